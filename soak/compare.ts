@@ -33,7 +33,10 @@ export async function compareAtTheEnd(stack: SoakedStack, receivers: Receivers):
     ['a receiver has not accepted these events', () => findUndelivered(stack, receivers)],
     ['these Idempotency-Keys have no answer', sqlRead(UNANSWERED)],
     ['money is held for', sqlRead(HELD)],
-    ['service and network disagree on what was loaded, or on how often', sqlRead(LOADED_DIFFERENTLY)],
+    [
+      'service and network disagree on what was loaded or withdrawn, or on how often',
+      sqlRead(MOVED_DIFFERENTLY),
+    ],
     ['service and network disagree on the status of', sqlRead(STATUS_DIFFERS)],
     ['these payments are neither credited nor returned', sqlRead(UNJUDGED)],
     ['these workflows are still running', () => findRunning(client)],
@@ -95,15 +98,17 @@ const HELD = 'SELECT id FROM ledger.account WHERE held <> 0';
 const UNJUDGED = `SELECT tx_hash AS id FROM deposit_payment WHERE status IN ('found', 'in_review')`;
 
 /** The network never finishes an amount that ends in 47: an operator decides it. */
-const LOADED_DIFFERENTLY = `
+const MOVED_DIFFERENTLY = `
   WITH ours AS (
     SELECT id, funding_cents AS cents FROM card
     WHERE mode = 'live' AND status IN ('active', 'frozen', 'blocked')
     UNION ALL
     SELECT id, amount_cents FROM topup WHERE mode = 'live' AND status = 'succeeded'
+    UNION ALL
+    SELECT id, amount_cents FROM withdrawal WHERE mode = 'live' AND status = 'succeeded'
   ), theirs AS (
     SELECT token AS id, (request ->> 'amountCents')::bigint AS cents FROM simulated_network.operation
-    WHERE kind IN ('card.issuance', 'card.topup') AND outcome = 'succeeded'
+    WHERE kind IN ('card.issuance', 'card.topup', 'card.withdrawal') AND outcome = 'succeeded'
   )
   SELECT id FROM ours FULL JOIN theirs USING (id, cents)
   WHERE (ours.id IS NULL OR theirs.id IS NULL) AND cents % 100 <> 47`;

@@ -31,7 +31,7 @@ export interface SoakedStack {
   stop(keep: boolean): Promise<void>;
 }
 
-/** How long an issuance or top-up may wait for the network before it waits for an operator. */
+/** How long an issuance, top-up or withdrawal may wait for the network before it waits for an operator. */
 export const DEADLINE_MS = 20_000;
 
 /** The whole service as `npm start` runs it, in processes of its own, on a TRON chain that the model drives. */

@@ -1,5 +1,6 @@
 import type { Answer } from '../support/stack.ts';
 import type { CardState } from './rules/card-state.ts';
+import type { Controls } from './rules/controls.ts';
 import type { Decision, DepositState, DepositTerms, Transfer } from './rules/deposit.ts';
 import type { Operation } from './rules/operation.ts';
 import type { Prices } from './rules/prices.ts';
@@ -27,6 +28,8 @@ export interface Account {
   mode: 'test' | 'live';
   key: string;
   prices: Prices;
+  /** The account's spending controls, which hold for each of its cards. */
+  controls: Controls | null;
   limits: Limits;
   cards: Card[];
   deposits: Deposit[];
@@ -67,12 +70,26 @@ export interface Card {
   steps: Operation[][];
   /** Earlier requests with a key of their own, which can be sent again. */
   asked: Repeatable[];
+  /** The authorizations that its client knows of, oldest first. */
+  authorized: KnownAuthorization[];
   /** Every request so far, a line each. */
   log: string[];
   /** Its transactions by id, as read at the last quiet point. */
   transactions: Map<string, Answer['json']>;
   /** The ids of the events that were compared. */
   events: Set<string>;
+}
+
+/** An authorization as its client knows it. */
+export interface KnownAuthorization {
+  /** Our id of it in test mode, the network's in live mode. */
+  ref: string;
+  /** What was asked for first. */
+  cents: number;
+  /** False if its request has not been sent, although what comes later has been. */
+  isRequested: boolean;
+  /** Whether little more can be done with it, because it was declined or has ended. */
+  isOver: boolean;
 }
 
 /** A deposit, with the address that was given out. */
@@ -98,6 +115,8 @@ export interface Repeatable {
   again(): Promise<Answer>;
   /** Sends another request with the same key or network transaction id. */
   altered(): Promise<Answer>;
+  /** What another request with the same key or network transaction id gets. */
+  conflict: string;
   /** Whether a replayed answer says that it is one. */
   saysSo: boolean;
 }

@@ -5,7 +5,7 @@ import { type RunningService, startService } from './start-service.ts';
 import { describeTally, newTally, operationsOf } from './tally.ts';
 
 const SCRIPTS = 3;
-const SIZE = { rounds: 6, lanes: 24, depositLanes: 7 };
+const SIZE = { rounds: 6, lanes: 28, depositLanes: 7 };
 const LEAST_OPERATIONS = 2_000;
 
 /** Hard cases that the scripts should produce dozens of times. */
@@ -20,6 +20,17 @@ const HARD_ONES = [
     'live card.transaction.created purchase partner_balance',
     'live card.transaction.created decline card_blocked',
   ],
+  'test card.authorization.created pending',
+  'test card.authorization.created spending_limit_exceeded',
+  'test card.authorization.created insufficient_card_balance',
+  'test card.authorization.updated pending',
+  'test card.authorization.updated expired',
+  'test card.transaction.created purchase both',
+  'test withdraw 402 insufficient_card_balance',
+  ...['test increment 200', 'test reverse 200', 'test lapse 200', 'live increment 200'],
+  'live card.authorization.created pending',
+  'live card.authorization.updated closed',
+  'live withdrawal.succeeded',
   ...['live deposit.confirmed', 'live deposit is expired', 'live deposit is needs_review'],
   ...[
     'live deposit credited: done',

@@ -2,11 +2,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { checkLedger } from '../../ledger/check-ledger.ts';
 import type { Account, Card, Deposit } from './account.ts';
 import { fund } from './clients/fund.ts';
-import { changePrices, openAccounts } from './clients/open-accounts.ts';
+import { changeControls, changePrices, openAccounts } from './clients/open-accounts.ts';
 import { decideOverdue } from './clients/resolve.ts';
 import type { Run } from './clients/run.ts';
 import { decideReview, runDepositLane } from './clients/run-deposit-lane.ts';
-import { runLane } from './clients/run-lane.ts';
+import { releaseHolds, runLane } from './clients/run-lane.ts';
 import { type Service, untilThere } from './clients/running-service.ts';
 import { compareAccount } from './compare/compare-account.ts';
 import { untilQuiet } from './compare/observe.ts';
@@ -50,7 +50,10 @@ export async function play(
     await conclude(run);
     await compareAtRest(run);
     for (const { name, cards } of accounts) {
-      const open = cards.flatMap(({ states: [state] }) => state?.pending ?? []);
+      const open = cards.flatMap(({ states: [state] }) => [
+        ...(state?.pending ?? []),
+        ...(state?.authorizations ?? []).filter(({ held }) => held > 0),
+      ]);
       demandSame(`${name}: what is left to decide`, open, []);
     }
   } catch (error) {
@@ -73,11 +76,14 @@ async function compareAtRest(run: Run): Promise<void> {
   }
 }
 
-/** Decides everything that waits for an operator, at a quiet point. */
+/** Decides everything that waits for an operator, and ends what holds money on cards, at a quiet point. */
 async function conclude(run: Run): Promise<void> {
   for (const [index, { cards, deposits }] of run.accounts.entries()) {
     await Promise.all([
-      ...cards.map((card, place) => decideOverdue(run, card, `end${index}.${place}`)),
+      ...cards.map(async (card, place) => {
+        await decideOverdue(run, card, `end${index}.${place}`);
+        await releaseHolds(run, card, `end${index}.${place}`);
+      }),
       ...deposits.map((deposit, place) => decideReview(run, deposit, `end${index}.deposit${place}`)),
     ]);
   }
@@ -88,6 +94,10 @@ async function playRound(run: Run, round: Round, name: string, isKilled: boolean
   for (const [partner, prices] of round.prices.entries()) {
     if (prices !== null)
       await changePrices(service.stack, accounts.slice(partner * 2, partner * 2 + 2), prices);
+  }
+  for (const [partner, controls] of round.controls.entries()) {
+    if (controls !== undefined)
+      await changeControls(service.stack, accounts.slice(partner * 2, partner * 2 + 2), controls);
   }
   const find = ({ partner, mode }: { partner: number; mode: Account['mode'] }): Account =>
     accounts[partner * 2 + (mode === 'test' ? 0 : 1)] as Account;
@@ -125,12 +135,14 @@ function chooseDeposit({ deposits }: Account, pick: number): Deposit | undefined
 }
 
 /**
- * A card that no other client has in this round: half of the time one that waits for an operator, and seldom a blocked one in
- * test mode, since nothing more can be done with it.
+ * A card that no other client has in this round: half of the time one that waits for an operator, and less often a blocked one
+ * that has no money, since little more can be done with it, in test mode even less than in live mode.
  */
 function choose(account: Account, taken: ReadonlySet<Card>, pick: number): Card | undefined {
-  const isUseful = ({ states: [state] }: Card) =>
-    state?.status !== 'failed' && (state?.status !== 'blocked' || account.mode === 'live' || pick % 5 === 0);
+  const isUseful = ({ states: [state] }: Card) => {
+    if (state?.status !== 'blocked') return state?.status !== 'failed';
+    return state.balance > 0 || pick % (account.mode === 'live' ? 2 : 5) === 0;
+  };
   const free = account.cards.filter((card) => !taken.has(card) && isUseful(card));
   const waiting = free.filter(({ states: [state] }) => state !== undefined && state.pending.length > 0);
   const among = pick % 2 === 0 && waiting.length > 0 ? waiting : free;

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import type { Fault } from '../../dev/tron/faults.ts';
+import type { Controls, Interval, Limit, Merchant } from './rules/controls.ts';
 import type { Prices } from './rules/prices.ts';
 
 /** What fast-check draws for one operation. Its meaning depends on the card it is used on. */
@@ -11,12 +12,28 @@ export interface Draw {
   pick: number;
   /** Whether it is sent twice at the same time, if that is one operation. */
   twice: boolean;
+  /** Who asks for money. */
+  merchant: Merchant;
+  /** Of the card, if it is issued or they are changed. */
+  controls: Controls | null;
 }
 
 const KINDS = [
   ...['purchase', 'purchase', 'purchase', 'purchase', 'purchase', 'decline', 'refund', 'refund'],
   ...['top_up', 'top_up', 'top_up', 'top_up', 'freeze', 'freeze', 'unfreeze', 'unfreeze', 'block'],
-  ...['read', 'again', 'again', 'altered', 'foreign'],
+  ...[
+    'authorize',
+    'authorize',
+    'authorize',
+    'authorize',
+    'increment',
+    'increment',
+    'clear',
+    'clear',
+    'clear',
+  ],
+  ...['clear', 'reverse', 'reverse', 'expire', 'lapse', 'withdraw', 'withdraw', 'withdraw', 'control'],
+  ...['read', 'read', 'again', 'again', 'altered', 'foreign'],
 ] as const;
 
 /** One client with one card. Its steps come one after the other, and the operations of a step at the same time. */
@@ -75,6 +92,8 @@ export interface Round {
   trouble: NodeTrouble | null;
   /** What each partner pays from this round on; null: no change. */
   prices: (Prices | null)[];
+  /** The spending controls of each partner from this round on; undefined: no change. */
+  controls: (Controls | null | undefined)[];
   /** When a process is killed, after the round's start. */
   killAfterMs: number;
 }
@@ -102,12 +121,60 @@ const sometimes = fc.nat(9).map((ninth) => ninth === 0);
 const mode = fc.constantFrom('test', 'test', 'live' as const) as fc.Arbitrary<'test' | 'live'>;
 const partner = fc.nat(PARTNERS - 1);
 
+const CATEGORIES = ['5411', '5812', '7995'];
+const COUNTRIES = ['AT', 'BR', 'US'];
+
+const merchant: fc.Arbitrary<Merchant> = fc.record({
+  name: fc.constantFrom('Café', null),
+  category_code: fc.constantFrom(...CATEGORIES, null),
+  city: fc.constantFrom('Vienna', null),
+  country: fc.constantFrom(...COUNTRIES, null),
+});
+
+/** Codes that are allowed or blocked; most of the time neither. */
+const codes = (all: string[]): fc.Arbitrary<{ allowed: string[] | null; blocked: string[] | null }> =>
+  fc.oneof(
+    { weight: 8, arbitrary: fc.constant({ allowed: null, blocked: null }) },
+    {
+      weight: 1,
+      arbitrary: fc.shuffledSubarray(all, { minLength: 2 }).map((allowed) => ({ allowed, blocked: null })),
+    },
+    { weight: 1, arbitrary: fc.constantFrom(...all).map((code) => ({ allowed: null, blocked: [code] })) },
+  );
+
+const limit: fc.Arbitrary<Limit> = fc.record({
+  amount: fc.integer({ min: 2_000, max: 40_000 }),
+  interval: fc.constantFrom<Interval>(
+    ...(['per_authorization', 'daily', 'weekly', 'monthly', 'yearly', 'all_time'] as const),
+  ),
+  categories: fc.option(fc.shuffledSubarray(CATEGORIES, { minLength: 1 }), { freq: 1, nil: null }),
+});
+
+const controls: fc.Arbitrary<Controls | null> = fc
+  .record({
+    categories: codes(CATEGORIES),
+    countries: codes(COUNTRIES),
+    limits: fc.uniqueArray(limit, { maxLength: 3, selector: ({ amount }) => amount }),
+  })
+  .map(({ categories, countries, limits }) => {
+    const drawn: Controls = {
+      allowed_categories: categories.allowed,
+      blocked_categories: categories.blocked,
+      allowed_merchant_countries: countries.allowed,
+      blocked_merchant_countries: countries.blocked,
+      spending_limits: limits.length > 0 ? limits : null,
+    };
+    return Object.values(drawn).every((control) => control === null) ? null : drawn;
+  });
+
 const draw: fc.Arbitrary<Draw> = fc.record({
   kind: fc.constantFrom(...KINDS),
   cents,
   digits,
   pick: fc.nat(1_000_000),
   twice: sometimes,
+  merchant,
+  controls,
 });
 
 const several = <T>(arbitrary: fc.Arbitrary<T>, count: number): fc.Arbitrary<T[]> =>
@@ -127,6 +194,20 @@ const CONFLICTS: (readonly Draw['kind'][])[] = [
     ['purchase', 'purchase'],
     ['refund', 'block'],
   ] as const),
+  ...([
+    ['authorize', 'authorize'],
+    ['authorize', 'withdraw'],
+    ['authorize', 'control'],
+    ['increment', 'clear'],
+    ['clear', 'clear'],
+    ['clear', 'reverse'],
+    ['clear', 'expire'],
+    ['clear', 'block'],
+    ['reverse', 'block'],
+    ['withdraw', 'withdraw'],
+    ['withdraw', 'block'],
+    ['withdraw', 'purchase'],
+  ] as const),
 ];
 
 const conflict = fc
@@ -137,7 +218,7 @@ const step = fc.oneof(
   { weight: 6, arbitrary: several(draw, 1) },
   { weight: 3, arbitrary: several(draw, 2) },
   { weight: 1, arbitrary: several(draw, 3) },
-  { weight: 1, arbitrary: conflict },
+  { weight: 2, arbitrary: conflict },
 );
 
 const lane: fc.Arbitrary<Lane> = fc.record({
@@ -216,6 +297,14 @@ export function scripts(size: ScriptSize): fc.Arbitrary<Script> {
     deposits: several(depositLane, size.depositLanes),
     trouble: fc.option(trouble, { freq: 1, nil: null }),
     prices: several(fc.option(prices, { freq: 2, nil: null }), PARTNERS),
+    controls: several(
+      fc.oneof(
+        { weight: 2, arbitrary: fc.constant(undefined) },
+        { weight: 1, arbitrary: fc.constant(null) },
+        { weight: 1, arbitrary: controls },
+      ),
+      PARTNERS,
+    ),
     killAfterMs: fc.integer({ min: 100, max: 2_500 }),
   });
   return fc.record({

@@ -2,6 +2,7 @@ import { rmSync } from 'node:fs';
 import type { Child } from '../../dev/process/child.ts';
 import { kill, scratchFolder, startProcess } from '../support/crash/processes.ts';
 import { tronConfigOf } from '../support/deposits/deposit-stack.ts';
+import { asOwner } from '../support/postgres.ts';
 import { startTestStack } from '../support/stack.ts';
 import type { Service } from './clients/running-service.ts';
 import { startTokenChain } from './clients/token-chain.ts';
@@ -21,6 +22,7 @@ export async function startService(): Promise<RunningService> {
         cardCreationWaitMs: 3_000,
         issuanceDeadlineMs: 20_000,
         topUpDeadlineMs: 20_000,
+        withdrawalDeadlineMs: 20_000,
         logLevel: 'error',
       },
       // Some are paid in time, and some late.
@@ -40,6 +42,11 @@ export async function startService(): Promise<RunningService> {
     answers: new Map(),
     waiting: new Set(),
     origin: `http://${config.host}:${config.port}`,
+    async lapse(authorization) {
+      const lapsed = `UPDATE card_authorization SET expires_at = now()
+        WHERE status = 'pending' AND (id = $1 OR network_authorization_id = $1)`;
+      await asOwner(stack, lapsed, [authorization]);
+    },
     async kill() {
       await kill(worker);
       worker = await startWorker();

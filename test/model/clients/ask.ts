@@ -14,7 +14,7 @@ const REQUEST_TIMEOUT_MS = 30_000;
 
 interface Request {
   key: string;
-  method: 'GET' | 'POST';
+  method: 'GET' | 'POST' | 'PATCH';
   path: string;
   body?: object;
   idempotencyKey?: string;
@@ -33,13 +33,13 @@ export function ask(service: Service, { key, method, path, body, idempotencyKey 
   });
 }
 
-/** Reports a transaction as the card network does, until there is an answer. */
-export function tellAsNetwork(service: Service, transaction: object): Promise<Answer> {
+/** Posts what the card network says, until there is an answer. */
+export function tellAsNetwork(service: Service, path: string, message: object): Promise<Answer> {
   const secret = simulatedNetworkSecrets(service.stack.operator.ring)[0];
-  const body = JSON.stringify(transaction);
+  const body = JSON.stringify(message);
   const signature = signBody(body, simulatedNetworkCredentials(secret).callbackSecret);
   const headers = { 'x-network-signature': signature };
-  return untilTold(service, '/network/transactions', { method: 'POST', headers, body });
+  return untilTold(service, path, { method: 'POST', headers, body });
 }
 
 function untilTold(service: Service, path: string, init: RequestInit): Promise<Answer> {

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { adjustBalance } from '../../../commands/accounts/adjust-balance.ts';
-import { negotiateFees, negotiateLimits } from '../../../commands/accounts/partners.ts';
+import { controlSpending, negotiateFees, negotiateLimits } from '../../../commands/accounts/partners.ts';
 import { type Account, type Limits, PLATFORM_LIMITS, utcDay } from '../account.ts';
+import type { Controls } from '../rules/controls.ts';
 import { PLATFORM_PRICES, type Prices } from '../rules/prices.ts';
 import { type ServiceParts, untilThere } from './running-service.ts';
 
@@ -33,6 +34,7 @@ export async function openAccounts(stack: ServiceParts, startCents: readonly num
           ...{ name: `partner ${index} ${mode}`, partnerId, mode, key: keys[mode], limits },
           ...{
             prices: PLATFORM_PRICES,
+            controls: null,
             cards: [],
             deposits: [],
             movements: [start],
@@ -66,6 +68,18 @@ export async function changePrices(
     }),
   );
   for (const one of accounts) one.prices = prices;
+}
+
+/** Changes the controls that hold for each card of these accounts from now on. */
+export async function changeControls(
+  { operator }: ServiceParts,
+  accounts: readonly Account[],
+  controls: Controls | null,
+): Promise<void> {
+  const [account] = accounts;
+  if (account === undefined) return;
+  await untilThere(() => controlSpending(operator, account.partnerId, controls));
+  for (const one of accounts) one.controls = controls;
 }
 
 async function limit({ operator }: ServiceParts, partnerId: string, limits: Limits): Promise<void> {

@@ -51,16 +51,23 @@ async function decide(
 ): Promise<void> {
   const { partnerId, mode } = card.account;
   const taskQueue = cardsTaskQueue(stack.config.taskQueuePrefix);
-  const topUpId = id ?? '';
-  const claimId = await claimOf(stack, topUpId);
-  const claim = { claimId, partnerId, mode, cardId: card.id ?? '', topUpId, taskQueue };
-  return resolveOperation(
-    stack.client,
-    claim,
-    what === 'card'
-      ? { operation: 'create_card', decision: { outcome: succeeded ? 'issued' : 'failed' } }
-      : { operation: 'top_up_card', decision: { outcome: succeeded ? 'succeeded' : 'failed' } },
-  );
+  const claimId = await claimOf(stack, id ?? '');
+  const claim = { claimId, partnerId, mode, cardId: card.id ?? '', taskQueue };
+  const outcome = succeeded ? 'succeeded' : 'failed';
+  switch (what) {
+    case 'card': {
+      const decision = { outcome: succeeded ? 'issued' : 'failed' } as const;
+      return resolveOperation(stack.client, claim, { operation: 'create_card', decision });
+    }
+    case 'topup': {
+      const decided = { operation: 'top_up_card', decision: { outcome } } as const;
+      return resolveOperation(stack.client, { ...claim, topUpId: id ?? '' }, decided);
+    }
+    case 'withdrawal': {
+      const decided = { operation: 'withdraw_from_card', decision: { outcome } } as const;
+      return resolveOperation(stack.client, { ...claim, withdrawalId: id ?? '' }, decided);
+    }
+  }
 }
 
 function untilRow(
@@ -77,9 +84,8 @@ function untilRow(
 async function read({ stack }: Service, { id, what }: Pending) {
   const [row] = await query<{ isPending: boolean; overdue: boolean }>(
     stack.orm.em.fork(),
-    what === 'card'
-      ? `SELECT status = 'funding_pending' AS "isPending", overdue_since IS NOT NULL AS overdue FROM card WHERE id = $1`
-      : `SELECT status = 'pending' AS "isPending", overdue_since IS NOT NULL AS overdue FROM topup WHERE id = $1`,
+    `SELECT status IN ('funding_pending', 'pending') AS "isPending", overdue_since IS NOT NULL AS overdue
+     FROM ${what} WHERE id = $1`,
     [id],
   );
   return row;

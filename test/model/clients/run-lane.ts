@@ -5,7 +5,9 @@ import { NO_CARD } from '../rules/card-state.ts';
 import type { Operation } from '../rules/operation.ts';
 import type { Lane } from '../script.ts';
 import { carryOut, perform } from './perform.ts';
-import { fundingCents, keyed, readTopUps } from './put-question.ts';
+import { keyed } from './put.ts';
+import { expiry } from './put-authorization.ts';
+import { fundingCents, readTopUps } from './put-question.ts';
 import { findOverdue, resolve } from './resolve.ts';
 import type { Run } from './run.ts';
 
@@ -54,18 +56,15 @@ async function issue(run: Run, account: Account, { issue: draw }: Lane, name: st
   const externalRef = refTaken ? (taken[pick % taken.length] as Card).externalRef : randomUUID();
   const card: Card = {
     ...{ account, id: undefined, externalRef, networkCardId: undefined, states: [NO_CARD], steps: [] },
-    ...{ asked: [], log: [], transactions: new Map(), events: new Set() },
+    ...{ asked: [], authorized: [], log: [], transactions: new Map(), events: new Set() },
   };
   account.cards.push(card);
   const cents = fundingCents(draw);
-  const body = { amount: cents, external_ref: externalRef };
-  const put = keyed(
-    run.service,
-    account,
-    { kind: 'issue', cents, refTaken },
-    { path: '/cards', body },
-    { path: '/cards', body: { ...body, amount: cents + 1 } },
-  );
+  const controls = pick % 2 === 0 ? draw.controls : null;
+  const body = { amount: cents, external_ref: externalRef, spending_controls: controls };
+  const other = { path: '/cards', body: { ...body, amount: cents + 1 } };
+  const question = { kind: 'issue', cents, refTaken, controls } as const;
+  const put = keyed(run.service, account, question, { path: '/cards', body, other });
   const operation = await carryOut(run, card, put, { name, twice: draw.twice });
   card.steps.push([operation]);
   const { status, json, text } = operation.answer;
@@ -74,4 +73,13 @@ async function issue(run: Run, account: Account, { issue: draw }: Lane, name: st
     demandSame(`${name}: a refusal asked again`, (await put.send()).text, text, card.log);
   }
   return card;
+}
+
+/** Lets every authorization of a card expire that still holds money. */
+export async function releaseHolds(run: Run, card: Card, name: string): Promise<void> {
+  const held = (card.states[0]?.authorizations ?? []).filter(({ status }) => status === 'pending');
+  for (const [index, { id, networkId }] of held.entries()) {
+    const put = await expiry(run.service, card, networkId ?? id);
+    card.steps.push([await carryOut(run, card, put, { name: `${name}.expiry${index}`, twice: false })]);
+  }
 }

@@ -23,6 +23,8 @@ export interface Service {
   answers: Map<string, number>;
   /** What clients and operators wait for: requests without an answer, decisions that are not yet applied. */
   waiting: Set<{ sinceMs: number }>;
+  /** Lets the time of an authorization be over, by our id or the network's. Left out where nobody can. */
+  lapse?(authorization: string): Promise<void>;
   /** Kills one of its processes with -9 and restarts it. @returns which. Left out if whoever runs the service does that */
   kill?(): Promise<string>;
   /** If others kill its processes: pauses them until the returned function is called. Returns once all processes are back. */

@@ -1,14 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import { Refusal } from '../../../commands/refusal.ts';
-import { dismissMessage } from '../../../commands/settlement/settle-by-hand.ts';
 import type { Account, Card, Repeatable } from '../account.ts';
 import { demandSame } from '../difference.ts';
 import { outcomeOf } from '../rules/operation.ts';
 import type { Draw } from '../script.ts';
 import { count } from '../tally.ts';
 import { ask } from './ask.ts';
+import { dismiss } from './put-authorization.ts';
 import type { Run } from './run.ts';
-import { untilThere } from './running-service.ts';
 
 /** A repeated request gets the same bytes. @throws Difference */
 export async function demandReplay(
@@ -42,22 +40,9 @@ export async function demandConflict(
   const answer = await asked.altered();
   const outcome = outcomeOf(answer);
   card.log.push(`${name} ${asked.name} altered -> ${outcome}`);
-  demandSame(
-    `${name}: another request under the key of ${asked.name}`,
-    outcome,
-    asked.saysSo ? '422 idempotency_conflict' : '202',
-    card.log,
-  );
-  if (!asked.saysSo) await dismiss(run, answer.json.messageId);
+  demandSame(`${name}: another request under the key of ${asked.name}`, outcome, asked.conflict, card.log);
+  if (outcome === '202') await dismiss(run.service, answer);
   count(run.tally.asked, `${card.account.mode} altered ${outcome}`);
-}
-
-/** It may be dismissed already, by this or after an earlier repetition. */
-async function dismiss({ service }: Run, messageId: string): Promise<void> {
-  const { operator } = service.stack;
-  await untilThere(() => dismissMessage(operator, messageId, 'the model')).catch((error: unknown) => {
-    if (!(error instanceof Refusal)) throw error;
-  });
 }
 
 /** Another partner, or the same partner in the other mode, does not find the card. @throws Difference */
@@ -71,11 +56,15 @@ export async function demandNotFound(
   const other = others[pick % others.length] as Account;
   const { key } = other;
   const path = `/cards/${card.id}`;
-  const topUp = { path: `${path}/topups`, body: { amount: cents }, idempotencyKey: randomUUID() };
-  const answer = await ask(
-    run.service,
-    pick % 2 === 0 ? { key, method: 'GET', path } : { key, method: 'POST', ...topUp },
-  );
+  const move = { method: 'POST', body: { amount: cents }, idempotencyKey: randomUUID() } as const;
+  const requests = [
+    { method: 'GET', path } as const,
+    { method: 'GET', path: `${path}/spending-limits` } as const,
+    { ...move, path: `${path}/topups` },
+    { ...move, path: `${path}/withdrawals` },
+  ];
+  const request = requests[pick % requests.length] as (typeof requests)[number];
+  const answer = await ask(run.service, { key, ...request });
   const outcome = outcomeOf(answer);
   card.log.push(`${name} asked by ${other.name} -> ${outcome}`);
   demandSame(

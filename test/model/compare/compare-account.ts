@@ -2,7 +2,7 @@ import { type Account, utcDay } from '../account.ts';
 import type { Run } from '../clients/run.ts';
 import type { Settled } from '../clients/token-chain.ts';
 import { demandSame } from '../difference.ts';
-import { atRest, type Effect, heldBy } from '../rules/card-state.ts';
+import { atRest, availableOn, type Effect, heldBy } from '../rules/card-state.ts';
 import { judgeShared } from '../rules/judge-shared.ts';
 import { count } from '../tally.ts';
 import { compareDeposits } from './compare-deposits.ts';
@@ -32,7 +32,8 @@ export async function compareAccount(
       continue;
     }
     const seen = await observeCard(service, card);
-    const ids = new Set([seen.card, ...seen.topUps, ...seen.transactions].map(({ id }) => id));
+    const sources = [seen.card, ...seen.topUps, ...seen.withdrawals, ...seen.transactions];
+    const ids = new Set(sources.map(({ id }) => id));
     const own = changes.filter(({ source }) => ids.has(source.id));
     for (const change of own) unexplained.delete(change);
     const events = observed.events.filter(
@@ -108,8 +109,13 @@ function compareTotals(
 
   demandSame(
     `${name}: GET /cards`,
-    cards.map(({ id, status, balance: cents }) => `${id} ${status} ${cents}`).sort(),
-    account.cards.map(({ id, states: [state] }) => `${id} ${state?.status} ${state?.balance}`).sort(),
+    cards.map((card) => `${card.id} ${card.status} ${card.balance}/${card.available_balance}`).sort(),
+    account.cards
+      .map(
+        ({ id, states: [state] }) =>
+          `${id} ${state?.status} ${state?.balance}/${state && availableOn(state)}`,
+      )
+      .sort(),
   );
   demandSame(
     `${name}: number of events`,
@@ -123,10 +129,14 @@ function compareTotals(
 
 function describeEvent({
   type,
-  data: { card, topup, transaction },
+  data: { card, topup, withdrawal, transaction, authorization },
 }: ObservedAccount['events'][number]): string {
   const detail =
-    transaction?.decline_reason ?? transaction?.charged_to ?? topup?.failure_code ?? card.failure_code;
+    transaction?.decline_reason ??
+    transaction?.charged_to ??
+    authorization?.decline_reason ??
+    authorization?.status ??
+    (topup ?? withdrawal ?? card).failure_code;
   return [type, ...(transaction === undefined ? [] : [transaction.type]), detail ?? ''].join(' ').trim();
 }
 

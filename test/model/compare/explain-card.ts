@@ -14,12 +14,20 @@ type Resource = Answer['json'];
  */
 export function explainCard(card: Card, read: ReadCard | undefined): CardState {
   const { account, steps, log } = card;
-  const listed = (read?.transactions ?? []).map((transaction): [string, Resource] => [
-    transaction.id,
-    transaction,
-  ]);
-  const { mode, prices } = account;
-  const circumstances: Circumstances = { mode, prices, transactions: new Map(listed) };
+  const byId = (resources: Resource[]) =>
+    resources.map((resource): [string, Resource] => [resource.id, resource]);
+  const listed = byId(read?.transactions ?? []);
+  const { mode, prices, controls } = account;
+  const isNewDecline = ([id, { type, authorization_id }]: [string, Resource]) =>
+    type === 'decline' && authorization_id !== null && !card.transactions.has(id);
+  const circumstances: Circumstances = {
+    mode,
+    prices,
+    accountControls: controls,
+    transactions: new Map(listed),
+    declines: listed.filter(isNewDecline).map(([id]) => id),
+    authorizations: new Map(byId(read?.authorizations ?? [])),
+  };
   let states: readonly CardState[] = card.states;
   for (const step of steps) {
     const before = states;
@@ -29,7 +37,7 @@ export function explainCard(card: Card, read: ReadCard | undefined): CardState {
       ...step.map(describeOperation),
       ...listed.filter(([id]) => isAbout(step, id)).map(([, one]) => `listed: ${JSON.stringify(one)}`),
       ...before.map((state) => `in state ${JSON.stringify(state)}`),
-      `prices ${JSON.stringify(prices)}; every request about the card:`,
+      `prices ${JSON.stringify(prices)}, controls ${JSON.stringify(controls)}; every request about the card:`,
       ...log,
     ]);
   }
@@ -42,7 +50,7 @@ export function explainCard(card: Card, read: ReadCard | undefined): CardState {
   if (best?.wrong.length === 0) return best.state;
   throw new Difference(`${account.name}, ${card.id}: what can be read does not follow from the answers`, [
     ...(best?.wrong ?? ['no state explains that nothing is in flight']),
-    `prices ${JSON.stringify(prices)}; every request about the card:`,
+    `prices ${JSON.stringify(prices)}, controls ${JSON.stringify(controls)}; every request about the card:`,
     ...log,
   ]);
 }

@@ -14,19 +14,33 @@ type Resource = Answer['json'];
 export interface ObservedCard {
   card: Resource;
   topUps: Resource[];
+  withdrawals: Resource[];
+  authorizations: Resource[];
   transactions: Resource[];
+  limits: Resource[];
   /** Its status at the network; undefined if the network does not have it. */
   networkStatus: string | undefined;
 }
 
 export async function observeCard(service: Service, { account, id = '' }: Card): Promise<ObservedCard> {
-  const [card, topUps, transactions, status] = await Promise.all([
+  const [card, topUps, withdrawals, authorizations, transactions, limits, status] = await Promise.all([
     get(service, account, `/cards/${id}`),
     listAll(service, account, `/cards/${id}/topups`),
+    listAll(service, account, `/cards/${id}/withdrawals`),
+    listAll(service, account, `/cards/${id}/authorizations`),
     listAll(service, account, `/cards/${id}/transactions`),
+    get(service, account, `/cards/${id}/spending-limits`),
     untilThere(() => networkStatus(service.stack, id)),
   ]);
-  return { card, topUps, transactions, networkStatus: status };
+  return {
+    card,
+    topUps,
+    withdrawals,
+    authorizations,
+    transactions,
+    limits: limits.data,
+    networkStatus: status,
+  };
 }
 
 /** What partners read of an account, its events, and its usage of its limits. */
@@ -110,6 +124,10 @@ export async function untilQuiet(
         `SELECT id FROM card WHERE partner_id = ANY ($1) AND status = 'funding_pending' AND funding_cents % 100 <> 47
          UNION ALL
          SELECT id FROM topup WHERE partner_id = ANY ($1) AND status = 'pending' AND amount_cents % 100 <> 47
+         UNION ALL
+         SELECT w.id FROM withdrawal w LEFT JOIN simulated_network.operation o ON o.token = w.id
+         WHERE w.partner_id = ANY ($1) AND w.status = 'pending'
+           AND (w.amount_cents % 100 <> 47 OR o.outcome IS DISTINCT FROM 'succeeded')
          UNION ALL
          SELECT id FROM idempotency_claim WHERE partner_id = ANY ($1) AND response_status IS NULL
          UNION ALL

@@ -1,7 +1,9 @@
 import type { Answer } from '../../support/stack.ts';
-import type { Card } from '../account.ts';
-import type { CardState } from '../rules/card-state.ts';
+import { type Card, utcDay } from '../account.ts';
+import { inWords, shown, shownBy } from '../rules/authorization.ts';
+import { availableOn, type CardState } from '../rules/card-state.ts';
 import { sumOf } from '../rules/prices.ts';
+import { limitsOn } from '../rules/spending.ts';
 import type { ObservedCard } from './observe.ts';
 
 type Resource = Answer['json'];
@@ -12,18 +14,25 @@ export interface ReadCard extends ObservedCard {
   events: Resource[];
 }
 
+/** How long an authorization holds its amount at most. */
+const AUTHORIZATION_TTL_MS = 168 * 3_600_000;
+
 /** A line for everything that differs from this state. */
-export function wrongOf(
-  card: Card,
-  state: CardState,
-  { card: resource, topUps, transactions, changes, events, networkStatus }: ReadCard,
-): string[] {
-  const { status, balance, failure_code } = resource;
+export function wrongOf(card: Card, state: CardState, read: ReadCard): string[] {
+  const { topUps, withdrawals, authorizations, transactions, changes, events, networkStatus } = read;
+  const { status, balance, available_balance, failure_code, spending_controls } = read.card;
+  const settled = state.events.filter((event) => event.startsWith('card.transaction.created'));
   const aspects: [string, unknown, unknown][] = [
     [
       'card',
-      { status, balance, failure_code },
-      { status: state.status, balance: state.balance, failure_code: state.failure },
+      { status, balance, available_balance, failure_code, spending_controls },
+      {
+        status: state.status,
+        balance: state.balance,
+        available_balance: availableOn(state),
+        failure_code: state.failure,
+        spending_controls: state.controls,
+      },
     ],
     [
       'top-ups',
@@ -31,26 +40,37 @@ export function wrongOf(
       byId(state.topUps).map((topUp) => expectedTopUp(topUp, state)),
     ],
     [
+      'withdrawals',
+      byId(withdrawals).map(presentedWithdrawal),
+      byId(state.withdrawals).map((withdrawal) => expectedWithdrawal(withdrawal, state)),
+    ],
+    ['authorizations', byId(authorizations).map(shownBy), byId(state.authorizations).map(shown)],
+    ['when authorizations expire', authorizations.filter((one) => !expiresInTime(one)), []],
+    ['spending limits', read.limits, limitsOn(state, card.account.controls, utcDay())],
+    [
       'changes of the balance',
       changes.map(({ type, amount, source }) => `${type} ${amount} ${source.id}`).sort(),
-      state.entries.map(({ type, cents, source }) => `${type} ${cents} ${source}`).sort(),
+      state.entries
+        .map(({ type, cents, source }) => `${type} ${cents} ${source === 'card' ? card.id : source}`)
+        .sort(),
     ],
-    [
-      'events',
-      events.map(({ type, data }) => `${type} ${subjectOf(data).id}`).sort(),
-      [...state.events].sort(),
-    ],
+    ['events', events.map(describe).sort(), [...state.events].sort()],
     [
       'transactions',
       transactions
         .filter(({ id }) => !card.transactions.has(id))
-        .map(({ id }) => `card.transaction.created ${id}`)
+        .map(({ id }) => id)
         .sort(),
-      state.events.filter((event) => event.startsWith('card.transaction.created')).sort(),
+      settled.map((event) => event.split(/[ ,]/)[1]).sort(),
+    ],
+    [
+      'clearings without a request',
+      state.overtaking.map(({ transactionId }) => transactionId).filter((id) => isLinked(transactions, id)),
+      [],
     ],
     ['the network has it as', networkStatus, networkStatusOf(card, state) ?? networkStatus],
-    ['order of lists', isNewestFirst(topUps) && isNewestFirst(transactions), true],
-    ...contents(card, topUps, transactions, events),
+    ['order of lists', [topUps, withdrawals, authorizations, transactions].every(isNewestFirst), true],
+    ...contents(card, read),
   ];
   return aspects
     .map(([what, service, model]) => [what, JSON.stringify(service), JSON.stringify(model)])
@@ -58,19 +78,47 @@ export function wrongOf(
     .map(([what, service, model]) => `${what}: service ${service}, model ${model}`);
 }
 
-/** Answers and events show each top-up and transaction as it can be read, and what was read before has not changed. */
+/** An event in the words of the model: its subject, and its card as it was right after it. */
+function describe({ type, data }: Resource): string {
+  const { authorization, card } = data;
+  const subject = authorization === undefined ? subjectOf(data).id : inWords(shownBy(authorization));
+  return `${type} ${subject}, card ${card.status} ${card.balance}/${card.available_balance}`;
+}
+
+function isLinked(transactions: Resource[], transactionId: string): boolean {
+  return transactions.find(({ id }) => id === transactionId)?.authorization_id !== null;
+}
+
+function expiresInTime({ status, created, expires_at: expiresAt }: Resource): boolean {
+  if (status === 'declined') return expiresAt === null;
+  // The model lets the time of others be over.
+  return status !== 'pending' || Date.parse(expiresAt) - Date.parse(created) === AUTHORIZATION_TTL_MS;
+}
+
+/**
+ * Answers and events show each top-up, withdrawal and transaction as it can be read, and what was read before has not changed.
+ * Events of authorizations show each of their changes.
+ */
 function contents(
   card: Card,
-  topUps: Resource[],
-  transactions: Resource[],
-  events: Resource[],
+  { topUps, withdrawals, transactions, events }: ReadCard,
 ): [string, unknown, unknown][] {
   const readable = new Map(
-    [...topUps, ...transactions].map((resource): [string, Resource] => [resource.id, resource]),
+    [...topUps, ...withdrawals, ...transactions].map((resource): [string, Resource] => [
+      resource.id,
+      resource,
+    ]),
   );
+  // A clearing that overtakes its request gets its authorization later.
+  const asBefore = (before: Resource) => {
+    const now = readable.get(before.id);
+    return before.authorization_id === null && now !== undefined ? { ...now, authorization_id: null } : now;
+  };
   const told = card.steps
     .flat()
-    .filter(({ question, answer }) => question.kind === 'top_up' && answer.status === 201);
+    .filter(
+      ({ question: { kind }, answer }) => ['top_up', 'withdraw'].includes(kind) && answer.status === 201,
+    );
   return [
     ...told.map(({ name, answer }): [string, unknown, unknown] => [
       name,
@@ -78,15 +126,11 @@ function contents(
       answer.json,
     ]),
     ...events
-      .filter(({ data }) => subjectOf(data) !== data.card)
-      .map(({ id, data }): [string, unknown, unknown] => [
-        id,
-        readable.get(subjectOf(data).id),
-        subjectOf(data),
-      ]),
+      .filter(({ data }) => data.authorization === undefined && subjectOf(data) !== data.card)
+      .map(({ id, data }): [string, unknown, unknown] => [id, asBefore(subjectOf(data)), subjectOf(data)]),
     ...[...card.transactions].map(([id, before]): [string, unknown, unknown] => [
       id,
-      readable.get(id),
+      asBefore(before),
       before,
     ]),
   ];
@@ -99,7 +143,7 @@ function networkStatusOf({ account }: Card, { status }: CardState): string | und
 }
 
 function subjectOf(data: Resource): Resource {
-  return data.transaction ?? data.topup ?? data.card;
+  return data.transaction ?? data.withdrawal ?? data.topup ?? data.card;
 }
 
 function presentedTopUp({
@@ -128,6 +172,17 @@ function expectedTopUp(
     failure_code: failure,
     card_balance: cardBalance ?? balance,
   };
+}
+
+function presentedWithdrawal({ id, status, amount, failure_code, card_balance }: Resource): object {
+  return { id, status, amount, failure_code, card_balance };
+}
+
+function expectedWithdrawal(
+  { id, status, cents, failure, cardBalance }: CardState['withdrawals'][number],
+  { balance }: CardState,
+): object {
+  return { id, status, amount: cents, failure_code: failure, card_balance: cardBalance ?? balance };
 }
 
 function byId<T extends { id: string }>(items: readonly T[]): T[] {

@@ -1,3 +1,5 @@
+import type { Authorization, Overtaking } from './authorization.ts';
+import type { Controls } from './controls.ts';
 import { type Fee, sumOf } from './prices.ts';
 
 /** The state of a card and its money after one serial order of the operations. */
@@ -7,23 +9,29 @@ export interface CardState {
   failure: string | null;
   /** The network has already blocked it, but we have not. */
   networkBlocked: boolean;
-  /** The issuances and top-ups that hold money. */
+  /** The issuances and top-ups that hold money of the account, and the withdrawals that hold money of the card. */
   pending: readonly Pending[];
   /** Those whose request was answered with 201 or 202. */
   topUps: readonly TopUp[];
+  withdrawals: readonly Withdrawal[];
+  authorizations: readonly Authorization[];
+  overtaking: readonly Overtaking[];
+  /** Cents of purchases without an authorization less those of refunds, by `day category`. */
+  bought: Readonly<Record<string, number>>;
+  controls: Controls | null;
   /** How the operations that began have ended, by their names. Like all that follows, since the last quiet point. */
   ended: Readonly<Record<string, 'refused' | 'succeeded' | 'failed' | 'card_blocked'>>;
   entries: readonly Entry[];
-  /** `type subject` */
+  /** `type subject`, and what the event shows. */
   events: readonly string[];
   effects: readonly Effect[];
 }
 
-/** An issuance or a top-up in flight. */
+/** An issuance, a top-up or a withdrawal in flight. */
 export interface Pending {
   /** The operation's name. */
   op: string;
-  what: 'card' | 'topup';
+  what: 'card' | 'topup' | 'withdrawal';
   /** Null if the request failed, so that its id is unknown. */
   id: string | null;
   cents: number;
@@ -34,21 +42,24 @@ export interface Pending {
   tooLate: boolean;
 }
 
-interface TopUp {
+interface Withdrawal {
   id: string;
   status: 'pending' | 'succeeded' | 'failed';
   cents: number;
-  fees: readonly Fee[];
   failure: string | null;
   /** The card's balance when it ended. */
   cardBalance: number | null;
+}
+
+interface TopUp extends Withdrawal {
+  fees: readonly Fee[];
 }
 
 /** A change of the prepaid balance. */
 export interface Entry {
   type: string;
   cents: number;
-  /** The id of what it came from. */
+  /** The id of what it came from; `card` for the card itself. */
   source: string;
 }
 
@@ -68,6 +79,11 @@ export const NO_CARD: CardState = {
   networkBlocked: false,
   pending: [],
   topUps: [],
+  withdrawals: [],
+  authorizations: [],
+  overtaking: [],
+  bought: {},
+  controls: null,
   ended: {},
   entries: [],
   events: [],
@@ -79,42 +95,93 @@ export function atRest(state: CardState): CardState {
   return { ...state, ended: {}, entries: [], events: [], effects: [] };
 }
 
-export const heldBy = ({ cents, fees }: Pick<Pending, 'cents' | 'fees'>): number => cents + sumOf(fees);
+/** What an issuance or a top-up holds of the account's money. A withdrawal holds nothing of it. */
+export function heldBy({ what, cents, fees }: Pick<Pending, 'what' | 'cents' | 'fees'>): number {
+  return what === 'withdrawal' ? 0 : cents + sumOf(fees);
+}
 
-/** Holds the money of an issuance or a top-up. */
+/** The card's balance less what its authorizations and withdrawals hold. */
+export function availableOn({ balance, authorizations, pending }: CardState): number {
+  let held = 0;
+  for (const authorization of authorizations) held += authorization.held;
+  for (const { what, cents } of pending) if (what === 'withdrawal') held += cents;
+  return balance - held;
+}
+
+/** Sends an event, which shows the card as it now is. */
+export function tell(state: CardState, event: string): CardState {
+  const shown = `${event}, card ${state.status} ${state.balance}/${availableOn(state)}`;
+  return { ...state, events: [...state.events, shown] };
+}
+
+/** Changes the prepaid balance. @param late at any time after the operation was sent, even after its answer */
+export function enter(state: CardState, op: string, entries: readonly Entry[], late = false): CardState {
+  const moved = entries.filter(({ cents }) => cents !== 0);
+  if (moved.length === 0) return state;
+  const availableCents = moved.reduce((sum, { cents }) => sum + cents, 0);
+  return {
+    ...state,
+    entries: [...state.entries, ...moved],
+    effects: [...state.effects, { ...effect(op, { availableCents }), late }],
+  };
+}
+
+/** What is free on a blocked card goes to the prepaid balance. On another card nothing happens. */
+export function releaseIfBlocked(state: CardState, op: string, late = false): CardState {
+  if (state.status !== 'blocked') return state;
+  const cents = availableOn(state);
+  const released = { ...state, balance: state.balance - cents };
+  return enter(released, op, [{ type: 'card_release', cents, source: 'card' }], late);
+}
+
+/** Holds the money of an issuance, a top-up or a withdrawal. */
 export function begin(state: CardState, pending: Pending): CardState {
   const { op, what, id, cents, fees } = pending;
+  const isNew = { status: 'pending', cents, failure: null, cardBalance: null } as const;
   return {
     ...state,
     status: what === 'card' ? 'funding_pending' : state.status,
     pending: [...state.pending, pending],
-    topUps:
-      what === 'topup' && id !== null
-        ? [...state.topUps, { id, status: 'pending', cents, fees, failure: null, cardBalance: null }]
-        : state.topUps,
+    topUps: what === 'topup' && id !== null ? [...state.topUps, { id, ...isNew, fees }] : state.topUps,
+    withdrawals:
+      what === 'withdrawal' && id !== null ? [...state.withdrawals, { id, ...isNew }] : state.withdrawals,
     effects: [
       ...state.effects,
       effect(op, {
         availableCents: -heldBy(pending),
-        loadedCents: cents,
+        loadedCents: what === 'withdrawal' ? 0 : cents,
         openCards: what === 'card' ? 1 : 0,
       }),
     ],
   };
 }
 
-/** The money is on the card. */
+/** The network said yes: the money is on the card or, of a withdrawal, in the prepaid balance. */
 export function succeed(state: CardState, pending: Pending): CardState {
   const { op, what, id, cents, fees } = pending;
   const source = id ?? '?';
+  const left = { ...without(state, pending), ended: { ...state.ended, [op]: 'succeeded' } as const };
+  if (what === 'withdrawal') {
+    const paid = enter(
+      { ...left, balance: state.balance - cents },
+      op,
+      [{ type: 'card_withdrawal', cents, source }],
+      true,
+    );
+    const withdrawals = ended(paid.withdrawals, id, {
+      status: 'succeeded',
+      failure: null,
+      cardBalance: paid.balance,
+    });
+    return tell({ ...paid, withdrawals }, `withdrawal.succeeded ${source}`);
+  }
   const balance = state.balance + cents;
   const kinds = { card_activation: 'card_activation_fee', card_funding: 'card_funding_fee' } as const;
-  return {
-    ...without(state, pending),
+  const loaded: CardState = {
+    ...left,
     status: what === 'card' ? 'active' : state.status,
     balance,
-    topUps: endTopUp(state, pending, { status: 'succeeded', failure: null, cardBalance: balance }),
-    ended: { ...state.ended, [op]: 'succeeded' },
+    topUps: ended(state.topUps, id, { status: 'succeeded', failure: null, cardBalance: balance }),
     entries: [
       ...state.entries,
       { type: what === 'card' ? 'card_issue' : 'card_topup', cents: -cents, source },
@@ -124,8 +191,8 @@ export function succeed(state: CardState, pending: Pending): CardState {
         source,
       })),
     ],
-    events: [...state.events, `${what === 'card' ? 'card.issued' : 'topup.succeeded'} ${source}`],
   };
+  return tell(loaded, `${what === 'card' ? 'card.issued' : 'topup.succeeded'} ${source}`);
 }
 
 /** Every held cent is free again. If it was not announced, nothing else is left. */
@@ -133,18 +200,21 @@ export function fail(
   state: CardState,
   pending: Pending,
   failure: string,
-  ended: 'failed' | 'card_blocked' = 'failed',
+  end: 'failed' | 'card_blocked' = 'failed',
 ): CardState {
   const { op, what, id, cents, announced } = pending;
-  const type = what === 'card' ? 'card.issue_failed' : 'topup.failed';
+  const left = { ...without(state, pending), ended: { ...state.ended, [op]: end } };
+  if (what === 'withdrawal') {
+    const free = releaseIfBlocked(left, op, true);
+    const withdrawals = ended(free.withdrawals, id, { status: 'failed', failure, cardBalance: free.balance });
+    return announced ? tell({ ...free, withdrawals }, `withdrawal.failed ${id}`) : free;
+  }
   const isCard = what === 'card';
-  return {
-    ...without(state, pending),
+  const freed: CardState = {
+    ...left,
     status: !isCard ? state.status : announced ? 'failed' : 'none',
     failure: isCard && announced ? failure : state.failure,
-    topUps: endTopUp(state, pending, { status: 'failed', failure, cardBalance: state.balance }),
-    ended: { ...state.ended, [op]: ended },
-    events: announced ? [...state.events, `${type} ${id}`] : state.events,
+    topUps: ended(state.topUps, id, { status: 'failed', failure, cardBalance: state.balance }),
     effects: [
       ...state.effects,
       {
@@ -153,6 +223,7 @@ export function fail(
       },
     ],
   };
+  return announced ? tell(freed, `${isCard ? 'card.issue_failed' : 'topup.failed'} ${id}`) : freed;
 }
 
 export function effect(op: string, changes: Partial<Effect>): Effect {
@@ -163,6 +234,10 @@ function without(state: CardState, { op }: Pending): CardState {
   return { ...state, pending: state.pending.filter((other) => other.op !== op) };
 }
 
-function endTopUp(state: CardState, { id }: Pending, end: Partial<TopUp>): readonly TopUp[] {
-  return state.topUps.map((topUp) => (topUp.id === id ? { ...topUp, ...end } : topUp));
+function ended<T extends Withdrawal>(
+  all: readonly T[],
+  id: string | null,
+  end: Pick<Withdrawal, 'status' | 'failure' | 'cardBalance'>,
+): readonly T[] {
+  return all.map((one) => (one.id === id ? { ...one, ...end } : one));
 }

@@ -1,5 +1,5 @@
 import type { Answer } from '../../support/stack.ts';
-import { type CardState, effect, fail } from './card-state.ts';
+import { availableOn, type CardState, effect, fail, releaseIfBlocked, tell } from './card-state.ts';
 import { namesStatus, outcomeOf, type Verb } from './operation.ts';
 
 const FROM: Record<Verb, CardState['status'][]> = {
@@ -20,24 +20,23 @@ export function decideChange(
     return !isPossible && namesStatus(answer, state.status) ? [state] : [];
   }
   if (outcome !== '200' || !isPossible) return [];
-  const { id, status, balance } = answer.json;
+  const { id, status, balance, available_balance: available } = answer.json;
   const to = TO[verb];
-  const event = `card.${to === 'active' ? 'unfrozen' : to} ${id}`;
-  const changed = { ...state, status: to, events: [...state.events, event] };
-  const done = verb === 'block' ? release(changed, op, id) : changed;
-  return status === to && balance === done.balance ? [done] : [];
+  const changed = { ...state, status: to };
+  const freed = verb === 'block' ? release(changed, op) : changed;
+  const told = tell(freed, `card.${to === 'active' ? 'unfrozen' : to} ${id}`);
+  const done = verb === 'block' ? failTopUps(told) : told;
+  return status === to && balance === done.balance && available === availableOn(done) ? [done] : [];
 }
 
-/** The card's balance, and what is held for its top-ups in flight, goes to the partner's balance. */
-function release(state: CardState, op: string, cardId: string): CardState {
-  const { balance } = state;
-  const entry = { type: 'card_release', cents: balance, source: cardId };
-  const released: CardState = {
-    ...state,
-    balance: 0,
-    networkBlocked: true,
-    entries: balance > 0 ? [...state.entries, entry] : state.entries,
-    effects: [...state.effects, effect(op, { availableCents: balance, openCards: -1 })],
-  };
-  return state.pending.reduce((left, one) => fail(left, one, 'card_blocked', 'card_blocked'), released);
+/** What nothing holds of the card's balance goes to the partner's balance. */
+function release(state: CardState, op: string): CardState {
+  const released = releaseIfBlocked({ ...state, networkBlocked: true }, op);
+  return { ...released, effects: [...released.effects, effect(op, { openCards: -1 })] };
+}
+
+/** What is held for its top-ups in flight is free again. Its authorizations and withdrawals stay. */
+function failTopUps(state: CardState): CardState {
+  const topUps = state.pending.filter(({ what }) => what === 'topup');
+  return topUps.reduce((left, one) => fail(left, one, 'card_blocked', 'card_blocked'), state);
 }

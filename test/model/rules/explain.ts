@@ -33,9 +33,17 @@ export function explainStep(
 
 /** The states of a card with nothing left in flight that will end by itself. */
 export function explainQuiet(states: readonly CardState[], circumstances: Circumstances): CardState[] {
-  return explainStep(states, [], circumstances).filter(
-    (state) => byThemselves(state, [], circumstances).length === 0,
-  );
+  return explainStep(states, [], circumstances).filter((state) => !isUnfinished(state, circumstances));
+}
+
+/** Whether something will still end by itself. */
+function isUnfinished(state: CardState, { mode }: Circumstances): boolean {
+  const waitsForOperator = (pending: Pending) =>
+    // A withdrawal that the network accepted before it blocked the card goes on.
+    pending.what === 'withdrawal' && !pending.tooLate
+      ? pending.cents % 100 === 47
+      : endings(state, pending).length === 0;
+  return mode === 'live' && !state.pending.every(waitsForOperator);
 }
 
 /** What can happen next by itself: the network ends something, or blocks a card that is being blocked. */
@@ -51,19 +59,25 @@ function byThemselves(state: CardState, left: readonly Operation[], { mode }: Ci
   return [...ends, { ...state, networkBlocked: true }];
 }
 
-/** The ends by the last two digits (docs/partners/testing.md). The network loads no blocked card. */
+/**
+ * The ends by the last two digits (docs/partners/testing.md). The network neither loads a blocked card nor begins to take money
+ * off it.
+ */
 function endings(state: CardState, pending: Pending): CardState[] {
-  const failed = pending.what === 'card' ? 'issuance_failed' : 'topup_failed';
-  if (pending.tooLate) return [fail(state, pending, 'provider_declined')];
-  const cut = pending.what === 'topup' && state.networkBlocked ? [fail(state, pending, failed)] : [];
-  switch (pending.cents % 100) {
+  const { what, cents, tooLate } = pending;
+  if (tooLate) return [fail(state, pending, 'provider_declined')];
+  const atBlock = what === 'topup' ? 'topup_failed' : 'provider_declined';
+  const cut = what !== 'card' && state.networkBlocked ? [fail(state, pending, atBlock)] : [];
+  switch (cents % 100) {
     case 42:
       return [fail(state, pending, 'provider_declined')];
     case 43:
-      return [fail(state, pending, failed)];
+      return [fail(state, pending, FAILURES[what]), ...cut];
     case 47:
       return cut;
     default:
       return [succeed(state, pending), ...cut];
   }
 }
+
+const FAILURES = { card: 'issuance_failed', topup: 'topup_failed', withdrawal: 'withdrawal_failed' } as const;

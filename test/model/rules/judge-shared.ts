@@ -59,7 +59,8 @@ function judge(account: Account, operation: Operation, timed: readonly Timed[]):
   const limits = isSameDay ? account.limits : { ...account.limits, maxLoadedCents: Number.MAX_SAFE_INTEGER };
   const { cents } = question;
   const isIssue = question.kind === 'issue';
-  const price = heldBy({ cents, fees: fundingFees(prices, isIssue ? 'card' : 'topup', cents) });
+  const what = isIssue ? 'card' : 'topup';
+  const price = heldBy({ what, cents, fees: fundingFees(prices, what, cents) });
   const available = rangeOf('availableCents', account.availableCents, operation, timed);
   const open = rangeOf('openCards', account.openCards, operation, timed);
   const loaded = rangeOf('loadedCents', account.loadedCents, operation, timed);

@@ -1,5 +1,6 @@
 import type { Answer } from '../../support/stack.ts';
 import type { CardState } from './card-state.ts';
+import type { Controls, Merchant } from './controls.ts';
 import type { Prices } from './prices.ts';
 
 export type Verb = 'freeze' | 'unfreeze' | 'block';
@@ -8,14 +9,48 @@ export type TransactionType = 'purchase' | 'decline' | 'refund';
 /** What was asked of a card. */
 export type Question =
   /** `refTaken`: with the external_ref of another card. */
-  | { kind: 'issue'; cents: number; refTaken: boolean }
+  | { kind: 'issue'; cents: number; refTaken: boolean; controls: Controls | null }
   | { kind: 'top_up'; cents: number }
-  /** `simulated` by the partner, or else reported by the network. */
-  | { kind: 'transaction'; type: TransactionType; cents: number; forced: boolean; simulated: boolean }
+  | { kind: 'withdraw'; cents: number }
+  /** `simulated` by the partner, or else reported by the network or, in test mode, as if it had reported it. */
+  | {
+      kind: 'transaction';
+      type: TransactionType;
+      cents: number;
+      forced: boolean;
+      simulated: boolean;
+      merchant: Merchant;
+    }
+  /** `networkId`: the network's id of the authorization; null in test mode. */
+  | { kind: 'authorize'; cents: number; merchant: Merchant; networkId: string | null }
+  /** `authorization`: our id of it in test mode, the network's in live mode. Here the merchant is for one that is unknown. */
+  | {
+      kind: 'increment';
+      authorization: string;
+      cents: number;
+      merchant: Merchant;
+      networkId: string | null;
+    }
+  /** `authorization`: null for a clearing without one. `cents`: null for all that is left. */
+  | {
+      kind: 'clear';
+      authorization: string | null;
+      cents: number | null;
+      final: boolean;
+      merchant: Merchant;
+    }
+  | { kind: 'reverse'; authorization: string; cents: number | null }
+  | { kind: 'expire'; authorization: string }
+  /** Its time is over, and a worker finds it. */
+  | { kind: 'lapse'; authorization: string }
+  | { kind: 'control'; controls: Controls | null }
   | { kind: 'change'; verb: Verb }
   | { kind: 'read' }
   | { kind: 'read_topups' }
-  /** An operator's decision on the issuance or top-up that the operation `subject` began. */
+  | { kind: 'read_withdrawals' }
+  | { kind: 'read_limits' }
+  | { kind: 'read_authorization'; authorization: string }
+  /** An operator's decision on the issuance, top-up or withdrawal that the operation `subject` began. */
   | { kind: 'resolve'; subject: string; succeeded: boolean };
 
 /** An operation on a card, its last answer, and when it was sent and answered on the run's clock. */
@@ -43,28 +78,33 @@ export function nameOf(question: Question): string {
   return question.kind === 'change' ? question.verb : question.kind;
 }
 
+/** The UTC day on which a resource was created. */
+export const dayOf = ({ created }: { created: string }): string => created.slice(0, 10);
+
 /** One line for a person. */
 export function describeOperation({ name, question, answer, askedAt, heardAt }: Operation): string {
   const { kind, ...details } = question;
-  const { id, transactionId, status, type, balance, card_balance, card_balance_after, error } =
-    answer.json ?? {};
-  const told = {
-    id,
-    transactionId,
-    status,
-    type,
-    balance,
-    card_balance,
-    card_balance_after,
-    message: error?.message,
-  };
+  const told = Object.fromEntries(TOLD.map((field) => [field, answer.json?.[field]]));
+  told.message = answer.json?.error?.message;
   return `${name} [${askedAt}-${heardAt}] ${kind} ${JSON.stringify(details)} -> ${outcomeOf(answer)} ${JSON.stringify(told)}`;
 }
+
+/** The fields of answers that help a person. */
+const TOLD = [
+  ...['id', 'transactionId', 'authorizationId', 'messageId', 'status', 'type', 'approved', 'declineReason'],
+  ...['decline_reason', 'balance', 'available_balance', 'card_balance', 'card_balance_after'],
+  ...['amount', 'held_amount', 'settled_amount', 'card_amount', 'partner_balance_amount', 'data'],
+];
 
 /** What the rules depend on besides the card. */
 export interface Circumstances {
   mode: 'test' | 'live';
   prices: Prices;
+  accountControls: Controls | null;
   /** What GET /cards/{id}/transactions returns, by id. The network's own answers have little more than the id. */
   transactions: ReadonlyMap<string, Answer['json']>;
+  /** The ids of the declines among them that are new since the last quiet point and are about an authorization. */
+  declines: readonly string[];
+  /** What GET /cards/{id}/authorizations returns, by id. */
+  authorizations: ReadonlyMap<string, Answer['json']>;
 }

@@ -18,6 +18,7 @@ const KINDS = [
   ...['fund', 'fund', 'hold', 'hold', 'hold', 'topUp', 'holdAndPost', 'topUpAtOnce'],
   ...['post', 'post', 'post', 'postPart', 'postAndFail', 'void', 'void'],
   ...['purchase', 'purchase', 'refund', 'decline', 'release', 'lateDebit', 'adjustDown'],
+  ...['authorize', 'authorize', 'authorize', 'holdAnew', 'holdAnew', 'clear', 'withdraw', 'withdrawAtOnce'],
   ...[
     'again',
     'again',
@@ -81,6 +82,8 @@ function toOperation(run: string, name: string, drawn: Draw, earlier: Posting[])
   const holds = earlier.filter(({ transfers }) => transfers.every(({ phase }) => phase === 'pending'));
   const held = holds[holds.length - 1 - (pick % Math.min(holds.length, 8))];
 
+  const authorized = lastHold(earlier, pick);
+
   switch (kind) {
     case 'hold':
       return own(...cardHold(cents, feeCents, cardId), transfer('fee_activation', feeCents, pending));
@@ -116,6 +119,31 @@ function toOperation(run: string, name: string, drawn: Draw, earlier: Posting[])
         };
       }
       break;
+    case 'authorize':
+      return own(transfer('authorization', cents, { ...pending, cardId, step: 'hold' }));
+    case 'holdAnew':
+      if (authorized !== undefined) {
+        const { step } = authorized.hold;
+        const [post] = resolve(pick % 2 === 0 ? 'post' : 'void', [authorized.hold]);
+        return {
+          ...authorized.posting,
+          transfers: [post as Transfer, { ...authorized.hold, step: `${step}/next`, amountCents: cents }],
+        };
+      }
+      break;
+    case 'clear':
+      if (authorized !== undefined) {
+        const more = [
+          transfer('purchase', cents, { cardId: cardIdOf(authorized.hold) }),
+          transfer('late_debit', feeCents),
+        ];
+        return { ...authorized.posting, transfers: [...resolve('post', [authorized.hold]), ...more] };
+      }
+      break;
+    case 'withdraw':
+      return own(transfer('withdrawal', cents, { ...pending, cardId }));
+    case 'withdrawAtOnce':
+      return own(transfer('withdrawal', cents, { cardId }));
     case 'purchase':
       return own(transfer('purchase', cents, { cardId }), transfer('fee_transaction', feeCents));
     case 'refund':
@@ -157,4 +185,17 @@ function toOperation(run: string, name: string, drawn: Draw, earlier: Posting[])
       cents * 3,
     ),
   );
+}
+
+/** One of the last holds of an authorization, which is the last transfer of its posting. */
+function lastHold(earlier: Posting[], pick: number): { posting: Posting; hold: Transfer } | undefined {
+  const found = earlier.flatMap((posting) => {
+    const hold = posting.transfers.at(-1);
+    return hold?.code === 'authorization' && hold.phase === 'pending' ? [{ posting, hold }] : [];
+  });
+  return found[found.length - 1 - (pick % Math.min(found.length, 4))];
+}
+
+function cardIdOf({ debit }: Transfer): string {
+  return typeof debit === 'string' ? '' : debit.cardId;
 }
