@@ -56,14 +56,20 @@ export function makeTransaction(
   { descriptor = 'COFFEE SHOP', mcc = '5812', city = 'NEW YORK', country = 'USA' }: MerchantAsked,
   now: Date,
 ): Transaction {
-  const usd = { amount: 0, currency: 'USD' } as const;
+  // An object of its own for each amount, since they change.
+  const usd = () => ({ amount: 0, currency: 'USD' }) as const;
   return {
     token: randomUUID(),
     account_token: card.account_token,
     acquirer_fee: 0,
     acquirer_reference_number: null,
     amount: 0,
-    amounts: { cardholder: { ...usd, conversion_rate: '1.00' }, hold: usd, merchant: usd, settlement: usd },
+    amounts: {
+      cardholder: { ...usd(), conversion_rate: '1.00' },
+      hold: usd(),
+      merchant: usd(),
+      settlement: usd(),
+    },
     authorization_amount: 0,
     authorization_code: '123456',
     avs: null,

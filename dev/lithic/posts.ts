@@ -29,6 +29,8 @@ export class Posts {
   readonly events: EventPost[] = [];
   /** Whether events wait until somebody sends them. */
   holdsEvents = false;
+  /** Whether answers to requests come too late for it. */
+  isDeaf = false;
   /** How often a request of Auth Stream Access was posted, repetitions included. */
   asked = 0;
   readonly #sending = new Set<Promise<unknown>>();
@@ -79,6 +81,7 @@ export class Posts {
       const answer = await this.#post(AUTHORIZATIONS_PATH, post, this.options.asaSecrets, limits).catch(
         () => null,
       );
+      if (this.isDeaf) return null;
       if (answer !== null && answer.status < 500) {
         const read = AsaAnswer.safeParse(answer.body);
         const isAbout = read.data?.token === asked.token;

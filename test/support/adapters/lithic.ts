@@ -1,0 +1,75 @@
+import { AUTHORIZATIONS_PATH } from '../../../adapters/card-networks/lithic/wire.ts';
+import type { Config } from '../../../config/service.ts';
+import { type FakeLithic, startFakeLithic } from '../../../dev/lithic/fake-lithic.ts';
+import type { Card } from '../../../dev/lithic/objects.ts';
+import { networkIdOf } from '../api/network-events.ts';
+import { asOwner } from '../postgres.ts';
+import { startTestStack, type TestStack } from '../stack.ts';
+import { until } from '../until.ts';
+
+const secretOf = (fill: number): string => `whsec_${Buffer.alloc(24, fill).toString('base64')}`;
+export const WEBHOOK_SECRET = secretOf(1);
+export const ASA_SECRET = secretOf(2);
+export const API_KEY = 'lithic-api-key';
+
+/** The configuration of a service whose issuer is this fake. */
+export const lithicConfigOf = (fake: FakeLithic): Pick<Config, 'cardNetwork' | 'lithic'> => ({
+  cardNetwork: 'lithic',
+  lithic: {
+    apiKey: API_KEY,
+    webhookSecret: WEBHOOK_SECRET,
+    asaSecret: ASA_SECRET,
+    baseUrl: fake.url,
+    cardProgramToken: null,
+    requestsPerSecond: 1_000,
+  },
+});
+
+/** A fake Lithic, and a service whose issuer it is. */
+export async function startLithicStack(
+  overrides: Partial<Config> = {},
+  options: Parameters<typeof startTestStack>[1] = {},
+): Promise<{ fake: FakeLithic; stack: TestStack; stop(): Promise<void> }> {
+  const fake = await startFakeLithic({
+    apiKey: API_KEY,
+    webhookSecrets: [WEBHOOK_SECRET],
+    asaSecrets: [ASA_SECRET],
+    // Longer than Lithic's, since the machine may do much else at the time.
+    asaTimeoutMs: 60_000,
+  });
+  const stack = await startTestStack({ ...overrides, ...lithicConfigOf(fake) }, options);
+  enrol(fake, stack);
+  return {
+    fake,
+    stack,
+    stop: async () => {
+      await stack.stop();
+      await fake.stop();
+    },
+  };
+}
+
+/** Lithic asks this service, and tells it. */
+export function enrol({ program }: FakeLithic, { config }: TestStack): void {
+  const url = `http://${config.host}:${config.port}`;
+  program.posts.options.receiverUrl = url;
+  program.responderUrl = url + AUTHORIZATIONS_PATH;
+}
+
+/** What Lithic has of a card of ours. */
+export async function lithicCard(fake: FakeLithic, stack: TestStack, cardId: string): Promise<Card> {
+  return fake.program.card(await networkIdOf(stack, cardId));
+}
+
+/** Waits until the service has taken every event that Lithic has sent so far. */
+export async function allTaken({ program }: FakeLithic, stack: TestStack): Promise<void> {
+  const ids = program.posts.events.map(({ id }) => id);
+  await until('every event is taken', async () => {
+    const done = await asOwner(
+      stack,
+      `SELECT id FROM network_event WHERE event_id = any($1) AND status = 'done'`,
+      [ids],
+    );
+    return done.length === ids.length;
+  });
+}
