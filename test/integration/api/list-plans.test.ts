@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { sql } from 'kysely';
 import pg from 'pg';
 import { readAuthorizationPage } from '../../../api/authorizations.ts';
 import { readBalanceTransactionPage } from '../../../api/balance.ts';
@@ -9,14 +10,17 @@ import { readSpendingLimits } from '../../../api/spending-limits.ts';
 import { readTopUpPage } from '../../../api/topups.ts';
 import { readTransactionPage } from '../../../api/transactions.ts';
 import { readWithdrawalPage } from '../../../api/withdrawals.ts';
+import { lockMessageTerms } from '../../../commands/authorizations/terms.ts';
 import { lowestId } from '../../../crypto/new-id.ts';
 import type { Orm } from '../../../db/orm.ts';
+import { readStatement, type Transactor } from '../../../db/sql.ts';
 import { AuthorizationStatus } from '../../../domain/authorization.ts';
 import { CardStatus } from '../../../domain/card-status.ts';
 import { DeliveryStatus } from '../../../domain/event.ts';
 import type { IdPrefix } from '../../../domain/ids.ts';
 import type { Tenant } from '../../../domain/mode.ts';
 import { completeControls, LimitInterval } from '../../../domain/spending-controls.ts';
+import { readPrepaidEntriesOfCard } from '../../../ledger/balances.ts';
 import { readTransactions } from '../../../operator/reads/transactions.ts';
 import { readWebhooks } from '../../../operator/reads/webhooks.ts';
 import { splitFirst } from '../../support/partitions.ts';
@@ -34,6 +38,11 @@ const STEP_MS = 10;
 
 const OWNER: Tenant = { partnerId: 'prt_owner', mode: 'test' };
 const OTHER: Tenant = { partnerId: 'prt_other', mode: 'test' };
+
+const spentBetween = readStatement(
+  (_, { cardId, from, until }: { cardId: string; from: Date; until: Date }) =>
+    sql<{ cents: string }>`SELECT spent_between(${cardId}, NULL, ${from}, ${until}) AS cents`,
+);
 
 interface PlanNode {
   'Node Type': string;
@@ -183,6 +192,56 @@ describe('the number of rows that a list reads', function () {
         assert.ok((limits.at(-1)?.spent ?? 0) > 100 * (ROWS - 1_000));
       });
 
+      it('does not grow with what a card has had for the decision on a request of the network', async () => {
+        const ask = (index: number, decides: boolean) => ({
+          cardId: idOf('card', 0),
+          authorizationId: null,
+          networkAuthorizationId: `network_auth_${index}`,
+          messageId: `network_message_${index}`,
+          decides,
+          lockWaitMs: 1_500,
+        });
+        for (const asked of [ask(0, true), ask(100_000, true), ask(199_000, false), ask(ROWS, true)]) {
+          const [terms] = await readsLittle(asked, async () => [
+            await lockMessageTerms(orm.em.fork() as Transactor, asked),
+          ]);
+          const isKnown = asked.messageId !== `network_message_${ROWS}`;
+          assert.equal(terms?.card.id, asked.cardId);
+          assert.equal(terms.authorization !== null, isKnown);
+          assert.equal(terms.known !== null, isKnown);
+        }
+        // The first decision of an interval makes the counter, from the sum of the interval. Those after it read the counter.
+        const asked = ask(ROWS, true);
+        const controls = completeControls({
+          spending_limits: [{ amount: 1, interval: 'daily', categories: ['5812'] }],
+        });
+        await owner.query('UPDATE card SET spending_controls = $2 WHERE id = $1', [asked.cardId, controls]);
+        await owner.query('SELECT count_spending(k, NULL, now()) FROM card k WHERE k.id = $1', [
+          asked.cardId,
+        ]);
+        const [terms] = await readsLittle({ ...asked, controls }, async () => [
+          await lockMessageTerms(orm.em.fork() as Transactor, asked),
+        ]);
+        assert.equal(terms?.controls.limits.length, 1);
+        await owner.query('UPDATE card SET spending_controls = NULL WHERE id = $1', [asked.cardId]);
+      });
+
+      it('is what the interval has for the sum of what a card has spent in it', async () => {
+        const inSecond = async (n: number) => {
+          const sum = { cardId: idOf('card', 0), from: at(n), until: at(n - 100) };
+          const [row] = await readsLittle(sum, () => spentBetween(orm.em.fork(), sum));
+          return Number(row?.cents);
+        };
+        // A closed authorization counts what was cleared; each has a purchase beside it.
+        for (const n of [1_000, 100_000, 199_000]) assert.equal(await inSecond(n), 100 * (100 + 100));
+      });
+
+      it("is a small multiple of the page for the operator's list of what moved between a card and the balance", async () => {
+        const page = { limit: LIMIT };
+        const read = () => readPrepaidEntriesOfCard(orm.em.fork(), OWNER, idOf('card', 0), page);
+        assert.equal((await readsLittle(page, read)).length, LIMIT);
+      });
+
       it('is a small multiple of the page for GET /funding/deposits, including payments', async () => {
         for (const [partnerId, cursors] of [
           [OWNER.partnerId, [undefined, 100_000, 198_900]],
@@ -249,6 +308,7 @@ describe('the number of rows that a list reads', function () {
   }
 
   function literal(value: unknown): string {
+    if (value === null) return 'NULL';
     if (Array.isArray(value)) return owner.escapeLiteral(`{${value.join(',')}}`);
     return owner.escapeLiteral(value instanceof Date ? value.toISOString() : String(value));
   }
@@ -326,10 +386,14 @@ const SEED = [
    SELECT txn, '${OWNER.partnerId}', 'test', (SELECT card FROM row c WHERE c.n = (row.n >= 199900)::int), txn, 'purchase', false, 'purchase', 100, '[]',
      'card', 0, at FROM row`,
   `INSERT INTO card_authorization (id, partner_id, mode, card_id, status, amount_cents, held_cents, settled_cents, requests, holds,
-     expires_at, created_at)
+     expires_at, created_at, network_authorization_id)
    SELECT auth, '${OWNER.partnerId}', 'test', (SELECT card FROM row c WHERE c.n = (row.n >= 199900)::int),
      CASE WHEN n >= 199850 THEN 'pending' ELSE 'closed' END, 100, CASE WHEN n >= 199850 THEN 100 ELSE 0 END,
-     CASE WHEN n >= 199850 THEN 0 ELSE 100 END, '[1]', 1, at, at FROM row`,
+     CASE WHEN n >= 199850 THEN 0 ELSE 100 END, '[1]', 1, at, at, 'network_auth_' || n FROM row`,
+  `INSERT INTO card_authorization_message (mode, message_id, partner_id, card_id, type, network_authorization_id, amount_cents,
+     authorization_id)
+   SELECT 'test', 'network_message_' || n, '${OWNER.partnerId}', (SELECT card FROM row c WHERE c.n = 0), 'authorization',
+     'network_auth_' || n, 100, auth FROM row`,
   `INSERT INTO deposit (id, partner_id, mode, network, contract_address, address_index, address, address_hash, amount_cents,
      status, created_at, expires_at)
    SELECT dep, partner, 'live', 'private', 'T', n, 'T', decode(lpad(to_hex(n), 40, '0'), 'hex'), 100, 'expired', at, at
@@ -345,4 +409,7 @@ const SEED = [
    SELECT md5(n::text)::uuid, 'credit', 'prepaid/test/${OWNER.partnerId}', 100, 100 * (n + 1), n + 1,
      current_date - make_interval(years => (${PARTITIONS - 1}) - n / ${Math.ceil(ROWS / PARTITIONS)})
    FROM row`,
+  `INSERT INTO ledger.entry (transfer_id, side, account_id, amount, balance_after, account_version, booked_on)
+   SELECT transfer_id, 'debit', 'card/' || (SELECT card FROM row WHERE n = 0), amount, balance_after, account_version, booked_on
+   FROM ledger.entry WHERE account_id = 'prepaid/test/${OWNER.partnerId}'`,
 ];
