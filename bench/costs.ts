@@ -51,27 +51,29 @@ export async function run(): Promise<void> {
     };
     const purchase = { type: 'purchase', amount: 1, force: true };
     const operations: [string, number, () => Promise<void>][] = [
-      ['GET /cards/{id}', 4_000, each('test', (key, id) => ask(pool, key, 'GET', `/cards/${id}`))],
+      ['GET /cards/{id}', 4_000, each('test', (key, id) => ask({ pool, key }, 'GET', `/cards/${id}`))],
       ['POST /cards, test', 2_000, anyAccount((account) => createCard(pool, 'test', account))],
-      ['GET /cards, a page of 20', 2_000, each('test', (key) => ask(pool, key, 'GET', '/cards'))],
+      ['GET /cards, a page of 20', 2_000, each('test', (key) => ask({ pool, key }, 'GET', '/cards'))],
       [
         'simulated purchase',
         2_000,
-        each('test', (key, id) => ask(pool, key, 'POST', `/test/cards/${id}/simulate-transaction`, purchase)),
+        each('test', (key, id) =>
+          ask({ pool, key }, 'POST', `/test/cards/${id}/simulate-transaction`, purchase),
+        ),
       ],
       ['POST /cards, live', 600, anyAccount((account) => createCard(pool, 'live', account))],
       [
         'top-up, live',
         600,
-        each('live', (key, id) => ask(pool, key, 'POST', `/cards/${id}/topups`, { amount: 100 })),
+        each('live', (key, id) => ask({ pool, key }, 'POST', `/cards/${id}/topups`, { amount: 100 })),
       ],
       [
         'freeze and unfreeze, live',
         200,
         async () => {
           const [id, key] = own[next++ % own.length] ?? ['', ''];
-          await ask(pool, key, 'POST', `/cards/${id}/freeze`);
-          await ask(pool, key, 'POST', `/cards/${id}/unfreeze`);
+          await ask({ pool, key }, 'POST', `/cards/${id}/freeze`);
+          await ask({ pool, key }, 'POST', `/cards/${id}/unfreeze`);
         },
       ],
     ];

@@ -4,7 +4,7 @@ import { query } from '../db/sql.ts';
 import { FAKE_USDT_CONTRACT } from '../dev/tron/drafts.ts';
 import { TEST_TRON } from '../test/support/deposits/seed-deposits.ts';
 import { medianNumber, monotonicMs, readCpuSeconds, summarize } from './support/measure.ts';
-import { beginScan, DEPOSIT_CENTS, type Range, seedDeposits, seededDeposit } from './support/seed.ts';
+import { DEPOSIT_CENTS, type Range, seedDeposits, seededDeposit, seedScan } from './support/seed.ts';
 import { type BenchService, startService } from './support/service.ts';
 import { type BenchNode, startBenchNode } from './tron-node/start.ts';
 import { allReceived, createEndpoints, readDelays } from './webhook-load/load.ts';
@@ -66,7 +66,7 @@ async function withService(
   });
   try {
     const bench = { service, scanInterval, seeded: 0 };
-    await beginScan(service.databaseUrl, node.solidNumber);
+    await seedScan(service.databaseUrl, node.solidNumber);
     await work(bench);
   } finally {
     await service.stop();

@@ -257,7 +257,7 @@ const authorizationRequest = (cardId: string): FloodRequest => ({
 
 async function issueCard({ origin }: BenchService, key: string, amount = 1_000): Promise<string> {
   const pool = new Pool(origin);
-  const card = await ask(pool, key, 'POST', '/cards', { amount, external_ref: randomUUID() });
+  const card = await ask({ pool, key }, 'POST', '/cards', { amount, external_ref: randomUUID() });
   await pool.close();
   return JSON.parse(card).id;
 }

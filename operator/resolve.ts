@@ -1,9 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from 'kysely';
-import { NOT_BOOKED, WITHDRAWAL_NOT_BOOKED } from '../attention/late-answers.ts';
 import { checkHint, SEE_LOG } from '../attention/worker-check.ts';
 import type { Operator } from '../commands/accounts/operator-context.ts';
-import { decideContradiction } from '../commands/funding/book-topup.ts';
 import { type DecidedTable, readDecision } from '../commands/funding/decision.ts';
 import { decideIssuance, decideTopUp, decideWithdrawal } from '../commands/funding/resolution.ts';
 import { Refusal } from '../commands/refusal.ts';
@@ -105,69 +103,6 @@ export async function resolveWithdrawalByHand(
     find: () => findWithdrawal(orm, withdrawalId),
   });
 }
-
-/**
- * Books a top-up that failed by our record, and that the network has carried out, and waits until a worker has done so.
- * @returns the top-up as it is then
- * @throws Refusal if there is nothing to book, it can't be booked, or that takes longer than `waitMs`.
- */
-export async function bookTopUpByHand(
-  session: Session,
-  id: string,
-  reason: string,
-  waitMs: number,
-): Promise<OperatorTopUp> {
-  const orm = await session.orm();
-  await decideContradiction(await session.operator(), { kind: 'topup', id, outcome: 'booked', reason });
-  for (const giveUpAt = Date.now() + waitMs; Date.now() < giveUpAt; await sleep(POLL_INTERVAL_MS)) {
-    const [late] = await lateDecision(orm.em.fork(), { id });
-    if (late?.decision?.refused !== undefined) {
-      throw new Refusal(`${id} was not booked: ${NOT_BOOKED[late.decision.refused]}.`);
-    }
-    if (late !== undefined) continue;
-    const topUp = await findTopUp(orm, id);
-    if (topUp?.status === 'succeeded') return topUp;
-    throw new Refusal(`The card network now says that it has not carried out ${id}, so nothing was booked.`);
-  }
-  throw new Refusal(
-    `The decision is recorded, but ${id} is not booked yet: ${await checkHint(SEE_LOG, session.countWorkers)}. Then look ` +
-      `again with "operator topup show ${id}".`,
-  );
-}
-
-/**
- * Books a withdrawal that failed by our record, and that the network has carried out, and waits until a worker has done so.
- * @returns the withdrawal as it is then
- * @throws Refusal if there is nothing to book, it can't be booked, or that takes longer than `waitMs`.
- */
-export async function bookWithdrawalByHand(
-  session: Session,
-  id: string,
-  reason: string,
-  waitMs: number,
-): Promise<OperatorWithdrawal> {
-  const orm = await session.orm();
-  const decision = { kind: 'withdrawal', id, outcome: 'booked', reason } as const;
-  await decideContradiction(await session.operator(), decision);
-  for (const giveUpAt = Date.now() + waitMs; Date.now() < giveUpAt; await sleep(POLL_INTERVAL_MS)) {
-    const [late] = await lateDecision(orm.em.fork(), { id });
-    if (late?.decision?.refused !== undefined) {
-      throw new Refusal(`${id} was not booked: ${WITHDRAWAL_NOT_BOOKED[late.decision.refused]}.`);
-    }
-    if (late !== undefined) continue;
-    const withdrawal = await findWithdrawal(orm, id);
-    if (withdrawal?.status === 'succeeded') return withdrawal;
-    throw new Refusal(`The card network now says that it has not carried out ${id}, so nothing was booked.`);
-  }
-  throw new Refusal(
-    `The decision is recorded, but ${id} is not booked yet: ${await checkHint(SEE_LOG, session.countWorkers)}. Then look ` +
-      `again with "operator withdrawal show ${id}".`,
-  );
-}
-
-const lateDecision = readStatement((db, { id }: { id: string }) =>
-  db.selectFrom('late_answer').select('decision').where('id', '=', id),
-);
 
 /** Has the workflows of cards whose network id was in use ask the network now, rather than within a day. */
 async function askAgain(session: Session, networkCardId: string): Promise<void> {
@@ -302,7 +237,7 @@ async function untilApplied<Resource>(
 const WHY_NOT_APPLIED: Record<WhyNot, string> = {
   too_early:
     "according to the worker's configuration it is not past its deadline, so nothing has changed: give the worker and " +
-    'the command line the same ISSUANCE_DEADLINE and TOPUP_DEADLINE.',
+    'the command line the same ISSUANCE_DEADLINE, TOPUP_DEADLINE and WITHDRAWAL_DEADLINE.',
   contradicts_the_record:
     'another decision was recorded in the meantime, so this one changed nothing: see "operator audit list".',
   network_away:

@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import type { TronConfig } from '../../config/tron.ts';
 import { tronAddressHash } from '../../crypto/tron-address.ts';
 import { agreedOn, describeWitness, nextHashes, type Run } from './agreement.ts';
-import { keyHeaders } from './node-api.ts';
+import { keyHeaders, openNodeApi } from './node-api.ts';
 import { NodeProblem } from './node-health.ts';
 import {
   type BlockRef,
@@ -326,6 +326,7 @@ function openNodes(
   return nodes.map((urls, at) => {
     const host = new URL(urls.full).host;
     const name = hosts.indexOf(host) === at ? host : `${host} (${at + 1})`;
-    return new TronNode(name, urls, apiKey, usdtHash, timings, logger);
+    const api = openNodeApi(urls, apiKey, timings.requestTimeoutMs);
+    return new TronNode({ name, api, usdtHash }, timings, logger);
   });
 }

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { type NodeApi, openNodeApi } from './node-api.ts';
+import type { NodeApi } from './node-api.ts';
 import { NodeHealth, NodeProblem, type Recovery } from './node-health.ts';
 import { type Header, readCalls, readHeader, readSolidBlock } from './read-block.ts';
 import { readRun } from './read-run.ts';
@@ -50,17 +50,14 @@ export class TronNode {
   /** The blocks that it showed last, and until when they count. */
   #shown: { after: BlockRef; blocks: SolidBlock[]; untilMs: number } | null = null;
 
-  /** @param usdtHash the contract's 20 bytes, in hex */
+  /** @param node.usdtHash the contract's 20 bytes, in hex */
   constructor(
-    name: string,
-    urls: { full: string; solidity: string },
-    apiKey: string | null,
-    usdtHash: string,
+    { name, api, usdtHash }: { name: string; api: NodeApi; usdtHash: string },
     timings: ChainTimings,
     logger: Logger,
   ) {
     this.name = name;
-    this.#api = openNodeApi(urls, apiKey, timings.requestTimeoutMs);
+    this.#api = api;
     this.#usdtHash = usdtHash;
     this.#timings = timings;
     this.health = new NodeHealth(name, 'solid blocks', timings, logger);

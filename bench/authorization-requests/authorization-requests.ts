@@ -37,8 +37,8 @@ export async function compareRequests(): Promise<void> {
   const pools = { ours: new Pool(service.origin), floor: new Pool(bare.origin) };
   const path = `/test/cards/${testCard.cardId}/authorizations`;
   const requests = {
-    floor: async () => void (await ask(pools.floor, key, 'POST', path, { amount: AMOUNT_CENTS })),
-    test: async () => void (await ask(pools.ours, key, 'POST', path, { amount: AMOUNT_CENTS })),
+    floor: async () => void (await ask({ pool: pools.floor, key }, 'POST', path, { amount: AMOUNT_CENTS })),
+    test: async () => void (await ask({ pool: pools.ours, key }, 'POST', path, { amount: AMOUNT_CENTS })),
     // A seeded card has its own id at the network.
     live: () => askAsNetwork(pools.ours, liveCard.cardId, AMOUNT_CENTS),
   };

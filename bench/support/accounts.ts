@@ -30,8 +30,7 @@ export async function fundedAccount({ orm, ring }: BenchService): Promise<Accoun
 
 /** @throws Error unless the answer is a 2xx. @returns its body */
 export async function ask(
-  pool: Pool,
-  key: string,
+  { pool, key }: { pool: Pool; key: string },
   method: 'GET' | 'POST',
   path: string,
   body?: Record<string, unknown>,
@@ -54,5 +53,5 @@ export async function ask(
 /** @returns the card's id */
 export async function createCard(pool: Pool, mode: Mode, { keys }: Account): Promise<string> {
   const card = { amount: 1_000, external_ref: randomUUID(), cardholder_first_name: 'Ada' };
-  return JSON.parse(await ask(pool, keys[mode], 'POST', '/cards', card)).id;
+  return JSON.parse(await ask({ pool, key: keys[mode] }, 'POST', '/cards', card)).id;
 }

@@ -152,7 +152,7 @@ export interface Range {
 }
 
 /** Makes the scan begin after this block. */
-export async function beginScan(databaseUrl: string, blockNumber: number): Promise<void> {
+export async function seedScan(databaseUrl: string, blockNumber: number): Promise<void> {
   await asOwner(
     databaseUrl,
     `INSERT INTO chain_scan (network, block_number) VALUES ('private', ${blockNumber})`,

@@ -96,7 +96,7 @@ export function topUpNoun(topUp: Command, { session, verb, examples, err, resolv
     )
     .action(
       verb(async (id: string, { reason }: { reason: string }) => {
-        const { bookTopUpByHand: bookTopUp } = await import('../resolve.ts');
+        const { bookTopUpByHand: bookTopUp } = await import('../book.ts');
         return { value: await bookTopUp(session, id, reason, resolveWaitMs) };
       }),
     );

@@ -103,7 +103,7 @@ export function withdrawalNoun(
     )
     .action(
       verb(async (id: string, { reason }: { reason: string }) => {
-        const { bookWithdrawalByHand: bookWithdrawal } = await import('../resolve.ts');
+        const { bookWithdrawalByHand: bookWithdrawal } = await import('../book.ts');
         return { value: await bookWithdrawal(session, id, reason, resolveWaitMs) };
       }),
     );

@@ -33,24 +33,26 @@ export function createSimulatedClient(
 ): CardNetwork & { close(): Promise<void> } {
   const agent = new Agent({ keepAliveTimeout: 4_000, maxResponseSize: 65_536 });
 
-  const post = <Body extends { token: string }>(
+  const post = async <Body extends { token: string }>(
     path: string,
     body: { token: string },
     shape: z.ZodType<Body>,
-  ) => ask('POST', path, shape, (answer) => answer.token === body.token, body);
+  ) => {
+    const answer = await receive('POST', path, body);
+    return read(answer, shape, ({ token }) => token === body.token);
+  };
 
-  const lookUp = <Body extends { token: string }>(path: string, token: string, shape: z.ZodType<Body>) =>
-    ask('GET', `${path}/${encodeURIComponent(token)}`, shape, (answer) => answer.token === token);
-
-  /** @param isAbout whether a response belongs to this request */
-  async function ask<Body>(
-    method: 'GET' | 'POST',
+  const lookUp = async <Body extends { token: string }>(
     path: string,
+    token: string,
     shape: z.ZodType<Body>,
-    isAbout: (answer: Body) => boolean,
-    body?: object,
-  ): Promise<Body> {
-    const answer = await receive(method, path, body);
+  ) => {
+    const answer = await receive('GET', `${path}/${encodeURIComponent(token)}`);
+    return read(answer, shape, (body) => body.token === token);
+  };
+
+  /** @param isAbout whether a response belongs to its request */
+  function read<Body>(answer: unknown, shape: z.ZodType<Body>, isAbout: (answer: Body) => boolean): Body {
     const parsed = shape.safeParse(answer);
     if (!parsed.success) {
       const fields = parsed.error.issues.map((issue) => issue.path.join('.') || 'body').join(', ');
@@ -103,9 +105,8 @@ export function createSimulatedClient(
     changeCardStatus: async (asked) =>
       (await post('/status-changes', asked, StatusChangeResponse)).statusChange,
     revealCard: async ({ networkCardId }) => {
-      const path = `/cards/${encodeURIComponent(networkCardId)}/details`;
-      const isAbout = (answer: { networkCardId: string }) => answer.networkCardId === networkCardId;
-      return (await ask('GET', path, DetailsResponse, isAbout)).details;
+      const answer = await receive('GET', `/cards/${encodeURIComponent(networkCardId)}/details`);
+      return read(answer, DetailsResponse, (body) => body.networkCardId === networkCardId).details;
     },
     // A block gives the card's money back by itself.
     returnMoney: async () => ({ status: 'succeeded' }),
