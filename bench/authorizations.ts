@@ -121,7 +121,7 @@ async function measureRound(
 }
 
 /** The commands of the API in test mode, each with an Idempotency-Key and with the NOTIFY about its events. */
-function createOurs(context: CommandContext): Authorizations {
+export function createOurs(context: CommandContext): Authorizations {
   const eventsWritten = createNotifier(() => notifyEvents(context.orm), console.error);
   const finish = ({ response }: KeyedResponse): string => {
     if (response.status > 299) throw new Error(`${response.status}: ${response.body}`);

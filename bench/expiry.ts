@@ -1,0 +1,96 @@
+import { randomBytes } from 'node:crypto';
+import { pino } from 'pino';
+import { decideAuthorization } from '../commands/authorizations/decide.ts';
+import { readExpiryLag } from '../commands/authorizations/expire-due.ts';
+import { lockMessageTerms } from '../commands/authorizations/terms.ts';
+import { type AuthorizationChange, writeChanges } from '../commands/authorizations/write-change.ts';
+import { setCurrentProduct } from '../commands/products/products.ts';
+import { KeyRing } from '../crypto/key-ring.ts';
+import { type Orm, openOrm } from '../db/orm.ts';
+import { transaction } from '../db/transaction.ts';
+import { checkLedger } from '../ledger/check-ledger.ts';
+import { NO_MERCHANT } from '../resources/transaction.ts';
+import { createTestDatabase, openOperatorOrm } from '../test/support/postgres.ts';
+import { startExpiring } from '../worker/cards/expire-authorizations.ts';
+import { createOurs } from './authorizations.ts';
+import { describe, summarize } from './support/measure.ts';
+import { scaled } from './support/scale.ts';
+import { type BenchCard, seedFundedCards } from './support/seed.ts';
+
+const CARDS = scaled(1_000);
+const EACH = 100;
+/** Enough decisions to know how long one takes while nothing expires. */
+const ALONE = scaled(500);
+
+/** How long a worker takes for 100,000 authorizations of one account that are due, and a decision on another account meanwhile. */
+export async function run(): Promise<void> {
+  console.log('PostgreSQL alone, no Temporal');
+  const databaseUrl = await createTestDatabase();
+  const operatorOrm = await openOperatorOrm(databaseUrl);
+  const operator = { orm: operatorOrm, actor: 'bench' };
+  await setCurrentProduct(operator, { code: 'BENCH', bin: '424242', scheme: 'visa' });
+  // The pools are those of a worker and of an API process.
+  const worker = await openOrm({ databaseUrl, poolSize: 22, shares: { accounts: 16, eachAccount: 4 } });
+  const api = await openOrm({ databaseUrl, poolSize: 20, shares: { accounts: 12, eachAccount: 4 } });
+  try {
+    const one = { mode: 'test', accounts: 1, cardsEach: CARDS } as const;
+    const due = await seedFundedCards(operator, api, databaseUrl, one);
+    const [other] = await seedFundedCards(operator, api, databaseUrl, { ...one, cardsEach: 1 });
+    for (const { cardId } of due) await authorize(api, cardId);
+    const ours = createOurs({ orm: api, ring: new KeyRing([{ id: 'k1', secret: randomBytes(32) }]) });
+    const decide = async () => {
+      const startedAt = performance.now();
+      await ours.decide(other as BenchCard);
+      return performance.now() - startedAt;
+    };
+    // A warm-up: connections are made, and code is compiled.
+    for (let n = 0; n < ALONE; n++) await decide();
+    const aloneFrom = performance.now();
+    const alone: number[] = [];
+    while (alone.length < ALONE) alone.push(await decide());
+    const aloneMs = performance.now() - aloneFrom;
+
+    const startedAt = performance.now();
+    const expiring = startExpiring({ orm: worker, logger: pino({ level: 'error' }) });
+    const meanwhile: number[] = [];
+    while ((await readExpiryLag(operatorOrm.em.fork())) > 0) meanwhile.push(await decide());
+    const expiryMs = performance.now() - startedAt;
+    await expiring.stop();
+
+    const count = CARDS * EACH;
+    console.log(`${count} authorizations on ${CARDS} cards of one account, all due, one worker:`);
+    console.log(
+      `  expired in ${(expiryMs / 1_000).toFixed(1)} s, ${((count / expiryMs) * 1_000).toFixed(0)}/s`,
+    );
+    const before = { perSecond: (alone.length / aloneMs) * 1_000, ...summarize(alone) };
+    const during = { perSecond: (meanwhile.length / expiryMs) * 1_000, ...summarize(meanwhile) };
+    console.log(describe('  a decision on another account, alone', before));
+    console.log(describe('  the same meanwhile', during));
+    console.log(`  ratio of the p50s: ${(during.p50Ms / before.p50Ms).toFixed(2)}`);
+    const violations = await checkLedger(api.em.fork());
+    if (violations.length > 0) throw new Error(`the ledger is wrong: ${JSON.stringify(violations[0])}`);
+  } finally {
+    await worker.close();
+    await api.close();
+    await operatorOrm.close();
+  }
+}
+
+/** Has merchants hold amounts on a card that are due at once. */
+function authorize(orm: Orm, cardId: string): Promise<void> {
+  return transaction(orm, async (tx) => {
+    const about = { cardId, authorizationId: null, networkAuthorizationId: null, messageId: null };
+    const terms = await lockMessageTerms(tx, { ...about, decides: true, lockWaitMs: null });
+    if (terms === null) throw new Error(`there is no card ${cardId}`);
+    let { balance } = terms;
+    const changes: AuthorizationChange[] = [];
+    for (let n = 0; n < EACH; n++) {
+      const ids = { messageId: `${cardId}/${n}`, networkAuthorizationId: null };
+      const asked = { ...ids, amountCents: 100, merchant: NO_MERCHANT, ttlMs: 1 };
+      const change = decideAuthorization({ ...terms, balance }, asked);
+      balance = change.balance;
+      changes.push(change);
+    }
+    await writeChanges(tx, changes);
+  });
+}
