@@ -5,6 +5,7 @@ import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { pino } from 'pino';
+import { Pool } from 'undici';
 import { type Admission, createAdmission } from '../../../api/http/admission.ts';
 import { startApi } from '../../../api/server.ts';
 import { shareActiveAccounts } from '../../../commands/accounts/active-accounts.ts';
@@ -531,18 +532,24 @@ describe('the API, under more requests than it admits,', () => {
     const partner = await stack.createPartner();
     const fresh = await startApi({ ...stack.config, port: await freePort() }, pino({ level: 'silent' }));
     const hold = new pg.Client(ownerUrlOf(stack.config.databaseUrl));
+    const clients = new Pool(new URL(fresh.url).origin, { connections: 218 });
     await hold.connect();
     try {
       const refusals: string[] = [];
       const ask = async (key: string) => {
-        const response = await fetch(`${fresh.url}/ping`, { headers: { authorization: `Bearer ${key}` } });
-        if (response.status === 429) refusals.push(await response.text());
-        return response.status;
+        const headers = { authorization: `Bearer ${key}` };
+        const { statusCode, body } = await clients.request({ method: 'GET', path: '/v1/ping', headers });
+        const text = await body.text();
+        if (statusCode === 429) refusals.push(text);
+        return statusCode;
       };
-      // It reads which keys there are; the lock keeps it from looking one up.
+      const keys = Array.from({ length: 217 }, () => generateApiKey('test'));
+      // Whoever waits for the lock has 4 s, so all connections are made before. The first look reads which keys there are.
+      const open = () => clients.request({ method: 'GET', path: '/healthz' });
+      await Promise.all(keys.map(async () => (await open()).body.dump()));
       assert.equal(await ask(generateApiKey('test')), 401);
       await hold.query('BEGIN; LOCK TABLE partner IN ACCESS EXCLUSIVE MODE');
-      const strangers = Array.from({ length: 217 }, () => ask(generateApiKey('test')));
+      const strangers = keys.map(ask);
       assert.equal(await Promise.race(strangers), 429);
       const genuine = ask(partner.keys.test);
       await hold.query('ROLLBACK');
@@ -555,6 +562,7 @@ describe('the API, under more requests than it admits,', () => {
       assert.match(refusals.join(), /Too many API keys that this service does not know/);
     } finally {
       await hold.end();
+      await clients.destroy();
       await fresh.stop();
     }
   });
