@@ -28,6 +28,7 @@ import {
   EVENTS_PATH,
   Event,
   EventSubscription,
+  NEEDED_EVENTS,
   PendingTransaction,
 } from './wire.ts';
 
@@ -357,13 +358,6 @@ export function createIncreaseClient(
     close: () => api.close(),
   };
 }
-
-const NEEDED_EVENTS = [
-  'card_payment.created',
-  'card_payment.updated',
-  'account_transfer.created',
-  'account_transfer.updated',
-];
 
 const MOVEMENT_STATUSES = {
   complete: 'succeeded',

@@ -13,7 +13,14 @@ import { untilAborted } from '../../../process/work-context.ts';
 import { STANDARD_SIGNATURE_HEADER, verifyStandardWebhook } from '../standard-webhooks.ts';
 import { createIncreaseApi, type IncreaseApi, type IncreaseApiOptions } from './increase-api.ts';
 import { merchantOf } from './transactions.ts';
-import { type CardAuthorizationAsked, DECISION_EVENT, EVENTS_PATH, Event, RealTimeDecision } from './wire.ts';
+import {
+  type CardAuthorizationAsked,
+  DECISION_EVENT,
+  EVENTS_PATH,
+  Event,
+  NEEDED_EVENTS,
+  RealTimeDecision,
+} from './wire.ts';
 
 /** After 2 to 4 s, Increase declines by itself. */
 const MAX_DECISION_MS = 2_000;
@@ -39,7 +46,7 @@ const DECLINE: Action = { decision: 'decline', decline: { reason: 'other' } };
 
 /**
  * What Increase posts: events with only ids in them. A real-time decision is fetched, decided, and answered with a request of ours
- * before the post is answered. All other events are kept and read later (docs/issuers.md, "Increase").
+ * before the post is answered. What is said about money is kept and read later; the rest does not concern us (docs/issuers.md, "Increase").
  */
 export function increaseIngress(options: IncreaseApiOptions): IngressRoute[] {
   const keys = [Buffer.from(options.config.webhookSecret)];
@@ -57,6 +64,7 @@ export function increaseIngress(options: IncreaseApiOptions): IngressRoute[] {
         }
         const { id, category, associated_object_id: objectId } = event.data;
         if (category === DECISION_EVENT) return readDecision(api, objectId);
+        if (!NEEDED_EVENTS.includes(category)) return { handling: 'now', messages: [], respond: () => DONE };
         const kept = Buffer.from(JSON.stringify(event.data));
         return { handling: 'later', eventId: id, body: kept, response: DONE };
       },

@@ -6,6 +6,13 @@ import { NetworkId } from '../../../domain/fields.ts';
 
 /** Where Increase's event subscriptions post. */
 export const EVENTS_PATH = '/network/increase/events';
+/** The events that say something to us, and that we are lost without. */
+export const NEEDED_EVENTS: readonly string[] = [
+  'card_payment.created',
+  'card_payment.updated',
+  'account_transfer.created',
+  'account_transfer.updated',
+];
 /** The real-time decisions that we make; they need a subscription of their own. */
 export const DECISION_EVENT = 'real_time_decision.card_authorization_requested';
 

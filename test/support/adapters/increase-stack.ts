@@ -1,0 +1,84 @@
+import assert from 'node:assert/strict';
+import type { Increase } from 'increase';
+import type { Config } from '../../../config/service.ts';
+import { freePort } from '../../../dev/free-port.ts';
+import { type FakeIncrease, startFakeIncrease } from '../../../dev/increase/fake-increase.ts';
+import { networkIdOf } from '../api/network-events.ts';
+import { createCard } from '../cards.ts';
+import { fundedPartner } from '../money.ts';
+import { startTestStack, type TestPartner, type TestStack } from '../stack.ts';
+import { until } from '../until.ts';
+import { increaseConfigOf, WEBHOOK_SECRET } from './increase.ts';
+
+export const EVENTS_PATH = '/network/increase/events';
+
+/** A live card, and what it is at the fake. */
+export interface IncreaseCard {
+  partner: TestPartner;
+  cardId: string;
+  networkCardId: string;
+}
+
+/** The service with the fake Increase as live mode's network, whose events the API takes. */
+export async function startIncreaseStack(
+  overrides: Partial<Config> = {},
+  options: Parameters<typeof startTestStack>[1] = {},
+): Promise<{ stack: TestStack; fake: FakeIncrease; stop(): Promise<void> }> {
+  const fake = await startFakeIncrease();
+  const port = overrides.port ?? (await freePort());
+  const config = { cardNetwork: 'increase', increase: increaseConfigOf(fake), port } as const;
+  const stack = await startTestStack({ ...config, ...overrides }, options);
+  fake.subscribe(`http://${stack.config.host}:${port}${EVENTS_PATH}`, WEBHOOK_SECRET);
+  return {
+    stack,
+    fake,
+    stop: async () => {
+      await fake.delivery.idle();
+      await stack.stop();
+      await fake.stop();
+    },
+  };
+}
+
+/** A live card with 100 dollars. @param more fields of its request */
+export async function liveCard(stack: TestStack, more: object = {}): Promise<IncreaseCard> {
+  const partner = await fundedPartner(stack);
+  const { status, json, text } = await createCard(partner, { amount: 10_000, ...more }, { mode: 'live' });
+  assert.equal(status, 201, text);
+  return { partner, cardId: json.id, networkCardId: await networkIdOf(stack, json.id) };
+}
+
+/** A merchant asks for money, and gets the fake's answer. @returns the card payment that came of it */
+export async function authorize(
+  fake: FakeIncrease,
+  { networkCardId }: IncreaseCard,
+  more: Partial<Increase.Simulations.CardAuthorizationCreateParams> = {},
+): Promise<Increase.CardPayment> {
+  const made = await fake.simulations.authorize({ card_id: networkCardId, amount: 1_000, ...more });
+  const id =
+    made.pending_transaction?.source.card_authorization?.card_payment_id ??
+    made.declined_transaction?.source.card_decline?.card_payment_id;
+  const payments = fake.bank.books.payments;
+  return (payments.find((payment) => payment.id === id) ?? payments.at(-1)) as Increase.CardPayment;
+}
+
+/** Once every event of the fake is posted, read and booked. */
+export async function untilRead(stack: TestStack, fake: FakeIncrease): Promise<void> {
+  await fake.delivery.idle();
+  await until('every event is read', async () => {
+    const rows = await stack.orm.em
+      .fork()
+      .getConnection()
+      .execute("SELECT FROM network_event WHERE status = 'waiting'");
+    return rows.length === 0;
+  });
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: a test reads whatever the contract promises.
+export async function read(card: IncreaseCard, path = ''): Promise<any> {
+  const { status, json, text } = await card.partner.call('GET', `/cards/${card.cardId}${path}`, {
+    mode: 'live',
+  });
+  assert.equal(status, 200, text);
+  return json;
+}
