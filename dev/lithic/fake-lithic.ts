@@ -5,13 +5,17 @@ import { AUTHORIZATIONS_PATH } from '../../adapters/card-networks/lithic/wire.ts
 import { Faults, type Response, respondWith, send } from './faults.ts';
 import { type Card, makeCard, withoutSecrets } from './objects.ts';
 import type { PostOptions } from './posts.ts';
-import { Program } from './program.ts';
+import { type Books, Program } from './program.ts';
 import { simulate } from './simulate.ts';
 
 export interface FakeLithicOptions extends Partial<PostOptions> {
   apiKey: string;
   /** By default any free one. */
   port?: number;
+  /** What it had made before it stopped. */
+  books?: Books;
+  /** Called after each call, with all that it has made. */
+  onChange?: (books: Books) => void;
 }
 
 export interface FakeLithic {
@@ -28,14 +32,14 @@ const KEY_LIFETIME_MS = 24 * 3_600_000;
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
 /**
- * Starts a Lithic on loopback: the part of its HTTP API that we use, Auth Stream Access, events, and the simulations of its sandbox. It
- * forgets everything when it stops.
+ * Starts a Lithic on loopback: the part of its HTTP API that we use, Auth Stream Access, events, and the simulations of its sandbox.
  */
 export async function startFakeLithic(options: FakeLithicOptions): Promise<FakeLithic> {
   const { apiKey, port = 0, receiverUrl = null, webhookSecrets = [], asaSecrets = [] } = options;
-  const { asaTimeoutMs = 6_000 } = options;
+  const { asaTimeoutMs = 6_000, onChange } = options;
   const responderUrl = receiverUrl === null ? null : receiverUrl + AUTHORIZATIONS_PATH;
   const program = new Program({ receiverUrl, webhookSecrets, asaSecrets, asaTimeoutMs, responderUrl });
+  if (options.books !== undefined) program.load(options.books);
   /** Lithic repeats what it answered to a key, even a 500, until it forgets the key. */
   const keys = new Map<string, { atMs: number; request: string; response: Response }>();
   const faults = new Faults();
@@ -67,6 +71,7 @@ export async function startFakeLithic(options: FakeLithicOptions): Promise<FakeL
       : respondWith(fault, () => act(call, searchParams, body, key));
     const isKept = key !== null && acted.status !== 0 && acted.status !== 401 && acted.status !== 429;
     if (isKept) keys.set(key, { atMs: program.now().getTime(), request: text, response: acted });
+    onChange?.(program.books());
     send(response, fault, acted);
   };
 

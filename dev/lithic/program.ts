@@ -22,6 +22,12 @@ export interface AuthorizeAsked extends MerchantAsked {
   status?: AuthorizationStatus | undefined;
 }
 
+/** What a program has made. */
+export interface Books {
+  cards: Card[];
+  transactions: Transaction[];
+}
+
 /** One card program: its cards and transactions, and what becomes of them. */
 export class Program {
   readonly cards = new Map<string, Card>();
@@ -38,6 +44,15 @@ export class Program {
   constructor(options: PostOptions & { responderUrl: string | null }) {
     this.posts = new Posts(options);
     this.responderUrl = options.responderUrl;
+  }
+
+  books(): Books {
+    return { cards: [...this.cards.values()], transactions: [...this.transactions.values()] };
+  }
+
+  load({ cards, transactions }: Books): void {
+    for (const card of cards) this.cards.set(card.token, card);
+    for (const transaction of transactions) this.transactions.set(transaction.token, transaction);
   }
 
   now(): Date {
