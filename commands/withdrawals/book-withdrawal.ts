@@ -102,7 +102,7 @@ const write = writeStatement(
       ON CONFLICT (id) DO UPDATE SET status = excluded.status, failure_code = NULL,
         card_balance_cents = excluded.card_balance_cents, completed_at = excluded.completed_at
       RETURNING partner_id, mode, card_id
-    ), told AS (
+    ), reported AS (
       INSERT INTO event (id, partner_id, mode, type, card_id, body, created_at)
       SELECT ${values.eventId}, partner_id, mode, ${values.eventType}, card_id, ${values.eventBody},
         ${values.eventCreatedAt}::timestamptz FROM done

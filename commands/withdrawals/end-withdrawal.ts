@@ -76,13 +76,13 @@ export function failWithdrawal(
  * Applies somebody's decision about a withdrawal that the network never answered. It has to be past its deadline by
  * `deadlineMs`, and no operator may have decided otherwise. The effect and its audit entry are one transaction. A withdrawal
  * that is over is left as it is.
- * @param told the decision as the workflow received it
+ * @param received the decision as the workflow received it
  * @param known.sentBy whom Temporal recorded as the sender of the decision
  */
 export function resolveWithdrawal(
   { orm, ring }: CommandContext,
   claimId: string,
-  told: WithdrawalDecision,
+  received: WithdrawalDecision,
   known: { deadlineMs: number; sentBy: string | null },
 ): Promise<{ verdict: Verdict; response: StoredResponse | null }> {
   return transaction(orm, async (tx) => {
@@ -90,7 +90,7 @@ export function resolveWithdrawal(
     if (pending === null) return { verdict: await verdictOnMissing(tx, claimId), response: null };
     const { withdrawal, card } = pending;
     const about = { table: 'withdrawal', id: withdrawal.id } as const;
-    const checked = await checkDecision(tx, about, told, known.deadlineMs);
+    const checked = await checkDecision(tx, about, received, known.deadlineMs);
     if ('because' in checked) return { verdict: checked, response: null };
     const { decision, isRecorded } = checked;
     const response =

@@ -1,4 +1,5 @@
--- Counts a purchase without an authorization, and a refund. A purchase that is linked to its authorization afterwards counts there.
+-- Counts a purchase without an authorization, and a refund. Once a purchase is linked to its authorization, the authorization
+-- counts it instead.
 CREATE OR REPLACE FUNCTION count_transaction() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
   cents bigint := CASE WHEN NEW.type = 'refund' THEN -NEW.amount_cents ELSE NEW.amount_cents END;

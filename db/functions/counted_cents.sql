@@ -1,5 +1,5 @@
--- What an authorization counts towards spending limits (docs/partners/spending-controls.md): nothing if it was declined; what was
--- authorized while it is pending, and what was cleared afterwards.
+-- How much of an authorization counts towards spending limits (docs/partners/spending-controls.md). A declined one counts nothing,
+-- a pending one what was authorized or, if that is more, what was cleared, and one that has ended what was cleared.
 CREATE OR REPLACE FUNCTION counted_cents(z card_authorization) RETURNS bigint LANGUAGE sql IMMUTABLE
 RETURN CASE z.status
   WHEN 'declined' THEN 0

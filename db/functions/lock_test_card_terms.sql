@@ -2,7 +2,7 @@
 -- is about, and returns everything it is decided on; no row if there is no such account. It is one call because the
 -- account's other operations wait for every round trip under these locks. The locks have statements of their own: a
 -- statement that waited for a lock doesn't see what was committed meanwhile, a later one does. The release before calls
--- lock_test_terms, which knows no holds.
+-- lock_test_terms, which does not know holds.
 CREATE OR REPLACE FUNCTION lock_test_card_terms(
   account text, idempotency_key text, about_card text, about_authorization text, counts boolean
 ) RETURNS TABLE (

@@ -1,5 +1,5 @@
 -- The spending limits that apply to a card, its own first, each with what was spent in its interval at `at`. Intervals are in UTC,
--- and weeks begin on Monday. It reads the interval's counter or, if there is none, adds the rows up.
+-- and weeks begin on Monday. It reads the interval's counter. If there is none, it adds up the rows.
 CREATE OR REPLACE FUNCTION read_spending(about card, account_controls jsonb, at timestamptz) RETURNS TABLE (
   source text,
   amount_cents bigint,

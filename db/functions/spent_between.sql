@@ -1,5 +1,5 @@
--- What a card spent from `starts_at` until before `ends_at`, with merchants of these category codes (NULL for all), less refunds: the
--- plain sum of its rows. Ids begin with their time, so the rows are a range of an index.
+-- What a card spent with merchants of these category codes (NULL for all), less refunds: the plain sum of its rows. The interval
+-- includes `starts_at` and ends before `ends_at`. Ids begin with their time, so the rows are a range of an index.
 CREATE OR REPLACE FUNCTION spent_between(about_card text, codes text[], starts_at timestamptz, ends_at timestamptz) RETURNS bigint
 LANGUAGE sql STABLE AS $$
   SELECT (coalesce((

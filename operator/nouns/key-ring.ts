@@ -15,10 +15,10 @@ export function keyRingNoun(noun: Command, { session, verb, examples, err }: Ver
     .addHelpText('after', examples('key-ring reseal', 'key-ring reseal --json'))
     .action(
       verb(async () => {
-        let toldAt = Date.now();
+        let shownAt = Date.now();
         const report = await resealEverything(await session.withKeys(), ({ place, rows, resealed }) => {
-          if (Date.now() < toldAt + PROGRESS_EVERY_MS) return;
-          toldAt = Date.now();
+          if (Date.now() < shownAt + PROGRESS_EVERY_MS) return;
+          shownAt = Date.now();
           err(`${place.replaceAll('_', ' ')}: ${rows} rows checked, ${resealed} encrypted again\n`);
         });
         const { currentKey, places, unusedKeys, stillSealing, missingKeys } = report;

@@ -354,7 +354,7 @@ describe('authorizations in test mode', () => {
       assert.deepEqual(await release(), [['card_release', 200, { type: 'card', id: card.id }]]);
     });
 
-    it('leave a forced purchase to the prepaid balance, never to what is held', async () => {
+    it('leave all of a forced purchase to the prepaid balance, and keep what they hold', async () => {
       await authorized(300);
       await card.change('block');
       const { json } = await card.simulate({ type: 'purchase', amount: 50, force: true });
@@ -371,7 +371,7 @@ describe('authorizations in test mode', () => {
     assert.equal((await second.reverse()).json.status, 'reversed');
   });
 
-  it('are the same again under the same Idempotency-Key', async () => {
+  it('get the same response again under the same Idempotency-Key', async () => {
     const options = { idempotencyKey: randomUUID() };
     const first = await card.authorize(300, {}, options);
     expectReplay(await card.authorize(300, {}, options), first);

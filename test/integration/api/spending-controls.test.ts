@@ -311,7 +311,7 @@ describe('spending controls', () => {
     ]);
   });
 
-  it('are an empty list of limits for a card without any, and 404 for another account’s card', async () => {
+  it('give an empty list for a card without limits, and 404 for another account’s card', async () => {
     const card = await controlled(null);
     assert.deepEqual(await card.limits(), []);
     const other = await fundedPartner(stack, 100);
@@ -348,7 +348,7 @@ describe('spending controls', () => {
     assert.deepEqual(await card.spent(), [900]);
   });
 
-  it('of a limit that nobody has met yet never let 20 requests at once pass it', async () => {
+  it('never let 20 requests at once pass a limit that no request has counted towards yet', async () => {
     const card = await controlled(null);
     await card.purchase(400);
     await card.update({ spending_controls: dailyLimit(1_000) });

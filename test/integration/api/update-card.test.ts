@@ -126,7 +126,7 @@ describe('PATCH /cards/{cardId}', () => {
       assert.deepEqual(await eventTypes(stack, id), ['card.issued', 'card.updated', 'card.updated']);
     });
 
-    it(`makes of twenty requests with one key one change of a ${mode} card`, async () => {
+    it(`changes a ${mode} card once for twenty requests with one key`, async () => {
       const { id } = await newCard(PERSON, mode);
       const options = { mode, idempotencyKey: `once-${mode}` };
       const answers = await Promise.all(
@@ -227,7 +227,7 @@ describe('PATCH /cards/{cardId}', () => {
     assert.equal([...card.metadata[keys[49] ?? '']].length, 500);
   });
 
-  it('takes names that JavaScript objects have for keys', async () => {
+  it('accepts keys that every JavaScript object has, such as constructor', async () => {
     const metadata = { constructor: 'a', toString: 'b', hasOwnProperty: 'c', '1': 'd', 'a.b': 'e' };
     const { id } = await newCard({ metadata });
     assert.deepEqual((await read(id)).metadata, metadata);

@@ -79,7 +79,7 @@ describe('operator network-event send, about authorizations', function () {
     assert.match(taken.err, /Nothing was changed. The network's id of the authorization/);
   });
 
-  it('declines an increment of what has ended, with its fee, and decides one of the unknown as a request', async () => {
+  it('declines an increment of an authorization that has ended, with its fee, and decides one of an unknown authorization as a request', async () => {
     const id = newId('txn');
     await send('authorization', { amount: '300', 'network-transaction-id': id });
     assert.deepEqual(stateOf((await send('expiry', about(id))).json), ['expired', 300, 0, 0]);
@@ -96,7 +96,7 @@ describe('operator network-event send, about authorizations', function () {
     assert.equal(unknown.json.requests[0].type, 'authorization');
   });
 
-  it('gives back at most what is left, and changes nothing of what has ended', async () => {
+  it('gives back at most what is left, and changes nothing once the authorization has ended', async () => {
     const id = newId('txn');
     await send('authorization', { amount: '300', 'network-transaction-id': id });
     assert.deepEqual(stateOf((await send('reversal', { amount: '900', ...about(id) })).json), [
@@ -175,7 +175,7 @@ describe('operator network-event send, about authorizations', function () {
     assert.match((await operate('authorization', 'show', newId('auth'))).err, /authorization list/);
   });
 
-  it('refuses flags that mean nothing', async () => {
+  it('refuses flags that do not go with the type', async () => {
     for (const [type, flags, more] of [
       ['authorization', {}, []],
       ['clearing', {}, []],

@@ -103,7 +103,7 @@ describe('authorizations that nobody clears', function () {
     );
   });
 
-  it('on a blocked card go to the prepaid balance', async () => {
+  it('on a blocked card release what they hold to the prepaid balance', async () => {
     const ids = await authorize(2);
     await card.change('block');
     assert.deepEqual(await card.money(), [20, 0]);

@@ -65,7 +65,7 @@ describe('PATCH /cards/{cardId} while POST /cards waits for the card network', (
     assert.equal((await partner.call('GET', `/cards/${changed.json.id}`, live)).status, 404);
   });
 
-  it('is told of with the card if the network issues it', async () => {
+  it('is announced after the card if the network issues it', async () => {
     const { changed, created } = await changeWhilePending(ISSUED);
     assert.equal(created.status, 201, created.text);
     const { card_name, metadata } = created.json;
