@@ -5,6 +5,11 @@ const Key = z
   .string()
   .regex(/^[\x21-\x7e]+$/, 'must be printable ASCII without spaces')
   .optional();
+/** Of Standard Webhooks: what follows the prefix is the key's base64, and must not be empty. */
+const WebhookSecret = z
+  .string()
+  .regex(/^(whsec_)?(?!whsec_)[A-Za-z0-9+/_-]{4,}={0,2}$/, 'must be whsec_ followed by the base64 of a key')
+  .optional();
 const BaseUrl = z
   .string()
   .refine((text) => isHttpUrl(text), 'must be an http(s) URL without a user')
@@ -30,8 +35,8 @@ export const NETWORK_VARIABLES = {
   INCREASE_REAL_TIME_DECISIONS: z.enum(['true', 'false'], 'must be true or false').default('true'),
   INCREASE_REQUESTS_PER_SECOND: RequestsPerSecond.default(50),
   LITHIC_API_KEY: Key,
-  LITHIC_WEBHOOK_SECRET: Key,
-  LITHIC_ASA_SECRET: Key,
+  LITHIC_WEBHOOK_SECRET: WebhookSecret,
+  LITHIC_ASA_SECRET: WebhookSecret,
   LITHIC_BASE_URL: BaseUrl,
   LITHIC_CARD_PROGRAM_TOKEN: Reference,
   LITHIC_REQUESTS_PER_SECOND: RequestsPerSecond.default(5),

@@ -86,6 +86,7 @@ export function environmentOf(config: Config): NodeJS.ProcessEnv {
       .map(({ id, secret }) => `${id}:${Buffer.from(secret).toString('base64')}`)
       .join(','),
     CARD_NETWORK: config.cardNetwork,
+    ...lithicEnvironment(config.lithic),
     // The longest that a process can be given; the test's own API may wait longer.
     CARD_CREATION_WAIT_MS: String(Math.min(config.cardCreationWaitMs, 60_000)),
     ISSUANCE_DEADLINE: `${config.issuanceDeadlineMs}ms`,
@@ -102,6 +103,18 @@ export function environmentOf(config: Config): NodeJS.ProcessEnv {
     ...tronEnvironment(config.tron),
     CHECK_ANSWERS: String(config.checkResponses),
     LOG_LEVEL: config.logLevel,
+  };
+}
+
+/** The variables of Lithic. */
+function lithicEnvironment(lithic: Config['lithic']): NodeJS.ProcessEnv {
+  if (lithic === null) return {};
+  return {
+    LITHIC_API_KEY: lithic.apiKey,
+    LITHIC_WEBHOOK_SECRET: lithic.webhookSecret,
+    LITHIC_ASA_SECRET: lithic.asaSecret,
+    LITHIC_BASE_URL: lithic.baseUrl,
+    LITHIC_REQUESTS_PER_SECOND: String(lithic.requestsPerSecond),
   };
 }
 
