@@ -8,12 +8,13 @@ import { readKept } from './kept-transactions.ts';
 import { readContradictions } from './late-answers.ts';
 import { readUnreadEvents } from './network-events.ts';
 import { readWaitingOperations } from './operations.ts';
+import { readReconciliation } from './reconciliation.ts';
 import { readGivenUp, readParked } from './webhooks.ts';
 import { type CountWorkers, checkHint } from './worker-check.ts';
 
 export type AttentionConfig = Pick<
   OperatorConfig,
-  'issuanceDeadlineMs' | 'topUpDeadlineMs' | 'withdrawalDeadlineMs' | 'taskQueuePrefix'
+  'issuanceDeadlineMs' | 'topUpDeadlineMs' | 'withdrawalDeadlineMs' | 'taskQueuePrefix' | 'cardNetwork'
 >;
 
 /** What has waited longest comes first. It is read with one connection: if a table is locked, the others stay free. */
@@ -26,6 +27,7 @@ export async function readItems(orm: Orm, config: AttentionConfig): Promise<Unfi
     await readWaitingDeposits(orm, config.taskQueuePrefix),
     await readKept(orm),
     await readUnreadEvents(orm),
+    await readReconciliation(orm, config.cardNetwork),
     await readWithoutPartition(orm),
     await readWaitingAdjustments(orm),
     await readServerLog(orm),

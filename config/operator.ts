@@ -3,6 +3,7 @@ import { join, resolve } from 'node:path';
 import { type ClientConnectConfig, loadClientConnectConfig } from '@temporalio/envconfig';
 import { z } from 'zod';
 import type { RingKey } from '../crypto/key-ring.ts';
+import { type IncreaseConfig, increaseConfig, type LithicConfig, lithicConfig } from './card-networks.ts';
 import {
   ConfigurationError,
   Environment,
@@ -12,6 +13,7 @@ import {
   withoutEmpty,
 } from './environment.ts';
 import { misspeltProblems } from './misspelt.ts';
+import type { Config } from './service.ts';
 import type { TronConfig } from './tron.ts';
 
 /** The configuration of the operator's command line. */
@@ -26,7 +28,12 @@ export interface OperatorConfig {
   /** Null if unknown; only commands about workflows need it. */
   temporal: ClientConnectConfig | null;
   taskQueuePrefix: string;
-  cardNetwork: 'simulated' | 'increase' | 'lithic' | 'none';
+  cardNetwork: Config['cardNetwork'];
+  /** Null unless cardNetwork is increase. Only `network reconcile` needs its keys, which are empty if they are not set. */
+  increase: IncreaseConfig | null;
+  /** The same for lithic. */
+  lithic: LithicConfig | null;
+  networkKeyLifetimeMs: number;
   issuanceDeadlineMs: number;
   topUpDeadlineMs: number;
   withdrawalDeadlineMs: number;
@@ -54,6 +61,21 @@ export const OperatorEnvironment = Environment.pick({
   ENCRYPTION_KEYS: true,
   CODEC_KEYS: true,
   CARD_NETWORK: true,
+  INCREASE_API_KEY: true,
+  INCREASE_WEBHOOK_SECRET: true,
+  INCREASE_BASE_URL: true,
+  INCREASE_FUNDING_ACCOUNT_ID: true,
+  INCREASE_PROGRAM_ID: true,
+  INCREASE_ENTITY_ID: true,
+  INCREASE_REAL_TIME_DECISIONS: true,
+  INCREASE_REQUESTS_PER_SECOND: true,
+  LITHIC_API_KEY: true,
+  LITHIC_WEBHOOK_SECRET: true,
+  LITHIC_ASA_SECRET: true,
+  LITHIC_BASE_URL: true,
+  LITHIC_CARD_PROGRAM_TOKEN: true,
+  LITHIC_REQUESTS_PER_SECOND: true,
+  NETWORK_KEY_LIFETIME: true,
   ISSUANCE_DEADLINE: true,
   TOPUP_DEADLINE: true,
   WITHDRAWAL_DEADLINE: true,
@@ -132,6 +154,9 @@ export function readOperatorConfig(env: NodeJS.ProcessEnv = process.env): Operat
           }),
     taskQueuePrefix: values.TASK_QUEUE_PREFIX ?? '',
     cardNetwork: values.CARD_NETWORK,
+    increase: increaseConfig(values),
+    lithic: lithicConfig(values),
+    networkKeyLifetimeMs: values.NETWORK_KEY_LIFETIME,
     issuanceDeadlineMs: values.ISSUANCE_DEADLINE,
     topUpDeadlineMs: values.TOPUP_DEADLINE,
     withdrawalDeadlineMs: values.WITHDRAWAL_DEADLINE,

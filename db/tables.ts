@@ -8,6 +8,7 @@ import { LateAnswerEntity } from './entities/late-answers.ts';
 import * as ledger from './entities/ledger.ts';
 import { MeasurementEntity } from './entities/measurements.ts';
 import { NetworkEventEntity, NetworkMessageEntity } from './entities/network-messages.ts';
+import { ReconciliationFindingEntity, ReconciliationSeenEntity } from './entities/reconciliation.ts';
 import { RequestBudgetEntity } from './entities/request-budget.ts';
 import * as simulatedNetwork from './entities/simulated-network.ts';
 import * as webhooks from './entities/webhooks.ts';
@@ -53,6 +54,8 @@ const TABLES = {
   network_event: NetworkEventEntity,
   network_message: NetworkMessageEntity,
   request_budget: RequestBudgetEntity,
+  reconciliation_finding: ReconciliationFindingEntity,
+  reconciliation_seen: ReconciliationSeenEntity,
   'ledger.account': ledger.LedgerAccountEntity,
   'ledger.code': ledger.LedgerCodeEntity,
   'ledger.transfer': ledger.LedgerTransferEntity,

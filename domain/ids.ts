@@ -16,6 +16,7 @@ export type IdPrefix =
   | 'adj'
   | 'nmsg'
   | 'nevt'
+  | 'rec'
   | 'aud'
   | 'rvl';
 

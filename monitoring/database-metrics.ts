@@ -6,6 +6,7 @@ import { readWaitingEvents, type WaitingEvents } from '../attention/network-even
 import { type AttentionConfig, readItems } from '../attention/read-attention.ts';
 import { readExpiryLag } from '../commands/authorizations/expire-due.ts';
 import type { LedgerCheck } from '../commands/monitoring/ledger-checks.ts';
+import type { ReconciliationCounts } from '../commands/reconciliation/reconcile.ts';
 import { MAX_WAITING_BYTES, MAX_WAITING_MESSAGES } from '../commands/settlement/kept-messages.ts';
 import type { Orm } from '../db/orm.ts';
 import type { ChainName } from '../domain/deposit.ts';
@@ -33,6 +34,7 @@ export function createDatabaseMetrics(options: DatabaseMetricsOptions): Metric[]
     gauges(networkEventsMeasured(orm)),
     gauges(authorizationsMeasured(orm)),
     gauges(LEDGER_MEASURED),
+    gauges(RECONCILIATION_MEASURED),
   ]);
 }
 
@@ -56,6 +58,44 @@ const LEDGER_MEASURED: Measured<LedgerCheck> = {
     {
       name: 'ledger_check_duration_seconds',
       help: 'How long the last check of the ledger took',
+      labels: [],
+      samples: ({ durationSeconds }) => [[[], durationSeconds]],
+    },
+  ],
+};
+
+/** The result of the last comparison with the card network's lists. */
+const RECONCILIATION_MEASURED: Measured<ReconciliationCounts> = {
+  name: 'reconciliation',
+  source: null,
+  gauges: [
+    {
+      name: 'reconciliation_findings',
+      help: "What the last comparison with the card network's lists found, by problem",
+      labels: ['problem'],
+      samples: ({ found }) => Object.entries(found).map(([problem, count]) => [[problem], count]),
+    },
+    {
+      name: 'reconciliation_matched',
+      help: 'Cards, movements of money and transactions that were the same here and at the card network',
+      labels: [],
+      samples: ({ matched }) => [[[], matched]],
+    },
+    {
+      name: 'reconciliation_booked',
+      help: 'Transactions that the card network never told us, and that the last comparison took',
+      labels: [],
+      samples: ({ booked }) => [[[], booked]],
+    },
+    {
+      name: 'reconciliation_timestamp_seconds',
+      help: "When the last comparison with the card network's lists was completed",
+      labels: [],
+      samples: ({ completedAt }) => [[[], Date.parse(completedAt) / 1_000]],
+    },
+    {
+      name: 'reconciliation_duration_seconds',
+      help: "How long the last comparison with the card network's lists took",
       labels: [],
       samples: ({ durationSeconds }) => [[[], durationSeconds]],
     },

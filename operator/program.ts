@@ -17,6 +17,8 @@ export interface OperatorOptions {
   confirm?: ((question: string) => Promise<boolean>) | undefined;
   /** How long `card resolve`, `topup resolve` and `withdrawal resolve` wait for a worker to apply the decision. */
   resolveWaitMs?: number;
+  /** How long `network reconcile` gives what differs to become the same. */
+  reconcileGraceMs?: number;
 }
 
 /**
@@ -40,6 +42,7 @@ export async function runOperator(args: readonly string[], options: OperatorOpti
     examples,
     confirm: async (question) => options.confirm?.(question) ?? null,
     resolveWaitMs: options.resolveWaitMs ?? 15_000,
+    reconcileGraceMs: options.reconcileGraceMs ?? 20_000,
     verb:
       (work) =>
       async (...given) => {
@@ -112,6 +115,10 @@ const NOUNS: Record<string, readonly [about: string, load: () => Promise<Noun>]>
   request: [
     "partners' requests: what they did",
     async () => (await import('./nouns/request.ts')).requestNoun,
+  ],
+  network: [
+    'the card network: whether its record and ours agree',
+    async () => (await import('./nouns/network.ts')).networkNoun,
   ],
   'network-event': [
     'what the card network says: its events, and those of the simulated one',

@@ -18,6 +18,7 @@ export interface Verbs {
   /** Asks the person at the terminal; null if there is nobody to ask. */
   confirm(question: string): Promise<boolean | null>;
   resolveWaitMs: number;
+  reconcileGraceMs: number;
 }
 
 /** What an undecided issuance or top-up is waiting for. */

@@ -6,7 +6,7 @@ import { currentWork } from './work-context.ts';
  * pass it personal or secret data; `redact` is a second line of defence.
  */
 export function createLogger(
-  process: 'api' | 'worker' | 'codec',
+  process: 'api' | 'worker' | 'codec' | 'operator',
   level: string,
   destination: DestinationStream = pino.destination(1),
 ): Logger {

@@ -28,6 +28,7 @@ export async function compareAtTheEnd(stack: SoakedStack, receivers: Receivers):
     topUpDeadlineMs: DEADLINE_MS,
     withdrawalDeadlineMs: DEADLINE_MS,
     taskQueuePrefix: '',
+    cardNetwork: 'simulated' as const,
   };
   const reads: [what: string, read: () => Promise<string[]>][] = [
     ['a receiver has not accepted these events', () => findUndelivered(stack, receivers)],

@@ -6,6 +6,7 @@ export type MeasurementName =
   | 'deposits'
   | 'attention'
   | 'ledger_check'
+  | 'reconciliation'
   | 'network_messages'
   | 'authorizations'
   | 'network_events';

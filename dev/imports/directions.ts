@@ -83,6 +83,10 @@ export const DIRECTIONS: Record<string, Direction> = {
       'process',
     ],
   },
+  // It asks the card network, as the worker does.
+  'operator/nouns/network.ts': {
+    rooms: ['operator', 'domain', 'config', 'process', 'db', 'commands', 'adapters'],
+  },
   // Published by itself, so it imports nothing of the service and needs no package.
   client: { rooms: [], packages: ['node:crypto', 'node:timers/promises'] },
   dev: { rooms: ['domain', 'crypto', 'db', 'commands', 'config', 'process', 'adapters', 'temporal'] },

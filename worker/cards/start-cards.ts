@@ -15,6 +15,7 @@ import { startExpiring } from './expire-authorizations.ts';
 import { startIdentifying } from './identify-cards.ts';
 import { startLateAnswers } from './late-answers.ts';
 import { startReadingEvents } from './read-events.ts';
+import { startReconciling } from './reconcile.ts';
 import { startSweep } from './sweep-claims.ts';
 
 export interface CardsOptions extends PartOptions {
@@ -28,7 +29,7 @@ export interface CardsOptions extends PartOptions {
 /**
  * Starts everything about cards: the worker for issuances, top-ups, withdrawals and status changes, the sweep of work that
  * dead API processes left behind, the look-up of the ids of cards that an operator activated, the booking of transactions that had to
- * wait for their card, the expiry of authorizations, and the reading of the network's events.
+ * wait for their card, the expiry of authorizations, the reading of the network's events, and the comparison with its lists.
  */
 export async function startCards(options: CardsOptions): Promise<WorkerPart> {
   const { config, orm, ring, client, around, logger } = options;
@@ -77,19 +78,19 @@ export async function startCards(options: CardsOptions): Promise<WorkerPart> {
       (error) =>
         logger.warn({ error: describeError(error) }, 'could not notify the webhook relays of events'),
     );
+    const settlements = createSettlementQueue(orm, eventsWritten);
+    const { authorizationTtlMs } = config;
+    const receiving = { orm, ring, settlements, authorizationTtlMs, eventsWritten };
     repeated.push(
       startReadingEvents({
-        orm,
+        ...receiving,
         direct: options.direct,
-        ring,
         client,
         liveNetwork,
-        cardNetwork: config.cardNetwork,
-        settlements: createSettlementQueue(orm, eventsWritten),
-        authorizationTtlMs: config.authorizationTtlMs,
-        eventsWritten,
+        cardNetwork,
         logger,
       }),
+      startReconciling({ receiving, liveNetwork, cardNetwork, logger }),
     );
   }
   return {

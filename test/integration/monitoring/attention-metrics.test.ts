@@ -38,6 +38,10 @@ const WAITED_MINUTES: Record<AttentionKind, number> = {
   network_transactions_full: 17,
   network_event: 19,
   network_contradiction: 17,
+  network_difference: 19,
+  network_setup: 20,
+  // Over two days.
+  network_reconciliation: 3_240,
   adjustment: 18,
 };
 
@@ -211,6 +215,23 @@ describe('the metrics of what waits for a person', function () {
       `INSERT INTO adjustment_request (id, partner_id, mode, amount_cents, reason, requested_by, created_at)
        VALUES ($1, $2, 'live', 5000000, 'wire 7', 'ada', ${minutesAgo('adjustment')})`,
       [newId('adj'), partner.id],
+    );
+
+    for (const [kind, problem] of [
+      ['network_difference', 'missing_here'],
+      ['network_setup', 'set_up'],
+    ] as const)
+      await asOwner(
+        stack,
+        `INSERT INTO reconciliation_finding
+           (id, network, problem, kind, object_id, issuer_id, detail, made_after, first_found_at)
+         VALUES ($1, 'simulated', $2, 'card', '', 'net', 'it differs', now(), ${minutesAgo(kind)})`,
+        [newId('rec'), problem],
+      );
+    await asOwner(
+      stack,
+      `UPDATE measurement SET result = '{"found":{}}', measured_at = ${minutesAgo('network_reconciliation')}
+       WHERE name = 'reconciliation'`,
     );
 
     // As a process with a clock far ahead would write it.

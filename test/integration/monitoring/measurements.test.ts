@@ -93,6 +93,7 @@ describe('a scrape while a table is locked', () => {
         topUpDeadlineMs: 60_000,
         withdrawalDeadlineMs: 60_000,
         taskQueuePrefix: '',
+        cardNetwork: 'none',
       });
       for (const metric of metrics) registry.registerMetric(metric);
       const countWaiting = async () => {

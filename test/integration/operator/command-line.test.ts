@@ -125,6 +125,7 @@ describe('the operator’s command line', () => {
     ...['list', 'show'].map((verb) => ['authorization', verb]),
     ...['list', 'kept', 'show-kept', 'book', 'dismiss'].map((verb) => ['transaction', verb]),
     ['request', 'find'],
+    ...['reconcile', 'findings', 'dismiss'].map((verb) => ['network', verb]),
     ...['list', 'show', 'retry', 'dismiss', 'send'].map((verb) => ['network-event', verb]),
     ...['set', 'show', 'rotate-secret', 'disable', 'enable'].map((verb) => ['webhook-endpoint', verb]),
     ...['list', 'show', 'requeue'].map((verb) => ['webhook', verb]),

@@ -81,6 +81,7 @@ describe('the sweep, beside 1,000 claims whose workflows Temporal refuses to sta
         topUpDeadlineMs: dayMs,
         withdrawalDeadlineMs: dayMs,
         taskQueuePrefix: '',
+        cardNetwork: 'none' as const,
       };
       const items = await readAttention(stack.orm, settings);
       return items.map(({ kind, id, reason }) => [kind, id, reason.split(' (')[0]]);

@@ -1,0 +1,94 @@
+import { sql } from 'kysely';
+import type { Orm } from '../../db/orm.ts';
+import { readStatement } from '../../db/sql.ts';
+import type { ListedCard } from '../../domain/card-network.ts';
+import type { CardStatus } from '../../domain/card-status.ts';
+import type { Finding } from './findings.ts';
+
+/** What a comparison says about one object. `under_way`: it is about to become the same. */
+export type Verdict = 'matched' | 'under_way' | Finding;
+
+/** Compares cards as the network lists them with ours. @returns in their order */
+export async function compareCards(orm: Orm, listed: readonly ListedCard[]): Promise<Verdict[]> {
+  const rows = await ours(orm.em.fork(), {
+    networkCardIds: listed.map(({ networkCardId }) => networkCardId),
+    tokens: listed.map(({ token }) => token),
+  });
+  return listed.map((card, index) => verdict(card, rows[index] as OurCard));
+}
+
+interface OurCard {
+  /** The card with the network's id. */
+  id: string | null;
+  status: CardStatus | null;
+  /** The card that the network's record names. */
+  named_id: string | null;
+  named_status: CardStatus | null;
+  is_changing: boolean;
+}
+
+function verdict({ networkCardId, status }: ListedCard, ours: OurCard): Verdict {
+  const finding = { kind: 'card' as const, issuerId: networkCardId };
+  if (ours.id !== null && ours.status !== null) {
+    if (ours.status === status) return 'matched';
+    if (ours.is_changing || ours.status === 'funding_pending') return 'under_way';
+    return {
+      ...finding,
+      problem: 'different',
+      id: ours.id,
+      detail: `the card is ${ours.status} here and ${status} at the issuer`,
+    };
+  }
+  const { named_id: id } = ours;
+  if (id === null) {
+    const detail = `the issuer has a card, ${status}, that we don't know`;
+    return { ...finding, problem: 'missing_here', id, detail };
+  }
+  if (ours.named_status === 'funding_pending' || ours.is_changing) return 'under_way';
+  // What the network undid: the card of an issuance that failed, or a second one.
+  if (status === 'blocked') return 'matched';
+  const detail =
+    ours.named_status === 'failed'
+      ? `the issuance failed by our record, and the issuer has its card, ${status}`
+      : `the issuer has this card, ${status}, for a card of ours that has another id there`;
+  return { ...finding, problem: 'missing_here', id, detail };
+}
+
+const ours = readStatement(
+  (_, { networkCardIds, tokens }: { networkCardIds: string[]; tokens: (string | null)[] }) => sql<OurCard>`
+    SELECT c.id, c.status, t.id AS named_id, t.status AS named_status,
+      (c.status_change_claim_id IS NOT NULL OR (t.id IS NOT NULL AND t.status <> 'failed' AND t.network_card_id IS NULL))
+        AS is_changing
+    FROM unnest(${networkCardIds}::text[], ${tokens}::text[]) WITH ORDINALITY l (network_card_id, token, n)
+    LEFT JOIN card c ON c.network_card_id = l.network_card_id AND c.mode = 'live'
+    LEFT JOIN card t ON t.id = l.token AND t.mode = 'live'
+    ORDER BY l.n`,
+  { acrossTenants: 'network' },
+);
+
+/** One of ours, and whether the run has seen it in the network's lists. */
+export interface OurObject {
+  id: string;
+  issuer_id: string | null;
+  detail: string;
+  is_missing: boolean;
+}
+
+export interface Page {
+  runId: string;
+  /** The page's ids are above this one, and below `until`. */
+  after: string;
+  until: string;
+  limit: number;
+}
+
+/** A page of our live cards that were issued, by id. */
+export const readOurCards = readStatement(
+  (_, { runId, after, until, limit }: Page) => sql<OurObject>`
+    SELECT c.id, c.network_card_id AS issuer_id, 'the card is ' || c.status || ' here' AS detail,
+      c.network_card_id IS NOT NULL AND c.status IN ('active', 'frozen', 'blocked') AND NOT EXISTS (
+        SELECT FROM reconciliation_seen s WHERE s.run_id = ${runId} AND s.kind = 'card' AND s.key = c.network_card_id
+      ) AS is_missing
+    FROM card c WHERE c.mode = 'live' AND c.id > ${after} AND c.id < ${until} ORDER BY c.id LIMIT ${limit}`,
+  { acrossTenants: 'network' },
+);

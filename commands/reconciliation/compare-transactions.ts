@@ -1,0 +1,157 @@
+import { sql } from 'kysely';
+import type { Orm } from '../../db/orm.ts';
+import { readStatement } from '../../db/sql.ts';
+import type { AuthorizationRequest } from '../../domain/authorization.ts';
+import type { TransactionMessage } from '../../domain/card-network.ts';
+import type { NetworkAuthorizationReport, NetworkTransaction } from '../../domain/network-transaction.ts';
+import type { OurObject, Page, Verdict } from './compare-cards.ts';
+
+/**
+ * Compares transactions as the network lists them with what we have booked. What has been told and is kept is `under_way`, or was
+ * decided by hand.
+ * @returns in their order
+ */
+export async function compareTransactions(
+  orm: Orm,
+  network: string,
+  listed: readonly TransactionMessage[],
+): Promise<Verdict[]> {
+  const rows = await ours(orm.em.fork(), {
+    network,
+    networkTransactionIds: listed.map(({ transaction }) => transaction.networkTransactionId),
+    networkAuthorizationIds: listed.map(networkAuthorizationOf),
+  });
+  return listed.map((message, index) => verdict(message, rows[index] as OurTransaction));
+}
+
+/** The network's id of the authorization that a listed transaction is about. */
+export function networkAuthorizationOf({ transaction: { whole } }: TransactionMessage): string | null {
+  return whole !== null && 'networkAuthorizationId' in whole ? whole.networkAuthorizationId : null;
+}
+
+interface OurTransaction {
+  transaction_id: string | null;
+  transaction_type: string | null;
+  transaction_cents: string | null;
+  message_type: string | null;
+  message_cents: string | null;
+  was_declined: boolean;
+  authorization_id: string | null;
+  /** The requests of the authorization that the listed one names. */
+  requests: AuthorizationRequest[] | null;
+  network_card_id: string | null;
+  kept: 'waiting' | 'ended' | null;
+}
+
+function verdict({ transaction: listed }: TransactionMessage, ours: OurTransaction): Verdict {
+  const { networkTransactionId: issuerId, networkCardId, whole } = listed;
+  if (ours.kept !== null) return ours.kept === 'waiting' ? 'under_way' : 'matched';
+  const id = ours.transaction_id ?? ours.authorization_id;
+  const unknown: Verdict = {
+    problem: 'missing_here',
+    kind: 'transaction',
+    id: null,
+    issuerId,
+    detail: `the issuer has a ${listed.type ?? 'transaction'} of ${listed.amountCents ?? 'unknown'} cents that it never told us`,
+  };
+  if (whole === null) return id === null ? unknown : 'matched';
+  const isKnown = ours.transaction_type !== null || ours.message_type !== null;
+  if (!isKnown) return isDecided(whole, ours.requests) ? 'matched' : unknown;
+  // It decided otherwise than we did, and that is news, which counts.
+  if (whole.type === 'approval' && ours.was_declined) return unknown;
+  if (whole.type === 'decline' && ours.message_type !== null && !ours.was_declined) return unknown;
+  const cents = ours.message_type === null ? ours.transaction_cents : ours.message_cents;
+  const isSame =
+    (ours.network_card_id === null || ours.network_card_id === networkCardId) &&
+    (cents === null || whole.amountCents === null || Number(cents) === whole.amountCents) &&
+    isSameType(whole, ours);
+  if (isSame) return 'matched';
+  return {
+    problem: 'different',
+    kind: 'transaction',
+    id,
+    issuerId,
+    detail:
+      `${ours.message_type ?? ours.transaction_type} of ${cents ?? 'no'} cents on ${ours.network_card_id} here; ` +
+      `${whole.type} of ${whole.amountCents ?? 'no'} cents on ${networkCardId} at the issuer`,
+  };
+}
+
+/** Whether we know the request that a decision is about by its place among the authorization's. */
+function isDecided(
+  whole: NetworkTransaction | NetworkAuthorizationReport,
+  requests: AuthorizationRequest[] | null,
+): boolean {
+  if (!('final' in whole) || requests === null) return false;
+  if (whole.type === 'approval') {
+    return (
+      whole.approvalNumber !== null &&
+      requests.filter(({ approved }) => approved).length >= whole.approvalNumber
+    );
+  }
+  return (
+    whole.type === 'decline' &&
+    whole.requestNumber !== null &&
+    requests[whole.requestNumber - 1]?.approved === false
+  );
+}
+
+function isSameType(
+  { type }: NetworkTransaction | NetworkAuthorizationReport,
+  { message_type: messageType, transaction_type: transactionType }: OurTransaction,
+): boolean {
+  if (messageType === null) return type === transactionType;
+  // A decision that was asked for is told again as an approval or a decline.
+  if (type === 'approval' || type === 'decline')
+    return ['authorization', 'increment', 'approval', 'decline'].includes(messageType);
+  return type === messageType;
+}
+
+const ours = readStatement(
+  (
+    _,
+    values: {
+      network: string;
+      networkTransactionIds: string[];
+      networkAuthorizationIds: (string | null)[];
+    },
+  ) => sql<OurTransaction>`
+    SELECT t.id AS transaction_id, t.requested_type AS transaction_type, t.amount_cents AS transaction_cents,
+      m.type AS message_type, m.amount_cents AS message_cents, m.decline_reason IS NOT NULL AS was_declined,
+      coalesce(m.authorization_id, a.id) AS authorization_id, a.requests, c.network_card_id,
+      (SELECT CASE WHEN bool_or(k.status = 'waiting') THEN 'waiting' ELSE 'ended' END FROM network_message k
+        WHERE k.network = ${values.network} AND k.kind = 'transaction' AND k.message_id = l.transaction_id
+        HAVING count(*) > 0) AS kept
+    FROM unnest(${values.networkTransactionIds}::text[], ${values.networkAuthorizationIds}::text[])
+      WITH ORDINALITY l (transaction_id, authorization_id, n)
+    LEFT JOIN card_transaction t ON t.mode = 'live' AND t.network_transaction_id = l.transaction_id
+    LEFT JOIN card_authorization_message m ON m.mode = 'live' AND m.message_id = l.transaction_id
+    LEFT JOIN card_authorization a ON a.mode = 'live' AND a.network_authorization_id = l.authorization_id
+    LEFT JOIN card c ON c.id = coalesce(t.card_id, m.card_id)
+    ORDER BY l.n`,
+  { acrossTenants: 'network' },
+);
+
+/** A page of our live transactions that moved money, by id. One that was booked by hand beside another has no id of the network. */
+export const readOurTransactions = readStatement(
+  (_, { runId, after, until, limit }: Page) => sql<OurObject>`
+    SELECT t.id, t.network_transaction_id AS issuer_id, t.type || ' of ' || t.amount_cents || ' cents here' AS detail,
+      t.type <> 'decline' AND t.network_transaction_id NOT LIKE 'nmsg\\_%' AND NOT EXISTS (
+        SELECT FROM reconciliation_seen s
+        WHERE s.run_id = ${runId} AND s.kind = 'transaction' AND s.key = t.network_transaction_id
+      ) AS is_missing
+    FROM card_transaction t WHERE t.mode = 'live' AND t.id > ${after} AND t.id < ${until} ORDER BY t.id LIMIT ${limit}`,
+  { acrossTenants: 'network' },
+);
+
+/** A page of our live authorizations that were approved, by id. */
+export const readOurAuthorizations = readStatement(
+  (_, { runId, after, until, limit }: Page) => sql<OurObject>`
+    SELECT a.id, a.network_authorization_id AS issuer_id, 'authorization of ' || a.amount_cents || ' cents here' AS detail,
+      a.status <> 'declined' AND a.network_authorization_id IS NOT NULL AND NOT EXISTS (
+        SELECT FROM reconciliation_seen s
+        WHERE s.run_id = ${runId} AND s.kind = 'authorization' AND s.key = a.network_authorization_id
+      ) AS is_missing
+    FROM card_authorization a WHERE a.mode = 'live' AND a.id > ${after} AND a.id < ${until} ORDER BY a.id LIMIT ${limit}`,
+  { acrossTenants: 'network' },
+);

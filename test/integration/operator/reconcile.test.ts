@@ -1,0 +1,268 @@
+import assert from 'node:assert/strict';
+import { readOperatorConfig } from '../../../config/operator.ts';
+import { type FakeIncrease, startFakeIncrease } from '../../../dev/increase/fake-increase.ts';
+import { runOperator } from '../../../operator/program.ts';
+import { increaseConfigOf, WEBHOOK_SECRET } from '../../support/adapters/increase.ts';
+import { environmentOf } from '../../support/operator/operate.ts';
+import { asOwner } from '../../support/postgres.ts';
+import { startTestStack, type TestStack } from '../../support/stack.ts';
+import { type Cardholder, cardholder, topUp } from '../../support/top-ups.ts';
+import { until } from '../../support/until.ts';
+
+describe('operator network reconcile', function () {
+  this.timeout(120_000);
+  let fake: FakeIncrease;
+  let stack: TestStack;
+  let holder: Cardholder;
+  before(async () => {
+    fake = await startFakeIncrease();
+    stack = await startTestStack({ cardNetwork: 'increase', increase: increaseConfigOf(fake) });
+    fake.subscribe(
+      `http://${stack.config.host}:${stack.config.port}/network/increase/events`,
+      WEBHOOK_SECRET,
+    );
+  });
+  after(async () => {
+    await stack.stop();
+    await fake.stop();
+  });
+  beforeEach(async () => {
+    holder = await cardholder(stack, 'live', 5_000);
+  });
+
+  async function operate(...args: string[]) {
+    let out = '';
+    let err = '';
+    const { apiKey, baseUrl, fundingAccountId } = increaseConfigOf(fake);
+    const env = {
+      ...environmentOf(stack.config),
+      INCREASE_API_KEY: apiKey,
+      INCREASE_BASE_URL: baseUrl,
+      INCREASE_FUNDING_ACCOUNT_ID: fundingAccountId,
+    };
+    const code = await runOperator([...args, '--json'], {
+      readConfig: () => readOperatorConfig(env),
+      actor: 'tester@here',
+      out: (text) => {
+        out += text;
+      },
+      err: (text) => {
+        err += text;
+      },
+      reconcileGraceMs: 10,
+    });
+    assert.equal(code, 0, err);
+    return JSON.parse(out);
+  }
+
+  const reconcile = () => operate('network', 'reconcile', '--since', '1h');
+
+  /** The card of this test at the issuer. */
+  async function atIssuer() {
+    const [row] = await asOwner<{ network_card_id: string }>(
+      stack,
+      'SELECT network_card_id FROM card WHERE id = $1',
+      [holder.cardId],
+    );
+    return fake.bank.card(row?.network_card_id);
+  }
+
+  /** The lines of `attention list` about what a run found, without when. */
+  async function attention() {
+    const items: { kind: string; id: string; reason: string; command: string }[] = await operate(
+      'attention',
+      'list',
+    );
+    return items.filter(({ kind }) => kind === 'network_difference');
+  }
+
+  async function transactions() {
+    const { json } = await holder.partner.call('GET', `/cards/${holder.cardId}/transactions`, {
+      mode: 'live',
+    });
+    return json.data as { id: string; amount: number; type: string }[];
+  }
+
+  it('finds nothing where both agree', async () => {
+    const loaded = await topUp(holder, 300);
+    assert.equal(loaded.status, 201, loaded.text);
+    const card = await atIssuer();
+    const { pending_transaction: pending } = await fake.simulations.authorize({
+      card_id: card.id,
+      amount: 400,
+    });
+    assert.ok(pending);
+    fake.simulations.settle({ card_id: card.id, pending_transaction_id: pending.id });
+    await until('the purchase is booked', async () => (await transactions()).length === 1);
+    const found = await reconcile();
+    // The card, its load, its top-up, its authorization and the purchase.
+    assert.deepEqual(found, { matched: 5, missing_here: [], missing_at_issuer: [], different: [] });
+    assert.deepEqual(await attention(), []);
+  });
+
+  it('finds what only one side has, and what both have differently, until it is right', async () => {
+    const { bank } = fake;
+    const { books } = bank;
+    const card = await atIssuer();
+    const [lost, changed] = [await topUp(holder, 300), await topUp(holder, 500)];
+    const madeByHand = bank.makeCard({ account_id: card.account_id, description: 'by hand' }, null);
+    const sentByHand = bank.transfer(
+      {
+        account_id: fake.fundingAccountId,
+        destination_account_id: card.account_id,
+        amount: 700,
+        description: 'by hand',
+      },
+      null,
+    );
+    const transferOf = (id: string) => {
+      const found = books.transfers.find(({ description }) => description === id);
+      assert.ok(found, id);
+      return found;
+    };
+    const lostTransfer = transferOf(lost.json.id);
+    const changedTransfer = transferOf(changed.json.id);
+    books.transfers.splice(books.transfers.indexOf(lostTransfer), 1);
+    changedTransfer.amount = 501;
+    card.status = 'disabled';
+
+    const found = await reconcile();
+    assert.deepEqual(found.missing_here, [
+      { kind: 'card', id: null, issuer_id: madeByHand.id },
+      { kind: 'movement', id: null, issuer_id: sentByHand.id },
+    ]);
+    assert.deepEqual(found.missing_at_issuer, [{ kind: 'movement', id: lost.json.id, issuer_id: null }]);
+    assert.deepEqual(found.different, [
+      { kind: 'card', id: holder.cardId, issuer_id: card.id },
+      { kind: 'movement', id: changed.json.id, issuer_id: changedTransfer.id },
+    ]);
+    const items = await attention();
+    assert.equal(items.length, 5);
+    const reasons = items.map(({ reason }) => reason).join('\n');
+    assert.match(reasons, /^the card is active here and frozen at the issuer/m);
+    assert.match(reasons, /^top-up of 500 cents, succeeded, here; 501 cents, succeeded, at the issuer/m);
+    assert.match(reasons, /^top-up of 300 cents, succeeded, here, and the issuer does not list it/m);
+
+    // Again, it finds the same, and says so once.
+    assert.deepEqual(await reconcile(), found);
+    assert.deepEqual(await attention(), items);
+
+    const byHand = items.find(({ reason }) => reason.includes(madeByHand.id));
+    assert.ok(byHand);
+    await operate('network', 'dismiss', byHand.id, '--reason', 'made for a test');
+    assert.equal((await attention()).length, 4);
+    books.transfers.push(lostTransfer);
+    changedTransfer.amount = 500;
+    card.status = 'active';
+    books.transfers.splice(books.transfers.indexOf(sentByHand), 1);
+    const afterwards = await reconcile();
+    assert.deepEqual(afterwards.missing_here, [{ kind: 'card', id: null, issuer_id: madeByHand.id }]);
+    assert.deepEqual([afterwards.missing_at_issuer, afterwards.different], [[], []]);
+    assert.deepEqual(await attention(), []);
+    books.cards.splice(books.cards.indexOf(madeByHand), 1);
+  });
+
+  it('books a transaction that was never told, once, and no other', async () => {
+    const card = await atIssuer();
+    fake.delivery.hold();
+    const { pending_transaction: pending } = await fake.simulations.authorize({
+      card_id: card.id,
+      amount: 400,
+    });
+    assert.ok(pending);
+    const settlement = fake.simulations.settle({ card_id: card.id, pending_transaction_id: pending.id });
+    fake.delivery.release(() => []);
+    await fake.delivery.idle();
+    assert.deepEqual(await transactions(), []);
+
+    const found = await reconcile();
+    const [booked] = await transactions();
+    assert.equal(booked?.amount, 400);
+    assert.deepEqual(found.missing_here, [{ kind: 'transaction', id: booked?.id, issuer_id: settlement.id }]);
+    assert.deepEqual((await reconcile()).missing_here, []);
+    assert.equal((await transactions()).length, 1);
+    assert.deepEqual(await attention(), []);
+    const { action, detail } = (await operate('audit', 'list', '--subject', 'increase'))[1];
+    assert.deepEqual([action, detail.booked], ['network.reconcile', 1]);
+  });
+
+  it('finds a clearing with another amount, and one that the issuer does not have', async () => {
+    const card = await atIssuer();
+    for (const amount of [400, 200]) {
+      const { pending_transaction: pending } = await fake.simulations.authorize({ card_id: card.id, amount });
+      assert.ok(pending);
+      fake.simulations.settle({ card_id: card.id, pending_transaction_id: pending.id });
+    }
+    await until('the purchases are booked', async () => (await transactions()).length === 2);
+    const { payments } = fake.bank.books;
+    const [removed] = payments.splice(-1);
+    const settled = payments
+      .at(-1)
+      ?.elements.find(({ category }) => category === 'card_settlement')?.card_settlement;
+    assert.ok(removed && settled);
+    settled.amount = 450;
+    const booked = await transactions();
+    const unlisted = booked.find(({ amount }) => amount === 200);
+    const differing = booked.find(({ amount }) => amount === 400);
+
+    const found = await reconcile();
+    assert.deepEqual(found.different, [{ kind: 'transaction', id: differing?.id, issuer_id: settled.id }]);
+    assert.deepEqual(found.missing_here, []);
+    assert.deepEqual(
+      found.missing_at_issuer.map(({ kind, issuer_id }: { kind: string; issuer_id: string }) => [
+        kind,
+        issuer_id,
+      ]),
+      [
+        ['transaction', removed.elements.at(-1)?.card_settlement?.id],
+        ['transaction', removed.id],
+      ],
+    );
+    assert.equal(found.missing_at_issuer[0].id, unlisted?.id);
+    settled.amount = 400;
+    payments.push(removed);
+    assert.deepEqual((await reconcile()).different, []);
+    assert.deepEqual(await attention(), []);
+  });
+
+  it('ends nothing if the issuer does not answer', async () => {
+    const card = await atIssuer();
+    card.status = 'disabled';
+    await reconcile();
+    const items = await attention();
+    assert.equal(items.length, 1);
+    card.status = 'active';
+    fake.faults.add({ fault: 'internal error' });
+    await assert.rejects(reconcile(), /Increase: it answered 500/);
+    assert.deepEqual(await attention(), items);
+    fake.faults.clear();
+    await reconcile();
+    assert.deepEqual(await attention(), []);
+  });
+
+  it('is done by one worker when it is due, which also looks how the network is set up', async () => {
+    const card = await atIssuer();
+    card.status = 'disabled';
+    const [subscription] = fake.bank.books.subscriptions.splice(0, 1);
+    assert.ok(subscription);
+    await asOwner(stack, `UPDATE measurement SET due_at = '-infinity' WHERE name = 'reconciliation'`);
+    await stack.stopWorker();
+    const others = [await stack.startWorker(), await stack.startWorker()];
+    const found = await until('it has run', async () => {
+      const items: { kind: string; reason: string }[] = await operate('attention', 'list');
+      const kinds = items.map(({ kind }) => kind);
+      return kinds.includes('network_difference') && kinds.includes('network_setup') ? items : undefined;
+    });
+    assert.match(found.map(({ reason }) => reason).join(), /Increase has no active event subscription/);
+    const runs = () =>
+      stack.logLines.filter((line) => line.includes('compared our record with the card network'));
+    await until('it is logged', async () => runs().length > 0);
+    await fake.delivery.idle();
+    assert.equal(runs().length, 1);
+    card.status = 'active';
+    fake.bank.books.subscriptions.unshift(subscription);
+    await reconcile();
+    assert.deepEqual(await operate('attention', 'list'), []);
+    await Promise.all(others.map((worker) => worker.stop()));
+  });
+});
