@@ -89,7 +89,7 @@ describe("a card network's ingress", () => {
   });
   after(async () => {
     await server.close();
-    await assertLedgerClean(stack);
+    await assertLedgerClean(stack, partner);
   });
 
   const send = async (body: unknown, signature = 'signed', path = 'events') => {

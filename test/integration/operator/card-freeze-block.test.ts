@@ -75,7 +75,7 @@ describe('operator card freeze, unfreeze and block', () => {
       assert.equal(json.balance, 0);
       assert.equal(await openCards(mode), 0);
       await assertBalance(stack, partner, mode, { spentCents: priceOf(10_000) - 10_000, heldCents: 0 });
-      await assertLedgerClean(stack);
+      await assertLedgerClean(stack, partner);
     });
 
     it(`refuses what a ${mode} card's status does not allow, says why, and changes nothing`, async () => {
@@ -104,7 +104,7 @@ describe('operator card freeze, unfreeze and block', () => {
       assert.equal(Number(ours.code === 0) + Number(theirs.status === 200), 1, `${ours.err} ${theirs.text}`);
       assert.deepEqual(await eventTypes(stack, cardId), ['card.issued', 'card.blocked']);
       assert.equal(await openCards(mode), 0);
-      await assertLedgerClean(stack);
+      await assertLedgerClean(stack, partner);
     });
 
     it(`works for a suspended partner's ${mode} cards`, async () => {
