@@ -1,11 +1,18 @@
 import type { AdapterOptions, CardNetworkAdapter } from '../adapter.ts';
+import { isStatusChangeUnderWay } from '../status-change-under-way.ts';
 import { createIncreaseClient } from './client.ts';
 import { increaseIngress } from './ingress.ts';
 
 export const increase: CardNetworkAdapter = {
-  start: async ({ config, budget, logger }) => {
+  start: async ({ config, orm, budget, logger }) => {
     const keyLifetimeMs = config.networkKeyLifetimeMs;
-    const client = createIncreaseClient({ config: required(config), keyLifetimeMs, budget, logger });
+    const client = createIncreaseClient({
+      config: required(config),
+      keyLifetimeMs,
+      isUnderWay: (change) => isStatusChangeUnderWay(orm, change),
+      budget,
+      logger,
+    });
     return { network: client, stop: () => client.close() };
   },
   ingress: ({ config, budget, logger }) => increaseIngress({ config: required(config), budget, logger }),

@@ -7,6 +7,7 @@ import type {
   ListedMovement,
   LookUpAnswer,
   OperationFailed,
+  StatusChangeRequest,
   TransactionMessage,
 } from '../../../domain/card-network.ts';
 import { isId } from '../../../domain/ids.ts';
@@ -35,6 +36,8 @@ import {
 interface IncreaseClientOptions extends IncreaseApiOptions {
   /** NETWORK_KEY_LIFETIME */
   keyLifetimeMs: number;
+  /** Whether a change of a card's status is still the one under way. */
+  isUnderWay(change: StatusChangeRequest): Promise<boolean>;
 }
 
 /** A transfer between the funding account and a card's. */
@@ -54,7 +57,7 @@ const OUR_STATUSES = { active: 'active', disabled: 'frozen', canceled: 'blocked'
 export function createIncreaseClient(
   options: IncreaseClientOptions,
 ): CardNetwork & { close(): Promise<void> } {
-  const { config, keyLifetimeMs } = options;
+  const { config, keyLifetimeMs, isUnderWay } = options;
   const { fundingAccountId } = config;
   const api = createIncreaseApi(options);
 
@@ -154,7 +157,10 @@ export function createIncreaseClient(
     };
     const made = await transfer(movement);
     if (!('refused' in made) && made.status !== 'canceled') return readIssuance(card, made);
-    await setStatus(card.id, 'canceled');
+    await setStatus(card.id, 'canceled', async () => {
+      const known = await find('/account_transfers', movement.key, AccountTransfer);
+      if (known !== null && known.status !== 'canceled') throw unavailable('the transfer was made after all');
+    });
     // Another process may have got the transfer meanwhile.
     return readCanceled(token, card, 'refused' in made ? made.refused : 'transfer_canceled');
   }
@@ -187,9 +193,13 @@ export function createIncreaseClient(
     return made === null ? { status: 'unknown' as const } : readTransfer(made);
   }
 
-  async function setStatus(networkCardId: string, status: Card['status']): Promise<Card | Refusal> {
+  async function setStatus(
+    networkCardId: string,
+    status: Card['status'],
+    check: () => Promise<void>,
+  ): Promise<Card | Refusal> {
     const path = `/cards/${encodeURIComponent(networkCardId)}`;
-    const action = { method: 'PATCH', path, body: { status }, key: null, turn: 'operation' } as const;
+    const action = { method: 'PATCH', path, body: { status }, key: null, turn: 'operation', check } as const;
     const answer = await api.act(action, Card);
     if (!('refused' in answer)) {
       if (answer.status !== status) throw unavailable('a card did not get the status that was asked for');
@@ -255,9 +265,11 @@ export function createIncreaseClient(
       return 'reason' in answer ? { status: 'refused', reason: answer.reason } : answer;
     },
 
-    /** Increase takes no key here, so it is asked only while the card is marked for this change (docs/issuers.md). */
-    async changeCardStatus({ networkCardId, cardStatus }) {
-      const answer = await setStatus(networkCardId, CARD_STATUSES[cardStatus]);
+    /** Increase takes no key here, so a change that has been overtaken must not be sent. */
+    async changeCardStatus(asked) {
+      const answer = await setStatus(asked.networkCardId, CARD_STATUSES[asked.cardStatus], async () => {
+        if (!(await isUnderWay(asked))) throw unavailable('the change is not under way any more');
+      });
       return 'refused' in answer ? { status: 'refused', reason: answer.refused } : { status: 'applied' };
     },
 

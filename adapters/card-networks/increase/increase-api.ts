@@ -25,6 +25,8 @@ interface Action {
   /** The Idempotency-Key; null where Increase takes none. */
   key: string | null;
   turn: TurnClass;
+  /** Called right before it is sent, after the wait for its turn. It throws if it must not be sent any more. */
+  check?(): Promise<void>;
 }
 
 export interface IncreaseApi {
@@ -48,10 +50,11 @@ export function createIncreaseApi({ config, budget, logger }: IncreaseApiOptions
     method: 'GET' | Action['method'],
     path: string,
     turn: TurnClass,
-    action?: Pick<Action, 'body' | 'key'>,
+    action?: Action,
   ): Promise<{ status: number; body: unknown }> {
     const { signal: givenUp } = currentWork();
     await budget.takeTurn(turn, givenUp);
+    await action?.check?.();
     let status: number;
     let retryAfter: string | undefined;
     let text: string;

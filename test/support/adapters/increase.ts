@@ -21,19 +21,22 @@ export const increaseConfigOf = (fake: FakeIncrease): IncreaseConfig => ({
 });
 
 /** A fake Increase and our client of it, with what the client logs. */
-export async function startIncreaseClient({ keyLifetimeMs = 20 * 3_600_000 } = {}) {
+export async function startIncreaseClient() {
   const fake = await startFakeIncrease();
+  const underWay = { isUnderWay: true };
   const logLines: string[] = [];
   const logger = createLogger('worker', 'info', { write: (line: string) => logLines.push(line) });
   const client = createIncreaseClient({
     config: increaseConfigOf(fake),
     budget: UNLIMITED,
     logger,
-    keyLifetimeMs,
+    keyLifetimeMs: 20 * 3_600_000,
+    isUnderWay: async () => underWay.isUnderWay,
   });
   return {
     fake,
     client,
+    underWay,
     logLines,
     stop: async () => {
       await client.close();

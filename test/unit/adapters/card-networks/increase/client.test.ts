@@ -298,6 +298,14 @@ describe("Increase's client", () => {
     assert.deepEqual(await change('active'), { status: 'refused', reason: 'invalid_operation_error' });
   });
 
+  it('sends no change of status that is not under way any more, since a newer one may have been made', async () => {
+    const { networkCardId } = await issue();
+    increase.underWay.isUnderWay = false;
+    const change = { token: newId('claim'), networkCardId, cardStatus: 'frozen' } as const;
+    await assert.rejects(client.changeCardStatus(change), CardNetworkUnavailable);
+    assert.ok(!increase.fake.requests.some((request) => request.startsWith('PATCH')));
+  });
+
   it('reveals a card without its PIN', async () => {
     const { token, networkCardId } = await issue();
     const details = await client.revealCard({ cardId: token, networkCardId });
