@@ -51,6 +51,8 @@ export class Bank {
   aheadMs = 0;
   /** Whether a transfer waits for somebody's approval, whatever the request says. */
   transfersNeedApproval = false;
+  /** Transfers of this amount are refused. */
+  refusedCents: number | null = null;
   /** Increase documents no end; other issuers forget keys after a day. */
   keysExpireAfterMs = 24 * 3_600_000;
   /** Called when an object was made or changed. */
@@ -152,7 +154,8 @@ export class Bank {
   transfer(body: Increase.AccountTransferCreateParams, key: string | null): Increase.AccountTransfer {
     this.account(body.account_id);
     this.account(body.destination_account_id);
-    if (this.availableCents(body.account_id) < body.amount) throw INVALID();
+    const isRefused = body.amount === this.refusedCents;
+    if (isRefused || this.availableCents(body.account_id) < body.amount) throw INVALID();
     const transfer: Increase.AccountTransfer = makeTransfer(body, { key, createdAt: this.now() });
     this.books.transfers.push(transfer);
     if (!this.transfersNeedApproval && body.require_approval !== true) this.complete(transfer);

@@ -17,6 +17,13 @@ export interface FakeIncreaseOptions {
   onChange?(books: Books): void;
 }
 
+export interface SeenRequest {
+  /** `POST /cards` */
+  name: string;
+  key: string | null;
+  body: string;
+}
+
 export interface FakeIncrease {
   url: string;
   apiKey: string;
@@ -27,6 +34,8 @@ export interface FakeIncrease {
   faults: Faults;
   /** `POST /cards` and so on, in their order. */
   requests: string[];
+  /** Called before a request is looked at, and again once it has acted. The fake waits for it, and drops what it says. */
+  onRequest: (request: SeenRequest, when: 'before' | 'after') => Promise<'drop' | 'go on'>;
   /** Subscribes our ingress to all events, and to real-time decisions. */
   subscribe(url: string, secret: string, options?: { asksForDecisions?: boolean }): void;
   stop(): Promise<void>;
@@ -52,15 +61,20 @@ export async function startFakeIncrease(options: FakeIncreaseOptions = {}): Prom
     const text = Buffer.concat(chunks).toString();
     const name = `${request.method} ${url.pathname}`;
     requests.push(name);
+    const key = request.headers['idempotency-key']?.toString() ?? null;
+    if ((await fake.onRequest({ name, key, body: text }, 'before')) === 'drop') {
+      request.socket.destroy();
+      return;
+    }
     const fault = faults.next(name);
     if (fault !== undefined && !actsFirst(fault)) return answerWithFault(fault, response, '');
     try {
       if (request.headers.authorization !== `Bearer ${API_KEY}`)
         throw new BankError(401, 'invalid_api_key_error');
-      const key = request.headers['idempotency-key']?.toString() ?? null;
       const body = text === '' ? {} : JSON.parse(text);
       const { answer, isReplayed } = await route({ bank, simulations }, name, { url, key, body });
       options.onChange?.(bank.books);
+      await fake.onRequest({ name, key, body: text }, 'after');
       if (fault !== undefined) return answerWithFault(fault, response, JSON.stringify(answer));
       const replayed = isReplayed ? { 'idempotent-replayed': 'true' } : {};
       response
@@ -81,12 +95,8 @@ export async function startFakeIncrease(options: FakeIncreaseOptions = {}): Prom
     }
   }
 
-  const server = createServer((request, response) => void serve(request, response));
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject).listen(options.port ?? 0, '127.0.0.1', resolve);
-  });
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+  const fake: FakeIncrease = {
+    url: '',
     apiKey: API_KEY,
     fundingAccountId: funding.id,
     bank,
@@ -94,6 +104,7 @@ export async function startFakeIncrease(options: FakeIncreaseOptions = {}): Prom
     delivery,
     faults,
     requests,
+    onRequest: async () => 'go on',
     subscribe(url, secret, { asksForDecisions = true } = {}) {
       subscribe(bank, { url, shared_secret: secret });
       if (!asksForDecisions) return;
@@ -108,6 +119,12 @@ export async function startFakeIncrease(options: FakeIncreaseOptions = {}): Prom
       });
     },
   };
+  const server = createServer((request, response) => void serve(request, response));
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject).listen(options.port ?? 0, '127.0.0.1', resolve);
+  });
+  fake.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return fake;
 }
 
 interface Asked {

@@ -101,6 +101,8 @@ export function environmentOf(config: Config): NodeJS.ProcessEnv {
     TRUSTED_PROXIES: config.trustedProxies.map(([address, bits]) => `${address}/${bits}`).join(','),
     DEPOSIT_ADDRESS_TTL: `${config.depositAddressTtlMs}ms`,
     ...tronEnvironment(config.tron),
+    ...increaseEnvironment(config.increase),
+    NETWORK_KEY_LIFETIME: `${config.networkKeyLifetimeMs}ms`,
     CHECK_ANSWERS: String(config.checkResponses),
     LOG_LEVEL: config.logLevel,
   };
@@ -115,6 +117,19 @@ function lithicEnvironment(lithic: Config['lithic']): NodeJS.ProcessEnv {
     LITHIC_ASA_SECRET: lithic.asaSecret,
     LITHIC_BASE_URL: lithic.baseUrl,
     LITHIC_REQUESTS_PER_SECOND: String(lithic.requestsPerSecond),
+  };
+}
+
+/** The variables of the issuer Increase. */
+function increaseEnvironment(increase: Config['increase']): NodeJS.ProcessEnv {
+  if (increase === null) return {};
+  return {
+    INCREASE_API_KEY: increase.apiKey,
+    INCREASE_WEBHOOK_SECRET: increase.webhookSecret,
+    INCREASE_BASE_URL: increase.baseUrl,
+    INCREASE_FUNDING_ACCOUNT_ID: increase.fundingAccountId,
+    INCREASE_REAL_TIME_DECISIONS: String(increase.asksForDecisions),
+    INCREASE_REQUESTS_PER_SECOND: String(increase.requestsPerSecond),
   };
 }
 
