@@ -1,0 +1,102 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { pino } from 'pino';
+import { z } from 'zod';
+import { createIncreaseClient } from '../adapters/card-networks/increase/client.ts';
+import { createIncreaseApi } from '../adapters/card-networks/increase/increase-api.ts';
+import { UNLIMITED } from '../adapters/card-networks/request-budget.ts';
+import { increaseConfig, NETWORK_VARIABLES, networkProblems } from '../config/card-networks.ts';
+import { parseEnvironment } from '../config/environment.ts';
+import { newId } from '../crypto/new-id.ts';
+
+/**
+ * `npm run smoke:increase`: issues a card in Increase's sandbox, uses it and blocks it, and prints what it saw. It needs a key and a
+ * funding account with a few dollars there: INCREASE_API_KEY, INCREASE_FUNDING_ACCOUNT_ID. No database, no events.
+ */
+const { values } = parseEnvironment(
+  z.object(NETWORK_VARIABLES),
+  {
+    INCREASE_BASE_URL: 'https://sandbox.increase.com',
+    INCREASE_WEBHOOK_SECRET: 'not-used',
+    ...process.env,
+    CARD_NETWORK: 'increase',
+  },
+  networkProblems,
+);
+const config = increaseConfig(values);
+if (config === null) throw new Error('there is no configuration of Increase');
+if (config.baseUrl === 'https://api.increase.com') throw new Error('this is for the sandbox: it moves money');
+
+const logger = pino({ level: 'warn' });
+const client = createIncreaseClient({
+  config,
+  keyLifetimeMs: 3_600_000,
+  isUnderWay: async () => true,
+  budget: UNLIMITED,
+  logger,
+});
+const api = createIncreaseApi({ config, budget: UNLIMITED, logger });
+const started = new Date();
+try {
+  await useCard();
+} catch (error) {
+  console.error(`it failed: ${error instanceof Error ? error.message : error}`);
+  process.exitCode = 1;
+} finally {
+  await client.close();
+  await api.close();
+}
+
+async function useCard(): Promise<void> {
+  const problems = await client.checkSetUp();
+  console.log(problems.length === 0 ? 'the set-up is complete' : `to mend: ${problems.join(' ')}`);
+  const order = {
+    token: newId('card'),
+    productCode: 'smoke',
+    bin: '424242',
+    amountCents: 500,
+    cardholderName: null,
+  };
+  const issued = await client.issueCard(order);
+  console.log(`issued ${order.token}: ${issued.status}`);
+  console.log(`  asked again: ${(await client.issueCard(order)).status}`);
+  console.log(`  looked up: ${(await client.lookUpIssuance(order.token)).status}`);
+  if (issued.status !== 'issued') return;
+  const { networkCardId } = issued;
+  const movement = (prefix: 'topup' | 'wdr', amountCents: number) => ({
+    token: newId(prefix),
+    networkCardId,
+    amountCents,
+  });
+  console.log(`topped up: ${(await client.topUpCard(movement('topup', 200))).status}`);
+  console.log(`withdrew: ${(await client.withdrawFromCard(movement('wdr', 100))).status}`);
+  await useOnce(networkCardId);
+  for (const cardStatus of ['frozen', 'active', 'blocked'] as const) {
+    const changed = await client.changeCardStatus({ token: newId('claim'), networkCardId, cardStatus });
+    console.log(`${cardStatus}: ${changed.status}`);
+  }
+  const again = await client.changeCardStatus({ token: newId('claim'), networkCardId, cardStatus: 'active' });
+  console.log(`a blocked card made active again: ${again.status}`);
+  const back = await client.returnMoney({ token: newId('btx'), networkCardId, amountCents: 100 });
+  console.log(`money of the blocked card returned: ${back.status}`);
+  for await (const { kind, amountCents, status } of client.listMovements(started)) {
+    console.log(`listed: ${kind} of ${amountCents}, ${status}`);
+  }
+  for await (const { transaction } of client.listTransactions(started)) {
+    const whole = transaction.whole;
+    console.log(
+      `listed: ${whole === null ? `not understood: ${transaction.unreadable}` : `${whole.type} of ${whole.amountCents}`}`,
+    );
+  }
+}
+
+/** A merchant's authorization, which nobody here decides. */
+async function useOnce(networkCardId: string): Promise<void> {
+  const body = { card_id: networkCardId, amount: 150 };
+  const path = '/simulations/card_authorizations';
+  const answer = await api.act(
+    { method: 'POST', path, body, key: null, turn: 'operation' },
+    z.looseObject({}),
+  );
+  console.log(`a merchant asked: ${'refused' in answer ? answer.refused : 'answered'}`);
+  await sleep(1_000);
+}
