@@ -21,6 +21,7 @@ export const ATTENTION_KINDS = [
   'network_difference',
   'network_setup',
   'network_reconciliation',
+  'money_return',
   'default_partition',
   'adjustment',
   'server_log',

@@ -17,6 +17,7 @@ export type IdPrefix =
   | 'nmsg'
   | 'nevt'
   | 'rec'
+  | 'ret'
   | 'aud'
   | 'rvl';
 

@@ -124,6 +124,10 @@ const NOUNS: Record<string, readonly [about: string, load: () => Promise<Noun>]>
     'what the card network says: its events, and those of the simulated one',
     async () => (await import('./nouns/network-event.ts')).networkEventNoun,
   ],
+  'money-return': [
+    "blocked cards' money that the card network has to take back",
+    async () => (await import('./nouns/money-return.ts')).moneyReturnNoun,
+  ],
   'webhook-endpoint': [
     "partners' webhook endpoints",
     async () => (await import('./nouns/webhook-endpoint.ts')).webhookEndpointNoun,

@@ -48,6 +48,7 @@ export interface AskedIssuance {
   token: string;
   productCode: string;
   bin: string;
+  issuerProduct: string | null;
   amountCents: number;
   cardholderName: string | null;
 }
@@ -56,6 +57,8 @@ export interface AskedIssuance {
 interface KeptIssuance {
   /** The product's when the network was first asked. */
   bin: string;
+  /** The network's own reference of the product then. A process of the last release kept none. */
+  issuerProduct?: string | null;
   /** Whether a name was sent. The name is the row's, which can't change before the network has decided. */
   named: boolean;
 }
@@ -81,12 +84,13 @@ export async function beginIssuance(context: FundingContext, claimId: string): P
       if (claimed === undefined || claimed.mode === 'test') return { state: 'answered', response: null };
       if (claimed.is_pending) return { state: 'held', asked: null };
       if (claimed.answered) return { state: 'answered', response: null };
-      const { card, bin } = draftCard(claimed.resource_id, {
+      const { card, product } = draftCard(claimed.resource_id, {
         ...fundingTerms(claimed.partner_id, claimed.mode, claimed),
         request: CreateCardRequest.parse(openRequest(ring, claimId, claimed.request)),
         products: issuableIn(claimed.mode, claimed.products, liveNetworkConfigured),
       });
-      const kept = { bin, named: cardholderName(card) !== null };
+      const { bin, issuerProduct } = product;
+      const kept = { bin, issuerProduct, named: cardholderName(card) !== null };
       const values = { ...boundCard(card), claimId, asked: JSON.stringify(kept) };
       const funding = issuanceFunding(card);
       const held = await holdCard(tx, fundingPosting(funding, 'pending'), values).catch(refuseTooLarge);
@@ -123,7 +127,7 @@ interface IssuanceTerms extends FundingTerms {
  * @throws ApiError `no_product_configured`, `product_not_allowed`, `limit_exceeded`, `validation_failed` (amount and fees
  * past the largest integer).
  */
-function draftCard(cardId: string, terms: IssuanceTerms): { card: CardRow; bin: string } {
+function draftCard(cardId: string, terms: IssuanceTerms): { card: CardRow; product: IssuableProduct } {
   const { request } = terms;
   const product = chooseProduct(terms.products, request.product_code);
   const { fees } = quoteFunding(terms.feePlan, 'card_issue', request.amount);
@@ -152,14 +156,15 @@ function draftCard(cardId: string, terms: IssuanceTerms): { card: CardRow; bin: 
     overdue_since: null,
     created_at: readIdTime(cardId).toISOString(),
   };
-  return { card, bin: product.bin };
+  return { card, product };
 }
 
-function askedFor(card: CardRow, { bin, named }: KeptIssuance): AskedIssuance {
+function askedFor(card: CardRow, { bin, issuerProduct = null, named }: KeptIssuance): AskedIssuance {
   return {
     token: card.id,
     productCode: card.product_code,
     bin,
+    issuerProduct,
     amountCents: Number(card.funding_cents),
     cardholderName: named ? cardholderName(card) : null,
   };

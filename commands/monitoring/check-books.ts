@@ -23,11 +23,28 @@ export async function checkBooks(
     const rows = await find(em, { maxRows: MAX_EACH });
     violations.push(...rows.map((row) => ({ invariant: BOOKS_INVARIANT, ...row })));
   }
+  await beforeEach();
+  const returns = await wrongReturns(em, { most: MAX_EACH });
+  violations.push(...returns.map((row) => ({ invariant: BOOKS_INVARIANT, ...row })));
   const books = violations.slice(0, MAX_EACH);
   await beforeEach();
   const counters = await wrongCounters(em, { checked: MAX_COUNTERS_CHECKED, most: MAX_EACH });
   return [...books, ...counters.map((row) => ({ invariant: COUNTERS_INVARIANT, ...row }))];
 }
+
+// Releases from before returns were recorded have none.
+const wrongReturns = readStatement(
+  (_, { most }: { most: number }) => sql<Omit<Violation, 'invariant'>>`
+    SELECT coalesce(t.operation_id, m.operation_id) AS subject, 'its block_release of ' || coalesce(t.amount::text, 'nothing')
+      || ' has a return of ' || coalesce(m.amount_cents::text, 'nothing') || ' by the card network' AS message
+    FROM (SELECT * FROM ledger.transfer WHERE code = 'block_release' AND mode = 'live') t
+    FULL JOIN money_return m ON m.transfer_id = t.id
+    WHERE (t.amount, t.partner_id, t.mode, t.operation_id, t.debit_id)
+        IS DISTINCT FROM (m.amount_cents, m.partner_id, m.mode, m.operation_id, 'card/' || m.card_id)
+      AND (m.id IS NOT NULL OR t.seq > (SELECT min(f.seq) FROM money_return n JOIN ledger.transfer f ON f.id = n.transfer_id))
+    ORDER BY 1, 2 LIMIT ${most}`,
+  { acrossTenants: 'measurement' },
+);
 
 /** Others each time, because each adds up the rows of a card's interval. */
 const MAX_COUNTERS_CHECKED = 10_000;

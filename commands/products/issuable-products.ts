@@ -6,6 +6,8 @@ export interface IssuableProduct {
   code: string;
   bin: string;
   scheme: string;
+  /** The card network's own reference of it; null if it has none. */
+  issuerProduct: string | null;
 }
 
 /** The products that an account can issue, the current one first (docs/partners/products.md). */
@@ -25,7 +27,8 @@ const selectProducts = readStatement(
  */
 export function issuableProducts(partnerId: unknown): RawBuilder<IssuableProduct[]> {
   return sql`
-    (SELECT coalesce(json_agg(json_build_object('code', issuable.code, 'bin', issuable.bin, 'scheme', issuable.network)
+    (SELECT coalesce(json_agg(json_build_object('code', issuable.code, 'bin', issuable.bin, 'scheme', issuable.network,
+        'issuerProduct', issuable.issuer_product)
         ORDER BY issuable.is_current DESC, issuable.created_at, issuable.code), '[]')
       FROM product issuable
       WHERE issuable.retired_at IS NULL AND (issuable.is_current OR EXISTS (

@@ -11,6 +11,8 @@ interface NewCurrentProduct {
   code: string;
   bin: string;
   scheme: string;
+  /** The card network's own reference of it, such as a card program; null for none. */
+  issuerProduct?: string | null;
 }
 
 /**
@@ -19,21 +21,21 @@ interface NewCurrentProduct {
  */
 export function setCurrentProduct(
   { orm, actor }: Operator,
-  { code, bin, scheme }: NewCurrentProduct,
+  { code, bin, scheme, issuerProduct = null }: NewCurrentProduct,
 ): Promise<void> {
   return transaction(orm, async (tx) => {
     await lockProducts(tx, {});
     await tx.nativeUpdate(ProductEntity, { isCurrent: true, code: { $ne: code } }, { isCurrent: false });
     await tx.upsert(
       ProductEntity,
-      { code, bin, network: scheme, isCurrent: true, retiredAt: null, createdAt: new Date() },
+      { code, bin, network: scheme, issuerProduct, isCurrent: true, retiredAt: null, createdAt: new Date() },
       { onConflictExcludeFields: ['createdAt'] },
     );
     recordAudit(tx, {
       actor,
       action: 'product.set-current',
       subject: code,
-      detail: { code, bin, network: scheme },
+      detail: { code, bin, network: scheme, issuerProduct },
     });
   });
 }

@@ -24,6 +24,8 @@ export const ProductEntity = defineEntity({
     code: p.text().primary(),
     bin: p.text(),
     network: p.text(),
+    /** The card network's own reference of it. */
+    issuerProduct: p.text().nullable(),
     isCurrent: p.boolean().default(false),
     retiredAt: p.datetime().nullable(),
     createdAt: p
@@ -284,3 +286,29 @@ export const RefusedRevealEntity = defineEntity({
     createdAt: p.datetime().defaultRaw('clock_timestamp()'),
   },
 });
+
+/** Money of a blocked card that the card network has to take back. */
+export const MoneyReturnEntity = defineEntity({
+  name: 'MoneyReturn',
+  tableName: 'money_return',
+  properties: {
+    id: p.text().collation('C').primary(),
+    /** The ledger's transfer that released it. */
+    transferId: p.uuid(),
+    operationId: p.text().collation('C'),
+    partnerId: p.text(),
+    mode: p.text().$type<Mode>(),
+    cardId: p.text().collation('C'),
+    amountCents: p.bigint('string'),
+    /** What the network is asked with. */
+    token: p.text().collation('C'),
+    status: p.text().$type<MoneyReturnStatus>().collation('C').default('pending'),
+    reason: p.text().nullable(),
+    attempts: p.integer().default(0),
+    retryAfter: p.datetime().defaultRaw("'-infinity'"),
+    createdAt: p.datetime().defaultRaw('now()'),
+    endedAt: p.datetime().nullable(),
+  },
+});
+
+export type MoneyReturnStatus = 'pending' | 'succeeded' | 'refused' | 'dismissed';

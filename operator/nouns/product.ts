@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { z } from 'zod';
 import { readIssuableProducts } from '../../commands/products/issuable-products.ts';
 import { allowProducts, retireProduct, setCurrentProduct } from '../../commands/products/products.ts';
 import { type Product, ProductEntity } from '../../db/entities/cards.ts';
@@ -6,7 +7,7 @@ import type { Orm } from '../../db/orm.ts';
 import { ProductBin, ProductCode, read, readEach, Text } from '../flag-values.ts';
 import type { Verbs } from '../verbs.ts';
 
-const COLUMNS = ['product_code', 'bin', 'network', 'current', 'created', 'retired_at'];
+const COLUMNS = ['product_code', 'bin', 'network', 'issuer_product', 'current', 'created', 'retired_at'];
 
 export function productNoun(product: Command, { session, verb, examples }: Verbs): void {
   product.addHelpText('after', examples('product list'));
@@ -31,10 +32,15 @@ export function productNoun(product: Command, { session, verb, examples }: Verbs
     .argument('<code>', 'of the product', read(ProductCode))
     .requiredOption('--bin <bin>', '6 to 8 digits', read(ProductBin))
     .requiredOption('--network <network>', 'such as visa', read(Text(100)))
+    .option(
+      '--issuer-product <ref>',
+      "the issuer's own reference of it, such as its card program; none if left out",
+      read(Reference),
+    )
     .addHelpText('after', examples('product set-current visa-virtual-usd --bin 424242 --network visa'))
     .action(
-      verb(async (code: string, { bin, network: scheme }: { bin: string; network: string }) => {
-        await setCurrentProduct(await session.operator(), { code, bin, scheme });
+      verb(async (code: string, { bin, network: scheme, issuerProduct = null }: CurrentFlags) => {
+        await setCurrentProduct(await session.operator(), { code, bin, scheme, issuerProduct });
         return { value: await readProduct(await session.orm(), code) };
       }),
     );
@@ -65,11 +71,22 @@ export function productNoun(product: Command, { session, verb, examples }: Verbs
     );
 }
 
+const Reference = z
+  .string()
+  .regex(/^[\x21-\x7e]{1,200}$/, 'must be 1 to 200 printable ASCII characters without spaces');
+
+interface CurrentFlags {
+  bin: string;
+  network: string;
+  issuerProduct?: string | null;
+}
+
 interface ProductResource {
   object: 'product';
   product_code: string;
   bin: string;
   network: string;
+  issuer_product: string | null;
   current: boolean;
   created: string;
   retired_at: string | null;
@@ -100,6 +117,7 @@ function presentProduct(product: Product): ProductResource {
     product_code: product.code,
     bin: product.bin,
     network: product.network,
+    issuer_product: product.issuerProduct ?? null,
     current: product.isCurrent,
     created: product.createdAt.toISOString(),
     retired_at: product.retiredAt?.toISOString() ?? null,

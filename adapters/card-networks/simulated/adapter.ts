@@ -7,12 +7,16 @@ import { CALLBACKS_PATH } from './wire.ts';
 
 /** The simulated network runs in this process, behind HTTP like a real one. */
 export const simulatedNetwork: CardNetworkAdapter = {
-  start: async ({ orm, ring, logger, apiUrl }) => {
+  start: async ({ config, orm, ring, logger, apiUrl }) => {
     const secrets = () => simulatedNetworkSecrets(ring);
     const callbackUrl = apiUrl === null ? null : apiUrl + CALLBACKS_PATH;
     const server = await startSimulatedNetwork({ orm, callbackUrl, secrets, logger });
     const { bearerToken } = simulatedNetworkCredentials(secrets()[0]);
-    const network = createSimulatedClient({ url: server.url, bearerToken });
+    const network = createSimulatedClient({
+      url: server.url,
+      bearerToken,
+      keyLifetimeMs: config.networkKeyLifetimeMs,
+    });
     return {
       network,
       stop: async () => {

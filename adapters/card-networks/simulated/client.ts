@@ -1,5 +1,6 @@
 import { Agent, request } from 'undici';
 import type { z } from 'zod';
+import { readIdTime } from '../../../crypto/new-id.ts';
 import {
   type CardNetwork,
   CardNetworkUnavailable,
@@ -25,6 +26,8 @@ interface SimulatedClientOptions {
   /** The network's base URL, without a slash at the end. */
   url: string;
   bearerToken: string;
+  /** How old an operation may be for its token to be sent again: as with issuers, which forget keys. */
+  keyLifetimeMs: number;
 }
 
 /** The client of the simulated network's HTTP API. `close` closes its connections. */
@@ -40,6 +43,13 @@ export function createSimulatedClient(
   ) => {
     const answer = await receive('POST', path, body);
     return read(answer, shape, ({ token }) => token === body.token);
+  };
+
+  const act: typeof post = async (path, body, shape) => {
+    if (Date.now() - readIdTime(body.token).getTime() > options.keyLifetimeMs) {
+      throw unavailable('the operation is older than NETWORK_KEY_LIFETIME, so it is only looked up');
+    }
+    return post(path, body, shape);
   };
 
   const lookUp = async <Body extends { token: string }>(
@@ -95,11 +105,11 @@ export function createSimulatedClient(
 
   return {
     abilities: { moneyHeldBy: 'network', asksBeforeApproving: true },
-    issueCard: async (asked) => (await post('/issuances', asked, IssuanceResponse)).issuance,
+    issueCard: async (asked) => (await act('/issuances', asked, IssuanceResponse)).issuance,
     lookUpIssuance: async (token) => (await lookUp('/issuances', token, LookUpResponse)).issuance,
-    topUpCard: async (asked) => (await post('/topups', asked, TopUpResponse)).topUp,
+    topUpCard: async (asked) => (await act('/topups', asked, TopUpResponse)).topUp,
     lookUpTopUp: async (token) => (await lookUp('/topups', token, TopUpLookUpResponse)).topUp,
-    withdrawFromCard: async (asked) => (await post('/withdrawals', asked, WithdrawalResponse)).withdrawal,
+    withdrawFromCard: async (asked) => (await act('/withdrawals', asked, WithdrawalResponse)).withdrawal,
     lookUpWithdrawal: async (token) =>
       (await lookUp('/withdrawals', token, WithdrawalLookUpResponse)).withdrawal,
     changeCardStatus: async (asked) =>

@@ -37,6 +37,7 @@ const WAITED_MINUTES: Record<AttentionKind, number> = {
   network_transaction: 17,
   network_transactions_full: 17,
   network_event: 19,
+  money_return: 61,
   network_contradiction: 17,
   network_difference: 19,
   network_setup: 20,
@@ -208,6 +209,13 @@ describe('the metrics of what waits for a person', function () {
       stack,
       `INSERT INTO network_event (id, network, event_id, body, size_bytes, created_at)
        VALUES ('nevt_1', 'elsewhere', '1', '', 1, ${minutesAgo('network_event')})`,
+    );
+
+    await asOwner(
+      stack,
+      `INSERT INTO money_return (id, transfer_id, operation_id, partner_id, mode, card_id, amount_cents, token, created_at)
+       SELECT 'ret_1', gen_random_uuid(), 'block/' || id, partner_id, mode, id, 5, 'ret_1', ${minutesAgo('money_return')}
+       FROM card WHERE mode = 'live' LIMIT 1`,
     );
 
     await asOwner(

@@ -28,6 +28,7 @@ describe('operator product', () => {
       product_code: 'ONE',
       bin: '42424242',
       network: 'visa',
+      issuer_product: null,
       current: true,
       created: json.created,
       retired_at: null,
@@ -37,8 +38,16 @@ describe('operator product', () => {
       actor: ACTOR,
       action: 'product.set-current',
       subject: 'ONE',
-      detail: { code: 'ONE', bin: '42424242', network: 'visa' },
+      detail: { code: 'ONE', bin: '42424242', network: 'visa', issuerProduct: null },
     });
+  });
+
+  it("keeps the issuer's own reference of a product, and removes it if it is left out", async () => {
+    const args = ['product', 'set-current', 'ONE', '--bin', '42424242', '--network', 'visa'];
+    const { json } = await operate(...args, '--issuer-product', 'program_1');
+    assert.equal(json.issuer_product, 'program_1');
+    assert.equal((await operate(...args)).json.issuer_product, null);
+    assert.equal((await operate(...args, '--issuer-product', 'a b')).code, 2);
   });
 
   it('replaces the current product, changes a BIN and brings back a retired product with set-current', async () => {

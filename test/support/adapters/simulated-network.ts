@@ -48,7 +48,7 @@ export async function startTestNetwork(): Promise<TestNetwork> {
       logger,
     });
     const { bearerToken } = simulatedNetworkCredentials(secrets[0]);
-    const network = createSimulatedClient({ url: server.url, bearerToken });
+    const network = createSimulatedClient({ url: server.url, bearerToken, keyLifetimeMs: 72_000_000 });
     let stopped: Promise<void> | undefined;
     const stop = () => {
       stopped ??= network.close().then(server.stop);

@@ -86,7 +86,10 @@ describe("the simulated network's state", () => {
       children.push(child);
       const [url] = await once(child.stdout as NodeJS.EventEmitter, 'data');
       const { bearerToken } = simulatedNetworkCredentials(test.secret);
-      return { child, network: createSimulatedClient({ url: String(url).trim(), bearerToken }) };
+      return {
+        child,
+        network: createSimulatedClient({ url: String(url).trim(), bearerToken, keyLifetimeMs: 72_000_000 }),
+      };
     };
     try {
       const first = await startHost();

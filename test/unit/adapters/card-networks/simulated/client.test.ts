@@ -18,7 +18,11 @@ async function ask(
   network: RequestListener,
 ): Promise<PromiseSettledResult<unknown>[]> {
   const server = await listenOnLoopback(network);
-  const client = createSimulatedClient({ url: server.url, bearerToken: 'bearer-secret' });
+  const client = createSimulatedClient({
+    url: server.url,
+    bearerToken: 'bearer-secret',
+    keyLifetimeMs: 72_000_000,
+  });
   try {
     return await Promise.allSettled(calls.map((call) => call.make(client)));
   } finally {
@@ -118,7 +122,11 @@ describe('the HTTP client of a card network', () => {
   });
 
   it('reports the network as unavailable when nothing listens at its address', async () => {
-    const client = createSimulatedClient({ url: `http://127.0.0.1:${await freePort()}`, bearerToken: 'x' });
+    const client = createSimulatedClient({
+      url: `http://127.0.0.1:${await freePort()}`,
+      bearerToken: 'x',
+      keyLifetimeMs: 72_000_000,
+    });
     for (const result of await Promise.allSettled(CALLS.map((call) => call.make(client)))) {
       assertUnavailable(result, /no response \(ECONNREFUSED\)/);
     }
