@@ -76,7 +76,7 @@ async function useCard(): Promise<void> {
   }
   const again = await client.changeCardStatus({ token: newId('claim'), networkCardId, cardStatus: 'active' });
   console.log(`a blocked card made active again: ${again.status}`);
-  const back = await client.returnMoney({ token: newId('btx'), networkCardId, amountCents: 100 });
+  const back = await client.returnMoney({ token: newId('ret'), networkCardId, amountCents: 100 });
   console.log(`money of the blocked card returned: ${back.status}`);
   for await (const { kind, amountCents, status } of client.listMovements(started)) {
     console.log(`listed: ${kind} of ${amountCents}, ${status}`);

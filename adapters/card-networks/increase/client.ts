@@ -401,5 +401,5 @@ function readKey(key: string | null): { kind: ListedMovement['kind']; token: str
   if (isId('card', id) && step === 'transfer') return { kind: 'issuance', token: id };
   if (isId('topup', id)) return { kind: 'topup', token: id };
   if (isId('wdr', id)) return { kind: 'withdrawal', token: id };
-  return { kind: 'return', token: /^[a-z]+_[0-9a-z]{26}$/.test(id) ? id : null };
+  return { kind: 'return', token: isId('ret', id) ? id : null };
 }

@@ -272,11 +272,11 @@ describe("Increase's client", () => {
     it('back from a blocked card once', async () => {
       const { token: card, networkCardId } = await issue();
       await client.changeCardStatus({ token: newId('claim'), networkCardId, cardStatus: 'blocked' });
-      const asked = { token: newId('btx'), networkCardId, amountCents: 5_000 };
+      const asked = { token: newId('ret'), networkCardId, amountCents: 5_000 };
       assert.deepEqual(await client.returnMoney(asked), { status: 'succeeded' });
       assert.deepEqual(await client.returnMoney(asked), { status: 'succeeded' });
       assert.equal(madeFor(increase.fake, card).cents, 0);
-      assert.deepEqual(await client.returnMoney({ ...asked, token: newId('btx') }), {
+      assert.deepEqual(await client.returnMoney({ ...asked, token: newId('ret') }), {
         status: 'refused',
         reason: 'invalid_operation_error',
       });
