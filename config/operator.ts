@@ -96,6 +96,8 @@ const StackFile = z.object({
   temporalAddress: z.string(),
   temporalNamespace: z.string(),
   codecEndpoint: z.string().optional(),
+  /** How to reach the fake issuer; only with `--network`. */
+  issuerEnvironment: z.record(z.string(), z.string()).optional(),
 });
 const SecretsFile = z.object({ encryptionKeys: z.string(), codecKeys: z.string().optional() });
 
@@ -129,6 +131,7 @@ export function readOperatorConfig(env: NodeJS.ProcessEnv = process.env): Operat
       ? {
           // The default of npm start.
           CARD_NETWORK: 'simulated',
+          ...stack.issuerEnvironment,
           DATABASE_URL: stack.operatorDatabaseUrl,
           TEMPORAL_ADDRESS: stack.temporalAddress,
           TEMPORAL_NAMESPACE: stack.temporalNamespace,

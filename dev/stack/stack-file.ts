@@ -25,6 +25,8 @@ const StackFile = z.object({
   tronUrl: z.string().optional(),
   /** The fake issuer; only with `--network`. */
   issuerUrl: z.string().optional(),
+  /** The variables with which the service reaches it. */
+  issuerEnvironment: z.record(z.string(), z.string()).optional(),
   demo: DemoPartner,
 });
 

@@ -147,6 +147,7 @@ export async function startStack(options: StackOptions): Promise<StartedStack> {
     demo,
     tronUrl: tron?.url,
     issuerUrl: issuer?.url,
+    issuerEnvironment: issuer?.environment as Record<string, string> | undefined,
   };
   const demoIsNew = readStackFile(folder.stack)?.demo.partnerId !== demo.partnerId;
   writeStackFile(folder.stack, stack);

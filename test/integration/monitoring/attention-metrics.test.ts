@@ -238,7 +238,7 @@ describe('the metrics of what waits for a person', function () {
       );
     await asOwner(
       stack,
-      `UPDATE measurement SET result = '{"found":{}}', measured_at = ${minutesAgo('network_reconciliation')}
+      `UPDATE measurement SET result = '{"found": {}, "matched": 0, "booked": 0, "durationSeconds": 1, "completedAt": "2026-01-01T00:00:00Z"}', measured_at = ${minutesAgo('network_reconciliation')}
        WHERE name = 'reconciliation'`,
     );
 
