@@ -13,6 +13,8 @@ import {
   CALLBACK_SUBJECTS,
   DetailsResponse,
   IssuanceResponse,
+  ListedCards,
+  ListedMovements,
   LookUpResponse,
   NetworkCallback,
   StatusChangeResponse,
@@ -60,6 +62,24 @@ export function createSimulatedClient(
     const answer = await receive('GET', `${path}/${encodeURIComponent(token)}`);
     return read(answer, shape, (body) => body.token === token);
   };
+
+  async function* list<Entry extends { token: string }>(
+    path: string,
+    since: Date,
+    shape: z.ZodType<{ data: Entry[] }>,
+  ): AsyncIterable<Entry> {
+    for (let after = ''; ; ) {
+      const page = await receive(
+        'GET',
+        `${path}?since=${since.toISOString()}&after=${encodeURIComponent(after)}`,
+      );
+      const { data } = read(page, shape, () => true);
+      yield* data;
+      const last = data.at(-1);
+      if (last === undefined) return;
+      after = last.token;
+    }
+  }
 
   /** @param isAbout whether a response belongs to its request */
   function read<Body>(answer: unknown, shape: z.ZodType<Body>, isAbout: (answer: Body) => boolean): Body {
@@ -121,8 +141,13 @@ export function createSimulatedClient(
     // A block gives the card's money back by itself.
     returnMoney: async () => ({ status: 'succeeded' }),
     readEvent: async (body) => readSimulatedEvent(body),
-    async *listCards() {},
-    async *listMovements() {},
+    listCards: (since) => list('/cards', since, ListedCards),
+    async *listMovements(since) {
+      for await (const movement of list('/movements', since, ListedMovements)) {
+        yield { networkMovementId: movement.token, ...movement };
+      }
+    },
+    // It has none of its own: operators and tests send them.
     async *listTransactions() {},
     checkSetUp: async () => [],
     close: () => agent.close(),

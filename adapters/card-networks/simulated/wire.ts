@@ -124,6 +124,29 @@ export const DetailsResponse = z.object({
   }) satisfies z.ZodType<RevealedCard>,
 });
 
+/** 200 of GET /cards?since=&after=: a page, oldest first; an empty one is the last. */
+export const ListedCards = z.object({
+  data: z.array(
+    z.object({
+      token: z.string(),
+      networkCardId: NetworkCardId,
+      status: z.enum(['active', 'frozen', 'blocked']),
+    }),
+  ),
+});
+
+/** 200 of GET /movements?since=&after=, in the same way. */
+export const ListedMovements = z.object({
+  data: z.array(
+    z.object({
+      token: z.string(),
+      kind: z.enum(['issuance', 'topup', 'withdrawal']),
+      amountCents: AmountCents,
+      status: z.enum(['succeeded', 'accepted', 'failed']),
+    }),
+  ),
+});
+
 export const CALLBACKS_PATH = '/network/callbacks';
 export const TRANSACTIONS_PATH = '/network/transactions';
 export const AUTHORIZATIONS_PATH = '/network/authorizations';

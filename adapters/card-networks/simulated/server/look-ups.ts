@@ -1,5 +1,6 @@
 import type { KeyObject } from 'node:crypto';
 import { sql } from 'kysely';
+import type { z } from 'zod';
 import type { OperationKind } from '../../../../db/entities/simulated-network.ts';
 import { type Reader, readStatement } from '../../../../db/sql.ts';
 import type { NetworkCard } from '../../../../domain/card.ts';
@@ -10,6 +11,7 @@ import type {
   WithdrawalLookUpAnswer,
 } from '../../../../domain/card-network.ts';
 import { deriveCard, deriveRevealedCard } from '../../derived-cards.ts';
+import type { ListedCards, ListedMovements } from '../wire.ts';
 
 /** The state of an issuance, with its card if there is one. */
 export async function lookUpIssuance(em: Reader, token: string): Promise<LookUpAnswer> {
@@ -82,6 +84,39 @@ const operationWith = readStatement((db, { kind, token }: { kind: OperationKind;
     .where('o.taken_at', 'is not', null)
     // The left join finds either a whole card or nothing.
     .$narrowType<{ last4: string; exp_month: number; exp_year: number }>(),
+);
+
+/** How many entries one page of a list has. */
+export const MAX_LISTED = 100;
+
+/** Where a page of a list begins. */
+interface ListPage {
+  since: Date;
+  /** The token of the last entry of the page before; empty for the first page. */
+  after: string;
+}
+
+/** The cards that were issued since then, oldest first. */
+export const listIssuedCards = readStatement(
+  (_, { since, after }: ListPage) => sql<z.infer<typeof ListedCards>['data'][number]>`
+    SELECT o.token, c.network_card_id AS "networkCardId", c.status
+    FROM simulated_network.operation o JOIN simulated_network.card c ON c.token = o.token
+    WHERE o.created_at >= ${since} AND o.outcome = 'succeeded' AND o.completes_at <= clock_timestamp()
+      AND (${after} = '' OR (o.created_at, o.token) > (SELECT l.created_at, l.token FROM simulated_network.operation l WHERE l.token = ${after}))
+    ORDER BY o.created_at, o.token LIMIT ${sql.lit(MAX_LISTED)}`,
+);
+
+/** The money that was moved to and from cards since then, oldest first. */
+export const listMovedMoney = readStatement(
+  (_, { since, after }: ListPage) => sql<z.infer<typeof ListedMovements>['data'][number]>`
+    SELECT o.token, split_part(o.kind, '.', 2) AS kind, (o.request ->> 'amountCents')::bigint::float8 AS "amountCents",
+      CASE WHEN o.completes_at IS NULL OR o.completes_at > clock_timestamp() THEN 'accepted'
+        WHEN o.outcome = 'succeeded' THEN 'succeeded' ELSE 'failed' END AS status
+    FROM simulated_network.operation o
+    WHERE o.created_at >= ${since} AND o.taken_at IS NOT NULL AND o.outcome <> 'declined'
+      AND o.kind IN ('card.issuance', 'card.topup', 'card.withdrawal')
+      AND (${after} = '' OR (o.created_at, o.token) > (SELECT l.created_at, l.token FROM simulated_network.operation l WHERE l.token = ${after}))
+    ORDER BY o.created_at, o.token LIMIT ${sql.lit(MAX_LISTED)}`,
 );
 
 /**

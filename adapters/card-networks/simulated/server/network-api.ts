@@ -8,7 +8,14 @@ import { z } from 'zod';
 import type { Orm } from '../../../../db/orm.ts';
 import { isId } from '../../../../domain/ids.ts';
 import { IssuanceOrder, StatusChangeOrder, TopUpOrder, WithdrawalOrder } from '../wire.ts';
-import { lookUpIssuance, lookUpTopUp, lookUpWithdrawal, revealDetails } from './look-ups.ts';
+import {
+  listIssuedCards,
+  listMovedMoney,
+  lookUpIssuance,
+  lookUpTopUp,
+  lookUpWithdrawal,
+  revealDetails,
+} from './look-ups.ts';
 import { type Taken, takeIssuance, takeStatusChange, takeTopUp, takeWithdrawal } from './operations.ts';
 
 interface NetworkApiOptions {
@@ -74,6 +81,14 @@ export function networkApi({ orm, bearerToken, cardKeys, logger }: NetworkApiOpt
     ctx.body = { networkCardId, details };
   });
 
+  router.get('/cards', async (ctx) => {
+    ctx.body = { data: await listIssuedCards(orm.em.fork(), readPage(ctx)) };
+  });
+
+  router.get('/movements', async (ctx) => {
+    ctx.body = { data: await listMovedMoney(orm.em.fork(), readPage(ctx)) };
+  });
+
   const app = new Koa();
   app.on('error', (error: { status?: number }) => {
     if (error.status === undefined) logger.error({ err: error }, 'simulated network: a request failed');
@@ -96,6 +111,14 @@ function authenticate(bearerToken: string): Middleware {
 
 function digest(text: string): Buffer {
   return createHash('sha256').update(text).digest();
+}
+
+function readPage(ctx: Context): { since: Date; after: string } {
+  const page = z
+    .object({ since: z.iso.datetime(), after: z.string().max(100).default('') })
+    .safeParse(ctx.query);
+  if (!page.success) return ctx.throw(400, z.prettifyError(page.error));
+  return { since: new Date(page.data.since), after: page.data.after };
 }
 
 /** Reads a request's body. Responds 400 if it does not match `shape`, and 413 if it is over 16 KiB. */

@@ -77,7 +77,8 @@ describe("the simulated network's HTTP API", () => {
     assert.equal(await post(''), 400);
     assert.equal(await post(JSON.stringify({ ...asked, cardholderName: 'x'.repeat(20_000) })), 413);
     assert.equal(await get('/issuances/a%00b'), 400);
-    assert.equal(await get('/cards'), 404);
+    assert.equal(await get('/nothing'), 404);
+    assert.equal(await get('/cards'), 400);
     assert.equal(await operations(), before);
     assert.deepEqual(test.logged, []);
   });

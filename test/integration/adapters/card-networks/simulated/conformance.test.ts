@@ -1,0 +1,24 @@
+import { query } from '../../../../../db/sql.ts';
+import { startTestNetwork } from '../../../../support/adapters/simulated-network.ts';
+import { describeConformance } from '../conformance.ts';
+
+describeConformance('the simulated network', async () => {
+  const { network, orm, close } = await startTestNetwork();
+  const read = async (text: string, values: unknown[]) =>
+    Number((await query<{ n: string }>(orm.em.fork(), text, values))[0]?.n ?? 0);
+  return {
+    network,
+    cardsOf: (token) => read('SELECT count(*) AS n FROM simulated_network.card WHERE token = $1', [token]),
+    movedTo: (networkCardId) =>
+      read(
+        `SELECT coalesce(sum(CASE kind WHEN 'card.topup' THEN 1 ELSE -1 END * (request ->> 'amountCents')::int), 0) AS n
+         FROM simulated_network.operation
+         WHERE kind IN ('card.topup', 'card.withdrawal') AND request ->> 'networkCardId' = $1 AND outcome = 'succeeded'`,
+        [networkCardId],
+      ),
+    // Its faults go by the amount (docs/partners/testing.md).
+    loseNextAnswer: () => 5_044,
+    refuseNext: () => 5_042,
+    stop: close,
+  };
+});
