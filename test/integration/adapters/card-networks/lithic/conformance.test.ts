@@ -1,0 +1,43 @@
+import { pino } from 'pino';
+import { createLithicClient } from '../../../../../adapters/card-networks/lithic/client.ts';
+import { UNLIMITED } from '../../../../../adapters/card-networks/request-budget.ts';
+import { startFakeLithic } from '../../../../../dev/lithic/fake-lithic.ts';
+import { describeConformance } from '../conformance.ts';
+
+describeConformance('Lithic', async () => {
+  const apiKey = 'lithic-api-key';
+  const fake = await startFakeLithic({ apiKey });
+  const client = createLithicClient({
+    config: {
+      apiKey,
+      webhookSecret: '',
+      asaSecret: '',
+      baseUrl: fake.url,
+      cardProgramToken: null,
+      requestsPerSecond: 5,
+    },
+    keyLifetimeMs: 20 * 3_600_000,
+    budget: UNLIMITED,
+    logger: pino({ level: 'silent' }),
+    isUnderWay: async () => true,
+  });
+  return {
+    network: client,
+    cardsOf: async (token) =>
+      [...fake.program.cards.values()].filter(({ memo, state }) => memo === token && state === 'OPEN').length,
+    // Our ledger alone has the cards' money.
+    movedTo: async () => null,
+    loseNextAnswer: () => {
+      fake.faults.add({ fault: 'lost after', call: 'POST /v1/cards' });
+      return 5_000;
+    },
+    refuseNext: () => {
+      fake.faults.add({ fault: 'refused', call: 'POST /v1/cards' });
+      return 5_000;
+    },
+    stop: async () => {
+      await client.close();
+      await fake.stop();
+    },
+  };
+});
