@@ -17,7 +17,7 @@ import { ApiError } from '../domain/api-error.ts';
 import { CardStatus } from '../domain/card-status.ts';
 import { Line } from '../domain/fields.ts';
 import { isId } from '../domain/ids.ts';
-import type { Tenant } from '../domain/mode.ts';
+import type { Mode, Tenant } from '../domain/mode.ts';
 import {
   CardResource,
   type CardRow,
@@ -116,6 +116,8 @@ const listCards = declare({
 export interface CardDependencies extends RespondingDependencies, FundingContext, TestIssuanceContext {
   readList: ReadList;
   issuanceDeadlineMs: number;
+  /** Whether live mode's network asks us before it approves. Without that, nothing would keep to a live card's spending controls. */
+  spendingControlsEnforced: boolean;
 }
 
 export const cards = resource(
@@ -128,6 +130,7 @@ export const cards = resource(
         const response = await issueInTestMode(dependencies, request, input.body);
         return replyOnce(response, dependencies.eventsWritten);
       }
+      requireEnforced(dependencies, mode, input.body);
       const claim = await claimOperation(dependencies, request, input.body);
       if (claim.outcome === 'replay') return replay(claim.response);
       const { claimId, resourceId: cardId } = claim;
@@ -153,6 +156,7 @@ export const cards = resource(
     },
 
     async updateCard(input) {
+      requireEnforced(dependencies, input.caller.mode, input.body);
       const cardId = requestedCardId(input);
       const request = { ...keyedRequest('update_card', input, cardId), cardId };
       return replyOnce(await changeCard(dependencies, request, input.body), dependencies.eventsWritten);
@@ -172,6 +176,19 @@ export const cards = resource(
     },
   }),
 );
+
+/** @throws ApiError `validation_failed` if a live card would have spending controls that nothing keeps to */
+function requireEnforced(
+  { spendingControlsEnforced }: CardDependencies,
+  mode: Mode,
+  { spending_controls: controls }: CreateCardRequest | UpdateCardRequest,
+): void {
+  if (mode === 'test' || spendingControlsEnforced || controls == null) return;
+  throw ApiError.ofField(
+    'spending_controls',
+    'spending_controls can not be set on live cards: the card network approves without asking us. Leave them out, or contact us.',
+  );
+}
 
 interface ReadRow extends CardRow {
   balance_cents: string | null;

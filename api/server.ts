@@ -163,6 +163,7 @@ export async function startApi(
     ring,
     liveNetwork,
     liveNetworkConfigured: live.network !== null,
+    spendingControlsEnforced: live.network?.abilities.asksBeforeApproving ?? true,
     issuanceDeadlineMs: config.issuanceDeadlineMs,
     topUpDeadlineMs: config.topUpDeadlineMs,
     withdrawalDeadlineMs: config.withdrawalDeadlineMs,

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Increase } from 'increase';
+import type { IncreaseConfig } from '../../../config/card-networks.ts';
 import type { Config } from '../../../config/service.ts';
 import { freePort } from '../../../dev/free-port.ts';
 import { type FakeIncrease, startFakeIncrease } from '../../../dev/increase/fake-increase.ts';
@@ -23,10 +24,11 @@ export interface IncreaseCard {
 export async function startIncreaseStack(
   overrides: Partial<Config> = {},
   options: Parameters<typeof startTestStack>[1] = {},
+  configOf: (fake: FakeIncrease) => IncreaseConfig = increaseConfigOf,
 ): Promise<{ stack: TestStack; fake: FakeIncrease; stop(): Promise<void> }> {
   const fake = await startFakeIncrease();
   const port = overrides.port ?? (await freePort());
-  const config = { cardNetwork: 'increase', increase: increaseConfigOf(fake), port } as const;
+  const config = { cardNetwork: 'increase', increase: configOf(fake), port } as const;
   const stack = await startTestStack({ ...config, ...overrides }, options);
   fake.subscribe(`http://${stack.config.host}:${port}${EVENTS_PATH}`, WEBHOOK_SECRET);
   return {
