@@ -26,7 +26,7 @@ import type {
   TransactionMessage,
 } from '../domain/card-network.ts';
 import { asAccount } from '../process/work-context.ts';
-import { signalNetworkResult } from '../temporal/network-result.ts';
+import { OPERATION_WORKFLOW_IDS, signalNetworkResult } from '../temporal/network-result.ts';
 import { readBytes } from './http/body.ts';
 import type { RequestState } from './http/log-request.ts';
 
@@ -117,7 +117,7 @@ async function noteOutcome(
   { subject, token }: OutcomeMessage,
   { logFields }: RequestState,
 ): Promise<MessageResult> {
-  logFields.token = token;
+  logFields.workflowId = OPERATION_WORKFLOW_IDS[subject](token);
   const isRunning = await signalNetworkResult(client, subject, token);
   // The operation has ended. The network may still contradict its end, so a worker looks it up.
   if (!isRunning) await expectLateAnswer(orm, { kind: subject, id: token });

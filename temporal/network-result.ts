@@ -9,7 +9,8 @@ import {
 /** Whoever told us repeats it if this takes longer, and Temporal's own patience would keep it waiting for half a minute. */
 const SIGNAL_TIMEOUT_MS = 3_000;
 
-const WORKFLOW_IDS = {
+/** The workflow of a card's issuance, a top-up or a withdrawal, by its id. */
+export const OPERATION_WORKFLOW_IDS = {
   card: issueCardWorkflowId,
   topup: topUpCardWorkflowId,
   withdrawal: withdrawFromCardWorkflowId,
@@ -22,12 +23,12 @@ const WORKFLOW_IDS = {
  */
 export async function signalNetworkResult(
   client: Client,
-  subject: keyof typeof WORKFLOW_IDS,
+  subject: keyof typeof OPERATION_WORKFLOW_IDS,
   id: string,
 ): Promise<boolean> {
   try {
     await client.withDeadline(Date.now() + SIGNAL_TIMEOUT_MS, () =>
-      client.workflow.getHandle(WORKFLOW_IDS[subject](id)).signal(networkResult),
+      client.workflow.getHandle(OPERATION_WORKFLOW_IDS[subject](id)).signal(networkResult),
     );
     return true;
   } catch (error) {

@@ -263,7 +263,9 @@ describe('the database rights', () => {
       'UPDATE idempotency_claim SET response_status = 200',
       'UPDATE idempotency_claim SET by_operator = true',
       `SELECT lock_test_terms('a', 'b', 'c', true)`,
-      'SELECT * FROM simulated_network.card',
+      // The reconciliation reads the simulated network's cards and operations.
+      'SELECT * FROM simulated_network.callback',
+      'UPDATE simulated_network.card SET token = token',
       `SET ROLE ${WORKER_ROLE}`,
       'SET ROLE postgres',
     ],

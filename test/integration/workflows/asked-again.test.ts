@@ -63,8 +63,9 @@ describe('a request that the network has seen but not accepted', function () {
     for (const again of asked) assert.deepEqual(again, asked[0]);
   }
 
-  it("is repeated as it was, although the product's BIN has changed", async () => {
-    meanwhile = () => setCurrentProduct(stack.operator, { ...TEST_PRODUCT, bin: '454545' });
+  it("is repeated as it was, although the product's BIN and issuer's reference have changed", async () => {
+    meanwhile = () =>
+      setCurrentProduct(stack.operator, { ...TEST_PRODUCT, bin: '454545', issuerProduct: 'program_2' });
     const names = { cardholder_first_name: 'Ada', cardholder_last_name: 'Lovelace' };
     const { status, json, text } = await createCard(
       partner,
@@ -80,6 +81,7 @@ describe('a request that the network has seen but not accepted', function () {
       bin: TEST_PRODUCT.bin,
       amountCents: SEEN_CENTS,
       cardholderName: 'Ada Lovelace',
+      issuerProduct: null,
     });
     await assertBalance(stack, partner, 'live', { spentCents: priceOf(SEEN_CENTS), heldCents: 0 });
   });
