@@ -16,6 +16,7 @@ import {
 } from '../resources/authorization.ts';
 import * as EXAMPLES from '../resources/examples.ts';
 import {
+  CREATED_FILTERS,
   Limit,
   listEnvelope,
   type PageRequest,
@@ -24,6 +25,7 @@ import {
   pageValues,
   presentList,
   readCardCursor,
+  requestedPage,
   StartingAfter,
 } from './http/list-envelope.ts';
 import { declare, resource } from './http/route.ts';
@@ -50,6 +52,7 @@ const listCardAuthorizations = declare({
     limit: Limit,
     starting_after: StartingAfter('auth'),
     status: AuthorizationStatus.optional().describe('Only authorizations with this status.'),
+    ...CREATED_FILTERS,
   }),
   responses: { 200: listEnvelope(AuthorizationResource) },
   examples: { 200: EXAMPLES.exampleList(EXAMPLES.AUTHORIZATION) },
@@ -65,11 +68,9 @@ export const authorizations = resource(
     }),
 
     async listCardAuthorizations({ caller, params, query }) {
-      const { limit, starting_after: startingAfter, status } = query;
-      const rows = await readList((from) =>
-        readAuthorizationPage(from, caller, params.cardId ?? '', { limit, startingAfter, status }),
-      );
-      return { status: 200, body: presentList(rows, limit) };
+      const page = { ...requestedPage(query), status: query.status };
+      const rows = await readList((from) => readAuthorizationPage(from, caller, params.cardId ?? '', page));
+      return { status: 200, body: presentList(rows, query.limit) };
     },
   }),
 );
@@ -111,7 +112,7 @@ export async function readAuthorizationPage(
 ): Promise<AuthorizationResource[]> {
   const { status = 'pending' } = page;
   const read = page.status === undefined ? selectPage : selectPageByStatus;
-  const values = { ...pageValues(page), cardId, status };
+  const values = { ...pageValues('auth', page), cardId, status };
   const rows = isId('card', cardId) ? await read(orm.em.fork(), tenant, values) : [];
   if (rows.length === 0) throw new ApiError('card_not_found');
   return pageRows<AuthorizationRow>(rows, 'an authorization of this card').map(presentAuthorization);
@@ -119,22 +120,24 @@ export async function readAuthorizationPage(
 
 type CardPageValues = Tenant & PageValues & { cardId: string; status: AuthorizationStatus };
 
-const selectPage = pageStatement(({ before, limit }) =>
+const selectPage = pageStatement(({ from, before, limit }) =>
   newestRows({
     table: 'card_authorization',
     columns: AUTHORIZATION_COLUMNS,
     id: 'id',
+    from,
     before,
     limit,
     where: { card_id: sql.ref('c.id') },
   }),
 );
 
-const selectPageByStatus = pageStatement(({ before, limit, status }) =>
+const selectPageByStatus = pageStatement(({ from, before, limit, status }) =>
   newestRows({
     table: 'card_authorization',
     columns: AUTHORIZATION_COLUMNS,
     id: 'id',
+    from,
     before,
     limit,
     where: { card_id: sql.ref('c.id'), status },

@@ -3,7 +3,7 @@ import type { Orm } from '../db/orm.ts';
 import type { ReadList } from '../db/read-replica.ts';
 import { ApiError } from '../domain/api-error.ts';
 import type { Tenant } from '../domain/mode.ts';
-import { readBalance, readPrepaidEntries } from '../ledger/balances.ts';
+import { EVERY_VERSION, readBalance, readPrepaidEntries, readPrepaidVersions } from '../ledger/balances.ts';
 import { BalanceResource, presentBalance } from '../resources/balance.ts';
 import {
   BalanceTransactionResource,
@@ -11,7 +11,15 @@ import {
   presentBalanceTransaction,
 } from '../resources/balance-transaction.ts';
 import * as EXAMPLES from '../resources/examples.ts';
-import { Limit, listEnvelope, presentList, StartingAfter } from './http/list-envelope.ts';
+import {
+  CREATED_FILTERS,
+  Limit,
+  listEnvelope,
+  type PageRequest,
+  presentList,
+  requestedPage,
+  StartingAfter,
+} from './http/list-envelope.ts';
 import { declare, resource } from './http/route.ts';
 
 const getBalance = declare({
@@ -33,7 +41,7 @@ const listBalanceTransactions = declare({
   description:
     'Every change to your balance, newest first. The amounts add up to its `total`. Money on hold is not listed until it is ' +
     'debited.',
-  query: z.strictObject({ limit: Limit, starting_after: StartingAfter('btx') }),
+  query: z.strictObject({ limit: Limit, starting_after: StartingAfter('btx'), ...CREATED_FILTERS }),
   responses: { 200: listEnvelope(BalanceTransactionResource) },
   examples: { 200: EXAMPLES.exampleList(EXAMPLES.BALANCE_TRANSACTION) },
 });
@@ -47,11 +55,8 @@ export const balance = resource(
     }),
 
     async listBalanceTransactions({ caller, query }) {
-      const { limit, starting_after: startingAfter } = query;
-      const rows = await readList((from) =>
-        readBalanceTransactionPage(from, caller, { limit, startingAfter }),
-      );
-      return { status: 200, body: presentList(rows, limit) };
+      const rows = await readList((from) => readBalanceTransactionPage(from, caller, requestedPage(query)));
+      return { status: 200, body: presentList(rows, query.limit) };
     },
   }),
 );
@@ -63,18 +68,29 @@ export const balance = resource(
 export async function readBalanceTransactionPage(
   orm: Orm,
   { partnerId, mode }: Tenant,
-  { limit, startingAfter }: { limit: number; startingAfter?: string | undefined },
+  page: PageRequest,
 ): Promise<BalanceTransactionResource[]> {
+  const { limit, startingAfter, createdGte, createdLte } = page;
   const em = orm.em.fork();
-  if (startingAfter === undefined) {
-    const entries = await readPrepaidEntries(em, partnerId, mode, { limit: limit + 1 });
-    return entries.map((entry) => presentBalanceTransaction(entry, mode));
-  }
-  const fromVersion = parseVersion(startingAfter);
-  const entries = await readPrepaidEntries(em, partnerId, mode, { limit: limit + 2, fromVersion });
-  const [after, ...page] = entries.map((entry) => presentBalanceTransaction(entry, mode));
-  if (after?.id !== startingAfter) {
+  const read = (rows: number, fromVersion: bigint) =>
+    readPrepaidEntries(em, partnerId, mode, { limit: rows, fromVersion });
+  const isFiltered = createdGte !== undefined || createdLte !== undefined;
+  const { above, upTo } = isFiltered
+    ? await readPrepaidVersions(em, { partnerId, mode }, createdGte, createdLte)
+    : EVERY_VERSION;
+  const after = startingAfter === undefined ? null : parseVersion(startingAfter);
+  const entries =
+    after === null || after > upTo
+      ? [...(after === null ? [] : await read(1, after)), ...(await read(limit + 1, upTo))]
+      : await read(limit + 2, after);
+  const known = after === null ? undefined : entries.shift();
+  if (
+    startingAfter !== undefined &&
+    (known === undefined || presentBalanceTransaction(known, mode).id !== startingAfter)
+  ) {
     throw ApiError.ofField('starting_after', 'starting_after is not the id of a balance transaction');
   }
-  return page;
+  return entries
+    .filter(({ version }) => version > above)
+    .map((entry) => presentBalanceTransaction(entry, mode));
 }

@@ -30,6 +30,7 @@ import { issueCardWorkflowId } from '../workflows/messages.ts';
 import { type RespondingDependencies, respondToClaimed } from './http/claimed-work.ts';
 import { claimOperation, keyedRequest, replay, replyOnce } from './http/keyed.ts';
 import {
+  CREATED_FILTERS,
   Limit,
   listEnvelope,
   type PageRequest,
@@ -37,6 +38,7 @@ import {
   pageRows,
   pageValues,
   presentList,
+  requestedPage,
   requireStartingAfter,
   StartingAfter,
 } from './http/list-envelope.ts';
@@ -108,6 +110,7 @@ const listCards = declare({
     starting_after: StartingAfter('card'),
     external_ref: Line(255).optional().describe('Only the card with this `external_ref`.'),
     status: CardStatus.optional().describe('Only cards with this status.'),
+    ...CREATED_FILTERS,
   }),
   responses: { 200: listEnvelope(CardResource) },
   examples: { 200: EXAMPLES.exampleList(EXAMPLES.CARD) },
@@ -168,11 +171,10 @@ export const cards = resource(
     }),
 
     async listCards({ caller, query }) {
-      const { limit, starting_after: startingAfter, external_ref: externalRef, status } = query;
-      const cards = await dependencies.readList((orm) =>
-        readCardPage(orm, caller, { limit, startingAfter, externalRef, status }),
-      );
-      return { status: 200, body: presentList(cards, limit) };
+      const { external_ref: externalRef, status } = query;
+      const page = { ...requestedPage(query), externalRef, status };
+      const cards = await dependencies.readList((orm) => readCardPage(orm, caller, page));
+      return { status: 200, body: presentList(cards, query.limit) };
     },
   }),
 );
@@ -222,7 +224,12 @@ export async function readCardPage(orm: Orm, tenant: Tenant, page: CardPage): Pr
   const read =
     page.externalRef !== undefined ? selectPageByRef : status !== undefined ? selectPageByStatus : selectPage;
   const statuses = status === undefined ? CardStatus.options : [status];
-  const rows = await read(orm.em.fork(), tenant, { ...pageValues(page), externalRef, statuses, status });
+  const rows = await read(orm.em.fork(), tenant, {
+    ...pageValues('card', page),
+    externalRef,
+    statuses,
+    status,
+  });
   return pageRows<ReadRow>(rows, 'a card').map(present);
 }
 
@@ -251,11 +258,12 @@ type CardPageValues = Tenant &
 
 type Key = Parameters<typeof newestRows<'card', never>>[0]['where'];
 
-const newestCards = ({ partnerId, mode, before, limit }: CardPageValues, where: Key) =>
+const newestCards = ({ partnerId, mode, from, before, limit }: CardPageValues, where: Key) =>
   newestRows({
     table: 'card',
     columns: CARD_COLUMNS,
     id: 'id',
+    from,
     before,
     limit,
     where: { partner_id: partnerId, mode, ...where },

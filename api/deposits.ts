@@ -1,4 +1,3 @@
-import { sql } from 'kysely';
 import { z } from 'zod';
 import type { CommandContext } from '../commands/command-context.ts';
 import { type DepositTerms, openDeposit } from '../commands/deposits/open-deposit.ts';
@@ -14,7 +13,19 @@ import { DepositRequest, DepositResource, type DepositRow, presentDeposit } from
 import * as EXAMPLES from '../resources/examples.ts';
 import { watchDepositWorkflowId } from '../workflows/messages.ts';
 import { keyedRequest, replyOnce } from './http/keyed.ts';
-import { Limit, listEnvelope, presentList, StartingAfter } from './http/list-envelope.ts';
+import {
+  CREATED_FILTERS,
+  Limit,
+  listEnvelope,
+  type PageRequest,
+  type PageValues,
+  pageRows,
+  pageValues,
+  presentList,
+  requestedPage,
+  requireStartingAfter,
+  StartingAfter,
+} from './http/list-envelope.ts';
 import { declare, resource } from './http/route.ts';
 
 export interface DepositDependencies extends CommandContext {
@@ -49,7 +60,7 @@ const listDeposits = declare({
   summary: 'List deposits',
   description:
     'Every deposit address you created, with its status and the payments it received, newest first. Empty in test mode.',
-  query: z.strictObject({ limit: Limit, starting_after: StartingAfter('dep') }),
+  query: z.strictObject({ limit: Limit, starting_after: StartingAfter('dep'), ...CREATED_FILTERS }),
   responses: { 200: listEnvelope(DepositResource) },
   examples: { 200: EXAMPLES.exampleList(EXAMPLES.CONFIRMED_DEPOSIT) },
 });
@@ -82,11 +93,11 @@ export const deposits = resource(
       return replyOnce(response, dependencies.depositsChanged);
     },
 
-    async listDeposits({ caller, query: { limit, starting_after: startingAfter } }) {
+    async listDeposits({ caller, query }) {
       const deposits = await dependencies.readList((orm) =>
-        readDepositPage(orm, caller, { limit, startingAfter }),
+        readDepositPage(orm, caller, requestedPage(query)),
       );
-      return { status: 200, body: presentList(deposits, limit) };
+      return { status: 200, body: presentList(deposits, query.limit) };
     },
 
     async getDeposit({ caller, params: { depositId = '' } }) {
@@ -106,46 +117,33 @@ export const deposits = resource(
 export async function readDepositPage(
   orm: Orm,
   tenant: Tenant,
-  { limit, startingAfter }: { limit: number; startingAfter?: string | undefined },
+  page: PageRequest,
 ): Promise<DepositResource[]> {
-  const read = startingAfter === undefined ? FIRST_PAGE : LATER_PAGE;
-  const rows = await read(orm.em.fork(), tenant, { limit: limit + 1, startingAfter: startingAfter ?? '' });
-  if (rows[0]?.known === false)
-    throw ApiError.ofField('starting_after', 'starting_after is not the id of a deposit');
-  return rows.filter((row): row is typeof row & DepositRow => row.id !== null).map(presentDeposit);
+  const rows = await selectPage(orm.em.fork(), tenant, pageValues('dep', page));
+  return pageRows<DepositRow>(rows, 'a deposit').map(presentDeposit);
 }
 
-type PageAsked = Tenant & { limit: number; startingAfter: string };
-
-/** Reads a page. An empty one is a row with only `known`: whether `startingAfter` exists. */
-const page = (isFirst: boolean) =>
-  tenantStatement((db, { partnerId, mode, limit, startingAfter }: PageAsked) =>
-    db
-      .selectFrom(
-        (isFirst
-          ? sql<{ known: boolean }>`(SELECT true AS known)`
-          : sql<{ known: boolean }>`(SELECT EXISTS (SELECT FROM deposit
-              WHERE partner_id = ${partnerId} AND mode = ${mode} AND id = ${startingAfter}) AS known)`
-        ).as('k'),
-      )
-      .leftJoin(
-        newestRows({
-          table: 'deposit',
-          columns: DEPOSIT_COLUMNS,
-          id: 'id',
-          limit,
-          where: { partner_id: partnerId, mode },
-          before: isFirst ? undefined : startingAfter,
-        }).as('page'),
-        (join) => join.on('page.partner_id', '=', partnerId).on('page.mode', '=', mode),
-      )
-      .select('k.known')
-      .selectAll('page')
-      .select([receivedBy('page').as('received_micro_usdt'), selectPayments('page').as('payments')])
-      .orderBy('page.id', 'desc'),
-  );
-const FIRST_PAGE = page(true);
-const LATER_PAGE = page(false);
+const selectPage = tenantStatement((db, values: Tenant & PageValues) => {
+  const { partnerId, mode, from, before, limit } = values;
+  return db
+    .selectFrom(requireStartingAfter('deposit', values).as('k'))
+    .leftJoin(
+      newestRows({
+        table: 'deposit',
+        columns: DEPOSIT_COLUMNS,
+        id: 'id',
+        from,
+        before,
+        limit,
+        where: { partner_id: partnerId, mode },
+      }).as('page'),
+      (join) => join.on('page.partner_id', '=', partnerId).on('page.mode', '=', mode),
+    )
+    .select('k.known')
+    .selectAll('page')
+    .select([receivedBy('page').as('received_micro_usdt'), selectPayments('page').as('payments')])
+    .orderBy('page.id', 'desc');
+});
 
 const one = tenantStatement((db, { partnerId, mode, depositId }: Tenant & { depositId: string }) =>
   db

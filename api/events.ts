@@ -15,6 +15,7 @@ import { EventResource, type EventRow, eventExample, presentEvent } from '../res
 import { EventType } from '../resources/event-types.ts';
 import * as EXAMPLES from '../resources/examples.ts';
 import {
+  CREATED_FILTERS,
   Limit,
   listEnvelope,
   type PageRequest,
@@ -22,18 +23,11 @@ import {
   pageRows,
   pageValues,
   presentList,
+  requestedPage,
   requireStartingAfter,
   StartingAfter,
 } from './http/list-envelope.ts';
 import { declare, resource } from './http/route.ts';
-
-const Timestamp = z.iso
-  .datetime({
-    offset: true,
-    error: 'must be an ISO 8601 timestamp with a time zone, such as 2026-11-20T08:00:00.000Z',
-  })
-  .transform((text) => new Date(text))
-  .optional();
 
 const listEvents = declare({
   method: 'get',
@@ -47,8 +41,7 @@ const listEvents = declare({
     starting_after: StartingAfter('evt'),
     type: EventType.optional().describe('Only events of this type.'),
     delivery_status: DeliveryStatus.optional().describe('Only events whose delivery has this status.'),
-    created_gte: Timestamp.describe('Only events created at this time or later.'),
-    created_lte: Timestamp.describe('Only events created at this time or earlier.'),
+    ...CREATED_FILTERS,
   }),
   responses: { 200: listEnvelope(EventResource) },
   examples: { 200: EXAMPLES.exampleList(eventExample('card.issued')) },
@@ -83,14 +76,7 @@ export const events = resource(
   { listEvents, getEvent, resendEvent },
   ({ orm, readList, eventsWritten }: { orm: Orm; readList: ReadList; eventsWritten(): void }) => ({
     async listEvents({ caller, query }) {
-      const page = {
-        limit: query.limit,
-        startingAfter: query.starting_after,
-        type: query.type,
-        status: query.delivery_status,
-        from: query.created_gte,
-        until: query.created_lte,
-      };
+      const page = { ...requestedPage(query), type: query.type, status: query.delivery_status };
       const events = await readList((from) => readEventPage(from, caller, page));
       return { status: 200, body: presentList(events, query.limit) };
     },
@@ -123,8 +109,6 @@ export async function readEvent(orm: Orm, tenant: Tenant, eventId: string): Prom
 interface EventPage extends PageRequest {
   type?: EventType | undefined;
   status?: DeliveryStatus | undefined;
-  from?: Date | undefined;
-  until?: Date | undefined;
 }
 
 /**
@@ -133,16 +117,12 @@ interface EventPage extends PageRequest {
  */
 export async function readEventPage(orm: Orm, tenant: Tenant, page: EventPage): Promise<EventResource[]> {
   const { type, status } = page;
-  const keptFromMs = Date.now() - KEPT_MS;
-  const from = lowestId('evt', new Date(Math.max(page.from?.getTime() ?? keptFromMs, keptFromMs)));
-  // An event's id contains the time it was created, so the id alone says whether the event is in the range.
-  const until = page.until && lowestId('evt', new Date(page.until.getTime() + 1));
-  const [before = '~'] = [page.startingAfter, until].filter((id) => id !== undefined).sort();
+  const values = pageValues('evt', page);
+  const keptFrom = lowestId('evt', new Date(Date.now() - KEPT_MS));
   const read = status === undefined && type === undefined ? selectPage : selectFilteredPage;
   const rows = await read(orm.em.fork(), tenant, {
-    ...pageValues(page),
-    from,
-    before,
+    ...values,
+    from: values.from > keptFrom ? values.from : keptFrom,
     statuses: status === undefined ? DeliveryStatus.options : [status],
     types: type === undefined ? EventType.options : [type],
   });
@@ -175,7 +155,6 @@ const one = tenantStatement(
 
 type EventPageValues = Tenant &
   PageValues & {
-    from: string;
     statuses: readonly DeliveryStatus[];
     types: readonly EventType[];
   };

@@ -17,6 +17,7 @@ import { requestedCardId, requireCard } from './cards.ts';
 import { type RespondingDependencies, respondToClaimed } from './http/claimed-work.ts';
 import { claimOperation, keyedRequest, replay, replyOnce } from './http/keyed.ts';
 import {
+  CREATED_FILTERS,
   Limit,
   listEnvelope,
   type PageRequest,
@@ -25,6 +26,7 @@ import {
   pageValues,
   presentList,
   readCardCursor,
+  requestedPage,
   StartingAfter,
 } from './http/list-envelope.ts';
 import { declare, resource } from './http/route.ts';
@@ -72,7 +74,7 @@ const listTopUps = declare({
   operationId: 'topups.list',
   summary: "List a card's top-ups",
   description: 'Newest first.',
-  query: z.strictObject({ limit: Limit, starting_after: StartingAfter('topup') }),
+  query: z.strictObject({ limit: Limit, starting_after: StartingAfter('topup'), ...CREATED_FILTERS }),
   responses: { 200: listEnvelope(TopUpResource) },
   examples: { 200: EXAMPLES.exampleList(EXAMPLES.TOPUP) },
   errors: ['card_not_found'],
@@ -121,12 +123,12 @@ export const topups = resource({ createTopUp, getTopUp, listTopUps }, (dependenc
     body: await readTopUp(dependencies.orm, caller, params.topupId ?? ''),
   }),
 
-  async listTopUps({ caller, params, query: { limit, starting_after: startingAfter } }) {
+  async listTopUps({ caller, params, query }) {
     const cardId = params.cardId ?? '';
     const topUps = await dependencies.readList((orm) =>
-      readTopUpPage(orm, caller, { cardId, limit, startingAfter }),
+      readTopUpPage(orm, caller, { cardId, ...requestedPage(query) }),
     );
-    return { status: 200, body: presentList(topUps, limit) };
+    return { status: 200, body: presentList(topUps, query.limit) };
   },
 }));
 
@@ -152,7 +154,7 @@ interface TopUpPage extends PageRequest {
 export async function readTopUpPage(orm: Orm, tenant: Tenant, page: TopUpPage): Promise<TopUpResource[]> {
   const { cardId } = page;
   const rows = isId('card', cardId)
-    ? await selectPage(orm.em.fork(), tenant, { ...pageValues(page), cardId })
+    ? await selectPage(orm.em.fork(), tenant, { ...pageValues('topup', page), cardId })
     : [];
   if (rows.length === 0) throw new ApiError('card_not_found');
   return pageRows<ReadRow>(rows, 'a top-up of this card').map(present);
@@ -176,7 +178,7 @@ const one = tenantStatement((db, { partnerId, mode, topUpId }: Tenant & { topUpI
 
 // One row for each top-up of the page, with the card; if the page is empty, one row with only the card.
 const selectPage = tenantStatement((db, values: Tenant & PageValues & { cardId: string }) => {
-  const { partnerId, mode, cardId, before, limit } = values;
+  const { partnerId, mode, cardId, from, before, limit } = values;
   return db
     .selectFrom('card as c')
     .leftJoinLateral(
@@ -184,6 +186,7 @@ const selectPage = tenantStatement((db, values: Tenant & PageValues & { cardId: 
         table: 'topup',
         columns: TOPUP_COLUMNS,
         id: 'id',
+        from,
         before,
         limit,
         where: { card_id: sql.ref('c.id') },

@@ -22,6 +22,7 @@ import { requestedCardId, requireCard } from './cards.ts';
 import { type RespondingDependencies, respondToClaimed } from './http/claimed-work.ts';
 import { claimOperation, keyedRequest, replay, replyOnce } from './http/keyed.ts';
 import {
+  CREATED_FILTERS,
   Limit,
   listEnvelope,
   type PageRequest,
@@ -30,6 +31,7 @@ import {
   pageValues,
   presentList,
   readCardCursor,
+  requestedPage,
   StartingAfter,
 } from './http/list-envelope.ts';
 import { declare, resource } from './http/route.ts';
@@ -77,7 +79,7 @@ const listWithdrawals = declare({
   operationId: 'withdrawals.list',
   summary: "List a card's withdrawals",
   description: 'Newest first.',
-  query: z.strictObject({ limit: Limit, starting_after: StartingAfter('wdr') }),
+  query: z.strictObject({ limit: Limit, starting_after: StartingAfter('wdr'), ...CREATED_FILTERS }),
   responses: { 200: listEnvelope(WithdrawalResource) },
   examples: { 200: EXAMPLES.exampleList(EXAMPLES.WITHDRAWAL) },
   errors: ['card_not_found'],
@@ -132,12 +134,12 @@ export const withdrawals = resource(
       body: await readWithdrawal(dependencies.orm, caller, params.withdrawalId ?? ''),
     }),
 
-    async listWithdrawals({ caller, params, query: { limit, starting_after: startingAfter } }) {
+    async listWithdrawals({ caller, params, query }) {
       const cardId = params.cardId ?? '';
       const found = await dependencies.readList((orm) =>
-        readWithdrawalPage(orm, caller, { cardId, limit, startingAfter }),
+        readWithdrawalPage(orm, caller, { cardId, ...requestedPage(query) }),
       );
-      return { status: 200, body: presentList(found, limit) };
+      return { status: 200, body: presentList(found, query.limit) };
     },
   }),
 );
@@ -168,7 +170,7 @@ export async function readWithdrawalPage(
 ): Promise<WithdrawalResource[]> {
   const { cardId } = page;
   const rows = isId('card', cardId)
-    ? await selectPage(orm.em.fork(), tenant, { ...pageValues(page), cardId })
+    ? await selectPage(orm.em.fork(), tenant, { ...pageValues('wdr', page), cardId })
     : [];
   if (rows.length === 0) throw new ApiError('card_not_found');
   return pageRows<ReadRow>(rows, 'a withdrawal of this card').map(present);
@@ -192,7 +194,7 @@ const one = tenantStatement((db, { partnerId, mode, withdrawalId }: Tenant & { w
 
 // One row for each withdrawal of the page, with the card; if the page is empty, one row with only the card.
 const selectPage = tenantStatement((db, values: Tenant & PageValues & { cardId: string }) => {
-  const { partnerId, mode, cardId, before, limit } = values;
+  const { partnerId, mode, cardId, from, before, limit } = values;
   return db
     .selectFrom('card as c')
     .leftJoinLateral(
@@ -200,6 +202,7 @@ const selectPage = tenantStatement((db, values: Tenant & PageValues & { cardId: 
         table: 'withdrawal',
         columns: WITHDRAWAL_COLUMNS,
         id: 'id',
+        from,
         before,
         limit,
         where: { card_id: sql.ref('c.id') },

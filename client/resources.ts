@@ -240,6 +240,14 @@ export class Withdrawals extends Resource {
 }
 
 export class Transactions extends Resource {
+  /** The transactions of all cards, declines included, newest first. */
+  listAll(query: QueryOf<api.TransactionsListAllData> = {}, options?: RequestOptions): List<api.Transaction> {
+    return this.pages<api.TransactionsListAllData, api.TransactionsListAllResponse>(
+      { url: '/transactions', query },
+      options,
+    );
+  }
+
   /** A card's transactions, declines included, newest first. */
   list(
     cardId: string,

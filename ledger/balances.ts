@@ -50,6 +50,27 @@ export async function readPrepaidEntries(
 
 const MAX_BIGINT = 2n ** 63n - 1n;
 
+/** Numbers of a prepaid account's entries: those above `above`, and `upTo` at most. */
+interface Versions {
+  above: bigint;
+  upTo: bigint;
+}
+
+export const EVERY_VERSION: Versions = { above: 0n, upTo: MAX_BIGINT };
+
+/** The numbers of a prepaid account's entries that were made between two times, to the millisecond; both are included. */
+export async function readPrepaidVersions(
+  em: Reader,
+  { partnerId, mode }: Tenant,
+  from: Date | undefined,
+  until: Date | undefined,
+): Promise<Versions> {
+  const id = accountId('prepaid', partnerId, mode);
+  const before = until && new Date(until.getTime() + 1);
+  const [row] = await versions(em, { partnerId, mode }, { id, from: from ?? null, before: before ?? null });
+  return { above: BigInt(row?.above ?? 0), upTo: BigInt(row?.up_to ?? 0) };
+}
+
 /**
  * The newest `limit` entries that moved money between a card and the prepaid balance; with `fromVersion` the newest from that one
  * backwards. Both accounts are locked for such a transfer, so their chains have them in the same order.
@@ -107,6 +128,26 @@ const selectCardAccount = tenantStatement((db, { partnerId, mode, cardId }: Tena
     .where('card_id', '=', cardId)
     .where('partner_id', '=', partnerId)
     .where('mode', '=', mode),
+);
+
+const versions = tenantStatement(
+  (
+    db,
+    { partnerId, mode, id, from, before }: Tenant & { id: string; from: Date | null; before: Date | null },
+  ) =>
+    db
+      .selectFrom('ledger.account')
+      .select([
+        sql<string>`CASE WHEN ${from}::timestamptz IS NULL THEN 0 ELSE ledger.version_before(id, ${from}) END`.as(
+          'above',
+        ),
+        sql<string>`CASE WHEN ${before}::timestamptz IS NULL THEN version ELSE ledger.version_before(id, ${before}) END`.as(
+          'up_to',
+        ),
+      ])
+      .where('id', '=', id)
+      .where('partner_id', '=', partnerId)
+      .where('mode', '=', mode),
 );
 
 type EntriesAsked = Tenant & { accountId: string; fromVersion: string; limit: number };

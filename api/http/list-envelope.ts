@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import { z } from 'zod';
+import { lowestId } from '../../crypto/new-id.ts';
 import type { Tables } from '../../db/tables.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import { ObjectType } from '../../domain/fields.ts';
@@ -42,6 +43,20 @@ export const StartingAfter = (prefix: IdPrefix) =>
     .optional()
     .describe('The id of the last item of the previous page, which is its `next_cursor`.');
 
+const Timestamp = z.iso
+  .datetime({
+    offset: true,
+    error: 'must be an ISO 8601 timestamp with a time zone, such as 2026-11-20T08:00:00.000Z',
+  })
+  .transform((text) => new Date(text))
+  .optional();
+
+/** The filters by `created` that every list has whose items have it. Both ends are included. */
+export const CREATED_FILTERS = {
+  created_gte: Timestamp.describe('Only what was created at this time or later.'),
+  created_lte: Timestamp.describe('Only what was created at this time or earlier.'),
+};
+
 interface List<Item> {
   object: 'list';
   data: Item[];
@@ -60,14 +75,42 @@ export function presentList<Item extends { id: string }>(rows: Item[], limit: nu
 export interface PageRequest {
   limit: number;
   startingAfter?: string | undefined;
+  /** When the items were created. */
+  createdGte?: Date | undefined;
+  createdLte?: Date | undefined;
 }
 
-/** The values of a statement that reads a page. Ids consist of lowercase letters, digits and _. */
-export const pageValues = ({ limit, startingAfter }: PageRequest) => ({
-  limit: limit + 1,
-  startingAfter: startingAfter ?? '',
-  before: startingAfter ?? '~',
+interface PageQuery {
+  limit: number;
+  starting_after?: string | undefined;
+  created_gte?: Date | undefined;
+  created_lte?: Date | undefined;
+}
+
+/** The page that a query of {@link Limit}, {@link StartingAfter} and {@link CREATED_FILTERS} asks for. */
+export const requestedPage = (query: PageQuery): PageRequest => ({
+  limit: query.limit,
+  startingAfter: query.starting_after,
+  createdGte: query.created_gte,
+  createdLte: query.created_lte,
 });
+
+/**
+ * The values of a statement that reads a page: ids from `from` on and below `before`. An id contains the time of `created`, so
+ * the ids alone say what is in a range of time (docs/decisions/lists-by-whole-keys.md). They consist of lowercase letters,
+ * digits and _.
+ */
+export function pageValues(prefix: IdPrefix, page: PageRequest) {
+  const { limit, startingAfter, createdGte, createdLte } = page;
+  const after = createdLte && lowestId(prefix, new Date(createdLte.getTime() + 1));
+  const [before = '~'] = [startingAfter, after].filter((id) => id !== undefined).sort();
+  return {
+    limit: limit + 1,
+    startingAfter: startingAfter ?? '',
+    from: createdGte === undefined ? '' : lowestId(prefix, createdGte),
+    before,
+  };
+}
 
 export type PageValues = ReturnType<typeof pageValues>;
 

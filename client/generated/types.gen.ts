@@ -1995,6 +1995,14 @@ export type BalanceTransactionsListData = {
          * The id of the last item of the previous page, which is its `next_cursor`.
          */
         starting_after?: string;
+        /**
+         * Only what was created at this time or later.
+         */
+        created_gte?: string;
+        /**
+         * Only what was created at this time or earlier.
+         */
+        created_lte?: string;
     };
     url: '/balance/transactions';
 };
@@ -2176,6 +2184,14 @@ export type DepositsListData = {
          * The id of the last item of the previous page, which is its `next_cursor`.
          */
         starting_after?: string;
+        /**
+         * Only what was created at this time or later.
+         */
+        created_gte?: string;
+        /**
+         * Only what was created at this time or earlier.
+         */
+        created_lte?: string;
     };
     url: '/funding/deposits';
 };
@@ -2357,6 +2373,14 @@ export type CardsListData = {
          * Only cards with this status.
          */
         status?: CardStatus;
+        /**
+         * Only what was created at this time or later.
+         */
+        created_gte?: string;
+        /**
+         * Only what was created at this time or earlier.
+         */
+        created_lte?: string;
     };
     url: '/cards';
 };
@@ -2710,6 +2734,14 @@ export type TopupsListData = {
          * The id of the last item of the previous page, which is its `next_cursor`.
          */
         starting_after?: string;
+        /**
+         * Only what was created at this time or later.
+         */
+        created_gte?: string;
+        /**
+         * Only what was created at this time or earlier.
+         */
+        created_lte?: string;
     };
     url: '/cards/{cardId}/topups';
 };
@@ -2928,6 +2960,14 @@ export type WithdrawalsListData = {
          * The id of the last item of the previous page, which is its `next_cursor`.
          */
         starting_after?: string;
+        /**
+         * Only what was created at this time or later.
+         */
+        created_gte?: string;
+        /**
+         * Only what was created at this time or earlier.
+         */
+        created_lte?: string;
     };
     url: '/cards/{cardId}/withdrawals';
 };
@@ -3374,6 +3414,80 @@ export type CardsBlockResponses = {
 
 export type CardsBlockResponse = CardsBlockResponses[keyof CardsBlockResponses];
 
+export type TransactionsListAllData = {
+    body?: never;
+    path?: never;
+    query?: {
+        /**
+         * How many items to return, from 1 to 100.
+         */
+        limit?: number;
+        /**
+         * The id of the last item of the previous page, which is its `next_cursor`.
+         */
+        starting_after?: string;
+        /**
+         * Only transactions of this card.
+         */
+        card_id?: string;
+        /**
+         * Only transactions of this type.
+         */
+        type?: TransactionType;
+        /**
+         * Only what was created at this time or later.
+         */
+        created_gte?: string;
+        /**
+         * Only what was created at this time or earlier.
+         */
+        created_lte?: string;
+    };
+    url: '/transactions';
+};
+
+export type TransactionsListAllErrors = {
+    /**
+     * - `validation_failed`: The request is not valid.
+     */
+    400: Error;
+    /**
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     */
+    401: Error;
+    /**
+     * - `account_suspended`: This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that one may have succeeded: keep its Idempotency-Key. Contact us.
+     */
+    403: Error;
+    /**
+     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
+     */
+    429: Error;
+    /**
+     * - `headers_too_large`: The path and headers together are larger than 16 KiB.
+     */
+    431: Error;
+    /**
+     * - `internal_error`: Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.
+     */
+    500: Error;
+    /**
+     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.
+     */
+    503: Error;
+};
+
+export type TransactionsListAllError = TransactionsListAllErrors[keyof TransactionsListAllErrors];
+
+export type TransactionsListAllResponses = {
+    /**
+     * Done.
+     */
+    200: TransactionList;
+};
+
+export type TransactionsListAllResponse = TransactionsListAllResponses[keyof TransactionsListAllResponses];
+
 export type TransactionsListData = {
     body?: never;
     path: {
@@ -3391,6 +3505,14 @@ export type TransactionsListData = {
          * The id of the last item of the previous page, which is its `next_cursor`.
          */
         starting_after?: string;
+        /**
+         * Only what was created at this time or later.
+         */
+        created_gte?: string;
+        /**
+         * Only what was created at this time or earlier.
+         */
+        created_lte?: string;
     };
     url: '/cards/{cardId}/transactions';
 };
@@ -3520,6 +3642,14 @@ export type AuthorizationsListData = {
          * Only authorizations with this status.
          */
         status?: AuthorizationStatus;
+        /**
+         * Only what was created at this time or later.
+         */
+        created_gte?: string;
+        /**
+         * Only what was created at this time or earlier.
+         */
+        created_lte?: string;
     };
     url: '/cards/{cardId}/authorizations';
 };
@@ -3922,11 +4052,11 @@ export type EventsListData = {
          */
         delivery_status?: DeliveryStatus;
         /**
-         * Only events created at this time or later.
+         * Only what was created at this time or later.
          */
         created_gte?: string;
         /**
-         * Only events created at this time or earlier.
+         * Only what was created at this time or earlier.
          */
         created_lte?: string;
     };

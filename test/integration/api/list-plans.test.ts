@@ -8,7 +8,7 @@ import { readDepositPage } from '../../../api/deposits.ts';
 import { readEventPage } from '../../../api/events.ts';
 import { readSpendingLimits } from '../../../api/spending-limits.ts';
 import { readTopUpPage } from '../../../api/topups.ts';
-import { readTransactionPage } from '../../../api/transactions.ts';
+import { readCardTransactionPage, readTransactionPage } from '../../../api/transactions.ts';
 import { readWithdrawalPage } from '../../../api/withdrawals.ts';
 import { lockMessageTerms } from '../../../commands/authorizations/terms.ts';
 import { lowestId } from '../../../crypto/new-id.ts';
@@ -20,6 +20,7 @@ import { DeliveryStatus } from '../../../domain/event.ts';
 import type { IdPrefix } from '../../../domain/ids.ts';
 import type { Tenant } from '../../../domain/mode.ts';
 import { completeControls, LimitInterval } from '../../../domain/spending-controls.ts';
+import { TransactionType } from '../../../domain/transaction.ts';
 import { readPrepaidEntriesOfCard } from '../../../ledger/balances.ts';
 import { readTransactions } from '../../../operator/reads/transactions.ts';
 import { readWebhooks } from '../../../operator/reads/webhooks.ts';
@@ -72,6 +73,13 @@ describe('the number of rows that a list reads', function () {
   const idOf = (prefix: IdPrefix, n: number) =>
     `${lowestId(prefix, new Date(newestMs - n * STEP_MS)).slice(0, -8)}${String(n).padStart(8, '0')}`;
   const at = (n: number) => new Date(newestMs - n * STEP_MS);
+  const RANGES = [
+    {},
+    { createdGte: at(150_000) },
+    { createdLte: at(150_000) },
+    { createdGte: at(150_100), createdLte: at(150_000) },
+    { createdGte: at(199_999), createdLte: at(100) },
+  ];
 
   before(async () => {
     owner = new pg.Client(ownerUrlOf(await createTestDatabase()));
@@ -100,13 +108,6 @@ describe('the number of rows that a list reads', function () {
       before(() => owner.query(`SET plan_cache_mode = ${mode}`));
 
       it('is a small multiple of the page for GET /events, whatever the filters', async () => {
-        const ranges = [
-          {},
-          { from: at(150_000) },
-          { until: at(150_000) },
-          { from: at(150_100), until: at(150_000) },
-          { from: at(199_999), until: at(100) },
-        ];
         for (const type of [
           undefined,
           'card.issued',
@@ -115,7 +116,7 @@ describe('the number of rows that a list reads', function () {
           'ping',
         ] as const) {
           for (const status of [undefined, ...DeliveryStatus.options]) {
-            for (const range of ranges) {
+            for (const range of RANGES) {
               for (const startingAfter of [undefined, idOf('evt', 1_000)]) {
                 const page = { limit: LIMIT, type, status, startingAfter, ...range };
                 await readsLittle(page, () => readEventPage(orm, OWNER, page));
@@ -156,7 +157,7 @@ describe('the number of rows that a list reads', function () {
             readWithdrawalPage(orm, OWNER, { cardId, limit, startingAfter: cursor('wdr') });
           assert.ok((await readsLittle({ withdrawals: n }, withdrawals)).length > LIMIT);
           const transactions = () =>
-            readTransactionPage(orm, OWNER, cardId, { limit, startingAfter: cursor('txn') });
+            readCardTransactionPage(orm, OWNER, cardId, { limit, startingAfter: cursor('txn') });
           assert.ok((await readsLittle({ transactions: n }, transactions)).length > LIMIT);
         }
         for (const status of [undefined, ...AuthorizationStatus.options]) {
@@ -170,7 +171,7 @@ describe('the number of rows that a list reads', function () {
         const page = { cardId: idOf('card', 1), limit: LIMIT };
         assert.equal((await readsLittle(page, () => readTopUpPage(orm, OWNER, page))).length, LIMIT + 1);
         assert.equal((await readsLittle(page, () => readWithdrawalPage(orm, OWNER, page))).length, LIMIT + 1);
-        const quiet = await readsLittle(page, () => readTransactionPage(orm, OWNER, page.cardId, page));
+        const quiet = await readsLittle(page, () => readCardTransactionPage(orm, OWNER, page.cardId, page));
         assert.equal(quiet.length, LIMIT + 1);
         const first = await readsLittle({}, () => readBalanceTransactionPage(orm, OWNER, { limit: LIMIT }));
         const startingAfter = first.at(-1)?.id;
@@ -178,6 +179,54 @@ describe('the number of rows that a list reads', function () {
           readBalanceTransactionPage(orm, OWNER, { limit: LIMIT, startingAfter }),
         );
         assert.equal(later.length, LIMIT + 1);
+      });
+
+      it('is a small multiple of the page for GET /transactions, whatever the filters', async () => {
+        for (const type of [undefined, ...TransactionType.options]) {
+          for (const cardId of [undefined, idOf('card', 0), idOf('card', 1), idOf('card', 2)]) {
+            for (const range of RANGES) {
+              for (const startingAfter of [undefined, idOf('txn', 1_000)]) {
+                const page = { limit: LIMIT, type, cardId, startingAfter, ...range };
+                await readsLittle(page, () => readTransactionPage(orm, OWNER, page));
+              }
+            }
+          }
+        }
+        for (const type of ['decline', 'refund'] as const) {
+          const page = { limit: LIMIT, type };
+          const found = await readsLittle(page, () => readTransactionPage(orm, OWNER, page));
+          assert.ok(found.length > 0, type);
+        }
+      });
+
+      it('is a small multiple of the page for every list, whatever time its items are from', async () => {
+        const cardId = idOf('card', 0);
+        for (const range of RANGES.slice(1)) {
+          const page = { limit: LIMIT, ...range };
+          for (const read of [
+            () => readCardPage(orm, OWNER, page),
+            () => readCardPage(orm, OWNER, { ...page, status: 'active' }),
+            () => readCardPage(orm, OWNER, { ...page, externalRef: 'often-failed' }),
+            () => readTopUpPage(orm, OWNER, { ...page, cardId }),
+            () => readWithdrawalPage(orm, OWNER, { ...page, cardId }),
+            () => readCardTransactionPage(orm, OWNER, cardId, page),
+            () => readAuthorizationPage(orm, OWNER, cardId, page),
+            () => readAuthorizationPage(orm, OWNER, cardId, { ...page, status: 'closed' }),
+            () => readDepositPage(orm, { ...OWNER, mode: 'live' }, page),
+          ]) {
+            await readsLittle({ range, read: String(read) }, read as () => Promise<object[]>);
+          }
+          // Each end is found by halving the balance's chain, and each step looks into every partition.
+          const balance = await readsLittle(range, () => readBalanceTransactionPage(orm, OWNER, page), {
+            modes: 3,
+            statements: 2,
+          });
+          const newer = ROWS - 150_000;
+          const { createdGte, createdLte } = range as { createdGte?: Date; createdLte?: Date };
+          if (createdLte?.getTime() === at(150_000).getTime())
+            assert.equal(balance[0]?.balance_after, 100 * newer);
+          else assert.equal(balance.length, LIMIT + 1, JSON.stringify({ createdGte, createdLte }));
+        }
       });
 
       it('does not grow with what a card has spent for the spending limits of a card', async () => {
@@ -262,7 +311,7 @@ describe('the number of rows that a list reads', function () {
         for (const before of [null, idOf('txn', 1_000), idOf('txn', 199_000)]) {
           for (const whose of [{ partnerId: OWNER.partnerId }, { cardId: idOf('card', 0) }]) {
             const read = () => readTransactions(orm, whose, { before, limit: LIMIT });
-            const found = await readsLittle({ ...whose, before }, read, 2);
+            const found = await readsLittle({ ...whose, before }, read, { modes: 2 });
             assert.equal(found.length, LIMIT);
           }
         }
@@ -272,7 +321,7 @@ describe('the number of rows that a list reads', function () {
         for (const status of [null, ...DeliveryStatus.options]) {
           for (const since of [null, at(100), at(199_999)]) {
             const filter = { status, since, partnerId: OWNER.partnerId, limit: LIMIT };
-            await readsLittle(filter, () => readWebhooks(orm, filter), 2);
+            await readsLittle(filter, () => readWebhooks(orm, filter), { modes: 2 });
           }
         }
       });
@@ -280,19 +329,27 @@ describe('the number of rows that a list reads', function () {
   }
 
   /** @param modes how many of them are read at once */
-  async function readsLittle<T>(asked: object, read: () => Promise<T[]>, modes = 1): Promise<T[]> {
+  async function readsLittle<T>(
+    asked: object,
+    read: () => Promise<T[]>,
+    { modes = 1, statements = 1 } = {},
+  ): Promise<T[]> {
     plans.length = 0;
     const rows = await read();
-    assert.equal(plans.length, 1);
-    const [plan] = plans;
+    assert.equal(plans.length, statements);
     const what = JSON.stringify(asked);
-    const scanned = plan === undefined ? Number.NaN : rowsRead(plan);
-    assert.ok(scanned <= modes * MOST_ROWS, `${scanned} rows for ${what}: ${JSON.stringify(plan, null, 1)}`);
-    const blocks = Number(plan?.['Shared Hit Blocks']) + Number(plan?.['Shared Read Blocks']);
-    assert.ok(
-      blocks <= modes * MOST_BLOCKS,
-      `${blocks} blocks for ${what}: ${JSON.stringify(plan, null, 1)}`,
-    );
+    for (const plan of plans) {
+      const scanned = rowsRead(plan);
+      assert.ok(
+        scanned <= modes * MOST_ROWS,
+        `${scanned} rows for ${what}: ${JSON.stringify(plan, null, 1)}`,
+      );
+      const blocks = plan['Shared Hit Blocks'] + plan['Shared Read Blocks'];
+      assert.ok(
+        blocks <= modes * MOST_BLOCKS,
+        `${blocks} blocks for ${what}: ${JSON.stringify(plan, null, 1)}`,
+      );
+    }
     return rows;
   }
 
@@ -382,9 +439,9 @@ const SEED = [
   `INSERT INTO withdrawal (id, partner_id, mode, card_id, status, amount_cents, card_balance_cents, created_at, completed_at)
    SELECT wdr, '${OWNER.partnerId}', 'test', (SELECT card FROM row c WHERE c.n = (row.n >= 199900)::int), 'succeeded', 100, 0, at, at FROM row`,
   `INSERT INTO card_transaction (id, partner_id, mode, card_id, network_transaction_id, requested_type, forced, type,
-     amount_cents, fees, charged_to, card_balance_after_cents, created_at)
-   SELECT txn, '${OWNER.partnerId}', 'test', (SELECT card FROM row c WHERE c.n = (row.n >= 199900)::int), txn, 'purchase', false, 'purchase', 100, '[]',
-     'card', 0, at FROM row`,
+     amount_cents, fees, charged_to, card_balance_after_cents, created_at, decline_reason)
+   SELECT txn, '${OWNER.partnerId}', 'test', (SELECT card FROM row c WHERE c.n = (row.n >= 199900)::int), txn, kind, false, kind, 100, '[]', 'card', 0, at, CASE kind WHEN 'decline' THEN 'card_frozen' END
+   FROM row CROSS JOIN LATERAL (SELECT CASE WHEN n >= 199990 THEN 'refund' WHEN n >= 199950 THEN 'decline' ELSE 'purchase' END) k (kind)`,
   `INSERT INTO card_authorization (id, partner_id, mode, card_id, status, amount_cents, held_cents, settled_cents, requests, holds,
      expires_at, created_at, network_authorization_id)
    SELECT auth, '${OWNER.partnerId}', 'test', (SELECT card FROM row c WHERE c.n = (row.n >= 199900)::int),
@@ -402,9 +459,12 @@ const SEED = [
      transaction_index, block_time, status)
    SELECT 'private', md5(n::text) || md5(n::text), i, dep, partner, 'live', 1, n + 1, 0, at, 'returned'
    FROM row CROSS JOIN generate_series(0, 2) i WHERE n % 4 = 0`,
-  `INSERT INTO ledger.transfer (id, fingerprint, operation_id, partner_id, mode, code, phase, debit_id, credit_id, amount)
+  `INSERT INTO ledger.account (id, partner_id, mode, kind, posted, version)
+   VALUES ('prepaid/test/${OWNER.partnerId}', '${OWNER.partnerId}', 'test', 'prepaid', ${100 * ROWS}, ${ROWS})`,
+  // The balance's first transfer is its oldest.
+  `INSERT INTO ledger.transfer (id, fingerprint, operation_id, partner_id, mode, code, phase, debit_id, credit_id, amount, created_at)
    SELECT md5(n::text)::uuid, '', 'faucet/credit_' || n, '${OWNER.partnerId}', 'test', 'fund_faucet', 'single',
-     'faucet/test/${OWNER.partnerId}', 'prepaid/test/${OWNER.partnerId}', 100 FROM row`,
+     'faucet/test/${OWNER.partnerId}', 'prepaid/test/${OWNER.partnerId}', 100, at + (2 * n - ${ROWS - 1}) * interval '${STEP_MS} milliseconds' FROM row`,
   `INSERT INTO ledger.entry (transfer_id, side, account_id, amount, balance_after, account_version, booked_on)
    SELECT md5(n::text)::uuid, 'credit', 'prepaid/test/${OWNER.partnerId}', 100, 100 * (n + 1), n + 1,
      current_date - make_interval(years => (${PARTITIONS - 1}) - n / ${Math.ceil(ROWS / PARTITIONS)})

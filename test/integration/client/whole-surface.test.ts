@@ -157,6 +157,11 @@ describe('the TypeScript client, used with the whole service,', () => {
       await client.testHelpers.simulateTransaction(cardId, { type, amount: 100 });
     }
     const types = (await collect(client.transactions.list(cardId, { limit: 1 }))).map(({ type }) => type);
+    const all = await collect(client.transactions.listAll({ card_id: cardId, limit: 1 }));
+    assert.deepEqual(
+      all.map(({ type }) => type),
+      types,
+    );
     assert.deepEqual(types, ['refund', 'decline', 'purchase']);
 
     const authorize = () => client.testHelpers.createAuthorization(cardId, { amount: 100 });
