@@ -17,6 +17,7 @@ import {
 import * as EXAMPLES from '../resources/examples.ts';
 import {
   CREATED_FILTERS,
+  idRange,
   Limit,
   listEnvelope,
   type PageRequest,
@@ -112,7 +113,7 @@ export async function readAuthorizationPage(
 ): Promise<AuthorizationResource[]> {
   const { status = 'pending' } = page;
   const read = page.status === undefined ? selectPage : selectPageByStatus;
-  const values = { ...pageValues('auth', page), cardId, status };
+  const values = { ...pageValues(page), cardId, status };
   const rows = isId('card', cardId) ? await read(orm.em.fork(), tenant, values) : [];
   if (rows.length === 0) throw new ApiError('card_not_found');
   return pageRows<AuthorizationRow>(rows, 'an authorization of this card').map(presentAuthorization);
@@ -120,27 +121,25 @@ export async function readAuthorizationPage(
 
 type CardPageValues = Tenant & PageValues & { cardId: string; status: AuthorizationStatus };
 
-const selectPage = pageStatement(({ from, before, limit }) =>
+const selectPage = pageStatement((values) =>
   newestRows({
     table: 'card_authorization',
     columns: AUTHORIZATION_COLUMNS,
     id: 'id',
-    from,
-    before,
-    limit,
+    ...idRange('auth', values),
+    limit: values.limit,
     where: { card_id: sql.ref('c.id') },
   }),
 );
 
-const selectPageByStatus = pageStatement(({ from, before, limit, status }) =>
+const selectPageByStatus = pageStatement((values) =>
   newestRows({
     table: 'card_authorization',
     columns: AUTHORIZATION_COLUMNS,
     id: 'id',
-    from,
-    before,
-    limit,
-    where: { card_id: sql.ref('c.id'), status },
+    ...idRange('auth', values),
+    limit: values.limit,
+    where: { card_id: sql.ref('c.id'), status: values.status },
   }),
 );
 

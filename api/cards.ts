@@ -31,6 +31,7 @@ import { type RespondingDependencies, respondToClaimed } from './http/claimed-wo
 import { claimOperation, keyedRequest, replay, replyOnce } from './http/keyed.ts';
 import {
   CREATED_FILTERS,
+  idRange,
   Limit,
   listEnvelope,
   type PageRequest,
@@ -225,7 +226,7 @@ export async function readCardPage(orm: Orm, tenant: Tenant, page: CardPage): Pr
     page.externalRef !== undefined ? selectPageByRef : status !== undefined ? selectPageByStatus : selectPage;
   const statuses = status === undefined ? CardStatus.options : [status];
   const rows = await read(orm.em.fork(), tenant, {
-    ...pageValues('card', page),
+    ...pageValues(page),
     externalRef,
     statuses,
     status,
@@ -258,15 +259,14 @@ type CardPageValues = Tenant &
 
 type Key = Parameters<typeof newestRows<'card', never>>[0]['where'];
 
-const newestCards = ({ partnerId, mode, from, before, limit }: CardPageValues, where: Key) =>
+const newestCards = (values: CardPageValues, where: Key) =>
   newestRows({
     table: 'card',
     columns: CARD_COLUMNS,
     id: 'id',
-    from,
-    before,
-    limit,
-    where: { partner_id: partnerId, mode, ...where },
+    ...idRange('card', values),
+    limit: values.limit,
+    where: { partner_id: values.partnerId, mode: values.mode, ...where },
   });
 
 const pageStatement = (newest: (values: CardPageValues) => RawBuilder<CardRow>) =>

@@ -15,6 +15,7 @@ import { watchDepositWorkflowId } from '../workflows/messages.ts';
 import { keyedRequest, replyOnce } from './http/keyed.ts';
 import {
   CREATED_FILTERS,
+  idRange,
   Limit,
   listEnvelope,
   type PageRequest,
@@ -119,12 +120,12 @@ export async function readDepositPage(
   tenant: Tenant,
   page: PageRequest,
 ): Promise<DepositResource[]> {
-  const rows = await selectPage(orm.em.fork(), tenant, pageValues('dep', page));
+  const rows = await selectPage(orm.em.fork(), tenant, pageValues(page));
   return pageRows<DepositRow>(rows, 'a deposit').map(presentDeposit);
 }
 
 const selectPage = tenantStatement((db, values: Tenant & PageValues) => {
-  const { partnerId, mode, from, before, limit } = values;
+  const { partnerId, mode, limit } = values;
   return db
     .selectFrom(requireStartingAfter('deposit', values).as('k'))
     .leftJoin(
@@ -132,8 +133,7 @@ const selectPage = tenantStatement((db, values: Tenant & PageValues) => {
         table: 'deposit',
         columns: DEPOSIT_COLUMNS,
         id: 'id',
-        from,
-        before,
+        ...idRange('dep', values),
         limit,
         where: { partner_id: partnerId, mode },
       }).as('page'),

@@ -16,6 +16,7 @@ import { EventType } from '../resources/event-types.ts';
 import * as EXAMPLES from '../resources/examples.ts';
 import {
   CREATED_FILTERS,
+  idRange,
   Limit,
   listEnvelope,
   type PageRequest,
@@ -100,7 +101,7 @@ const KEPT_MS = EVENTS_KEPT_DAYS * 24 * 3_600_000;
 /** @throws ApiError `event_not_found`, for an id of another shape as well. */
 export async function readEvent(orm: Orm, tenant: Tenant, eventId: string): Promise<EventResource> {
   const [row] = isId('evt', eventId)
-    ? await one(orm.em.fork(), tenant, { eventId, from: new Date(Date.now() - KEPT_MS) })
+    ? await one(orm.em.fork(), tenant, { eventId, from: lowestId('evt', new Date(Date.now() - KEPT_MS)) })
     : [];
   if (row === undefined) throw new ApiError('event_not_found');
   return presentEvent(row);
@@ -117,12 +118,10 @@ interface EventPage extends PageRequest {
  */
 export async function readEventPage(orm: Orm, tenant: Tenant, page: EventPage): Promise<EventResource[]> {
   const { type, status } = page;
-  const values = pageValues('evt', page);
-  const keptFrom = lowestId('evt', new Date(Date.now() - KEPT_MS));
   const read = status === undefined && type === undefined ? selectPage : selectFilteredPage;
   const rows = await read(orm.em.fork(), tenant, {
-    ...values,
-    from: values.from > keptFrom ? values.from : keptFrom,
+    ...pageValues(page),
+    keptFrom: lowestId('evt', new Date(Date.now() - KEPT_MS)),
     statuses: status === undefined ? DeliveryStatus.options : [status],
     types: type === undefined ? EventType.options : [type],
   });
@@ -136,7 +135,7 @@ const selectAttempts = (eventId: RawBuilder<unknown>) =>
     from delivery_attempt a where a.event_id = ${eventId})`.as('made');
 
 const one = tenantStatement(
-  (db, { partnerId, mode, eventId, from }: Tenant & { eventId: string; from: Date }) =>
+  (db, { partnerId, mode, eventId, from }: Tenant & { eventId: string; from: string }) =>
     db
       .selectFrom('event as e')
       .innerJoin('delivery as d', (join) =>
@@ -150,17 +149,24 @@ const one = tenantStatement(
       .where('e.partner_id', '=', partnerId)
       .where('e.mode', '=', mode)
       .where('e.id', '=', unseen<string>(eventId))
-      .where('e.created_at', '>=', sql<string>`${from}`),
+      .where('e.id', '>=', from),
 );
 
 type EventPageValues = Tenant &
   PageValues & {
+    keptFrom: string;
     statuses: readonly DeliveryStatus[];
     types: readonly EventType[];
   };
 
 type PageRow = Row<'event', 'partner_id' | 'mode' | 'id' | 'body'> &
   Row<'delivery', 'status' | 'next_attempt_at'>;
+
+/** Events are kept for 30 days of real time, which their ids have. */
+const keptRange = (values: EventPageValues) => {
+  const { from, before } = idRange('evt', values);
+  return { from: sql<string>`(select greatest(${from}, ${values.keptFrom}::text collate "C"))`, before };
+};
 
 const pageStatement = (newest: (values: EventPageValues) => RawBuilder<PageRow>) =>
   tenantStatement((db, values: EventPageValues) =>
@@ -176,13 +182,13 @@ const pageStatement = (newest: (values: EventPageValues) => RawBuilder<PageRow>)
 
 // LIMIT 1 keeps the planner from joining whole tables to read a page of rows, however wrong its estimates are.
 
-const selectPage = pageStatement(({ partnerId, mode, from, before, limit }) => {
+const selectPage = pageStatement((values) => {
+  const { partnerId, mode, limit } = values;
   const newest = newestRows({
     table: 'event',
     columns: ['partner_id', 'mode', 'id', 'body'],
     id: 'id',
-    from,
-    before,
+    ...keptRange(values),
     limit,
     where: { partner_id: partnerId, mode },
   });
@@ -192,7 +198,8 @@ const selectPage = pageStatement(({ partnerId, mode, from, before, limit }) => {
 });
 
 // Reads a page of each requested status and type through the index on both, and keeps the newest.
-const selectFilteredPage = pageStatement(({ partnerId, mode, from, before, limit, statuses, types }) => {
+const selectFilteredPage = pageStatement((values) => {
+  const { partnerId, mode, limit, statuses, types } = values;
   const ofEach = newestRows({
     table: 'delivery',
     columns: ['partner_id', 'mode', 'event_id', 'status', 'next_attempt_at'],
@@ -203,8 +210,7 @@ const selectFilteredPage = pageStatement(({ partnerId, mode, from, before, limit
       type: sql.ref('wanted_type.type'),
     },
     id: 'event_id',
-    from,
-    before,
+    ...keptRange(values),
     limit,
   });
   return sql`(select d.partner_id, d.mode, d.event_id as id, e.body, d.status, d.next_attempt_at from (

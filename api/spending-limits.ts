@@ -50,7 +50,7 @@ const selectSpending = tenantStatement(
     ControlsColumns & { spending_controls: SpendingControls | null }
   >`
     SELECT k.spending_controls, p.spending_controls AS account_controls,
-      (SELECT jsonb_agg(r) FROM read_spending(k, p.spending_controls, ${at}) r) AS spending
+      (SELECT jsonb_agg(r) FROM read_spending(k, p.spending_controls, account_time(k.partner_id, k.mode, ${at})) r) AS spending
     FROM card k JOIN partner p ON p.id = k.partner_id
     WHERE k.id = ${cardId} AND k.partner_id = ${partnerId} AND k.mode = ${mode}`,
 );

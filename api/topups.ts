@@ -18,6 +18,7 @@ import { type RespondingDependencies, respondToClaimed } from './http/claimed-wo
 import { claimOperation, keyedRequest, replay, replyOnce } from './http/keyed.ts';
 import {
   CREATED_FILTERS,
+  idRange,
   Limit,
   listEnvelope,
   type PageRequest,
@@ -154,7 +155,7 @@ interface TopUpPage extends PageRequest {
 export async function readTopUpPage(orm: Orm, tenant: Tenant, page: TopUpPage): Promise<TopUpResource[]> {
   const { cardId } = page;
   const rows = isId('card', cardId)
-    ? await selectPage(orm.em.fork(), tenant, { ...pageValues('topup', page), cardId })
+    ? await selectPage(orm.em.fork(), tenant, { ...pageValues(page), cardId })
     : [];
   if (rows.length === 0) throw new ApiError('card_not_found');
   return pageRows<ReadRow>(rows, 'a top-up of this card').map(present);
@@ -178,7 +179,7 @@ const one = tenantStatement((db, { partnerId, mode, topUpId }: Tenant & { topUpI
 
 // One row for each top-up of the page, with the card; if the page is empty, one row with only the card.
 const selectPage = tenantStatement((db, values: Tenant & PageValues & { cardId: string }) => {
-  const { partnerId, mode, cardId, from, before, limit } = values;
+  const { partnerId, mode, cardId, limit } = values;
   return db
     .selectFrom('card as c')
     .leftJoinLateral(
@@ -186,8 +187,7 @@ const selectPage = tenantStatement((db, values: Tenant & PageValues & { cardId: 
         table: 'topup',
         columns: TOPUP_COLUMNS,
         id: 'id',
-        from,
-        before,
+        ...idRange('topup', values),
         limit,
         where: { card_id: sql.ref('c.id') },
       }).as('page'),

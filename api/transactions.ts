@@ -13,6 +13,7 @@ import * as EXAMPLES from '../resources/examples.ts';
 import { presentTransaction, TransactionResource, type TransactionRow } from '../resources/transaction.ts';
 import {
   CREATED_FILTERS,
+  idRange,
   Limit,
   listEnvelope,
   type PageRequest,
@@ -96,7 +97,7 @@ export async function readTransactionPage(
   const ofCard = type === undefined ? selectOfCard : selectOfCardAndType;
   const ofAll = type === undefined ? selectAll : selectOfType;
   const read = cardId === undefined ? ofAll : ofCard;
-  const values = { ...pageValues('txn', page), cardId: cardId ?? '', type: type ?? 'purchase' };
+  const values = { ...pageValues(page), cardId: cardId ?? '', type: type ?? 'purchase' };
   const rows = await read(orm.em.fork(), tenant, values);
   return pageRows<TransactionRow>(rows, 'a transaction').map(presentTransaction);
 }
@@ -105,14 +106,13 @@ type AllValues = Tenant & PageValues & { cardId: string; type: TransactionType }
 
 type Key = Parameters<typeof newestRows<'card_transaction', never>>[0]['where'];
 
-const newestTransactions = ({ from, before, limit }: AllValues, where: Key) =>
+const newestTransactions = (values: AllValues, where: Key) =>
   newestRows({
     table: 'card_transaction',
     columns: TRANSACTION_COLUMNS,
     id: 'id',
-    from,
-    before,
-    limit,
+    ...idRange('txn', values),
+    limit: values.limit,
     where,
   });
 
@@ -162,7 +162,7 @@ export async function readCardTransactionPage(
   page: PageRequest,
 ): Promise<TransactionResource[]> {
   const rows = isId('card', cardId)
-    ? await selectPage(orm.em.fork(), tenant, { ...pageValues('txn', page), cardId })
+    ? await selectPage(orm.em.fork(), tenant, { ...pageValues(page), cardId })
     : [];
   if (rows.length === 0) throw new ApiError('card_not_found');
   return pageRows<TransactionRow>(rows, 'a transaction of this card').map(presentTransaction);
@@ -170,7 +170,7 @@ export async function readCardTransactionPage(
 
 // One row for each transaction of the page, with the card; if the page is empty, one row with only the card.
 const selectPage = tenantStatement((db, values: Tenant & PageValues & { cardId: string }) => {
-  const { partnerId, mode, cardId, from, before, limit } = values;
+  const { partnerId, mode, cardId, limit } = values;
   return db
     .selectFrom('card as c')
     .leftJoinLateral(
@@ -178,8 +178,7 @@ const selectPage = tenantStatement((db, values: Tenant & PageValues & { cardId: 
         table: 'card_transaction',
         columns: TRANSACTION_COLUMNS,
         id: 'id',
-        from,
-        before,
+        ...idRange('txn', values),
         limit,
         where: { card_id: sql.ref('c.id') },
       }).as('page'),

@@ -23,6 +23,7 @@ import { type RespondingDependencies, respondToClaimed } from './http/claimed-wo
 import { claimOperation, keyedRequest, replay, replyOnce } from './http/keyed.ts';
 import {
   CREATED_FILTERS,
+  idRange,
   Limit,
   listEnvelope,
   type PageRequest,
@@ -170,7 +171,7 @@ export async function readWithdrawalPage(
 ): Promise<WithdrawalResource[]> {
   const { cardId } = page;
   const rows = isId('card', cardId)
-    ? await selectPage(orm.em.fork(), tenant, { ...pageValues('wdr', page), cardId })
+    ? await selectPage(orm.em.fork(), tenant, { ...pageValues(page), cardId })
     : [];
   if (rows.length === 0) throw new ApiError('card_not_found');
   return pageRows<ReadRow>(rows, 'a withdrawal of this card').map(present);
@@ -194,7 +195,7 @@ const one = tenantStatement((db, { partnerId, mode, withdrawalId }: Tenant & { w
 
 // One row for each withdrawal of the page, with the card; if the page is empty, one row with only the card.
 const selectPage = tenantStatement((db, values: Tenant & PageValues & { cardId: string }) => {
-  const { partnerId, mode, cardId, from, before, limit } = values;
+  const { partnerId, mode, cardId, limit } = values;
   return db
     .selectFrom('card as c')
     .leftJoinLateral(
@@ -202,8 +203,7 @@ const selectPage = tenantStatement((db, values: Tenant & PageValues & { cardId: 
         table: 'withdrawal',
         columns: WITHDRAWAL_COLUMNS,
         id: 'id',
-        from,
-        before,
+        ...idRange('wdr', values),
         limit,
         where: { card_id: sql.ref('c.id') },
       }).as('page'),

@@ -25,6 +25,7 @@ const TABLES = {
   balance_adjustment: accounts.BalanceAdjustmentEntity,
   adjustment_request: accounts.AdjustmentRequestEntity,
   adjustment_limit: accounts.AdjustmentLimitEntity,
+  test_clock_advance: accounts.TestClockAdvanceEntity,
   audit_entry: accounts.AuditEntryEntity,
   audit_unchained: accounts.AuditUnchainedEntity,
   audit_chain: accounts.AuditChainEntity,

@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import { z } from 'zod';
-import { lowestId } from '../../crypto/new-id.ts';
+import { boundTime, firstId } from '../../db/account-clock.ts';
 import type { Tables } from '../../db/tables.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import { ObjectType } from '../../domain/fields.ts';
@@ -95,24 +95,29 @@ export const requestedPage = (query: PageQuery): PageRequest => ({
   createdLte: query.created_lte,
 });
 
-/**
- * The values of a statement that reads a page: ids from `from` on and below `before`. An id contains the time of `created`, so
- * the ids alone say what is in a range of time (docs/decisions/lists-by-whole-keys.md). They consist of lowercase letters,
- * digits and _.
- */
-export function pageValues(prefix: IdPrefix, page: PageRequest) {
-  const { limit, startingAfter, createdGte, createdLte } = page;
-  const after = createdLte && lowestId(prefix, new Date(createdLte.getTime() + 1));
-  const [before = '~'] = [startingAfter, after].filter((id) => id !== undefined).sort();
-  return {
-    limit: limit + 1,
-    startingAfter: startingAfter ?? '',
-    from: createdGte === undefined ? '' : lowestId(prefix, createdGte),
-    before,
-  };
-}
+/** The values of a statement that reads a page. */
+export const pageValues = ({ limit, startingAfter, createdGte, createdLte }: PageRequest) => ({
+  limit: limit + 1,
+  startingAfter: startingAfter ?? '',
+  createdFrom: boundTime(createdGte),
+  createdBefore: boundTime(createdLte && new Date(createdLte.getTime() + 1)),
+});
 
 export type PageValues = ReturnType<typeof pageValues>;
+
+/**
+ * The ids of a page: from `from` on and below `before`. An id contains the real time of `created`, so the ids alone say what is in
+ * a range of time, whatever the account's clock (docs/decisions/lists-by-whole-keys.md, docs/decisions/sandbox-clock.md).
+ */
+export function idRange(prefix: IdPrefix, values: Tenant & PageValues) {
+  const { startingAfter, createdFrom, createdBefore } = values;
+  return {
+    from: sql<string>`(select case when ${createdFrom}::text is null then '' else ${firstId(prefix, values, createdFrom)} end)`,
+    // Ids consist of lowercase letters, digits and _.
+    before: sql<string>`(select least(coalesce(nullif(${startingAfter}, ''), '~') collate "C",
+      case when ${createdBefore}::text is null then '~' else ${firstId(prefix, values, createdBefore)} end))`,
+  };
+}
 
 /** One row that says whether a list of the account's rows can start after this id. */
 export const requireStartingAfter = (

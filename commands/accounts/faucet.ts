@@ -58,13 +58,13 @@ const faucetCreditsInLastHour = readStatement((db, { partnerId }: { partnerId: s
     .selectFrom('faucet_credit')
     .select(({ fn }) => [
       sql<number>`count(*)::int`.as('credits'),
-      sql<number>`ceil(extract(epoch FROM ${fn.min('created_at')} + ${HOUR} - clock_timestamp()))::int`.as(
+      sql<number>`ceil(extract(epoch FROM ${fn.min('created_at')} + ${HOUR} - account_now(${partnerId}, 'test')))::int`.as(
         'wait_seconds',
       ),
     ])
     .where('partner_id', '=', partnerId)
     .where('mode', '=', 'test')
-    .where('created_at', '>', sql<string>`clock_timestamp() - ${HOUR}`),
+    .where('created_at', '>', sql<string>`account_now(${partnerId}, 'test') - ${HOUR}`),
 );
 
 const insertFaucetCredit = writeStatement(
@@ -74,6 +74,7 @@ const insertFaucetCredit = writeStatement(
       partner_id: credit.partnerId,
       mode: 'test',
       amount_cents: credit.amountCents,
+      created_at: sql<string>`account_now(${credit.partnerId}, 'test')`,
     }),
 );
 

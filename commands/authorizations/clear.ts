@@ -1,4 +1,5 @@
 import { newId, readIdTime } from '../../crypto/new-id.ts';
+import { accountTime } from '../../domain/account-clock.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import { clearedState, clearingShares } from '../../domain/authorization.ts';
 import { type ChargedTo, transactionFees } from '../../domain/transaction.ts';
@@ -36,7 +37,7 @@ export function bookClearing(
   before: AuthorizationRow | null,
   clearing: Clearing,
 ): AuthorizationChange & { transaction: TransactionRow } {
-  const { card, balance, feePlan, prepaidCents } = terms;
+  const { card, balance, clock, feePlan, prepaidCents } = terms;
   const { amountCents, merchant } = clearing;
   const heldCents = Number(before?.held_cents ?? 0);
   const availableCents = balance.balanceCents - balance.heldCents;
@@ -70,7 +71,7 @@ export function bookClearing(
     decline_reason: null,
     charged_to: chargedTo,
     card_balance_after_cents: String(after.balanceCents),
-    created_at: readIdTime(id).toISOString(),
+    created_at: accountTime(clock, readIdTime(id)).toISOString(),
     authorization_id: before?.id ?? null,
     from_hold_cents: String(shares.fromHoldCents),
     partner_balance_cents: chargedTo === 'both' ? String(shares.fromPartnerCents) : null,
@@ -80,6 +81,7 @@ export function bookClearing(
   return {
     card,
     balance: after,
+    clock,
     authorization,
     transaction,
     postings: postings.filter((posting) => posting != null),

@@ -1,4 +1,5 @@
 import { newId, readIdTime } from '../../crypto/new-id.ts';
+import { accountTime } from '../../domain/account-clock.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import {
   type AuthorizationRequest,
@@ -49,7 +50,7 @@ export function decideAuthorization(
   asked: AuthorizationAsked,
   cleared: { cents: number; isFinal: boolean } = { cents: 0, isFinal: false },
 ): ChangedAuthorization {
-  const { card, balance } = terms;
+  const { card, balance, clock } = terms;
   const { amountCents, merchant } = asked;
   const state = approvedState(amountCents, cleared);
   // What was cleared of it counts already.
@@ -60,8 +61,8 @@ export function decideAuthorization(
     categoryCode: merchant.category_code,
     country: merchant.country,
   });
-  const id = newId('auth', decisionTime(terms.controls, terms.askedAt));
-  const created = readIdTime(id);
+  const id = newId('auth', decisionTime(terms.controls, terms.askedAt, clock));
+  const created = accountTime(clock, readIdTime(id));
   const authorization: AuthorizationRow = {
     id,
     partner_id: card.partner_id,
@@ -90,6 +91,7 @@ export function decideAuthorization(
   return {
     card,
     balance: { ...balance, heldCents: balance.heldCents + state.heldCents },
+    clock,
     authorization,
     transaction: null,
     postings: held === null ? [] : [held],
@@ -107,7 +109,7 @@ export function decideIncrement(
   before: AuthorizationRow,
   asked: IncrementAsked,
 ): ChangedAuthorization {
-  const { card, balance } = terms;
+  const { card, balance, clock } = terms;
   const { amountCents } = asked;
   const reason = isOver(before)
     ? 'authorization_not_pending'
@@ -117,7 +119,7 @@ export function decideIncrement(
         categoryCode: before.merchant_category_code,
         country: before.merchant_country,
       });
-  const request = toRequest('increment', amountCents, reason, new Date());
+  const request = toRequest('increment', amountCents, reason, accountTime(clock));
   const requests = [...before.requests, request].slice(0, MAX_REQUESTS);
   if (reason !== null) {
     const merchant = toMerchant(before);
@@ -129,6 +131,7 @@ export function decideIncrement(
   return {
     card,
     balance: { ...balance, heldCents: balance.heldCents + amountCents },
+    clock,
     authorization,
     transaction: null,
     postings: held === null ? [] : [held],
@@ -171,7 +174,7 @@ export function toRequest(
  * @throws ApiError `validation_failed` if the fee would exceed the largest safe integer
  */
 export function recordDecline(
-  { card, balance, feePlan }: AuthorizationTerms,
+  { card, balance, feePlan, clock }: AuthorizationTerms,
   asked: IncrementAsked & { merchant: Merchant; authorizationId: string | null },
   reason: DeclineReason,
 ): Omit<AuthorizationChange, 'events' | 'authorization'> & { transaction: TransactionRow } {
@@ -195,13 +198,13 @@ export function recordDecline(
     decline_reason: reason,
     charged_to: 'card',
     card_balance_after_cents: String(balance.balanceCents),
-    created_at: readIdTime(id).toISOString(),
+    created_at: accountTime(clock, readIdTime(id)).toISOString(),
     authorization_id: asked.authorizationId,
     from_hold_cents: '0',
     partner_balance_cents: null,
   };
   const fee = settlementPosting(transaction);
-  return { card, balance, transaction, postings: fee === null ? [] : [fee] };
+  return { card, balance, clock, transaction, postings: fee === null ? [] : [fee] };
 }
 
 /**

@@ -14,7 +14,7 @@ import { type ChangedAuthorization, respondWithChange } from './write-change.ts'
 
 /** A pending authorization in a later state, which holds less. */
 function giveBack(
-  { card, balance, prepaidCents }: Omit<AuthorizationTerms, 'feePlan'>,
+  { card, balance, clock, prepaidCents }: Omit<AuthorizationTerms, 'feePlan'>,
   before: AuthorizationRow,
   state: AuthorizationState,
 ): ChangedAuthorization {
@@ -26,6 +26,7 @@ function giveBack(
   return {
     card,
     balance: { heldCents, balanceCents: balance.balanceCents - (release?.releasedCents ?? 0) },
+    clock,
     authorization,
     transaction: null,
     postings: postings.filter((posting) => posting != null),

@@ -1,4 +1,5 @@
 import { sql } from 'kysely';
+import { heldClock } from '../../db/account-clock.ts';
 import { AUTHORIZATION_COLUMNS, CARD_COLUMNS } from '../../db/columns.ts';
 import { followingAccounts } from '../../db/following-accounts.ts';
 import type { Orm } from '../../db/orm.ts';
@@ -19,6 +20,8 @@ const followingWithPending = followingAccounts({
   isQueued: sql`status = 'pending'`,
   after: sql`'', ''`,
 });
+/** Each with what time it is for it. */
+const FOLLOWING_WITH_TIME = sql`(SELECT partner_id, mode, account_now(partner_id, mode) AS now FROM following OFFSET 0)`;
 
 /**
  * Finds pending authorizations whose time is over: the oldest of each account first, and accounts take turns, so that however
@@ -27,10 +30,10 @@ const followingWithPending = followingAccounts({
 export const findDueAuthorizations = readStatement(
   (_, { except, limit }: { except: readonly string[]; limit: number }) => sql<DueAuthorization>`
     WITH RECURSIVE ${followingWithPending}
-    SELECT d.id, d.partner_id, d.mode, d.card_id FROM following f CROSS JOIN LATERAL (
+    SELECT d.id, d.partner_id, d.mode, d.card_id FROM ${FOLLOWING_WITH_TIME} f CROSS JOIN LATERAL (
       SELECT z.id, z.partner_id, z.mode, z.card_id, row_number() OVER (ORDER BY z.expires_at, z.id) AS turn
       FROM card_authorization z
-      WHERE z.status = 'pending' AND z.partner_id = f.partner_id AND z.mode = f.mode AND z.expires_at <= now()
+      WHERE z.status = 'pending' AND z.partner_id = f.partner_id AND z.mode = f.mode AND z.expires_at <= f.now
         AND z.id <> ALL (${except}::text[])
       ORDER BY z.expires_at, z.id LIMIT ${limit}) d
     ORDER BY d.turn, random() LIMIT ${limit}`,
@@ -62,7 +65,7 @@ export function expireAuthorizations(
         balanceCents: Number(card_cents),
         heldCents: Number(card_held_cents),
       };
-      const change = expire({ card, balance, prepaidCents }, row);
+      const change = expire({ card, balance, clock: card.clock, prepaidCents }, row);
       balances.set(card.id, change.balance);
       prepaidCents += balance.balanceCents - change.balance.balanceCents;
       return change;
@@ -76,7 +79,7 @@ const lockFreeCards = writeStatement(
   (db, { partnerId, mode, cardIds }: Tenant & { cardIds: readonly string[] }) =>
     db
       .selectFrom('card')
-      .select(CARD_COLUMNS)
+      .select([...CARD_COLUMNS, heldClock(sql.ref('partner_id'), sql.ref('mode')).as('clock')])
       .where('partner_id', '=', partnerId)
       .where('mode', '=', mode)
       .where('id', '=', anyOf(cardIds))
@@ -99,11 +102,12 @@ const readLocked = readStatement(
         AND b.mode = ${values.mode} AND b.id = 'prepaid/' || ${values.mode} || '/' || ${values.partnerId}), 0) AS prepaid_cents
     FROM card_authorization z JOIN ledger.account a ON a.card_id = z.card_id AND a.partner_id = z.partner_id AND a.mode = z.mode
     WHERE z.partner_id = ${values.partnerId} AND z.mode = ${values.mode} AND z.id = ANY (${values.ids}::text[])
-      AND z.card_id = ANY (${values.cardIds}::text[]) AND z.status = 'pending' AND z.expires_at <= now()
+      AND z.card_id = ANY (${values.cardIds}::text[]) AND z.status = 'pending'
+      AND z.expires_at <= account_now(${values.partnerId}, ${values.mode})
     ORDER BY z.expires_at, z.id`,
 );
 
-/** How long the oldest authorization that is due has been so, in seconds: 0 if none is. */
+/** How long the oldest authorization that is due has been so, in seconds of real time: 0 if none is. */
 export async function readExpiryLag(em: Reader): Promise<number> {
   const [row] = await oldestDue(em, {});
   return row?.lag_seconds ?? 0;
@@ -112,9 +116,9 @@ export async function readExpiryLag(em: Reader): Promise<number> {
 const oldestDue = readStatement(
   () => sql<{ lag_seconds: number | null }>`
     WITH RECURSIVE ${followingWithPending}
-    SELECT max(extract(epoch FROM now() - d.expires_at))::float8 AS lag_seconds FROM following f CROSS JOIN LATERAL (
+    SELECT max(extract(epoch FROM now() - real_time(f.partner_id, f.mode, d.expires_at)))::float8 AS lag_seconds FROM ${FOLLOWING_WITH_TIME} f CROSS JOIN LATERAL (
       SELECT z.expires_at FROM card_authorization z
-      WHERE z.status = 'pending' AND z.partner_id = f.partner_id AND z.mode = f.mode AND z.expires_at <= now()
+      WHERE z.status = 'pending' AND z.partner_id = f.partner_id AND z.mode = f.mode AND z.expires_at <= f.now
       ORDER BY z.expires_at LIMIT 1) d`,
   { acrossTenants: 'measurement' },
 );

@@ -278,9 +278,10 @@ function decideZero({ card, controls }: MessageTerms, merchant: Merchant): Messa
   return { replayed: false, declineReason, authorization: null, transaction: null };
 }
 
-const nothing = ({ card, balance }: MessageTerms): AuthorizationChange => ({
+const nothing = ({ card, balance, clock }: MessageTerms): AuthorizationChange => ({
   card,
   balance,
+  clock,
   authorization: null,
   transaction: null,
   postings: [],

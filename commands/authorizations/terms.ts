@@ -1,7 +1,9 @@
 import { sql } from 'kysely';
+import { heldClock } from '../../db/account-clock.ts';
 import { AUTHORIZATION_COLUMNS, CARD_COLUMNS, of } from '../../db/columns.ts';
 import { type Transactor, writeStatement } from '../../db/sql.ts';
 import type { Row } from '../../db/tables.ts';
+import type { AccountClock } from '../../domain/account-clock.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import { DEFAULT_FEE_PLAN, FeePlan } from '../../domain/fees.ts';
 import { isId } from '../../domain/ids.ts';
@@ -21,13 +23,15 @@ export interface AuthorizationTerms {
   feePlan: FeePlan;
   /** The account's prepaid balance, which is not locked: it may change at any time. */
   prepaidCents: number;
+  /** The account's, which the transaction holds. */
+  clock: AccountClock;
 }
 
 /** What a request for money is decided on, too. */
 export interface DecisionTerms extends AuthorizationTerms {
   /** What restricts the card. Spending limits are in it only if a request is to be decided. */
   controls: AppliedControls;
-  /** When the terms were asked for, before the wait for the card's lock. */
+  /** When the terms were asked for, before the wait for the card's lock, in real time. */
   askedAt: Date;
 }
 
@@ -36,12 +40,14 @@ interface TermsColumns extends ControlsColumns {
   card_held_cents: string;
   prepaid_cents: string;
   fee_plan: unknown;
+  clock: AccountClock;
 }
 
 // After the card is locked, which the function does, and by that row of it. An increment counts when its authorization began.
 const controlsColumns = (decides: boolean, askedAt: Date) => sql`p.spending_controls AS account_controls,
       CASE WHEN ${decides}::boolean AND num_nonnulls((f.card).spending_controls, p.spending_controls) > 0
-        THEN count_spending(f.card, p.spending_controls, coalesce((f.authorized).created_at, ${askedAt}::timestamptz)) END AS spending`;
+        THEN count_spending(f.card, p.spending_controls, coalesce((f.authorized).created_at,
+          account_time((f.card).partner_id, (f.card).mode, ${askedAt}::timestamptz))) END AS spending`;
 const ACCOUNT = sql`LEFT JOIN LATERAL (SELECT spending_controls FROM partner WHERE id = (f.card).partner_id LIMIT 1) p ON true`;
 
 /** An authorization's columns beside a card's, which have the same names. Each is null if there is no authorization. */
@@ -103,9 +109,10 @@ const lockTestTerms = writeStatement(
     FoundClaim & TermsColumns & CardRow & AuthorizedColumns
   >`
     SELECT f.claim_id, f.fingerprint, f.response_status, f.response_body, f.card_cents, f.card_held_cents,
-      f.prepaid_cents, f.fee_plan, ${sql.raw(of('(f.card)', CARD_COLUMNS).join(', '))}, ${AUTHORIZED},
+      f.prepaid_cents, f.fee_plan, a.clock, ${sql.raw(of('(f.card)', CARD_COLUMNS).join(', '))}, ${AUTHORIZED},
       ${controlsColumns(decides, askedAt)}
-    FROM lock_test_card_terms(${partnerId}, ${key}, ${cardId}, ${authorizationId}, false) f ${ACCOUNT}`,
+    FROM (SELECT p.id, lock_test_clock(p.id) AS clock FROM (SELECT ${partnerId}::text AS id) p OFFSET 0) a
+      CROSS JOIN LATERAL lock_test_card_terms(a.id, ${key}, ${cardId}, ${authorizationId}, false) f ${ACCOUNT}`,
 );
 
 /** What a message about a card names. */
@@ -163,6 +170,8 @@ export async function lockMessageTerms(tx: Transactor, about: AboutCard): Promis
   };
 }
 
+const HELD_CLOCK = heldClock(sql.raw('(f.card).partner_id'), sql.raw('(f.card).mode'));
+
 const lockTerms = writeStatement(
   (_, about: AboutCard & { askedAt: Date }) => sql<
     TermsColumns &
@@ -170,7 +179,7 @@ const lockTerms = writeStatement(
       AuthorizedColumns &
       MessageColumns & { settled_id: string | null; cleared_cents: string; is_cleared_finally: boolean }
   >`
-    SELECT f.card_cents, f.card_held_cents, f.prepaid_cents, f.fee_plan, f.transaction_id AS settled_id, f.cleared_cents,
+    SELECT f.card_cents, f.card_held_cents, f.prepaid_cents, f.fee_plan, ${HELD_CLOCK} AS clock, f.transaction_id AS settled_id, f.cleared_cents,
       f.is_cleared_finally, ${controlsColumns(about.decides, about.askedAt)}, ${sql.raw(of('(f.card)', CARD_COLUMNS).join(', '))}, ${AUTHORIZED},
       ${sql.raw(MESSAGE_COLUMNS.map((column) => `(f.message).${column} AS message_${column}`).join(', '))}
     FROM lock_authorization_terms(${about.cardId}, ${about.authorizationId}, ${about.networkAuthorizationId},
@@ -185,6 +194,7 @@ function toTerms(row: TermsColumns & CardRow, askedAt: Date): DecisionTerms {
     controls: appliedControls(row.spending_controls, row),
     askedAt,
     prepaidCents: Number(row.prepaid_cents),
+    clock: row.clock,
   };
 }
 

@@ -1,4 +1,5 @@
 import { newId, readIdTime } from '../../crypto/new-id.ts';
+import { accountTime } from '../../domain/account-clock.ts';
 import {
   type AuthorizationState,
   approvedState,
@@ -40,11 +41,11 @@ export function bookApproval(
   told: ToldDecision,
   isOurs: boolean,
 ): ChangedAuthorization {
-  const { card, cleared } = terms;
+  const { card, cleared, clock } = terms;
   const { amountCents, merchant } = told;
   const availableCents = availableOf(terms);
   const id = before?.id ?? newId('auth');
-  const now = before === null ? readIdTime(id) : new Date();
+  const now = before === null ? accountTime(clock, readIdTime(id)) : accountTime(clock);
   const request = toRequest(before === null ? 'authorization' : 'increment', amountCents, null, now);
   const row: AuthorizationRow = before ?? {
     id,
@@ -100,7 +101,7 @@ const availableOf = ({ balance }: MessageTerms): number =>
   Math.max(0, balance.balanceCents - balance.heldCents);
 
 function heldAs(
-  { card, balance }: MessageTerms,
+  { card, balance, clock }: MessageTerms,
   before: AuthorizationRow,
   after: AuthorizationRow,
 ): Omit<ChangedAuthorization, 'events'> {
@@ -109,6 +110,7 @@ function heldAs(
   return {
     card,
     balance: { ...balance, heldCents },
+    clock,
     authorization: after,
     transaction: null,
     postings: posting === null ? [] : [posting],
@@ -125,7 +127,7 @@ export function bookDecline(
   { amountCents, merchant, messageId }: ToldDecision,
 ): AuthorizationChange {
   const asked = { amountCents, merchant, messageId, authorizationId: before?.id ?? null };
-  const request = toRequest('increment', amountCents, 'declined_by_network', new Date());
+  const request = toRequest('increment', amountCents, 'declined_by_network', accountTime(terms.clock));
   const requests = before === null ? [] : [...before.requests, request].slice(0, MAX_REQUESTS);
   return {
     ...recordDecline(terms, asked, 'declined_by_network'),
@@ -153,6 +155,7 @@ export function takeBackApproval(
     return {
       card: terms.card,
       balance,
+      clock: terms.clock,
       authorization,
       transaction: null,
       postings: given?.postings ?? [],

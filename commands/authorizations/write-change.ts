@@ -2,6 +2,7 @@ import { sql } from 'kysely';
 import { newId } from '../../crypto/new-id.ts';
 import { AUTHORIZATION_COLUMNS, TRANSACTION_COLUMNS } from '../../db/columns.ts';
 import type { Transactor } from '../../db/sql.ts';
+import type { AccountClock } from '../../domain/account-clock.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import type { AuthorizationMessageType, DeclineReason } from '../../domain/authorization.ts';
 import { MAX_AMOUNT_CENTS } from '../../domain/money.ts';
@@ -28,6 +29,8 @@ export interface AuthorizationChange {
   card: CardRow;
   /** The card's after the change. */
   balance: CardBalance;
+  /** The account's, which the transaction holds. */
+  clock: AccountClock;
   /** Null for a clearing without an authorization. */
   authorization: AuthorizationRow | null;
   /** A decline or a clearing. */
@@ -131,7 +134,7 @@ function outOfRange(): ApiError {
 }
 
 /** Each event shows the card and the authorization as they are right after the change. */
-function toEvents({ card, balance, authorization, transaction, events }: AuthorizationChange) {
+function toEvents({ card, balance, clock, authorization, transaction, events }: AuthorizationChange) {
   const { partner_id, mode, id: card_id } = card;
   const ids = events.map(() => newId('evt')).sort();
   return events.map((type, index) => {
@@ -140,7 +143,7 @@ function toEvents({ card, balance, authorization, transaction, events }: Authori
         ? { transaction: transaction && presentTransaction(transaction) }
         : { authorization: authorization && presentAuthorization(authorization) };
     const data = { ...about, card: presentCard(card, balance) };
-    const { id, created, body } = newEvent({ type, mode, data }, ids[index]);
+    const { id, created, body } = newEvent({ type, mode, data, clock }, ids[index]);
     return { id, partner_id, mode, type, card_id, body, created_at: created };
   });
 }

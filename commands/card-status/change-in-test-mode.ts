@@ -48,7 +48,7 @@ export function changeStatusInTestMode(
       data: { card: resource },
       response: { status: 200, resource },
     };
-    const values = { ...requestOutcome(ring, request, outcome), status: to };
+    const values = { ...requestOutcome(ring, request, outcome, locked.terms.clock), status: to };
     if (releasedCents > 0) {
       const release = releaseOperation(card, releasedCents);
       const { moved, wrote } = await blockAndRelease(request)(tx, release, values).catch((error: unknown) => {

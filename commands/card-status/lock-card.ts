@@ -1,5 +1,8 @@
+import { sql } from 'kysely';
+import { heldClock } from '../../db/account-clock.ts';
 import { CARD_COLUMNS } from '../../db/columns.ts';
 import { readStatement, type Transactor, writeStatement } from '../../db/sql.ts';
+import type { AccountClock } from '../../domain/account-clock.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import type { Tenant } from '../../domain/mode.ts';
 import { readCardBalance } from '../../ledger/balances.ts';
@@ -13,6 +16,8 @@ import { type KeyedResponse, readReplay } from '../idempotency/respond-once.ts';
 /** A card that a transaction has locked. */
 export interface LockedCard extends CardRow {
   cardholder_erased_at: string | null;
+  /** The account's, which the transaction holds. */
+  clock: AccountClock;
 }
 
 /** Locks a card's row until the transaction ends. @returns undefined if the account has none in this mode */
@@ -28,7 +33,11 @@ export async function lockCard(
 const lock = writeStatement((db, { partnerId, mode, cardId }: Tenant & { cardId: string }) =>
   db
     .selectFrom('card')
-    .select([...CARD_COLUMNS, 'cardholder_erased_at'])
+    .select([
+      ...CARD_COLUMNS,
+      'cardholder_erased_at',
+      heldClock(sql.ref('partner_id'), sql.ref('mode')).as('clock'),
+    ])
     .where('id', '=', cardId)
     .where('partner_id', '=', partnerId)
     .where('mode', '=', mode)
@@ -44,7 +53,7 @@ const lock = writeStatement((db, { partnerId, mode, cardId }: Tenant & { cardId:
 export async function lockRequestedCard(
   { tx, ring }: OpenCommand,
   request: KeyedRequest & { cardId: string },
-): Promise<{ card: LockedCard; balance: CardBalance } | KeyedResponse> {
+): Promise<{ card: LockedCard; balance: CardBalance; clock: AccountClock } | KeyedResponse> {
   const card = await lockCard(tx, request, request.cardId);
   // In a separate statement, because waiting for a lock does not refresh the snapshot of its own statement. It comes before the
   // 404: the card may be one whose creation was refused after it was changed.
@@ -52,7 +61,7 @@ export async function lockRequestedCard(
   const replay = found === undefined ? null : readReplay(ring, request, found);
   if (replay !== null) return replay;
   if (card === undefined) throw new ApiError('card_not_found');
-  return { card, balance: await readCardBalance(tx, request, card.id) };
+  return { card, balance: await readCardBalance(tx, request, card.id), clock: card.clock };
 }
 
 /**

@@ -28,7 +28,7 @@ export function updateCard(
     const command = { tx, ring: context.ring };
     const locked = await lockRequestedCard(command, request);
     if ('replayed' in locked) return locked;
-    const { card: before, balance } = locked;
+    const { card: before, balance, clock } = locked;
     if (before.status === 'failed') {
       throw new ApiError('invalid_state', {
         message: 'The card could not be issued, so nothing of it can be changed.',
@@ -52,13 +52,18 @@ export function updateCard(
       updateUnannounced: !announced,
     });
     if (!announced) return respondWith(command, request, 200, resource);
-    return respondWithEvent(command, request, {
-      type: 'card.updated',
-      mode: card.mode,
-      cardId: card.id,
-      data: { card: resource },
-      response: { status: 200, resource },
-    });
+    return respondWithEvent(
+      command,
+      request,
+      {
+        type: 'card.updated',
+        mode: card.mode,
+        cardId: card.id,
+        data: { card: resource },
+        response: { status: 200, resource },
+      },
+      clock,
+    );
   });
 }
 

@@ -104,7 +104,12 @@ const CONFIRMED: EventType = 'deposit.confirmed';
 
 function confirmedEvent(row: LockedDeposit) {
   const { partner_id, mode } = row;
-  const { id, created, body } = newEvent({ type: CONFIRMED, mode, data: { deposit: presentDeposit(row) } });
+  const { id, created, body } = newEvent({
+    type: CONFIRMED,
+    mode,
+    data: { deposit: presentDeposit(row) },
+    clock: null,
+  });
   return { id, partner_id, mode, body, created_at: created };
 }
 

@@ -106,7 +106,7 @@ export function bookTopUp(orm: Orm, id: string): Promise<boolean> {
     };
     const tenant = { partnerId: card.partner_id, mode: card.mode };
     const balance = await readCardBalance(tx, tenant, card.id);
-    const booked = { ...loadedTopUp(failed, balance), failure_code: null };
+    const booked = { ...loadedTopUp(failed, balance, new Date()), failure_code: null };
     const posting = fundingPosting(topUpFunding(booked), 'single');
     // Under the id of the top-up's hold, which was released: so it is booked at most once.
     const transfers = posting.transfers.map((transfer) => ({
@@ -126,7 +126,7 @@ export function bookTopUp(orm: Orm, id: string): Promise<boolean> {
 
 function bookedEvent(booked: TopUpRow, card: CardRow, heldCents: number) {
   const { type, mode, data } = topUpOutcome(booked, card, heldCents);
-  const { id, created, body } = newEvent({ type, mode, data });
+  const { id, created, body } = newEvent({ type, mode, data, clock: null });
   return { eventId: id, eventType: type, eventBody: body, eventCreatedAt: created };
 }
 

@@ -168,6 +168,7 @@ async function announceUpdate(tx: Transactor, { card, updateUnannounced }: Pendi
     type: 'card.updated',
     mode,
     data: { card: presentCard(card, EMPTY_CARD) },
+    clock: null,
   });
   await announce(tx, { partnerId, mode, cardId, eventId, created, body });
 }

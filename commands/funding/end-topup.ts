@@ -53,7 +53,7 @@ export function completeTopUp(
   return transaction(orm, async (tx) => {
     const pending = await lockPendingTopUp(tx, claimId);
     if (pending === null) return null;
-    return endTopUp({ tx, ring }, pending, 'post', loadedTopUp(pending.topUp, pending.balance));
+    return endTopUp({ tx, ring }, pending, 'post', loadedTopUp(pending.topUp, pending.balance, new Date()));
   });
 }
 
@@ -98,7 +98,7 @@ export function resolveTopUp(
     const response =
       decision.outcome === 'failed'
         ? await voidTopUp({ tx, ring }, pending, 'operator_failed', new ApiError('provider_declined'))
-        : await endTopUp({ tx, ring }, pending, 'post', loadedTopUp(topUp, balance));
+        : await endTopUp({ tx, ring }, pending, 'post', loadedTopUp(topUp, balance, new Date()));
     const { id, partner_id: partnerId, mode, fees } = topUp;
     const amountCents = Number(topUp.amount_cents);
     await watchDecided(tx, { kind: 'topup', id, partnerId, cardId: card.id, amountCents, fees });
@@ -253,12 +253,12 @@ const writeEnd = statementWithPosting(
     SELECT ${ledger.answer} FROM ${ledger.call}`,
 );
 
-/** The row of a top-up whose money is on the card. @param balance the card's before */
-export const loadedTopUp = (topUp: TopUpRow, { balanceCents }: CardBalance): TopUpRow => ({
+/** The row of a top-up whose money is on the card. @param balance the card's before @param at the account's time */
+export const loadedTopUp = (topUp: TopUpRow, { balanceCents }: CardBalance, at: Date): TopUpRow => ({
   ...topUp,
   status: 'succeeded',
   card_balance_cents: String(balanceCents + Number(topUp.amount_cents)),
-  completed_at: new Date().toISOString(),
+  completed_at: at.toISOString(),
 });
 
 /**

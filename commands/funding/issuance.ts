@@ -1,8 +1,10 @@
 import { type RawBuilder, sql } from 'kysely';
 import { readIdTime } from '../../crypto/new-id.ts';
+import { accountToday } from '../../db/account-clock.ts';
 import { CARD_COLUMNS, of } from '../../db/columns.ts';
 import { readStatement, type Writes, writeStatement } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
+import { accountTime } from '../../domain/account-clock.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import { cardholderName, chooseProduct, type IssuedCard } from '../../domain/card.ts';
 import type { IssuanceDecision } from '../../domain/decision.ts';
@@ -154,7 +156,7 @@ function draftCard(cardId: string, terms: IssuanceTerms): { card: CardRow; produ
     funding_cents: String(request.amount),
     fees,
     overdue_since: null,
-    created_at: readIdTime(cardId).toISOString(),
+    created_at: accountTime(terms.clock, readIdTime(cardId)).toISOString(),
   };
   return { card, product };
 }
@@ -205,7 +207,7 @@ const insertCard = (
 ) =>
   db
     .insertInto('card')
-    .values({ ...newCard(card), ...pending })
+    .values({ ...newCard(card), ...pending, counted_on: accountToday(card.partner_id, card.mode) })
     .onConflict((conflict) =>
       conflict
         .columns(['partner_id', 'mode', 'external_ref'])
@@ -278,7 +280,7 @@ export function issueInTestMode(
     const draft = draftCard(cardId, { ...terms, request: asked, products });
     const card = activeCard(draft.card, await issueTestCard(cardId));
     const outcome = issuanceOutcome(card);
-    const values = { ...boundCard(card), ...requestOutcome(ring, request, outcome) };
+    const values = { ...boundCard(card), ...requestOutcome(ring, request, outcome, terms.clock) };
     const funding = issuanceFunding(card);
     const funded = await fundCard(tx, fundingPosting(funding, 'single'), values).catch(refuseTooLarge);
     if (!funded.wrote.made) throw new ApiError('external_ref_taken');

@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import { CARD_COLUMNS, of } from '../../db/columns.ts';
 import { writeStatement } from '../../db/sql.ts';
+import type { AccountClock } from '../../domain/account-clock.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import { DEFAULT_FEE_PLAN, FeePlan } from '../../domain/fees.ts';
 import { AccountLimits, DEFAULT_LIMITS, type Usage } from '../../domain/limits.ts';
@@ -18,6 +19,7 @@ export interface FundingTerms {
   feePlan: FeePlan;
   limits: AccountLimits;
   usage: Usage;
+  clock: AccountClock;
 }
 
 /** {@link FundingTerms} as PostgreSQL returns them. */
@@ -26,6 +28,8 @@ export interface TermsColumns {
   limits: unknown;
   open_cards: number;
   loaded_today_cents: string;
+  /** In test mode. */
+  clock?: AccountClock;
 }
 
 export function fundingTerms(partnerId: string, mode: Mode, row: TermsColumns): FundingTerms {
@@ -35,6 +39,7 @@ export function fundingTerms(partnerId: string, mode: Mode, row: TermsColumns): 
     feePlan: row.fee_plan === null ? DEFAULT_FEE_PLAN : FeePlan.parse(row.fee_plan),
     limits: row.limits === null ? DEFAULT_LIMITS : AccountLimits.parse(row.limits),
     usage: { openCards: row.open_cards, loadedTodayCents: Number(row.loaded_today_cents) },
+    clock: row.clock ?? null,
   };
 }
 
@@ -71,8 +76,8 @@ interface TestTerms {
 }
 
 /**
- * Locks the account's usage, if the operation counts something, and the card it is about, then looks the key up and
- * reads what the operation is decided on.
+ * Holds the account's clock, locks its usage, if the operation counts something, and the card it is about, then looks the key
+ * up and reads what the operation is decided on.
  * @returns the stored response if the key has one
  * @throws ApiError `card_not_found`, `idempotency_conflict`
  */
@@ -98,9 +103,10 @@ const testTerms = writeStatement(
       CardRow & { card_cents: string; card_held_cents: string; products: IssuableProduct[] }
   >`
     SELECT f.claim_id, f.fingerprint, f.response_status, f.response_body, f.card_cents, f.card_held_cents, f.fee_plan, f.limits,
-      f.open_cards, f.loaded_today_cents, ${sql.raw(of('(f.card)', CARD_COLUMNS).join(', '))},
+      f.open_cards, f.loaded_today_cents, a.clock, ${sql.raw(of('(f.card)', CARD_COLUMNS).join(', '))},
       CASE WHEN ${values.cardId}::text IS NULL THEN ${issuableProducts(sql.ref('a.partner_id'))} END AS products
-    FROM (SELECT ${values.partnerId}::text AS partner_id) a CROSS JOIN LATERAL
+    FROM (SELECT p.id AS partner_id, lock_test_clock(p.id) AS clock FROM (SELECT ${values.partnerId}::text AS id) p OFFSET 0) a
+      CROSS JOIN LATERAL
       lock_test_card_terms(a.partner_id, ${values.key}, ${values.cardId}, NULL, ${values.counts}) f`,
 );
 

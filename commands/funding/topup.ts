@@ -1,8 +1,10 @@
 import { type RawBuilder, sql } from 'kysely';
 import { readIdTime } from '../../crypto/new-id.ts';
+import { accountToday } from '../../db/account-clock.ts';
 import type { TOPUP_COLUMNS } from '../../db/columns.ts';
 import { readStatement, type Writes, writeStatement } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
+import { accountTime } from '../../domain/account-clock.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import type { TopUpDecision } from '../../domain/decision.ts';
 import { type Fee, quoteFunding } from '../../domain/fees.ts';
@@ -143,7 +145,7 @@ function draftTopUp(topUpId: string, card: CardRow, terms: TopUpTerms): TopUpRow
     fees,
     card_balance_cents: null,
     overdue_since: null,
-    created_at: readIdTime(topUpId).toISOString(),
+    created_at: accountTime(terms.clock, readIdTime(topUpId)).toISOString(),
     completed_at: null,
   };
 }
@@ -178,7 +180,7 @@ const insertTopUp = (
 ) =>
   db
     .insertInto('topup')
-    .values({ ...newTopUp(topUp), ...pending })
+    .values({ ...newTopUp(topUp), ...pending, counted_on: accountToday(topUp.partner_id, topUp.mode) })
     .returning(['partner_id', 'mode', 'amount_cents', 'counted_on']);
 
 /** Counts the inserted top-up towards its account's limits. */
@@ -240,9 +242,9 @@ export function topUpInTestMode(
       cardCents: balance.balanceCents,
       arrivingCents: 0n,
     });
-    const topUp = loadedTopUp(draft, balance);
+    const topUp = loadedTopUp(draft, balance, accountTime(terms.clock));
     const outcome = topUpOutcome(topUp, card, balance.heldCents);
-    const values = { ...boundTopUp(topUp), ...requestOutcome(ring, request, outcome) };
+    const values = { ...boundTopUp(topUp), ...requestOutcome(ring, request, outcome, terms.clock) };
     const funding = topUpFunding(topUp);
     const funded = await fundTopUp(tx, fundingPosting(funding, 'single'), values).catch(refuseTooLarge);
     await requireFunds(tx, funding, funded.moved);

@@ -1,6 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { KeyRing } from '../../crypto/key-ring.ts';
 import { writeStatement } from '../../db/sql.ts';
+import type { AccountClock } from '../../domain/account-clock.ts';
 import type { Mode } from '../../domain/mode.ts';
 import type { EventType } from '../../resources/event-types.ts';
 import type { OpenCommand } from '../command-context.ts';
@@ -85,7 +86,8 @@ export const outcomeResponse = ({ response: { status, resource } }: Outcome): St
 export function claimOutcome(ring: KeyRing, claimId: string, outcome: Outcome): OutcomeValues {
   const { status, body } = outcomeResponse(outcome);
   return {
-    ...outcomeEvent(outcome),
+    // Test mode has no claims that wait for an outcome.
+    ...outcomeEvent(outcome, null),
     claimId,
     responseStatus: status,
     responseBody: sealBody(ring, claimId, body),
@@ -96,13 +98,14 @@ export const requestOutcome = (
   ring: KeyRing,
   request: KeyedRequest,
   outcome: Outcome,
+  clock: AccountClock,
 ): KeyedOutcomeValues => ({
-  ...outcomeEvent(outcome),
+  ...outcomeEvent(outcome, clock),
   ...claimWithResponse(ring, request, outcomeResponse(outcome)),
 });
 
-function outcomeEvent({ type, mode, cardId, data }: Outcome) {
-  const { id, created, body } = newEvent({ type, mode, data });
+function outcomeEvent({ type, mode, cardId, data }: Outcome, clock: AccountClock) {
+  const { id, created, body } = newEvent({ type, mode, data, clock });
   return { eventId: id, eventType: type, eventCardId: cardId, eventBody: body, eventCreatedAt: created };
 }
 
@@ -114,8 +117,9 @@ export async function respondWithEvent(
   { tx, ring }: OpenCommand,
   request: KeyedRequest,
   outcome: Outcome,
+  clock: AccountClock,
 ): Promise<KeyedResponse> {
-  const [wrote] = await writeOutcome(request)(tx, requestOutcome(ring, request, outcome));
+  const [wrote] = await writeOutcome(request)(tx, requestOutcome(ring, request, outcome, clock));
   requireStored(wrote?.is_stored === true);
   return { replayed: false, response: outcomeResponse(outcome) };
 }

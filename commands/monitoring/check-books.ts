@@ -54,7 +54,8 @@ const wrongCounters = readStatement(
     SELECT c.card_id AS subject, 'its spending of ' || split_part(c.limit_key, ' ', 1) || ' since ' || c.starts_at
       || ' is counted as ' || c.net_cents || '; its authorizations and transactions say ' || s.cents AS message
     FROM (SELECT * FROM spending_counter ORDER BY random() LIMIT ${checked}) c
-    CROSS JOIN LATERAL (SELECT spent_between(c.card_id, c.categories, c.starts_at, c.ends_at) AS cents) s
+    CROSS JOIN LATERAL (SELECT spent_between(c.card_id, c.categories, real_time(c.partner_id, c.mode, c.starts_at),
+      real_time(c.partner_id, c.mode, c.ends_at)) AS cents) s
     WHERE c.net_cents <> s.cents ORDER BY 1, 2 LIMIT ${most}`,
   { acrossTenants: 'measurement' },
 );

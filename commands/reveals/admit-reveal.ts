@@ -126,7 +126,8 @@ const selectCard = tenantStatement((db, { partnerId, mode, cardId }: Tenant & { 
 
 /**
  * Locks the account's usage row, so that reveals are counted one after the other, then computes when the next one is
- * allowed: a minute after the third most recent, and 24 hours after the twentieth.
+ * allowed: a minute after the third most recent, and 24 hours after the twentieth, in the account's time. The rows are an audit
+ * log, too, and have the real time.
  */
 async function takeTurn(tx: Transactor, { partnerId, mode }: Tenant): Promise<void> {
   const locked = await lockUsage(tx, { partnerId, mode });
@@ -158,9 +159,8 @@ const selectWait = tenantStatement((db, { partnerId, mode }: Tenant) =>
     )
     .select(
       sql<number | null>`ceil(extract(epoch FROM max(
-        created_at + CASE nth WHEN 3 THEN interval '1 minute' ELSE interval '24 hours' END) - clock_timestamp()))::int`.as(
-        'seconds',
-      ),
+        account_time(${partnerId}, ${mode}, created_at) + CASE nth WHEN 3 THEN interval '1 minute' ELSE interval '24 hours' END)
+        - account_now(${partnerId}, ${mode})))::int`.as('seconds'),
     )
     .where('nth', 'in', [sql.lit(3), sql.lit(20)]),
 );

@@ -1,7 +1,9 @@
 import { sql } from 'kysely';
 import { newId } from '../../crypto/new-id.ts';
+import { heldClock } from '../../db/account-clock.ts';
 import { CARD_COLUMNS, of, TRANSACTION_COLUMNS } from '../../db/columns.ts';
 import { columnList, type Transactor, writeStatement } from '../../db/sql.ts';
+import type { AccountClock } from '../../domain/account-clock.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import { DEFAULT_FEE_PLAN, FeePlan } from '../../domain/fees.ts';
 import { MAX_AMOUNT_CENTS } from '../../domain/money.ts';
@@ -80,7 +82,12 @@ async function lockTerms(
   longestLockWaitMs: number | null,
 ): Promise<{ terms: SettlementTerms[]; at: Date }> {
   const cardIds = [...new Set(settlements.map((settlement) => settlement.cardId))];
-  const cards = await lockCards(tx, { cardIds, longestLockWaitMs });
+  const testPartnerIds = settlements.filter(({ mode }) => mode === 'test').map(({ partnerId }) => partnerId);
+  const cards = await lockCards(tx, {
+    cardIds,
+    testPartnerIds: [...new Set(testPartnerIds)],
+    longestLockWaitMs,
+  });
   const byId = new Map(cards.map((card) => [card.id, card]));
   // Under the locks: a settlement counts in the interval of a spending limit in which it is decided.
   const at = new Date();
@@ -92,7 +99,7 @@ async function lockTerms(
     at: at.toISOString(),
   });
   const terms = settlements.map(({ cardId, partnerId, mode }, index) => {
-    const { card_posted, card_held, arriving, fee_plan, account_controls, spending, ...known } = rows[
+    const { card_posted, card_held, arriving, fee_plan, account_controls, spending, clock, ...known } = rows[
       index
     ] as TermsRow;
     const card = byId.get(cardId);
@@ -102,18 +109,27 @@ async function lockTerms(
       arrivingCents: BigInt(arriving),
       feePlan: fee_plan === null ? DEFAULT_FEE_PLAN : FeePlan.parse(fee_plan),
       controls: appliedControls(card?.spending_controls ?? null, { account_controls, spending }),
+      clock,
       known: known.id === null ? null : (known as TransactionRow),
     };
   });
   return { terms, at };
 }
 
+interface CardsToLock {
+  cardIds: string[];
+  /** The accounts whose test mode is among them. */
+  testPartnerIds: string[];
+  longestLockWaitMs: number | null;
+}
+
 /** An array of unknown length: PostgreSQL plans a statement anew for each array whose elements it can count. */
 const list = (values: readonly string[]) => sql<string[]>`(SELECT ${values}::text[])`;
 
-// It sets the transaction's lock_timeout before it locks the first row, so that this takes no round trip of its own.
+// It sets the transaction's lock_timeout, and holds the accounts' clocks, before it locks the first row, so that this takes no
+// round trip of its own.
 const lockCards = writeStatement(
-  (db, { cardIds, longestLockWaitMs }: { cardIds: string[]; longestLockWaitMs: number | null }) =>
+  (db, { cardIds, testPartnerIds, longestLockWaitMs }: CardsToLock) =>
     db
       .selectFrom('card as c')
       .select(of('c', CARD_COLUMNS))
@@ -121,6 +137,9 @@ const lockCards = writeStatement(
       .where(
         sql<boolean>`(SELECT set_config('lock_timeout',
           coalesce(${longestLockWaitMs}, current_setting('lock_timeout')), true)) IS NOT NULL`,
+      )
+      .where(
+        sql<boolean>`(SELECT count(lock_test_clock(held.id)) FROM unnest(${list(testPartnerIds)}) held (id)) IS NOT NULL`,
       )
       .orderBy('c.id')
       .forNoKeyUpdate(),
@@ -140,6 +159,7 @@ type TermsRow = {
   card_held: string | null;
   arriving: string;
   fee_plan: unknown;
+  clock: AccountClock;
 } & ControlsColumns &
   (TransactionRow | { [Column in keyof TransactionRow]: null });
 
@@ -149,7 +169,8 @@ const readTerms = writeStatement(
   (_, asked: TermsAsked) => sql<TermsRow>`
     SELECT a.posted AS card_posted, a.held AS card_held, p.fee_plan, p.spending_controls AS account_controls, t.*,
       CASE WHEN num_nonnulls(k.spending_controls, p.spending_controls) > 0
-        THEN count_spending(k.card, p.spending_controls, ${asked.at}) END AS spending,
+        THEN count_spending(k.card, p.spending_controls, account_time(s.partner_id, s.mode, ${asked.at})) END AS spending,
+      ${heldClock(sql.ref('s.partner_id'), sql.ref('s.mode'))} AS clock,
       coalesce((SELECT sum(o.amount_cents) FROM topup o WHERE o.card_id = s.card_id AND o.status = 'pending'), 0) AS arriving
     FROM unnest(${list(asked.cardIds)}, ${list(asked.partnerIds)}, ${list(asked.modes)},
       ${list(asked.networkTransactionIds)}) WITH ORDINALITY s (card_id, partner_id, mode, network_transaction_id, place)
@@ -186,13 +207,13 @@ async function insertTransactions(tx: Transactor, made: readonly NewTransaction[
   if (made.length === 0) return;
   // Events are listed by their ids: those of one moment in the order of their transactions.
   const ids = made.map(() => newId('evt')).sort();
-  const events = made.map(({ row, card, heldCents }, index) => {
+  const events = made.map(({ row, card, heldCents, clock }, index) => {
     const { partner_id, mode, card_id } = row;
     const transaction = presentTransaction(row);
     const balanceCents = transaction.card_balance_after;
     const data = { transaction, card: presentCard(card, { balanceCents, heldCents }) };
     const { id, created, body } = newEvent(
-      { type: CREATED, mode, data, created: transaction.created },
+      { type: CREATED, mode, data, clock, created: transaction.created },
       ids[index],
     );
     return { id, partner_id, mode, type: CREATED, card_id, body, created_at: created };

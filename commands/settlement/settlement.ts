@@ -1,4 +1,5 @@
 import { newId, readIdTime } from '../../crypto/new-id.ts';
+import { type AccountClock, accountTime } from '../../domain/account-clock.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import type { FeePlan } from '../../domain/fees.ts';
 import type { Tenant } from '../../domain/mode.ts';
@@ -50,6 +51,8 @@ export interface SettlementTerms {
   feePlan: FeePlan;
   /** What restricts the card's purchases, as it was before the first of the settlements. */
   controls: AppliedControls;
+  /** The account's, which the transaction holds. */
+  clock: AccountClock;
   /** The transaction that already has this network transaction id. */
   known: TransactionRow | null;
 }
@@ -60,6 +63,7 @@ export interface NewTransaction {
   card: CardRow;
   /** How much of the card's balance is held. */
   heldCents: number;
+  clock: AccountClock;
 }
 
 /** `known`: the transaction was settled before, or earlier among the same settlements. */
@@ -69,7 +73,7 @@ export type SettlementDecision = NewTransaction | { known: TransactionRow } | Ap
  * Decides settlements in order: each one sees its card's balance, what the card has spent, and the
  * network's ids as the ones before it leave them.
  * @param terms of each settlement, in its place
- * @param at when they are settled, which is when the terms were read
+ * @param at when they are settled, in real time, which is when the terms were read
  */
 export function decideSettlements(
   settlements: readonly Settlement[],
@@ -83,7 +87,7 @@ export function decideSettlements(
   const ids = settlements.map(() => newId('txn', at)).sort();
 
   const decide = (settlement: Settlement, index: number): SettlementDecision => {
-    const { card, balance, arrivingCents, feePlan, known } = terms[index] as SettlementTerms;
+    const { card, balance, arrivingCents, feePlan, clock, known } = terms[index] as SettlementTerms;
     if (card === undefined) return new ApiError('card_not_found');
     const name = `${settlement.mode} ${settlement.networkTransactionId}`;
     const before = known ?? decided.get(name);
@@ -104,14 +108,15 @@ export function decideSettlements(
       feePlan,
       refusedByControls,
     );
-    const row = toTransactionRow(ids[index] as string, settlement, decision);
+    const id = ids[index] as string;
+    const row = toTransactionRow(id, accountTime(clock, readIdTime(id)), settlement, decision);
     balances.set(card.id, decision.cardBalanceAfterCents);
     if (decision.type !== 'decline') {
       const spentCents = decision.type === 'refund' ? -amountCents : amountCents;
       spending.set(card.id, afterSpending(controls, spentCents, merchant.category_code));
     }
     decided.set(name, row);
-    return { row, card, heldCents };
+    return { row, card, heldCents, clock };
   };
   return settlements.map((settlement, index) => {
     try {
@@ -187,7 +192,12 @@ function conflict(): ApiError {
   });
 }
 
-function toTransactionRow(id: string, settlement: Settlement, decision: TransactionDecision): TransactionRow {
+function toTransactionRow(
+  id: string,
+  created: Date,
+  settlement: Settlement,
+  decision: TransactionDecision,
+): TransactionRow {
   const { merchant } = settlement;
   return {
     id,
@@ -207,7 +217,7 @@ function toTransactionRow(id: string, settlement: Settlement, decision: Transact
     decline_reason: decision.declineReason,
     charged_to: decision.chargedTo,
     card_balance_after_cents: String(decision.cardBalanceAfterCents),
-    created_at: readIdTime(id).toISOString(),
+    created_at: created.toISOString(),
     authorization_id: null,
     from_hold_cents: '0',
     partner_balance_cents: null,

@@ -1,3 +1,4 @@
+import { type AccountClock, accountTime } from '../../domain/account-clock.ts';
 import {
   type AppliedControls,
   type LimitInterval,
@@ -45,9 +46,10 @@ export function appliedControls(
 /**
  * The time of a decision: now, or when it was asked for if an interval ended while it waited for its card. Then it counts in that
  * interval, whose spending was read.
+ * @param askedAt in real time, as the result
  */
-export function decisionTime({ limits }: AppliedControls, askedAt: Date): Date {
+export function decisionTime({ limits }: AppliedControls, askedAt: Date, clock: AccountClock): Date {
   const now = new Date();
-  const isOver = limits.some(({ endsAt }) => endsAt !== null && endsAt <= now);
+  const isOver = limits.some(({ endsAt }) => endsAt !== null && endsAt <= accountTime(clock, now));
   return isOver ? askedAt : now;
 }

@@ -82,7 +82,7 @@ const take = autocommitStatement(
   )
   SELECT l.event_id, l.partner_id, l.mode, l.schedule_attempts, e.body, w.url, w.status AS endpoint_status,
     w.standard_headers, w.secret,
-    CASE WHEN w.previous_secret_expires_at > now() THEN w.previous_secret END AS previous_secret
+    CASE WHEN w.previous_secret_expires_at > account_now(w.partner_id, w.mode) THEN w.previous_secret END AS previous_secret
   FROM asynchronous_commit, leased l JOIN event e ON e.id = l.event_id
     LEFT JOIN webhook_endpoint w ON w.partner_id = l.partner_id AND w.mode = l.mode
   ORDER BY l.partner_id, l.mode, l.event_id`,
@@ -151,15 +151,15 @@ const record = autocommitStatement(
     UPDATE delivery d SET attempt_count = d.attempt_count + 1, schedule_attempts = d.schedule_attempts + 1,
       status = CASE WHEN d.status = 'delivered' THEN d.status ELSE a.status END,
       next_attempt_at = CASE WHEN d.status <> 'delivered'
-        THEN clock_timestamp() + a.next_attempt_ms * interval '1 millisecond' END,
+        THEN account_time(d.partner_id, d.mode, clock_timestamp()) + a.next_attempt_ms * interval '1 millisecond' END,
       lease_expires_at = '-infinity',
       workflow = CASE WHEN a.status = 'pending' OR (d.workflow = 'none' AND a.status = 'delivered') THEN d.workflow
         ELSE 'untold' END
     FROM attempt a, asynchronous_commit WHERE d.event_id = a.event_id
-    RETURNING d.event_id, d.attempt_count
+    RETURNING d.event_id, d.attempt_count, account_time(d.partner_id, d.mode, a.started_at) AS started_at
   )
   INSERT INTO delivery_attempt (event_id, number, started_at, duration_ms, delivered, http_status, error, answer_start)
-  SELECT c.event_id, c.attempt_count, a.started_at, a.duration_ms, a.error IS NULL, a.http_status, a.error, a.answer_start
+  SELECT c.event_id, c.attempt_count, c.started_at, a.duration_ms, a.error IS NULL, a.http_status, a.error, a.answer_start
   FROM counted c JOIN attempt a ON a.event_id = c.event_id`,
   { acrossTenants: 'queue' },
 );

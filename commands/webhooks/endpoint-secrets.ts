@@ -52,7 +52,7 @@ const replaceSecret = writeStatement(
       .set(({ ref }) => ({
         secret: sealed,
         previous_secret: ref('secret'),
-        previous_secret_expires_at: sql<string>`now() + ${graceHours} * interval '1 hour'`,
+        previous_secret_expires_at: sql<string>`account_now(${partnerId}, ${mode}) + ${graceHours} * interval '1 hour'`,
       }))
       .where('partner_id', '=', partnerId)
       .where('mode', '=', mode)

@@ -105,11 +105,11 @@ const enable = writeStatement((db, { partnerId, modes }: Endpoints) =>
 const unpark = writeStatement((db, { partnerId, modes }: Endpoints) =>
   db
     .updateTable('delivery')
-    .set(({ fn }) => ({
+    .set(({ ref }) => ({
       status: 'pending',
       schedule_attempts: 0,
       lease_expires_at: '-infinity',
-      next_attempt_at: fn<string>('clock_timestamp'),
+      next_attempt_at: sql<string>`account_time(${ref('partner_id')}, ${ref('mode')}, clock_timestamp())`,
     }))
     // A literal, so that the partial index of waiting events can be used.
     .where('status', '=', sql.lit<'parked'>('parked'))
@@ -155,7 +155,8 @@ const parkOrQueue = writeStatement(
   (_, { eventIds }: { eventIds: readonly string[] }) => sql`
   UPDATE delivery d SET lease_expires_at = '-infinity',
     status = CASE WHEN w.status IS NULL THEN 'parked' ELSE 'pending' END,
-    next_attempt_at = CASE WHEN w.status IS NOT NULL THEN clock_timestamp() END,
+    next_attempt_at = CASE WHEN w.status IS NOT NULL
+      THEN account_time(d.partner_id, d.mode, clock_timestamp()) END,
     workflow = CASE WHEN w.status IS NULL AND d.workflow = 'told' THEN 'untold' ELSE d.workflow END
   FROM delivery k LEFT JOIN webhook_endpoint w
     ON w.partner_id = k.partner_id AND w.mode = k.mode AND w.status = 'enabled'

@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import type { KeyRing } from '../../crypto/key-ring.ts';
 import { generateWebhookSecret, openEndpointSecret, sealEndpointSecret } from '../../crypto/webhooks.ts';
 import type { Orm } from '../../db/orm.ts';
@@ -118,6 +119,7 @@ const insertEndpoint = writeStatement((db, endpoint: NewEndpoint) =>
     url: endpoint.url,
     standard_headers: endpoint.standardHeaders,
     secret: endpoint.sealed,
+    created_at: sql<string>`account_now(${endpoint.partnerId}, ${endpoint.mode})`,
   }),
 );
 

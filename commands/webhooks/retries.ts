@@ -90,7 +90,7 @@ const take = autocommitStatement(
     WHERE w.partner_id = taken.partner_id AND w.mode = taken.mode
   )
   SELECT a.partner_id, a.mode, l.event_id, l.type, l.status, l.attempt_count,
-    greatest(0, extract(epoch FROM l.next_attempt_at - clock_timestamp()) * 1000)::float8 AS next_attempt_in_ms,
+    greatest(0, extract(epoch FROM l.next_attempt_at - account_time(l.partner_id, l.mode, clock_timestamp())) * 1000)::float8 AS next_attempt_in_ms,
     (SELECT t.error FROM delivery_attempt t WHERE t.event_id = l.event_id AND t.number = l.attempt_count) AS error
   FROM asynchronous_commit, account a LEFT JOIN leased l ON l.partner_id = a.partner_id AND l.mode = a.mode
   ORDER BY a.partner_id, a.mode, l.event_id`,

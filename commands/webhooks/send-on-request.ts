@@ -1,9 +1,11 @@
 import { type RawBuilder, sql } from 'kysely';
+import { heldClock } from '../../db/account-clock.ts';
 import type { Orm } from '../../db/orm.ts';
 import { anyOf, readStatement, type Transactor, writeStatement } from '../../db/sql.ts';
 import type { Tables } from '../../db/tables.ts';
 import { tokenBucket } from '../../db/token-bucket.ts';
 import { transaction } from '../../db/transaction.ts';
+import type { AccountClock } from '../../domain/account-clock.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import { EVENTS_KEPT_DAYS } from '../../domain/event.ts';
 import type { Tenant } from '../../domain/mode.ts';
@@ -72,7 +74,8 @@ const findEvent = readStatement(
       .where('id', '=', eventId)
       .where('partner_id', '=', partnerId)
       .where('mode', '=', mode)
-      .where('created_at', '>', sql<string>`now() - ${keptDays} * interval '1 day'`),
+      // By its id, which has the real time.
+      .where('id', '>', sql<string>`'evt_' || id_time(now() - ${keptDays} * interval '1 day')`),
 );
 
 /** This value, or the column as it is if the event is pending. */
@@ -88,7 +91,10 @@ const requeue = writeStatement(
         status: 'pending',
         schedule_attempts: unlessPending('schedule_attempts', sql.lit(0)),
         lease_expires_at: unlessPending('lease_expires_at', sql<string>`'-infinity'`),
-        next_attempt_at: unlessPending('next_attempt_at', sql<string>`clock_timestamp()`),
+        next_attempt_at: unlessPending(
+          'next_attempt_at',
+          sql<string>`account_time(partner_id, mode, clock_timestamp())`,
+        ),
         workflow: sql<'told'>`CASE WHEN ${hasWorkflow}::boolean THEN 'told' ELSE workflow END`,
       })
       .where('event_id', '=', anyOf(eventIds))
@@ -104,10 +110,10 @@ const requeue = writeStatement(
 export function sendPing(orm: Orm, tenant: Tenant): Promise<string> {
   const { partnerId, mode } = tenant;
   return transaction(orm, async (tx) => {
-    await takeSendingTurn(tx, tenant);
+    const clock = await takeSendingTurn(tx, tenant);
     const [endpoint] = await readEndpoints(tx, { partnerId, modes: [mode] });
     const data = { webhook_endpoint: endpoint && presentWebhookEndpoint(endpoint) };
-    const { id, created, body } = newEvent({ type: PING, mode, data });
+    const { id, created, body } = newEvent({ type: PING, mode, data, clock });
     await insertPing(tx, { partnerId, mode, id, created, body });
     return id;
   });
@@ -120,9 +126,10 @@ const insertPing = writeStatement(
 
 /**
  * Takes one event off a partner's allowance, in the caller's transaction, which then holds the lock on the endpoint's row.
+ * @returns the account's clock, which the transaction holds, too
  * @throws ApiError `webhook_endpoint_not_found`, `invalid_state` (the endpoint is disabled), `rate_limited`
  */
-async function takeSendingTurn(tx: Transactor, { partnerId, mode }: Tenant): Promise<void> {
+async function takeSendingTurn(tx: Transactor, { partnerId, mode }: Tenant): Promise<AccountClock> {
   const [endpoint] = await lockEndpoint(tx, { partnerId, mode });
   if (endpoint === undefined) throw new ApiError('webhook_endpoint_not_found');
   if (endpoint.status === 'disabled') {
@@ -138,12 +145,14 @@ async function takeSendingTurn(tx: Transactor, { partnerId, mode }: Tenant): Pro
     });
   }
   await takeOne(tx, { partnerId, mode });
+  return endpoint.clock;
 }
 
 const lockEndpoint = writeStatement((db, { partnerId, mode }: Tenant) =>
   db
     .selectFrom('webhook_endpoint')
     .select(['status', ALLOWANCE.waitSeconds.as('wait_seconds')])
+    .select(heldClock(sql.ref('partner_id'), sql.ref('mode')).as('clock'))
     .where('partner_id', '=', partnerId)
     .where('mode', '=', mode)
     .forNoKeyUpdate(),

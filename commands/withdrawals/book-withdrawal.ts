@@ -62,7 +62,7 @@ export function bookWithdrawal(orm: Orm, id: string): Promise<boolean> {
       completed_at: new Date().toISOString(),
     };
     const { type, mode, data } = withdrawalOutcome(booked, card, balance);
-    const event = newEvent({ type, mode, data });
+    const event = newEvent({ type, mode, data, clock: null });
     await write(tx, {
       ...booked,
       eventId: event.id,

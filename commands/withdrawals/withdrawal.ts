@@ -3,6 +3,7 @@ import { readIdTime } from '../../crypto/new-id.ts';
 import type { WITHDRAWAL_COLUMNS } from '../../db/columns.ts';
 import { readStatement, type Transactor, type Writes } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
+import { type AccountClock, accountTime } from '../../domain/account-clock.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import type { WithdrawalDecision } from '../../domain/decision.ts';
 import { MAX_AMOUNT_CENTS } from '../../domain/money.ts';
@@ -76,7 +77,10 @@ export async function beginWithdrawal(
       if (claimed.answered) return { state: 'answered', response: null };
       const request = WithdrawalRequest.parse(openRequest(ring, claimId, claimed.request));
       const { totalCents } = await readBalance(tx, card.partner_id, card.mode);
-      const withdrawal = draftWithdrawal(withdrawalId, card, request.amount, totalCents);
+      const withdrawal = draftWithdrawal(withdrawalId, card, request.amount, {
+        prepaidCents: totalCents,
+        clock: null,
+      });
       const asked = askedFor(withdrawal, card.network_card_id);
       const kept = JSON.stringify({ networkCardId: asked.networkCardId } satisfies KeptWithdrawal);
       const posting = withdrawalPosting(withdrawal, 'pending');
@@ -103,7 +107,7 @@ function draftWithdrawal(
   withdrawalId: string,
   card: CardRow,
   amountCents: number,
-  prepaidCents: number,
+  { prepaidCents, clock }: { prepaidCents: number; clock: AccountClock },
 ): WithdrawalRow {
   if (BigInt(prepaidCents) + BigInt(amountCents) > BigInt(MAX_AMOUNT_CENTS)) {
     throw ApiError.ofField(
@@ -124,7 +128,7 @@ function draftWithdrawal(
     amount_cents: String(amountCents),
     card_balance_cents: null,
     overdue_since: null,
-    created_at: readIdTime(withdrawalId).toISOString(),
+    created_at: accountTime(clock, readIdTime(withdrawalId)).toISOString(),
     completed_at: null,
   };
 }
@@ -220,22 +224,26 @@ export function withdrawInTestMode(
   return respondOnce(context, request, async (tx) => {
     const locked = await lockTestTerms({ tx, ring }, request, { counts: false });
     if ('replayed' in locked) return locked;
-    const { card, balance } = locked;
+    const {
+      card,
+      balance,
+      terms: { clock },
+    } = locked;
     const { totalCents } = await readBalance(tx, card.partner_id, card.mode);
-    const draft = draftWithdrawal(request.resourceId, card, amount, totalCents);
+    const draft = draftWithdrawal(request.resourceId, card, amount, { prepaidCents: totalCents, clock });
     const balanceCents = balance.balanceCents - amount;
     const withdrawal: WithdrawalRow = {
       ...draft,
       status: 'succeeded',
       card_balance_cents: String(balanceCents),
-      completed_at: new Date().toISOString(),
+      completed_at: accountTime(clock).toISOString(),
     };
     // Checked before anything is presented: a response never has a balance below zero.
     if (balanceCents < balance.heldCents) {
       throw insufficientCardBalance(amount, balance.balanceCents - balance.heldCents);
     }
     const outcome = withdrawalOutcome(withdrawal, card, { balanceCents, heldCents: balance.heldCents });
-    const values = { ...withdrawal, ...requestOutcome(ring, request, outcome) };
+    const values = { ...withdrawal, ...requestOutcome(ring, request, outcome, clock) };
     const posting = withdrawalPosting(withdrawal, 'single');
     const { moved, wrote } = await moveWithdrawal(tx, posting, values).catch(refuseTooLarge);
     // The card's lock is held, so its balance is what was checked.

@@ -211,3 +211,19 @@ export const AuditChainEntity = defineEntity({
     chainedAt: p.datetime(),
   },
 });
+
+/** An advance of an account's sandbox clock. */
+export const TestClockAdvanceEntity = defineEntity({
+  name: 'TestClockAdvance',
+  tableName: 'test_clock_advance',
+  properties: {
+    partnerId: p.text().collation('C').primary(),
+    /** In real time. */
+    advancedAt: p.datetime().primary(),
+    secondsBefore: p.bigint('string'),
+    /** How far the clock is ahead of real time since then. */
+    offsetSeconds: p.bigint('string'),
+    /** What the clock showed right after it. */
+    shows: p.datetime(),
+  },
+});

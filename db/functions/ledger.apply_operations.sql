@@ -240,9 +240,11 @@ BEGIN
       FROM unnest(accounts) a WHERE a.id = ANY (new_account_ids) AND a.tracked ORDER BY a.id;
   END IF;
   INSERT INTO ledger.transfer (id, fingerprint, operation_id, partner_id, mode, code, phase, pending_id, debit_id,
-      credit_id, amount, prepaid_posted, prepaid_held)
+      credit_id, amount, prepaid_posted, prepaid_held, created_at)
     SELECT t.id, t.fingerprint, t.operation_id, t.partner_id, t.mode, t.code, t.phase, t.pending_id, t.debit_id,
-      t.credit_id, t.amount, t.prepaid_posted, t.prepaid_held FROM unnest(transfers) t;
+      t.credit_id, t.amount, t.prepaid_posted, t.prepaid_held,
+      CASE t.mode WHEN 'live' THEN clock_timestamp() ELSE public.account_time(t.partner_id, t.mode, clock_timestamp()) END
+    FROM unnest(transfers) t;
   INSERT INTO ledger.entry (transfer_id, side, account_id, amount, balance_after, account_version)
     SELECT e.transfer_id, e.side, e.account_id, e.amount, e.balance_after, e.account_version FROM unnest(entries) e;
   UPDATE ledger.account a SET posted = n.posted, held = n.held, version = n.version

@@ -33,7 +33,7 @@ BEGIN
       coalesce((SELECT sum(o.amount_cents) FROM topup o WHERE o.card_id = c.card_id AND o.status = 'pending'), 0),
       p.fee_plan, p.limits, u.open_cards,
       -- Another transaction may have counted for a day that began after this one did.
-      CASE WHEN u.loaded_on >= (now() AT TIME ZONE 'UTC')::date THEN u.loaded_cents ELSE 0 END
+      CASE WHEN u.loaded_on >= (account_now(c.partner_id, c.mode) AT TIME ZONE 'UTC')::date THEN u.loaded_cents ELSE 0 END
     FROM idempotency_claim c
     JOIN partner p ON p.id = c.partner_id
     JOIN account_usage u ON u.partner_id = c.partner_id AND u.mode = c.mode

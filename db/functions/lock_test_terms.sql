@@ -29,7 +29,7 @@ BEGIN
       coalesce((SELECT a.posted FROM ledger.account a WHERE a.card_id = about_card), 0),
       p.fee_plan, p.limits, u.open_cards,
       -- Another transaction may have counted for a day that began after this one did.
-      CASE WHEN u.loaded_on >= (now() AT TIME ZONE 'UTC')::date THEN u.loaded_cents ELSE 0 END
+      CASE WHEN u.loaded_on >= (account_now(account, 'test') AT TIME ZONE 'UTC')::date THEN u.loaded_cents ELSE 0 END
     FROM partner p
     JOIN account_usage u ON u.partner_id = p.id AND u.mode = 'test'
     LEFT JOIN card k ON k.id = about_card AND k.partner_id = account AND k.mode = 'test'

@@ -15,7 +15,8 @@ CREATE OR REPLACE FUNCTION read_spending(about card, account_controls jsonb, at 
 ) LANGUAGE sql STABLE AS $$
   SELECT l.source, l.amount_cents, l.every, l.categories, l.limit_key, l.starts_at, l.ends_at,
     CASE WHEN l.every = 'per_authorization' THEN 0
-      ELSE coalesce(c.net_cents, spent_between(about.id, l.categories, l.starts_at, l.ends_at)) END,
+      ELSE coalesce(c.net_cents, spent_between(about.id, l.categories,
+        real_time(about.partner_id, about.mode, l.starts_at), real_time(about.partner_id, about.mode, l.ends_at))) END,
     l.every = 'per_authorization' OR c.card_id IS NOT NULL
   FROM (
     SELECT s.place AS source_place, s.source, e.place, (e.entry ->> 'amount')::bigint AS amount_cents,

@@ -1,5 +1,6 @@
 -- What a card spent with merchants of these category codes (NULL for all), less refunds: the plain sum of its rows. The interval
--- includes `starts_at` and ends before `ends_at`. Ids begin with their time, so the rows are a range of an index.
+-- includes `starts_at` and ends before `ends_at`, both in real time. Ids begin with their real time, so the rows are a range of an
+-- index.
 CREATE OR REPLACE FUNCTION spent_between(about_card text, codes text[], starts_at timestamptz, ends_at timestamptz) RETURNS bigint
 LANGUAGE sql STABLE AS $$
   SELECT (coalesce((

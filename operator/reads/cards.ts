@@ -222,7 +222,9 @@ const selectCard = readStatement(
         'p.spending_controls as account_controls',
         sql<
           SpendingRow[] | null
-        >`(SELECT jsonb_agg(r) FROM read_spending(c, p.spending_controls, now()) r)`.as('spending'),
+        >`(SELECT jsonb_agg(r) FROM read_spending(c, p.spending_controls, account_now(c.partner_id, c.mode)) r)`.as(
+          'spending',
+        ),
       ])
       .select(['s.id as change_id', 's.operation as change_operation', 's.created_at as change_since'])
       .where('c.id', '=', cardId),

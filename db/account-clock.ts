@@ -1,0 +1,30 @@
+import { type RawBuilder, sql } from 'kysely';
+import type { AccountClock } from '../domain/account-clock.ts';
+import type { IdPrefix } from '../domain/ids.ts';
+import type { Tenant } from '../domain/mode.ts';
+
+/**
+ * For a `sql` template that writes: an account's clock, which then stays as it is until the transaction ends. It comes before row
+ * locks (docs/decisions/one-order-of-locks.md).
+ */
+export const heldClock = (partnerId: unknown, mode: unknown): RawBuilder<AccountClock> =>
+  sql<AccountClock>`CASE ${mode} WHEN 'test' THEN lock_test_clock(${partnerId}) END`;
+
+/** The day it is for an account, in UTC: the one that limits per day count in. */
+export const accountToday = (partnerId: unknown, mode: unknown): RawBuilder<string> =>
+  sql<string>`(account_now(${partnerId}, ${mode}) AT TIME ZONE 'UTC')::date`;
+
+/**
+ * The lowest id that something can have which an account made at a time of its clock, or later. Ids keep the real time, so a range
+ * of the account's time is a range of ids. For a `sql` template, which evaluates it once.
+ * @param at from {@link boundTime}; null: the lowest id of all
+ */
+export const firstId = (prefix: IdPrefix, { partnerId, mode }: Tenant, at: unknown): RawBuilder<string> =>
+  sql<string>`(SELECT ${sql.lit(`${prefix}_`)} || id_time(greatest(real_time(${partnerId}, ${mode}, ${at}::timestamptz), 'epoch'))
+    COLLATE "C")`;
+
+/** A time that PostgreSQL and ids can express, the nearest to this one; null if it is undefined. */
+export const boundTime = (at: Date | undefined): string | null =>
+  at === undefined ? null : new Date(Math.min(Math.max(at.getTime(), 0), LAST_MS)).toISOString();
+
+const LAST_MS = Date.parse('9999-12-31T23:59:59.999Z');

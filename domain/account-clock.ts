@@ -1,0 +1,18 @@
+/**
+ * The clock of an account's test mode, as a transaction holds it (`lock_test_clock` in db/functions): null if it is real time,
+ * as it always is in live mode (docs/decisions/sandbox-clock.md).
+ */
+export type AccountClock = {
+  /** How far it is ahead of real time. */
+  offsetSeconds: number;
+  /** When it was last advanced, in real time, and how far it was ahead before. */
+  advancedAtMs: number;
+  secondsBefore: number;
+} | null;
+
+/** What time it is, or was at a real time, for the account. */
+export function accountTime(clock: AccountClock, at: Date = new Date()): Date {
+  if (clock === null) return at;
+  const { offsetSeconds, advancedAtMs, secondsBefore } = clock;
+  return new Date(at.getTime() + 1_000 * (at.getTime() < advancedAtMs ? secondsBefore : offsetSeconds));
+}
