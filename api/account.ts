@@ -15,6 +15,7 @@ const Ping = z
 const ping = declare({
   method: 'get',
   path: '/ping',
+  scope: null,
   operationId: 'account.ping',
   summary: 'Check an API key',
   description: 'Tells you which account and mode the key belongs to.',

@@ -13,6 +13,7 @@ import type { ReadClientAddress } from './http/client-address.ts';
 import { respondWithErrors } from './http/errors.ts';
 import { type GuardDependencies, guard } from './http/guard.ts';
 import { refuseUnreadable } from './http/http-server.ts';
+import { type IdentifyDependencies, identify } from './http/identify.ts';
 import { logRequest, type RequestDurations, type RequestState, traceRequest } from './http/log-request.ts';
 import { type NetworkDependencies, networkRoutes } from './network.ts';
 import { openApiDocument } from './openapi/document.ts';
@@ -23,6 +24,7 @@ import type { RevealDependencies } from './secure-details.ts';
 interface AppDependencies
   extends RouteDependencies,
     RevealDependencies,
+    IdentifyDependencies,
     GuardDependencies,
     NetworkDependencies,
     ReadinessDependencies {
@@ -71,16 +73,20 @@ export function createApps(dependencies: AppDependencies): Apps {
   const ready = readiness(() => (dependencies.isStopping() ? 'is stopping' : dependencies));
   metrics.add([ready.metric]);
   const ofOperators = [ready.router, metrics.router];
-  const api = createApp(dependencies, durations, dependencies.tracing, [
+  const api = createApp(dependencies, durations, dependencies.tracing);
+  if (parts.includes('partner') || parts.includes('reveal')) api.use(identify(dependencies));
+  for (const router of [
     v1,
     health(),
     ...(dependencies.operationsApart ? [] : ofOperators),
     ...(parts.includes('network') ? [networkRoutes(dependencies)] : []),
     ...(parts.includes('partner') ? [reference(openApiDocument(DECLARATIONS))] : []),
-  ]);
+  ])
+    api.use(router.routes());
   api.use(notServedHere(dependencies));
   api.use(nothingHere);
-  const operations = createApp(dependencies, durations, null, [health(), ...ofOperators]);
+  const operations = createApp(dependencies, durations, null);
+  for (const router of [health(), ...ofOperators]) operations.use(router.routes());
   operations.use(nothingHere);
   return { api, operations };
 }
@@ -89,7 +95,6 @@ function createApp(
   { logger, readClientAddress }: AppDependencies,
   durations: RequestDurations,
   tracing: Tracing | null,
-  routers: Router<RequestState>[],
 ): Koa<RequestState> {
   const app = new Koa<RequestState>();
   app.on('error', (error) => {
@@ -111,7 +116,6 @@ function createApp(
     ctx.set('Cache-Control', 'no-store');
     await next();
   });
-  for (const router of routers) app.use(router.routes());
   return app;
 }
 

@@ -34,6 +34,7 @@ import { declare, resource } from './http/route.ts';
 const getAuthorization = declare({
   method: 'get',
   path: '/authorizations/:authorizationId',
+  scope: 'cards:read',
   operationId: 'authorizations.get',
   summary: 'Retrieve an authorization',
   description: 'The authorization as it is now.',
@@ -46,6 +47,7 @@ const getAuthorization = declare({
 const listCardAuthorizations = declare({
   method: 'get',
   path: '/cards/:cardId/authorizations',
+  scope: 'cards:read',
   operationId: 'authorizations.list',
   summary: "List a card's authorizations",
   description: 'Newest first, declined ones included.',

@@ -25,6 +25,7 @@ import { declare, resource } from './http/route.ts';
 const getBalance = declare({
   method: 'get',
   path: '/balance',
+  scope: 'balance:read',
   operationId: 'balance.get',
   summary: 'Retrieve your balance',
   description: "The balance of the key's mode.",
@@ -36,6 +37,7 @@ const getBalance = declare({
 const listBalanceTransactions = declare({
   method: 'get',
   path: '/balance/transactions',
+  scope: 'balance:read',
   operationId: 'balanceTransactions.list',
   summary: 'List balance transactions',
   description:

@@ -65,6 +65,7 @@ function declareChange(
 ) {
   return declare({
     method: 'post',
+    scope: 'cards:write',
     ...declared,
     idempotencyKey: 'accepted',
     liveIsWorkflow: true,

@@ -48,6 +48,7 @@ import { declare, resource } from './http/route.ts';
 const createCard = declare({
   method: 'post',
   path: '/cards',
+  scope: 'cards:write',
   operationId: 'cards.create',
   summary: 'Create a card',
   description:
@@ -75,6 +76,7 @@ const createCard = declare({
 const updateCard = declare({
   method: 'patch',
   path: '/cards/:cardId',
+  scope: 'cards:write',
   operationId: 'cards.update',
   summary: 'Change a card',
   description:
@@ -91,6 +93,7 @@ const updateCard = declare({
 const getCard = declare({
   method: 'get',
   path: '/cards/:cardId',
+  scope: 'cards:read',
   operationId: 'cards.get',
   summary: 'Retrieve a card',
   description: 'The card as it is now. Poll this while the card is `funding_pending`.',
@@ -103,6 +106,7 @@ const getCard = declare({
 const listCards = declare({
   method: 'get',
   path: '/cards',
+  scope: 'cards:read',
   operationId: 'cards.list',
   summary: 'List cards',
   description: 'Newest first.',

@@ -39,6 +39,7 @@ export interface DepositDependencies extends CommandContext {
 const createDeposit = declare({
   method: 'post',
   path: '/funding/deposit-address',
+  scope: 'funding:write',
   operationId: 'deposits.create',
   summary: 'Create a deposit address',
   description:
@@ -57,6 +58,7 @@ const createDeposit = declare({
 const listDeposits = declare({
   method: 'get',
   path: '/funding/deposits',
+  scope: 'balance:read',
   operationId: 'deposits.list',
   summary: 'List deposits',
   description:
@@ -69,6 +71,7 @@ const listDeposits = declare({
 const getDeposit = declare({
   method: 'get',
   path: '/funding/deposits/:depositId',
+  scope: 'balance:read',
   operationId: 'deposits.get',
   summary: 'Retrieve a deposit',
   description: 'The address, its status, and the payments it received.',

@@ -33,6 +33,7 @@ import { declare, resource } from './http/route.ts';
 const listEvents = declare({
   method: 'get',
   path: '/events',
+  scope: 'events:read',
   operationId: 'events.list',
   summary: 'List events',
   description:
@@ -51,6 +52,7 @@ const listEvents = declare({
 const getEvent = declare({
   method: 'get',
   path: '/events/:eventId',
+  scope: 'events:read',
   operationId: 'events.get',
   summary: 'Retrieve an event',
   description: 'The event with every attempt to deliver it.',
@@ -63,6 +65,7 @@ const getEvent = declare({
 const resendEvent = declare({
   method: 'post',
   path: '/events/:eventId/resend',
+  scope: 'webhooks:write',
   operationId: 'events.resend',
   summary: 'Resend an event',
   description:

@@ -16,6 +16,7 @@ const ProductResource = z
 const listProducts = declare({
   method: 'get',
   path: '/products',
+  scope: null,
   operationId: 'products.list',
   summary: 'List products',
   description: 'The products your account can issue, the current one first.',

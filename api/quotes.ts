@@ -26,6 +26,7 @@ const QuoteResource = z
 const createQuote = declare({
   method: 'post',
   path: '/quotes',
+  scope: null,
   operationId: 'quotes.create',
   summary: 'Create a quote',
   description: 'What a card or a top-up would cost now, at your rates. Nothing is debited.',

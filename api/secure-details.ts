@@ -38,6 +38,7 @@ type SecureDetails = z.infer<typeof SecureDetails>;
 const getSecureDetails = declare({
   method: 'get',
   path: '/cards/:cardId/secure-details',
+  scope: 'secure_details:read',
   operationId: 'cards.getSecureDetails',
   summary: "Retrieve a card's secure details",
   description:

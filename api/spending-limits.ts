@@ -15,6 +15,7 @@ import { declare, resource } from './http/route.ts';
 const listSpendingLimits = declare({
   method: 'get',
   path: '/cards/:cardId/spending-limits',
+  scope: 'cards:read',
   operationId: 'spendingLimits.list',
   summary: "List a card's spending limits",
   description:

@@ -39,6 +39,7 @@ const ERRORS_OF_AUTHORIZATION = [
 const createTestAuthorization = declare({
   method: 'post',
   path: '/test/cards/:cardId/authorizations',
+  scope: 'test:write',
   operationId: 'testHelpers.createAuthorization',
   summary: 'Simulate an authorization',
   description:
@@ -56,6 +57,7 @@ const createTestAuthorization = declare({
 const incrementTestAuthorization = declare({
   method: 'post',
   path: '/test/authorizations/:authorizationId/increment',
+  scope: 'test:write',
   operationId: 'testHelpers.incrementAuthorization',
   summary: 'Simulate an increment',
   description:
@@ -75,6 +77,7 @@ const incrementTestAuthorization = declare({
 const captureTestAuthorization = declare({
   method: 'post',
   path: '/test/authorizations/:authorizationId/capture',
+  scope: 'test:write',
   operationId: 'testHelpers.captureAuthorization',
   summary: 'Simulate a clearing',
   description:
@@ -103,6 +106,7 @@ const captureTestAuthorization = declare({
 const reverseTestAuthorization = declare({
   method: 'post',
   path: '/test/authorizations/:authorizationId/reverse',
+  scope: 'test:write',
   operationId: 'testHelpers.reverseAuthorization',
   summary: 'Simulate a reversal',
   description: 'The merchant gives back all that is left, or `amount`. The authorization has to be pending.',
@@ -123,6 +127,7 @@ const reverseTestAuthorization = declare({
 const expireTestAuthorization = declare({
   method: 'post',
   path: '/test/authorizations/:authorizationId/expire',
+  scope: 'test:write',
   operationId: 'testHelpers.expireAuthorization',
   summary: 'Simulate an expiry',
   description: 'The authorization expires now, not at `expires_at`. It has to be pending.',
@@ -139,6 +144,7 @@ const expireTestAuthorization = declare({
 const forceCapture = declare({
   method: 'post',
   path: '/test/cards/:cardId/force-capture',
+  scope: 'test:write',
   operationId: 'testHelpers.forceCapture',
   summary: 'Simulate a clearing without an authorization',
   description:

@@ -83,6 +83,7 @@ export interface SimulationDependencies extends CommandContext {
 const creditTestBalance = declare({
   method: 'post',
   path: '/test/credit',
+  scope: 'test:write',
   operationId: 'testHelpers.creditBalance',
   summary: 'Credit the test balance',
   description: 'Adds pretend money: at most $100,000 per call, and 60 calls in any hour.',
@@ -98,6 +99,7 @@ const creditTestBalance = declare({
 const simulateCardTransaction = declare({
   method: 'post',
   path: '/test/cards/:cardId/simulate-transaction',
+  scope: 'test:write',
   operationId: 'testHelpers.simulateTransaction',
   summary: 'Simulate a transaction',
   description:

@@ -35,6 +35,7 @@ import { declare, resource } from './http/route.ts';
 const createTopUp = declare({
   method: 'post',
   path: '/cards/:cardId/topups',
+  scope: 'cards:write',
   operationId: 'topups.create',
   summary: 'Top up a card',
   description:
@@ -60,6 +61,7 @@ const createTopUp = declare({
 const getTopUp = declare({
   method: 'get',
   path: '/topups/:topupId',
+  scope: 'cards:read',
   operationId: 'topups.get',
   summary: 'Retrieve a top-up',
   description: 'The top-up as it is now. Poll this while it is `pending`.',
@@ -72,6 +74,7 @@ const getTopUp = declare({
 const listTopUps = declare({
   method: 'get',
   path: '/cards/:cardId/topups',
+  scope: 'cards:read',
   operationId: 'topups.list',
   summary: "List a card's top-ups",
   description: 'Newest first.',

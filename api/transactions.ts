@@ -31,6 +31,7 @@ import { declare, resource } from './http/route.ts';
 const listCardTransactions = declare({
   method: 'get',
   path: '/cards/:cardId/transactions',
+  scope: 'cards:read',
   operationId: 'transactions.list',
   summary: "List a card's transactions",
   description: 'Purchases, refunds and declines, newest first.',

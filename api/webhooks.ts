@@ -40,6 +40,7 @@ const SetRequest = z
 const getWebhookEndpoint = declare({
   method: 'get',
   path: '/webhook-endpoint',
+  scope: 'events:read',
   operationId: 'webhookEndpoint.get',
   summary: 'Retrieve the webhook endpoint',
   description: "Where the events of the key's mode are sent.",
@@ -52,6 +53,7 @@ const getWebhookEndpoint = declare({
 const putWebhookEndpoint = declare({
   method: 'put',
   path: '/webhook-endpoint',
+  scope: 'webhooks:write',
   operationId: 'webhookEndpoint.set',
   summary: 'Set the webhook endpoint',
   description:
@@ -70,6 +72,7 @@ const putWebhookEndpoint = declare({
 const deleteWebhookEndpoint = declare({
   method: 'delete',
   path: '/webhook-endpoint',
+  scope: 'webhooks:write',
   operationId: 'webhookEndpoint.delete',
   summary: 'Delete the webhook endpoint',
   description: 'We send nothing more. You can still read events with `GET /events`.',
@@ -82,6 +85,7 @@ const deleteWebhookEndpoint = declare({
 const rotateWebhookSecret = declare({
   method: 'post',
   path: '/webhook-endpoint/rotate-secret',
+  scope: 'webhooks:write',
   operationId: 'webhookEndpoint.rotateSecret',
   summary: 'Rotate the webhook secret',
   description:
@@ -96,6 +100,7 @@ const rotateWebhookSecret = declare({
 const testWebhookEndpoint = declare({
   method: 'post',
   path: '/webhook-endpoint/test',
+  scope: 'webhooks:write',
   operationId: 'webhookEndpoint.test',
   summary: 'Send a test event',
   description: 'Sends an event of type `ping`, which is delivered, retried and listed like any other.',

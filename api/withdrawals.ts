@@ -40,6 +40,7 @@ import { declare, resource } from './http/route.ts';
 const createWithdrawal = declare({
   method: 'post',
   path: '/cards/:cardId/withdrawals',
+  scope: 'cards:write',
   operationId: 'withdrawals.create',
   summary: 'Withdraw from a card',
   description:
@@ -65,6 +66,7 @@ const createWithdrawal = declare({
 const getWithdrawal = declare({
   method: 'get',
   path: '/withdrawals/:withdrawalId',
+  scope: 'cards:read',
   operationId: 'withdrawals.get',
   summary: 'Retrieve a withdrawal',
   description: 'The withdrawal as it is now. Poll this while it is `pending`.',
@@ -77,6 +79,7 @@ const getWithdrawal = declare({
 const listWithdrawals = declare({
   method: 'get',
   path: '/cards/:cardId/withdrawals',
+  scope: 'cards:read',
   operationId: 'withdrawals.list',
   summary: "List a card's withdrawals",
   description: 'Newest first.',

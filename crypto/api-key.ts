@@ -6,6 +6,7 @@ import type { KeyRing } from './key-ring.ts';
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const RANDOM_LENGTH = 36;
 const CHECKSUM_LENGTH = 6;
+const PREFIX_LENGTH = 12;
 const SHAPE = /^sk_(test|live)_[0-9A-Za-z]{42}$/;
 
 /** `sk_<mode>_`, 36 random characters (214 bits) and a checksum of 6. */
@@ -32,6 +33,9 @@ export function readApiKeyMode(key: string): Mode | undefined {
 export function apiKeyHint(key: string): string {
   return `${key.slice(0, 8)}…${key.slice(-4)}`;
 }
+
+/** The first part of a key, as partners see it: 24 of its 214 random bits. */
+export const apiKeyPrefix = (key: string): string => key.slice(0, PREFIX_LENGTH);
 
 /**
  * Returns the hashes that an API key may be stored under, the ring's current key first, so that API keys survive a rotation.

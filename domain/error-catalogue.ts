@@ -62,6 +62,18 @@ export const ERRORS = {
       'This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that ' +
       'one may have succeeded: keep its Idempotency-Key. Contact us.',
   },
+  ip_not_allowed: {
+    status: 403,
+    type: 'permission',
+    message:
+      "This API key can't be used from your IP address, and this request did nothing. Use a key whose ip_allowlist contains the address.",
+  },
+  insufficient_scope: {
+    status: 403,
+    type: 'permission',
+    message:
+      'This API key does not have the scope that this endpoint needs, and this request did nothing. Use a key that has it.',
+  },
   secure_details_disabled: {
     status: 403,
     type: 'permission',

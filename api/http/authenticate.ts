@@ -6,6 +6,7 @@ import type { Orm } from '../../db/orm.ts';
 import { anyOf, readStatement } from '../../db/sql.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import type { Mode, Tenant } from '../../domain/mode.ts';
+import type { Scope } from '../../domain/scope.ts';
 import type { Admission } from './admission.ts';
 
 /** A revoked key, or a suspended account's, may still work for this long: docs/partners/keys-and-modes.md promises 5 s. */
@@ -28,6 +29,8 @@ const COMMIT_DELAY_MS = 60_000;
 export interface Caller extends Tenant {
   partnerName: string;
   keyId: string;
+  /** What the key may do. */
+  scopes: readonly Scope[];
   /** Whether the account is suspended, so that its keys may do nothing. */
   isSuspended: boolean;
 }
@@ -197,6 +200,7 @@ async function readCaller(orm: Orm, hashes: Buffer[]): Promise<Caller | undefine
     partnerName: row.name,
     mode: row.mode,
     keyId: row.key_id,
+    scopes: row.scopes as Scope[],
     isSuspended: row.suspended_at !== null,
   };
 }
@@ -206,7 +210,7 @@ const callerWith = readStatement(
     db
       .selectFrom('api_key as k')
       .innerJoin('partner as p', 'p.id', 'k.partner_id')
-      .select(['k.id as key_id', 'k.partner_id', 'k.mode', 'p.name', 'p.suspended_at'])
+      .select(['k.id as key_id', 'k.partner_id', 'k.mode', 'k.scopes', 'p.name', 'p.suspended_at'])
       .where('k.hash', '=', anyOf(hashes))
       .where('k.revoked_at', 'is', null),
   { acrossTenants: 'key' },

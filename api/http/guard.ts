@@ -1,59 +1,40 @@
 import type { RouterContext, RouterMiddleware } from '@koa/router';
 import { ApiError } from '../../domain/api-error.ts';
+import type { Scope } from '../../domain/scope.ts';
 import { asAccount } from '../../process/work-context.ts';
 import type { Admission } from './admission.ts';
-import type { Authenticate, KeyUses } from './authenticate.ts';
 import { readJsonBody } from './body.ts';
 import type { RequestState } from './log-request.ts';
-import type { RateLimit } from './rate-limit.ts';
 import type { Reply, Route } from './route.ts';
-import {
-  type Checked,
-  parseQuery,
-  readIdempotencyKey,
-  refuseRepeated,
-  timesSent,
-  validate,
-} from './validate.ts';
+import { type Checked, parseQuery, readIdempotencyKey, refuseRepeated, validate } from './validate.ts';
 
 /** Only for the log; proxies use this status too. */
 export const CLIENT_CLOSED_REQUEST = 499;
 
-/** The trusted proxies are ours, so this is our mistake and not the partner's. */
-const UNREADABLE_ADDRESS =
-  "X-Forwarded-For doesn't end in your IP address, so we can't tell where the request comes from: it was not started. Contact us";
-
 export interface GuardDependencies {
-  authenticate: Authenticate;
-  keyUses: KeyUses;
-  rateLimit: RateLimit;
   admission: Admission;
 }
 
 /**
- * What every /v1 request goes through: authentication, suspension, the client's address, rate limit, mode, admission,
- * validation, its turn, the route's handler, and the response.
+ * What a /v1 request goes through once its caller is known (api/http/identify.ts): mode, scope, admission, validation, its turn,
+ * the route's handler, and the response.
+ * @throws Error for a route that doesn't say which scope it needs
  */
 export function guard(
   { declaration, handle }: Route,
-  { authenticate, keyUses, rateLimit, admission }: GuardDependencies,
+  { admission }: GuardDependencies,
 ): RouterMiddleware<RequestState> {
+  const { method, path, scope } = declaration;
+  if (scope === undefined) throw new Error(`${method.toUpperCase()} ${path} doesn't declare its scope`);
   return async (ctx: RouterContext<RequestState>) => {
     const { req, state } = ctx;
-    if (timesSent(req, 'authorization') > 1)
-      throw new ApiError('invalid_api_key', { message: 'The Authorization header must be sent once.' });
-    const caller = await authenticate(req.headers.authorization);
-    state.logFields.partnerId = caller.partnerId;
-    state.logFields.mode = caller.mode;
-    state.logFields.keyId = caller.keyId;
-    keyUses.set(caller.keyId, Date.now());
-    if (caller.isSuspended) throw new ApiError('account_suspended');
-    const { clientAddress } = state;
-    if (clientAddress === null) throw ApiError.ofField('X-Forwarded-For', UNREADABLE_ADDRESS);
-    rateLimit.take(caller.keyId);
+    const { caller, clientAddress } = state;
+    if (caller === undefined || clientAddress === null)
+      throw new Error(`${path} was reached without a caller`);
     if (declaration.mode !== undefined && declaration.mode !== caller.mode) {
       throw new ApiError(declaration.mode === 'test' ? 'live_key_not_allowed' : 'test_key_not_allowed');
     }
+    if (scope !== null && !caller.scopes.includes(scope)) throw insufficientScope(scope);
     const visit = admission.arrive(caller);
     ctx.res.once('close', () => visit.leave());
     let reply: Reply;
@@ -101,3 +82,8 @@ export function guard(
     ctx.body = typeof reply.body === 'string' ? reply.body : JSON.stringify(reply.body);
   };
 }
+
+const insufficientScope = (scope: Scope) =>
+  new ApiError('insufficient_scope', {
+    message: `This API key does not have the scope ${scope}, which this endpoint needs, and this request did nothing. Use a key that has it.`,
+  });

@@ -5,6 +5,7 @@ import type { Histogram } from 'prom-client';
 import { newId } from '../../crypto/new-id.ts';
 import type { Tracing } from '../../process/tracing.ts';
 import { asPartOf } from '../../process/work-context.ts';
+import type { Caller } from './authenticate.ts';
 import type { ReadClientAddress } from './client-address.ts';
 
 export type RequestDurations = Histogram<'method' | 'route' | 'status'>;
@@ -82,6 +83,8 @@ export interface RequestState {
   requestId: string;
   /** Where the request comes from; null if a trusted proxy sent something that isn't an address. */
   clientAddress: string | null;
+  /** Whose key it has. Only requests to /v1 have one (api/http/identify.ts). */
+  caller?: Caller;
   /** Fields of the request's log line in addition to method, route and status. */
   logFields: Record<string, string>;
 }

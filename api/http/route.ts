@@ -2,6 +2,7 @@ import type { z } from 'zod';
 import type { StoredResponse } from '../../commands/idempotency/response.ts';
 import type { ErrorCode } from '../../domain/error-catalogue.ts';
 import type { Mode } from '../../domain/mode.ts';
+import type { Scope } from '../../domain/scope.ts';
 import type { OperationId } from '../openapi/tags.ts';
 import type { Caller } from './authenticate.ts';
 
@@ -13,6 +14,8 @@ export interface Declaration<Query = unknown, Body = unknown, Responses extends 
   method: Method;
   /** Relative to /v1, with `:name` for parameters. */
   path: string;
+  /** What a key must be allowed to do; null if any key may use it. A process with a route that doesn't say does not start. */
+  scope: Scope | null;
   /** The name in a generated client: the resource and a verb, as in `cards.create`. */
   operationId: OperationId;
   summary: string;
@@ -112,9 +115,10 @@ export function resource<Declared extends Record<string, Declaration>, Dependenc
 }
 
 /** Every error a route can answer, in the order they appear in the reference. */
-export function declaredErrorCodes({ body, idempotencyKey, errors = [] }: Declaration): ErrorCode[] {
+export function declaredErrorCodes({ scope, body, idempotencyKey, errors = [] }: Declaration): ErrorCode[] {
   return [
     ...EVERYWHERE,
+    ...(scope === null ? [] : (['insufficient_scope'] as const)),
     ...(body ? WITH_BODY : []),
     ...(idempotencyKey === 'required' ? (['idempotency_key_missing'] as const) : []),
     ...(idempotencyKey ? (['idempotency_key_invalid'] as const) : []),
@@ -126,6 +130,7 @@ const EVERYWHERE: readonly ErrorCode[] = [
   'validation_failed',
   'invalid_api_key',
   'account_suspended',
+  'ip_not_allowed',
   'rate_limited',
   'headers_too_large',
   'internal_error',

@@ -34,7 +34,12 @@ export function openApiDocument(declarations: readonly Declaration[]): object {
     webhooks,
     components: {
       securitySchemes: {
-        apiKey: { type: 'http', scheme: 'bearer', description: 'Your API key: `sk_test_…` or `sk_live_…`.' },
+        apiKey: {
+          type: 'http',
+          scheme: 'bearer',
+          description:
+            'Your API key: `sk_test_…` or `sk_live_…`. Each operation names the scope that the key needs.',
+        },
       },
       schemas: schemas.components(),
       headers: HEADERS,
@@ -50,6 +55,7 @@ function describeOperation(route: Declaration, schemas: Schemas): object {
     operationId,
     summary,
     description,
+    security: [{ apiKey: route.scope === null ? [] : [route.scope] }],
     ...(route.mode && { 'x-mode': route.mode }),
     parameters: [...pathParameters(route), ...queryParameters(route, schemas), ...headerParameters(route)],
     ...(body && {

@@ -1,9 +1,10 @@
-import { apiKeyHasher, apiKeyHint, generateApiKey } from '../../crypto/api-key.ts';
+import { apiKeyHasher, apiKeyHint, apiKeyPrefix, generateApiKey } from '../../crypto/api-key.ts';
 import { newId } from '../../crypto/new-id.ts';
 import { ApiKeyEntity } from '../../db/entities/accounts.ts';
 import { writeStatement } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
 import type { Mode } from '../../domain/mode.ts';
+import { DEFAULT_SCOPES, type Scope } from '../../domain/scope.ts';
 import { unknownId } from '../refusal.ts';
 import { type Operator, type OperatorContext, recordAudit } from './operator-context.ts';
 import { lockPartner } from './partners.ts';
@@ -12,6 +13,8 @@ interface NewApiKey {
   partnerId: string;
   mode: Mode;
   name: string | null;
+  /** If omitted, all but managing keys. */
+  scopes?: readonly Scope[];
 }
 
 /**
@@ -20,7 +23,7 @@ interface NewApiKey {
  */
 export function createApiKey(
   { orm, ring, actor }: OperatorContext,
-  { partnerId, mode, name }: NewApiKey,
+  { partnerId, mode, name, scopes = DEFAULT_SCOPES }: NewApiKey,
 ): Promise<{ id: string; key: string }> {
   return transaction(orm, async (tx) => {
     await lockPartner(tx, partnerId);
@@ -29,8 +32,14 @@ export function createApiKey(
     if (hash === undefined) throw new Error('a key ring is never empty');
     const id = newId('key');
     const hint = apiKeyHint(key);
-    tx.create(ApiKeyEntity, { id, partnerId, mode, name, hash, hint, createdAt: new Date() });
-    recordAudit(tx, { actor, action: 'key.create', subject: id, detail: { partnerId, mode, name, hint } });
+    const created = { id, partnerId, mode, name, hash, hint, prefix: apiKeyPrefix(key), scopes: [...scopes] };
+    tx.create(ApiKeyEntity, { ...created, createdAt: new Date() });
+    recordAudit(tx, {
+      actor,
+      action: 'key.create',
+      subject: id,
+      detail: { partnerId, mode, name, hint, scopes },
+    });
     return { id, key };
   });
 }

@@ -2,6 +2,7 @@ import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import type { FeePlan } from '../../domain/fees.ts';
 import type { AccountLimits } from '../../domain/limits.ts';
 import type { Mode } from '../../domain/mode.ts';
+import { DEFAULT_SCOPES, type Scope } from '../../domain/scope.ts';
 import type { SpendingControls } from '../../domain/spending-controls.ts';
 
 export const PartnerEntity = defineEntity({
@@ -60,6 +61,20 @@ export const ApiKeyEntity = defineEntity({
     revokedAt: p.datetime().nullable(),
     /** Right within a minute. Null: never used, or not since this is recorded. */
     lastUsedAt: p.datetime().nullable(),
+    /** What it may do. */
+    scopes: p
+      .array()
+      .$type<Scope[]>()
+      .defaultRaw(`'{${DEFAULT_SCOPES.join(',')}}'`),
+    /** CIDR blocks. Null: it may be used from every address. */
+    ipAllowlist: p.array().nullable(),
+    expiresAt: p.datetime().nullable(),
+    /** `operator`, or the id of the key that made it. */
+    createdBy: p.text().default('operator'),
+    /** Its first 12 characters. Null: it is from before these were kept, and the hint has the first 8. */
+    prefix: p.text().nullable(),
+    /** When `api_key.expiring` was written. */
+    expiryAnnouncedAt: p.datetime().nullable(),
   },
 });
 export type ApiKey = InferEntity<typeof ApiKeyEntity>;

@@ -25,13 +25,13 @@ describe('the API', () => {
     '/v1/%zz',
     '/v1/%00',
   ]) {
-    it(`answers 404 for ${path} with and without a key`, async () => {
+    it(`answers 404 for ${path} with a key, and 401 under /v1 without one`, async () => {
       const headers = { authorization: `Bearer ${partner.keys.test}` };
       for (const init of [{ headers }, {}, { method: 'POST', body: '{}', headers }]) {
         const response = await fetch(origin + path, init);
         expectError(
           { status: response.status, headers: response.headers, text: await response.text() },
-          'not_found',
+          path.startsWith('/v1') && !('headers' in init) ? 'invalid_api_key' : 'not_found',
         );
       }
     });

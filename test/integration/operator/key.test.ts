@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { readApiKeyMode } from '../../../crypto/api-key.ts';
+import { DEFAULT_SCOPES } from '../../../domain/scope.ts';
 import {
   ACTOR,
   lastAudit,
@@ -33,7 +34,10 @@ describe('operator key', () => {
         actor: ACTOR,
         action: 'key.create',
         subject: json.id,
-        detail: { partnerId: partner, mode, name: 'server', hint: entry.detail.hint },
+        detail: {
+          ...{ partnerId: partner, mode, name: 'server', hint: entry.detail.hint },
+          scopes: DEFAULT_SCOPES,
+        },
       });
       const secret = json.key.slice(8, -4);
       for (const args of [

@@ -18,6 +18,7 @@ describe('a response that is checked under test', () => {
   const declaration = declare({
     method: 'get',
     path: '/things',
+    scope: 'cards:read',
     operationId: 'cards.things',
     summary: 'Things',
     description: 'Things.',
