@@ -44,6 +44,7 @@ const listCardTransactions = declare({
 const listTransactions = declare({
   method: 'get',
   path: '/transactions',
+  scope: 'cards:read',
   operationId: 'transactions.listAll',
   summary: 'List the transactions of all cards',
   description: 'Purchases, refunds and declines on all of your cards, newest first.',
