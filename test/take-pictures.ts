@@ -57,13 +57,13 @@ const pending = await issue(5_047);
 const page = await browser.newPage({ viewport: SIZE });
 await mkdir(PICTURES, { recursive: true });
 
-await page.goto(`${file.apiUrl.replace('/v1', '')}/docs`);
-await page.locator('.opblock').first().waitFor();
+const reference = `${file.apiUrl.replace('/v1', '')}/docs`;
+await page.goto(reference);
+await page.locator('aside').getByText('Introduction').waitFor();
 await take(page, 'reference');
-const operation = page.locator('.opblock-post', { has: page.locator('[data-path="/cards"]') });
-await operation.locator('.opblock-summary-control').click();
-await operation.locator('.highlight-code').first().waitFor();
-await operation.evaluate('(block) => block.scrollIntoView()');
+await page.goto(`${reference}#tag/cards/POST/cards`);
+await page.getByText('$CARD_ISSUING_BASE_URL').first().waitFor();
+await page.waitForTimeout(2_000);
 await take(page, 'operation');
 
 const workflows = `${file.temporalUiUrl}/namespaces/${file.temporalNamespace}/workflows`;

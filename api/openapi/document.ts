@@ -3,6 +3,7 @@ import { ErrorBody } from '../../resources/error.ts';
 import { WebhookEvent } from '../../resources/event.ts';
 import type { Declaration } from '../http/route.ts';
 import { describeResponses, errorExamples, HEADERS, json } from './responses.ts';
+import { codeSamples } from './samples.ts';
 import { createSchemas, type Schemas } from './schemas.ts';
 import { TAGS } from './tags.ts';
 import { describeWebhooks, WEBHOOKS_TAG } from './webhooks.ts';
@@ -17,9 +18,10 @@ To retry a request that moves money, send it again with the same \`Idempotency-K
 export function openApiDocument(declarations: readonly Declaration[]): object {
   const schemas = createSchemas();
   const paths: Record<string, Record<string, object>> = {};
+  const exampleIds = collectExampleIds(declarations);
   for (const route of declarations) {
     const path = route.path.replace(/:(\w+)/g, '{$1}');
-    paths[path] = { ...paths[path], [route.method]: describeOperation(route, schemas) };
+    paths[path] = { ...paths[path], [route.method]: describeOperation(route, schemas, exampleIds) };
   }
   const webhooks = describeWebhooks(schemas);
   schemas.of(WebhookEvent, 'output');
@@ -48,8 +50,20 @@ export function openApiDocument(declarations: readonly Declaration[]): object {
   };
 }
 
-function describeOperation(route: Declaration, schemas: Schemas): object {
+/** An id for each prefix, from the examples of all operations. */
+function collectExampleIds(declarations: readonly Declaration[]): Map<string, string> {
+  const ids = JSON.stringify(declarations.map(({ examples }) => examples)).matchAll(
+    /"(([a-z]+)_[0-9a-z]{26})"/g,
+  );
+  const byPrefix = new Map<string, string>();
+  for (const [, id = '', prefix = ''] of ids) if (!byPrefix.has(prefix)) byPrefix.set(prefix, id);
+  return byPrefix;
+}
+
+function describeOperation(route: Declaration, schemas: Schemas, exampleIds: Map<string, string>): object {
   const { operationId, summary, description, body, bodyIsOptional = false } = route;
+  const inPath = pathParameters(route, exampleIds);
+  const path = inPath.reduce((text, { name, example }) => text.replace(`:${name}`, example), route.path);
   return {
     tags: [TAGS[operationId.split('.')[0] as keyof typeof TAGS].tag],
     operationId,
@@ -57,7 +71,7 @@ function describeOperation(route: Declaration, schemas: Schemas): object {
     description,
     security: [{ apiKey: route.scope === null ? [] : [route.scope] }],
     ...(route.mode && { 'x-mode': route.mode }),
-    parameters: [...pathParameters(route), ...queryParameters(route, schemas), ...headerParameters(route)],
+    parameters: [...inPath, ...queryParameters(route, schemas), ...headerParameters(route)],
     ...(body && {
       requestBody: {
         required: !bodyIsOptional,
@@ -65,14 +79,32 @@ function describeOperation(route: Declaration, schemas: Schemas): object {
       },
     }),
     responses: describeResponses(route, schemas),
+    'x-codeSamples': codeSamples(
+      route,
+      path,
+      inPath.map(({ example }) => example),
+    ),
   };
 }
 
-function pathParameters(route: Declaration): object[] {
+interface PathParameter {
+  name: string;
+  example: string;
+}
+
+function pathParameters(route: Declaration, exampleIds: Map<string, string>): PathParameter[] {
   return [...route.path.matchAll(/:(\w+)Id\b/g)].map(([, of]) => {
     const [prefix, what] = IDS_IN_PATHS[of as keyof typeof IDS_IN_PATHS];
     const schema = { type: 'string', pattern: idPattern(prefix) };
-    return { name: `${of}Id`, in: 'path', required: true, description: `The id of the ${what}.`, schema };
+    const example = exampleIds.get(prefix) ?? `${prefix}_${'0'.repeat(26)}`;
+    return {
+      name: `${of}Id`,
+      in: 'path',
+      required: true,
+      description: `The id of the ${what}.`,
+      schema,
+      example,
+    };
   });
 }
 
