@@ -15,6 +15,7 @@ import { type GuardDependencies, guard } from './http/guard.ts';
 import { refuseUnreadable } from './http/http-server.ts';
 import { type IdentifyDependencies, identify } from './http/identify.ts';
 import { logRequest, type RequestDurations, type RequestState, traceRequest } from './http/log-request.ts';
+import { showTestClock, type TestClocks } from './http/test-clocks.ts';
 import { type NetworkDependencies, networkRoutes } from './network.ts';
 import { openApiDocument } from './openapi/document.ts';
 import { reference } from './openapi/reference.ts';
@@ -37,6 +38,7 @@ interface AppDependencies
   /** Null if no traces are exported. */
   tracing: Tracing | null;
   metrics: ProcessMetrics;
+  testClocks: TestClocks;
   readClientAddress: ReadClientAddress;
   /** For tests: whether to check every response against its declaration. */
   checkResponses: boolean;
@@ -92,7 +94,7 @@ export function createApps(dependencies: AppDependencies): Apps {
 }
 
 function createApp(
-  { logger, readClientAddress }: AppDependencies,
+  { logger, readClientAddress, testClocks }: AppDependencies,
   durations: RequestDurations,
   tracing: Tracing | null,
 ): Koa<RequestState> {
@@ -102,6 +104,7 @@ function createApp(
   });
   app.use(logRequest(logger, durations, readClientAddress));
   if (tracing !== null) app.use(traceRequest(tracing));
+  app.use(showTestClock(testClocks));
   app.use(respondWithErrors(logger));
   app.use(refuseUnreadable);
   app.use(

@@ -11,6 +11,7 @@ import { quotes } from './quotes.ts';
 import { type RevealDependencies, secureDetails } from './secure-details.ts';
 import { spendingLimits } from './spending-limits.ts';
 import { type TestAuthorizationDependencies, testAuthorizations } from './test-authorizations.ts';
+import { type TestClockDependencies, testClock } from './test-clock.ts';
 import { type SimulationDependencies, testMode } from './test-mode.ts';
 import { type TopUpDependencies, topups } from './topups.ts';
 import { transactions } from './transactions.ts';
@@ -23,6 +24,7 @@ export interface RouteDependencies
     WithdrawalDependencies,
     SimulationDependencies,
     TestAuthorizationDependencies,
+    TestClockDependencies,
     DepositDependencies,
     WebhookDependencies {}
 
@@ -38,6 +40,7 @@ const FROM_TOPUPS = [
   events,
   testMode,
   testAuthorizations,
+  testClock,
 ];
 
 /** Everything under /v1, in the order it appears in the reference. */

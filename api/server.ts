@@ -18,7 +18,13 @@ import { apiKeyHasher } from '../crypto/api-key.ts';
 import { KeyRing } from '../crypto/key-ring.ts';
 import { deriveDepositAddress } from '../crypto/tron-address.ts';
 import { API_ROLE } from '../db/login.ts';
-import { createNotifier, notifyDeposits, notifyEvents, notifyNetworkEvents } from '../db/notifications.ts';
+import {
+  createNotifier,
+  notifyDeposits,
+  notifyEvents,
+  notifyNetworkEvents,
+  TEST_CLOCK_ADVANCED,
+} from '../db/notifications.ts';
 import { type Orm, openServiceDatabase } from '../db/orm.ts';
 import { openLists } from '../db/read-replica.ts';
 import type { CardNetwork } from '../domain/card-network.ts';
@@ -42,6 +48,7 @@ import { serveHttp } from './http/http-server.ts';
 import { openLiveWork } from './http/live-work.ts';
 import { createRateLimit } from './http/rate-limit.ts';
 import { openResponseHints } from './http/response-hints.ts';
+import { openTestClocks } from './http/test-clocks.ts';
 
 /** How often the processes exchange which accounts are active. */
 const ACCOUNT_EXCHANGE_MS = 500;
@@ -169,8 +176,10 @@ export async function startApi(
     withdrawalDeadlineMs: config.withdrawalDeadlineMs,
     authorizationTtlMs: config.authorizationTtlMs,
   };
+  const testClocks = openTestClocks(orm);
   const responseHints = openResponseHints({
     orm,
+    on: { [TEST_CLOCK_ADVANCED]: testClocks.forget },
     direct: serves('partner') ? direct : null,
     eventsWritten,
     logger,
@@ -202,6 +211,7 @@ export async function startApi(
     tracing,
     checkResponses: config.checkResponses,
     responseHints: responseHints,
+    testClocks,
     liveWork,
     client,
     logger,

@@ -526,4 +526,23 @@ export class TestHelpers extends Resource {
       options,
     );
   }
+
+  /** What time it is in your test mode. */
+  getClock(options?: RequestOptions): Promise<ApiResponse<api.TestClock>> {
+    return this.send<api.TestHelpersGetClockData, api.TestHelpersGetClockResponse>(
+      { method: 'GET', url: '/test/clock' },
+      options,
+    );
+  }
+
+  /** Moves the time of your test mode forward, up to a year at once. What is due by then begins within 10 seconds. */
+  advanceClock(
+    body: api.AdvanceTestClockRequest,
+    options?: IdempotentRequestOptions,
+  ): Promise<ApiResponse<api.TestClock>> {
+    return this.send<api.TestHelpersAdvanceClockData, api.TestHelpersAdvanceClockResponse>(
+      { method: 'POST', url: '/test/clock/advance', body, keyed: true },
+      options,
+    );
+  }
 }

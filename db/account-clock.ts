@@ -28,3 +28,9 @@ export const boundTime = (at: Date | undefined): string | null =>
   at === undefined ? null : new Date(Math.min(Math.max(at.getTime(), 0), LAST_MS)).toISOString();
 
 const LAST_MS = Date.parse('9999-12-31T23:59:59.999Z');
+
+/**
+ * How long after an advance what is due begins strictly in the order of its due times, each kind waiting for the others. Whatever
+ * is left then, because a receiver is slow, begins at once.
+ */
+export const IN_ORDER_FOR = sql`interval '8 seconds'`;

@@ -28,6 +28,9 @@ export const CARD_IDENTIFIED = 'card_identified';
 /** No payload: an event of the card network was kept, for a worker to read. */
 export const NETWORK_EVENT_KEPT = 'network_event_kept';
 
+/** Payload: the id of the partner whose test clock was advanced. */
+export const TEST_CLOCK_ADVANCED = 'test_clock_advanced';
+
 /** The interval between one process's notifications. Under load, a few hundred transactions share one. */
 const PAUSE_MS = 10;
 const MAX_PAUSE_MS = 5_000;
@@ -37,21 +40,27 @@ const MAX_PAUSE_MS = 5_000;
  * serializes the commits of transactions that notify.
  */
 export async function notifyEvents(orm: Orm): Promise<void> {
-  await notify(orm, { channel: EVENT_WRITTEN });
+  await notify(orm, { channel: EVENT_WRITTEN, payload: '' });
 }
 
 /** Tells the workers that a deposit's row was written, like {@link notifyEvents}. */
 export async function notifyDeposits(orm: Orm): Promise<void> {
-  await notify(orm, { channel: DEPOSIT_CHANGED });
+  await notify(orm, { channel: DEPOSIT_CHANGED, payload: '' });
 }
 
 /** Tells the workers that an event of the card network was kept, like {@link notifyEvents}. */
 export async function notifyNetworkEvents(orm: Orm): Promise<void> {
-  await notify(orm, { channel: NETWORK_EVENT_KEPT });
+  await notify(orm, { channel: NETWORK_EVENT_KEPT, payload: '' });
+}
+
+/** Tells the other API processes that a test clock was advanced. */
+export async function notifyTestClock(orm: Orm, partnerId: string): Promise<void> {
+  await notify(orm, { channel: TEST_CLOCK_ADVANCED, payload: partnerId });
 }
 
 const notify = autocommitStatement(
-  (_, { channel }: { channel: string }) => sql`SELECT pg_notify(${channel}, '')`,
+  (_, { channel, payload }: { channel: string; payload: string }) =>
+    sql`SELECT pg_notify(${channel}, ${payload})`,
 );
 
 /**

@@ -3,6 +3,7 @@ export type ClaimOperation =
   | WorkflowOperation
   | 'update_card'
   | 'credit_faucet'
+  | 'advance_test_clock'
   | 'simulate_transaction'
   | 'create_deposit'
   | 'authorize_card'

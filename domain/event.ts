@@ -16,7 +16,7 @@ import { z } from 'zod';
  * | due       | the workflow says that the next attempt  | retrying to pending, if it knows the  | told if pending, otherwise     |
  * |           | is due                                   | number of attempts; otherwise same    | untold                         |
  * | overdue   | the next attempt is due, and no workflow | retrying to pending                   | same                           |
- * |           | says so                                  |                                       |                                |
+ * |           | says so; or a sandbox clock made it due  |                                       |                                |
  * | requeued  | somebody asks to send it again           | any to pending                        | told if its workflow asks (by  |
  * |           |                                          |                                       | a signal), otherwise same      |
  * | parked    | the relay finds the endpoint disabled or | any but delivered to parked; to       | told to untold if parked,      |

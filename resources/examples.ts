@@ -4,6 +4,7 @@ import type { BalanceTransactionResource } from './balance-transaction.ts';
 import type { CardResource, CreateCardRequest, UpdateCardRequest } from './card.ts';
 import type { DepositResource } from './deposit.ts';
 import type { SpendingLimitResource } from './spending-limit.ts';
+import type { TestClockResource } from './test-clock.ts';
 import type { TopUpResource } from './topup.ts';
 import type { TransactionResource } from './transaction.ts';
 import type { WebhookEndpointResource } from './webhook-endpoint.ts';
@@ -48,6 +49,15 @@ export const BALANCE: BalanceResource = {
   available: 1_000_000,
   held: 0,
   total: 1_000_000,
+};
+
+/** Right after POST /test/clock/advance. */
+export const TEST_CLOCK: TestClockResource = {
+  object: 'test_clock',
+  now: '2026-11-20T08:00:30.000Z',
+  offset_seconds: 30,
+  status: 'ready',
+  mode: 'test',
 };
 
 /** While a card is being issued. */

@@ -35,13 +35,17 @@ interface AnswerHintsOptions {
   /** Null in a process that serves no request that waits: it opens no connection. */
   direct: ServiceDatabase['direct'] | null;
   eventsWritten(): void;
+  /** What else to do with notifications, by channel. */
+  on: Record<string, (payload: string) => void>;
   logger: Logger;
 }
 
 /** One connection for all requests of the process. */
-export function openResponseHints({ orm, direct, eventsWritten, logger }: AnswerHintsOptions): ResponseHints {
+export function openResponseHints(options: AnswerHintsOptions): ResponseHints {
+  const { orm, direct, eventsWritten, logger } = options;
   const waiting = new Map<string, { answered(notice: ResponseNotice): void; opened(): void }>();
   const on = {
+    ...options.on,
     [CLAIM_HAS_RESPONSE]: (payload: string) => {
       const notice = readResponseNotice(payload);
       waiting.get(notice.claimId)?.answered(notice);

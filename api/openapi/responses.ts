@@ -65,6 +65,12 @@ export const HEADERS = {
     schema: { type: 'string', const: 'true' },
     example: 'true',
   },
+  'Test-Clock': {
+    description:
+      'What time it is in your test mode. Present with test keys once you have advanced your test clock.',
+    schema: { type: 'string', format: 'date-time' },
+    example: '2026-11-20T08:00:30.000Z',
+  },
   'Retry-After': {
     description: 'How many seconds to wait before you retry. Always present with 429, sometimes with 503.',
     schema: { type: 'integer', minimum: 1 },
@@ -75,8 +81,9 @@ export const HEADERS = {
 /** Responses found before the key is read, or not stored, are never replayed (docs/partners/idempotency.md). */
 const NEVER_REPLAYED = [400, 401, 403, 404, 413, 415, 429, 431, 500, 503];
 
-function describeHeaders({ idempotencyKey }: Declaration, status: number): object {
+function describeHeaders({ idempotencyKey, mode }: Declaration, status: number): object {
   const names: (keyof typeof HEADERS)[] = ['Request-Id'];
+  if (mode !== 'live' && status !== 401) names.push('Test-Clock');
   if (idempotencyKey !== undefined && !NEVER_REPLAYED.includes(status)) names.push('Idempotent-Replayed');
   if (status === 429 || status === 503) names.push('Retry-After');
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));

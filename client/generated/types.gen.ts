@@ -5,6 +5,16 @@ export type ClientOptions = {
 };
 
 /**
+ * How far to advance the test clock.
+ */
+export type AdvanceTestClockRequest = {
+    /**
+     * How far to advance it: at most 31,536,000 seconds, which is a year.
+     */
+    seconds: number;
+};
+
+/**
  * A merchant's hold on a card's money.
  */
 export type Authorization = {
@@ -1372,6 +1382,32 @@ export type SpendingLimitRequest = {
      * Merchant category codes. Only merchants with these count. Leave it out for all.
      */
     categories?: Array<string> | null;
+};
+
+/**
+ * Your sandbox's clock.
+ */
+export type TestClock = {
+    /**
+     * The kind of object: always `test_clock`.
+     */
+    object: 'test_clock';
+    /**
+     * What time it is in your test mode.
+     */
+    now: string;
+    /**
+     * How far it is ahead of real time: all the seconds you have advanced it by.
+     */
+    offset_seconds: number;
+    /**
+     * `advancing` until everything that was due by the last advance has begun.
+     */
+    status: 'ready' | 'advancing';
+    /**
+     * Always `test`.
+     */
+    mode: 'test';
 };
 
 /**
@@ -4963,3 +4999,131 @@ export type TestHelpersForceCaptureResponses = {
 };
 
 export type TestHelpersForceCaptureResponse = TestHelpersForceCaptureResponses[keyof TestHelpersForceCaptureResponses];
+
+export type TestHelpersGetClockData = {
+    body?: never;
+    path?: never;
+    query?: never;
+    url: '/test/clock';
+};
+
+export type TestHelpersGetClockErrors = {
+    /**
+     * - `validation_failed`: The request is not valid.
+     */
+    400: Error;
+    /**
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     */
+    401: Error;
+    /**
+     * - `account_suspended`: This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that one may have succeeded: keep its Idempotency-Key. Contact us.
+     * - `ip_not_allowed`: This API key can't be used from your IP address, and this request did nothing. Use a key whose ip_allowlist contains the address.
+     * - `insufficient_scope`: This API key does not have the scope that this endpoint needs, and this request did nothing. Use a key that has it.
+     * - `live_key_not_allowed`: This endpoint requires a test key.
+     */
+    403: Error;
+    /**
+     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
+     */
+    429: Error;
+    /**
+     * - `headers_too_large`: The path and headers together are larger than 16 KiB.
+     */
+    431: Error;
+    /**
+     * - `internal_error`: Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.
+     */
+    500: Error;
+    /**
+     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.
+     */
+    503: Error;
+};
+
+export type TestHelpersGetClockError = TestHelpersGetClockErrors[keyof TestHelpersGetClockErrors];
+
+export type TestHelpersGetClockResponses = {
+    /**
+     * Done.
+     */
+    200: TestClock;
+};
+
+export type TestHelpersGetClockResponse = TestHelpersGetClockResponses[keyof TestHelpersGetClockResponses];
+
+export type TestHelpersAdvanceClockData = {
+    body: AdvanceTestClockRequest;
+    headers?: {
+        /**
+         * A string of your own that is unique to this operation. A retry with the same key gets the same response and does nothing twice.
+         */
+        'Idempotency-Key'?: string;
+    };
+    path?: never;
+    query?: never;
+    url: '/test/clock/advance';
+};
+
+export type TestHelpersAdvanceClockErrors = {
+    /**
+     * - `validation_failed`: The request is not valid.
+     * - `idempotency_key_invalid`: Idempotency-Key must be sent once and have 1 to 255 printable ASCII characters.
+     */
+    400: Error;
+    /**
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     */
+    401: Error;
+    /**
+     * - `account_suspended`: This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that one may have succeeded: keep its Idempotency-Key. Contact us.
+     * - `ip_not_allowed`: This API key can't be used from your IP address, and this request did nothing. Use a key whose ip_allowlist contains the address.
+     * - `insufficient_scope`: This API key does not have the scope that this endpoint needs, and this request did nothing. Use a key that has it.
+     * - `live_key_not_allowed`: This endpoint requires a test key.
+     */
+    403: Error;
+    /**
+     * - `idempotency_in_flight`: A request with this Idempotency-Key is still in progress. Retry shortly with the same key; a new key could do the same thing twice.
+     */
+    409: Error;
+    /**
+     * - `body_too_large`: The body is larger than 64 KiB.
+     */
+    413: Error;
+    /**
+     * - `unsupported_media_type`: Send the body uncompressed, in UTF-8, with Content-Type: application/json.
+     */
+    415: Error;
+    /**
+     * - `limit_exceeded`: The request would exceed one of this account's limits, and nothing was debited. Once it fits, use a new Idempotency-Key: the one you used keeps this response.
+     * - `idempotency_conflict`: This Idempotency-Key belongs to an earlier request with another method, path or body, and this request did nothing. First find out whether the earlier one happened: send it again exactly as it was with this key to get its response, or look at GET /cards?external_ref=…, GET /cards/{cardId}/topups, GET /cards/{cardId}/withdrawals and GET /balance/transactions. Use a new key only for a request that you want in addition.
+     */
+    422: Error;
+    /**
+     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
+     */
+    429: Error;
+    /**
+     * - `headers_too_large`: The path and headers together are larger than 16 KiB.
+     */
+    431: Error;
+    /**
+     * - `internal_error`: Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.
+     */
+    500: Error;
+    /**
+     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.
+     */
+    503: Error;
+};
+
+export type TestHelpersAdvanceClockError = TestHelpersAdvanceClockErrors[keyof TestHelpersAdvanceClockErrors];
+
+export type TestHelpersAdvanceClockResponses = {
+    /**
+     * Done.
+     */
+    200: TestClock;
+};
+
+export type TestHelpersAdvanceClockResponse = TestHelpersAdvanceClockResponses[keyof TestHelpersAdvanceClockResponses];

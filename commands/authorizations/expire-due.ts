@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import { heldClock } from '../../db/account-clock.ts';
+import { heldClock, IN_ORDER_FOR } from '../../db/account-clock.ts';
 import { AUTHORIZATION_COLUMNS, CARD_COLUMNS } from '../../db/columns.ts';
 import { followingAccounts } from '../../db/following-accounts.ts';
 import type { Orm } from '../../db/orm.ts';
@@ -24,6 +24,18 @@ const followingWithPending = followingAccounts({
 const FOLLOWING_WITH_TIME = sql`(SELECT partner_id, mode, account_now(partner_id, mode) AS now FROM following OFFSET 0)`;
 
 /**
+ * Right after a sandbox clock was advanced, the account's webhook attempts that were due before an authorization's expiry come
+ * first (docs/decisions/sandbox-clock.md).
+ */
+const IS_ITS_TURN = sql`(z.mode = 'live'
+  OR NOT EXISTS (SELECT FROM test_clock_advance c
+    WHERE c.partner_id = z.partner_id AND c.advanced_at > clock_timestamp() - ${IN_ORDER_FOR})
+  OR NOT EXISTS (SELECT FROM delivery d WHERE d.partner_id = z.partner_id AND d.mode = z.mode AND d.mode = 'test'
+      AND d.status = 'retrying' AND d.next_attempt_at < z.expires_at)
+    AND NOT EXISTS (SELECT FROM delivery d WHERE d.partner_id = z.partner_id AND d.mode = z.mode
+      AND d.status = 'pending' AND d.next_attempt_at < z.expires_at))`;
+
+/**
  * Finds pending authorizations whose time is over: the oldest of each account first, and accounts take turns, so that however
  * many one account has, another's are found as soon. Those in `except` are left alone.
  */
@@ -34,7 +46,7 @@ export const findDueAuthorizations = readStatement(
       SELECT z.id, z.partner_id, z.mode, z.card_id, row_number() OVER (ORDER BY z.expires_at, z.id) AS turn
       FROM card_authorization z
       WHERE z.status = 'pending' AND z.partner_id = f.partner_id AND z.mode = f.mode AND z.expires_at <= f.now
-        AND z.id <> ALL (${except}::text[])
+        AND z.id <> ALL (${except}::text[]) AND ${IS_ITS_TURN}
       ORDER BY z.expires_at, z.id LIMIT ${limit}) d
     ORDER BY d.turn, random() LIMIT ${limit}`,
   { acrossTenants: 'queue' },

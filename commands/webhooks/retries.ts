@@ -1,4 +1,5 @@
 import { sql } from 'kysely';
+import { IN_ORDER_FOR } from '../../db/account-clock.ts';
 import { followingAccounts } from '../../db/following-accounts.ts';
 import type { Orm } from '../../db/orm.ts';
 import { ASYNCHRONOUS_COMMIT, autocommitStatement } from '../../db/sql.ts';
@@ -18,6 +19,9 @@ const LEASE_SECONDS = 15;
 const BATCH = 500;
 /** How late a workflow may be before its event is sent without it. */
 const WORKFLOW_GRACE = '2 minutes';
+
+/** How long a workflow waits for an attempt that a sandbox clock has made due. */
+const CLOCK_GRACE_MS = 60_000;
 
 /** The state of an event that its workflow has to be informed of. */
 export interface UnnotifiedDelivery
@@ -90,7 +94,12 @@ const take = autocommitStatement(
     WHERE w.partner_id = taken.partner_id AND w.mode = taken.mode
   )
   SELECT a.partner_id, a.mode, l.event_id, l.type, l.status, l.attempt_count,
-    greatest(0, extract(epoch FROM l.next_attempt_at - account_time(l.partner_id, l.mode, clock_timestamp())) * 1000)::float8 AS next_attempt_in_ms,
+    CASE WHEN l.next_attempt_at <= account_time(l.partner_id, l.mode, clock_timestamp()) AND l.mode = 'test'
+        AND EXISTS (SELECT FROM test_clock_advance c WHERE c.partner_id = l.partner_id)
+      -- The sandbox clock has made it due, and the sweep makes the attempt in its turn.
+      THEN ${sql.lit(CLOCK_GRACE_MS)}::float8
+      ELSE greatest(0, extract(epoch FROM l.next_attempt_at - account_time(l.partner_id, l.mode, clock_timestamp())) * 1000)::float8
+    END AS next_attempt_in_ms,
     (SELECT t.error FROM delivery_attempt t WHERE t.event_id = l.event_id AND t.number = l.attempt_count) AS error
   FROM asynchronous_commit, account a LEFT JOIN leased l ON l.partner_id = a.partner_id AND l.mode = a.mode
   ORDER BY a.partner_id, a.mode, l.event_id`,
@@ -175,6 +184,50 @@ const queueOverdue = autocommitStatement(
     ORDER BY next_attempt_at LIMIT ${batch} FOR UPDATE SKIP LOCKED
   ) overdue
   WHERE d.event_id = overdue.event_id
+  RETURNING d.event_id`,
+  { acrossTenants: 'queue' },
+);
+
+/**
+ * Makes events of test mode pending whose next attempt is due by their account's clock, if that was ever advanced
+ * (docs/decisions/sandbox-clock.md). Right after an advance it takes one of each account, in the order of the due times: the next
+ * follows when the relay has begun with it, when what it may make due has been written, and when the authorizations that were due
+ * before have expired.
+ * @param delaysMs how long after each attempt the next one is due
+ * @returns how many
+ */
+export async function queueDueByClock(orm: Orm, delaysMs: readonly number[]): Promise<number> {
+  return (await queueByClock(orm, { delaysMs })).length;
+}
+
+// Row "overdue" of the table in domain/event.ts.
+const queueByClock = autocommitStatement(
+  (_, { delaysMs }: { delaysMs: readonly number[] }) => sql<{ event_id: string }>`
+  WITH RECURSIVE ${followingAccounts({
+    table: 'delivery',
+    account: ['partner_id', 'mode'],
+    isQueued: sql`status = 'retrying' AND mode = 'test'`,
+    after: sql`'', ''`,
+  })}, clocked AS MATERIALIZED (
+    SELECT f.partner_id, f.mode, account_time(f.partner_id, f.mode, clock_timestamp()) AS now,
+      c.advanced_at > clock_timestamp() - ${IN_ORDER_FOR} AS in_order
+    FROM following f CROSS JOIN LATERAL (
+      SELECT advanced_at FROM test_clock_advance WHERE partner_id = f.partner_id ORDER BY advanced_at DESC LIMIT 1) c
+  ), due AS MATERIALIZED (
+    SELECT d.event_id FROM clocked a CROSS JOIN LATERAL (
+      SELECT u.event_id, u.next_attempt_at FROM delivery u
+      WHERE u.status = 'retrying' AND u.mode = 'test' AND u.partner_id = a.partner_id AND u.mode = a.mode
+        AND u.next_attempt_at <= a.now
+      ORDER BY u.next_attempt_at LIMIT CASE WHEN a.in_order THEN 1 ELSE ${sql.lit(BATCH)} END FOR UPDATE SKIP LOCKED) d
+    WHERE NOT a.in_order OR (
+      NOT EXISTS (SELECT FROM delivery p WHERE p.status = 'pending' AND p.partner_id = a.partner_id AND p.mode = a.mode
+        AND (p.next_attempt_at <= a.now AND p.lease_expires_at <= clock_timestamp()
+          OR p.next_attempt_at + (${delaysMs}::float8[])[p.schedule_attempts + 1] * interval '1 millisecond' < d.next_attempt_at))
+      AND NOT EXISTS (SELECT FROM card_authorization z WHERE z.status = 'pending' AND z.partner_id = a.partner_id
+        AND z.mode = a.mode AND z.expires_at < d.next_attempt_at))
+  )
+  UPDATE delivery d SET status = 'pending', lease_expires_at = '-infinity'
+  FROM due WHERE d.event_id = due.event_id
   RETURNING d.event_id`,
   { acrossTenants: 'queue' },
 );

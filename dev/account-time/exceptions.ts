@@ -74,6 +74,7 @@ export const EXCEPTIONS: readonly Exception[] = [
     lines: /askedAt = new Date\(\)/,
     why: "it becomes an account's time later",
   },
+  { path: 'commands/accounts/test-clock.ts', why: 'when a clock is advanced, and how long ago' },
   { path: 'api/spending-limits.ts', lines: /at = new Date\(\)/, why: "it becomes the account's time later" },
   {
     path: 'commands/settlement/settle-transactions.ts',
@@ -85,10 +86,14 @@ export const EXCEPTIONS: readonly Exception[] = [
     lines: /now = new Date\(\)/,
     why: 'the time of an id, which is real',
   },
-  { path: 'commands/authorizations/expire-due.ts', lines: /lag_seconds/, why: 'how late the worker is' },
+  {
+    path: 'commands/authorizations/expire-due.ts',
+    lines: /lag_seconds|IN_ORDER_FOR/,
+    why: 'how late the worker is',
+  },
   {
     path: 'commands/webhooks/retries.ts',
-    lines: /status = 'retrying' AND|WORKFLOW_GRACE/,
+    lines: /status = 'retrying' AND|WORKFLOW_GRACE|IN_ORDER_FOR/,
     why: 'accounts in real time',
   },
 ];

@@ -1,6 +1,8 @@
+import { readAccountClock } from '../../commands/accounts/test-clock.ts';
 import { unknownId } from '../../commands/refusal.ts';
 import { type Partner, PartnerEntity } from '../../db/entities/accounts.ts';
 import type { Orm } from '../../db/orm.ts';
+import { accountTime } from '../../domain/account-clock.ts';
 import { DEFAULT_FEE_PLAN, type FeePlan } from '../../domain/fees.ts';
 import { type AccountLimits, DEFAULT_LIMITS } from '../../domain/limits.ts';
 import { completeControls, type SpendingControls } from '../../domain/spending-controls.ts';
@@ -21,17 +23,28 @@ interface PartnerResource {
   created: string;
 }
 
+/** What time it is in the account's test mode, and how far it is ahead of real time; null if it never advanced it. */
+interface TestClockShown {
+  now: string;
+  offset_seconds: number;
+}
+
 /** Newest first. */
 export async function readPartners(orm: Orm): Promise<PartnerResource[]> {
   const partners = await orm.em.fork().findAll(PartnerEntity, { orderBy: { id: 'desc' } });
   return partners.map(presentPartner);
 }
 
-/** @throws Refusal if there is no such account. */
-export async function readPartner(orm: Orm, partnerId: string): Promise<PartnerResource> {
+/** An account with its test clock. @throws Refusal if there is no such account. */
+export async function readPartner(
+  orm: Orm,
+  partnerId: string,
+): Promise<PartnerResource & { test_clock: TestClockShown | null }> {
   const partner = await orm.em.fork().findOne(PartnerEntity, partnerId);
   if (partner === null) throw unknownId('prt', partnerId, 'run "operator partner list"');
-  return presentPartner(partner);
+  const clock = await readAccountClock(orm.em.fork(), partnerId);
+  const shown = clock && { now: accountTime(clock).toISOString(), offset_seconds: clock.offsetSeconds };
+  return { ...presentPartner(partner), test_clock: shown };
 }
 
 /** The names of these accounts, by id. */

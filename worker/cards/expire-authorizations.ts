@@ -1,4 +1,6 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
+import { isAnyClockCatchingUp } from '../../commands/accounts/test-clock.ts';
 import {
   type DueAuthorization,
   expireAuthorizations,
@@ -14,6 +16,8 @@ const INTERVAL_MS = 1_000;
 /** Found at once; and how many of an account share a transaction, which locks their cards for some milliseconds. */
 const MAX_FOUND = 400;
 const MAX_TOGETHER = 100;
+/** Between two looks while test clocks are catching up. */
+const CATCHING_UP_POLL_MS = 50;
 /** How long one is left alone whose card was locked, and one that could not be expired. */
 const LOCKED_PAUSE_MS = 1_000;
 const FAILED_PAUSE_MS = 60_000;
@@ -60,17 +64,21 @@ export function startExpiring({ orm, logger }: { orm: Orm; logger: Logger }): Re
   }
 
   return repeat('expiring authorizations', INTERVAL_MS, logger, async (stopping) => {
-    let found: DueAuthorization[] = [];
+    let goesOn: boolean;
     do {
       const now = performance.now();
       for (const [id, until] of pausedUntil) if (until <= now) pausedUntil.delete(id);
       const except = [...pausedUntil.keys()];
-      found = await asService('authorizations', () =>
+      const found = await asService('authorizations', () =>
         findDueAuthorizations(orm.em.fork(), { except, limit: MAX_FOUND }),
       );
       const accounts = Map.groupBy(found, ({ partner_id: partnerId, mode }) => `${mode}/${partnerId}`);
       await Promise.all([...accounts.values()].map(expireAccount));
       if (found.length > 0) await notifyEvents(orm);
-    } while (found.length === MAX_FOUND && !stopping.aborted);
+      // Right after an advance of a test clock, they take turns with webhook attempts.
+      const isCatchingUp = found.length < MAX_FOUND && (await isAnyClockCatchingUp(orm.em.fork()));
+      if (isCatchingUp) await sleep(CATCHING_UP_POLL_MS);
+      goesOn = isCatchingUp || found.length === MAX_FOUND;
+    } while (goesOn && !stopping.aborted);
   });
 }

@@ -1,7 +1,10 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
 import type { Logger } from 'pino';
+import { isAnyClockCatchingUp } from '../../commands/accounts/test-clock.ts';
 import {
   markDeliveryNotified,
+  queueDueByClock,
   queueOverdueRetries,
   takeUnnotifiedDeliveries,
   type UnnotifiedDelivery,
@@ -16,6 +19,9 @@ import { notifyInTurns } from '../notify-in-turns.ts';
 const IDLE_MS = 200;
 const NOTIFY_TIMEOUT_MS = 5_000;
 const OVERDUE_INTERVAL_MS = 1_000;
+/** Between two looks while clocks are catching up: if the last one found something, and if not. */
+const CATCHING_UP_PAUSE_MS = 5;
+const CATCHING_UP_POLL_MS = 50;
 
 /**
  * Keeps failed events and their workflows in sync: it tells workflows what the relay has recorded, which starts missing ones,
@@ -26,10 +32,12 @@ export function startNotifyingWorkflows(dependencies: {
   client: Client;
   logger: Logger;
   taskQueue: string;
+  /** How long after each attempt the next one is due. */
+  delaysMs: readonly number[];
   /** Called when the relay has something to send. */
   wake(): void;
 }): { stop(): Promise<void> } {
-  const { orm, client, logger, taskQueue, wake } = dependencies;
+  const { orm, client, logger, taskQueue, delaysMs, wake } = dependencies;
 
   async function notify(delivery: UnnotifiedDelivery): Promise<void> {
     const { event_id: eventId, partner_id: partnerId, type, mode, status } = delivery;
@@ -64,9 +72,24 @@ export function startNotifyingWorkflows(dependencies: {
     wake();
   });
 
+  // What sandbox clocks have made due. Right after an advance, it looks again at once, since one attempt follows another.
+  const clocks = repeat(
+    'the sweep of events due by a test clock',
+    OVERDUE_INTERVAL_MS,
+    logger,
+    async (stopping) => {
+      let queued: number;
+      do {
+        queued = await queueDueByClock(orm, delaysMs);
+        if (queued > 0) wake();
+        await sleep(queued > 0 ? CATCHING_UP_PAUSE_MS : CATCHING_UP_POLL_MS);
+      } while (!stopping.aborted && (queued > 0 || (await isAnyClockCatchingUp(orm.em.fork()))));
+    },
+  );
+
   return {
     stop: async () => {
-      await Promise.all([notifying.stop(), overdue.stop()]);
+      await Promise.all([notifying.stop(), overdue.stop(), clocks.stop()]);
     },
   };
 }

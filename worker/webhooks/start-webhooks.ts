@@ -34,7 +34,14 @@ export async function startWebhooks(options: PartOptions): Promise<WorkerPart> {
     delaysMs: config.webhookDelaysMs,
     timeoutMs: config.webhookTimeoutMs,
   });
-  const notifying = startNotifyingWorkflows({ orm, client, logger, taskQueue, wake: relay.wake });
+  const notifying = startNotifyingWorkflows({
+    orm,
+    client,
+    logger,
+    taskQueue,
+    delaysMs: config.webhookDelaysMs,
+    wake: relay.wake,
+  });
   const listening = listenToNotifications({
     database: options.direct,
     logger,

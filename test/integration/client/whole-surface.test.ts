@@ -171,6 +171,8 @@ describe('the TypeScript client, used with the whole service,', () => {
     assert.deepEqual([cleared.amount, cleared.authorization_id], [150, first.id]);
     assert.equal((await client.testHelpers.reverseAuthorization(second.id)).status, 'reversed');
     assert.equal((await client.testHelpers.expireAuthorization(third.id)).status, 'expired');
+    const { offset_seconds: ahead } = await client.testHelpers.advanceClock({ seconds: 5 });
+    assert.equal((await client.testHelpers.getClock()).offset_seconds, ahead);
     assert.equal((await client.testHelpers.forceCapture(cardId, { amount: 10 })).authorization_id, null);
     assert.equal((await client.authorizations.get(first.id)).status, 'closed');
     const listed = await collect(client.authorizations.list(cardId, { limit: 2 }));

@@ -54,6 +54,7 @@ describe('operator partner', () => {
       secure_details: false,
       suspended_at: null,
       suspension_reason: null,
+      test_clock: null,
       fees: {
         card_activation: 100,
         card_funding_bps: 200,

@@ -1,0 +1,55 @@
+import type Koa from 'koa';
+import { LRUCache } from 'lru-cache';
+import { readAccountClock } from '../../commands/accounts/test-clock.ts';
+import { notifyTestClock } from '../../db/notifications.ts';
+import type { Orm } from '../../db/orm.ts';
+import { type AccountClock, accountTime } from '../../domain/account-clock.ts';
+import type { RequestState } from './log-request.ts';
+
+/** Other processes tell of an advance at once; a notification can be lost. */
+const CACHE_MS = 2_000;
+
+/** The clocks of accounts that use this process, for the header Test-Clock. Nothing is decided on them. */
+export interface TestClocks {
+  /** Null if it was never advanced. */
+  of(partnerId: string): Promise<AccountClock>;
+  /** Reads a clock that this process has advanced, and tells the other processes. */
+  advanced(partnerId: string): Promise<void>;
+  /** Another process has advanced it. */
+  forget(partnerId: string): void;
+}
+
+export function openTestClocks(orm: Orm): TestClocks {
+  const known = new LRUCache<string, { clock: AccountClock; readAtMs: number }>({ max: 10_000 });
+  const read = async (partnerId: string): Promise<AccountClock> => {
+    const readAtMs = performance.now();
+    const clock = await readAccountClock(orm.em.fork(), partnerId);
+    known.set(partnerId, { clock, readAtMs });
+    return clock;
+  };
+  return {
+    of: async (partnerId) => {
+      const found = known.get(partnerId);
+      return found !== undefined && performance.now() - found.readAtMs < CACHE_MS
+        ? found.clock
+        : read(partnerId);
+    },
+    advanced: async (partnerId) => {
+      await read(partnerId);
+      await notifyTestClock(orm, partnerId);
+    },
+    forget: (partnerId) => known.delete(partnerId),
+  };
+}
+
+/** Adds the header Test-Clock to responses to test keys of accounts whose clock was advanced (docs/partners/testing.md). */
+export const showTestClock =
+  ({ of }: TestClocks): Koa.Middleware<RequestState> =>
+  async (ctx, next) => {
+    await next();
+    const { partnerId, mode } = ctx.state.logFields;
+    if (mode !== 'test' || partnerId === undefined) return;
+    // If the database is away, the response says so, and has no such header.
+    const clock = await of(partnerId).catch(() => null);
+    if (clock !== null) ctx.set('Test-Clock', accountTime(clock).toISOString());
+  };

@@ -1,0 +1,103 @@
+import { sql } from 'kysely';
+import { IN_ORDER_FOR } from '../../db/account-clock.ts';
+import { type Reader, readStatement, writeStatement } from '../../db/sql.ts';
+import type { AccountClock } from '../../domain/account-clock.ts';
+import { ApiError } from '../../domain/api-error.ts';
+import { presentTestClock, type TestClockResource } from '../../resources/test-clock.ts';
+import type { CommandContext } from '../command-context.ts';
+import { claimUnderKey, type KeyedRequest } from '../idempotency/claim.ts';
+import { type KeyedResponse, readReplay, respondOnce, respondWith } from '../idempotency/respond-once.ts';
+
+/** The most that a clock can be ahead of real time, in seconds: ten years. */
+const MAX_OFFSET_SECONDS = 10 * 365 * 86_400;
+
+/**
+ * Advances the clock of an account's test mode (docs/partners/testing.md). It waits for the account's transactions that are under
+ * way, and for no other account's (docs/decisions/sandbox-clock.md). What has become due is found by the workers.
+ * @throws ApiError `idempotency_conflict`; without an Idempotency-Key also `limit_exceeded`, which is otherwise a stored response
+ */
+export function advanceTestClock(
+  context: CommandContext,
+  request: KeyedRequest<'advance_test_clock'>,
+  seconds: number,
+): Promise<KeyedResponse> {
+  const { partnerId } = request;
+  return respondOnce(context, request, async (tx) => {
+    await lockAlone(tx, { partnerId });
+    const [found] = request.key === null ? [] : await claimUnderKey(tx, request, { key: request.key });
+    const replay = found === undefined ? null : readReplay(context.ring, request, found);
+    if (replay !== null) return replay;
+    const [advanced] = await insertAdvance(tx, { partnerId, seconds });
+    if (advanced === undefined) throw tooFar();
+    return respondWith({ tx, ring: context.ring }, request, 200, await readTestClock(tx, partnerId));
+  });
+}
+
+function tooFar(): ApiError {
+  return new ApiError('limit_exceeded', {
+    message:
+      `Limit exceeded: the test clock can be at most ten years (${MAX_OFFSET_SECONDS} seconds) ahead of real time, and it can't ` +
+      'go back. GET /test/clock shows how far it is.',
+  });
+}
+
+const lockAlone = writeStatement(
+  (_, { partnerId }: { partnerId: string }) => sql`SELECT lock_test_clock_alone(${partnerId})`,
+);
+
+// The next millisecond: what was given an id before it was given the time before it.
+const insertAdvance = writeStatement(
+  (_, { partnerId, seconds }: { partnerId: string; seconds: number }) => sql<{ shows: string }>`
+    INSERT INTO test_clock_advance (partner_id, advanced_at, seconds_before, offset_seconds, shows)
+    SELECT ${partnerId}, at, ahead, ahead + ${seconds}::bigint, at + (ahead + ${seconds}::bigint) * interval '1 second'
+    FROM (
+      SELECT greatest(date_trunc('milliseconds', clock_timestamp()), max(c.advanced_at)) + interval '1 millisecond' AS at,
+        coalesce(max(c.offset_seconds), 0) AS ahead
+      FROM (SELECT advanced_at, offset_seconds FROM test_clock_advance WHERE partner_id = ${partnerId}
+        ORDER BY advanced_at DESC LIMIT 1) c
+    ) next
+    WHERE ahead + ${seconds}::bigint <= ${sql.lit(MAX_OFFSET_SECONDS)}
+    RETURNING shows`,
+);
+
+/** The clock of an account's test mode, as its partner sees it. */
+export async function readTestClock(em: Reader, partnerId: string): Promise<TestClockResource> {
+  const [row] = await selectClock(em, { partnerId });
+  return presentTestClock(row?.clock ?? null, row?.is_advancing ?? false);
+}
+
+// Whatever the last advance made due: an event's next attempt, an authorization's expiry.
+const selectClock = readStatement(
+  (_, { partnerId }: { partnerId: string }) => sql<{ clock: AccountClock; is_advancing: boolean }>`
+    SELECT read_test_clock(${partnerId}) AS clock,
+      EXISTS (SELECT FROM delivery d WHERE d.partner_id = ${partnerId} AND d.mode = 'test' AND d.status = 'retrying'
+        AND d.next_attempt_at <= last.shows)
+      OR EXISTS (SELECT FROM delivery d WHERE d.partner_id = ${partnerId} AND d.mode = 'test' AND d.status = 'pending'
+        AND d.next_attempt_at <= last.shows)
+      OR EXISTS (SELECT FROM card_authorization z WHERE z.partner_id = ${partnerId} AND z.mode = 'test'
+        AND z.status = 'pending' AND z.expires_at <= last.shows) AS is_advancing
+    FROM (SELECT max(shows) AS shows FROM test_clock_advance WHERE partner_id = ${partnerId}) last`,
+);
+
+/** Whether any clock was advanced so recently that what is due has to begin in order. */
+export async function isAnyClockCatchingUp(em: Reader): Promise<boolean> {
+  const [row] = await selectCatchingUp(em, {});
+  return row?.is_catching_up === true;
+}
+
+const selectCatchingUp = readStatement(
+  () => sql<{ is_catching_up: boolean }>`
+    SELECT EXISTS (SELECT FROM test_clock_advance
+      WHERE advanced_at > clock_timestamp() - ${IN_ORDER_FOR}) AS is_catching_up`,
+);
+
+/** The clock alone; null if it was never advanced. */
+export async function readAccountClock(em: Reader, partnerId: string): Promise<AccountClock> {
+  const [row] = await selectClockAlone(em, { partnerId });
+  return row?.clock ?? null;
+}
+
+const selectClockAlone = readStatement(
+  (_, { partnerId }: { partnerId: string }) => sql<{ clock: AccountClock }>`
+    SELECT read_test_clock(${partnerId}) AS clock`,
+);
