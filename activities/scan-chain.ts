@@ -204,8 +204,8 @@ class Round {
     const { network } = this.#tron;
     const { payments, unconfirmed } = await this.#findPayments(blocks);
     const taken = await takeBlocks(this.#dependencies.orm, { network, after, last, payments, unconfirmed });
-    const { found, confirming, expired, awaitingAgain } = taken;
-    if (found + confirming + expired + awaitingAgain > 0) this.#dependencies.changed();
+    const { found, confirming, awaitingAgain } = taken;
+    if (found + confirming + awaitingAgain > 0) this.#dependencies.changed();
     for (const { txHash, logIndex, owner, says } of unconfirmed) {
       this.#dependencies.logger.warn(
         { txHash, logIndex, depositId: owner.depositId, nodes: says },

@@ -15,8 +15,13 @@ export const DepositStatus = z
   });
 export type DepositStatus = z.infer<typeof DepositStatus>;
 
-/** The status of a payment. `found`: recorded but not judged yet. */
-export type PaymentStatus = 'found' | 'credited' | 'in_review' | 'returned';
+export const PaymentStatus = z.enum(['found', 'credited', 'in_review', 'returned']).meta({
+  id: 'DepositPaymentStatus',
+  description:
+    '`found`: it has arrived, and we are about to credit or review it. `credited`: it is in your balance. `in_review`: one of ' +
+    'us has to look at it. `returned`: we sent it back, or it stays uncredited.',
+});
+export type PaymentStatus = z.infer<typeof PaymentStatus>;
 
 /** Why a payment is waiting for an operator. */
 export type ReviewReason =

@@ -5,6 +5,7 @@ import {
   DepositStatus,
   MAX_PAYMENTS_SHOWN,
   MICRO_USDT_PER_CENT,
+  PaymentStatus,
   usdt,
   wholeCents,
 } from '../domain/deposit.ts';
@@ -29,6 +30,7 @@ const Payment = z
     amount_usdt: z.string().describe('The exact amount that arrived: a decimal with up to six places.'),
     block: z.int().min(0).describe('The number of its block.'),
     time: z.iso.datetime().describe('The time of its block.'),
+    status: PaymentStatus,
   })
   .meta({ id: 'DepositPayment', description: 'A USDT payment that reached the address of a deposit.' });
 
@@ -51,6 +53,10 @@ export const DepositResource = z
       .int()
       .min(0)
       .describe('Everything that has arrived at the address, credited or not, in cents, rounded down.'),
+    credited_amount: z
+      .int()
+      .min(0)
+      .describe('What is in your balance of it, in cents: all credits of this deposit together.'),
     tx_hash: z.string().nullable().describe('The transaction of the first payment. Null until one arrives.'),
     payments: z
       .array(Payment)
@@ -96,12 +102,14 @@ export function presentDeposit(row: DepositRow): DepositResource {
     address: row.address,
     amount_usdt: usdt(BigInt(row.amount_cents) * MICRO_USDT_PER_CENT, 2),
     received_amount: wholeCents(BigInt(row.received_micro_usdt)),
+    credited_amount: Number(row.credited_cents),
     tx_hash: payments[0]?.tx_hash ?? null,
     payments: payments.map((payment) => ({
       tx_hash: payment.tx_hash,
       amount_usdt: usdt(BigInt(payment.value_micro_usdt), 2),
       block: Number(payment.block_number),
       time: new Date(payment.block_time).toISOString(),
+      status: payment.status,
     })),
     mode: 'live',
     created: new Date(row.created_at).toISOString(),

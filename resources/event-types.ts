@@ -164,6 +164,26 @@ export const EVENT_TYPES = {
       data: { deposit: EXAMPLES.CONFIRMED_DEPOSIT },
     },
   },
+  'deposit.needs_review': {
+    data: 'Deposit',
+    summary: 'A deposit needs a review',
+    when: 'something other than the one exact payment arrived for a deposit, and one of us has to look at it',
+    example: {
+      id: 'evt_01m81024zan2wj3v6g32rmxq3t',
+      mode: 'live',
+      data: { deposit: EXAMPLES.DEPOSIT_IN_REVIEW },
+    },
+  },
+  'deposit.expired': {
+    data: 'Deposit',
+    summary: 'A deposit has expired',
+    when: 'nothing arrived for a deposit in time',
+    example: {
+      id: 'evt_01m810250zan2wj3v6g32rmxq3',
+      mode: 'live',
+      data: { deposit: EXAMPLES.EXPIRED_DEPOSIT },
+    },
+  },
   ping: {
     data: 'Ping',
     summary: 'You asked for a test event',

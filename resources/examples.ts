@@ -327,6 +327,7 @@ export const DEPOSIT: DepositResource = {
   address: 'TWer2Ygk5TEheHp3TPuYeqxmB6SsGZmaL6',
   amount_usdt: '2500.00',
   received_amount: 0,
+  credited_amount: 0,
   tx_hash: null,
   payments: [],
   mode: 'live',
@@ -341,12 +342,38 @@ export const CONFIRMED_DEPOSIT: DepositResource = {
   ...DEPOSIT,
   status: 'confirmed',
   received_amount: 250_000,
+  credited_amount: 250_000,
   tx_hash: TX_HASH,
   payments: [
-    { tx_hash: TX_HASH, amount_usdt: '2500.00', block: 77_412_903, time: '2026-11-22T07:04:12.000Z' },
+    {
+      tx_hash: TX_HASH,
+      amount_usdt: '2500.00',
+      block: 77_412_903,
+      time: '2026-11-22T07:04:12.000Z',
+      status: 'credited',
+    },
   ],
   confirmed_at: '2026-11-22T07:05:14.791Z',
 };
+
+/** The sender's exchange took its fee from the amount. */
+export const DEPOSIT_IN_REVIEW: DepositResource = {
+  ...DEPOSIT,
+  status: 'needs_review',
+  received_amount: 249_900,
+  tx_hash: TX_HASH,
+  payments: [
+    {
+      tx_hash: TX_HASH,
+      amount_usdt: '2499.00',
+      block: 77_412_903,
+      time: '2026-11-22T07:04:12.000Z',
+      status: 'in_review',
+    },
+  ],
+};
+
+export const EXPIRED_DEPOSIT: DepositResource = { ...DEPOSIT, status: 'expired' };
 
 export const WEBHOOK_ENDPOINT: WebhookEndpointResource = {
   object: 'webhook_endpoint',

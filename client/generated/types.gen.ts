@@ -683,6 +683,10 @@ export type Deposit = {
      */
     received_amount: number;
     /**
+     * What is in your balance of it, in cents: all credits of this deposit together.
+     */
+    credited_amount: number;
+    /**
      * The transaction of the first payment. Null until one arrives.
      */
     tx_hash: string | null;
@@ -709,7 +713,7 @@ export type Deposit = {
 };
 
 /**
- * An event of type `deposit.confirmed`.
+ * An event of type `deposit.confirmed`, `deposit.needs_review`, or `deposit.expired`.
  */
 export type DepositEvent = {
     /**
@@ -723,7 +727,7 @@ export type DepositEvent = {
     /**
      * What happened.
      */
-    type: 'deposit.confirmed';
+    type: 'deposit.confirmed' | 'deposit.needs_review' | 'deposit.expired';
     /**
      * When it happened.
      */
@@ -785,7 +789,13 @@ export type DepositPayment = {
      * The time of its block.
      */
     time: string;
+    status: DepositPaymentStatus;
 };
+
+/**
+ * `found`: it has arrived, and we are about to credit or review it. `credited`: it is in your balance. `in_review`: one of us has to look at it. `returned`: we sent it back, or it stays uncredited.
+ */
+export type DepositPaymentStatus = 'found' | 'credited' | 'in_review' | 'returned';
 
 /**
  * `awaiting_payment`: no payment has been seen. `confirming`: a payment is in a block that is not final yet. `confirmed`: your balance was credited. `expired`: nothing arrived in time. `needs_review`: something other than the one exact payment arrived. `returned`: we sent back what arrived.
@@ -793,7 +803,7 @@ export type DepositPayment = {
 export type DepositStatus = 'awaiting_payment' | 'confirming' | 'confirmed' | 'expired' | 'needs_review' | 'returned';
 
 /**
- * The body we send for `deposit.confirmed`.
+ * The body we send for `deposit.confirmed`, `deposit.needs_review`, or `deposit.expired`.
  */
 export type DepositWebhookEvent = {
     /**
@@ -803,7 +813,7 @@ export type DepositWebhookEvent = {
     /**
      * What happened.
      */
-    type: 'deposit.confirmed';
+    type: 'deposit.confirmed' | 'deposit.needs_review' | 'deposit.expired';
     /**
      * When it happened.
      */
@@ -879,7 +889,7 @@ export type Event = ({
 } & TransactionEvent) | ({
     type: 'card.authorization.created' | 'card.authorization.updated';
 } & AuthorizationEvent) | ({
-    type: 'deposit.confirmed';
+    type: 'deposit.confirmed' | 'deposit.needs_review' | 'deposit.expired';
 } & DepositEvent) | ({
     type: 'ping';
 } & PingEvent);
@@ -924,7 +934,7 @@ export type EventList = {
 /**
  * The kind of event.
  */
-export type EventType = 'card.issued' | 'card.issue_failed' | 'card.updated' | 'card.frozen' | 'card.unfrozen' | 'card.blocked' | 'topup.succeeded' | 'topup.failed' | 'withdrawal.succeeded' | 'withdrawal.failed' | 'card.transaction.created' | 'card.authorization.created' | 'card.authorization.updated' | 'deposit.confirmed' | 'ping';
+export type EventType = 'card.issued' | 'card.issue_failed' | 'card.updated' | 'card.frozen' | 'card.unfrozen' | 'card.blocked' | 'topup.succeeded' | 'topup.failed' | 'withdrawal.succeeded' | 'withdrawal.failed' | 'card.transaction.created' | 'card.authorization.created' | 'card.authorization.updated' | 'deposit.confirmed' | 'deposit.needs_review' | 'deposit.expired' | 'ping';
 
 /**
  * A fee for issuing a card or topping one up.
@@ -1785,7 +1795,7 @@ export type WebhookEvent = ({
 } & TransactionWebhookEvent) | ({
     type: 'card.authorization.created' | 'card.authorization.updated';
 } & AuthorizationWebhookEvent) | ({
-    type: 'deposit.confirmed';
+    type: 'deposit.confirmed' | 'deposit.needs_review' | 'deposit.expired';
 } & DepositWebhookEvent) | ({
     type: 'ping';
 } & PingWebhookEvent);

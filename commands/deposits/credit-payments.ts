@@ -4,10 +4,12 @@ import type { Orm } from '../../db/orm.ts';
 import { type Reader, readStatement, type Transactor, writeStatement } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
 import { judgePayment, type ReviewReason } from '../../domain/deposit.ts';
+import type { Mode } from '../../domain/mode.ts';
 import { applyPostings } from '../../ledger/apply-posting.ts';
 import { LedgerRejected } from '../../ledger/ledger-error.ts';
 import { encodePosting } from '../../ledger/posting.ts';
 import type { PaymentRow } from '../../resources/deposit.ts';
+import { type AccountDeposits, type AccountsWanted, accountOf, MAX_AT_ONCE } from './account-deposits.ts';
 import {
   creditOperation,
   type DepositChange,
@@ -15,9 +17,6 @@ import {
   lockDeposits,
   writeDeposits,
 } from './deposit-state.ts';
-
-/** Deposits of an account in one transaction. */
-const MAX_AT_ONCE = 100;
 
 /** The judgement of a payment. */
 interface Verdict {
@@ -57,24 +56,18 @@ export function creditPayments(
   });
 }
 
-/** An account with payments to judge, and some of the deposits they are for, oldest first. */
-export interface UncreditedAccount {
-  partnerId: string;
-  depositIds: string[];
-}
-
-/**
- * Finds the work for {@link creditPayments}, ordered by account.
- * @param request.after the account to start after; null to start with the first
- * @param request.except accounts to skip
- * @param request.limit how many accounts
- */
+/** Finds the work for {@link creditPayments}, ordered by account, and each account's oldest deposits first. */
 export async function findUncredited(
   em: Reader,
-  request: { after: string | null; except: readonly string[]; limit: number },
-): Promise<UncreditedAccount[]> {
-  const rows = await uncredited(em, { ...request, after: request.after ?? '' });
-  return rows.map(({ partner_id, deposit_ids }) => ({ partnerId: partner_id, depositIds: deposit_ids }));
+  { after, except, limit }: AccountsWanted,
+): Promise<AccountDeposits[]> {
+  const { partnerId, mode } = after ?? { partnerId: '', mode: '' };
+  const rows = await uncredited(em, { partnerId, mode, except: except.map(accountOf), limit });
+  return rows.map(({ partner_id, mode, deposit_ids }) => ({
+    partnerId: partner_id,
+    mode,
+    depositIds: deposit_ids,
+  }));
 }
 
 function judgeFound(deposit: LockedDeposit): Verdict[] {
@@ -118,12 +111,19 @@ const creditedStatus = (verdict: Verdict) =>
   isCredit(verdict) ? ('credited' as const) : ('in_review' as const);
 
 function toDepositChange([deposit, verdicts]: [LockedDeposit, Verdict[]]): DepositChange {
+  const judged = new Map(verdicts.map((verdict) => [placeOf(verdict.payment), creditedStatus(verdict)]));
   return {
     deposit,
+    payments: deposit.payments.map((payment) => ({
+      ...payment,
+      status: judged.get(placeOf(payment)) ?? payment.status,
+    })),
     statuses: [...deposit.statuses, ...verdicts.map(creditedStatus)],
     newlyCreditedCents: verdicts.some(isCredit) ? Number(deposit.amount_cents) : 0,
   };
 }
+
+const placeOf = ({ tx_hash, log_index }: PaymentRow): string => `${tx_hash}/${log_index}`;
 
 function toRow(verdict: Verdict) {
   const { deposit, payment, reason } = verdict;
@@ -144,22 +144,27 @@ const markJudged = writeStatement(
   { acrossTenants: 'queue' },
 );
 
-type Uncredited = { after: string; except: readonly string[]; limit: number };
+type Uncredited = { partnerId: string; mode: string; except: readonly string[]; limit: number };
 
 // Written out, because it reads payments of several accounts in turn.
 const uncredited = readStatement(
-  (_, { after, except, limit }: Uncredited) => sql<{ partner_id: string; deposit_ids: string[] }>`
+  (_, { partnerId, mode, except, limit }: Uncredited) => sql<{
+    partner_id: string;
+    mode: Mode;
+    deposit_ids: string[];
+  }>`
     WITH RECURSIVE ${followingAccounts({
       table: 'deposit_payment',
-      account: ['partner_id'],
+      account: ['partner_id', 'mode'],
       isQueued: sql`status = 'found'`,
-      after: sql`${after}`,
+      after: sql`${partnerId}, ${mode}`,
     })}, account AS MATERIALIZED (
-      SELECT partner_id FROM following WHERE partner_id <> ALL (${except}) LIMIT ${limit}
+      SELECT partner_id, mode FROM following WHERE partner_id || '/' || mode <> ALL (${except}::text[]) LIMIT ${limit}
     )
-    SELECT a.partner_id, array(
-      SELECT DISTINCT p.deposit_id FROM deposit_payment p WHERE p.status = 'found' AND p.partner_id = a.partner_id
+    SELECT a.partner_id, a.mode, array(
+      SELECT DISTINCT p.deposit_id FROM deposit_payment p
+      WHERE p.status = 'found' AND p.partner_id = a.partner_id AND p.mode = a.mode
       ORDER BY p.deposit_id LIMIT ${sql.lit(MAX_AT_ONCE)}) AS deposit_ids
-    FROM account a ORDER BY a.partner_id`,
+    FROM account a ORDER BY a.partner_id, a.mode`,
   { acrossTenants: 'queue' },
 );

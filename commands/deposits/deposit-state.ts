@@ -68,6 +68,8 @@ export function creditOperation(
 /** The change of a deposit whose payments are already written. */
 export interface DepositChange {
   deposit: LockedDeposit;
+  /** The first payments, as they are now. */
+  payments: PaymentRow[];
   /** The distinct statuses of its judged payments. */
   statuses: readonly JudgedStatus[];
   /** What this transaction credits for it. */
@@ -75,24 +77,32 @@ export interface DepositChange {
 }
 
 /**
- * Writes the state of deposits that follows from their payments, and a `deposit.confirmed` for each that something was
- * credited for: two statements, however many deposits. The caller holds them, and notifies the workers afterwards.
+ * Writes the state of deposits that follows from their payments, a `deposit.confirmed` for each that something was credited
+ * for, and a `deposit.needs_review` for each that has come to wait for a review: two statements, however many deposits. The
+ * caller holds them, and notifies the workers afterwards.
  */
 export async function writeDeposits(tx: Transactor, changes: readonly DepositChange[]): Promise<void> {
   const now = new Date();
   const written = changes.map((change) => ({ ...change, row: rowAfter(change, now) }));
   await write(tx, { rows: JSON.stringify(written.map(({ row }) => row)) });
-  const events = written
-    .filter(({ newlyCreditedCents }) => newlyCreditedCents > 0)
-    .map(({ row }) => confirmedEvent(row));
-  if (events.length > 0) await insertEvents(tx, { type: CONFIRMED, events: JSON.stringify(events) });
+  const events = written.flatMap(({ deposit, newlyCreditedCents, row }): DepositEvent[] => [
+    ...(newlyCreditedCents > 0 ? [{ type: 'deposit.confirmed', row } as const] : []),
+    ...(row.status === 'needs_review' && deposit.status !== 'needs_review'
+      ? [{ type: 'deposit.needs_review', row } as const]
+      : []),
+  ]);
+  await writeDepositEvents(tx, events);
 }
 
-function rowAfter({ deposit, statuses, newlyCreditedCents }: DepositChange, now: Date): LockedDeposit {
+function rowAfter(
+  { deposit, payments, statuses, newlyCreditedCents }: DepositChange,
+  now: Date,
+): LockedDeposit {
   const status = paidStatus(statuses.map((one) => ({ status: one })));
   const creditedCents = BigInt(deposit.credited_cents) + BigInt(newlyCreditedCents);
   return {
     ...deposit,
+    payments,
     status,
     credited_cents: creditedCents.toString(),
     confirmed_at: deposit.confirmed_at ?? (creditedCents > 0n ? now.toISOString() : null),
@@ -100,17 +110,26 @@ function rowAfter({ deposit, statuses, newlyCreditedCents }: DepositChange, now:
   };
 }
 
-const CONFIRMED: EventType = 'deposit.confirmed';
+/** An event about a deposit, with the deposit right after the change. */
+interface DepositEvent {
+  type: Extract<EventType, `deposit.${string}`>;
+  row: DepositRow;
+}
 
-function confirmedEvent(row: LockedDeposit) {
-  const { partner_id, mode } = row;
-  const { id, created, body } = newEvent({
-    type: CONFIRMED,
-    mode,
-    data: { deposit: presentDeposit(row) },
-    clock: null,
+/** Writes events in the order given: one statement, none if there are no events. */
+export async function writeDepositEvents(tx: Transactor, events: readonly DepositEvent[]): Promise<void> {
+  if (events.length === 0) return;
+  const rows = events.map(({ type, row }) => {
+    const { partner_id, mode } = row;
+    const { id, created, body } = newEvent({
+      type,
+      mode,
+      data: { deposit: presentDeposit(row) },
+      clock: null,
+    });
+    return { id, partner_id, mode, type, body, created_at: created };
   });
-  return { id, partner_id, mode, body, created_at: created };
+  await insertEvents(tx, { events: JSON.stringify(rows) });
 }
 
 type Lock = { depositIds: readonly string[]; waitMs: number | null };
@@ -181,9 +200,10 @@ const write = writeStatement(
 );
 
 const insertEvents = writeStatement(
-  (_, { type, events }: { type: EventType; events: string }) => sql`
+  (_, { events }: { events: string }) => sql`
     INSERT INTO event (id, partner_id, mode, type, body, created_at)
-    SELECT id, partner_id, mode, ${type}, body, created_at
-    FROM json_to_recordset(${events}) AS e (id text, partner_id text, mode text, body text, created_at timestamptz)`,
+    SELECT id, partner_id, mode, type, body, created_at
+    FROM json_to_recordset(${events})
+      AS e (id text, partner_id text, mode text, type text, body text, created_at timestamptz)`,
   { acrossTenants: 'id' },
 );

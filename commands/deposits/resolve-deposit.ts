@@ -44,7 +44,10 @@ export function resolveDeposit(
 
     const resolved = await resolvePayments(tx, { depositId, outcome });
     const statuses = deposit.statuses.filter((status) => status !== 'in_review').concat(outcome);
-    await writeDeposits(tx, [{ deposit, statuses, newlyCreditedCents: creditedCents }]);
+    const payments = deposit.payments.map((payment) =>
+      payment.status === 'in_review' ? { ...payment, status: outcome } : payment,
+    );
+    await writeDeposits(tx, [{ deposit, payments, statuses, newlyCreditedCents: creditedCents }]);
     await recordResolution(tx, {
       depositId,
       version: deposit.version,

@@ -6,9 +6,6 @@ import { transaction } from '../../db/transaction.ts';
 import type { ChainName } from '../../domain/deposit.ts';
 import type { Mode } from '../../domain/mode.ts';
 
-/** Deposits that expire in one transaction; the rest expire in the next ones. */
-const MAX_EXPIRED = 5_000;
-
 /** A transfer to one of our addresses. */
 export interface FoundPayment {
   txHash: string;
@@ -63,7 +60,6 @@ interface TakenBlocks {
   found: number;
   /** Deposits with a payment that too few nodes show. */
   confirming: number;
-  expired: number;
   /** Deposits whose payment was seen in a block that the chain dropped. */
   awaitingAgain: number;
 }
@@ -74,9 +70,9 @@ export class CursorMoved extends Error {
 }
 
 /**
- * Takes a run of blocks: records each payment in it exactly once, moves the cursor, and expires the deposits whose deadline
- * is before the chain's time. It waits for no lock on an account or a deposit, so nobody's rows can delay what arrives for
- * others. creditPayments judges the payments later.
+ * Takes a run of blocks: records each payment in it exactly once, and moves the cursor. It waits for no lock on an account or a
+ * deposit, so nobody's rows can delay what arrives for others. creditPayments judges the payments later, and expireDeposits
+ * expires the deposits whose deadline the cursor has passed.
  * @throws CursorMoved if nothing was changed because the cursor is elsewhere
  */
 export function takeBlocks(orm: Orm, run: RunOfBlocks): Promise<TakenBlocks> {
@@ -100,8 +96,7 @@ export function takeBlocks(orm: Orm, run: RunOfBlocks): Promise<TakenBlocks> {
     const confirming =
       unconfirmed.length === 0 ? 0 : toCount(await keepUnconfirmed(tx, { network, rows: waiting }));
     const awaitingAgain = toCount(await awaitAgain(tx, { network, number: String(last.number) }));
-    const expired = toCount(await expire(tx, { network, time: last.time }));
-    return { found, confirming, awaitingAgain, expired };
+    return { found, confirming, awaitingAgain };
   });
 }
 
@@ -225,35 +220,6 @@ const awaitAgain = writeStatement(
           .updateTable('deposit as d')
           .from('due')
           .set({ status: 'awaiting_payment', seen_block_number: null, ...CHANGED })
-          .whereRef('d.id', '=', 'due.id')
-          .returning('d.id'),
-      )
-      .selectFrom('changed')
-      .select(COUNT),
-  { acrossTenants: 'chain' },
-);
-
-const expire = writeStatement(
-  (db, { network, time }: OfChain & { time: Date }) =>
-    db
-      .with('due', (due) =>
-        due
-          .selectFrom('deposit')
-          .select('id')
-          .where('network', '=', network)
-          .where('status', '=', sql.lit('awaiting_payment'))
-          .where('expires_at', '<', sql<string>`${time}`)
-          .where(NO_PAYMENT)
-          .orderBy('expires_at')
-          .limit(sql.lit(MAX_EXPIRED))
-          .forNoKeyUpdate()
-          .skipLocked(),
-      )
-      .with('changed', (changed) =>
-        changed
-          .updateTable('deposit as d')
-          .from('due')
-          .set({ status: 'expired', ...CHANGED })
           .whereRef('d.id', '=', 'due.id')
           .returning('d.id'),
       )

@@ -22,12 +22,11 @@ import {
 } from '../../resources/deposit.ts';
 import { watchDepositWorkflowId } from '../../workflows/messages.ts';
 
-/** A deposit as the partner sees it, with its partner, its chain and what was credited. Amounts are in cents. */
+/** A deposit as the partner sees it, with its partner and its chain. Amounts are in cents. */
 interface OperatorDeposit extends DepositResource {
   partner_id: string;
   partner_name: string;
   tron_network: ChainName;
-  credited_amount: number;
   /** When its payments in review began to wait for an operator. */
   review_since: string | null;
 }
@@ -105,7 +104,6 @@ function present(
     partner_id: row.partner_id,
     partner_name: row.partner_name,
     tron_network: row.network,
-    credited_amount: Number(row.credited_cents),
     review_since: row.review_since === null ? null : new Date(row.review_since).toISOString(),
   };
 }
@@ -131,7 +129,6 @@ export interface DepositDetail extends Omit<OperatorDeposit, 'payments'> {
 
 type DetailedPayment = DepositResource['payments'][number] & {
   log_index: number;
-  status: PaymentRow['status'];
   /** Why it is, or was, in review. */
   reason: string | null;
 };

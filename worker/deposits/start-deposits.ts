@@ -19,6 +19,7 @@ import { createReadSignalSender } from '../../temporal/signal-sender.ts';
 import { notifyInTurns } from '../notify-in-turns.ts';
 import { createPartWorker, type PartOptions, type WorkerPart } from '../worker-part.ts';
 import { startCrediting } from './credit-found.ts';
+import { startExpiring } from './expire-unpaid.ts';
 
 /** How often the worker makes sure that the scan runs: if somebody terminated it, it is back that soon. */
 const ENSURE_INTERVAL_MS = 10_000;
@@ -37,8 +38,8 @@ interface DepositsOptions extends PartOptions {
 
 /**
  * Starts everything between a chain and a balance: the worker that scans the chain and runs the deposits' workflows, on a
- * separate task queue; the crediting of payments; and the signals to workflows whose deposits have changed. Without
- * TRON_NETWORK nothing is scanned, but payments found before are still credited or reviewed.
+ * separate task queue; the crediting of payments; the expiry of deposits; and the signals to workflows whose deposits have
+ * changed. Without TRON_NETWORK nothing is scanned, but payments found before are still credited or reviewed.
  */
 export async function startDeposits(options: DepositsOptions): Promise<WorkerPart> {
   const { config, orm, client, logger } = options;
@@ -81,14 +82,12 @@ export async function startDeposits(options: DepositsOptions): Promise<WorkerPar
     maxCachedWorkflows: 200,
   });
 
-  const crediting = startCrediting({
-    orm,
-    logger,
-    credited: () => {
-      announceEvents();
-      announceDeposits();
-    },
-  });
+  const announce = () => {
+    announceEvents();
+    announceDeposits();
+  };
+  const crediting = startCrediting({ orm, logger, credited: announce });
+  const expiring = startExpiring({ orm, logger, expired: announce });
   const notifying = notifyInTurns({
     what: 'deposits',
     idleMs: IDLE_MS,
@@ -113,6 +112,7 @@ export async function startDeposits(options: DepositsOptions): Promise<WorkerPar
     );
   const wake = () => {
     crediting.wake();
+    expiring.wake();
     notifying.wake();
   };
   const listening = listenToNotifications({
@@ -128,7 +128,7 @@ export async function startDeposits(options: DepositsOptions): Promise<WorkerPar
     leave: () => stopping.abort(),
     stop: async () => {
       await listening.stop();
-      await Promise.all([crediting.stop(), notifying.stop(), ensuring?.stop()]);
+      await Promise.all([crediting.stop(), expiring.stop(), notifying.stop(), ensuring?.stop()]);
       tron?.chain.close();
     },
   };

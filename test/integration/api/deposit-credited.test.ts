@@ -37,10 +37,12 @@ describe('a deposit with a payment', function () {
     const id = await paid(25_000_000n);
     const deposit = await get(`/funding/deposits/${id}`);
     assert.deepEqual(
-      [deposit.status, deposit.received_amount, deposit.payments.length],
-      ['confirmed', 2_500, 1],
+      [deposit.status, deposit.received_amount, deposit.credited_amount, deposit.payments.length],
+      ['confirmed', 2_500, 2_500, 1],
     );
     assert.deepEqual(await balanceOf(partner, 'live'), [2_500, 0, 2_500]);
+
+    assert.equal(deposit.payments[0].status, 'credited');
 
     const { data: changes } = await get('/balance/transactions');
     const [{ id: changeId, created, ...change }] = changes;
@@ -74,7 +76,7 @@ describe('a deposit with a payment', function () {
       assert.deepEqual((await get(path, 'test')).data, [], path);
   });
 
-  it('waits for review if the amount differs, without a credit or an event', async () => {
+  it('waits for review if the amount differs, without a credit and with an event', async () => {
     const id = await paid(25_000_001n);
     const deposit = await get(`/funding/deposits/${id}`);
     assert.deepEqual(
@@ -82,7 +84,12 @@ describe('a deposit with a payment', function () {
       ['needs_review', 2_500, '25.000001', null],
     );
     assert.deepEqual(await balanceOf(partner, 'live'), [0, 0, 0]);
-    assert.deepEqual((await get('/events')).data, []);
+    assert.deepEqual([deposit.credited_amount, deposit.payments[0].status], [0, 'in_review']);
+    const { data: events } = await get('/events');
+    assert.deepEqual(
+      events.map(({ type, data }: { type: string; data: object }) => [type, data]),
+      [['deposit.needs_review', { deposit }]],
+    );
     assert.deepEqual((await get('/balance/transactions')).data, []);
   });
 

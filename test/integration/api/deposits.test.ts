@@ -59,7 +59,8 @@ describe('the API', function () {
       assert.deepEqual(rest, {
         ...{ object: 'deposit', status: 'awaiting_payment', amount: 2_512, currency: 'USD', asset: 'USDT' },
         ...{ network: 'TRC-20', contract_address: TEST_TRON.usdtContract, amount_usdt: '25.12' },
-        ...{ received_amount: 0, tx_hash: null, payments: [], mode: 'live', confirmed_at: null },
+        ...{ received_amount: 0, credited_amount: 0, tx_hash: null, payments: [] },
+        ...{ mode: 'live', confirmed_at: null },
       });
       assert.match(id, /^dep_/);
       assert.match(address, /^T[1-9A-HJ-NP-Za-km-z]{33}$/);
@@ -257,17 +258,20 @@ describe('the API', function () {
       const expected = {
         awaiting_payment: [0, []],
         confirming: [0, []],
-        confirmed: [2_500, [['25.00', 101, '2026-11-20T08:00:00.000Z']]],
+        confirmed: [2_500, [['25.00', 101, '2026-11-20T08:00:00.000Z', 'credited']]],
         expired: [0, []],
         needs_review: [
           4_999,
           [
-            ['25.00', 90, '2026-11-20T07:00:00.000Z'],
-            ['24.999999', 101, '2026-11-20T08:00:00.000Z'],
+            ['25.00', 90, '2026-11-20T07:00:00.000Z', 'credited'],
+            ['24.999999', 101, '2026-11-20T08:00:00.000Z', 'in_review'],
           ],
         ],
         // More than there are cents for.
-        returned: [Number.MAX_SAFE_INTEGER, [[`1${'0'.repeat(34)}.00`, 101, '2026-11-20T08:00:00.000Z']]],
+        returned: [
+          Number.MAX_SAFE_INTEGER,
+          [[`1${'0'.repeat(34)}.00`, 101, '2026-11-20T08:00:00.000Z', 'returned']],
+        ],
       };
       for (const [status, payments] of Object.entries(deposits)) {
         const id = await seedDeposit(stack, partner.id, {
@@ -280,12 +284,15 @@ describe('the API', function () {
           payment.amount_usdt,
           payment.block,
           payment.time,
+          payment.status,
         ]);
         assert.deepEqual(
           [json.status, [json.received_amount, shown]],
           [status, expected[status as keyof typeof expected]],
         );
         assert.equal(json.tx_hash, json.payments[0]?.tx_hash ?? null);
+        const isCredited = payments.some((payment) => payment.status === 'credited');
+        assert.equal(json.credited_amount, isCredited ? 2_500 : 0);
         assert.equal(
           json.confirmed_at !== null,
           payments.some((payment) => payment.status === 'credited'),
@@ -301,6 +308,10 @@ describe('the API', function () {
       await recordPayment(stack.orm, id, { usdt: '4.999999' });
       const { json } = await get(id);
       assert.deepEqual([json.status, json.received_amount, json.payments.length], ['confirming', 2_499, 2]);
+      assert.deepEqual(
+        json.payments.map(({ status }: { status: string }) => status),
+        ['found', 'found'],
+      );
       assert.deepEqual((await list('?limit=1')).json.data, [json]);
     });
 

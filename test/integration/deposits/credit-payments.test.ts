@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import type pg from 'pg';
 import { beginScan, readCursor } from '../../../commands/deposits/chain-scan.ts';
 import { creditPayments, findUncredited } from '../../../commands/deposits/credit-payments.ts';
+import { expireDeposits } from '../../../commands/deposits/expire-deposits.ts';
 import { type FoundPayment, takeBlocks } from '../../../commands/deposits/take-blocks.ts';
 import { readBalance } from '../../../ledger/balances.ts';
 import { checkLedger } from '../../../ledger/check-ledger.ts';
@@ -18,6 +19,7 @@ import { countStatements } from '../../support/statements.ts';
 
 const NETWORK = 'private';
 const FIRST_CENTS = 1_000;
+const live = (partnerId: string) => ({ partnerId, mode: 'live' }) as const;
 const LAST = hoursFromNow(1);
 
 let cutNextCommit: 'before' | 'after' | undefined;
@@ -104,9 +106,12 @@ describe('creditPayments', () => {
     assert.deepEqual(deposit, {
       ...{ id, object: 'deposit', status: 'confirmed', amount: 2_500, currency: 'USD', asset: 'USDT' },
       ...{ network: 'TRC-20', contract_address: 'TContract', amount_usdt: '25.00', received_amount: 2_500 },
-      tx_hash: payment.txHash,
+      ...{ credited_amount: 2_500, tx_hash: payment.txHash },
       payments: [
-        { tx_hash: payment.txHash, amount_usdt: '25.00', block: 101, time: payment.blockTime.toISOString() },
+        {
+          ...{ tx_hash: payment.txHash, amount_usdt: '25.00', block: 101, status: 'credited' },
+          time: payment.blockTime.toISOString(),
+        },
       ],
       mode: 'live',
     });
@@ -175,6 +180,7 @@ describe('creditPayments', () => {
     });
     await find(paymentFor(paid, partnerId));
     await credit(paid);
+    await expireDeposits(commands.context.orm, { ...live(partnerId), depositIds: [expired, inTime] });
     assert.equal((await left(expired)).status, 'expired');
     await find(
       paymentFor(paid, partnerId, { blockNumber: 102 }),
@@ -299,18 +305,24 @@ describe('creditPayments', () => {
     );
     assert.deepEqual(all[0]?.depositIds, ids.get(accounts[0] ?? '')?.slice(0, 100));
     assert.deepEqual(all[1]?.depositIds, ids.get(accounts[1] ?? ''));
-    const next = await findUncredited(em(), { after: accounts[0] ?? '', except: [], limit: 1 });
+    const next = await findUncredited(em(), { after: live(accounts[0] ?? ''), except: [], limit: 1 });
     assert.deepEqual(
       next.map((one) => one.partnerId),
       [accounts[1]],
     );
-    const rest = await findUncredited(em(), { after: null, except: accounts.slice(0, 2), limit: 10 });
+    const rest = await findUncredited(em(), {
+      after: null,
+      except: accounts.slice(0, 2).map(live),
+      limit: 10,
+    });
     assert.deepEqual(
       rest.map((one) => one.partnerId),
       [accounts[2]],
     );
     for (const { depositIds } of all) await credit(...depositIds);
     const left = await findUncredited(em(), { after: null, except: [], limit: 10 });
-    assert.deepEqual(left, [{ partnerId: accounts[0], depositIds: ids.get(accounts[0] ?? '')?.slice(100) }]);
+    assert.deepEqual(left, [
+      { partnerId: accounts[0], mode: 'live', depositIds: ids.get(accounts[0] ?? '')?.slice(100) },
+    ]);
   });
 });

@@ -39,6 +39,7 @@ describe('the resolution of a deposit', () => {
       `SELECT actor, detail FROM audit_entry WHERE action = 'deposit.resolve' AND subject = $1 ORDER BY id`,
       [depositId],
     );
+  const eventTypes = async () => (await depositEvents(commands.context.orm, depositId)).map(([type]) => type);
   const done = (creditedCents: number) => ({ resolved: true, creditedCents, repeated: false });
   const refused = (because: string) => ({ resolved: false, because });
 
@@ -51,6 +52,7 @@ describe('the resolution of a deposit', () => {
     });
     assert.equal(await credited(), 1_234);
     assert.deepEqual(await depositEvents(commands.context.orm, depositId), [
+      ['deposit.needs_review', 'needs_review', 1_234],
       ['deposit.confirmed', 'confirmed', 1_234],
     ]);
     assert.deepEqual(await audited(), [
@@ -72,7 +74,10 @@ describe('the resolution of a deposit', () => {
     assert.deepEqual(await resolve({}), done(1));
     assert.equal(await credited(), 1_001);
     assert.deepEqual((await state()).payments, ['credited', 'credited', 'credited']);
-    assert.equal((await depositEvents(commands.context.orm, depositId)).length, 2);
+    // The second part changed nothing about its waiting for a review.
+    assert.deepEqual(await eventTypes(), [
+      ...['deposit.needs_review', 'deposit.confirmed', 'deposit.needs_review', 'deposit.confirmed'],
+    ]);
   });
 
   it('does not credit less than a cent, which can be recorded as returned', async () => {
@@ -82,7 +87,7 @@ describe('the resolution of a deposit', () => {
     assert.deepEqual(await audited(), []);
     assert.deepEqual(await resolve({ outcome: 'returned' }), done(0));
     assert.equal((await state()).status, 'returned');
-    assert.deepEqual(await depositEvents(commands.context.orm, depositId), []);
+    assert.deepEqual(await eventTypes(), ['deposit.needs_review']);
   });
 
   it('does not credit what was returned when a later payment is credited', async () => {
@@ -107,7 +112,9 @@ describe('the resolution of a deposit', () => {
     assert.deepEqual(await resolve({}), done(2_500));
     assert.equal((await state()).status, 'confirmed');
     assert.equal(await credited(), 5_000);
-    assert.equal((await depositEvents(commands.context.orm, depositId)).length, 2);
+    assert.deepEqual(await eventTypes(), [
+      ...['deposit.confirmed', 'deposit.needs_review', 'deposit.needs_review', 'deposit.confirmed'],
+    ]);
   });
 
   it('refuses a deposit that is resolved or was never paid', async () => {

@@ -20,7 +20,6 @@ import { query } from '../../../db/sql.ts';
 import { openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
 import {
   addressHashOf,
-  hoursFromNow,
   paymentFor,
   readDeposits,
   seedDeposits,
@@ -151,20 +150,6 @@ describe('takeBlocks', () => {
     assert.deepEqual((await readDeposits(commands.owner)).get(id)?.payments, ['found']);
   });
 
-  it('expires a deposit when the chain has passed its time, unless something has arrived for it', async () => {
-    const expiresAt = hoursFromNow(-1);
-    const [empty = '', paid = ''] = await seedDeposits(commands.owner, { partnerId, count: 2, expiresAt });
-    const [later = ''] = await seedDeposits(commands.owner, { partnerId });
-    // The hour of its expiry itself still counts.
-    assert.equal((await take(101, 101, [], expiresAt)).expired, 0);
-    const payment = paymentFor(paid, partnerId, { blockNumber: 102, blockTime: expiresAt });
-    assert.equal((await take(102, 102, [payment], new Date(expiresAt.getTime() + 1))).expired, 1);
-    assert.equal(await statusOf(empty), 'expired');
-    assert.equal(await statusOf(paid), 'awaiting_payment');
-    assert.equal(await statusOf(later), 'awaiting_payment');
-    assert.equal((await readDeposits(commands.owner)).get(empty)?.version, 2);
-  });
-
   it('shows payments seen ahead, and withdraws them if their block brings nothing', async () => {
     const ids = await seedDeposits(commands.owner, { partnerId, count: 4 });
     const [kept = '', gone = '', passed = '', claimed = ''] = ids;
@@ -189,28 +174,26 @@ describe('takeBlocks', () => {
   });
 
   it('does not wait for a deposit or an account that another transaction holds', async () => {
-    const ids = await seedDeposits(commands.owner, { partnerId, count: 3, expiresAt: hoursFromNow(-1) });
-    const [paid = '', held = '', free = ''] = ids;
+    const ids = await seedDeposits(commands.owner, { partnerId, count: 2 });
+    const [paid = '', seen = ''] = ids;
+    await markConfirming(commands.context.orm, NETWORK, new Map([[addressHashOf(seen), 101]]));
     const holder = await commands.connect();
     try {
       await holder.query('BEGIN');
-      await holder.query('SELECT FROM deposit WHERE id = ANY ($1) FOR NO KEY UPDATE', [[paid, held]]);
+      await holder.query('SELECT FROM deposit WHERE id = ANY ($1) FOR NO KEY UPDATE', [ids]);
       await holder.query('SELECT FROM ledger.account FOR UPDATE');
       const taken = await take(101, 101, [paymentFor(paid, partnerId)]);
-      assert.deepEqual(taken, { found: 1, confirming: 0, expired: 1, awaitingAgain: 0 });
+      assert.deepEqual(taken, { found: 1, confirming: 0, awaitingAgain: 0 });
       await holder.query('ROLLBACK');
     } finally {
       await holder.end();
     }
-    assert.deepEqual(await statusesOf(ids), ['awaiting_payment', 'awaiting_payment', 'expired']);
-    await take(102, 102);
-    assert.equal(await statusOf(held), 'expired');
-    assert.equal(await statusOf(free), 'expired');
+    assert.deepEqual(await statusesOf(ids), ['awaiting_payment', 'confirming']);
+    assert.equal((await take(102, 102)).awaitingAgain, 1);
   });
 
-  it('records 5,000 payments and expires 5,000 deposits with as many statements as one', async () => {
+  it('records 5,000 payments with as many statements as one', async () => {
     const paid = await seedDeposits(commands.owner, { partnerId, count: 5_000 });
-    await seedDeposits(commands.owner, { partnerId, count: 5_000, expiresAt: hoursFromNow(-1) });
     const owners = await findOwners(em(), NETWORK, [...paid.map(addressHashOf), 'ee'.repeat(20)]);
     assert.equal(owners.size, 5_000);
     assert.deepEqual(owners.get(addressHashOf(paid[7] ?? '')), {
@@ -222,13 +205,13 @@ describe('takeBlocks', () => {
     const statements = countStatements(commands.operatorUrl);
     try {
       assert.deepEqual(await take(101, 101, payments), {
-        ...{ found: 5_000, confirming: 0, expired: 5_000, awaitingAgain: 0 },
+        ...{ found: 5_000, confirming: 0, awaitingAgain: 0 },
       });
     } finally {
       statements.stop();
     }
     assert.deepEqual(statements.texts.map(firstWords), [
-      ...['begin', 'UPDATE chain_scan', 'WITH recorded', 'WITH due', 'WITH due', 'commit'],
+      ...['begin', 'UPDATE chain_scan', 'WITH recorded', 'WITH due', 'commit'],
     ]);
   });
 

@@ -139,7 +139,10 @@ describe('operator deposit', () => {
           ...{ payments: 1, creditedCents: 1_234, amountUsdt: '12.345' },
         },
       });
-      assert.equal((await depositEvents(orm, id)).length, 1);
+      assert.deepEqual(
+        (await depositEvents(orm, id)).map(([type]) => type),
+        ['deposit.needs_review', 'deposit.confirmed'],
+      );
       const { json: balance } = await operate('ledger', 'balance', partnerId, '--mode', 'live');
       assert.equal(balance.total, 2_234);
     });
@@ -149,7 +152,7 @@ describe('operator deposit', () => {
       await pay(orm, id, { usdt: '12' });
       const { code, json } = await resolve(id, '--returned');
       assert.deepEqual([code, json.status, json.credited_amount], [0, 'returned', 0]);
-      assert.deepEqual(await depositEvents(orm, id), []);
+      assert.deepEqual(await depositEvents(orm, id), [['deposit.needs_review', 'needs_review', 1_200]]);
     });
 
     it('is refused if nothing is in review, the deposit has changed, or less than a cent would be credited', async () => {

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { pino } from 'pino';
 import { beginScan, readCursor } from '../../../commands/deposits/chain-scan.ts';
 import { takeBlocks } from '../../../commands/deposits/take-blocks.ts';
-import { type Crediting, startCrediting } from '../../../worker/deposits/credit-found.ts';
+import { startCrediting } from '../../../worker/deposits/credit-found.ts';
+import type { Serving } from '../../../worker/deposits/serve-accounts.ts';
 import { openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
 import { paymentFor, readDeposits, seedDeposits } from '../../support/deposits/seed-deposits.ts';
 import { until } from '../../support/until.ts';
@@ -10,7 +11,7 @@ import { until } from '../../support/until.ts';
 describe('the crediting of found payments', function () {
   this.timeout(120_000);
   let commands: TestCommands;
-  let crediting: Crediting | undefined;
+  let crediting: Serving | undefined;
   let logged: string[];
   beforeEach(async () => {
     commands = await openCommands();

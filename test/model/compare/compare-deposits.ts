@@ -90,14 +90,19 @@ function wrongOf(
   { known, scannedToMs }: { known: number; scannedToMs: number },
 ): string[] {
   const credits = state.credits.map(({ cents }) => cents);
-  const { status, amount, received_amount, tx_hash, payments, confirmed_at } = resource;
-  const shown = { status, amount, received_amount, tx_hash, payments, isConfirmed: confirmed_at !== null };
+  const { status, amount, received_amount, credited_amount, tx_hash, payments, confirmed_at } = resource;
+  const isConfirmed = confirmed_at !== null;
+  const shown = { status, amount, received_amount, credited_amount, tx_hash, payments, isConfirmed };
   const model = {
     ...{ status: statusOf(state, terms, scannedToMs), amount: terms.amountCents },
-    ...{ received_amount: receivedCents(state), tx_hash: state.payments[0]?.transfer.txHash ?? null },
-    payments: state.payments.map(({ transfer: { txHash, microUsdt, blockNumber, blockTimeMs } }) => ({
+    ...{
+      received_amount: receivedCents(state),
+      credited_amount: credits.reduce((sum, cents) => sum + cents, 0),
+    },
+    ...{ tx_hash: state.payments[0]?.transfer.txHash ?? null },
+    payments: state.payments.map(({ status, transfer: { txHash, microUsdt, blockNumber, blockTimeMs } }) => ({
       ...{ tx_hash: txHash, amount_usdt: decimalOf(microUsdt) },
-      ...{ block: blockNumber, time: new Date(blockTimeMs).toISOString() },
+      ...{ block: blockNumber, time: new Date(blockTimeMs).toISOString(), status },
     })),
     isConfirmed: credits.length > 0,
   };
@@ -108,10 +113,24 @@ function wrongOf(
       changes.map(({ type, amount: cents }) => `${type} ${cents}`),
       credits.slice(known).map((cents) => `deposit ${cents}`),
     ],
-    ['events', events.map(({ type }) => type), credits.map(() => 'deposit.confirmed')],
+    [
+      'events',
+      events.map(({ type }) => type).sort(),
+      [
+        ...credits.map(() => 'deposit.confirmed'),
+        ...(isExpired(state, events, model.status) ? ['deposit.expired'] : []),
+        ...Array.from({ length: state.reviews }, () => 'deposit.needs_review'),
+      ],
+    ],
   ];
   return aspects
     .map(([what, service, expected]) => [what, JSON.stringify(service), JSON.stringify(expected)])
     .filter(([, service, expected]) => service !== expected)
     .map(([what, service, expected]) => `${what}: service ${service}, model ${expected}`);
+}
+
+/** Whether it has to have expired. A payment after its time may be found before or after that. */
+function isExpired({ payments }: DepositState, events: Resource[], status: string): boolean {
+  const mayHave = payments[0]?.status !== 'credited' && events.some(({ type }) => type === 'deposit.expired');
+  return status === 'expired' || (payments.length > 0 && mayHave);
 }

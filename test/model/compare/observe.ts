@@ -134,7 +134,8 @@ export async function untilQuiet(
          SELECT deposit_id FROM deposit_payment WHERE partner_id = ANY ($1) AND status = 'found'
          UNION ALL
          SELECT id FROM deposit WHERE partner_id = ANY ($1) AND (told_version < version
-           OR NOT EXISTS (SELECT FROM chain_scan s WHERE s.network = deposit.network AND s.block_number >= $2))`,
+           OR NOT EXISTS (SELECT FROM chain_scan s WHERE s.network = deposit.network AND s.block_number >= $2
+             AND (deposit.status <> 'awaiting_payment' OR deposit.expires_at >= s.block_time)))`,
         [accounts.map(({ partnerId }) => partnerId), solidNumber],
       ),
     );

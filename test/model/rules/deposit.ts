@@ -27,6 +27,8 @@ export interface DepositState {
   credits: readonly { cents: number; from: number; to: number }[];
   /** Whether a payment of the exact amount was credited by itself. */
   isPaid: boolean;
+  /** How often it has come to wait for an operator: each time is an event. */
+  reviews: number;
 }
 
 export interface DepositTerms {
@@ -34,7 +36,7 @@ export interface DepositTerms {
   expiresAtMs: number;
 }
 
-export const UNPAID: DepositState = { payments: [], credits: [], isPaid: false };
+export const UNPAID: DepositState = { payments: [], credits: [], isPaid: false, reviews: 0 };
 
 const MICRO_PER_CENT = 10_000n;
 
@@ -69,9 +71,12 @@ function arrive(
 ): DepositState {
   const isExact = transfer.microUsdt === BigInt(amountCents) * MICRO_PER_CENT;
   if (!isExact || transfer.blockTimeMs > expiresAtMs || state.isPaid) {
-    return { ...state, payments: [...state.payments, { transfer, status: 'in_review' }] };
+    const isWaiting = state.payments.some(({ status }) => status === 'in_review');
+    const reviews = state.reviews + (isWaiting ? 0 : 1);
+    return { ...state, payments: [...state.payments, { transfer, status: 'in_review' }], reviews };
   }
   return {
+    ...state,
     payments: [...state.payments, { transfer, status: 'credited' }],
     credits: [...state.credits, { cents: amountCents, from: transfer.sentAt, to: Number.POSITIVE_INFINITY }],
     isPaid: true,

@@ -102,7 +102,9 @@ export async function untilScanned({ stack }: DepositStack, blockNumber: number)
     const [row] = await query<{ done: boolean }>(
       stack.orm.em.fork(),
       `SELECT coalesce((SELECT block_number >= $1 FROM chain_scan), false)
-         AND NOT EXISTS (SELECT FROM deposit_payment WHERE status = 'found') AS done`,
+         AND NOT EXISTS (SELECT FROM deposit_payment WHERE status = 'found')
+         AND NOT EXISTS (SELECT FROM deposit d JOIN chain_scan s ON s.network = d.network
+           WHERE d.status = 'awaiting_payment' AND d.expires_at < s.block_time) AS done`,
       [blockNumber],
     );
     return row?.done;
