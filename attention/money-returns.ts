@@ -18,7 +18,9 @@ function toItem({ id, partner_id, card_id, amount_cents, reason, since }: Unretu
   const why =
     reason === null
       ? 'has not taken it back for an hour'
-      : `refused to take it back (${reason}), so it stays there`;
+      : reason === 'key_expired'
+        ? 'was not asked in time: it knows no transfer under our key, which is too old to be sent now'
+        : `refused to take it back (${reason}), so it stays there`;
   return {
     kind: 'money_return',
     id,

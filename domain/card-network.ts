@@ -30,7 +30,8 @@ export interface CardNetwork {
 
   /**
    * Takes back money that a blocked card still has at the network, once it is free in our ledger. Asking again with the same token
-   * never acts twice. A network that holds no cards' money answers `succeeded` without a request.
+   * never acts twice. Under a token that is too old to be sent it only looks: if nothing was moved, that is a refusal (`key_expired`).
+   * A network that holds no cards' money answers `succeeded` without a request.
    */
   returnMoney(request: ReturnAsked): Promise<ReturnAnswer>;
 
@@ -137,7 +138,7 @@ export type WithdrawalAnswer =
   | { status: 'declined'; reason: string };
 
 export interface ReturnAsked {
-  /** Our id of the release that made the money free. */
+  /** Our id of the return. */
   token: string;
   networkCardId: string;
   amountCents: number;

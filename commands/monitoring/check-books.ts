@@ -32,16 +32,26 @@ export async function checkBooks(
   return [...books, ...counters.map((row) => ({ invariant: COUNTERS_INVARIANT, ...row }))];
 }
 
-// Releases from before returns were recorded have none.
+// Those from before their kind's returns were recorded have none.
 const wrongReturns = readStatement(
   (_, { most }: { most: number }) => sql<Omit<Violation, 'invariant'>>`
-    SELECT coalesce(t.operation_id, m.operation_id) AS subject, 'its block_release of ' || coalesce(t.amount::text, 'nothing')
-      || ' has a return of ' || coalesce(m.amount_cents::text, 'nothing') || ' by the card network' AS message
-    FROM (SELECT * FROM ledger.transfer WHERE code = 'block_release' AND mode = 'live') t
+    SELECT coalesce(t.operation_id, m.operation_id) AS subject, 'its ' || coalesce(t.code, 'release') || ' of '
+      || coalesce(t.amount::text, 'nothing') || ' has a return of ' || coalesce(m.amount_cents::text, 'nothing')
+      || ' by the card network' AS message
+    FROM (
+      SELECT seq, id, code, operation_id, partner_id, mode, amount, substr(debit_id, 6) AS card_id
+      FROM ledger.transfer WHERE code = 'block_release' AND mode = 'live'
+      UNION ALL
+      SELECT l.seq, l.id, l.code, l.operation_id, l.partner_id, l.mode, l.amount, x.card_id
+      FROM ledger.transfer l LEFT JOIN card_transaction x ON x.id = substr(l.operation_id, 8)
+      WHERE l.code = 'late_refund' AND l.mode = 'live'
+    ) t
     FULL JOIN money_return m ON m.transfer_id = t.id
-    WHERE (t.amount, t.partner_id, t.mode, t.operation_id, t.debit_id)
-        IS DISTINCT FROM (m.amount_cents, m.partner_id, m.mode, m.operation_id, 'card/' || m.card_id)
-      AND (m.id IS NOT NULL OR t.seq > (SELECT min(f.seq) FROM money_return n JOIN ledger.transfer f ON f.id = n.transfer_id))
+    WHERE (t.amount, t.partner_id, t.mode, t.operation_id, t.card_id)
+        IS DISTINCT FROM (m.amount_cents, m.partner_id, m.mode, m.operation_id, m.card_id)
+      AND (m.id IS NOT NULL OR t.seq > (
+        SELECT min(f.seq) FROM money_return n JOIN ledger.transfer f ON f.id = n.transfer_id WHERE f.code = t.code
+      ))
     ORDER BY 1, 2 LIMIT ${most}`,
   { acrossTenants: 'measurement' },
 );

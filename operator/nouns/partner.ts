@@ -13,6 +13,7 @@ import {
   suspendPartner,
   updatePartner,
 } from '../../commands/accounts/partners.ts';
+import { Refusal } from '../../commands/refusal.ts';
 import { FeePlan } from '../../domain/fees.ts';
 import { AccountLimits } from '../../domain/limits.ts';
 import type { Mode } from '../../domain/mode.ts';
@@ -194,6 +195,12 @@ function controlsVerb(partner: Command, { session, verb, examples }: Verbs): voi
     )
     .action(
       verb(async (id: string, { set, clear = false }: ControlsFlags) => {
+        if (set !== undefined && session.config.increase?.asksForDecisions === false) {
+          throw new Refusal(
+            'Spending controls can not be set: with INCREASE_REAL_TIME_DECISIONS=false, Increase approves without asking us, so that ' +
+              'live cards would not keep to them. Nothing was changed.',
+          );
+        }
         if (set !== undefined || clear) await controlSpending(await session.operator(), id, set ?? null);
         const { spending_controls } = await readPartner(await session.orm(), id);
         return { value: { partner_id: id, spending_controls } };

@@ -79,13 +79,16 @@ export function createIncreaseClient(
     return null;
   }
 
+  /** Its key is not sent any more. */
+  const isTooOld = (token: string) => Date.now() - readIdTime(token).getTime() > keyLifetimeMs;
+
   /** Makes an object with a key, or finds the one that was made with it. A no counts only if there is none. */
   async function create<Body extends { idempotency_key: string | null }>(
     path: string,
     shape: z.ZodType<Body>,
     { key, token, body }: { key: string; token: string; body: object },
   ): Promise<Body | Refusal> {
-    if (Date.now() - readIdTime(token).getTime() > keyLifetimeMs) {
+    if (isTooOld(token)) {
       throw unavailable(
         'the operation is older than NETWORK_KEY_LIFETIME, so that its key is not sent again; it is only looked up',
       );
@@ -261,7 +264,10 @@ export function createIncreaseClient(
     withdrawFromCard: (asked) => move(asked, 'from_card'),
     lookUpWithdrawal: lookUpTransfer,
     async returnMoney(asked) {
-      const answer = await move(asked, 'from_card');
+      const answer = isTooOld(asked.token)
+        ? await lookUpTransfer(asked.token)
+        : await move(asked, 'from_card');
+      if (answer.status === 'unknown') return { status: 'refused', reason: 'key_expired' };
       return 'reason' in answer ? { status: 'refused', reason: answer.reason } : answer;
     },
 

@@ -95,6 +95,20 @@ describe("a blocked card's money at the network", function () {
     for (const { token } of asked) assert.match(token, /^ret_[0-9a-z]{26}$/);
   });
 
+  it('is returned, too, when a refund reaches the card after its block, once however often it is reported', async () => {
+    const networkCardId = await networkIdOf(stack, cardId);
+    await block();
+    await allAre('succeeded');
+    const refund = JSON.stringify(networkTransaction(networkCardId, { type: 'refund', amountCents: 250 }));
+    for (let sent = 0; sent < 2; sent++) {
+      assert.equal((await sendAsNetwork(stack, '/network/transactions', refund)).status, 200);
+    }
+    await until('the refund is returned', () => moved.size === 2);
+    await allAre('succeeded');
+    assert.deepEqual(movedCents(), [1_000, 250]);
+    assert.deepEqual(await checkBooks(stack.orm.em.fork()), []);
+  });
+
   it('is asked for with the same token until it has been returned', async () => {
     let attempts = 0;
     answer = async (request) => {
@@ -163,6 +177,14 @@ describe("a blocked card's money at the network", function () {
     await asOwner(stack, 'UPDATE money_return SET amount_cents = 999 WHERE id = $1', [row?.id]);
     assert.deepEqual(await check(), ['its block_release of 1000 has a return of 999 by the card network']);
     await asOwner(stack, 'UPDATE money_return SET amount_cents = 1000 WHERE id = $1', [row?.id]);
+
+    const refund = { type: 'refund', amountCents: 250 };
+    const body = networkTransaction(await networkIdOf(stack, cardId), refund);
+    assert.equal((await sendAsNetwork(stack, '/network/transactions', JSON.stringify(body))).status, 200);
+    const [late] = (await returns()).filter(({ amount_cents }) => amount_cents === '250');
+    await asOwner(stack, 'UPDATE money_return SET amount_cents = 251 WHERE id = $1', [late?.id]);
+    assert.deepEqual(await check(), ['its late_refund of 250 has a return of 251 by the card network']);
+    await asOwner(stack, 'UPDATE money_return SET amount_cents = 250 WHERE id = $1', [late?.id]);
   });
 
   describe('while the worker is killed', () => {

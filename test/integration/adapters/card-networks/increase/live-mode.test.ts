@@ -14,6 +14,8 @@ import {
 import { issueCard, reveal, revealingPartner } from '../../../../support/api/reveals.ts';
 import { createCard, settledCard } from '../../../../support/cards.ts';
 import { assertLedgerClean, fundedPartner } from '../../../../support/money.ts';
+import { environmentOf, operateIn } from '../../../../support/operator/operate.ts';
+import { asOwner } from '../../../../support/postgres.ts';
 import type { TestStack } from '../../../../support/stack.ts';
 import { until } from '../../../../support/until.ts';
 
@@ -47,6 +49,7 @@ describe('live mode on Increase', function () {
     assert.equal((await post(card, 'withdrawals', { amount: 300 })).status, 201);
     assert.equal((await read(card)).balance, 10_400);
     assert.equal(centsOf(card), 10_400);
+    const bought = fake.simulations.settle({ card_id: card.networkCardId, amount: 900 });
     for (const [verb, status] of [
       ['freeze', 'disabled'],
       ['unfreeze', 'active'],
@@ -56,6 +59,10 @@ describe('live mode on Increase', function () {
       assert.equal(fake.bank.card(card.networkCardId).status, status);
     }
     await until('the money of the blocked card is back in the funding account', () => centsOf(card) === 0);
+    fake.simulations.refund(bought, 900);
+    assert.equal(centsOf(card), 900);
+    await untilRead(stack, fake);
+    await until('so is what was refunded later', () => centsOf(card) === 0);
     assert.equal((await card.partner.call('GET', '/balance', { mode: 'live' })).json.held, 0);
   });
 
@@ -212,6 +219,61 @@ describe('an operation on Increase that is older than NETWORK_KEY_LIFETIME', fun
       const { accounts, cards, transfers } = madeFor(fake, json.id);
       assert.deepEqual([accounts, cards.length, transfers.length], [1, 1, 0]);
       assert.ok(fake.requests.slice(-20).some((request) => request === 'GET /cards'));
+    } finally {
+      await stop();
+    }
+  });
+});
+
+describe("a blocked card's money at Increase", function () {
+  this.timeout(180_000);
+
+  it('is looked for, and not asked for anew, once its return is older than NETWORK_KEY_LIFETIME', async () => {
+    const { stack, fake, stop } = await startIncreaseStack({ networkKeyLifetimeMs: 3_000 });
+    try {
+      const lost = await liveCard(stack);
+      const neverMoved = await liveCard(stack);
+      const block = ({ partner, cardId }: IncreaseCard) =>
+        partner.call('POST', `/cards/${cardId}/block`, { mode: 'live' });
+      fake.faults.add({ fault: 'lost after acting', request: 'POST /account_transfers', times: 1 });
+      fake.faults.add({ fault: 'internal error', request: 'GET /account_transfers' });
+      assert.equal((await block(lost)).status, 200);
+      await until(
+        'it was moved',
+        () => fake.requests.includes('POST /account_transfers') && centsAt(lost) === 0,
+      );
+      fake.faults.add({ fault: 'internal error', request: 'POST /account_transfers' });
+      assert.equal((await block(neverMoved)).status, 200);
+      const blockedAtMs = Date.now();
+      await until('their keys are too old', () => Date.now() - blockedAtMs > 3_500);
+      // A key that Increase has forgotten would move the money again.
+      fake.faults.clear();
+      const transfers = fake.bank.books.transfers.length;
+      await asOwner(stack, "UPDATE money_return SET retry_after = '-infinity' WHERE status = 'pending'", []);
+      const statusOf = async ({ cardId }: IncreaseCard) => {
+        const rows = await asOwner<{ status: string; reason: string | null }>(
+          stack,
+          'SELECT status, reason FROM money_return WHERE card_id = $1',
+          [cardId],
+        );
+        return rows.map(({ status, reason }) => [status, reason]);
+      };
+      await until('the one was found', async () => (await statusOf(lost))[0]?.[0] === 'succeeded');
+      await until('the other was not', async () => (await statusOf(neverMoved))[0]?.[0] === 'refused');
+      assert.deepEqual(await statusOf(neverMoved), [['refused', 'key_expired']]);
+      assert.equal(fake.bank.books.transfers.length, transfers);
+      const operate = operateIn(environmentOf(stack.config));
+      const [item] = (await operate('attention', 'list')).json.filter(
+        ({ kind }: { kind: string }) => kind === 'money_return',
+      );
+      assert.match(item.reason, /too old to be sent/);
+      const retried = await operate('money-return', 'retry', item.id, '--reason', 'no transfer at Increase');
+      assert.equal(retried.code, 0, retried.err);
+      await until('it is asked for under another key', () => centsAt(neverMoved) === 0);
+
+      function centsAt({ networkCardId }: IncreaseCard) {
+        return fake.bank.books.cents[fake.bank.card(networkCardId).account_id];
+      }
     } finally {
       await stop();
     }

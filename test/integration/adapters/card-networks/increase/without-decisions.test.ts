@@ -4,6 +4,7 @@ import { startIncreaseStack } from '../../../../support/adapters/increase-stack.
 import { expectError } from '../../../../support/api/answers.ts';
 import { createCard } from '../../../../support/cards.ts';
 import { fundedPartner } from '../../../../support/money.ts';
+import { environmentOf, operateIn } from '../../../../support/operator/operate.ts';
 
 const CONTROLS = { blocked_categories: ['7995'] };
 
@@ -30,5 +31,18 @@ describe('live mode on an Increase that approves without asking us', function ()
     const change = (body: object) => partner.call('PATCH', `/cards/${card.json.id}`, { mode: 'live', body });
     expectError(await change({ spending_controls: CONTROLS }), 'validation_failed', ['spending_controls']);
     assert.equal((await change({ spending_controls: null, metadata: { order: '1' } })).status, 200);
+  });
+
+  it("refuses an operator's controls of an account, whose live cards would not keep to them, and lets remove them", async () => {
+    const { id } = await fundedPartner(live.stack);
+    const environment = environmentOf(live.stack.config);
+    const operate = operateIn({ ...environment, INCREASE_REAL_TIME_DECISIONS: 'false' });
+    const { code, err } = await operate('partner', 'controls', id, '--set', JSON.stringify(CONTROLS));
+    assert.equal(code, 1);
+    assert.match(err, /INCREASE_REAL_TIME_DECISIONS=false/);
+    assert.equal((await operate('partner', 'controls', id)).json.spending_controls, null);
+    assert.equal((await operate('partner', 'controls', id, '--clear')).code, 0);
+    const asking = operateIn(environment);
+    assert.equal((await asking('partner', 'controls', id, '--set', JSON.stringify(CONTROLS))).code, 0);
   });
 });
