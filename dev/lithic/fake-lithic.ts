@@ -115,6 +115,8 @@ export async function startFakeLithic(options: FakeLithicOptions): Promise<FakeL
       }
       case 'GET responder_endpoints':
         return { status: 200, body: { enrolled: program.responderUrl !== null, url: program.responderUrl } };
+      case 'GET event_subscriptions':
+        return { status: 200, body: { data: program.eventSubscriptions(), has_more: false } };
       default:
         return problem(404, 'There is no such path');
     }

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type Lithic from 'lithic';
+import { EVENTS_PATH } from '../../adapters/card-networks/lithic/wire.ts';
 import {
   type Card,
   type DetailedResult,
@@ -35,6 +36,8 @@ export class Program {
   readonly posts: Posts;
   /** Where Lithic asks whether cards pay; null if no responder endpoint is enrolled, so that Lithic approves by itself. */
   responderUrl: string | null;
+  /** What it tells of events, and to whom; null: a subscription for each receiver that it posts to. */
+  subscriptions: Lithic.EventSubscription[] | null = null;
   /** Whether its requests name their events, as only some programs' do. */
   sendsEventTokens = false;
   /** Whether it approves in our stead, without asking. */
@@ -44,6 +47,13 @@ export class Program {
   constructor(options: PostOptions & { responderUrl: string | null }) {
     this.posts = new Posts(options);
     this.responderUrl = options.responderUrl;
+  }
+
+  eventSubscriptions(): Lithic.EventSubscription[] {
+    if (this.subscriptions !== null) return this.subscriptions;
+    const { receiverUrl } = this.posts.options;
+    if (receiverUrl === null) return [];
+    return [{ token: 'subscription', description: '', disabled: false, url: receiverUrl + EVENTS_PATH }];
   }
 
   books(): Books {

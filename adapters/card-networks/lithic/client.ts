@@ -9,7 +9,10 @@ import {
   Card,
   CardDetails,
   CardState,
+  EVENTS_PATH,
+  EventSubscription,
   ResponderEndpoint,
+  TRANSACTION_EVENT,
   Transaction,
   TransactionName,
 } from './wire.ts';
@@ -160,21 +163,45 @@ export function createLithicClient(options: LithicClientOptions): CardNetwork & 
     },
 
     async checkSetUp() {
-      const path = '/v1/responder_endpoints?type=AUTH_STREAM_ACCESS';
-      const { enrolled, url } = await api.get(path, 'reconciliation', ResponderEndpoint);
-      const needed = `POST /v1/responder_endpoints with the type AUTH_STREAM_ACCESS and our address, which ends in ${AUTHORIZATIONS_PATH}`;
-      if (!enrolled) {
-        return [`Lithic has no enrolled responder endpoint, so it approves by itself: ${needed}.`];
+      const { enrolled, url } = await api.get(
+        '/v1/responder_endpoints?type=AUTH_STREAM_ACCESS',
+        'reconciliation',
+        ResponderEndpoint,
+      );
+      const subscribed: string[] = [];
+      for await (const one of api.list('/v1/event_subscriptions?', 'reconciliation', EventSubscription)) {
+        const isForTransactions = one.event_types == null || one.event_types.includes(TRANSACTION_EVENT);
+        if (!one.disabled && isForTransactions && hasPath(one.url, EVENTS_PATH)) subscribed.push(one.url);
       }
-      const pathname = URL.canParse(url ?? '') ? new URL(url ?? '').pathname : '';
-      return pathname.endsWith(AUTHORIZATIONS_PATH)
-        ? []
-        : [`Lithic asks another address than ours whether cards pay: ${needed}.`];
+      const problems: string[] = [];
+      const enrol = `POST /v1/responder_endpoints with the type AUTH_STREAM_ACCESS and our address, which ends in ${AUTHORIZATIONS_PATH}`;
+      if (!enrolled) {
+        problems.push(`Lithic has no enrolled responder endpoint, so it approves by itself: ${enrol}.`);
+      } else if (!hasPath(url ?? '', AUTHORIZATIONS_PATH)) {
+        problems.push(`Lithic asks another address than ours whether cards pay: ${enrol}.`);
+      }
+      if (subscribed.length === 0) {
+        problems.push(
+          `Lithic has no active event subscription to ${EVENTS_PATH} for ${TRANSACTION_EVENT}, so we are not told what cards did: ` +
+            'POST /v1/event_subscriptions with our address.',
+        );
+      } else if (problems.length === 0 && !subscribed.some((one) => hostOf(one) === hostOf(url ?? ''))) {
+        // Which address is ours, only the two together can say.
+        problems.push(
+          `Lithic asks ${hostOf(url ?? '')} whether cards pay, but sends its events to ${[...new Set(subscribed.map(hostOf))].join(', ')}: ` +
+            'make sure that both are our addresses, of one environment.',
+        );
+      }
+      return problems;
     },
 
     close: () => api.close(),
   };
 }
+
+const hostOf = (url: string): string => (URL.canParse(url) ? new URL(url).host : '');
+const hasPath = (url: string, path: string): boolean =>
+  URL.canParse(url) && new URL(url).pathname.endsWith(path);
 
 function toIssued({ token, last_four: last4, exp_month: month, exp_year: year }: Card) {
   return {

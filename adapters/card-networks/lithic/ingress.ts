@@ -19,6 +19,7 @@ import {
   EVENTS_PATH,
   moneyOf,
   Posted,
+  TRANSACTION_EVENT,
   Transaction,
   TransactionName,
 } from './wire.ts';
@@ -66,7 +67,7 @@ export function lithicIngress(config: LithicConfig, logger: Logger): IngressRout
 /** Keeps a transaction, without what we don't read of it. One that this release can't read is kept by its token alone. */
 function readEvent({ body }: NetworkPost, eventId: string): ReceivedPost {
   const value = parseJson(body);
-  if (Posted.safeParse(value).data?.event_type !== 'card_transaction.updated') {
+  if (Posted.safeParse(value).data?.event_type !== TRANSACTION_EVENT) {
     return { handling: 'now', messages: [], respond: () => DONE };
   }
   const kept = Transaction.safeParse(value).data ?? TransactionName.safeParse(value).data;

@@ -5,6 +5,8 @@ import { NetworkId } from '../../../domain/fields.ts';
 // and its CVV, and only a reveal may read those.
 
 export const EVENTS_PATH = '/network/lithic/events';
+/** The event that says what became of a card's transaction. */
+export const TRANSACTION_EVENT = 'card_transaction.updated';
 export const AUTHORIZATIONS_PATH = '/network/lithic/authorizations';
 
 const State = z.enum(['OPEN', 'PAUSED', 'CLOSED', 'PENDING_ACTIVATION', 'PENDING_FULFILLMENT']);
@@ -98,6 +100,14 @@ export const Page = <Item>(item: z.ZodType<Item>) => z.object({ data: z.array(it
 export const ResponderEndpoint = z.object({
   enrolled: z.boolean().default(false),
   url: z.string().nullish(),
+});
+
+/** Of GET /v1/event_subscriptions. Without types it is for all of them. */
+export const EventSubscription = z.object({
+  token: NetworkId,
+  disabled: z.boolean(),
+  url: z.string(),
+  event_types: z.array(z.string()).nullish(),
 });
 
 /** A refusal. Its message may repeat what we sent, so we don't read it. */

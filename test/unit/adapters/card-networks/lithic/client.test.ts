@@ -380,19 +380,57 @@ describe("Lithic's client", () => {
   });
 
   describe('the check of the set-up', () => {
-    it('finds nothing if our address is enrolled', async () => {
+    const subscribe = (more: { url?: string; disabled?: boolean; event_types?: 'card.created'[] } = {}) => {
+      fake.program.subscriptions = [
+        {
+          token: 'subscription',
+          description: '',
+          disabled: false,
+          url: 'https://cards.example/behind/a/prefix/network/lithic/events',
+          ...more,
+        },
+      ];
+    };
+    beforeEach(() => {
       fake.program.responderUrl = 'https://cards.example/behind/a/prefix/network/lithic/authorizations';
-      assert.deepEqual(await client.checkSetUp(), []);
+      subscribe();
+    });
+    const problems = async () => (await client.checkSetUp()).join('\n');
+
+    it('finds nothing if our address is enrolled and subscribed', async () => {
+      assert.equal(await problems(), '');
     });
 
     it('finds that nobody is asked', async () => {
       fake.program.responderUrl = null;
-      assert.match((await client.checkSetUp()).join(), /approves by itself/);
+      assert.match(await problems(), /approves by itself/);
     });
 
-    it('finds that somebody else is asked', async () => {
+    it('finds that another path than ours is asked', async () => {
       fake.program.responderUrl = 'https://cards.example/another/path';
-      assert.match((await client.checkSetUp()).join(), /another address than ours/);
+      assert.match(await problems(), /another address than ours/);
+    });
+
+    it('finds that one host is asked and another one told', async () => {
+      fake.program.responderUrl = 'https://old.example/network/lithic/authorizations';
+      assert.match(await problems(), /asks old\.example .* its events to cards\.example/);
+    });
+
+    for (const [what, more] of [
+      ['there is no subscription to our path', { url: 'https://cards.example/another/path' }],
+      ['the subscription is disabled', { disabled: true }],
+      ['the subscription is for other events', { event_types: ['card.created'] }],
+    ] as const) {
+      it(`finds that we are not told what cards did: ${what}`, async () => {
+        subscribe({ ...more, ...('event_types' in more && { event_types: [...more.event_types] }) });
+        assert.match(await problems(), /no active event subscription to \/network\/lithic\/events/);
+      });
+    }
+
+    it('says each thing that is wrong', async () => {
+      fake.program.responderUrl = null;
+      fake.program.subscriptions = [];
+      assert.equal((await client.checkSetUp()).length, 2);
     });
   });
 });
