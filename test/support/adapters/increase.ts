@@ -5,6 +5,7 @@ import { newId } from '../../../crypto/new-id.ts';
 import { type FakeIncrease, startFakeIncrease } from '../../../dev/increase/fake-increase.ts';
 import type { IssueCardRequest } from '../../../domain/card-network.ts';
 import { createLogger } from '../../../process/logger.ts';
+import { startUnrulyProxy } from './unruly-proxy.ts';
 
 export const WEBHOOK_SECRET = 'shared secret of both subscriptions'.replaceAll(' ', '-');
 
@@ -20,26 +21,31 @@ export const increaseConfigOf = (fake: FakeIncrease): IncreaseConfig => ({
   requestsPerSecond: 1_000,
 });
 
-/** A fake Increase and our client of it, with what the client logs. */
-export async function startIncreaseClient() {
+/** A fake Increase and our client of it, behind a proxy that breaks requests, with what the client logs. */
+export async function startIncreaseClient({ keyLifetimeMs = 20 * 3_600_000 } = {}) {
   const fake = await startFakeIncrease();
+  const proxy = await startUnrulyProxy(fake.url);
+  const pausesMs: number[] = [];
   const underWay = { isUnderWay: true };
   const logLines: string[] = [];
   const logger = createLogger('worker', 'info', { write: (line: string) => logLines.push(line) });
   const client = createIncreaseClient({
-    config: increaseConfigOf(fake),
-    budget: UNLIMITED,
+    config: { ...increaseConfigOf(fake), baseUrl: proxy.url },
+    budget: { ...UNLIMITED, noteRetryAfter: async (waitMs) => void pausesMs.push(waitMs) },
     logger,
-    keyLifetimeMs: 20 * 3_600_000,
+    keyLifetimeMs,
     isUnderWay: async () => underWay.isUnderWay,
   });
   return {
     fake,
     client,
+    proxy,
+    pausesMs,
     underWay,
     logLines,
     stop: async () => {
       await client.close();
+      await proxy.close();
       await fake.stop();
     },
   };

@@ -3,6 +3,12 @@ import { ConfigurationError } from '../../../config/environment.ts';
 import { readApiConfig } from '../../../config/service.ts';
 
 const SECRET = `whsec_${Buffer.alloc(24, 7).toString('base64')}`;
+const INCREASE = {
+  CARD_NETWORK: 'increase',
+  INCREASE_API_KEY: 'key',
+  INCREASE_WEBHOOK_SECRET: 'shared-secret',
+  INCREASE_FUNDING_ACCOUNT_ID: 'account_of_funds',
+};
 const NEEDED = {
   DATABASE_URL: 'postgres://127.0.0.1/db',
   TEMPORAL_ADDRESS: '127.0.0.1:7233',
@@ -51,3 +57,102 @@ describe("Lithic's configuration", () => {
     assert.equal(problemsOf({ ...LITHIC, LITHIC_ASA_SECRET: SECRET.slice('whsec_'.length) }), '');
   });
 });
+
+describe("Increase's configuration", () => {
+  it("has Increase's production, decisions by us, and fifty requests a second by default", () => {
+    assert.deepEqual(readApiConfig({ ...NEEDED, ...INCREASE }).increase, {
+      apiKey: 'key',
+      webhookSecret: 'shared-secret',
+      baseUrl: 'https://api.increase.com',
+      fundingAccountId: 'account_of_funds',
+      programId: null,
+      entityId: null,
+      asksForDecisions: true,
+      requestsPerSecond: 50,
+    });
+  });
+
+  it('takes what is given', () => {
+    const given = readApiConfig({
+      ...NEEDED,
+      ...INCREASE,
+      INCREASE_BASE_URL: 'https://sandbox.increase.com/',
+      INCREASE_PROGRAM_ID: 'program_1',
+      INCREASE_ENTITY_ID: 'entity_1',
+      INCREASE_REAL_TIME_DECISIONS: 'false',
+      INCREASE_REQUESTS_PER_SECOND: '20',
+    }).increase;
+    const { baseUrl, programId, entityId, asksForDecisions, requestsPerSecond } = given ?? assert.fail();
+    assert.deepEqual(
+      { baseUrl, programId, entityId, asksForDecisions, requestsPerSecond },
+      {
+        baseUrl: 'https://sandbox.increase.com',
+        programId: 'program_1',
+        entityId: 'entity_1',
+        asksForDecisions: false,
+        requestsPerSecond: 20,
+      },
+    );
+  });
+
+  it('is not read with another network', () => {
+    assert.equal(readApiConfig({ ...NEEDED, ...INCREASE, CARD_NETWORK: 'none' }).increase, null);
+  });
+
+  it('names each variable that is missing or empty', () => {
+    const names = ['INCREASE_API_KEY', 'INCREASE_WEBHOOK_SECRET', 'INCREASE_FUNDING_ACCOUNT_ID'];
+    for (const name of names) {
+      const problems = problemsOf({ ...INCREASE, [name]: '' });
+      assert.match(problems, new RegExp(`${name}: is required with CARD_NETWORK=increase`));
+      assert.equal(names.filter((other) => problems.includes(`${other}:`)).length, 1);
+    }
+  });
+
+  it('does not say what a malformed value is, only what is wrong with it', () => {
+    const malformed = {
+      INCREASE_API_KEY: 'two words',
+      INCREASE_WEBHOOK_SECRET: 'schl\u00fcssel',
+      INCREASE_FUNDING_ACCOUNT_ID: 'an account',
+      INCREASE_REAL_TIME_DECISIONS: 'yes',
+      INCREASE_REQUESTS_PER_SECOND: '0',
+    };
+    for (const [name, value] of Object.entries(malformed)) {
+      const problems = problemsOf({ ...INCREASE, [name]: value });
+      assert.match(problems, new RegExp(`${name}: must be `));
+      assert.ok(name === 'INCREASE_REQUESTS_PER_SECOND' || !problems.includes(value), name);
+    }
+  });
+});
+
+for (const [name, env] of [
+  ['INCREASE_BASE_URL', INCREASE],
+  ['LITHIC_BASE_URL', LITHIC],
+] as const) {
+  describe(`${name}`, () => {
+    for (const url of [
+      'http://127.0.0.1:4010',
+      'http://localhost:4010',
+      'http://[::1]:4010',
+      'https://issuer.example',
+    ]) {
+      it(`can be ${url}`, () => {
+        assert.equal(problemsOf({ ...env, [name]: url }), '');
+      });
+    }
+
+    it('can not lead to another machine in clear, since card numbers and the key would pass', () => {
+      assert.match(
+        problemsOf({ ...env, [name]: 'http://issuer.example' }),
+        new RegExp(`${name}: leads to another`),
+      );
+    });
+
+    for (const url of ['issuer.example', 'ftp://issuer.example', 'https://user:secret@issuer.example']) {
+      it(`can not be ${url}`, () => {
+        const problems = problemsOf({ ...env, [name]: url });
+        assert.match(problems, new RegExp(`${name}: must be an http\\(s\\) URL without a user`));
+        assert.ok(!problems.includes('secret'));
+      });
+    }
+  });
+}

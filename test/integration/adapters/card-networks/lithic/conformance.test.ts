@@ -2,27 +2,33 @@ import { pino } from 'pino';
 import { createLithicClient } from '../../../../../adapters/card-networks/lithic/client.ts';
 import { UNLIMITED } from '../../../../../adapters/card-networks/request-budget.ts';
 import { startFakeLithic } from '../../../../../dev/lithic/fake-lithic.ts';
+import { startUnrulyProxy } from '../../../../support/adapters/unruly-proxy.ts';
 import { describeConformance } from '../conformance.ts';
 
-describeConformance('Lithic', async () => {
+describeConformance('Lithic', async ({ keyLifetimeMs }) => {
   const apiKey = 'lithic-api-key';
   const fake = await startFakeLithic({ apiKey });
+  const proxy = await startUnrulyProxy(fake.url);
+  const pausesMs: number[] = [];
   const client = createLithicClient({
     config: {
       apiKey,
       webhookSecret: '',
       asaSecret: '',
-      baseUrl: fake.url,
+      baseUrl: proxy.url,
       cardProgramToken: null,
       requestsPerSecond: 5,
     },
-    keyLifetimeMs: 20 * 3_600_000,
-    budget: UNLIMITED,
+    keyLifetimeMs,
+    budget: { ...UNLIMITED, noteRetryAfter: async (waitMs) => void pausesMs.push(waitMs) },
     logger: pino({ level: 'silent' }),
     isUnderWay: async () => true,
   });
   return {
     network: client,
+    proxy,
+    pausesMs,
+    returnedFrom: async () => null,
     cardsOf: async (token) =>
       [...fake.program.cards.values()].filter(({ memo, state }) => memo === token && state === 'OPEN').length,
     // Our ledger alone has the cards' money.
@@ -37,6 +43,7 @@ describeConformance('Lithic', async () => {
     },
     stop: async () => {
       await client.close();
+      await proxy.close();
       await fake.stop();
     },
   };

@@ -1,13 +1,24 @@
+import { createSimulatedClient } from '../../../../../adapters/card-networks/simulated/client.ts';
+import { simulatedNetworkCredentials } from '../../../../../adapters/card-networks/simulated/credentials.ts';
 import { query } from '../../../../../db/sql.ts';
 import { startTestNetwork } from '../../../../support/adapters/simulated-network.ts';
+import { startUnrulyProxy } from '../../../../support/adapters/unruly-proxy.ts';
 import { describeConformance } from '../conformance.ts';
 
-describeConformance('the simulated network', async () => {
-  const { network, orm, close } = await startTestNetwork();
+describeConformance('the simulated network', async ({ keyLifetimeMs }) => {
+  const { url, secret, orm, close } = await startTestNetwork();
+  const proxy = await startUnrulyProxy(url);
+  const { bearerToken } = simulatedNetworkCredentials(secret);
+  const network = createSimulatedClient({ url: proxy.url, bearerToken, keyLifetimeMs });
   const read = async (text: string, values: unknown[]) =>
     Number((await query<{ n: string }>(orm.em.fork(), text, values))[0]?.n ?? 0);
   return {
     network,
+    proxy,
+    // It has no limit.
+    pausesMs: null,
+    // A block gives the card's money back by itself.
+    returnedFrom: async () => null,
     cardsOf: (token) => read('SELECT count(*) AS n FROM simulated_network.card WHERE token = $1', [token]),
     movedTo: (networkCardId) =>
       read(
@@ -19,6 +30,10 @@ describeConformance('the simulated network', async () => {
     // Its faults go by the amount (docs/partners/testing.md).
     loseNextAnswer: () => 5_044,
     refuseNext: () => 5_042,
-    stop: close,
+    stop: async () => {
+      await network.close();
+      await proxy.close();
+      await close();
+    },
   };
 });

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { inspect } from 'node:util';
+import type Lithic from 'lithic';
 import { pino } from 'pino';
 import { createLithicClient } from '../../../../../adapters/card-networks/lithic/client.ts';
 import { UNLIMITED } from '../../../../../adapters/card-networks/request-budget.ts';
@@ -380,7 +381,7 @@ describe("Lithic's client", () => {
   });
 
   describe('the check of the set-up', () => {
-    const subscribe = (more: { url?: string; disabled?: boolean; event_types?: 'card.created'[] } = {}) => {
+    const subscribe = (more: Partial<Lithic.EventSubscription> = {}) => {
       fake.program.subscriptions = [
         {
           token: 'subscription',
@@ -420,9 +421,9 @@ describe("Lithic's client", () => {
       ['there is no subscription to our path', { url: 'https://cards.example/another/path' }],
       ['the subscription is disabled', { disabled: true }],
       ['the subscription is for other events', { event_types: ['card.created'] }],
-    ] as const) {
+    ] satisfies [string, Partial<Lithic.EventSubscription>][]) {
       it(`finds that we are not told what cards did: ${what}`, async () => {
-        subscribe({ ...more, ...('event_types' in more && { event_types: [...more.event_types] }) });
+        subscribe(more);
         assert.match(await problems(), /no active event subscription to \/network\/lithic\/events/);
       });
     }
