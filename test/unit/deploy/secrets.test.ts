@@ -58,7 +58,7 @@ describe('the secrets of the deployment on Kubernetes', () => {
       assert.deepEqual(mounted.toSorted(), [...secretFiles(env).values()].toSorted(), name);
       assert.equal(secret.defaultMode, 0o400, name);
       names.add(secret.secretName);
-      const others = pod.volumes.filter((volume: Resource) => volume.name !== 'secrets');
+      const others = pod.volumes.filter((volume: Resource) => !['secrets', 'issuer'].includes(volume.name));
       for (const volume of others) assert.equal(volume.secret, undefined, name);
       for (const { secretRef } of container.envFrom ?? []) assert.equal(secretRef, undefined, name);
     }
@@ -175,4 +175,60 @@ describe('the secrets of Docker Compose', () => {
     assert.equal(makeSecrets(), '');
     assert.deepEqual(contents(), first);
   });
+});
+
+describe("an issuer's secrets", () => {
+  const VARIABLES = {
+    increase: ['INCREASE_API_KEY', 'INCREASE_WEBHOOK_SECRET'],
+    lithic: ['LITHIC_API_KEY', 'LITHIC_WEBHOOK_SECRET', 'LITHIC_ASA_SECRET'],
+  };
+  /** The files of Docker Compose and Kubernetes are read as far as they name an issuer. */
+  const readsAll = (entry: string, env: Record<string, string>): void => {
+    assertReads(entry, entry, env);
+    for (const variable of Object.keys(env)) {
+      const name = variable.replace(/_FILE$/, '');
+      assert.ok(variablesRead(entry, env).includes(name), `${entry} does not read ${name}`);
+    }
+  };
+  const PROCESSES = ['api/main.ts', 'worker/main.ts', 'operator/main.ts'];
+
+  for (const [issuer, variables] of Object.entries(VARIABLES)) {
+    it(`are files of one Secret on Kubernetes, which docs/deploying.md makes: ${issuer}`, () => {
+      const [{ metadata, data }] = kubernetesResources(`issuer-${issuer}`);
+      assert.equal(data.CARD_NETWORK, issuer);
+      const files = secretFiles(data);
+      assert.deepEqual([...files.keys()], variables);
+      for (const file of files.values()) assert.equal(dirname(file), '/run/secrets/issuer');
+      const documented = readDeployed('docs/deploying.md').replaceAll('\\\n', ' ');
+      for (const file of files.values())
+        assert.match(documented, new RegExp(`--from-file=${basename(file)}\\b`));
+      for (const entry of PROCESSES) readsAll(entry, data);
+
+      const pods = kubernetesResources('api', 'worker', 'operator').filter(({ kind }) =>
+        ['Deployment', 'Pod'].includes(kind),
+      );
+      assert.equal(pods.length, 5);
+      for (const { kind, spec } of pods) {
+        const pod: Resource = kind === 'Pod' ? spec : spec.template.spec;
+        const { secret } = pod.volumes.find((volume: Resource) => volume.name === 'issuer');
+        assert.deepEqual(secret, { secretName: 'card-issuing-issuer', optional: true, defaultMode: 0o400 });
+        const [container] = pod.containers;
+        assert.deepEqual(container.envFrom.at(-1), { configMapRef: { name: metadata.name, optional: true } });
+        const mount = container.volumeMounts.find(({ name }: Resource) => name === 'issuer');
+        assert.deepEqual(mount, { name: 'issuer', mountPath: '/run/secrets/issuer', readOnly: true });
+      }
+    });
+
+    it(`are files of a folder with Docker Compose: ${issuer}`, () => {
+      const { services } = parseYaml(readDeployed(`deploy/compose/issuer-${issuer}.yml`));
+      assert.deepEqual(Object.keys(services), ['api', 'worker', 'operator']);
+      for (const [name, { environment, volumes }] of Object.entries<Resource>(services)) {
+        assert.equal(environment.CARD_NETWORK, issuer);
+        assert.deepEqual([...secretFiles(environment).keys()], variables);
+        for (const file of secretFiles(environment).values()) assert.equal(dirname(file), '/run/issuer');
+        assert.deepEqual(volumes, ['./issuer:/run/issuer:ro']);
+        readsAll(`${name}/main.ts`, environment);
+      }
+    });
+  }
 });
