@@ -8,6 +8,7 @@ import { events } from './events.ts';
 import type { Declaration, Route } from './http/route.ts';
 import { products } from './products.ts';
 import { quotes } from './quotes.ts';
+import { type ReportDependencies, reports } from './reports.ts';
 import { type RevealDependencies, secureDetails } from './secure-details.ts';
 import { spendingLimits } from './spending-limits.ts';
 import { type TestAuthorizationDependencies, testAuthorizations } from './test-authorizations.ts';
@@ -26,7 +27,8 @@ export interface RouteDependencies
     TestAuthorizationDependencies,
     TestClockDependencies,
     DepositDependencies,
-    WebhookDependencies {}
+    WebhookDependencies,
+    ReportDependencies {}
 
 const UP_TO_CARDS = [account, balance, products, deposits, quotes, cards];
 const FROM_TOPUPS = [
@@ -36,6 +38,7 @@ const FROM_TOPUPS = [
   transactions,
   authorizations,
   spendingLimits,
+  reports,
   webhooks,
   events,
   testMode,

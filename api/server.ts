@@ -27,6 +27,7 @@ import {
 } from '../db/notifications.ts';
 import { type Orm, openServiceDatabase } from '../db/orm.ts';
 import { openLists } from '../db/read-replica.ts';
+import { openReportReads } from '../db/report-reads.ts';
 import type { CardNetwork } from '../domain/card-network.ts';
 import { createDatabaseMetrics } from '../monitoring/database-metrics.ts';
 import { createProcessMetrics } from '../monitoring/metrics.ts';
@@ -107,6 +108,7 @@ export async function startApi(
   });
   const plugin = new TemporalPlugin({ codecKeys: config.codecKeys, logger, tracing });
   const lists = await openLists(config, orm, logger);
+  const reportReads = await openReportReads(config, lists.isReplicaFit);
   const connection = connectLazily(config.temporal.connectionOptions, plugin);
   const client = new Client({ connection, namespace: config.temporal.namespace ?? 'default' });
 
@@ -206,6 +208,8 @@ export async function startApi(
     readClientAddress: createReadClientAddress(config.trustedProxies),
     ...operations,
     readList: lists.read,
+    readReport: reportReads.read,
+    reportLimits: config.reportLimits,
     metrics,
     operationsApart: config.operations !== null,
     tracing,
@@ -279,6 +283,7 @@ export async function startApi(
       await responseHints.stop();
       await connection.close();
       await lists.close();
+      await reportReads.close();
       await orm.close();
       await tracing?.stop();
     },

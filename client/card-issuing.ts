@@ -29,6 +29,7 @@ export class CardIssuing {
   readonly authorizations: resources.Authorizations;
   readonly spendingLimits: resources.SpendingLimits;
   readonly deposits: resources.Deposits;
+  readonly reports: resources.Reports;
   readonly webhookEndpoint: resources.WebhookEndpoint;
   readonly events: resources.Events;
   readonly testHelpers: resources.TestHelpers;
@@ -55,6 +56,7 @@ export class CardIssuing {
     this.authorizations = new resources.Authorizations(http);
     this.spendingLimits = new resources.SpendingLimits(http);
     this.deposits = new resources.Deposits(http);
+    this.reports = new resources.Reports(http);
     this.webhookEndpoint = new resources.WebhookEndpoint(http);
     this.events = new resources.Events(http);
     this.testHelpers = new resources.TestHelpers(http);

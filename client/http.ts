@@ -79,13 +79,54 @@ export class HttpClient {
     operation: Operation<D>,
     options: IdempotentRequestOptions = {},
   ): Promise<ApiResponse<R>> {
-    const { maxRetries = this.#options.maxRetries, signal } = options;
     const key = operation.keyed === true ? (options.idempotencyKey ?? randomUUID()) : null;
     if (key !== null && !/^[\x20-\x7e]{1,255}$/.test(key))
       throw new TypeError('idempotencyKey must have 1 to 255 printable ASCII characters');
+    return this.#repeat(operation, options, () => this.#attempt<R>(operation, key, options));
+  }
+
+  /**
+   * Begins a download. `timeoutMs` is the limit for its beginning.
+   * @returns the body as it arrives. Reading it throws if the connection breaks, or the API cuts the transfer
+   * @throws {CardIssuingError} the API refused the request, or something else responded in its place
+   * @throws {CardIssuingConnectionError} no response arrived
+   */
+  async download<D extends OperationData>(
+    operation: Operation<D>,
+    options: RequestOptions = {},
+  ): Promise<ReadableStream<Uint8Array>> {
+    return this.#repeat(operation, options, async () => {
+      const { timeoutMs = this.#options.timeoutMs, signal } = options;
+      const timeout = new AbortController();
+      const timer = setTimeout(() => timeout.abort(), timeoutMs);
+      let response: Response;
+      try {
+        response = await fetch(this.#urlOf(operation), {
+          headers: { authorization: `Bearer ${this.#options.apiKey}` },
+          redirect: 'manual',
+          signal: signal === undefined ? timeout.signal : AbortSignal.any([timeout.signal, signal]),
+        });
+      } catch (error) {
+        throw this.#unreached(operation, null, timeout.signal.aborted ? timeoutMs : null, error);
+      } finally {
+        clearTimeout(timer);
+      }
+      const isCsv = response.headers.get('content-type')?.startsWith('text/csv') === true;
+      if (!response.ok || !isCsv || response.body === null) {
+        throw this.#refused(operation, null, response, parse(await response.text()));
+      }
+      return response.body;
+    });
+  }
+
+  async #repeat<T>(
+    operation: Operation<OperationData>,
+    { maxRetries = this.#options.maxRetries, signal }: RequestOptions,
+    attemptOnce: () => Promise<T>,
+  ): Promise<T> {
     for (let attempt = 0; ; attempt++) {
       try {
-        return await this.#attempt<R>(operation, key, options);
+        return await attemptOnce();
       } catch (error) {
         signal?.throwIfAborted();
         if (attempt >= maxRetries || !isWorthRepeating(error, operation.once === true)) throw error;
@@ -119,36 +160,47 @@ export class HttpClient {
       });
       text = await response.text();
     } catch (error) {
-      const { host } = new URL(this.#options.baseUrl);
-      const next = nextStep(operation, key);
-      throw timeout.aborted
-        ? new CardIssuingConnectionError(
-            'timed_out',
-            `${host} did not respond within ${timeoutMs} ms.${next}`,
-            key,
-            error,
-          )
-        : new CardIssuingConnectionError(
-            'connection_failed',
-            `The connection to ${host} failed: ${describeCause(error)}.${next}`,
-            key,
-            error,
-          );
+      throw this.#unreached(operation, key, timeout.aborted ? timeoutMs : null, error);
     }
     const body = parse(text);
-    if (!response.ok || (body === undefined && text !== '')) {
-      const { host } = new URL(this.#options.baseUrl);
-      const unexpected =
-        `What responded at ${host}, with status ${response.status}, is not the API, or its response was cut off: look ` +
-        `at proxies in between.${nextStep(operation, key)}`;
-      throw toError(response, body, key, unexpected);
-    }
+    if (!response.ok || (body === undefined && text !== ''))
+      throw this.#refused(operation, key, response, body);
     return withResponse(body as R, {
       status: response.status,
       requestId: response.headers.get('request-id'),
       idempotencyKey: key,
       idempotentReplayed: response.headers.get('idempotent-replayed') === 'true',
     });
+  }
+
+  /** @param timeoutMs null if it was not the time that ran out */
+  #unreached(
+    operation: Operation<OperationData>,
+    key: string | null,
+    timeoutMs: number | null,
+    cause: unknown,
+  ): CardIssuingConnectionError {
+    const { host } = new URL(this.#options.baseUrl);
+    const next = nextStep(operation, key);
+    if (timeoutMs !== null) {
+      const message = `${host} did not respond within ${timeoutMs} ms.${next}`;
+      return new CardIssuingConnectionError('timed_out', message, key, cause);
+    }
+    const message = `The connection to ${host} failed: ${describeCause(cause)}.${next}`;
+    return new CardIssuingConnectionError('connection_failed', message, key, cause);
+  }
+
+  #refused(
+    operation: Operation<OperationData>,
+    key: string | null,
+    response: Response,
+    body: unknown,
+  ): CardIssuingError {
+    const { host } = new URL(this.#options.baseUrl);
+    const unexpected =
+      `What responded at ${host}, with status ${response.status}, is not the API, or its response was cut off: look ` +
+      `at proxies in between.${nextStep(operation, key)}`;
+    return toError(response, body, key, unexpected);
   }
 
   #urlOf({ url, path = {}, query = {} }: Operation<OperationData>): string {

@@ -30,6 +30,14 @@ abstract class Resource {
     return this.#http.send<D, R>(operation, options);
   }
 
+  protected download<D extends OperationData>(
+    url: D['url'],
+    query: D['query'],
+    options?: RequestOptions,
+  ): Promise<ReadableStream<Uint8Array>> {
+    return this.#http.download<OperationData>({ method: 'GET', url, ...(query && { query }) }, options);
+  }
+
   protected pages<D extends OperationData, R extends Page<unknown>>(
     operation: Omit<Operation<D>, 'method'>,
     options?: RequestOptions,
@@ -48,6 +56,29 @@ abstract class Resource {
     );
   }
 }
+
+export class Reports extends Resource {
+  /** Every change to your balance in a period, as CSV: `for await (const part of await …)`. */
+  balanceTransactions(query: Period, options?: RequestOptions): Promise<ReadableStream<Uint8Array>> {
+    return this.download<api.ReportsBalanceTransactionsData>('/reports/balance_transactions', query, options);
+  }
+
+  /** The transactions of all cards. */
+  cardTransactions(query: Period, options?: RequestOptions): Promise<ReadableStream<Uint8Array>> {
+    return this.download<api.ReportsCardTransactionsData>('/reports/card_transactions', query, options);
+  }
+
+  deposits(query: Period, options?: RequestOptions): Promise<ReadableStream<Uint8Array>> {
+    return this.download<api.ReportsDepositsData>('/reports/deposits', query, options);
+  }
+
+  /** The authorizations of all cards, as they are now. */
+  authorizations(query: Period, options?: RequestOptions): Promise<ReadableStream<Uint8Array>> {
+    return this.download<api.ReportsAuthorizationsData>('/reports/authorizations', query, options);
+  }
+}
+
+type Period = QueryOf<api.ReportsBalanceTransactionsData>;
 
 export class Account extends Resource {
   /** Tells you which account and mode the key belongs to. */

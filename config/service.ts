@@ -66,6 +66,8 @@ export interface Config {
   rateLimitBurst: number;
   /** How many requests of one account and mode an API process handles at once. */
   accountConcurrency: number;
+  /** How long a client may take for a part of a report, and for all of it. */
+  reportLimits: { stallMs: number; maxMs: number };
   /** The proxies whose X-Forwarded-For is believed, each as an address and the length of its prefix. */
   trustedProxies: CidrBlock[];
   depositAddressTtlMs: number;
@@ -163,6 +165,7 @@ function toConfig(set: NodeJS.ProcessEnv, values: z.infer<typeof Environment>): 
     rateLimitPerSecond: values.RATE_LIMIT_PER_SECOND,
     rateLimitBurst: values.RATE_LIMIT_BURST,
     accountConcurrency: values.ACCOUNT_CONCURRENCY,
+    reportLimits: { stallMs: 60_000, maxMs: 3_600_000 },
     trustedProxies: values.TRUSTED_PROXIES,
     depositAddressTtlMs: values.DEPOSIT_ADDRESS_TTL,
     tron: tronConfig(values),

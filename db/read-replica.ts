@@ -27,9 +27,10 @@ export async function openLists(
   config: DatabaseConfig & { readDatabaseUrl: string | null },
   primary: Orm,
   logger: Logger,
-): Promise<{ read: ReadList; close(): Promise<void> }> {
+): Promise<{ read: ReadList; isReplicaFit(): Promise<boolean>; close(): Promise<void> }> {
   const { readDatabaseUrl: databaseUrl } = config;
-  if (databaseUrl === null) return { read: (read) => read(primary), close: async () => {} };
+  if (databaseUrl === null)
+    return { read: (read) => read(primary), isReplicaFit: async () => false, close: async () => {} };
   const { orm } = await openServiceDatabase({ ...config, databaseUrl, databaseDirectUrl: null }, logger, {
     role: API_ROLE,
     poolSize: 15,
@@ -37,7 +38,12 @@ export async function openLists(
     shares: { accounts: 12, eachAccount: 4 },
     applicationName: 'card-issuing-lists',
   });
-  return { read: readListsFrom(orm, primary, logger), close: () => orm.close() };
+  const replica = followReplica(orm, primary, logger);
+  return {
+    read: readListsFrom(orm, primary, logger, replica),
+    isReplicaFit: replica.isFit,
+    close: () => orm.close(),
+  };
 }
 
 /**
@@ -45,7 +51,27 @@ export async function openLists(
  * find in a list what they have just created. If the replica lags, is down or hangs, lists are read from the primary
  * (docs/decisions/lists-from-a-replica.md).
  */
-export function readListsFrom(replica: Orm, primary: Orm, logger: Logger): ReadList {
+export function readListsFrom(
+  replica: Orm,
+  primary: Orm,
+  logger: Logger,
+  { isFit } = followReplica(replica, primary, logger),
+): ReadList {
+  return async (read) => {
+    if (!(await isFit())) return read(primary);
+    try {
+      return await within(MAX_READ_MS, () => read(replica));
+    } catch (error) {
+      if (error instanceof ApiError) throw error;
+      // Replay may cancel a query that reads deleted rows.
+      logger.warn({ error: describeError(error) }, 'a list is read from the primary: the replica failed');
+      return read(primary);
+    }
+  };
+}
+
+/** @returns whether the replica has everything that was committed when it is called */
+function followReplica(replica: Orm, primary: Orm, logger: Logger): { isFit(): Promise<boolean> } {
   let isResting = false;
   let triedAtMs = 0;
 
@@ -58,35 +84,25 @@ export function readListsFrom(replica: Orm, primary: Orm, logger: Logger): ReadL
     },
   });
 
-  async function isFit(): Promise<boolean> {
-    if (isResting && performance.now() < triedAtMs + REST_MS) return false;
-    triedAtMs = performance.now();
-    try {
-      if (!(await catchUp(null))) return rest({ message: `it is more than ${MAX_LAG_MS} ms behind` });
-    } catch (error) {
-      return rest(describeError(error));
-    }
-    if (isResting) logger.info('lists are read from the replica again');
-    isResting = false;
-    return true;
-  }
-
   function rest(why: object): false {
     if (!isResting) logger.warn({ why }, 'lists are read from the primary: the replica can not be used');
     isResting = true;
     return false;
   }
 
-  return async (read) => {
-    if (!(await isFit())) return read(primary);
-    try {
-      return await within(MAX_READ_MS, () => read(replica));
-    } catch (error) {
-      if (error instanceof ApiError) throw error;
-      // Replay may cancel a query that reads deleted rows.
-      logger.warn({ error: describeError(error) }, 'a list is read from the primary: the replica failed');
-      return read(primary);
-    }
+  return {
+    async isFit() {
+      if (isResting && performance.now() < triedAtMs + REST_MS) return false;
+      triedAtMs = performance.now();
+      try {
+        if (!(await catchUp(null))) return rest({ message: `it is more than ${MAX_LAG_MS} ms behind` });
+      } catch (error) {
+        return rest(describeError(error));
+      }
+      if (isResting) logger.info('lists are read from the replica again');
+      isResting = false;
+      return true;
+    },
   };
 }
 

@@ -107,6 +107,28 @@ export function autocommitStatement<Values extends object, Row>(
   return (orm, values) => query(orm.em.fork(), text, bind(values));
 }
 
+/** How many rows of a cursor are in memory at a time. */
+const CURSOR_ROWS = 200;
+
+/**
+ * Makes a {@link tenantStatement} for any number of rows: they come in batches, as they are asked for. It needs a transaction,
+ * and there can be one at a time in it.
+ */
+export function cursorStatement<Values extends object, Row>(
+  build: (db: Reads, values: Values & Tenant) => Statement<Row>,
+): (em: Reader, tenant: Tenant, values: Values) => AsyncGenerator<Row[]> {
+  const { text, bind } = compile<Values & Tenant>((values) => build(READER, values), {});
+  mustOnlyRead(text);
+  return async function* (em, { partnerId, mode }, values) {
+    await query(em, `DECLARE batches NO SCROLL CURSOR FOR ${text}`, bind({ ...values, partnerId, mode }));
+    for (;;) {
+      const rows = await query<Row>(em, `FETCH ${CURSOR_ROWS} FROM batches`);
+      if (rows.length === 0) return;
+      yield rows;
+    }
+  };
+}
+
 /** Matches any of these values, however many there are: they are bound as one array. */
 export const anyOf = <Value>(values: readonly Value[]) => sql<Value>`any(${values})`;
 

@@ -9,6 +9,7 @@ import * as ledger from './entities/ledger.ts';
 import { MeasurementEntity } from './entities/measurements.ts';
 import { NetworkEventEntity, NetworkMessageEntity } from './entities/network-messages.ts';
 import { ReconciliationFindingEntity, ReconciliationSeenEntity } from './entities/reconciliation.ts';
+import { ReportTransferEntity } from './entities/reports.ts';
 import { RequestBudgetEntity } from './entities/request-budget.ts';
 import * as simulatedNetwork from './entities/simulated-network.ts';
 import * as webhooks from './entities/webhooks.ts';
@@ -56,6 +57,7 @@ const TABLES = {
   network_event: NetworkEventEntity,
   network_message: NetworkMessageEntity,
   request_budget: RequestBudgetEntity,
+  report_transfer: ReportTransferEntity,
   reconciliation_finding: ReconciliationFindingEntity,
   reconciliation_seen: ReconciliationSeenEntity,
   'ledger.account': ledger.LedgerAccountEntity,

@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import { type Reader, tenantStatement } from '../db/sql.ts';
+import { cursorStatement, type Reader, tenantStatement } from '../db/sql.ts';
 import type { Mode, Tenant } from '../domain/mode.ts';
 import { accountId, type Balance, type TransferCode, toBalance, transferId } from './posting.ts';
 
@@ -69,6 +69,18 @@ export async function readPrepaidVersions(
   const before = until && new Date(until.getTime() + 1);
   const [row] = await versions(em, { partnerId, mode }, { id, from: from ?? null, before: before ?? null });
   return { above: BigInt(row?.above ?? 0), upTo: BigInt(row?.up_to ?? 0) };
+}
+
+/** The entries of a prepaid account that were made from one time on and before another, oldest first, in batches. */
+export async function* streamPrepaidEntries(
+  em: Reader,
+  { partnerId, mode }: Tenant,
+  { from, to }: { from: Date; to: Date },
+): AsyncGenerator<PrepaidEntry[]> {
+  const id = accountId('prepaid', partnerId, mode);
+  for await (const rows of entriesBetween(em, { partnerId, mode }, { accountId: id, from, to })) {
+    yield rows.map(presentEntry);
+  }
 }
 
 /**
@@ -182,6 +194,20 @@ const entries = tenantStatement((db, { partnerId, mode, accountId, fromVersion, 
 );
 
 type EntryRow = Awaited<ReturnType<typeof entries>>[number];
+
+const entriesBetween = cursorStatement(
+  (
+    _,
+    { partnerId, mode, accountId, from, to }: Tenant & { accountId: string; from: Date; to: Date },
+  ) => sql<EntryRow>`
+    SELECT e.account_version, e.transfer_id, e.side, e.amount, e.balance_after, t.operation_id, t.code, t.created_at
+    FROM ledger.entry e
+      CROSS JOIN LATERAL (SELECT operation_id, code, created_at FROM ledger.transfer
+        WHERE id = e.transfer_id AND partner_id = ${partnerId} AND mode = ${mode} LIMIT 1) t
+    WHERE e.account_id = ${accountId} AND e.account_version > (SELECT ledger.version_before(${accountId}, ${from}))
+      AND e.account_version <= (SELECT ledger.version_before(${accountId}, ${to})) AND e.account_version IS NOT NULL
+    ORDER BY e.account_version`,
+);
 
 const selectEntries = tenantStatement(
   (

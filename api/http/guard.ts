@@ -6,10 +6,8 @@ import type { Admission } from './admission.ts';
 import { readJsonBody } from './body.ts';
 import type { RequestState } from './log-request.ts';
 import type { Reply, Route } from './route.ts';
+import { CLIENT_CLOSED_REQUEST, streamReply } from './stream-reply.ts';
 import { type Checked, parseQuery, readIdempotencyKey, refuseRepeated, validate } from './validate.ts';
-
-/** Only for the log; proxies use this status too. */
-export const CLIENT_CLOSED_REQUEST = 499;
 
 export interface GuardDependencies {
   admission: Admission;
@@ -74,6 +72,10 @@ export function guard(
       );
     } finally {
       visit.end();
+    }
+    if ('stream' in reply) {
+      await asAccount(caller, () => streamReply(ctx, reply));
+      return;
     }
     ctx.status = reply.status;
     if (reply.headers) ctx.set(reply.headers);

@@ -43,18 +43,18 @@ export const StartingAfter = (prefix: IdPrefix) =>
     .optional()
     .describe('The id of the last item of the previous page, which is its `next_cursor`.');
 
-const Timestamp = z.iso
+/** A time in a query. */
+export const Timestamp = z.iso
   .datetime({
     offset: true,
     error: 'must be an ISO 8601 timestamp with a time zone, such as 2026-11-20T08:00:00.000Z',
   })
-  .transform((text) => new Date(text))
-  .optional();
+  .transform((text) => new Date(text));
 
 /** The filters by `created` that every list has whose items have it. Both ends are included. */
 export const CREATED_FILTERS = {
-  created_gte: Timestamp.describe('Only what was created at this time or later.'),
-  created_lte: Timestamp.describe('Only what was created at this time or earlier.'),
+  created_gte: Timestamp.optional().describe('Only what was created at this time or later.'),
+  created_lte: Timestamp.optional().describe('Only what was created at this time or earlier.'),
 };
 
 interface List<Item> {

@@ -5,6 +5,7 @@ import type { Mode } from '../../domain/mode.ts';
 import type { Scope } from '../../domain/scope.ts';
 import type { OperationId } from '../openapi/tags.ts';
 import type { Caller } from './authenticate.ts';
+import type { StreamedReply } from './stream-reply.ts';
 
 /** The methods that a route can have, as the router and the OpenAPI document spell them. */
 export type Method = 'get' | 'post' | 'put' | 'patch' | 'delete';
@@ -31,8 +32,10 @@ export interface Declaration<Query = unknown, Body = unknown, Responses extends 
   /** An empty body counts as `{}`, whatever Content-Type says. */
   bodyIsOptional?: true;
   responses: Responses;
+  /** Of a 200 that is streamed. Everything else is JSON. */
+  contentType?: 'text/csv';
   /** For the reference: a request body, and a real response for each status in `responses`. */
-  examples: { body?: object; [status: number]: object };
+  examples: { body?: object; [status: number]: object | string };
   /** In addition to the errors that every route can answer ({@link declaredErrorCodes}). */
   errors?: readonly ErrorCode[];
 }
@@ -61,8 +64,11 @@ export interface RouteInput<Query = unknown, Body = unknown> {
   log(fields: Record<string, string>): void;
 }
 
-/** A response as declared, or one that was stored as JSON and is sent as it is. */
-export type Reply<Responses extends Schemas = Schemas> = StoredReply | DeclaredReply<Responses>;
+/** A response as declared, one that was stored as JSON and is sent as it is, or a stream. */
+export type Reply<Responses extends Schemas = Schemas> =
+  | StoredReply
+  | DeclaredReply<Responses>
+  | StreamedReply;
 
 export interface StoredReply extends StoredResponse, Headers {}
 

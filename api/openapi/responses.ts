@@ -22,7 +22,12 @@ function successes(route: Declaration, schemas: Schemas): Record<string, object>
         description: SUCCESSES[status],
         headers: describeHeaders(route, Number(status)),
         ...(status !== '204' && {
-          content: json(schemas.of(schema, 'output'), { example: route.examples[Number(status)] }),
+          content: {
+            [route.contentType ?? 'application/json']: {
+              schema: schemas.of(schema, 'output'),
+              example: route.examples[Number(status)],
+            },
+          },
         }),
       },
     ]),

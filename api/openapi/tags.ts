@@ -21,6 +21,7 @@ export const TAGS = {
     tag: 'Spending limits',
     description: 'How much your cards can spend, and how much of that they have spent.',
   },
+  reports: { tag: 'Reports', description: 'What happened in a period, as CSV.' },
   webhookEndpoint: { tag: 'Webhook endpoint', description: 'Where we send the events of each mode.' },
   events: {
     tag: 'Events',

@@ -3855,6 +3855,238 @@ export type SpendingLimitsListResponses = {
 
 export type SpendingLimitsListResponse = SpendingLimitsListResponses[keyof SpendingLimitsListResponses];
 
+export type ReportsBalanceTransactionsData = {
+    body?: never;
+    path?: never;
+    query: {
+        /**
+         * Only items whose `created` is at or after this time.
+         */
+        from: string;
+        /**
+         * Only items whose `created` is before this time: at most 366 days after `from`.
+         */
+        to: string;
+    };
+    url: '/reports/balance_transactions';
+};
+
+export type ReportsBalanceTransactionsErrors = {
+    /**
+     * - `validation_failed`: The request is not valid.
+     */
+    400: Error;
+    /**
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     */
+    401: Error;
+    /**
+     * - `account_suspended`: This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that one may have succeeded: keep its Idempotency-Key. Contact us.
+     */
+    403: Error;
+    /**
+     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
+     */
+    429: Error;
+    /**
+     * - `headers_too_large`: The path and headers together are larger than 16 KiB.
+     */
+    431: Error;
+    /**
+     * - `internal_error`: Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.
+     */
+    500: Error;
+    /**
+     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.
+     */
+    503: Error;
+};
+
+export type ReportsBalanceTransactionsError = ReportsBalanceTransactionsErrors[keyof ReportsBalanceTransactionsErrors];
+
+export type ReportsBalanceTransactionsResponses = {
+    /**
+     * CSV (RFC 4180): a header line, then a line for each item.
+     */
+    200: string;
+};
+
+export type ReportsBalanceTransactionsResponse = ReportsBalanceTransactionsResponses[keyof ReportsBalanceTransactionsResponses];
+
+export type ReportsCardTransactionsData = {
+    body?: never;
+    path?: never;
+    query: {
+        /**
+         * Only items whose `created` is at or after this time.
+         */
+        from: string;
+        /**
+         * Only items whose `created` is before this time: at most 366 days after `from`.
+         */
+        to: string;
+    };
+    url: '/reports/card_transactions';
+};
+
+export type ReportsCardTransactionsErrors = {
+    /**
+     * - `validation_failed`: The request is not valid.
+     */
+    400: Error;
+    /**
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     */
+    401: Error;
+    /**
+     * - `account_suspended`: This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that one may have succeeded: keep its Idempotency-Key. Contact us.
+     */
+    403: Error;
+    /**
+     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
+     */
+    429: Error;
+    /**
+     * - `headers_too_large`: The path and headers together are larger than 16 KiB.
+     */
+    431: Error;
+    /**
+     * - `internal_error`: Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.
+     */
+    500: Error;
+    /**
+     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.
+     */
+    503: Error;
+};
+
+export type ReportsCardTransactionsError = ReportsCardTransactionsErrors[keyof ReportsCardTransactionsErrors];
+
+export type ReportsCardTransactionsResponses = {
+    /**
+     * CSV (RFC 4180): a header line, then a line for each item.
+     */
+    200: string;
+};
+
+export type ReportsCardTransactionsResponse = ReportsCardTransactionsResponses[keyof ReportsCardTransactionsResponses];
+
+export type ReportsDepositsData = {
+    body?: never;
+    path?: never;
+    query: {
+        /**
+         * Only items whose `created` is at or after this time.
+         */
+        from: string;
+        /**
+         * Only items whose `created` is before this time: at most 366 days after `from`.
+         */
+        to: string;
+    };
+    url: '/reports/deposits';
+};
+
+export type ReportsDepositsErrors = {
+    /**
+     * - `validation_failed`: The request is not valid.
+     */
+    400: Error;
+    /**
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     */
+    401: Error;
+    /**
+     * - `account_suspended`: This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that one may have succeeded: keep its Idempotency-Key. Contact us.
+     */
+    403: Error;
+    /**
+     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
+     */
+    429: Error;
+    /**
+     * - `headers_too_large`: The path and headers together are larger than 16 KiB.
+     */
+    431: Error;
+    /**
+     * - `internal_error`: Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.
+     */
+    500: Error;
+    /**
+     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.
+     */
+    503: Error;
+};
+
+export type ReportsDepositsError = ReportsDepositsErrors[keyof ReportsDepositsErrors];
+
+export type ReportsDepositsResponses = {
+    /**
+     * CSV (RFC 4180): a header line, then a line for each item.
+     */
+    200: string;
+};
+
+export type ReportsDepositsResponse = ReportsDepositsResponses[keyof ReportsDepositsResponses];
+
+export type ReportsAuthorizationsData = {
+    body?: never;
+    path?: never;
+    query: {
+        /**
+         * Only items whose `created` is at or after this time.
+         */
+        from: string;
+        /**
+         * Only items whose `created` is before this time: at most 366 days after `from`.
+         */
+        to: string;
+    };
+    url: '/reports/authorizations';
+};
+
+export type ReportsAuthorizationsErrors = {
+    /**
+     * - `validation_failed`: The request is not valid.
+     */
+    400: Error;
+    /**
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     */
+    401: Error;
+    /**
+     * - `account_suspended`: This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that one may have succeeded: keep its Idempotency-Key. Contact us.
+     */
+    403: Error;
+    /**
+     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
+     */
+    429: Error;
+    /**
+     * - `headers_too_large`: The path and headers together are larger than 16 KiB.
+     */
+    431: Error;
+    /**
+     * - `internal_error`: Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.
+     */
+    500: Error;
+    /**
+     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.
+     */
+    503: Error;
+};
+
+export type ReportsAuthorizationsError = ReportsAuthorizationsErrors[keyof ReportsAuthorizationsErrors];
+
+export type ReportsAuthorizationsResponses = {
+    /**
+     * CSV (RFC 4180): a header line, then a line for each item.
+     */
+    200: string;
+};
+
+export type ReportsAuthorizationsResponse = ReportsAuthorizationsResponses[keyof ReportsAuthorizationsResponses];
+
 export type WebhookEndpointDeleteData = {
     body?: never;
     path?: never;

@@ -123,6 +123,7 @@ export async function testConfig(overrides: Partial<Config> = {}): Promise<Confi
     rateLimitPerSecond: 0,
     rateLimitBurst: 0,
     accountConcurrency: 16,
+    reportLimits: { stallMs: 60_000, maxMs: 3_600_000 },
     trustedProxies: [],
     depositAddressTtlMs: 8 * 3_600_000,
     tron: null,

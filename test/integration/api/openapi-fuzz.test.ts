@@ -180,6 +180,10 @@ describe(`the service, given ${REQUESTS} requests drawn from its OpenAPI documen
     } else if (status === 400 && !isOwn400(request, error)) return '400 for what the document allows';
     else if ([401, 405, 413, 415, 431].includes(status)) return 'refused, though the document allows it';
     else if (status === 403 && isOfMode) return '403 without a reason';
+    if (status === 200 && operation.isCsv) {
+      const isCsv = headers['content-type'] === 'text/csv; charset=utf-8' && text.endsWith('\r\n');
+      return isCsv ? null : 'not CSV';
+    }
     const schema = operation.responses.get(operation.responses.has(status) ? status : 400);
     if (schema == null) return text === '' ? null : 'a body where none is declared';
     if (headers['content-type'] !== 'application/json; charset=utf-8')

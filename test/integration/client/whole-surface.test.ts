@@ -182,6 +182,24 @@ describe('the TypeScript client, used with the whole service,', () => {
     );
   });
 
+  it('downloads reports, and throws if one is refused', async () => {
+    const { reports } = clientOf('test');
+    const hourMs = 3_600_000;
+    const at = (ms: number) => new Date(Date.now() + ms).toISOString();
+    const period = { from: at(-hourMs), to: at(hourMs) };
+    const lines = async (download: Promise<ReadableStream<Uint8Array>>) =>
+      (await new Response(await download).text()).split('\r\n');
+    assert.match((await lines(reports.balanceTransactions(period)))[1] ?? '', /^btx_/);
+    assert.match((await lines(reports.cardTransactions(period)))[0] ?? '', /^id,object,card_id,/);
+    assert.match((await lines(reports.authorizations(period)))[0] ?? '', /^id,object,card_id,/);
+    assert.match((await lines(reports.deposits(period)))[0] ?? '', /^id,object,status,/);
+    await refused(reports.deposits({ from: period.to, to: period.from }), {
+      status: 400,
+      code: 'validation_failed',
+      param: 'to',
+    });
+  });
+
   it('waits for operations that the network completes later', async () => {
     const client = clientOf('live');
     const pending = await client.cards.create({ amount: 1_041, external_ref: ref() });

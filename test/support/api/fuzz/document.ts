@@ -46,6 +46,8 @@ export interface Operation {
   fruitfulMode: 'test' | 'live';
   parameters: Parameter[];
   body: { required: boolean; schema: JsonSchema } | undefined;
+  /** Its 200 is CSV. */
+  isCsv: boolean;
   /** By status; null where there is no body. */
   responses: Map<number, JsonSchema | null>;
 }
@@ -93,6 +95,7 @@ export function readOperations(): Operation[] {
         mode: operation['x-mode'],
         parameters,
         fruitfulMode: operation['x-mode'] ?? onlyModeOf(schemas.get(200)) ?? 'test',
+        isCsv: responses[200]?.content?.['text/csv'] !== undefined,
         body: requestBody && { required: requestBody.required, schema: schemaOf(requestBody) },
         responses: schemas,
       };
