@@ -17,6 +17,7 @@ export const EXCEPTIONS: readonly Exception[] = [
   { path: 'commands/key-ring/', why: 'how far the sealing is' },
   { path: 'commands/accounts/active-accounts.ts', why: 'which processes are alive' },
   { path: 'commands/accounts/key-usage.ts', why: 'the rate limit' },
+  { path: 'commands/reports/transfer-slots.ts', why: 'leases' },
   { path: 'api/http/', why: 'rate limits, caches, the turns of requests, logs' },
 
   // Idempotency keys are kept, and claims are worked on, in real time.
