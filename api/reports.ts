@@ -61,6 +61,9 @@ const ReportQuery = z
       });
   });
 
+/** For the reference. */
+const OCTOBER = { from: '2026-10-01T00:00:00Z', to: '2026-11-01T00:00:00Z' };
+
 const BALANCE_TRANSACTIONS = reportColumns(BalanceTransactionResource);
 const TRANSACTIONS = reportColumns(TransactionResource);
 const DEPOSITS = reportColumns(DepositResource);
@@ -77,6 +80,7 @@ const reportBalanceTransactions = declare({
   responses: { 200: Csv },
   contentType: 'text/csv',
   examples: {
+    query: OCTOBER,
     200: csvHeader(BALANCE_TRANSACTIONS) + csvLines(BALANCE_TRANSACTIONS, [EXAMPLES.BALANCE_TRANSACTION]),
   },
 });
@@ -92,7 +96,7 @@ const reportCardTransactions = declare({
   query: ReportQuery,
   responses: { 200: Csv },
   contentType: 'text/csv',
-  examples: { 200: csvHeader(TRANSACTIONS) + csvLines(TRANSACTIONS, [EXAMPLES.TRANSACTION]) },
+  examples: { query: OCTOBER, 200: csvHeader(TRANSACTIONS) + csvLines(TRANSACTIONS, [EXAMPLES.TRANSACTION]) },
 });
 
 const reportDeposits = declare({
@@ -105,7 +109,7 @@ const reportDeposits = declare({
   query: ReportQuery,
   responses: { 200: Csv },
   contentType: 'text/csv',
-  examples: { 200: csvHeader(DEPOSITS) + csvLines(DEPOSITS, [EXAMPLES.CONFIRMED_DEPOSIT]) },
+  examples: { query: OCTOBER, 200: csvHeader(DEPOSITS) + csvLines(DEPOSITS, [EXAMPLES.CONFIRMED_DEPOSIT]) },
 });
 
 const reportAuthorizations = declare({
@@ -120,7 +124,10 @@ const reportAuthorizations = declare({
   query: ReportQuery,
   responses: { 200: Csv },
   contentType: 'text/csv',
-  examples: { 200: csvHeader(AUTHORIZATIONS) + csvLines(AUTHORIZATIONS, [EXAMPLES.AUTHORIZATION]) },
+  examples: {
+    query: OCTOBER,
+    200: csvHeader(AUTHORIZATIONS) + csvLines(AUTHORIZATIONS, [EXAMPLES.AUTHORIZATION]),
+  },
 });
 
 interface Period {

@@ -34,8 +34,8 @@ export interface Declaration<Query = unknown, Body = unknown, Responses extends 
   responses: Responses;
   /** Of a 200 that is streamed. Everything else is JSON. */
   contentType?: 'text/csv';
-  /** For the reference: a request body, and a real response for each status in `responses`. */
-  examples: { body?: object; [status: number]: object | string };
+  /** For the reference: a request body, a query if one is required, and a real response for each status in `responses`. */
+  examples: { body?: object; query?: Record<string, string>; [status: number]: object | string };
   /** In addition to the errors that every route can answer ({@link declaredErrorCodes}). */
   errors?: readonly ErrorCode[];
 }

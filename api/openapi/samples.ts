@@ -14,10 +14,12 @@ interface CodeSample {
  * @param pathValues these values, in their order
  */
 export function codeSamples(route: Declaration, path: string, pathValues: readonly string[]): CodeSample[] {
+  const query = Object.entries(route.examples.query ?? {}).map(([name, value]) => `${name}=${value}`);
+  const address = query.length === 0 ? path : `${path}?${query.join('&')}`;
   return [
-    { lang: 'Shell', label: 'curl', source: curlSample(route, path) },
+    { lang: 'Shell', label: 'curl', source: curlSample(route, address) },
     { lang: 'TypeScript', label: 'TypeScript', source: typeScriptSample(route, pathValues) },
-    { lang: 'Python', label: 'Python', source: pythonSample(route, path) },
+    { lang: 'Python', label: 'Python', source: pythonSample(route, address) },
   ];
 }
 
@@ -45,6 +47,7 @@ function typeScriptSample(route: Declaration, pathValues: readonly string[]): st
   const values = pathValues.map((value) => `'${value}'`);
   if (body !== undefined && !(bodyIsOptional && examples.body === undefined))
     values.push(objectLiteral(examples.body ?? {}));
+  if (examples.query !== undefined) values.push(objectLiteral(examples.query));
   if (idempotencyKey === 'required') values.push(`{ idempotencyKey: '${EXAMPLE_KEY}' }`);
   const call = `client.${operationId}(${values.join(', ')})`;
   return [
@@ -58,7 +61,9 @@ function typeScriptSample(route: Declaration, pathValues: readonly string[]): st
   ].join('\n');
 }
 
-function useOfResult({ responses, operationId }: Declaration, call: string): string[] {
+function useOfResult({ responses, operationId, contentType }: Declaration, call: string): string[] {
+  if (contentType !== undefined)
+    return [`for await (const part of await ${call}) {`, '  process.stdout.write(part);', '}'];
   if (operationId.endsWith('.list'))
     return [`for await (const one of ${call}) {`, '  console.log(one);', '}'];
   if (Object.keys(responses).join() === '204') return [`await ${call};`];
@@ -78,7 +83,8 @@ function objectLiteral(value: unknown, indent = ''): string {
 }
 
 function pythonSample(route: Declaration, path: string): string {
-  const { method, body, examples, idempotencyKey, responses } = route;
+  const { method, body, examples, idempotencyKey, responses, contentType } = route;
+  const result = contentType === undefined ? 'response.json()' : 'response.text';
   const headers = [`"Authorization": f"Bearer {os.environ['CARD_ISSUING_API_KEY']}",`];
   if (idempotencyKey === 'required') headers.push(`"Idempotency-Key": "${EXAMPLE_KEY}",`);
   return [
@@ -95,7 +101,7 @@ function pythonSample(route: Declaration, path: string): string {
     '    timeout=30,',
     ')',
     'response.raise_for_status()',
-    ...(Object.keys(responses).join() === '204' ? [] : ['print(response.json())']),
+    ...(Object.keys(responses).join() === '204' ? [] : [`print(${result})`]),
   ].join('\n');
 }
 
