@@ -88,6 +88,6 @@ export const DIRECTIONS: Record<string, Direction> = {
     rooms: ['operator', 'domain', 'config', 'process', 'db', 'commands', 'adapters'],
   },
   // Published by itself, so it imports nothing of the service and needs no package.
-  client: { rooms: [], packages: ['node:crypto', 'node:timers/promises'] },
+  client: { rooms: [], packages: ['node:crypto', 'node:timers/promises', 'node:util'] },
   dev: { rooms: ['domain', 'crypto', 'db', 'commands', 'config', 'process', 'adapters', 'temporal'] },
 };

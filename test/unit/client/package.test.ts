@@ -74,6 +74,12 @@ describe("the client's package", function () {
   });
   after(() => rm(folder, { recursive: true }));
 
+  it('has a command that runs', async () => {
+    const { bin } = JSON.parse(await readFile(join(unpacked, 'package.json'), 'utf8'));
+    const { stdout } = await run('node', [join(unpacked, bin['virtual-card-issuing-client']), '--help']);
+    assert.match(stdout, /^Usage: virtual-card-issuing-client listen/);
+  });
+
   it('has the built client, its types and its README, and nothing else', async () => {
     const files = (await readdir(unpacked, { recursive: true })).filter((path) => path.includes('.'));
     const others = files.filter((path) => !/^dist\/([\w-]+|generated\/types\.gen)\.(js|d\.ts)$/.test(path));
