@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from 'kysely';
 import { IN_ORDER_FOR } from '../../db/account-clock.ts';
 import { type Reader, readStatement, writeStatement } from '../../db/sql.ts';
@@ -16,13 +17,13 @@ const MAX_OFFSET_SECONDS = 10 * 365 * 86_400;
  * way, and for no other account's (docs/decisions/sandbox-clock.md). What has become due is found by the workers.
  * @throws ApiError `idempotency_conflict`; without an Idempotency-Key also `limit_exceeded`, which is otherwise a stored response
  */
-export function advanceTestClock(
+export async function advanceTestClock(
   context: CommandContext,
   request: KeyedRequest<'advance_test_clock'>,
   seconds: number,
 ): Promise<KeyedResponse> {
   const { partnerId } = request;
-  return respondOnce(context, request, async (tx) => {
+  const response = await respondOnce(context, request, async (tx) => {
     await lockAlone(tx, { partnerId });
     const [found] = request.key === null ? [] : await claimUnderKey(tx, request, { key: request.key });
     const replay = found === undefined ? null : readReplay(context.ring, request, found);
@@ -31,6 +32,9 @@ export function advanceTestClock(
     if (advanced === undefined) throw tooFar();
     return respondWith({ tx, ring: context.ring }, request, 200, await readTestClock(tx, partnerId));
   });
+  // Until the millisecond has come, so that whatever follows the response is of the new time.
+  await sleep(2);
+  return response;
 }
 
 function tooFar(): ApiError {

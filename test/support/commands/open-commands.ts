@@ -92,9 +92,15 @@ export function keyedRequest<Operation extends ClaimOperation>(
   };
 }
 
-/** The commands on a fresh database with a current product, without API, worker and Temporal. */
-export async function openCommands(): Promise<TestCommands> {
+/**
+ * The commands on a fresh database with a current product, without API, worker and Temporal.
+ * @param prepare changes the database before anybody connects to it
+ */
+export async function openCommands(
+  prepare: (databaseUrl: string) => Promise<unknown> = async () => undefined,
+): Promise<TestCommands> {
   const databaseUrl = await createTestDatabase();
+  await prepare(databaseUrl);
   const orm = await openOrm({ databaseUrl, poolSize: 8, applicationName: 'commands-test' });
   const ring = new KeyRing([{ id: 'k1', secret: randomBytes(32) }]);
   const connect = async () => {
