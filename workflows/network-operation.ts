@@ -100,9 +100,13 @@ export async function runNetworkOperation<Outcome extends string>(
   /** Asks the network until the operation is over. */
   async function persist(): Promise<FundingEnd> {
     let heard = 0;
+    // The first request is a local activity. What time it is right after one can differ when the history is replayed, so that must not
+    // decide what follows: a timer does, even if the time is up already.
+    let isFirst = true;
     for (let pollMs = FIRST_POLL_MS; ; pollMs = nextPollMs(pollMs)) {
-      if (!overdue && Date.now() >= deadline) await waitForOperator();
-      const waitMs = overdue ? pollMs : Math.min(pollMs, deadline - Date.now());
+      if (!overdue && !isFirst && Date.now() >= deadline) await waitForOperator();
+      isFirst = false;
+      const waitMs = overdue ? pollMs : Math.max(1, Math.min(pollMs, deadline - Date.now()));
       asked.nextAskAt = iso(Date.now() + waitMs);
       show();
       await condition(() => hints > heard || decision !== undefined, waitMs, {

@@ -9,13 +9,15 @@ import { until } from '../../support/until.ts';
 const live = { mode: 'live' } as const;
 
 describe('an operation whose idempotency key is too old to be sent', function () {
-  this.timeout(60_000);
+  this.timeout(120_000);
   let stack: TestStack;
   before(async () => {
-    stack = await startTestStack(
-      { networkKeyLifetimeMs: -1, cardCreationWaitMs: 2_000, issuanceDeadlineMs: 4_000 },
-      { hosted: false },
-    );
+    stack = await startTestStack({
+      networkKeyLifetimeMs: -1,
+      cardCreationWaitMs: 2_000,
+      // Shorter than the first request and its repetitions take.
+      issuanceDeadlineMs: 4_000,
+    });
   });
   after(() => stack.stop());
 
