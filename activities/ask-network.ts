@@ -1,7 +1,10 @@
 import type { NetworkEvidence } from '../commands/funding/network-card.ts';
+import { noteAsked } from '../commands/idempotency/network-progress.ts';
 import type { StoredResponse } from '../commands/idempotency/response.ts';
+import type { Orm } from '../db/orm.ts';
 import { type CardNetwork, CardNetworkUnavailable, type LookUpAnswer } from '../domain/card-network.ts';
 import type { Decision, Verdict } from '../domain/decision.ts';
+import type { NetworkAnswer } from '../domain/operation.ts';
 
 /**
  * How an operation ended. `refused`: our rules refused it before the network was asked. `failed`: the network's definite no,
@@ -68,6 +71,51 @@ export async function askOrLookUp<Answer extends { status: string }>(
     return known;
   }
 }
+
+/** When a workflow asks for the first time again, unless it says otherwise. */
+export const FIRST_POLL_MS = 1_000;
+
+interface Asking {
+  claimId: string;
+  /** Whether nobody has asked before. Then a decision ends the operation within its request, and there is nothing to note. */
+  isFirst: boolean;
+  nextAskMs: number;
+  deadlineMs: number | null;
+}
+
+/**
+ * Asks, and notes what comes of it on the claim's row, before anything is done about it. If the process dies in between, the
+ * next time is noted.
+ * @throws CardNetworkUnavailable if the network gives no definite answer.
+ */
+export async function askAndNote<Answer extends { status: string }>(
+  orm: Orm,
+  { claimId, isFirst, nextAskMs, deadlineMs }: Asking,
+  ask: () => Promise<Answer>,
+): Promise<Answer> {
+  const asking = { claimId, deadlineMs };
+  try {
+    const given = await ask();
+    const answer = ANSWERS[given.status] ?? 'pending';
+    if (answer === 'pending') await noteAsked(orm, { ...asking, answer, nextAskMs });
+    else if (!isFirst) await noteAsked(orm, { ...asking, answer, nextAskMs });
+    return given;
+  } catch (error) {
+    if (error instanceof CardNetworkUnavailable)
+      await noteAsked(orm, { ...asking, answer: 'no_answer', nextAskMs });
+    throw error;
+  }
+}
+
+/** The network's decisions, in partners' words. */
+const ANSWERS: Record<string, NetworkAnswer> = {
+  issued: 'succeeded',
+  succeeded: 'succeeded',
+  applied: 'succeeded',
+  declined: 'declined',
+  failed: 'declined',
+  refused: 'declined',
+};
 
 /** The network's answer; null if it gives no definite one, or no network is configured. */
 export async function heard<Answer>(

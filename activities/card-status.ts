@@ -7,7 +7,7 @@ import {
 import type { CommandContext } from '../commands/command-context.ts';
 import { readClaimResponse, type StoredResponse } from '../commands/idempotency/response.ts';
 import type { CardNetwork } from '../domain/card-network.ts';
-import { configured } from './ask-network.ts';
+import { askAndNote, configured } from './ask-network.ts';
 
 /**
  * How a change ended. `refused`: our rules or the network refused it, and the card is unchanged. `forgotten`: its claim was
@@ -20,10 +20,11 @@ export interface StatusChangeEnd {
 export interface CardStatusActivities {
   /**
    * Begins the change, unless it has begun, asks the network for it, and records the network's answer.
+   * @param nextAskMs in how long it is asked again, if it doesn't decide
    * @throws ApplicationFailure `CardBusy` while another change of the card is in progress: try again.
    * @throws CardNetworkUnavailable if the network gives no definite answer.
    */
-  requestStatusChange(claimId: string): Promise<StatusChangeEnd>;
+  requestStatusChange(claimId: string, nextAskMs?: number): Promise<StatusChangeEnd>;
 }
 
 export interface CardStatusDependencies extends CommandContext {
@@ -38,11 +39,14 @@ export interface CardStatusDependencies extends CommandContext {
   opened?(claimId: string): void;
 }
 
+/** How long the workflow pauses before its first repetitions. */
+const FIRST_PAUSE_MS = 500;
+
 /** The activity of `changeCardStatus`. It can be repeated at any point, and then does only what is left to do. */
 export function createCardStatusActivities(dependencies: CardStatusDependencies): CardStatusActivities {
-  const { liveNetwork, answered, opened } = dependencies;
+  const { orm, liveNetwork, answered, opened } = dependencies;
   return {
-    async requestStatusChange(claimId) {
+    async requestStatusChange(claimId, nextAskMs = FIRST_PAUSE_MS) {
       const begun = await beginStatusChange(dependencies, claimId);
       if (begun.state === 'busy') throw cardBusy();
       if (begun.state === 'answered') {
@@ -50,7 +54,11 @@ export function createCardStatusActivities(dependencies: CardStatusDependencies)
         return readEnd(claimId, begun.response);
       }
       opened?.(claimId);
-      const { status } = await configured(liveNetwork).changeCardStatus(begun.asked);
+      const network = configured(liveNetwork);
+      const { asked, isFirst } = begun;
+      const { status } = await askAndNote(orm, { claimId, isFirst, nextAskMs, deadlineMs: null }, () =>
+        network.changeCardStatus(asked),
+      );
       const end = status === 'applied' ? completeStatusChange : refuseStatusChange;
       const { response, topUpClaimIds } = await end(dependencies, claimId);
       answered(claimId, response);

@@ -19,8 +19,10 @@ import { type CardNetwork, CardNetworkUnavailable, type LookUpAnswer } from '../
 import type { IssuanceDecision } from '../domain/decision.ts';
 import { describeError } from '../process/describe-error.ts';
 import {
+  askAndNote,
   askOrLookUp,
   configured,
+  FIRST_POLL_MS,
   type FundingEnd,
   heard,
   isSameDecision,
@@ -36,9 +38,10 @@ export interface IssuanceActivities {
   /**
    * Holds the money of an issuance, unless it is held already, asks the network for the card, and acts on its answer.
    * @param isHeld whether an earlier run has probably held it, so that the hold is looked up first
+   * @param nextAskMs in how long the network is asked again, if it doesn't decide
    * @throws CardNetworkUnavailable if the network gives no definite answer; the money stays held
    */
-  requestIssuance(claimId: string, isHeld?: boolean): Promise<NetworkProgress>;
+  requestIssuance(claimId: string, isHeld?: boolean, nextAskMs?: number): Promise<NetworkProgress>;
   applyIssuanceResolution(claimId: string, decision: IssuanceDecision): Promise<Resolved>;
   /** @returns how long the network may still take, in milliseconds; 0 if the issuance is marked as overdue. */
   flagIssuanceOverdue(claimId: string): Promise<number>;
@@ -71,16 +74,22 @@ export function createIssuanceActivities(dependencies: IssuanceDependencies): Is
     signalSender,
   } = dependencies;
 
-  async function requestIssuance(claimId: string, isHeld = false): Promise<NetworkProgress> {
+  async function requestIssuance(
+    claimId: string,
+    isHeld = false,
+    nextAskMs = FIRST_POLL_MS,
+  ): Promise<NetworkProgress> {
     const pending = await beginOrRead(claimId, isHeld);
     if ('outcome' in pending) return pending;
-    const { asked, decision } = pending;
+    const { asked, decision, isFirst } = pending;
     const network = configured(liveNetwork);
     let answer: LookUpAnswer | null = null;
     try {
-      answer = await askOrLookUp(
-        () => network.issueCard(asked),
-        () => network.lookUpIssuance(asked.token),
+      answer = await askAndNote(orm, { claimId, isFirst, nextAskMs, deadlineMs }, () =>
+        askOrLookUp(
+          () => network.issueCard(asked),
+          () => network.lookUpIssuance(asked.token),
+        ),
       );
     } catch (error) {
       if (!(error instanceof CardNetworkUnavailable) || decision === null) throw error;
@@ -100,18 +109,18 @@ export function createIssuanceActivities(dependencies: IssuanceDependencies): Is
   async function beginOrRead(
     claimId: string,
     isHeld: boolean,
-  ): Promise<{ asked: AskedIssuance; decision: IssuanceDecision | null } | FundingEnd> {
+  ): Promise<{ asked: AskedIssuance; decision: IssuanceDecision | null; isFirst: boolean } | FundingEnd> {
     const found = isHeld ? await readPendingIssuance(dependencies, claimId) : null;
-    if (found !== null) return found;
+    if (found !== null) return { ...found, isFirst: false };
     const begun = await beginIssuance(dependencies, claimId);
     if (begun.state === 'answered') {
       answered(claimId, begun.response);
       return begun.response === null ? readEnd(claimId) : refusedWith(begun.response);
     }
     opened?.(claimId);
-    if (begun.asked !== null) return { asked: begun.asked, decision: null };
+    if (begun.asked !== null) return { asked: begun.asked, decision: null, isFirst: true };
     const held = await readPendingIssuance(dependencies, claimId);
-    if (held !== null) return held;
+    if (held !== null) return { ...held, isFirst: false };
     answered(claimId, null);
     return readEnd(claimId);
   }

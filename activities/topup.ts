@@ -15,8 +15,10 @@ import { type CardNetwork, CardNetworkUnavailable, type TopUpLookUpAnswer } from
 import type { TopUpDecision } from '../domain/decision.ts';
 import { describeError } from '../process/describe-error.ts';
 import {
+  askAndNote,
   askOrLookUp,
   configured,
+  FIRST_POLL_MS,
   type FundingEnd,
   heard,
   isSameDecision,
@@ -31,9 +33,10 @@ export interface TopUpActivities {
   /**
    * Holds the money of a top-up, unless it is held already, asks the network to load the card, and acts on its answer.
    * @param isHeld whether an earlier run has probably held it, so that the hold is looked up first
+   * @param nextAskMs in how long the network is asked again, if it doesn't decide
    * @throws CardNetworkUnavailable if the network gives no definite answer; the money stays held
    */
-  requestTopUp(claimId: string, isHeld?: boolean): Promise<NetworkProgress>;
+  requestTopUp(claimId: string, isHeld?: boolean, nextAskMs?: number): Promise<NetworkProgress>;
   applyTopUpResolution(claimId: string, decision: TopUpDecision): Promise<Resolved>;
   /** @returns how long the network may still take, in milliseconds; 0 if the top-up is marked as overdue. */
   flagTopUpOverdue(claimId: string): Promise<number>;
@@ -66,16 +69,22 @@ export function createTopUpActivities(dependencies: TopUpActivityDependencies): 
     signalSender,
   } = dependencies;
 
-  async function requestTopUp(claimId: string, isHeld = false): Promise<NetworkProgress> {
+  async function requestTopUp(
+    claimId: string,
+    isHeld = false,
+    nextAskMs = FIRST_POLL_MS,
+  ): Promise<NetworkProgress> {
     const pending = await beginOrRead(claimId, isHeld);
     if ('outcome' in pending) return pending;
-    const { asked, decision } = pending;
+    const { asked, decision, isFirst } = pending;
     const network = configured(liveNetwork);
     let answer: TopUpLookUpAnswer | null = null;
     try {
-      answer = await askOrLookUp(
-        () => network.topUpCard(asked),
-        () => network.lookUpTopUp(asked.token),
+      answer = await askAndNote(orm, { claimId, isFirst, nextAskMs, deadlineMs }, () =>
+        askOrLookUp(
+          () => network.topUpCard(asked),
+          () => network.lookUpTopUp(asked.token),
+        ),
       );
     } catch (error) {
       if (!(error instanceof CardNetworkUnavailable) || decision === null) throw error;
@@ -95,18 +104,18 @@ export function createTopUpActivities(dependencies: TopUpActivityDependencies): 
   async function beginOrRead(
     claimId: string,
     isHeld: boolean,
-  ): Promise<{ asked: AskedTopUp; decision: TopUpDecision | null } | FundingEnd> {
+  ): Promise<{ asked: AskedTopUp; decision: TopUpDecision | null; isFirst: boolean } | FundingEnd> {
     const found = isHeld ? await readPendingTopUp(dependencies, claimId) : null;
-    if (found !== null) return found;
+    if (found !== null) return { ...found, isFirst: false };
     const begun = await beginTopUp(dependencies, claimId);
     if (begun.state === 'answered') {
       answered(claimId, begun.response);
       return begun.response === null ? readEnd(claimId) : refusedWith(begun.response);
     }
     opened?.(claimId);
-    if (begun.asked !== null) return { asked: begun.asked, decision: null };
+    if (begun.asked !== null) return { asked: begun.asked, decision: null, isFirst: true };
     const held = await readPendingTopUp(dependencies, claimId);
-    if (held !== null) return held;
+    if (held !== null) return { ...held, isFirst: false };
     answered(claimId, null);
     return readEnd(claimId);
   }

@@ -23,8 +23,10 @@ import {
 import type { WithdrawalDecision } from '../domain/decision.ts';
 import { describeError } from '../process/describe-error.ts';
 import {
+  askAndNote,
   askOrLookUp,
   configured,
+  FIRST_POLL_MS,
   type FundingEnd,
   heard,
   isSameDecision,
@@ -39,9 +41,10 @@ export interface WithdrawalActivities {
   /**
    * Holds the money of a withdrawal, unless it is held already, asks the network to take it off the card, and acts on its answer.
    * @param isHeld whether an earlier run has probably held it, so that the hold is looked up first
+   * @param nextAskMs in how long the network is asked again, if it doesn't decide
    * @throws CardNetworkUnavailable if the network gives no definite answer; the money stays held
    */
-  requestWithdrawal(claimId: string, isHeld?: boolean): Promise<NetworkProgress>;
+  requestWithdrawal(claimId: string, isHeld?: boolean, nextAskMs?: number): Promise<NetworkProgress>;
   applyWithdrawalResolution(claimId: string, decision: WithdrawalDecision): Promise<Resolved>;
   /** @returns how long the network may still take, in milliseconds; 0 if the withdrawal is marked as overdue. */
   flagWithdrawalOverdue(claimId: string): Promise<number>;
@@ -76,16 +79,22 @@ export function createWithdrawalActivities(
     signalSender,
   } = dependencies;
 
-  async function requestWithdrawal(claimId: string, isHeld = false): Promise<NetworkProgress> {
+  async function requestWithdrawal(
+    claimId: string,
+    isHeld = false,
+    nextAskMs = FIRST_POLL_MS,
+  ): Promise<NetworkProgress> {
     const pending = await beginOrRead(claimId, isHeld);
     if ('outcome' in pending) return pending;
-    const { asked, decision } = pending;
+    const { asked, decision, isFirst } = pending;
     const network = configured(liveNetwork);
     let answer: WithdrawalLookUpAnswer | null = null;
     try {
-      answer = await askOrLookUp(
-        () => network.withdrawFromCard(asked),
-        () => network.lookUpWithdrawal(asked.token),
+      answer = await askAndNote(orm, { claimId, isFirst, nextAskMs, deadlineMs }, () =>
+        askOrLookUp(
+          () => network.withdrawFromCard(asked),
+          () => network.lookUpWithdrawal(asked.token),
+        ),
       );
     } catch (error) {
       if (!(error instanceof CardNetworkUnavailable) || decision === null) throw error;
@@ -105,18 +114,18 @@ export function createWithdrawalActivities(
   async function beginOrRead(
     claimId: string,
     isHeld: boolean,
-  ): Promise<{ asked: AskedWithdrawal; decision: WithdrawalDecision | null } | FundingEnd> {
+  ): Promise<{ asked: AskedWithdrawal; decision: WithdrawalDecision | null; isFirst: boolean } | FundingEnd> {
     const found = isHeld ? await readPendingWithdrawal(dependencies, claimId) : null;
-    if (found !== null) return found;
+    if (found !== null) return { ...found, isFirst: false };
     const begun = await beginWithdrawal(dependencies, claimId);
     if (begun.state === 'answered') {
       answered(claimId, begun.response);
       return begun.response === null ? readEnd(claimId) : refusedWith(begun.response);
     }
     opened?.(claimId);
-    if (begun.asked !== null) return { asked: begun.asked, decision: null };
+    if (begun.asked !== null) return { asked: begun.asked, decision: null, isFirst: true };
     const held = await readPendingWithdrawal(dependencies, claimId);
-    if (held !== null) return held;
+    if (held !== null) return { ...held, isFirst: false };
     answered(claimId, null);
     return readEnd(claimId);
   }

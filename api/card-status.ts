@@ -11,7 +11,7 @@ import { changeCardStatusWorkflowId } from '../workflows/messages.ts';
 import { requestedCardId, requireCard } from './cards.ts';
 import { type RespondingDependencies, respondToClaimed } from './http/claimed-work.ts';
 import { isOutage } from './http/errors.ts';
-import { claimOperation, keyedRequest, replay, replyOnce } from './http/keyed.ts';
+import { claimOperation, keyedRequest, replay, replyAs, replyOnce } from './http/keyed.ts';
 import { type Declaration, declare, type Reply, type RouteInput, resource } from './http/route.ts';
 
 /** The body of a request that says everything in its path. */
@@ -90,15 +90,16 @@ async function change(
   }
   const { id: cardId } = await requireCard(dependencies.orm, input.caller, input.params.cardId ?? '');
   const claim = await claimOperation(dependencies, keyedRequest(operation, input, cardId), null);
-  if (claim.outcome === 'replay') return replay(claim.response);
+  if (claim.outcome === 'replay') return replay(claim);
   const { claimId } = claim;
   input.log({ workflowId: changeCardStatusWorkflowId(cardId, claimId) });
   const { taskQueue } = dependencies;
-  return changeInLiveMode(
+  const response = await changeInLiveMode(
     dependencies,
     { claimId, partnerId, mode, cardId, operation, taskQueue, deadlineMs: 0 },
     input.passTurn,
   );
+  return input.idempotencyKey === '' ? response : replyAs(claimId, response);
 }
 
 /**

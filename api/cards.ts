@@ -28,7 +28,7 @@ import {
 import * as EXAMPLES from '../resources/examples.ts';
 import { issueCardWorkflowId } from '../workflows/messages.ts';
 import { type RespondingDependencies, respondToClaimed } from './http/claimed-work.ts';
-import { claimOperation, keyedRequest, replay, replyOnce } from './http/keyed.ts';
+import { claimOperation, keyedRequest, replay, replyAs, replyOnce } from './http/keyed.ts';
 import {
   CREATED_FILTERS,
   idRange,
@@ -140,7 +140,7 @@ export const cards = resource(
       }
       requireEnforced(dependencies, mode, input.body);
       const claim = await claimOperation(dependencies, request, input.body);
-      if (claim.outcome === 'replay') return replay(claim.response);
+      if (claim.outcome === 'replay') return replay(claim);
       const { claimId, resourceId: cardId } = claim;
       input.log({ workflowId: issueCardWorkflowId(cardId) });
       const { taskQueue, issuanceDeadlineMs: deadlineMs } = dependencies;
@@ -153,7 +153,7 @@ export const cards = resource(
         taskQueue,
         deadlineMs,
       } as const;
-      return respondToClaimed(dependencies, workflow, {
+      const response = await respondToClaimed(dependencies, workflow, {
         passTurn: input.passTurn,
         // If no worker has held the money in time, it is held here, so that every 202 has money behind it.
         async answer() {
@@ -161,6 +161,7 @@ export const cards = resource(
           await acceptIssuance(dependencies, claimId);
         },
       });
+      return replyAs(claimId, response);
     },
 
     async updateCard(input) {

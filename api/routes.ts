@@ -6,6 +6,7 @@ import { type CardDependencies, cards } from './cards.ts';
 import { type DepositDependencies, deposits } from './deposits.ts';
 import { events } from './events.ts';
 import type { Declaration, Route } from './http/route.ts';
+import { operations } from './operations.ts';
 import { products } from './products.ts';
 import { quotes } from './quotes.ts';
 import { type ReportDependencies, reports } from './reports.ts';
@@ -39,6 +40,7 @@ const FROM_TOPUPS = [
   authorizations,
   spendingLimits,
   reports,
+  operations,
   webhooks,
   events,
   testMode,

@@ -15,7 +15,7 @@ import { presentTopUp, TopUpRequest, TopUpResource, type TopUpRow } from '../res
 import { topUpCardWorkflowId } from '../workflows/messages.ts';
 import { requestedCardId, requireCard } from './cards.ts';
 import { type RespondingDependencies, respondToClaimed } from './http/claimed-work.ts';
-import { claimOperation, keyedRequest, replay, replyOnce } from './http/keyed.ts';
+import { claimOperation, keyedRequest, replay, replyAs, replyOnce } from './http/keyed.ts';
 import {
   CREATED_FILTERS,
   idRange,
@@ -106,13 +106,13 @@ export const topups = resource({ createTopUp, getTopUp, listTopUps }, (dependenc
       });
     }
     const claim = await claimOperation(dependencies, keyedRequest('top_up_card', input, cardId), input.body);
-    if (claim.outcome === 'replay') return replay(claim.response);
+    if (claim.outcome === 'replay') return replay(claim);
     const { claimId, resourceId: topUpId } = claim;
     input.log({ workflowId: topUpCardWorkflowId(topUpId) });
     const { taskQueue, topUpDeadlineMs: deadlineMs } = dependencies;
     const about = { claimId, topUpId, cardId, partnerId, mode };
     const workflow = { ...about, operation: 'top_up_card', taskQueue, deadlineMs } as const;
-    return respondToClaimed(dependencies, workflow, {
+    const response = await respondToClaimed(dependencies, workflow, {
       passTurn: input.passTurn,
       // If no worker has held the money in time, it is held here, so that every 202 has money behind it.
       async answer() {
@@ -120,6 +120,7 @@ export const topups = resource({ createTopUp, getTopUp, listTopUps }, (dependenc
         await acceptTopUp(dependencies, claimId);
       },
     });
+    return replyAs(claimId, response);
   },
 
   getTopUp: async ({ caller, params }) => ({

@@ -20,7 +20,7 @@ import {
 import { withdrawFromCardWorkflowId } from '../workflows/messages.ts';
 import { requestedCardId, requireCard } from './cards.ts';
 import { type RespondingDependencies, respondToClaimed } from './http/claimed-work.ts';
-import { claimOperation, keyedRequest, replay, replyOnce } from './http/keyed.ts';
+import { claimOperation, keyedRequest, replay, replyAs, replyOnce } from './http/keyed.ts';
 import {
   CREATED_FILTERS,
   idRange,
@@ -117,13 +117,13 @@ export const withdrawals = resource(
         keyedRequest('withdraw_from_card', input, cardId),
         input.body,
       );
-      if (claim.outcome === 'replay') return replay(claim.response);
+      if (claim.outcome === 'replay') return replay(claim);
       const { claimId, resourceId: withdrawalId } = claim;
       input.log({ workflowId: withdrawFromCardWorkflowId(withdrawalId) });
       const { taskQueue, withdrawalDeadlineMs: deadlineMs } = dependencies;
       const about = { claimId, withdrawalId, cardId, partnerId, mode };
       const workflow = { ...about, operation: 'withdraw_from_card', taskQueue, deadlineMs } as const;
-      return respondToClaimed(dependencies, workflow, {
+      const response = await respondToClaimed(dependencies, workflow, {
         passTurn: input.passTurn,
         // If no worker has held the money in time, it is held here, so that every 202 has money behind it.
         async answer() {
@@ -131,6 +131,7 @@ export const withdrawals = resource(
           await acceptWithdrawal(dependencies, claimId);
         },
       });
+      return replyAs(claimId, response);
     },
 
     getWithdrawal: async ({ caller, params }) => ({

@@ -28,6 +28,7 @@ export class CardIssuing {
   readonly transactions: resources.Transactions;
   readonly authorizations: resources.Authorizations;
   readonly spendingLimits: resources.SpendingLimits;
+  readonly operations: resources.Operations;
   readonly deposits: resources.Deposits;
   readonly reports: resources.Reports;
   readonly webhookEndpoint: resources.WebhookEndpoint;
@@ -55,6 +56,7 @@ export class CardIssuing {
     this.transactions = new resources.Transactions(http);
     this.authorizations = new resources.Authorizations(http);
     this.spendingLimits = new resources.SpendingLimits(http);
+    this.operations = new resources.Operations(http);
     this.deposits = new resources.Deposits(http);
     this.reports = new resources.Reports(http);
     this.webhookEndpoint = new resources.WebhookEndpoint(http);

@@ -9,6 +9,7 @@ export interface ErrorDetails {
   issues: readonly ErrorIssue[];
   requestId: string | null;
   idempotencyKey: string | null;
+  operationId: string | null;
   retryAfterSeconds: number | null;
 }
 
@@ -31,6 +32,8 @@ export class CardIssuingError extends Error implements ErrorDetails {
   readonly requestId: string | null;
   /** The Idempotency-Key that was sent, yours or the client's. */
   readonly idempotencyKey: string | null;
+  /** The operation of the Idempotency-Key, for `operations.get`: the first request's if the key belongs to another one. */
+  readonly operationId: string | null;
   /** When to try again, from `Retry-After`. */
   readonly retryAfterSeconds: number | null;
 
@@ -43,6 +46,7 @@ export class CardIssuingError extends Error implements ErrorDetails {
     this.issues = details.issues;
     this.requestId = details.requestId;
     this.idempotencyKey = details.idempotencyKey;
+    this.operationId = details.operationId;
     this.retryAfterSeconds = details.retryAfterSeconds;
   }
 }
@@ -65,6 +69,7 @@ export class CardIssuingConnectionError extends CardIssuingError {
         issues: [],
         requestId: null,
         idempotencyKey,
+        operationId: null,
         retryAfterSeconds: null,
       },
       cause,

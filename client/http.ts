@@ -35,6 +35,8 @@ export interface LastResponse {
   requestId: string | null;
   /** The Idempotency-Key that was sent, yours or the client's. */
   idempotencyKey: string | null;
+  /** The operation of a request with an Idempotency-Key, for `operations.get`. */
+  operationId: string | null;
   /** Whether this is the stored response to an earlier request with the same Idempotency-Key. */
   idempotentReplayed: boolean;
 }
@@ -169,6 +171,7 @@ export class HttpClient {
       status: response.status,
       requestId: response.headers.get('request-id'),
       idempotencyKey: key,
+      operationId: response.headers.get('operation-id'),
       idempotentReplayed: response.headers.get('idempotent-replayed') === 'true',
     });
   }
@@ -265,6 +268,7 @@ function toError(
     issues: error?.issues ?? [],
     requestId: error?.request_id ?? headers.get('request-id'),
     idempotencyKey,
+    operationId: headers.get('operation-id'),
     retryAfterSeconds: /^\d+$/.test(retryAfter) ? Number(retryAfter) : null,
   });
 }

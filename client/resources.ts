@@ -323,6 +323,24 @@ export class SpendingLimits extends Resource {
   }
 }
 
+export class Operations extends Resource {
+  /** What became of a request, by the `operationId` of its `lastResponse` or error. */
+  get(operationId: string, options?: RequestOptions): Promise<ApiResponse<api.Operation>> {
+    return this.send<api.OperationsGetData, api.OperationsGetResponse>(
+      { method: 'GET', url: '/operations/{operationId}', path: { operationId } },
+      options,
+    );
+  }
+
+  /** The last 30 days' operations, newest first; with `idempotency_key`, one at most. */
+  list(query: QueryOf<api.OperationsListData> = {}, options?: RequestOptions): List<api.Operation> {
+    return this.pages<api.OperationsListData, api.OperationsListResponse>(
+      { url: '/operations', query },
+      options,
+    );
+  }
+}
+
 export class Deposits extends Resource {
   /** A new address for one payment of exactly `amount_usdt`. Live keys only. */
   create(

@@ -77,6 +77,35 @@ export const TRANSACTION_COLUMNS = [
   'partner_balance_cents',
 ] as const satisfies Columns<'card_transaction'>;
 
+export const OPERATION_COLUMNS = [
+  'id',
+  'partner_id',
+  'mode',
+  'key',
+  'operation',
+  'operation_status',
+  'resource_id',
+  'card_id',
+  'response_status',
+  'created_at',
+  'completed_at',
+  'network_asked',
+  'network_last_answer',
+  'network_last_asked_at',
+  'network_next_ask_at',
+  'network_deadline',
+] as const satisfies Columns<'idempotency_claim'>;
+
+/** How far an account's clock was ahead of the real time that a claim's id has (docs/decisions/sandbox-clock.md). */
+export function clockAhead(claim: string) {
+  const [partnerId, mode, at] = ['partner_id', 'mode', 'created_at'].map((name) =>
+    sql.ref(`${claim}.${name}`),
+  );
+  return sql<number>`extract(epoch FROM account_time(${partnerId}, ${mode}, ${at}) - ${at})::float8`.as(
+    'clock_ahead_seconds',
+  );
+}
+
 export const AUTHORIZATION_COLUMNS = [
   'id',
   'partner_id',

@@ -14,6 +14,8 @@ interface ApiErrorDetail {
   issues?: FieldIssue[];
   /** For 429: how long to wait before a retry. */
   retryAfterSeconds?: number;
+  /** For an error about an Idempotency-Key: the operation that the key belongs to. */
+  operationId?: string;
   /** For 405: the methods the path supports. */
   allow?: string;
 }

@@ -106,6 +106,12 @@ export const ERRORS = {
     type: 'not_found',
     message: "This account has no authorization with this id in this key's mode.",
   },
+  operation_not_found: {
+    status: 404,
+    type: 'not_found',
+    message:
+      "This account has no operation with this id in this key's mode. Operations are kept for 30 days.",
+  },
   deposit_not_found: {
     status: 404,
     type: 'not_found',

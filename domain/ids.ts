@@ -11,6 +11,7 @@ export type IdPrefix =
   | 'prt'
   | 'key'
   | 'req'
+  | 'op'
   | 'claim'
   | 'credit'
   | 'adj'

@@ -116,6 +116,10 @@ const NOUNS: Record<string, readonly [about: string, load: () => Promise<Noun>]>
     "partners' requests: what they did",
     async () => (await import('./nouns/request.ts')).requestNoun,
   ],
+  operation: [
+    "partners' operations: how far they are",
+    async () => (await import('./nouns/operation.ts')).operationNoun,
+  ],
   network: [
     'the card network: whether its record and ours agree',
     async () => (await import('./nouns/network.ts')).networkNoun,

@@ -3,6 +3,7 @@ import type { BalanceResource } from './balance.ts';
 import type { BalanceTransactionResource } from './balance-transaction.ts';
 import type { CardResource, CreateCardRequest, UpdateCardRequest } from './card.ts';
 import type { DepositResource } from './deposit.ts';
+import type { OperationResource } from './operation.ts';
 import type { SpendingLimitResource } from './spending-limit.ts';
 import type { TestClockResource } from './test-clock.ts';
 import type { TopUpResource } from './topup.ts';
@@ -13,6 +14,7 @@ import type { WithdrawalResource } from './withdrawal.ts';
 // The examples of the API reference: real responses to a sequence of requests. Those of events are made in event.ts.
 
 export const REQUEST_ID = 'req_01m810261f56tm02pjpg6322pv';
+export const OPERATION_ID = 'op_01m8102545y9zmj2q0v8dtd6pk';
 
 export const exampleList = <Item>(...data: Item[]) => ({
   object: 'list',
@@ -160,6 +162,27 @@ export const SECURE_DETAILS = {
   exp_month: '10',
   exp_year: '2031',
   cardholder_name: 'Ada Lovelace',
+};
+
+export const OPERATION: OperationResource = {
+  id: OPERATION_ID,
+  object: 'operation',
+  type: 'create_card',
+  status: 'in_progress',
+  idempotency_key: 'order-4712',
+  resource: { type: 'card', id: PENDING_CARD.id },
+  response_status: 202,
+  network: {
+    asked: 3,
+    last_answer: 'pending',
+    last_asked_at: '2026-11-22T06:45:53.671Z',
+    next_ask_at: '2026-11-22T06:45:57.671Z',
+    deadline: '2026-11-23T06:45:50.459Z',
+  },
+  waits_for: 'network',
+  mode: 'live',
+  created: '2026-11-22T06:45:50.459Z',
+  completed_at: null,
 };
 
 export const TOPUP: TopUpResource = {

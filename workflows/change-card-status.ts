@@ -89,7 +89,7 @@ async function persist(claimId: string, first: Waiting): Promise<StatusChangeEnd
         `should look at it if this lasts until ${iso(patientUntil)}.`,
     );
     await sleep(pauseMs, { summary: 'until the next try' });
-    const answer = await requestOnce(claimId).catch(whatItWaitsFor);
+    const answer = await requestOnce(claimId, Math.min(pauseMs * 2, MAX_PAUSE_MS)).catch(whatItWaitsFor);
     if ('outcome' in answer) return answer;
     // Once it is this change's turn, the card's other changes wait for it, so the pauses start over.
     pauseMs = answer === waiting ? Math.min(pauseMs * 2, MAX_PAUSE_MS) : FIRST_PAUSE_MS;
@@ -97,7 +97,7 @@ async function persist(claimId: string, first: Waiting): Promise<StatusChangeEnd
   }
   upsertSearchAttributes([{ key: needsAttentionAttribute, value: true }]);
   setCurrentDetails(`**Needs attention.** ${waiting.tooLong} ${NO_DECISION}`);
-  const answer = await requestForEver(claimId);
+  const answer = await requestForEver(claimId, MAX_PAUSE_MS);
   upsertSearchAttributes([{ key: needsAttentionAttribute, value: false }]);
   return answer;
 }

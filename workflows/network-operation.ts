@@ -28,8 +28,12 @@ const MAX_OVERDUE_POLL_MS = 86_400_000;
 interface OperationSteps<Outcome extends string> {
   /** Holds the money unless it is held already, asks the network, and acts on its answer. Fails if there is no answer. */
   firstRequest(claimId: string): Promise<NetworkProgress>;
-  /** The same. @param isHeld whether the money is probably held already */
-  request(claimId: string, isHeld: boolean): Promise<NetworkProgress>;
+  /**
+   * The same.
+   * @param isHeld whether the money is probably held already
+   * @param nextAskMs in how long the network is asked again, if it doesn't decide
+   */
+  request(claimId: string, isHeld: boolean, nextAskMs: number): Promise<NetworkProgress>;
   /** How long the network may still take; 0 if its time is up. */
   flagOverdue(claimId: string): Promise<number>;
   applyResolution(claimId: string, decision: Decision<Outcome>): Promise<Resolved>;
@@ -117,7 +121,7 @@ export async function runNetworkOperation<Outcome extends string>(
         if (end !== null) return end;
       }
       heard = hints;
-      const progress = hear(await steps.request(claimId, true).catch(noAnswer));
+      const progress = hear(await steps.request(claimId, true, nextPollMs(pollMs)).catch(noAnswer));
       if (!isPending(progress)) return progress;
     }
   }

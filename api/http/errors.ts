@@ -21,10 +21,11 @@ export function respondWithErrors(logger: Logger): Middleware<RequestState> {
       if (error.status >= 500) {
         logger.error({ requestId: ctx.state.requestId, error: describeError(thrown) }, 'a request failed');
       }
-      const { retryAfterSeconds, allow } = error.detail;
+      const { retryAfterSeconds, allow, operationId } = error.detail;
       ctx.status = error.status;
       if (retryAfterSeconds !== undefined) ctx.set('Retry-After', String(retryAfterSeconds));
       if (allow !== undefined) ctx.set('Allow', allow);
+      if (operationId !== undefined) ctx.set('Operation-Id', operationId);
       if (error.code === 'invalid_api_key') ctx.set('WWW-Authenticate', 'Bearer');
       // Read the rest of the body and drop it: a client that is still sending would miss the response if we closed.
       if (error.code === 'body_too_large') ctx.req.resume();

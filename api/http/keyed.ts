@@ -3,6 +3,7 @@ import type { CommandContext } from '../../commands/command-context.ts';
 import {
   type Claim,
   claimIdempotencyKey,
+  type FoundResponse,
   type KeyedRequest,
   newResourceId,
 } from '../../commands/idempotency/claim.ts';
@@ -10,6 +11,7 @@ import type { KeyedResponse } from '../../commands/idempotency/respond-once.ts';
 import { type StoredResponse, sealRequest } from '../../commands/idempotency/response.ts';
 import { newId } from '../../crypto/new-id.ts';
 import type { ClaimOperation } from '../../domain/claim-operation.ts';
+import { operationId } from '../../domain/operation.ts';
 import { LEASE_MS } from './claimed-work.ts';
 import type { Method, RouteInput, StoredReply } from './route.ts';
 
@@ -52,15 +54,25 @@ export function claimOperation<Operation extends ClaimOperation>(
  * The reply to a request that was one transaction, which stored its response as it committed.
  * @param eventsWritten called if the transaction may have written an event
  */
-export function replyOnce({ replayed, response }: KeyedResponse, eventsWritten?: () => void): StoredReply {
-  if (replayed) return replay(response);
+export function replyOnce(
+  { replayed, response, claimId }: KeyedResponse,
+  eventsWritten?: () => void,
+): StoredReply {
+  if (replayed && claimId !== undefined) return replay({ claimId, response });
   eventsWritten?.();
-  return response;
+  return claimId === undefined ? response : replyAs(claimId, response);
 }
 
 /** The stored response of a finished request, byte for byte (docs/partners/idempotency.md). */
-export function replay(response: StoredResponse): StoredReply {
-  return { ...response, headers: { 'Idempotent-Replayed': 'true' } };
+export function replay({ claimId, response }: FoundResponse): StoredReply {
+  const headers = { 'Operation-Id': operationId(claimId), 'Idempotent-Replayed': 'true' };
+  return { ...response, headers };
+}
+
+/** The response to a request with a key, which names its operation. A 400 is not kept, so there is none to name. */
+export function replyAs(claimId: string, response: StoredResponse): StoredReply {
+  if (response.status === 400) return response;
+  return { ...response, headers: { 'Operation-Id': operationId(claimId) } };
 }
 
 /**

@@ -114,6 +114,7 @@ const IDS_IN_PATHS = {
   withdrawal: ['wdr', 'withdrawal'],
   authorization: ['auth', 'authorization'],
   deposit: ['dep', 'deposit'],
+  operation: ['op', 'operation'],
   event: ['evt', 'event'],
 } as const;
 

@@ -4,7 +4,7 @@ import { insufficientFunds } from '../../domain/fees.ts';
 import { idPattern } from '../../domain/ids.ts';
 import { insufficientCardBalance } from '../../domain/withdrawal.ts';
 import { presentError } from '../../resources/error.ts';
-import { REQUEST_ID } from '../../resources/examples.ts';
+import { OPERATION_ID, REQUEST_ID } from '../../resources/examples.ts';
 import { type Declaration, declaredErrorCodes } from '../http/route.ts';
 import { keyError } from '../http/validate.ts';
 import type { Schemas } from './schemas.ts';
@@ -64,6 +64,12 @@ export const HEADERS = {
     schema: { type: 'string', pattern: idPattern('req') },
     example: REQUEST_ID,
   },
+  'Operation-Id': {
+    description:
+      'Present if the request had an Idempotency-Key: the id of its operation, which `GET /operations/{operationId}` shows. A retry gets the same id. If the key belongs to another request, it is the id of that one.',
+    schema: { type: 'string', pattern: idPattern('op') },
+    example: OPERATION_ID,
+  },
   'Idempotent-Replayed': {
     description:
       'Present if this is the stored response to an earlier request with the same Idempotency-Key.',
@@ -83,13 +89,14 @@ export const HEADERS = {
   },
 };
 
-/** Responses found before the key is read, or not stored, are never replayed (docs/partners/idempotency.md). */
+/** Responses found before the key is read, or not stored, have no operation and are never replayed (docs/partners/idempotency.md). */
 const NEVER_REPLAYED = [400, 401, 403, 404, 413, 415, 429, 431, 500, 503];
 
 function describeHeaders({ idempotencyKey, mode }: Declaration, status: number): object {
   const names: (keyof typeof HEADERS)[] = ['Request-Id'];
   if (mode !== 'live' && status !== 401) names.push('Test-Clock');
-  if (idempotencyKey !== undefined && !NEVER_REPLAYED.includes(status)) names.push('Idempotent-Replayed');
+  if (idempotencyKey !== undefined && !NEVER_REPLAYED.includes(status))
+    names.push('Operation-Id', 'Idempotent-Replayed');
   if (status === 429 || status === 503) names.push('Retry-After');
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 }

@@ -22,6 +22,10 @@ export const TAGS = {
     description: 'How much your cards can spend, and how much of that they have spent.',
   },
   reports: { tag: 'Reports', description: 'What happened in a period, as CSV.' },
+  operations: {
+    tag: 'Operations',
+    description: 'What became of your requests that had an Idempotency-Key. Operations are kept for 30 days.',
+  },
   webhookEndpoint: { tag: 'Webhook endpoint', description: 'Where we send the events of each mode.' },
   events: {
     tag: 'Events',

@@ -854,7 +854,7 @@ export type Error = {
 /**
  * What went wrong. Branch on this: codes do not change.
  */
-export type ErrorCode = 'validation_failed' | 'idempotency_key_missing' | 'idempotency_key_invalid' | 'invalid_api_key' | 'insufficient_funds' | 'insufficient_card_balance' | 'provider_declined' | 'account_suspended' | 'ip_not_allowed' | 'insufficient_scope' | 'secure_details_disabled' | 'test_key_not_allowed' | 'live_key_not_allowed' | 'not_found' | 'card_not_found' | 'topup_not_found' | 'withdrawal_not_found' | 'authorization_not_found' | 'deposit_not_found' | 'event_not_found' | 'webhook_endpoint_not_found' | 'method_not_allowed' | 'external_ref_taken' | 'idempotency_in_flight' | 'no_product_configured' | 'invalid_state' | 'body_too_large' | 'headers_too_large' | 'unsupported_media_type' | 'idempotency_conflict' | 'limit_exceeded' | 'product_not_allowed' | 'rate_limited' | 'reveal_limit_reached' | 'internal_error' | 'unavailable';
+export type ErrorCode = 'validation_failed' | 'idempotency_key_missing' | 'idempotency_key_invalid' | 'invalid_api_key' | 'insufficient_funds' | 'insufficient_card_balance' | 'provider_declined' | 'account_suspended' | 'ip_not_allowed' | 'insufficient_scope' | 'secure_details_disabled' | 'test_key_not_allowed' | 'live_key_not_allowed' | 'not_found' | 'card_not_found' | 'topup_not_found' | 'withdrawal_not_found' | 'authorization_not_found' | 'operation_not_found' | 'deposit_not_found' | 'event_not_found' | 'webhook_endpoint_not_found' | 'method_not_allowed' | 'external_ref_taken' | 'idempotency_in_flight' | 'no_product_configured' | 'invalid_state' | 'body_too_large' | 'headers_too_large' | 'unsupported_media_type' | 'idempotency_conflict' | 'limit_exceeded' | 'product_not_allowed' | 'rate_limited' | 'reveal_limit_reached' | 'internal_error' | 'unavailable';
 
 /**
  * One thing that is wrong with a request.
@@ -1024,11 +1024,133 @@ export type Merchant = {
 export type Mode = 'test' | 'live';
 
 /**
+ * `no_answer`: we could not reach it, or it gave no definite answer. `pending`: it works on the request. `succeeded`, `declined`: it has decided.
+ */
+export type NetworkAnswer = 'no_answer' | 'pending' | 'succeeded' | 'declined';
+
+/**
  * An empty object. You can leave it out.
  */
 export type NoFields = {
     [key: string]: never;
 };
+
+/**
+ * What became of a request that had an Idempotency-Key.
+ */
+export type Operation = {
+    /**
+     * Prefix `op_`. Every response to the request has it in `Operation-Id`.
+     */
+    id: string;
+    /**
+     * The kind of object: always `operation`.
+     */
+    object: 'operation';
+    type: OperationType;
+    status: OperationStatus;
+    /**
+     * The Idempotency-Key of the request.
+     */
+    idempotency_key: string;
+    /**
+     * What it made or changed. Null if the request was refused.
+     */
+    resource: OperationResource | null;
+    /**
+     * The status of the request's first response, which every retry gets again: a 202 stays 202. Null as long as there is none.
+     */
+    response_status: number | null;
+    /**
+     * How far the card network is. Null if it is not asked, or answered the first time it was.
+     */
+    network: OperationNetwork | null;
+    /**
+     * Whom it waits for: the card network or us. Null once it is `completed`.
+     */
+    waits_for: 'network' | 'operator' | null;
+    mode: Mode;
+    /**
+     * When you sent the request.
+     */
+    created: string;
+    /**
+     * When nothing was left to happen. Null until then.
+     */
+    completed_at: string | null;
+};
+
+/**
+ * One page of a list.
+ */
+export type OperationList = {
+    /**
+     * The kind of object: always `list`.
+     */
+    object: 'list';
+    /**
+     * The items of this page.
+     */
+    data: Array<Operation>;
+    /**
+     * Whether there are more items after this page.
+     */
+    has_more: boolean;
+    /**
+     * Pass it as `starting_after` to get the next page. Null if this is the last one.
+     */
+    next_cursor: string | null;
+};
+
+/**
+ * What an operation has asked the card network for.
+ */
+export type OperationNetwork = {
+    /**
+     * How often we have asked it, as far as we have noted its answer.
+     */
+    asked: number;
+    /**
+     * What came of the last time. Null if there was none yet.
+     */
+    last_answer: NetworkAnswer | null;
+    /**
+     * When that was.
+     */
+    last_asked_at: string | null;
+    /**
+     * When we ask again, or earlier if the network reports. Null if we do not ask again.
+     */
+    next_ask_at: string | null;
+    /**
+     * Until when the network can decide; after that, we find out what it did. Null if there is no deadline, as for changes of a card's status, or we have not asked yet.
+     */
+    deadline: string | null;
+};
+
+/**
+ * What an operation made or changed. While the operation is in progress, it may not be there yet.
+ */
+export type OperationResource = {
+    /**
+     * What it is.
+     */
+    type: 'card' | 'topup' | 'withdrawal' | 'deposit' | 'transaction' | 'authorization' | 'faucet_credit';
+    /**
+     * Its id.
+     */
+    id: string;
+};
+
+/**
+ * `in_progress`: something is left to happen, by itself. `completed`: nothing is, whatever the outcome. `awaiting_review`: the card network has not decided by the deadline, and we find out what it did.
+ */
+export type OperationStatus = 'in_progress' | 'completed' | 'awaiting_review';
+
+/**
+ * What the request asked for.
+ */
+export type OperationType = 'create_card' | 'top_up_card' | 'withdraw_from_card' | 'freeze_card' | 'unfreeze_card' | 'block_card' | 'update_card' | 'create_deposit_address' | 'test_credit' | 'advance_test_clock' | 'simulate_transaction' | 'create_authorization' | 'increment_authorization' | 'capture_authorization' | 'reverse_authorization' | 'expire_authorization' | 'force_capture';
 
 /**
  * The account and mode that an API key belongs to.
@@ -4094,6 +4216,142 @@ export type ReportsAuthorizationsResponses = {
 };
 
 export type ReportsAuthorizationsResponse = ReportsAuthorizationsResponses[keyof ReportsAuthorizationsResponses];
+
+export type OperationsListData = {
+    body?: never;
+    path?: never;
+    query?: {
+        /**
+         * How many items to return, from 1 to 100.
+         */
+        limit?: number;
+        /**
+         * The id of the last item of the previous page, which is its `next_cursor`.
+         */
+        starting_after?: string;
+        /**
+         * Only the operation of the request with this Idempotency-Key.
+         */
+        idempotency_key?: string;
+        /**
+         * Only operations with this status.
+         */
+        status?: OperationStatus;
+        /**
+         * Only what was created at this time or later.
+         */
+        created_gte?: string;
+        /**
+         * Only what was created at this time or earlier.
+         */
+        created_lte?: string;
+    };
+    url: '/operations';
+};
+
+export type OperationsListErrors = {
+    /**
+     * - `validation_failed`: The request is not valid.
+     */
+    400: Error;
+    /**
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     */
+    401: Error;
+    /**
+     * - `account_suspended`: This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that one may have succeeded: keep its Idempotency-Key. Contact us.
+     * - `ip_not_allowed`: This API key can't be used from your IP address, and this request did nothing. Use a key whose ip_allowlist contains the address.
+     * - `insufficient_scope`: This API key does not have the scope that this endpoint needs, and this request did nothing. Use a key that has it.
+     */
+    403: Error;
+    /**
+     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
+     */
+    429: Error;
+    /**
+     * - `headers_too_large`: The path and headers together are larger than 16 KiB.
+     */
+    431: Error;
+    /**
+     * - `internal_error`: Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.
+     */
+    500: Error;
+    /**
+     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.
+     */
+    503: Error;
+};
+
+export type OperationsListError = OperationsListErrors[keyof OperationsListErrors];
+
+export type OperationsListResponses = {
+    /**
+     * Done.
+     */
+    200: OperationList;
+};
+
+export type OperationsListResponse = OperationsListResponses[keyof OperationsListResponses];
+
+export type OperationsGetData = {
+    body?: never;
+    path: {
+        /**
+         * The id of the operation.
+         */
+        operationId: string;
+    };
+    query?: never;
+    url: '/operations/{operationId}';
+};
+
+export type OperationsGetErrors = {
+    /**
+     * - `validation_failed`: The request is not valid.
+     */
+    400: Error;
+    /**
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     */
+    401: Error;
+    /**
+     * - `account_suspended`: This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that one may have succeeded: keep its Idempotency-Key. Contact us.
+     * - `ip_not_allowed`: This API key can't be used from your IP address, and this request did nothing. Use a key whose ip_allowlist contains the address.
+     * - `insufficient_scope`: This API key does not have the scope that this endpoint needs, and this request did nothing. Use a key that has it.
+     */
+    403: Error;
+    /**
+     * - `operation_not_found`: This account has no operation with this id in this key's mode. Operations are kept for 30 days.
+     */
+    404: Error;
+    /**
+     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
+     */
+    429: Error;
+    /**
+     * - `headers_too_large`: The path and headers together are larger than 16 KiB.
+     */
+    431: Error;
+    /**
+     * - `internal_error`: Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.
+     */
+    500: Error;
+    /**
+     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.
+     */
+    503: Error;
+};
+
+export type OperationsGetError = OperationsGetErrors[keyof OperationsGetErrors];
+
+export type OperationsGetResponses = {
+    /**
+     * Done.
+     */
+    200: Operation;
+};
+
+export type OperationsGetResponse = OperationsGetResponses[keyof OperationsGetResponses];
 
 export type WebhookEndpointDeleteData = {
     body?: never;

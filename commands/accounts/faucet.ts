@@ -1,5 +1,4 @@
 import { sql } from 'kysely';
-import { newId } from '../../crypto/new-id.ts';
 import { readStatement, type Transactor, writeStatement } from '../../db/sql.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import { applyPosting } from '../../ledger/apply-posting.ts';
@@ -20,17 +19,16 @@ const MAX_CREDITS_PER_HOUR = 60;
  */
 export function creditFaucet(
   context: CommandContext,
-  request: KeyedRequest,
+  request: KeyedRequest<'credit_faucet'>,
   amountCents: number,
 ): Promise<KeyedResponse> {
   const { ring } = context;
-  const { partnerId } = request;
+  const { partnerId, resourceId: creditId } = request;
   return respondOnce(context, request, async (tx) => {
     // Locks the account's usage row, so that credits are counted one at a time.
     const locked = await lockTestTerms({ tx, ring }, request, { counts: true });
     if ('replayed' in locked) return locked;
     await limitFaucetCredits(tx, partnerId);
-    const creditId = newId('credit');
     await insertFaucetCredit(tx, { id: creditId, partnerId, amountCents: String(amountCents) });
     const posting = faucetOperation(creditId, partnerId, amountCents);
     const moved = await applyPosting(tx, posting).catch(refuseTooLarge);

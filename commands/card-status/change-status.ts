@@ -29,11 +29,11 @@ import { blockRefusal, lockPendingTopUps, releaseBlockedCard } from './block-car
 // (docs/decisions/status-changes-one-at-a-time.md).
 
 /**
- * `begun`: the network is to be asked next. `busy`: another change of the card is under way at the network, and this one has
+ * `begun`: the network is to be asked next, for the first time or again. `busy`: another change of the card is under way at the network, and this one has
  * to wait for its outcome. `answered`: the change is over and its claim has a response, which is here if this run stored it.
  */
 type BegunStatusChange =
-  | { state: 'begun'; asked: StatusChangeRequest }
+  | { state: 'begun'; asked: StatusChangeRequest; isFirst: boolean }
   | { state: 'busy' }
   | { state: 'answered'; response: StoredResponse | null };
 
@@ -68,7 +68,8 @@ export function beginStatusChange(
     // unknownToNetwork has refused the change of a card without its id.
     const networkCardId = card.network_card_id as string;
     const { to: cardStatus } = STATUS_CHANGES[operation];
-    return { state: 'begun', asked: { token: claimId, networkCardId, cardStatus } };
+    const asked = { token: claimId, networkCardId, cardStatus };
+    return { state: 'begun', asked, isFirst: underWay === null };
   });
 }
 

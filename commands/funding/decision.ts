@@ -163,12 +163,15 @@ const decisionStatements = (name: DecidedTable) => {
         UPDATE ${table} SET overdue_since = NULL WHERE id = ${id} AND overdue_since IS NOT NULL`,
       { acrossTenants: 'id' },
     ),
+    // It locks the claim first, because the trigger follow_operation changes it (docs/decisions/one-order-of-locks.md).
     flag: autocommitStatement(
       (_, values: { claimId: string; deadlineMs: number }) => sql<{ remaining_ms: number }>`
+        WITH claim AS MATERIALIZED (
+          SELECT id FROM idempotency_claim WHERE id = ${values.claimId} FOR NO KEY UPDATE)
         UPDATE ${table} SET overdue_since =
           CASE WHEN created_at <= now() - ${values.deadlineMs} * interval '1 millisecond'
             THEN coalesce(overdue_since, now()) END
-        WHERE claim_id = ${values.claimId}
+        FROM claim WHERE claim_id = claim.id
         RETURNING greatest(0, ceil(extract(epoch FROM created_at - now()) * 1000 + ${values.deadlineMs}))::float
           AS remaining_ms`,
       { acrossTenants: 'id' },

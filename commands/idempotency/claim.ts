@@ -14,6 +14,7 @@ import { ApiError } from '../../domain/api-error.ts';
 import type { ClaimOperation } from '../../domain/claim-operation.ts';
 import type { IdPrefix } from '../../domain/ids.ts';
 import type { Tenant } from '../../domain/mode.ts';
+import { operationId } from '../../domain/operation.ts';
 import type { CommandContext } from '../command-context.ts';
 import { openBody, type StoredResponse } from './response.ts';
 
@@ -22,6 +23,7 @@ const RESOURCE_PREFIX = {
   top_up_card: 'topup',
   withdraw_from_card: 'wdr',
   create_deposit: 'dep',
+  credit_faucet: 'credit',
 } as const;
 
 /** The type of the id of what an operation creates; null if it creates nothing. */
@@ -72,7 +74,7 @@ export interface ClaimRequest<Operation extends ClaimOperation = ClaimOperation>
  */
 export type Claim<Operation extends ClaimOperation = ClaimOperation> =
   | { outcome: 'claimed'; claimId: string; resourceId: ResourceIdOf<Operation> }
-  | { outcome: 'replay'; response: StoredResponse };
+  | { outcome: 'replay'; claimId: string; response: StoredResponse };
 
 /**
  * Claims an Idempotency-Key for a request whose work is done by a workflow
@@ -94,9 +96,10 @@ export async function claimIdempotencyKey<Operation extends ClaimOperation>(
     return { outcome: 'claimed', claimId: claimed.id, resourceId };
   }
   const [found] = await claimUnderKey(orm.em.fork(), request, { key: request.key });
-  const response = found && openStoredResponse(ring, request, found);
-  if (!response) throw new ApiError('idempotency_in_flight');
-  return { outcome: 'replay', response };
+  const stored = found && openStoredResponse(ring, request, found);
+  // The claim was deleted after its 400, between the two statements.
+  if (!stored) throw new ApiError('idempotency_in_flight');
+  return { outcome: 'replay', ...stored };
 }
 
 // The claim does not have to be on disk yet: the first commit under it flushes it too, so if a crash of PostgreSQL loses it, nothing
@@ -133,6 +136,12 @@ export const claimUnderKey = tenantStatement(
       .where('key', '=', key),
 );
 
+/** The response stored under a key, and the claim that it belongs to. */
+export interface FoundResponse {
+  claimId: string;
+  response: StoredResponse;
+}
+
 /**
  * The response stored under a request's key; null if there is no claim.
  * @throws ApiError `idempotency_conflict`; `idempotency_in_flight` if the claim has no response, or a 400 that the process
@@ -142,12 +151,13 @@ export function openStoredResponse(
   ring: KeyRing,
   request: KeyedRequest,
   { claim_id: claimId, fingerprint, response_status: status, response_body: body }: FoundClaim,
-): StoredResponse | null {
+): FoundResponse | null {
   if (claimId === null) return null;
-  if (status === 400) throw new ApiError('idempotency_in_flight');
-  if (!fingerprint?.equals(request.fingerprint)) throw new ApiError('idempotency_conflict');
-  if (status === null || body === null) throw new ApiError('idempotency_in_flight');
-  return { status, body: openBody(ring, claimId, body) };
+  const detail = { operationId: operationId(claimId) };
+  if (status === 400) throw new ApiError('idempotency_in_flight', detail);
+  if (!fingerprint?.equals(request.fingerprint)) throw new ApiError('idempotency_conflict', detail);
+  if (status === null || body === null) throw new ApiError('idempotency_in_flight', detail);
+  return { claimId, response: { status, body: openBody(ring, claimId, body) } };
 }
 
 /** Renews the lease of a process that is running the claim's request. @returns false if the claim has a response */

@@ -6,6 +6,7 @@ import { transaction } from '../../db/transaction.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import type { ClaimOperation } from '../../domain/claim-operation.ts';
 import type { Mode } from '../../domain/mode.ts';
+import { operationId } from '../../domain/operation.ts';
 import { presentError } from '../../resources/error.ts';
 import type { CommandContext, OpenCommand } from '../command-context.ts';
 import {
@@ -23,6 +24,8 @@ export interface KeyedResponse {
   /** Whether it is a stored response, so that nothing happened this time. */
   replayed: boolean;
   response: StoredResponse;
+  /** The claim of the key, the first request's if it is replayed. {@link respondOnce} sets it; without a key, there is none. */
+  claimId?: string;
 }
 
 /** Another claim has the same key: roll back. */
@@ -46,12 +49,15 @@ export async function respondOnce(
 ): Promise<KeyedResponse> {
   for (let attempt = 1; ; attempt++) {
     try {
-      return await transaction(context.orm, work).catch((error: unknown) => refuse(context, request, error));
+      const responded = await transaction(context.orm, work).catch((error: unknown) =>
+        refuse(context, request, error),
+      );
+      return request.key === null ? responded : { claimId: request.claimId, ...responded };
     } catch (error) {
       const isInFlight = error instanceof ApiError && error.code === 'idempotency_in_flight';
       if (isInFlight && attempt < ATTEMPTS && (await forgetInvalid(context.orm, request))) continue;
       if (!(error instanceof KeyTaken)) throw error;
-      if (attempt === ATTEMPTS) throw new ApiError('idempotency_in_flight');
+      if (attempt === ATTEMPTS) throw await inFlight(context, request);
       if (request.mode === 'test') await forgetUnanswered(context.orm, request);
       await sleep(Math.random() * attempt * 10);
     }
@@ -75,6 +81,13 @@ async function refuse(
   return replay;
 }
 
+/** The error for a key that another request holds, which it names unless it has just let go. */
+async function inFlight({ orm }: CommandContext, request: KeyedRequest): Promise<ApiError> {
+  const [found] = await claimUnderKey(orm.em.fork(), request, { key: request.key });
+  const detail = found?.claim_id ? { operationId: operationId(found.claim_id) } : {};
+  return new ApiError('idempotency_in_flight', detail);
+}
+
 /** Errors about the key itself are not responses of the operation. */
 const isStored = ({ status, code }: ApiError): boolean =>
   [402, 409, 422].includes(status) && !code.startsWith('idempotency_');
@@ -86,8 +99,8 @@ const isStored = ({ status, code }: ApiError): boolean =>
  */
 export function readReplay(ring: KeyRing, request: KeyedRequest, found: FoundClaim): KeyedResponse | null {
   if (request.mode === 'test' && found.response_status === null) return null;
-  const response = openStoredResponse(ring, request, found);
-  return response && { replayed: true, response };
+  const stored = openStoredResponse(ring, request, found);
+  return stored && { replayed: true, ...stored };
 }
 
 /**
@@ -136,7 +149,8 @@ export function claimWithResponse(
   request: KeyedRequest,
   { status, body }: StoredResponse,
 ): ClaimWithResponse {
-  const { claimId, partnerId, mode, key, operation, resourceId, fingerprint, requestId } = request;
+  const { claimId, partnerId, mode, key, operation, fingerprint, requestId } = request;
+  const resourceId = request.resourceId ?? readMadeId(operation, { status, body });
   const { apiKeyId, clientAddress } = request;
   const responseBody = sealBody(ring, claimId, body);
   return {
@@ -155,6 +169,23 @@ export function claimWithResponse(
     responseBody,
   };
 }
+
+/** What was made has its id only now: the transaction or the authorization in the response. */
+function readMadeId(operation: ClaimOperation, { status, body }: StoredResponse): string | null {
+  if (status >= 400 || !MAKES_ITS_RESPONSE.includes(operation)) return null;
+  return (JSON.parse(body) as { id: string }).id;
+}
+
+/** The operations whose request has no id for what it makes, or is about something that is not a card. */
+const MAKES_ITS_RESPONSE: readonly ClaimOperation[] = [
+  'simulate_transaction',
+  'authorize_card',
+  'increment_authorization',
+  'capture_authorization',
+  'reverse_authorization',
+  'expire_authorization',
+  'force_capture',
+];
 
 /**
  * The INSERT of a claim with its response. It returns no row if the key has another claim by now.

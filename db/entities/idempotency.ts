@@ -1,6 +1,7 @@
 import { defineEntity, p } from '@mikro-orm/core';
 import type { ClaimOperation } from '../../domain/claim-operation.ts';
 import type { Mode } from '../../domain/mode.ts';
+import type { NetworkAnswer, OperationStatus } from '../../domain/operation.ts';
 
 /** A request with an idempotency key, and the response it got. */
 export const IdempotencyClaimEntity = defineEntity({
@@ -32,5 +33,15 @@ export const IdempotencyClaimEntity = defineEntity({
     byOperator: p.boolean().default(false),
     sweepAfter: p.datetime().defaultRaw("'-infinity'"),
     sweepAttempts: p.integer().default(0),
+    /** Of the operation it stands for. Null: none, because it has no key, or a 400 as its response. Set by triggers. */
+    operationStatus: p.text().collation('C').$type<OperationStatus>().nullable(),
+    /** When nothing was left to happen. Set by triggers. */
+    completedAt: p.datetime().nullable(),
+    /** What the card network was asked, if that took longer than the first time. */
+    networkAsked: p.integer().default(0),
+    networkLastAnswer: p.text().$type<NetworkAnswer>().nullable(),
+    networkLastAskedAt: p.datetime().nullable(),
+    networkNextAskAt: p.datetime().nullable(),
+    networkDeadline: p.datetime().nullable(),
   },
 });

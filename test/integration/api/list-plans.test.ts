@@ -6,6 +6,7 @@ import { readBalanceTransactionPage } from '../../../api/balance.ts';
 import { readCardPage } from '../../../api/cards.ts';
 import { readDepositPage } from '../../../api/deposits.ts';
 import { readEventPage } from '../../../api/events.ts';
+import { readOperationPage } from '../../../api/operations.ts';
 import { readSpendingLimits } from '../../../api/spending-limits.ts';
 import { readTopUpPage } from '../../../api/topups.ts';
 import { readCardTransactionPage, readTransactionPage } from '../../../api/transactions.ts';
@@ -19,6 +20,7 @@ import { CardStatus } from '../../../domain/card-status.ts';
 import { DeliveryStatus } from '../../../domain/event.ts';
 import type { IdPrefix } from '../../../domain/ids.ts';
 import type { Tenant } from '../../../domain/mode.ts';
+import { OperationStatus } from '../../../domain/operation.ts';
 import { completeControls, LimitInterval } from '../../../domain/spending-controls.ts';
 import { TransactionType } from '../../../domain/transaction.ts';
 import { readPrepaidEntriesOfCard } from '../../../ledger/balances.ts';
@@ -196,6 +198,23 @@ describe('the number of rows that a list reads', function () {
           const page = { limit: LIMIT, type };
           const found = await readsLittle(page, () => readTransactionPage(orm, OWNER, page));
           assert.ok(found.length > 0, type);
+        }
+      });
+
+      it('is a small multiple of the page for GET /operations, whatever the filters', async () => {
+        for (const status of [undefined, ...OperationStatus.options]) {
+          for (const key of [undefined, 'key 7', 'unknown']) {
+            for (const range of RANGES) {
+              for (const n of [undefined, 1_000]) {
+                const startingAfter = n === undefined ? n : idOf('op', n);
+                const page = { limit: LIMIT, status, key, startingAfter, ...range };
+                await readsLittle(page, () => readOperationPage(orm, OWNER, page));
+              }
+            }
+          }
+          const page = { limit: LIMIT, status };
+          const found = await readsLittle(page, () => readOperationPage(orm, OWNER, page));
+          assert.equal(found.length, LIMIT + 1, status);
         }
       });
 
@@ -415,6 +434,12 @@ const SEED = [
   `INSERT INTO partner (id, name) VALUES ('${OWNER.partnerId}', 'Owner'), ('${OTHER.partnerId}', 'Other')`,
   `INSERT INTO product (code, bin, network) VALUES ('USD', '424242', 'visa')`,
   // The newest quarter is pending or has no endpoint, then comes what was delivered, and at last a few of each other.
+  // The newest half has no key, and so is no operation.
+  `INSERT INTO idempotency_claim (id, partner_id, mode, key, operation, fingerprint, request_id, lease_expires_at, response_status,
+     response_body, created_at, operation_status)
+   SELECT replace(evt, 'evt_', 'claim_'), partner, 'test', CASE WHEN n >= 100000 OR n = 7 THEN 'key ' || n END, 'create_card', '', 'req',
+     at, 201, '', at, CASE WHEN n < 100000 THEN NULL WHEN n >= 199900 THEN 'awaiting_review' WHEN n >= 199800 THEN 'in_progress'
+       ELSE 'completed' END FROM row`,
   `INSERT INTO event (id, partner_id, mode, type, body, created_at)
    SELECT evt, partner, 'test', CASE WHEN n >= 199900 THEN 'deposit.confirmed' WHEN n >= 150000 THEN 'topup.succeeded'
      WHEN n % 2 = 0 THEN 'card.issued' ELSE 'card.transaction.created' END,

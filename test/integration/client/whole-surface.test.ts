@@ -209,9 +209,17 @@ describe('the TypeScript client, used with the whole service,', () => {
     const card = await waiting.cards.waitUntilSettled(pending.id);
     assert.equal(card.status, 'active');
     assert.deepEqual(await client.cards.get(pending.id), card);
-    const topup: Topup = await client.topups.create(card.id, { amount: 1_043 });
+    const accepted = await client.topups.create(card.id, { amount: 1_043 });
+    const topup: Topup = accepted;
     assert.equal(topup.status, 'pending');
+    const operation = await client.operations.get(accepted.lastResponse.operationId ?? '');
+    assert.deepEqual(operation.resource, { type: 'topup', id: topup.id });
     const ended = await waiting.topups.waitUntilSettled(topup.id);
+    const { idempotencyKey } = accepted.lastResponse;
+    const [over, ...others] = await collect(
+      client.operations.list({ idempotency_key: idempotencyKey ?? '', status: 'completed' }),
+    );
+    assert.deepEqual([over?.id, over?.network?.last_answer, others], [operation.id, 'declined', []]);
     assert.deepEqual([ended.status, ended.failure_code], ['failed', 'topup_failed']);
     const withdrawal: Withdrawal = await client.withdrawals.create(card.id, { amount: 143 });
     assert.equal(withdrawal.status, 'pending');

@@ -87,7 +87,7 @@ describe('the samples in the partner pages', function () {
         compared += 1;
       }
     }
-    assert.equal(compared, 11);
+    assert.equal(compared, 12);
   });
 
   async function untilDelivered(partner: TestPartner, eventId: string): Promise<void> {

@@ -125,6 +125,8 @@ describe('the operator’s command line', () => {
     ...['list', 'show'].map((verb) => ['authorization', verb]),
     ...['list', 'kept', 'show-kept', 'book', 'dismiss'].map((verb) => ['transaction', verb]),
     ['request', 'find'],
+    ['operation', 'list'],
+    ['operation', 'show'],
     ...['reconcile', 'findings', 'dismiss'].map((verb) => ['network', verb]),
     ...['list', 'show', 'retry', 'dismiss', 'send'].map((verb) => ['network-event', verb]),
     ...['list', 'retry', 'dismiss'].map((verb) => ['money-return', verb]),
