@@ -1,16 +1,17 @@
 import { queueRetry } from '../commands/webhooks/retries.ts';
-import { requeueEvents } from '../commands/webhooks/send-on-request.ts';
+import { requeueForWorkflow } from '../commands/webhooks/send-on-request.ts';
 import type { Orm } from '../db/orm.ts';
 
 export interface WebhookActivities {
   /**
    * Makes the event's next attempt due, so that the relay makes it.
    * @param attemptCount how many attempts the workflow knows about
-   * @returns whether the event still exists
+   * @param endpointId left out by a workflow that began before there were several endpoints
+   * @returns whether the delivery still exists
    */
-  queueRetry(eventId: string, attemptCount: number): Promise<boolean>;
-  /** Has the relay send an event again at once, with a new retry schedule. @returns whether the event still exists */
-  requeueEvent(eventId: string): Promise<boolean>;
+  queueRetry(eventId: string, attemptCount: number, endpointId?: string): Promise<boolean>;
+  /** Has the relay send an event again at once, with a new retry schedule. @returns whether the delivery still exists */
+  requeueEvent(eventId: string, endpointId?: string): Promise<boolean>;
 }
 
 /**
@@ -24,16 +25,16 @@ export function createWebhookActivities(
   signalSender: (signal: string, isThis: () => boolean) => Promise<string | null>,
 ): WebhookActivities {
   return {
-    async queueRetry(eventId, attemptCount) {
-      const exists = await queueRetry(orm, eventId, attemptCount);
+    async queueRetry(eventId, attemptCount, endpointId) {
+      const exists = await queueRetry(orm, { eventId, endpointId: endpointId ?? null }, attemptCount);
       wake();
       return exists;
     },
-    async requeueEvent(eventId) {
+    async requeueEvent(eventId, endpointId) {
       const sentBy = await signalSender('requeue', () => true);
-      const found = await requeueEvents(orm, [eventId], { by: 'workflow', sentBy });
+      const exists = await requeueForWorkflow(orm, { eventId, endpointId: endpointId ?? null }, sentBy);
       wake();
-      return found > 0;
+      return exists;
     },
   };
 }

@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import { z } from 'zod';
-import { requeueEvents } from '../commands/webhooks/send-on-request.ts';
+import { resendEvent as sendAgain } from '../commands/webhooks/send-on-request.ts';
 import { lowestId } from '../crypto/new-id.ts';
 import { newestRows, unseen } from '../db/newest.ts';
 import type { Orm } from '../db/orm.ts';
@@ -8,7 +8,7 @@ import type { ReadList } from '../db/read-replica.ts';
 import { tenantStatement } from '../db/sql.ts';
 import type { Row } from '../db/tables.ts';
 import { ApiError } from '../domain/api-error.ts';
-import { DeliveryStatus, EVENTS_KEPT_DAYS } from '../domain/event.ts';
+import { DeliveryStatus, EVENTS_KEPT_DAYS, MAX_ENDPOINTS } from '../domain/event.ts';
 import { isId } from '../domain/ids.ts';
 import type { Tenant } from '../domain/mode.ts';
 import { EventResource, type EventRow, eventExample, presentEvent } from '../resources/event.ts';
@@ -42,7 +42,9 @@ const listEvents = declare({
     limit: Limit,
     starting_after: StartingAfter('evt'),
     type: EventType.optional().describe('Only events of this type.'),
-    delivery_status: DeliveryStatus.optional().describe('Only events whose delivery has this status.'),
+    delivery_status: DeliveryStatus.optional().describe(
+      'Only events of which a delivery has this status, to whichever endpoint.',
+    ),
     ...CREATED_FILTERS,
   }),
   responses: { 200: listEnvelope(EventResource) },
@@ -55,12 +57,24 @@ const getEvent = declare({
   scope: 'events:read',
   operationId: 'events.get',
   summary: 'Retrieve an event',
-  description: 'The event with every attempt to deliver it.',
+  description: 'The event with every attempt to deliver it, to each endpoint.',
   query: z.strictObject({}),
   responses: { 200: EventResource },
   examples: { 200: eventExample('card.issued') },
   errors: ['event_not_found'],
 });
+
+const ResendRequest = z
+  .strictObject({
+    endpoint_id: z
+      .string({ error: 'must be a string' })
+      .optional()
+      .describe(
+        'The endpoint to send it to, prefix `we_`, whatever types it is for. If you leave it out, we send the event to each ' +
+          'endpoint that it had a delivery for, or, if there is none, to those that want it now.',
+      ),
+  })
+  .meta({ id: 'ResendEventRequest', description: 'Where to send the event again.' });
 
 const resendEvent = declare({
   method: 'post',
@@ -69,10 +83,16 @@ const resendEvent = declare({
   operationId: 'events.resend',
   summary: 'Resend an event',
   description:
-    'Sends the event now, with the same id and body. If that attempt fails, the retry schedule starts over.',
+    'Sends the event now, with the same id and body. If that attempt fails, the retry schedule starts over. The body is ' +
+    'optional.',
   query: z.strictObject({}),
+  body: ResendRequest,
+  bodyIsOptional: true,
   responses: { 202: EventResource },
-  examples: { 202: eventExample('card.issued', { status: 'pending' }) },
+  examples: {
+    body: { endpoint_id: EXAMPLES.WEBHOOK_ENDPOINT.id },
+    202: eventExample('card.issued', { status: 'pending' }),
+  },
   errors: ['event_not_found', 'webhook_endpoint_not_found', 'invalid_state'],
 });
 
@@ -90,9 +110,9 @@ export const events = resource(
       body: await readEvent(orm, caller, params.eventId ?? ''),
     }),
 
-    async resendEvent({ caller, params: { eventId = '' } }) {
+    async resendEvent({ caller, params: { eventId = '' }, body }) {
       if (!isId('evt', eventId)) throw new ApiError('event_not_found');
-      await requeueEvents(orm, [eventId], { by: 'partner', tenant: caller });
+      await sendAgain(orm, caller, { eventId, endpointId: body.endpoint_id ?? null });
       eventsWritten();
       return { status: 202, body: await readEvent(orm, caller, eventId) };
     },
@@ -131,24 +151,24 @@ export async function readEventPage(orm: Orm, tenant: Tenant, page: EventPage): 
   return pageRows<EventRow>(rows, 'an event').map(presentEvent);
 }
 
-const selectAttempts = (eventId: RawBuilder<unknown>) =>
-  sql<Pick<EventRow, 'attempts'>>`(
-    select json_agg(json_build_object('number', a.number, 'delivered', a.delivered, 'http_status', a.http_status,
-      'started_at', a.started_at, 'duration_ms', a.duration_ms, 'error', a.error) order by a.number) as attempts
-    from delivery_attempt a where a.event_id = ${eventId})`.as('made');
+/** The deliveries of an event with their attempts, for a lateral join: that of the oldest endpoint first. */
+const selectDeliveries = ({ partnerId, mode }: Tenant, eventId: RawBuilder<unknown>) =>
+  sql<Pick<EventRow, 'deliveries'>>`(
+    select json_agg(json_build_object('endpoint_id', d.endpoint_id, 'status', d.status,
+      'next_attempt_at', d.next_attempt_at, 'attempts', (
+        select json_agg(json_build_object('number', a.number, 'delivered', a.delivered, 'http_status', a.http_status,
+          'started_at', a.started_at, 'duration_ms', a.duration_ms, 'error', a.error) order by a.number)
+        from delivery_attempt a where a.event_id = d.event_id and a.endpoint_id = d.endpoint_id
+      )) order by d.endpoint_id) as deliveries
+    from delivery d where d.event_id = ${eventId} and d.partner_id = ${partnerId} and d.mode = ${mode}
+    having count(*) > 0)`.as('sent');
 
 const one = tenantStatement(
   (db, { partnerId, mode, eventId, from }: Tenant & { eventId: string; from: string }) =>
     db
       .selectFrom('event as e')
-      .innerJoin('delivery as d', (join) =>
-        join
-          .onRef('d.event_id', '=', 'e.id')
-          .onRef('d.partner_id', '=', 'e.partner_id')
-          .onRef('d.mode', '=', 'e.mode'),
-      )
-      .innerJoinLateral(selectAttempts(sql.ref('e.id')), (join) => join.onTrue())
-      .select(['e.id', 'e.body', 'd.status', 'd.next_attempt_at', 'made.attempts'])
+      .innerJoinLateral(selectDeliveries({ partnerId, mode }, sql.ref('e.id')), (join) => join.onTrue())
+      .select(['e.id', 'e.body', 'sent.deliveries'])
       .where('e.partner_id', '=', partnerId)
       .where('e.mode', '=', mode)
       .where('e.id', '=', unseen<string>(eventId))
@@ -162,8 +182,7 @@ type EventPageValues = Tenant &
     types: readonly EventType[];
   };
 
-type PageRow = Row<'event', 'partner_id' | 'mode' | 'id' | 'body'> &
-  Row<'delivery', 'status' | 'next_attempt_at'>;
+type PageRow = Row<'event', 'partner_id' | 'mode' | 'id' | 'body'>;
 
 /** Events are kept for 30 days of real time, which their ids have. */
 const keptRange = (values: EventPageValues) => {
@@ -178,8 +197,8 @@ const pageStatement = (newest: (values: EventPageValues) => RawBuilder<PageRow>)
       .leftJoin(newest(values).as('page'), (join) =>
         join.on('page.partner_id', '=', values.partnerId).on('page.mode', '=', values.mode),
       )
-      .leftJoinLateral(selectAttempts(sql.ref('page.id')), (join) => join.onTrue())
-      .select(['k.known', 'page.id', 'page.body', 'page.status', 'page.next_attempt_at', 'made.attempts'])
+      .leftJoinLateral(selectDeliveries(values, sql.ref('page.id')), (join) => join.onTrue())
+      .select(['k.known', 'page.id', 'page.body', 'sent.deliveries'])
       .orderBy('page.id', 'desc'),
   );
 
@@ -195,17 +214,17 @@ const selectPage = pageStatement((values) => {
     limit,
     where: { partner_id: partnerId, mode },
   });
-  return sql`(select e.*, d.status, d.next_attempt_at from ${newest} e
-    cross join lateral (select status, next_attempt_at from delivery
-      where event_id = e.id and partner_id = ${partnerId} and mode = ${mode} limit 1) d)`;
+  return sql`(select e.* from ${newest} e where exists (select from delivery
+      where event_id = e.id and partner_id = ${partnerId} and mode = ${mode}))`;
 });
 
-// Reads a page of each requested status and type through the index on both, and keeps the newest.
+// Reads a page of each requested status and type through the index on both, and keeps the newest. An event may have a row for
+// each endpoint, which come one after the other, so reading ends when there are enough different ones.
 const selectFilteredPage = pageStatement((values) => {
   const { partnerId, mode, limit, statuses, types } = values;
   const ofEach = newestRows({
     table: 'delivery',
-    columns: ['partner_id', 'mode', 'event_id', 'status', 'next_attempt_at'],
+    columns: ['partner_id', 'mode', 'status', 'type', 'event_id'],
     where: {
       partner_id: partnerId,
       mode,
@@ -214,12 +233,15 @@ const selectFilteredPage = pageStatement((values) => {
     },
     id: 'event_id',
     ...keptRange(values),
-    limit,
+    limit: sql`${limit}::int * ${sql.lit(MAX_ENDPOINTS)}`,
+    maxRows: 101 * MAX_ENDPOINTS,
   });
-  return sql`(select d.partner_id, d.mode, d.event_id as id, e.body, d.status, d.next_attempt_at from (
-      select one.* from unnest(${statuses}::text[]) wanted_status (status)
+  return sql`(select d.partner_id, d.mode, d.event_id as id, e.body from (
+      select distinct one.partner_id, one.mode, one.event_id from unnest(${statuses}::text[]) wanted_status (status)
         cross join unnest(${types}::text[]) wanted_type (type)
-        cross join lateral ${ofEach} one
+        cross join lateral (select distinct of_each.* from ${ofEach} of_each
+          order by of_each.partner_id desc, of_each.mode desc, of_each.status desc, of_each.type desc, of_each.event_id desc
+          limit ${limit}) one
       order by one.event_id desc limit ${limit}
     ) d cross join lateral (select body from event
       where id = d.event_id and partner_id = ${partnerId} and mode = ${mode} limit 1) e)`;

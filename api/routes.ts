@@ -17,6 +17,7 @@ import { type TestClockDependencies, testClock } from './test-clock.ts';
 import { type SimulationDependencies, testMode } from './test-mode.ts';
 import { type TopUpDependencies, topups } from './topups.ts';
 import { transactions } from './transactions.ts';
+import { type WebhookEndpointDependencies, webhookEndpoints } from './webhook-endpoints.ts';
 import { type WebhookDependencies, webhooks } from './webhooks.ts';
 import { type WithdrawalDependencies, withdrawals } from './withdrawals.ts';
 
@@ -29,6 +30,7 @@ export interface RouteDependencies
     TestClockDependencies,
     DepositDependencies,
     WebhookDependencies,
+    WebhookEndpointDependencies,
     ReportDependencies {}
 
 const UP_TO_CARDS = [account, balance, products, deposits, quotes, cards];
@@ -42,6 +44,7 @@ const FROM_TOPUPS = [
   reports,
   operations,
   webhooks,
+  webhookEndpoints,
   events,
   testMode,
   testAuthorizations,

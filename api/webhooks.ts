@@ -2,10 +2,9 @@ import { z } from 'zod';
 import type { CommandContext } from '../commands/command-context.ts';
 import { rotateEndpointSecret } from '../commands/webhooks/endpoint-secrets.ts';
 import { removeEndpoint, setEndpoint } from '../commands/webhooks/endpoints.ts';
-import { readEndpoints } from '../commands/webhooks/read-endpoints.ts';
+import { endpointNotFound, readEndpoint } from '../commands/webhooks/read-endpoints.ts';
 import { sendPing } from '../commands/webhooks/send-on-request.ts';
 import { ApiError } from '../domain/api-error.ts';
-import { parseWebhookUrl, WEBHOOK_URL_PROBLEMS } from '../domain/webhook-url.ts';
 import { EventResource, eventExample } from '../resources/event.ts';
 import * as EXAMPLES from '../resources/examples.ts';
 import {
@@ -15,25 +14,14 @@ import {
 } from '../resources/webhook-endpoint.ts';
 import { readEvent } from './events.ts';
 import { declare, resource } from './http/route.ts';
-
-const MAX_URL_LENGTH = 2_048;
+import { checkedUrl, StandardWebhooks, WebhookUrl } from './webhook-endpoints.ts';
 
 const SetRequest = z
   .strictObject({
-    url: z
-      .string({ error: 'must be a string' })
-      .refine((url) => [...url].length <= MAX_URL_LENGTH, 'must be at most 2,048 characters long')
-      .meta({
-        format: 'uri',
-        maxLength: MAX_URL_LENGTH,
-        description: 'Where to send events: an https:// URL on port 443 or above 1023, at a public address.',
-      }),
-    standard_webhooks: z
-      .boolean({ error: 'must be true or false' })
-      .optional()
-      .describe(
-        'Whether to send the Standard Webhooks headers as well. If you leave it out, the setting does not change.',
-      ),
+    url: WebhookUrl,
+    standard_webhooks: StandardWebhooks.describe(
+      'Whether to send the Standard Webhooks headers as well. If you leave it out, the setting does not change.',
+    ),
   })
   .meta({ id: 'SetWebhookEndpointRequest', description: 'Where to send events.' });
 
@@ -43,7 +31,9 @@ const getWebhookEndpoint = declare({
   scope: 'events:read',
   operationId: 'webhookEndpoint.get',
   summary: 'Retrieve the webhook endpoint',
-  description: "Where the events of the key's mode are sent.",
+  description:
+    "The oldest endpoint of the key's mode. If you have several, the other paths under `/webhook-endpoint` act on the oldest, " +
+    'too.',
   query: z.strictObject({}),
   responses: { 200: WebhookEndpointResource },
   examples: { 200: EXAMPLES.WEBHOOK_ENDPOINT },
@@ -57,7 +47,8 @@ const putWebhookEndpoint = declare({
   operationId: 'webhookEndpoint.set',
   summary: 'Set the webhook endpoint',
   description:
-    "Sets where the events of the key's mode are sent, and enables the endpoint. The first response has the secret. Store " +
+    "Sets where the oldest endpoint of the key's mode sends events, and enables it, or creates the first endpoint. The first " +
+    'response has the secret. Store ' +
     "it: we don't show it again. A new URL keeps the secret. Events that were parked while the endpoint was disabled are " +
     'sent.',
   query: z.strictObject({}),
@@ -67,6 +58,7 @@ const putWebhookEndpoint = declare({
     body: { url: EXAMPLES.WEBHOOK_ENDPOINT.url },
     200: { ...EXAMPLES.WEBHOOK_ENDPOINT, secret: EXAMPLES.WEBHOOK_SECRET },
   },
+  errors: ['webhook_endpoint_url_taken'],
 });
 
 const deleteWebhookEndpoint = declare({
@@ -75,7 +67,9 @@ const deleteWebhookEndpoint = declare({
   scope: 'webhooks:write',
   operationId: 'webhookEndpoint.delete',
   summary: 'Delete the webhook endpoint',
-  description: 'We send nothing more. You can still read events with `GET /events`.',
+  description:
+    'We send nothing more there, and give up what was not delivered. The next endpoint is then the oldest. You can still ' +
+    'read events with `GET /events`.',
   query: z.strictObject({}),
   responses: { 204: z.null() },
   examples: {},
@@ -103,7 +97,8 @@ const testWebhookEndpoint = declare({
   scope: 'webhooks:write',
   operationId: 'webhookEndpoint.test',
   summary: 'Send a test event',
-  description: 'Sends an event of type `ping`, which is delivered, retried and listed like any other.',
+  description:
+    'Sends an event of type `ping` to the oldest endpoint. It is delivered, retried and listed like any other.',
   query: z.strictObject({}),
   responses: { 202: EventResource },
   examples: { 202: eventExample('ping', { status: 'pending', attempts: [] }) },
@@ -119,33 +114,33 @@ export interface WebhookDependencies extends CommandContext {
 export const webhooks = resource(
   { getWebhookEndpoint, putWebhookEndpoint, deleteWebhookEndpoint, rotateWebhookSecret, testWebhookEndpoint },
   ({ orm, ring, webhookAllowLoopbackHttp, eventsWritten }: WebhookDependencies) => ({
-    async getWebhookEndpoint({ caller }) {
-      const [row] = await readEndpoints(orm.em.fork(), { partnerId: caller.partnerId, modes: [caller.mode] });
-      return { status: 200, body: presentWebhookEndpoint(existing(row)) };
-    },
+    getWebhookEndpoint: async ({ caller }) => ({
+      status: 200,
+      body: presentWebhookEndpoint(await readEndpoint(orm.em.fork(), caller, null)),
+    }),
 
     async putWebhookEndpoint({ caller: { partnerId, mode }, body }) {
-      const target = parseWebhookUrl(body.url, { allowLoopbackHttp: webhookAllowLoopbackHttp });
-      if ('problem' in target) throw ApiError.ofField('url', `url ${WEBHOOK_URL_PROBLEMS[target.problem]}`);
+      const url = checkedUrl(body.url, webhookAllowLoopbackHttp);
       const { endpoints, secret } = await setEndpoint(
         { orm, ring },
-        { partnerId, modes: [mode], url: target.href, standardWebhooks: body.standard_webhooks },
+        { partnerId, modes: [mode], url, standardWebhooks: body.standard_webhooks },
       );
       return { status: 200, body: presentWebhookEndpoint(existing(endpoints[0]), secret) };
     },
 
     async deleteWebhookEndpoint({ caller }) {
-      if (!(await removeEndpoint(orm, caller))) throw new ApiError('webhook_endpoint_not_found');
+      if (!(await removeEndpoint(orm, caller, null))) throw endpointNotFound(null);
       return { status: 204, body: null };
     },
 
     async rotateWebhookSecret({ caller: { partnerId, mode } }) {
-      const { endpoints, secret } = await rotateEndpointSecret({ orm, ring }, partnerId, [mode]);
+      const oldest = { partnerId, modes: [mode], endpointId: null };
+      const { endpoints, secret } = await rotateEndpointSecret({ orm, ring }, oldest);
       return { status: 200, body: presentWebhookEndpoint(existing(endpoints[0]), secret) };
     },
 
     async testWebhookEndpoint({ caller }) {
-      const eventId = await sendPing(orm, caller);
+      const eventId = await sendPing(orm, caller, null);
       eventsWritten();
       return { status: 202, body: await readEvent(orm, caller, eventId) };
     },

@@ -46,6 +46,15 @@ export async function run(): Promise<void> {
       console.log(describe(`the same at ${PACED_PER_SECOND} a second`, await pace(service, receiver, to)));
       console.log(describe('the same at 4,000 a second', await stream(service, receiver, to, 4_000)));
     }
+    // An event is received when its last endpoint has it.
+    for (const endpoints of [1, 40]) {
+      const to = await createEndpoints(service, receiver, { endpoints, ofEachAccount: 5 });
+      const all = await saturate(service, receiver, to, MANY / 5);
+      const what = `events at once to ${endpoints} account(s) with five endpoints`;
+      console.log(describe(what, all));
+      console.log(`that is ${Math.round(all.perSecond * 5)} deliveries a second`);
+      console.log(describe(`the same at ${PACED_PER_SECOND} a second`, await pace(service, receiver, to)));
+    }
     // Last, because their retries come at any later time.
     for (const endpoints of [1, 200]) {
       const failing = await createEndpoints(service, receiver, { endpoints, failing: 0.1 });

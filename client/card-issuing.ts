@@ -32,6 +32,7 @@ export class CardIssuing {
   readonly deposits: resources.Deposits;
   readonly reports: resources.Reports;
   readonly webhookEndpoint: resources.WebhookEndpoint;
+  readonly webhookEndpoints: resources.WebhookEndpoints;
   readonly events: resources.Events;
   readonly testHelpers: resources.TestHelpers;
   readonly webhooks: typeof webhooks = webhooks;
@@ -60,6 +61,7 @@ export class CardIssuing {
     this.deposits = new resources.Deposits(http);
     this.reports = new resources.Reports(http);
     this.webhookEndpoint = new resources.WebhookEndpoint(http);
+    this.webhookEndpoints = new resources.WebhookEndpoints(http);
     this.events = new resources.Events(http);
     this.testHelpers = new resources.TestHelpers(http);
   }

@@ -415,6 +415,80 @@ export class WebhookEndpoint extends Resource {
   }
 }
 
+export class WebhookEndpoints extends Resource {
+  /** The response has the `secret`: store it. A second request would create a second endpoint, so the client only retries after 429. */
+  create(
+    body: api.CreateWebhookEndpointRequest,
+    options?: RequestOptions,
+  ): Promise<ApiResponse<api.WebhookEndpoint>> {
+    return this.send<api.WebhookEndpointsCreateData, api.WebhookEndpointsCreateResponse>(
+      { method: 'POST', url: '/webhook-endpoints', body, once: true },
+      options,
+    );
+  }
+
+  /** The endpoints of the key's mode, newest first, without their secrets. */
+  list(
+    query: QueryOf<api.WebhookEndpointsListData> = {},
+    options?: RequestOptions,
+  ): List<api.WebhookEndpoint> {
+    return this.pages<api.WebhookEndpointsListData, api.WebhookEndpointsListResponse>(
+      { url: '/webhook-endpoints', query },
+      options,
+    );
+  }
+
+  get(endpointId: string, options?: RequestOptions): Promise<ApiResponse<api.WebhookEndpoint>> {
+    return this.send<api.WebhookEndpointsGetData, api.WebhookEndpointsGetResponse>(
+      { method: 'GET', url: '/webhook-endpoints/{endpointId}', path: { endpointId } },
+      options,
+    );
+  }
+
+  /** Changes the fields that you send. If it enables the endpoint, parked events are sent. */
+  update(
+    endpointId: string,
+    body: api.UpdateWebhookEndpointRequest,
+    options?: RequestOptions,
+  ): Promise<ApiResponse<api.WebhookEndpoint>> {
+    return this.send<api.WebhookEndpointsUpdateData, api.WebhookEndpointsUpdateResponse>(
+      { method: 'PATCH', url: '/webhook-endpoints/{endpointId}', path: { endpointId }, body },
+      options,
+    );
+  }
+
+  async delete(endpointId: string, options?: RequestOptions): Promise<void> {
+    await this.send<api.WebhookEndpointsDeleteData, api.WebhookEndpointsDeleteResponse>(
+      { method: 'DELETE', url: '/webhook-endpoints/{endpointId}', path: { endpointId }, once: true },
+      options,
+    );
+  }
+
+  /**
+   * Creates a new `secret`, which we sign with from now on. A second rotation would replace the first, so the client only
+   * retries after 429.
+   */
+  rotateSecret(endpointId: string, options?: RequestOptions): Promise<ApiResponse<api.WebhookEndpoint>> {
+    return this.send<api.WebhookEndpointsRotateSecretData, api.WebhookEndpointsRotateSecretResponse>(
+      {
+        method: 'POST',
+        url: '/webhook-endpoints/{endpointId}/rotate-secret',
+        path: { endpointId },
+        once: true,
+      },
+      options,
+    );
+  }
+
+  /** Sends a `ping` event to this endpoint alone. */
+  test(endpointId: string, options?: RequestOptions): Promise<ApiResponse<api.Event>> {
+    return this.send<api.WebhookEndpointsTestData, api.WebhookEndpointsTestResponse>(
+      { method: 'POST', url: '/webhook-endpoints/{endpointId}/test', path: { endpointId }, once: true },
+      options,
+    );
+  }
+}
+
 export class Events extends Resource {
   /** The last 30 days' events, delivered or not, newest first. */
   list(query: QueryOf<api.EventsListData> = {}, options?: RequestOptions): List<api.Event> {
@@ -428,10 +502,14 @@ export class Events extends Resource {
     );
   }
 
-  /** Sends the event again right away, whatever its delivery status. */
-  resend(eventId: string, options?: RequestOptions): Promise<ApiResponse<api.Event>> {
+  /** Sends the event again right away, whatever its delivery status, to the endpoint that `body` names, or to each that it is for. */
+  resend(
+    eventId: string,
+    body: api.ResendEventRequest = {},
+    options?: RequestOptions,
+  ): Promise<ApiResponse<api.Event>> {
     return this.send<api.EventsResendData, api.EventsResendResponse>(
-      { method: 'POST', url: '/events/{eventId}/resend', path: { eventId }, once: true },
+      { method: 'POST', url: '/events/{eventId}/resend', path: { eventId }, body, once: true },
       options,
     );
   }

@@ -139,6 +139,12 @@ export const ERRORS = {
     message:
       'This account already has a card with this external_ref, and this request debited nothing. If an earlier response was lost, it may be the card you want: look at GET /cards?external_ref=… first. Use another external_ref and a new Idempotency-Key only if you want a second card.',
   },
+  webhook_endpoint_url_taken: {
+    status: 409,
+    type: 'conflict',
+    message:
+      'Another webhook endpoint of this mode has this URL already. Change that one, or use another URL.',
+  },
   idempotency_in_flight: {
     status: 409,
     type: 'conflict',

@@ -1,13 +1,14 @@
 import { z } from 'zod';
 
 /*
- * How a delivery moves. `status` says how the event stands. `workflow` is about the workflow that keeps the time until the next
- * attempt: `none`, the event has none; `untold`, it has yet to be started or notified of the status; `told`, it knows the status.
- * "same" means that the move leaves it as it is. Each statement that moves a delivery names its row.
+ * How a delivery moves: an event's row for one endpoint. `status` says how it stands. `workflow` is about the workflow that keeps
+ * the time until the next attempt: `none`, it has none; `untold`, it has yet to be started or notified of the status; `told`, it
+ * knows the status. "same" means that the move leaves it as it is. Each statement that moves a delivery names its row.
  *
  * | row       | when                                     | status                                | workflow                       |
  * |-----------|------------------------------------------|---------------------------------------|--------------------------------|
- * | written   | an event is written                      | pending; no_endpoint if there is none | none                           |
+ * | written   | an event is written: one for each        | pending; no_endpoint if no endpoint   | none                           |
+ * |           | endpoint that wants it                   | does, with an empty endpoint_id       |                                |
  * | attempted | the relay has made an attempt            | pending to delivered, retrying or     | untold; same if none and       |
  * |           |                                          | given_up; pending if it will be       | delivered, or if pending       |
  * |           |                                          | parked; delivered stays               |                                |
@@ -17,11 +18,12 @@ import { z } from 'zod';
  * |           | is due                                   | number of attempts; otherwise same    | untold                         |
  * | overdue   | the next attempt is due, and no workflow | retrying to pending                   | same                           |
  * |           | says so; or a sandbox clock made it due  |                                       |                                |
- * | requeued  | somebody asks to send it again           | any to pending                        | told if its workflow asks (by  |
- * |           |                                          |                                       | a signal), otherwise same      |
- * | parked    | the relay finds the endpoint disabled or | any but delivered to parked; to       | told to untold if parked,      |
- * |           | deleted                                  | pending if it is enabled again        | otherwise same                 |
- * | unparked  | the endpoint is enabled or created       | parked to pending                     | same                           |
+ * | requeued  | somebody asks to send it again, or to an | any to pending; a new one if the      | told if its workflow asks (by  |
+ * |           | endpoint that it was not for             | endpoint had none                     | a signal), otherwise same      |
+ * | parked    | the relay finds the endpoint disabled or | any but delivered to parked, given_up | told to untold if parked or    |
+ * |           | deleted                                  | if deleted, pending if enabled again  | given up, otherwise same       |
+ * | unparked  | the endpoint is enabled                  | parked to pending                     | same                           |
+ * | deleted   | the endpoint is deleted                  | pending, retrying, parked to given_up | told to untold                 |
  */
 
 /** The delivery status of an event (docs/partners/webhooks.md). */
@@ -31,11 +33,14 @@ export const DeliveryStatus = z
     id: 'DeliveryStatus',
     description:
       '`pending`: about to be sent. `delivered`: you answered 2xx. `retrying`: the last attempt failed, and we will make ' +
-      'another. `given_up`: every attempt failed; we send the event again only if you resend it. `parked`: the endpoint is ' +
-      'disabled or deleted; we send the event when you enable the endpoint or create one. `no_endpoint`: you had no endpoint ' +
-      'when the event was created; we send it only if you resend it.',
+      'another. `given_up`: every attempt failed, or the endpoint was deleted; we send the event again only if you resend it. ' +
+      '`parked`: the endpoint is disabled; we send the event when you enable it. `no_endpoint`: no endpoint wanted the event ' +
+      'when it was created; we send it only if you resend it.',
   });
 export type DeliveryStatus = z.infer<typeof DeliveryStatus>;
 
 /** How long events are kept, in days (docs/partners/webhooks.md). */
 export const EVENTS_KEPT_DAYS = 30;
+
+/** How many webhook endpoints an account can have in a mode, disabled ones included (docs/partners/webhooks.md). */
+export const MAX_ENDPOINTS = 5;

@@ -8,6 +8,8 @@ export type IdPrefix =
   | 'btx'
   | 'dep'
   | 'evt'
+  | 'we'
+  | 'rpl'
   | 'prt'
   | 'key'
   | 'req'

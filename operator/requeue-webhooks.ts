@@ -1,10 +1,10 @@
 import { sql } from 'kysely';
 import { Refusal } from '../commands/refusal.ts';
-import { requeueEvents } from '../commands/webhooks/send-on-request.ts';
+import { requeueDeliveries } from '../commands/webhooks/send-on-request.ts';
 import { lowestId } from '../crypto/new-id.ts';
 import { notifyEvents } from '../db/notifications.ts';
 import type { Orm } from '../db/orm.ts';
-import { type Reads, readStatement } from '../db/sql.ts';
+import { readStatement } from '../db/sql.ts';
 import type { DeliveryStatus } from '../domain/event.ts';
 import { readPartner } from './reads/partners.ts';
 import { readWebhook, type WebhookDetail } from './reads/webhooks.ts';
@@ -14,31 +14,66 @@ import type { Verbs } from './verbs.ts';
 const PAGE = 500;
 
 /**
- * Sends one event again, at once.
+ * Sends one event again, at once: to each endpoint that it is for, or to those that want it now if it is for none.
+ * @param wanted.endpointId only to this one, even if the event is not for it; null: see above
  * @returns the event as it is then
  * @throws Refusal if there is no such event, or no enabled endpoint for it
  */
-export async function requeueWebhook(session: Session, eventId: string): Promise<WebhookDetail> {
+export async function requeueWebhook(
+  session: Session,
+  { eventId, endpointId }: { eventId: string; endpointId: string | null },
+): Promise<WebhookDetail> {
   const orm = await session.orm();
-  const event = await readWebhook(orm, session.keys(), eventId);
-  if (event.endpoint?.status !== 'enabled') {
-    const verb = event.endpoint === null ? 'set' : 'enable';
+  const event = await readWebhook(orm, session.keys(), { eventId, endpointId: null });
+  const all = await findTargets(orm.em.fork(), { eventId });
+  const had = all.filter(({ had_delivery }) => had_delivery);
+  const wanting = had.length > 0 ? had : all.filter(({ wants }) => wants);
+  const targets = (endpointId === null ? wanting : all.filter(({ id }) => id === endpointId)).filter(
+    ({ status }) => status === 'enabled',
+  );
+  if (targets.length === 0) {
+    const verb = all.length === 0 ? 'set' : 'enable';
     throw new Refusal(
       `${eventId} has no enabled endpoint: run "operator webhook-endpoint ${verb} ${event.partner_id}` +
         `${verb === 'set' ? ' --url U' : ''} --mode ${event.mode}" first.`,
     );
   }
-  if (event.status === 'pending') return event;
-  const { actor } = await session.operator();
-  const audit = { subject: eventId, detail: { status: event.status } };
-  await requeueEvents(orm, [eventId], { by: 'operator', actor, audit });
-  await notifyEvents(orm);
-  return readWebhook(orm, session.keys(), eventId);
+  const waiting = targets.filter(({ is_pending }) => !is_pending);
+  if (waiting.length > 0) {
+    const { actor } = await session.operator();
+    const detail = { status: event.status, endpoints: waiting.map(({ id }) => id) };
+    const deliveries = waiting.map(({ id }) => ({ eventId, endpointId: id }));
+    await requeueDeliveries(orm, deliveries, { actor, audit: { subject: eventId, detail } });
+    await notifyEvents(orm);
+  }
+  return readWebhook(orm, session.keys(), { eventId, endpointId });
 }
+
+interface Target {
+  id: string;
+  status: 'enabled' | 'disabled';
+  had_delivery: boolean;
+  is_pending: boolean;
+  wants: boolean;
+}
+
+const findTargets = readStatement(
+  (_, { eventId }: { eventId: string }) => sql<Target>`
+  SELECT w.id, w.status, d.event_id IS NOT NULL AS had_delivery, coalesce(d.status = 'pending', false) AS is_pending,
+    CASE WHEN e.only_endpoint_id IS NOT NULL THEN w.id = e.only_endpoint_id
+      ELSE (w.event_types IS NULL OR e.type = ANY (w.event_types)) AND w.id IS DISTINCT FROM e.except_endpoint_id
+      END AS wants
+  FROM event e JOIN webhook_endpoint w ON w.partner_id = e.partner_id AND w.mode = e.mode
+    LEFT JOIN delivery d ON d.event_id = e.id AND d.endpoint_id = w.id
+  WHERE e.id = ${eventId} ORDER BY w.id`,
+  { acrossTenants: 'operator' },
+);
 
 /** Which of an account's events to send again. */
 interface Wanted {
   partnerId: string;
+  /** Only to this endpoint; null for each that an event is for. */
+  endpointId: string | null;
   statuses: readonly DeliveryStatus[];
   since: Date | null;
 }
@@ -57,7 +92,7 @@ interface Requeued {
  */
 export async function requeueWebhooks(
   { session, err, confirm }: Verbs,
-  { partnerId, statuses, since }: Wanted,
+  { partnerId, endpointId, statuses, since }: Wanted,
   yes: boolean,
 ): Promise<Requeued> {
   const orm = await session.orm();
@@ -65,6 +100,7 @@ export async function requeueWebhooks(
   const { count, readPage } = statementsFor(statuses);
   const range = {
     partnerId,
+    endpointId,
     from: lowestId('evt', since ?? new Date(0)),
     until: lowestId('evt', new Date()),
   };
@@ -77,18 +113,22 @@ export async function requeueWebhooks(
   if (!yes) await agree(confirm, what);
 
   const { actor } = await session.operator();
-  const detail = { since: since?.toISOString() ?? null, statuses, count: total };
+  const detail = { since: since?.toISOString() ?? null, endpoint: endpointId, statuses, count: total };
   let requeued = 0;
-  for (let after = ''; ; ) {
-    const page = await readPage(orm.em.fork(), { ...range, after, limit: PAGE });
+  for (let after = { eventId: '', endpointId: '' }; ; ) {
+    const values = { ...range, afterEventId: after.eventId, afterEndpointId: after.endpointId, limit: PAGE };
+    const page = await readPage(orm.em.fork(), values);
     // The first page records the whole request.
-    const audit = after === '' ? { subject: partnerId, detail } : null;
-    const eventIds = page.map(({ event_id }) => event_id);
-    await requeueEvents(orm, eventIds, { by: 'operator', actor, audit });
+    const audit = after.eventId === '' ? { subject: partnerId, detail } : null;
+    const deliveries = page.map(({ event_id, endpoint_id }) => ({
+      eventId: event_id,
+      endpointId: endpoint_id,
+    }));
+    await requeueDeliveries(orm, deliveries, { actor, audit });
     await notifyEvents(orm);
     requeued += page.length;
     if (page.length > 0) err(`requeued ${requeued} of ${total}\n`);
-    const last = eventIds.at(-1);
+    const last = deliveries.at(-1);
     if (last === undefined || page.length < PAGE) break;
     after = last;
   }
@@ -105,6 +145,7 @@ async function agree(confirm: Verbs['confirm'], what: string): Promise<void> {
 /** An account's events from one id to another. */
 interface Range {
   partnerId: string;
+  endpointId: string | null;
   from: string;
   until: string;
 }
@@ -121,39 +162,35 @@ async function counted(orm: Orm, count: ReturnType<typeof statementsFor>['count'
   return { byStatus, total, waiting };
 }
 
-/** The statements are built for these statuses: only literals let the partial index of waiting events be used. */
+/**
+ * The statements are built for these statuses: only literals let the partial index of waiting events be used. An event that no
+ * endpoint wanted counts for each one that wants its type now.
+ */
 function statementsFor(statuses: readonly DeliveryStatus[]) {
-  const hasEndpoint = sql<boolean>`EXISTS (SELECT FROM webhook_endpoint w
-    WHERE w.partner_id = d.partner_id AND w.mode = d.mode AND w.status = 'enabled')`;
-  const wanted = (db: Reads, { partnerId, from, until }: Range) =>
-    db
-      .selectFrom('delivery as d')
-      .where('d.partner_id', '=', partnerId)
-      .where(
-        'd.status',
-        'in',
-        statuses.map((status) => sql.lit(status)),
-      )
-      .where('d.event_id', '>=', from)
-      .where('d.event_id', '<', until);
+  const wanted = ({ partnerId, endpointId, from, until }: Range) => sql`
+    FROM delivery d LEFT JOIN webhook_endpoint w ON w.partner_id = d.partner_id AND w.mode = d.mode
+      AND w.status = 'enabled' AND (w.id = d.endpoint_id
+        OR d.endpoint_id = '' AND (w.event_types IS NULL OR d.type = ANY (w.event_types)))
+      AND w.id = coalesce(${endpointId}::text, w.id)
+    WHERE d.partner_id = ${partnerId} AND d.status IN (${sql.join(statuses.map((status) => sql.lit(status)))})
+      AND d.event_id >= ${from} AND d.event_id < ${until}
+      AND (${endpointId}::text IS NULL OR d.endpoint_id IN ('', ${endpointId}))`;
   return {
     count: readStatement(
-      (db, range: Range) =>
-        wanted(db, range)
-          .select(['d.status', hasEndpoint.as('has_endpoint'), sql<number>`count(*)::int`.as('events')])
-          .groupBy(['d.status', 'has_endpoint'])
-          .orderBy('d.status'),
+      (_, range: Range) => sql<{ status: DeliveryStatus; has_endpoint: boolean; events: number }>`
+        SELECT d.status, w.id IS NOT NULL AS has_endpoint, count(*)::int AS events ${wanted(range)}
+        GROUP BY d.status, has_endpoint ORDER BY d.status`,
       { acrossTenants: 'operator' },
     ),
-    /** The next of the events that have an enabled endpoint, oldest first, by key. */
+    /** The next of the deliveries that have an enabled endpoint, the oldest event first, by key. */
     readPage: readStatement(
-      (db, page: Range & { after: string; limit: number }) =>
-        wanted(db, page)
-          .select('d.event_id')
-          .where('d.event_id', '>', page.after)
-          .where(hasEndpoint)
-          .orderBy('d.event_id')
-          .limit(page.limit),
+      (_, page: Range & { afterEventId: string; afterEndpointId: string; limit: number }) => sql<{
+        event_id: string;
+        endpoint_id: string;
+      }>`
+        SELECT d.event_id, w.id AS endpoint_id ${wanted(page)}
+          AND w.id IS NOT NULL AND (d.event_id, w.id) > (${page.afterEventId}, ${page.afterEndpointId})
+        ORDER BY d.event_id, w.id LIMIT ${page.limit}`,
       { acrossTenants: 'operator' },
     ),
   };

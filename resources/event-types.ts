@@ -25,6 +25,9 @@ export const EVENT_DATA = {
     card,
   },
   Deposit: { deposit: DepositResource.describe('The deposit right after the change.') },
+  WebhookEndpoint: {
+    webhook_endpoint: WebhookEndpointResource.describe('The endpoint right after the change.'),
+  },
   Ping: { webhook_endpoint: WebhookEndpointResource.describe('The endpoint the ping is sent to.') },
 };
 export type EventData = typeof EVENT_DATA;
@@ -184,10 +187,30 @@ export const EVENT_TYPES = {
       data: { deposit: EXAMPLES.EXPIRED_DEPOSIT },
     },
   },
+  'webhook_endpoint.failing': {
+    data: 'WebhookEndpoint',
+    summary: 'A webhook endpoint is failing',
+    when: 'ten attempts in a row have failed at another of your endpoints; once until it succeeds again',
+    example: {
+      id: 'evt_01m8102bx0k6w3h9r5c2t7z4qd',
+      mode: 'test',
+      data: { webhook_endpoint: EXAMPLES.FAILING_ENDPOINT },
+    },
+  },
+  'webhook_endpoint.disabled': {
+    data: 'WebhookEndpoint',
+    summary: 'A webhook endpoint was disabled',
+    when: 'another of your endpoints was disabled: by you, by us, or because it answered 410',
+    example: {
+      id: 'evt_01m8102c4n8v5d1j7b0x6y3mgh',
+      mode: 'test',
+      data: { webhook_endpoint: EXAMPLES.DISABLED_ENDPOINT },
+    },
+  },
   ping: {
     data: 'Ping',
     summary: 'You asked for a test event',
-    when: 'you called `POST /webhook-endpoint/test`',
+    when: 'you called `POST /webhook-endpoint/test`, or `test` of one of several',
     example: {
       id: 'evt_01m81021nat70kdkb07c1jg1dc',
       mode: 'test',

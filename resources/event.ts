@@ -4,6 +4,7 @@ import { DeliveryStatus } from '../domain/event.ts';
 import { ObjectType } from '../domain/fields.ts';
 import { Mode } from '../domain/mode.ts';
 import { EVENT_DATA, EVENT_TYPES, type EventData, EventType } from './event-types.ts';
+import { WEBHOOK_ENDPOINT } from './examples.ts';
 
 const DeliveryAttempt = z
   .object({
@@ -19,16 +20,30 @@ const DeliveryAttempt = z
   })
   .meta({ id: 'DeliveryAttempt', description: 'One attempt to deliver an event.' });
 
+const DELIVERY = {
+  status: DeliveryStatus,
+  next_attempt_at: z.iso.datetime().nullable().describe('When the next retry is due. Null if there is none.'),
+  attempts: z.array(DeliveryAttempt).describe('Every attempt so far, oldest first.'),
+};
+
 const Delivery = z
+  .object(DELIVERY)
+  .meta({ id: 'EventDelivery', description: 'The delivery of an event to its oldest endpoint so far.' });
+
+const EndpointDelivery = z
   .object({
-    status: DeliveryStatus,
-    next_attempt_at: z.iso
-      .datetime()
-      .nullable()
-      .describe('When the next retry is due. Null if there is none.'),
-    attempts: z.array(DeliveryAttempt).describe('Every attempt so far, oldest first.'),
+    endpoint_id: z
+      .string()
+      .describe('Which endpoint it is sent to. The endpoint may have been deleted since.'),
+    ...DELIVERY,
   })
-  .meta({ id: 'EventDelivery', description: 'The delivery of an event so far.' });
+  .meta({ id: 'EndpointDelivery', description: 'The delivery of an event to one endpoint so far.' });
+
+const Deliveries = z
+  .array(EndpointDelivery)
+  .describe(
+    'The delivery to each endpoint that it is for, the oldest endpoint first. Empty if it is for none.',
+  );
 
 interface Sent<Type extends EventType> {
   id: string;
@@ -41,8 +56,12 @@ interface Sent<Type extends EventType> {
 /** The body we send. */
 export type WebhookEvent = { [Type in EventType]: Sent<Type> }[EventType];
 
-/** An event: the body we send, and its delivery (docs/partners/webhooks.md). */
-export type EventResource = WebhookEvent & { object: 'event'; delivery: z.infer<typeof Delivery> };
+/** An event: the body we send, and its deliveries (docs/partners/webhooks.md). */
+export type EventResource = WebhookEvent & {
+  object: 'event';
+  delivery: z.infer<typeof Delivery>;
+  deliveries: z.infer<typeof Deliveries>;
+};
 
 /** For each name in EVENT_DATA, the schemas of its events: the body we send, and what GET /events shows. */
 const SCHEMAS = (Object.keys(EVENT_DATA) as (keyof EventData)[]).map((name) => {
@@ -66,15 +85,15 @@ const SCHEMAS = (Object.keys(EVENT_DATA) as (keyof EventData)[]).map((name) => {
       .object({ id, ...envelope })
       .meta({ id: `${name}WebhookEvent`, description: `The body we send for ${listed}.` }),
     shown: z
-      .object({ id, object: ObjectType('event'), ...envelope, delivery: Delivery })
+      .object({ id, object: ObjectType('event'), ...envelope, delivery: Delivery, deliveries: Deliveries })
       .meta({ id: `${name}Event`, description: `An event of type ${listed}.` }),
   };
 });
 
-/** An event: the body we send, and its delivery. */
+/** An event: the body we send, and its deliveries. */
 export const EventResource = anySchema<EventResource>(SCHEMAS.map(({ shown }) => shown)).meta({
   id: 'Event',
-  description: 'Something that happened, and its delivery so far.',
+  description: 'Something that happened, and its deliveries so far.',
 });
 
 /** The body we send. */
@@ -102,10 +121,10 @@ export function webhookEventExample(type: EventType): WebhookEvent {
   return { id, type, created: '2026-11-22T06:45:51.402Z', mode, data } as WebhookEvent;
 }
 
-/** The same event as GET /events shows it: delivered at the first attempt, unless `delivery` says otherwise. */
+/** The same event as GET /events shows it: delivered at the first attempt, unless `changes` says otherwise. */
 export function eventExample(
   type: EventType,
-  delivery: Partial<EventResource['delivery']> = {},
+  changes: Partial<EventResource['delivery']> = {},
 ): EventResource {
   const { id, created, mode, data } = webhookEventExample(type);
   const attempt = {
@@ -116,7 +135,7 @@ export function eventExample(
     duration_ms: 41,
     error: null,
   };
-  const delivered = { status: 'delivered', next_attempt_at: null, attempts: [attempt] };
+  const delivery = { status: 'delivered', next_attempt_at: null, attempts: [attempt], ...changes };
   return {
     id,
     object: 'event',
@@ -124,12 +143,18 @@ export function eventExample(
     created,
     mode,
     data,
-    delivery: { ...delivered, ...delivery },
+    delivery,
+    deliveries: [{ endpoint_id: WEBHOOK_ENDPOINT.id, ...delivery }],
   } as EventResource;
 }
 
-/** An event with its delivery. */
-export interface EventRow extends Row<'event', 'id' | 'body'>, Row<'delivery', 'status' | 'next_attempt_at'> {
+/** An event with its deliveries. */
+export interface EventRow extends Row<'event', 'id' | 'body'> {
+  /** At least one, that of the oldest endpoint first. */
+  deliveries: DeliveryRow[];
+}
+
+interface DeliveryRow extends Row<'delivery', 'endpoint_id' | 'status' | 'next_attempt_at'> {
   /** Null if there are none yet. */
   attempts: AttemptRow[] | null;
 }
@@ -139,9 +164,17 @@ type AttemptRow = Row<
   'number' | 'delivered' | 'http_status' | 'started_at' | 'duration_ms' | 'error'
 >;
 
-export function presentEvent({ body, status, next_attempt_at, attempts }: EventRow): EventResource {
-  const { id, type, created, mode, data } = JSON.parse(body);
-  const nextAttemptAt = next_attempt_at === null ? null : new Date(next_attempt_at).toISOString();
+export function presentEvent(row: EventRow): EventResource {
+  const { id, type, created, mode, data } = JSON.parse(row.body);
+  const deliveries = row.deliveries.map(({ endpoint_id, status, next_attempt_at, attempts }) => ({
+    endpoint_id,
+    status,
+    next_attempt_at: next_attempt_at === null ? null : new Date(next_attempt_at).toISOString(),
+    attempts: (attempts ?? []).map(presentAttempt),
+  }));
+  const [oldest] = deliveries;
+  if (oldest === undefined) throw new Error(`event ${id} has no delivery`);
+  const { endpoint_id: _, ...delivery } = oldest;
   return {
     id,
     object: 'event',
@@ -149,7 +182,8 @@ export function presentEvent({ body, status, next_attempt_at, attempts }: EventR
     created,
     mode,
     data,
-    delivery: { status, next_attempt_at: nextAttemptAt, attempts: (attempts ?? []).map(presentAttempt) },
+    delivery,
+    deliveries: deliveries.filter(({ endpoint_id }) => endpoint_id !== ''),
   };
 }
 

@@ -131,7 +131,8 @@ async function createPartnerWithKeys(operator: OperatorContext, name: string) {
 /** @returns the secret, which is shown only once */
 function setReceiver(context: CommandContext, partnerId: string, url: string): Promise<string> {
   return untilThere(async () => {
-    for (const mode of ['test', 'live'] as const) await removeEndpoint(context.orm, { partnerId, mode });
+    for (const mode of ['test', 'live'] as const)
+      await removeEndpoint(context.orm, { partnerId, mode }, null);
     const { secret } = await setEndpoint(context, { partnerId, modes: ['test', 'live'], url });
     if (secret === null) throw new Error('an endpoint that was removed has kept its secret');
     return secret;

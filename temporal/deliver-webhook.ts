@@ -17,13 +17,16 @@ import {
 
 interface EventToDeliver extends Tenant {
   eventId: string;
+  endpointId: string;
+  /** Whether its workflow began before there were several endpoints. */
+  workflowOfEvent: boolean;
   /** The event's, such as `card.issued`. */
   type: string;
   taskQueue: string;
 }
 
 /**
- * Tells an event's workflow the result of the latest attempt. If the workflow isn't running, this starts it, unless the event
+ * Tells a delivery's workflow the result of the latest attempt. If the workflow isn't running, this starts it, unless the event
  * was delivered or parked. The signal comes with the start, so that a workflow that is about to end handles it and continues.
  * @throws ServiceError if Temporal can't be reached
  */
@@ -32,17 +35,18 @@ export async function notifyDelivery(
   event: EventToDeliver,
   latest: DeliveryProgress,
 ): Promise<void> {
-  const workflowId = deliverWebhookWorkflowId(event.eventId);
+  const { eventId, endpointId, workflowOfEvent } = event;
+  const workflowId = deliverWebhookWorkflowId(eventId, workflowOfEvent ? null : endpointId);
   if (latest.status === 'retrying' || latest.status === 'given_up') {
     await client.workflow.signalWithStart<typeof deliverWebhook, [DeliveryProgress]>(DELIVER_WEBHOOK, {
       workflowId,
       taskQueue: event.taskQueue,
       workflowIdReusePolicy: 'ALLOW_DUPLICATE',
-      args: [{ eventId: event.eventId }],
+      args: [workflowOfEvent ? { eventId } : { eventId, endpointId }],
       signal: progress,
       signalArgs: [latest],
       staticSummary: `Deliver ${event.type} (${event.mode})`,
-      staticDetails: `Partner \`${event.partnerId}\`. On the command line: \`npm run operator -- webhook show ${event.eventId}\`.`,
+      staticDetails: `Partner \`${event.partnerId}\`, endpoint \`${endpointId}\`. On the command line: \`npm run operator -- webhook show ${eventId} --endpoint ${endpointId}\`.`,
       // If tasks queue up in Temporal, partners take turns.
       priority: { fairnessKey: event.partnerId },
       typedSearchAttributes: new TypedSearchAttributes([

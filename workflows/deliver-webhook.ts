@@ -30,11 +30,11 @@ export interface DeliveryEnd {
 }
 
 /**
- * Waits between the attempts to deliver an event, on the schedule of docs/partners/webhooks.md. The relay makes the
+ * Waits between the attempts to deliver an event to an endpoint, on the schedule of docs/partners/webhooks.md. The relay makes the
  * attempts, working from the event's row, and signals the result of each. When the event is given up, the workflow waits 30
  * days for somebody to send it again.
  */
-export async function deliverWebhook({ eventId }: DeliverWebhookInput): Promise<DeliveryEnd> {
+export async function deliverWebhook({ eventId, endpointId }: DeliverWebhookInput): Promise<DeliveryEnd> {
   let latest: DeliveryProgress | undefined;
   let attemptCount = 0;
   let isRequeued = false;
@@ -78,8 +78,8 @@ export async function deliverWebhook({ eventId }: DeliverWebhookInput): Promise<
     if (isRequeued) {
       label('retrying');
       isRequeued = false;
-      exists = await requeueEvent(eventId);
-    } else exists = await queueRetry(eventId, attemptCount);
+      exists = await requeueEvent(eventId, endpointId);
+    } else exists = await queueRetry(eventId, attemptCount, endpointId);
     if (!exists) return ended('deleted');
     known = undefined;
   }
@@ -103,7 +103,7 @@ function describeDelivery(
       return `**Given up after ${attempts}**; the last error was ${error}. Once the endpoint works again: ${toSendNow(eventId)}`;
     case 'parked':
       return (
-        `Parked after ${attempts}, because its endpoint is disabled or was deleted. It is sent once the endpoint is enabled: see ` +
+        `Parked after ${attempts}, because its endpoint is disabled; it is sent once the endpoint is enabled. Or the endpoint was deleted: see ` +
         `\`npm run operator -- webhook show ${eventId}\`.`
       );
     case 'delivered':

@@ -116,6 +116,7 @@ const IDS_IN_PATHS = {
   deposit: ['dep', 'deposit'],
   operation: ['op', 'operation'],
   event: ['evt', 'event'],
+  endpoint: ['we', 'webhook endpoint'],
 } as const;
 
 function queryParameters(route: Declaration, schemas: Schemas): object[] {

@@ -26,7 +26,15 @@ export const TAGS = {
     tag: 'Operations',
     description: 'What became of your requests that had an Idempotency-Key. Operations are kept for 30 days.',
   },
-  webhookEndpoint: { tag: 'Webhook endpoint', description: 'Where we send the events of each mode.' },
+  webhookEndpoint: {
+    tag: 'Webhook endpoint',
+    description: 'Where we send the events of each mode, if one endpoint is enough: the oldest one.',
+  },
+  webhookEndpoints: {
+    tag: 'Webhook endpoints',
+    description:
+      'Up to five places in each mode where we send events, each with its own types, secret and retries.',
+  },
   events: {
     tag: 'Events',
     description: 'What happened to your cards and your balance. Events are kept for 30 days.',

@@ -144,9 +144,9 @@ export interface Endpoint {
 export async function createEndpoints(
   { orm, ring }: BenchService,
   { origin }: BenchReceiver,
-  options: { endpoints: number; failing?: number; hanging?: boolean; mode?: Mode },
+  options: { endpoints: number; failing?: number; hanging?: boolean; mode?: Mode; ofEachAccount?: number },
 ): Promise<Endpoint[]> {
-  const { mode = 'test' } = options;
+  const { mode = 'test', ofEachAccount = 1 } = options;
   const made: Endpoint[] = [];
   // An endpoint's path decides whether it fails, so for a failing tenth there are ten endpoints, one of which fails.
   const count = options.failing === undefined ? options.endpoints : Math.max(options.endpoints, 10);
@@ -157,16 +157,14 @@ export async function createEndpoints(
     );
     const fails = options.failing !== undefined && i % Math.round(1 / options.failing) === 0;
     const kind = options.hanging ? 'hang' : fails ? 'fail' : 'ok';
-    await query(
-      orm.em.fork(),
-      `INSERT INTO webhook_endpoint (partner_id, mode, url, secret) VALUES ($1, $2, $3, $4)`,
-      [
-        partner.id,
-        mode,
-        `${origin}/${kind}/${i}`,
-        sealEndpointSecret(ring, { partner_id: partner.id, mode }, SECRET),
-      ],
-    );
+    const sealed = sealEndpointSecret(ring, { partner_id: partner.id, mode }, SECRET);
+    for (let n = 0; n < ofEachAccount; n++) {
+      await query(
+        orm.em.fork(),
+        `INSERT INTO webhook_endpoint (partner_id, mode, url, secret) VALUES ($1, $2, $3, $4)`,
+        [partner.id, mode, `${origin}/${kind}/${i}/${n}?of=${ofEachAccount}`, sealed],
+      );
+    }
     made.push({ partnerId: partner.id, counted: kind === 'ok' });
   }
   return made;

@@ -25,13 +25,18 @@ export async function oneWorkflowEach(service: BenchService, receiver: BenchRece
   // Hidden from the relay, so that only their workflows get them sent.
   await query(em, `UPDATE delivery SET status = 'retrying' WHERE event_id = ANY ($1)`, [ids]);
   const committed = new Map(ids.map((id) => [id, monotonicMs()]));
-  const waiting = [...ids];
+  const rows = await query<{ event_id: string; endpoint_id: string }>(
+    em,
+    'SELECT event_id, endpoint_id FROM delivery WHERE event_id = ANY ($1)',
+    [ids],
+  );
+  const waiting = rows.map((row) => ({ eventId: row.event_id, endpointId: row.endpoint_id }));
   const turns = Array.from({ length: 20 }, async () => {
-    for (let eventId = waiting.pop(); eventId !== undefined; eventId = waiting.pop()) {
+    for (let delivery = waiting.pop(); delivery !== undefined; delivery = waiting.pop()) {
       await client.workflow.signalWithStart(DELIVER_WEBHOOK, {
-        workflowId: deliverWebhookWorkflowId(eventId),
+        workflowId: deliverWebhookWorkflowId(delivery.eventId, delivery.endpointId),
         taskQueue: service.webhooksTaskQueue,
-        args: [{ eventId }],
+        args: [delivery],
         signal: requeue,
       });
     }

@@ -90,6 +90,10 @@ export type AuthorizationEvent = {
     mode: Mode;
     data: AuthorizationEventData;
     delivery: EventDelivery;
+    /**
+     * The delivery to each endpoint that it is for, the oldest endpoint first. Empty if it is for none.
+     */
+    deliveries: Array<EndpointDelivery>;
 };
 
 /**
@@ -399,6 +403,10 @@ export type CardEvent = {
     mode: Mode;
     data: CardEventData;
     delivery: EventDelivery;
+    /**
+     * The delivery to each endpoint that it is for, the oldest endpoint first. Empty if it is for none.
+     */
+    deliveries: Array<EndpointDelivery>;
 };
 
 /**
@@ -578,6 +586,28 @@ export type CreateTopupRequest = {
 };
 
 /**
+ * Where to send events, and which.
+ */
+export type CreateWebhookEndpointRequest = {
+    /**
+     * Where to send events: an https:// URL on port 443 or above 1023, at a public address.
+     */
+    url: string;
+    /**
+     * The types of events to send there. Null, or left out at first: all types, future ones included.
+     */
+    event_types?: Array<EventType> | null;
+    /**
+     * Your own words about it, up to 255 characters.
+     */
+    description?: string | null;
+    /**
+     * Whether to send the Standard Webhooks headers as well.
+     */
+    standard_webhooks?: boolean;
+};
+
+/**
  * How much to withdraw from the card.
  */
 export type CreateWithdrawalRequest = {
@@ -633,7 +663,7 @@ export type DeliveryAttempt = {
 };
 
 /**
- * `pending`: about to be sent. `delivered`: you answered 2xx. `retrying`: the last attempt failed, and we will make another. `given_up`: every attempt failed; we send the event again only if you resend it. `parked`: the endpoint is disabled or deleted; we send the event when you enable the endpoint or create one. `no_endpoint`: you had no endpoint when the event was created; we send it only if you resend it.
+ * `pending`: about to be sent. `delivered`: you answered 2xx. `retrying`: the last attempt failed, and we will make another. `given_up`: every attempt failed, or the endpoint was deleted; we send the event again only if you resend it. `parked`: the endpoint is disabled; we send the event when you enable it. `no_endpoint`: no endpoint wanted the event when it was created; we send it only if you resend it.
  */
 export type DeliveryStatus = 'pending' | 'delivered' | 'retrying' | 'given_up' | 'parked' | 'no_endpoint';
 
@@ -735,6 +765,10 @@ export type DepositEvent = {
     mode: Mode;
     data: DepositEventData;
     delivery: EventDelivery;
+    /**
+     * The delivery to each endpoint that it is for, the oldest endpoint first. Empty if it is for none.
+     */
+    deliveries: Array<EndpointDelivery>;
 };
 
 /**
@@ -823,6 +857,25 @@ export type DepositWebhookEvent = {
 };
 
 /**
+ * The delivery of an event to one endpoint so far.
+ */
+export type EndpointDelivery = {
+    /**
+     * Which endpoint it is sent to. The endpoint may have been deleted since.
+     */
+    endpoint_id: string;
+    status: DeliveryStatus;
+    /**
+     * When the next retry is due. Null if there is none.
+     */
+    next_attempt_at: string | null;
+    /**
+     * Every attempt so far, oldest first.
+     */
+    attempts: Array<DeliveryAttempt>;
+};
+
+/**
  * The body of every error.
  */
 export type Error = {
@@ -854,7 +907,7 @@ export type Error = {
 /**
  * What went wrong. Branch on this: codes do not change.
  */
-export type ErrorCode = 'validation_failed' | 'idempotency_key_missing' | 'idempotency_key_invalid' | 'invalid_api_key' | 'insufficient_funds' | 'insufficient_card_balance' | 'provider_declined' | 'account_suspended' | 'ip_not_allowed' | 'insufficient_scope' | 'secure_details_disabled' | 'test_key_not_allowed' | 'live_key_not_allowed' | 'not_found' | 'card_not_found' | 'topup_not_found' | 'withdrawal_not_found' | 'authorization_not_found' | 'operation_not_found' | 'deposit_not_found' | 'event_not_found' | 'webhook_endpoint_not_found' | 'method_not_allowed' | 'external_ref_taken' | 'idempotency_in_flight' | 'no_product_configured' | 'invalid_state' | 'body_too_large' | 'headers_too_large' | 'unsupported_media_type' | 'idempotency_conflict' | 'limit_exceeded' | 'product_not_allowed' | 'rate_limited' | 'reveal_limit_reached' | 'internal_error' | 'unavailable';
+export type ErrorCode = 'validation_failed' | 'idempotency_key_missing' | 'idempotency_key_invalid' | 'invalid_api_key' | 'insufficient_funds' | 'insufficient_card_balance' | 'provider_declined' | 'account_suspended' | 'ip_not_allowed' | 'insufficient_scope' | 'secure_details_disabled' | 'test_key_not_allowed' | 'live_key_not_allowed' | 'not_found' | 'card_not_found' | 'topup_not_found' | 'withdrawal_not_found' | 'authorization_not_found' | 'operation_not_found' | 'deposit_not_found' | 'event_not_found' | 'webhook_endpoint_not_found' | 'method_not_allowed' | 'external_ref_taken' | 'webhook_endpoint_url_taken' | 'idempotency_in_flight' | 'no_product_configured' | 'invalid_state' | 'body_too_large' | 'headers_too_large' | 'unsupported_media_type' | 'idempotency_conflict' | 'limit_exceeded' | 'product_not_allowed' | 'rate_limited' | 'reveal_limit_reached' | 'internal_error' | 'unavailable';
 
 /**
  * One thing that is wrong with a request.
@@ -876,7 +929,7 @@ export type ErrorIssue = {
 export type ErrorType = 'invalid_request' | 'authentication' | 'permission' | 'not_found' | 'conflict' | 'payment' | 'limit' | 'rate_limit' | 'api';
 
 /**
- * Something that happened, and its delivery so far.
+ * Something that happened, and its deliveries so far.
  */
 export type Event = ({
     type: 'card.issued' | 'card.issue_failed' | 'card.updated' | 'card.frozen' | 'card.unfrozen' | 'card.blocked';
@@ -891,11 +944,13 @@ export type Event = ({
 } & AuthorizationEvent) | ({
     type: 'deposit.confirmed' | 'deposit.needs_review' | 'deposit.expired';
 } & DepositEvent) | ({
+    type: 'webhook_endpoint.failing' | 'webhook_endpoint.disabled';
+} & WebhookEndpointEvent) | ({
     type: 'ping';
 } & PingEvent);
 
 /**
- * The delivery of an event so far.
+ * The delivery of an event to its oldest endpoint so far.
  */
 export type EventDelivery = {
     status: DeliveryStatus;
@@ -934,7 +989,7 @@ export type EventList = {
 /**
  * The kind of event.
  */
-export type EventType = 'card.issued' | 'card.issue_failed' | 'card.updated' | 'card.frozen' | 'card.unfrozen' | 'card.blocked' | 'topup.succeeded' | 'topup.failed' | 'withdrawal.succeeded' | 'withdrawal.failed' | 'card.transaction.created' | 'card.authorization.created' | 'card.authorization.updated' | 'deposit.confirmed' | 'deposit.needs_review' | 'deposit.expired' | 'ping';
+export type EventType = 'card.issued' | 'card.issue_failed' | 'card.updated' | 'card.frozen' | 'card.unfrozen' | 'card.blocked' | 'topup.succeeded' | 'topup.failed' | 'withdrawal.succeeded' | 'withdrawal.failed' | 'card.transaction.created' | 'card.authorization.created' | 'card.authorization.updated' | 'deposit.confirmed' | 'deposit.needs_review' | 'deposit.expired' | 'webhook_endpoint.failing' | 'webhook_endpoint.disabled' | 'ping';
 
 /**
  * A fee for issuing a card or topping one up.
@@ -1194,6 +1249,10 @@ export type PingEvent = {
     mode: Mode;
     data: PingEventData;
     delivery: EventDelivery;
+    /**
+     * The delivery to each endpoint that it is for, the oldest endpoint first. Empty if it is for none.
+     */
+    deliveries: Array<EndpointDelivery>;
 };
 
 /**
@@ -1287,6 +1346,16 @@ export type Quote = {
      * Fees on top of the amount. A fee of zero is left out.
      */
     fees: Array<Fee>;
+};
+
+/**
+ * Where to send the event again.
+ */
+export type ResendEventRequest = {
+    /**
+     * The endpoint to send it to, prefix `we_`, whatever types it is for. If you leave it out, we send the event to each endpoint that it had a delivery for, or, if there is none, to those that want it now.
+     */
+    endpoint_id?: string;
 };
 
 /**
@@ -1613,6 +1682,10 @@ export type TopupEvent = {
     mode: Mode;
     data: TopupEventData;
     delivery: EventDelivery;
+    /**
+     * The delivery to each endpoint that it is for, the oldest endpoint first. Empty if it is for none.
+     */
+    deliveries: Array<EndpointDelivery>;
 };
 
 /**
@@ -1766,6 +1839,10 @@ export type TransactionEvent = {
     mode: Mode;
     data: TransactionEventData;
     delivery: EventDelivery;
+    /**
+     * The delivery to each endpoint that it is for, the oldest endpoint first. Empty if it is for none.
+     */
+    deliveries: Array<EndpointDelivery>;
 };
 
 /**
@@ -1865,9 +1942,39 @@ export type UpdateCardRequest = {
 };
 
 /**
- * Where the events of one mode are sent.
+ * What to change. What you leave out stays.
+ */
+export type UpdateWebhookEndpointRequest = {
+    /**
+     * Where to send events: an https:// URL on port 443 or above 1023, at a public address.
+     */
+    url?: string;
+    /**
+     * The types of events to send there. Null, or left out at first: all types, future ones included.
+     */
+    event_types?: Array<EventType> | null;
+    /**
+     * Your own words about it, up to 255 characters.
+     */
+    description?: string | null;
+    /**
+     * Whether to send the Standard Webhooks headers as well.
+     */
+    standard_webhooks?: boolean;
+    /**
+     * `disabled` parks its events; `enabled` sends them.
+     */
+    status?: 'enabled' | 'disabled';
+};
+
+/**
+ * A place where events of one mode are sent.
  */
 export type WebhookEndpoint = {
+    /**
+     * Prefix `we_`.
+     */
+    id: string;
     /**
      * The kind of object: always `webhook_endpoint`.
      */
@@ -1878,7 +1985,15 @@ export type WebhookEndpoint = {
     url: string;
     mode: Mode;
     /**
-     * We send nothing to a `disabled` endpoint. Its events are parked until you set it again.
+     * The types of events it is sent. Null for all types, future ones included.
+     */
+    event_types: Array<string> | null;
+    /**
+     * Your own words about it.
+     */
+    description: string | null;
+    /**
+     * We send nothing to a `disabled` endpoint. Its events are parked until you enable it.
      */
     status: 'enabled' | 'disabled';
     /**
@@ -1898,9 +2013,124 @@ export type WebhookEndpoint = {
      */
     previous_secret_expires_at: string | null;
     /**
-     * When the endpoint was first set.
+     * How many attempts have failed since the last one that succeeded.
+     */
+    consecutive_failures: number;
+    /**
+     * When the first of these attempts failed. Null if the last attempt succeeded.
+     */
+    failing_since: string | null;
+    /**
+     * When you last answered 2xx, give or take a second. Null if you never did.
+     */
+    last_success_at: string | null;
+    /**
+     * Null if no attempt has failed.
+     */
+    last_failure: WebhookEndpointFailure | null;
+    /**
+     * When the endpoint was created.
      */
     created: string;
+};
+
+/**
+ * An event of type `webhook_endpoint.failing` or `webhook_endpoint.disabled`.
+ */
+export type WebhookEndpointEvent = {
+    /**
+     * Prefix `evt_`. It stays the same when the event is sent again.
+     */
+    id: string;
+    /**
+     * The kind of object: always `event`.
+     */
+    object: 'event';
+    /**
+     * What happened.
+     */
+    type: 'webhook_endpoint.failing' | 'webhook_endpoint.disabled';
+    /**
+     * When it happened.
+     */
+    created: string;
+    mode: Mode;
+    data: WebhookEndpointEventData;
+    delivery: EventDelivery;
+    /**
+     * The delivery to each endpoint that it is for, the oldest endpoint first. Empty if it is for none.
+     */
+    deliveries: Array<EndpointDelivery>;
+};
+
+/**
+ * The full objects as they were right after the change.
+ */
+export type WebhookEndpointEventData = {
+    /**
+     * The endpoint right after the change.
+     */
+    webhook_endpoint: WebhookEndpoint;
+};
+
+/**
+ * The last attempt that failed.
+ */
+export type WebhookEndpointFailure = {
+    /**
+     * When it ended.
+     */
+    at: string;
+    /**
+     * The HTTP status of your response. Null if there was none.
+     */
+    http_status: number | null;
+    /**
+     * Why it failed, as a short code such as `http_503` or `timeout`.
+     */
+    error: string;
+};
+
+/**
+ * One page of a list.
+ */
+export type WebhookEndpointList = {
+    /**
+     * The kind of object: always `list`.
+     */
+    object: 'list';
+    /**
+     * The items of this page.
+     */
+    data: Array<WebhookEndpoint>;
+    /**
+     * Whether there are more items after this page.
+     */
+    has_more: boolean;
+    /**
+     * Pass it as `starting_after` to get the next page. Null if this is the last one.
+     */
+    next_cursor: string | null;
+};
+
+/**
+ * The body we send for `webhook_endpoint.failing` or `webhook_endpoint.disabled`.
+ */
+export type WebhookEndpointWebhookEvent = {
+    /**
+     * Prefix `evt_`. It stays the same when the event is sent again.
+     */
+    id: string;
+    /**
+     * What happened.
+     */
+    type: 'webhook_endpoint.failing' | 'webhook_endpoint.disabled';
+    /**
+     * When it happened.
+     */
+    created: string;
+    mode: Mode;
+    data: WebhookEndpointEventData;
 };
 
 /**
@@ -1919,6 +2149,8 @@ export type WebhookEvent = ({
 } & AuthorizationWebhookEvent) | ({
     type: 'deposit.confirmed' | 'deposit.needs_review' | 'deposit.expired';
 } & DepositWebhookEvent) | ({
+    type: 'webhook_endpoint.failing' | 'webhook_endpoint.disabled';
+} & WebhookEndpointWebhookEvent) | ({
     type: 'ping';
 } & PingWebhookEvent);
 
@@ -1985,6 +2217,10 @@ export type WithdrawalEvent = {
     mode: Mode;
     data: WithdrawalEventData;
     delivery: EventDelivery;
+    /**
+     * The delivery to each endpoint that it is for, the oldest endpoint first. Empty if it is for none.
+     */
+    deliveries: Array<EndpointDelivery>;
 };
 
 /**
@@ -4486,6 +4722,10 @@ export type WebhookEndpointSetErrors = {
      */
     403: Error;
     /**
+     * - `webhook_endpoint_url_taken`: Another webhook endpoint of this mode has this URL already. Change that one, or use another URL.
+     */
+    409: Error;
+    /**
      * - `body_too_large`: The body is larger than 64 KiB.
      */
     413: Error;
@@ -4636,6 +4876,457 @@ export type WebhookEndpointTestResponses = {
 
 export type WebhookEndpointTestResponse = WebhookEndpointTestResponses[keyof WebhookEndpointTestResponses];
 
+export type WebhookEndpointsListData = {
+    body?: never;
+    path?: never;
+    query?: {
+        /**
+         * How many items to return, from 1 to 100.
+         */
+        limit?: number;
+        /**
+         * The id of the last item of the previous page, which is its `next_cursor`.
+         */
+        starting_after?: string;
+        /**
+         * Only what was created at this time or later.
+         */
+        created_gte?: string;
+        /**
+         * Only what was created at this time or earlier.
+         */
+        created_lte?: string;
+    };
+    url: '/webhook-endpoints';
+};
+
+export type WebhookEndpointsListErrors = {
+    /**
+     * - `validation_failed`: The request is not valid.
+     */
+    400: Error;
+    /**
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     */
+    401: Error;
+    /**
+     * - `account_suspended`: This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that one may have succeeded: keep its Idempotency-Key. Contact us.
+     * - `ip_not_allowed`: This API key can't be used from your IP address, and this request did nothing. Use a key whose ip_allowlist contains the address.
+     * - `insufficient_scope`: This API key does not have the scope that this endpoint needs, and this request did nothing. Use a key that has it.
+     */
+    403: Error;
+    /**
+     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
+     */
+    429: Error;
+    /**
+     * - `headers_too_large`: The path and headers together are larger than 16 KiB.
+     */
+    431: Error;
+    /**
+     * - `internal_error`: Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.
+     */
+    500: Error;
+    /**
+     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.
+     */
+    503: Error;
+};
+
+export type WebhookEndpointsListError = WebhookEndpointsListErrors[keyof WebhookEndpointsListErrors];
+
+export type WebhookEndpointsListResponses = {
+    /**
+     * Done.
+     */
+    200: WebhookEndpointList;
+};
+
+export type WebhookEndpointsListResponse = WebhookEndpointsListResponses[keyof WebhookEndpointsListResponses];
+
+export type WebhookEndpointsCreateData = {
+    body: CreateWebhookEndpointRequest;
+    path?: never;
+    query?: never;
+    url: '/webhook-endpoints';
+};
+
+export type WebhookEndpointsCreateErrors = {
+    /**
+     * - `validation_failed`: The request is not valid.
+     */
+    400: Error;
+    /**
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     */
+    401: Error;
+    /**
+     * - `account_suspended`: This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that one may have succeeded: keep its Idempotency-Key. Contact us.
+     * - `ip_not_allowed`: This API key can't be used from your IP address, and this request did nothing. Use a key whose ip_allowlist contains the address.
+     * - `insufficient_scope`: This API key does not have the scope that this endpoint needs, and this request did nothing. Use a key that has it.
+     */
+    403: Error;
+    /**
+     * - `webhook_endpoint_url_taken`: Another webhook endpoint of this mode has this URL already. Change that one, or use another URL.
+     */
+    409: Error;
+    /**
+     * - `body_too_large`: The body is larger than 64 KiB.
+     */
+    413: Error;
+    /**
+     * - `unsupported_media_type`: Send the body uncompressed, in UTF-8, with Content-Type: application/json.
+     */
+    415: Error;
+    /**
+     * - `limit_exceeded`: The request would exceed one of this account's limits, and nothing was debited. Once it fits, use a new Idempotency-Key: the one you used keeps this response.
+     */
+    422: Error;
+    /**
+     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
+     */
+    429: Error;
+    /**
+     * - `headers_too_large`: The path and headers together are larger than 16 KiB.
+     */
+    431: Error;
+    /**
+     * - `internal_error`: Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.
+     */
+    500: Error;
+    /**
+     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.
+     */
+    503: Error;
+};
+
+export type WebhookEndpointsCreateError = WebhookEndpointsCreateErrors[keyof WebhookEndpointsCreateErrors];
+
+export type WebhookEndpointsCreateResponses = {
+    /**
+     * Created.
+     */
+    201: WebhookEndpoint;
+};
+
+export type WebhookEndpointsCreateResponse = WebhookEndpointsCreateResponses[keyof WebhookEndpointsCreateResponses];
+
+export type WebhookEndpointsDeleteData = {
+    body?: never;
+    path: {
+        /**
+         * The id of the webhook endpoint.
+         */
+        endpointId: string;
+    };
+    query?: never;
+    url: '/webhook-endpoints/{endpointId}';
+};
+
+export type WebhookEndpointsDeleteErrors = {
+    /**
+     * - `validation_failed`: The request is not valid.
+     */
+    400: Error;
+    /**
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     */
+    401: Error;
+    /**
+     * - `account_suspended`: This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that one may have succeeded: keep its Idempotency-Key. Contact us.
+     * - `ip_not_allowed`: This API key can't be used from your IP address, and this request did nothing. Use a key whose ip_allowlist contains the address.
+     * - `insufficient_scope`: This API key does not have the scope that this endpoint needs, and this request did nothing. Use a key that has it.
+     */
+    403: Error;
+    /**
+     * - `webhook_endpoint_not_found`: This account has no webhook endpoint in this key's mode. Create one with PUT /webhook-endpoint.
+     */
+    404: Error;
+    /**
+     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
+     */
+    429: Error;
+    /**
+     * - `headers_too_large`: The path and headers together are larger than 16 KiB.
+     */
+    431: Error;
+    /**
+     * - `internal_error`: Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.
+     */
+    500: Error;
+    /**
+     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.
+     */
+    503: Error;
+};
+
+export type WebhookEndpointsDeleteError = WebhookEndpointsDeleteErrors[keyof WebhookEndpointsDeleteErrors];
+
+export type WebhookEndpointsDeleteResponses = {
+    /**
+     * Done. There is no body.
+     */
+    204: void;
+};
+
+export type WebhookEndpointsDeleteResponse = WebhookEndpointsDeleteResponses[keyof WebhookEndpointsDeleteResponses];
+
+export type WebhookEndpointsGetData = {
+    body?: never;
+    path: {
+        /**
+         * The id of the webhook endpoint.
+         */
+        endpointId: string;
+    };
+    query?: never;
+    url: '/webhook-endpoints/{endpointId}';
+};
+
+export type WebhookEndpointsGetErrors = {
+    /**
+     * - `validation_failed`: The request is not valid.
+     */
+    400: Error;
+    /**
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     */
+    401: Error;
+    /**
+     * - `account_suspended`: This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that one may have succeeded: keep its Idempotency-Key. Contact us.
+     * - `ip_not_allowed`: This API key can't be used from your IP address, and this request did nothing. Use a key whose ip_allowlist contains the address.
+     * - `insufficient_scope`: This API key does not have the scope that this endpoint needs, and this request did nothing. Use a key that has it.
+     */
+    403: Error;
+    /**
+     * - `webhook_endpoint_not_found`: This account has no webhook endpoint in this key's mode. Create one with PUT /webhook-endpoint.
+     */
+    404: Error;
+    /**
+     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
+     */
+    429: Error;
+    /**
+     * - `headers_too_large`: The path and headers together are larger than 16 KiB.
+     */
+    431: Error;
+    /**
+     * - `internal_error`: Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.
+     */
+    500: Error;
+    /**
+     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.
+     */
+    503: Error;
+};
+
+export type WebhookEndpointsGetError = WebhookEndpointsGetErrors[keyof WebhookEndpointsGetErrors];
+
+export type WebhookEndpointsGetResponses = {
+    /**
+     * Done.
+     */
+    200: WebhookEndpoint;
+};
+
+export type WebhookEndpointsGetResponse = WebhookEndpointsGetResponses[keyof WebhookEndpointsGetResponses];
+
+export type WebhookEndpointsUpdateData = {
+    body: UpdateWebhookEndpointRequest;
+    path: {
+        /**
+         * The id of the webhook endpoint.
+         */
+        endpointId: string;
+    };
+    query?: never;
+    url: '/webhook-endpoints/{endpointId}';
+};
+
+export type WebhookEndpointsUpdateErrors = {
+    /**
+     * - `validation_failed`: The request is not valid.
+     */
+    400: Error;
+    /**
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     */
+    401: Error;
+    /**
+     * - `account_suspended`: This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that one may have succeeded: keep its Idempotency-Key. Contact us.
+     * - `ip_not_allowed`: This API key can't be used from your IP address, and this request did nothing. Use a key whose ip_allowlist contains the address.
+     * - `insufficient_scope`: This API key does not have the scope that this endpoint needs, and this request did nothing. Use a key that has it.
+     */
+    403: Error;
+    /**
+     * - `webhook_endpoint_not_found`: This account has no webhook endpoint in this key's mode. Create one with PUT /webhook-endpoint.
+     */
+    404: Error;
+    /**
+     * - `webhook_endpoint_url_taken`: Another webhook endpoint of this mode has this URL already. Change that one, or use another URL.
+     */
+    409: Error;
+    /**
+     * - `body_too_large`: The body is larger than 64 KiB.
+     */
+    413: Error;
+    /**
+     * - `unsupported_media_type`: Send the body uncompressed, in UTF-8, with Content-Type: application/json.
+     */
+    415: Error;
+    /**
+     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
+     */
+    429: Error;
+    /**
+     * - `headers_too_large`: The path and headers together are larger than 16 KiB.
+     */
+    431: Error;
+    /**
+     * - `internal_error`: Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.
+     */
+    500: Error;
+    /**
+     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.
+     */
+    503: Error;
+};
+
+export type WebhookEndpointsUpdateError = WebhookEndpointsUpdateErrors[keyof WebhookEndpointsUpdateErrors];
+
+export type WebhookEndpointsUpdateResponses = {
+    /**
+     * Done.
+     */
+    200: WebhookEndpoint;
+};
+
+export type WebhookEndpointsUpdateResponse = WebhookEndpointsUpdateResponses[keyof WebhookEndpointsUpdateResponses];
+
+export type WebhookEndpointsRotateSecretData = {
+    body?: never;
+    path: {
+        /**
+         * The id of the webhook endpoint.
+         */
+        endpointId: string;
+    };
+    query?: never;
+    url: '/webhook-endpoints/{endpointId}/rotate-secret';
+};
+
+export type WebhookEndpointsRotateSecretErrors = {
+    /**
+     * - `validation_failed`: The request is not valid.
+     */
+    400: Error;
+    /**
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     */
+    401: Error;
+    /**
+     * - `account_suspended`: This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that one may have succeeded: keep its Idempotency-Key. Contact us.
+     * - `ip_not_allowed`: This API key can't be used from your IP address, and this request did nothing. Use a key whose ip_allowlist contains the address.
+     * - `insufficient_scope`: This API key does not have the scope that this endpoint needs, and this request did nothing. Use a key that has it.
+     */
+    403: Error;
+    /**
+     * - `webhook_endpoint_not_found`: This account has no webhook endpoint in this key's mode. Create one with PUT /webhook-endpoint.
+     */
+    404: Error;
+    /**
+     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
+     */
+    429: Error;
+    /**
+     * - `headers_too_large`: The path and headers together are larger than 16 KiB.
+     */
+    431: Error;
+    /**
+     * - `internal_error`: Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.
+     */
+    500: Error;
+    /**
+     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.
+     */
+    503: Error;
+};
+
+export type WebhookEndpointsRotateSecretError = WebhookEndpointsRotateSecretErrors[keyof WebhookEndpointsRotateSecretErrors];
+
+export type WebhookEndpointsRotateSecretResponses = {
+    /**
+     * Done.
+     */
+    200: WebhookEndpoint;
+};
+
+export type WebhookEndpointsRotateSecretResponse = WebhookEndpointsRotateSecretResponses[keyof WebhookEndpointsRotateSecretResponses];
+
+export type WebhookEndpointsTestData = {
+    body?: never;
+    path: {
+        /**
+         * The id of the webhook endpoint.
+         */
+        endpointId: string;
+    };
+    query?: never;
+    url: '/webhook-endpoints/{endpointId}/test';
+};
+
+export type WebhookEndpointsTestErrors = {
+    /**
+     * - `validation_failed`: The request is not valid.
+     */
+    400: Error;
+    /**
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     */
+    401: Error;
+    /**
+     * - `account_suspended`: This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that one may have succeeded: keep its Idempotency-Key. Contact us.
+     * - `ip_not_allowed`: This API key can't be used from your IP address, and this request did nothing. Use a key whose ip_allowlist contains the address.
+     * - `insufficient_scope`: This API key does not have the scope that this endpoint needs, and this request did nothing. Use a key that has it.
+     */
+    403: Error;
+    /**
+     * - `webhook_endpoint_not_found`: This account has no webhook endpoint in this key's mode. Create one with PUT /webhook-endpoint.
+     */
+    404: Error;
+    /**
+     * - `invalid_state`: The card's current status does not allow this operation.
+     */
+    409: Error;
+    /**
+     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
+     */
+    429: Error;
+    /**
+     * - `headers_too_large`: The path and headers together are larger than 16 KiB.
+     */
+    431: Error;
+    /**
+     * - `internal_error`: Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.
+     */
+    500: Error;
+    /**
+     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.
+     */
+    503: Error;
+};
+
+export type WebhookEndpointsTestError = WebhookEndpointsTestErrors[keyof WebhookEndpointsTestErrors];
+
+export type WebhookEndpointsTestResponses = {
+    /**
+     * Accepted. The operation completes asynchronously.
+     */
+    202: Event;
+};
+
+export type WebhookEndpointsTestResponse = WebhookEndpointsTestResponses[keyof WebhookEndpointsTestResponses];
+
 export type EventsListData = {
     body?: never;
     path?: never;
@@ -4653,7 +5344,7 @@ export type EventsListData = {
          */
         type?: EventType;
         /**
-         * Only events whose delivery has this status.
+         * Only events of which a delivery has this status, to whichever endpoint.
          */
         delivery_status?: DeliveryStatus;
         /**
@@ -4773,7 +5464,7 @@ export type EventsGetResponses = {
 export type EventsGetResponse = EventsGetResponses[keyof EventsGetResponses];
 
 export type EventsResendData = {
-    body?: never;
+    body?: ResendEventRequest;
     path: {
         /**
          * The id of the event.
@@ -4808,6 +5499,14 @@ export type EventsResendErrors = {
      * - `invalid_state`: The card's current status does not allow this operation.
      */
     409: Error;
+    /**
+     * - `body_too_large`: The body is larger than 64 KiB.
+     */
+    413: Error;
+    /**
+     * - `unsupported_media_type`: Send the body uncompressed, in UTF-8, with Content-Type: application/json.
+     */
+    415: Error;
     /**
      * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
      */

@@ -43,6 +43,8 @@ interface Place {
   /** Its primary key: text, possibly followed by a number. */
   key: readonly [string] | readonly [string, string];
   column: string;
+  /** Columns that `context` gets in place of the second part of the key, with a slash in between. */
+  boundTo?: readonly [string, string];
   context(row: readonly [string, string]): string;
   /** Whether its rows have `created_at`. */
   hasTime?: true;
@@ -60,9 +62,13 @@ const PLACES: readonly Place[] = [
     (column): Place => ({
       name: column === 'secret' ? 'webhook_secrets' : 'previous_webhook_secrets',
       table: 'webhook_endpoint',
-      key: ['partner_id', 'mode'],
+      key: ['id'],
       column,
-      context: ([partner_id, mode]) => endpointSecretContext({ partner_id, mode }),
+      boundTo: ['partner_id', 'mode'],
+      context: ([, account]) => {
+        const [partner_id = '', mode = ''] = account.split('/');
+        return endpointSecretContext({ partner_id, mode });
+      },
     }),
   ),
   {
@@ -260,7 +266,7 @@ interface Batch {
 type Statements = ReturnType<typeof placeStatements>;
 
 // Written out, since tables and keys differ. It waits for no lock, and leaves a row that has changed since it was read.
-function placeStatements({ table, key, column, hasTime }: Place) {
+function placeStatements({ table, key, column, boundTo, hasTime }: Place) {
   const [first, second] = key;
   const sealed = sql.ref(`${table}.${column}`);
   // The second part of a key sorts by its own type, but is bound and read as text.
@@ -270,7 +276,8 @@ function placeStatements({ table, key, column, hasTime }: Place) {
   const whole = second === undefined ? own(first) : sql`(${own(first)}, ${own(second)})`;
   const place = (a: RawBuilder<unknown>, b: RawBuilder<unknown>) =>
     second === undefined ? a : sql`(${a}, ${ofSecond(b)})`;
-  const secondAsText = second === undefined ? sql`''` : sql`${sql.ref(second)}::text`;
+  const bound = boundTo && sql`${sql.ref(boundTo[0])} || '/' || ${sql.ref(boundTo[1])}`;
+  const secondAsText = second === undefined ? (bound ?? sql`''`) : sql`${sql.ref(second)}::text`;
   return {
     read: readStatement(
       (_, values: { first: string; second: string; currentKey: string; startedAt: Date }) => sql<SealedRow>`

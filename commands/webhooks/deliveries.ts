@@ -6,25 +6,33 @@ import { dropOldEvents } from '../../db/partitions.ts';
 import { ASYNCHRONOUS_COMMIT, autocommitStatement } from '../../db/sql.ts';
 import type { Row } from '../../db/tables.ts';
 import type { DeliveryStatus } from '../../domain/event.ts';
-import type { Tenant } from '../../domain/mode.ts';
 import type { CommandContext } from '../command-context.ts';
 
-/** An event to send, with its endpoint's current state. */
+/** Names a delivery: an event and one of its account's endpoints. */
+export interface DeliveryKey {
+  eventId: string;
+  endpointId: string;
+}
+
+/** An endpoint in the order in which the queues take turns. */
+export type QueuedEndpoint = Row<'delivery', 'partner_id' | 'mode' | 'endpoint_id'>;
+
+/** An event to send to an endpoint, with the endpoint's current state. */
 export interface Delivery
-  extends Row<'delivery', 'event_id' | 'partner_id' | 'mode' | 'schedule_attempts'>,
+  extends Row<'delivery', 'event_id' | 'endpoint_id' | 'partner_id' | 'mode' | 'schedule_attempts'>,
     Row<'event', 'body'>,
     Row<'webhook_endpoint', 'standard_headers' | 'secret' | 'previous_secret'> {
-  /** Null if the account has no endpoint; the endpoint's other columns are then null as well. */
+  /** Null if the endpoint was deleted; its other columns are then null as well. */
   url: string | null;
   endpoint_status: 'enabled' | 'disabled' | null;
 }
 
 /**
- * Leases pending events for the caller to send, oldest first within an account, as many as each endpoint has free slots
- * and `limit` in all: one account's backlog takes nobody else's slots.
- * @param request.freeSlots by `<partnerId>/<mode>`
- * @param request.initialSlots of accounts that `freeSlots` does not have
- * @param request.after the account to begin after, so that the same accounts don't always fill the limit; null: the first
+ * Leases pending events for the caller to send, oldest first for each endpoint, as many as it has free slots and `limit` in
+ * all: one endpoint's backlog takes nobody else's slots.
+ * @param request.freeSlots by the endpoint's id
+ * @param request.initialSlots of endpoints that `freeSlots` does not have
+ * @param request.after the endpoint to begin after, so that the same ones don't always fill the limit; null: the first
  */
 export function takeDeliveries(
   orm: Orm,
@@ -33,13 +41,14 @@ export function takeDeliveries(
     initialSlots: number;
     limit: number;
     leaseMs: number;
-    after: Tenant | null;
+    after: QueuedEndpoint | null;
   },
 ): Promise<Delivery[]> {
   const { freeSlots, initialSlots, limit, leaseMs, after } = request;
   return take(orm, {
-    afterPartnerId: after?.partnerId ?? '',
+    afterPartnerId: after?.partner_id ?? '',
     afterMode: after?.mode ?? '',
+    afterEndpointId: after?.endpoint_id ?? '',
     freeSlots: JSON.stringify(freeSlots),
     initialSlots,
     limit,
@@ -50,48 +59,48 @@ export function takeDeliveries(
 interface TakeValues {
   afterPartnerId: string;
   afterMode: string;
+  afterEndpointId: string;
   freeSlots: string;
   initialSlots: number;
   limit: number;
   leaseMs: number;
 }
 
-// Written out, because it takes events of all accounts in turn, and locks and leases rows of each.
+// Written out, because it takes events of all endpoints in turn, and locks and leases rows of each.
 const take = autocommitStatement(
   (_, values: TakeValues) => sql<Delivery>`
   WITH RECURSIVE ${ASYNCHRONOUS_COMMIT}, ${followingAccounts({
     table: 'delivery',
-    account: ['partner_id', 'mode'],
+    account: ['partner_id', 'mode', 'endpoint_id'],
     isQueued: sql`status = 'pending'`,
-    after: sql`${values.afterPartnerId}, ${values.afterMode}`,
+    after: sql`${values.afterPartnerId}, ${values.afterMode}, ${values.afterEndpointId}`,
   })}, due AS MATERIALIZED (
-    SELECT d.event_id
+    SELECT d.event_id, d.endpoint_id
     FROM following a
       CROSS JOIN LATERAL (
-        SELECT p.event_id FROM delivery p
-        WHERE p.status = 'pending' AND p.partner_id = a.partner_id AND p.mode = a.mode
+        SELECT p.event_id, p.endpoint_id FROM delivery p
+        WHERE p.status = 'pending' AND p.partner_id = a.partner_id AND p.mode = a.mode AND p.endpoint_id = a.endpoint_id
           AND p.lease_expires_at <= clock_timestamp()
         ORDER BY p.event_id
-        LIMIT coalesce((${values.freeSlots}::jsonb ->> (a.partner_id || '/' || a.mode))::int, ${values.initialSlots})
+        LIMIT coalesce((${values.freeSlots}::jsonb ->> a.endpoint_id)::int, ${values.initialSlots})
         FOR UPDATE SKIP LOCKED) d
     LIMIT ${values.limit}
   ), leased AS (
     UPDATE delivery d SET lease_expires_at = clock_timestamp() + ${values.leaseMs} * interval '1 millisecond'
-    FROM due WHERE d.event_id = due.event_id
-    RETURNING d.event_id, d.partner_id, d.mode, d.schedule_attempts
+    FROM due WHERE d.event_id = due.event_id AND d.endpoint_id = due.endpoint_id
+    RETURNING d.event_id, d.endpoint_id, d.partner_id, d.mode, d.schedule_attempts
   )
-  SELECT l.event_id, l.partner_id, l.mode, l.schedule_attempts, e.body, w.url, w.status AS endpoint_status,
+  SELECT l.event_id, l.endpoint_id, l.partner_id, l.mode, l.schedule_attempts, e.body, w.url, w.status AS endpoint_status,
     w.standard_headers, w.secret,
     CASE WHEN w.previous_secret_expires_at > account_now(w.partner_id, w.mode) THEN w.previous_secret END AS previous_secret
   FROM asynchronous_commit, leased l JOIN event e ON e.id = l.event_id
-    LEFT JOIN webhook_endpoint w ON w.partner_id = l.partner_id AND w.mode = l.mode
-  ORDER BY l.partner_id, l.mode, l.event_id`,
+    LEFT JOIN webhook_endpoint w ON w.partner_id = l.partner_id AND w.mode = l.mode AND w.id = l.endpoint_id
+  ORDER BY l.partner_id, l.mode, l.endpoint_id, l.event_id`,
   { acrossTenants: 'queue' },
 );
 
-/** One attempt to send an event, and the event's status afterwards. */
-export interface Attempt {
-  eventId: string;
+/** One attempt to send an event to an endpoint, and the delivery's status afterwards. */
+export interface Attempt extends DeliveryKey {
   startedAt: Date;
   durationMs: number;
   httpStatus: number | null;
@@ -105,9 +114,9 @@ export interface Attempt {
 }
 
 /**
- * Records attempts, at most one per event, in one statement. Their workflows are informed elsewhere. An event that was
- * delivered stays delivered, whatever the result of a concurrent attempt. A crash of PostgreSQL may lose the record; the
- * event is then sent again.
+ * Records attempts, at most one per delivery, in one statement, and counts them in the health of their endpoints. They are in
+ * the order in which they ended. Their workflows are informed elsewhere. An event that was delivered stays delivered, whatever
+ * the result of a concurrent attempt. A crash of PostgreSQL may lose the record; the event is then sent again.
  */
 export async function recordAttempts(
   { orm, ring }: CommandContext,
@@ -115,6 +124,7 @@ export async function recordAttempts(
 ): Promise<void> {
   await record(orm, {
     eventIds: attempts.map(({ eventId }) => eventId),
+    endpointIds: attempts.map(({ endpointId }) => endpointId),
     startedAt: attempts.map(({ startedAt }) => startedAt.toISOString()),
     durationsMs: attempts.map(({ durationMs }) => Math.round(durationMs)),
     httpStatuses: attempts.map(({ httpStatus }) => httpStatus),
@@ -130,6 +140,7 @@ export async function recordAttempts(
 /** The attempts by column. */
 interface RecordValues {
   eventIds: string[];
+  endpointIds: string[];
   startedAt: string[];
   durationsMs: number[];
   httpStatuses: (number | null)[];
@@ -139,14 +150,44 @@ interface RecordValues {
   nextAttemptsMs: (number | null)[];
 }
 
-// Row "attempted" of the table in domain/event.ts. Written out: it writes two tables.
+// Row "attempted" of the table in domain/event.ts. Written out: it writes three tables. The endpoints come first, in one
+// order, since everybody else writes them last; while they succeed, each is written about once a second.
 const record = autocommitStatement(
   (_, values: RecordValues) => sql`
-  WITH ${ASYNCHRONOUS_COMMIT}, attempt AS (
-    SELECT * FROM unnest(${values.eventIds}::text[], ${values.startedAt}::timestamptz[], ${values.durationsMs}::int[],
-      ${values.httpStatuses}::smallint[], ${values.errors}::text[], ${values.answerStarts}::bytea[],
-      ${values.statuses}::text[], ${values.nextAttemptsMs}::float8[])
-      a (event_id, started_at, duration_ms, http_status, error, answer_start, status, next_attempt_ms)
+  WITH ${ASYNCHRONOUS_COMMIT}, attempt AS MATERIALIZED (
+    SELECT *, started_at + duration_ms * interval '1 millisecond' AS ended_at
+    FROM unnest(${values.eventIds}::text[], ${values.endpointIds}::text[], ${values.startedAt}::timestamptz[],
+      ${values.durationsMs}::int[], ${values.httpStatuses}::smallint[], ${values.errors}::text[],
+      ${values.answerStarts}::bytea[], ${values.statuses}::text[], ${values.nextAttemptsMs}::float8[])
+      WITH ORDINALITY a (event_id, endpoint_id, started_at, duration_ms, http_status, error, answer_start, status,
+        next_attempt_ms, nth)
+  ), last_success AS (
+    SELECT endpoint_id, max(nth) AS nth, max(ended_at) AS at FROM attempt WHERE error IS NULL GROUP BY endpoint_id
+  ), last_failure AS (
+    SELECT DISTINCT ON (endpoint_id) endpoint_id, ended_at AS at, http_status, error FROM attempt WHERE error IS NOT NULL
+    ORDER BY endpoint_id, nth DESC
+  ), failed_since AS (
+    SELECT a.endpoint_id, count(*)::int AS count, min(a.ended_at) AS since
+    FROM attempt a LEFT JOIN last_success s ON s.endpoint_id = a.endpoint_id
+    WHERE a.nth > coalesce(s.nth, 0) GROUP BY a.endpoint_id
+  ), held AS MATERIALIZED (
+    SELECT w.id FROM webhook_endpoint w
+    WHERE w.id = ANY (${values.endpointIds}) AND (w.consecutive_failures > 0 OR w.last_success_at IS NULL
+      OR w.last_success_at < account_time(w.partner_id, w.mode, clock_timestamp()) - interval '1 second' OR w.id IN (SELECT endpoint_id FROM last_failure))
+    ORDER BY w.id FOR NO KEY UPDATE
+  ), judged AS (
+    UPDATE webhook_endpoint w SET
+      consecutive_failures = coalesce(f.count, 0) + CASE WHEN s.nth IS NULL THEN w.consecutive_failures ELSE 0 END,
+      failing_since = CASE WHEN s.nth IS NULL AND w.failing_since IS NOT NULL THEN w.failing_since
+        ELSE account_time(w.partner_id, w.mode, f.since) END,
+      failing_told = w.failing_told AND s.nth IS NULL,
+      last_success_at = coalesce(account_time(w.partner_id, w.mode, s.at), w.last_success_at),
+      last_failure_at = coalesce(account_time(w.partner_id, w.mode, l.at), w.last_failure_at),
+      last_failure_http_status = CASE WHEN l.at IS NULL THEN w.last_failure_http_status ELSE l.http_status END,
+      last_failure_error = coalesce(l.error, w.last_failure_error)
+    FROM held LEFT JOIN last_success s ON s.endpoint_id = held.id LEFT JOIN last_failure l ON l.endpoint_id = held.id
+      LEFT JOIN failed_since f ON f.endpoint_id = held.id
+    WHERE w.id = held.id
   ), counted AS (
     UPDATE delivery d SET attempt_count = d.attempt_count + 1, schedule_attempts = d.schedule_attempts + 1,
       status = CASE WHEN d.status = 'delivered' THEN d.status ELSE a.status END,
@@ -158,12 +199,15 @@ const record = autocommitStatement(
       lease_expires_at = '-infinity',
       workflow = CASE WHEN a.status = 'pending' OR (d.workflow = 'none' AND a.status = 'delivered') THEN d.workflow
         ELSE 'untold' END
-    FROM attempt a, asynchronous_commit WHERE d.event_id = a.event_id
-    RETURNING d.event_id, d.attempt_count, account_time(d.partner_id, d.mode, a.started_at) AS started_at
+    FROM attempt a, asynchronous_commit, (SELECT count(*) FROM held) locked
+    WHERE d.event_id = a.event_id AND d.endpoint_id = a.endpoint_id
+    RETURNING d.event_id, d.endpoint_id, d.attempt_count, account_time(d.partner_id, d.mode, a.started_at) AS started_at
   )
-  INSERT INTO delivery_attempt (event_id, number, started_at, duration_ms, delivered, http_status, error, answer_start)
-  SELECT c.event_id, c.attempt_count, c.started_at, a.duration_ms, a.error IS NULL, a.http_status, a.error, a.answer_start
-  FROM counted c JOIN attempt a ON a.event_id = c.event_id`,
+  INSERT INTO delivery_attempt (event_id, endpoint_id, number, started_at, duration_ms, delivered, http_status, error,
+    answer_start)
+  SELECT c.event_id, c.endpoint_id, c.attempt_count, c.started_at, a.duration_ms, a.error IS NULL, a.http_status, a.error,
+    a.answer_start
+  FROM counted c JOIN attempt a ON a.event_id = c.event_id AND a.endpoint_id = c.endpoint_id`,
   { acrossTenants: 'queue' },
 );
 

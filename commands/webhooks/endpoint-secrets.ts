@@ -7,30 +7,32 @@ import type { WebhookEndpointRow } from '../../resources/webhook-endpoint.ts';
 import { recordAudit } from '../accounts/operator-context.ts';
 import { lockPartner } from '../accounts/partners.ts';
 import type { CommandContext } from '../command-context.ts';
-import { shownEndpointColumns } from './read-endpoints.ts';
+import { type EndpointId, pickEndpoints, readEndpoints, shownEndpointColumns } from './read-endpoints.ts';
 
 /** How long the previous secret keeps signing after a rotation. */
 const GRACE_HOURS = 24;
 
 /**
- * Gives an account's endpoints one new secret. For 24 hours the previous one signs as well, in the Standard Webhooks
+ * Gives endpoints of an account one new secret. For 24 hours the previous one signs as well, in the Standard Webhooks
  * header, which has room for two signatures.
  * @param context.actor the operator, for the audit; left out if the partner does it
+ * @param wanted.endpointId null for the oldest endpoint of each mode
  * @returns no endpoints if there are none
  * @throws Refusal if there is no such account
  */
 export function rotateEndpointSecret(
   { orm, ring, actor }: CommandContext & { actor?: string },
-  partnerId: string,
-  modes: readonly Mode[],
+  wanted: { partnerId: string; modes: readonly Mode[]; endpointId: EndpointId },
 ): Promise<{ endpoints: WebhookEndpointRow[]; secret: string }> {
+  const { partnerId, modes, endpointId } = wanted;
   return transaction(orm, async (tx) => {
     await lockPartner(tx, partnerId);
     const secret = generateWebhookSecret();
     const endpoints: WebhookEndpointRow[] = [];
-    for (const mode of modes) {
+    for (const { id, mode } of pickEndpoints(await readEndpoints(tx, { partnerId, modes }), endpointId)) {
       const sealed = sealEndpointSecret(ring, { partner_id: partnerId, mode }, secret);
-      endpoints.push(...(await replaceSecret(tx, { partnerId, mode, sealed, graceHours: GRACE_HOURS })));
+      const values = { partnerId, mode, endpointId: id, sealed, graceHours: GRACE_HOURS };
+      endpoints.push(...(await replaceSecret(tx, values)));
     }
     if (actor !== undefined && endpoints.length > 0) {
       const rotated = endpoints.map((endpoint) => endpoint.mode);
@@ -38,7 +40,7 @@ export function rotateEndpointSecret(
         actor,
         action: 'webhook-endpoint.rotate-secret',
         subject: partnerId,
-        detail: { modes: rotated },
+        detail: { modes: rotated, endpoints: endpoints.map(({ id }) => id) },
       });
     }
     return { endpoints, secret };
@@ -46,7 +48,16 @@ export function rotateEndpointSecret(
 }
 
 const replaceSecret = writeStatement(
-  (db, { partnerId, mode, sealed, graceHours }: Tenant & { sealed: Buffer; graceHours: number }) =>
+  (
+    db,
+    {
+      partnerId,
+      mode,
+      endpointId,
+      sealed,
+      graceHours,
+    }: Tenant & { endpointId: string; sealed: Buffer; graceHours: number },
+  ) =>
     db
       .updateTable('webhook_endpoint')
       .set(({ ref }) => ({
@@ -56,5 +67,6 @@ const replaceSecret = writeStatement(
       }))
       .where('partner_id', '=', partnerId)
       .where('mode', '=', mode)
+      .where('id', '=', endpointId)
       .returning(shownEndpointColumns),
 );

@@ -1,108 +1,157 @@
 import { sql } from 'kysely';
 import type { Orm } from '../../db/orm.ts';
-import { anyOf, autocommitStatement, type Transactor, writeStatement } from '../../db/sql.ts';
+import { anyOf, type Transactor, writeStatement } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
+import type { AccountClock } from '../../domain/account-clock.ts';
 import type { Mode, Tenant } from '../../domain/mode.ts';
 import type { WebhookEndpointRow } from '../../resources/webhook-endpoint.ts';
 import { type Operator, recordAudit } from '../accounts/operator-context.ts';
 import { lockPartner } from '../accounts/partners.ts';
-import { readEndpoints } from './read-endpoints.ts';
+import type { DeliveryKey } from './deliveries.ts';
+import { holdTestClock, writeEndpointEvent } from './endpoint-events.ts';
+import { type EndpointId, readEndpoints, shownEndpointColumns } from './read-endpoints.ts';
 
 type EndpointStatus = WebhookEndpointRow['status'];
 
+/** Endpoints of one account. */
 interface Endpoints {
   partnerId: string;
   modes: readonly Mode[];
+  endpointIds: readonly string[];
 }
 
 /**
  * Disables an account's endpoints for an operator, or enables them and sends what was parked. An endpoint that already
  * has the status stays as it is.
- * @returns the endpoints in these modes
+ * @param request.endpointId null for all endpoints in these modes
+ * @returns the endpoints
  * @throws Refusal if there is no such account
  */
 export function switchEndpoints(
   { orm, actor }: Operator,
-  { partnerId, modes, status }: Endpoints & { status: EndpointStatus },
+  request: { partnerId: string; modes: readonly Mode[]; endpointId: EndpointId; status: EndpointStatus },
 ): Promise<WebhookEndpointRow[]> {
+  const { partnerId, modes, endpointId, status } = request;
+  const readThem = async (tx: Transactor) => {
+    const endpoints = await readEndpoints(tx, { partnerId, modes });
+    return endpoints.filter(({ id }) => endpointId === null || id === endpointId);
+  };
   return transaction(orm, async (tx) => {
+    const testClock = await holdTestClock(tx, partnerId);
     await lockPartner(tx, partnerId);
-    const changing = await lockOthers(tx, { partnerId, modes, status });
-    const changed = changing.map(({ mode }) => mode);
-    if (status === 'enabled') await enableEndpoints(tx, partnerId, modes);
-    else await disable(tx, { partnerId, modes: changed });
-    if (changed.length > 0) {
+    const endpoints = await readThem(tx);
+    const endpointIds = endpoints.map(({ id }) => id);
+    const changing = endpoints.filter((endpoint) => endpoint.status !== status);
+    if (status === 'enabled') await enableEndpoints(tx, { partnerId, modes, endpointIds });
+    else
+      await disableEndpoints(tx, {
+        partnerId,
+        modes,
+        endpointIds,
+        reason: 'disabled by an operator',
+        testClock,
+      });
+    if (changing.length > 0) {
       const verb = status === 'enabled' ? 'enable' : 'disable';
       recordAudit(tx, {
         actor,
         action: `webhook-endpoint.${verb}`,
         subject: partnerId,
-        detail: { modes: changed },
+        detail: {
+          modes: [...new Set(changing.map(({ mode }) => mode))],
+          endpoints: changing.map(({ id }) => id),
+        },
       });
     }
-    return readEndpoints(tx, { partnerId, modes });
+    return readThem(tx);
   });
 }
 
-const lockOthers = writeStatement(
-  (db, { partnerId, modes, status }: Endpoints & { status: EndpointStatus }) =>
+/**
+ * Disables endpoints in the caller's transaction, and writes an event about each that was enabled. Their events are parked as
+ * they become due.
+ * @param endpoints.testClock from `holdTestClock`, before the transaction locked any row
+ */
+export async function disableEndpoints(
+  tx: Transactor,
+  endpoints: Endpoints & { reason: string; testClock: AccountClock },
+): Promise<void> {
+  for (const endpoint of await disable(tx, endpoints)) {
+    await writeEndpointEvent(tx, 'webhook_endpoint.disabled', endpoint, endpoints.testClock);
+  }
+}
+
+const disable = writeStatement(
+  (db, { partnerId, modes, endpointIds, reason }: Endpoints & { reason: string }) =>
     db
-      .selectFrom('webhook_endpoint')
-      .select('mode')
+      .updateTable('webhook_endpoint')
+      .set({ status: 'disabled', disabled_reason: reason })
       .where('partner_id', '=', partnerId)
       .where('mode', '=', anyOf(modes))
-      .where('status', '<>', status)
-      .orderBy('mode', 'desc')
-      .forNoKeyUpdate(),
-);
-
-const disable = writeStatement((db, { partnerId, modes }: Endpoints) =>
-  db
-    .updateTable('webhook_endpoint')
-    .set({ status: 'disabled', disabled_reason: 'disabled by an operator' })
-    .where('partner_id', '=', partnerId)
-    .where('mode', '=', anyOf(modes)),
+      .where('id', '=', anyOf(endpointIds))
+      .where('status', '=', 'enabled')
+      .returning(shownEndpointColumns),
 );
 
 /**
  * Disables an endpoint that wants no more events. Its events are parked as they become due.
  * @param receiver.url where the response came from: if the endpoint has a different URL by now, it stays enabled
  */
-export const disableEndpoint = autocommitStatement(
-  (db, { partnerId, mode, url, reason }: Tenant & { url: string; reason: string }) =>
+export function disableEndpoint(
+  orm: Orm,
+  receiver: Tenant & { endpointId: string; url: string; reason: string },
+): Promise<void> {
+  return transaction(orm, async (tx) => {
+    const testClock = await holdTestClock(tx, receiver.partnerId);
+    for (const endpoint of await disableAt(tx, receiver)) {
+      await writeEndpointEvent(tx, 'webhook_endpoint.disabled', endpoint, testClock);
+    }
+  });
+}
+
+const disableAt = writeStatement(
+  (
+    db,
+    {
+      partnerId,
+      mode,
+      endpointId,
+      url,
+      reason,
+    }: Tenant & { endpointId: string; url: string; reason: string },
+  ) =>
     db
       .updateTable('webhook_endpoint')
       .set({ status: 'disabled', disabled_reason: reason })
       .where('partner_id', '=', partnerId)
       .where('mode', '=', mode)
+      .where('id', '=', endpointId)
       .where('url', '=', url)
-      .where('status', '=', 'enabled'),
+      .where('status', '=', 'enabled')
+      .returning(shownEndpointColumns),
 );
 
 /**
- * Enables an account's endpoints and makes its parked events pending, in the caller's transaction, which holds the
- * account's lock (docs/partners/webhooks.md).
+ * Enables endpoints and makes their parked events pending, in the caller's transaction, which holds the account's lock
+ * (docs/partners/webhooks.md). The endpoints are written last, since the relay writes them, too, and should not wait.
  */
-export async function enableEndpoints(
-  tx: Transactor,
-  partnerId: string,
-  modes: readonly Mode[],
-): Promise<void> {
-  await enable(tx, { partnerId, modes });
-  await unpark(tx, { partnerId, modes });
+export async function enableEndpoints(tx: Transactor, endpoints: Endpoints): Promise<void> {
+  await unpark(tx, endpoints);
+  await enable(tx, endpoints);
 }
 
-const enable = writeStatement((db, { partnerId, modes }: Endpoints) =>
+const enable = writeStatement((db, { partnerId, modes, endpointIds }: Endpoints) =>
   db
     .updateTable('webhook_endpoint')
     .set({ status: 'enabled', disabled_reason: null })
     .where('partner_id', '=', partnerId)
     .where('mode', '=', anyOf(modes))
+    .where('id', '=', anyOf(endpointIds))
     .where('status', '=', 'disabled'),
 );
 
 // Row "unparked" of the table in domain/event.ts.
-const unpark = writeStatement((db, { partnerId, modes }: Endpoints) =>
+const unpark = writeStatement((db, { partnerId, modes, endpointIds }: Endpoints) =>
   db
     .updateTable('delivery')
     .set(({ ref }) => ({
@@ -111,26 +160,24 @@ const unpark = writeStatement((db, { partnerId, modes }: Endpoints) =>
       lease_expires_at: '-infinity',
       next_attempt_at: sql<string>`account_time(${ref('partner_id')}, ${ref('mode')}, clock_timestamp())`,
     }))
-    // A literal, so that the partial index of waiting events can be used.
+    // A literal, so that the partial index of undelivered events can be used.
     .where('status', '=', sql.lit<'parked'>('parked'))
     .where('partner_id', '=', partnerId)
-    .where('mode', 'in', ({ selectFrom }) =>
-      selectFrom('webhook_endpoint')
-        .select('mode')
-        .where('partner_id', '=', partnerId)
-        .where('mode', '=', anyOf(modes)),
-    ),
+    .where('mode', '=', anyOf(modes))
+    .where('endpoint_id', '=', anyOf(endpointIds)),
 );
 
 /**
- * Parks events whose endpoint is disabled or deleted (docs/partners/webhooks.md). If the endpoint has been enabled or
- * created in the meantime, they become pending again. The accounts stay locked until the commit, so that no endpoint is
- * enabled between the check and the parking.
+ * Parks events whose endpoint is disabled, and gives up those whose endpoint was deleted (docs/partners/webhooks.md). If the
+ * endpoint has been enabled in the meantime, they become pending again. The accounts stay locked until the commit, so that no
+ * endpoint is enabled between the check and the parking.
  */
-export function parkDeliveries(orm: Orm, eventIds: readonly string[]): Promise<void> {
+export function parkDeliveries(orm: Orm, deliveries: readonly DeliveryKey[]): Promise<void> {
+  const eventIds = deliveries.map(({ eventId }) => eventId);
+  const endpointIds = deliveries.map(({ endpointId }) => endpointId);
   return transaction(orm, async (tx) => {
     await lockAccounts(tx, { eventIds });
-    await parkOrQueue(tx, { eventIds });
+    await parkOrQueue(tx, { eventIds, endpointIds });
   });
 }
 
@@ -152,14 +199,13 @@ const lockAccounts = writeStatement(
 // Row "parked" of the table in domain/event.ts. Written out: it joins the table it changes with its endpoint, which may be
 // missing.
 const parkOrQueue = writeStatement(
-  (_, { eventIds }: { eventIds: readonly string[] }) => sql`
+  (_, { eventIds, endpointIds }: { eventIds: readonly string[]; endpointIds: readonly string[] }) => sql`
   UPDATE delivery d SET lease_expires_at = '-infinity',
-    status = CASE WHEN w.status IS NULL THEN 'parked' ELSE 'pending' END,
-    next_attempt_at = CASE WHEN w.status IS NOT NULL
-      THEN account_time(d.partner_id, d.mode, clock_timestamp()) END,
-    workflow = CASE WHEN w.status IS NULL AND d.workflow = 'told' THEN 'untold' ELSE d.workflow END
-  FROM delivery k LEFT JOIN webhook_endpoint w
-    ON w.partner_id = k.partner_id AND w.mode = k.mode AND w.status = 'enabled'
-  WHERE k.event_id = ANY (${eventIds}) AND d.event_id = k.event_id AND d.status <> 'delivered'`,
+    status = CASE WHEN w.id IS NULL THEN 'given_up' WHEN w.status = 'disabled' THEN 'parked' ELSE 'pending' END,
+    next_attempt_at = CASE WHEN w.status = 'enabled' THEN account_time(d.partner_id, d.mode, clock_timestamp()) END,
+    workflow = CASE WHEN w.status IS DISTINCT FROM 'enabled' AND d.workflow = 'told' THEN 'untold' ELSE d.workflow END
+  FROM unnest(${eventIds}::text[], ${endpointIds}::text[]) k (event_id, endpoint_id)
+    LEFT JOIN webhook_endpoint w ON w.id = k.endpoint_id
+  WHERE d.event_id = k.event_id AND d.endpoint_id = k.endpoint_id AND d.status <> 'delivered'`,
   { acrossTenants: 'queue' },
 );

@@ -1,20 +1,111 @@
 import { sql } from 'kysely';
 import type { KeyRing } from '../../crypto/key-ring.ts';
+import { newId } from '../../crypto/new-id.ts';
 import { generateWebhookSecret, openEndpointSecret, sealEndpointSecret } from '../../crypto/webhooks.ts';
 import type { Orm } from '../../db/orm.ts';
-import { anyOf, writeStatement } from '../../db/sql.ts';
+import { anyOf, readStatement, writeStatement } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
+import { ApiError } from '../../domain/api-error.ts';
+import { MAX_ENDPOINTS } from '../../domain/event.ts';
 import type { Mode, Tenant } from '../../domain/mode.ts';
+import type { EventType } from '../../resources/event-types.ts';
 import type { WebhookEndpointRow } from '../../resources/webhook-endpoint.ts';
 import { recordAudit } from '../accounts/operator-context.ts';
 import { lockPartner } from '../accounts/partners.ts';
 import type { CommandContext } from '../command-context.ts';
-import { enableEndpoints } from './endpoint-status.ts';
-import { readEndpoints } from './read-endpoints.ts';
+import { holdTestClock } from './endpoint-events.ts';
+import { disableEndpoints, enableEndpoints } from './endpoint-status.ts';
+import { type EndpointId, pickEndpoints, readEndpoint, readEndpoints } from './read-endpoints.ts';
+
+/** What a partner can choose for an endpoint. What is left out stays as it is. */
+export interface EndpointSettings {
+  /** As `parseWebhookUrl` returns it. */
+  url?: string | undefined;
+  /** A new endpoint starts without. */
+  standardWebhooks?: boolean | undefined;
+  /** Null for all types. */
+  eventTypes?: readonly EventType[] | null | undefined;
+  description?: string | null | undefined;
+}
+
+/**
+ * Creates another endpoint of an account.
+ * @returns the endpoint and its secret
+ * @throws ApiError `limit_exceeded`, `webhook_endpoint_url_taken`
+ */
+export function createEndpoint(
+  { orm, ring }: CommandContext,
+  { partnerId, mode }: Tenant,
+  settings: EndpointSettings & { url: string },
+): Promise<{ endpoint: WebhookEndpointRow; secret: string }> {
+  const { url, standardWebhooks: standardHeaders = false, eventTypes = null, description = null } = settings;
+  return transaction(orm, async (tx) => {
+    await lockPartner(tx, partnerId);
+    const existing = await readEndpoints(tx, { partnerId, modes: [mode] });
+    requireFreeUrl(existing, url, null);
+    if (existing.length >= MAX_ENDPOINTS) {
+      throw new ApiError('limit_exceeded', {
+        message: `This account has ${MAX_ENDPOINTS} webhook endpoints in this mode, which is the limit. Delete one first.`,
+      });
+    }
+    const secret = generateWebhookSecret();
+    const sealed = sealEndpointSecret(ring, { partner_id: partnerId, mode }, secret);
+    const id = newId('we');
+    await insertEndpoint(tx, {
+      id,
+      partnerId,
+      mode,
+      url,
+      standardHeaders,
+      sealed,
+      eventTypes: eventTypes && [...eventTypes],
+      description,
+    });
+    return { endpoint: await readEndpoint(tx, { partnerId, mode }, id), secret };
+  });
+}
+
+/**
+ * Changes an endpoint. If it is enabled, its parked events are sent.
+ * @throws ApiError `webhook_endpoint_not_found`, `webhook_endpoint_url_taken`
+ */
+export function changeEndpoint(
+  orm: Orm,
+  { partnerId, mode }: Tenant,
+  endpointId: string,
+  changes: EndpointSettings & { status?: WebhookEndpointRow['status'] | undefined },
+): Promise<WebhookEndpointRow> {
+  return transaction(orm, async (tx) => {
+    const testClock = await holdTestClock(tx, partnerId);
+    await lockPartner(tx, partnerId);
+    const endpoint = await readEndpoint(tx, { partnerId, mode }, endpointId);
+    const {
+      url = endpoint.url,
+      eventTypes = endpoint.event_types,
+      description = endpoint.description,
+    } = changes;
+    if (url !== endpoint.url)
+      requireFreeUrl(await readEndpoints(tx, { partnerId, modes: [mode] }), url, endpointId);
+    const account = { partnerId, modes: [mode], endpointIds: [endpointId] };
+    if (changes.status === 'enabled') await enableEndpoints(tx, account);
+    await updateEndpoint(tx, {
+      partnerId,
+      mode,
+      endpointId,
+      url,
+      standardHeaders: changes.standardWebhooks ?? endpoint.standard_headers,
+      eventTypes: eventTypes && [...eventTypes],
+      description,
+    });
+    if (changes.status === 'disabled')
+      await disableEndpoints(tx, { ...account, reason: 'you disabled it', testClock });
+    return readEndpoint(tx, { partnerId, mode }, endpointId);
+  });
+}
 
 interface EndpointChange {
   partnerId: string;
-  /** The endpoints to set. Endpoints of several modes that are created together share a secret. */
+  /** Whose oldest endpoints to set. Endpoints of several modes that are created together share a secret. */
   modes: readonly Mode[];
   /** As `parseWebhookUrl` returns it. */
   url: string;
@@ -23,11 +114,11 @@ interface EndpointChange {
 }
 
 /**
- * Sets where an account's events go, and enables the endpoint: parked events are sent. An existing endpoint keeps its
+ * Sets where an account's oldest endpoint sends events, and enables it: parked events are sent. An existing endpoint keeps its
  * secret. A new one gets the secret of the other mode if both are set, or else a new secret.
  * @param context.actor the operator, for the audit; left out if the partner does it
  * @returns the endpoints, and the secret if one of them is new
- * @throws Refusal if there is no such account
+ * @throws Refusal if there is no such account; ApiError `webhook_endpoint_url_taken`
  */
 export function setEndpoint(
   { orm, ring, actor }: CommandContext & { actor?: string },
@@ -35,22 +126,29 @@ export function setEndpoint(
 ): Promise<{ endpoints: WebhookEndpointRow[]; secret: string | null }> {
   return transaction(orm, async (tx) => {
     await lockPartner(tx, partnerId);
-    const existing = await updateEndpoints(tx, {
-      partnerId,
-      modes,
-      url,
-      standardHeaders: standardWebhooks ?? null,
-    });
+    const all = await readEndpoints(tx, { partnerId, modes });
+    const existing = pickEndpoints(all, null);
+    for (const { id, mode } of existing)
+      requireFreeUrl(
+        all.filter((other) => other.mode === mode),
+        url,
+        id,
+      );
+    const endpointIds = existing.map(({ id }) => id);
+    await enableEndpoints(tx, { partnerId, modes, endpointIds });
+    await setOldest(tx, { partnerId, modes, endpointIds, url, standardHeaders: standardWebhooks ?? null });
     const missing = modes.filter((mode) => !existing.some((endpoint) => endpoint.mode === mode));
-    const secret = missing.length === 0 ? null : secretFor(ring, partnerId, existing);
+    const [known] = await readSecrets(tx, { partnerId, modes, endpointIds });
+    const secret = missing.length === 0 ? null : secretFor(ring, partnerId, known);
     if (secret !== null) {
       const standardHeaders = standardWebhooks ?? existing[0]?.standard_headers ?? false;
       for (const mode of missing) {
         const sealed = sealEndpointSecret(ring, { partner_id: partnerId, mode }, secret);
-        await insertEndpoint(tx, { partnerId, mode, url, standardHeaders, sealed });
+        const id = newId('we');
+        const forAll = { eventTypes: null, description: null };
+        await insertEndpoint(tx, { id, partnerId, mode, url, standardHeaders, sealed, ...forAll });
       }
     }
-    await enableEndpoints(tx, partnerId, modes);
     if (actor !== undefined) {
       // Not the whole URL: partners put tokens into its path.
       recordAudit(tx, {
@@ -60,73 +158,143 @@ export function setEndpoint(
         detail: { modes, origin: new URL(url).origin },
       });
     }
-    return { endpoints: await readEndpoints(tx, { partnerId, modes }), secret };
+    return { endpoints: pickEndpoints(await readEndpoints(tx, { partnerId, modes }), null), secret };
   });
 }
 
 /**
- * Deletes an endpoint and its secret. Its pending events are parked as they come up; later events have no endpoint.
+ * Deletes an endpoint and its secret, and gives up what was not delivered there. What is being sent right now is recorded as
+ * it ends. The endpoint's row is written last, since the relay writes it, too, and should not wait.
  * @returns whether there was one
  */
-export function removeEndpoint(orm: Orm, { partnerId, mode }: Tenant): Promise<boolean> {
+export function removeEndpoint(
+  orm: Orm,
+  { partnerId, mode }: Tenant,
+  endpointId: EndpointId,
+): Promise<boolean> {
   return transaction(orm, async (tx) => {
     await lockPartner(tx, partnerId);
-    const removed = await deleteEndpoint(tx, { partnerId, mode });
-    return removed.length > 0;
+    const [found] = pickEndpoints(await readEndpoints(tx, { partnerId, modes: [mode] }), endpointId);
+    if (found === undefined) return false;
+    await giveUp(tx, { partnerId, mode, endpointId: found.id });
+    await deleteEndpoint(tx, { partnerId, mode, endpointId: found.id });
+    return true;
   });
 }
 
-type ExistingEndpoint = Awaited<ReturnType<typeof updateEndpoints>>[number];
+/** @throws ApiError `webhook_endpoint_url_taken` if another endpoint of the mode than `endpointId` has the URL */
+function requireFreeUrl(ofMode: readonly WebhookEndpointRow[], url: string, endpointId: EndpointId): void {
+  const other = ofMode.find((endpoint) => endpoint.url === url && endpoint.id !== endpointId);
+  if (other === undefined) return;
+  throw new ApiError('webhook_endpoint_url_taken', {
+    message: `The webhook endpoint ${other.id} of this mode has this URL already. Change that one, or use another URL.`,
+  });
+}
 
-function secretFor(ring: KeyRing, partner_id: string, [known]: ExistingEndpoint[]): string {
+function secretFor(
+  ring: KeyRing,
+  partner_id: string,
+  known: { mode: Mode; secret: Buffer } | undefined,
+): string {
   if (known === undefined) return generateWebhookSecret();
   return openEndpointSecret(ring, { partner_id, mode: known.mode }, known.secret);
 }
 
-interface EndpointSettings {
+interface OldestEndpoints {
   partnerId: string;
   modes: readonly Mode[];
-  url: string;
-  /** Null leaves it as it is. */
-  standardHeaders: boolean | null;
+  endpointIds: readonly string[];
 }
 
-const updateEndpoints = writeStatement((db, { partnerId, modes, url, standardHeaders }: EndpointSettings) =>
+const readSecrets = readStatement((db, { partnerId, modes, endpointIds }: OldestEndpoints) =>
   db
-    .updateTable('webhook_endpoint')
-    .set(({ fn, val }) => ({
-      url,
-      standard_headers: fn.coalesce(val(standardHeaders), 'standard_headers'),
-    }))
+    .selectFrom('webhook_endpoint')
+    .select(['mode', 'secret'])
     .where('partner_id', '=', partnerId)
     .where('mode', '=', anyOf(modes))
-    .returning(['mode', 'secret', 'standard_headers']),
+    .where('id', '=', anyOf(endpointIds))
+    .orderBy('mode', 'desc'),
 );
 
-interface NewEndpoint {
-  partnerId: string;
-  mode: Mode;
+const setOldest = writeStatement(
+  (
+    db,
+    {
+      partnerId,
+      modes,
+      endpointIds,
+      url,
+      standardHeaders,
+    }: OldestEndpoints & { url: string /** Null leaves it as it is. */; standardHeaders: boolean | null },
+  ) =>
+    db
+      .updateTable('webhook_endpoint')
+      .set(({ fn, val }) => ({
+        url,
+        standard_headers: fn.coalesce(val(standardHeaders), 'standard_headers'),
+      }))
+      .where('partner_id', '=', partnerId)
+      .where('mode', '=', anyOf(modes))
+      .where('id', '=', anyOf(endpointIds)),
+);
+
+interface Settings extends Tenant {
   url: string;
   standardHeaders: boolean;
-  /** The secret. */
-  sealed: Buffer;
+  eventTypes: string[] | null;
+  description: string | null;
 }
 
-const insertEndpoint = writeStatement((db, endpoint: NewEndpoint) =>
-  db.insertInto('webhook_endpoint').values({
-    partner_id: endpoint.partnerId,
-    mode: endpoint.mode,
-    url: endpoint.url,
-    standard_headers: endpoint.standardHeaders,
-    secret: endpoint.sealed,
-    created_at: sql<string>`account_now(${endpoint.partnerId}, ${endpoint.mode})`,
-  }),
+const updateEndpoint = writeStatement((db, endpoint: Settings & { endpointId: string }) =>
+  db
+    .updateTable('webhook_endpoint')
+    .set({
+      url: endpoint.url,
+      standard_headers: endpoint.standardHeaders,
+      event_types: endpoint.eventTypes,
+      description: endpoint.description,
+    })
+    .where('partner_id', '=', endpoint.partnerId)
+    .where('mode', '=', endpoint.mode)
+    .where('id', '=', endpoint.endpointId),
 );
 
-const deleteEndpoint = writeStatement((db, { partnerId, mode }: Tenant) =>
-  db
-    .deleteFrom('webhook_endpoint')
-    .where('partner_id', '=', partnerId)
-    .where('mode', '=', mode)
-    .returning('mode'),
+const insertEndpoint = writeStatement(
+  (db, endpoint: Settings & { id: string /** The secret. */; sealed: Buffer }) =>
+    db.insertInto('webhook_endpoint').values({
+      id: endpoint.id,
+      partner_id: endpoint.partnerId,
+      mode: endpoint.mode,
+      url: endpoint.url,
+      standard_headers: endpoint.standardHeaders,
+      secret: endpoint.sealed,
+      event_types: endpoint.eventTypes,
+      description: endpoint.description,
+      created_at: sql<string>`account_now(${endpoint.partnerId}, ${endpoint.mode})`,
+    }),
+);
+
+// Row "deleted" of the table in domain/event.ts. What the relay has leased or locked it gives up itself. The literals let the
+// partial index of undelivered events be used.
+const giveUp = writeStatement(
+  (_, { partnerId, mode, endpointId }: Tenant & { endpointId: string }) => sql`
+  UPDATE delivery d SET status = 'given_up', next_attempt_at = NULL, lease_expires_at = '-infinity',
+    workflow = CASE WHEN d.workflow = 'told' THEN 'untold' ELSE d.workflow END
+  FROM (
+    SELECT event_id FROM delivery
+    WHERE partner_id = ${partnerId} AND mode = ${mode} AND endpoint_id = ${endpointId}
+      AND status IN ('pending', 'retrying', 'parked') AND (status <> 'pending' OR lease_expires_at <= clock_timestamp())
+    FOR UPDATE SKIP LOCKED
+  ) waiting
+  WHERE d.partner_id = ${partnerId} AND d.mode = ${mode} AND d.endpoint_id = ${endpointId}
+    AND d.event_id = waiting.event_id`,
+);
+
+const deleteEndpoint = writeStatement(
+  (db, { partnerId, mode, endpointId }: Tenant & { endpointId: string }) =>
+    db
+      .deleteFrom('webhook_endpoint')
+      .where('partner_id', '=', partnerId)
+      .where('mode', '=', mode)
+      .where('id', '=', endpointId),
 );

@@ -6,13 +6,13 @@ import { ASYNCHRONOUS_COMMIT, autocommitStatement } from '../../db/sql.ts';
 import type { Row } from '../../db/tables.ts';
 import { tokenBucket } from '../../db/token-bucket.ts';
 import type { DeliveryStatus } from '../../domain/event.ts';
-import type { Tenant } from '../../domain/mode.ts';
+import type { DeliveryKey, QueuedEndpoint } from './deliveries.ts';
 
-/** How many workflows of an account can be notified at once; with one more every 62.5 ms, at most 20 in any second. */
+/** How many workflows of an endpoint can be notified at once; with one more every 62.5 ms, at most 20 in any second. */
 const MAX_AT_ONCE = 4;
 const ALLOWANCE = tokenBucket('w.workflows_full_at', { size: MAX_AT_ONCE, perSecond: 16 });
-/** How many accounts have a turn together. */
-const ACCOUNTS = 8;
+/** How many endpoints have a turn together. */
+const ENDPOINTS = 8;
 /** Longer than it takes to notify a workflow. */
 const LEASE_SECONDS = 15;
 /** How many rows a sweep locks at once: few enough that nobody has to wait. */
@@ -23,100 +23,111 @@ const WORKFLOW_GRACE = '2 minutes';
 /** How long a workflow waits for an attempt that a sandbox clock has made due. */
 const CLOCK_GRACE_MS = 60_000;
 
-/** The state of an event that its workflow has to be informed of. */
+/** The state of a delivery that its workflow has to be informed of. */
 export interface UnnotifiedDelivery
-  extends Row<'delivery', 'event_id' | 'partner_id' | 'mode' | 'type' | 'attempt_count'> {
+  extends Row<
+    'delivery',
+    'event_id' | 'endpoint_id' | 'partner_id' | 'mode' | 'type' | 'attempt_count' | 'workflow_of_event'
+  > {
   status: Exclude<DeliveryStatus, 'pending' | 'no_endpoint'>;
+  /** Whether the endpoint was deleted: then the workflow has nothing to wait for. */
+  is_endpoint_deleted: boolean;
   next_attempt_in_ms: number;
   /** The last attempt's. */
   error: string | null;
 }
 
 /**
- * Leases events whose workflows have to be notified of their state: a few of each account in turn, oldest first, and never
- * more than the account's allowance, so that an account whose events all fail delays nobody else.
- * @param after the account to begin after; null: the first
- * @returns `last`: the account to continue after; null if all of them have had their turn
+ * Leases deliveries whose workflows have to be notified of their state: a few of each endpoint in turn, oldest first, and never
+ * more than the endpoint's allowance, so that one whose events all fail delays nobody else.
+ * @param after the endpoint to begin after; null: the first
+ * @returns `last`: the endpoint to continue after; null if all of them have had their turn
  */
 export async function takeUnnotifiedDeliveries(
   orm: Orm,
-  after: Tenant | null,
-): Promise<{ unnotified: UnnotifiedDelivery[]; last: Tenant | null }> {
-  const rows = await take(orm, { afterPartnerId: after?.partnerId ?? '', afterMode: after?.mode ?? '' });
-  const accounts = new Map(
-    rows.map(({ partner_id, mode }) => [`${partner_id}/${mode}`, { partnerId: partner_id, mode }]),
-  );
+  after: QueuedEndpoint | null,
+): Promise<{ unnotified: UnnotifiedDelivery[]; last: QueuedEndpoint | null }> {
+  const rows = await take(orm, {
+    afterPartnerId: after?.partner_id ?? '',
+    afterMode: after?.mode ?? '',
+    afterEndpointId: after?.endpoint_id ?? '',
+  });
+  const endpoints = new Set(rows.map(({ endpoint_id }) => endpoint_id));
   return {
     unnotified: rows.filter((row): row is UnnotifiedDelivery => row.event_id !== null),
-    last: accounts.size < ACCOUNTS ? null : ([...accounts.values()].at(-1) ?? null),
+    last: endpoints.size < ENDPOINTS ? null : (rows.at(-1) ?? null),
   };
 }
 
-/** An account that had its turn, with one of its events if it has any. */
-type Taken = { [K in keyof UnnotifiedDelivery]: UnnotifiedDelivery[K] | null } & Row<
-  'delivery',
-  'partner_id' | 'mode'
->;
+/** An endpoint that had its turn, with one of its deliveries if it has any. */
+type Taken = { [K in keyof UnnotifiedDelivery]: UnnotifiedDelivery[K] | null } & QueuedEndpoint;
 
-// Written out: it takes events of several accounts in turn, and locks and writes rows of two tables. The endpoint's row has the allowance and is locked meanwhile: an account that another process is serving is skipped. If the
-// endpoint is gone, nothing new fails, so what is left needs no other limit than that of a turn.
+// Written out: it takes deliveries of several endpoints in turn, and locks and writes rows of two tables. The endpoint's row
+// has the allowance and is locked meanwhile: one that another process is serving is skipped. If the endpoint is gone, nothing
+// new fails, so what is left needs no other limit than that of a turn.
 const take = autocommitStatement(
-  (_, { afterPartnerId, afterMode }: { afterPartnerId: string; afterMode: string }) => sql<Taken>`
+  (_, values: { afterPartnerId: string; afterMode: string; afterEndpointId: string }) => sql<Taken>`
   WITH RECURSIVE ${ASYNCHRONOUS_COMMIT}, ${followingAccounts({
     table: 'delivery',
-    account: ['partner_id', 'mode'],
+    account: ['partner_id', 'mode', 'endpoint_id'],
     isQueued: sql`workflow = 'untold' AND status <> 'pending'`,
-    after: sql`${afterPartnerId}, ${afterMode}`,
-  })}, account AS MATERIALIZED (
-    SELECT partner_id, mode FROM following LIMIT ${sql.lit(ACCOUNTS)}
+    after: sql`${values.afterPartnerId}, ${values.afterMode}, ${values.afterEndpointId}`,
+  })}, turn AS MATERIALIZED (
+    SELECT partner_id, mode, endpoint_id FROM following LIMIT ${sql.lit(ENDPOINTS)}
   ), endpoint AS MATERIALIZED (
-    SELECT w.partner_id, w.mode, ${ALLOWANCE.left} AS allowance
-    FROM webhook_endpoint w WHERE (w.partner_id, w.mode) IN (SELECT partner_id, mode FROM account)
+    SELECT w.id, ${ALLOWANCE.left} AS allowance
+    FROM webhook_endpoint w WHERE w.id IN (SELECT endpoint_id FROM turn)
     FOR NO KEY UPDATE SKIP LOCKED
   ), allowed AS (
-    SELECT a.partner_id, a.mode, CASE
-      WHEN EXISTS (SELECT FROM webhook_endpoint w WHERE w.partner_id = a.partner_id AND w.mode = a.mode)
-        THEN greatest(0, coalesce(e.allowance, 0)) ELSE ${sql.lit(MAX_AT_ONCE)} END AS allowance
-    FROM account a LEFT JOIN endpoint e ON e.partner_id = a.partner_id AND e.mode = a.mode
+    SELECT t.*, w.id IS NULL AS is_endpoint_deleted, CASE
+      WHEN w.id IS NOT NULL THEN greatest(0, coalesce(e.allowance, 0)) ELSE ${sql.lit(MAX_AT_ONCE)} END AS allowance
+    FROM turn t LEFT JOIN webhook_endpoint w ON w.id = t.endpoint_id LEFT JOIN endpoint e ON e.id = t.endpoint_id
   ), due AS MATERIALIZED (
-    SELECT d.event_id FROM allowed a CROSS JOIN LATERAL (
-      SELECT u.event_id FROM delivery u
+    SELECT d.* FROM allowed a CROSS JOIN LATERAL (
+      SELECT u.event_id, u.endpoint_id FROM delivery u
       WHERE u.workflow = 'untold' AND u.status <> 'pending' AND u.partner_id = a.partner_id AND u.mode = a.mode
-        AND u.lease_expires_at <= clock_timestamp()
+        AND u.endpoint_id = a.endpoint_id AND u.lease_expires_at <= clock_timestamp()
       ORDER BY u.event_id LIMIT a.allowance::bigint FOR UPDATE SKIP LOCKED) d
   ), leased AS (
     UPDATE delivery d SET lease_expires_at = clock_timestamp() + ${sql.lit(LEASE_SECONDS)} * interval '1 second'
-    FROM due WHERE d.event_id = due.event_id
-    RETURNING d.event_id, d.partner_id, d.mode, d.type, d.status, d.attempt_count, d.next_attempt_at
+    FROM due WHERE d.event_id = due.event_id AND d.endpoint_id = due.endpoint_id
+    RETURNING d.event_id, d.endpoint_id, d.type, d.status, d.attempt_count, d.next_attempt_at, d.workflow_of_event
   ), spent AS (
     UPDATE webhook_endpoint w SET workflows_full_at = ${ALLOWANCE.afterTaking(sql.ref('taken.count'))}
-    FROM (SELECT partner_id, mode, count(*) FROM leased GROUP BY partner_id, mode) taken
-    WHERE w.partner_id = taken.partner_id AND w.mode = taken.mode
+    FROM (SELECT endpoint_id, count(*) FROM leased GROUP BY endpoint_id) taken
+    WHERE w.id = taken.endpoint_id
   )
-  SELECT a.partner_id, a.mode, l.event_id, l.type, l.status, l.attempt_count,
-    CASE WHEN l.next_attempt_at <= account_time(l.partner_id, l.mode, clock_timestamp()) AND l.mode = 'test'
-        AND EXISTS (SELECT FROM test_clock_advance c WHERE c.partner_id = l.partner_id)
+  SELECT a.partner_id, a.mode, a.endpoint_id, a.is_endpoint_deleted, l.event_id, l.type, l.status, l.attempt_count,
+    l.workflow_of_event,
+    CASE WHEN l.next_attempt_at <= account_time(a.partner_id, a.mode, clock_timestamp()) AND a.mode = 'test'
+        AND EXISTS (SELECT FROM test_clock_advance c WHERE c.partner_id = a.partner_id)
       -- The sandbox clock has made it due, and the sweep makes the attempt in its turn.
       THEN ${sql.lit(CLOCK_GRACE_MS)}::float8
-      ELSE greatest(0, extract(epoch FROM l.next_attempt_at - account_time(l.partner_id, l.mode, clock_timestamp())) * 1000)::float8
+      ELSE greatest(0, extract(epoch FROM l.next_attempt_at - account_time(a.partner_id, a.mode, clock_timestamp())) * 1000)::float8
     END AS next_attempt_in_ms,
-    (SELECT t.error FROM delivery_attempt t WHERE t.event_id = l.event_id AND t.number = l.attempt_count) AS error
-  FROM asynchronous_commit, account a LEFT JOIN leased l ON l.partner_id = a.partner_id AND l.mode = a.mode
-  ORDER BY a.partner_id, a.mode, l.event_id`,
+    (SELECT t.error FROM delivery_attempt t
+     WHERE t.event_id = l.event_id AND t.endpoint_id = l.endpoint_id AND t.number = l.attempt_count) AS error
+  FROM asynchronous_commit, allowed a LEFT JOIN leased l ON l.endpoint_id = a.endpoint_id
+  ORDER BY a.partner_id, a.mode, a.endpoint_id, l.event_id`,
   { acrossTenants: 'queue' },
 );
 
 /** Records that a workflow was notified of this state, unless the state has changed since: then it has to be notified again. */
 export async function markDeliveryNotified(orm: Orm, delivery: UnnotifiedDelivery): Promise<void> {
-  const { event_id: eventId, status, attempt_count: attemptCount } = delivery;
-  await mark(orm, { eventId, status, attemptCount });
+  const { event_id: eventId, endpoint_id: endpointId, status, attempt_count: attemptCount } = delivery;
+  await mark(orm, { eventId, endpointId, status, attemptCount });
 }
 
 // Row "notified" of the table in domain/event.ts.
 const mark = autocommitStatement(
   (
     db,
-    { eventId, status, attemptCount }: { eventId: string; status: DeliveryStatus; attemptCount: number },
+    {
+      eventId,
+      endpointId,
+      status,
+      attemptCount,
+    }: DeliveryKey & { status: DeliveryStatus; attemptCount: number },
   ) =>
     db
       .updateTable('delivery')
@@ -127,34 +138,50 @@ const mark = autocommitStatement(
         lease_expires_at: '-infinity',
       })
       .where('event_id', '=', eventId)
+      .where('endpoint_id', '=', endpointId)
       .where('status', '=', status)
       .where('attempt_count', '=', attemptCount),
   { acrossTenants: 'queue' },
 );
 
+/** A delivery as its workflow names it. `endpointId` is null if the workflow began before there were several endpoints. */
+export interface WorkflowDelivery {
+  eventId: string;
+  endpointId: string | null;
+}
+
 /**
- * Makes an event pending when its workflow says that its next attempt is due. An event that has moved on without its
+ * Makes an event pending when its workflow says that its next attempt is due. A delivery that has moved on without its
  * workflow stays as it is, and the workflow is informed of its state.
  * @param attemptCount how many attempts the workflow knows about
- * @returns whether there is such an event; old ones are pruned
+ * @returns whether there is such a delivery; old ones are pruned
  */
-export async function queueRetry(orm: Orm, eventId: string, attemptCount: number): Promise<boolean> {
-  const found = await queueIfDue(orm, { eventId, attemptCount });
+export async function queueRetry(
+  orm: Orm,
+  delivery: WorkflowDelivery,
+  attemptCount: number,
+): Promise<boolean> {
+  const found = await queueIfDue(orm, { ...delivery, attemptCount });
   return found.length > 0;
 }
 
 // Row "due" of the table in domain/event.ts. A pending event's workflow is notified of the next attempt anyway.
 const queueIfDue = autocommitStatement(
-  (_, { eventId, attemptCount }: { eventId: string; attemptCount: number }) => sql<{ event_id: string }>`
+  (_, { eventId, endpointId, attemptCount }: WorkflowDelivery & { attemptCount: number }) => sql<{
+    event_id: string;
+  }>`
   UPDATE delivery d SET
     status = CASE WHEN is_due THEN 'pending' ELSE status END,
     lease_expires_at = CASE WHEN status = 'pending' THEN lease_expires_at ELSE '-infinity' END,
     workflow = CASE WHEN is_due OR status = 'pending' THEN 'told' ELSE 'untold' END
   FROM (
-    SELECT event_id, status = 'retrying' AND attempt_count = ${attemptCount} AS is_due
-    FROM delivery WHERE event_id = ${eventId} FOR UPDATE
+    SELECT event_id, endpoint_id, status = 'retrying' AND attempt_count = ${attemptCount} AS is_due
+    FROM delivery
+    WHERE event_id = ${eventId} AND workflow_of_event = (${endpointId}::text IS NULL)
+      AND endpoint_id = coalesce(${endpointId}::text, endpoint_id)
+    FOR UPDATE
   ) known
-  WHERE d.event_id = known.event_id
+  WHERE d.event_id = known.event_id AND d.endpoint_id = known.endpoint_id
   RETURNING d.event_id`,
   { acrossTenants: 'queue' },
 );
@@ -178,12 +205,12 @@ const queueOverdue = autocommitStatement(
   (_, { batch }: { batch: number }) => sql<{ event_id: string }>`
   UPDATE delivery d SET status = 'pending', lease_expires_at = '-infinity'
   FROM (
-    SELECT event_id FROM delivery
+    SELECT event_id, endpoint_id FROM delivery
     WHERE status = 'retrying' AND next_attempt_at <= clock_timestamp()
       AND (workflow = 'untold' OR next_attempt_at <= clock_timestamp() - ${sql.lit(WORKFLOW_GRACE)}::interval)
     ORDER BY next_attempt_at LIMIT ${batch} FOR UPDATE SKIP LOCKED
   ) overdue
-  WHERE d.event_id = overdue.event_id
+  WHERE d.event_id = overdue.event_id AND d.endpoint_id = overdue.endpoint_id
   RETURNING d.event_id`,
   { acrossTenants: 'queue' },
 );
@@ -214,8 +241,8 @@ const queueByClock = autocommitStatement(
     FROM following f CROSS JOIN LATERAL (
       SELECT advanced_at FROM test_clock_advance WHERE partner_id = f.partner_id ORDER BY advanced_at DESC LIMIT 1) c
   ), due AS MATERIALIZED (
-    SELECT d.event_id FROM clocked a CROSS JOIN LATERAL (
-      SELECT u.event_id, u.next_attempt_at FROM delivery u
+    SELECT d.event_id, d.endpoint_id FROM clocked a CROSS JOIN LATERAL (
+      SELECT u.event_id, u.endpoint_id, u.next_attempt_at FROM delivery u
       WHERE u.status = 'retrying' AND u.mode = 'test' AND u.partner_id = a.partner_id AND u.mode = a.mode
         AND u.next_attempt_at <= a.now
       ORDER BY u.next_attempt_at LIMIT CASE WHEN a.in_order THEN 1 ELSE ${sql.lit(BATCH)} END FOR UPDATE SKIP LOCKED) d
@@ -227,7 +254,7 @@ const queueByClock = autocommitStatement(
         AND z.mode = a.mode AND z.expires_at < d.next_attempt_at))
   )
   UPDATE delivery d SET status = 'pending', lease_expires_at = '-infinity'
-  FROM due WHERE d.event_id = due.event_id
+  FROM due WHERE d.event_id = due.event_id AND d.endpoint_id = due.endpoint_id
   RETURNING d.event_id`,
   { acrossTenants: 'queue' },
 );

@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import { heldClock } from '../../db/account-clock.ts';
 import type { Orm } from '../../db/orm.ts';
-import { anyOf, readStatement, type Transactor, writeStatement } from '../../db/sql.ts';
+import { readStatement, type Transactor, writeStatement } from '../../db/sql.ts';
 import type { Tables } from '../../db/tables.ts';
 import { tokenBucket } from '../../db/token-bucket.ts';
 import { transaction } from '../../db/transaction.ts';
@@ -12,58 +12,50 @@ import type { Tenant } from '../../domain/mode.ts';
 import type { EventType } from '../../resources/event-types.ts';
 import { presentWebhookEndpoint } from '../../resources/webhook-endpoint.ts';
 import { recordAudit } from '../accounts/operator-context.ts';
+import type { DeliveryKey } from './deliveries.ts';
 import { newEvent } from './new-event.ts';
-import { readEndpoints } from './read-endpoints.ts';
+import { type EndpointId, readEndpoint } from './read-endpoints.ts';
+import type { WorkflowDelivery } from './retries.ts';
 
-/** How many events a partner can request: one per second, in bursts of up to 60. */
+/** How many events a partner can request: one per second, in bursts of up to 60. The mode's oldest endpoint counts them. */
 const ALLOWANCE = tokenBucket('allowance_full_at', { size: 60, perSecond: 1 });
 const PING: EventType = 'ping';
 
-/** Who requests that events are sent again. */
-type Requester =
-  /** A partner, within its allowance: only its own events of the last 30 days. */
-  | { by: 'partner'; tenant: Tenant }
-  /** An operator. `audit` is null if an earlier call has recorded the whole request. */
-  | { by: 'operator'; actor: string; audit: { subject: string; detail: Record<string, unknown> } | null }
-  /** The event's workflow, which is notified of the result, after a signal. `sentBy` is whom Temporal recorded as its sender. */
-  | { by: 'workflow'; sentBy: string | null };
-
 /**
- * Sends events again at once, whatever their status, and restarts their retry schedule. The relay makes the attempts, within
- * the limits of their endpoints. A pending event stays as it is.
- * @returns how many of these events there are; old ones are pruned
- * @throws ApiError for a partner: `event_not_found`, `webhook_endpoint_not_found`, `invalid_state` (the endpoint is
+ * Sends one of a partner's events again at once, whatever its status, and restarts its retry schedule. The relay makes the
+ * attempts, within the limits of the endpoints. A pending delivery stays as it is.
+ * @param endpointId where to; null for each endpoint that the event had a delivery for, or else those that want it now
+ * @throws ApiError `event_not_found` if it is too old, too; `webhook_endpoint_not_found`, `invalid_state` (the endpoints are
  *   disabled), `rate_limited`
  */
-export function requeueEvents(orm: Orm, eventIds: readonly string[], requester: Requester): Promise<number> {
+export function resendEvent(
+  orm: Orm,
+  tenant: Tenant,
+  { eventId, endpointId }: { eventId: string; endpointId: EndpointId },
+): Promise<void> {
+  const { partnerId, mode } = tenant;
   return transaction(orm, async (tx) => {
-    if (requester.by === 'partner') {
-      for (const eventId of eventIds) await admit(tx, requester.tenant, eventId);
+    const [event] = await findEvent(tx, { partnerId, mode, eventId, keptDays: EVENTS_KEPT_DAYS });
+    if (event === undefined) throw new ApiError('event_not_found');
+    if (endpointId !== null) await readEndpoint(tx, tenant, endpointId);
+    const allowance = await lockAllowance(tx, tenant);
+    const endpoints = await findEndpoints(tx, { partnerId, mode, eventId });
+    const had = endpoints.filter(({ had_delivery }) => had_delivery);
+    const wanting = had.length > 0 ? had : endpoints.filter(({ wants }) => wants);
+    const targets = endpointId === null ? wanting : endpoints.filter(({ id }) => id === endpointId);
+    if (targets.length === 0) {
+      throw new ApiError('webhook_endpoint_not_found', {
+        message: 'No webhook endpoint of this mode wants this event. Name one with endpoint_id.',
+      });
     }
-    if (requester.by === 'operator' && requester.audit !== null) {
-      const { subject, detail } = requester.audit;
-      recordAudit(tx, { actor: requester.actor, action: 'webhook.requeue', subject, detail });
-    }
-    const found = await requeue(tx, { eventIds, hasWorkflow: requester.by === 'workflow' });
-    if (requester.by === 'workflow') {
-      const { sentBy } = requester;
-      for (const { event_id } of found)
-        recordAudit(tx, {
-          actor: 'temporal',
-          action: 'webhook.requeue',
-          subject: event_id,
-          detail: { identity: sentBy },
-        });
-    }
-    return found.length;
+    const enabled = targets.filter(({ status }) => status === 'enabled');
+    if (enabled.length === 0) throw disabled();
+    await takeFrom(tx, tenant, allowance);
+    await queueDeliveries(
+      tx,
+      enabled.map(({ id }) => ({ eventId, endpointId: id })),
+    );
   });
-}
-
-/** @throws ApiError `event_not_found` if the event is not the partner's or is too old; see {@link takeSendingTurn} */
-async function admit(tx: Transactor, { partnerId, mode }: Tenant, eventId: string): Promise<void> {
-  const [event] = await findEvent(tx, { partnerId, mode, eventId, keptDays: EVENTS_KEPT_DAYS });
-  if (event === undefined) throw new ApiError('event_not_found');
-  await takeSendingTurn(tx, { partnerId, mode });
 }
 
 const findEvent = readStatement(
@@ -78,13 +70,76 @@ const findEvent = readStatement(
       .where('id', '>', sql<string>`'evt_' || id_time(now() - ${keptDays} * interval '1 day')`),
 );
 
+interface CandidateEndpoint {
+  id: string;
+  status: 'enabled' | 'disabled';
+  had_delivery: boolean;
+  wants: boolean;
+}
+
+// As queue_deliveries() in the database decides which endpoints want an event.
+const findEndpoints = readStatement(
+  (_, { partnerId, mode, eventId }: Tenant & { eventId: string }) => sql<CandidateEndpoint>`
+  SELECT w.id, w.status,
+    EXISTS (SELECT FROM delivery d WHERE d.event_id = e.id AND d.endpoint_id = w.id
+      AND d.partner_id = ${partnerId} AND d.mode = ${mode}) AS had_delivery,
+    CASE WHEN e.only_endpoint_id IS NOT NULL THEN w.id = e.only_endpoint_id
+      ELSE (w.event_types IS NULL OR e.type = ANY (w.event_types)) AND w.id IS DISTINCT FROM e.except_endpoint_id
+      END AS wants
+  FROM webhook_endpoint w JOIN event e ON e.id = ${eventId} AND e.partner_id = ${partnerId} AND e.mode = ${mode}
+  WHERE w.partner_id = ${partnerId} AND w.mode = ${mode}
+  ORDER BY w.id`,
+);
+
+/**
+ * Sends deliveries again for an operator, like {@link resendEvent}. An event that was not for the endpoint gets a delivery there.
+ * @param request.audit null if an earlier call has recorded the whole request
+ */
+export function requeueDeliveries(
+  orm: Orm,
+  deliveries: readonly DeliveryKey[],
+  { actor, audit }: { actor: string; audit: { subject: string; detail: Record<string, unknown> } | null },
+): Promise<void> {
+  return transaction(orm, async (tx) => {
+    if (audit !== null) {
+      const { subject, detail } = audit;
+      recordAudit(tx, { actor, action: 'webhook.requeue', subject, detail });
+    }
+    await queueDeliveries(tx, deliveries);
+  });
+}
+
+/**
+ * Sends an event again because its workflow got the signal to, and notifies the workflow of the result.
+ * @param sentBy whom Temporal recorded as the signal's sender
+ * @returns whether there is such a delivery; old ones are pruned
+ */
+export function requeueForWorkflow(
+  orm: Orm,
+  delivery: WorkflowDelivery,
+  sentBy: string | null,
+): Promise<boolean> {
+  return transaction(orm, async (tx) => {
+    const found = await requeue(tx, delivery);
+    for (const { event_id } of found) {
+      recordAudit(tx, {
+        actor: 'temporal',
+        action: 'webhook.requeue',
+        subject: event_id,
+        detail: { identity: sentBy, endpoint: delivery.endpointId },
+      });
+    }
+    return found.length > 0;
+  });
+}
+
 /** This value, or the column as it is if the event is pending. */
 const unlessPending = <Value>(column: keyof Tables['delivery'], value: RawBuilder<Value>) =>
   sql<Value>`CASE WHEN status = 'pending' THEN ${sql.ref(column)} ELSE ${value} END`;
 
 // Row "requeued" of the table in domain/event.ts.
 const requeue = writeStatement(
-  (db, { eventIds, hasWorkflow }: { eventIds: readonly string[]; hasWorkflow: boolean }) =>
+  (db, { eventId, endpointId }: WorkflowDelivery) =>
     db
       .updateTable('delivery')
       .set({
@@ -95,73 +150,140 @@ const requeue = writeStatement(
           'next_attempt_at',
           sql<string>`account_time(partner_id, mode, clock_timestamp())`,
         ),
-        workflow: sql<'told'>`CASE WHEN ${hasWorkflow}::boolean THEN 'told' ELSE workflow END`,
+        workflow: 'told',
       })
-      .where('event_id', '=', anyOf(eventIds))
+      .where('event_id', '=', eventId)
+      .where('workflow_of_event', '=', sql<boolean>`(${endpointId}::text IS NULL)`)
+      .where('endpoint_id', '=', sql<string>`coalesce(${endpointId}::text, endpoint_id)`)
       .returning('event_id'),
   { acrossTenants: 'id' },
 );
 
+/** Makes these deliveries pending in the caller's transaction. Each event and endpoint is of the same account. */
+async function queueDeliveries(tx: Transactor, deliveries: readonly DeliveryKey[]): Promise<void> {
+  await queue(tx, {
+    eventIds: deliveries.map(({ eventId }) => eventId),
+    endpointIds: deliveries.map(({ endpointId }) => endpointId),
+  });
+}
+
+// Row "requeued" of the table in domain/event.ts. Written out: the row of an event that no endpoint wanted becomes that of the
+// first endpoint it is sent to; for every other endpoint there is or will be a row.
+const queue = writeStatement(
+  (_, { eventIds, endpointIds }: { eventIds: readonly string[]; endpointIds: readonly string[] }) => sql`
+  WITH wanted AS (
+    SELECT * FROM unnest(${eventIds}::text[], ${endpointIds}::text[]) k (event_id, endpoint_id)
+  ), named AS (
+    UPDATE delivery d SET endpoint_id = k.endpoint_id, status = 'pending',
+      next_attempt_at = account_time(d.partner_id, d.mode, clock_timestamp())
+    FROM (SELECT event_id, min(endpoint_id) AS endpoint_id FROM wanted GROUP BY event_id) k
+    WHERE d.event_id = k.event_id AND d.endpoint_id = ''
+    RETURNING d.event_id, d.endpoint_id
+  )
+  INSERT INTO delivery AS d (event_id, endpoint_id, partner_id, mode, type, status, next_attempt_at)
+  SELECT e.id, k.endpoint_id, e.partner_id, e.mode, e.type, 'pending',
+    account_time(e.partner_id, e.mode, clock_timestamp())
+  FROM wanted k JOIN event e ON e.id = k.event_id
+  WHERE NOT EXISTS (SELECT FROM named n WHERE n.event_id = k.event_id AND n.endpoint_id = k.endpoint_id)
+  ORDER BY e.id, k.endpoint_id
+  ON CONFLICT (event_id, endpoint_id) DO UPDATE SET status = 'pending',
+    schedule_attempts = CASE WHEN d.status = 'pending' THEN d.schedule_attempts ELSE 0 END,
+    lease_expires_at = CASE WHEN d.status = 'pending' THEN d.lease_expires_at ELSE '-infinity' END,
+    next_attempt_at = CASE WHEN d.status = 'pending' THEN d.next_attempt_at ELSE excluded.next_attempt_at END`,
+  { acrossTenants: 'id' },
+);
+
 /**
- * Writes an event that shows where it is sent, which the relay sends like any other.
+ * Writes an event that shows where it is sent, which the relay sends to that endpoint like any other.
+ * @param endpointId null for the oldest endpoint
  * @returns its id
  * @throws ApiError `webhook_endpoint_not_found`, `invalid_state` (the endpoint is disabled), `rate_limited`
  */
-export function sendPing(orm: Orm, tenant: Tenant): Promise<string> {
+export function sendPing(orm: Orm, tenant: Tenant, endpointId: EndpointId): Promise<string> {
   const { partnerId, mode } = tenant;
   return transaction(orm, async (tx) => {
-    const clock = await takeSendingTurn(tx, tenant);
-    const [endpoint] = await readEndpoints(tx, { partnerId, modes: [mode] });
-    const data = { webhook_endpoint: endpoint && presentWebhookEndpoint(endpoint) };
-    const { id, created, body } = newEvent({ type: PING, mode, data, clock });
-    await insertPing(tx, { partnerId, mode, id, created, body });
+    const allowance = await lockAllowance(tx, tenant);
+    const endpoint = await readEndpoint(tx, tenant, endpointId);
+    if (endpoint.status === 'disabled') throw disabled();
+    await takeFrom(tx, tenant, allowance);
+    const data = { webhook_endpoint: presentWebhookEndpoint(endpoint) };
+    const { id, created, body } = newEvent({ type: PING, mode, data, clock: allowance.clock });
+    await insertPing(tx, { partnerId, mode, id, created, body, endpointId: endpoint.id });
     return id;
   });
 }
 
-const insertPing = writeStatement(
-  (db, { partnerId, mode, id, created, body }: Tenant & { id: string; created: string; body: string }) =>
-    db.insertInto('event').values({ id, partner_id: partnerId, mode, type: PING, body, created_at: created }),
-);
-
-/**
- * Takes one event off a partner's allowance, in the caller's transaction, which then holds the lock on the endpoint's row.
- * @returns the account's clock, which the transaction holds, too
- * @throws ApiError `webhook_endpoint_not_found`, `invalid_state` (the endpoint is disabled), `rate_limited`
- */
-async function takeSendingTurn(tx: Transactor, { partnerId, mode }: Tenant): Promise<AccountClock> {
-  const [endpoint] = await lockEndpoint(tx, { partnerId, mode });
-  if (endpoint === undefined) throw new ApiError('webhook_endpoint_not_found');
-  if (endpoint.status === 'disabled') {
-    throw new ApiError('invalid_state', {
-      message: 'The webhook endpoint is disabled. Enable it with PUT /webhook-endpoint.',
-    });
-  }
-  if (endpoint.wait_seconds > 0) {
-    throw new ApiError('rate_limited', {
-      message:
-        'Too many events requested: the limit is one per second, in bursts of up to 60. Retry after the number of seconds in Retry-After.',
-      retryAfterSeconds: endpoint.wait_seconds,
-    });
-  }
-  await takeOne(tx, { partnerId, mode });
-  return endpoint.clock;
+interface Ping extends Tenant {
+  id: string;
+  created: string;
+  body: string;
+  endpointId: string;
 }
 
-const lockEndpoint = writeStatement((db, { partnerId, mode }: Tenant) =>
+const insertPing = writeStatement((db, { partnerId, mode, id, created, body, endpointId }: Ping) =>
+  db.insertInto('event').values({
+    id,
+    partner_id: partnerId,
+    mode,
+    type: PING,
+    body,
+    created_at: created,
+    only_endpoint_id: endpointId,
+  }),
+);
+
+const disabled = () =>
+  new ApiError('invalid_state', {
+    message:
+      'The webhook endpoint is disabled. Enable it with PATCH /webhook-endpoints/{id}, or PUT /webhook-endpoint for the oldest.',
+  });
+
+interface Allowance {
+  id: string;
+  wait_seconds: number;
+  /** The account's, which the transaction holds. */
+  clock: AccountClock;
+}
+
+/**
+ * Locks what the mode has left of its allowance, until the end of the caller's transaction.
+ * @throws ApiError `webhook_endpoint_not_found` if there is no endpoint
+ */
+async function lockAllowance(tx: Transactor, { partnerId, mode }: Tenant): Promise<Allowance> {
+  const [allowance] = await lockOldest(tx, { partnerId, mode });
+  if (allowance === undefined) throw new ApiError('webhook_endpoint_not_found');
+  return allowance;
+}
+
+const lockOldest = writeStatement((db, { partnerId, mode }: Tenant) =>
   db
     .selectFrom('webhook_endpoint')
-    .select(['status', ALLOWANCE.waitSeconds.as('wait_seconds')])
+    .select(['id', ALLOWANCE.waitSeconds.as('wait_seconds')])
     .select(heldClock(sql.ref('partner_id'), sql.ref('mode')).as('clock'))
     .where('partner_id', '=', partnerId)
     .where('mode', '=', mode)
+    .orderBy('id')
+    .limit(1)
     .forNoKeyUpdate(),
 );
 
-const takeOne = writeStatement((db, { partnerId, mode }: Tenant) =>
+/** Takes one event off the allowance. @throws ApiError `rate_limited` */
+async function takeFrom(tx: Transactor, { partnerId, mode }: Tenant, allowance: Allowance): Promise<void> {
+  if (allowance.wait_seconds > 0) {
+    throw new ApiError('rate_limited', {
+      message:
+        'Too many events requested: the limit is one per second, in bursts of up to 60. Retry after the number of seconds in Retry-After.',
+      retryAfterSeconds: allowance.wait_seconds,
+    });
+  }
+  await takeOne(tx, { partnerId, mode, endpointId: allowance.id });
+}
+
+const takeOne = writeStatement((db, { partnerId, mode, endpointId }: Tenant & { endpointId: string }) =>
   db
     .updateTable('webhook_endpoint')
     .set({ allowance_full_at: ALLOWANCE.afterTaking(sql.lit(1)) })
     .where('partner_id', '=', partnerId)
-    .where('mode', '=', mode),
+    .where('mode', '=', mode)
+    .where('id', '=', endpointId),
 );

@@ -15,16 +15,24 @@ export const EventEntity = defineEntity({
     /** The exact text that is sent. */
     body: p.text(),
     createdAt: p.datetime(),
+    /** Null for every endpoint that wants its type; otherwise it goes only to this one, or to all but that one. */
+    onlyEndpointId: p.text().nullable(),
+    exceptEndpointId: p.text().nullable(),
   },
 });
 
-/** Where an account's events go. */
+/** Where an account's events go: one of up to five places. */
 export const WebhookEndpointEntity = defineEntity({
   name: 'WebhookEndpoint',
   tableName: 'webhook_endpoint',
   properties: {
-    partnerId: p.text().collation('C').primary(),
-    mode: p.text().$type<Mode>().collation('C').primary(),
+    id: p
+      .text()
+      .collation('C')
+      .primary()
+      .defaultRaw("('we_' || id_time(now())) || substr(md5(random()::text || random()::text), 1, 16)"),
+    partnerId: p.text().collation('C'),
+    mode: p.text().$type<Mode>().collation('C'),
     url: p.text(),
     status: p.text().$type<'enabled' | 'disabled'>().default('enabled'),
     disabledReason: p.text().nullable(),
@@ -38,15 +46,30 @@ export const WebhookEndpointEntity = defineEntity({
     createdAt: p.datetime().defaultRaw('now()'),
     /** When all of the account's allowance of workflows to tell is available again. */
     workflowsFullAt: p.datetime().defaultRaw("'-infinity'"),
+    /** The types of events it wants; null for all. */
+    eventTypes: p.array().nullable(),
+    description: p.text().nullable(),
+    /** Failed attempts since the last success. */
+    consecutiveFailures: p.integer().default(0),
+    /** When the first of them ended. */
+    failingSince: p.datetime().nullable(),
+    lastSuccessAt: p.datetime().nullable(),
+    lastFailureAt: p.datetime().nullable(),
+    lastFailureHttpStatus: p.smallint().nullable(),
+    lastFailureError: p.text().nullable(),
+    /** Whether its account was told since the last success that it is failing. */
+    failingTold: p.boolean().default(false),
   },
 });
 
-/** How far the delivery of an event has got. */
+/** How far the delivery of an event to an endpoint has got. */
 export const DeliveryEntity = defineEntity({
   name: 'Delivery',
   tableName: 'delivery',
   properties: {
     eventId: p.text().collation('C').primary(),
+    /** Empty if no endpoint wanted the event. */
+    endpointId: p.text().collation('C').primary().default(''),
     partnerId: p.text().collation('C'),
     mode: p.text().$type<Mode>().collation('C'),
     status: p.text().$type<DeliveryStatus>(),
@@ -59,6 +82,8 @@ export const DeliveryEntity = defineEntity({
     workflow: p.text().$type<'none' | 'untold' | 'told'>().default('none'),
     /** The event's type. */
     type: p.text().collation('C'),
+    /** Whether its workflow has the event's id alone: it began before there were several endpoints. */
+    workflowOfEvent: p.boolean().default(false),
   },
 });
 
@@ -67,6 +92,7 @@ export const DeliveryAttemptEntity = defineEntity({
   tableName: 'delivery_attempt',
   properties: {
     eventId: p.text().collation('C').primary(),
+    endpointId: p.text().collation('C').primary().default(''),
     number: p.integer().primary(),
     startedAt: p.datetime(),
     durationMs: p.integer(),

@@ -22,5 +22,6 @@ SET search_path = pg_catalog, pg_temp AS $$
     WHERE a.event_id = changed.id AND a.answer_start IS NOT NULL
   )
   SELECT (SELECT max(id) FROM page), (SELECT count(*)::integer FROM changed),
-    (SELECT count(*)::integer FROM changed JOIN public.delivery d ON d.event_id = changed.id WHERE d.attempt_count > 0)
+    (SELECT count(*)::integer FROM changed
+     WHERE EXISTS (SELECT FROM public.delivery d WHERE d.event_id = changed.id AND d.attempt_count > 0))
 $$;

@@ -4,14 +4,14 @@
 CREATE OR REPLACE FUNCTION prune_deliveries(after text, batch integer) RETURNS text LANGUAGE sql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $$
   WITH old AS MATERIALIZED (
-    SELECT event_id FROM public.delivery
+    SELECT DISTINCT event_id FROM public.delivery
     WHERE event_id > after AND event_id < 'evt_' || public.id_time(now() - interval '30 days')
     ORDER BY event_id LIMIT batch
   ), ended AS MATERIALIZED (
-    SELECT d.event_id FROM public.delivery d JOIN old ON old.event_id = d.event_id
+    SELECT d.event_id, d.endpoint_id FROM public.delivery d JOIN old ON old.event_id = d.event_id
     WHERE d.status NOT IN ('pending', 'retrying') FOR UPDATE OF d SKIP LOCKED
   ), pruned AS (
-    DELETE FROM public.delivery WHERE event_id IN (SELECT event_id FROM ended)
+    DELETE FROM public.delivery WHERE (event_id, endpoint_id) IN (SELECT event_id, endpoint_id FROM ended)
   )
   SELECT max(event_id) FROM old
 $$;

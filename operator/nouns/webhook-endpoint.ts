@@ -4,19 +4,21 @@ import { Refusal } from '../../commands/refusal.ts';
 import { rotateEndpointSecret } from '../../commands/webhooks/endpoint-secrets.ts';
 import { switchEndpoints } from '../../commands/webhooks/endpoint-status.ts';
 import { setEndpoint } from '../../commands/webhooks/endpoints.ts';
-import { readEndpoints } from '../../commands/webhooks/read-endpoints.ts';
+import { pickEndpoints, readEndpoints } from '../../commands/webhooks/read-endpoints.ts';
 import type { Orm } from '../../db/orm.ts';
+import { ApiError } from '../../domain/api-error.ts';
 import { Mode } from '../../domain/mode.ts';
 import { parseWebhookUrl, WEBHOOK_URL_PROBLEMS } from '../../domain/webhook-url.ts';
 import { presentWebhookEndpoint, type WebhookEndpointRow } from '../../resources/webhook-endpoint.ts';
 import { WrongUsage } from '../errors.ts';
-import { ModeNames, read } from '../flag-values.ts';
+import { ModeNames, read, Text } from '../flag-values.ts';
 import { readPartner } from '../reads/partners.ts';
 import type { Output } from '../render.ts';
 import type { Verbs } from '../verbs.ts';
 
 interface Flags {
   mode?: readonly Mode[];
+  endpoint?: string | null;
 }
 
 const SHOWN_ONCE = 'This secret is shown only once: hand it over now.';
@@ -38,7 +40,7 @@ export function webhookEndpointNoun(noun: Command, { session, verb, examples }: 
 
   command(
     'set',
-    'set the URL and enable the endpoint; a new endpoint gets a secret, which is shown only once',
+    'set the URL of the oldest endpoint and enable it; a new endpoint gets a secret, which is shown only once',
   )
     .requiredOption('--url <url>', 'https, on the public internet', read(z.string()))
     .addHelpText(
@@ -54,29 +56,49 @@ export function webhookEndpointNoun(noun: Command, { session, verb, examples }: 
           allowLoopbackHttp: session.config.webhookAllowLoopbackHttp,
         });
         if ('problem' in target) throw new WrongUsage(`--url ${WEBHOOK_URL_PROBLEMS[target.problem]}`);
-        const { secret } = await setEndpoint(await session.withKeys(), {
-          partnerId,
-          modes,
-          url: target.href,
-        });
+        const change = { partnerId, modes, url: target.href };
+        const { secret } = await setEndpoint(await session.withKeys(), change).catch(refuse);
         const kept = `The secret is unchanged; replace it with "operator webhook-endpoint rotate-secret ${partnerId}".`;
         return { value: { url: target.href, secret }, note: secret === null ? kept : SHOWN_ONCE };
       }),
     );
 
-  command('show', 'the endpoints, without their secrets')
-    .addHelpText('after', examples('webhook-endpoint show prt_01k0…'))
-    .action(
-      verb(async (partnerId: string, { mode: modes = Mode.options }: Flags) =>
-        toOutput(await readWebhookEndpoints(await session.orm(), partnerId, modes), modes),
-      ),
-    );
-
-  command('rotate-secret', 'replace the secret with a new one for both modes, which is shown only once')
-    .addHelpText('after', examples('webhook-endpoint rotate-secret prt_01k0…'))
+  command('list', 'all endpoints of each mode, the oldest first, without their secrets')
+    .addHelpText('after', examples('webhook-endpoint list prt_01k0… --mode live'))
     .action(
       verb(async (partnerId: string, { mode: modes = Mode.options }: Flags) => {
-        const { endpoints, secret } = await rotateEndpointSecret(await session.withKeys(), partnerId, modes);
+        const endpoints = await readWebhookEndpoints(await session.orm(), partnerId, modes);
+        return { value: endpoints.map((row) => presentWebhookEndpoint(row)), columns: COLUMNS };
+      }),
+    );
+
+  withEndpoint(
+    command('show', 'the oldest endpoint of each mode, without its secret'),
+    'that endpoint instead',
+  )
+    .addHelpText('after', examples('webhook-endpoint show prt_01k0…'))
+    .action(
+      verb(async (partnerId: string, { mode: modes = Mode.options, endpoint = null }: Flags) => {
+        const all = await readWebhookEndpoints(await session.orm(), partnerId, modes);
+        return toOutput(requireEndpoints(pickEndpoints(all, endpoint), partnerId, modes), modes);
+      }),
+    );
+
+  withEndpoint(
+    command(
+      'rotate-secret',
+      "replace the oldest endpoint's secret with a new one for both modes, which is shown only once",
+    ),
+    'that endpoint instead',
+  )
+    .addHelpText('after', examples('webhook-endpoint rotate-secret prt_01k0…'))
+    .action(
+      verb(async (partnerId: string, { mode: modes = Mode.options, endpoint: endpointId = null }: Flags) => {
+        const { endpoints, secret } = await rotateEndpointSecret(await session.withKeys(), {
+          partnerId,
+          modes,
+          endpointId,
+        });
         const [first] = requireEndpoints(endpoints, partnerId, modes);
         return {
           value: { url: first?.url, secret },
@@ -86,16 +108,19 @@ export function webhookEndpointNoun(noun: Command, { session, verb, examples }: 
     );
 
   for (const [name, status, description] of [
-    ['disable', 'disabled', 'stop sending; events are parked until the endpoint is enabled'],
-    ['enable', 'enabled', 'start sending again, parked events included'],
+    ['disable', 'disabled', 'stop sending to all endpoints; events are parked until the endpoint is enabled'],
+    ['enable', 'enabled', 'start sending to all endpoints again, parked events included'],
   ] as const) {
-    command(name, description)
+    withEndpoint(command(name, description), 'only that endpoint')
       .addHelpText('after', examples(`webhook-endpoint ${name} prt_01k0… --mode live`))
       .action(
-        verb(async (partnerId: string, { mode: modes = Mode.options }: Flags) => {
-          const endpoints = await switchEndpoints(await session.operator(), { partnerId, modes, status });
-          return toOutput(requireEndpoints(endpoints, partnerId, modes), modes);
-        }),
+        verb(
+          async (partnerId: string, { mode: modes = Mode.options, endpoint: endpointId = null }: Flags) => {
+            const wanted = { partnerId, modes, endpointId, status };
+            const endpoints = await switchEndpoints(await session.operator(), wanted);
+            return toOutput(requireEndpoints(endpoints, partnerId, modes), modes);
+          },
+        ),
       );
   }
 }
@@ -104,11 +129,27 @@ export function webhookEndpointNoun(noun: Command, { session, verb, examples }: 
 function toOutput(rows: WebhookEndpointRow[], modes: readonly Mode[]): Output {
   const resources = rows.map((row) => presentWebhookEndpoint(row));
   const [only] = resources;
-  if (modes.length === 1 && only !== undefined) return { value: only };
-  return {
-    value: resources,
-    columns: ['mode', 'url', 'status', 'disabled_reason', 'standard_webhooks', 'previous_secret_expires_at'],
-  };
+  if (modes.length === 1 && resources.length === 1 && only !== undefined) return { value: only };
+  return { value: resources, columns: COLUMNS };
+}
+
+const COLUMNS = [
+  'id',
+  'mode',
+  'url',
+  'status',
+  'disabled_reason',
+  'standard_webhooks',
+  'consecutive_failures',
+  'previous_secret_expires_at',
+];
+
+const withEndpoint = (command: Command, description: string) =>
+  command.option('--endpoint <id>', description, read(Text(100)));
+
+/** What the command refuses to a partner, it refuses to an operator in the same words. */
+function refuse(error: unknown): never {
+  throw error instanceof ApiError ? new Refusal(error.message) : error;
 }
 
 /** An account's endpoints in these modes, test before live. @throws Refusal if there is no such account, or no endpoint */

@@ -11,6 +11,7 @@ import { listNewest, type Verbs, withLimit } from '../verbs.ts';
 const COLUMNS = [
   'created',
   'id',
+  'endpoint_id',
   'partner_name',
   'mode',
   'type',
@@ -31,6 +32,7 @@ export function webhookNoun(webhook: Command, verbs: Verbs): void {
 interface ListFlags {
   status?: DeliveryStatus | null;
   partner?: string | null;
+  endpoint?: string | null;
   since?: Date | null;
   limit?: number;
 }
@@ -38,9 +40,10 @@ interface ListFlags {
 function listVerb(webhook: Command, { session, verb, examples, err }: Verbs): void {
   const list = webhook
     .command('list')
-    .description('the events of the last 30 days, newest first')
+    .description('the events of the last 30 days, newest first, a line for each endpoint')
     .addOption(statusOption('only those with this status'))
     .option('--partner <id>', 'only those of this partner', read(Text(100)))
+    .option('--endpoint <id>', 'only what goes to this endpoint', read(Text(100)))
     .option('--since <time>', SINCE, read(Since));
   withLimit(list)
     .addHelpText(
@@ -48,14 +51,15 @@ function listVerb(webhook: Command, { session, verb, examples, err }: Verbs): vo
       examples('webhook list --status given_up', 'webhook list --partner prt_01k0… --since 24h'),
     )
     .action(
-      verb(async ({ status = null, partner = null, since = null, limit }: ListFlags) => {
+      verb(async ({ status = null, partner = null, endpoint = null, since = null, limit }: ListFlags) => {
         const orm = await session.orm();
         if (partner !== null) await readPartner(orm, partner);
         return listNewest(err, {
           noun: 'webhook',
           columns: COLUMNS,
           limit,
-          readNewest: (atMost) => readWebhooks(orm, { status, partnerId: partner, since, limit: atMost }),
+          readNewest: (atMost) =>
+            readWebhooks(orm, { status, partnerId: partner, endpointId: endpoint, since, limit: atMost }),
         });
       }),
     );
@@ -66,10 +70,15 @@ function showVerb(webhook: Command, { session, verb, examples }: Verbs): void {
     .command('show')
     .description('one event with every attempt to send it, the responses, and its workflow')
     .argument('<event>', 'id of the event')
+    .option(
+      '--endpoint <id>',
+      'the attempts at this endpoint (default: the oldest it is for)',
+      read(Text(100)),
+    )
     .addHelpText('after', examples('webhook show evt_01k0…'))
     .action(
-      verb(async (eventId: string) => {
-        const value = await readWebhook(await session.orm(), session.keys(), eventId);
+      verb(async (eventId: string, { endpoint: endpointId = null }: { endpoint?: string | null }) => {
+        const value = await readWebhook(await session.orm(), session.keys(), { eventId, endpointId });
         return { value: { ...value, workflow_status: await session.workflowStatus(value.workflow_id) } };
       }),
     );
@@ -77,6 +86,7 @@ function showVerb(webhook: Command, { session, verb, examples }: Verbs): void {
 
 interface RequeueFlags {
   partner?: string;
+  endpoint?: string | null;
   since?: Date;
   status?: DeliveryStatus;
   yes?: true;
@@ -89,6 +99,7 @@ function requeueVerb(webhook: Command, verbs: Verbs): void {
     .description("send one event again now, or all of a partner's events that were given up or parked")
     .argument('[event]', 'id of the event')
     .option('--partner <id>', "all of this partner's events, after you confirm", read(Text(100)))
+    .option('--endpoint <id>', 'only to this endpoint (default: to each it is for)', read(Text(100)))
     .option('--since <time>', SINCE, read(Since))
     .addOption(statusOption('with --partner: those with this status (default: given_up and parked)'))
     .option('--yes', 'with --partner: do not ask for confirmation')
@@ -101,21 +112,26 @@ function requeueVerb(webhook: Command, verbs: Verbs): void {
       ),
     )
     .action(
-      verb(async (eventId: string | undefined, { partner, since, status, yes }: RequeueFlags) => {
-        if ((eventId === undefined) === (partner === undefined))
-          throw new WrongUsage('give the id of an event, or --partner');
-        if (partner === undefined) {
-          if (since !== undefined || status !== undefined || yes)
-            throw new WrongUsage('--since, --status and --yes go with --partner');
-          return { value: await requeueWebhook(session, eventId ?? '') };
-        }
-        if (status === 'pending')
-          throw new WrongUsage('--status pending: these events are already being sent');
-        const statuses = status === undefined ? (['given_up', 'parked'] as const) : [status];
-        const wanted = { partnerId: partner, statuses, since: since ?? null };
-        const value = await requeueWebhooks(verbs, wanted, yes ?? false);
-        return { value, note: value.requeued === 0 ? 'There are no events to send again.' : undefined };
-      }),
+      verb(
+        async (
+          eventId: string | undefined,
+          { partner, endpoint = null, since, status, yes }: RequeueFlags,
+        ) => {
+          if ((eventId === undefined) === (partner === undefined))
+            throw new WrongUsage('give the id of an event, or --partner');
+          if (partner === undefined) {
+            if (since !== undefined || status !== undefined || yes)
+              throw new WrongUsage('--since, --status and --yes go with --partner');
+            return { value: await requeueWebhook(session, { eventId: eventId ?? '', endpointId: endpoint }) };
+          }
+          if (status === 'pending')
+            throw new WrongUsage('--status pending: these events are already being sent');
+          const statuses = status === undefined ? (['given_up', 'parked'] as const) : [status];
+          const wanted = { partnerId: partner, endpointId: endpoint, statuses, since: since ?? null };
+          const value = await requeueWebhooks(verbs, wanted, yes ?? false);
+          return { value, note: value.requeued === 0 ? 'There are no events to send again.' : undefined };
+        },
+      ),
     );
 }
 

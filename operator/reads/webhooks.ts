@@ -1,5 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
-import { unknownId } from '../../commands/refusal.ts';
+import { Refusal, unknownId } from '../../commands/refusal.ts';
 import type { KeyRing } from '../../crypto/key-ring.ts';
 import { lowestId } from '../../crypto/new-id.ts';
 import { openAnswerStart } from '../../crypto/webhooks.ts';
@@ -7,15 +7,17 @@ import { newestRows } from '../../db/newest.ts';
 import type { Orm } from '../../db/orm.ts';
 import { readStatement } from '../../db/sql.ts';
 import type { Row } from '../../db/tables.ts';
-import { DeliveryStatus } from '../../domain/event.ts';
+import { DeliveryStatus, MAX_ENDPOINTS } from '../../domain/event.ts';
 import { Mode } from '../../domain/mode.ts';
 import { presentAttempt } from '../../resources/event.ts';
 import { EventType } from '../../resources/event-types.ts';
 import { deliverWebhookWorkflowId } from '../../workflows/messages.ts';
 
-/** An event and its delivery, as operators see it; without its data, which can be personal. */
+/** An event and its delivery to one endpoint, as operators see it; without its data, which can be personal. */
 interface WebhookResource {
   id: string;
+  /** Null if no endpoint wanted it. */
+  endpoint_id: string | null;
   object: 'event';
   partner_id: string;
   partner_name: string;
@@ -32,14 +34,16 @@ interface WebhookResource {
 interface WebhookFilter {
   status: DeliveryStatus | null;
   partnerId: string | null;
+  /** Null for all endpoints. */
+  endpointId: string | null;
   since: Date | null;
   limit: number;
 }
 
-/** Newest first. */
+/** Newest first, a row for each endpoint. */
 export async function readWebhooks(orm: Orm, filter: WebhookFilter): Promise<WebhookResource[]> {
-  const { partnerId, since, limit } = filter;
-  const range = { from: lowestId('evt', since ?? new Date(0)), limit };
+  const { partnerId, endpointId, since, limit } = filter;
+  const range = { from: lowestId('evt', since ?? new Date(0)), endpointId, limit };
   const em = orm.em.fork();
   const rows =
     partnerId === null
@@ -51,25 +55,27 @@ export async function readWebhooks(orm: Orm, filter: WebhookFilter): Promise<Web
 /** Event ids from this one on. */
 interface Range {
   from: string;
+  endpointId: string | null;
   limit: number;
 }
 
 const listAll = ({ status }: WebhookFilter) =>
   readStatement(
-    (_, { from, limit }: Range) =>
+    (_, { from, endpointId, limit }: Range) =>
       // A literal, so that the partial index of waiting events can be used.
-      selectShown(sql`SELECT event_id FROM delivery WHERE event_id >= ${from}
-      ${status === null ? sql`` : sql`AND status = ${sql.lit(status)}`} ORDER BY event_id DESC LIMIT ${limit}`),
+      selectShown(sql`SELECT event_id, endpoint_id FROM delivery WHERE event_id >= ${from}
+      AND (${endpointId}::text IS NULL OR endpoint_id = ${endpointId})
+      ${status === null ? sql`` : sql`AND status = ${sql.lit(status)}`} ORDER BY event_id DESC, endpoint_id LIMIT ${limit}`),
     { acrossTenants: 'operator' },
   );
 
 /** Reads a page of each mode, status and type through their index, and keeps the newest. */
-const selectPartnerWebhooks = ({ status, limit: maxRows }: WebhookFilter) =>
+const selectPartnerWebhooks = ({ status, endpointId: endpoint, limit: maxRows }: WebhookFilter) =>
   readStatement(
-    (_, { partnerId, from, limit }: Range & { partnerId: string }) => {
+    (_, { partnerId, endpointId, from, limit }: Range & { partnerId: string }) => {
       const one = newestRows({
         table: 'delivery',
-        columns: ['event_id'],
+        columns: ['event_id', 'endpoint_id'],
         where: {
           partner_id: partnerId,
           mode: sql.ref('wanted_mode.mode'),
@@ -78,15 +84,17 @@ const selectPartnerWebhooks = ({ status, limit: maxRows }: WebhookFilter) =>
         },
         id: 'event_id',
         from,
-        limit,
-        maxRows,
+        // Among as many events there are enough that go to one endpoint, if all of them do.
+        limit: endpoint === null ? limit : sql`${limit}::int * ${sql.lit(MAX_ENDPOINTS)}`,
+        maxRows: endpoint === null ? maxRows : maxRows * MAX_ENDPOINTS,
       });
       const statuses = status === null ? DeliveryStatus.options : [status];
-      return selectShown(sql`SELECT one.event_id FROM unnest(${Mode.options}::text[]) wanted_mode (mode)
+      return selectShown(sql`SELECT one.event_id, one.endpoint_id FROM unnest(${Mode.options}::text[]) wanted_mode (mode)
       CROSS JOIN unnest(${statuses}::text[]) wanted_status (status)
       CROSS JOIN unnest(${EventType.options}::text[]) wanted_type (type)
       CROSS JOIN LATERAL (${one}) one
-      ORDER BY one.event_id DESC LIMIT ${limit}`);
+      WHERE ${endpointId}::text IS NULL OR one.endpoint_id = ${endpointId}
+      ORDER BY one.event_id DESC, one.endpoint_id LIMIT ${limit}`);
     },
     { acrossTenants: 'operator' },
   );
@@ -94,41 +102,52 @@ const selectPartnerWebhooks = ({ status, limit: maxRows }: WebhookFilter) =>
 /** The columns to show, for the events whose ids `found` returns. LIMIT 1 keeps the planner from joining whole tables. */
 const selectShown = (found: RawBuilder<unknown>) => sql<WebhookRow>`
   SELECT ${SHOWN} FROM (${found}) found
-    CROSS JOIN LATERAL (SELECT event_id, status, attempt_count, next_attempt_at FROM delivery
-      WHERE event_id = found.event_id LIMIT 1) d
+    CROSS JOIN LATERAL (SELECT event_id, endpoint_id, status, attempt_count, next_attempt_at, workflow_of_event FROM delivery
+      WHERE event_id = found.event_id AND endpoint_id = found.endpoint_id LIMIT 1) d
     CROSS JOIN LATERAL (SELECT id, partner_id, mode, type, created_at FROM event WHERE id = found.event_id LIMIT 1) e
-  ORDER BY d.event_id DESC`;
+  ORDER BY d.event_id DESC, d.endpoint_id`;
 
 interface WebhookRow
   extends Row<'event', 'id' | 'partner_id' | 'mode' | 'type' | 'created_at'>,
-    Row<'delivery', 'status' | 'attempt_count' | 'next_attempt_at'> {
+    Row<'delivery', 'endpoint_id' | 'status' | 'attempt_count' | 'next_attempt_at' | 'workflow_of_event'> {
   last_error: string | null;
   partner_name: string;
 }
 
 /** The columns of a WebhookRow, from tables `event` e and `delivery` d. */
-const SHOWN = sql`e.id, e.partner_id, (SELECT name FROM partner WHERE id = e.partner_id) AS partner_name, e.mode, e.type, e.created_at, d.status, d.attempt_count, d.next_attempt_at,
-  (SELECT a.error FROM delivery_attempt a WHERE a.event_id = d.event_id AND a.number = d.attempt_count) AS last_error`;
+const SHOWN = sql`e.id, e.partner_id, (SELECT name FROM partner WHERE id = e.partner_id) AS partner_name, e.mode, e.type, e.created_at,
+  d.endpoint_id, d.status, d.attempt_count, d.next_attempt_at, d.workflow_of_event,
+  (SELECT a.error FROM delivery_attempt a
+   WHERE a.event_id = d.event_id AND a.endpoint_id = d.endpoint_id AND a.number = d.attempt_count) AS last_error`;
 
 type EndpointStatus = Row<'webhook_endpoint', 'status'>['status'];
 
-/** An event with every attempt to send it, and its endpoint as it is now. */
+/** An event with every attempt to send it to an endpoint, that endpoint as it is now, and the deliveries to all of them. */
 export interface WebhookDetail extends WebhookResource {
   attempts: (ReturnType<typeof presentAttempt> & { answer_start: string | null })[];
   endpoint: { url: string; status: EndpointStatus } | null;
+  deliveries: { endpoint_id: string; status: DeliveryStatus; attempt_count: number }[];
   workflow_id: string;
 }
 
 /**
  * @param ring null if the keys are not known: receivers' answers are then left out
- * @throws Refusal if there is no such event
+ * @param wanted.endpointId null for the oldest endpoint that the event is for
+ * @throws Refusal if there is no such event, or it is not for the endpoint
  */
-export async function readWebhook(orm: Orm, ring: KeyRing | null, eventId: string): Promise<WebhookDetail> {
+export async function readWebhook(
+  orm: Orm,
+  ring: KeyRing | null,
+  { eventId, endpointId }: { eventId: string; endpointId: string | null },
+): Promise<WebhookDetail> {
   const em = orm.em.fork();
-  const [row] = await findOne(em, { eventId });
-  if (row === undefined)
+  const rows = await findAll(em, { eventId });
+  if (rows.length === 0)
     throw unknownId('evt', eventId, 'run "operator webhook list"; events are kept for 30 days');
-  const attempts = await selectAttempts(em, { eventId });
+  const row = rows.find(({ endpoint_id }) => endpointId === null || endpoint_id === endpointId);
+  if (row === undefined)
+    throw new Refusal(`${eventId} has no delivery to ${endpointId}: run "operator webhook show ${eventId}".`);
+  const attempts = await selectAttempts(em, { eventId, endpointId: row.endpoint_id });
   const { url, endpoint_status: status } = row;
   return {
     ...presentWebhook(row),
@@ -137,7 +156,14 @@ export async function readWebhook(orm: Orm, ring: KeyRing | null, eventId: strin
       answer_start: ring && attempt.answer_start && openAnswerStart(ring, eventId, attempt.answer_start),
     })),
     endpoint: url === null ? null : { url, status },
-    workflow_id: deliverWebhookWorkflowId(eventId),
+    deliveries: rows
+      .filter(({ endpoint_id }) => endpoint_id !== '')
+      .map((each) => ({
+        endpoint_id: each.endpoint_id,
+        status: each.status,
+        attempt_count: each.attempt_count,
+      })),
+    workflow_id: deliverWebhookWorkflowId(eventId, row.workflow_of_event ? null : row.endpoint_id),
   };
 }
 
@@ -146,26 +172,28 @@ interface WebhookWithEndpointRow extends WebhookRow {
   endpoint_status: EndpointStatus;
 }
 
-const findOne = readStatement(
+const findAll = readStatement(
   (_, { eventId }: { eventId: string }) => sql<WebhookWithEndpointRow>`
   SELECT ${SHOWN}, w.url, w.status AS endpoint_status
   FROM delivery d JOIN event e ON e.id = d.event_id
-    LEFT JOIN webhook_endpoint w ON w.partner_id = d.partner_id AND w.mode = d.mode
-  WHERE d.event_id = ${eventId}`,
+    LEFT JOIN webhook_endpoint w ON w.id = d.endpoint_id
+  WHERE d.event_id = ${eventId} ORDER BY d.endpoint_id`,
   { acrossTenants: 'operator' },
 );
 
-const selectAttempts = readStatement((db, { eventId }: { eventId: string }) =>
+const selectAttempts = readStatement((db, { eventId, endpointId }: { eventId: string; endpointId: string }) =>
   db
     .selectFrom('delivery_attempt')
     .select(['number', 'delivered', 'http_status', 'started_at', 'duration_ms', 'error', 'answer_start'])
     .where('event_id', '=', eventId)
+    .where('endpoint_id', '=', endpointId)
     .orderBy('number'),
 );
 
 function presentWebhook(row: WebhookRow): WebhookResource {
   return {
     id: row.id,
+    endpoint_id: row.endpoint_id === '' ? null : row.endpoint_id,
     object: 'event',
     partner_id: row.partner_id,
     partner_name: row.partner_name,

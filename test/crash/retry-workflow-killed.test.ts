@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { WorkflowNotFoundError } from '@temporalio/client';
-import { deliverWebhookWorkflowId } from '../../workflows/messages.ts';
 import { kill, scratchFolder, startProcess } from '../support/crash/processes.ts';
 import { startWatchingProxy, type Watched } from '../support/sockets.ts';
 import { startTestStack } from '../support/stack.ts';
 import { until } from '../support/until.ts';
-import { readRow, setUrl, writeEvents } from '../support/webhooks/events.ts';
+import { readRow, setUrl, workflowIdOf, writeEvents } from '../support/webhooks/events.ts';
 import { answer, startReceiver } from '../support/webhooks/receiver.ts';
 
 /** What goes by between the worker and PostgreSQL right then. Only what workflows have to hear of has the error with it. */
@@ -42,7 +41,7 @@ describe('a worker that is killed -9', function () {
         assert.equal(await worker.exited, 'signal SIGKILL');
         const left = await readRow(stack, id);
         assert.deepEqual([left.status, left.attempt_count, left.workflow], ['retrying', 1, 'untold']);
-        const workflow = stack.client.workflow.getHandle(deliverWebhookWorkflowId(id));
+        const workflow = stack.client.workflow.getHandle(await workflowIdOf(stack, id));
         if (isStarted) await workflow.describe();
         else await assert.rejects(workflow.describe(), WorkflowNotFoundError);
 

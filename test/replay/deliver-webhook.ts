@@ -10,7 +10,7 @@ import {
 } from '../../workflows/messages.ts';
 import type { TestStack } from '../support/stack.ts';
 import { until } from '../support/until.ts';
-import { readRow, setUrl, writeEvents } from '../support/webhooks/events.ts';
+import { readRow, setUrl, workflowIdOf, writeEvents } from '../support/webhooks/events.ts';
 import { answer, type Receiver, startReceiver } from '../support/webhooks/receiver.ts';
 import { skipTime } from '../support/workflows.ts';
 import type { Recording } from './recording.ts';
@@ -40,7 +40,7 @@ function failing(then: (event: Failing) => Promise<void>): Recording {
         return row.status === status && row.workflow === 'told';
       });
     await reaches('retrying');
-    const workflow = stack.client.workflow.getHandle(deliverWebhookWorkflowId(id));
+    const workflow = stack.client.workflow.getHandle(await workflowIdOf(stack, id));
     await then({ id, stack, workflow, receiver, reaches });
     await workflow.result();
     await receiver.stop();
@@ -60,10 +60,11 @@ const givenUp = async ({ id, stack, workflow, reaches }: Failing) => {
 /** The workflow of an event that was pruned. */
 const deleted: Recording = ({ client, config }) => {
   const eventId = newId('evt');
+  const endpointId = newId('we');
   return client.workflow.signalWithStart(DELIVER_WEBHOOK_TYPE, {
-    workflowId: deliverWebhookWorkflowId(eventId),
+    workflowId: deliverWebhookWorkflowId(eventId, endpointId),
     taskQueue: webhooksTaskQueue(config.taskQueuePrefix),
-    args: [{ eventId }] satisfies [DeliverWebhookInput],
+    args: [{ eventId, endpointId }] satisfies [DeliverWebhookInput],
     signal: requeue,
     staticSummary: 'a delivery of an event that is deleted',
   });

@@ -1,11 +1,10 @@
 import { LRUCache } from 'lru-cache';
-import type { Tenant } from '../../domain/mode.ts';
 
 const INITIAL_SLOTS = 8;
 const FEWEST_SLOTS = 2;
 /** Twice the number of an endpoint's connections, so that they need not wait for the next read of events. */
 export const MAX_SLOTS = 128;
-const MAX_ACCOUNTS = 10_000;
+const MAX_ENDPOINTS = 10_000;
 
 interface Endpoint {
   slots: number;
@@ -13,23 +12,22 @@ interface Endpoint {
 }
 
 /**
- * How many attempts may be in flight for each account's endpoint: each success doubles its slots, each failure halves
+ * How many attempts may be in flight for each endpoint: each success doubles its slots, each failure halves
  * them. So dead receivers occupy few of the process's slots, however many there are.
  */
 export class EndpointConcurrency {
-  /** The slots of an account without recent attempts. */
+  /** The slots of an endpoint without recent attempts. */
   readonly initialSlots = INITIAL_SLOTS;
-  readonly #endpoints = new LRUCache<string, Endpoint>({ max: MAX_ACCOUNTS });
+  readonly #endpoints = new LRUCache<string, Endpoint>({ max: MAX_ENDPOINTS });
 
-  acquire(account: Tenant): void {
-    const key = accountKey(account);
-    const endpoint = this.#endpoints.get(key) ?? { slots: INITIAL_SLOTS, inFlight: 0 };
+  acquire(endpointId: string): void {
+    const endpoint = this.#endpoints.get(endpointId) ?? { slots: INITIAL_SLOTS, inFlight: 0 };
     endpoint.inFlight += 1;
-    this.#endpoints.set(key, endpoint);
+    this.#endpoints.set(endpointId, endpoint);
   }
 
-  release(account: Tenant, succeeded: boolean): void {
-    const endpoint = this.#endpoints.get(accountKey(account));
+  release(endpointId: string, succeeded: boolean): void {
+    const endpoint = this.#endpoints.get(endpointId);
     if (endpoint === undefined) return;
     endpoint.inFlight -= 1;
     endpoint.slots = succeeded
@@ -46,14 +44,9 @@ export class EndpointConcurrency {
     };
   }
 
-  /** The free slots of each account with recent attempts, by `<partnerId>/<mode>`. */
+  /** The free slots of each endpoint with recent attempts, by its id. */
   freeSlots(): Record<string, number> {
-    const free = [...this.#endpoints].map(([key, { slots, inFlight }]) => [
-      key,
-      Math.max(0, slots - inFlight),
-    ]);
+    const free = [...this.#endpoints].map(([id, { slots, inFlight }]) => [id, Math.max(0, slots - inFlight)]);
     return Object.fromEntries(free);
   }
 }
-
-const accountKey = ({ partnerId, mode }: Tenant) => `${partnerId}/${mode}`;

@@ -2,6 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
 import type { Logger } from 'pino';
 import { isAnyClockCatchingUp } from '../../commands/accounts/test-clock.ts';
+import type { QueuedEndpoint } from '../../commands/webhooks/deliveries.ts';
+import { tellOfFailing } from '../../commands/webhooks/endpoint-events.ts';
 import {
   markDeliveryNotified,
   queueDueByClock,
@@ -10,7 +12,6 @@ import {
   type UnnotifiedDelivery,
 } from '../../commands/webhooks/retries.ts';
 import type { Orm } from '../../db/orm.ts';
-import type { Tenant } from '../../domain/mode.ts';
 import { repeat } from '../../process/repeat.ts';
 import { notifyDelivery } from '../../temporal/deliver-webhook.ts';
 import { notifyInTurns } from '../notify-in-turns.ts';
@@ -22,10 +23,11 @@ const OVERDUE_INTERVAL_MS = 1_000;
 /** Between two looks while clocks are catching up: if the last one found something, and if not. */
 const CATCHING_UP_PAUSE_MS = 5;
 const CATCHING_UP_POLL_MS = 50;
+const FAILING_INTERVAL_MS = 1_000;
 
 /**
  * Keeps failed events and their workflows in sync: it tells workflows what the relay has recorded, which starts missing ones,
- * and makes events pending that are due even though no workflow has said so.
+ * and makes events pending that are due even though no workflow has said so. It also tells accounts of endpoints that fail.
  */
 export function startNotifyingWorkflows(dependencies: {
   orm: Orm;
@@ -40,11 +42,15 @@ export function startNotifyingWorkflows(dependencies: {
   const { orm, client, logger, taskQueue, delaysMs, wake } = dependencies;
 
   async function notify(delivery: UnnotifiedDelivery): Promise<void> {
-    const { event_id: eventId, partner_id: partnerId, type, mode, status } = delivery;
+    const { event_id: eventId, endpoint_id: endpointId, partner_id: partnerId, type, mode } = delivery;
+    const about = { eventId, endpointId, workflowOfEvent: delivery.workflow_of_event };
+    // What a deleted endpoint has given up needs nobody: its workflow ends as if the event were parked.
+    const status =
+      delivery.is_endpoint_deleted && delivery.status === 'given_up' ? 'parked' : delivery.status;
     await client.withDeadline(Date.now() + NOTIFY_TIMEOUT_MS, () =>
       notifyDelivery(
         client,
-        { eventId, type, partnerId, mode, taskQueue },
+        { ...about, type, partnerId, mode, taskQueue },
         {
           status,
           attemptCount: delivery.attempt_count,
@@ -63,12 +69,19 @@ export function startNotifyingWorkflows(dependencies: {
     roundPauseMs: 0,
     logger,
     notify,
-    take: (after: Tenant | null) => takeUnnotifiedDeliveries(orm, after),
+    take: (after: QueuedEndpoint | null) => takeUnnotifiedDeliveries(orm, after),
   });
   const overdue = repeat('the sweep of overdue events', OVERDUE_INTERVAL_MS, logger, async () => {
     const count = await queueOverdueRetries(orm);
     if (count === 0) return;
     logger.info({ events: count }, 'resending overdue events that no workflow had reported as due');
+    wake();
+  });
+
+  const failing = repeat('the sweep of failing endpoints', FAILING_INTERVAL_MS, logger, async () => {
+    const count = await tellOfFailing(orm);
+    if (count === 0) return;
+    logger.info({ endpoints: count }, 'webhook endpoints are failing, and their accounts were told');
     wake();
   });
 
@@ -89,7 +102,7 @@ export function startNotifyingWorkflows(dependencies: {
 
   return {
     stop: async () => {
-      await Promise.all([notifying.stop(), overdue.stop(), clocks.stop()]);
+      await Promise.all([notifying.stop(), overdue.stop(), clocks.stop(), failing.stop()]);
     },
   };
 }

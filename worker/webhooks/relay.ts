@@ -5,12 +5,13 @@ import type { CommandContext } from '../../commands/command-context.ts';
 import {
   type Attempt,
   type Delivery,
+  type DeliveryKey,
+  type QueuedEndpoint,
   recordAttempts,
   takeDeliveries,
 } from '../../commands/webhooks/deliveries.ts';
 import { disableEndpoint, parkDeliveries } from '../../commands/webhooks/endpoint-status.ts';
 import { openEndpointSecret, signEvent } from '../../crypto/webhooks.ts';
-import type { Tenant } from '../../domain/mode.ts';
 import { coalesce } from '../../process/coalesce.ts';
 import { describeError } from '../../process/describe-error.ts';
 import { Waker } from '../waker.ts';
@@ -45,11 +46,11 @@ interface Relay {
   stop(): Promise<void>;
 }
 
-/** A delivery whose account has an enabled endpoint. */
+/** A delivery whose endpoint is enabled. */
 type Sendable = Delivery & { url: string };
 
 /**
- * Makes every attempt of every event, straight from its row: the first within milliseconds of the commit, and retries when
+ * Makes every attempt of every delivery, straight from its row: the first within milliseconds of the commit, and retries when
  * they are pending, all within the limits of their endpoints. A crash between an attempt and its record repeats the
  * attempt and loses nothing.
  */
@@ -63,7 +64,7 @@ export function startRelay(dependencies: RelayDependencies): Relay {
     inFlight: () => inProgress.size,
     endpoints: () => concurrency.count(),
   });
-  let after: Tenant | null = null;
+  let after: QueuedEndpoint | null = null;
 
   async function take(): Promise<Delivery[]> {
     const limit = Math.min(MAX_TAKEN, MAX_IN_FLIGHT - inProgress.size);
@@ -77,36 +78,36 @@ export function startRelay(dependencies: RelayDependencies): Relay {
     };
     const taken = limit > 0 ? await takeDeliveries(orm, request) : [];
     const last = taken.at(-1);
-    // If the limit was reached, the next read continues after the last account; otherwise all later accounts were read.
+    // If the limit was reached, the next read continues after the last endpoint; otherwise all later ones were read.
     const wrapped = after !== null && taken.length < limit;
-    after = last !== undefined && taken.length === limit ? toTenant(last) : null;
+    after = last !== undefined && taken.length === limit ? last : null;
     if (wrapped) waker.wake();
     return taken;
   }
 
   function begin(taken: readonly Delivery[]): void {
-    const unsendable: string[] = [];
+    const unsendable: DeliveryKey[] = [];
     for (const delivery of taken) {
       if (isSendable(delivery)) start(delivery);
-      else unsendable.push(delivery.event_id);
+      else unsendable.push(toKey(delivery));
     }
     if (unsendable.length > 0) track(parkDeliveries(orm, unsendable), unsendable);
   }
 
   function start(delivery: Sendable): void {
-    const account = toTenant(delivery);
+    const endpointId = delivery.endpoint_id;
     let hasSlot = true;
     // The slot is free as soon as the receiver has responded, before the attempt is recorded.
     const releaseSlot = (succeeded: boolean) => {
       if (!hasSlot) return;
       hasSlot = false;
-      concurrency.release(account, succeeded);
+      concurrency.release(endpointId, succeeded);
       waker.wake();
     };
-    concurrency.acquire(account);
+    concurrency.acquire(endpointId);
     track(
       send(delivery, releaseSlot).finally(() => releaseSlot(false)),
-      [delivery.event_id],
+      [toKey(delivery)],
     );
   }
 
@@ -123,17 +124,17 @@ export function startRelay(dependencies: RelayDependencies): Relay {
 
   /** The receiver wants no more events: its endpoint is disabled, and this event is parked with the others. */
   async function parkGone(delivery: Sendable, attempt: AttemptMade): Promise<void> {
-    const { event_id: eventId, url } = delivery;
-    await disableEndpoint(orm, { ...toTenant(delivery), url, reason: 'it answered 410 Gone' });
+    const { endpoint_id: endpointId, partner_id: partnerId, mode, url } = delivery;
+    await disableEndpoint(orm, { partnerId, mode, endpointId, url, reason: 'it answered 410 Gone' });
     await record({ ...attempt, status: 'pending', nextAttemptMs: null });
-    await parkDeliveries(orm, [eventId]);
+    await parkDeliveries(orm, [toKey(delivery)]);
   }
 
-  function track(work: Promise<void>, eventIds: string[]): void {
+  function track(work: Promise<void>, deliveries: DeliveryKey[]): void {
     const tracked = work
       .catch((error: unknown) =>
         logger.error(
-          { eventIds, error: describeError(error) },
+          { eventIds: deliveries.map(({ eventId }) => eventId), error: describeError(error) },
           'could not send events; trying again when their lease expires',
         ),
       )
@@ -160,7 +161,10 @@ export function startRelay(dependencies: RelayDependencies): Relay {
   };
 }
 
-const toTenant = ({ partner_id: partnerId, mode }: Delivery): Tenant => ({ partnerId, mode });
+const toKey = ({ event_id: eventId, endpoint_id: endpointId }: Delivery): DeliveryKey => ({
+  eventId,
+  endpointId,
+});
 
 const isSendable = (delivery: Delivery): delivery is Sendable =>
   delivery.url !== null && delivery.endpoint_status === 'enabled';
@@ -172,7 +176,7 @@ async function attemptDelivery(
   { ring, webhooks }: Pick<RelayDependencies, 'ring' | 'webhooks'>,
   delivery: Sendable,
 ): Promise<AttemptMade> {
-  const { event_id: eventId, body, url, previous_secret: previous } = delivery;
+  const { event_id: eventId, endpoint_id: endpointId, body, url, previous_secret: previous } = delivery;
   const startedAt = new Date();
   const current = openEndpointSecret(ring, delivery, delivery.secret);
   const headers = signEvent({
@@ -184,7 +188,7 @@ async function attemptDelivery(
   });
   const result = await webhooks.deliver({ url, body, headers });
   const { outcome, httpStatus, durationMs } = result;
-  const made = { eventId, startedAt, durationMs, httpStatus };
+  const made = { eventId, endpointId, startedAt, durationMs, httpStatus };
   if (outcome === 'delivered') return { ...made, error: null, answerStart: null };
   return { ...made, error: result.error ?? `http_${httpStatus}`, answerStart: result.answerStart };
 }

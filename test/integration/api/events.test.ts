@@ -175,7 +175,7 @@ describe('GET /events', () => {
     const card = await createCard(other, { amount: 100 });
     const { data } = await list('', other);
     assert.equal(data.length, 1);
-    const { object, delivery, ...envelope } = data[0];
+    const { object, delivery, deliveries, ...envelope } = data[0];
     assert.deepEqual([object, envelope.type, envelope.data.card], ['event', 'card.issued', card.json]);
     assert.deepEqual(delivery, { status: 'no_endpoint', next_attempt_at: null, attempts: [] });
     const [row] = await asOwner<{ body: string }>(stack, 'SELECT body FROM event WHERE id = $1', [

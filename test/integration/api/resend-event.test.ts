@@ -2,12 +2,11 @@ import assert from 'node:assert/strict';
 import { pino } from 'pino';
 import { startApi } from '../../../api/server.ts';
 import { freePort } from '../../../dev/free-port.ts';
-import { deliverWebhookWorkflowId } from '../../../workflows/messages.ts';
 import { expectError } from '../../support/api/answers.ts';
 import { asOwner } from '../../support/postgres.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
 import { until } from '../../support/until.ts';
-import { seedEvents } from '../../support/webhooks/events.ts';
+import { seedEvents, workflowIdOf } from '../../support/webhooks/events.ts';
 import { answer, type Receiver, startReceiver } from '../../support/webhooks/receiver.ts';
 
 describe('POST /events/{eventId}/resend', function () {
@@ -43,7 +42,7 @@ describe('POST /events/{eventId}/resend', function () {
       // The relay may have been quicker than the answer.
       assert.match(json.delivery.status, /^(pending|delivered)$/);
       await settled(id, 'delivered', 1);
-      const { object, delivery, ...envelope } = await read(id);
+      const { object, delivery, deliveries, ...envelope } = await read(id);
       assert.deepEqual(
         receiver.received.map(({ body }) => JSON.parse(body)),
         [envelope],
@@ -78,7 +77,7 @@ describe('POST /events/{eventId}/resend', function () {
     assert.ok(['pending', 'delivered'].includes(resent.json.delivery.status));
     await settled(json.id, 'delivered', 4);
     assert.equal(new Set(receiver.received.map(({ body }) => body)).size, 1);
-    const handle = stack.client.workflow.getHandle(deliverWebhookWorkflowId(json.id));
+    const handle = stack.client.workflow.getHandle(await workflowIdOf(stack, json.id));
     await until('the workflow ends', async () => (await handle.describe()).status.name === 'COMPLETED');
     assert.equal((await read(json.id)).delivery.status, 'delivered');
   });

@@ -50,13 +50,20 @@ describe('/webhook-endpoint', () => {
     assert.equal(status, 200);
     const { secret, created, ...rest } = json;
     const resource = {
+      id: json.id,
       object: 'webhook_endpoint',
       url: URL_A,
       mode: 'test',
+      event_types: null,
+      description: null,
       status: 'enabled',
       disabled_reason: null,
       standard_webhooks: false,
       previous_secret_expires_at: null,
+      consecutive_failures: 0,
+      failing_since: null,
+      last_success_at: null,
+      last_failure: null,
     };
     assert.deepEqual(rest, resource);
     assert.match(secret, /^whsec_[A-Za-z0-9+/]{40}$/);
@@ -214,7 +221,7 @@ describe('/webhook-endpoint', () => {
       const { secret, ...endpoint } = (await put({ url: receiver.url })).json;
       const { status, json } = await test();
       assert.equal(status, 202);
-      const { delivery, object, ...envelope } = json;
+      const { delivery, deliveries, object, ...envelope } = json;
       assert.deepEqual([object, envelope.type, envelope.mode], ['event', 'ping', 'test']);
       assert.match(envelope.id, /^evt_/);
       assert.deepEqual(envelope.data, { webhook_endpoint: endpoint });
@@ -268,17 +275,16 @@ describe('/webhook-endpoint', () => {
       assert.equal((await other.call('GET', `/events/${kept}`)).json.delivery.status, 'parked');
     });
 
-    it('gets events that were parked because the previous endpoint was gone', async () => {
+    it('gets nothing that was given up as the previous endpoint was deleted, unless it is resent', async () => {
       receiver.behave((_request, response) => response.writeHead(500).end());
       await put({ url: receiver.url });
+      const [id = ''] = await seedEvents(stack, partner, [{ status: 'parked' }]);
       await partner.call('DELETE', '/webhook-endpoint');
-      const [id = ''] = await seedEvents(stack, partner, [{ status: 'pending' }]);
-      await until('it is parked', async () => {
-        return (await partner.call('GET', `/events/${id}`)).json.delivery.status === 'parked';
-      });
-      assert.equal(receiver.received.length, 0);
+      assert.equal((await partner.call('GET', `/events/${id}`)).json.delivery.status, 'given_up');
       receiver.behave((_request, response) => response.writeHead(200).end());
       await put({ url: receiver.url });
+      assert.equal(receiver.received.length, 0);
+      assert.equal((await partner.call('POST', `/events/${id}/resend`)).status, 202);
       await until('it arrives', async () => receiver.received.length === 1);
     });
 

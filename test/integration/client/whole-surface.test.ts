@@ -247,6 +247,26 @@ describe('the TypeScript client, used with the whole service,', () => {
     assert.equal(newest?.address, deposit.address);
   });
 
+  it('manages several webhook endpoints, and sends an event to one of them', async () => {
+    const client = clientOf('test', await service.stack.createPartner());
+    const created = await client.webhookEndpoints.create({ url: receiver.url, event_types: ['card.issued'] });
+    assert.match(created.secret ?? '', /^whsec_/);
+    const { id } = await client.webhookEndpoints.update(created.id, { description: 'Books' });
+    assert.equal((await client.webhookEndpoints.get(id)).description, 'Books');
+    assert.deepEqual(
+      (await collect(client.webhookEndpoints.list())).map((endpoint) => endpoint.id),
+      [id],
+    );
+    const { secret = '' } = await client.webhookEndpoints.rotateSecret(id);
+    const ping = await client.webhookEndpoints.test(id);
+    const arrived = await until('the ping arrives', () => receiver.attempts(ping.id)[0]);
+    assert.equal(client.webhooks.verify(arrived.body, arrived.headers, secret).id, ping.id);
+    await client.events.resend(ping.id, { endpoint_id: id });
+    await until('the ping comes again', () => receiver.attempts(ping.id)[1]);
+    await client.webhookEndpoints.delete(id);
+    await refused(client.webhookEndpoints.get(id), { status: 404, code: 'webhook_endpoint_not_found' });
+  });
+
   it('manages the webhook endpoint, whose secrets both verify while they are rotated', async () => {
     const mine = await service.stack.createPartner();
     const client = clientOf('test', mine);

@@ -21,8 +21,12 @@ describe('the parking of events', () => {
   const set = () =>
     setEndpoint(commands.context, { partnerId, modes: ['test'], url: 'https://hooks.example.com/' });
   const turn = (status: 'enabled' | 'disabled') =>
-    switchEndpoints(commands.operator, { partnerId, modes: ['test'], status });
-  const park = (id: string) => parkDeliveries(commands.context.orm, [id]);
+    switchEndpoints(commands.operator, { partnerId, modes: ['test'], endpointId: null, status });
+  const remove = () => removeEndpoint(commands.context.orm, { partnerId, mode: 'test' }, null);
+  const park = async (id: string) => {
+    const { rows } = await commands.owner.query('SELECT endpoint_id FROM delivery WHERE event_id = $1', [id]);
+    await parkDeliveries(commands.context.orm, [{ eventId: id, endpointId: rows[0].endpoint_id }]);
+  };
 
   async function write(status: DeliveryStatus): Promise<string> {
     const id = newId('evt');
@@ -46,17 +50,23 @@ describe('the parking of events', () => {
     return Object.values(rows[0]);
   }
 
-  it('parks an event whose endpoint is missing or disabled', async () => {
-    const id = await write('pending');
-    await park(id);
-    assert.deepEqual(await standing(id), ['parked', '-infinity', null, 'none']);
+  it('parks an event whose endpoint is disabled', async () => {
     await set();
-    assert.deepEqual(await standing(id), ['pending', '-infinity', true, 'none']);
+    const id = await write('pending');
     await turn('disabled');
     await park(id);
     assert.deepEqual(await standing(id), ['parked', '-infinity', null, 'none']);
     await turn('enabled');
     assert.deepEqual(await standing(id), ['pending', '-infinity', true, 'none']);
+  });
+
+  it('gives up an event whose endpoint was deleted', async () => {
+    await set();
+    const id = await write('pending');
+    await remove();
+    assert.deepEqual((await standing(id))[0], 'pending', 'what a relay has leased is left to it');
+    await park(id);
+    assert.deepEqual(await standing(id), ['given_up', '-infinity', null, 'none']);
   });
 
   it('makes an event pending if its endpoint is there again', async () => {
@@ -67,66 +77,59 @@ describe('the parking of events', () => {
   });
 
   it('informs the workflow that its event is parked, but not that it is sent after all', async () => {
+    await set();
     const id = await write('retrying');
+    await turn('disabled');
     await commands.owner.query(`UPDATE delivery SET workflow = 'told' WHERE event_id = $1`, [id]);
     await park(id);
     assert.deepEqual(await standing(id), ['parked', '-infinity', null, 'untold']);
-    await set();
+    await turn('enabled');
     await commands.owner.query(`UPDATE delivery SET workflow = 'told' WHERE event_id = $1`, [id]);
     await park(id);
     assert.deepEqual(await standing(id), ['pending', '-infinity', true, 'told']);
   });
 
   it('leaves a delivered event as it is', async () => {
+    await set();
     const id = await write('delivered');
     await park(id);
     assert.deepEqual((await standing(id))[0], 'delivered');
   });
 
-  for (const [what, prepare] of [
-    ['made', async () => {}],
-    [
-      'enabled',
-      async () => {
-        await set();
-        await turn('disabled');
-      },
-    ],
-  ] as const) {
-    it(`loses no event if the endpoint is ${what} at the same moment`, async () => {
-      await prepare();
-      const id = await write('pending');
-      // Set: the account's row, the endpoint, what was parked so far; all of it not yet committed.
-      const other = await commands.connect();
-      try {
-        await other.query('BEGIN');
-        await other.query('SELECT FROM partner WHERE id = $1 FOR NO KEY UPDATE', [partnerId]);
-        await other.query(
-          `INSERT INTO webhook_endpoint (partner_id, mode, url, secret) VALUES ($1, 'test', 'https://x.example.com/', '')
-           ON CONFLICT (partner_id, mode) DO UPDATE SET status = 'enabled', disabled_reason = NULL`,
-          [partnerId],
-        );
-        const parked = park(id);
-        assert.equal(await Promise.race([parked.then(() => 'parked'), sleep(200, 'waits')]), 'waits');
-        await other.query('COMMIT');
-        await parked;
-        assert.deepEqual(await standing(id), ['pending', '-infinity', true, 'none']);
-      } finally {
-        await other.end();
-      }
-    });
-  }
+  it('loses no event if the endpoint is enabled at the same moment', async () => {
+    await set();
+    await turn('disabled');
+    const id = await write('pending');
+    // Enabling: the account's row, what was parked so far, the endpoint; all of it not yet committed.
+    const other = await commands.connect();
+    try {
+      await other.query('BEGIN');
+      await other.query('SELECT FROM partner WHERE id = $1 FOR NO KEY UPDATE', [partnerId]);
+      await other.query(
+        `UPDATE webhook_endpoint SET status = 'enabled', disabled_reason = NULL WHERE partner_id = $1`,
+        [partnerId],
+      );
+      const parked = park(id);
+      assert.equal(await Promise.race([parked.then(() => 'parked'), sleep(200, 'waits')]), 'waits');
+      await other.query('COMMIT');
+      await parked;
+      assert.deepEqual(await standing(id), ['pending', '-infinity', true, 'none']);
+    } finally {
+      await other.end();
+    }
+  });
 
-  it('loses no event while the endpoint is set and removed at the same time', async () => {
+  it('loses no event while the endpoint is disabled and enabled at the same time', async () => {
+    await set();
     const ids = [await write('pending'), await write('retrying')];
     await Promise.all(
       Array.from({ length: 20 }, async (_, i) => {
-        if (i % 4 === 0) await set();
-        else if (i % 4 === 1) await removeEndpoint(commands.context.orm, { partnerId, mode: 'test' });
+        if (i % 4 === 0) await turn('enabled');
+        else if (i % 4 === 1) await turn('disabled');
         else await park(ids[i % 2] as string);
       }),
     );
-    await set();
+    await turn('enabled');
     for (const id of ids) {
       await park(id);
       assert.equal((await standing(id))[0], 'pending');

@@ -203,10 +203,16 @@ abstract class Server {
         return (await admitReveal(context, asked)).status;
       }
       case 'ping':
-        this.events.push(await sendPing(context.orm, tenant));
+        this.events.push(await sendPing(context.orm, tenant, null));
         return null;
       case 'rotate':
-        return (await rotateEndpointSecret(context, tenant.partnerId, ['test'])).endpoints.length;
+        return (
+          await rotateEndpointSecret(context, {
+            partnerId: tenant.partnerId,
+            modes: ['test'],
+            endpointId: null,
+          })
+        ).endpoints.length;
     }
   }
 
@@ -220,11 +226,11 @@ abstract class Server {
     const { context } = this.commands;
     const slots = { freeSlots: {}, initialSlots: 8, limit: 100, leaseMs: 60_000, after: null };
     const taken = await takeDeliveries(context.orm, slots);
-    const attempts = taken.map(({ event_id: eventId, schedule_attempts }) => {
+    const attempts = taken.map(({ event_id: eventId, endpoint_id: endpointId, schedule_attempts }) => {
       const nextAttemptMs = this.receiverWorks ? null : (DELAYS_MS[schedule_attempts] ?? null);
       const failed = nextAttemptMs === null ? ('given_up' as const) : ('retrying' as const);
       return {
-        ...{ eventId, startedAt: new Date(), durationMs: 1, answerStart: null, nextAttemptMs },
+        ...{ eventId, endpointId, startedAt: new Date(), durationMs: 1, answerStart: null, nextAttemptMs },
         ...(this.receiverWorks
           ? { httpStatus: 200, error: null, status: 'delivered' as const }
           : { httpStatus: 503, error: 'http_503', status: failed }),

@@ -46,6 +46,7 @@ const REAL_TIME_DEFAULTS: Record<string, string> = {
   'ledger.transfer.created_at': 'given',
   'topup.counted_on': 'given',
   'webhook_endpoint.created_at': 'given',
+  'webhook_endpoint.id': 'ids have real time',
 };
 
 describe("an account's time", () => {

@@ -5,6 +5,8 @@ import { asOwner, createTestDatabase, ownerUrlOf } from '../../support/postgres.
 
 /** What the migrations alone have: nothing that reads or writes a row has to know it. */
 const OF_MIGRATIONS = [
+  // An id for the release before, which writes none. PostgreSQL says the expression in other words than the entity.
+  /^alter table "webhook_endpoint" alter column "id" set default /,
   // Checks, foreign keys and uniques hold whoever writes; statements name the few that they meet (ON CONFLICT).
   /^alter table \S+ drop constraint /,
   // Indexes of lists and queues, many of them partial, which an entity can't say.

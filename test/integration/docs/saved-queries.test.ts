@@ -8,7 +8,6 @@ import { query } from '../../../db/sql.ts';
 import { registerNamespace } from '../../../temporal/namespace.ts';
 import {
   changeCardStatusWorkflowId,
-  deliverWebhookWorkflowId,
   issueCardWorkflowId,
   scanChainWorkflowId,
   topUpCardWorkflowId,
@@ -24,7 +23,7 @@ import { asOwner } from '../../support/postgres.ts';
 import { startTestStack, type TestStack } from '../../support/stack.ts';
 import { testTemporal } from '../../support/temporal.ts';
 import { until, untilHolds } from '../../support/until.ts';
-import { readRow, setUrl } from '../../support/webhooks/events.ts';
+import { readRow, setUrl, workflowIdOf } from '../../support/webhooks/events.ts';
 import { answer, type Receiver, startReceiver } from '../../support/webhooks/receiver.ts';
 import { detailsOf, skipTime, untilStarted } from '../../support/workflows.ts';
 
@@ -133,7 +132,7 @@ describe('the saved queries of the operating guide', function () {
       awaited: watchDepositWorkflowId(awaited),
       review: watchDepositWorkflowId(review),
       terminated: watchDepositWorkflowId(terminated),
-      event: deliverWebhookWorkflowId(event?.id ?? ''),
+      event: await workflowIdOf(stack, event?.id ?? ''),
       scan: scanChainWorkflowId('private', stack.config.taskQueuePrefix),
     };
     await untilStarted(workflow(ids.terminated));

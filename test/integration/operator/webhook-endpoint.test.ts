@@ -38,6 +38,8 @@ describe('operator webhook-endpoint', () => {
     operate('webhook-endpoint', verb, partnerId, ...flags);
   const set = (url: string, ...flags: string[]) => endpoint('set', '--url', url, ...flags);
   const show = async () => (await endpoint('show')).json;
+  const ids = async (...flags: string[]): Promise<string[]> =>
+    (await endpoint('list', ...flags)).json.map(({ id }: { id: string }) => id);
   const audited = async () => (await operate('audit', 'list')).json.length;
 
   /** The secrets by the rows, test before live. */
@@ -65,15 +67,26 @@ describe('operator webhook-endpoint', () => {
     });
     const shown = await show();
     assert.deepEqual(
-      shown.map((one: { created: string }) => ({ ...one, created: typeof one.created })),
+      shown.map((one: { id: string; created: string }) => ({
+        ...one,
+        id: one.id.slice(0, 3),
+        created: typeof one.created,
+      })),
       ['test', 'live'].map((mode) => ({
+        id: 'we_',
         object: 'webhook_endpoint',
         url: URL_A,
         mode,
+        event_types: null,
+        description: null,
         status: 'enabled',
         disabled_reason: null,
         standard_webhooks: false,
         previous_secret_expires_at: null,
+        consecutive_failures: 0,
+        failing_since: null,
+        last_success_at: null,
+        last_failure: null,
         created: 'string',
       })),
     );
@@ -121,7 +134,7 @@ describe('operator webhook-endpoint', () => {
       actor: ACTOR,
       action: 'webhook-endpoint.rotate-secret',
       subject: partnerId,
-      detail: { modes: ['test', 'live'] },
+      detail: { modes: ['test', 'live'], endpoints: await ids() },
     });
     const one = (await endpoint('rotate-secret', '--mode', 'live')).json.secret;
     assert.deepEqual(await secrets(), [json.secret, one]);
@@ -171,7 +184,7 @@ describe('operator webhook-endpoint', () => {
       actor: ACTOR,
       action: 'webhook-endpoint.disable',
       subject: partnerId,
-      detail: { modes: ['live'] },
+      detail: { modes: ['live'], endpoints: (await ids()).slice(1) },
     });
     await owner.query(
       `INSERT INTO event (id, partner_id, mode, type, body, created_at)
@@ -182,7 +195,7 @@ describe('operator webhook-endpoint', () => {
     const enabled = await endpoint('enable', '--mode', 'live');
     assert.deepEqual([enabled.json.status, enabled.json.disabled_reason], ['enabled', null]);
     const { rows } = await owner.query(
-      `SELECT mode, status FROM delivery WHERE partner_id = $1 ORDER BY mode`,
+      `SELECT mode, status FROM delivery WHERE partner_id = $1 AND type = 'ping' ORDER BY mode`,
       [partnerId],
     );
     assert.deepEqual(rows, [
@@ -196,6 +209,26 @@ describe('operator webhook-endpoint', () => {
     assert.equal((await endpoint('disable')).json.length, 2);
     await set(URL_A);
     assert.ok((await show()).every((one: { status: string }) => one.status === 'enabled'));
+  });
+
+  it('lists all endpoints of each mode, and acts on the one that --endpoint names', async () => {
+    await set(URL_A, '--mode', 'test');
+    const older = (await ids('--mode', 'test'))[0];
+    const newer = `we_${'z'.repeat(26)}`;
+    await owner.query(
+      `INSERT INTO webhook_endpoint (id, partner_id, mode, url, secret)
+       SELECT $2, partner_id, mode, $3, secret FROM webhook_endpoint WHERE partner_id = $1`,
+      [partnerId, newer, URL_B],
+    );
+    assert.deepEqual(await ids('--mode', 'test'), [older, newer]);
+    assert.equal((await endpoint('show', '--mode', 'test')).json.id, older);
+    assert.equal((await endpoint('show', '--mode', 'test', '--endpoint', newer)).json.id, newer);
+    await endpoint('disable', '--endpoint', newer);
+    const statuses = (await endpoint('list')).json.map(({ status }: { status: string }) => status);
+    assert.deepEqual(statuses, ['enabled', 'disabled']);
+    const refused = await set(URL_B, '--mode', 'test');
+    assert.equal(refused.code, 1);
+    assert.match(refused.err, /has this URL already/);
   });
 
   it('says how to make an endpoint if there is none, and changes nothing', async () => {

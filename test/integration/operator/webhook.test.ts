@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict';
 import { newId } from '../../../crypto/new-id.ts';
 import { freePort } from '../../../dev/free-port.ts';
-import { deliverWebhookWorkflowId } from '../../../workflows/messages.ts';
 import { ACTOR, environmentOf, lastAudit, type Operate, operateIn } from '../../support/operator/operate.ts';
 import { asOwner } from '../../support/postgres.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
 import { until } from '../../support/until.ts';
-import { type SeededEvent, seedEvents } from '../../support/webhooks/events.ts';
+import { endpointOf, type SeededEvent, seedEvents, workflowIdOf } from '../../support/webhooks/events.ts';
 import { answer, type Receiver, startReceiver } from '../../support/webhooks/receiver.ts';
 
 const NO_EVENT = `evt_${'0'.repeat(26)}`;
@@ -55,6 +54,7 @@ describe('operator webhook', function () {
     const { attempts, created, ...rest } = json;
     assert.deepEqual(rest, {
       id,
+      endpoint_id: await endpointOf(stack, id),
       object: 'event',
       partner_id: partner.id,
       partner_name: 'Test Partner',
@@ -65,7 +65,8 @@ describe('operator webhook', function () {
       next_attempt_at: null,
       last_error: attempts[2].error,
       endpoint: { url: receiver.url, status: 'enabled' },
-      workflow_id: deliverWebhookWorkflowId(id),
+      deliveries: [{ endpoint_id: await endpointOf(stack, id), status: 'given_up', attempt_count: 3 }],
+      workflow_id: await workflowIdOf(stack, id),
       workflow_status: 'running',
     });
     assert.equal(created, new Date(created).toISOString());
@@ -91,12 +92,12 @@ describe('operator webhook', function () {
       [
         'webhook_endpoint',
         'Test Partner',
-        `npm run operator -- webhook-endpoint enable ${partner.id} --mode test`,
+        `npm run operator -- webhook-endpoint enable ${partner.id} --mode test --endpoint ${await endpointOf(stack, json.id)}`,
       ],
     );
     assert.match(
       item.reason,
-      /^one event waits for the endpoint of test mode, which is disabled: it answered 410 Gone/,
+      /^one event waits for the endpoint we_\w+ of test mode, which is disabled: it answered 410 Gone/,
     );
     receiver.behave(answer(200));
     const words = item.command.split(' -- ')[1].split(' ');
@@ -114,9 +115,9 @@ describe('operator webhook', function () {
       id,
       partner_id: partner.id,
       partner_name: 'Test Partner',
-      command: `npm run operator -- webhook requeue ${id}`,
+      command: `npm run operator -- webhook requeue ${id} --endpoint ${await endpointOf(stack, id)}`,
       or_command: null,
-      workflow_id: deliverWebhookWorkflowId(id),
+      workflow_id: await workflowIdOf(stack, id),
     });
     assert.match(reason, /given up: /);
     const before = receiver.received.length;
@@ -127,7 +128,7 @@ describe('operator webhook', function () {
       actor: ACTOR,
       action: 'webhook.requeue',
       subject: id,
-      detail: { status: 'given_up' },
+      detail: { status: 'given_up', endpoints: [await endpointOf(stack, id)] },
     });
     await settled(id, 'delivered');
     assert.equal(receiver.received.length, before + 1);
@@ -221,7 +222,7 @@ describe('operator webhook', function () {
         actor: ACTOR,
         action: 'webhook.requeue',
         subject: partner.id,
-        detail: { since: null, statuses: ['given_up', 'parked'], count: 45 },
+        detail: { since: null, endpoint: null, statuses: ['given_up', 'parked'], count: 45 },
       });
       await until('all arrive', async () => receiver.received.length === 45);
       for (const id of wanted) await settled(id, 'delivered');
@@ -287,7 +288,17 @@ describe('operator webhook', function () {
       assert.ok((await list('--status', 'given_up', '--since', '1h')).includes(a));
       const { json } = await operate('webhook', 'list', '--partner', partner.id);
       assert.deepEqual(Object.keys(json[0]), [
-        ...['id', 'object', 'partner_id', 'partner_name', 'mode', 'type', 'status', 'attempt_count'],
+        ...[
+          'id',
+          'endpoint_id',
+          'object',
+          'partner_id',
+          'partner_name',
+          'mode',
+          'type',
+          'status',
+          'attempt_count',
+        ],
         ...['next_attempt_at', 'last_error', 'created'],
       ]);
     });

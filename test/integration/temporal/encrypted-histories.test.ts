@@ -70,11 +70,20 @@ describe('histories with CODEC_KEYS', function () {
     await workflow.signal(resolveIssuanceSignal, { outcome: 'failed' });
     await workflow.result();
     assert.match((await (await workflow.describe()).staticSummary()) ?? '', new RegExp(cardId));
-    const event = { eventId: newId('evt'), type: 'ping', partnerId: partner.id, mode: 'live' } as const;
+    const endpoint = { endpointId: newId('we'), workflowOfEvent: false };
+    const event = {
+      eventId: newId('evt'),
+      ...endpoint,
+      type: 'ping',
+      partnerId: partner.id,
+      mode: 'live',
+    } as const;
     const taskQueue = webhooksTaskQueue(stack.config.taskQueuePrefix);
     const told = { status: 'retrying', attemptCount: 1, nextAttemptInMs: 1, error: 'http_500' } as const;
     await notifyDelivery(stack.client, { ...event, taskQueue }, told);
-    const delivery = stack.client.workflow.getHandle(deliverWebhookWorkflowId(event.eventId));
+    const delivery = stack.client.workflow.getHandle(
+      deliverWebhookWorkflowId(event.eventId, event.endpointId),
+    );
     await delivery.result();
 
     const kinds = new Set<string>();

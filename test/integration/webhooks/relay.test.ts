@@ -1,10 +1,16 @@
 import assert from 'node:assert/strict';
 import { createHash, randomUUID } from 'node:crypto';
 import { query } from '../../../db/sql.ts';
-import { deliverWebhookWorkflowId } from '../../../workflows/messages.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
 import { until } from '../../support/until.ts';
-import { countByStatus, readRow, SECRET, setUrl, writeEvents } from '../../support/webhooks/events.ts';
+import {
+  countByStatus,
+  readRow,
+  SECRET,
+  setUrl,
+  workflowIdOf,
+  writeEvents,
+} from '../../support/webhooks/events.ts';
 import { answer, type Receiver, startReceiver } from '../../support/webhooks/receiver.ts';
 
 describe('the webhook relay', function () {
@@ -90,7 +96,7 @@ describe('the webhook relay', function () {
     const afterMs = new Date(next_attempt_at ?? 0).getTime() - new Date(attempt?.started_at ?? 0).getTime();
     const [first = 0, second = 0] = stack.config.webhookDelaysMs;
     assert.ok(afterMs >= first && afterMs < second, `${afterMs} ms`);
-    const workflow = stack.client.workflow.getHandle(deliverWebhookWorkflowId(id));
+    const workflow = stack.client.workflow.getHandle(await workflowIdOf(stack, id));
     const { status, searchAttributes } = await workflow.describe();
     assert.equal(status.name, 'RUNNING');
     assert.deepEqual(searchAttributes.DeliveryStatus, ['retrying']);

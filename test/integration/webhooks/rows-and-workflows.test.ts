@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { WorkflowHandle } from '@temporalio/client';
 import { query } from '../../../db/sql.ts';
-import { deliverWebhookWorkflowId } from '../../../workflows/messages.ts';
 import { startTcpProxy, type TcpProxy } from '../../support/sockets.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
 import { testTemporal } from '../../support/temporal.ts';
@@ -10,8 +9,10 @@ import { until } from '../../support/until.ts';
 import {
   countByStatus,
   type DeliveryRow,
+  endpointOf,
   readRow,
   setUrl,
+  workflowIdOf,
   writeEvents,
 } from '../../support/webhooks/events.ts';
 import { answer, type Receiver, startReceiver } from '../../support/webhooks/receiver.ts';
@@ -42,9 +43,9 @@ describe('an event’s row and its workflow', function () {
     await temporal.cut();
   });
 
-  const workflowOf = (id: string): WorkflowHandle =>
-    stack.client.workflow.getHandle(deliverWebhookWorkflowId(id));
-  const isRunning = async (id: string) => (await workflowOf(id).describe()).status.name === 'RUNNING';
+  const workflowOf = async (id: string): Promise<WorkflowHandle> =>
+    stack.client.workflow.getHandle(await workflowIdOf(stack, id));
+  const isRunning = async (id: string) => (await (await workflowOf(id)).describe()).status.name === 'RUNNING';
   const stands = (id: string, expected: Partial<DeliveryRow>) =>
     until(`${id} is ${JSON.stringify(expected)}`, async () => {
       const row = await readRow(stack, id);
@@ -62,14 +63,14 @@ describe('an event’s row and its workflow', function () {
     await start([HOUR_MS, HOUR_MS]);
     const [id = ''] = await writeEvents(stack, partner, 1);
     await stands(id, { status: 'retrying', workflow: 'told' });
-    await workflowOf(id).terminate('a test');
+    await (await workflowOf(id)).terminate('a test');
     await makeDue(id, 100);
     await sleep(3_000);
     assert.equal(receiver.received.length, 1, 'a workflow may be late');
     await makeDue(id, 121);
     await stands(id, { status: 'retrying', workflow: 'told', attempt_count: 2 });
     assert.ok(await isRunning(id));
-    await workflowOf(id).terminate('again');
+    await (await workflowOf(id)).terminate('again');
     receiver.behave(answer(200));
     await makeDue(id, 121);
     await stands(id, { status: 'delivered', workflow: 'none', attempt_count: 3 });
@@ -79,7 +80,7 @@ describe('an event’s row and its workflow', function () {
     await start([]);
     const [id = ''] = await writeEvents(stack, partner, 1);
     await stands(id, { status: 'given_up', workflow: 'told' });
-    await workflowOf(id).terminate('a test');
+    await (await workflowOf(id)).terminate('a test');
     assert.equal((await partner.call('POST', `/events/${id}/resend`)).status, 202);
     await stands(id, { status: 'given_up', workflow: 'told', attempt_count: 2 });
     assert.ok(await isRunning(id));
@@ -89,13 +90,13 @@ describe('an event’s row and its workflow', function () {
     await start([HOUR_MS]);
     const [id = ''] = await writeEvents(stack, partner, 1);
     await stands(id, { status: 'retrying', workflow: 'told' });
-    const before = await workflowOf(id).describe();
+    const before = await (await workflowOf(id)).describe();
     await query(stack.orm.em.fork(), `UPDATE delivery SET workflow = 'untold' WHERE event_id = $1`, [id]);
     await stands(id, { status: 'retrying', workflow: 'told' });
-    assert.equal((await workflowOf(id).describe()).runId, before.runId);
+    assert.equal((await (await workflowOf(id)).describe()).runId, before.runId);
     receiver.behave(answer(200));
-    await workflowOf(id).signal('requeue');
-    await workflowOf(id).result();
+    await (await workflowOf(id)).signal('requeue');
+    await (await workflowOf(id)).result();
     await stands(id, { status: 'delivered', workflow: 'none', attempt_count: 2 });
     assert.equal(receiver.received.length, 2);
   });
@@ -104,18 +105,18 @@ describe('an event’s row and its workflow', function () {
     await start([HOUR_MS, HOUR_MS]);
     const [id = ''] = await writeEvents(stack, partner, 1);
     await stands(id, { status: 'retrying', workflow: 'told' });
-    await workflowOf(id).terminate('a test');
+    await (await workflowOf(id)).terminate('a test');
     await stack.client.workflow.signalWithStart('deliverWebhook', {
-      workflowId: deliverWebhookWorkflowId(id),
+      workflowId: await workflowIdOf(stack, id),
       taskQueue: `${stack.config.taskQueuePrefix}webhooks`,
-      args: [{ eventId: id }],
+      args: [{ eventId: id, endpointId: await endpointOf(stack, id) }],
       signal: 'requeue',
     });
     await stands(id, { status: 'retrying', workflow: 'told', attempt_count: 2 });
     assert.ok(await isRunning(id));
     receiver.behave(answer(200));
-    await workflowOf(id).signal('requeue');
-    await workflowOf(id).result();
+    await (await workflowOf(id)).signal('requeue');
+    await (await workflowOf(id)).result();
     await stands(id, { status: 'delivered', workflow: 'none', attempt_count: 3 });
   });
 
@@ -156,8 +157,9 @@ describe('an event’s row and its workflow', function () {
     const running = await Promise.all(ids.map(isRunning));
     assert.equal(running.filter((is) => !is).length, 0, 'retrying, with no workflow');
     receiver.behave(answer(200));
-    for (const id of ids) await workflowOf(id).signal('requeue');
-    await Promise.all(ids.map((id) => workflowOf(id).result()));
-    assert.deepEqual(await countByStatus(stack, partner), { delivered: 60 });
+    for (const id of ids) await (await workflowOf(id)).signal('requeue');
+    await Promise.all(ids.map(async (id) => (await workflowOf(id)).result()));
+    // The other event says that the endpoint is failing, and there is no other endpoint.
+    assert.deepEqual(await countByStatus(stack, partner), { delivered: 60, no_endpoint: 1 });
   });
 });

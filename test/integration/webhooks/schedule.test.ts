@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import type { WorkflowHandle } from '@temporalio/client';
-import { requeueEvents } from '../../../commands/webhooks/send-on-request.ts';
+import { requeueDeliveries } from '../../../commands/webhooks/send-on-request.ts';
 import { query } from '../../../db/sql.ts';
-import { deliverWebhookWorkflowId, requeue } from '../../../workflows/messages.ts';
+import { requeue } from '../../../workflows/messages.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
 import { until } from '../../support/until.ts';
-import { readRow, setUrl, writeEvents } from '../../support/webhooks/events.ts';
+import { endpointOf, readRow, setUrl, workflowIdOf, writeEvents } from '../../support/webhooks/events.ts';
 import { answer, type Receiver, startReceiver } from '../../support/webhooks/receiver.ts';
 import { detailsOf, skipTime } from '../../support/workflows.ts';
 
@@ -36,7 +36,7 @@ describe('the schedule of a failing webhook', function () {
   async function failing(): Promise<{ id: string; workflow: WorkflowHandle }> {
     const [id = ''] = await writeEvents(stack, partner, 1);
     await until('its workflow has begun', async () => (await readRow(stack, id)).workflow === 'told');
-    return { id, workflow: stack.client.workflow.getHandle(deliverWebhookWorkflowId(id)) };
+    return { id, workflow: stack.client.workflow.getHandle(await workflowIdOf(stack, id)) };
   }
 
   async function giveUp(id: string, workflow: WorkflowHandle): Promise<void> {
@@ -117,7 +117,8 @@ describe('the schedule of a failing webhook', function () {
     await workflow.result();
     assert.equal((await readRow(stack, id)).status, 'given_up');
     receiver.behave(answer(204));
-    await requeueEvents(stack.orm, [id], { by: 'operator', actor: 'test', audit: null });
+    const endpointId = await endpointOf(stack, id);
+    await requeueDeliveries(stack.orm, [{ eventId: id, endpointId }], { actor: 'test', audit: null });
     await until('it is delivered', async () => (await readRow(stack, id)).status === 'delivered');
     assert.equal(receiver.received.length, 6);
   });

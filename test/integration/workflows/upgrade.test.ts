@@ -10,12 +10,7 @@ import { notifyDeposits } from '../../../db/notifications.ts';
 import { freePort } from '../../../dev/free-port.ts';
 import { startEagerWorker } from '../../../temporal/eager-worker.ts';
 import { type RunningWorker, startWorker } from '../../../worker/start-worker.ts';
-import {
-  deliverWebhookWorkflowId,
-  issueCardWorkflowId,
-  networkResult,
-  watchDepositWorkflowId,
-} from '../../../workflows/messages.ts';
+import { issueCardWorkflowId, networkResult, watchDepositWorkflowId } from '../../../workflows/messages.ts';
 import { createCard, eventTypes, networkCardCount, settledCard } from '../../support/cards.ts';
 import { pay } from '../../support/deposits/payments.ts';
 import { seedDeposit } from '../../support/deposits/seed-deposits.ts';
@@ -24,7 +19,7 @@ import { bundleNextRelease } from '../../support/next-release/bundle.ts';
 import { asOwner } from '../../support/postgres.ts';
 import { partnerAt, startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
 import { until } from '../../support/until.ts';
-import { readRow, setUrl, writeEvents } from '../../support/webhooks/events.ts';
+import { readRow, setUrl, workflowIdOf, writeEvents } from '../../support/webhooks/events.ts';
 import { answer, type Receiver, startReceiver } from '../../support/webhooks/receiver.ts';
 import { skipTime, untilStarted } from '../../support/workflows.ts';
 
@@ -200,7 +195,7 @@ describe('an upgrade of workers with versions', function () {
     const handle = (id: string) => stack.client.workflow.getHandle(id);
     const work = {
       card: { what: 'card', id: json.id, workflow: handle(issueCardWorkflowId(json.id)) },
-      event: { what: 'event', id: eventId, workflow: handle(deliverWebhookWorkflowId(eventId)) },
+      event: { what: 'event', id: eventId, workflow: handle(await workflowIdOf(stack, eventId)) },
       deposit: { what: 'deposit', id: depositId, workflow: handle(watchDepositWorkflowId(depositId)) },
     };
     for (const { what, workflow } of Object.values(work)) {

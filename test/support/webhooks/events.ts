@@ -7,6 +7,7 @@ import { query } from '../../../db/sql.ts';
 import type { DeliveryStatus } from '../../../domain/event.ts';
 import type { Mode } from '../../../domain/mode.ts';
 import type { EventType } from '../../../resources/event-types.ts';
+import { deliverWebhookWorkflowId } from '../../../workflows/messages.ts';
 import { ownerUrlOf } from '../postgres.ts';
 import type { TestPartner, TestStack } from '../stack.ts';
 
@@ -18,11 +19,29 @@ export async function setUrl(stack: TestStack, partner: TestPartner, url: string
   const secret = sealEndpointSecret(ring, { partner_id: partner.id, mode: 'test' }, SECRET);
   await query(
     stack.orm.em.fork(),
-    `INSERT INTO webhook_endpoint (partner_id, mode, url, secret) VALUES ($1, 'test', $2, $3)
-     ON CONFLICT (partner_id, mode) DO UPDATE SET url = excluded.url, status = 'enabled', disabled_reason = NULL`,
+    `WITH changed AS (
+       UPDATE webhook_endpoint SET url = $2, status = 'enabled', disabled_reason = NULL
+       WHERE partner_id = $1 AND mode = 'test' RETURNING 1
+     )
+     INSERT INTO webhook_endpoint (partner_id, mode, url, secret)
+     SELECT $1, 'test', $2, $3 WHERE NOT EXISTS (SELECT FROM changed)`,
     [partner.id, url, secret],
   );
 }
+
+/** The id of the endpoint that an event goes to; it goes to one. */
+export async function endpointOf(stack: TestStack, eventId: string): Promise<string> {
+  const [row] = await query<{ endpoint_id: string }>(
+    stack.orm.em.fork(),
+    'SELECT endpoint_id FROM delivery WHERE event_id = $1',
+    [eventId],
+  );
+  return row?.endpoint_id ?? '';
+}
+
+/** The id of the workflow that delivers an event to its one endpoint. */
+export const workflowIdOf = async (stack: TestStack, eventId: string): Promise<string> =>
+  deliverWebhookWorkflowId(eventId, await endpointOf(stack, eventId));
 
 /** Writes events as commands do, about no card. @returns their ids */
 export async function writeEvents(stack: TestStack, partner: TestPartner, count: number): Promise<string[]> {

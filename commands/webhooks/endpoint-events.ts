@@ -1,0 +1,106 @@
+import { sql } from 'kysely';
+import { heldClock } from '../../db/account-clock.ts';
+import type { Orm } from '../../db/orm.ts';
+import { readStatement, type Transactor, writeStatement } from '../../db/sql.ts';
+import { transaction } from '../../db/transaction.ts';
+import type { AccountClock } from '../../domain/account-clock.ts';
+import type { Tenant } from '../../domain/mode.ts';
+import { presentWebhookEndpoint, type WebhookEndpointRow } from '../../resources/webhook-endpoint.ts';
+import { newEvent } from './new-event.ts';
+import { shownEndpointColumns } from './read-endpoints.ts';
+
+/** So many failed attempts in a row are an event. The index `webhook_endpoint_to_tell` has the same number. */
+const FAILING_AFTER = 10;
+/** How many endpoints one call tells about. */
+const BATCH = 100;
+
+/**
+ * Writes an event about an endpoint, which goes to the account's other endpoints.
+ * @param testClock from {@link holdTestClock}
+ */
+export async function writeEndpointEvent(
+  tx: Transactor,
+  type: 'webhook_endpoint.failing' | 'webhook_endpoint.disabled',
+  endpoint: WebhookEndpointRow,
+  testClock: AccountClock,
+): Promise<void> {
+  const { partner_id: partnerId, mode, id: endpointId } = endpoint;
+  const data = { webhook_endpoint: presentWebhookEndpoint(endpoint) };
+  const { id, created, body } = newEvent({ type, mode, data, clock: mode === 'test' ? testClock : null });
+  await insertEvent(tx, { partnerId, mode, id, type, created, body, endpointId });
+}
+
+/** Holds the clock of an account's test mode for {@link writeEndpointEvent}, before the transaction locks any row. */
+export async function holdTestClock(tx: Transactor, partnerId: string): Promise<AccountClock> {
+  const [held] = await holdClock(tx, { partnerId });
+  return held?.clock ?? null;
+}
+
+const holdClock = writeStatement(
+  (_, { partnerId }: { partnerId: string }) =>
+    sql<{ clock: AccountClock }>`SELECT ${heldClock(partnerId, sql.lit('test'))} AS clock`,
+);
+
+interface EndpointEvent extends Tenant {
+  id: string;
+  type: string;
+  created: string;
+  body: string;
+  endpointId: string;
+}
+
+const insertEvent = writeStatement((db, event: EndpointEvent) =>
+  db.insertInto('event').values({
+    id: event.id,
+    partner_id: event.partnerId,
+    mode: event.mode,
+    type: event.type,
+    body: event.body,
+    created_at: event.created,
+    except_endpoint_id: event.endpointId,
+  }),
+);
+
+/**
+ * Writes an event about each endpoint whose last ten attempts have failed, once until it succeeds again. Their rows say which,
+ * so nothing is lost with a process.
+ * @returns how many
+ */
+export async function tellOfFailing(orm: Orm): Promise<number> {
+  const failing = await findFailing(orm.em.fork(), { batch: BATCH });
+  let told = 0;
+  for (const { id: endpointId, partner_id: partnerId, mode } of failing) {
+    told += await transaction(orm, async (tx) => {
+      const testClock = await holdTestClock(tx, partnerId);
+      const [endpoint] = await markTold(tx, { partnerId, mode, endpointId });
+      if (endpoint === undefined) return 0;
+      await writeEndpointEvent(tx, 'webhook_endpoint.failing', endpoint, testClock);
+      return 1;
+    });
+  }
+  return told;
+}
+
+const findFailing = readStatement(
+  (db, { batch }: { batch: number }) =>
+    db
+      .selectFrom('webhook_endpoint')
+      .select(['id', 'partner_id', 'mode'])
+      // Literals, so that the partial index can be used.
+      .where('consecutive_failures', '>=', sql.lit(FAILING_AFTER))
+      .where('failing_told', '=', sql.lit(false))
+      .limit(sql<number>`${batch}`),
+  { acrossTenants: 'queue' },
+);
+
+const markTold = writeStatement((db, { partnerId, mode, endpointId }: Tenant & { endpointId: string }) =>
+  db
+    .updateTable('webhook_endpoint')
+    .set({ failing_told: true })
+    .where('partner_id', '=', partnerId)
+    .where('mode', '=', mode)
+    .where('id', '=', endpointId)
+    .where('consecutive_failures', '>=', FAILING_AFTER)
+    .where('failing_told', '=', false)
+    .returning(shownEndpointColumns),
+);
