@@ -47,10 +47,12 @@ const { requestStatusChange: requestForEver } = proxyActivities<CardStatusActivi
  */
 export async function changeCardStatus({ claimId }: ChangeCardStatusInput): Promise<StatusChangeEnd> {
   setCurrentDetails('Asking the card network, or waiting for another change of the card.');
+  // Before the local activity: what time it is right after one can differ when the history is replayed.
+  const patientUntil = Date.now() + STATUS_CHANGE_PATIENCE_MS;
   // A non-cancellable scope takes 2 ms, so this runs outside of one: a change that ends at once needs none.
   const first = await requestLocally(claimId).catch(whatItWaitsFor);
   if ('outcome' in first) return shownEnd(first);
-  return shownEnd(await CancellationScope.nonCancellable(() => persist(claimId, first)));
+  return shownEnd(await CancellationScope.nonCancellable(() => persist(claimId, first, patientUntil)));
 }
 
 function shownEnd(end: StatusChangeEnd): StatusChangeEnd {
@@ -79,8 +81,7 @@ function whatItWaitsFor(error: unknown): Waiting {
  * Asks until there is an answer. If that takes longer than {@link STATUS_CHANGE_PATIENCE_MS}, the workflow sets
  * NeedsAttention and shows what to do.
  */
-async function persist(claimId: string, first: Waiting): Promise<StatusChangeEnd> {
-  const patientUntil = Date.now() + STATUS_CHANGE_PATIENCE_MS;
+async function persist(claimId: string, first: Waiting, patientUntil: number): Promise<StatusChangeEnd> {
   let waiting = first;
   let pauseMs = FIRST_PAUSE_MS;
   for (let asked = 1; Date.now() < patientUntil; asked += 1) {
