@@ -1,4 +1,5 @@
 import { account } from './account.ts';
+import { apiKeys } from './api-keys.ts';
 import { authorizations } from './authorizations.ts';
 import { balance } from './balance.ts';
 import { cardStatus } from './card-status.ts';
@@ -43,6 +44,7 @@ const FROM_TOPUPS = [
   spendingLimits,
   reports,
   operations,
+  apiKeys,
   webhooks,
   webhookEndpoints,
   events,

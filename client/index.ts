@@ -7,6 +7,8 @@ export {
   WebhookVerificationError,
 } from './errors.ts';
 export type {
+  ApiKey,
+  ApiKeyStatus,
   Authorization,
   AuthorizationRequest,
   AuthorizationStatus,
@@ -15,6 +17,7 @@ export type {
   CaptureAuthorizationRequest,
   Card,
   CardStatus,
+  CreateApiKeyRequest,
   CreateCardRequest,
   CreateDepositRequest,
   CreateQuoteRequest,
@@ -44,6 +47,8 @@ export type {
   Product,
   Quote,
   ReverseAuthorizationRequest,
+  RotateApiKeyRequest,
+  Scope,
   SecureDetails,
   SetWebhookEndpointRequest,
   SimulateTransactionRequest,

@@ -368,6 +368,48 @@ export class Deposits extends Resource {
   }
 }
 
+export class ApiKeys extends Resource {
+  /** Only this response has the `key` itself: store it. The client only retries after 429, since each attempt makes a key. */
+  create(body: api.CreateApiKeyRequest, options?: RequestOptions): Promise<ApiResponse<api.ApiKey>> {
+    return this.send<api.ApiKeysCreateData, api.ApiKeysCreateResponse>(
+      { method: 'POST', url: '/api-keys', body, once: true },
+      options,
+    );
+  }
+
+  /** Newest first, with those that have expired or were revoked. */
+  list(query: QueryOf<api.ApiKeysListData> = {}, options?: RequestOptions): List<api.ApiKey> {
+    return this.pages<api.ApiKeysListData, api.ApiKeysListResponse>({ url: '/api-keys', query }, options);
+  }
+
+  get(keyId: string, options?: RequestOptions): Promise<ApiResponse<api.ApiKey>> {
+    return this.send<api.ApiKeysGetData, api.ApiKeysGetResponse>(
+      { method: 'GET', url: '/api-keys/{keyId}', path: { keyId } },
+      options,
+    );
+  }
+
+  /** The key stops working everywhere within 5 seconds, for good. */
+  async revoke(keyId: string, options?: RequestOptions): Promise<void> {
+    await this.send<api.ApiKeysRevokeData, api.ApiKeysRevokeResponse>(
+      { method: 'DELETE', url: '/api-keys/{keyId}', path: { keyId } },
+      options,
+    );
+  }
+
+  /** Makes a key like this one, which expires after the overlap. The client only retries after 429. */
+  rotate(
+    keyId: string,
+    body: api.RotateApiKeyRequest = {},
+    options?: RequestOptions,
+  ): Promise<ApiResponse<api.ApiKey>> {
+    return this.send<api.ApiKeysRotateData, api.ApiKeysRotateResponse>(
+      { method: 'POST', url: '/api-keys/{keyId}/rotate', path: { keyId }, body, once: true },
+      options,
+    );
+  }
+}
+
 export class WebhookEndpoint extends Resource {
   /** The endpoint without its secret. */
   get(options?: RequestOptions): Promise<ApiResponse<api.WebhookEndpoint>> {

@@ -1,7 +1,7 @@
 import { type ClientConnectConfig, loadClientConnectConfig } from '@temporalio/envconfig';
-import type { IPv4, IPv6 } from 'ipaddr.js';
 import type { z } from 'zod';
 import type { RingKey } from '../crypto/key-ring.ts';
+import type { CidrBlock } from '../domain/ip-address.ts';
 import type { TracingConfig } from '../process/tracing.ts';
 import { type ApiPart, ApiParts } from './api-parts.ts';
 import {
@@ -15,8 +15,6 @@ import { Environment, parseEnvironment } from './environment.ts';
 import type { WorkerQueue } from './task-queues.ts';
 import type { TimeOfDay } from './time-of-day.ts';
 import { type TronConfig, type TronNeeds, tronConfig, tronProblems } from './tron.ts';
-
-export type CidrBlock = [IPv4 | IPv6, number];
 
 export interface Config {
   host: string;

@@ -186,3 +186,9 @@ export const of = <Alias extends string, Column extends string>(
   alias: Alias,
   columns: readonly Column[],
 ): `${Alias}.${Column}`[] => columns.map((column) => `${alias}.${column}` as const);
+
+/** An API key as partners see it, in the account's time, for a `sql` template where the key is `k`. */
+export const SHOWN_KEY = sql`k.id, k.partner_id, k.mode, k.name, k.hint, k.prefix, k.scopes, k.ip_allowlist, k.created_by,
+  k.created_at, k.expires_at, account_time(k.partner_id, k.mode, k.last_used_at) AS last_used_at,
+  CASE WHEN k.revoked_at IS NOT NULL THEN 'revoked' WHEN k.expires_at <= account_now(k.partner_id, k.mode) THEN 'expired'
+    ELSE 'active' END AS status`;

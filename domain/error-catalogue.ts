@@ -35,7 +35,7 @@ export const ERRORS = {
     status: 401,
     type: 'authentication',
     message:
-      'The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.',
+      'The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.',
   },
   insufficient_funds: {
     status: 402,
@@ -121,6 +121,11 @@ export const ERRORS = {
     status: 404,
     type: 'not_found',
     message: "This account has no event with this id in this key's mode. Events are kept for 30 days.",
+  },
+  api_key_not_found: {
+    status: 404,
+    type: 'not_found',
+    message: "This account has no API key with this id in this key's mode.",
   },
   webhook_endpoint_not_found: {
     status: 404,

@@ -3,9 +3,11 @@ import { z } from 'zod';
 import { parseDuration } from '../config/duration.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { Label } from '../domain/fields.ts';
+import { IpAllowlist } from '../domain/ip-address.ts';
 import { Mode } from '../domain/mode.ts';
 import { MAX_AMOUNT_CENTS } from '../domain/money.ts';
 import { parseJson } from '../domain/parse-json.ts';
+import { Scope } from '../domain/scope.ts';
 import { completeControls, SpendingControlsRequest } from '../domain/spending-controls.ts';
 
 /** Makes commander's parser of a flag or an argument. A flag that is given twice is refused. */
@@ -74,6 +76,26 @@ export const Since = z.string().transform((text, ctx) => {
   if (agoMs !== undefined) return new Date(Date.now() - agoMs);
   if (Timestamp.safeParse(text).success) return new Date(text);
   ctx.addIssue('must be a duration, date or timestamp, such as 24h, 2026-11-20 or 2026-11-20T08:00:00Z');
+  return z.NEVER;
+});
+
+/** Names of scopes, comma-separated. */
+export const ScopeNames = z
+  .string()
+  .transform((text) => text.split(',').map((name) => name.trim()))
+  .pipe(z.array(z.enum(Scope.options, `must be scopes, comma-separated: ${Scope.options.join(', ')}`)))
+  .transform((names) => Scope.options.filter((scope) => names.includes(scope)));
+
+/** Addresses and CIDR blocks, comma-separated. */
+export const IpBlocks = z
+  .string()
+  .transform((text) => text.split(',').map((block) => block.trim()))
+  .pipe(IpAllowlist);
+
+/** A timestamp with its zone, or a date (UTC). */
+export const At = z.string().transform((text, ctx) => {
+  if (Timestamp.safeParse(text).success) return new Date(text);
+  ctx.addIssue('must be a date or timestamp, such as 2026-11-20 or 2026-11-20T08:00:00Z');
   return z.NEVER;
 });
 

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { Mode } from '../domain/mode.ts';
+import { ApiKeyResource } from './api-key.ts';
 import { AuthorizationResource } from './authorization.ts';
 import { CardResource } from './card.ts';
 import { DepositResource } from './deposit.ts';
@@ -28,6 +29,7 @@ export const EVENT_DATA = {
   WebhookEndpoint: {
     webhook_endpoint: WebhookEndpointResource.describe('The endpoint right after the change.'),
   },
+  ApiKey: { api_key: ApiKeyResource.describe('The key when the event was made.') },
   Ping: { webhook_endpoint: WebhookEndpointResource.describe('The endpoint the ping is sent to.') },
 };
 export type EventData = typeof EVENT_DATA;
@@ -205,6 +207,16 @@ export const EVENT_TYPES = {
       id: 'evt_01m8102c4n8v5d1j7b0x6y3mgh',
       mode: 'test',
       data: { webhook_endpoint: EXAMPLES.DISABLED_ENDPOINT },
+    },
+  },
+  'api_key.expiring': {
+    data: 'ApiKey',
+    summary: 'An API key will expire',
+    when: 'seven days before an API key expires, or at once if that is nearer',
+    example: {
+      id: 'evt_01m81022ha2n6c8r4v0x3z7k5d',
+      mode: 'test',
+      data: { api_key: EXAMPLES.EXPIRING_API_KEY },
     },
   },
   ping: {

@@ -1,3 +1,4 @@
+import type { ApiKeyResource } from './api-key.ts';
 import type { AuthorizationResource } from './authorization.ts';
 import type { BalanceResource } from './balance.ts';
 import type { BalanceTransactionResource } from './balance-transaction.ts';
@@ -448,4 +449,36 @@ export const ROTATED_ENDPOINT: WebhookEndpointResource = {
   ...WEBHOOK_ENDPOINT,
   secret: WEBHOOK_SECRET,
   previous_secret_expires_at: '2026-11-23T06:45:54.530Z',
+};
+
+export const API_KEY_REQUEST = {
+  name: 'Card server',
+  scopes: ['cards:read', 'cards:write'],
+  ip_allowlist: ['203.0.113.7', '2001:db8:10::/48'],
+};
+
+export const API_KEY: ApiKeyResource = {
+  id: 'key_01m81022g8t4q6w2b9c5d7e1fh',
+  object: 'api_key',
+  name: 'Card server',
+  prefix: 'sk_test_4nYk',
+  scopes: ['cards:read', 'cards:write'],
+  ip_allowlist: ['203.0.113.7', '2001:db8:10::/48'],
+  expires_at: null,
+  last_used_at: null,
+  created_by: 'key_01m8101zp3m7r5x1v8j2k4n6qs',
+  status: 'active',
+  mode: 'test',
+  created: '2026-11-22T06:45:51.402Z',
+};
+
+export const NEW_API_KEY: ApiKeyResource = {
+  ...API_KEY,
+  key: 'sk_test_4nYkEXAMPLEEXAMPLEEXAMPLEEXAMPLEEXAMPLEEX',
+};
+
+export const EXPIRING_API_KEY: ApiKeyResource = {
+  ...API_KEY,
+  expires_at: '2026-11-23T06:45:51.402Z',
+  last_used_at: '2026-11-22T06:45:31.118Z',
 };

@@ -35,6 +35,7 @@ import { ensureSearchAttributes } from '../temporal/namespace.ts';
 import { TemporalPlugin } from '../temporal/plugin.ts';
 import { readSdkMetrics } from '../temporal/sdk-metrics.ts';
 import { becomeCurrentIfFirst } from '../temporal/worker-deployment.ts';
+import { startAnnouncingKeys } from './announce-expiring-keys.ts';
 import { type CardsOptions, startCards } from './cards/start-cards.ts';
 import { startCheckingLedger } from './check-ledger.ts';
 import { type DepositActivities, startDeposits } from './deposits/start-deposits.ts';
@@ -141,6 +142,7 @@ async function startWork(
   const ran = Promise.all(parts.map(({ worker }) => worker.run().finally(shutDown)));
   const repeated = [
     ...startUpkeep({ orm, logger }),
+    startAnnouncingKeys({ orm, logger }),
     startCheckingLedger({ orm, direct, at: config.ledgerCheckAt, logger }),
   ];
   if (config.workerVersion !== null)

@@ -1,10 +1,12 @@
 import { hash } from 'node:crypto';
+import { sql } from 'kysely';
 import { LRUCache } from 'lru-cache';
 import { isApiKeyShaped, readApiKeyMode } from '../../crypto/api-key.ts';
 import { lowestId } from '../../crypto/new-id.ts';
 import type { Orm } from '../../db/orm.ts';
 import { anyOf, readStatement } from '../../db/sql.ts';
 import { ApiError } from '../../domain/api-error.ts';
+import { type CidrBlock, parseBlock } from '../../domain/ip-address.ts';
 import type { Mode, Tenant } from '../../domain/mode.ts';
 import type { Scope } from '../../domain/scope.ts';
 import type { Admission } from './admission.ts';
@@ -31,11 +33,19 @@ export interface Caller extends Tenant {
   keyId: string;
   /** What the key may do. */
   scopes: readonly Scope[];
+  /** From where the key may be used; null: from everywhere. */
+  ipAllowlist: readonly CidrBlock[] | null;
   /** Whether the account is suspended, so that its keys may do nothing. */
   isSuspended: boolean;
 }
 
 export type Authenticate = (authorization: string | undefined) => Promise<Caller>;
+
+/** A caller that was read, and until when that counts, by performance.now(). */
+interface Known {
+  caller: Caller;
+  goodUntilMs: number;
+}
 
 /** When each key was last used, since the process last recorded it. */
 export type KeyUses = Map<string, number>;
@@ -50,7 +60,7 @@ export function createAuthenticate(
   hashes: (key: string) => Promise<Buffer[]>,
   admission: Admission,
 ): Authenticate {
-  const seen = new LRUCache<string, { caller: Caller; readAtMs: number }>({ max: 10_000 });
+  const seen = new LRUCache<string, Known>({ max: 10_000 });
   const lookUps = new Map<string, Promise<Caller>>();
   const genuine = new GenuineKeys(orm);
 
@@ -61,7 +71,7 @@ export function createAuthenticate(
     // Keys stay out of the cache too. Within the process, a plain digest of 214 random bits is enough.
     const digest = hash('sha256', key, 'base64');
     const known = seen.get(digest);
-    if (known !== undefined && performance.now() - known.readAtMs < CACHE_MS) return known.caller;
+    if (known !== undefined && performance.now() < known.goodUntilMs) return known.caller;
     const underWay = lookUps.get(digest);
     if (underWay !== undefined) return underWay;
     const lookUp = known === undefined ? lookUpFirst(digest, key, mode) : lookUpNow(digest, key);
@@ -71,15 +81,16 @@ export function createAuthenticate(
 
   async function lookUpNow(digest: string, key: string): Promise<Caller> {
     const readAtMs = performance.now();
-    const caller = await readCaller(orm, await hashes(key));
-    if (caller === undefined) {
+    const found = await readCaller(orm, await hashes(key));
+    if (found === undefined) {
       seen.delete(digest);
       throw new ApiError('invalid_api_key', {
         message:
-          "The API key is unknown or revoked. Check that it is one of this service's keys and still in use.",
+          "The API key is unknown, revoked or expired. Check that it is one of this service's keys and still in use.",
       });
     }
-    seen.set(digest, { caller, readAtMs });
+    const { caller, expiresInMs } = found;
+    seen.set(digest, { caller, goodUntilMs: readAtMs + Math.min(CACHE_MS, expiresInMs) });
     return caller;
   }
 
@@ -156,6 +167,10 @@ class GenuineKeys {
   }
 }
 
+/** Expiry is in the account's time. Evaluated in this order, a key without one costs no look at the clock. */
+const notExpired = (key: string) => sql<boolean>`CASE WHEN ${sql.ref(`${key}.expires_at`)} IS NULL THEN true
+  ELSE ${sql.ref(`${key}.expires_at`)} > account_now(${sql.ref(`${key}.partner_id`)}, ${sql.ref(`${key}.mode`)}) END`;
+
 const keysAfter = readStatement(
   (db, { after, limit }: { after: string; limit: number }) =>
     db
@@ -163,6 +178,7 @@ const keysAfter = readStatement(
       .select(['id', 'hash'])
       .where('id', '>', after)
       .where('revoked_at', 'is', null)
+      .where(notExpired('api_key'))
       .orderBy('id')
       .limit(limit),
   { acrossTenants: 'key' },
@@ -192,17 +208,23 @@ function malformed(authorization: string, key: string | undefined): ApiError {
   });
 }
 
-async function readCaller(orm: Orm, hashes: Buffer[]): Promise<Caller | undefined> {
+async function readCaller(
+  orm: Orm,
+  hashes: Buffer[],
+): Promise<{ caller: Caller; expiresInMs: number } | undefined> {
   const [row] = await callerWith(orm.em.fork(), { hashes });
   if (row === undefined) return undefined;
-  return {
+  const caller: Caller = {
     partnerId: row.partner_id,
     partnerName: row.name,
     mode: row.mode,
     keyId: row.key_id,
     scopes: row.scopes as Scope[],
+    // What isn't a block any more opens nothing.
+    ipAllowlist: row.ip_allowlist?.map(parseBlock).filter((block) => block !== null) ?? null,
     isSuspended: row.suspended_at !== null,
   };
+  return { caller, expiresInMs: row.expires_in_ms ?? Number.POSITIVE_INFINITY };
 }
 
 const callerWith = readStatement(
@@ -210,8 +232,24 @@ const callerWith = readStatement(
     db
       .selectFrom('api_key as k')
       .innerJoin('partner as p', 'p.id', 'k.partner_id')
-      .select(['k.id as key_id', 'k.partner_id', 'k.mode', 'k.scopes', 'p.name', 'p.suspended_at'])
+      .select([
+        'k.id as key_id',
+        'k.partner_id',
+        'k.mode',
+        'k.scopes',
+        'k.ip_allowlist',
+        'p.name',
+        'p.suspended_at',
+      ])
+      .select(
+        sql<
+          number | null
+        >`1000 * extract(epoch from k.expires_at - account_now(k.partner_id, k.mode))::float8`.as(
+          'expires_in_ms',
+        ),
+      )
       .where('k.hash', '=', anyOf(hashes))
-      .where('k.revoked_at', 'is', null),
+      .where('k.revoked_at', 'is', null)
+      .where(notExpired('k')),
   { acrossTenants: 'key' },
 );

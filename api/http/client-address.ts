@@ -1,6 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import ipaddr from 'ipaddr.js';
-import type { CidrBlock } from '../../config/service.ts';
+import { type CidrBlock, type IpAddress, isInBlock, parseAddress } from '../../domain/ip-address.ts';
 
 /** The address that a request comes from; null if it can't be told. */
 export type ReadClientAddress = (req: IncomingMessage) => string | null;
@@ -23,19 +22,7 @@ export function createReadClientAddress(trustedProxies: readonly CidrBlock[]): R
     return address?.toString() ?? null;
   };
 
-  function isTrusted(address: Address): boolean {
-    return trustedProxies.some(
-      ([block, bits]) => block.kind() === address.kind() && address.match(block, bits),
-    );
+  function isTrusted(address: IpAddress): boolean {
+    return trustedProxies.some((block) => isInBlock(address, block));
   }
-}
-
-type Address = ipaddr.IPv4 | ipaddr.IPv6;
-
-/** Only the usual spellings: 010.0.0.1 and 127.1 mean different addresses to different programs. */
-function parseAddress(text: string): Address | null {
-  if (ipaddr.IPv4.isValidFourPartDecimal(text)) return ipaddr.IPv4.parse(text);
-  if (!ipaddr.IPv6.isValid(text)) return null;
-  const address = ipaddr.IPv6.parse(text);
-  return address.isIPv4MappedAddress() ? address.toIPv4Address() : address;
 }

@@ -1,6 +1,7 @@
 import type { Middleware } from 'koa';
 import { ApiError } from '../../domain/api-error.ts';
-import type { Authenticate, KeyUses } from './authenticate.ts';
+import { isInBlock, parseAddress } from '../../domain/ip-address.ts';
+import type { Authenticate, Caller, KeyUses } from './authenticate.ts';
 import type { RequestState } from './log-request.ts';
 import type { RateLimit } from './rate-limit.ts';
 import { timesSent } from './validate.ts';
@@ -35,10 +36,22 @@ export function identify({
     state.logFields.keyId = caller.keyId;
     keyUses.set(caller.keyId, Date.now());
     if (caller.isSuspended) throw new ApiError('account_suspended');
-    if (state.clientAddress === null) throw new ApiError('ip_not_allowed', { message: UNREADABLE_ADDRESS });
+    checkAddress(caller, state.clientAddress);
     rateLimit.take(caller.keyId);
     return next();
   };
+}
+
+function checkAddress({ ipAllowlist }: Caller, clientAddress: string | null): void {
+  if (clientAddress === null) throw new ApiError('ip_not_allowed', { message: UNREADABLE_ADDRESS });
+  if (ipAllowlist === null) return;
+  const address = parseAddress(clientAddress);
+  if (address !== null && ipAllowlist.some((block) => isInBlock(address, block))) return;
+  throw new ApiError('ip_not_allowed', {
+    message:
+      `This request comes from ${clientAddress}, where its API key can't be used: the address is not in the key's ` +
+      'ip_allowlist. The request did nothing.',
+  });
 }
 
 /** The router matches paths in any case. */

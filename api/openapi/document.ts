@@ -117,6 +117,7 @@ const IDS_IN_PATHS = {
   operation: ['op', 'operation'],
   event: ['evt', 'event'],
   endpoint: ['we', 'webhook endpoint'],
+  key: ['key', 'API key'],
 } as const;
 
 function queryParameters(route: Declaration, schemas: Schemas): object[] {

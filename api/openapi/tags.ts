@@ -35,6 +35,10 @@ export const TAGS = {
     description:
       'Up to five places in each mode where we send events, each with its own types, secret and retries.',
   },
+  apiKeys: {
+    tag: 'API keys',
+    description: "Manage your account's keys in the mode of the key that you send.",
+  },
   events: {
     tag: 'Events',
     description: 'What happened to your cards and your balance. Events are kept for 30 days.',

@@ -15,6 +15,144 @@ export type AdvanceTestClockRequest = {
 };
 
 /**
+ * A key to this API.
+ */
+export type ApiKey = {
+    /**
+     * Prefix `key_`.
+     */
+    id: string;
+    /**
+     * The kind of object: always `api_key`.
+     */
+    object: 'api_key';
+    /**
+     * What you recognise it by. Null if we made it without a name.
+     */
+    name: string | null;
+    /**
+     * The first 12 characters of the key, or the first 8 if it is from before these were kept.
+     */
+    prefix: string;
+    /**
+     * What the key may do.
+     */
+    scopes: Array<Scope>;
+    /**
+     * The addresses and CIDR blocks that the key can be used from. Null: every address.
+     */
+    ip_allowlist: Array<string> | null;
+    /**
+     * From when the key is refused. Null: it does not expire.
+     */
+    expires_at: string | null;
+    /**
+     * When the key was last used, right within a minute. Null if it never was.
+     */
+    last_used_at: string | null;
+    /**
+     * `operator` if we made it, else the id of the key that did.
+     */
+    created_by: string;
+    status: ApiKeyStatus;
+    mode: Mode;
+    /**
+     * When the key was made.
+     */
+    created: string;
+    /**
+     * The key itself. Present only in the response that made it: store it.
+     */
+    key?: string;
+};
+
+/**
+ * An event of type `api_key.expiring`.
+ */
+export type ApiKeyEvent = {
+    /**
+     * Prefix `evt_`. It stays the same when the event is sent again.
+     */
+    id: string;
+    /**
+     * The kind of object: always `event`.
+     */
+    object: 'event';
+    /**
+     * What happened.
+     */
+    type: 'api_key.expiring';
+    /**
+     * When it happened.
+     */
+    created: string;
+    mode: Mode;
+    data: ApiKeyEventData;
+    delivery: EventDelivery;
+    /**
+     * The delivery to each endpoint that it is for, the oldest endpoint first. Empty if it is for none.
+     */
+    deliveries: Array<EndpointDelivery>;
+};
+
+/**
+ * The full objects as they were right after the change.
+ */
+export type ApiKeyEventData = {
+    /**
+     * The key when the event was made.
+     */
+    api_key: ApiKey;
+};
+
+/**
+ * One page of a list.
+ */
+export type ApiKeyList = {
+    /**
+     * The kind of object: always `list`.
+     */
+    object: 'list';
+    /**
+     * The items of this page.
+     */
+    data: Array<ApiKey>;
+    /**
+     * Whether there are more items after this page.
+     */
+    has_more: boolean;
+    /**
+     * Pass it as `starting_after` to get the next page. Null if this is the last one.
+     */
+    next_cursor: string | null;
+};
+
+/**
+ * Only an `active` key can be used.
+ */
+export type ApiKeyStatus = 'active' | 'expired' | 'revoked';
+
+/**
+ * The body we send for `api_key.expiring`.
+ */
+export type ApiKeyWebhookEvent = {
+    /**
+     * Prefix `evt_`. It stays the same when the event is sent again.
+     */
+    id: string;
+    /**
+     * What happened.
+     */
+    type: 'api_key.expiring';
+    /**
+     * When it happened.
+     */
+    created: string;
+    mode: Mode;
+    data: ApiKeyEventData;
+};
+
+/**
  * A merchant's hold on a card's money.
  */
 export type Authorization = {
@@ -482,6 +620,28 @@ export type ChargedTo = 'card' | 'partner_balance' | 'both';
 export type CountryCode = 'AD' | 'AE' | 'AF' | 'AG' | 'AI' | 'AL' | 'AM' | 'AO' | 'AQ' | 'AR' | 'AS' | 'AT' | 'AU' | 'AW' | 'AX' | 'AZ' | 'BA' | 'BB' | 'BD' | 'BE' | 'BF' | 'BG' | 'BH' | 'BI' | 'BJ' | 'BL' | 'BM' | 'BN' | 'BO' | 'BQ' | 'BR' | 'BS' | 'BT' | 'BV' | 'BW' | 'BY' | 'BZ' | 'CA' | 'CC' | 'CD' | 'CF' | 'CG' | 'CH' | 'CI' | 'CK' | 'CL' | 'CM' | 'CN' | 'CO' | 'CR' | 'CU' | 'CV' | 'CW' | 'CX' | 'CY' | 'CZ' | 'DE' | 'DJ' | 'DK' | 'DM' | 'DO' | 'DZ' | 'EC' | 'EE' | 'EG' | 'EH' | 'ER' | 'ES' | 'ET' | 'FI' | 'FJ' | 'FK' | 'FM' | 'FO' | 'FR' | 'GA' | 'GB' | 'GD' | 'GE' | 'GF' | 'GG' | 'GH' | 'GI' | 'GL' | 'GM' | 'GN' | 'GP' | 'GQ' | 'GR' | 'GS' | 'GT' | 'GU' | 'GW' | 'GY' | 'HK' | 'HM' | 'HN' | 'HR' | 'HT' | 'HU' | 'ID' | 'IE' | 'IL' | 'IM' | 'IN' | 'IO' | 'IQ' | 'IR' | 'IS' | 'IT' | 'JE' | 'JM' | 'JO' | 'JP' | 'KE' | 'KG' | 'KH' | 'KI' | 'KM' | 'KN' | 'KP' | 'KR' | 'KW' | 'KY' | 'KZ' | 'LA' | 'LB' | 'LC' | 'LI' | 'LK' | 'LR' | 'LS' | 'LT' | 'LU' | 'LV' | 'LY' | 'MA' | 'MC' | 'MD' | 'ME' | 'MF' | 'MG' | 'MH' | 'MK' | 'ML' | 'MM' | 'MN' | 'MO' | 'MP' | 'MQ' | 'MR' | 'MS' | 'MT' | 'MU' | 'MV' | 'MW' | 'MX' | 'MY' | 'MZ' | 'NA' | 'NC' | 'NE' | 'NF' | 'NG' | 'NI' | 'NL' | 'NO' | 'NP' | 'NR' | 'NU' | 'NZ' | 'OM' | 'PA' | 'PE' | 'PF' | 'PG' | 'PH' | 'PK' | 'PL' | 'PM' | 'PN' | 'PR' | 'PS' | 'PT' | 'PW' | 'PY' | 'QA' | 'RE' | 'RO' | 'RS' | 'RU' | 'RW' | 'SA' | 'SB' | 'SC' | 'SD' | 'SE' | 'SG' | 'SH' | 'SI' | 'SJ' | 'SK' | 'SL' | 'SM' | 'SN' | 'SO' | 'SR' | 'SS' | 'ST' | 'SV' | 'SX' | 'SY' | 'SZ' | 'TC' | 'TD' | 'TF' | 'TG' | 'TH' | 'TJ' | 'TK' | 'TL' | 'TM' | 'TN' | 'TO' | 'TR' | 'TT' | 'TV' | 'TW' | 'TZ' | 'UA' | 'UG' | 'UM' | 'US' | 'UY' | 'UZ' | 'VA' | 'VC' | 'VE' | 'VG' | 'VI' | 'VN' | 'VU' | 'WF' | 'WS' | 'YE' | 'YT' | 'ZA' | 'ZM' | 'ZW';
 
 /**
+ * The key to make.
+ */
+export type CreateApiKeyRequest = {
+    /**
+     * What you recognise the key by.
+     */
+    name: string;
+    /**
+     * What the key may do: only what the key that makes it may do. Default: that without `api_keys:write`.
+     */
+    scopes?: Array<Scope>;
+    /**
+     * Up to 50 IP addresses and CIDR blocks that the key can be used from. Null: every address. Default: those of the key that makes it.
+     */
+    ip_allowlist?: Array<string> | null;
+    /**
+     * From when the key is refused, in the future. Default: it does not expire.
+     */
+    expires_at?: string | null;
+};
+
+/**
  * The card to create.
  */
 export type CreateCardRequest = {
@@ -907,7 +1067,7 @@ export type Error = {
 /**
  * What went wrong. Branch on this: codes do not change.
  */
-export type ErrorCode = 'validation_failed' | 'idempotency_key_missing' | 'idempotency_key_invalid' | 'invalid_api_key' | 'insufficient_funds' | 'insufficient_card_balance' | 'provider_declined' | 'account_suspended' | 'ip_not_allowed' | 'insufficient_scope' | 'secure_details_disabled' | 'test_key_not_allowed' | 'live_key_not_allowed' | 'not_found' | 'card_not_found' | 'topup_not_found' | 'withdrawal_not_found' | 'authorization_not_found' | 'operation_not_found' | 'deposit_not_found' | 'event_not_found' | 'webhook_endpoint_not_found' | 'method_not_allowed' | 'external_ref_taken' | 'webhook_endpoint_url_taken' | 'idempotency_in_flight' | 'no_product_configured' | 'invalid_state' | 'body_too_large' | 'headers_too_large' | 'unsupported_media_type' | 'idempotency_conflict' | 'limit_exceeded' | 'product_not_allowed' | 'rate_limited' | 'reveal_limit_reached' | 'internal_error' | 'unavailable';
+export type ErrorCode = 'validation_failed' | 'idempotency_key_missing' | 'idempotency_key_invalid' | 'invalid_api_key' | 'insufficient_funds' | 'insufficient_card_balance' | 'provider_declined' | 'account_suspended' | 'ip_not_allowed' | 'insufficient_scope' | 'secure_details_disabled' | 'test_key_not_allowed' | 'live_key_not_allowed' | 'not_found' | 'card_not_found' | 'topup_not_found' | 'withdrawal_not_found' | 'authorization_not_found' | 'operation_not_found' | 'deposit_not_found' | 'event_not_found' | 'api_key_not_found' | 'webhook_endpoint_not_found' | 'method_not_allowed' | 'external_ref_taken' | 'webhook_endpoint_url_taken' | 'idempotency_in_flight' | 'no_product_configured' | 'invalid_state' | 'body_too_large' | 'headers_too_large' | 'unsupported_media_type' | 'idempotency_conflict' | 'limit_exceeded' | 'product_not_allowed' | 'rate_limited' | 'reveal_limit_reached' | 'internal_error' | 'unavailable';
 
 /**
  * One thing that is wrong with a request.
@@ -946,6 +1106,8 @@ export type Event = ({
 } & DepositEvent) | ({
     type: 'webhook_endpoint.failing' | 'webhook_endpoint.disabled';
 } & WebhookEndpointEvent) | ({
+    type: 'api_key.expiring';
+} & ApiKeyEvent) | ({
     type: 'ping';
 } & PingEvent);
 
@@ -989,7 +1151,7 @@ export type EventList = {
 /**
  * The kind of event.
  */
-export type EventType = 'card.issued' | 'card.issue_failed' | 'card.updated' | 'card.frozen' | 'card.unfrozen' | 'card.blocked' | 'topup.succeeded' | 'topup.failed' | 'withdrawal.succeeded' | 'withdrawal.failed' | 'card.transaction.created' | 'card.authorization.created' | 'card.authorization.updated' | 'deposit.confirmed' | 'deposit.needs_review' | 'deposit.expired' | 'webhook_endpoint.failing' | 'webhook_endpoint.disabled' | 'ping';
+export type EventType = 'card.issued' | 'card.issue_failed' | 'card.updated' | 'card.frozen' | 'card.unfrozen' | 'card.blocked' | 'topup.succeeded' | 'topup.failed' | 'withdrawal.succeeded' | 'withdrawal.failed' | 'card.transaction.created' | 'card.authorization.created' | 'card.authorization.updated' | 'deposit.confirmed' | 'deposit.needs_review' | 'deposit.expired' | 'webhook_endpoint.failing' | 'webhook_endpoint.disabled' | 'api_key.expiring' | 'ping';
 
 /**
  * A fee for issuing a card or topping one up.
@@ -1367,6 +1529,21 @@ export type ReverseAuthorizationRequest = {
      */
     amount?: number;
 };
+
+/**
+ * How long both keys work.
+ */
+export type RotateApiKeyRequest = {
+    /**
+     * How long the old key still works. Never longer than it would have.
+     */
+    overlap_seconds?: number;
+};
+
+/**
+ * What an API key may do.
+ */
+export type Scope = 'cards:read' | 'cards:write' | 'secure_details:read' | 'balance:read' | 'funding:write' | 'events:read' | 'webhooks:write' | 'test:write' | 'api_keys:write';
 
 /**
  * The sensitive details of a card. Do not store or log them.
@@ -2151,6 +2328,8 @@ export type WebhookEvent = ({
 } & DepositWebhookEvent) | ({
     type: 'webhook_endpoint.failing' | 'webhook_endpoint.disabled';
 } & WebhookEndpointWebhookEvent) | ({
+    type: 'api_key.expiring';
+} & ApiKeyWebhookEvent) | ({
     type: 'ping';
 } & PingWebhookEvent);
 
@@ -2302,7 +2481,7 @@ export type AccountPingErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -2352,7 +2531,7 @@ export type BalanceGetErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -2420,7 +2599,7 @@ export type BalanceTransactionsListErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -2471,7 +2650,7 @@ export type ProductsListErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -2528,7 +2707,7 @@ export type DepositsCreateErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -2614,7 +2793,7 @@ export type DepositsListErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -2670,7 +2849,7 @@ export type DepositsGetErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -2725,7 +2904,7 @@ export type QuotesCreateErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -2808,7 +2987,7 @@ export type CardsListErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -2867,7 +3046,7 @@ export type CardsCreateErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -2952,7 +3131,7 @@ export type CardsGetErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -3019,7 +3198,7 @@ export type CardsUpdateErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -3096,7 +3275,7 @@ export type CardsGetSecureDetailsErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -3179,7 +3358,7 @@ export type TopupsListErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -3247,7 +3426,7 @@ export type TopupsCreateErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -3334,7 +3513,7 @@ export type TopupsGetErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -3411,7 +3590,7 @@ export type WithdrawalsListErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -3479,7 +3658,7 @@ export type WithdrawalsCreateErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -3565,7 +3744,7 @@ export type WithdrawalsGetErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -3632,7 +3811,7 @@ export type CardsFreezeErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -3716,7 +3895,7 @@ export type CardsUnfreezeErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -3800,7 +3979,7 @@ export type CardsBlockErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -3897,7 +4076,7 @@ export type TransactionsListAllErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -3970,7 +4149,7 @@ export type TransactionsListErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -4030,7 +4209,7 @@ export type AuthorizationsGetErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -4111,7 +4290,7 @@ export type AuthorizationsListErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -4171,7 +4350,7 @@ export type SpendingLimitsListErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -4235,7 +4414,7 @@ export type ReportsBalanceTransactionsErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -4295,7 +4474,7 @@ export type ReportsCardTransactionsErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -4355,7 +4534,7 @@ export type ReportsDepositsErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -4415,7 +4594,7 @@ export type ReportsAuthorizationsErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -4491,7 +4670,7 @@ export type OperationsListErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -4547,7 +4726,7 @@ export type OperationsGetErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -4589,6 +4768,333 @@ export type OperationsGetResponses = {
 
 export type OperationsGetResponse = OperationsGetResponses[keyof OperationsGetResponses];
 
+export type ApiKeysListData = {
+    body?: never;
+    path?: never;
+    query?: {
+        /**
+         * How many items to return, from 1 to 100.
+         */
+        limit?: number;
+        /**
+         * The id of the last item of the previous page, which is its `next_cursor`.
+         */
+        starting_after?: string;
+        /**
+         * Only what was created at this time or later.
+         */
+        created_gte?: string;
+        /**
+         * Only what was created at this time or earlier.
+         */
+        created_lte?: string;
+    };
+    url: '/api-keys';
+};
+
+export type ApiKeysListErrors = {
+    /**
+     * - `validation_failed`: The request is not valid.
+     */
+    400: Error;
+    /**
+     * - `invalid_api_key`: The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.
+     */
+    401: Error;
+    /**
+     * - `account_suspended`: This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that one may have succeeded: keep its Idempotency-Key. Contact us.
+     * - `ip_not_allowed`: This API key can't be used from your IP address, and this request did nothing. Use a key whose ip_allowlist contains the address.
+     * - `insufficient_scope`: This API key does not have the scope that this endpoint needs, and this request did nothing. Use a key that has it.
+     */
+    403: Error;
+    /**
+     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
+     */
+    429: Error;
+    /**
+     * - `headers_too_large`: The path and headers together are larger than 16 KiB.
+     */
+    431: Error;
+    /**
+     * - `internal_error`: Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.
+     */
+    500: Error;
+    /**
+     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.
+     */
+    503: Error;
+};
+
+export type ApiKeysListError = ApiKeysListErrors[keyof ApiKeysListErrors];
+
+export type ApiKeysListResponses = {
+    /**
+     * Done.
+     */
+    200: ApiKeyList;
+};
+
+export type ApiKeysListResponse = ApiKeysListResponses[keyof ApiKeysListResponses];
+
+export type ApiKeysCreateData = {
+    body: CreateApiKeyRequest;
+    path?: never;
+    query?: never;
+    url: '/api-keys';
+};
+
+export type ApiKeysCreateErrors = {
+    /**
+     * - `validation_failed`: The request is not valid.
+     */
+    400: Error;
+    /**
+     * - `invalid_api_key`: The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.
+     */
+    401: Error;
+    /**
+     * - `account_suspended`: This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that one may have succeeded: keep its Idempotency-Key. Contact us.
+     * - `ip_not_allowed`: This API key can't be used from your IP address, and this request did nothing. Use a key whose ip_allowlist contains the address.
+     * - `insufficient_scope`: This API key does not have the scope that this endpoint needs, and this request did nothing. Use a key that has it.
+     */
+    403: Error;
+    /**
+     * - `body_too_large`: The body is larger than 64 KiB.
+     */
+    413: Error;
+    /**
+     * - `unsupported_media_type`: Send the body uncompressed, in UTF-8, with Content-Type: application/json.
+     */
+    415: Error;
+    /**
+     * - `limit_exceeded`: The request would exceed one of this account's limits, and nothing was debited. Once it fits, use a new Idempotency-Key: the one you used keeps this response.
+     */
+    422: Error;
+    /**
+     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
+     */
+    429: Error;
+    /**
+     * - `headers_too_large`: The path and headers together are larger than 16 KiB.
+     */
+    431: Error;
+    /**
+     * - `internal_error`: Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.
+     */
+    500: Error;
+    /**
+     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.
+     */
+    503: Error;
+};
+
+export type ApiKeysCreateError = ApiKeysCreateErrors[keyof ApiKeysCreateErrors];
+
+export type ApiKeysCreateResponses = {
+    /**
+     * Created.
+     */
+    201: ApiKey;
+};
+
+export type ApiKeysCreateResponse = ApiKeysCreateResponses[keyof ApiKeysCreateResponses];
+
+export type ApiKeysRevokeData = {
+    body?: never;
+    path: {
+        /**
+         * The id of the API key.
+         */
+        keyId: string;
+    };
+    query?: never;
+    url: '/api-keys/{keyId}';
+};
+
+export type ApiKeysRevokeErrors = {
+    /**
+     * - `validation_failed`: The request is not valid.
+     */
+    400: Error;
+    /**
+     * - `invalid_api_key`: The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.
+     */
+    401: Error;
+    /**
+     * - `account_suspended`: This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that one may have succeeded: keep its Idempotency-Key. Contact us.
+     * - `ip_not_allowed`: This API key can't be used from your IP address, and this request did nothing. Use a key whose ip_allowlist contains the address.
+     * - `insufficient_scope`: This API key does not have the scope that this endpoint needs, and this request did nothing. Use a key that has it.
+     */
+    403: Error;
+    /**
+     * - `api_key_not_found`: This account has no API key with this id in this key's mode.
+     */
+    404: Error;
+    /**
+     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
+     */
+    429: Error;
+    /**
+     * - `headers_too_large`: The path and headers together are larger than 16 KiB.
+     */
+    431: Error;
+    /**
+     * - `internal_error`: Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.
+     */
+    500: Error;
+    /**
+     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.
+     */
+    503: Error;
+};
+
+export type ApiKeysRevokeError = ApiKeysRevokeErrors[keyof ApiKeysRevokeErrors];
+
+export type ApiKeysRevokeResponses = {
+    /**
+     * Done. There is no body.
+     */
+    204: void;
+};
+
+export type ApiKeysRevokeResponse = ApiKeysRevokeResponses[keyof ApiKeysRevokeResponses];
+
+export type ApiKeysGetData = {
+    body?: never;
+    path: {
+        /**
+         * The id of the API key.
+         */
+        keyId: string;
+    };
+    query?: never;
+    url: '/api-keys/{keyId}';
+};
+
+export type ApiKeysGetErrors = {
+    /**
+     * - `validation_failed`: The request is not valid.
+     */
+    400: Error;
+    /**
+     * - `invalid_api_key`: The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.
+     */
+    401: Error;
+    /**
+     * - `account_suspended`: This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that one may have succeeded: keep its Idempotency-Key. Contact us.
+     * - `ip_not_allowed`: This API key can't be used from your IP address, and this request did nothing. Use a key whose ip_allowlist contains the address.
+     * - `insufficient_scope`: This API key does not have the scope that this endpoint needs, and this request did nothing. Use a key that has it.
+     */
+    403: Error;
+    /**
+     * - `api_key_not_found`: This account has no API key with this id in this key's mode.
+     */
+    404: Error;
+    /**
+     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
+     */
+    429: Error;
+    /**
+     * - `headers_too_large`: The path and headers together are larger than 16 KiB.
+     */
+    431: Error;
+    /**
+     * - `internal_error`: Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.
+     */
+    500: Error;
+    /**
+     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.
+     */
+    503: Error;
+};
+
+export type ApiKeysGetError = ApiKeysGetErrors[keyof ApiKeysGetErrors];
+
+export type ApiKeysGetResponses = {
+    /**
+     * Done.
+     */
+    200: ApiKey;
+};
+
+export type ApiKeysGetResponse = ApiKeysGetResponses[keyof ApiKeysGetResponses];
+
+export type ApiKeysRotateData = {
+    body?: RotateApiKeyRequest;
+    path: {
+        /**
+         * The id of the API key.
+         */
+        keyId: string;
+    };
+    query?: never;
+    url: '/api-keys/{keyId}/rotate';
+};
+
+export type ApiKeysRotateErrors = {
+    /**
+     * - `validation_failed`: The request is not valid.
+     */
+    400: Error;
+    /**
+     * - `invalid_api_key`: The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.
+     */
+    401: Error;
+    /**
+     * - `account_suspended`: This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that one may have succeeded: keep its Idempotency-Key. Contact us.
+     * - `ip_not_allowed`: This API key can't be used from your IP address, and this request did nothing. Use a key whose ip_allowlist contains the address.
+     * - `insufficient_scope`: This API key does not have the scope that this endpoint needs, and this request did nothing. Use a key that has it.
+     */
+    403: Error;
+    /**
+     * - `api_key_not_found`: This account has no API key with this id in this key's mode.
+     */
+    404: Error;
+    /**
+     * - `invalid_state`: The card's current status does not allow this operation.
+     */
+    409: Error;
+    /**
+     * - `body_too_large`: The body is larger than 64 KiB.
+     */
+    413: Error;
+    /**
+     * - `unsupported_media_type`: Send the body uncompressed, in UTF-8, with Content-Type: application/json.
+     */
+    415: Error;
+    /**
+     * - `limit_exceeded`: The request would exceed one of this account's limits, and nothing was debited. Once it fits, use a new Idempotency-Key: the one you used keeps this response.
+     */
+    422: Error;
+    /**
+     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
+     */
+    429: Error;
+    /**
+     * - `headers_too_large`: The path and headers together are larger than 16 KiB.
+     */
+    431: Error;
+    /**
+     * - `internal_error`: Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.
+     */
+    500: Error;
+    /**
+     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.
+     */
+    503: Error;
+};
+
+export type ApiKeysRotateError = ApiKeysRotateErrors[keyof ApiKeysRotateErrors];
+
+export type ApiKeysRotateResponses = {
+    /**
+     * Created.
+     */
+    201: ApiKey;
+};
+
+export type ApiKeysRotateResponse = ApiKeysRotateResponses[keyof ApiKeysRotateResponses];
+
 export type WebhookEndpointDeleteData = {
     body?: never;
     path?: never;
@@ -4602,7 +5108,7 @@ export type WebhookEndpointDeleteErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -4657,7 +5163,7 @@ export type WebhookEndpointGetErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -4712,7 +5218,7 @@ export type WebhookEndpointSetErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -4775,7 +5281,7 @@ export type WebhookEndpointRotateSecretErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -4830,7 +5336,7 @@ export type WebhookEndpointTestErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -4906,7 +5412,7 @@ export type WebhookEndpointsListErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -4957,7 +5463,7 @@ export type WebhookEndpointsCreateErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -5029,7 +5535,7 @@ export type WebhookEndpointsDeleteErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -5089,7 +5595,7 @@ export type WebhookEndpointsGetErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -5149,7 +5655,7 @@ export type WebhookEndpointsUpdateErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -5221,7 +5727,7 @@ export type WebhookEndpointsRotateSecretErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -5281,7 +5787,7 @@ export type WebhookEndpointsTestErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -5365,7 +5871,7 @@ export type EventsListErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -5421,7 +5927,7 @@ export type EventsGetErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -5481,7 +5987,7 @@ export type EventsResendErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -5557,7 +6063,7 @@ export type TestHelpersCreditBalanceErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -5637,7 +6143,7 @@ export type TestHelpersSimulateTransactionErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -5722,7 +6228,7 @@ export type TestHelpersCreateAuthorizationErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -5807,7 +6313,7 @@ export type TestHelpersIncrementAuthorizationErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -5892,7 +6398,7 @@ export type TestHelpersCaptureAuthorizationErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -5977,7 +6483,7 @@ export type TestHelpersReverseAuthorizationErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -6062,7 +6568,7 @@ export type TestHelpersExpireAuthorizationErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -6147,7 +6653,7 @@ export type TestHelpersForceCaptureErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -6220,7 +6726,7 @@ export type TestHelpersGetClockErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -6279,7 +6785,7 @@ export type TestHelpersAdvanceClockErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**

@@ -11,11 +11,11 @@ export function auditNoun(audit: Command, verbs: Verbs): void {
   audit
     .addHelpText('after', examples('audit list --since 24h', 'audit verify'))
     .command('list')
-    .description('changes by operators and reveals by partners, newest first')
+    .description('changes by operators, and what partners did with their keys and revealed, newest first')
     .option('--subject <id>', 'only entries about this: a card, a partner, an event, …', read(Text(200)))
     .option(
       '--actor <name>',
-      'only entries by this operator (OPERATOR, or user@host); or the reveals by this partner, or by this partner/key',
+      'only entries by this operator (OPERATOR, or user@host); or what this partner did, or this partner/key',
       read(Text(300)),
     )
     .option('--since <time>', 'only entries since then: 24h, 2026-11-20 or 2026-11-20T08:00:00Z', read(Since))

@@ -5,7 +5,8 @@ import { type ApiKey, ApiKeyEntity } from '../../db/entities/accounts.ts';
 import type { Orm } from '../../db/orm.ts';
 import { isId } from '../../domain/ids.ts';
 import type { Mode } from '../../domain/mode.ts';
-import { ModeName, read, Text } from '../flag-values.ts';
+import type { Scope } from '../../domain/scope.ts';
+import { At, IpBlocks, ModeName, read, ScopeNames, Text } from '../flag-values.ts';
 import { readPartner, readPartnerNames } from '../reads/partners.ts';
 import { listNewest, type Verbs, withLimit } from '../verbs.ts';
 
@@ -18,10 +19,27 @@ export function keyNoun(key: Command, { session, verb, examples, err }: Verbs): 
     .argument('<partner>', 'id of the partner')
     .requiredOption('--mode <mode>', 'test or live', read(ModeName))
     .option('--name <name>', 'a name to recognise it by', read(Text(255)))
-    .addHelpText('after', examples('key create prt_01k0… --mode live --name "production server"'))
+    .option(
+      '--scopes <scopes>',
+      'what it may do, comma-separated (default: everything but api_keys:write)',
+      read(ScopeNames),
+    )
+    .option(
+      '--ip-allowlist <blocks>',
+      'the addresses and CIDR blocks that it can be used from, comma-separated (default: all)',
+      read(IpBlocks),
+    )
+    .option('--expires-at <time>', 'from when it is refused (default: never)', read(At))
+    .addHelpText(
+      'after',
+      examples(
+        'key create prt_01k0… --mode live --name "production server"',
+        'key create prt_01k0… --mode live --scopes cards:read,balance:read --ip-allowlist 203.0.113.7,2001:db8::/32 --expires-at 2027-01-01',
+      ),
+    )
     .action(
-      verb(async (partnerId: string, { mode, name }: { mode: Mode; name?: string }) => ({
-        value: await createApiKey(await session.withKeys(), { partnerId, mode, name: name ?? null }),
+      verb(async (partnerId: string, { name = null, ...flags }: CreateFlags) => ({
+        value: await createApiKey(await session.withKeys(), { partnerId, name, ...flags }),
         note: 'This key is shown only once: hand it over now.',
       })),
     );
@@ -32,16 +50,17 @@ export function keyNoun(key: Command, { session, verb, examples, err }: Verbs): 
       'keys of all accounts or of one, newest first, with their last use and without the secret part',
     )
     .argument('[partner]', 'id of the partner')
+    .option('--scopes', 'show what each may do, from where and until when')
     .option('--before <id>', 'only those older than this key: the next page', read(KeyId));
   withLimit(list)
     .addHelpText('after', examples('key list prt_01k0…', 'key list --limit 1000 --json'))
     .action(
-      verb(async (partnerId: string | undefined, { before = null, limit }: ListFlags) => {
+      verb(async (partnerId: string | undefined, { before = null, limit, scopes = false }: ListFlags) => {
         const orm = await session.orm();
         if (partnerId !== undefined) await readPartner(orm, partnerId);
         const listed = await listNewest(err, {
           noun: 'key',
-          columns: COLUMNS,
+          columns: scopes ? COLUMNS_WITH_SCOPES : COLUMNS,
           limit,
           isPaged: true,
           readNewest: (atMost) => readApiKeys(orm, { partnerId: partnerId ?? null, before, limit: atMost }),
@@ -66,10 +85,21 @@ export function keyNoun(key: Command, { session, verb, examples, err }: Verbs): 
 
 const KeyId = z.string().refine((text) => isId('key', text), 'must be the id of a key: key_01k0…');
 const COLUMNS = 'created id partner_name mode name hint last_used_at revoked_at'.split(' ');
+const COLUMNS_WITH_SCOPES =
+  'created id partner_name mode name hint scopes ip_allowlist expires_at created_by revoked_at'.split(' ');
 const SEE_MORE =
   'See what one did with "operator request find --key ID", and revoke it with "operator key revoke ID".';
 
+interface CreateFlags {
+  mode: Mode;
+  name?: string | null;
+  scopes?: Scope[];
+  ipAllowlist?: string[];
+  expiresAt?: Date;
+}
+
 interface ListFlags {
+  scopes?: boolean;
   before?: string | null;
   limit?: number;
 }
@@ -88,6 +118,13 @@ interface ApiKeyResource {
   /** Right within a minute; null if it was never used, or not since this is recorded. */
   last_used_at: string | null;
   revoked_at: string | null;
+  scopes: Scope[];
+  /** Null: every address. */
+  ip_allowlist: string[] | null;
+  /** In the account's time; null: it does not expire. */
+  expires_at: string | null;
+  /** `operator`, or the id of the partner's key that made it. */
+  created_by: string;
 }
 
 /** Newest first, with revoked keys. @param asked.partnerId null for all accounts */
@@ -122,5 +159,9 @@ function presentKey(key: ApiKey, partnerName: string): ApiKeyResource {
     created: key.createdAt.toISOString(),
     last_used_at: key.lastUsedAt?.toISOString() ?? null,
     revoked_at: key.revokedAt?.toISOString() ?? null,
+    scopes: key.scopes,
+    ip_allowlist: key.ipAllowlist ?? null,
+    expires_at: key.expiresAt?.toISOString() ?? null,
+    created_by: key.createdBy,
   };
 }

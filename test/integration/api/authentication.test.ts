@@ -36,7 +36,10 @@ describe('authentication', () => {
       /does not begin with Bearer/,
     ],
     'a scheme without a key': [() => 'Bearer', /exactly one key after Bearer/],
-    'an unknown key': [() => `Bearer ${generateApiKey('test')}`, /^The API key is unknown or revoked\./],
+    'an unknown key': [
+      () => `Bearer ${generateApiKey('test')}`,
+      /^The API key is unknown, revoked or expired\./,
+    ],
     'a wrong checksum': [
       () => `Bearer ${mistyped(partner.keys.test)}`,
       /mistyped: its checksum does not match/,

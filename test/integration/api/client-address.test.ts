@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import ipaddr from 'ipaddr.js';
+import { createApiKey } from '../../../commands/accounts/api-keys.ts';
 import { expectError } from '../../support/api/answers.ts';
 import { startTestStack, type TestStack } from '../../support/stack.ts';
 
@@ -25,6 +26,28 @@ describe("a client's address behind a trusted proxy", () => {
     const line = lineOf(headers.get('request-id'));
     assert.equal(line.clientAddress, '203.0.113.9');
     assert.match(line.keyId, /^key_/);
+  });
+
+  it("is compared with the key's allowlist, and a client cannot choose it", async () => {
+    const partner = await stack.createPartner();
+    const { key } = await createApiKey(stack.operator, {
+      ...{ partnerId: partner.id, mode: 'test', name: null },
+      ipAllowlist: ['203.0.113.0/24', '2001:db8::/32'],
+    });
+    const from = (forwarded: string) => {
+      const headers = { authorization: `Bearer ${key}`, 'x-forwarded-for': forwarded };
+      return partner.call('GET', '/ping', { headers });
+    };
+    for (const allowed of ['203.0.113.9', '::ffff:203.0.113.9', '1.1.1.1, 2001:DB8::5, 10.4.5.6'])
+      assert.equal((await from(allowed)).status, 200, allowed);
+    // What the client wrote itself is further left than what the proxy appended.
+    for (const refused of [
+      '203.0.113.9, 198.51.100.7',
+      '203.0.113.9, 198.51.100.7, 10.4.5.6',
+      '10.4.5.6',
+      '',
+    ])
+      expectError(await from(refused), 'ip_not_allowed');
   });
 
   it('is refused, after the key, if it cannot be parsed', async () => {

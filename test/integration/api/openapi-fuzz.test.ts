@@ -3,8 +3,10 @@ import { Agent, request as httpRequest, type IncomingMessage } from 'node:http';
 import { text as textOf } from 'node:stream/consumers';
 import fc from 'fast-check';
 import { z } from 'zod';
+import { createApiKey } from '../../../commands/accounts/api-keys.ts';
 import { updatePartner } from '../../../commands/accounts/partners.ts';
 import type { Mode } from '../../../domain/mode.ts';
+import { Scope } from '../../../domain/scope.ts';
 import { arbitraryRequest, type FuzzRequest, type Text } from '../../support/api/fuzz/arbitrary-requests.ts';
 import { type JsonSchema, type Operation, readOperations } from '../../support/api/fuzz/document.ts';
 import { createCard } from '../../support/cards.ts';
@@ -49,6 +51,8 @@ describe(`the service, given ${REQUESTS} requests drawn from its OpenAPI documen
   const seen: Record<Mode, string[]> = { test: [], live: [] };
   /** Those of what was last seen active or pending. */
   const alive: Record<Mode, Set<string>> = { test: new Set(), live: new Set() };
+  /** The keys that the requests are sent with: they are not rotated or revoked. */
+  const own = new Set<string>();
   const statuses = new Map<string, number>();
 
   before(async () => {
@@ -56,6 +60,12 @@ describe(`the service, given ${REQUESTS} requests drawn from its OpenAPI documen
     receiver = await startReceiver();
     partner = await fundedPartner(stack, 1_000_000_000);
     await updatePartner(stack.operator, partner.id, { secureDetailsEnabled: true });
+    for (const mode of ['test', 'live'] as const) {
+      const wanted = { partnerId: partner.id, mode, name: null, scopes: Scope.options };
+      const { id, key } = await createApiKey(stack.operator, wanted);
+      partner.keys[mode] = key;
+      own.add(id);
+    }
     // Chance alone rarely finds a pending authorization on a card that still works.
     for (let card = 0; card < 10; card++) {
       const { json } = await createCard(partner, { amount: 500_000 });
@@ -120,12 +130,13 @@ describe(`the service, given ${REQUESTS} requests drawn from its OpenAPI documen
     for (const [, id = '', status] of text.matchAll(
       /"id":"([a-z]+_[0-9a-z]{26})"[^{}]*?"status":"([a-z_]+)"/g,
     )) {
+      if (own.has(id)) continue;
       if (status === 'active' || status === 'pending') alive[mode].add(id);
       else alive[mode].delete(id);
     }
     const known = seen[mode];
     for (const [id] of text.matchAll(IDS_OF_PARAMETERS)) {
-      if (!known.includes(id)) known.push(id);
+      if (!known.includes(id) && !own.has(id)) known.push(id);
     }
     if (known.length > 300) known.splice(0, known.length - 200);
   }
@@ -199,6 +210,8 @@ describe(`the service, given ${REQUESTS} requests drawn from its OpenAPI documen
  */
 function isOwn400({ body, method, operation }: FuzzRequest, error: { param?: string }): boolean {
   if (error.param === 'starting_after') return true;
+  // It has to be in the future.
+  if (error.param === 'expires_at') return true;
   if (error.param === 'metadata' && method === 'PATCH') return true;
   if (error.param?.startsWith('spending_controls.spending_limits.')) return true;
   if (error.param !== 'amount') return false;

@@ -7,6 +7,8 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { openApiDocument } from '../../../api/openapi/document.ts';
 import { DECLARATIONS } from '../../../api/routes.ts';
+import { createApiKey } from '../../../commands/accounts/api-keys.ts';
+import { Scope } from '../../../domain/scope.ts';
 import { findProgram } from '../../support/find-program.ts';
 import { sharedStack } from '../../support/shared-stack.ts';
 
@@ -46,8 +48,10 @@ describe('the reference', function () {
 
   it('has a sample with curl for every operation, which gets a response that the operation declares', async function () {
     if (findProgram({ names: ['curl'], debianPackage: 'curl' }) === undefined) return this.skip();
-    const partner = await (await sharedStack()).createPartner('Reading Partner');
-    const env = await environment(partner.keys.test);
+    const stack = await sharedStack();
+    const partner = await stack.createPartner('Reading Partner');
+    const wanted = { partnerId: partner.id, mode: 'test', name: null, scopes: Scope.options } as const;
+    const env = await environment((await createApiKey(stack.operator, wanted)).key);
     for (const { operation, source } of samplesIn('curl')) {
       const { stdout } = await run('bash', ['-euo', 'pipefail', '-c', `${source} -sS -w '\\n%{http_code}'`], {
         env,

@@ -9,8 +9,10 @@ import {
   type Topup,
   type Withdrawal,
 } from '../../../client/index.ts';
+import { createApiKey } from '../../../commands/accounts/api-keys.ts';
 import { updatePartner } from '../../../commands/accounts/partners.ts';
 import type { Mode } from '../../../domain/mode.ts';
+import { Scope } from '../../../domain/scope.ts';
 import { type DepositStack, startDepositStack } from '../../support/deposits/deposit-stack.ts';
 import { FUNDS_CENTS, fundedPartner } from '../../support/money.ts';
 import { startLossyProxy } from '../../support/sockets.ts';
@@ -328,6 +330,22 @@ describe('the TypeScript client, used with the whole service,', () => {
     // Stored under its key, so only a new key tries again.
     await refused(poor.cards.create({ amount: 100, external_ref: 'a' }, { idempotencyKey }), short);
     assert.equal((await poor.cards.create({ amount: 100, external_ref: 'a' })).status, 'active');
+  });
+
+  it("manages the account's keys", async () => {
+    const wanted = { partnerId: partner.id, mode: 'test', name: null, scopes: Scope.options } as const;
+    const { key } = await createApiKey(service.stack.operator, wanted);
+    const { apiKeys } = recordCalls(new CardIssuing({ apiKey: key, baseUrl }), called);
+    const made = await apiKeys.create({ name: 'reader', scopes: ['balance:read'] });
+    const reader = new CardIssuing({ apiKey: made.key ?? '', baseUrl });
+    assert.equal((await reader.balance.get()).mode, 'test');
+    await refused(reader.cards.list(), { status: 403, code: 'insufficient_scope' });
+    assert.deepEqual((await apiKeys.get(made.id)).scopes, ['balance:read']);
+    const rotated = await apiKeys.rotate(made.id, { overlap_seconds: 60 });
+    assert.deepEqual([rotated.name, rotated.scopes], ['reader', ['balance:read']]);
+    await apiKeys.revoke(rotated.id);
+    const newest = (await apiKeys.list({ limit: 1 })).data[0];
+    assert.deepEqual([newest?.id, newest?.status], [rotated.id, 'revoked']);
   });
 
   it('replays an operation with its Idempotency-Key, and cannot use the key for another one', async () => {

@@ -6,9 +6,11 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { createApiKey } from '../../../commands/accounts/api-keys.ts';
 import { freePort } from '../../../dev/free-port.ts';
 import { DEFAULT_FEE_PLAN } from '../../../domain/fees.ts';
 import { DEFAULT_LIMITS } from '../../../domain/limits.ts';
+import { Scope } from '../../../domain/scope.ts';
 import { type DepositStack, startDepositStack } from '../../support/deposits/deposit-stack.ts';
 import { assertAsSampled, type Page, readGuide, samplesOf } from '../../support/docs/markdown-samples.ts';
 import { findProgram } from '../../support/find-program.ts';
@@ -60,7 +62,10 @@ describe('the samples in the partner pages', function () {
   it('get, in the shell, the responses that the guide shows', async function () {
     if (findProgram({ names: ['curl'], debianPackage: 'curl' }) === undefined) return this.skip();
     const partner = await service.stack.createPartner();
-    const env: Record<string, string> = { API: apiUrl, KEY: partner.keys.test, LIVE_KEY: partner.keys.live };
+    const wanted = { partnerId: partner.id, mode: 'test', name: null, scopes: Scope.options } as const;
+    const { key } = await createApiKey(service.stack.operator, wanted);
+    const keys = { KEY: partner.keys.test, LIVE_KEY: partner.keys.live, KEYS_KEY: key };
+    const env: Record<string, string> = { API: apiUrl, ...keys };
     const here = (text: string) =>
       text.replace(/https:\/\/hooks\.example\.com\/\w+|http:\/\/127\.0\.0\.1:4000\//, receiver.url);
     const samples = pages.flatMap(({ path, text }) =>

@@ -36,7 +36,7 @@ describe('operator key', () => {
         subject: json.id,
         detail: {
           ...{ partnerId: partner, mode, name: 'server', hint: entry.detail.hint },
-          scopes: DEFAULT_SCOPES,
+          ...{ scopes: DEFAULT_SCOPES, ipAllowlist: null, expiresAt: null },
         },
       });
       const secret = json.key.slice(8, -4);
@@ -97,6 +97,38 @@ describe('operator key', () => {
     assert.ok(!err.includes(key));
   });
 
+  it('makes a key with scopes, an allowlist and an expiry, which key list --scopes shows', async () => {
+    const flags = ['--scopes', 'cards:write,cards:read', '--ip-allowlist', '203.0.113.7, 2001:DB8::1/32'];
+    const { code, json, err } = await operate(
+      ...['key', 'create', partner, '--mode', 'test', ...flags, '--expires-at', '2099-01-01'],
+    );
+    assert.equal(code, 0, err);
+    const listed = await operate('key', 'list', partner, '--scopes');
+    const key = listed.json.find(({ id }: { id: string }) => id === json.id);
+    assert.deepEqual(
+      [key.scopes, key.ip_allowlist, key.expires_at, key.created_by],
+      [
+        ['cards:read', 'cards:write'],
+        ['203.0.113.7', '2001:db8::/32'],
+        '2099-01-01T00:00:00.000Z',
+        'operator',
+      ],
+    );
+    for (const wrong of [
+      ['--scopes', 'cards'],
+      ['--ip-allowlist', '10.0.0.0/33'],
+      ['--ip-allowlist', ''],
+      ['--expires-at', 'tomorrow'],
+    ])
+      assert.equal(
+        (await operate('key', 'create', partner, '--mode', 'test', ...wrong)).code,
+        2,
+        wrong.join(' '),
+      );
+    const past = await operate('key', 'create', partner, '--mode', 'test', '--expires-at', '2020-01-01');
+    assert.deepEqual([past.code, past.err.startsWith('--expires-at must be in the future')], [1, true]);
+  });
+
   it('needs test or live as the mode to create a key', async () => {
     assert.equal((await operate('key', 'create', partner)).code, 2);
     assert.equal((await operate('key', 'create', partner, '--mode', 'both')).code, 2);
@@ -112,6 +144,8 @@ describe('operator key', () => {
 
   function resource({ id, key }: { id: string; key: string }) {
     const hint = `${key.slice(0, 8)}…${key.slice(-4)}`;
-    return { id, object: 'api_key', partner_name: 'Lister', hint, last_used_at: null, revoked_at: null };
+    const created = { id, object: 'api_key', partner_name: 'Lister', hint, created_by: 'operator' };
+    const unlimited = { scopes: DEFAULT_SCOPES, ip_allowlist: null, expires_at: null };
+    return { ...created, ...unlimited, last_used_at: null, revoked_at: null };
   }
 });

@@ -1,0 +1,196 @@
+import { type RawBuilder, sql } from 'kysely';
+import { SHOWN_KEY } from '../../db/columns.ts';
+import { type Transactor, writeStatement } from '../../db/sql.ts';
+import { transaction } from '../../db/transaction.ts';
+import { type AccountClock, accountTime } from '../../domain/account-clock.ts';
+import { ApiError } from '../../domain/api-error.ts';
+import { isId } from '../../domain/ids.ts';
+import type { Tenant } from '../../domain/mode.ts';
+import { Scope, withoutApiKeys } from '../../domain/scope.ts';
+import type { ApiKeyRequest, ApiKeyRow } from '../../resources/api-key.ts';
+import type { CommandContext } from '../command-context.ts';
+import { holdClock, insertApiKey } from './api-keys.ts';
+import { recordAudit } from './operator-context.ts';
+import { lockPartner } from './partners.ts';
+
+/** How many active keys an account can have in a mode (docs/partners/keys-and-modes.md). */
+const MAX_ACTIVE = 50;
+
+/** Who asks: a key of the account, and the request for the audit log. */
+export interface AskingKey extends Tenant {
+  keyId: string;
+  requestId: string;
+  clientAddress: string;
+}
+
+interface MadeKey {
+  row: ApiKeyRow;
+  /** Shown once. */
+  key: string;
+}
+
+/**
+ * Makes a key for the account of the key that asks, in its mode.
+ * @throws ApiError `insufficient_scope` if it would get a scope that the asking key lacks, `validation_failed` if it would have
+ *   expired, `limit_exceeded`; `invalid_api_key` and `account_suspended` if the asking key has meanwhile been revoked or suspended
+ */
+export function createOwnKey(
+  { orm, ring }: CommandContext,
+  asking: AskingKey,
+  { name, scopes, ip_allowlist: ipAllowlist, expires_at: expiresAt = null }: ApiKeyRequest,
+): Promise<MadeKey> {
+  const { partnerId, mode, keyId } = asking;
+  return transaction(orm, async (tx) => {
+    const { clock, key: creator } = await lockForChange(tx, asking);
+    const given = Scope.options.filter((scope) =>
+      (scopes ?? withoutApiKeys(creator.scopes as Scope[])).includes(scope),
+    );
+    mustHave(creator, given, 'give');
+    if (expiresAt !== null && expiresAt <= accountTime(clock))
+      throw ApiError.ofField('expires_at', 'expires_at must be in the future');
+    await mustHaveRoom(tx, asking);
+    const allowed = ipAllowlist === undefined ? creator.ip_allowlist : ipAllowlist;
+    const made = { partnerId, mode, name, scopes: given, ipAllowlist: allowed, expiresAt, createdBy: keyId };
+    const { id, key, hint } = await insertApiKey(tx, ring, { ...made, clock });
+    record(tx, asking, 'key.create', id, { name, hint, scopes: given, ipAllowlist: allowed, expiresAt });
+    return { row: await lockOwn(tx, asking, id), key };
+  });
+}
+
+/**
+ * Revokes a key of the account, which may be the one that asks; every process refuses it within 5 s. A key that is revoked already
+ * does not change.
+ * @throws ApiError `api_key_not_found`; see {@link createOwnKey} for the asking key
+ */
+export function revokeOwnKey(
+  { orm }: Pick<CommandContext, 'orm'>,
+  asking: AskingKey,
+  id: string,
+): Promise<void> {
+  const { partnerId, mode } = asking;
+  return transaction(orm, async (tx) => {
+    await lockForChange(tx, asking);
+    const { status, hint } = await lockOwn(tx, asking, id);
+    if (status === 'revoked') return;
+    await revoke(tx, { partnerId, mode, id });
+    record(tx, asking, 'key.revoke', id, { hint });
+  });
+}
+
+/**
+ * Replaces a key: makes one like it, which does not expire, and lets the old one expire after the overlap, or when it would have.
+ * @returns the new key
+ * @throws ApiError `api_key_not_found`, `insufficient_scope` if the asking key lacks one of its scopes, `invalid_state` if it is not
+ *   active, `limit_exceeded`; see {@link createOwnKey} for the asking key
+ */
+export function rotateOwnKey(
+  { orm, ring }: CommandContext,
+  asking: AskingKey,
+  id: string,
+  overlapSeconds: number,
+): Promise<MadeKey> {
+  const { partnerId, mode, keyId } = asking;
+  return transaction(orm, async (tx) => {
+    const { clock, key: asker } = await lockForChange(tx, asking);
+    const old = await lockOwn(tx, asking, id);
+    mustHave(asker, old.scopes as Scope[], 'rotate a key with');
+    if (old.status !== 'active')
+      throw new ApiError('invalid_state', {
+        message: `This API key is ${old.status}, and only an active key can be rotated. Make a new one with POST /api-keys.`,
+      });
+    await expireOwn(tx, { partnerId, mode, id, overlapSeconds });
+    await mustHaveRoom(tx, asking);
+    const { name, ip_allowlist: ipAllowlist } = old;
+    const scopes = old.scopes as Scope[];
+    const made = { partnerId, mode, name, scopes, ipAllowlist, expiresAt: null, createdBy: keyId, clock };
+    const { id: newId, key, hint } = await insertApiKey(tx, ring, made);
+    record(tx, asking, 'key.rotate', id, { replacedBy: newId, overlapSeconds });
+    record(tx, asking, 'key.create', newId, { name, hint, scopes, ipAllowlist, replaces: id });
+    return { row: await lockOwn(tx, asking, newId), key };
+  });
+}
+
+/**
+ * Locks the account against other changes of its keys, then the key that asks. Whoever revokes a key can rely on it: what it asked
+ * for before has happened by then, and it gets nothing more.
+ */
+async function lockForChange(
+  tx: Transactor,
+  { partnerId, mode, keyId }: AskingKey,
+): Promise<{ clock: AccountClock; key: ApiKeyRow }> {
+  const clock = await holdClock(tx, { partnerId, mode });
+  const partner = await lockPartner(tx, partnerId);
+  const [key] = await lockKey(tx, { partnerId, mode, id: keyId });
+  if (key?.status !== 'active') throw new ApiError('invalid_api_key');
+  if (partner.suspendedAt) throw new ApiError('account_suspended');
+  return { clock, key };
+}
+
+async function lockOwn(tx: Transactor, { partnerId, mode }: Tenant, id: string): Promise<ApiKeyRow> {
+  const [key] = isId('key', id) ? await lockKey(tx, { partnerId, mode, id }) : [];
+  if (key === undefined) throw new ApiError('api_key_not_found');
+  return key;
+}
+
+const lockKey = writeStatement(
+  (_, { partnerId, mode, id }: Tenant & { id: string }) => sql<ApiKeyRow>`
+  SELECT ${SHOWN_KEY} FROM api_key k WHERE k.id = ${id} AND k.partner_id = ${partnerId} AND k.mode = ${mode} FOR NO KEY UPDATE`,
+);
+
+function mustHave({ scopes }: ApiKeyRow, wanted: readonly Scope[], what: string): void {
+  const lacking = wanted.filter((scope) => !(scopes as Scope[]).includes(scope));
+  if (lacking.length === 0) return;
+  throw new ApiError('insufficient_scope', {
+    message: `This API key can't ${what} a scope that it does not have: ${lacking.join(', ')}. The request did nothing.`,
+  });
+}
+
+async function mustHaveRoom(tx: Transactor, { partnerId, mode }: Tenant): Promise<void> {
+  const [row] = await countActive(tx, { partnerId, mode });
+  if (row !== undefined && row.active < MAX_ACTIVE) return;
+  throw new ApiError('limit_exceeded', {
+    message: `This account has ${MAX_ACTIVE} active API keys in this mode, and can't have more. Revoke one first: DELETE /api-keys/{keyId}.`,
+  });
+}
+
+const countOf = (
+  partnerId: unknown,
+  mode: unknown,
+  which: RawBuilder<unknown>,
+) => sql`(SELECT count(*) FROM api_key
+  WHERE partner_id = ${partnerId} AND mode = ${mode} AND revoked_at IS NULL AND ${which})`;
+
+// Two ranges of one index, so that however many have expired, they are not read.
+const countActive = writeStatement(
+  (_, { partnerId, mode }: Tenant) => sql<{ active: number }>`
+  SELECT (${countOf(partnerId, mode, sql`expires_at IS NULL`)}
+    + ${countOf(partnerId, mode, sql`expires_at > account_now(${partnerId}, ${mode})`)})::int AS active`,
+);
+
+const revoke = writeStatement(
+  (_, { partnerId, mode, id }: Tenant & { id: string }) => sql`
+  UPDATE api_key SET revoked_at = account_now(partner_id, mode)
+  WHERE id = ${id} AND partner_id = ${partnerId} AND mode = ${mode}`,
+);
+
+const expireOwn = writeStatement(
+  (_, { partnerId, mode, id, overlapSeconds }: Tenant & { id: string; overlapSeconds: number }) => sql`
+  UPDATE api_key SET expires_at = least(expires_at, account_now(partner_id, mode) + ${overlapSeconds} * interval '1 second')
+  WHERE id = ${id} AND partner_id = ${partnerId} AND mode = ${mode}`,
+);
+
+/** The author of the change is the key, as in the record of reveals. */
+function record(
+  tx: Transactor,
+  { partnerId, mode, keyId, requestId, clientAddress }: AskingKey,
+  action: string,
+  subject: string,
+  detail: object,
+): void {
+  recordAudit(tx, {
+    actor: `${partnerId}/${keyId}`,
+    action,
+    subject,
+    detail: { partnerId, mode, ...detail, requestId, clientAddress },
+  });
+}

@@ -1,0 +1,395 @@
+import assert from 'node:assert/strict';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { pino } from 'pino';
+import { startApi } from '../../../api/server.ts';
+import { createApiKey, revokeApiKey } from '../../../commands/accounts/api-keys.ts';
+import { newId } from '../../../crypto/new-id.ts';
+import { freePort } from '../../../dev/free-port.ts';
+import type { Mode } from '../../../domain/mode.ts';
+import { DEFAULT_SCOPES, Scope } from '../../../domain/scope.ts';
+import { expectError } from '../../support/api/answers.ts';
+import { environmentOf, operateIn } from '../../support/operator/operate.ts';
+import { asOwner } from '../../support/postgres.ts';
+import { sharedStack } from '../../support/shared-stack.ts';
+import { type Answer, partnerAt, type TestPartner, type TestStack } from '../../support/stack.ts';
+import { until } from '../../support/until.ts';
+
+const DAY_MS = 86_400_000;
+
+describe('API keys', () => {
+  let stack: TestStack;
+  let partner: TestPartner;
+  /** A key of the partner that may do everything. */
+  let root: { id: string; key: string };
+  before(async () => {
+    stack = await sharedStack();
+  });
+  beforeEach(async () => {
+    partner = await stack.createPartner();
+    root = await rootOf(partner);
+  });
+
+  const rootOf = (one: TestPartner, mode: Mode = 'test') =>
+    createApiKey(stack.operator, { partnerId: one.id, mode, name: 'root', scopes: Scope.options });
+  const ask = (method: string, path: string, body?: unknown, key = root.key): Promise<Answer> =>
+    partner.call(method, path, { body, headers: { authorization: `Bearer ${key}` } });
+  const create = async (body: object, key = root.key) => {
+    const answer = await ask('POST', '/api-keys', { name: 'one', ...body }, key);
+    assert.equal(answer.status, 201, answer.text);
+    return answer.json;
+  };
+  const pingWith = async (key: string) => (await ask('GET', '/ping', undefined, key)).status;
+  const expiringEvents = async (keyId: string) => {
+    const { json } = await ask('GET', '/events?type=api_key.expiring&limit=100');
+    return json.data.filter(({ data }: { data: { api_key: { id: string } } }) => data.api_key.id === keyId);
+  };
+
+  it('are made with a name, shown once, and used at once', async () => {
+    const { key, ...made } = await create({ name: 'Card server' });
+    assert.match(key, /^sk_test_[0-9A-Za-z]{42}$/);
+    assert.deepEqual(made, {
+      id: made.id,
+      object: 'api_key',
+      name: 'Card server',
+      prefix: key.slice(0, 12),
+      scopes: DEFAULT_SCOPES,
+      ip_allowlist: null,
+      expires_at: null,
+      last_used_at: null,
+      created_by: root.id,
+      status: 'active',
+      mode: 'test',
+      created: made.created,
+    });
+    assert.match(made.id, /^key_/);
+    assert.equal(await pingWith(key), 200);
+    const shown = await ask('GET', `/api-keys/${made.id}`);
+    assert.deepEqual({ ...shown.json, last_used_at: null }, made);
+    const listed = await ask('GET', '/api-keys');
+    assert.equal(listed.json.data[0].id, made.id);
+    assert.ok(!(shown.text + listed.text).includes(key));
+    assert.ok(!stack.logLines.join('').includes(key));
+    const stored = await asOwner<{ hits: number }>(
+      stack,
+      `SELECT (SELECT count(*) FROM api_key k WHERE k::text LIKE $1)::int
+        + (SELECT count(*) FROM audit_entry a WHERE a::text LIKE $1)::int AS hits`,
+      [`%${key.slice(12)}%`],
+    );
+    assert.deepEqual(stored, [{ hits: 0 }]);
+  });
+
+  it('are listed newest first, in pages, with those of operators, and without those of other modes and accounts', async () => {
+    const made = [await create({}), await create({}), await create({})];
+    const other = await stack.createPartner();
+    const strange = await rootOf(other);
+    const first = await ask('GET', '/api-keys?limit=2');
+    assert.deepEqual([first.status, first.json.has_more], [200, true], first.text);
+    const rest = await ask('GET', `/api-keys?starting_after=${first.json.next_cursor}`);
+    const ids = [...first.json.data, ...rest.json.data].map(({ id }) => id);
+    assert.deepEqual(ids.slice(0, 4), [made[2].id, made[1].id, made[0].id, root.id]);
+    assert.equal(ids.length, 5, "the partner's own test key is the fifth");
+    assert.equal(rest.json.data.at(-1).created_by, 'operator');
+    expectError(await ask('GET', `/api-keys?starting_after=${strange.id}`), 'validation_failed', [
+      'starting_after',
+    ]);
+    const live = await rootOf(partner, 'live');
+    for (const id of [strange.id, live.id, newId('key'), 'x', '%00']) {
+      expectError(await ask('GET', `/api-keys/${id}`), 'api_key_not_found');
+      expectError(await ask('DELETE', `/api-keys/${id}`), 'api_key_not_found');
+      expectError(await ask('POST', `/api-keys/${id}/rotate`), 'api_key_not_found');
+    }
+    assert.equal(await pingWith(strange.key), 200);
+    const since = made[1].created;
+    const newer = await ask('GET', `/api-keys?created_gte=${since}`);
+    assert.deepEqual(
+      newer.json.data.map(({ id }: { id: string }) => id),
+      [made[2].id, made[1].id],
+    );
+  });
+
+  it('ignore an Idempotency-Key, so that no stored answer shows a key again', async () => {
+    const headers = { authorization: `Bearer ${root.key}` };
+    const options = { headers, body: { name: 'x' }, idempotencyKey: 'same' };
+    const first = await partner.call('POST', '/api-keys', options);
+    const second = await partner.call('POST', '/api-keys', options);
+    assert.deepEqual([first.status, second.status], [201, 201]);
+    assert.notEqual(first.json.key, second.json.key);
+  });
+
+  const BAD: [body: object, path: string][] = [
+    [{ name: undefined }, 'name'],
+    [{ name: '' }, 'name'],
+    [{ name: 'a\u0000b' }, 'name'],
+    [{ name: 'a\u202eb' }, 'name'],
+    [{ name: 'x'.repeat(256) }, 'name'],
+    [{ name: null }, 'name'],
+    [{ scopes: [] }, 'scopes'],
+    [{ scopes: ['cards'] }, 'scopes.0'],
+    [{ scopes: 'cards:read' }, 'scopes'],
+    [{ scopes: Array(10).fill('cards:read') }, 'scopes'],
+    [{ ip_allowlist: [] }, 'ip_allowlist'],
+    [{ ip_allowlist: ['300.1.1.1'] }, 'ip_allowlist.0'],
+    [{ ip_allowlist: ['10.0.0.0/33'] }, 'ip_allowlist.0'],
+    [{ ip_allowlist: ['10.0.0.1', 'fe80::1%eth0'] }, 'ip_allowlist.1'],
+    [{ ip_allowlist: ['010.0.0.1'] }, 'ip_allowlist.0'],
+    [{ ip_allowlist: ['::ffff:10.0.0.0/90'] }, 'ip_allowlist.0'],
+    [{ ip_allowlist: Array(51).fill('10.0.0.1') }, 'ip_allowlist'],
+    [{ ip_allowlist: '10.0.0.1' }, 'ip_allowlist'],
+    [{ expires_at: '2020-01-01T00:00:00Z' }, 'expires_at'],
+    [{ expires_at: '2099-01-01' }, 'expires_at'],
+    [{ expires_at: '2099-13-01T00:00:00Z' }, 'expires_at'],
+    [{ expires_at: 4_000_000_000 }, 'expires_at'],
+    [{ key: 'sk_test_x' }, 'key'],
+    [{ mode: 'live' }, 'mode'],
+  ];
+  for (const [body, path] of BAD) {
+    it(`are refused with 400 that names ${path} for ${JSON.stringify(body).slice(0, 80)}`, async () => {
+      expectError(await ask('POST', '/api-keys', { name: 'one', ...body }), 'validation_failed', [path]);
+    });
+  }
+
+  it('take each scope and address once, in one spelling', async () => {
+    const made = await create({
+      scopes: ['cards:write', 'cards:read', 'cards:write'],
+      ip_allowlist: [
+        '127.0.0.1',
+        '127.0.0.1/32',
+        '::ffff:127.0.0.1',
+        '10.9.8.7/8',
+        '2001:DB8:0::1/32',
+        '0.0.0.0/0',
+        '::/0',
+      ],
+      expires_at: '2099-01-01T01:00:00+01:00',
+    });
+    assert.deepEqual(made.scopes, ['cards:read', 'cards:write']);
+    assert.deepEqual(made.ip_allowlist, ['127.0.0.1', '10.0.0.0/8', '2001:db8::/32', '0.0.0.0/0', '::/0']);
+    assert.equal(made.expires_at, '2099-01-01T00:00:00.000Z');
+  });
+
+  it('get only scopes of the key that makes them, by default its own without api_keys:write', async () => {
+    const maker = await create({ scopes: ['cards:read', 'api_keys:write'], ip_allowlist: ['127.0.0.0/8'] });
+    const made = await create({}, maker.key);
+    assert.deepEqual([made.scopes, made.ip_allowlist], [['cards:read'], ['127.0.0.0/8']]);
+    assert.equal(made.created_by, maker.id);
+    const open = await create({ scopes: ['api_keys:write'], ip_allowlist: null }, maker.key);
+    assert.deepEqual([open.scopes, open.ip_allowlist], [['api_keys:write'], null]);
+    const refused = await ask(
+      'POST',
+      '/api-keys',
+      { name: 'x', scopes: ['cards:read', 'cards:write'] },
+      maker.key,
+    );
+    expectError(refused, 'insufficient_scope');
+    assert.match(refused.json.error.message, /: cards:write\./);
+    expectError(await ask('POST', `/api-keys/${root.id}/rotate`, {}, maker.key), 'insufficient_scope');
+    expectError(await ask('GET', '/api-keys', undefined, made.key), 'insufficient_scope');
+  });
+
+  it('are refused from other addresses than those of their allowlist', async () => {
+    const elsewhere = await create({ ip_allowlist: ['203.0.113.0/24', '2001:db8::/32'] });
+    const refused = await ask('GET', '/ping', undefined, elsewhere.key);
+    expectError(refused, 'ip_not_allowed');
+    assert.match(refused.json.error.message, /127\.0\.0\.1/);
+    // Without a trusted proxy, nobody can choose an address.
+    const headers = { authorization: `Bearer ${elsewhere.key}`, 'x-forwarded-for': '203.0.113.7' };
+    expectError(await partner.call('GET', '/ping', { headers }), 'ip_not_allowed');
+    const here = await create({ ip_allowlist: ['::ffff:127.0.0.0/120', '::/0'] });
+    assert.equal(await pingWith(here.key), 200);
+    const onlyIpv6 = await create({ ip_allowlist: ['::/0'] });
+    assert.equal(await pingWith(onlyIpv6.key), 403);
+  });
+
+  it('are revoked in every process within 5 s, stay listed, and may be the one that asks', async () => {
+    const second = await startApi({ ...stack.config, port: await freePort() }, pino({ level: 'silent' }));
+    try {
+      const { id, key } = await create({});
+      const there = partnerAt(partner, second.url);
+      const elsewhere = async () =>
+        (await there.call('GET', '/ping', { headers: { authorization: `Bearer ${key}` } })).status;
+      assert.deepEqual([await pingWith(key), await elsewhere()], [200, 200]);
+      assert.equal((await ask('DELETE', `/api-keys/${id}`)).status, 204);
+      const revokedAt = Date.now();
+      for (const status of [() => pingWith(key), elsewhere])
+        for (let askedAt = Date.now(); (await status()) === 200; askedAt = Date.now()) {
+          assert.ok(askedAt - revokedAt < 5_000, 'it still works 5 s later');
+          await sleep(100);
+        }
+      assert.equal((await ask('GET', `/api-keys/${id}`)).json.status, 'revoked');
+      assert.equal((await ask('DELETE', `/api-keys/${id}`)).status, 204);
+      expectError(await ask('POST', `/api-keys/${id}/rotate`), 'invalid_state');
+      assert.equal((await ask('DELETE', `/api-keys/${root.id}`)).status, 204);
+      await until('the asking key is refused', async () => (await pingWith(root.key)) === 401);
+    } finally {
+      await second.stop();
+    }
+  });
+
+  it('that were revoked make no more keys, even while a process still knows them', async () => {
+    assert.equal(await pingWith(root.key), 200);
+    await revokeApiKey(stack.operator, root.id);
+    for (const answer of [
+      await ask('POST', '/api-keys', { name: 'x' }),
+      await ask('POST', `/api-keys/${root.id}/rotate`),
+      await ask('DELETE', `/api-keys/${root.id}`),
+    ])
+      expectError(answer, 'invalid_api_key');
+  });
+
+  it('expire, and are then refused and listed as expired', async () => {
+    const { id, key } = await create({ expires_at: new Date(Date.now() + 3_000).toISOString() });
+    await until('it has expired', async () => (await pingWith(key)) === 401);
+    assert.equal((await ask('GET', `/api-keys/${id}`)).json.status, 'expired');
+    expectError(await ask('POST', `/api-keys/${id}/rotate`), 'invalid_state');
+    assert.equal((await ask('DELETE', `/api-keys/${id}`)).status, 204);
+    assert.equal((await ask('GET', `/api-keys/${id}`)).json.status, 'revoked');
+  });
+
+  it('are at most 50 active ones, however many ask at once, and one more when one has gone', async () => {
+    const { json } = await ask('GET', '/api-keys?limit=100');
+    const made = [];
+    for (let active = json.data.length; active < 49; active++) made.push(await create({}));
+    const several = await Promise.all(
+      Array.from({ length: 6 }, () => ask('POST', '/api-keys', { name: 'x' })),
+    );
+    assert.deepEqual(several.map(({ status }) => status).sort(), [201, 422, 422, 422, 422, 422]);
+    for (const one of several) if (one.status === 422) expectError(one, 'limit_exceeded');
+    expectError(await ask('POST', `/api-keys/${made[0].id}/rotate`), 'limit_exceeded');
+    assert.equal((await ask('GET', `/api-keys/${made[0].id}`)).json.expires_at, null);
+    assert.equal((await ask('POST', `/api-keys/${made[0].id}/rotate`, { overlap_seconds: 0 })).status, 201);
+    assert.equal((await ask('DELETE', `/api-keys/${made[1].id}`)).status, 204);
+    await create({});
+    expectError(await ask('POST', '/api-keys', { name: 'x' }), 'limit_exceeded');
+  });
+
+  it('are replaced by rotation: one like it without an expiry, and the old one expires after the overlap', async () => {
+    const old = await create({ name: 'server', scopes: ['cards:read'], ip_allowlist: ['127.0.0.1'] });
+    const before = Date.now();
+    const { status, json, text } = await ask('POST', `/api-keys/${old.id}/rotate`);
+    assert.equal(status, 201, text);
+    assert.notEqual(json.key, old.key);
+    assert.deepEqual(
+      [json.name, json.scopes, json.ip_allowlist, json.expires_at, json.created_by, json.status],
+      ['server', ['cards:read'], ['127.0.0.1'], null, root.id, 'active'],
+    );
+    const expiresAt = Date.parse((await ask('GET', `/api-keys/${old.id}`)).json.expires_at);
+    assert.ok(expiresAt >= before + DAY_MS - 1_000 && expiresAt <= Date.now() + DAY_MS + 1_000);
+    assert.deepEqual([await pingWith(old.key), await pingWith(json.key)], [200, 200]);
+    // Again, with a longer overlap: never later than it would have.
+    const again = await ask('POST', `/api-keys/${old.id}/rotate`, { overlap_seconds: 604_800 });
+    assert.equal(again.status, 201);
+    assert.equal(Date.parse((await ask('GET', `/api-keys/${old.id}`)).json.expires_at), expiresAt);
+    assert.equal((await ask('POST', `/api-keys/${old.id}/rotate`, { overlap_seconds: 0 })).status, 201);
+    await until('the old key is refused', async () => (await pingWith(old.key)) === 401);
+    assert.equal((await ask('GET', `/api-keys/${old.id}`)).json.status, 'expired');
+    for (const overlap of [-1, 604_801, 1.5, '60', null])
+      expectError(
+        await ask('POST', `/api-keys/${json.id}/rotate`, { overlap_seconds: overlap }),
+        'validation_failed',
+        ['overlap_seconds'],
+      );
+  });
+
+  it('are rotated under load without one refused request', async () => {
+    const second = await startApi({ ...stack.config, port: await freePort() }, pino({ level: 'silent' }));
+    try {
+      const at = [partner, partnerAt(partner, second.url)];
+      let current = await create({ scopes: ['balance:read', 'api_keys:write'] });
+      const statuses = new Map<number, number>();
+      let done = false;
+      const load = Array.from({ length: 8 }, async (_, lane) => {
+        while (!done) {
+          const { key } = current;
+          // Every server switches to the new key in its own time.
+          for (let sent = 0; sent < 1 + lane * 3; sent++) {
+            const headers = { authorization: `Bearer ${key}` };
+            const answer = await (at[lane % 2] as TestPartner).call('GET', '/balance', { headers });
+            statuses.set(answer.status, (statuses.get(answer.status) ?? 0) + 1);
+          }
+        }
+      });
+      for (let rotation = 0; rotation < 10; rotation++) {
+        const rotated = await ask(
+          'POST',
+          `/api-keys/${current.id}/rotate`,
+          { overlap_seconds: 60 },
+          current.key,
+        );
+        assert.equal(rotated.status, 201, rotated.text);
+        current = rotated.json;
+        await sleep(150);
+      }
+      done = true;
+      await Promise.all(load);
+      assert.deepEqual([...statuses.keys()], [200]);
+    } finally {
+      await second.stop();
+    }
+  });
+
+  it('are announced once with api_key.expiring: at once if they expire within seven days, else not yet', async () => {
+    const soon = await create({ expires_at: new Date(Date.now() + 6 * DAY_MS).toISOString() });
+    const later = await create({ expires_at: new Date(Date.now() + 8 * DAY_MS).toISOString() });
+    await until('it is announced', async () => (await expiringEvents(soon.id)).length > 0);
+    const rotated = await create({});
+    assert.equal((await ask('POST', `/api-keys/${rotated.id}/rotate`)).status, 201);
+    await until('the rotated key is announced', async () => (await expiringEvents(rotated.id)).length > 0);
+    const [event] = await expiringEvents(soon.id);
+    const { key: _, ...shown } = soon;
+    assert.deepEqual(event.data, { api_key: shown });
+    // A shorter life is no news.
+    assert.equal((await ask('POST', `/api-keys/${soon.id}/rotate`, { overlap_seconds: 60 })).status, 201);
+    await sleep(2_500);
+    assert.equal((await expiringEvents(soon.id)).length, 1);
+    assert.equal((await expiringEvents(later.id)).length, 0);
+  });
+
+  it("follow their account's sandbox clock", async () => {
+    const { id, key } = await create({ expires_at: new Date(Date.now() + 10 * DAY_MS).toISOString() });
+    assert.equal((await ask('POST', '/test/clock/advance', { seconds: 4 * 86_400 })).status, 200);
+    await until('it is announced', async () => (await expiringEvents(id)).length === 1);
+    assert.equal(await pingWith(key), 200);
+    assert.equal((await ask('POST', '/test/clock/advance', { seconds: 7 * 86_400 })).status, 200);
+    await until('it has expired', async () => (await pingWith(key)) === 401);
+    const past = new Date(Date.now() + 10 * DAY_MS).toISOString();
+    expectError(await ask('POST', '/api-keys', { name: 'x', expires_at: past }), 'validation_failed', [
+      'expires_at',
+    ]);
+    const made = await create({});
+    assert.ok(Date.parse(made.created) > Date.now() + 10 * DAY_MS);
+    assert.equal(await pingWith(made.key), 200);
+  });
+
+  it('leave what partners did with them in the audit log, by key and address', async () => {
+    const operate = operateIn(environmentOf(stack.config));
+    const made = await create({ name: 'audited' });
+    const rotated = (await ask('POST', `/api-keys/${made.id}/rotate`)).json;
+    await ask('DELETE', `/api-keys/${rotated.id}`);
+    for (const actor of [partner.id, `${partner.id}/${root.id}`]) {
+      const { json } = await operate('audit', 'list', '--actor', actor);
+      assert.deepEqual(
+        json.map(({ action, subject }: { action: string; subject: string }) => [action, subject]).sort(),
+        [
+          ['key.create', made.id],
+          ['key.create', rotated.id],
+          ['key.revoke', rotated.id],
+          ['key.rotate', made.id],
+        ].sort(),
+      );
+      assert.equal(json[0].actor, `${partner.id}/${root.id}`);
+      assert.equal(json[0].partner_id, partner.id);
+      assert.equal(json[0].detail.clientAddress, '127.0.0.1');
+    }
+    const listed = await operate('key', 'list', partner.id, '--scopes');
+    const own = listed.json.find(({ id }: { id: string }) => id === made.id);
+    assert.deepEqual([own.created_by, own.scopes], [root.id, DEFAULT_SCOPES]);
+  });
+
+  it('say when they were last used', async () => {
+    const { id, key } = await create({});
+    const since = Date.now();
+    assert.equal(await pingWith(key), 200);
+    const used = async () => (await ask('GET', `/api-keys/${id}`)).json.last_used_at;
+    await until('its use is recorded', async () => Date.parse((await used()) ?? '') >= since);
+  });
+});

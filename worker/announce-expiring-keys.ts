@@ -1,0 +1,27 @@
+import type { Logger } from 'pino';
+import { announceExpiry, findExpiringKeys } from '../commands/accounts/expiring-keys.ts';
+import { notifyEvents } from '../db/notifications.ts';
+import type { Orm } from '../db/orm.ts';
+import { describeError } from '../process/describe-error.ts';
+import { type Repetition, repeat } from '../process/repeat.ts';
+import { asAccount, asService } from '../process/work-context.ts';
+
+const INTERVAL_MS = 1_000;
+const MAX_FOUND = 100;
+
+/** Writes `api_key.expiring` for keys that expire within seven days. Those of an outage are found as any others. */
+export function startAnnouncingKeys({ orm, logger }: { orm: Orm; logger: Logger }): Repetition {
+  return repeat('announcing keys that expire', INTERVAL_MS, logger, async () => {
+    const found = await asService('keys', () => findExpiringKeys(orm.em.fork(), { limit: MAX_FOUND }));
+    let announced = 0;
+    for (const { id, partner_id: partnerId, mode } of found) {
+      const tenant = { partnerId, mode };
+      try {
+        if (await asAccount(tenant, () => announceExpiry(orm, tenant, id))) announced++;
+      } catch (error) {
+        logger.error({ keyId: id, error: describeError(error) }, 'could not announce that a key expires');
+      }
+    }
+    if (announced > 0) await notifyEvents(orm);
+  });
+}
