@@ -19,6 +19,7 @@ const REAL_TIME_IN_FUNCTIONS: Record<string, string> = {
   'ledger.apply_operations': 'it turns it into the time of the account',
   make_partition: 'partitions are ranges of ids, or of the days of postings',
   note_money_return: 'live mode: what the card network takes back',
+  note_refund_return: 'live mode: what the card network takes back',
   prune_deliveries: 'how long events are kept',
   rows_without_partition: 'partitions are ranges of ids, or of the days of postings',
   stamp_adjustment_request: 'what operators did',

@@ -212,8 +212,8 @@ describe('the database rights', () => {
     ...['name = name', 'secure_details_enabled = true', `fee_plan = '{}'`, `limits = '{}'`].map(
       (setting) => `UPDATE partner SET ${setting}`,
     ),
-    `INSERT INTO api_key (id, partner_id, mode, hash, hint) VALUES ('key_2', 'prt_1', 'live', 'x', 'x')`,
-    'UPDATE api_key SET revoked_at = NULL',
+    `UPDATE api_key SET scopes = '{}'`,
+    'UPDATE api_key SET ip_allowlist = NULL',
     `INSERT INTO product (code, bin, network) VALUES ('X', '1', 'x')`,
     'UPDATE product SET is_current = true',
     `INSERT INTO partner_product VALUES ('prt_1', 'USD')`,
@@ -233,6 +233,7 @@ describe('the database rights', () => {
     [API_ROLE]: [
       ...SERVICE,
       `SET ROLE ${WORKER_ROLE}`,
+      'UPDATE api_key SET expiry_announced_at = NULL',
       'INSERT INTO deposit_payment SELECT * FROM deposit_payment',
       `UPDATE deposit_payment SET status = 'credited'`,
       'UPDATE deposit SET credited_cents = 1',
@@ -250,6 +251,9 @@ describe('the database rights', () => {
       'INSERT INTO deposit SELECT * FROM deposit',
       `SELECT nextval('deposit_address_index')`,
       'INSERT INTO api_key_usage SELECT * FROM api_key_usage',
+      `INSERT INTO api_key (id, partner_id, mode, hash, hint) VALUES ('key_2', 'prt_1', 'live', 'x', 'x')`,
+      'UPDATE api_key SET revoked_at = NULL',
+      'UPDATE api_key SET expires_at = NULL',
     ],
     [OPERATOR_ROLE]: [
       'SELECT hash FROM api_key',
