@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import { IN_ORDER_FOR } from '../../db/account-clock.ts';
 import { followingAccounts } from '../../db/following-accounts.ts';
 import type { Orm } from '../../db/orm.ts';
-import { ASYNCHRONOUS_COMMIT, autocommitStatement } from '../../db/sql.ts';
+import { ASYNCHRONOUS_COMMIT, autocommitStatement, readStatement } from '../../db/sql.ts';
 import type { Row } from '../../db/tables.ts';
 import { tokenBucket } from '../../db/token-bucket.ts';
 import type { DeliveryStatus } from '../../domain/event.ts';
@@ -53,14 +53,40 @@ export async function takeUnnotifiedDeliveries(
     afterEndpointId: after?.endpoint_id ?? '',
   });
   const endpoints = new Set(rows.map(({ endpoint_id }) => endpoint_id));
+  const leased = rows.filter((row): row is LeasedDelivery => row.event_id !== null);
+  const attempts =
+    leased.length === 0
+      ? []
+      : await findErrors(orm.em.fork(), {
+          eventIds: leased.map(({ event_id }) => event_id),
+          endpointIds: leased.map(({ endpoint_id }) => endpoint_id),
+          numbers: leased.map(({ attempt_count }) => attempt_count),
+        });
+  const errorOf = ({ event_id, endpoint_id }: LeasedDelivery) =>
+    attempts.find((attempt) => attempt.event_id === event_id && attempt.endpoint_id === endpoint_id)?.error;
   return {
-    unnotified: rows.filter((row): row is UnnotifiedDelivery => row.event_id !== null),
+    unnotified: leased.map((delivery) => ({ ...delivery, error: errorOf(delivery) ?? null })),
     last: endpoints.size < ENDPOINTS ? null : (rows.at(-1) ?? null),
   };
 }
 
 /** An endpoint that had its turn, with one of its deliveries if it has any. */
-type Taken = { [K in keyof UnnotifiedDelivery]: UnnotifiedDelivery[K] | null } & QueuedEndpoint;
+type Taken = { [K in keyof LeasedDelivery]: LeasedDelivery[K] | null } & QueuedEndpoint;
+
+type LeasedDelivery = Omit<UnnotifiedDelivery, 'error'>;
+
+// A statement of its own: PostgreSQL 18 can crash if a statement that locks rows, which others change at the same moment, also reads
+// a partitioned table.
+const findErrors = readStatement(
+  (
+    _,
+    values: { eventIds: readonly string[]; endpointIds: readonly string[]; numbers: readonly number[] },
+  ) => sql<Row<'delivery_attempt', 'event_id' | 'endpoint_id' | 'error'>>`
+  SELECT t.event_id, t.endpoint_id, t.error
+  FROM unnest(${values.eventIds}::text[], ${values.endpointIds}::text[], ${values.numbers}::int[])
+      k (event_id, endpoint_id, number)
+    JOIN delivery_attempt t ON t.event_id = k.event_id AND t.endpoint_id = k.endpoint_id AND t.number = k.number`,
+);
 
 // Written out: it takes deliveries of several endpoints in turn, and locks and writes rows of two tables. The endpoint's row
 // has the allowance and is locked meanwhile: one that another process is serving is skipped. If the endpoint is gone, nothing
@@ -104,9 +130,7 @@ const take = autocommitStatement(
       -- The sandbox clock has made it due, and the sweep makes the attempt in its turn.
       THEN ${sql.lit(CLOCK_GRACE_MS)}::float8
       ELSE greatest(0, extract(epoch FROM l.next_attempt_at - account_time(a.partner_id, a.mode, clock_timestamp())) * 1000)::float8
-    END AS next_attempt_in_ms,
-    (SELECT t.error FROM delivery_attempt t
-     WHERE t.event_id = l.event_id AND t.endpoint_id = l.endpoint_id AND t.number = l.attempt_count) AS error
+    END AS next_attempt_in_ms
   FROM asynchronous_commit, allowed a LEFT JOIN leased l ON l.endpoint_id = a.endpoint_id
   ORDER BY a.partner_id, a.mode, a.endpoint_id, l.event_id`,
   { acrossTenants: 'queue' },

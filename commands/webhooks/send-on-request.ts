@@ -161,30 +161,37 @@ const requeue = writeStatement(
 
 /** Makes these deliveries pending in the caller's transaction. Each event and endpoint is of the same account. */
 async function queueDeliveries(tx: Transactor, deliveries: readonly DeliveryKey[]): Promise<void> {
-  await queue(tx, {
+  const values = {
     eventIds: deliveries.map(({ eventId }) => eventId),
     endpointIds: deliveries.map(({ endpointId }) => endpointId),
-  });
+  };
+  await giveEndpoint(tx, values);
+  await queue(tx, values);
 }
 
-// Row "requeued" of the table in domain/event.ts. Written out: the row of an event that no endpoint wanted becomes that of the
-// first endpoint it is sent to; for every other endpoint there is or will be a row.
+interface QueueValues {
+  eventIds: readonly string[];
+  endpointIds: readonly string[];
+}
+
+// The row of an event that no endpoint wanted becomes that of the first endpoint it is sent to. It is not one statement with the
+// next, which reads a partitioned table: see retries.ts.
+const giveEndpoint = writeStatement(
+  (_, { eventIds, endpointIds }: QueueValues) => sql`
+  UPDATE delivery d SET endpoint_id = k.endpoint_id
+  FROM (SELECT event_id, min(endpoint_id) AS endpoint_id
+    FROM unnest(${eventIds}::text[], ${endpointIds}::text[]) k (event_id, endpoint_id) GROUP BY event_id) k
+  WHERE d.event_id = k.event_id AND d.endpoint_id = ''`,
+  { acrossTenants: 'id' },
+);
+
+// Row "requeued" of the table in domain/event.ts. Written out: there may be a row for each endpoint or not.
 const queue = writeStatement(
-  (_, { eventIds, endpointIds }: { eventIds: readonly string[]; endpointIds: readonly string[] }) => sql`
-  WITH wanted AS (
-    SELECT * FROM unnest(${eventIds}::text[], ${endpointIds}::text[]) k (event_id, endpoint_id)
-  ), named AS (
-    UPDATE delivery d SET endpoint_id = k.endpoint_id, status = 'pending',
-      next_attempt_at = account_time(d.partner_id, d.mode, clock_timestamp())
-    FROM (SELECT event_id, min(endpoint_id) AS endpoint_id FROM wanted GROUP BY event_id) k
-    WHERE d.event_id = k.event_id AND d.endpoint_id = ''
-    RETURNING d.event_id, d.endpoint_id
-  )
+  (_, { eventIds, endpointIds }: QueueValues) => sql`
   INSERT INTO delivery AS d (event_id, endpoint_id, partner_id, mode, type, status, next_attempt_at)
   SELECT e.id, k.endpoint_id, e.partner_id, e.mode, e.type, 'pending',
     account_time(e.partner_id, e.mode, clock_timestamp())
-  FROM wanted k JOIN event e ON e.id = k.event_id
-  WHERE NOT EXISTS (SELECT FROM named n WHERE n.event_id = k.event_id AND n.endpoint_id = k.endpoint_id)
+  FROM unnest(${eventIds}::text[], ${endpointIds}::text[]) k (event_id, endpoint_id) JOIN event e ON e.id = k.event_id
   ORDER BY e.id, k.endpoint_id
   ON CONFLICT (event_id, endpoint_id) DO UPDATE SET status = 'pending',
     schedule_attempts = CASE WHEN d.status = 'pending' THEN d.schedule_attempts ELSE 0 END,
