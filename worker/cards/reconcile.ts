@@ -34,9 +34,11 @@ export function startReconciling(options: {
   receiving: ReconciliationOptions['receiving'];
   liveNetwork: CardNetwork;
   cardNetwork: string;
+  /** How long it waits before it looks again: {@link GRACE_MS} unless given. */
+  graceMs?: number;
   logger: Logger;
 }): Repetition {
-  const { receiving, liveNetwork, cardNetwork, logger } = options;
+  const { receiving, liveNetwork, cardNetwork, graceMs = GRACE_MS, logger } = options;
   const { orm } = receiving;
   let isSetUpChecked = false;
 
@@ -55,7 +57,7 @@ export function startReconciling(options: {
       network: liveNetwork,
       cardNetwork,
       since,
-      graceMs: GRACE_MS,
+      graceMs,
       signal,
       onProgress,
       logger,

@@ -24,6 +24,8 @@ export interface CardsOptions extends PartOptions {
   around: {
     activities?(activities: CardActivities): CardActivities;
     network?(network: CardNetwork): CardNetwork;
+    /** How long a reconciliation waits before it looks again, if not as long as usual. */
+    reconcileGraceMs?: number;
   };
 }
 
@@ -93,7 +95,13 @@ export async function startCards(options: CardsOptions): Promise<WorkerPart> {
         cardNetwork,
         logger,
       }),
-      startReconciling({ receiving, liveNetwork, cardNetwork, logger }),
+      startReconciling({
+        receiving,
+        liveNetwork,
+        cardNetwork,
+        ...(around.reconcileGraceMs !== undefined && { graceMs: around.reconcileGraceMs }),
+        logger,
+      }),
     );
   }
   return {
