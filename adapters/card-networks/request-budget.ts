@@ -121,10 +121,17 @@ export function createRequestBudget({
     const { reserve, promised } = CLASSES[turn];
     const slackMs = (size - 1) * (1 - reserve) * everyMs;
     // Not in the turns of its account: they may all be taken, and the statement is short.
-    const [row] = await asService('request budget', () =>
-      TAKE[turn](orm, { network, everyMs, slackMs, promisedEveryMs: everyMs / promised }),
-    );
-    if (row === undefined) throw new Error(`request_budget has no row "${network}": a migration adds it`);
+    const take = () =>
+      asService('request budget', () =>
+        TAKE[turn](orm, { network, everyMs, slackMs, promisedEveryMs: everyMs / promised }),
+      );
+    let [row] = await take();
+    if (row === undefined) {
+      // The first request to this network.
+      await asService('request budget', () => addNetwork(orm, { network }));
+      [row] = await take();
+    }
+    if (row === undefined) throw new Error(`request_budget has no row "${network}"`);
     return row.is_taken ? 0 : Math.max(MIN_WAIT_MS, Math.ceil(row.wait_ms));
   }
 
@@ -234,6 +241,11 @@ const TAKE = {
   event: taking('event_promised_at'),
   reconciliation: taking('reconciliation_promised_at'),
 };
+
+const addNetwork = autocommitStatement(
+  (_, { network }: { network: string }) =>
+    sql`INSERT INTO request_budget (network) VALUES (${network}) ON CONFLICT DO NOTHING`,
+);
 
 const pause = autocommitStatement((db, { network, pauseMs }: { network: string; pauseMs: number }) =>
   db

@@ -147,9 +147,8 @@ export async function takeMessage(
     case 'approval':
     case 'decline': {
       const isApproval = message.type === 'approval';
-      const request = before?.requests.filter(({ approved }) => approved || !isApproval)[
-        (message.place ?? 0) - 1
-      ];
+      const place = isApproval ? (message.place ?? null) : await placeOfDecline(tx, message, before);
+      const request = before?.requests.filter(({ approved }) => approved || !isApproval)[(place ?? 0) - 1];
       if (before !== null && request !== undefined) {
         // It tells the decision on a request that we know, under an id of its own.
         if (isApproval || !request.approved) return takeExpiry(tx, terms, message, before);
@@ -174,6 +173,26 @@ export async function takeMessage(
     }
   }
 }
+
+/** A decline's place among the requests that the authorization has: those that were declined before we knew it are not among them. */
+async function placeOfDecline(
+  tx: Transactor,
+  { partnerId, mode, networkAuthorizationId, place = null }: AuthorizationMessage,
+  before: AuthorizationRow | null,
+): Promise<number | null> {
+  if (place === null || before === null || networkAuthorizationId === null) return place;
+  const [early] = await earlyDeclines(tx, { partnerId, mode, networkAuthorizationId });
+  return place - (early?.count ?? 0);
+}
+
+const earlyDeclines = writeStatement(
+  (_, { partnerId, mode, networkAuthorizationId }: Tenant & { networkAuthorizationId: string }) => sql<{
+    count: number;
+  }>`
+    SELECT count(*)::int AS count FROM card_authorization_message
+    WHERE partner_id = ${partnerId} AND mode = ${mode} AND network_authorization_id = ${networkAuthorizationId}
+      AND type = 'decline' AND authorization_id IS NULL`,
+);
 
 /** Whether a message asks for a decision, or tells one. */
 const isDecision = ({ type }: Pick<KnownMessage, 'type'>): boolean =>

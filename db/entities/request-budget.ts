@@ -1,6 +1,6 @@
 import { defineEntity, p } from '@mikro-orm/core';
 
-/** What requests a card network can be sent now. Migrations insert the networks. */
+/** What requests a card network can be sent now. A network's first request inserts its row. */
 export const RequestBudgetEntity = defineEntity({
   name: 'RequestBudget',
   tableName: 'request_budget',

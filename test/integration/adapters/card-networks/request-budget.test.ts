@@ -19,12 +19,12 @@ describe('the budget of requests to a card network', () => {
   afterEach(() => Promise.all(orms.map((orm) => orm.close())));
 
   /** The budget as another process has it. */
-  async function processWith(perSecond: number, poolSize = 4) {
+  async function processWith(perSecond: number, poolSize = 4, network = 'lithic') {
     const orm = await openOrm({ databaseUrl, poolSize });
     orms.push(orm);
     const budget = createRequestBudget({
       orm,
-      network: 'lithic',
+      network,
       perSecond,
       logger: pino({ enabled: false }),
     });
@@ -47,6 +47,15 @@ describe('the budget of requests to a card network', () => {
     return { taken, ended: Promise.all(Array.from({ length: lines }, line)) };
   }
   type Take = (turn: TurnClass, signal: AbortSignal | null) => Promise<void>;
+
+  it('needs no preparation for a new network: its first requests add its row, however many come at once', async () => {
+    const processes = [await processWith(100, 4, 'another'), await processWith(100, 4, 'another')];
+    await Promise.all(
+      processes.flatMap(({ takeTurn }) => Array.from({ length: 4 }, () => takeTurn('operation', null))),
+    );
+    const rows = await asOwner(databaseUrl, "SELECT FROM request_budget WHERE network = 'another'");
+    assert.equal(rows.length, 1);
+  });
 
   it('is shared by all processes', async () => {
     const processes = [await processWith(20), await processWith(20)];
