@@ -42,7 +42,7 @@ export interface CardNetwork {
   listCards(since: Date): AsyncIterable<ListedCard>;
   listMovements(since: Date): AsyncIterable<ListedMovement>;
   /** Each of the list's objects, as everything that it says in our words. */
-  listTransactions(since: Date): AsyncIterable<TransactionMessage>;
+  listTransactions(since: Date): AsyncIterable<ListedTransaction>;
 
   /** What is wrong with how the network is set up, for a person to mend; empty if nothing is. */
   checkSetUp(): Promise<string[]>;
@@ -244,6 +244,12 @@ export interface TransactionMessage {
   /** JSON that `readReport` understands. It is kept if the transaction can't be booked now. */
   body: Uint8Array;
   transaction: ReportedTransaction;
+}
+
+/** A transaction as the network lists it. */
+export interface ListedTransaction extends TransactionMessage {
+  /** What `readEvent` takes, if the list does not say all that booking it needs; null if it does. */
+  toRead: Uint8Array | null;
 }
 
 /**

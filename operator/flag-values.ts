@@ -70,12 +70,13 @@ export const SignedCents = z
 
 const Timestamp = z.union([z.iso.datetime({ offset: true }), z.iso.date()]);
 
-/** A point in time: an ISO 8601 timestamp with its zone, a date (UTC), or a duration before now. */
+/** A point in time: an ISO 8601 timestamp with its zone, a date (UTC), or a duration before now, also in days. Never before 1970. */
 export const Since = z.string().transform((text, ctx) => {
-  const agoMs = parseDuration(text);
-  if (agoMs !== undefined) return new Date(Date.now() - agoMs);
-  if (Timestamp.safeParse(text).success) return new Date(text);
-  ctx.addIssue('must be a duration, date or timestamp, such as 24h, 2026-11-20 or 2026-11-20T08:00:00Z');
+  const days = /^(\d{1,9})d$/.exec(text)?.[1];
+  const agoMs = days === undefined ? parseDuration(text) : Number(days) * 86_400_000;
+  if (agoMs !== undefined) return new Date(Math.max(0, Date.now() - agoMs));
+  if (Timestamp.safeParse(text).success) return new Date(Math.max(0, Date.parse(text)));
+  ctx.addIssue('must be a duration, date or timestamp, such as 24h, 7d, 2026-11-20 or 2026-11-20T08:00:00Z');
   return z.NEVER;
 });
 

@@ -15,7 +15,8 @@ export async function compareMovements(orm: Orm, listed: readonly ListedMovement
 
 interface OurMovement {
   id: string | null;
-  outcome: 'pending' | 'succeeded' | 'failed' | null;
+  /** `overtaken`: a return that an operator had asked again with another token. `dismissed`: one that needs nothing more. */
+  outcome: 'pending' | 'succeeded' | 'failed' | 'overtaken' | 'dismissed' | null;
   cents: string | null;
 }
 
@@ -24,31 +25,37 @@ const WORDS = { issuance: 'issuance', topup: 'top-up', withdrawal: 'withdrawal',
 function verdict(listed: ListedMovement, { id, outcome, cents }: OurMovement): Verdict {
   const { kind, amountCents, status, networkMovementId: issuerId } = listed;
   const finding = { kind: 'movement' as const, issuerId, id };
-  // What a blocked card gives back has no more than the network's own record.
-  if (kind === 'return' && listed.token !== null) return status === 'accepted' ? 'under_way' : 'matched';
+  // It moved nothing, and we don't rely on it.
+  if (status === 'failed' && (outcome === 'overtaken' || outcome === 'dismissed')) return 'matched';
   if (id === null) {
     const detail = `the issuer has a transfer, ${WORDS[kind]} of ${amountCents} cents, ${status}, that we did not ask for`;
     return { ...finding, problem: 'missing_here', detail };
   }
   if (outcome === 'pending') return 'under_way';
   if (Number(cents) === amountCents && outcome === status) return 'matched';
+  const here = outcome === 'overtaken' ? 'asked for again with another token' : outcome;
   return {
     ...finding,
     problem: 'different',
-    detail: `${WORDS[kind]} of ${cents} cents, ${outcome}, here; ${amountCents} cents, ${status}, at the issuer`,
+    detail: `${WORDS[kind]} of ${cents} cents, ${here}, here; ${amountCents} cents, ${status}, at the issuer`,
   };
 }
 
+// A return's first token is its id, and each time an operator has it asked again it gets another one.
 const ours = readStatement(
   (_, { kinds, tokens }: { kinds: string[]; tokens: (string | null)[] }) => sql<OurMovement>`
-    SELECT coalesce(c.id, t.id, w.id) AS id,
+    SELECT coalesce(c.id, t.id, w.id, r.id, o.id) AS id,
       CASE WHEN c.status = 'funding_pending' THEN 'pending' WHEN c.status = 'failed' THEN 'failed'
-        WHEN c.id IS NOT NULL THEN 'succeeded' ELSE coalesce(t.status, w.status) END AS outcome,
-      coalesce(c.funding_cents, t.amount_cents, w.amount_cents) AS cents
+        WHEN c.id IS NOT NULL THEN 'succeeded' WHEN r.status = 'refused' THEN 'failed'
+        WHEN r.id IS NULL AND o.id IS NOT NULL THEN 'overtaken'
+        ELSE coalesce(t.status, w.status, r.status) END AS outcome,
+      coalesce(c.funding_cents, t.amount_cents, w.amount_cents, r.amount_cents, o.amount_cents) AS cents
     FROM unnest(${kinds}::text[], ${tokens}::text[]) WITH ORDINALITY l (kind, token, n)
     LEFT JOIN card c ON l.kind = 'issuance' AND c.id = l.token AND c.mode = 'live'
     LEFT JOIN topup t ON l.kind = 'topup' AND t.id = l.token AND t.mode = 'live'
     LEFT JOIN withdrawal w ON l.kind = 'withdrawal' AND w.id = l.token AND w.mode = 'live'
+    LEFT JOIN money_return r ON l.kind = 'return' AND r.token = l.token AND r.mode = 'live'
+    LEFT JOIN money_return o ON l.kind = 'return' AND o.id = l.token AND o.mode = 'live'
     ORDER BY l.n`,
   { acrossTenants: 'network' },
 );
@@ -57,10 +64,14 @@ const ours = readStatement(
 export const readOurLoads = readStatement(
   (_, { runId, after, until, limit }: Page) => sql<OurObject>`
     SELECT c.id, NULL AS issuer_id, 'the card was issued with ' || c.funding_cents || ' cents' AS detail,
-      c.funding_cents > 0 AND c.status IN ('active', 'frozen', 'blocked') AND NOT EXISTS (
-        SELECT FROM reconciliation_seen s WHERE s.run_id = ${runId} AND s.kind = 'movement' AND s.key = c.id
-      ) AS is_missing
-    FROM card c WHERE c.mode = 'live' AND c.id > ${after} AND c.id < ${until} ORDER BY c.id LIMIT ${limit}`,
+      c.funding_cents > 0 AND c.status IN ('active', 'frozen', 'blocked')
+        AND s.is_seen IS NULL AND c.mode = 'live' AS is_missing
+    FROM (SELECT * FROM card WHERE id > ${after} AND id < ${until} ORDER BY id LIMIT ${limit}) c
+    LEFT JOIN LATERAL (
+      SELECT true AS is_seen FROM reconciliation_seen
+      WHERE run_id = ${runId} AND kind = 'movement' AND key = c.id LIMIT 1
+    ) s ON true
+    ORDER BY c.id`,
   { acrossTenants: 'network' },
 );
 
@@ -68,10 +79,14 @@ export const readOurLoads = readStatement(
 export const readOurTopUps = readStatement(
   (_, { runId, after, until, limit }: Page) => sql<OurObject>`
     SELECT t.id, NULL AS issuer_id, 'top-up of ' || t.amount_cents || ' cents, succeeded, here' AS detail,
-      t.status = 'succeeded' AND NOT EXISTS (
-        SELECT FROM reconciliation_seen s WHERE s.run_id = ${runId} AND s.kind = 'movement' AND s.key = t.id
-      ) AS is_missing
-    FROM topup t WHERE t.mode = 'live' AND t.id > ${after} AND t.id < ${until} ORDER BY t.id LIMIT ${limit}`,
+      t.status = 'succeeded'
+        AND s.is_seen IS NULL AND t.mode = 'live' AS is_missing
+    FROM (SELECT * FROM topup WHERE id > ${after} AND id < ${until} ORDER BY id LIMIT ${limit}) t
+    LEFT JOIN LATERAL (
+      SELECT true AS is_seen FROM reconciliation_seen
+      WHERE run_id = ${runId} AND kind = 'movement' AND key = t.id LIMIT 1
+    ) s ON true
+    ORDER BY t.id`,
   { acrossTenants: 'network' },
 );
 
@@ -79,9 +94,28 @@ export const readOurTopUps = readStatement(
 export const readOurWithdrawals = readStatement(
   (_, { runId, after, until, limit }: Page) => sql<OurObject>`
     SELECT w.id, NULL AS issuer_id, 'withdrawal of ' || w.amount_cents || ' cents, succeeded, here' AS detail,
-      w.status = 'succeeded' AND NOT EXISTS (
-        SELECT FROM reconciliation_seen s WHERE s.run_id = ${runId} AND s.kind = 'movement' AND s.key = w.id
-      ) AS is_missing
-    FROM withdrawal w WHERE w.mode = 'live' AND w.id > ${after} AND w.id < ${until} ORDER BY w.id LIMIT ${limit}`,
+      w.status = 'succeeded'
+        AND s.is_seen IS NULL AND w.mode = 'live' AS is_missing
+    FROM (SELECT * FROM withdrawal WHERE id > ${after} AND id < ${until} ORDER BY id LIMIT ${limit}) w
+    LEFT JOIN LATERAL (
+      SELECT true AS is_seen FROM reconciliation_seen
+      WHERE run_id = ${runId} AND kind = 'movement' AND key = w.id LIMIT 1
+    ) s ON true
+    ORDER BY w.id`,
+  { acrossTenants: 'network' },
+);
+
+/** A page of what our blocked live cards gave back, by id. */
+export const readOurReturns = readStatement(
+  (_, { runId, after, until, limit }: Page) => sql<OurObject>`
+    SELECT r.id, NULL AS issuer_id, 'return of ' || r.amount_cents || ' cents, succeeded, here' AS detail,
+      r.status = 'succeeded'
+        AND s.is_seen IS NULL AND r.mode = 'live' AS is_missing
+    FROM (SELECT * FROM money_return WHERE id > ${after} AND id < ${until} ORDER BY id LIMIT ${limit}) r
+    LEFT JOIN LATERAL (
+      SELECT true AS is_seen FROM reconciliation_seen
+      WHERE run_id = ${runId} AND kind = 'movement' AND key = r.token LIMIT 1
+    ) s ON true
+    ORDER BY r.id`,
   { acrossTenants: 'network' },
 );

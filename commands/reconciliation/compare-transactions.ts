@@ -39,6 +39,8 @@ interface OurTransaction {
   authorization_id: string | null;
   /** The requests of the authorization that the listed one names. */
   requests: AuthorizationRequest[] | null;
+  /** How many requests of it were told as declined before we knew it, so that they are not among them. */
+  early_declines: number;
   network_card_id: string | null;
   kept: 'waiting' | 'ended' | null;
 }
@@ -56,7 +58,7 @@ function verdict({ transaction: listed }: TransactionMessage, ours: OurTransacti
   };
   if (whole === null) return id === null ? unknown : 'matched';
   const isKnown = ours.transaction_type !== null || ours.message_type !== null;
-  if (!isKnown) return isDecided(whole, ours.requests) ? 'matched' : unknown;
+  if (!isKnown) return isDecided(whole, ours) ? 'matched' : unknown;
   // It decided otherwise than we did, and that is news, which counts.
   if (whole.type === 'approval' && ours.was_declined) return unknown;
   if (whole.type === 'decline' && ours.message_type !== null && !ours.was_declined) return unknown;
@@ -80,7 +82,7 @@ function verdict({ transaction: listed }: TransactionMessage, ours: OurTransacti
 /** Whether we know the request that a decision is about by its place among the authorization's. */
 function isDecided(
   whole: NetworkTransaction | NetworkAuthorizationReport,
-  requests: AuthorizationRequest[] | null,
+  { requests, early_declines: earlyDeclines }: OurTransaction,
 ): boolean {
   if (!('final' in whole) || requests === null) return false;
   if (whole.type === 'approval') {
@@ -92,7 +94,7 @@ function isDecided(
   return (
     whole.type === 'decline' &&
     whole.requestNumber !== null &&
-    requests[whole.requestNumber - 1]?.approved === false
+    requests[whole.requestNumber - earlyDeclines - 1]?.approved === false
   );
 }
 
@@ -119,6 +121,9 @@ const ours = readStatement(
     SELECT t.id AS transaction_id, t.requested_type AS transaction_type, t.amount_cents AS transaction_cents,
       m.type AS message_type, m.amount_cents AS message_cents, m.decline_reason IS NOT NULL AS was_declined,
       coalesce(m.authorization_id, a.id) AS authorization_id, a.requests, c.network_card_id,
+      (SELECT count(*)::int FROM card_authorization_message e
+        WHERE e.mode = 'live' AND e.network_authorization_id = l.authorization_id AND e.type = 'decline'
+          AND e.authorization_id IS NULL) AS early_declines,
       (SELECT CASE WHEN bool_or(k.status = 'waiting') THEN 'waiting' ELSE 'ended' END FROM network_message k
         WHERE k.network = ${values.network} AND k.kind = 'transaction' AND k.message_id = l.transaction_id
         HAVING count(*) > 0) AS kept
@@ -136,11 +141,14 @@ const ours = readStatement(
 export const readOurTransactions = readStatement(
   (_, { runId, after, until, limit }: Page) => sql<OurObject>`
     SELECT t.id, t.network_transaction_id AS issuer_id, t.type || ' of ' || t.amount_cents || ' cents here' AS detail,
-      t.type <> 'decline' AND t.network_transaction_id NOT LIKE 'nmsg\\_%' AND NOT EXISTS (
-        SELECT FROM reconciliation_seen s
-        WHERE s.run_id = ${runId} AND s.kind = 'transaction' AND s.key = t.network_transaction_id
-      ) AS is_missing
-    FROM card_transaction t WHERE t.mode = 'live' AND t.id > ${after} AND t.id < ${until} ORDER BY t.id LIMIT ${limit}`,
+      t.type <> 'decline' AND t.network_transaction_id NOT LIKE 'nmsg\\_%'
+        AND s.is_seen IS NULL AND t.mode = 'live' AS is_missing
+    FROM (SELECT * FROM card_transaction WHERE id > ${after} AND id < ${until} ORDER BY id LIMIT ${limit}) t
+    LEFT JOIN LATERAL (
+      SELECT true AS is_seen FROM reconciliation_seen
+      WHERE run_id = ${runId} AND kind = 'transaction' AND key = t.network_transaction_id LIMIT 1
+    ) s ON true
+    ORDER BY t.id`,
   { acrossTenants: 'network' },
 );
 
@@ -148,10 +156,13 @@ export const readOurTransactions = readStatement(
 export const readOurAuthorizations = readStatement(
   (_, { runId, after, until, limit }: Page) => sql<OurObject>`
     SELECT a.id, a.network_authorization_id AS issuer_id, 'authorization of ' || a.amount_cents || ' cents here' AS detail,
-      a.status <> 'declined' AND a.network_authorization_id IS NOT NULL AND NOT EXISTS (
-        SELECT FROM reconciliation_seen s
-        WHERE s.run_id = ${runId} AND s.kind = 'authorization' AND s.key = a.network_authorization_id
-      ) AS is_missing
-    FROM card_authorization a WHERE a.mode = 'live' AND a.id > ${after} AND a.id < ${until} ORDER BY a.id LIMIT ${limit}`,
+      a.status <> 'declined' AND a.network_authorization_id IS NOT NULL
+        AND s.is_seen IS NULL AND a.mode = 'live' AS is_missing
+    FROM (SELECT * FROM card_authorization WHERE id > ${after} AND id < ${until} ORDER BY id LIMIT ${limit}) a
+    LEFT JOIN LATERAL (
+      SELECT true AS is_seen FROM reconciliation_seen
+      WHERE run_id = ${runId} AND kind = 'authorization' AND key = a.network_authorization_id LIMIT 1
+    ) s ON true
+    ORDER BY a.id`,
   { acrossTenants: 'network' },
 );

@@ -2,12 +2,23 @@ import { setTimeout } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { lowestId, newId } from '../../crypto/new-id.ts';
 import type { Orm } from '../../db/orm.ts';
-import type { CardNetwork, TransactionMessage } from '../../domain/card-network.ts';
+import {
+  type CardNetwork,
+  CardNetworkUnavailable,
+  type ListedTransaction,
+  type TransactionMessage,
+} from '../../domain/card-network.ts';
 import type { IdPrefix } from '../../domain/ids.ts';
 import { describeError } from '../../process/describe-error.ts';
 import { type Received, receiveTransaction } from '../settlement/receive-transaction.ts';
 import { compareCards, type OurObject, type Page, readOurCards, type Verdict } from './compare-cards.ts';
-import { compareMovements, readOurLoads, readOurTopUps, readOurWithdrawals } from './compare-movements.ts';
+import {
+  compareMovements,
+  readOurLoads,
+  readOurReturns,
+  readOurTopUps,
+  readOurWithdrawals,
+} from './compare-movements.ts';
 import {
   compareTransactions,
   networkAuthorizationOf,
@@ -20,6 +31,8 @@ import { forgetSeen, noteSeen } from './seen.ts';
 /** How many listed objects are compared at a time, and how many of ours. */
 const COMPARED_AT_ONCE = 200;
 const READ_AT_ONCE = 1_000;
+/** How often it says that it goes on. The network may give very few at a time. */
+const GO_ON_EVERY_MS = 5_000;
 /** A run notes no more than this, so that it needs no more memory for a million. */
 const MAX_FINDINGS = 10_000;
 /** The network's clock may be behind ours. */
@@ -137,8 +150,7 @@ async function compareAll(options: ReconciliationOptions, before: Comparison | n
     return found;
   };
 
-  for await (const cards of inBatches(network.listCards(listedSince))) {
-    await goOn();
+  for await (const cards of inBatches(network.listCards(listedSince), goOn)) {
     for (const verdict of await compareCards(orm, cards)) tally(found, verdict);
     await noteSeen(
       orm,
@@ -151,8 +163,7 @@ async function compareAll(options: ReconciliationOptions, before: Comparison | n
 
   // If our ledger holds the money, the network has no movements.
   if (network.abilities.moneyHeldBy === 'network') {
-    for await (const movements of inBatches(network.listMovements(listedSince))) {
-      await goOn();
+    for await (const movements of inBatches(network.listMovements(listedSince), goOn)) {
       for (const verdict of await compareMovements(orm, movements)) tally(found, verdict);
       await noteSeen(
         orm,
@@ -164,15 +175,15 @@ async function compareAll(options: ReconciliationOptions, before: Comparison | n
     await findMissing(orm, found, { kind: 'movement', prefix: 'card', read: readOurLoads }, period);
     await findMissing(orm, found, { kind: 'movement', prefix: 'topup', read: readOurTopUps }, period);
     await findMissing(orm, found, { kind: 'movement', prefix: 'wdr', read: readOurWithdrawals }, period);
+    await findMissing(orm, found, { kind: 'movement', prefix: 'ret', read: readOurReturns }, period);
   }
 
   // The simulated network has none of its own: operators send them.
   if (cardNetwork === 'simulated') return finish();
-  for await (const messages of inBatches(network.listTransactions(listedSince))) {
-    await goOn();
+  for await (const messages of inBatches(network.listTransactions(listedSince), goOn)) {
     const verdicts = await compareTransactions(orm, cardNetwork, messages);
     for (const [index, verdict] of verdicts.entries()) {
-      const message = messages[index] as TransactionMessage;
+      const message = messages[index] as ListedTransaction;
       if (typeof verdict === 'object' && verdict.problem === 'missing_here' && wasMissing(before, verdict))
         await takeAsToldNow(options, found, message, verdict);
       else tally(found, verdict);
@@ -203,14 +214,15 @@ function tally(found: Comparison, verdict: Verdict): void {
 
 /** Takes a transaction that the network never told us. If that fails, it is a finding. */
 async function takeAsToldNow(
-  { receiving, cardNetwork, logger }: ReconciliationOptions,
+  { receiving, network, cardNetwork, logger }: ReconciliationOptions,
   found: Comparison,
-  { body, transaction }: TransactionMessage,
+  listed: ListedTransaction,
   finding: Finding,
 ): Promise<void> {
-  const { networkTransactionId } = transaction;
+  const { networkTransactionId } = listed.transaction;
   let received: Received;
   try {
+    const { body, transaction } = await readWhole(network, listed);
     received = await receiveTransaction(receiving, { network: cardNetwork, body, transaction }, () => {});
   } catch (error) {
     logger.error(
@@ -228,6 +240,17 @@ async function takeAsToldNow(
   logger.warn({ networkTransactionId, id }, 'took a transaction that the card network never told us');
   if (found.booked.length < MAX_FINDINGS) found.booked.push({ ...finding, id });
   else found.isTruncated = true;
+}
+
+/** A listed transaction with all that booking it needs. */
+async function readWhole(network: CardNetwork, listed: ListedTransaction): Promise<TransactionMessage> {
+  if (listed.toRead === null) return listed;
+  const { networkTransactionId } = listed.transaction;
+  for (const told of await network.readEvent(listed.toRead)) {
+    if (told.type === 'transaction' && told.transaction.networkTransactionId === networkTransactionId)
+      return told;
+  }
+  throw new CardNetworkUnavailable('the card network lists a transaction and does not show it');
 }
 
 interface OurList {
@@ -258,13 +281,22 @@ async function findMissing(
 }
 
 /** Nothing of ours is held open while the network takes its time. */
-async function* inBatches<Item>(items: AsyncIterable<Item>): AsyncGenerator<Item[]> {
+async function* inBatches<Item>(
+  items: AsyncIterable<Item>,
+  goOn: () => Promise<void>,
+): AsyncGenerator<Item[]> {
   let batch: Item[] = [];
+  let wentOnMs = 0;
   for await (const item of items) {
     batch.push(item);
+    if (performance.now() - wentOnMs > GO_ON_EVERY_MS) {
+      wentOnMs = performance.now();
+      await goOn();
+    }
     if (batch.length < COMPARED_AT_ONCE) continue;
     yield batch;
     batch = [];
   }
+  await goOn();
   if (batch.length > 0) yield batch;
 }

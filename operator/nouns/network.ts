@@ -18,12 +18,15 @@ import type { OperatorConfig } from '../../config/operator.ts';
 import type { ReconciliationProblem } from '../../db/entities/reconciliation.ts';
 import { notifyEvents } from '../../db/notifications.ts';
 import { transaction } from '../../db/transaction.ts';
+import { CardNetworkUnavailable } from '../../domain/card-network.ts';
+import { isId } from '../../domain/ids.ts';
 import { createLogger } from '../../process/logger.ts';
 import { read, Since, Text } from '../flag-values.ts';
 import { readOpenFindings } from '../reads/findings.ts';
 import type { Output } from '../render.ts';
 import { listNewest, type Verbs, withLimit } from '../verbs.ts';
 
+const FindingId = z.string().refine((text) => isId('rec', text), 'must be the id of a finding: rec_01k0…');
 const PROBLEMS = ['missing_here', 'missing_at_issuer', 'different', 'set_up'] as const;
 
 export function networkNoun(network: Command, verbs: Verbs): void {
@@ -84,6 +87,11 @@ async function reconcileByHand(
     );
     if (compared.booked.length > 0) await notifyEvents(orm);
     return present(compared);
+  } catch (error) {
+    if (!(error instanceof CardNetworkUnavailable)) throw error;
+    throw new Refusal(
+      `${error.message}. The lists could not be read to their end, so no difference was recorded and none has ended. Run it again: that is safe.`,
+    );
   } finally {
     await live.stop();
   }
@@ -123,21 +131,29 @@ function present({ matched, findings, booked, isTruncated }: Reconciliation): Ou
   };
 }
 
+interface FindingFlags {
+  problem?: ReconciliationProblem | null;
+  before?: string | null;
+  limit?: number;
+}
+
 function findingsVerb(network: Command, { session, verb, examples, err }: Verbs): void {
   const findings = network
     .command('findings')
     .description('what the last reconciliation found and nobody has dismissed, newest first')
-    .option('--problem <problem>', PROBLEMS.join(', '), read(z.enum(PROBLEMS)));
+    .option('--problem <problem>', PROBLEMS.join(', '), read(z.enum(PROBLEMS)))
+    .option('--before <id>', 'only those older than this one: the next page', read(FindingId));
   withLimit(findings)
     .addHelpText('after', examples('network findings --problem missing_here'))
     .action(
-      verb(async ({ problem = null, limit }: { problem?: ReconciliationProblem | null; limit?: number }) => {
+      verb(async ({ problem = null, before = null, limit }: FindingFlags) => {
         const orm = await session.orm();
         const list = await listNewest(err, {
           noun: 'network',
           columns: ['id', 'since', 'problem', 'kind', 'object_id', 'issuer_id', 'detail'],
           limit,
-          readNewest: (atMost) => readOpenFindings(orm, { problem, limit: atMost }),
+          readNewest: (atMost) => readOpenFindings(orm, { problem, before, limit: atMost }),
+          isPaged: true,
         });
         return { ...list, note: 'See what to do about each with "operator attention list".' };
       }),

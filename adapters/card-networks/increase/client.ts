@@ -5,12 +5,13 @@ import type {
   IssueCardRequest,
   ListedCard,
   ListedMovement,
+  ListedTransaction,
   LookUpAnswer,
   OperationFailed,
   StatusChangeRequest,
-  TransactionMessage,
 } from '../../../domain/card-network.ts';
 import { isId } from '../../../domain/ids.ts';
+import { oldestFirst } from '../oldest-first.ts';
 import {
   createIncreaseApi,
   type IncreaseApiOptions,
@@ -212,33 +213,30 @@ export function createIncreaseClient(
     return card.status === status ? card : answer;
   }
 
-  async function readPayment(payment: CardPayment, turn: 'event' | 'reconciliation') {
+  async function readPayment(payment: CardPayment) {
     const pending = pendingTransactionOf(payment);
     const status =
       pending === null
         ? null
-        : (await api.get(`/pending_transactions/${encodeURIComponent(pending)}`, turn, PendingTransaction))
+        : (await api.get(`/pending_transactions/${encodeURIComponent(pending)}`, 'event', PendingTransaction))
             .status;
     return readCardPayment(payment, status !== 'pending');
   }
 
-  /** What was created since then, oldest first: a list is the newest first, so it is read hour by hour. */
-  async function* listSince<Body extends { created_at: string }>(
+  /** What was created since then, oldest first. */
+  const listSince = <Body extends { created_at: string }>(
     path: string,
     since: Date,
     shape: z.ZodType<Body>,
-  ): AsyncGenerator<Body> {
-    const untilMs = Date.now();
-    for (let fromMs = since.getTime(); fromMs <= untilMs; fromMs += 3_600_000) {
-      const from = new Date(fromMs).toISOString();
-      const before = new Date(fromMs + 3_600_000).toISOString();
-      const window = `created_at.on_or_after=${from}&created_at.before=${before}`;
-      const found: Body[] = [];
-      for await (const one of api.list(`${path}?${window}`, 'reconciliation', shape)) found.push(one);
-      // Those of one moment keep their order.
-      yield* found.reverse().sort((a, b) => Date.parse(a.created_at) - Date.parse(b.created_at));
-    }
-  }
+  ) =>
+    oldestFirst(
+      since,
+      (from, before) => {
+        const window = `created_at.on_or_after=${from.toISOString()}&created_at.before=${before.toISOString()}`;
+        return api.list(`${path}?${window}`, 'reconciliation', shape);
+      },
+      (listed) => listed.created_at,
+    );
 
   async function isCardsAccount(accountId: string): Promise<boolean> {
     const path = `/cards?account_id=${encodeURIComponent(accountId)}&limit=1`;
@@ -298,7 +296,7 @@ export function createIncreaseClient(
       switch (event.category) {
         case 'card_payment.created':
         case 'card_payment.updated':
-          return readPayment(await api.get(`/card_payments/${id}`, 'event', CardPayment), 'event');
+          return readPayment(await api.get(`/card_payments/${id}`, 'event', CardPayment));
         case 'account_transfer.created':
         case 'account_transfer.updated': {
           const made = await api.get(`/account_transfers/${id}`, 'event', AccountTransfer);
@@ -339,9 +337,18 @@ export function createIncreaseClient(
       }
     },
 
-    async *listTransactions(since): AsyncGenerator<TransactionMessage> {
+    /** Whether a clearing was the final one takes a request, which is sent only if it has to be booked. */
+    async *listTransactions(since) {
       for await (const payment of listSince('/card_payments', since, CardPayment)) {
-        yield* await readPayment(payment, 'reconciliation');
+        const event = {
+          id: payment.id,
+          category: 'card_payment.updated',
+          associated_object_id: payment.id,
+          associated_object_type: 'card_payment',
+        } satisfies Event;
+        const toRead = Buffer.from(JSON.stringify(event));
+        for (const told of readCardPayment(payment, false))
+          yield { ...told, toRead } satisfies ListedTransaction;
       }
     },
 

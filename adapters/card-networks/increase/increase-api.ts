@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { Agent, request } from 'undici';
 import { z } from 'zod';
@@ -89,10 +90,23 @@ export function createIncreaseApi({ config, budget, logger }: IncreaseApiOptions
     }
   }
 
-  async function get<Body>(path: string, turn: TurnClass, shape: z.ZodType<Body>): Promise<Body> {
+  async function read<Body>(path: string, turn: TurnClass, shape: z.ZodType<Body>): Promise<Body> {
     const { status, body } = await send('GET', path, turn);
     if (status !== 200) throw unclear(status, body);
     return parse(body, shape);
+  }
+
+  /** A reconciliation would have to begin again without this answer, so it asks three times, each in its turn. */
+  async function get<Body>(path: string, turn: TurnClass, shape: z.ZodType<Body>): Promise<Body> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await read(path, turn, shape);
+      } catch (error) {
+        if (!(error instanceof CardNetworkUnavailable) || turn !== 'reconciliation' || attempt === 3)
+          throw error;
+        await sleep(1_000, undefined, { signal: currentWork().signal ?? undefined });
+      }
+    }
   }
 
   return {

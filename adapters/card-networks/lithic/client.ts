@@ -1,7 +1,9 @@
 import { v5 } from 'uuid';
+import type { z } from 'zod';
 import { readIdTime } from '../../../crypto/new-id.ts';
 import type { CardNetwork, StatusChangeRequest } from '../../../domain/card-network.ts';
 import { isId } from '../../../domain/ids.ts';
+import { oldestFirst } from '../oldest-first.ts';
 import { createLithicApi, type LithicApiOptions, unavailable } from './lithic-api.ts';
 import { readTransaction } from './transactions.ts';
 import {
@@ -49,26 +51,32 @@ export function createLithicClient(options: LithicClientOptions): CardNetwork & 
     return null;
   }
 
-  /** What was created since then, oldest first: a list is the newest first, so it is read hour by hour. */
-  async function* listSince<Body extends { token: string; created: string }>(
+  /** What was created in a window of time, whose ends are exclusive at Lithic. */
+  async function* listWindow<Body extends { token: string; created: string }>(
     path: string,
-    since: Date,
-    shape: Parameters<typeof api.list<Body>>[2],
+    window: { from: Date; before: Date },
+    shape: z.ZodType<Body>,
   ): AsyncGenerator<Body> {
-    const untilMs = Date.now();
-    for (let fromMs = since.getTime(); fromMs <= untilMs; fromMs += 3_600_000) {
-      const toMs = fromMs + 3_600_000;
-      // Both ends are exclusive.
-      const begin = new Date(fromMs - 1).toISOString();
-      const end = new Date(toMs + 1).toISOString();
-      const found: Body[] = [];
-      for await (const one of api.list(`${path}?begin=${begin}&end=${end}`, 'reconciliation', shape)) {
-        const createdMs = Date.parse(one.created);
-        if (createdMs >= fromMs && createdMs < toMs) found.push(one);
-      }
-      yield* found.sort((a, b) => Date.parse(a.created) - Date.parse(b.created));
+    const [fromMs, beforeMs] = [window.from.getTime(), window.before.getTime()];
+    const begin = new Date(fromMs - 1).toISOString();
+    const end = new Date(beforeMs + 1).toISOString();
+    for await (const one of api.list(`${path}?begin=${begin}&end=${end}`, 'reconciliation', shape)) {
+      const createdMs = Date.parse(one.created);
+      if (createdMs >= fromMs && createdMs < beforeMs) yield one;
     }
   }
+
+  /** What was created since then, oldest first. */
+  const listSince = <Body extends { token: string; created: string }>(
+    path: string,
+    since: Date,
+    shape: z.ZodType<Body>,
+  ) =>
+    oldestFirst(
+      since,
+      (from, before) => listWindow(path, { from, before }, shape),
+      (listed) => listed.created,
+    );
 
   return {
     abilities: { moneyHeldBy: 'ledger', asksBeforeApproving: true },
@@ -158,7 +166,7 @@ export function createLithicClient(options: LithicClientOptions): CardNetwork & 
 
     async *listTransactions(since) {
       for await (const transaction of listSince('/v1/transactions', since, Transaction)) {
-        yield* readTransaction(transaction);
+        for (const told of readTransaction(transaction)) yield { ...told, toRead: null };
       }
     },
 

@@ -94,21 +94,21 @@ export function createLithicApi({ config, budget, logger }: LithicApiOptions): L
     }
   }
 
-  async function get<Body>(path: string, turn: TurnClass, shape: z.ZodType<Body>): Promise<Body> {
+  async function read<Body>(path: string, turn: TurnClass, shape: z.ZodType<Body>): Promise<Body> {
     const { status, body } = await send('GET', path, turn);
     if (status !== 200) throw unclear(status);
     return parse(body, shape);
   }
 
-  /** A reconciliation would have to begin again without this page, so it tries three times. */
-  async function getPage<Body>(path: string, turn: TurnClass, shape: z.ZodType<Body>): Promise<Body> {
+  /** A reconciliation would have to begin again without this answer, so it asks three times, each in its turn. */
+  async function get<Body>(path: string, turn: TurnClass, shape: z.ZodType<Body>): Promise<Body> {
     for (let attempt = 1; ; attempt++) {
       try {
-        return await get(path, turn, shape);
+        return await read(path, turn, shape);
       } catch (error) {
         if (!(error instanceof CardNetworkUnavailable) || turn !== 'reconciliation' || attempt === 3)
           throw error;
-        await sleep(1_000);
+        await sleep(1_000, undefined, { signal: currentWork().signal ?? undefined });
       }
     }
   }
@@ -118,7 +118,7 @@ export function createLithicApi({ config, budget, logger }: LithicApiOptions): L
     async *list(path, turn, shape) {
       let from = '';
       for (;;) {
-        const { data, has_more: hasMore } = await getPage(`${path}&page_size=100${from}`, turn, Page(shape));
+        const { data, has_more: hasMore } = await get(`${path}&page_size=100${from}`, turn, Page(shape));
         yield* data;
         const last = data.at(-1);
         if (!hasMore) return;

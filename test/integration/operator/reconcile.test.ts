@@ -1,19 +1,22 @@
 import assert from 'node:assert/strict';
-import { readOperatorConfig } from '../../../config/operator.ts';
+import { newId } from '../../../crypto/new-id.ts';
 import { type FakeIncrease, startFakeIncrease } from '../../../dev/increase/fake-increase.ts';
-import { runOperator } from '../../../operator/program.ts';
 import { increaseConfigOf, WEBHOOK_SECRET } from '../../support/adapters/increase.ts';
-import { environmentOf } from '../../support/operator/operate.ts';
+import { changeStatus } from '../../support/card-status.ts';
+import { reconciler } from '../../support/operator/reconcile.ts';
 import { asOwner } from '../../support/postgres.ts';
 import { startTestStack, type TestStack } from '../../support/stack.ts';
 import { type Cardholder, cardholder, topUp } from '../../support/top-ups.ts';
 import { until } from '../../support/until.ts';
 
-describe('operator network reconcile', function () {
+describe('operator network reconcile with Increase', function () {
   this.timeout(120_000);
   let fake: FakeIncrease;
   let stack: TestStack;
   let holder: Cardholder;
+  let operate: ReturnType<typeof reconciler>['operate'];
+  let reconcile: ReturnType<typeof reconciler>['reconcile'];
+  let attention: ReturnType<typeof reconciler>['differences'];
   before(async () => {
     fake = await startFakeIncrease();
     stack = await startTestStack({ cardNetwork: 'increase', increase: increaseConfigOf(fake) });
@@ -21,6 +24,16 @@ describe('operator network reconcile', function () {
       `http://${stack.config.host}:${stack.config.port}/network/increase/events`,
       WEBHOOK_SECRET,
     );
+    const { apiKey, baseUrl, fundingAccountId } = increaseConfigOf(fake);
+    ({
+      operate,
+      reconcile,
+      differences: attention,
+    } = reconciler(stack, {
+      INCREASE_API_KEY: apiKey,
+      INCREASE_BASE_URL: baseUrl,
+      INCREASE_FUNDING_ACCOUNT_ID: fundingAccountId,
+    }));
   });
   after(async () => {
     await stack.stop();
@@ -30,33 +43,6 @@ describe('operator network reconcile', function () {
     holder = await cardholder(stack, 'live', 5_000);
   });
 
-  async function operate(...args: string[]) {
-    let out = '';
-    let err = '';
-    const { apiKey, baseUrl, fundingAccountId } = increaseConfigOf(fake);
-    const env = {
-      ...environmentOf(stack.config),
-      INCREASE_API_KEY: apiKey,
-      INCREASE_BASE_URL: baseUrl,
-      INCREASE_FUNDING_ACCOUNT_ID: fundingAccountId,
-    };
-    const code = await runOperator([...args, '--json'], {
-      readConfig: () => readOperatorConfig(env),
-      actor: 'tester@here',
-      out: (text) => {
-        out += text;
-      },
-      err: (text) => {
-        err += text;
-      },
-      reconcileGraceMs: 10,
-    });
-    assert.equal(code, 0, err);
-    return JSON.parse(out);
-  }
-
-  const reconcile = () => operate('network', 'reconcile', '--since', '1h');
-
   /** The card of this test at the issuer. */
   async function atIssuer() {
     const [row] = await asOwner<{ network_card_id: string }>(
@@ -65,15 +51,6 @@ describe('operator network reconcile', function () {
       [holder.cardId],
     );
     return fake.bank.card(row?.network_card_id);
-  }
-
-  /** The lines of `attention list` about what a run found, without when. */
-  async function attention() {
-    const items: { kind: string; id: string; reason: string; command: string }[] = await operate(
-      'attention',
-      'list',
-    );
-    return items.filter(({ kind }) => kind === 'network_difference');
   }
 
   async function transactions() {
@@ -225,6 +202,156 @@ describe('operator network reconcile', function () {
     assert.deepEqual(await attention(), []);
   });
 
+  describe('on the money that a blocked card gives back', () => {
+    interface Return {
+      id: string;
+      token: string;
+      status: string;
+    }
+
+    async function returned(): Promise<Return> {
+      const [row] = await asOwner<Return>(
+        stack,
+        'SELECT id, token, status FROM money_return WHERE card_id = $1',
+        [holder.cardId],
+      );
+      assert.ok(row);
+      return row;
+    }
+    const transferWith = (token: string) => {
+      const found = fake.bank.books.transfers.find(({ idempotency_key: key }) => key === token);
+      assert.ok(found, token);
+      return found;
+    };
+
+    async function block(): Promise<Return> {
+      const { status, text } = await changeStatus(holder.partner, holder.cardId, 'block', { mode: 'live' });
+      assert.equal(status, 200, text);
+      await until('the money is back', async () => (await returned()).status === 'succeeded');
+      return returned();
+    }
+
+    it('finds nothing if it was returned', async () => {
+      await block();
+      // The card, its load and the return.
+      const { matched, ...others } = await reconcile();
+      assert.ok(matched >= 3);
+      assert.deepEqual(others, { missing_here: [], missing_at_issuer: [], different: [] });
+    });
+
+    it('finds another amount, and one that failed there', async () => {
+      const { id, token } = await block();
+      const transfer = transferWith(token);
+      const different = [{ kind: 'movement', id, issuer_id: transfer.id }];
+      transfer.amount -= 1;
+      assert.deepEqual((await reconcile()).different, different);
+      const [item] = await attention();
+      assert.match(
+        item?.reason ?? '',
+        /^return of 1000 cents, succeeded, here; 999 cents, succeeded, at the issuer/,
+      );
+      transfer.amount += 1;
+      transfer.status = 'canceled';
+      assert.deepEqual((await reconcile()).different, different);
+      transfer.status = 'complete';
+      assert.deepEqual((await reconcile()).different, []);
+    });
+
+    it('finds one that the issuer does not have', async () => {
+      const { id, token } = await block();
+      const { transfers } = fake.bank.books;
+      const transfer = transferWith(token);
+      transfers.splice(transfers.indexOf(transfer), 1);
+      const found = await reconcile();
+      assert.deepEqual(found.missing_at_issuer, [{ kind: 'movement', id, issuer_id: null }]);
+      transfers.push(transfer);
+      assert.deepEqual((await reconcile()).missing_at_issuer, []);
+    });
+
+    it('finds one that only the issuer knows', async () => {
+      const card = await atIssuer();
+      const { bank } = fake;
+      const unknown = bank.transfer(
+        {
+          account_id: card.account_id,
+          destination_account_id: fake.fundingAccountId,
+          amount: 10,
+          description: 'unknown',
+        },
+        newId('ret'),
+      );
+      const { missing_here: missingHere } = await reconcile();
+      assert.deepEqual(missingHere, [{ kind: 'movement', id: null, issuer_id: unknown.id }]);
+      bank.books.transfers.splice(bank.books.transfers.indexOf(unknown), 1);
+      assert.deepEqual((await reconcile()).missing_here, []);
+    });
+
+    it('finds one that was made after all, though we had it refused, asked again or dismissed', async () => {
+      const { id, token } = await block();
+      const transfer = transferWith(token);
+      const set = (values: string) => asOwner(stack, `UPDATE money_return SET ${values} WHERE id = '${id}'`);
+      const different = [{ kind: 'movement', id, issuer_id: transfer.id }];
+      await set("status = 'refused', reason = 'no', ended_at = NULL");
+      assert.deepEqual((await reconcile()).different, different);
+      await set("status = 'dismissed', reason = NULL, ended_at = now()");
+      assert.deepEqual((await reconcile()).different, different);
+      // Asked again with another token, by an operator who could not see the first one: both were made.
+      const second = newId('ret');
+      const again = fake.bank.transfer(
+        {
+          account_id: transfer.account_id,
+          destination_account_id: transfer.destination_account_id,
+          amount: 0,
+          description: second,
+        },
+        second,
+      );
+      again.amount = transfer.amount;
+      await set(`status = 'succeeded', token = '${second}'`);
+      assert.deepEqual((await reconcile()).different, different);
+      assert.match((await attention())[0]?.reason ?? '', /asked for again with another token, here/);
+      // The usual case: the first one had failed.
+      transfer.status = 'canceled';
+      assert.deepEqual((await reconcile()).different, []);
+      assert.deepEqual(await attention(), []);
+    });
+  });
+
+  it('finds a status that a late request has undone', async () => {
+    for (const verb of ['freeze', 'unfreeze'] as const) {
+      assert.equal((await changeStatus(holder.partner, holder.cardId, verb, { mode: 'live' })).status, 200);
+    }
+    // The freeze's request once more: something between us delivered it twice, and late.
+    const card = await atIssuer();
+    const late = await fetch(`${fake.url}/cards/${card.id}`, {
+      method: 'PATCH',
+      headers: { authorization: `Bearer ${fake.apiKey}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ status: 'disabled' }),
+    });
+    assert.equal(late.status, 200);
+    assert.deepEqual((await reconcile()).different, [
+      { kind: 'card', id: holder.cardId, issuer_id: card.id },
+    ]);
+    for (const verb of ['freeze', 'unfreeze'] as const) {
+      assert.equal((await changeStatus(holder.partner, holder.cardId, verb, { mode: 'live' })).status, 200);
+    }
+    assert.deepEqual((await reconcile()).different, []);
+  });
+
+  it('asks again for a page that fails: with a 500, a 429, a lost answer, or none', async () => {
+    const card = await atIssuer();
+    card.status = 'disabled';
+    fake.faults.add({ fault: 'internal error', request: 'GET /cards', times: 1 });
+    fake.faults.add({ fault: 'rate limited', request: 'GET /cards', times: 1 });
+    fake.faults.add({ fault: 'lost before acting', request: 'GET /account_transfers', times: 1 });
+    fake.faults.add({ fault: 'hang', request: 'GET /account_transfers', times: 1 });
+    fake.faults.add({ fault: 'not JSON', request: 'GET /card_payments', times: 2 });
+    assert.equal((await reconcile()).different.length, 1);
+    fake.faults.clear();
+    card.status = 'active';
+    assert.equal((await reconcile()).different.length, 0);
+  });
+
   it('ends nothing if the issuer does not answer', async () => {
     const card = await atIssuer();
     card.status = 'disabled';
@@ -264,5 +391,6 @@ describe('operator network reconcile', function () {
     await reconcile();
     assert.deepEqual(await operate('attention', 'list'), []);
     await Promise.all(others.map((worker) => worker.stop()));
+    await stack.startWorker();
   });
 });
