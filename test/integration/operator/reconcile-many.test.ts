@@ -25,7 +25,7 @@ describe('operator network reconcile on many cards', function () {
     await asOwner(
       stack,
       `INSERT INTO card SELECT r.* FROM card c, unnest($2::text[]) n (id),
-         jsonb_populate_record(c, jsonb_build_object('id', n.id, 'external_ref', n.id, 'network_card_id', 'of ' || n.id)) r
+         jsonb_populate_record(c, jsonb_build_object('id', n.id, 'external_ref', n.id, 'network_card_id', 'of-' || n.id)) r
        WHERE c.id = $1`,
       [json.id, Array.from({ length: COUNT }, () => newId('card'))],
     );
@@ -60,7 +60,7 @@ describe('operator network reconcile on many cards', function () {
   it('is right again once both agree, and asks for few pages', async () => {
     const cards = await asOwner<{ id: string; network_card_id: string; created_at: Date }>(
       stack,
-      `SELECT id, network_card_id, created_at FROM card WHERE network_card_id LIKE 'of %' ORDER BY id`,
+      `SELECT id, network_card_id, created_at FROM card WHERE network_card_id LIKE 'of-%' ORDER BY id`,
     );
     const now = Date.now();
     for (const [index, { id, network_card_id: token }] of cards.entries()) {
