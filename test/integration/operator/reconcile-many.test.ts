@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { newId } from '../../../crypto/new-id.ts';
 import type { FakeLithic } from '../../../dev/lithic/fake-lithic.ts';
+import { makeCard } from '../../../dev/lithic/objects.ts';
 import { API_KEY, startLithicStack } from '../../support/adapters/lithic.ts';
 import { createCard } from '../../support/cards.ts';
 import { fundedPartner } from '../../support/money.ts';
@@ -54,5 +55,29 @@ describe('operator network reconcile on many cards', function () {
     // The same again: none is found twice.
     await operator.reconcile();
     assert.match((await operator.differences())[0]?.reason ?? '', /^10000 of/);
+  });
+
+  it('is right again once both agree, and asks for few pages', async () => {
+    const cards = await asOwner<{ id: string; network_card_id: string; created_at: Date }>(
+      stack,
+      `SELECT id, network_card_id, created_at FROM card WHERE network_card_id LIKE 'of-%' ORDER BY id`,
+    );
+    const now = Date.now();
+    for (const [index, { id, network_card_id: token }] of cards.entries()) {
+      // Most of them in one second, as after a batch, and the others over half an hour.
+      const ageMs = index < 8_000 ? 1_200_000 : 1_100_000 - index * 100;
+      fake.program.cards.set(token, { ...makeCard({ memo: id }, new Date(now - ageMs)), token });
+    }
+    fake.calls.length = 0;
+    assert.deepEqual(await operator.reconcile('3h'), {
+      matched: COUNT + 1,
+      missing_here: [],
+      missing_at_issuer: [],
+      different: [],
+    });
+    const pages = fake.calls.filter(({ call }) => call === 'GET /v1/cards').length;
+    assert.ok(pages < 4 * (COUNT / 100), `${pages} pages`);
+    assert.deepEqual(await operator.differences(), []);
+    assert.deepEqual(await asOwner(stack, 'SELECT FROM reconciliation_seen LIMIT 1'), []);
   });
 });
