@@ -18,6 +18,15 @@ import { until } from '../../support/until.ts';
 /** The first release begins with the migrations up to this one. */
 const LAST_OF_BASELINE = '0010_operations';
 
+/** How deliveries of a first release can stand, each with the state of its workflow. */
+const DELIVERIES = [
+  ['delivered', 'none'],
+  ['given_up', 'told'],
+  ['parked', 'none'],
+  ['pending', 'none'],
+  ['retrying', 'told'],
+] as const;
+
 describe('migrate', () => {
   it('gives way if a table that it changes is locked, and goes on when it is free', async () => {
     const postgres = await testPostgres();
@@ -90,14 +99,48 @@ describe('migrate', () => {
         `INSERT INTO event (id, partner_id, mode, type, body, created_at) VALUES ($1, $2, 'test', 'ping', '{}', now())`,
         [newId('evt'), partner],
       );
+      await client.query(
+        `INSERT INTO webhook_endpoint (partner_id, mode, url, secret) VALUES ($1, 'live', 'https://hooks.example.com/', '')`,
+        [partner],
+      );
+      for (const [status, workflow] of DELIVERIES) {
+        const id = newId('evt');
+        await client.query(
+          `INSERT INTO event (id, partner_id, mode, type, body, created_at) VALUES ($1, $2, 'live', 'ping', '{}', now())`,
+          [id, partner],
+        );
+        await client.query('UPDATE delivery SET status = $2, workflow = $3 WHERE event_id = $1', [
+          id,
+          status,
+          workflow,
+        ]);
+        await client.query(
+          `INSERT INTO delivery_attempt (event_id, number, started_at, duration_ms, delivered) VALUES ($1, 1, now(), 1, true)`,
+          [id],
+        );
+      }
       const [before, after] = [randomUUID(), randomUUID()];
       await credit(before);
 
       assert.deepEqual(await migrate(databaseUrl), all.slice(baseline.length));
       assert.deepEqual(await credit(before), [{ outcome: 'replayed' }]);
       assert.deepEqual(await credit(after), [{ outcome: 'applied' }]);
-      const deliveries = await client.query('SELECT status FROM delivery');
-      assert.deepEqual(deliveries.rows, [{ status: 'no_endpoint' }]);
+      const none = await client.query("SELECT status, endpoint_id FROM delivery WHERE mode = 'test'");
+      assert.deepEqual(none.rows, [{ status: 'no_endpoint', endpoint_id: '' }]);
+      // Each delivery and attempt has the endpoint that there was, and keeps its workflow.
+      const kept = await client.query(
+        `SELECT d.status, d.workflow, d.workflow_of_event FROM delivery d
+         JOIN webhook_endpoint w ON w.partner_id = d.partner_id AND w.mode = d.mode AND w.id = d.endpoint_id
+         JOIN delivery_attempt a ON a.event_id = d.event_id AND a.endpoint_id = d.endpoint_id ORDER BY d.status`,
+      );
+      assert.deepEqual(
+        kept.rows,
+        DELIVERIES.map(([status, workflow]) => ({
+          status,
+          workflow,
+          workflow_of_event: workflow !== 'none',
+        })),
+      );
       const orm = await openOperatorOrm(databaseUrl);
       try {
         assert.deepEqual(await checkLedger(orm.em.fork()), []);
