@@ -92,7 +92,7 @@ describe('the samples in the partner pages', function () {
         compared += 1;
       }
     }
-    assert.equal(compared, 12);
+    assert.equal(compared, 13);
   });
 
   async function untilDelivered(partner: TestPartner, eventId: string): Promise<void> {
