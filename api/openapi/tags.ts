@@ -26,6 +26,10 @@ export const TAGS = {
     tag: 'Operations',
     description: 'What became of your requests that had an Idempotency-Key. Operations are kept for 30 days.',
   },
+  apiKeys: {
+    tag: 'API keys',
+    description: "Manage your account's keys in the mode of the key that you send.",
+  },
   webhookEndpoint: {
     tag: 'Webhook endpoint',
     description: 'Where we send the events of each mode, if one endpoint is enough: the oldest one.',
@@ -34,10 +38,6 @@ export const TAGS = {
     tag: 'Webhook endpoints',
     description:
       'Up to five places in each mode where we send events, each with its own types, secret and retries.',
-  },
-  apiKeys: {
-    tag: 'API keys',
-    description: "Manage your account's keys in the mode of the key that you send.",
   },
   events: {
     tag: 'Events',
