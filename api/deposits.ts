@@ -62,7 +62,7 @@ const listDeposits = declare({
   operationId: 'deposits.list',
   summary: 'List deposits',
   description:
-    'Every deposit address you created, with its status and the payments it received, newest first. Empty in test mode.',
+    'Every deposit address you created, with its status and the payments it received, newest first. In test mode, the deposits of `POST /test/deposits`.',
   query: z.strictObject({ limit: Limit, starting_after: StartingAfter('dep'), ...CREATED_FILTERS }),
   responses: { 200: listEnvelope(DepositResource) },
   examples: { 200: EXAMPLES.exampleList(EXAMPLES.CONFIRMED_DEPOSIT) },

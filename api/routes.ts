@@ -15,6 +15,7 @@ import { type RevealDependencies, secureDetails } from './secure-details.ts';
 import { spendingLimits } from './spending-limits.ts';
 import { type TestAuthorizationDependencies, testAuthorizations } from './test-authorizations.ts';
 import { type TestClockDependencies, testClock } from './test-clock.ts';
+import { type TestDepositDependencies, testDeposits } from './test-deposits.ts';
 import { type SimulationDependencies, testMode } from './test-mode.ts';
 import { type TopUpDependencies, topups } from './topups.ts';
 import { transactions } from './transactions.ts';
@@ -29,6 +30,7 @@ export interface RouteDependencies
     SimulationDependencies,
     TestAuthorizationDependencies,
     TestClockDependencies,
+    TestDepositDependencies,
     DepositDependencies,
     WebhookDependencies,
     WebhookEndpointDependencies,
@@ -50,6 +52,7 @@ const FROM_TOPUPS = [
   events,
   testMode,
   testAuthorizations,
+  testDeposits,
   testClock,
 ];
 

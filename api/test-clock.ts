@@ -43,7 +43,7 @@ const advanceClock = declare({
   summary: 'Advance the test clock',
   description:
     'Moves the time of your test mode forward. What is due by then begins within 10 seconds, in the order of its due times: ' +
-    'webhook retries and expiring authorizations. Limits and spending intervals follow it, too. It never goes back, and can be ' +
+    'webhook retries, expiring authorizations and test deposits. Limits and spending intervals follow it, too. It never goes back, and can be ' +
     'at most ten years ahead.',
   mode: 'test',
   scope: 'test:write',

@@ -60,7 +60,9 @@ const inReview = readStatement(
         sql<string>`${fn.sum('p.value_micro_usdt')}::text`.as('micro_usdt'),
         sql<boolean>`bool_or(p.review_reason = 'nodes_disagree')`.as('is_denied'),
       ])
-      .where('d.status', '=', 'needs_review')
+      .where('d.status', '=', sql.lit('needs_review'))
+      // Of test deposits, their partner settles it. A literal, for the partial index.
+      .where('d.mode', '=', sql.lit('live'))
       .where('p.status', '=', 'in_review')
       .groupBy('d.id'),
   { acrossTenants: 'measurement' },
@@ -130,9 +132,10 @@ const unscannedChains = readStatement(
   (db) =>
     db
       .selectFrom('deposit as d')
-      .select(({ fn }) => ['d.network', fn.min('d.created_at').as('since')])
+      .select(({ fn }) => [sql<ChainName>`d.network`.as('network'), fn.min('d.created_at').as('since')])
       // A literal, for the partial index of deposits that can expire.
       .where('d.status', '=', sql.lit<'awaiting_payment'>('awaiting_payment'))
+      .where('d.mode', '=', sql.lit('live'))
       .where('d.created_at', '<', sql<string>`now() - interval '2 minutes'`)
       .where(({ exists, not, selectFrom }) =>
         not(
@@ -237,6 +240,7 @@ const unprocessedPayments = readStatement(
       .select(({ fn }) => ['partner_id', COUNT, fn.min('found_at').as('since')])
       // A literal, for the partial index of payments that are not processed.
       .where('status', '=', sql.lit<'found'>('found'))
+      .where('mode', '=', sql.lit('live'))
       .where('found_at', '<', LONG_AGO)
       .groupBy('partner_id'),
   { acrossTenants: 'measurement' },

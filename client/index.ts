@@ -46,6 +46,7 @@ export type {
   Ping,
   Product,
   Quote,
+  ResolveTestDepositRequest,
   ReverseAuthorizationRequest,
   RotateApiKeyRequest,
   Scope,

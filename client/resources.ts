@@ -696,6 +696,29 @@ export class TestHelpers extends Resource {
     );
   }
 
+  /** A deposit whose payment arrives by itself within 3 seconds. */
+  createDeposit(
+    body: api.CreateTestDepositRequest,
+    options?: IdempotentRequestOptions,
+  ): Promise<ApiResponse<api.Deposit>> {
+    return this.send<api.TestHelpersCreateDepositData, api.TestHelpersCreateDepositResponse>(
+      { method: 'POST', url: '/test/deposits', body, keyed: true },
+      options,
+    );
+  }
+
+  /** Settles what is in review of a test deposit. */
+  resolveDeposit(
+    depositId: string,
+    body: api.ResolveTestDepositRequest,
+    options?: IdempotentRequestOptions,
+  ): Promise<ApiResponse<api.Deposit>> {
+    return this.send<api.TestHelpersResolveDepositData, api.TestHelpersResolveDepositResponse>(
+      { method: 'POST', url: '/test/deposits/{depositId}/resolve', path: { depositId }, body, keyed: true },
+      options,
+    );
+  }
+
   /** What time it is in your test mode. */
   getClock(options?: RequestOptions): Promise<ApiResponse<api.TestClock>> {
     return this.send<api.TestHelpersGetClockData, api.TestHelpersGetClockResponse>(

@@ -6,6 +6,8 @@ export type ClaimOperation =
   | 'advance_test_clock'
   | 'simulate_transaction'
   | 'create_deposit'
+  | 'create_test_deposit'
+  | 'resolve_test_deposit'
   | 'authorize_card'
   | 'increment_authorization'
   | 'capture_authorization'

@@ -4,6 +4,21 @@ import { MAX_AMOUNT_CENTS } from './money.ts';
 export const ChainName = z.enum(['mainnet', 'nile', 'shasta', 'private']);
 export type ChainName = z.infer<typeof ChainName>;
 
+/** Where the payments of test deposits are: on no chain. */
+export const TEST_NETWORK = 'test';
+export type DepositNetwork = ChainName | typeof TEST_NETWORK;
+
+/** What payment arrives for a test deposit (docs/partners/testing.md). */
+export const TestPayment = z
+  .enum(['exact', 'short', 'over', 'late', 'none'], { error: 'must be exact, short, over, late or none' })
+  .meta({
+    id: 'TestPayment',
+    description:
+      'What arrives. `exact`, the default: the exact amount, in time. `short`: half of it. `over`: a dollar more. `late`: the ' +
+      'exact amount, after the deposit has expired, which it does after a second. `none`: nothing.',
+  });
+export type TestPayment = z.infer<typeof TestPayment>;
+
 export const DepositStatus = z
   .enum(['awaiting_payment', 'confirming', 'confirmed', 'expired', 'needs_review', 'returned'])
   .meta({

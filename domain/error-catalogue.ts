@@ -115,7 +115,8 @@ export const ERRORS = {
   deposit_not_found: {
     status: 404,
     type: 'not_found',
-    message: 'This account has no deposit with this id. Deposits exist only in live mode, so use a live key.',
+    message:
+      'This account has no deposit with this id in the mode of this key. A live deposit needs a live key, a test deposit a test key.',
   },
   event_not_found: {
     status: 404,

@@ -6,6 +6,7 @@ import { LedgerRejected } from './ledger-error.ts';
 export type TransferCode =
   | 'fund_faucet'
   | 'fund_usdt'
+  | 'fund_test_usdt'
   | 'issue_load'
   | 'fee_activation'
   | 'fee_funding'

@@ -72,7 +72,7 @@ export function depositsMeasured(orm: Orm, network: ChainName | null): Measured<
       },
       {
         name: 'deposits_waiting',
-        help: `Deposits that are waiting, up to ${MAX_COUNTED}, by what they wait for; payments, if they wait for credit`,
+        help: `Live deposits that are waiting, up to ${MAX_COUNTED}, by what they wait for; payments, if they wait for credit`,
         labels: ['for'],
         samples: ({ waiting }) => waiting.map((one) => [[one.for], one.count]),
       },
@@ -92,7 +92,7 @@ interface Waiting {
 
 const waitingIn = (what: Waiting['for'], table: 'deposit' | 'deposit_payment', status: string) => sql`
   SELECT ${sql.lit(what)} AS for, count(*)::int AS count
-  FROM (SELECT FROM ${sql.table(table)} WHERE status = ${sql.lit(status)} LIMIT ${sql.lit(MAX_COUNTED)}) w`;
+  FROM (SELECT FROM ${sql.table(table)} WHERE status = ${sql.lit(status)} AND mode = 'live' LIMIT ${sql.lit(MAX_COUNTED)}) w`;
 
 // Written out, so that an index counts each part.
 const countWaiting = readStatement(

@@ -83,6 +83,7 @@ export function parseVersion(balanceTransactionId: string): bigint {
 type PrepaidCode =
   | 'fund_faucet'
   | 'fund_usdt'
+  | 'fund_test_usdt'
   | 'issue_load'
   | 'topup'
   | 'withdrawal'
@@ -100,6 +101,7 @@ type PrepaidCode =
 const TYPES: Record<PrepaidCode, BalanceTransactionType> = {
   fund_faucet: 'faucet_credit',
   fund_usdt: 'deposit',
+  fund_test_usdt: 'deposit',
   issue_load: 'card_issue',
   topup: 'card_topup',
   withdrawal: 'card_withdrawal',

@@ -10,6 +10,7 @@ import {
   wholeCents,
 } from '../domain/deposit.ts';
 import { amountBetween, ObjectType, Usd } from '../domain/fields.ts';
+import { Mode } from '../domain/mode.ts';
 
 /** Of one deposit: $1 to $100,000,000. Less is not worth the network fee, and nobody sends more in one payment. */
 const AMOUNT_LIMITS = { leastCents: 100, mostCents: 10_000_000_000 };
@@ -47,7 +48,10 @@ export const DepositResource = z
     contract_address: z.string().describe("The token's contract. We credit no other token."),
     address: z
       .string()
-      .describe('The address to pay, for this deposit only. Send one payment of exactly `amount_usdt`.'),
+      .describe(
+        'The address to pay, for this deposit only. Send one payment of exactly `amount_usdt`. In test mode it begins with `test_`, ' +
+          'and no wallet accepts it.',
+      ),
     amount_usdt: z.string().describe('The exact amount to send.'),
     received_amount: z
       .int()
@@ -61,7 +65,7 @@ export const DepositResource = z
     payments: z
       .array(Payment)
       .describe(`What arrived, oldest first. At most the first ${MAX_PAYMENTS_SHOWN} payments.`),
-    mode: z.literal('live').describe('Always `live`: test mode has no deposits.'),
+    mode: Mode,
     created: z.iso.datetime().describe('When you requested the address.'),
     expires_at: z.iso.datetime().describe('The payment has to be in a block by this time.'),
     confirmed_at: z.iso
@@ -111,7 +115,7 @@ export function presentDeposit(row: DepositRow): DepositResource {
       time: new Date(payment.block_time).toISOString(),
       status: payment.status,
     })),
-    mode: 'live',
+    mode: row.mode,
     created: new Date(row.created_at).toISOString(),
     expires_at: new Date(row.expires_at).toISOString(),
     confirmed_at: row.confirmed_at === null ? null : new Date(row.confirmed_at).toISOString(),

@@ -399,6 +399,33 @@ export const DEPOSIT_IN_REVIEW: DepositResource = {
 
 export const EXPIRED_DEPOSIT: DepositResource = { ...DEPOSIT, status: 'expired' };
 
+/** Right after POST /test/deposits. */
+export const TEST_DEPOSIT: DepositResource = {
+  ...DEPOSIT,
+  contract_address: 'test_usdt',
+  address: 'test_01m81024rsn2cd3wbfg26a4bjh',
+  mode: 'test',
+};
+
+/** It was short, and credited. */
+export const RESOLVED_TEST_DEPOSIT: DepositResource = {
+  ...TEST_DEPOSIT,
+  status: 'confirmed',
+  received_amount: 125_000,
+  credited_amount: 125_000,
+  tx_hash: TX_HASH,
+  payments: [
+    {
+      tx_hash: TX_HASH,
+      amount_usdt: '1250.00',
+      block: 598_451_201,
+      time: '2026-11-22T07:04:12.000Z',
+      status: 'credited',
+    },
+  ],
+  confirmed_at: '2026-11-22T07:05:14.791Z',
+};
+
 export const WEBHOOK_ENDPOINT: WebhookEndpointResource = {
   id: 'we_01m8101zgj5d8x2v7k4c9n3qtf',
   object: 'webhook_endpoint',

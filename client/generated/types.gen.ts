@@ -736,6 +736,17 @@ export type CreateTestAuthorizationRequest = {
 };
 
 /**
+ * How much to deposit, and what payment arrives.
+ */
+export type CreateTestDepositRequest = {
+    /**
+     * Cents to credit: $1 to $100,000,000.
+     */
+    amount: number;
+    payment?: TestPayment;
+};
+
+/**
  * How much to add to the card.
  */
 export type CreateTopupRequest = {
@@ -861,7 +872,7 @@ export type Deposit = {
      */
     contract_address: string;
     /**
-     * The address to pay, for this deposit only. Send one payment of exactly `amount_usdt`.
+     * The address to pay, for this deposit only. Send one payment of exactly `amount_usdt`. In test mode it begins with `test_`, and no wallet accepts it.
      */
     address: string;
     /**
@@ -884,10 +895,7 @@ export type Deposit = {
      * What arrived, oldest first. At most the first 100 payments.
      */
     payments: Array<DepositPayment>;
-    /**
-     * Always `live`: test mode has no deposits.
-     */
-    mode: 'live';
+    mode: Mode;
     /**
      * When you requested the address.
      */
@@ -1367,7 +1375,7 @@ export type OperationStatus = 'in_progress' | 'completed' | 'awaiting_review';
 /**
  * What the request asked for.
  */
-export type OperationType = 'create_card' | 'top_up_card' | 'withdraw_from_card' | 'freeze_card' | 'unfreeze_card' | 'block_card' | 'update_card' | 'create_deposit_address' | 'test_credit' | 'advance_test_clock' | 'simulate_transaction' | 'create_authorization' | 'increment_authorization' | 'capture_authorization' | 'reverse_authorization' | 'expire_authorization' | 'force_capture';
+export type OperationType = 'create_card' | 'top_up_card' | 'withdraw_from_card' | 'freeze_card' | 'unfreeze_card' | 'block_card' | 'update_card' | 'create_deposit_address' | 'create_test_deposit' | 'resolve_test_deposit' | 'test_credit' | 'advance_test_clock' | 'simulate_transaction' | 'create_authorization' | 'increment_authorization' | 'capture_authorization' | 'reverse_authorization' | 'expire_authorization' | 'force_capture';
 
 /**
  * The account and mode that an API key belongs to.
@@ -1518,6 +1526,16 @@ export type ResendEventRequest = {
      * The endpoint to send it to, prefix `we_`, whatever types it is for. If you leave it out, we send the event to each endpoint that it had a delivery for, or, if there is none, to those that want it now.
      */
     endpoint_id?: string;
+};
+
+/**
+ * What becomes of what is in review.
+ */
+export type ResolveTestDepositRequest = {
+    /**
+     * `credit`: what arrived is credited, rounded down to a cent. `returned`: nothing is credited.
+     */
+    outcome: 'credit' | 'returned';
 };
 
 /**
@@ -1787,6 +1805,11 @@ export type TestClock = {
      */
     mode: 'test';
 };
+
+/**
+ * What arrives. `exact`, the default: the exact amount, in time. `short`: half of it. `over`: a dollar more. `late`: the exact amount, after the deposit has expired, which it does after a second. `none`: nothing.
+ */
+export type TestPayment = 'exact' | 'short' | 'over' | 'late' | 'none';
 
 /**
  * Money that moves from your balance to a card.
@@ -2859,7 +2882,7 @@ export type DepositsGetErrors = {
      */
     403: Error;
     /**
-     * - `deposit_not_found`: This account has no deposit with this id. Deposits exist only in live mode, so use a live key.
+     * - `deposit_not_found`: This account has no deposit with this id in the mode of this key. A live deposit needs a live key, a test deposit a test key.
      */
     404: Error;
     /**
@@ -6712,6 +6735,167 @@ export type TestHelpersForceCaptureResponses = {
 };
 
 export type TestHelpersForceCaptureResponse = TestHelpersForceCaptureResponses[keyof TestHelpersForceCaptureResponses];
+
+export type TestHelpersCreateDepositData = {
+    body: CreateTestDepositRequest;
+    headers?: {
+        /**
+         * A string of your own that is unique to this operation. A retry with the same key gets the same response and does nothing twice.
+         */
+        'Idempotency-Key'?: string;
+    };
+    path?: never;
+    query?: never;
+    url: '/test/deposits';
+};
+
+export type TestHelpersCreateDepositErrors = {
+    /**
+     * - `validation_failed`: The request is not valid.
+     * - `idempotency_key_invalid`: Idempotency-Key must be sent once and have 1 to 255 printable ASCII characters.
+     */
+    400: Error;
+    /**
+     * - `invalid_api_key`: The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.
+     */
+    401: Error;
+    /**
+     * - `account_suspended`: This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that one may have succeeded: keep its Idempotency-Key. Contact us.
+     * - `ip_not_allowed`: This API key can't be used from your IP address, and this request did nothing. Use a key whose ip_allowlist contains the address.
+     * - `insufficient_scope`: This API key does not have the scope that this endpoint needs, and this request did nothing. Use a key that has it.
+     * - `live_key_not_allowed`: This endpoint requires a test key.
+     */
+    403: Error;
+    /**
+     * - `idempotency_in_flight`: A request with this Idempotency-Key is still in progress. Retry shortly with the same key; a new key could do the same thing twice.
+     */
+    409: Error;
+    /**
+     * - `body_too_large`: The body is larger than 64 KiB.
+     */
+    413: Error;
+    /**
+     * - `unsupported_media_type`: Send the body uncompressed, in UTF-8, with Content-Type: application/json.
+     */
+    415: Error;
+    /**
+     * - `limit_exceeded`: The request would exceed one of this account's limits, and nothing was debited. Once it fits, use a new Idempotency-Key: the one you used keeps this response.
+     * - `idempotency_conflict`: This Idempotency-Key belongs to an earlier request with another method, path or body, and this request did nothing. First find out whether the earlier one happened: send it again exactly as it was with this key to get its response, or look at GET /cards?external_ref=…, GET /cards/{cardId}/topups, GET /cards/{cardId}/withdrawals and GET /balance/transactions. Use a new key only for a request that you want in addition.
+     */
+    422: Error;
+    /**
+     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
+     */
+    429: Error;
+    /**
+     * - `headers_too_large`: The path and headers together are larger than 16 KiB.
+     */
+    431: Error;
+    /**
+     * - `internal_error`: Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.
+     */
+    500: Error;
+    /**
+     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.
+     */
+    503: Error;
+};
+
+export type TestHelpersCreateDepositError = TestHelpersCreateDepositErrors[keyof TestHelpersCreateDepositErrors];
+
+export type TestHelpersCreateDepositResponses = {
+    /**
+     * Created.
+     */
+    201: Deposit;
+};
+
+export type TestHelpersCreateDepositResponse = TestHelpersCreateDepositResponses[keyof TestHelpersCreateDepositResponses];
+
+export type TestHelpersResolveDepositData = {
+    body: ResolveTestDepositRequest;
+    headers?: {
+        /**
+         * A string of your own that is unique to this operation. A retry with the same key gets the same response and does nothing twice.
+         */
+        'Idempotency-Key'?: string;
+    };
+    path: {
+        /**
+         * The id of the deposit.
+         */
+        depositId: string;
+    };
+    query?: never;
+    url: '/test/deposits/{depositId}/resolve';
+};
+
+export type TestHelpersResolveDepositErrors = {
+    /**
+     * - `validation_failed`: The request is not valid.
+     * - `idempotency_key_invalid`: Idempotency-Key must be sent once and have 1 to 255 printable ASCII characters.
+     */
+    400: Error;
+    /**
+     * - `invalid_api_key`: The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.
+     */
+    401: Error;
+    /**
+     * - `account_suspended`: This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that one may have succeeded: keep its Idempotency-Key. Contact us.
+     * - `ip_not_allowed`: This API key can't be used from your IP address, and this request did nothing. Use a key whose ip_allowlist contains the address.
+     * - `insufficient_scope`: This API key does not have the scope that this endpoint needs, and this request did nothing. Use a key that has it.
+     * - `live_key_not_allowed`: This endpoint requires a test key.
+     */
+    403: Error;
+    /**
+     * - `deposit_not_found`: This account has no deposit with this id in the mode of this key. A live deposit needs a live key, a test deposit a test key.
+     */
+    404: Error;
+    /**
+     * - `invalid_state`: The card's current status does not allow this operation.
+     * - `idempotency_in_flight`: A request with this Idempotency-Key is still in progress. Retry shortly with the same key; a new key could do the same thing twice.
+     */
+    409: Error;
+    /**
+     * - `body_too_large`: The body is larger than 64 KiB.
+     */
+    413: Error;
+    /**
+     * - `unsupported_media_type`: Send the body uncompressed, in UTF-8, with Content-Type: application/json.
+     */
+    415: Error;
+    /**
+     * - `idempotency_conflict`: This Idempotency-Key belongs to an earlier request with another method, path or body, and this request did nothing. First find out whether the earlier one happened: send it again exactly as it was with this key to get its response, or look at GET /cards?external_ref=…, GET /cards/{cardId}/topups, GET /cards/{cardId}/withdrawals and GET /balance/transactions. Use a new key only for a request that you want in addition.
+     */
+    422: Error;
+    /**
+     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
+     */
+    429: Error;
+    /**
+     * - `headers_too_large`: The path and headers together are larger than 16 KiB.
+     */
+    431: Error;
+    /**
+     * - `internal_error`: Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.
+     */
+    500: Error;
+    /**
+     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.
+     */
+    503: Error;
+};
+
+export type TestHelpersResolveDepositError = TestHelpersResolveDepositErrors[keyof TestHelpersResolveDepositErrors];
+
+export type TestHelpersResolveDepositResponses = {
+    /**
+     * Done.
+     */
+    200: Deposit;
+};
+
+export type TestHelpersResolveDepositResponse = TestHelpersResolveDepositResponses[keyof TestHelpersResolveDepositResponses];
 
 export type TestHelpersGetClockData = {
     body?: never;

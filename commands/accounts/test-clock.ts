@@ -70,7 +70,8 @@ export async function readTestClock(em: Reader, partnerId: string): Promise<Test
   return presentTestClock(row?.clock ?? null, row?.is_advancing ?? false);
 }
 
-// Whatever the last advance made due: an event's next attempt, an authorization's expiry, the notice that a key expires.
+// Whatever the last advance made due: an event's next attempt, an authorization's expiry, what happens to a deposit, the notice that
+// a key expires.
 const selectClock = readStatement(
   (_, { partnerId }: { partnerId: string }) => sql<{ clock: AccountClock; is_advancing: boolean }>`
     SELECT read_test_clock(${partnerId}) AS clock,
@@ -80,6 +81,7 @@ const selectClock = readStatement(
         AND d.next_attempt_at <= last.shows)
       OR EXISTS (SELECT FROM card_authorization z WHERE z.partner_id = ${partnerId} AND z.mode = 'test'
         AND z.status = 'pending' AND z.expires_at <= last.shows)
+      OR EXISTS (SELECT FROM deposit t WHERE t.partner_id = ${partnerId} AND t.mode = 'test' AND t.due_at <= last.shows)
       OR EXISTS (SELECT FROM api_key k WHERE k.partner_id = ${partnerId} AND k.mode = 'test' AND k.expires_at IS NOT NULL
         AND k.revoked_at IS NULL AND k.expiry_announced_at IS NULL AND k.expires_at <= last.shows + interval '7 days')
         AS is_advancing

@@ -24,8 +24,8 @@ const followingWithPending = followingAccounts({
 const FOLLOWING_WITH_TIME = sql`(SELECT partner_id, mode, account_now(partner_id, mode) AS now FROM following OFFSET 0)`;
 
 /**
- * Right after a sandbox clock was advanced, the account's webhook attempts that were due before an authorization's expiry come
- * first (docs/decisions/sandbox-clock.md).
+ * Right after a sandbox clock was advanced, the account's webhook attempts and deposits that were due before an authorization's expiry
+ * come first (docs/decisions/sandbox-clock.md).
  */
 const IS_ITS_TURN = sql`(z.mode = 'live'
   OR NOT EXISTS (SELECT FROM test_clock_advance c
@@ -33,7 +33,8 @@ const IS_ITS_TURN = sql`(z.mode = 'live'
   OR NOT EXISTS (SELECT FROM delivery d WHERE d.partner_id = z.partner_id AND d.mode = z.mode AND d.mode = 'test'
       AND d.status = 'retrying' AND d.next_attempt_at < z.expires_at)
     AND NOT EXISTS (SELECT FROM delivery d WHERE d.partner_id = z.partner_id AND d.mode = z.mode
-      AND d.status = 'pending' AND d.next_attempt_at < z.expires_at))`;
+      AND d.status = 'pending' AND d.next_attempt_at < z.expires_at)
+    AND NOT EXISTS (SELECT FROM deposit t WHERE t.partner_id = z.partner_id AND t.mode = z.mode AND t.due_at < z.expires_at))`;
 
 /**
  * Finds pending authorizations whose time is over: the oldest of each account first, and accounts take turns, so that however

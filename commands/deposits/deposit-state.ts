@@ -1,7 +1,9 @@
 import { sql } from 'kysely';
+import { heldClock } from '../../db/account-clock.ts';
 import { DEPOSIT_COLUMNS, of, selectPayments } from '../../db/columns.ts';
 import { anyOf, readStatement, type Transactor, writeStatement } from '../../db/sql.ts';
 import type { Row } from '../../db/tables.ts';
+import { type AccountClock, accountTime } from '../../domain/account-clock.ts';
 import { MICRO_USDT_PER_CENT, type PaymentStatus, paidStatus } from '../../domain/deposit.ts';
 import type { Posting } from '../../ledger/posting.ts';
 import { type DepositRow, type PaymentRow, presentDeposit } from '../../resources/deposit.ts';
@@ -15,6 +17,8 @@ type JudgedStatus = Exclude<PaymentStatus, 'found'>;
 
 /** A locked deposit with its payments. */
 export interface LockedDeposit extends DepositRow {
+  /** Its account's, which the transaction holds. */
+  clock: AccountClock;
   /** The first ones, to show. */
   payments: PaymentRow[];
   review_since: string | null;
@@ -43,7 +47,9 @@ export async function lockDeposits(
 ): Promise<LockedDeposit[]> {
   const held = await LOCKS[locked](tx, { depositIds, waitMs: longestLockWaitMs });
   // In a separate statement, because the snapshot of the one that waited is older than what was committed meanwhile.
-  return held.length === 0 ? [] : readLocked(tx, { depositIds: held.map(({ id }) => id) });
+  const clocks = new Map(held.map(({ id, clock }) => [id, clock]));
+  const rows = held.length === 0 ? [] : await readLocked(tx, { depositIds: [...clocks.keys()] });
+  return rows.map((row) => ({ ...row, clock: clocks.get(row.id) ?? null }));
 }
 
 /**
@@ -55,7 +61,10 @@ export function creditOperation(
   cause: string,
   amountCents: number,
 ): Posting {
-  const flow = { code: 'fund_usdt', debit: 'crypto_clearing', credit: 'prepaid' } as const;
+  const flow =
+    mode === 'live'
+      ? ({ code: 'fund_usdt', debit: 'crypto_clearing', credit: 'prepaid' } as const)
+      : ({ code: 'fund_test_usdt', debit: 'faucet', credit: 'prepaid' } as const);
   return {
     // Balance transactions read their source from its end.
     operationId: `deposit/${cause}/${id}`,
@@ -83,12 +92,15 @@ export interface DepositChange {
  */
 export async function writeDeposits(tx: Transactor, changes: readonly DepositChange[]): Promise<void> {
   const now = new Date();
-  const written = changes.map((change) => ({ ...change, row: rowAfter(change, now) }));
+  const written = changes.map((change) => ({
+    ...change,
+    row: rowAfter(change, accountTime(change.deposit.clock, now)),
+  }));
   await write(tx, { rows: JSON.stringify(written.map(({ row }) => row)) });
   const events = written.flatMap(({ deposit, newlyCreditedCents, row }): DepositEvent[] => [
-    ...(newlyCreditedCents > 0 ? [{ type: 'deposit.confirmed', row } as const] : []),
+    ...(newlyCreditedCents > 0 ? [{ type: 'deposit.confirmed', row, clock: row.clock } as const] : []),
     ...(row.status === 'needs_review' && deposit.status !== 'needs_review'
-      ? [{ type: 'deposit.needs_review', row } as const]
+      ? [{ type: 'deposit.needs_review', row, clock: row.clock } as const]
       : []),
   ]);
   await writeDepositEvents(tx, events);
@@ -114,18 +126,19 @@ function rowAfter(
 interface DepositEvent {
   type: Extract<EventType, `deposit.${string}`>;
   row: DepositRow;
+  clock: AccountClock;
 }
 
 /** Writes events in the order given: one statement, none if there are no events. */
 export async function writeDepositEvents(tx: Transactor, events: readonly DepositEvent[]): Promise<void> {
   if (events.length === 0) return;
-  const rows = events.map(({ type, row }) => {
+  const rows = events.map(({ type, row, clock }) => {
     const { partner_id, mode } = row;
     const { id, created, body } = newEvent({
       type,
       mode,
       data: { deposit: presentDeposit(row) },
-      clock: null,
+      clock,
     });
     return { id, partner_id, mode, type, body, created_at: created };
   });
@@ -137,11 +150,11 @@ type Lock = { depositIds: readonly string[]; waitMs: number | null };
 // Written out: it sets the session's limit before it waits.
 const lockStatement = (locked: 'wait' | 'skip') =>
   writeStatement(
-    (_, { depositIds, waitMs }: Lock) => sql<Row<'deposit', 'id'>>`
+    (_, { depositIds, waitMs }: Lock) => sql<Row<'deposit', 'id'> & { clock: AccountClock }>`
       WITH patience AS MATERIALIZED (
         SELECT set_config('lock_timeout', coalesce(${waitMs}::integer || 'ms', current_setting('lock_timeout')), true)
       )
-      SELECT d.id FROM patience, deposit d WHERE d.id = ANY (${depositIds}) ORDER BY d.id
+      SELECT d.id, ${heldClock(sql.ref('d.partner_id'), sql.ref('d.mode'))} AS clock FROM patience, deposit d WHERE d.id = ANY (${depositIds}) ORDER BY d.id
       FOR NO KEY UPDATE OF d ${locked === 'skip' ? sql`SKIP LOCKED` : sql``}`,
     { acrossTenants: 'id' },
   );

@@ -11,7 +11,7 @@ import { writeDepositEvents } from './deposit-state.ts';
 const MAX_LOOKED_AT = 500;
 
 /**
- * Expires deposits of an account for which nothing had arrived when the chain's time passed their deadline, with
+ * Expires live deposits of an account for which nothing had arrived when the chain's time passed their deadline, with
  * `deposit.expired` for each: one transaction. Those that another transaction holds, or that are not due, stay as they are.
  * The scan doesn't do this itself, since writing an event can wait for an account's endpoint
  * (docs/decisions/deposits-in-two-steps.md).
@@ -23,7 +23,7 @@ export function expireDeposits(orm: Orm, { partnerId, mode, depositIds }: Accoun
     const rows = expired.map((row) => ({ ...row, received_micro_usdt: '0', payments: [] }));
     await writeDepositEvents(
       tx,
-      rows.map((row) => ({ type: 'deposit.expired', row })),
+      rows.map((row) => ({ type: 'deposit.expired', row, clock: null })),
     );
     return rows.length;
   });

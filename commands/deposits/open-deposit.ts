@@ -20,7 +20,7 @@ import {
 } from '../idempotency/respond-once.ts';
 
 /** The limit of an account's open deposits. Each is an address to watch, and a workflow. */
-const MAX_OPEN_DEPOSITS = 10_000;
+export const MAX_OPEN_DEPOSITS = 10_000;
 
 /** The terms of new deposits. */
 export interface DepositTerms {
@@ -94,11 +94,15 @@ async function takeIndex(
   const replay = readReplay(ring, request, row);
   if (replay !== null) return replay;
   if (row.address_index === null) {
-    throw new ApiError('limit_exceeded', {
-      message: `Limit exceeded: this account already has ${MAX_OPEN_DEPOSITS} deposits awaiting payment. Pay some of them, or wait until some expire. If you sent an Idempotency-Key, use a new one then: it keeps this response.`,
-    });
+    throw tooManyOpen();
   }
   return { index: row.address_index };
+}
+
+export function tooManyOpen(): ApiError {
+  return new ApiError('limit_exceeded', {
+    message: `Limit exceeded: this account already has ${MAX_OPEN_DEPOSITS} deposits awaiting payment. Pay some of them, or wait until some expire. If you sent an Idempotency-Key, use a new one then: it keeps this response.`,
+  });
 }
 
 // Written out for the lock and the sequence. The lock ends with the transaction. The count ignores concurrent requests, which

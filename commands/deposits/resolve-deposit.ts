@@ -39,7 +39,7 @@ export function resolveDeposit(
     if (!deposit.statuses.includes('in_review')) return refused('nothing_in_review');
     if (outcome === 'credited' && version === undefined && (await disputed(tx, { depositId })).length > 0)
       return refused('version_needed');
-    const creditedCents = outcome === 'credited' ? await credit(tx, deposit) : 0;
+    const creditedCents = outcome === 'credited' ? await creditReview(tx, deposit) : 0;
     if (typeof creditedCents === 'string') return refused(creditedCents);
 
     const resolved = await resolvePayments(tx, { depositId, outcome });
@@ -80,7 +80,7 @@ export function resolveDeposit(
 }
 
 /** Credits what arrived and is not credited yet, rounded down to a cent. @returns the cents, or why it can't be credited */
-async function credit(tx: Transactor, deposit: LockedDeposit): Promise<number | WhyNotResolved> {
+export async function creditReview(tx: Transactor, deposit: LockedDeposit): Promise<number | WhyNotResolved> {
   const kept = BigInt(deposit.kept_micro_usdt) / MICRO_USDT_PER_CENT;
   const cents = kept - BigInt(deposit.credited_cents);
   if (cents < 1n) return 'below_a_cent';

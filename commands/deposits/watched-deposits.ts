@@ -5,7 +5,7 @@ import type { Orm } from '../../db/orm.ts';
 import { ASYNCHRONOUS_COMMIT, autocommitStatement, readStatement } from '../../db/sql.ts';
 import type { Row } from '../../db/tables.ts';
 import {
-  type ChainName,
+  type DepositNetwork,
   type DepositStatus,
   MICRO_USDT_PER_CENT,
   usdt,
@@ -21,7 +21,7 @@ export interface WatchedDeposit {
   /** Counts the row's changes. */
   version: number;
   status: DepositStatus;
-  network: ChainName;
+  network: DepositNetwork;
   address: string;
   amountUsdt: string;
   /** ISO 8601. */

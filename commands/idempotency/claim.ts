@@ -24,6 +24,7 @@ const RESOURCE_PREFIX = {
   withdraw_from_card: 'wdr',
   create_deposit: 'dep',
   credit_faucet: 'credit',
+  create_test_deposit: 'dep',
 } as const;
 
 /** The type of the id of what an operation creates; null if it creates nothing. */

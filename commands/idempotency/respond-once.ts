@@ -185,6 +185,7 @@ const MAKES_ITS_RESPONSE: readonly ClaimOperation[] = [
   'reverse_authorization',
   'expire_authorization',
   'force_capture',
+  'resolve_test_deposit',
 ];
 
 /**

@@ -132,14 +132,16 @@ const BOOKS: readonly Book[] = [
     rows: `SELECT 'faucet/' || id, 'fund_faucet', partner_id, mode, NULL, amount_cents, 0 FROM faucet_credit`,
   },
   {
-    codes: `'fund_usdt'`,
+    codes: `'fund_usdt', 'fund_test_usdt'`,
     // A payment that was in review is credited by its deposit's resolution.
     rows: `
-      SELECT 'deposit/' || network || '/' || tx_hash || '/' || log_index || '/' || deposit_id, 'fund_usdt', partner_id, mode,
+      SELECT 'deposit/' || network || '/' || tx_hash || '/' || log_index || '/' || deposit_id,
+        CASE mode WHEN 'live' THEN 'fund_usdt' ELSE 'fund_test_usdt' END, partner_id, mode,
         NULL, div(value_micro_usdt, 10000), 0
       FROM deposit_payment WHERE status = 'credited' AND review_reason IS NULL
       UNION ALL
-      SELECT 'deposit/resolve/' || r.version || '/' || r.deposit_id, 'fund_usdt', d.partner_id, d.mode,
+      SELECT 'deposit/resolve/' || r.version || '/' || r.deposit_id,
+        CASE d.mode WHEN 'live' THEN 'fund_usdt' ELSE 'fund_test_usdt' END, d.partner_id, d.mode,
         NULL, r.credited_cents, 0
       FROM deposit_resolution r JOIN deposit d ON d.id = r.deposit_id WHERE r.outcome = 'credited'`,
   },

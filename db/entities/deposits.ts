@@ -1,5 +1,12 @@
 import { defineEntity, p } from '@mikro-orm/core';
-import type { ChainName, DepositStatus, PaymentStatus, ReviewReason } from '../../domain/deposit.ts';
+import type {
+  ChainName,
+  DepositNetwork,
+  DepositStatus,
+  PaymentStatus,
+  ReviewReason,
+  TestPayment,
+} from '../../domain/deposit.ts';
 import type { Mode } from '../../domain/mode.ts';
 
 /** A deposit: the address that was given out, and what became of it. */
@@ -10,11 +17,11 @@ export const DepositEntity = defineEntity({
     id: p.text().collation('C').primary(),
     partnerId: p.text().collation('C'),
     mode: p.text().$type<Mode>().collation('C'),
-    network: p.text().$type<ChainName>().collation('C'),
+    network: p.text().$type<DepositNetwork>().collation('C'),
     contractAddress: p.text(),
-    addressIndex: p.integer(),
+    addressIndex: p.integer().nullable(),
     address: p.text(),
-    addressHash: p.blob(),
+    addressHash: p.blob().nullable(),
     amountCents: p.bigint('string'),
     status: p.text().$type<DepositStatus>().collation('C').default('awaiting_payment'),
     receivedMicroUsdt: p.decimal('string').columnType('numeric(78,0)').default(0),
@@ -26,8 +33,12 @@ export const DepositEntity = defineEntity({
     reviewSince: p.datetime().nullable(),
     version: p.integer().default(1),
     changedAt: p.datetime().defaultRaw('now()'),
-    toldVersion: p.integer().default(0),
+    /** Null if it has no workflow. */
+    toldVersion: p.integer().nullable().default(0),
     leaseExpiresAt: p.datetime().defaultRaw("'-infinity'"),
+    testPayment: p.text().$type<TestPayment>().nullable(),
+    /** When something is next due for a test deposit, in the account's time. */
+    dueAt: p.datetime().nullable(),
   },
 });
 
@@ -36,7 +47,7 @@ export const DepositPaymentEntity = defineEntity({
   name: 'DepositPayment',
   tableName: 'deposit_payment',
   properties: {
-    network: p.text().$type<ChainName>().collation('C').primary(),
+    network: p.text().$type<DepositNetwork>().collation('C').primary(),
     txHash: p.text().collation('C').primary(),
     logIndex: p.integer().primary(),
     depositId: p.text().collation('C'),

@@ -1,4 +1,4 @@
--- Trigger of ledger.transfer, at commit: a fund_usdt needs what it is for, written by the same transaction. That is the
+-- Trigger of ledger.transfer, at commit: a fund_usdt, or a fund_test_usdt, needs what it is for, written by the same transaction. That is the
 -- credited payment of the exact amount, or an operator's resolution. The owner is exempt, since it could also drop the
 -- trigger.
 CREATE OR REPLACE FUNCTION ledger.check_deposit_credit() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
@@ -20,7 +20,7 @@ BEGIN
         AND p.partner_id = NEW.partner_id AND p.mode = NEW.mode AND p.xmin = pg_current_xact_id()::xid;
   END IF;
   IF NOT FOUND THEN
-    RAISE EXCEPTION 'transfer % (fund_usdt) has no payment or resolution of % cents in its transaction', NEW.id, NEW.amount
+    RAISE EXCEPTION 'transfer % (%) has no payment or resolution of % cents in its transaction', NEW.id, NEW.code, NEW.amount
       USING ERRCODE = 'integrity_constraint_violation';
   END IF;
   RETURN NULL;

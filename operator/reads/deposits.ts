@@ -7,7 +7,7 @@ import type { Orm } from '../../db/orm.ts';
 import { type Reads, readStatement } from '../../db/sql.ts';
 import type { Row } from '../../db/tables.ts';
 import {
-  type ChainName,
+  type DepositNetwork,
   type DepositStatus,
   MAX_PAYMENTS_SHOWN,
   usdt,
@@ -26,7 +26,7 @@ import { watchDepositWorkflowId } from '../../workflows/messages.ts';
 interface OperatorDeposit extends DepositResource {
   partner_id: string;
   partner_name: string;
-  tron_network: ChainName;
+  tron_network: DepositNetwork;
   /** When its payments in review began to wait for an operator. */
   review_since: string | null;
 }
@@ -60,7 +60,12 @@ const depositsIn = (db: Reads, ids: Expression<string>) =>
 
 const newest = readStatement(
   (db, { limit }: { limit: number }) => {
-    const ids = db.selectFrom('deposit').select('id').orderBy('id', 'desc').limit(limit);
+    const ids = db
+      .selectFrom('deposit')
+      .select('id')
+      .where('mode', '=', sql.lit('live'))
+      .orderBy('id', 'desc')
+      .limit(limit);
     return depositsIn(db, ids.$asScalar());
   },
   { acrossTenants: 'operator' },
@@ -71,7 +76,7 @@ const newestWithStatus = readStatement(
     const ids = newestRows({
       table: 'deposit',
       columns: ['id'],
-      where: { status },
+      where: { mode: 'live', status },
       id: 'id',
       limit,
       maxRows: 10_001,
@@ -111,7 +116,7 @@ function present(
 /** A deposit with everything an operator should know before resolving it. */
 export interface DepositDetail extends Omit<OperatorDeposit, 'payments'> {
   /** The index below the xpub that the address is derived with. */
-  address_index: number;
+  address_index: number | null;
   /** The block, not final yet, in which a payment was seen while the deposit is `confirming`. */
   seen_block: number | null;
   /** Counts the changes of the deposit; `--if-version` takes it. */

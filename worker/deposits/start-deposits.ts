@@ -20,6 +20,7 @@ import { notifyInTurns } from '../notify-in-turns.ts';
 import { createPartWorker, type PartOptions, type WorkerPart } from '../worker-part.ts';
 import { startCrediting } from './credit-found.ts';
 import { startExpiring } from './expire-unpaid.ts';
+import { startPlaying } from './play-test-deposits.ts';
 
 /** How often the worker makes sure that the scan runs: if somebody terminated it, it is back that soon. */
 const ENSURE_INTERVAL_MS = 10_000;
@@ -38,7 +39,7 @@ interface DepositsOptions extends PartOptions {
 
 /**
  * Starts everything between a chain and a balance: the worker that scans the chain and runs the deposits' workflows, on a
- * separate task queue; the crediting of payments; the expiry of deposits; and the signals to workflows whose deposits have
+ * separate task queue; the crediting of payments; the expiry of deposits; the payments of test deposits; and the signals to workflows whose deposits have
  * changed. Without TRON_NETWORK nothing is scanned, but payments found before are still credited or reviewed.
  */
 export async function startDeposits(options: DepositsOptions): Promise<WorkerPart> {
@@ -88,6 +89,14 @@ export async function startDeposits(options: DepositsOptions): Promise<WorkerPar
   };
   const crediting = startCrediting({ orm, logger, credited: announce });
   const expiring = startExpiring({ orm, logger, expired: announce });
+  const playing = startPlaying({
+    orm,
+    logger,
+    played: () => {
+      crediting.wake();
+      announce();
+    },
+  });
   const notifying = notifyInTurns({
     what: 'deposits',
     idleMs: IDLE_MS,
@@ -128,7 +137,13 @@ export async function startDeposits(options: DepositsOptions): Promise<WorkerPar
     leave: () => stopping.abort(),
     stop: async () => {
       await listening.stop();
-      await Promise.all([crediting.stop(), expiring.stop(), notifying.stop(), ensuring?.stop()]);
+      await Promise.all([
+        crediting.stop(),
+        expiring.stop(),
+        playing.stop(),
+        notifying.stop(),
+        ensuring?.stop(),
+      ]);
       tron?.chain.close();
     },
   };

@@ -173,6 +173,13 @@ describe('the TypeScript client, used with the whole service,', () => {
     assert.deepEqual([cleared.amount, cleared.authorization_id], [150, first.id]);
     assert.equal((await client.testHelpers.reverseAuthorization(second.id)).status, 'reversed');
     assert.equal((await client.testHelpers.expireAuthorization(third.id)).status, 'expired');
+    const short = await client.testHelpers.createDeposit({ amount: 2_500, payment: 'short' });
+    await until(
+      'it needs a review',
+      async () => (await client.deposits.get(short.id)).status === 'needs_review',
+    );
+    const resolved = await client.testHelpers.resolveDeposit(short.id, { outcome: 'returned' });
+    assert.equal(resolved.status, 'returned');
     const { offset_seconds: ahead } = await client.testHelpers.advanceClock({ seconds: 5 });
     assert.equal((await client.testHelpers.getClock()).offset_seconds, ahead);
     assert.equal((await client.testHelpers.forceCapture(cardId, { amount: 10 })).authorization_id, null);

@@ -21,15 +21,18 @@ const SETTLEMENT: TransferCode[] = [
 
 /** What each login may post. */
 const MAY: Record<string, { urlOf: (url: string) => string; codes: TransferCode[] }> = {
-  [API_ROLE]: { urlOf: apiUrlOf, codes: [...FUNDING, ...SETTLEMENT, 'fund_faucet'] },
-  [WORKER_ROLE]: { urlOf: workerUrlOf, codes: [...FUNDING, ...SETTLEMENT, 'fund_usdt'] },
+  [API_ROLE]: { urlOf: apiUrlOf, codes: [...FUNDING, ...SETTLEMENT, 'fund_faucet', 'fund_test_usdt'] },
+  [WORKER_ROLE]: { urlOf: workerUrlOf, codes: [...FUNDING, ...SETTLEMENT, 'fund_usdt', 'fund_test_usdt'] },
   [OPERATOR_ROLE]: {
     urlOf: operatorUrlOf,
-    codes: [...SETTLEMENT, 'fund_usdt', 'adjustment_credit', 'adjustment_debit'],
+    codes: [...SETTLEMENT, 'fund_usdt', 'fund_test_usdt', 'adjustment_credit', 'adjustment_debit'],
   },
 };
 
-const modeOf = (code: TransferCode) => (code === 'fund_faucet' ? 'test' : 'live');
+const modeOf = (code: TransferCode) =>
+  code === 'fund_faucet' || code === 'fund_test_usdt' ? 'test' : 'live';
+/** These need a row that says what they are for. */
+const NEED_A_ROW: TransferCode[] = ['fund_usdt', 'fund_test_usdt'];
 const CODES = Object.keys(FLOWS) as TransferCode[];
 
 describe('the ledger', () => {
@@ -63,7 +66,7 @@ describe('the ledger', () => {
 
   for (const [role, { urlOf, codes }] of Object.entries(MAY)) {
     it(`lets a login of ${role} post its codes and no others, whichever role it sets`, async () => {
-      for (const code of CODES.filter((one) => one !== 'fund_usdt' || !codes.includes(one))) {
+      for (const code of CODES.filter((one) => !NEED_A_ROW.includes(one) || !codes.includes(one))) {
         for (const set of ['SET ROLE NONE', `SET ROLE ${role}`]) {
           const outcome = await post(urlOf(url), one(code), [set]);
           assert.equal(outcome === 'not_permitted', !codes.includes(code), `${code}: ${outcome}`);

@@ -4,6 +4,7 @@ import type { LedgerAccount, Posting, Transfer, TransferCode } from '../../../le
 export const FLOWS: Record<TransferCode, readonly [string, string]> = {
   fund_faucet: ['faucet', 'prepaid'],
   fund_usdt: ['crypto_clearing', 'prepaid'],
+  fund_test_usdt: ['faucet', 'prepaid'],
   issue_load: ['prepaid', 'card'],
   topup: ['prepaid', 'card'],
   fee_activation: ['prepaid', 'fee_revenue'],
