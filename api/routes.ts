@@ -2,6 +2,7 @@ import { account } from './account.ts';
 import { apiKeys } from './api-keys.ts';
 import { authorizations } from './authorizations.ts';
 import { balance } from './balance.ts';
+import { balanceAlert } from './balance-alert.ts';
 import { cardStatus } from './card-status.ts';
 import { type CardDependencies, cards } from './cards.ts';
 import { type DepositDependencies, deposits } from './deposits.ts';
@@ -36,7 +37,7 @@ export interface RouteDependencies
     WebhookEndpointDependencies,
     ReportDependencies {}
 
-const UP_TO_CARDS = [account, balance, products, deposits, quotes, cards];
+const UP_TO_CARDS = [account, balance, balanceAlert, products, deposits, quotes, cards];
 const FROM_TOPUPS = [
   topups,
   withdrawals,

@@ -91,6 +91,25 @@ export class Balance extends Resource {
   get(options?: RequestOptions): Promise<ApiResponse<api.Balance>> {
     return this.send<api.BalanceGetData, api.BalanceGetResponse>({ method: 'GET', url: '/balance' }, options);
   }
+
+  /** When you are told that your balance is low. */
+  getAlert(options?: RequestOptions): Promise<ApiResponse<api.BalanceAlert>> {
+    return this.send<api.BalanceGetAlertData, api.BalanceGetAlertResponse>(
+      { method: 'GET', url: '/balance/alert' },
+      options,
+    );
+  }
+
+  /** Sets the threshold of `balance.low`; null turns the alert off. */
+  setAlert(
+    body: api.SetBalanceAlertRequest,
+    options?: RequestOptions,
+  ): Promise<ApiResponse<api.BalanceAlert>> {
+    return this.send<api.BalanceSetAlertData, api.BalanceSetAlertResponse>(
+      { method: 'PUT', url: '/balance/alert', body },
+      options,
+    );
+  }
 }
 
 export class BalanceTransactions extends Resource {

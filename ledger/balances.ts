@@ -9,6 +9,13 @@ export async function readBalance(em: Reader, partnerId: string, mode: Mode): Pr
   return toBalance(row?.posted ?? '0', row?.held ?? '0');
 }
 
+/** The threshold of an account's balance alert; null: off. */
+export async function readAlertThreshold(em: Reader, { partnerId, mode }: Tenant): Promise<number | null> {
+  const id = accountId('prepaid', partnerId, mode);
+  const [row] = await alertOfAccount(em, { partnerId, mode }, { id });
+  return row?.alert_cents == null ? null : Number(row.alert_cents);
+}
+
 /** Cents on a card, and how many of them are held: 0 if nothing has touched it yet. */
 export async function readCardBalance(
   em: Reader,
@@ -128,6 +135,15 @@ const account = tenantStatement((db, { partnerId, mode, id }: Tenant & { id: str
   db
     .selectFrom('ledger.account')
     .select(['posted', 'held'])
+    .where('id', '=', id)
+    .where('partner_id', '=', partnerId)
+    .where('mode', '=', mode),
+);
+
+const alertOfAccount = tenantStatement((db, { partnerId, mode, id }: Tenant & { id: string }) =>
+  db
+    .selectFrom('ledger.account')
+    .select('alert_cents')
     .where('id', '=', id)
     .where('partner_id', '=', partnerId)
     .where('mode', '=', mode),

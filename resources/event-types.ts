@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { Mode } from '../domain/mode.ts';
 import { ApiKeyResource } from './api-key.ts';
 import { AuthorizationResource } from './authorization.ts';
+import { BalanceResource } from './balance.ts';
 import { CardResource } from './card.ts';
 import { DepositResource } from './deposit.ts';
 import * as EXAMPLES from './examples.ts';
@@ -30,6 +31,10 @@ export const EVENT_DATA = {
     webhook_endpoint: WebhookEndpointResource.describe('The endpoint right after the change.'),
   },
   ApiKey: { api_key: ApiKeyResource.describe('The key when the event was made.') },
+  Balance: {
+    balance: BalanceResource.describe('Your balance right after the change.'),
+    threshold: z.int().min(1).describe('The threshold of your balance alert, in cents.'),
+  },
   Ping: { webhook_endpoint: WebhookEndpointResource.describe('The endpoint the ping is sent to.') },
 };
 export type EventData = typeof EVENT_DATA;
@@ -217,6 +222,26 @@ export const EVENT_TYPES = {
       id: 'evt_01m81022ha2n6c8r4v0x3z7k5d',
       mode: 'test',
       data: { api_key: EXAMPLES.EXPIRING_API_KEY },
+    },
+  },
+  'balance.low': {
+    data: 'Balance',
+    summary: 'Your balance is low',
+    when: 'your available balance fell below the threshold of your balance alert',
+    example: {
+      id: 'evt_01m81024zan2wj3v6g32rmxq4a',
+      mode: 'live',
+      data: { balance: EXAMPLES.LOW_BALANCE, threshold: EXAMPLES.BALANCE_ALERT.threshold },
+    },
+  },
+  'balance.recovered': {
+    data: 'Balance',
+    summary: 'Your balance has recovered',
+    when: 'your available balance is at the threshold of your balance alert, or above it, again',
+    example: {
+      id: 'evt_01m81024zan2wj3v6g32rmxq4b',
+      mode: 'live',
+      data: { balance: EXAMPLES.RECOVERED_BALANCE, threshold: EXAMPLES.BALANCE_ALERT.threshold },
     },
   },
   ping: {

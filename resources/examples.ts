@@ -33,6 +33,18 @@ export const PING = {
 
 export const PRODUCT = { product_code: 'TEST-USD', bin: '424242', network: 'visa' };
 
+export const BALANCE_ALERT = { object: 'balance_alert', threshold: 100_000, mode: 'live' } as const;
+
+export const LOW_BALANCE = {
+  ...{ object: 'balance', mode: 'live', currency: 'USD' },
+  ...{ available: 94_800, held: 5_200, total: 100_000 },
+} as const satisfies BalanceResource;
+
+export const RECOVERED_BALANCE = {
+  ...LOW_BALANCE,
+  ...{ available: 344_800, total: 350_000 },
+} as const satisfies BalanceResource;
+
 export const QUOTE = {
   type: 'card_issue',
   currency: 'USD',

@@ -349,6 +349,64 @@ export type Balance = {
 };
 
 /**
+ * When we tell you that your balance is low.
+ */
+export type BalanceAlert = {
+    /**
+     * The kind of object: always `balance_alert`.
+     */
+    object: 'balance_alert';
+    /**
+     * `balance.low` is sent when your available balance falls below this, in cents. Null: off.
+     */
+    threshold: number | null;
+    mode: Mode;
+};
+
+/**
+ * An event of type `balance.low` or `balance.recovered`.
+ */
+export type BalanceEvent = {
+    /**
+     * Prefix `evt_`. It stays the same when the event is sent again.
+     */
+    id: string;
+    /**
+     * The kind of object: always `event`.
+     */
+    object: 'event';
+    /**
+     * What happened.
+     */
+    type: 'balance.low' | 'balance.recovered';
+    /**
+     * When it happened.
+     */
+    created: string;
+    mode: Mode;
+    data: BalanceEventData;
+    delivery: EventDelivery;
+    /**
+     * The delivery to each endpoint that it is for, the oldest endpoint first. Empty if it is for none.
+     */
+    deliveries: Array<EndpointDelivery>;
+};
+
+/**
+ * The full objects as they were right after the change.
+ */
+export type BalanceEventData = {
+    /**
+     * Your balance right after the change.
+     */
+    balance: Balance;
+    /**
+     * The threshold of your balance alert, in cents.
+     */
+    threshold: number;
+};
+
+/**
  * One change to your balance. The amounts of all changes add up to its total.
  */
 export type BalanceTransaction = {
@@ -417,6 +475,26 @@ export type BalanceTransactionSource = {
  * Why the balance changed. `card_release`: what is free on a blocked card. `late_debit`: what a card could not pay of a purchase that the network had already settled. `late_refund`: a refund to a blocked card. `adjustment`: a correction made by us.
  */
 export type BalanceTransactionType = 'faucet_credit' | 'deposit' | 'card_issue' | 'card_topup' | 'card_withdrawal' | 'card_activation_fee' | 'card_funding_fee' | 'transaction_fee' | 'decline_fee' | 'card_release' | 'late_debit' | 'late_refund' | 'adjustment';
+
+/**
+ * The body we send for `balance.low` or `balance.recovered`.
+ */
+export type BalanceWebhookEvent = {
+    /**
+     * Prefix `evt_`. It stays the same when the event is sent again.
+     */
+    id: string;
+    /**
+     * What happened.
+     */
+    type: 'balance.low' | 'balance.recovered';
+    /**
+     * When it happened.
+     */
+    created: string;
+    mode: Mode;
+    data: BalanceEventData;
+};
 
 /**
  * What the merchant takes.
@@ -1116,6 +1194,8 @@ export type Event = ({
 } & WebhookEndpointEvent) | ({
     type: 'api_key.expiring';
 } & ApiKeyEvent) | ({
+    type: 'balance.low' | 'balance.recovered';
+} & BalanceEvent) | ({
     type: 'ping';
 } & PingEvent);
 
@@ -1159,7 +1239,7 @@ export type EventList = {
 /**
  * The kind of event.
  */
-export type EventType = 'card.issued' | 'card.issue_failed' | 'card.updated' | 'card.frozen' | 'card.unfrozen' | 'card.blocked' | 'topup.succeeded' | 'topup.failed' | 'withdrawal.succeeded' | 'withdrawal.failed' | 'card.transaction.created' | 'card.authorization.created' | 'card.authorization.updated' | 'deposit.confirmed' | 'deposit.needs_review' | 'deposit.expired' | 'webhook_endpoint.failing' | 'webhook_endpoint.disabled' | 'api_key.expiring' | 'ping';
+export type EventType = 'card.issued' | 'card.issue_failed' | 'card.updated' | 'card.frozen' | 'card.unfrozen' | 'card.blocked' | 'topup.succeeded' | 'topup.failed' | 'withdrawal.succeeded' | 'withdrawal.failed' | 'card.transaction.created' | 'card.authorization.created' | 'card.authorization.updated' | 'deposit.confirmed' | 'deposit.needs_review' | 'deposit.expired' | 'webhook_endpoint.failing' | 'webhook_endpoint.disabled' | 'api_key.expiring' | 'balance.low' | 'balance.recovered' | 'ping';
 
 /**
  * A fee for issuing a card or topping one up.
@@ -1591,6 +1671,16 @@ export type SecureDetails = {
      * The name on the card. Null if it was issued without one.
      */
     cardholder_name: string | null;
+};
+
+/**
+ * When to tell you that your balance is low.
+ */
+export type SetBalanceAlertRequest = {
+    /**
+     * We tell you when your available balance falls below this, in cents. Null turns the alert off.
+     */
+    threshold: number | null;
 };
 
 /**
@@ -2353,6 +2443,8 @@ export type WebhookEvent = ({
 } & WebhookEndpointWebhookEvent) | ({
     type: 'api_key.expiring';
 } & ApiKeyWebhookEvent) | ({
+    type: 'balance.low' | 'balance.recovered';
+} & BalanceWebhookEvent) | ({
     type: 'ping';
 } & PingWebhookEvent);
 
@@ -2659,6 +2751,116 @@ export type BalanceTransactionsListResponses = {
 };
 
 export type BalanceTransactionsListResponse = BalanceTransactionsListResponses[keyof BalanceTransactionsListResponses];
+
+export type BalanceGetAlertData = {
+    body?: never;
+    path?: never;
+    query?: never;
+    url: '/balance/alert';
+};
+
+export type BalanceGetAlertErrors = {
+    /**
+     * - `validation_failed`: The request is not valid.
+     */
+    400: Error;
+    /**
+     * - `invalid_api_key`: The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.
+     */
+    401: Error;
+    /**
+     * - `account_suspended`: This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that one may have succeeded: keep its Idempotency-Key. Contact us.
+     * - `ip_not_allowed`: This API key can't be used from your IP address, and this request did nothing. Use a key whose ip_allowlist contains the address.
+     * - `insufficient_scope`: This API key does not have the scope that this endpoint needs, and this request did nothing. Use a key that has it.
+     */
+    403: Error;
+    /**
+     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
+     */
+    429: Error;
+    /**
+     * - `headers_too_large`: The path and headers together are larger than 16 KiB.
+     */
+    431: Error;
+    /**
+     * - `internal_error`: Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.
+     */
+    500: Error;
+    /**
+     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.
+     */
+    503: Error;
+};
+
+export type BalanceGetAlertError = BalanceGetAlertErrors[keyof BalanceGetAlertErrors];
+
+export type BalanceGetAlertResponses = {
+    /**
+     * Done.
+     */
+    200: BalanceAlert;
+};
+
+export type BalanceGetAlertResponse = BalanceGetAlertResponses[keyof BalanceGetAlertResponses];
+
+export type BalanceSetAlertData = {
+    body: SetBalanceAlertRequest;
+    path?: never;
+    query?: never;
+    url: '/balance/alert';
+};
+
+export type BalanceSetAlertErrors = {
+    /**
+     * - `validation_failed`: The request is not valid.
+     */
+    400: Error;
+    /**
+     * - `invalid_api_key`: The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.
+     */
+    401: Error;
+    /**
+     * - `account_suspended`: This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that one may have succeeded: keep its Idempotency-Key. Contact us.
+     * - `ip_not_allowed`: This API key can't be used from your IP address, and this request did nothing. Use a key whose ip_allowlist contains the address.
+     * - `insufficient_scope`: This API key does not have the scope that this endpoint needs, and this request did nothing. Use a key that has it.
+     */
+    403: Error;
+    /**
+     * - `body_too_large`: The body is larger than 64 KiB.
+     */
+    413: Error;
+    /**
+     * - `unsupported_media_type`: Send the body uncompressed, in UTF-8, with Content-Type: application/json.
+     */
+    415: Error;
+    /**
+     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
+     */
+    429: Error;
+    /**
+     * - `headers_too_large`: The path and headers together are larger than 16 KiB.
+     */
+    431: Error;
+    /**
+     * - `internal_error`: Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.
+     */
+    500: Error;
+    /**
+     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.
+     */
+    503: Error;
+};
+
+export type BalanceSetAlertError = BalanceSetAlertErrors[keyof BalanceSetAlertErrors];
+
+export type BalanceSetAlertResponses = {
+    /**
+     * Done.
+     */
+    200: BalanceAlert;
+};
+
+export type BalanceSetAlertResponse = BalanceSetAlertResponses[keyof BalanceSetAlertResponses];
 
 export type ProductsListData = {
     body?: never;

@@ -35,6 +35,10 @@ export const LedgerAccountEntity = defineEntity({
     version: p.bigint('string').defaultRaw('0'),
     /** `posted - held` may not go below this, except with codes that may overdraw. */
     floor: p.bigint('string').defaultRaw('0'),
+    /** The threshold of its balance alert; null: off. */
+    alertCents: p.bigint('string').nullable(),
+    /** Whether the available balance was below it after the last change. */
+    alertIsLow: p.boolean().default(false),
   },
 });
 

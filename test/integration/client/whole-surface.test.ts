@@ -134,6 +134,8 @@ describe('the TypeScript client, used with the whole service,', () => {
     const client = clientOf('test', mine);
     const balance = await client.testHelpers.creditBalance({ amount: 100_000 });
     assert.equal(balance.available, 100_000);
+    assert.equal((await client.balance.setAlert({ threshold: 5_000 })).threshold, 5_000);
+    assert.equal((await client.balance.getAlert()).threshold, 5_000);
     const refs = Array.from({ length: 5 }, ref);
     const ids: string[] = [];
     for (const external_ref of refs)
