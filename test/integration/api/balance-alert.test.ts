@@ -124,7 +124,11 @@ describe('the balance alert', () => {
   it('can be set before anything has touched the balance', async () => {
     partner = await stack.createPartner();
     await set(300);
-    await partner.call('POST', '/test/credit', { body: { amount: 300 } });
+    const credit = await partner.call('POST', '/test/credit', {
+      body: { amount: 300 },
+      idempotencyKey: randomUUID(),
+    });
+    assert.equal(credit.status, 200, credit.text);
     assert.deepEqual(await told(), [
       ['balance.low', 0, 300],
       ['balance.recovered', 300, 300],
