@@ -3,7 +3,9 @@ import { z } from 'zod';
 import type { ReportColumn } from '../../resources/report.ts';
 
 /** The body of a report. */
-export const Csv = z.string().describe('CSV (RFC 4180): a header line, then a line for each item.');
+export const Csv = z
+  .string()
+  .meta({ id: 'Csv', description: 'CSV (RFC 4180): a header line, then a line for each item.' });
 
 /** Lines of a report, each with its CRLF. A text that a spreadsheet would run as a formula begins with `'`. */
 export function csvLines(columns: readonly ReportColumn[], resources: readonly object[]): string {

@@ -877,6 +877,11 @@ export type CreditBalanceRequest = {
 };
 
 /**
+ * CSV (RFC 4180): a header line, then a line for each item.
+ */
+export type Csv = string;
+
+/**
  * `insufficient_card_balance`: the card's available balance was less than the amount. `card_frozen`, `card_blocked`: the status of the card at the time. `merchant_category_not_allowed`, `merchant_country_not_allowed`, `spending_limit_exceeded`: the spending controls of the card or your account. `authorization_not_pending`: the authorization to increase had ended. `declined_by_network`: the card network declined. `simulated_decline`: you asked for a decline.
  */
 export type DeclineReason = 'insufficient_card_balance' | 'card_frozen' | 'card_blocked' | 'merchant_category_not_allowed' | 'merchant_country_not_allowed' | 'spending_limit_exceeded' | 'authorization_not_pending' | 'declined_by_network' | 'simulated_decline';
@@ -4670,9 +4675,9 @@ export type ReportsBalanceTransactionsError = ReportsBalanceTransactionsErrors[k
 
 export type ReportsBalanceTransactionsResponses = {
     /**
-     * CSV (RFC 4180): a header line, then a line for each item.
+     * Done.
      */
-    200: string;
+    200: Csv;
 };
 
 export type ReportsBalanceTransactionsResponse = ReportsBalanceTransactionsResponses[keyof ReportsBalanceTransactionsResponses];
@@ -4730,9 +4735,9 @@ export type ReportsCardTransactionsError = ReportsCardTransactionsErrors[keyof R
 
 export type ReportsCardTransactionsResponses = {
     /**
-     * CSV (RFC 4180): a header line, then a line for each item.
+     * Done.
      */
-    200: string;
+    200: Csv;
 };
 
 export type ReportsCardTransactionsResponse = ReportsCardTransactionsResponses[keyof ReportsCardTransactionsResponses];
@@ -4790,9 +4795,9 @@ export type ReportsDepositsError = ReportsDepositsErrors[keyof ReportsDepositsEr
 
 export type ReportsDepositsResponses = {
     /**
-     * CSV (RFC 4180): a header line, then a line for each item.
+     * Done.
      */
-    200: string;
+    200: Csv;
 };
 
 export type ReportsDepositsResponse = ReportsDepositsResponses[keyof ReportsDepositsResponses];
@@ -4850,9 +4855,9 @@ export type ReportsAuthorizationsError = ReportsAuthorizationsErrors[keyof Repor
 
 export type ReportsAuthorizationsResponses = {
     /**
-     * CSV (RFC 4180): a header line, then a line for each item.
+     * Done.
      */
-    200: string;
+    200: Csv;
 };
 
 export type ReportsAuthorizationsResponse = ReportsAuthorizationsResponses[keyof ReportsAuthorizationsResponses];

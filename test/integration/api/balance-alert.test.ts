@@ -128,7 +128,7 @@ describe('the balance alert', () => {
       body: { amount: 300 },
       idempotencyKey: randomUUID(),
     });
-    assert.equal(credit.status, 200, credit.text);
+    assert.equal(credit.status, 201, credit.text);
     assert.deepEqual(await told(), [
       ['balance.low', 0, 300],
       ['balance.recovered', 300, 300],
