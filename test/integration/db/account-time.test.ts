@@ -17,6 +17,7 @@ const REAL_TIME_IN_FUNCTIONS: Record<string, string> = {
   claim_status_change: 'the end of a lease',
   drop_old_events: 'how long events are kept',
   'ledger.apply_operations': 'it turns it into the time of the account',
+  'ledger.tell_crossing': 'it turns it into the time of the account; the id keeps the real time',
   make_partition: 'partitions are ranges of ids, or of the days of postings',
   note_money_return: 'live mode: what the card network takes back',
   note_refund_return: 'live mode: what the card network takes back',
