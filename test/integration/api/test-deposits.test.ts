@@ -220,7 +220,8 @@ describe('a test deposit', function () {
       Array.from({ length: 5 }, () => resolve(id, 'credit', { idempotencyKey: 'resolve' })),
     );
     for (const { status, text } of resolved) assert.deepEqual([status, text], [200, resolved[0]?.text]);
-    expectReplay(await resolve(id, 'credit', { idempotencyKey: 'resolve' }), resolved[0] ?? assert.fail());
+    const first = resolved.find(({ headers }) => headers.get('idempotent-replayed') === null);
+    expectReplay(await resolve(id, 'credit', { idempotencyKey: 'resolve' }), first ?? assert.fail());
     expectError(await resolve(id, 'returned', { idempotencyKey: 'resolve' }), 'idempotency_conflict');
     assert.deepEqual(await balanceOf(partner, 'test'), [50, 0, 50]);
   });

@@ -76,6 +76,7 @@ describe('the samples in the partner pages', function () {
     for (const [index, { language, text, at }] of samples.entries()) {
       if (language === 'sh') {
         if (text.includes('$EVENT')) await untilDelivered(partner, env.EVENT ?? '');
+        if (text.includes('$DEPOSIT')) await untilInReview(partner, env.DEPOSIT ?? '');
         const answers = await ask(here(text), env);
         assert.ok(answers.length > 0, at);
         const isRefused = samples[index + 1]?.text.startsWith('{ "error":') ?? false;
@@ -85,6 +86,7 @@ describe('the samples in the partner pages', function () {
           if (id.startsWith('card_')) env.CARD = id;
           if (id.startsWith('evt_')) env.EVENT = id;
           if (id.startsWith('auth_')) env.AUTHORIZATION = id;
+          if (id.startsWith('dep_')) env.DEPOSIT = id;
           last = body;
         }
       } else if (language === 'json') {
@@ -99,6 +101,13 @@ describe('the samples in the partner pages', function () {
     await until(`${eventId} is delivered`, async () => {
       const { json } = await partner.call('GET', `/events/${eventId}`);
       return json.delivery.status === 'delivered';
+    });
+  }
+
+  async function untilInReview(partner: TestPartner, depositId: string): Promise<void> {
+    await until(`${depositId} is in review`, async () => {
+      const { json } = await partner.call('GET', `/funding/deposits/${depositId}`);
+      return json.status === 'needs_review';
     });
   }
 
