@@ -238,8 +238,9 @@ export const webhookEndpoints = resource(
     }),
 
     async updateWebhookEndpoint({ caller, params, body }) {
+      const url = body.url === undefined ? undefined : checkedUrl(body.url, webhookAllowLoopbackHttp);
       const endpoint = await changeEndpoint(orm, caller, requestedId(params.endpointId), {
-        url: body.url && checkedUrl(body.url, webhookAllowLoopbackHttp),
+        url,
         standardWebhooks: body.standard_webhooks,
         eventTypes: body.event_types && [...new Set(body.event_types)],
         description: body.description,

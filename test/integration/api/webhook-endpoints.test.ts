@@ -149,7 +149,7 @@ describe('/webhook-endpoints', function () {
     });
   }
 
-  it('answers 400 to an empty change, and 404 to an id of another account or another shape', async () => {
+  it('answers 400 to an empty change or an empty URL, and 404 to an id of another account or another shape', async () => {
     const [first] = await createTwo();
     expectError(await patch(first, {}), 'validation_failed', ['body']);
     const other = await stack.createPartner();
@@ -167,7 +167,10 @@ describe('/webhook-endpoints', function () {
       }
       const changed = await other.call('PATCH', `/webhook-endpoints/${id}`, { body: { status: 'disabled' } });
       expectError(changed, 'webhook_endpoint_not_found');
+      const wrong = await other.call('PATCH', `/webhook-endpoints/${id}`, { body: { url: '' } });
+      expectError(wrong, 'validation_failed', ['url']);
     }
+    expectError(await patch(first, { url: '' }), 'validation_failed', ['url']);
   });
 
   it('gets a delivery of each event that it wants, with its own attempts', async () => {
