@@ -115,8 +115,8 @@ describe('GET /reports/…', () => {
     ],
     [
       'deposits',
-      'id,object,status,amount,currency,asset,network,contract_address,address,amount_usdt,received_amount,tx_hash,mode,' +
-        'created,expires_at,confirmed_at',
+      'id,object,status,amount,currency,asset,network,contract_address,address,amount_usdt,received_amount,' +
+        'credited_amount,tx_hash,mode,created,expires_at,confirmed_at',
     ],
     [
       'authorizations',

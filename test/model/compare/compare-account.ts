@@ -122,7 +122,7 @@ function compareTotals(
     events.length,
     [
       ...account.cards.map((card) => card.events.size),
-      ...account.deposits.map(({ state }) => state.credits.length),
+      ...account.deposits.map(({ id }) => events.filter(({ data }) => data.deposit?.id === id).length),
     ].reduce((total, one) => total + one, 0),
   );
 }

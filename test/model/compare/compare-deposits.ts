@@ -2,7 +2,14 @@ import type { Answer } from '../../support/stack.ts';
 import type { Account, Deposit } from '../account.ts';
 import type { Settled } from '../clients/token-chain.ts';
 import { Difference } from '../difference.ts';
-import { type DepositState, decimalOf, explainDeposit, receivedCents, statusOf } from '../rules/deposit.ts';
+import {
+  type DepositState,
+  type DepositTerms,
+  decimalOf,
+  explainDeposit,
+  receivedCents,
+  statusOf,
+} from '../rules/deposit.ts';
 import { count, type Tally } from '../tally.ts';
 
 type Resource = Answer['json'];
@@ -118,7 +125,7 @@ function wrongOf(
       events.map(({ type }) => type).sort(),
       [
         ...credits.map(() => 'deposit.confirmed'),
-        ...(isExpired(state, events, model.status) ? ['deposit.expired'] : []),
+        ...(isExpired(state, terms, events, model.status) ? ['deposit.expired'] : []),
         ...Array.from({ length: state.reviews }, () => 'deposit.needs_review'),
       ],
     ],
@@ -129,8 +136,13 @@ function wrongOf(
     .map(([what, service, expected]) => `${what}: service ${service}, model ${expected}`);
 }
 
-/** Whether it has to have expired. A payment after its time may be found before or after that. */
-function isExpired({ payments }: DepositState, events: Resource[], status: string): boolean {
-  const mayHave = payments[0]?.status !== 'credited' && events.some(({ type }) => type === 'deposit.expired');
-  return status === 'expired' || (payments.length > 0 && mayHave);
+/** Whether it has expired. A payment after its time may be found before or after that. */
+function isExpired(
+  { payments: [first] }: DepositState,
+  { expiresAtMs }: DepositTerms,
+  events: Resource[],
+  status: string,
+): boolean {
+  const isLate = first !== undefined && first.transfer.blockTimeMs > expiresAtMs;
+  return status === 'expired' || (isLate && events.some(({ type }) => type === 'deposit.expired'));
 }
