@@ -154,7 +154,7 @@ describe('the service, with sums at the limit of safe integers,', function () {
 
     await adjust(tenant, -1);
     const again = await changeStatusInTestMode(commands.context, request);
-    assert.deepEqual(again, { replayed: true, response: refused.response });
+    assert.deepEqual([again.replayed, again.response], [true, refused.response]);
     const other = keyedRequest('block_card', cards[0], {}, { ...tenant, key: 'another' });
     assert.equal((await changeStatusInTestMode(commands.context, other)).response.status, 200);
     assert.equal((await balance(tenant)).totalCents, MAX);
