@@ -36,7 +36,11 @@ describe('claimIdempotencyKey', () => {
     await rejectsWith(claim(), 'idempotency_in_flight');
     await rejectsWith(claim({ fingerprint: Buffer.from('another') }), 'idempotency_conflict');
     await answer(claimId, 201, { id: 'card' });
-    assert.deepEqual(await claim(), { outcome: 'replay', response: { status: 201, body: '{"id":"card"}' } });
+    assert.deepEqual(await claim(), {
+      outcome: 'replay',
+      claimId,
+      response: { status: 201, body: '{"id":"card"}' },
+    });
     await rejectsWith(claim({ fingerprint: Buffer.from('another') }), 'idempotency_conflict');
   });
 
@@ -81,6 +85,7 @@ describe('claimIdempotencyKey', () => {
     await answer(claimId, 201, { status: 'active' });
     assert.deepEqual(await claim(), {
       outcome: 'replay',
+      claimId,
       response: { status: 202, body: '{"status":"pending"}' },
     });
   });

@@ -70,6 +70,7 @@ describe('a live status change', () => {
     assert.equal(await begin(freeze), 'begun');
     assert.deepEqual(await beginStatusChange(commands.context, freeze), {
       state: 'begun',
+      isFirst: false,
       asked: { token: freeze, networkCardId: await networkCardId(), cardStatus: 'frozen' },
     });
     assert.deepEqual(await state(), ['active', freeze, [], [null, null]]);
