@@ -62,6 +62,7 @@ describe('readConfig', () => {
       databaseUrl: NEEDED.DATABASE_URL,
       databaseDirectUrl: null,
       readDatabaseUrl: null,
+      reportLimits: { stallMs: 60_000, maxMs: 3_600_000 },
       allowOwnerLogin: false,
       taskQueuePrefix: '',
       drainDelayMs: 0,

@@ -156,8 +156,9 @@ describe('the metrics of what waits for a person', function () {
       await change('delivery', id, "status = 'given_up'");
       await asOwner(
         stack,
-        `INSERT INTO delivery_attempt (event_id, number, started_at, duration_ms, delivered, error)
-         VALUES ($1, 1, now() - interval '${waited} minutes', 1, false, 'timeout')`,
+        `INSERT INTO delivery_attempt (event_id, endpoint_id, number, started_at, duration_ms, delivered, error)
+         SELECT event_id, endpoint_id, 1, now() - interval '${waited} minutes', 1, false, 'timeout' FROM delivery
+         WHERE event_id = $1`,
         [id],
       );
     }
