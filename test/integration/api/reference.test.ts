@@ -49,7 +49,7 @@ describe('the reference', () => {
     assert.match(responses[402].description, /insufficient_funds.*provider_declined/s);
     assert.deepEqual(
       paths['/cards'].get.parameters.map((one: { name: string }) => one.name),
-      ['limit', 'starting_after', 'external_ref', 'status'],
+      ['limit', 'starting_after', 'external_ref', 'status', 'created_gte', 'created_lte'],
     );
   });
 
