@@ -27,10 +27,6 @@ const SCAN: Record<string, Place> = {
   'before it moves the cursor': { text: 'update "chain_scan" set "block_number"', when: 'before' },
   'before it records the payments': { text: 'INSERT INTO deposit_payment', when: 'before' },
   'before it withdraws hints': { text: `"status" = 'confirming' and "seen_block_number"`, when: 'before' },
-  'before it lets deposits expire': {
-    text: `"status" = 'awaiting_payment' and "expires_at"`,
-    when: 'before',
-  },
   'before the commit of what it found': { text: 'INSERT INTO deposit_payment', when: 'before commit' },
   'after the commit of what it found': { text: 'INSERT INTO deposit_payment', when: 'after commit' },
 };
