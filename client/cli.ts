@@ -50,7 +50,7 @@ async function main(argv: string[]): Promise<number> {
     return 2;
   }
   if (options === null) {
-    console.log(HELP);
+    process.stdout.write(HELP);
     return 0;
   }
   const { apiKey, baseUrl, forwardTo, types, since } = options;
@@ -151,8 +151,8 @@ async function follow(listening: Listening, since: string | undefined): Promise<
       posted.add(event.id);
       if (last === undefined || !last.startsWith('evt_') || event.id > last) last = event.id;
     }
-    for (const id of [...posted].sort()) {
-      if (now - (seen.get(id) ?? now) < LATE_MS) break;
+    for (const [id, seenAt] of [...seen].sort()) {
+      if (!posted.has(id) || now - seenAt < LATE_MS) break;
       floor = id;
       posted.delete(id);
       seen.delete(id);

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { webhooks } from '../../../client/index.ts';
 import { createApiKey, revokeApiKey } from '../../../commands/accounts/api-keys.ts';
@@ -70,6 +71,7 @@ describe("the client's command listen", function () {
   async function issueCard(ref: string): Promise<string> {
     const body = { amount: 100, external_ref: ref };
     const { json } = await partner.call('POST', '/cards', { body, idempotencyKey: ref });
+    assert.equal(json.object, 'card', JSON.stringify(json));
     return json.id;
   }
 
@@ -141,7 +143,11 @@ describe("the client's command listen", function () {
     const cards: string[] = [];
     let isIssuing = true;
     const issuing = (async () => {
-      for (let number = 0; isIssuing; number += 1) cards.push(await issueCard(`card-${number}`));
+      for (let number = 0; isIssuing; number += 1) {
+        cards.push(await issueCard(`card-${number}`));
+        // Below the rate limit.
+        await sleep(50);
+      }
     })();
     let since = new Date(0).toISOString();
     for (let round = 0; round < 4; round += 1) {
