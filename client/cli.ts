@@ -61,9 +61,10 @@ async function main(argv: string[]): Promise<number> {
   const client = new CardIssuing({ apiKey, baseUrl, maxRetries: 0 });
   try {
     await checkTypes(client, types, stop.signal);
+    const from = since ?? (await newestEvent(client, stop.signal));
     console.log(`Posting ${client.mode} events to ${forwardTo}`);
     console.log(`Signing secret: ${secret}`);
-    await follow({ client, forwardTo, types, secret, stop: stop.signal }, since);
+    await follow({ client, forwardTo, types, secret, stop: stop.signal }, from);
     return 0;
   } catch (error) {
     if (!(error instanceof CardIssuingError)) throw error;
@@ -112,25 +113,28 @@ async function checkTypes(
   }
 }
 
+/** @returns its id, or '' if there are no events */
+async function newestEvent(client: CardIssuing, stop: AbortSignal): Promise<string> {
+  const newest = await untilAnswered(stop, () => client.events.list({ limit: 1 }, { signal: stop }));
+  return newest?.data[0]?.id ?? '';
+}
+
 /**
- * Posts new events until it is stopped. A transaction that began earlier can commit later, so an event can appear after a
- * newer one: each event waits for a second look, after which all older ones have nearly always appeared, and every look
- * goes back to what was new LATE_MS ago. One that appears later still is posted out of order.
+ * Posts the events after `from` (a time, or an event's id, or '' for all) until it is stopped. A transaction that began
+ * earlier can commit later, so an event can appear after a newer one: each event waits for a second look, after which all
+ * older ones have nearly always appeared, and every look goes back to what was new LATE_MS ago. One that appears later
+ * still is posted out of order.
  */
-async function follow(listening: Listening, since: string | undefined): Promise<void> {
+async function follow(listening: Listening, from: string): Promise<void> {
   const { client, types, stop } = listening;
-  const isEvent = since?.startsWith('evt_') ?? false;
-  const query = since === undefined || isEvent ? {} : { created_gte: new Date(since).toISOString() };
+  const isTime = from !== '' && !from.startsWith('evt_');
+  const query = isTime ? { created_gte: new Date(from).toISOString() } : {};
   /** Every event up to this one has been posted, or is older than what was asked for. Ids sort by time. */
-  let floor = isEvent ? (since ?? '') : '';
+  let floor = isTime ? '' : from;
   /** When each event after `floor` was first seen. */
   const seen = new Map<string, number>();
   const posted = new Set<string>();
-  let last = since;
-  if (since === undefined) {
-    const newest = await untilAnswered(stop, () => client.events.list({ limit: 1 }, { signal: stop }));
-    last = floor = newest?.data[0]?.id ?? '';
-  }
+  let last = from;
   while (!stop.aborted) {
     const waiting: Event[] = [];
     await untilAnswered(stop, async () => {
@@ -149,7 +153,7 @@ async function follow(listening: Listening, since: string | undefined): Promise<
       }
       if (types === null || types.has(event.type)) await post(listening, event);
       posted.add(event.id);
-      if (last === undefined || !last.startsWith('evt_') || event.id > last) last = event.id;
+      if (!last.startsWith('evt_') || event.id > last) last = event.id;
     }
     for (const [id, seenAt] of [...seen].sort()) {
       if (!posted.has(id) || now - seenAt < LATE_MS) break;
@@ -160,9 +164,7 @@ async function follow(listening: Listening, since: string | undefined): Promise<
     await sleep(POLL_MS, undefined, { signal: stop }).catch(() => undefined);
   }
   console.log(
-    last === undefined || last === ''
-      ? 'Stopped: there were no events.'
-      : `Stopped. To go on from here, pass --since ${last}`,
+    last === '' ? 'Stopped: there were no events.' : `Stopped. To go on from here, pass --since ${last}`,
   );
 }
 
