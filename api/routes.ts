@@ -21,6 +21,7 @@ import { type SimulationDependencies, testMode } from './test-mode.ts';
 import { type TopUpDependencies, topups } from './topups.ts';
 import { transactions } from './transactions.ts';
 import { type WebhookEndpointDependencies, webhookEndpoints } from './webhook-endpoints.ts';
+import { webhookReplays } from './webhook-replays.ts';
 import { type WebhookDependencies, webhooks } from './webhooks.ts';
 import { type WithdrawalDependencies, withdrawals } from './withdrawals.ts';
 
@@ -50,6 +51,7 @@ const FROM_TOPUPS = [
   apiKeys,
   webhooks,
   webhookEndpoints,
+  webhookReplays,
   events,
   testMode,
   testAuthorizations,

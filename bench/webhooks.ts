@@ -1,12 +1,22 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, type Measurement, median, medianNumber, readCpuSeconds } from './support/measure.ts';
 import { startService } from './support/service.ts';
 import { measureFloor } from './webhook-load/floor.ts';
-import { createEndpoints, PACED_PER_SECOND, pace, saturate, stream } from './webhook-load/load.ts';
+import {
+  createEndpoints,
+  PACED_PER_SECOND,
+  pace,
+  REPLAYED_EVENTS,
+  saturate,
+  startReplay,
+  stream,
+} from './webhook-load/load.ts';
 import { oneWorkflowEach } from './webhook-load/one-workflow-each.ts';
 import { startBenchReceiver } from './webhook-receiver/start.ts';
 
 const MANY = 10_000;
 const FAILING_EVENTS = 2_000;
+const REPLAY_ROUNDS = 5;
 /** The 99th percentile of a round is its fifth worst event. */
 const PACED_ROUNDS = 9;
 
@@ -55,6 +65,33 @@ export async function run(): Promise<void> {
       console.log(`that is ${Math.round(all.perSecond * 5)} deliveries a second`);
       console.log(describe(`the same at ${PACED_PER_SECOND} a second`, await pace(service, receiver, to)));
     }
+    const other = await createEndpoints(service, receiver, { endpoints: 1 });
+    const replay = await startReplay(service, receiver);
+    const aloneMs = { same: [] as number[], other: [] as number[] };
+    const besideMs = { same: [] as number[], other: [] as number[] };
+    for (let round = 0; round < REPLAY_ROUNDS; round++) {
+      aloneMs.same.push((await pace(service, receiver, replay.endpoint)).p50Ms);
+      aloneMs.other.push((await pace(service, receiver, other)).p50Ms);
+    }
+    await replay.start();
+    for (let round = 0; round < REPLAY_ROUNDS; round++) {
+      besideMs.same.push((await pace(service, receiver, replay.endpoint)).p50Ms);
+      besideMs.other.push((await pace(service, receiver, other)).p50Ms);
+    }
+    if ((await replay.read()).status !== 'running')
+      throw new Error('the replay was over before the rounds were');
+    for (const of of ['same', 'other'] as const) {
+      const [alone, beside] = [medianNumber(aloneMs[of]), medianNumber(besideMs[of])];
+      console.log(
+        `a live event beside a replay of ${REPLAYED_EVENTS} events, ${of} account: p50 ${alone.toFixed(2)} ms alone, ` +
+          `${beside.toFixed(2)} ms beside; ratio ${(beside / alone).toFixed(2)} (goal at most 2)`,
+      );
+    }
+    while ((await replay.read()).status === 'running') await sleep(1_000);
+    const { sent } = await replay.read();
+    console.log(
+      `the replay has sent ${sent} events, ${Math.round((1_000 * sent) / replay.tookMs())} a second`,
+    );
     // Last, because their retries come at any later time.
     for (const endpoints of [1, 200]) {
       const failing = await createEndpoints(service, receiver, { endpoints, failing: 0.1 });

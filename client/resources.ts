@@ -548,6 +548,40 @@ export class WebhookEndpoints extends Resource {
       options,
     );
   }
+
+  /** Sends events to this endpoint again. A second request would start a second replay, so the client only retries after 429. */
+  replay(
+    endpointId: string,
+    body: api.ReplayRequest,
+    options?: RequestOptions,
+  ): Promise<ApiResponse<api.WebhookReplay>> {
+    return this.send<api.WebhookEndpointsReplayData, api.WebhookEndpointsReplayResponse>(
+      {
+        method: 'POST',
+        url: '/webhook-endpoints/{endpointId}/replay',
+        path: { endpointId },
+        body,
+        once: true,
+      },
+      options,
+    );
+  }
+
+  /** How far a replay has got. */
+  getReplay(
+    endpointId: string,
+    replayId: string,
+    options?: RequestOptions,
+  ): Promise<ApiResponse<api.WebhookReplay>> {
+    return this.send<api.WebhookEndpointsGetReplayData, api.WebhookEndpointsGetReplayResponse>(
+      {
+        method: 'GET',
+        url: '/webhook-endpoints/{endpointId}/replays/{replayId}',
+        path: { endpointId, replayId },
+      },
+      options,
+    );
+  }
 }
 
 export class Events extends Resource {

@@ -48,6 +48,7 @@ const TABLES = {
   webhook_endpoint: webhooks.WebhookEndpointEntity,
   delivery: webhooks.DeliveryEntity,
   delivery_attempt: webhooks.DeliveryAttemptEntity,
+  webhook_replay: webhooks.WebhookReplayEntity,
   deposit: deposits.DepositEntity,
   deposit_payment: deposits.DepositPaymentEntity,
   unconfirmed_payment: deposits.UnconfirmedPaymentEntity,

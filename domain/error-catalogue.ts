@@ -134,6 +134,12 @@ export const ERRORS = {
     message:
       "This account has no webhook endpoint in this key's mode. Create one with PUT /webhook-endpoint.",
   },
+  webhook_replay_not_found: {
+    status: 404,
+    type: 'not_found',
+    message:
+      "This webhook endpoint has no replay with this id in this key's mode. Replays are kept for 30 days, and are deleted with their endpoint.",
+  },
   method_not_allowed: {
     status: 405,
     type: 'invalid_request',

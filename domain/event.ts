@@ -20,6 +20,9 @@ import { z } from 'zod';
  * |           | says so; or a sandbox clock made it due  |                                       |                                |
  * | requeued  | somebody asks to send it again, or to an | any to pending; a new one if the      | told if its workflow asks (by  |
  * |           | endpoint that it was not for             | endpoint had none                     | a signal), otherwise same      |
+ * | replayed  | a partner replays it                     | any but pending to pending, or parked | told to untold if parked,      |
+ * |           |                                          | if the endpoint is disabled; a new    | otherwise same                 |
+ * |           |                                          | one if the endpoint had none          |                                |
  * | parked    | the relay finds the endpoint disabled or | any but delivered to parked, given_up | told to untold if parked or    |
  * |           | deleted                                  | if deleted, pending if enabled again  | given up, otherwise same       |
  * | unparked  | the endpoint is enabled                  | parked to pending                     | same                           |

@@ -10,6 +10,7 @@ import type { TestClockResource } from './test-clock.ts';
 import type { TopUpResource } from './topup.ts';
 import type { TransactionResource } from './transaction.ts';
 import type { WebhookEndpointResource } from './webhook-endpoint.ts';
+import type { WebhookReplayResource } from './webhook-replay.ts';
 import type { WithdrawalResource } from './withdrawal.ts';
 
 // The examples of the API reference: real responses to a sequence of requests. Those of events are made in event.ts.
@@ -480,6 +481,17 @@ export const DISABLED_ENDPOINT: WebhookEndpointResource = {
   consecutive_failures: 1,
   failing_since: '2026-11-22T06:46:10.117Z',
   last_failure: { at: '2026-11-22T06:46:10.117Z', http_status: 410, error: 'http_410' },
+};
+
+export const WEBHOOK_REPLAY: WebhookReplayResource = {
+  id: 'rpl_01m8102c5n9d3t7x1q6h8w2k4b',
+  object: 'webhook_replay',
+  endpoint_id: SECOND_ENDPOINT.id,
+  status: 'running',
+  matched: 214,
+  sent: 0,
+  mode: SECOND_ENDPOINT.mode,
+  created: '2026-11-22T06:45:56.217Z',
 };
 
 export const WEBHOOK_SECRET = 'whsec_BBBM01k/A3ywjqaxEnm2scr0Eltr5KlIeIievF+a';

@@ -10,6 +10,7 @@ import { loadKeptKeys } from '../commands/key-ring/kept-keys.ts';
 import { pruneNetworkEvents } from '../commands/network-events/kept-events.ts';
 import { pruneMessages } from '../commands/settlement/kept-messages.ts';
 import { pruneEvents } from '../commands/webhooks/deliveries.ts';
+import { pruneReplays } from '../commands/webhooks/replays.ts';
 import type { Config } from '../config/service.ts';
 import {
   cardsTaskQueue,
@@ -190,6 +191,7 @@ function startUpkeep({ orm, logger }: { orm: Orm; logger: Logger }): Repetition[
       while (!stopping.aborted && (await pruneNetworkEvents(orm, PRUNED_AT_ONCE)) === PRUNED_AT_ONCE);
     }),
     repeat('pruning old events', UPKEEP_INTERVAL_MS, logger, async (stopping) => {
+      await pruneReplays(orm);
       const dropped = await pruneEvents(orm, { stopping });
       if (dropped.length > 0) logger.info({ partitions: dropped }, 'dropped partitions of old events');
     }),

@@ -117,6 +117,7 @@ const IDS_IN_PATHS = {
   operation: ['op', 'operation'],
   event: ['evt', 'event'],
   endpoint: ['we', 'webhook endpoint'],
+  replay: ['rpl', 'webhook replay'],
   key: ['key', 'API key'],
 } as const;
 

@@ -169,3 +169,46 @@ export async function createEndpoints(
   }
   return made;
 }
+
+export const REPLAYED_EVENTS = 100_000;
+
+/** Writes {@link REPLAYED_EVENTS} events of the service's account, and creates an endpoint that they can be replayed to. */
+export async function startReplay(service: BenchService, receiver: BenchReceiver) {
+  const { partnerId } = service;
+  for (let written = 0; written < REPLAYED_EVENTS; written += 10 * BATCH)
+    await writeEvents(
+      service,
+      Array.from({ length: 10 * BATCH }, () => ({ partnerId, counted: false })),
+    );
+  const { id } = await request('POST', '/webhook-endpoints', { url: `${receiver.origin}/ok/replayed` });
+  const before = new Date().toISOString();
+  let replayId = '';
+  let startedAt = 0;
+
+  async function request(
+    method: string,
+    path: string,
+    body?: object,
+  ): Promise<{ id: string; status: string; matched: number; sent: number }> {
+    const response = await fetch(`${service.origin}/v1${path}`, {
+      method,
+      headers: { authorization: `Bearer ${service.testKey}`, 'content-type': 'application/json' },
+      ...(body && { body: JSON.stringify(body) }),
+    });
+    if (!response.ok) throw new Error(`${method} ${path} got ${response.status}: ${await response.text()}`);
+    return (await response.json()) as { id: string; status: string; matched: number; sent: number };
+  }
+
+  return {
+    endpoint: [{ partnerId, counted: true }],
+    async start(): Promise<void> {
+      const range = { created_gte: '2020-01-01T00:00:00Z', created_lte: before };
+      const replay = await request('POST', `/webhook-endpoints/${id}/replay`, range);
+      if (replay.matched !== REPLAYED_EVENTS) throw new Error(`the replay matches ${replay.matched} events`);
+      replayId = replay.id;
+      startedAt = performance.now();
+    },
+    read: () => request('GET', `/webhook-endpoints/${id}/replays/${replayId}`),
+    tookMs: () => performance.now() - startedAt,
+  };
+}

@@ -1158,7 +1158,7 @@ export type Error = {
 /**
  * What went wrong. Branch on this: codes do not change.
  */
-export type ErrorCode = 'validation_failed' | 'idempotency_key_missing' | 'idempotency_key_invalid' | 'invalid_api_key' | 'insufficient_funds' | 'insufficient_card_balance' | 'provider_declined' | 'account_suspended' | 'ip_not_allowed' | 'insufficient_scope' | 'secure_details_disabled' | 'test_key_not_allowed' | 'live_key_not_allowed' | 'not_found' | 'card_not_found' | 'topup_not_found' | 'withdrawal_not_found' | 'authorization_not_found' | 'operation_not_found' | 'deposit_not_found' | 'event_not_found' | 'api_key_not_found' | 'webhook_endpoint_not_found' | 'method_not_allowed' | 'external_ref_taken' | 'webhook_endpoint_url_taken' | 'idempotency_in_flight' | 'no_product_configured' | 'invalid_state' | 'body_too_large' | 'headers_too_large' | 'unsupported_media_type' | 'idempotency_conflict' | 'limit_exceeded' | 'product_not_allowed' | 'rate_limited' | 'reveal_limit_reached' | 'internal_error' | 'unavailable';
+export type ErrorCode = 'validation_failed' | 'idempotency_key_missing' | 'idempotency_key_invalid' | 'invalid_api_key' | 'insufficient_funds' | 'insufficient_card_balance' | 'provider_declined' | 'account_suspended' | 'ip_not_allowed' | 'insufficient_scope' | 'secure_details_disabled' | 'test_key_not_allowed' | 'live_key_not_allowed' | 'not_found' | 'card_not_found' | 'topup_not_found' | 'withdrawal_not_found' | 'authorization_not_found' | 'operation_not_found' | 'deposit_not_found' | 'event_not_found' | 'api_key_not_found' | 'webhook_endpoint_not_found' | 'webhook_replay_not_found' | 'method_not_allowed' | 'external_ref_taken' | 'webhook_endpoint_url_taken' | 'idempotency_in_flight' | 'no_product_configured' | 'invalid_state' | 'body_too_large' | 'headers_too_large' | 'unsupported_media_type' | 'idempotency_conflict' | 'limit_exceeded' | 'product_not_allowed' | 'rate_limited' | 'reveal_limit_reached' | 'internal_error' | 'unavailable';
 
 /**
  * One thing that is wrong with a request.
@@ -1601,6 +1601,28 @@ export type Quote = {
      * Fees on top of the amount. A fee of zero is left out.
      */
     fees: Array<Fee>;
+};
+
+/**
+ * Which events to send again.
+ */
+export type ReplayRequest = {
+    /**
+     * Events that were created at this time or later.
+     */
+    created_gte: string;
+    /**
+     * Events that were created at this time or earlier. Default: now.
+     */
+    created_lte?: string;
+    /**
+     * `undelivered`: what was not delivered to this endpoint and is not about to be, events from before it existed included. `given_up`: only what was given up there. `all`: what was delivered or is being retried there, too.
+     */
+    status?: 'undelivered' | 'given_up' | 'all';
+    /**
+     * Only these types. In any case, only types that the endpoint wants.
+     */
+    event_types?: Array<EventType>;
 };
 
 /**
@@ -2452,6 +2474,41 @@ export type WebhookEvent = ({
 } & BalanceWebhookEvent) | ({
     type: 'ping';
 } & PingWebhookEvent);
+
+/**
+ * Events that are sent to a webhook endpoint again.
+ */
+export type WebhookReplay = {
+    /**
+     * Prefix `rpl_`.
+     */
+    id: string;
+    /**
+     * The kind of object: always `webhook_replay`.
+     */
+    object: 'webhook_replay';
+    /**
+     * The endpoint that the events are sent to.
+     */
+    endpoint_id: string;
+    /**
+     * `completed`: each event was sent once more, or parked because the endpoint was disabled.
+     */
+    status: 'running' | 'completed';
+    /**
+     * How many events there are to send.
+     */
+    matched: number;
+    /**
+     * How many of them were sent, whatever the response. Those that failed are retried like any other.
+     */
+    sent: number;
+    mode: Mode;
+    /**
+     * When you asked for it.
+     */
+    created: string;
+};
 
 /**
  * Money that moves from a card back to your balance.
@@ -6062,6 +6119,142 @@ export type WebhookEndpointsTestResponses = {
 };
 
 export type WebhookEndpointsTestResponse = WebhookEndpointsTestResponses[keyof WebhookEndpointsTestResponses];
+
+export type WebhookEndpointsReplayData = {
+    body: ReplayRequest;
+    path: {
+        /**
+         * The id of the webhook endpoint.
+         */
+        endpointId: string;
+    };
+    query?: never;
+    url: '/webhook-endpoints/{endpointId}/replay';
+};
+
+export type WebhookEndpointsReplayErrors = {
+    /**
+     * - `validation_failed`: The request is not valid.
+     */
+    400: Error;
+    /**
+     * - `invalid_api_key`: The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.
+     */
+    401: Error;
+    /**
+     * - `account_suspended`: This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that one may have succeeded: keep its Idempotency-Key. Contact us.
+     * - `ip_not_allowed`: This API key can't be used from your IP address, and this request did nothing. Use a key whose ip_allowlist contains the address.
+     * - `insufficient_scope`: This API key does not have the scope that this endpoint needs, and this request did nothing. Use a key that has it.
+     */
+    403: Error;
+    /**
+     * - `webhook_endpoint_not_found`: This account has no webhook endpoint in this key's mode. Create one with PUT /webhook-endpoint.
+     */
+    404: Error;
+    /**
+     * - `invalid_state`: The card's current status does not allow this operation.
+     */
+    409: Error;
+    /**
+     * - `body_too_large`: The body is larger than 64 KiB.
+     */
+    413: Error;
+    /**
+     * - `unsupported_media_type`: Send the body uncompressed, in UTF-8, with Content-Type: application/json.
+     */
+    415: Error;
+    /**
+     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
+     */
+    429: Error;
+    /**
+     * - `headers_too_large`: The path and headers together are larger than 16 KiB.
+     */
+    431: Error;
+    /**
+     * - `internal_error`: Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.
+     */
+    500: Error;
+    /**
+     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.
+     */
+    503: Error;
+};
+
+export type WebhookEndpointsReplayError = WebhookEndpointsReplayErrors[keyof WebhookEndpointsReplayErrors];
+
+export type WebhookEndpointsReplayResponses = {
+    /**
+     * Accepted. The operation completes asynchronously.
+     */
+    202: WebhookReplay;
+};
+
+export type WebhookEndpointsReplayResponse = WebhookEndpointsReplayResponses[keyof WebhookEndpointsReplayResponses];
+
+export type WebhookEndpointsGetReplayData = {
+    body?: never;
+    path: {
+        /**
+         * The id of the webhook endpoint.
+         */
+        endpointId: string;
+        /**
+         * The id of the webhook replay.
+         */
+        replayId: string;
+    };
+    query?: never;
+    url: '/webhook-endpoints/{endpointId}/replays/{replayId}';
+};
+
+export type WebhookEndpointsGetReplayErrors = {
+    /**
+     * - `validation_failed`: The request is not valid.
+     */
+    400: Error;
+    /**
+     * - `invalid_api_key`: The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.
+     */
+    401: Error;
+    /**
+     * - `account_suspended`: This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that one may have succeeded: keep its Idempotency-Key. Contact us.
+     * - `ip_not_allowed`: This API key can't be used from your IP address, and this request did nothing. Use a key whose ip_allowlist contains the address.
+     * - `insufficient_scope`: This API key does not have the scope that this endpoint needs, and this request did nothing. Use a key that has it.
+     */
+    403: Error;
+    /**
+     * - `webhook_replay_not_found`: This webhook endpoint has no replay with this id in this key's mode. Replays are kept for 30 days, and are deleted with their endpoint.
+     */
+    404: Error;
+    /**
+     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
+     */
+    429: Error;
+    /**
+     * - `headers_too_large`: The path and headers together are larger than 16 KiB.
+     */
+    431: Error;
+    /**
+     * - `internal_error`: Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.
+     */
+    500: Error;
+    /**
+     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.
+     */
+    503: Error;
+};
+
+export type WebhookEndpointsGetReplayError = WebhookEndpointsGetReplayErrors[keyof WebhookEndpointsGetReplayErrors];
+
+export type WebhookEndpointsGetReplayResponses = {
+    /**
+     * Done.
+     */
+    200: WebhookReplay;
+};
+
+export type WebhookEndpointsGetReplayResponse = WebhookEndpointsGetReplayResponses[keyof WebhookEndpointsGetReplayResponses];
 
 export type EventsListData = {
     body?: never;

@@ -3,7 +3,7 @@ import { sealAnswerStart } from '../../crypto/webhooks.ts';
 import { followingAccounts } from '../../db/following-accounts.ts';
 import type { Orm } from '../../db/orm.ts';
 import { dropOldEvents } from '../../db/partitions.ts';
-import { ASYNCHRONOUS_COMMIT, autocommitStatement } from '../../db/sql.ts';
+import { ASYNCHRONOUS_COMMIT, anyOf, autocommitStatement, readStatement } from '../../db/sql.ts';
 import type { Row } from '../../db/tables.ts';
 import type { DeliveryStatus } from '../../domain/event.ts';
 import type { CommandContext } from '../command-context.ts';
@@ -34,7 +34,7 @@ export interface Delivery
  * @param request.initialSlots of endpoints that `freeSlots` does not have
  * @param request.after the endpoint to begin after, so that the same ones don't always fill the limit; null: the first
  */
-export function takeDeliveries(
+export async function takeDeliveries(
   orm: Orm,
   request: {
     freeSlots: Record<string, number>;
@@ -45,7 +45,7 @@ export function takeDeliveries(
   },
 ): Promise<Delivery[]> {
   const { freeSlots, initialSlots, limit, leaseMs, after } = request;
-  return take(orm, {
+  const leased = await take(orm, {
     afterPartnerId: after?.partner_id ?? '',
     afterMode: after?.mode ?? '',
     afterEndpointId: after?.endpoint_id ?? '',
@@ -53,6 +53,14 @@ export function takeDeliveries(
     initialSlots,
     limit,
     leaseMs,
+  });
+  if (leased.length === 0) return [];
+  const events = await readBodies(orm.em.fork(), { eventIds: leased.map(({ event_id }) => event_id) });
+  const bodies = new Map(events.map(({ id, body }) => [id, body]));
+  return leased.map((delivery) => {
+    const body = bodies.get(delivery.event_id);
+    if (body === undefined) throw new Error(`the event ${delivery.event_id} has a delivery and is gone`);
+    return { ...delivery, body };
   });
 }
 
@@ -66,9 +74,16 @@ interface TakeValues {
   leaseMs: number;
 }
 
+// A statement of its own: see findErrors in retries.ts.
+const readBodies = readStatement(
+  (db, { eventIds }: { eventIds: readonly string[] }) =>
+    db.selectFrom('event').select(['id', 'body']).where('id', '=', anyOf(eventIds)),
+  { acrossTenants: 'queue' },
+);
+
 // Written out, because it takes events of all endpoints in turn, and locks and leases rows of each.
 const take = autocommitStatement(
-  (_, values: TakeValues) => sql<Delivery>`
+  (_, values: TakeValues) => sql<Omit<Delivery, 'body'>>`
   WITH RECURSIVE ${ASYNCHRONOUS_COMMIT}, ${followingAccounts({
     table: 'delivery',
     account: ['partner_id', 'mode', 'endpoint_id'],
@@ -81,7 +96,7 @@ const take = autocommitStatement(
         SELECT p.event_id, p.endpoint_id FROM delivery p
         WHERE p.status = 'pending' AND p.partner_id = a.partner_id AND p.mode = a.mode AND p.endpoint_id = a.endpoint_id
           AND p.lease_expires_at <= clock_timestamp()
-        ORDER BY p.event_id
+        ORDER BY p.replayed, p.event_id
         LIMIT coalesce((${values.freeSlots}::jsonb ->> a.endpoint_id)::int, ${values.initialSlots})
         FOR UPDATE SKIP LOCKED) d
     LIMIT ${values.limit}
@@ -90,10 +105,10 @@ const take = autocommitStatement(
     FROM due WHERE d.event_id = due.event_id AND d.endpoint_id = due.endpoint_id
     RETURNING d.event_id, d.endpoint_id, d.partner_id, d.mode, d.schedule_attempts
   )
-  SELECT l.event_id, l.endpoint_id, l.partner_id, l.mode, l.schedule_attempts, e.body, w.url, w.status AS endpoint_status,
+  SELECT l.event_id, l.endpoint_id, l.partner_id, l.mode, l.schedule_attempts, w.url, w.status AS endpoint_status,
     w.standard_headers, w.secret,
     CASE WHEN w.previous_secret_expires_at > account_now(w.partner_id, w.mode) THEN w.previous_secret END AS previous_secret
-  FROM asynchronous_commit, leased l JOIN event e ON e.id = l.event_id
+  FROM asynchronous_commit, leased l
     LEFT JOIN webhook_endpoint w ON w.partner_id = l.partner_id AND w.mode = l.mode AND w.id = l.endpoint_id
   ORDER BY l.partner_id, l.mode, l.endpoint_id, l.event_id`,
   { acrossTenants: 'queue' },

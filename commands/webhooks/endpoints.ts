@@ -177,6 +177,7 @@ export function removeEndpoint(
     const [found] = pickEndpoints(await readEndpoints(tx, { partnerId, modes: [mode] }), endpointId);
     if (found === undefined) return false;
     await giveUp(tx, { partnerId, mode, endpointId: found.id });
+    await deleteReplays(tx, { partnerId, mode, endpointId: found.id });
     await deleteEndpoint(tx, { partnerId, mode, endpointId: found.id });
     return true;
   });
@@ -288,6 +289,14 @@ const giveUp = writeStatement(
   ) waiting
   WHERE d.partner_id = ${partnerId} AND d.mode = ${mode} AND d.endpoint_id = ${endpointId}
     AND d.event_id = waiting.event_id`,
+);
+
+const deleteReplays = writeStatement((db, { partnerId, mode, endpointId }: Tenant & { endpointId: string }) =>
+  db
+    .deleteFrom('webhook_replay')
+    .where('partner_id', '=', partnerId)
+    .where('mode', '=', mode)
+    .where('endpoint_id', '=', endpointId),
 );
 
 const deleteEndpoint = writeStatement(

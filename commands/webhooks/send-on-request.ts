@@ -196,7 +196,8 @@ const queue = writeStatement(
   ON CONFLICT (event_id, endpoint_id) DO UPDATE SET status = 'pending',
     schedule_attempts = CASE WHEN d.status = 'pending' THEN d.schedule_attempts ELSE 0 END,
     lease_expires_at = CASE WHEN d.status = 'pending' THEN d.lease_expires_at ELSE '-infinity' END,
-    next_attempt_at = CASE WHEN d.status = 'pending' THEN d.next_attempt_at ELSE excluded.next_attempt_at END`,
+    next_attempt_at = CASE WHEN d.status = 'pending' THEN d.next_attempt_at ELSE excluded.next_attempt_at END,
+    replayed = false`,
   { acrossTenants: 'id' },
 );
 

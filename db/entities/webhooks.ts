@@ -84,6 +84,8 @@ export const DeliveryEntity = defineEntity({
     type: p.text().collation('C'),
     /** Whether its workflow has the event's id alone: it began before there were several endpoints. */
     workflowOfEvent: p.boolean().default(false),
+    /** Whether a replay has sent it: then it is sent after the endpoint's other events. */
+    replayed: p.boolean().default(false),
   },
 });
 
@@ -102,5 +104,31 @@ export const DeliveryAttemptEntity = defineEntity({
     error: p.text().nullable(),
     /** The beginning of a failed attempt's response, sealed. */
     answerStart: p.blob().nullable(),
+  },
+});
+
+/** A partner's order to send events to an endpoint again, and how far it has got. */
+export const WebhookReplayEntity = defineEntity({
+  name: 'WebhookReplay',
+  tableName: 'webhook_replay',
+  properties: {
+    id: p.text().collation('C').primary(),
+    partnerId: p.text().collation('C'),
+    mode: p.text().$type<Mode>().collation('C'),
+    endpointId: p.text().collation('C'),
+    status: p.text().$type<'running' | 'completed'>(),
+    wanted: p.text().$type<'undelivered' | 'given_up' | 'all'>(),
+    /** Null for all types that the endpoint wants. */
+    eventTypes: p.array().nullable(),
+    /** Events up to this one have been looked at. */
+    afterEventId: p.text().collation('C'),
+    beforeEventId: p.text().collation('C'),
+    /** The events in line that were not sent yet at the last look. */
+    inLine: p.array().defaultRaw("'{}'"),
+    matched: p.integer(),
+    sent: p.integer().default(0),
+    /** When it may put more in line. */
+    dueAt: p.datetime().defaultRaw('clock_timestamp()'),
+    createdAt: p.datetime(),
   },
 });

@@ -45,6 +45,11 @@ export const EXCEPTIONS: readonly Exception[] = [
     lines: /keptDays/,
     why: 'events are kept for 30 days of real time',
   },
+  {
+    path: 'commands/webhooks/replays.ts',
+    lines: /id_time\(now\(\)|due_at/,
+    why: 'ids have real time, and the pace of a replay is in it',
+  },
 
   // Live mode, or what is between us and the card network or the chain: its clock can't be advanced.
   { path: 'commands/settlement/book-messages.ts', why: 'messages of the card network' },

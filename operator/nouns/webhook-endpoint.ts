@@ -1,4 +1,5 @@
 import { type Command, Option } from 'commander';
+import { sql } from 'kysely';
 import { z } from 'zod';
 import { Refusal } from '../../commands/refusal.ts';
 import { rotateEndpointSecret } from '../../commands/webhooks/endpoint-secrets.ts';
@@ -6,10 +7,12 @@ import { switchEndpoints } from '../../commands/webhooks/endpoint-status.ts';
 import { setEndpoint } from '../../commands/webhooks/endpoints.ts';
 import { pickEndpoints, readEndpoints } from '../../commands/webhooks/read-endpoints.ts';
 import type { Orm } from '../../db/orm.ts';
+import { anyOf, readStatement } from '../../db/sql.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import { Mode } from '../../domain/mode.ts';
 import { parseWebhookUrl, WEBHOOK_URL_PROBLEMS } from '../../domain/webhook-url.ts';
 import { presentWebhookEndpoint, type WebhookEndpointRow } from '../../resources/webhook-endpoint.ts';
+import { presentWebhookReplay } from '../../resources/webhook-replay.ts';
 import { WrongUsage } from '../errors.ts';
 import { ModeNames, read, Text } from '../flag-values.ts';
 import { readPartner } from '../reads/partners.ts';
@@ -21,6 +24,8 @@ interface Flags {
   endpoint?: string | null;
 }
 
+/** Of an account, `replays` shows the newest ones. */
+const MAX_REPLAYS = 100;
 const SHOWN_ONCE = 'This secret is shown only once: hand it over now.';
 
 export function webhookEndpointNoun(noun: Command, { session, verb, examples }: Verbs): void {
@@ -81,6 +86,23 @@ export function webhookEndpointNoun(noun: Command, { session, verb, examples }: 
       verb(async (partnerId: string, { mode: modes = Mode.options, endpoint = null }: Flags) => {
         const all = await readWebhookEndpoints(await session.orm(), partnerId, modes);
         return toOutput(requireEndpoints(pickEndpoints(all, endpoint), partnerId, modes), modes);
+      }),
+    );
+
+  command(
+    'replays',
+    'orders of the partner to send events again, the newest first, and how far they have got',
+  )
+    .addHelpText('after', examples('webhook-endpoint replays prt_01k0… --mode live'))
+    .action(
+      verb(async (partnerId: string, { mode: modes = Mode.options }: Flags) => {
+        const orm = await session.orm();
+        await readPartner(orm, partnerId);
+        const rows = await selectReplays(orm.em.fork(), { partnerId, modes, limit: MAX_REPLAYS });
+        return {
+          value: rows.map((row) => ({ ...presentWebhookReplay(row), events: row.wanted })),
+          columns: ['id', 'mode', 'endpoint_id', 'status', 'events', 'matched', 'sent', 'created'],
+        };
       }),
     );
 
@@ -146,6 +168,17 @@ const COLUMNS = [
 
 const withEndpoint = (command: Command, description: string) =>
   command.option('--endpoint <id>', description, read(Text(100)));
+
+const selectReplays = readStatement(
+  (db, { partnerId, modes, limit }: { partnerId: string; modes: readonly Mode[]; limit: number }) =>
+    db
+      .selectFrom('webhook_replay')
+      .select(['id', 'mode', 'endpoint_id', 'status', 'wanted', 'matched', 'sent', 'created_at'])
+      .where('partner_id', '=', partnerId)
+      .where('mode', '=', anyOf(modes))
+      .orderBy('id', 'desc')
+      .limit(sql<number>`${limit}`),
+);
 
 /** What the command refuses to a partner, it refuses to an operator in the same words. */
 function refuse(error: unknown): never {

@@ -1,12 +1,19 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { createWebhookActivities } from '../../activities/webhooks.ts';
 import { createWebhookClient } from '../../adapters/webhooks/webhook-client.ts';
+import { continueReplays, type ReplayTurn } from '../../commands/webhooks/replays.ts';
 import { webhooksTaskQueue } from '../../config/task-queues.ts';
 import { EVENT_WRITTEN, listenToNotifications } from '../../db/notifications.ts';
+import { repeat } from '../../process/repeat.ts';
 import { createReadSignalSender } from '../../temporal/signal-sender.ts';
 import { createPartWorker, type PartOptions, type WorkerPart } from '../worker-part.ts';
 import { MAX_SLOTS } from './endpoint-concurrency.ts';
 import { startNotifyingWorkflows } from './notify-workflows.ts';
 import { startRelay } from './relay.ts';
+
+const REPLAYS_INTERVAL_MS = 500;
+/** Between two looks while a replay is running. */
+const REPLAYS_PAUSE_MS = 10;
 
 /**
  * Starts the delivery of events: the relay, which makes every attempt, and a worker for the workflows that wait between them,
@@ -42,6 +49,14 @@ export async function startWebhooks(options: PartOptions): Promise<WorkerPart> {
     delaysMs: config.webhookDelaysMs,
     wake: relay.wake,
   });
+  const replaying = repeat('the replays', REPLAYS_INTERVAL_MS, logger, async (stopping) => {
+    let turn: ReplayTurn;
+    do {
+      turn = await continueReplays(orm);
+      if (turn.queued > 0) relay.wake();
+      if (turn.isAnyRunning) await sleep(REPLAYS_PAUSE_MS);
+    } while (turn.isAnyRunning && !stopping.aborted);
+  });
   const listening = listenToNotifications({
     database: options.direct,
     logger,
@@ -53,7 +68,7 @@ export async function startWebhooks(options: PartOptions): Promise<WorkerPart> {
     worker,
     stop: async () => {
       await listening.stop();
-      await Promise.all([relay.stop(), notifying.stop()]);
+      await Promise.all([relay.stop(), notifying.stop(), replaying.stop()]);
       await webhooks.close();
     },
   };

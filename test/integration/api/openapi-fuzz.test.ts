@@ -51,6 +51,8 @@ describe(`the service, given ${REQUESTS} requests drawn from its OpenAPI documen
   const seen: Record<Mode, string[]> = { test: [], live: [] };
   /** Those of what was last seen active or pending. */
   const alive: Record<Mode, Set<string>> = { test: new Set(), live: new Set() };
+  /** The endpoints of replays: chance rarely puts the two together. */
+  const endpointOfReplay = new Map<string, string>();
   /** The keys that the requests are sent with: they are not rotated or revoked. */
   const own = new Set<string>();
   const statuses = new Map<string, number>();
@@ -136,6 +138,10 @@ describe(`the service, given ${REQUESTS} requests drawn from its OpenAPI documen
       if (status === 'active' || status === 'pending') alive[mode].add(id);
       else alive[mode].delete(id);
     }
+    for (const [, id = '', endpointId = ''] of text.matchAll(
+      /"id":"(rpl_\w+)","object":"webhook_replay","endpoint_id":"(we_\w+)"/g,
+    ))
+      endpointOfReplay.set(id, endpointId);
     const known = seen[mode];
     for (const [id] of text.matchAll(IDS_OF_PARAMETERS)) {
       if (!known.includes(id) && !own.has(id)) known.push(id);
@@ -145,8 +151,12 @@ describe(`the service, given ${REQUESTS} requests drawn from its OpenAPI documen
 
   function send(request: FuzzRequest): Promise<Answered> {
     const { operation, method, mode, authorization, headers, body } = request;
+    const ids = Object.fromEntries(
+      Object.entries(request.path).map(([name, text]) => [name, pick(mode, text)]),
+    );
+    ids.endpointId = endpointOfReplay.get(ids.replayId ?? '') ?? ids.endpointId ?? '';
     const path = operation.path.replace(/\{(\w+)\}/g, (_, name: string) =>
-      encodeURIComponent(pick(mode, request.path[name] ?? '')),
+      encodeURIComponent(ids[name] ?? ''),
     );
     const query = request.query
       .map(([name, text]) => `${encode(name)}=${encode(pick(mode, text))}`)

@@ -274,6 +274,8 @@ describe('the TypeScript client, used with the whole service,', () => {
     assert.equal(client.webhooks.verify(arrived.body, arrived.headers, secret).id, ping.id);
     await client.events.resend(ping.id, { endpoint_id: id });
     await until('the ping comes again', () => receiver.attempts(ping.id)[1]);
+    const replay = await client.webhookEndpoints.replay(id, { created_gte: created.created });
+    assert.equal((await client.webhookEndpoints.getReplay(id, replay.id)).id, replay.id);
     await client.webhookEndpoints.delete(id);
     await refused(client.webhookEndpoints.get(id), { status: 404, code: 'webhook_endpoint_not_found' });
   });

@@ -49,6 +49,7 @@ const REAL_TIME_DEFAULTS: Record<string, string> = {
   'topup.counted_on': 'given',
   'webhook_endpoint.created_at': 'given',
   'webhook_endpoint.id': 'ids have real time',
+  'webhook_replay.due_at': 'the pace of a replay is in real time',
 };
 
 describe("an account's time", () => {

@@ -93,6 +93,35 @@ describe('operator webhook-endpoint', () => {
     assert.ok(!(await operate('audit', 'list')).out.includes(json.secret));
   });
 
+  it('lists the replays of a partner, the newest first, and how far they have got', async () => {
+    await set(URL_A);
+    const [endpointId] = await ids('--mode', 'live');
+    await owner.query(
+      `INSERT INTO webhook_replay (id, partner_id, mode, endpoint_id, status, wanted, after_event_id, before_event_id,
+         matched, sent, created_at)
+       SELECT 'rpl_' || lpad(n::text, 26, '0'), $1, 'live', $2, 'completed', 'all', 'evt_0', 'evt_1', 7, n, now()
+       FROM generate_series(1, 2) n`,
+      [partnerId, endpointId],
+    );
+    const { json, code } = await endpoint('replays');
+    assert.equal(code, 0);
+    assert.deepEqual(
+      json.map(({ created, ...shown }: { created: string }) => shown),
+      [2, 1].map((sent) => ({
+        id: `rpl_${String(sent).padStart(26, '0')}`,
+        object: 'webhook_replay',
+        endpoint_id: endpointId,
+        status: 'completed',
+        matched: 7,
+        sent,
+        mode: 'live',
+        events: 'all',
+      })),
+    );
+    assert.deepEqual((await endpoint('replays', '--mode', 'test')).json, []);
+    assert.equal((await operate('webhook-endpoint', 'replays', NOWHERE)).code, 1);
+  });
+
   it('changes the URL and keeps the secret when it is set again', async () => {
     const { secret } = (await set(URL_A)).json;
     const again = await set(URL_B);
