@@ -14,6 +14,7 @@ import { quotes } from './quotes.ts';
 import { type ReportDependencies, reports } from './reports.ts';
 import { type RevealDependencies, secureDetails } from './secure-details.ts';
 import { spendingLimits } from './spending-limits.ts';
+import { statements } from './statements.ts';
 import { type TestAuthorizationDependencies, testAuthorizations } from './test-authorizations.ts';
 import { type TestClockDependencies, testClock } from './test-clock.ts';
 import { type TestDepositDependencies, testDeposits } from './test-deposits.ts';
@@ -47,6 +48,7 @@ const FROM_TOPUPS = [
   authorizations,
   spendingLimits,
   reports,
+  statements,
   operations,
   apiKeys,
   webhooks,

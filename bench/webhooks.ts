@@ -80,10 +80,10 @@ export async function run(): Promise<void> {
     }
     if ((await replay.read()).status !== 'running')
       throw new Error('the replay was over before the rounds were');
-    for (const of of ['same', 'other'] as const) {
-      const [alone, beside] = [medianNumber(aloneMs[of]), medianNumber(besideMs[of])];
+    for (const account of ['same', 'other'] as const) {
+      const [alone, beside] = [medianNumber(aloneMs[account]), medianNumber(besideMs[account])];
       console.log(
-        `a live event beside a replay of ${REPLAYED_EVENTS} events, ${of} account: p50 ${alone.toFixed(2)} ms alone, ` +
+        `a live event beside a replay of ${REPLAYED_EVENTS} events, ${account} account: p50 ${alone.toFixed(2)} ms alone, ` +
           `${beside.toFixed(2)} ms beside; ratio ${(beside / alone).toFixed(2)} (goal at most 2)`,
       );
     }

@@ -31,6 +31,7 @@ export class CardIssuing {
   readonly operations: resources.Operations;
   readonly deposits: resources.Deposits;
   readonly reports: resources.Reports;
+  readonly statements: resources.Statements;
   readonly apiKeys: resources.ApiKeys;
   readonly webhookEndpoint: resources.WebhookEndpoint;
   readonly webhookEndpoints: resources.WebhookEndpoints;
@@ -61,6 +62,7 @@ export class CardIssuing {
     this.operations = new resources.Operations(http);
     this.deposits = new resources.Deposits(http);
     this.reports = new resources.Reports(http);
+    this.statements = new resources.Statements(http);
     this.apiKeys = new resources.ApiKeys(http);
     this.webhookEndpoint = new resources.WebhookEndpoint(http);
     this.webhookEndpoints = new resources.WebhookEndpoints(http);

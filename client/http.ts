@@ -208,9 +208,10 @@ export class HttpClient {
 
   #urlOf({ url, path = {}, query = {} }: Operation<OperationData>): string {
     const filled = url.replace(/\{(\w+)\}/g, (_, name: string) => {
-      const id = path[name] ?? '';
-      if (!/^\w+$/.test(id)) throw new TypeError(`${name} is not an id: ${JSON.stringify(id)}`);
-      return id;
+      const value = path[name] ?? '';
+      if (!/^[\w-]+$/.test(value))
+        throw new TypeError(`${name} is not an id or a month: ${JSON.stringify(value)}`);
+      return value;
     });
     const parameters = new URLSearchParams();
     for (const [name, value] of Object.entries(query)) {

@@ -80,6 +80,16 @@ export class Reports extends Resource {
 
 type Period = QueryOf<api.ReportsBalanceTransactionsData>;
 
+export class Statements extends Resource {
+  /** A month, as `2026-10`, of your balance and your cards; the current one up to now. */
+  get(month: string, options?: RequestOptions): Promise<ApiResponse<api.Statement>> {
+    return this.send<api.StatementsGetData, api.StatementsGetResponse>(
+      { method: 'GET', url: '/statements/{month}', path: { month } },
+      options,
+    );
+  }
+}
+
 export class Account extends Resource {
   /** Tells you which account and mode the key belongs to. */
   ping(options?: RequestOptions): Promise<ApiResponse<api.Ping>> {

@@ -12,6 +12,7 @@ import { ReconciliationFindingEntity, ReconciliationSeenEntity } from './entitie
 import { ReportTransferEntity } from './entities/reports.ts';
 import { RequestBudgetEntity } from './entities/request-budget.ts';
 import * as simulatedNetwork from './entities/simulated-network.ts';
+import { MonthClosingEntity } from './entities/statements.ts';
 import * as webhooks from './entities/webhooks.ts';
 
 /** Every table, by its name in statements. */
@@ -49,6 +50,7 @@ const TABLES = {
   delivery: webhooks.DeliveryEntity,
   delivery_attempt: webhooks.DeliveryAttemptEntity,
   webhook_replay: webhooks.WebhookReplayEntity,
+  month_closing: MonthClosingEntity,
   deposit: deposits.DepositEntity,
   deposit_payment: deposits.DepositPaymentEntity,
   unconfirmed_payment: deposits.UnconfirmedPaymentEntity,

@@ -134,6 +134,12 @@ export const ERRORS = {
     message:
       "This account has no webhook endpoint in this key's mode. Create one with PUT /webhook-endpoint.",
   },
+  statement_not_found: {
+    status: 404,
+    type: 'not_found',
+    message:
+      'There is no statement of this month. Months are written as YYYY-MM, for example 2026-10, in UTC, and the month must have begun.',
+  },
   webhook_replay_not_found: {
     status: 404,
     type: 'not_found',

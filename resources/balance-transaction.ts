@@ -116,6 +116,10 @@ const TYPES: Record<PrepaidCode, BalanceTransactionType> = {
   adjustment_debit: 'adjustment',
 };
 
+/** The type that partners see for a code of the ledger; undefined if its transfers don't change a prepaid balance. */
+export const toBalanceTransactionType = (code: string): BalanceTransactionType | undefined =>
+  TYPES[code as PrepaidCode];
+
 /** The type of object that a ledger operation is about, by the prefix of the object's id. The operation's id ends with it. */
 const SOURCES: Partial<Record<IdPrefix, BalanceTransactionSource['type']>> = {
   card: 'card',

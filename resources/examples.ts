@@ -6,6 +6,7 @@ import type { CardResource, CreateCardRequest, UpdateCardRequest } from './card.
 import type { DepositResource } from './deposit.ts';
 import type { OperationResource } from './operation.ts';
 import type { SpendingLimitResource } from './spending-limit.ts';
+import type { StatementResource } from './statement.ts';
 import type { TestClockResource } from './test-clock.ts';
 import type { TopUpResource } from './topup.ts';
 import type { TransactionResource } from './transaction.ts';
@@ -35,6 +36,30 @@ export const PING = {
 export const PRODUCT = { product_code: 'TEST-USD', bin: '424242', network: 'visa' };
 
 export const BALANCE_ALERT = { object: 'balance_alert', threshold: 100_000, mode: 'live' } as const;
+
+export const STATEMENT: StatementResource = {
+  object: 'statement',
+  month: '2026-10',
+  opening_balance: 120_000,
+  closing_balance: 262_350,
+  lines: [
+    { type: 'deposit', count: 1, amount: 250_000 },
+    { type: 'card_issue', count: 2, amount: -100_000 },
+    { type: 'card_withdrawal', count: 1, amount: 5_000 },
+    { type: 'card_activation_fee', count: 2, amount: -600 },
+    { type: 'card_funding_fee', count: 2, amount: -12_000 },
+    { type: 'transaction_fee', count: 1, amount: -50 },
+  ],
+  cards: {
+    opening_balance: 40_000,
+    loaded: 100_000,
+    spent: 61_200,
+    refunded: 1_200,
+    released: 5_000,
+    closing_balance: 75_000,
+  },
+  mode: 'live',
+};
 
 export const LOW_BALANCE = {
   ...{ object: 'balance', mode: 'live', currency: 'USD' },

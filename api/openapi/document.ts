@@ -93,7 +93,8 @@ interface PathParameter {
 }
 
 function pathParameters(route: Declaration, exampleIds: Map<string, string>): PathParameter[] {
-  return [...route.path.matchAll(/:(\w+)Id\b/g)].map(([, of]) => {
+  return [...route.path.matchAll(/:(\w+?)(Id)?\b/g)].map(([, of, isId]) => {
+    if (!isId) return { name: `${of}`, in: 'path', required: true, ...MONTH_IN_PATH };
     const [prefix, what] = IDS_IN_PATHS[of as keyof typeof IDS_IN_PATHS];
     const schema = { type: 'string', pattern: idPattern(prefix) };
     const example = exampleIds.get(prefix) ?? `${prefix}_${'0'.repeat(26)}`;
@@ -107,6 +108,12 @@ function pathParameters(route: Declaration, exampleIds: Map<string, string>): Pa
     };
   });
 }
+
+const MONTH_IN_PATH = {
+  description: 'The month, as `YYYY-MM`, in UTC.',
+  schema: { type: 'string', pattern: '^\\d{4}-(0[1-9]|1[0-2])$' },
+  example: '2026-10',
+};
 
 const IDS_IN_PATHS = {
   card: ['card', 'card'],

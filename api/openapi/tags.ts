@@ -22,6 +22,7 @@ export const TAGS = {
     description: 'How much your cards can spend, and how much of that they have spent.',
   },
   reports: { tag: 'Reports', description: 'What happened in a period, as CSV.' },
+  statements: { tag: 'Statements', description: 'A month of your account: your balance and your cards.' },
   operations: {
     tag: 'Operations',
     description: 'What became of your requests that had an Idempotency-Key. Operations are kept for 30 days.',

@@ -1158,7 +1158,7 @@ export type Error = {
 /**
  * What went wrong. Branch on this: codes do not change.
  */
-export type ErrorCode = 'validation_failed' | 'idempotency_key_missing' | 'idempotency_key_invalid' | 'invalid_api_key' | 'insufficient_funds' | 'insufficient_card_balance' | 'provider_declined' | 'account_suspended' | 'ip_not_allowed' | 'insufficient_scope' | 'secure_details_disabled' | 'test_key_not_allowed' | 'live_key_not_allowed' | 'not_found' | 'card_not_found' | 'topup_not_found' | 'withdrawal_not_found' | 'authorization_not_found' | 'operation_not_found' | 'deposit_not_found' | 'event_not_found' | 'api_key_not_found' | 'webhook_endpoint_not_found' | 'webhook_replay_not_found' | 'method_not_allowed' | 'external_ref_taken' | 'webhook_endpoint_url_taken' | 'idempotency_in_flight' | 'no_product_configured' | 'invalid_state' | 'body_too_large' | 'headers_too_large' | 'unsupported_media_type' | 'idempotency_conflict' | 'limit_exceeded' | 'product_not_allowed' | 'rate_limited' | 'reveal_limit_reached' | 'internal_error' | 'unavailable';
+export type ErrorCode = 'validation_failed' | 'idempotency_key_missing' | 'idempotency_key_invalid' | 'invalid_api_key' | 'insufficient_funds' | 'insufficient_card_balance' | 'provider_declined' | 'account_suspended' | 'ip_not_allowed' | 'insufficient_scope' | 'secure_details_disabled' | 'test_key_not_allowed' | 'live_key_not_allowed' | 'not_found' | 'card_not_found' | 'topup_not_found' | 'withdrawal_not_found' | 'authorization_not_found' | 'operation_not_found' | 'deposit_not_found' | 'event_not_found' | 'api_key_not_found' | 'webhook_endpoint_not_found' | 'statement_not_found' | 'webhook_replay_not_found' | 'method_not_allowed' | 'external_ref_taken' | 'webhook_endpoint_url_taken' | 'idempotency_in_flight' | 'no_product_configured' | 'invalid_state' | 'body_too_large' | 'headers_too_large' | 'unsupported_media_type' | 'idempotency_conflict' | 'limit_exceeded' | 'product_not_allowed' | 'rate_limited' | 'reveal_limit_reached' | 'internal_error' | 'unavailable';
 
 /**
  * One thing that is wrong with a request.
@@ -1895,6 +1895,79 @@ export type SpendingLimitRequest = {
      * Merchant category codes. Only merchants with these count. Leave it out for all.
      */
     categories?: Array<string> | null;
+};
+
+/**
+ * A month of your account. The opening balance and the lines add up to the closing balance.
+ */
+export type Statement = {
+    /**
+     * The kind of object: always `statement`.
+     */
+    object: 'statement';
+    /**
+     * `YYYY-MM`, in UTC.
+     */
+    month: string;
+    /**
+     * The total of your balance when the month began, in cents.
+     */
+    opening_balance: number;
+    /**
+     * The total when the month ended, or now if it has not.
+     */
+    closing_balance: number;
+    /**
+     * What changed your balance, by type. Types that did not occur are left out.
+     */
+    lines: Array<StatementLine>;
+    cards: StatementCards;
+    mode: Mode;
+};
+
+/**
+ * What happened to the money on all cards together.
+ */
+export type StatementCards = {
+    /**
+     * What was on all cards when the month began, in cents.
+     */
+    opening_balance: number;
+    /**
+     * What was moved to cards from your balance.
+     */
+    loaded: number;
+    /**
+     * What cards paid.
+     */
+    spent: number;
+    /**
+     * What cards got back from merchants.
+     */
+    refunded: number;
+    /**
+     * What was moved back to your balance, by withdrawals and when cards were blocked.
+     */
+    released: number;
+    /**
+     * What was on all cards when the month ended, or is now.
+     */
+    closing_balance: number;
+};
+
+/**
+ * The balance transactions of one type in a month.
+ */
+export type StatementLine = {
+    type: BalanceTransactionType;
+    /**
+     * How many balance transactions of this type there were.
+     */
+    count: number;
+    /**
+     * What they add up to, in cents: positive for credits, negative for debits.
+     */
+    amount: number;
 };
 
 /**
@@ -4918,6 +4991,66 @@ export type ReportsAuthorizationsResponses = {
 };
 
 export type ReportsAuthorizationsResponse = ReportsAuthorizationsResponses[keyof ReportsAuthorizationsResponses];
+
+export type StatementsGetData = {
+    body?: never;
+    path: {
+        /**
+         * The month, as `YYYY-MM`, in UTC.
+         */
+        month: string;
+    };
+    query?: never;
+    url: '/statements/{month}';
+};
+
+export type StatementsGetErrors = {
+    /**
+     * - `validation_failed`: The request is not valid.
+     */
+    400: Error;
+    /**
+     * - `invalid_api_key`: The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.
+     */
+    401: Error;
+    /**
+     * - `account_suspended`: This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that one may have succeeded: keep its Idempotency-Key. Contact us.
+     * - `ip_not_allowed`: This API key can't be used from your IP address, and this request did nothing. Use a key whose ip_allowlist contains the address.
+     * - `insufficient_scope`: This API key does not have the scope that this endpoint needs, and this request did nothing. Use a key that has it.
+     */
+    403: Error;
+    /**
+     * - `statement_not_found`: There is no statement of this month. Months are written as YYYY-MM, for example 2026-10, in UTC, and the month must have begun.
+     */
+    404: Error;
+    /**
+     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
+     */
+    429: Error;
+    /**
+     * - `headers_too_large`: The path and headers together are larger than 16 KiB.
+     */
+    431: Error;
+    /**
+     * - `internal_error`: Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.
+     */
+    500: Error;
+    /**
+     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.
+     */
+    503: Error;
+};
+
+export type StatementsGetError = StatementsGetErrors[keyof StatementsGetErrors];
+
+export type StatementsGetResponses = {
+    /**
+     * Done.
+     */
+    200: Statement;
+};
+
+export type StatementsGetResponse = StatementsGetResponses[keyof StatementsGetResponses];
 
 export type OperationsListData = {
     body?: never;

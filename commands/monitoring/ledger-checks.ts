@@ -1,6 +1,6 @@
 import type { Orm } from '../../db/orm.ts';
 import { checkLedger, INVARIANT_NUMBERS, type Violation } from '../../ledger/check-ledger.ts';
-import { BOOKS_INVARIANT, COUNTERS_INVARIANT, checkBooks } from './check-books.ts';
+import { BOOKS_INVARIANT, CLOSINGS_INVARIANT, COUNTERS_INVARIANT, checkBooks } from './check-books.ts';
 import { recordMeasurement } from './measurements.ts';
 
 /** The result of a check of the whole ledger. */
@@ -26,10 +26,9 @@ export async function checkAndRecord(
     ...(await checkLedger(options.reader.em.fork(), options.beforeEach)),
     ...(await checkBooks(options.reader.em.fork(), options.beforeEach)),
   ];
-  const counts = [...INVARIANT_NUMBERS, BOOKS_INVARIANT, COUNTERS_INVARIANT].map((number) => [
-    number,
-    violations.filter(({ invariant }) => invariant === number).length,
-  ]);
+  const counts = [...INVARIANT_NUMBERS, BOOKS_INVARIANT, COUNTERS_INVARIANT, CLOSINGS_INVARIANT].map(
+    (number) => [number, violations.filter(({ invariant }) => invariant === number).length],
+  );
   const check: LedgerCheck = {
     completedAt: new Date().toISOString(),
     durationSeconds: (performance.now() - startedAt) / 1_000,

@@ -1,9 +1,12 @@
 import type { Command } from 'commander';
 import { z } from 'zod';
 import { checkAndRecord } from '../../commands/monitoring/ledger-checks.ts';
+import { Refusal } from '../../commands/refusal.ts';
 import { isId } from '../../domain/ids.ts';
 import type { Mode } from '../../domain/mode.ts';
+import { readAccountMonth } from '../../ledger/account-month.ts';
 import { readBalance } from '../../ledger/balances.ts';
+import { presentStatement } from '../../resources/statement.ts';
 import { ModeName, read, Since, Text } from '../flag-values.ts';
 import { readBalanceTransactions, requireOwnCard } from '../reads/balance-transactions.ts';
 import { readPartner } from '../reads/partners.ts';
@@ -53,6 +56,25 @@ export function ledgerNoun(ledger: Command, { session, verb, examples, err }: Ve
         const orm = await session.orm();
         await readPartner(orm, partnerId);
         return { value: presentAmounts(await readBalance(orm.em.fork(), partnerId, mode)) };
+      }),
+    );
+
+  ledger
+    .command('statement')
+    .description(
+      "a month of an account's balance and cards, as its partner sees it; the current month up to now",
+    )
+    .argument('<partner>', 'id of the partner')
+    .argument('<month>', 'as 2026-10, in UTC', read(Text(7)))
+    .requiredOption('--mode <mode>', 'test or live', read(ModeName))
+    .addHelpText('after', examples('ledger statement prt_01k0… 2026-10 --mode live'))
+    .action(
+      verb(async (partnerId: string, month: string, { mode }: { mode: Mode }) => {
+        const orm = await session.orm();
+        await readPartner(orm, partnerId);
+        const found = await readAccountMonth(orm.em.fork(), { partnerId, mode }, month);
+        if (found === null) throw new Refusal(`${month} is no month that has begun: write it as 2026-10.`);
+        return { value: presentStatement(month, mode, found) };
       }),
     );
 

@@ -23,6 +23,7 @@ import type { Tenant } from '../../../domain/mode.ts';
 import { OperationStatus } from '../../../domain/operation.ts';
 import { completeControls, LimitInterval } from '../../../domain/spending-controls.ts';
 import { TransactionType } from '../../../domain/transaction.ts';
+import { readAccountMonth } from '../../../ledger/account-month.ts';
 import { readPrepaidEntriesOfCard } from '../../../ledger/balances.ts';
 import { readTransactions } from '../../../operator/reads/transactions.ts';
 import { readWebhooks } from '../../../operator/reads/webhooks.ts';
@@ -302,6 +303,12 @@ describe('the number of rows that a list reads', function () {
         };
         // A closed authorization counts what was cleared; each has a purchase beside it.
         for (const n of [1_000, 100_000, 199_000]) assert.equal(await inSecond(n), 100 * (100 + 100));
+      });
+
+      it('is what the account has booked for its statement, whatever others have', async () => {
+        const month = new Date().toISOString().slice(0, 7);
+        const read = async () => [await readAccountMonth(orm.em.fork(), OTHER, month)];
+        await readsLittle({ month }, read, { statements: 2 });
       });
 
       it("is a small multiple of the page for the operator's list of what moved between a card and the balance", async () => {

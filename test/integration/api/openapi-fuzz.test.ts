@@ -154,7 +154,8 @@ describe(`the service, given ${REQUESTS} requests drawn from its OpenAPI documen
     const ids = Object.fromEntries(
       Object.entries(request.path).map(([name, text]) => [name, pick(mode, text)]),
     );
-    ids.endpointId = endpointOfReplay.get(ids.replayId ?? '') ?? ids.endpointId ?? '';
+    if (typeof request.path.endpointId === 'object')
+      ids.endpointId = endpointOfReplay.get(ids.replayId ?? '') ?? ids.endpointId ?? '';
     const path = operation.path.replace(/\{(\w+)\}/g, (_, name: string) =>
       encodeURIComponent(ids[name] ?? ''),
     );

@@ -211,6 +211,15 @@ describe('the TypeScript client, used with the whole service,', () => {
     });
   });
 
+  it('reads statements', async () => {
+    const { statements } = clientOf('test');
+    const month = new Date().toISOString().slice(0, 7);
+    const { opening_balance, closing_balance, lines } = await statements.get(month);
+    const changes = lines.reduce((sum, { amount }) => sum + amount, 0);
+    assert.equal(opening_balance + changes, closing_balance);
+    await refused(statements.get('2026-13'), { status: 404, code: 'statement_not_found' });
+  });
+
   it('waits for operations that the network completes later', async () => {
     const client = clientOf('live');
     const pending = await client.cards.create({ amount: 1_041, external_ref: ref() });

@@ -85,6 +85,7 @@ describe('the samples in the partner pages', function () {
           const { id = '' } = JSON.parse(body) as { id?: string };
           if (id.startsWith('card_')) env.CARD = id;
           if (id.startsWith('evt_')) env.EVENT = id;
+          if (id.startsWith('we_')) env.ENDPOINT = id;
           if (id.startsWith('auth_')) env.AUTHORIZATION = id;
           if (id.startsWith('dep_')) env.DEPOSIT = id;
           last = body;

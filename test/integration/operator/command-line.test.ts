@@ -135,7 +135,7 @@ describe('the operator’s command line', () => {
       verb,
     ]),
     ...['list', 'show', 'requeue'].map((verb) => ['webhook', verb]),
-    ...['check', 'balance', 'transactions'].map((verb) => ['ledger', verb]),
+    ...['check', 'balance', 'statement', 'transactions'].map((verb) => ['ledger', verb]),
     ['attention', 'list'],
     ['restore', 'reconcile'],
     ...['list', 'verify', 'export'].map((verb) => ['audit', verb]),

@@ -32,6 +32,28 @@ describe('operator ledger', () => {
     assert.match(err, /operator partner list/);
   });
 
+  it('prints the statement of a month that has begun', async () => {
+    const { id } = (await operate('partner', 'create', '--name', 'Stated')).json;
+    await operate('partner', 'adjust', id, '--mode', 'live', '--amount', '700', '--reason', 'r');
+    const month = new Date().toISOString().slice(0, 7);
+    const { code, json } = await operate('ledger', 'statement', id, month, '--mode', 'live');
+    assert.equal(code, 0);
+    const { cards, ...balance } = json;
+    assert.deepEqual(balance, {
+      object: 'statement',
+      month,
+      opening_balance: 0,
+      closing_balance: 700,
+      lines: [{ type: 'adjustment', count: 1, amount: 700 }],
+      mode: 'live',
+    });
+    assert.equal(cards.closing_balance, 0);
+    const wrong = await operate('ledger', 'statement', id, '2026-13', '--mode', 'live');
+    assert.equal(wrong.code, 1);
+    assert.match(wrong.err, /write it as 2026-10/);
+    assert.equal((await operate('ledger', 'statement', id, '2026-10', '--mode', 'x')).code, 2);
+  });
+
   it('passes the check, and then names what is wrong, with exit code 1', async () => {
     await operate('partner', 'adjust', partner, '--mode', 'test', '--amount', '5', '--reason', 'r');
     const sound = await operate('ledger', 'check');
