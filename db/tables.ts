@@ -49,6 +49,7 @@ const TABLES = {
   webhook_endpoint: webhooks.WebhookEndpointEntity,
   delivery: webhooks.DeliveryEntity,
   delivery_attempt: webhooks.DeliveryAttemptEntity,
+  webhook_allowance: webhooks.WebhookAllowanceEntity,
   webhook_replay: webhooks.WebhookReplayEntity,
   month_closing: MonthClosingEntity,
   deposit: deposits.DepositEntity,

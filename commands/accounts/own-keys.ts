@@ -15,6 +15,8 @@ import { lockPartner } from './partners.ts';
 
 /** How many active keys an account can have in a mode (docs/partners/keys-and-modes.md). */
 const MAX_ACTIVE = 50;
+/** How many it can make in any 24 hours, so that making and revoking them over and over fills no table. */
+const MAX_A_DAY = 1_000;
 
 /** Who asks: a key of the account, and the request for the audit log. */
 export interface AskingKey extends Tenant {
@@ -32,7 +34,7 @@ interface MadeKey {
 /**
  * Makes a key for the account of the key that asks, in its mode.
  * @throws ApiError `insufficient_scope` if it would get a scope that the asking key lacks, `validation_failed` if it would have
- *   expired, `limit_exceeded`; `invalid_api_key` and `account_suspended` if the asking key has meanwhile been revoked or suspended
+ *   expired, `limit_exceeded`, `rate_limited`; `invalid_api_key` and `account_suspended` if the asking key has meanwhile been revoked or suspended
  */
 export function createOwnKey(
   { orm, ring }: CommandContext,
@@ -81,7 +83,7 @@ export function revokeOwnKey(
  * Replaces a key: makes one like it, which does not expire, and lets the old one expire after the overlap, or when it would have.
  * @returns the new key
  * @throws ApiError `api_key_not_found`, `insufficient_scope` if the asking key lacks one of its scopes, `invalid_state` if it is not
- *   active, `limit_exceeded`; see {@link createOwnKey} for the asking key
+ *   active, `limit_exceeded`, `rate_limited`; see {@link createOwnKey} for the asking key
  */
 export function rotateOwnKey(
   { orm, ring }: CommandContext,
@@ -146,8 +148,15 @@ function mustHave({ scopes }: ApiKeyRow, wanted: readonly Scope[], what: string)
 }
 
 async function mustHaveRoom(tx: Transactor, { partnerId, mode }: Tenant): Promise<void> {
-  const [row] = await countActive(tx, { partnerId, mode });
-  if (row !== undefined && row.active < MAX_ACTIVE) return;
+  const [row] = await countKeys(tx, { partnerId, mode, maxADay: MAX_A_DAY });
+  if (row === undefined) throw new Error('a count has one row');
+  if (row.made >= MAX_A_DAY) {
+    throw new ApiError('rate_limited', {
+      message: `This account has made ${MAX_A_DAY} API keys in this mode within 24 hours, and can't make more for now. Retry after the number of seconds in Retry-After.`,
+      retryAfterSeconds: 3_600,
+    });
+  }
+  if (row.active < MAX_ACTIVE) return;
   throw new ApiError('limit_exceeded', {
     message: `This account has ${MAX_ACTIVE} active API keys in this mode, and can't have more. Revoke one first: DELETE /api-keys/{keyId}.`,
   });
@@ -160,11 +169,16 @@ const countOf = (
 ) => sql`(SELECT count(*) FROM api_key
   WHERE partner_id = ${partnerId} AND mode = ${mode} AND revoked_at IS NULL AND ${which})`;
 
-// Two ranges of one index, so that however many have expired, they are not read.
-const countActive = writeStatement(
-  (_, { partnerId, mode }: Tenant) => sql<{ active: number }>`
+// Two ranges of one index, so that however many have expired, they are not read. An id has the real time.
+const countKeys = writeStatement(
+  (_, { partnerId, mode, maxADay }: Tenant & { maxADay: number }) => sql<{ active: number; made: number }>`
   SELECT (${countOf(partnerId, mode, sql`expires_at IS NULL`)}
-    + ${countOf(partnerId, mode, sql`expires_at > account_now(${partnerId}, ${mode})`)})::int AS active`,
+    + ${countOf(partnerId, mode, sql`expires_at > account_now(${partnerId}, ${mode})`)})::int AS active,
+    count(*)::int AS made
+  FROM (
+    SELECT FROM api_key
+    WHERE partner_id = ${partnerId} AND mode = ${mode} AND id > 'key_' || id_time(now() - interval '1 day') COLLATE "C"
+    ORDER BY id DESC LIMIT ${maxADay}) day`,
 );
 
 const revoke = writeStatement(

@@ -17,8 +17,8 @@ import { newEvent } from './new-event.ts';
 import { type EndpointId, readEndpoint } from './read-endpoints.ts';
 import type { WorkflowDelivery } from './retries.ts';
 
-/** How many events a partner can request: one per second, in bursts of up to 60. The mode's oldest endpoint counts them. */
-const ALLOWANCE = tokenBucket('allowance_full_at', { size: 60, perSecond: 1 });
+/** How many events a partner can request in each mode: one per second, in bursts of up to 60. */
+const ALLOWANCE = tokenBucket('a.full_at', { size: 60, perSecond: 1 });
 const PING: EventType = 'ping';
 
 /**
@@ -40,6 +40,7 @@ export function resendEvent(
     if (endpointId !== null) await readEndpoint(tx, tenant, endpointId);
     const allowance = await lockAllowance(tx, tenant);
     const endpoints = await findEndpoints(tx, { partnerId, mode, eventId });
+    if (endpoints.length === 0) throw new ApiError('webhook_endpoint_not_found');
     const had = endpoints.filter(({ had_delivery }) => had_delivery);
     const wanting = had.length > 0 ? had : endpoints.filter(({ wants }) => wants);
     const targets = endpointId === null ? wanting : endpoints.filter(({ id }) => id === endpointId);
@@ -247,32 +248,25 @@ const disabled = () =>
   });
 
 interface Allowance {
-  id: string;
   wait_seconds: number;
   /** The account's, which the transaction holds. */
   clock: AccountClock;
 }
 
-/**
- * Locks what the mode has left of its allowance, until the end of the caller's transaction.
- * @throws ApiError `webhook_endpoint_not_found` if there is no endpoint
- */
+/** Locks what the account has left of its allowance, until the end of the caller's transaction. */
 async function lockAllowance(tx: Transactor, { partnerId, mode }: Tenant): Promise<Allowance> {
-  const [allowance] = await lockOldest(tx, { partnerId, mode });
-  if (allowance === undefined) throw new ApiError('webhook_endpoint_not_found');
+  const [allowance] = await lock(tx, { partnerId, mode });
+  if (allowance === undefined) throw new Error('an upsert has one row');
   return allowance;
 }
 
-const lockOldest = writeStatement((db, { partnerId, mode }: Tenant) =>
-  db
-    .selectFrom('webhook_endpoint')
-    .select(['id', ALLOWANCE.waitSeconds.as('wait_seconds')])
-    .select(heldClock(sql.ref('partner_id'), sql.ref('mode')).as('clock'))
-    .where('partner_id', '=', partnerId)
-    .where('mode', '=', mode)
-    .orderBy('id')
-    .limit(1)
-    .forNoKeyUpdate(),
+// The clock comes before row locks.
+const lock = writeStatement(
+  (_, { partnerId, mode }: Tenant) => sql<Allowance>`
+  WITH held AS MATERIALIZED (SELECT ${heldClock(partnerId, mode)} AS clock)
+  INSERT INTO webhook_allowance AS a (partner_id, mode) SELECT ${partnerId}, ${mode} FROM held
+  ON CONFLICT (partner_id, mode) DO UPDATE SET full_at = a.full_at
+  RETURNING ${ALLOWANCE.waitSeconds} AS wait_seconds, (SELECT clock FROM held) AS clock`,
 );
 
 /** Takes one event off the allowance. @throws ApiError `rate_limited` */
@@ -284,14 +278,13 @@ async function takeFrom(tx: Transactor, { partnerId, mode }: Tenant, allowance: 
       retryAfterSeconds: allowance.wait_seconds,
     });
   }
-  await takeOne(tx, { partnerId, mode, endpointId: allowance.id });
+  await takeOne(tx, { partnerId, mode });
 }
 
-const takeOne = writeStatement((db, { partnerId, mode, endpointId }: Tenant & { endpointId: string }) =>
+const takeOne = writeStatement((db, { partnerId, mode }: Tenant) =>
   db
-    .updateTable('webhook_endpoint')
-    .set({ allowance_full_at: ALLOWANCE.afterTaking(sql.lit(1)) })
-    .where('partner_id', '=', partnerId)
-    .where('mode', '=', mode)
-    .where('id', '=', endpointId),
+    .updateTable('webhook_allowance as a')
+    .set({ full_at: ALLOWANCE.afterTaking(sql.lit(1)) })
+    .where('a.partner_id', '=', partnerId)
+    .where('a.mode', '=', mode),
 );

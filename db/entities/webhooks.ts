@@ -41,7 +41,7 @@ export const WebhookEndpointEntity = defineEntity({
     secret: p.blob(),
     previousSecret: p.blob().nullable(),
     previousSecretExpiresAt: p.datetime().nullable(),
-    /** When all of the partner's allowance of requested events is available again. */
+    /** The release before keeps here what WebhookAllowance has. */
     allowanceFullAt: p.datetime().defaultRaw('now()'),
     createdAt: p.datetime().defaultRaw('now()'),
     /** When all of the account's allowance of workflows to tell is available again. */
@@ -104,6 +104,18 @@ export const DeliveryAttemptEntity = defineEntity({
     error: p.text().nullable(),
     /** The beginning of a failed attempt's response, sealed. */
     answerStart: p.blob().nullable(),
+  },
+});
+
+/** How many events an account can still ask for. It outlives the account's endpoints. */
+export const WebhookAllowanceEntity = defineEntity({
+  name: 'WebhookAllowance',
+  tableName: 'webhook_allowance',
+  properties: {
+    partnerId: p.text().collation('C').primary(),
+    mode: p.text().$type<Mode>().collation('C').primary(),
+    /** When all of it is available again. */
+    fullAt: p.datetime().defaultRaw('now()'),
   },
 });
 

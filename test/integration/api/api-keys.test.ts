@@ -262,6 +262,27 @@ describe('API keys', () => {
     expectError(await ask('POST', '/api-keys', { name: 'x' }), 'limit_exceeded');
   });
 
+  it('are at most 1,000 made in 24 hours, rotations included', async () => {
+    const { id } = await create({});
+    const keyIds = Array.from({ length: 997 }, () => newId('key'));
+    await asOwner(
+      stack,
+      `INSERT INTO api_key (id, partner_id, mode, hash, hint, revoked_at) SELECT id, $1, 'test', convert_to(id, 'UTF8'), 'h', now() FROM unnest($2::text[]) id`,
+      [partner.id, keyIds],
+    );
+    await create({});
+    for (const refused of [
+      await ask('POST', '/api-keys', { name: 'x' }),
+      await ask('POST', `/api-keys/${id}/rotate`),
+    ]) {
+      expectError(refused, 'rate_limited');
+      assert.equal(refused.headers.get('retry-after'), '3600');
+    }
+    assert.equal((await ask('GET', `/api-keys/${id}`)).json.expires_at, null);
+    const live = await rootOf(partner, 'live');
+    assert.equal((await ask('POST', '/api-keys', { name: 'x' }, live.key)).status, 201);
+  });
+
   it('are replaced by rotation: one like it without an expiry, and the old one expires after the overlap', async () => {
     const old = await create({ name: 'server', scopes: ['cards:read'], ip_allowlist: ['127.0.0.1'] });
     const before = Date.now();

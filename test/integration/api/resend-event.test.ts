@@ -123,7 +123,7 @@ describe('POST /events/{eventId}/resend', function () {
     const [id] = await seedEvents(stack, partner, [{ status: 'delivered' }]);
     await asOwner(
       stack,
-      `UPDATE webhook_endpoint SET allowance_full_at = now() + interval '70 seconds' WHERE partner_id = $1`,
+      `INSERT INTO webhook_allowance (partner_id, mode, full_at) VALUES ($1, 'test', now() + interval '70 seconds')`,
       [partner.id],
     );
     const refused = await resend(id);
@@ -132,6 +132,9 @@ describe('POST /events/{eventId}/resend', function () {
     assert.ok(seconds >= 1 && seconds <= 11, `${seconds}`);
     assert.equal((await read(id)).delivery.status, 'delivered');
     expectError(await resend(`evt_${'0'.repeat(26)}`), 'event_not_found');
+    await partner.call('DELETE', '/webhook-endpoint');
+    await setEndpoint();
+    expectError(await resend(id), 'rate_limited');
   });
 
   it('answers 202 while Temporal is away, and the event is sent', async () => {

@@ -293,7 +293,7 @@ describe('/webhook-endpoint', () => {
       // Nearly used up, and for longer than this test can take.
       await asOwner(
         stack,
-        `UPDATE webhook_endpoint SET allowance_full_at = now() + interval '1 hour' WHERE partner_id = $1`,
+        `INSERT INTO webhook_allowance (partner_id, mode, full_at) VALUES ($1, 'test', now() + interval '1 hour')`,
         [partner.id],
       );
       const refused = await test();
@@ -301,7 +301,7 @@ describe('/webhook-endpoint', () => {
       const seconds = Number(refused.headers.get('retry-after'));
       assert.ok(seconds > 3_500 && seconds <= 3_541, `${seconds} s`);
       assert.deepEqual((await partner.call('GET', '/events')).json.data, []);
-      await asOwner(stack, `UPDATE webhook_endpoint SET allowance_full_at = now() WHERE partner_id = $1`, [
+      await asOwner(stack, `UPDATE webhook_allowance SET full_at = now() WHERE partner_id = $1`, [
         partner.id,
       ]);
       const statuses = (await Promise.all(Array.from({ length: 120 }, test))).map(({ status }) => status);
@@ -310,7 +310,7 @@ describe('/webhook-endpoint', () => {
       assert.ok(statuses.every((status) => status === 202 || status === 429));
       const [row] = await asOwner<{ ahead: number }>(
         stack,
-        `SELECT extract(epoch FROM allowance_full_at - now())::float8 AS ahead FROM webhook_endpoint WHERE partner_id = $1`,
+        `SELECT extract(epoch FROM full_at - now())::float8 AS ahead FROM webhook_allowance WHERE partner_id = $1`,
         [partner.id],
       );
       assert.ok((row?.ahead ?? 99) <= 60, `${row?.ahead}`);

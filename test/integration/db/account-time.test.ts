@@ -40,6 +40,7 @@ const REAL_TIME_DEFAULTS: Record<string, string> = {
   'idempotency_claim.created_at': 'how long keys are kept',
   'ledger.transfer.booked_on': 'partitions',
   'money_return.created_at': 'live mode: what the card network takes back',
+  'webhook_allowance.full_at': 'a rate limit',
   'webhook_endpoint.allowance_full_at': 'a rate limit',
   // Their statements give them, in the time of the account.
   'card.counted_on': 'given',

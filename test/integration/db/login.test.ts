@@ -204,6 +204,8 @@ describe('the database rights', () => {
     'UPDATE card SET partner_id = partner_id',
     'UPDATE card SET funding_cents = 1',
     `UPDATE api_key SET hash = 'x'`,
+    'UPDATE month_closing SET closing_cents = 0',
+    'DELETE FROM month_closing',
     'UPDATE account_usage SET partner_id = partner_id',
     `INSERT INTO schema_migration (name, run_on) VALUES ('x', now())`,
   ];
@@ -282,6 +284,36 @@ describe('the database rights', () => {
         for (const statement of [...EVERYBODY, ...DENIED[role]]) {
           await assert.rejects(query(orm.em.fork(), statement), INSUFFICIENT_PRIVILEGE, statement);
         }
+      } finally {
+        await orm.close();
+      }
+    });
+  }
+
+  for (const [role, statements] of [
+    [
+      API_ROLE,
+      [
+        `UPDATE api_key SET revoked_at = NULL WHERE id = 'key_ended'`,
+        `UPDATE api_key SET revoked_at = now() WHERE id = 'key_ended'`,
+        `UPDATE api_key SET expires_at = NULL WHERE id = 'key_ended'`,
+        `UPDATE api_key SET expires_at = now() + interval '1 day' WHERE id = 'key_ended'`,
+      ],
+    ],
+    [OPERATOR_ROLE, [`UPDATE api_key SET revoked_at = NULL WHERE id = 'key_ended'`]],
+  ] as const) {
+    it(`of ${role} bring no key back that was revoked or has expired`, async () => {
+      await asOwner(
+        url,
+        `INSERT INTO api_key (id, partner_id, mode, hash, hint, revoked_at, expires_at)
+         VALUES ('key_ended', 'prt_1', 'test', 'ended', 'h', now(), now()) ON CONFLICT DO NOTHING`,
+      );
+      const orm = await openOrm({ databaseUrl: URLS[role](url), poolSize: 1, role });
+      try {
+        for (const statement of statements)
+          await assert.rejects(query(orm.em.fork(), statement), /make a new one/, statement);
+        if (role === API_ROLE)
+          await query(orm.em.fork(), `UPDATE api_key SET expires_at = now() - interval '1 day'`);
       } finally {
         await orm.close();
       }
