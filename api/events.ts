@@ -8,7 +8,7 @@ import type { ReadList } from '../db/read-replica.ts';
 import { tenantStatement } from '../db/sql.ts';
 import type { Row } from '../db/tables.ts';
 import { ApiError } from '../domain/api-error.ts';
-import { DeliveryStatus, EVENTS_KEPT_DAYS, MAX_ENDPOINTS } from '../domain/event.ts';
+import { DeliveryStatus, EVENTS_KEPT_DAYS } from '../domain/event.ts';
 import { isId } from '../domain/ids.ts';
 import type { Tenant } from '../domain/mode.ts';
 import { EventResource, type EventRow, eventExample, presentEvent } from '../resources/event.ts';
@@ -218,30 +218,38 @@ const selectPage = pageStatement((values) => {
       where event_id = e.id and partner_id = ${partnerId} and mode = ${mode}))`;
 });
 
-// Reads a page of each requested status and type through the index on both, and keeps the newest. An event may have a row for
-// each endpoint, which come one after the other, so reading ends when there are enough different ones.
+// Steps from event to event in the index on status and type, at most a page of each that is requested, and keeps the newest. An
+// event has a row for each endpoint it was ever for, deleted ones included, so no number of rows is enough for a page.
 const selectFilteredPage = pageStatement((values) => {
   const { partnerId, mode, limit, statuses, types } = values;
-  const ofEach = newestRows({
-    table: 'delivery',
-    columns: ['partner_id', 'mode', 'status', 'type', 'event_id'],
-    where: {
-      partner_id: partnerId,
-      mode,
-      status: sql.ref('wanted_status.status'),
-      type: sql.ref('wanted_type.type'),
-    },
-    id: 'event_id',
-    ...keptRange(values),
-    limit: sql`${limit}::int * ${sql.lit(MAX_ENDPOINTS)}`,
-    maxRows: 101 * MAX_ENDPOINTS,
-  });
-  return sql`(select d.partner_id, d.mode, d.event_id as id, e.body from (
-      select distinct one.partner_id, one.mode, one.event_id from unnest(${statuses}::text[]) wanted_status (status)
+  const { from, before } = keptRange(values);
+  const newestBelow = (id: RawBuilder<unknown>) =>
+    newestRows({
+      table: 'delivery',
+      columns: ['event_id'],
+      where: {
+        partner_id: partnerId,
+        mode,
+        status: sql.ref('wanted_status.status'),
+        type: sql.ref('wanted_type.type'),
+      },
+      id: 'event_id',
+      from,
+      before: id,
+      limit: sql.lit(1),
+      maxRows: 1,
+    });
+  return sql`(select ${partnerId}::text as partner_id, ${mode}::text as mode, d.event_id as id, e.body from (
+      select distinct one.event_id from unnest(${statuses}::text[]) wanted_status (status)
         cross join unnest(${types}::text[]) wanted_type (type)
-        cross join lateral (select distinct of_each.* from ${ofEach} of_each
-          order by of_each.partner_id desc, of_each.mode desc, of_each.status desc, of_each.type desc, of_each.event_id desc
-          limit ${limit}) one
+        cross join lateral (
+          with recursive step (event_id, nth) as (
+            select first.event_id, 1 from ${newestBelow(before)} first
+            union all
+            select next.event_id, step.nth + 1 from step cross join lateral ${newestBelow(sql.ref('step.event_id'))} next
+            where step.nth < ${limit}::int
+          ) select event_id from step
+        ) one
       order by one.event_id desc limit ${limit}
     ) d cross join lateral (select body from event
       where id = d.event_id and partner_id = ${partnerId} and mode = ${mode} limit 1) e)`;

@@ -105,6 +105,35 @@ describe('GET /events', () => {
     });
   }
 
+  it('lists each event once on the pages of a filter, however many endpoints it was ever sent to', async () => {
+    const other = await stack.createPartner();
+    const events = await seedEvents(
+      stack,
+      other,
+      Array.from({ length: 30 }, (_, i) => ({ ageMs: (i + 1) * 60_000 })),
+    );
+    await asOwner(
+      stack,
+      `INSERT INTO delivery (event_id, endpoint_id, partner_id, mode, type, status)
+       SELECT event_id, 'we_' || n, partner_id, mode, type, status FROM delivery, generate_series(1, 7) n
+       WHERE partner_id = $1`,
+      [other.id],
+    );
+    for (const filter of ['type=card.issued', 'delivery_status=delivered']) {
+      for (const limit of [1, 4, 29, 30, 100]) {
+        const seen: string[] = [];
+        for (let cursor = ''; ; ) {
+          const { data, has_more, next_cursor } = await list(`?limit=${limit}&${filter}${cursor}`, other);
+          seen.push(...data.map((event: { id: string }) => event.id));
+          if (!has_more) break;
+          assert.equal(data.length, limit);
+          cursor = `&starting_after=${next_cursor}`;
+        }
+        assert.deepEqual(seen, events, `${filter}, in pages of ${limit}`);
+      }
+    }
+  });
+
   it('filters by creation time to the millisecond, including both ends', async () => {
     const { data } = await list('?limit=100');
     const [newer, older] = [Date.parse(data[4].created), Date.parse(data[9].created)];
