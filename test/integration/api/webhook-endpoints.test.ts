@@ -231,6 +231,8 @@ describe('/webhook-endpoints', function () {
     const resend = (body?: object) => partner.call('POST', `/events/${id}/resend`, { body });
     assert.equal((await resend()).status, 202);
     await until('both get it again', () => receivers.every(({ received }) => received.length === 2));
+    // An attempt that is being made is all that a resend asks for, so it has to have ended.
+    await stand(id, { [first]: 'delivered', [second]: 'delivered' });
     assert.equal((await resend({ endpoint_id: second })).status, 202);
     await until('the second one gets it again', () => receivers[1].received.length === 3);
     assert.equal(receivers[0].received.length, 2);
