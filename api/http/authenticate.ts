@@ -81,9 +81,12 @@ export function createAuthenticate(
 
   async function lookUpNow(digest: string, key: string): Promise<Caller> {
     const readAtMs = performance.now();
-    const found = await readCaller(orm, await hashes(key));
+    const keyHashes = await hashes(key);
+    const found = await readCaller(orm, keyHashes);
     if (found === undefined) {
       seen.delete(digest);
+      // Revoked and expired keys stay so, and an account can make many: from now on, they wait among the strangers.
+      genuine.forget(keyHashes);
       throw new ApiError('invalid_api_key', {
         message:
           "The API key is unknown, revoked or expired. Check that it is one of this service's keys and still in use.",
@@ -126,7 +129,7 @@ export function createAuthenticate(
   }
 }
 
-/** The keyed hashes of the keys that exist, which tell a genuine key from a made-up one without asking the database for it. */
+/** The keyed hashes of the keys that can be used, which tell a genuine key from a made-up one without asking the database for it. */
 class GenuineKeys {
   readonly #orm: Orm;
   readonly #known = new LRUCache<string, true>({ max: MAX_KNOWN_KEYS });
@@ -147,6 +150,10 @@ class GenuineKeys {
     });
     await this.#refreshing;
     return this.#hasNow(hashes);
+  }
+
+  forget(hashes: readonly Buffer[]): void {
+    for (const one of hashes) this.#known.delete(one.toString('base64'));
   }
 
   #hasNow(hashes: readonly Buffer[]): boolean {

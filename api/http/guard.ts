@@ -3,6 +3,7 @@ import { ApiError } from '../../domain/api-error.ts';
 import type { Scope } from '../../domain/scope.ts';
 import { asAccount } from '../../process/work-context.ts';
 import type { Admission } from './admission.ts';
+import type { Authenticate } from './authenticate.ts';
 import { readJsonBody } from './body.ts';
 import type { RequestState } from './log-request.ts';
 import type { Reply, Route } from './route.ts';
@@ -11,16 +12,20 @@ import { type Checked, parseQuery, readIdempotencyKey, refuseRepeated, validate 
 
 export interface GuardDependencies {
   admission: Admission;
+  authenticate: Authenticate;
 }
+
+/** A key that was looked up longer ago is looked up again before the request begins. */
+const RECHECK_MS = 2_000;
 
 /**
  * What a /v1 request goes through once its caller is known (api/http/identify.ts): mode, scope, admission, validation, its turn,
- * the route's handler, and the response.
+ * the key again if it was revoked or suspended meanwhile, the route's handler, and the response.
  * @throws Error for a route that doesn't say which scope it needs
  */
 export function guard(
   { declaration, handle }: Route,
-  { admission }: GuardDependencies,
+  { admission, authenticate }: GuardDependencies,
 ): RouterMiddleware<RequestState> {
   const { method, path, scope } = declaration;
   if (scope === undefined) throw new Error(`${method.toUpperCase()} ${path} doesn't declare its scope`);
@@ -54,6 +59,11 @@ export function guard(
       if (!begun || req.socket.destroyed) {
         ctx.status = CLIENT_CLOSED_REQUEST;
         return;
+      }
+      // The body and the turn can take a minute, and a revoked key starts nothing 5 s later (docs/partners/keys-and-modes.md).
+      if (performance.now() - state.authenticatedAtMs > RECHECK_MS) {
+        const { isSuspended } = await authenticate(req.headers.authorization);
+        if (isSuspended) throw new ApiError('account_suspended');
       }
       reply = await asAccount(caller, () =>
         handle({

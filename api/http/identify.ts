@@ -29,6 +29,7 @@ export function identify({
     if (!UNDER_V1.test(path)) return next();
     if (timesSent(req, 'authorization') > 1)
       throw new ApiError('invalid_api_key', { message: 'The Authorization header must be sent once.' });
+    state.authenticatedAtMs = performance.now();
     const caller = await authenticate(req.headers.authorization);
     state.caller = caller;
     state.logFields.partnerId = caller.partnerId;

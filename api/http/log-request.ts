@@ -22,6 +22,7 @@ export function logRequest(
   return async (ctx, next) => {
     const startedAt = performance.now();
     ctx.state.requestId = newId('req');
+    ctx.state.authenticatedAtMs = 0;
     ctx.state.logFields = {};
     ctx.state.clientAddress = readClientAddress(ctx.req);
     ctx.set('Request-Id', ctx.state.requestId);
@@ -85,6 +86,8 @@ export interface RequestState {
   clientAddress: string | null;
   /** Whose key it has. Only requests to /v1 have one (api/http/identify.ts). */
   caller?: Caller;
+  /** When its key was sent to be looked up, by performance.now(); 0 before that. */
+  authenticatedAtMs: number;
   /** Fields of the request's log line in addition to method, route and status. */
   logFields: Record<string, string>;
 }

@@ -10,7 +10,8 @@ import { type Admission, createAdmission } from '../../../api/http/admission.ts'
 import { startApi } from '../../../api/server.ts';
 import { shareActiveAccounts } from '../../../commands/accounts/active-accounts.ts';
 import { createApiKey } from '../../../commands/accounts/api-keys.ts';
-import { generateApiKey } from '../../../crypto/api-key.ts';
+import { apiKeyHasher, generateApiKey } from '../../../crypto/api-key.ts';
+import { newId } from '../../../crypto/new-id.ts';
 import { freePort } from '../../../dev/free-port.ts';
 import { ApiError } from '../../../domain/api-error.ts';
 import { checkLedger } from '../../../ledger/check-ledger.ts';
@@ -528,42 +529,66 @@ describe('the API, under more requests than it admits,', () => {
     }
   });
 
-  it('looks made-up API keys up in a separate queue, and genuine ones at once, though it has seen none yet', async () => {
-    const partner = await stack.createPartner();
-    const fresh = await startApi({ ...stack.config, port: await freePort() }, pino({ level: 'silent' }));
-    const hold = new pg.Client(ownerUrlOf(stack.config.databaseUrl));
-    const clients = new Pool(new URL(fresh.url).origin, { connections: 218 });
-    await hold.connect();
-    try {
-      const refusals: string[] = [];
-      const ask = async (key: string) => {
-        const headers = { authorization: `Bearer ${key}` };
-        const { statusCode, body } = await clients.request({ method: 'GET', path: '/v1/ping', headers });
-        const text = await body.text();
-        if (statusCode === 429) refusals.push(text);
-        return statusCode;
-      };
-      const keys = Array.from({ length: 217 }, () => generateApiKey('test'));
-      // Whoever waits for the lock has 4 s, so all connections are made before. The first look reads which keys there are.
-      const open = () => clients.request({ method: 'GET', path: '/healthz' });
-      await Promise.all(keys.map(async () => (await open()).body.dump()));
-      assert.equal(await ask(generateApiKey('test')), 401);
-      await hold.query('BEGIN; LOCK TABLE partner IN ACCESS EXCLUSIVE MODE');
-      const strangers = keys.map(ask);
-      assert.equal(await Promise.race(strangers), 429);
-      const genuine = ask(partner.keys.test);
-      await hold.query('ROLLBACK');
-      assert.equal(await genuine, 200);
-      const statuses = await Promise.all(strangers);
-      assert.deepEqual(
-        [401, 429].map((expected) => statuses.filter((status) => status === expected).length),
-        [216, 1],
-      );
-      assert.match(refusals.join(), /Too many API keys that this service does not know/);
-    } finally {
-      await hold.end();
-      await clients.destroy();
-      await fresh.stop();
-    }
-  });
+  /** 217 keys that were genuine when the process first saw them, and were revoked afterwards. */
+  const revokedKeys = async (partner: TestPartner, ask: (key: string) => Promise<number>) => {
+    const keys = Array.from({ length: 217 }, () => generateApiKey('test'));
+    const hash = apiKeyHasher(stack.operator.ring);
+    await asOwner(
+      stack,
+      `INSERT INTO api_key (id, partner_id, mode, hash, hint)
+       SELECT id, $1, 'test', hash, 'h' FROM unnest($2::text[], $3::bytea[]) AS made (id, hash)`,
+      [partner.id, keys.map(() => newId('key')), keys.map((key) => hash(key)[0])],
+    );
+    assert.equal(await ask(keys[0] ?? ''), 200);
+    await asOwner(stack, `UPDATE api_key SET revoked_at = now() WHERE partner_id = $1 AND hint = 'h'`, [
+      partner.id,
+    ]);
+    assert.deepEqual(new Set(await Promise.all(keys.slice(1).map(ask))), new Set([401]));
+    await until('the first one is refused', async () => (await ask(keys[0] ?? '')) === 401);
+    return keys;
+  };
+
+  for (const [kind, floodOf] of Object.entries({
+    'made-up': async () => Array.from({ length: 217 }, () => generateApiKey('test')),
+    revoked: revokedKeys,
+  })) {
+    it(`looks ${kind} API keys up in a separate queue, and genuine ones at once, though it has seen none yet`, async () => {
+      const partner = await stack.createPartner();
+      const fresh = await startApi({ ...stack.config, port: await freePort() }, pino({ level: 'silent' }));
+      const hold = new pg.Client(ownerUrlOf(stack.config.databaseUrl));
+      const clients = new Pool(new URL(fresh.url).origin, { connections: 218 });
+      await hold.connect();
+      try {
+        const refusals: string[] = [];
+        const ask = async (key: string) => {
+          const headers = { authorization: `Bearer ${key}` };
+          const { statusCode, body } = await clients.request({ method: 'GET', path: '/v1/ping', headers });
+          const text = await body.text();
+          if (statusCode === 429) refusals.push(text);
+          return statusCode;
+        };
+        const keys = await floodOf(partner, ask);
+        // Whoever waits for the lock has 4 s, so all connections are made before. The first look reads which keys there are.
+        const open = () => clients.request({ method: 'GET', path: '/healthz' });
+        await Promise.all(keys.map(async () => (await open()).body.dump()));
+        assert.equal(await ask(generateApiKey('test')), 401);
+        await hold.query('BEGIN; LOCK TABLE partner IN ACCESS EXCLUSIVE MODE');
+        const strangers = keys.map(ask);
+        assert.equal(await Promise.race(strangers), 429);
+        const genuine = ask(partner.keys.test);
+        await hold.query('ROLLBACK');
+        assert.equal(await genuine, 200);
+        const statuses = await Promise.all(strangers);
+        assert.deepEqual(
+          [401, 429].map((expected) => statuses.filter((status) => status === expected).length),
+          [216, 1],
+        );
+        assert.match(refusals.join(), /Too many API keys that this service does not know/);
+      } finally {
+        await hold.end();
+        await clients.destroy();
+        await fresh.stop();
+      }
+    });
+  }
 });

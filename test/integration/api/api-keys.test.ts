@@ -1,13 +1,18 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { startApi } from '../../../api/server.ts';
 import { createApiKey, revokeApiKey } from '../../../commands/accounts/api-keys.ts';
+import { suspendPartner } from '../../../commands/accounts/partners.ts';
 import { newId } from '../../../crypto/new-id.ts';
 import { freePort } from '../../../dev/free-port.ts';
 import type { Mode } from '../../../domain/mode.ts';
 import { DEFAULT_SCOPES, Scope } from '../../../domain/scope.ts';
 import { expectError } from '../../support/api/answers.ts';
+import { fundedPartner } from '../../support/money.ts';
 import { environmentOf, operateIn } from '../../support/operator/operate.ts';
 import { asOwner } from '../../support/postgres.ts';
 import { sharedStack } from '../../support/shared-stack.ts';
@@ -225,6 +230,40 @@ describe('API keys', () => {
     }
   });
 
+  /** Sends a request for a card but for the last byte of its body. @returns what sends that byte and reads the response */
+  const beginCard = async (key: string) => {
+    const socket = connect(stack.config.port, stack.config.host);
+    await once(socket, 'connect');
+    socket.write(
+      `POST /v1/cards HTTP/1.1\r\nHost: h\r\nConnection: close\r\nAuthorization: Bearer ${key}\r\n` +
+        'Idempotency-Key: held\r\nContent-Type: application/json\r\nContent-Length: 35\r\n' +
+        'Expect: 100-continue\r\n\r\n{"amount":1000,"external_ref":"x1"',
+    );
+    await once(socket, 'data');
+    return () => {
+      socket.write('}');
+      return text(socket);
+    };
+  };
+
+  it('start nothing 5 s after they were revoked or their account was suspended, not even a request that began before', async () => {
+    const revoked = await fundedPartner(stack, 10_000);
+    const suspended = await fundedPartner(stack, 10_000);
+    const { id, key } = await rootOf(revoked);
+    const finishRevoked = await beginCard(key);
+    const finishSuspended = await beginCard(suspended.keys.test);
+    const finishOther = await beginCard(revoked.keys.test);
+    await revokeApiKey(stack.operator, id);
+    await suspendPartner(stack.operator, suspended.id, 'test');
+    await sleep(5_000);
+    const answers = await Promise.all([finishRevoked(), finishSuspended()]);
+    assert.match(answers[0], /^HTTP\/1\.1 401 [\s\S]*"invalid_api_key"/);
+    assert.match(answers[1], /^HTTP\/1\.1 403 [\s\S]*"account_suspended"/);
+    const cards = 'SELECT FROM card WHERE partner_id = ANY ($1)';
+    assert.deepEqual(await asOwner(stack, cards, [[revoked.id, suspended.id]]), []);
+    assert.match(await finishOther(), /^HTTP\/1\.1 201 /);
+  });
+
   it('that were revoked make no more keys, even while a process still knows them', async () => {
     assert.equal(await pingWith(root.key), 200);
     await revokeApiKey(stack.operator, root.id);
@@ -264,7 +303,7 @@ describe('API keys', () => {
 
   it('are at most 1,000 made in 24 hours, rotations included', async () => {
     const { id } = await create({});
-    const keyIds = Array.from({ length: 997 }, () => newId('key'));
+    const keyIds = Array.from({ length: 996 }, () => newId('key'));
     await asOwner(
       stack,
       `INSERT INTO api_key (id, partner_id, mode, hash, hint, revoked_at) SELECT id, $1, 'test', convert_to(id, 'UTF8'), 'h', now() FROM unnest($2::text[]) id`,

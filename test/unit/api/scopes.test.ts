@@ -22,7 +22,8 @@ describe("a route's declaration", () => {
       examples: {},
     });
     const limits = { accountConcurrency: 1, maxWaitMs: 1, maxTurnMs: 1, maxStartMs: 1 };
-    const dependencies = { admission: createAdmission(limits) };
+    const authenticate = () => Promise.reject(new Error('not asked'));
+    const dependencies = { admission: createAdmission(limits), authenticate };
     const handle = async () => ({ status: 200, body: {} });
     assert.throws(
       () => guard({ declaration, handle }, dependencies),
