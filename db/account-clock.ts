@@ -1,5 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
-import type { AccountClock } from '../domain/account-clock.ts';
+import { type AccountClock, LAST_MS } from '../domain/account-clock.ts';
 import type { IdPrefix } from '../domain/ids.ts';
 import type { Tenant } from '../domain/mode.ts';
 
@@ -26,8 +26,6 @@ export const firstId = (prefix: IdPrefix, { partnerId, mode }: Tenant, at: unkno
 /** A time that PostgreSQL and ids can express, the nearest to this one; null if it is undefined. */
 export const boundTime = (at: Date | undefined): string | null =>
   at === undefined ? null : new Date(Math.min(Math.max(at.getTime(), 0), LAST_MS)).toISOString();
-
-const LAST_MS = Date.parse('9999-12-31T23:59:59.999Z');
 
 /**
  * How long after an advance what is due begins strictly in the order of its due times, each kind waiting for the others. Whatever

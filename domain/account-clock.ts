@@ -10,6 +10,9 @@ export type AccountClock = {
   secondsBefore: number;
 } | null;
 
+/** The last time that our timestamps can express, since their years have four digits. */
+export const LAST_MS = Date.parse('9999-12-31T23:59:59.999Z');
+
 /** What time it is, or was at a real time, for the account. */
 export function accountTime(clock: AccountClock, at: Date = new Date()): Date {
   if (clock === null) return at;

@@ -1,6 +1,7 @@
 import { InvalidArgumentError } from 'commander';
 import { z } from 'zod';
 import { parseDuration } from '../config/duration.ts';
+import { LAST_MS } from '../domain/account-clock.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { Label } from '../domain/fields.ts';
 import { IpAllowlist } from '../domain/ip-address.ts';
@@ -70,12 +71,12 @@ export const SignedCents = z
 
 const Timestamp = z.union([z.iso.datetime({ offset: true }), z.iso.date()]);
 
-/** A point in time: an ISO 8601 timestamp with its zone, a date (UTC), or a duration before now, also in days. Never before 1970. */
+/** A point in time: an ISO 8601 timestamp with its zone, a date (UTC), or a duration before now, also in days. Never before 1970 or after 9999. */
 export const Since = z.string().transform((text, ctx) => {
   const days = /^(\d{1,9})d$/.exec(text)?.[1];
   const agoMs = days === undefined ? parseDuration(text) : Number(days) * 86_400_000;
   if (agoMs !== undefined) return new Date(Math.max(0, Date.now() - agoMs));
-  if (Timestamp.safeParse(text).success) return new Date(Math.max(0, Date.parse(text)));
+  if (Timestamp.safeParse(text).success) return new Date(Math.min(Math.max(0, Date.parse(text)), LAST_MS));
   ctx.addIssue('must be a duration, date or timestamp, such as 24h, 7d, 2026-11-20 or 2026-11-20T08:00:00Z');
   return z.NEVER;
 });
@@ -95,8 +96,10 @@ export const IpBlocks = z
 
 /** A timestamp with its zone, or a date (UTC). */
 export const At = z.string().transform((text, ctx) => {
-  if (Timestamp.safeParse(text).success) return new Date(text);
-  ctx.addIssue('must be a date or timestamp, such as 2026-11-20 or 2026-11-20T08:00:00Z');
+  if (Timestamp.safeParse(text).success && Date.parse(text) <= LAST_MS) return new Date(text);
+  ctx.addIssue(
+    'must be a date or timestamp, such as 2026-11-20 or 2026-11-20T08:00:00Z, and not after the year 9999',
+  );
   return z.NEVER;
 });
 

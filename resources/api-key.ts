@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { Row } from '../db/tables.ts';
+import { LAST_MS } from '../domain/account-clock.ts';
 import { Label, ObjectType } from '../domain/fields.ts';
 import { IpAllowlist } from '../domain/ip-address.ts';
 import { Mode } from '../domain/mode.ts';
@@ -66,6 +67,7 @@ export const ApiKeyRequest = z
     expires_at: z.iso
       .datetime({ offset: true, error: AT })
       .transform((text) => new Date(text))
+      .refine((at) => at.getTime() <= LAST_MS, 'must be at most 9999-12-31T23:59:59.999Z')
       .nullable()
       .optional()
       .describe('From when the key is refused, in the future. Default: it does not expire.'),

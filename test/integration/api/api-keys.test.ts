@@ -143,6 +143,8 @@ describe('API keys', () => {
     [{ expires_at: '2020-01-01T00:00:00Z' }, 'expires_at'],
     [{ expires_at: '2099-01-01' }, 'expires_at'],
     [{ expires_at: '2099-13-01T00:00:00Z' }, 'expires_at'],
+    [{ expires_at: '9999-12-31T23:59:59-12:00' }, 'expires_at'],
+    [{ expires_at: '0000-01-01T00:00:00+12:00' }, 'expires_at'],
     [{ expires_at: 4_000_000_000 }, 'expires_at'],
     [{ key: 'sk_test_x' }, 'key'],
     [{ mode: 'live' }, 'mode'],
@@ -170,6 +172,8 @@ describe('API keys', () => {
     assert.deepEqual(made.scopes, ['cards:read', 'cards:write']);
     assert.deepEqual(made.ip_allowlist, ['127.0.0.1', '10.0.0.0/8', '2001:db8::/32', '0.0.0.0/0', '::/0']);
     assert.equal(made.expires_at, '2099-01-01T00:00:00.000Z');
+    const last = await create({ expires_at: '9999-12-31T23:59:59.999Z' });
+    assert.equal(last.expires_at, '9999-12-31T23:59:59.999Z');
   });
 
   it('get only scopes of the key that makes them, by default its own without api_keys:write', async () => {

@@ -84,7 +84,14 @@ describe('created_gte and created_lte', function () {
       );
       assert.deepEqual(await ids({ created_gte: newest, created_lte: oldest }), []);
       assert.deepEqual(await ids({ created_gte: '9999-12-31T23:59:59.999Z' }), []);
+      assert.deepEqual(await ids({ created_gte: '9999-12-31T23:59:59-12:00' }), []);
       assert.deepEqual(await ids({ created_lte: '0000-01-01T00:00:00.000Z' }), []);
+      assert.deepEqual(await ids({ created_lte: '0000-01-01T00:00:00+12:00' }), []);
+      const anyTime = {
+        created_gte: '0000-01-01T00:00:00+12:00',
+        created_lte: '9999-12-31T23:59:59-12:00',
+      };
+      assert.deepEqual(await ids({ ...everything, ...anyTime }), between('', '~'));
     });
 
     it(`have the pages of GET ${path} follow each other, from inside and from outside of the range`, async () => {

@@ -304,6 +304,7 @@ describe('POST /webhook-endpoints/{id}/replay', function () {
     const { id, receiver } = await endpoint();
     const later = new Date(Date.now() + 40 * 24 * HOUR_MS).toISOString();
     assert.equal((await replay(id, { created_gte: later })).matched, 0);
+    assert.equal((await replay(id, { created_gte: '9999-12-31T23:59:59-12:00' })).matched, 0);
     await completed(id, (await replay(id, { created_gte: '0001-01-01T00:00:00Z' })).id);
     assert.deepEqual(ids(receiver), [event]);
   });

@@ -34,6 +34,7 @@ describe('operator audit list', () => {
     assert.deepEqual(await names('--since', '2026-01-01'), ['Second', 'First']);
     assert.deepEqual(await names('--since', '24h'), ['Second', 'First']);
     assert.deepEqual(await names('--since', '2999-01-01T00:00:00Z'), []);
+    assert.deepEqual(await names('--since', '9999-12-31T23:59:59-12:00'), []);
   });
 
   for (const since of ['yesterday', '2026-11-20T08:00:00', '2026-13-01', '24', '-5m', '']) {

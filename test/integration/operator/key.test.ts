@@ -119,6 +119,7 @@ describe('operator key', () => {
       ['--ip-allowlist', '10.0.0.0/33'],
       ['--ip-allowlist', ''],
       ['--expires-at', 'tomorrow'],
+      ['--expires-at', '9999-12-31T23:59:59-12:00'],
     ])
       assert.equal(
         (await operate('key', 'create', partner, '--mode', 'test', ...wrong)).code,
