@@ -7,7 +7,7 @@ import { testCardIssuer, testCardRevealer } from '../adapters/card-networks/deri
 import { openIngress, startLiveNetwork } from '../adapters/card-networks/live-network.ts';
 import { openRequestBudget } from '../adapters/card-networks/request-budget.ts';
 import { shareActiveAccounts } from '../commands/accounts/active-accounts.ts';
-import { recordKeyUse, shareKeyUsage } from '../commands/accounts/key-usage.ts';
+import { recordKeyUses, shareKeyUsage } from '../commands/accounts/key-usage.ts';
 import type { DepositTerms } from '../commands/deposits/open-deposit.ts';
 import { keptKeys } from '../commands/key-ring/kept-keys.ts';
 import { createSettlementQueue } from '../commands/settlement/settlement-queue.ts';
@@ -151,12 +151,9 @@ export async function startApi(
   );
 
   const keyUses: KeyUses = new Map();
-  const recordKeyUses = async () => {
-    const recorded = new Map(keyUses);
-    await recordKeyUse(orm, recorded);
-    for (const [keyId, usedMs] of recorded) if (keyUses.get(keyId) === usedMs) keyUses.delete(keyId);
-  };
-  const useRecords = repeat('recording when keys were last used', KEY_USE_MS, logger, recordKeyUses);
+  const useRecords = repeat('recording when keys were last used', KEY_USE_MS, logger, () =>
+    recordKeyUses(orm, keyUses),
+  );
 
   const processId = randomUUID();
   const accountExchange = repeat(
@@ -274,7 +271,7 @@ export async function startApi(
       clearTimeout(impatience);
       await exchange.stop();
       await useRecords.stop();
-      await recordKeyUses().catch((error) => {
+      await recordKeyUses(orm, keyUses).catch((error) => {
         logger.warn({ error: describeError(error) }, 'could not record when keys were last used');
       });
       await accountExchange.stop();

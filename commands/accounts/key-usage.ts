@@ -30,19 +30,26 @@ const add = autocommitStatement(
   RETURNING api_key_id, 1000 * extract(epoch FROM full_at - clock_timestamp())::float8 AS full_in_ms`,
 );
 
-/** Records when keys were last used, for any number of keys in one statement. */
-export async function recordKeyUse(orm: Orm, lastUsedMs: ReadonlyMap<string, number>): Promise<void> {
-  if (lastUsedMs.size === 0) return;
-  await recordUse(orm, { keyIds: [...lastUsedMs.keys()], usedMs: [...lastUsedMs.values()] });
+/**
+ * Records when keys were last used, for any number of keys in one statement. A key whose row is locked is left for the next time.
+ * @param lastUsedMs by key. What is recorded is deleted, unless the key was used again meanwhile
+ */
+export async function recordKeyUses(orm: Orm, lastUsedMs: Map<string, number>): Promise<void> {
+  const uses = new Map(lastUsedMs);
+  if (uses.size === 0) return;
+  const recorded = await recordUses(orm, { keyIds: [...uses.keys()], usedMs: [...uses.values()] });
+  for (const { id } of recorded) if (lastUsedMs.get(id) === uses.get(id)) lastUsedMs.delete(id);
 }
 
-// A key whose row another process is writing is left out: that process has used it within the same minute.
-const recordUse = autocommitStatement(
-  (_, { keyIds, usedMs }: { keyIds: string[]; usedMs: number[] }) => sql`
-  UPDATE api_key k SET last_used_at = used.at
-  FROM (SELECT key_id, to_timestamp(used_ms / 1000) AS at
-    FROM unnest(${keyIds}::text[], ${usedMs}::float8[]) AS given (key_id, used_ms)) used
-  WHERE k.id = used.key_id AND (k.last_used_at IS NULL OR k.last_used_at < used.at)
-    AND k.id IN (SELECT id FROM api_key WHERE id = ANY (${keyIds}) FOR NO KEY UPDATE SKIP LOCKED)`,
+const recordUses = autocommitStatement(
+  (_, { keyIds, usedMs }: { keyIds: string[]; usedMs: number[] }) => sql<{ id: string }>`
+  WITH locked AS (SELECT id FROM api_key WHERE id = ANY (${keyIds}) FOR NO KEY UPDATE SKIP LOCKED),
+    updated AS (
+      UPDATE api_key k SET last_used_at = used.at
+      FROM (SELECT key_id, to_timestamp(used_ms / 1000) AS at
+        FROM unnest(${keyIds}::text[], ${usedMs}::float8[]) AS given (key_id, used_ms)) used
+      WHERE k.id = used.key_id AND (k.last_used_at IS NULL OR k.last_used_at < used.at)
+        AND k.id IN (SELECT id FROM locked))
+  SELECT id FROM locked`,
   { acrossTenants: 'key' },
 );

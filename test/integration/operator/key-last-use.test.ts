@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict';
+import pg from 'pg';
 import { pino } from 'pino';
 import { startApi } from '../../../api/server.ts';
+import { recordKeyUses } from '../../../commands/accounts/key-usage.ts';
 import { freePort } from '../../../dev/free-port.ts';
 import { environmentOf, type Operate, operateIn } from '../../support/operator/operate.ts';
+import { ownerUrlOf } from '../../support/postgres.ts';
 import { sharedStack } from '../../support/shared-stack.ts';
 import { partnerAt, type TestStack } from '../../support/stack.ts';
 
@@ -41,6 +44,25 @@ describe('operator key list', () => {
     assert.equal(lastUse('live'), null);
     const usedMs = Date.parse(lastUse('test') ?? '');
     assert.ok(usedMs >= since && usedMs <= Date.now(), lastUse('test') ?? 'never');
+  });
+
+  it('still learns of a use that could not be recorded at first, because the row of the key was locked', async () => {
+    const partner = await stack.createPartner();
+    const [key] = await list(partner.id);
+    const usedMs = Date.now();
+    const uses = new Map([[key?.id ?? '', usedMs]]);
+    const holder = new pg.Client(ownerUrlOf(stack.config.databaseUrl));
+    await holder.connect();
+    try {
+      await holder.query('BEGIN');
+      await holder.query('SELECT FROM api_key WHERE id = $1 FOR UPDATE', [key?.id]);
+      await recordKeyUses(stack.orm, uses);
+    } finally {
+      await holder.end();
+    }
+    await recordKeyUses(stack.orm, uses);
+    assert.equal(Date.parse((await list(partner.id))[0]?.last_used_at ?? ''), usedMs);
+    assert.equal(uses.size, 0);
   });
 
   it('lists the keys of all accounts without a partner, newest first and in pages', async () => {
