@@ -6,8 +6,8 @@ import type { AccountClock } from '../../domain/account-clock.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import { presentTestClock, type TestClockResource } from '../../resources/test-clock.ts';
 import type { CommandContext } from '../command-context.ts';
-import { claimUnderKey, type KeyedRequest } from '../idempotency/claim.ts';
-import { type KeyedResponse, readReplay, respondOnce, respondWith } from '../idempotency/respond-once.ts';
+import type { KeyedRequest } from '../idempotency/claim.ts';
+import { findReplay, type KeyedResponse, respondOnce, respondWith } from '../idempotency/respond-once.ts';
 
 /** The most that a clock can be ahead of real time, in seconds: ten years. */
 const MAX_OFFSET_SECONDS = 10 * 365 * 86_400;
@@ -25,8 +25,7 @@ export async function advanceTestClock(
   const { partnerId } = request;
   const response = await respondOnce(context, request, async (tx) => {
     await lockAlone(tx, { partnerId });
-    const [found] = request.key === null ? [] : await claimUnderKey(tx, request, { key: request.key });
-    const replay = found === undefined ? null : readReplay(context.ring, request, found);
+    const replay = await findReplay({ tx, ring: context.ring }, request);
     if (replay !== null) return replay;
     const [advanced] = await insertAdvance(tx, { partnerId, seconds });
     if (advanced === undefined) throw tooFar();

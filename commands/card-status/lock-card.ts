@@ -8,8 +8,8 @@ import type { Tenant } from '../../domain/mode.ts';
 import { readCardBalance } from '../../ledger/balances.ts';
 import type { CardBalance, CardRow } from '../../resources/card.ts';
 import type { OpenCommand } from '../command-context.ts';
-import { claimUnderKey, type KeyedRequest } from '../idempotency/claim.ts';
-import { type KeyedResponse, readReplay } from '../idempotency/respond-once.ts';
+import type { KeyedRequest } from '../idempotency/claim.ts';
+import { findReplay, type KeyedResponse } from '../idempotency/respond-once.ts';
 
 // A separate module, because both funding and status changes lock the card, and the latter import the former.
 
@@ -55,10 +55,8 @@ export async function lockRequestedCard(
   request: KeyedRequest & { cardId: string },
 ): Promise<{ card: LockedCard; balance: CardBalance; clock: AccountClock } | KeyedResponse> {
   const card = await lockCard(tx, request, request.cardId);
-  // In a separate statement, because waiting for a lock does not refresh the snapshot of its own statement. It comes before the
-  // 404: the card may be one whose creation was refused after it was changed.
-  const [found] = request.key === null ? [] : await claimUnderKey(tx, request, { key: request.key });
-  const replay = found === undefined ? null : readReplay(ring, request, found);
+  // It comes before the 404: the card may be one whose creation was refused after it was changed.
+  const replay = await findReplay({ tx, ring }, request);
   if (replay !== null) return replay;
   if (card === undefined) throw new ApiError('card_not_found');
   return { card, balance: await readCardBalance(tx, request, card.id), clock: card.clock };

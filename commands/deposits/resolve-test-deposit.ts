@@ -6,8 +6,8 @@ import type { DepositDecision } from '../../domain/deposit.ts';
 import type { Tenant } from '../../domain/mode.ts';
 import { presentDeposit } from '../../resources/deposit.ts';
 import type { CommandContext } from '../command-context.ts';
-import { claimUnderKey, type KeyedRequest } from '../idempotency/claim.ts';
-import { type KeyedResponse, readReplay, respondOnce, respondWith } from '../idempotency/respond-once.ts';
+import type { KeyedRequest } from '../idempotency/claim.ts';
+import { findReplay, type KeyedResponse, respondOnce, respondWith } from '../idempotency/respond-once.ts';
 import { lockDeposits, writeDepositEvents } from './deposit-state.ts';
 import { creditReview } from './resolve-deposit.ts';
 
@@ -27,8 +27,7 @@ export function resolveTestDeposit(
     if (known === undefined) throw new ApiError('deposit_not_found');
     const [deposit] = await lockDeposits(tx, [depositId], 'wait');
     if (deposit === undefined) throw new ApiError('deposit_not_found');
-    const [found] = request.key === null ? [] : await claimUnderKey(tx, request, { key: request.key });
-    const replay = found === undefined ? null : readReplay(ring, request, found);
+    const replay = await findReplay({ tx, ring }, request);
     if (replay !== null) return replay;
     if (!deposit.statuses.includes('in_review')) {
       throw new ApiError('invalid_state', {

@@ -37,7 +37,7 @@ const ATTEMPTS = 5;
  * Runs an operation that touches only our database. The operation, the key's claim and the response are one transaction, so
  * a retry finds either nothing or the response, and two requests with one key wait for each other. A refusal that is stored
  * (docs/partners/idempotency.md: 402, 409, 422) leaves nothing else behind. Without a key, nothing is stored.
- * @param work looks the key up once it holds its locks ({@link readReplay}, or lockRequestedCard for a request about a card), and
+ * @param work looks the key up once it holds its locks ({@link findReplay}, or lockRequestedCard for a request about a card), and
  * stores its response with the key's claim (respondWithEvent, {@link respondWith}, or {@link insertClaimWithResponse} in another
  * statement); commands/cards/update-card.ts is the model
  * @throws ApiError what is not stored, `idempotency_conflict`
@@ -91,6 +91,20 @@ async function inFlight({ orm }: CommandContext, request: KeyedRequest): Promise
 /** Errors about the key itself are not responses of the operation. */
 const isStored = ({ status, code }: ApiError): boolean =>
   [402, 409, 422].includes(status) && !code.startsWith('idempotency_');
+
+/**
+ * Looks a request's key up, once its transaction holds its locks: in a statement of its own, because waiting for a lock does not
+ * refresh the snapshot of the statement that waited.
+ * @returns the stored response; null if there is none, or the request has no key
+ * @throws ApiError see {@link readReplay}
+ */
+export async function findReplay(
+  { tx, ring }: OpenCommand,
+  request: KeyedRequest,
+): Promise<KeyedResponse | null> {
+  const [found] = request.key === null ? [] : await claimUnderKey(tx, request, { key: request.key });
+  return found === undefined ? null : readReplay(ring, request, found);
+}
 
 /**
  * The response stored under a request's key; null if there is none.
