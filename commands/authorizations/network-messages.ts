@@ -107,7 +107,7 @@ export async function takeMessage(
     }
     return repeat(tx, message, known);
   }
-  if (terms.transactionId !== null) throw usedOtherwise('message');
+  if (terms.transactionId !== null) return repeatPurchase(tx, message, terms.transactionId);
   if (terms.authorization !== null && terms.authorization.card_id !== cardId)
     throw usedOtherwise('authorization');
   requireIssued(terms);
@@ -352,6 +352,29 @@ async function repeat(
   const made = isAsked ? outcome.authorization : isCleared ? outcome.transaction : null;
   if (made !== null && !isSameMerchant(made, message.merchant)) throw usedOtherwise('message');
   return outcome;
+}
+
+/**
+ * A clearing without an authorization may have been taken as a purchase before: both say that the network has moved the amount.
+ * @throws ApiError `idempotency_conflict` if the transaction is anything else, such as a purchase that was declined here
+ */
+async function repeatPurchase(
+  tx: Transactor,
+  message: AuthorizationMessage,
+  transactionId: string,
+): Promise<MessageOutcome> {
+  const { partnerId, mode } = message;
+  const [transaction] = await knownTransaction(tx, { partnerId, mode, id: transactionId });
+  const isSame =
+    message.type === 'clearing' &&
+    message.networkAuthorizationId === null &&
+    transaction !== undefined &&
+    transaction.type === 'purchase' &&
+    transaction.authorization_id === null &&
+    transaction.card_id === message.cardId &&
+    Number(transaction.amount_cents) === message.amountCents;
+  if (!isSame) throw usedOtherwise('message');
+  return { replayed: true, declineReason: null, authorization: null, transaction };
 }
 
 const isSameMerchant = (row: AuthorizationRow | TransactionRow, merchant: Merchant): boolean =>

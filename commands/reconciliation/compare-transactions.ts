@@ -102,7 +102,8 @@ function isSameType(
   { type }: NetworkTransaction | NetworkAuthorizationReport,
   { message_type: messageType, transaction_type: transactionType }: OurTransaction,
 ): boolean {
-  if (messageType === null) return type === transactionType;
+  // A clearing without an authorization may have been booked as a purchase.
+  if (messageType === null) return (type === 'clearing' ? 'purchase' : type) === transactionType;
   // A decision that was asked for is told again as an approval or a decline.
   if (type === 'approval' || type === 'decline')
     return ['authorization', 'increment', 'approval', 'decline'].includes(messageType);
@@ -118,7 +119,7 @@ const ours = readStatement(
       networkAuthorizationIds: (string | null)[];
     },
   ) => sql<OurTransaction>`
-    SELECT t.id AS transaction_id, t.requested_type AS transaction_type, t.amount_cents AS transaction_cents,
+    SELECT t.id AS transaction_id, t.type AS transaction_type, t.amount_cents AS transaction_cents,
       m.type AS message_type, m.amount_cents AS message_cents, m.decline_reason IS NOT NULL AS was_declined,
       coalesce(m.authorization_id, a.id) AS authorization_id, a.requests, c.network_card_id,
       (SELECT count(*)::int FROM card_authorization_message e

@@ -168,7 +168,9 @@ function readElement(
         merchant: merchantOf(told, told.merchant_descriptor),
       };
       if (told.direction === 'refund') return { ...about, type: 'refund', forced: true };
-      if (told.real_time_decision_id === null) return { ...about, type: 'purchase', forced: true };
+      // The money has moved, so it is never declined here.
+      if (told.real_time_decision_id === null)
+        return { ...about, type: 'clearing', networkAuthorizationId: null };
       // The decision held its amount, and no settlement follows that would take it.
       return { ...about, type: 'clearing', networkAuthorizationId, final: true };
     }

@@ -328,6 +328,27 @@ describe('what the issuer tells about a request', function () {
     assert.deepEqual(await card(), [1_000, 1_000]);
   });
 
+  it('is the purchase that was booked before, if a clearing without an authorization has its id', async () => {
+    const T = randomUUID();
+    const booked = await tellPurchase(T, 300);
+    for (let again = 0; again < 2; again++)
+      assert.deepEqual(await tell('clearing', T, null, { amountCents: 300 }), booked);
+    assert.deepEqual(await card(), [700, 700]);
+    assert.equal((await list('transactions')).length, 1);
+    assert.equal((await tell('clearing', T, null, { amountCents: 301 })).status, 202, 'another amount');
+    // A purchase that was declined here moved nothing, so it is not what the clearing says.
+    const declined = randomUUID();
+    await tellPurchase(declined, 701);
+    assert.equal((await tell('clearing', declined, null, { amountCents: 701 })).status, 202);
+    for (const id of [T, declined]) assert.equal((await keptRows(stack, id))[0]?.reason, 'id_conflict');
+
+    async function tellPurchase(networkTransactionId: string, amountCents: number) {
+      const purchase = { type: 'purchase', networkTransactionId, amountCents };
+      const { status, json } = await post('/network/transactions', purchase);
+      return { ...json, status };
+    }
+  });
+
   it('is refused under the id of something else', async () => {
     const [A, T] = [randomUUID(), randomUUID()];
     await tell('clearing', T, A, { amountCents: 5 });

@@ -163,6 +163,34 @@ describe('operator network reconcile with Increase', function () {
     assert.deepEqual([action, detail.booked], ['network.reconcile', 1]);
   });
 
+  it('agrees about a purchase that we were not asked about, also as it used to be booked, unless it was declined here', async () => {
+    const card = await atIssuer();
+    await fake.simulations.single(card.id, 400);
+    await until('the purchase is booked', async () => (await transactions()).length === 1);
+    const agreed = { missing_here: [], missing_at_issuer: [], different: [] };
+    const compare = async () => {
+      const { matched: _, ...others } = await reconcile();
+      return others;
+    };
+    assert.deepEqual(await compare(), agreed);
+    const [booked] = await transactions();
+    const [message] = await asOwner<{ message_id: string }>(
+      stack,
+      'DELETE FROM card_authorization_message WHERE transaction_id = $1 RETURNING message_id',
+      [booked?.id],
+    );
+    assert.deepEqual(await compare(), agreed, 'a purchase, and no clearing');
+
+    const book = (values: string) =>
+      asOwner(stack, `UPDATE card_transaction SET ${values} WHERE id = $1`, [booked?.id]);
+    await book("type = 'decline', decline_reason = 'card_frozen'");
+    const different = [{ kind: 'transaction', id: booked?.id, issuer_id: message?.message_id }];
+    assert.deepEqual((await reconcile()).different, different);
+    assert.match((await attention())[0]?.reason ?? '', /^decline of 400 cents .* clearing of 400 cents/);
+    await book("type = 'purchase', decline_reason = NULL");
+    assert.deepEqual(await compare(), agreed);
+  });
+
   it('finds a clearing with another amount, and one that the issuer does not have', async () => {
     const card = await atIssuer();
     for (const amount of [400, 200]) {

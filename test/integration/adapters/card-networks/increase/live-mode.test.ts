@@ -192,6 +192,36 @@ describe('live mode on Increase', function () {
     const { balance, available_balance } = await read(card);
     assert.deepEqual([balance, available_balance], [8_000, 8_000]);
   });
+
+  it('books a single message that Increase never asked about as a purchase, whatever our rules say', async () => {
+    const frozen = await liveCard(stack);
+    assert.equal((await post(frozen, 'freeze')).status, 200);
+    await fake.simulations.single(frozen.networkCardId, 1_500);
+    const refusing = await liveCard(stack, {
+      spending_controls: { spending_limits: [{ amount: 100, interval: 'per_authorization' }] },
+    });
+    await fake.simulations.single(refusing.networkCardId, 1_500);
+    const short = await liveCard(stack);
+    const prepaid = async () =>
+      (await short.partner.call('GET', '/balance', { mode: 'live' })).json.available;
+    const before = await prepaid();
+    await fake.simulations.single(short.networkCardId, 10_400);
+    await untilRead(stack, fake);
+    for (const card of [frozen, refusing]) {
+      const { balance, available_balance } = await read(card);
+      assert.deepEqual([balance, available_balance], [8_500, 8_500]);
+    }
+    const [purchase, ...others] = (await read(short, '/transactions')).data;
+    assert.deepEqual(others, []);
+    const { type, amount, card_amount, partner_balance_amount, fees } = purchase;
+    assert.deepEqual([type, amount, card_amount, partner_balance_amount], ['purchase', 10_400, 10_000, 400]);
+    assert.deepEqual(
+      fees.map((fee: { type: string }) => fee.type),
+      ['transaction'],
+    );
+    assert.equal(await prepaid(), before - 400 - fees[0].amount);
+    assert.equal((await read(short)).balance, 0);
+  });
 });
 
 describe('an operation on Increase that is older than NETWORK_KEY_LIFETIME', function () {

@@ -221,15 +221,16 @@ describe('what a card payment of Increase says', () => {
     });
   });
 
-  it('card_financial: a purchase or a refund, and a clearing if we were asked and hold its amount', async () => {
+  it('card_financial: a refund, or a clearing, of the hold that we decided on or without an authorization', async () => {
     const { simulations, bank } = increase.fake;
-    const purchase = await simulations.single(cardId, 350);
-    const { merchant: _, ...rest } = (await read(purchase))[0] ?? {};
+    const alone = await simulations.single(cardId, 350);
+    const { merchant: _, ...rest } = (await read(alone))[0] ?? {};
     assert.deepEqual(rest, {
-      type: 'purchase',
-      networkTransactionId: element(purchase, 0)?.card_financial?.id,
+      type: 'clearing',
+      networkTransactionId: element(alone, 0)?.card_financial?.id,
+      networkAuthorizationId: null,
       amountCents: 350,
-      forced: true,
+      final: true,
     });
     assert.equal((await read(await simulations.single(cardId, 100, { isRefund: true })))[0]?.type, 'refund');
     simulations.askForDecision = ({ id }) => {
