@@ -12,7 +12,7 @@ import { ReconciliationFindingEntity, ReconciliationSeenEntity } from './entitie
 import { ReportTransferEntity } from './entities/reports.ts';
 import { RequestBudgetEntity } from './entities/request-budget.ts';
 import * as simulatedNetwork from './entities/simulated-network.ts';
-import { MonthClosingEntity } from './entities/statements.ts';
+import { DayClosingEntity } from './entities/statements.ts';
 import * as webhooks from './entities/webhooks.ts';
 
 /** Every table, by its name in statements. */
@@ -51,7 +51,7 @@ const TABLES = {
   delivery_attempt: webhooks.DeliveryAttemptEntity,
   webhook_allowance: webhooks.WebhookAllowanceEntity,
   webhook_replay: webhooks.WebhookReplayEntity,
-  month_closing: MonthClosingEntity,
+  day_closing: DayClosingEntity,
   deposit: deposits.DepositEntity,
   deposit_payment: deposits.DepositPaymentEntity,
   unconfirmed_payment: deposits.UnconfirmedPaymentEntity,

@@ -9,7 +9,7 @@ import { pruneClaims } from '../commands/idempotency/abandoned-claims.ts';
 import { loadKeptKeys } from '../commands/key-ring/kept-keys.ts';
 import { pruneNetworkEvents } from '../commands/network-events/kept-events.ts';
 import { pruneMessages } from '../commands/settlement/kept-messages.ts';
-import { closeMonths } from '../commands/statements/close-months.ts';
+import { closeDays } from '../commands/statements/close-days.ts';
 import { pruneEvents } from '../commands/webhooks/deliveries.ts';
 import { pruneReplays } from '../commands/webhooks/replays.ts';
 import type { Config } from '../config/service.ts';
@@ -184,8 +184,8 @@ function startUpkeep({ orm, logger }: { orm: Orm; logger: Logger }): Repetition[
       const made = await makePartitions(orm, stopping);
       if (made.length > 0) logger.info({ partitions: made }, 'made partitions');
     }),
-    repeat('closing months', UPKEEP_INTERVAL_MS, logger, async (stopping) => {
-      while (!stopping.aborted && (await closeMonths(orm, { stopping })) > 0);
+    repeat('closing days', UPKEEP_INTERVAL_MS, logger, async (stopping) => {
+      await closeDays({ orm, logger }, { stopping });
     }),
     repeat('pruning old idempotency keys', UPKEEP_INTERVAL_MS, logger, async (stopping) => {
       while (!stopping.aborted && (await pruneClaims(orm, PRUNED_AT_ONCE)) === PRUNED_AT_ONCE);

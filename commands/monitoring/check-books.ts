@@ -6,12 +6,12 @@ import { MAX_EACH, type Violation } from '../../ledger/check-ledger.ts';
 export const BOOKS_INVARIANT = 13;
 /** The number of the invariant: a counter of spending is the sum of the rows that it counts. */
 export const COUNTERS_INVARIANT = 14;
-/** The number of the invariant: a closed month's balances are what the transfers up to its end add up to. */
+/** The number of the invariant: a closed day's balances are what the transfers up to its end add up to. */
 export const CLOSINGS_INVARIANT = 15;
 
 /**
  * Compares adjustments, faucet credits, deposits, card loads, authorizations, withdrawals and settlements with what the ledger
- * has of them, both ways, counters of spending with the rows they count, and closed months with the transfers. Each kind is one statement, so it sees a consistent
+ * has of them, both ways, counters of spending with the rows they count, and closed days with the transfers. Each kind is one statement, so it sees a consistent
  * snapshot while work goes on: a row and its posting are one transaction.
  * @param beforeEach is called before each statement
  */
@@ -42,17 +42,17 @@ export async function checkBooks(
 
 const wrongClosings = readStatement(
   (_, { most }: { most: number }) => sql<Omit<Violation, 'invariant'>>`
-    SELECT c.partner_id || ' ' || c.mode AS subject, 'its closing of ' || to_char(c.month, 'YYYY-MM') || ' leaves '
+    SELECT c.partner_id || ' ' || c.mode AS subject, 'its closing of ' || to_char(c.day, 'YYYY-MM-DD') || ' leaves '
       || c.closing_cents || ' and ' || c.cards_closing_cents || ' on cards; the transfers leave ' || coalesce(b.prepaid, 0)
       || ' and ' || coalesce(b.cards, 0) AS message
-    FROM month_closing c LEFT JOIN (
-      SELECT t.partner_id, t.mode, date_trunc('month', t.created_at AT TIME ZONE 'UTC') AS month,
+    FROM day_closing c LEFT JOIN (
+      SELECT t.partner_id, t.mode, date_trunc('day', t.created_at AT TIME ZONE 'UTC') AS day,
         sum(sum(CASE 'prepaid'::ledger.account_kind WHEN k.credit_kind THEN t.amount WHEN k.debit_kind THEN -t.amount ELSE 0 END)) OVER up_to AS prepaid,
         sum(sum(CASE 'card'::ledger.account_kind WHEN k.credit_kind THEN t.amount WHEN k.debit_kind THEN -t.amount ELSE 0 END)) OVER up_to AS cards
       FROM ledger.transfer t JOIN ledger.code k ON k.code = t.code
       WHERE t.phase IN ('single', 'post') GROUP BY 1, 2, 3
-      WINDOW up_to AS (PARTITION BY t.partner_id, t.mode ORDER BY date_trunc('month', t.created_at AT TIME ZONE 'UTC'))
-    ) b ON b.partner_id = c.partner_id AND b.mode = c.mode AND b.month = c.month
+      WINDOW up_to AS (PARTITION BY t.partner_id, t.mode ORDER BY date_trunc('day', t.created_at AT TIME ZONE 'UTC'))
+    ) b ON b.partner_id = c.partner_id AND b.mode = c.mode AND b.day = c.day
     WHERE (c.closing_cents, c.cards_closing_cents) IS DISTINCT FROM (b.prepaid, b.cards)
     ORDER BY 1, 2 LIMIT ${most}`,
   { acrossTenants: 'measurement' },

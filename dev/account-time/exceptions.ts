@@ -56,9 +56,9 @@ export const EXCEPTIONS: readonly Exception[] = [
     why: 'ids have real time',
   },
   {
-    path: 'commands/statements/close-months.ts',
+    path: 'commands/statements/close-days.ts',
     lines: /now\(\) - /,
-    why: 'a month is closed an hour of real time after its end',
+    why: 'a day is closed an hour of real time after its end',
   },
 
   // Live mode, or what is between us and the card network or the chain: its clock can't be advanced.

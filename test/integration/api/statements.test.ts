@@ -1,14 +1,17 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
+import { pino } from 'pino';
 import { checkBooks } from '../../../commands/monitoring/check-books.ts';
-import { closeMonths } from '../../../commands/statements/close-months.ts';
-import { query } from '../../../db/sql.ts';
+import { closeDays } from '../../../commands/statements/close-days.ts';
+import type { StatementResource } from '../../../resources/statement.ts';
 import { expectError } from '../../support/api/answers.ts';
+import { authorizedCard } from '../../support/authorizations.ts';
 import { createCard } from '../../support/cards.ts';
 import { assertLedgerClean, fundedPartner } from '../../support/money.ts';
 import { asOwner } from '../../support/postgres.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
+import { until } from '../../support/until.ts';
 
 const DAY = 86_400;
 const RUNS = 12;
@@ -54,9 +57,8 @@ describe('GET /statements/{month}', function () {
       if (!json.has_more) return items.reverse();
     }
   }
-  const close = async () => {
-    while ((await closeMonths(stack.orm, { graceMs: 0 })) > 0);
-  };
+  const logger = pino({ level: 'silent' });
+  const close = () => closeDays({ orm: stack.orm, logger }, { graceMs: 0 });
 
   it('says what changed the balance and the cards, by type, in the order of the types', async () => {
     const { json: card } = await createCard(partner, { amount: 10_000 });
@@ -126,6 +128,71 @@ describe('GET /statements/{month}', function () {
     });
   });
 
+  it('has deposits, fees of declines, and what a card and the balance paid or got back after the card could not', async () => {
+    const card = await authorizedCard(partner, 1_000);
+    const blocked = await authorizedCard(partner, 1_000);
+    await post('/test/deposits', { amount: 5_000 });
+    assert.equal((await card.forceCapture(1_500)).json.charged_to, 'both');
+    assert.equal((await card.simulate({ type: 'decline', amount: 5 })).json.type, 'decline');
+    await blocked.change('block');
+    assert.equal((await blocked.forceCapture(300)).json.charged_to, 'partner_balance');
+    assert.equal(
+      (await blocked.simulate({ type: 'refund', amount: 120, force: true })).json.charged_to,
+      'partner_balance',
+    );
+    await until('the deposit is in the balance', async () =>
+      (await all('/balance/transactions')).some(({ type }) => type === 'deposit'),
+    );
+    const month = await thisMonth();
+    const assertShown = async () => {
+      const shown = await statement(month);
+      const amounts = new Map(
+        shown.lines.map(({ type, count, amount }: StatementResource['lines'][number]) => [
+          type,
+          [count, amount],
+        ]),
+      );
+      assert.deepEqual(amounts.get('deposit'), [1, 5_000]);
+      assert.deepEqual(amounts.get('late_debit'), [2, -800]);
+      assert.deepEqual(amounts.get('late_refund'), [1, 120]);
+      assert.deepEqual(amounts.get('decline_fee'), [1, -25]);
+      assert.deepEqual(amounts.get('card_release'), [1, 1_000]);
+      assert.deepEqual([shown.cards.loaded, shown.cards.spent, shown.cards.refunded], [2_000, 1_000, 0]);
+      await assertAddsUp();
+    };
+    await assertShown();
+    await advance(DAY);
+    await close();
+    await assertShown();
+  });
+
+  it('counts what was held in one month and posted in the next in the month in which it was posted', async () => {
+    const { json: card } = await createCard(partner, { amount: 1_000 }, { mode: 'live' });
+    const held = `partner_id = '${partner.id}' AND mode = 'live' AND phase <> 'post'`;
+    // What the account did in live mode before is of the month before.
+    await asOwner(stack, [
+      'SET session_replication_role = replica',
+      `UPDATE ledger.transfer SET created_at = date_trunc('month', created_at, 'UTC') - interval '1 second' WHERE ${held}`,
+    ]);
+    assert.equal(card.mode, 'live');
+    const month = monthAt(Date.now());
+    const read = () =>
+      Promise.all([month, monthAt(Date.parse(`${month}-01`) - 1)].map((one) => statement(one, 'live')));
+    const before = await read();
+    const [posted, earlier] = before;
+    assert.deepEqual(
+      [earlier.opening_balance, earlier.closing_balance, earlier.lines.length, earlier.cards.closing_balance],
+      [0, 1_000_000, 1, 0],
+    );
+    assert.deepEqual([posted.opening_balance, posted.cards.loaded], [1_000_000, 1_000]);
+    assert.equal(
+      posted.closing_balance,
+      (await partner.call('GET', '/balance', { mode: 'live' })).json.total,
+    );
+    await close();
+    assert.deepEqual(await read(), before);
+  });
+
   it('is of an empty month if nothing happened, also long before the account, and shows no other account', async () => {
     const empty = await stack.createPartner();
     await createCard(partner, { amount: 1_000 });
@@ -181,10 +248,11 @@ describe('GET /statements/{month}', function () {
     const amount = fc.integer({ min: 1, max: 30_000 });
     const step = fc.oneof(
       fc.record({
-        what: fc.constantFrom('purchase', 'refund', 'topup', 'withdrawal', 'credit', 'issue'),
+        what: fc.constantFrom('purchase', 'refund', 'decline', 'topup', 'withdrawal', 'credit', 'issue'),
         amount,
       }),
-      fc.record({ what: fc.constantFrom('authorize', 'capture', 'block'), amount }),
+      fc.record({ what: fc.constantFrom('authorize', 'capture', 'force-capture', 'block'), amount }),
+      fc.record({ what: fc.constant('advance'), amount: fc.integer({ min: 1, max: 2 * DAY }) }),
       fc.record({ what: fc.constant('advance'), amount: fc.integer({ min: 1, max: 45 * DAY }) }),
       fc.record({ what: fc.constant('close'), amount: fc.constant(0) }),
     );
@@ -212,7 +280,9 @@ describe('GET /statements/{month}', function () {
           } else if (what === 'capture') {
             const id = authorizations.pop();
             if (id !== undefined) await post(`/test/authorizations/${id}/capture`);
-          } else await post(`/test/cards/${card}/simulate-transaction`, { type: what, amount: cents });
+          } else if (what === 'force-capture')
+            await post(`/test/cards/${card}/force-capture`, { amount: cents });
+          else await post(`/test/cards/${card}/simulate-transaction`, { type: what, amount: cents });
         }
         await assertAddsUp();
         const before = await allStatements();
@@ -280,26 +350,81 @@ describe('GET /statements/{month}', function () {
     assert.deepEqual([opening, cardsOpening], [0, 0], 'nothing was there before the first change');
   }
 
-  const closings = () =>
-    query<{ month: string }>(
-      stack.orm.em.fork(),
-      'SELECT month::text FROM month_closing WHERE partner_id = $1 ORDER BY month',
-      [partner.id],
+  const closings = async (of = partner) => {
+    const rows = await asOwner<{ day: string }>(
+      stack,
+      `SELECT day::text FROM day_closing WHERE partner_id = $1 AND mode = 'test' ORDER BY day`,
+      [of.id],
     );
+    return rows.map(({ day }) => day);
+  };
 
-  it('is closed an hour after its month, once, by however many workers', async () => {
+  it('is closed day by day, an hour after each, once, by however many workers', async () => {
     await createCard(partner, { amount: 1_000 });
     await advance(70 * DAY);
     await createCard(partner, { amount: 1_000 });
+    const days = new Set((await all('/balance/transactions')).map(({ created }) => created.slice(0, 10)));
+    await advance(360 * DAY);
     await advance(40 * DAY);
-    const months = (await allStatements()).map(({ month }) => month);
-    assert.equal(await closeMonths(stack.orm), 0, 'the clock went past these months a moment ago');
-    assert.deepEqual(await closings(), []);
+    await createCard(partner, { amount: 1_000 });
+    await closeDays({ orm: stack.orm, logger });
+    assert.deepEqual(await closings(), [], 'the clock went past these days a moment ago');
     await Promise.all([close(), close(), close()]);
-    const closed = (await closings()).map(({ month }) => month.slice(0, 7));
-    assert.equal(closed.length, 2, 'months without any transfer have no closing');
-    assert.equal(closed[0], months.at(-1));
-    assert.ok(!closed.includes(await thisMonth()));
+    assert.deepEqual(await closings(), [...days], 'days without any transfer, and today, have no closing');
+  });
+
+  it('adds up only what was booked since the last day that is closed', async () => {
+    await createCard(partner, { amount: 1_000 });
+    await advance(2 * DAY);
+    await createCard(partner, { amount: 1_000 });
+    await close();
+    const before = await allStatements();
+    const add = (cents: number) =>
+      asOwner(stack, [
+        'SET session_replication_role = replica',
+        `UPDATE ledger.transfer SET amount = amount + ${cents} WHERE partner_id = '${partner.id}' AND mode = 'test'
+           AND created_at < now() + interval '1 day'`,
+      ]);
+    await add(1);
+    assert.deepEqual(await allStatements(), before, 'transfers of closed days are not read');
+    await add(-1);
+  });
+
+  /** Runs statements before each closing of an account is written. */
+  const beforeClosing = (of: TestPartner, statements: string) =>
+    asOwner(stack, [
+      `CREATE FUNCTION stop_closing() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN ${statements}; RETURN NEW; END $$`,
+      `CREATE TRIGGER stop_closing BEFORE INSERT ON day_closing FOR EACH ROW WHEN (NEW.partner_id = '${of.id}')
+         EXECUTE FUNCTION stop_closing()`,
+    ]);
+  const closeFreely = () => asOwner(stack, 'DROP FUNCTION stop_closing CASCADE');
+
+  it('is closed for all other accounts if one account’s closing fails, and for that one once it does not', async () => {
+    const [first, second] = [partner, await fundedPartner(stack)].sort((a, b) => (a.id < b.id ? -1 : 1));
+    assert.ok(first !== undefined && second !== undefined);
+    for (partner of [second, first]) await advance(DAY);
+    const before = await allStatements();
+    await beforeClosing(first, `RAISE EXCEPTION 'no'`);
+    await close();
+    assert.deepEqual([await closings(first), (await closings(second)).length], [[], 1]);
+    assert.deepEqual(await allStatements(), before);
+    await closeFreely();
+    await close();
+    assert.equal((await closings(first)).length, 1);
+    assert.deepEqual(await allStatements(), before);
+  });
+
+  it('is closed by another worker if one dies meanwhile', async () => {
+    await advance(DAY);
+    const before = await allStatements();
+    await beforeClosing(partner, 'PERFORM pg_terminate_backend(pg_backend_pid())');
+    await close();
+    assert.deepEqual(await closings(), []);
+    assert.deepEqual(await allStatements(), before);
+    await closeFreely();
+    await close();
+    assert.equal((await closings()).length, 1);
+    assert.deepEqual(await allStatements(), before);
   });
 
   it('is checked: a closing that differs from the transfers is a violation', async () => {
@@ -312,7 +437,7 @@ describe('GET /statements/{month}', function () {
     const change = (cents: number) =>
       asOwner(
         stack,
-        'UPDATE month_closing SET cards_closing_cents = cards_closing_cents + $2 WHERE partner_id = $1',
+        'UPDATE day_closing SET cards_closing_cents = cards_closing_cents + $2 WHERE partner_id = $1',
         [partner.id, cents],
       );
     await change(1);

@@ -204,8 +204,8 @@ describe('the database rights', () => {
     'UPDATE card SET partner_id = partner_id',
     'UPDATE card SET funding_cents = 1',
     `UPDATE api_key SET hash = 'x'`,
-    'UPDATE month_closing SET closing_cents = 0',
-    'DELETE FROM month_closing',
+    'UPDATE day_closing SET closing_cents = 0',
+    'DELETE FROM day_closing',
     'UPDATE account_usage SET partner_id = partner_id',
     `INSERT INTO schema_migration (name, run_on) VALUES ('x', now())`,
   ];
