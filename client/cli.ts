@@ -20,12 +20,12 @@ It reads CARD_ISSUING_API_KEY (a key with the scope events:read, which determine
 https://api.example.com/v1.
 
 Each event is posted once, oldest first, and not again if your program refuses it. Stop it with Ctrl-C: it then prints what to pass
-as --since to go on from there.
+as --since to go on from there. No event is lost between the two, but those of the last 15 seconds may be posted again.
 `;
 
-/** How often to look for new events. An event is posted when it is seen for the second time, see {@link follow}. */
+/** How often to look for new events. */
 const POLL_MS = 500;
-/** How long an event may take to appear after a newer one. */
+/** How long after its id was made an event may take to appear. */
 const LATE_MS = 15_000;
 const MAX_PAUSE_MS = 10_000;
 const POST_TIMEOUT_MS = 10_000;
@@ -53,18 +53,12 @@ async function main(argv: string[]): Promise<number> {
     process.stdout.write(HELP);
     return 0;
   }
-  const { apiKey, baseUrl, forwardTo, types, since } = options;
+  const { client, secret, forwardTo, types, since } = options;
   const stop = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort());
-  // The same for each start with one key, so that your program keeps its setting. It does not reveal the key.
-  const secret = `whsec_${createHmac('sha256', apiKey).update('listen').digest('base64')}`;
-  const client = new CardIssuing({ apiKey, baseUrl, maxRetries: 0 });
   try {
     await checkTypes(client, types, stop.signal);
-    const from = since ?? (await newestEvent(client, stop.signal));
-    console.log(`Posting ${client.mode} events to ${forwardTo}`);
-    console.log(`Signing secret: ${secret}`);
-    await follow({ client, forwardTo, types, secret, stop: stop.signal }, from);
+    await follow({ client, forwardTo, types, secret, stop: stop.signal }, since);
     return 0;
   } catch (error) {
     if (!(error instanceof CardIssuingError)) throw error;
@@ -90,14 +84,32 @@ function readArguments(argv: string[]) {
   const { 'forward-to': forwardTo = '', since } = values;
   if (!/^https?:\/\//.test(forwardTo) || !URL.canParse(forwardTo))
     throw new Error('--forward-to must be an http or https URL, such as http://localhost:4242/webhooks');
-  if (since !== undefined && !/^evt_[0-9a-z]{26}$/.test(since) && Number.isNaN(Date.parse(since)))
+  const isEvent = since !== undefined && /^evt_[0-9a-z]{26}$/.test(since);
+  if (since !== undefined && !isEvent && Number.isNaN(Date.parse(since)))
     throw new Error('--since must be a time, such as 2026-11-23T10:00:00Z, or the id of an event (evt_…)');
   const types = values.types?.split(',').map((type) => type.trim()) as EventType[] | undefined;
   const { CARD_ISSUING_API_KEY: apiKey = '', CARD_ISSUING_BASE_URL: baseUrl = '' } = process.env;
   if (apiKey === '') throw new Error('Set CARD_ISSUING_API_KEY to your key, sk_test_… or sk_live_….');
   if (baseUrl === '')
     throw new Error('Set CARD_ISSUING_BASE_URL to the base URL, such as https://api.example.com/v1.');
-  return { apiKey, baseUrl, forwardTo, types: types === undefined ? null : new Set(types), since };
+  return {
+    client: openClient(apiKey, baseUrl),
+    // The same for each start with one key, so that your program keeps its setting. It does not reveal the key.
+    secret: `whsec_${createHmac('sha256', apiKey).update('listen').digest('base64')}`,
+    forwardTo,
+    types: types === undefined ? null : new Set(types),
+    since: since === undefined || isEvent ? since : new Date(since).toISOString(),
+  };
+}
+
+/** @throws {Error} the key or the base URL is malformed */
+function openClient(apiKey: string, baseUrl: string): CardIssuing {
+  try {
+    return new CardIssuing({ apiKey, baseUrl, maxRetries: 0 });
+  } catch (error) {
+    const what = error instanceof Error ? error.message : String(error);
+    throw new Error(`Look at CARD_ISSUING_API_KEY and CARD_ISSUING_BASE_URL: ${what}.`);
+  }
 }
 
 /** The API says which types there are. @throws {CardIssuingError} also if the key is not accepted */
@@ -113,59 +125,94 @@ async function checkTypes(
   }
 }
 
-/** @returns its id, or '' if there are no events */
-async function newestEvent(client: CardIssuing, stop: AbortSignal): Promise<string> {
-  const newest = await untilAnswered(stop, () => client.events.list({ limit: 1 }, { signal: stop }));
-  return newest?.data[0]?.id ?? '';
+/**
+ * Posts the events since a time or after an event, or from now on, until it is stopped. At the end, however it comes, it prints
+ * where to go on.
+ *
+ * A transaction that began earlier can commit later, so an event can appear after a newer one. Each event waits for a second
+ * look, after which all older ones have nearly always appeared, and every look goes back to what was new LATE_MS ago. One that
+ * appears later still is posted out of order. What is printed at the end is an event that no older one can follow any more.
+ */
+async function follow(listening: Listening, since: string | undefined): Promise<void> {
+  const { client, forwardTo, types, secret, stop } = listening;
+  const isTime = since !== undefined && !since.startsWith('evt_');
+  const query = isTime ? { created_gte: since } : {};
+  /** Every event up to this one has been posted, or is older than what was asked for. Ids sort by time. */
+  let floor = since === undefined || isTime ? '' : since;
+  /** Those after `floor`. */
+  const posted = new Set<string>();
+  let newestSeen = '';
+  /** By how much the service's clock is ahead of `performance.now()`, at least. */
+  let aheadMs = Number.NEGATIVE_INFINITY;
+  let goOnFrom = since ?? new Date(Date.now() - LATE_MS).toISOString();
+  try {
+    if (since === undefined) {
+      const page = await untilAnswered(stop, () => client.events.list({ limit: 100 }, { signal: stop }));
+      for (const { id } of page?.data ?? []) posted.add(id);
+      floor = page?.next_cursor ?? '';
+      goOnFrom = page?.data[0]?.id ?? goOnFrom;
+    }
+    if (!stop.aborted) {
+      console.log(`Posting ${client.mode} events to ${forwardTo}`);
+      console.log(`Signing secret: ${secret}`);
+    }
+    while (!stop.aborted) {
+      const lookedAtMs = performance.now();
+      const events = await listAfter(listening, floor, query);
+      const newest = events[0]?.id ?? '';
+      if (newest !== '') aheadMs = Math.max(aheadMs, timeOf(newest) - performance.now());
+      for (const event of events.reverse()) {
+        const isOld = timeOf(event.id) <= lookedAtMs + aheadMs - LATE_MS;
+        if (stop.aborted || (event.id > newestSeen && !isOld)) break;
+        if (!posted.has(event.id)) {
+          if (types === null || types.has(event.type)) await post(listening, event);
+          // The post may have been cut off.
+          if (stop.aborted) break;
+          posted.add(event.id);
+        }
+        if (isOld) {
+          floor = event.id;
+          posted.delete(event.id);
+          if (floor > goOnFrom) goOnFrom = floor;
+        }
+      }
+      if (newest > newestSeen) newestSeen = newest;
+      await sleep(POLL_MS, undefined, { signal: stop }).catch(() => undefined);
+    }
+  } finally {
+    console.log(`To go on from here, pass --since ${goOnFrom}`);
+  }
 }
 
-/**
- * Posts the events after `from` (a time, or an event's id, or '' for all) until it is stopped. A transaction that began
- * earlier can commit later, so an event can appear after a newer one: each event waits for a second look, after which all
- * older ones have nearly always appeared, and every look goes back to what was new LATE_MS ago. One that appears later
- * still is posted out of order.
- */
-async function follow(listening: Listening, from: string): Promise<void> {
-  const { client, types, stop } = listening;
-  const isTime = from !== '' && !from.startsWith('evt_');
-  const query = isTime ? { created_gte: new Date(from).toISOString() } : {};
-  /** Every event up to this one has been posted, or is older than what was asked for. Ids sort by time. */
-  let floor = isTime ? '' : from;
-  /** When each event after `floor` was first seen. */
-  const seen = new Map<string, number>();
-  const posted = new Set<string>();
-  let last = from;
-  while (!stop.aborted) {
-    const waiting: Event[] = [];
-    await untilAnswered(stop, async () => {
-      waiting.length = 0;
-      for await (const event of client.events.list({ limit: 100, ...query }, { signal: stop })) {
-        if (event.id <= floor) break;
-        if (!posted.has(event.id)) waiting.push(event);
-      }
-    });
-    const now = performance.now();
-    for (const event of waiting.reverse()) {
-      if (stop.aborted) break;
-      if (!seen.has(event.id)) {
-        seen.set(event.id, now);
-        continue;
-      }
-      if (types === null || types.has(event.type)) await post(listening, event);
-      posted.add(event.id);
-      if (!last.startsWith('evt_') || event.id > last) last = event.id;
+/** The events after `floor`, newest first; none if it is stopped before it has read them all. */
+async function listAfter(
+  { client, stop }: Listening,
+  floor: string,
+  query: { created_gte?: string },
+): Promise<Event[]> {
+  const found: Event[] = [];
+  let cursor: string | null = null;
+  do {
+    const after: { starting_after?: string } = cursor === null ? {} : { starting_after: cursor };
+    const page = await untilAnswered(stop, () =>
+      client.events.list({ limit: 100, ...query, ...after }, { signal: stop }),
+    );
+    if (page === undefined) return [];
+    for (const event of page.data) {
+      if (event.id <= floor) return found;
+      found.push(event);
     }
-    for (const [id, seenAt] of [...seen].sort()) {
-      if (!posted.has(id) || now - seenAt < LATE_MS) break;
-      floor = id;
-      posted.delete(id);
-      seen.delete(id);
-    }
-    await sleep(POLL_MS, undefined, { signal: stop }).catch(() => undefined);
-  }
-  console.log(
-    last === '' ? 'Stopped: there were no events.' : `Stopped. To go on from here, pass --since ${last}`,
-  );
+    cursor = page.next_cursor;
+  } while (cursor !== null);
+  return found;
+}
+
+/** When an event's id was made, in ms since 1970: the ten characters after `evt_`, in Crockford's base 32. */
+function timeOf(id: string): number {
+  let timeMs = 0;
+  for (const digit of id.slice(4, 14))
+    timeMs = timeMs * 32 + '0123456789abcdefghjkmnpqrstvwxyz'.indexOf(digit);
+  return timeMs;
 }
 
 /** Repeats a call until the API answers it. Undefined if it is stopped before. @throws {CardIssuingError} what repeating would not change */
@@ -176,8 +223,10 @@ async function untilAnswered<T>(stop: AbortSignal, call: () => PromiseLike<T>): 
     } catch (error) {
       if (stop.aborted) return undefined;
       if (!(error instanceof CardIssuingError)) throw error;
-      const { status } = error;
-      if (status !== null && status < 500 && status !== 429 && status !== 408) throw error;
+      const { status, code } = error;
+      const isFinal = status !== null && status < 500 && status !== 429 && status !== 408;
+      // Something other than the API may respond for a while, such as the page of a hotel's network.
+      if (isFinal && code !== 'unexpected_response') throw error;
       console.error(`Trying again: ${error.message}`);
       await sleep(Math.max(pauseMs, (error.retryAfterSeconds ?? 0) * 1_000), undefined, {
         signal: stop,
@@ -187,7 +236,7 @@ async function untilAnswered<T>(stop: AbortSignal, call: () => PromiseLike<T>): 
   return undefined;
 }
 
-async function post({ forwardTo, secret }: Listening, event: Event): Promise<void> {
+async function post({ forwardTo, secret, stop }: Listening, event: Event): Promise<void> {
   const { id, type, created, mode, data } = event;
   const body = JSON.stringify({ id, type, created, mode, data });
   const timestamp = String(Date.now());
@@ -208,12 +257,12 @@ async function post({ forwardTo, secret }: Listening, event: Event): Promise<voi
       },
       body,
       redirect: 'manual',
-      signal: AbortSignal.timeout(POST_TIMEOUT_MS),
+      signal: AbortSignal.any([stop, AbortSignal.timeout(POST_TIMEOUT_MS)]),
     });
     await response.body?.cancel();
     outcome = String(response.status);
   } catch (error) {
-    outcome = `no response (${reason(error)})`;
+    outcome = `no response (${stop.aborted ? 'stopped' : reason(error)})`;
   }
   console.log(`${created} ${id} ${type} -> ${outcome}, ${Math.round(performance.now() - startedAt)} ms`);
 }

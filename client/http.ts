@@ -165,7 +165,8 @@ export class HttpClient {
       throw this.#unreached(operation, key, timeout.aborted ? timeoutMs : null, error);
     }
     const body = parse(text);
-    if (!response.ok || (body === undefined && text !== ''))
+    const isBody = typeof body === 'object' && body !== null;
+    if (!response.ok || (!isBody && response.status !== 204))
       throw this.#refused(operation, key, response, body);
     return withResponse(body as R, {
       status: response.status,
@@ -279,7 +280,7 @@ function isWorthRepeating(error: unknown, once: boolean): boolean {
   if ((error.retryAfterSeconds ?? 0) > MAX_RETRY_AFTER_SECONDS) return false;
   if (error.status === 429) return true;
   if (once) return false;
-  // A 2xx whose body is not JSON was cut off in transit.
+  // A 2xx without a JSON object was cut off in transit.
   return (
     error.status === null ||
     error.status >= 500 ||

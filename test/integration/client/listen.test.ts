@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import type { ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { webhooks } from '../../../client/index.ts';
 import { createApiKey, revokeApiKey } from '../../../commands/accounts/api-keys.ts';
+import { newId } from '../../../crypto/new-id.ts';
 import { sharedStack } from '../../support/shared-stack.ts';
-import { startTcpProxy } from '../../support/sockets.ts';
+import { type LoopbackServer, listenOnLoopback, startTcpProxy } from '../../support/sockets.ts';
 import type { TestPartner } from '../../support/stack.ts';
 import { until } from '../../support/until.ts';
 import { type Receiver, startReceiver } from '../../support/webhooks/receiver.ts';
@@ -20,11 +22,62 @@ interface Listener {
   printed(pattern: RegExp): Promise<string>;
 }
 
+/** A server in the API's place that says what a test wants when it wants it. */
+interface Puppet extends LoopbackServer {
+  /** The ids of the events that it lists. */
+  events: string[];
+  /** The responses to the next lists of up to 100 events; null for what the API would say. */
+  replies: (((response: ServerResponse) => void) | null)[];
+  /** The `starting_after` of each list of up to 100 events. */
+  cursors: (string | null)[];
+}
+
+async function startPuppet(): Promise<Puppet> {
+  const events: string[] = [];
+  const replies: Puppet['replies'] = [];
+  const cursors: Puppet['cursors'] = [];
+  const server = await listenOnLoopback((request, response) => {
+    const { searchParams } = new URL(request.url ?? '', 'http://localhost');
+    const limit = Number(searchParams.get('limit'));
+    const cursor = searchParams.get('starting_after');
+    if (limit === 100) {
+      cursors.push(cursor);
+      const reply = replies.shift();
+      if (reply) return reply(response);
+    }
+    const older = [...events]
+      .sort()
+      .reverse()
+      .filter((id) => cursor === null || id < cursor);
+    const ids = older.slice(0, limit);
+    const data = ids.map((id) => ({
+      id,
+      object: 'event',
+      type: 'ping',
+      created: new Date().toISOString(),
+      mode: 'test',
+      data: {},
+    }));
+    const hasMore = older.length > limit;
+    const page = { object: 'list', data, has_more: hasMore, next_cursor: hasMore ? ids.at(-1) : null };
+    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(page));
+  });
+  return { ...server, events, replies, cursors };
+}
+
+const secondsAgo = (seconds: number): string => newId('evt', new Date(Date.now() - seconds * 1_000));
+
+const refuse = (status: number, code: string) => (response: ServerResponse) =>
+  response
+    .writeHead(status)
+    .end(JSON.stringify({ error: { type: 'api', code, message: `It is ${code}.`, request_id: 'req_1' } }));
+
 describe("the client's command listen", function () {
   this.timeout(60_000);
   let baseUrl: string;
   let partner: TestPartner;
   let receiver: Receiver;
+  let puppet: Puppet;
   const running: Listener[] = [];
 
   before(async () => {
@@ -34,11 +87,13 @@ describe("the client's command listen", function () {
   beforeEach(async () => {
     partner = await (await sharedStack()).createPartner();
     receiver = await startReceiver();
+    puppet = await startPuppet();
     await partner.call('POST', '/test/credit', { body: { amount: 100_000 }, idempotencyKey: 'credit' });
   });
   afterEach(async () => {
     for (const { child } of running.splice(0)) child.kill('SIGKILL');
     await receiver.stop();
+    await puppet.close();
   });
 
   function run(args: string[], env: Record<string, string> = {}): Listener {
@@ -66,6 +121,18 @@ describe("the client's command listen", function () {
     const secret = await listener.printed(/^Signing secret: (whsec_\S+)\n/m);
     return { ...listener, secret };
   };
+
+  const listenToPuppet = (...args: string[]): Listener =>
+    run(['listen', '--forward-to', receiver.url, ...args], { CARD_ISSUING_BASE_URL: `${puppet.url}/v1` });
+
+  /** Stops it with Ctrl-C. @returns what it says to pass as --since */
+  async function stopped({ child, ended, output }: Listener): Promise<string> {
+    child.kill('SIGINT');
+    assert.equal(await ended, 0, output());
+    return /^To go on from here, pass --since (\S+)$/m.exec(output())?.[1] ?? assert.fail(output());
+  }
+
+  const idsReceived = () => receiver.received.map(({ id }) => id);
 
   /** @returns the card's id. Each card is one event. */
   async function issueCard(ref: string): Promise<string> {
@@ -128,15 +195,117 @@ describe("the client's command listen", function () {
     const { json } = await partner.call('GET', `/cards/${first}`);
     const one = await listen('--since', json.created);
     await until('the first is posted', () => receiver.received.length === 1);
-    one.child.kill('SIGINT');
-    assert.equal(await one.ended, 0);
-    const [, since = ''] = /pass --since (evt_\w{26})$/m.exec(one.output()) ?? [];
-    assert.equal(since, receiver.received[0]?.id);
+    const since = await stopped(one);
 
     const second = await issueCard('2');
     await listen('--since', since);
-    await until('the second is posted', () => receiver.received.length === 2);
-    assert.deepEqual(cardsReceived(), [first, second]);
+    await until('the second is posted', () => cardsReceived().includes(second));
+    // The first may come twice, since an older event could still have followed it when we stopped.
+    assert.deepEqual([...new Set(cardsReceived())], [first, second]);
+  });
+
+  it('posts an older event that appears late before the newer one', async () => {
+    const [start, older, newer] = [secondsAgo(60), secondsAgo(3), secondsAgo(2)] as const;
+    puppet.events.push(start, newer);
+    puppet.replies.push(null, (response) => {
+      puppet.events.push(older);
+      refuse(503, 'unavailable')(response);
+    });
+    listenToPuppet('--since', start);
+    await until('both are posted', () => receiver.received.length === 2);
+    assert.deepEqual(idsReceived(), [older, newer]);
+  });
+
+  it('goes on without losing an event that appears after it was stopped, and is older than one that was posted', async () => {
+    const [start, old, late, recent] = [
+      secondsAgo(90),
+      secondsAgo(60),
+      secondsAgo(3),
+      secondsAgo(2),
+    ] as const;
+    puppet.events.push(start, old, recent);
+    const one = listenToPuppet('--since', start);
+    await until('both are posted', () => receiver.received.length === 2);
+    await one.printed(new RegExp(`${recent} ping -> (200)`));
+    const since = await stopped(one);
+    assert.equal(since, old);
+    puppet.events.push(late);
+    listenToPuppet('--since', since);
+    await until('the late one is posted', () => idsReceived().includes(late));
+    assert.deepEqual(idsReceived().slice(0, 3), [old, recent, late]);
+  });
+
+  it('says to go on after the newest event if it posted none', async () => {
+    puppet.events.push(secondsAgo(90), secondsAgo(60));
+    const listener = listenToPuppet();
+    await listener.printed(/^(Signing secret: )/m);
+    assert.equal(await stopped(listener), [...puppet.events].sort().at(-1));
+    assert.equal(receiver.received.length, 0);
+  });
+
+  it('prints a time to go on from if it is stopped before there was an event, or before the API has answered', async () => {
+    const listener = listenToPuppet();
+    await listener.printed(/^(Signing secret: )/m);
+    const unreached = run(['listen', '--forward-to', receiver.url], {
+      CARD_ISSUING_BASE_URL: 'http://127.0.0.1:1/v1',
+    });
+    await unreached.printed(/^(Trying again: )/m);
+    for (const since of [await stopped(listener), await stopped(unreached)]) {
+      const agoMs = Date.now() - Date.parse(since);
+      assert.ok(agoMs > 0 && agoMs < 300_000, since);
+    }
+    puppet.events.push(secondsAgo(0));
+    listenToPuppet('--since', new Date(0).toISOString());
+    await until('it is posted', () => receiver.received.length === 1);
+  });
+
+  it('repeats what was answered by something else than the API, or with an error that passes', async () => {
+    const start = secondsAgo(60);
+    puppet.events.push(start);
+    for (const reply of [
+      (response: ServerResponse) => response.writeHead(200).end('<h1>Welcome to our hotel</h1>'),
+      (response: ServerResponse) => response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end(),
+      (response: ServerResponse) => response.writeHead(200).end(),
+      refuse(429, 'rate_limited'),
+    ])
+      puppet.replies.push(reply, null);
+    const listener = listenToPuppet('--since', start);
+    await until('it has met them all', () => puppet.replies.length === 0);
+    assert.equal([...listener.output().matchAll(/^Trying again: /gm)].length, 4, listener.output());
+    puppet.events.push(secondsAgo(0));
+    await until('it still posts', () => receiver.received.length === 1);
+  });
+
+  it('reads a long list on from the page that failed', async () => {
+    const start = secondsAgo(1_000);
+    const ids = Array.from({ length: 250 }, (_, index) => secondsAgo(900 - index));
+    puppet.events.push(start, ...ids);
+    puppet.replies.push(null, refuse(503, 'unavailable'), null, refuse(503, 'unavailable'), null);
+    listenToPuppet('--since', start);
+    await until('all are posted', () => receiver.received.length === ids.length);
+    assert.deepEqual(idsReceived(), ids);
+    const [second, third] = [ids.at(-100) ?? '', ids.at(-200) ?? ''];
+    assert.deepEqual(puppet.cursors.slice(0, 5), [null, second, second, third, third]);
+  });
+
+  it('waits 10 seconds for a slow receiver, then goes on with the next event', async () => {
+    receiver.behave((_request, response, number) => number > 0 && response.writeHead(204).end());
+    const [start, first, second] = [secondsAgo(90), secondsAgo(60), secondsAgo(50)] as const;
+    puppet.events.push(start, first, second, secondsAgo(20));
+    const { printed } = listenToPuppet('--since', start);
+    await printed(new RegExp(`${first} ping -> no response \\((after 10 s)\\)`));
+    await printed(new RegExp(`${second} ping -> (204)`));
+    assert.deepEqual(idsReceived().slice(0, 2), [first, second]);
+  });
+
+  it('stops at once during a post, and says to go on so that the event is posted again', async () => {
+    receiver.behave((_request, response, number) => number !== 1 && response.writeHead(204).end());
+    const [start, first, second] = [secondsAgo(90), secondsAgo(60), secondsAgo(50)] as const;
+    puppet.events.push(start, first, second, secondsAgo(20));
+    const listener = listenToPuppet('--since', start);
+    await until('the second is being posted', () => receiver.received.length === 2);
+    assert.equal(await stopped(listener), first);
+    assert.match(listener.output(), new RegExp(`${second} ping -> no response \\(stopped\\)`));
   });
 
   it('loses no event if it is killed and started again after the last one that it printed', async () => {
@@ -190,9 +359,38 @@ describe("the client's command listen", function () {
     const { id, key } = await createApiKey(operator, { partnerId: partner.id, mode: 'test', name: null });
     const listener = run(['listen', '--forward-to', receiver.url], { CARD_ISSUING_API_KEY: key });
     await listener.printed(/^(Signing secret: )/m);
+    const card = await issueCard('1');
+    await until('it is posted', () => cardsReceived().includes(card));
     await revokeApiKey(operator, id);
     assert.equal(await listener.ended, 1);
     assert.match(listener.output(), /^Stopped: .*API key/m);
+    const since = /^To go on from here, pass --since (\S+)$/m.exec(listener.output())?.[1] ?? '';
+    await listen('--since', since);
+    const next = await issueCard('2');
+    await until('it goes on', () => cardsReceived().includes(next));
+  });
+
+  it('ends with a message and status 1 for a key without the scope events:read', async () => {
+    const { operator } = await sharedStack();
+    const { key } = await createApiKey(operator, {
+      partnerId: partner.id,
+      mode: 'test',
+      name: null,
+      scopes: ['cards:read'],
+    });
+    const listener = run(['listen', '--forward-to', receiver.url], { CARD_ISSUING_API_KEY: key });
+    assert.equal(await listener.ended, 1);
+    assert.match(listener.output(), /^Stopped: .*events:read/m);
+  });
+
+  it('ends with a message and status 1, and says where to go on, if the API refuses the key meanwhile', async () => {
+    const start = secondsAgo(60);
+    puppet.events.push(start);
+    puppet.replies.push(null, null, refuse(403, 'insufficient_scope'));
+    const listener = listenToPuppet('--since', start);
+    assert.equal(await listener.ended, 1);
+    assert.match(listener.output(), /^Stopped: It is insufficient_scope\.$/m);
+    assert.match(listener.output(), new RegExp(`^To go on from here, pass --since ${start}$`, 'm'));
   });
 
   it('ends with a message and status 1 for a key that is none', async () => {
@@ -216,7 +414,8 @@ describe("the client's command listen", function () {
       assert.ok(output().includes(word), word);
   });
 
-  const WRONG: [string, string[], number, RegExp][] = [
+  const ELSEWHERE = ['listen', '--forward-to', 'http://localhost:1'];
+  const WRONG: [string, string[], number, RegExp, Record<string, string>?][] = [
     ['no URL', ['listen'], 2, /--forward-to must be/],
     ['a URL that is none', ['listen', '--forward-to', 'localhost:4242'], 2, /--forward-to must be/],
     ['another command', ['follow', '--forward-to', 'http://localhost:4242'], 2, /The command is: listen/],
@@ -227,13 +426,31 @@ describe("the client's command listen", function () {
       2,
       /--since/,
     ],
+    [
+      'a base URL without /v1',
+      ELSEWHERE,
+      2,
+      /BASE_URL.* end/,
+      { CARD_ISSUING_BASE_URL: 'https://api.example.com' },
+    ],
+    [
+      'a base URL that is none',
+      ELSEWHERE,
+      2,
+      /BASE_URL.* URL/,
+      { CARD_ISSUING_BASE_URL: 'api.example.com/v1' },
+    ],
+    ['a malformed key', ELSEWHERE, 2, /API_KEY.* begin with sk_test_/, { CARD_ISSUING_API_KEY: 'my key' }],
+    ['no key', ELSEWHERE, 2, /Set CARD_ISSUING_API_KEY/, { CARD_ISSUING_API_KEY: '' }],
+    ['no base URL', ELSEWHERE, 2, /Set CARD_ISSUING_BASE_URL/, { CARD_ISSUING_BASE_URL: '' }],
     ['an unknown type', ['listen', '--forward-to', 'http://localhost:1', '--types', 'card.lost'], 1, /type/],
   ];
-  for (const [what, args, status, message] of WRONG) {
+  for (const [what, args, status, message, env] of WRONG) {
     it(`refuses ${what}`, async () => {
-      const { ended, output } = run(args);
+      const { ended, output } = run(args, env);
       assert.equal(await ended, status);
       assert.match(output(), message);
+      assert.doesNotMatch(output(), /^\s+at /m);
     });
   }
 });

@@ -61,6 +61,7 @@ describe('the client', () => {
     ['429', refuse(429, 'rate_limited')],
     ['409 idempotency_in_flight', refuse(409, 'idempotency_in_flight')],
     ['a response that was cut off', send(201, '{"id":"card_')],
+    ['a response without a body', send(201, '')],
   ] as const) {
     it(`retries after ${what} with the same Idempotency-Key`, async () => {
       replies = [failure, send(201, CARD)];
@@ -180,9 +181,13 @@ describe('the client', () => {
       () => client.webhookEndpoint.delete(),
       () => client.events.resend('evt_1'),
       () => client.cards.getSecureDetails('card_1'),
+      () => client.apiKeys.create({ name: 'a' }),
+      () => client.apiKeys.rotate('key_1'),
+      () => client.webhookEndpoints.create({ url: 'https://hooks.example.com/' }),
+      () => client.webhookEndpoints.replay('we_1', { created_gte: '2026-11-20T08:00:00Z' }),
     ];
     for (const call of calls) {
-      for (const failure of [hangUp, refuse(503, 'unavailable')]) {
+      for (const failure of [hangUp, refuse(503, 'unavailable'), send(200, '')]) {
         requests = [];
         replies = [failure];
         await caught(call());
@@ -218,6 +223,18 @@ describe('the client', () => {
     const error = await caught(client.account.ping());
     assert.ok(!inspect([client, error], { depth: 20, showHidden: true }).includes(API_KEY));
     assert.ok(!JSON.stringify([client, error]).includes(API_KEY));
+  });
+
+  it('refuses a list that has no body, and takes no body for what 204 says', async () => {
+    replies = [send(200, ''), send(200, 'null'), send(204, '')];
+    for (const call of [
+      client.cards.list({}, { maxRetries: 0 }),
+      client.events.list({}, { maxRetries: 0 }),
+    ]) {
+      const error = await caught(Promise.resolve(call));
+      assert.deepEqual([error.status, error.code], [200, 'unexpected_response']);
+    }
+    await client.apiKeys.revoke('key_1');
   });
 
   it('requests the pages of a list as they are needed', async () => {
