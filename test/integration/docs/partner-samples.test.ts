@@ -181,7 +181,7 @@ describe('the samples in the partner pages', function () {
   it('are valid TypeScript in the client’s README, and run', async () => {
     const partner = await fundedPartner(service.stack);
     const program = await start(await readPage('client/README.md'), {
-      CARD_ISSUING_KEY: partner.keys.test,
+      CARD_ISSUING_API_KEY: partner.keys.test,
       WEBHOOK_SECRET: 'whsec_of_no_endpoint_at_all_00000000000',
     });
     try {

@@ -102,6 +102,20 @@ describe("the client's package", function () {
     }
   });
 
+  it('exports each type that a method takes or returns', async () => {
+    const source = await readFile(join(ROOT, 'client/resources.ts'), 'utf8');
+    const used = [...source.matchAll(/\bapi\.(\w+)/g)].map(([, name = '']) => name);
+    // The types of operations, by which `send` and `pages` check a method, stay inside.
+    const wanted = used.filter((name) => !/(Data|Response)$/.test(name));
+    const index = await readFile(join(ROOT, 'client/index.ts'), 'utf8');
+    const exported = new Set(index.match(/\w+/g));
+    assert.ok(wanted.length > 50);
+    assert.deepEqual(
+      wanted.filter((name) => !exported.has(name)),
+      [],
+    );
+  });
+
   for (const [name, compiler, flags, type] of CONSUMERS) {
     it(`compiles with its types, and runs, in a project with ${name}`, async () => {
       const home = await mkdtemp(join(folder, 'consumer-'));
