@@ -38,9 +38,12 @@ export const NetworkAuthorizationReport = z
     amountCents: AmountCents.nullable().default(null),
     currency: z.literal('USD'),
     final: z.boolean().default(true),
-    /** Of an approval, if the network's message names no request: its place among the authorization's approved ones, from 1. */
+    /**
+     * Of an approval, if the network's message names no request: its place among the approved ones of the same amount, from 1, in the
+     * authorization. Messages kept by earlier releases were numbered among all amounts.
+     */
     approvalNumber: z.int().positive().nullable().default(null),
-    /** The same of a decline: its place among all of the authorization's requests, approved or declined. */
+    /** The same of a decline: its place among all of the authorization's requests of the same amount, approved or declined. */
     requestNumber: z.int().positive().nullable().default(null),
     /** When the network lets the authorization expire; null if it does not say. */
     expiresAt: z.iso.datetime().nullable().default(null),

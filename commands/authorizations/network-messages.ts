@@ -6,7 +6,9 @@ import {
   type AuthorizationMessageType,
   type DeclineReason,
   decideDecline,
+  findDecision,
   leftOf,
+  MAX_REQUESTS,
 } from '../../domain/authorization.ts';
 import type { Tenant } from '../../domain/mode.ts';
 import { refusalByControls } from '../../domain/spending-controls.ts';
@@ -42,8 +44,8 @@ export interface AuthorizationMessage extends Tenant {
   /** Of an approval: when the issuer lets the authorization expire; null if it does not say. */
   expiresAt?: string | null;
   /**
-   * Of an approval or a decline that does not name its request: the request's place in the authorization, from 1. An approval's is
-   * among the approved requests, a decline's among all.
+   * Of an approval or a decline that does not name its request: the request's place among the authorization's requests of the same
+   * amount, from 1. An approval's is among the approved ones, a decline's among all.
    */
   place?: number | null;
 }
@@ -146,20 +148,14 @@ export async function takeMessage(
     }
     case 'approval':
     case 'decline': {
-      const isApproval = message.type === 'approval';
-      const place = isApproval ? (message.place ?? null) : await placeOfDecline(tx, message, before);
-      const request = before?.requests.filter(({ approved }) => approved || !isApproval)[(place ?? 0) - 1];
-      if (before !== null && request !== undefined) {
+      const known = before === null ? null : await findDecided(tx, message, message.type, before);
+      if (before !== null && known !== null) {
         // It tells the decision on a request that we know, under an id of its own.
-        if (isApproval || !request.approved) return takeExpiry(tx, terms, message, before);
-        return write(
-          tx,
-          message,
-          takeBackApproval(terms, before, { amountCents: request.amount, messageId }),
-        );
+        if (known === message.type) return takeExpiry(tx, terms, message, before);
+        return write(tx, message, takeBackApproval(terms, before, { amountCents, messageId }));
       }
       const decision = toTold(message, ttlMs);
-      if (!isApproval) return write(tx, message, bookDecline(terms, before, decision));
+      if (message.type === 'decline') return write(tx, message, bookDecline(terms, before, decision));
       const outcome = await write(tx, message, bookApproval(terms, before, decision, false));
       if (terms.cleared.cents > 0) await linkClearings(tx, message, outcome.authorization);
       return outcome;
@@ -174,24 +170,43 @@ export async function takeMessage(
   }
 }
 
-/** A decline's place among the requests that the authorization has: those that were declined before we knew it are not among them. */
-async function placeOfDecline(
+/** How we decided the request that a decision of the issuer's is about; null if it is none that we know. */
+async function findDecided(
   tx: Transactor,
-  { partnerId, mode, networkAuthorizationId, place = null }: AuthorizationMessage,
-  before: AuthorizationRow | null,
-): Promise<number | null> {
-  if (place === null || before === null || networkAuthorizationId === null) return place;
-  const [early] = await earlyDeclines(tx, { partnerId, mode, networkAuthorizationId });
-  return place - (early?.count ?? 0);
+  { partnerId, mode, cardId, networkAuthorizationId, amountCents, place = null }: AuthorizationMessage,
+  type: 'approval' | 'decline',
+  { id: authorizationId, requests }: AuthorizationRow,
+): Promise<'approval' | 'decline' | null> {
+  if (place === null || amountCents === null) return null;
+  let declines = { early: 0, recorded: 0 };
+  if (type === 'decline' && networkAuthorizationId !== null) {
+    const about = { partnerId, mode, cardId, networkAuthorizationId, authorizationId, amountCents };
+    const [counted] = await countDeclines(tx, { ...about, isFull: requests.length >= MAX_REQUESTS });
+    if (counted !== undefined) declines = counted;
+  }
+  return findDecision(requests, { type, amountCents, place }, declines);
 }
 
-const earlyDeclines = writeStatement(
-  (_, { partnerId, mode, networkAuthorizationId }: Tenant & { networkAuthorizationId: string }) => sql<{
-    count: number;
-  }>`
-    SELECT count(*)::int AS count FROM card_authorization_message
-    WHERE partner_id = ${partnerId} AND mode = ${mode} AND network_authorization_id = ${networkAuthorizationId}
-      AND type = 'decline' AND authorization_id IS NULL`,
+interface DeclinesCounted extends Tenant {
+  cardId: string;
+  networkAuthorizationId: string;
+  authorizationId: string;
+  amountCents: number;
+  /** Whether recorded declines matter. */
+  isFull: boolean;
+}
+
+const countDeclines = writeStatement(
+  (_, asked: DeclinesCounted) => sql<{ early: number; recorded: number }>`
+    SELECT
+      (SELECT count(*)::int FROM card_authorization_message
+        WHERE partner_id = ${asked.partnerId} AND mode = ${asked.mode} AND amount_cents = ${asked.amountCents}
+          AND network_authorization_id = ${asked.networkAuthorizationId} AND type = 'decline'
+          AND authorization_id IS NULL) AS early,
+      (SELECT count(*)::int FROM card_transaction
+        WHERE partner_id = ${asked.partnerId} AND mode = ${asked.mode} AND amount_cents = ${asked.amountCents}
+          AND card_id = ${asked.cardId} AND type = 'decline' AND authorization_id = ${asked.authorizationId}
+          AND ${asked.isFull}::boolean) AS recorded`,
 );
 
 /** Whether a message asks for a decision, or tells one. */

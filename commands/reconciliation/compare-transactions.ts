@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import type { Orm } from '../../db/orm.ts';
 import { readStatement } from '../../db/sql.ts';
-import type { AuthorizationRequest } from '../../domain/authorization.ts';
+import { type AuthorizationRequest, findDecision, MAX_REQUESTS } from '../../domain/authorization.ts';
 import type { TransactionMessage } from '../../domain/card-network.ts';
 import type { NetworkAuthorizationReport, NetworkTransaction } from '../../domain/network-transaction.ts';
 import type { OurObject, Page, Verdict } from './compare-cards.ts';
@@ -20,6 +20,7 @@ export async function compareTransactions(
     network,
     networkTransactionIds: listed.map(({ transaction }) => transaction.networkTransactionId),
     networkAuthorizationIds: listed.map(networkAuthorizationOf),
+    amountsCents: listed.map(({ transaction }) => transaction.amountCents),
   });
   return listed.map((message, index) => verdict(message, rows[index] as OurTransaction));
 }
@@ -39,8 +40,10 @@ interface OurTransaction {
   authorization_id: string | null;
   /** The requests of the authorization that the listed one names. */
   requests: AuthorizationRequest[] | null;
-  /** How many requests of it were told as declined before we knew it, so that they are not among them. */
+  /** How many requests of its amount were told as declined before we knew the authorization, so that they are not among them. */
   early_declines: number;
+  /** How many declines of its amount the authorization has; counted if the list of requests is full. */
+  recorded_declines: number;
   network_card_id: string | null;
   kept: 'waiting' | 'ended' | null;
 }
@@ -82,20 +85,13 @@ function verdict({ transaction: listed }: TransactionMessage, ours: OurTransacti
 /** Whether we know the request that a decision is about by its place among the authorization's. */
 function isDecided(
   whole: NetworkTransaction | NetworkAuthorizationReport,
-  { requests, early_declines: earlyDeclines }: OurTransaction,
+  { requests, early_declines: early, recorded_declines: recorded }: OurTransaction,
 ): boolean {
-  if (!('final' in whole) || requests === null) return false;
-  if (whole.type === 'approval') {
-    return (
-      whole.approvalNumber !== null &&
-      requests.filter(({ approved }) => approved).length >= whole.approvalNumber
-    );
-  }
-  return (
-    whole.type === 'decline' &&
-    whole.requestNumber !== null &&
-    requests[whole.requestNumber - earlyDeclines - 1]?.approved === false
-  );
+  if (!('final' in whole) || requests === null || whole.amountCents === null) return false;
+  const { type, amountCents } = whole;
+  if (type !== 'approval' && type !== 'decline') return false;
+  const place = type === 'approval' ? whole.approvalNumber : whole.requestNumber;
+  return place !== null && findDecision(requests, { type, amountCents, place }, { early, recorded }) === type;
 }
 
 function isSameType(
@@ -117,6 +113,7 @@ const ours = readStatement(
       network: string;
       networkTransactionIds: string[];
       networkAuthorizationIds: (string | null)[];
+      amountsCents: (number | null)[];
     },
   ) => sql<OurTransaction>`
     SELECT t.id AS transaction_id, t.type AS transaction_type, t.amount_cents AS transaction_cents,
@@ -124,12 +121,15 @@ const ours = readStatement(
       coalesce(m.authorization_id, a.id) AS authorization_id, a.requests, c.network_card_id,
       (SELECT count(*)::int FROM card_authorization_message e
         WHERE e.mode = 'live' AND e.network_authorization_id = l.authorization_id AND e.type = 'decline'
-          AND e.authorization_id IS NULL) AS early_declines,
+          AND e.authorization_id IS NULL AND e.amount_cents = l.cents) AS early_declines,
+      (SELECT count(*)::int FROM card_transaction d
+        WHERE jsonb_array_length(a.requests) >= ${sql.lit(MAX_REQUESTS)} AND d.card_id = a.card_id AND d.type = 'decline'
+          AND d.authorization_id = a.id AND d.amount_cents = l.cents) AS recorded_declines,
       (SELECT CASE WHEN bool_or(k.status = 'waiting') THEN 'waiting' ELSE 'ended' END FROM network_message k
         WHERE k.network = ${values.network} AND k.kind = 'transaction' AND k.message_id = l.transaction_id
         HAVING count(*) > 0) AS kept
-    FROM unnest(${values.networkTransactionIds}::text[], ${values.networkAuthorizationIds}::text[])
-      WITH ORDINALITY l (transaction_id, authorization_id, n)
+    FROM unnest(${values.networkTransactionIds}::text[], ${values.networkAuthorizationIds}::text[],
+      ${values.amountsCents}::bigint[]) WITH ORDINALITY l (transaction_id, authorization_id, cents, n)
     LEFT JOIN card_transaction t ON t.mode = 'live' AND t.network_transaction_id = l.transaction_id
     LEFT JOIN card_authorization_message m ON m.mode = 'live' AND m.message_id = l.transaction_id
     LEFT JOIN card_authorization a ON a.mode = 'live' AND a.network_authorization_id = l.authorization_id

@@ -25,8 +25,9 @@ export function readTransaction(transaction: Transaction): TransactionMessage[] 
   const holdsNothing = transaction.amounts.hold.amount === 0;
   const messages: TransactionMessage[] = [];
   let isAuthorized = false;
-  let requests = 0;
-  let approvals = 0;
+  // By their amounts in cents.
+  const requests = new Map<number, number>();
+  const approvals = new Map<number, number>();
 
   for (const event of events) {
     const { amountCents, currency } = moneyOf(event.amounts);
@@ -40,21 +41,23 @@ export function readTransaction(transaction: Transaction): TransactionMessage[] 
     // A request for nothing asks whether the card can be used.
     if (amountCents === 0 && event.type !== 'AUTHORIZATION_EXPIRY' && event.type !== 'AUTHORIZATION_ADVICE')
       continue;
-    const isRequest = isDebit(event) && REQUESTS.includes(event.type);
-    if (isRequest) requests++;
-    if (event.result !== 'APPROVED') {
+    const isAdvice = event.type === 'AUTHORIZATION_ADVICE' && isDebit(event) && amountCents > 0;
+    const isApproved = event.result === 'APPROVED';
+    // An advice that is no new total asks for money, and is among the authorization's requests once it is told.
+    const isRequest =
+      (isDebit(event) && REQUESTS.includes(event.type)) || (isAdvice && !(isApproved && isAuthorized));
+    if (isRequest) requests.set(amountCents, (requests.get(amountCents) ?? 0) + 1);
+    if (!isApproved) {
       // A reversal or a clearing that was declined moves nothing, and neither does a request to give money.
-      if (isRequest) tell({ ...ofThis, type: 'decline', requestNumber: requests });
-      else if (event.type === 'AUTHORIZATION_ADVICE' && isDebit(event) && amountCents > 0)
-        tell({ ...ofThis, type: 'decline' });
+      if (isRequest) tell({ ...ofThis, type: 'decline', requestNumber: requests.get(amountCents) });
       continue;
     }
-    if (isRequest) approvals++;
+    if (isRequest) approvals.set(amountCents, (approvals.get(amountCents) ?? 0) + 1);
 
     switch (event.type) {
       case 'AUTHORIZATION':
         if (!isRequest) break;
-        tell({ ...ofThis, type: 'approval', approvalNumber: approvals });
+        tell({ ...ofThis, type: 'approval', approvalNumber: approvals.get(amountCents) });
         isAuthorized = true;
         break;
       case 'AUTHORIZATION_ADVICE':
@@ -63,7 +66,8 @@ export function readTransaction(transaction: Transaction): TransactionMessage[] 
           if (isAuthorized) tell({ ...ofThis, type: 'reversal', amountCents: null });
           break;
         }
-        tell({ ...ofThis, type: isAuthorized ? 'total' : 'approval' });
+        if (isAuthorized) tell({ ...ofThis, type: 'total' });
+        else tell({ ...ofThis, type: 'approval', approvalNumber: approvals.get(amountCents) });
         isAuthorized = true;
         break;
       case 'AUTHORIZATION_REVERSAL':

@@ -250,9 +250,9 @@ describe('what the issuer tells about a request', function () {
     const [first, second, third, fourth] = [randomUUID(), randomUUID(), randomUUID(), randomUUID()];
     const tellAll = async () => {
       await tell('approval', first, A, { amountCents: 100, approvalNumber: 1 });
-      await tell('decline', second, A, { amountCents: 2_000, requestNumber: 2 });
-      await tell('approval', third, A, { amountCents: 50, approvalNumber: 2 });
-      await tell('approval', fourth, A, { amountCents: 25, approvalNumber: 3 });
+      await tell('decline', second, A, { amountCents: 2_000, requestNumber: 1 });
+      await tell('approval', third, A, { amountCents: 50, approvalNumber: 1 });
+      await tell('approval', fourth, A, { amountCents: 25, approvalNumber: 1 });
     };
     await tellAll();
     await tellAll();
@@ -262,10 +262,87 @@ describe('what the issuer tells about a request', function () {
     // The issuer declined the third one in the end.
     const last = randomUUID();
     for (let told = 0; told < 2; told++) {
-      await tell('decline', last, A, { amountCents: 50, requestNumber: 3 });
+      await tell('decline', last, A, { amountCents: 50, requestNumber: 1 });
     }
     assert.deepEqual(await card(), [1_000, 875]);
     assert.equal((await list('transactions')).length, 2);
+  });
+
+  for (const [standIn, what] of [
+    [30, 'another amount'],
+    [50, 'the same amount'],
+  ] as const) {
+    it(`is booked beside a later request of ours that was told after it, with ${what}`, async () => {
+      const A = randomUUID();
+      const { authorizationId } = await ask(100, randomUUID(), A);
+      await ask(50, randomUUID(), A, 'increment');
+      // The issuer approved one by itself before it asked about ours.
+      await tell('approval', randomUUID(), A, { amountCents: 100, approvalNumber: 1 });
+      await tell('approval', randomUUID(), A, { amountCents: standIn, approvalNumber: 1 });
+      const approvalNumber = standIn === 50 ? 2 : 1;
+      await tell('approval', randomUUID(), A, { amountCents: 50, approvalNumber });
+      const { amount, held_amount, requests } = await read(authorizationId);
+      assert.deepEqual([amount, held_amount, requests.length], [150 + standIn, 150 + standIn, 3]);
+    });
+  }
+
+  it('gives back what we approved, though an advice was declined before it', async () => {
+    for (const advised of [40, 50]) {
+      const A = randomUUID();
+      const { authorizationId } = await ask(100, randomUUID(), A);
+      await tell('decline', randomUUID(), A, { amountCents: advised, requestNumber: 1 });
+      await ask(50, randomUUID(), A, 'increment');
+      const requestNumber = advised === 50 ? 2 : 1;
+      await tell('decline', randomUUID(), A, { amountCents: 50, requestNumber });
+      assert.equal((await read(authorizationId)).held_amount, 100);
+      const declines = (await list('transactions')).filter(
+        ({ authorization_id: id }: { authorization_id: string }) => id === authorizationId,
+      );
+      assert.deepEqual(
+        declines.map(({ amount }: { amount: number }) => amount),
+        [50, advised],
+      );
+    }
+  });
+
+  it('is the decline of a request that an authorization has no more room for, and is charged once', async () => {
+    const A = randomUUID();
+    const { authorizationId } = await ask(1, randomUUID(), A);
+    for (let n = 2; n <= 100; n++) await ask(1, randomUUID(), A, 'increment');
+    for (const amount of [1, 7, 7]) {
+      const { declineReason } = await ask(amount, randomUUID(), A, 'increment');
+      assert.equal(declineReason, 'authorization_not_pending');
+    }
+    const before = await prepaid();
+    const tellAll = async () => {
+      await tell('decline', randomUUID(), A, { amountCents: 1, requestNumber: 101 });
+      await tell('decline', randomUUID(), A, { amountCents: 7, requestNumber: 1 });
+      await tell('decline', randomUUID(), A, { amountCents: 7, requestNumber: 2 });
+    };
+    await tellAll();
+    await tellAll();
+    assert.equal(await prepaid(), before);
+    assert.equal((await list('transactions')).length, 3);
+    // One that the issuer declined by itself is news.
+    await tell('decline', randomUUID(), A, { amountCents: 7, requestNumber: 3 });
+    assert.equal((await list('transactions')).length, 4);
+    const { held_amount, requests } = await read(authorizationId);
+    assert.deepEqual([held_amount, requests.length], [100, 100]);
+  });
+
+  it('is recorded with its own amount, if it was declined before we knew the authorization and is told after a later request', async () => {
+    const A = randomUUID();
+    await ask(2_000, randomUUID(), A);
+    await tell('decline', randomUUID(), A, { amountCents: 300, requestNumber: 1 });
+    await tell('decline', randomUUID(), A, { amountCents: 2_000, requestNumber: 1 });
+    const declines = await list('transactions');
+    assert.deepEqual(
+      declines.map(({ type, amount }: { type: string; amount: number }) => [type, amount]),
+      [
+        ['decline', 300],
+        ['decline', 2_000],
+      ],
+    );
   });
 
   it('sets the total of an authorization, up or down', async () => {

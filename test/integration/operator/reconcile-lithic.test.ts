@@ -220,6 +220,22 @@ describe('operator network reconcile with Lithic', function () {
     });
   }
 
+  it('knows the declines of an authorization that had as many requests as it can have', async () => {
+    fake.program.posts.holdsEvents = true;
+    const { token } = await fake.program.authorize({ card, amount: 1 });
+    for (let n = 2; n <= 101; n++) await fake.program.increment(token, 1);
+    await fake.program.increment(token, 20);
+    fake.program.posts.events.splice(-102);
+    assert.deepEqual((await operator.reconcile()).missing_here, []);
+    assert.deepEqual(
+      (await transactions()).map(({ type, amount }) => [type, amount]),
+      [
+        ['decline', 20],
+        ['decline', 1],
+      ],
+    );
+  });
+
   it('asks again for a page that fails, and ends nothing if Lithic stays away', async () => {
     card.state = 'PAUSED';
     fake.faults.add({ fault: '500 before', call: 'GET /v1/cards' });

@@ -326,6 +326,20 @@ describe('transactions at Lithic', function () {
     );
   });
 
+  it('hold both, if Lithic approves by itself and tells it after it asked us about more', async () => {
+    const { program } = fake;
+    program.posts.holdsEvents = true;
+    const first = program.posts.events.length;
+    const { token } = await program.authorize({ card, amount: 100 });
+    program.standsIn = true;
+    await program.increment(token, 300);
+    program.standsIn = false;
+    await program.increment(token, 50);
+    for (const event of program.posts.events.slice(first)) await program.posts.send(event);
+    await told();
+    assert.deepEqual(await money(), [1_000, 550]);
+  });
+
   it('are a decline with its fee, once, if Lithic declines without asking', async () => {
     card.state = 'PAUSED';
     const { token } = await fake.program.authorize({ card, amount: 300 });

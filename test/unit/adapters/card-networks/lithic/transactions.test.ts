@@ -42,32 +42,52 @@ const of = (type: string, event: string, amountCents: number | null, more: objec
 const A = { networkAuthorizationId: 'A' };
 const approved = (event: string, amountCents: number, approvalNumber: number) =>
   of('approval', event, amountCents, { ...A, approvalNumber });
+const declined = (event: string, amountCents: number, requestNumber: number) =>
+  of('decline', event, amountCents, { ...A, requestNumber });
 
 describe("Lithic's transactions, in our words", () => {
-  it('have an approval for each approved AUTHORIZATION, with its place among them', () => {
+  it('have an approval for each approved AUTHORIZATION, with its place among those of its amount', () => {
     assert.deepEqual(
       told([
         { type: 'AUTHORIZATION', amount: 1_000 },
         { type: 'AUTHORIZATION', amount: 250 },
-      ]),
-      [approved('e1', 1_000, 1), approved('e2', 250, 2)],
+        { type: 'AUTHORIZATION', amount: 250, result: 'INSUFFICIENT_FUNDS' },
+        { type: 'AUTHORIZATION', amount: 250 },
+      ]).filter(({ type }) => type === 'approval'),
+      [approved('e1', 1_000, 1), approved('e2', 250, 1), approved('e4', 250, 2)],
     );
   });
 
-  it('have a decline for each declined request, with its place among all requests', () => {
+  it('have a decline for each declined request, with its place among all requests of its amount', () => {
     assert.deepEqual(
       told([
-        { type: 'AUTHORIZATION', amount: 1_000 },
+        { type: 'AUTHORIZATION', amount: 250 },
         { type: 'AUTHORIZATION', amount: 250, result: 'INSUFFICIENT_FUNDS' },
         { type: 'AUTHORIZATION', amount: 100 },
         { type: 'FINANCIAL_AUTHORIZATION', amount: 40, result: 'DECLINED' },
+        { type: 'AUTHORIZATION_ADVICE', amount: 250, result: 'FRAUD_ADVICE' },
+        { type: 'AUTHORIZATION', amount: 250, result: 'DECLINED' },
       ]),
       [
-        approved('e1', 1_000, 1),
-        of('decline', 'e2', 250, { ...A, requestNumber: 2 }),
-        approved('e3', 100, 2),
-        of('decline', 'e4', 40, { ...A, requestNumber: 4 }),
+        approved('e1', 250, 1),
+        declined('e2', 250, 2),
+        approved('e3', 100, 1),
+        declined('e4', 40, 1),
+        declined('e5', 250, 3),
+        declined('e6', 250, 4),
       ],
+    );
+  });
+
+  it('count what was approved without a message of its own: a FINANCIAL_AUTHORIZATION, but no new total', () => {
+    assert.deepEqual(
+      told([
+        { type: 'FINANCIAL_AUTHORIZATION', amount: 100 },
+        { type: 'AUTHORIZATION', amount: 100 },
+        { type: 'AUTHORIZATION_ADVICE', amount: 100 },
+        { type: 'AUTHORIZATION', amount: 100 },
+      ]).filter(({ type }) => type === 'approval'),
+      [approved('e2', 100, 2), approved('e4', 100, 3)],
     );
   });
 
@@ -92,12 +112,12 @@ describe("Lithic's transactions, in our words", () => {
   });
 
   it('have an approval for an AUTHORIZATION_ADVICE without an authorization, since Lithic approved it by itself', () => {
-    assert.deepEqual(told([{ type: 'AUTHORIZATION_ADVICE', amount: 500 }]), [of('approval', 'e1', 500, A)]);
+    assert.deepEqual(told([{ type: 'AUTHORIZATION_ADVICE', amount: 500 }]), [approved('e1', 500, 1)]);
   });
 
   it('have a decline for an AUTHORIZATION_ADVICE that says so', () => {
     assert.deepEqual(told([{ type: 'AUTHORIZATION_ADVICE', amount: 500, result: 'FRAUD_ADVICE' }]), [
-      of('decline', 'e1', 500, A),
+      declined('e1', 500, 1),
     ]);
   });
 
