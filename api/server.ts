@@ -21,6 +21,7 @@ import { API_ROLE } from '../db/login.ts';
 import {
   createNotifier,
   notifyDeposits,
+  notifyEndpoints,
   notifyEvents,
   notifyNetworkEvents,
   TEST_CLOCK_ADVANCED,
@@ -135,6 +136,7 @@ export async function startApi(
         ),
     );
   const eventsWritten = notifier('events', notifyEvents);
+  const endpointsChanged = notifier('webhook endpoints', notifyEndpoints);
   const depositsChanged = notifier('deposits', notifyDeposits);
   const eventsKept = notifier("the card network's events", notifyNetworkEvents);
 
@@ -237,6 +239,7 @@ export async function startApi(
     rateLimit,
     admission,
     eventsWritten,
+    endpointsChanged,
     tronNetwork: config.tron?.network ?? null,
     depositTerms: depositTerms(config),
     depositsChanged,

@@ -196,6 +196,8 @@ export interface WebhookEndpointDependencies extends CommandContext {
   webhookAllowLoopbackHttp: boolean;
   /** Tells the relays that there is something to send. */
   eventsWritten(): void;
+  /** Tells the workers that an endpoint was enabled or deleted. */
+  endpointsChanged(): void;
 }
 
 export const webhookEndpoints = resource(
@@ -208,7 +210,14 @@ export const webhookEndpoints = resource(
     rotateWebhookEndpointSecret,
     testWebhookEndpointById,
   },
-  ({ orm, ring, readList, webhookAllowLoopbackHttp, eventsWritten }: WebhookEndpointDependencies) => ({
+  ({
+    orm,
+    ring,
+    readList,
+    webhookAllowLoopbackHttp,
+    eventsWritten,
+    endpointsChanged,
+  }: WebhookEndpointDependencies) => ({
     async createWebhookEndpoint({ caller, body }) {
       const { endpoint, secret } = await createEndpoint({ orm, ring }, caller, {
         url: checkedUrl(body.url, webhookAllowLoopbackHttp),
@@ -246,13 +255,15 @@ export const webhookEndpoints = resource(
         description: body.description,
         status: body.status,
       });
-      if (body.status !== undefined) eventsWritten();
+      if (body.status === 'enabled') endpointsChanged();
+      if (body.status === 'disabled') eventsWritten();
       return { status: 200, body: presentWebhookEndpoint(endpoint) };
     },
 
     async deleteWebhookEndpointById({ caller, params }) {
       const endpointId = requestedId(params.endpointId);
       if (!(await removeEndpoint(orm, caller, endpointId))) throw endpointNotFound(endpointId);
+      endpointsChanged();
       return { status: 204, body: null };
     },
 

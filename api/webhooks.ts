@@ -109,11 +109,13 @@ export interface WebhookDependencies extends CommandContext {
   webhookAllowLoopbackHttp: boolean;
   /** Tells the relays that there is something to send. */
   eventsWritten(): void;
+  /** Tells the workers that an endpoint was enabled or deleted. */
+  endpointsChanged(): void;
 }
 
 export const webhooks = resource(
   { getWebhookEndpoint, putWebhookEndpoint, deleteWebhookEndpoint, rotateWebhookSecret, testWebhookEndpoint },
-  ({ orm, ring, webhookAllowLoopbackHttp, eventsWritten }: WebhookDependencies) => ({
+  ({ orm, ring, webhookAllowLoopbackHttp, eventsWritten, endpointsChanged }: WebhookDependencies) => ({
     getWebhookEndpoint: async ({ caller }) => ({
       status: 200,
       body: presentWebhookEndpoint(await readEndpoint(orm.em.fork(), caller, null)),
@@ -125,11 +127,13 @@ export const webhooks = resource(
         { orm, ring },
         { partnerId, modes: [mode], url, standardWebhooks: body.standard_webhooks },
       );
+      endpointsChanged();
       return { status: 200, body: presentWebhookEndpoint(existing(endpoints[0]), secret) };
     },
 
     async deleteWebhookEndpoint({ caller }) {
       if (!(await removeEndpoint(orm, caller, null))) throw endpointNotFound(null);
+      endpointsChanged();
       return { status: 204, body: null };
     },
 

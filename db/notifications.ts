@@ -19,6 +19,9 @@ export const CLAIM_HAS_RESPONSE = 'claim_answered';
 /** No payload: there are events to send. */
 export const EVENT_WRITTEN = 'event_written';
 
+/** No payload: webhook endpoints were enabled or deleted, so what waits for them is to be sent or given up. */
+export const ENDPOINT_CHANGED = 'endpoint_changed';
+
 /** No payload: deposits have payments to judge, or have changes that their workflows don't know about. */
 export const DEPOSIT_CHANGED = 'deposit_changed';
 
@@ -41,6 +44,11 @@ const MAX_PAUSE_MS = 5_000;
  */
 export async function notifyEvents(orm: Orm): Promise<void> {
   await notify(orm, { channel: EVENT_WRITTEN, payload: '' });
+}
+
+/** Tells the workers that a webhook endpoint was enabled or deleted, like {@link notifyEvents}. */
+export async function notifyEndpoints(orm: Orm): Promise<void> {
+  await notify(orm, { channel: ENDPOINT_CHANGED, payload: '' });
 }
 
 /** Tells the workers that a deposit's row was written, like {@link notifyEvents}. */

@@ -25,8 +25,10 @@ import { z } from 'zod';
  * |           |                                          | one if the endpoint had none          |                                |
  * | parked    | the relay finds the endpoint disabled or | any but delivered to parked, given_up | told to untold if parked or    |
  * |           | deleted                                  | if deleted, pending if enabled again  | given up, otherwise same       |
- * | unparked  | the endpoint is enabled                  | parked to pending                     | same                           |
- * | deleted   | the endpoint is deleted                  | pending, retrying, parked to given_up | told to untold                 |
+ * | unparked  | a worker finds it parked for an endpoint | parked to pending                     | same                           |
+ * |           | that is enabled                          |                                       |                                |
+ * | deleted   | a worker finds that the endpoint was     | pending, retrying, parked to given_up | told to untold                 |
+ * |           | deleted                                  |                                       |                                |
  */
 
 /** The delivery status of an event (docs/partners/webhooks.md). */

@@ -66,7 +66,7 @@ export function createEndpoint(
 }
 
 /**
- * Changes an endpoint. If it is enabled, its parked events are sent.
+ * Changes an endpoint. If it is enabled, its parked events are sent soon after: the caller notifies the workers.
  * @throws ApiError `webhook_endpoint_not_found`, `webhook_endpoint_url_taken`
  */
 export function changeEndpoint(
@@ -114,8 +114,8 @@ interface EndpointChange {
 }
 
 /**
- * Sets where an account's oldest endpoint sends events, and enables it: parked events are sent. An existing endpoint keeps its
- * secret. A new one gets the secret of the other mode if both are set, or else a new secret.
+ * Sets where an account's oldest endpoint sends events, and enables it: the caller notifies the workers, which send what was
+ * parked. An existing endpoint keeps its secret. A new one gets the secret of the other mode if both are set, or else a new secret.
  * @param context.actor the operator, for the audit; left out if the partner does it
  * @returns the endpoints, and the secret if one of them is new
  * @throws Refusal if there is no such account; ApiError `webhook_endpoint_url_taken`
@@ -163,8 +163,8 @@ export function setEndpoint(
 }
 
 /**
- * Deletes an endpoint and its secret, and gives up what was not delivered there. What is being sent right now is recorded as
- * it ends. The endpoint's row is written last, since the relay writes it, too, and should not wait.
+ * Deletes an endpoint and its secret. What was not delivered there is given up soon after: see `giveUpDeliveries`, for which the
+ * caller notifies the workers. What is being sent right now is recorded as it ends.
  * @returns whether there was one
  */
 export function removeEndpoint(
@@ -176,7 +176,6 @@ export function removeEndpoint(
     await lockPartner(tx, partnerId);
     const [found] = pickEndpoints(await readEndpoints(tx, { partnerId, modes: [mode] }), endpointId);
     if (found === undefined) return false;
-    await giveUp(tx, { partnerId, mode, endpointId: found.id });
     await deleteReplays(tx, { partnerId, mode, endpointId: found.id });
     await deleteEndpoint(tx, { partnerId, mode, endpointId: found.id });
     return true;
@@ -273,22 +272,6 @@ const insertEndpoint = writeStatement(
       description: endpoint.description,
       created_at: sql<string>`account_now(${endpoint.partnerId}, ${endpoint.mode})`,
     }),
-);
-
-// Row "deleted" of the table in domain/event.ts. What the relay has leased or locked it gives up itself. The literals let the
-// partial index of undelivered events be used.
-const giveUp = writeStatement(
-  (_, { partnerId, mode, endpointId }: Tenant & { endpointId: string }) => sql`
-  UPDATE delivery d SET status = 'given_up', next_attempt_at = NULL, lease_expires_at = '-infinity',
-    workflow = CASE WHEN d.workflow = 'told' THEN 'untold' ELSE d.workflow END
-  FROM (
-    SELECT event_id FROM delivery
-    WHERE partner_id = ${partnerId} AND mode = ${mode} AND endpoint_id = ${endpointId}
-      AND status IN ('pending', 'retrying', 'parked') AND (status <> 'pending' OR lease_expires_at <= clock_timestamp())
-    FOR UPDATE SKIP LOCKED
-  ) waiting
-  WHERE d.partner_id = ${partnerId} AND d.mode = ${mode} AND d.endpoint_id = ${endpointId}
-    AND d.event_id = waiting.event_id`,
 );
 
 const deleteReplays = writeStatement((db, { partnerId, mode, endpointId }: Tenant & { endpointId: string }) =>

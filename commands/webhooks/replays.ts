@@ -113,15 +113,18 @@ interface MatchValues extends Tenant {
   wantedTypes: readonly string[] | null;
 }
 
-/** Whether an event `e` with the endpoint's delivery `d`, if it has one, is to be sent again. */
+/**
+ * Whether an event `e` with the endpoint's delivery `d`, if it has one, is to be sent again. What is parked is sent anyway, as the
+ * endpoint is enabled.
+ */
 const isMatching = ({ endpointId, wanted, eventTypes, wantedTypes }: MatchValues) => sql<boolean>`
   (${wantedTypes}::text[] IS NULL OR e.type = ANY (${wantedTypes}::text[]))
   AND (${eventTypes}::text[] IS NULL OR e.type = ANY (${eventTypes}::text[]))
   AND coalesce(e.only_endpoint_id, ${endpointId}) = ${endpointId} AND e.except_endpoint_id IS DISTINCT FROM ${endpointId}
   AND CASE ${wanted}::text
     WHEN 'given_up' THEN coalesce(d.status, '') = 'given_up'
-    WHEN 'undelivered' THEN coalesce(d.status, '') NOT IN ('delivered', 'pending', 'retrying')
-    ELSE coalesce(d.status, '') <> 'pending' END`;
+    WHEN 'undelivered' THEN coalesce(d.status, '') NOT IN ('delivered', 'pending', 'parked', 'retrying')
+    ELSE coalesce(d.status, '') NOT IN ('pending', 'parked') END`;
 
 // An id has the real time, so the ids alone say what is in the range of time (docs/decisions/sandbox-clock.md).
 const countMatching = readStatement(

@@ -10,7 +10,8 @@ import {
   recordAttempts,
   takeDeliveries,
 } from '../../commands/webhooks/deliveries.ts';
-import { disableEndpoint, parkDeliveries } from '../../commands/webhooks/endpoint-status.ts';
+import { disableEndpoint } from '../../commands/webhooks/endpoint-status.ts';
+import { parkDeliveries } from '../../commands/webhooks/parking.ts';
 import { openEndpointSecret, signEvent } from '../../crypto/webhooks.ts';
 import { coalesce } from '../../process/coalesce.ts';
 import { describeError } from '../../process/describe-error.ts';

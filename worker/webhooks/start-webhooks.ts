@@ -3,11 +3,12 @@ import { createWebhookActivities } from '../../activities/webhooks.ts';
 import { createWebhookClient } from '../../adapters/webhooks/webhook-client.ts';
 import { continueReplays, type ReplayTurn } from '../../commands/webhooks/replays.ts';
 import { webhooksTaskQueue } from '../../config/task-queues.ts';
-import { EVENT_WRITTEN, listenToNotifications } from '../../db/notifications.ts';
+import { ENDPOINT_CHANGED, EVENT_WRITTEN, listenToNotifications } from '../../db/notifications.ts';
 import { repeat } from '../../process/repeat.ts';
 import { createReadSignalSender } from '../../temporal/signal-sender.ts';
 import { createPartWorker, type PartOptions, type WorkerPart } from '../worker-part.ts';
 import { MAX_SLOTS } from './endpoint-concurrency.ts';
+import { startFollowingEndpoints } from './follow-endpoints.ts';
 import { startNotifyingWorkflows } from './notify-workflows.ts';
 import { startRelay } from './relay.ts';
 
@@ -49,6 +50,7 @@ export async function startWebhooks(options: PartOptions): Promise<WorkerPart> {
     delaysMs: config.webhookDelaysMs,
     wake: relay.wake,
   });
+  const following = startFollowingEndpoints({ orm, logger, wakeRelay: relay.wake });
   const replaying = repeat('the replays', REPLAYS_INTERVAL_MS, logger, async (stopping) => {
     let turn: ReplayTurn;
     do {
@@ -60,15 +62,18 @@ export async function startWebhooks(options: PartOptions): Promise<WorkerPart> {
   const listening = listenToNotifications({
     database: options.direct,
     logger,
-    on: { [EVENT_WRITTEN]: relay.wake },
-    onListening: relay.wake,
+    on: { [EVENT_WRITTEN]: relay.wake, [ENDPOINT_CHANGED]: following.wake },
+    onListening: () => {
+      relay.wake();
+      following.wake();
+    },
   });
   return {
     metrics: relay.metrics,
     worker,
     stop: async () => {
       await listening.stop();
-      await Promise.all([relay.stop(), notifying.stop(), replaying.stop()]);
+      await Promise.all([relay.stop(), notifying.stop(), following.stop(), replaying.stop()]);
       await webhooks.close();
     },
   };

@@ -33,7 +33,7 @@ describe('POST /events/{eventId}/resend', function () {
       return delivery.status === status && delivery.attempts.length === attempts;
     });
 
-  for (const status of ['delivered', 'no_endpoint', 'parked'] as const) {
+  for (const status of ['delivered', 'no_endpoint', 'given_up'] as const) {
     it(`sends an event that is ${status} with the same id and body`, async () => {
       await setEndpoint();
       const [id] = await seedEvents(stack, partner, [{ status }, { status }]);

@@ -267,6 +267,12 @@ describe('/webhook-endpoint', () => {
       const parked = await seedEvents(stack, partner, [{ status: 'parked' }, { status: 'parked' }]);
       await seedEvents(stack, partner, [{ status: 'no_endpoint' }, { status: 'given_up' }]);
       const other = await stack.createPartner();
+      await other.call('POST', '/webhook-endpoints', { body: { url: URL_A } });
+      await asOwner(
+        stack,
+        `UPDATE webhook_endpoint SET status = 'disabled', disabled_reason = 'for a test' WHERE partner_id = $1`,
+        [other.id],
+      );
       const [kept] = await seedEvents(stack, other, [{ status: 'parked' }]);
       const enabled = (await put({ url: receiver.url })).json;
       assert.deepEqual([enabled.status, enabled.disabled_reason], ['enabled', null]);
@@ -278,9 +284,10 @@ describe('/webhook-endpoint', () => {
     it('gets nothing that was given up as the previous endpoint was deleted, unless it is resent', async () => {
       receiver.behave((_request, response) => response.writeHead(500).end());
       await put({ url: receiver.url });
-      const [id = ''] = await seedEvents(stack, partner, [{ status: 'parked' }]);
+      const [id = ''] = await seedEvents(stack, partner, [{ status: 'retrying' }]);
       await partner.call('DELETE', '/webhook-endpoint');
-      assert.equal((await partner.call('GET', `/events/${id}`)).json.delivery.status, 'given_up');
+      const read = async () => (await partner.call('GET', `/events/${id}`)).json.delivery.status;
+      await until('it is given up', async () => (await read()) === 'given_up');
       receiver.behave((_request, response) => response.writeHead(200).end());
       await put({ url: receiver.url });
       assert.equal(receiver.received.length, 0);

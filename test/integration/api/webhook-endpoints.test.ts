@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
+import pg from 'pg';
 import { expectError } from '../../support/api/answers.ts';
+import { ownerUrlOf } from '../../support/postgres.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
 import { until } from '../../support/until.ts';
-import { seedEvents, writeEvents } from '../../support/webhooks/events.ts';
+import { countByStatus, seedEvents, writeEvents } from '../../support/webhooks/events.ts';
 import { answer, type Receiver, startReceiver } from '../../support/webhooks/receiver.ts';
 
 interface Delivery {
@@ -250,6 +252,34 @@ describe('/webhook-endpoints', function () {
     expectError(await partner.call('POST', `/webhook-endpoints/${second}/test`), 'invalid_state');
     assert.equal((await patch(second, { status: 'enabled' })).json.disabled_reason, null);
     await stand(id, { [first]: 'delivered', [second]: 'delivered' });
+  });
+
+  it('gets all of many parked events, and is enabled and deleted at once, even if one of them is locked', async () => {
+    const [first, second] = await createTwo();
+    await patch(second, { status: 'disabled' });
+    const ids = await writeEvents(stack, partner, 500);
+    const parked = async () => (await countByStatus(stack, partner)).parked ?? 0;
+    await until('all are parked', async () => (await parked()) === 500);
+    const other = new pg.Client(ownerUrlOf(stack.config.databaseUrl));
+    await other.connect();
+    try {
+      await other.query('BEGIN');
+      await other.query(`SELECT FROM delivery WHERE event_id = $1 AND status = 'parked' FOR UPDATE`, [
+        ids[0],
+      ]);
+      assert.equal((await patch(second, { status: 'enabled' })).status, 200);
+      await until('all others have arrived', () => receivers[1].received.length === 499);
+      assert.equal(await parked(), 1);
+      assert.equal((await patch(second, { status: 'disabled' })).status, 200);
+      const put = await partner.call('PUT', '/webhook-endpoint', { body: { url: receivers[0].url } });
+      assert.equal(put.status, 200);
+      assert.equal((await partner.call('DELETE', `/webhook-endpoints/${second}`)).status, 204);
+      await other.query('COMMIT');
+    } finally {
+      await other.end();
+    }
+    await stand(ids[0] ?? '', { [first]: 'delivered', [second]: 'given_up' });
+    assert.equal(receivers[1].received.length, 499);
   });
 
   it('is disabled alone by its 410, of which the others are told', async () => {

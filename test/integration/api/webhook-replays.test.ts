@@ -84,33 +84,33 @@ describe('POST /webhook-endpoints/{id}/replay', function () {
     assert.equal(await statusAt(earlier[0] ?? '', id), 'delivered');
   });
 
-  it('sends by default what was given up, parked, or was for nobody, and not what was delivered or is being tried', async () => {
+  it('sends by default what was given up or was for nobody, and not what was delivered or is being tried', async () => {
     const { id, receiver } = await endpoint();
     receiver.behave(answer(500));
     const [retried = ''] = await writeEvents(stack, partner, 1);
     await until('it waits for its next attempt', async () => (await statusAt(retried, id)) === 'retrying');
     await until('both attempts were made', () => receiver.received.length === 2);
     receiver.behave(answer(200));
-    const [delivered, givenUp, parked] = await seed([
+    const [delivered, givenUp, unwanted] = await seed([
       { status: 'delivered' },
       { status: 'given_up' },
-      { status: 'parked' },
+      { status: 'no_endpoint' },
     ]);
     receiver.received.length = 0;
     const { id: replayId, matched } = await replay(id);
     assert.equal(matched, 2);
     await completed(id, replayId);
-    assert.deepEqual(ids(receiver).sort(), [givenUp, parked].sort());
+    assert.deepEqual(ids(receiver).sort(), [givenUp, unwanted].sort());
     const { id: second, matched: again } = await replay(id, { status: 'all' });
     assert.equal(again, 4, 'all that are not in line already');
     const { sent } = await completed(id, second);
     assert.equal(sent, 4);
-    assert.deepEqual(ids(receiver).slice(2).sort(), [retried, delivered, givenUp, parked].sort());
+    assert.deepEqual(ids(receiver).slice(2).sort(), [retried, delivered, givenUp, unwanted].sort());
   });
 
   it('sends only what was given up there if that is asked for', async () => {
     const { id, receiver } = await endpoint();
-    const [, givenUp] = await seed([{ status: 'parked' }, { status: 'given_up' }]);
+    const [, givenUp] = await seed([{ status: 'no_endpoint' }, { status: 'given_up' }]);
     const { id: replayId, matched } = await replay(id, { status: 'given_up' });
     assert.equal(matched, 1);
     await completed(id, replayId);

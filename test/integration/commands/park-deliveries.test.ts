@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { parkDeliveries, switchEndpoints } from '../../../commands/webhooks/endpoint-status.ts';
+import type { QueuedEndpoint } from '../../../commands/webhooks/deliveries.ts';
+import { switchEndpoints } from '../../../commands/webhooks/endpoint-status.ts';
 import { removeEndpoint, setEndpoint } from '../../../commands/webhooks/endpoints.ts';
+import { giveUpDeliveries, parkDeliveries, unparkDeliveries } from '../../../commands/webhooks/parking.ts';
 import { newId } from '../../../crypto/new-id.ts';
 import type { DeliveryStatus } from '../../../domain/event.ts';
 import { openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
@@ -27,6 +28,13 @@ describe('the parking of events', () => {
     const { rows } = await commands.owner.query('SELECT endpoint_id FROM delivery WHERE event_id = $1', [id]);
     await parkDeliveries(commands.context.orm, [{ eventId: id, endpointId: rows[0].endpoint_id }]);
   };
+
+  /** What the worker does until nothing is left to do. */
+  async function follow(): Promise<void> {
+    const { orm } = commands.context;
+    for (let changed = 1; changed > 0; )
+      changed = (await unparkDeliveries(orm, null)).changed + (await giveUpDeliveries(orm, null)).changed;
+  }
 
   async function write(status: DeliveryStatus): Promise<string> {
     const id = newId('evt');
@@ -57,13 +65,22 @@ describe('the parking of events', () => {
     await park(id);
     assert.deepEqual(await standing(id), ['parked', '-infinity', null, 'none']);
     await turn('enabled');
+    await follow();
     assert.deepEqual(await standing(id), ['pending', '-infinity', true, 'none']);
   });
 
   it('gives up an event whose endpoint was deleted', async () => {
     await set();
     const id = await write('pending');
+    const others = [await write('retrying'), await write('parked'), await write('pending')];
+    await commands.owner.query(
+      `UPDATE delivery SET lease_expires_at = '-infinity', workflow = 'told' WHERE event_id = ANY ($1)`,
+      [others],
+    );
     await remove();
+    await follow();
+    for (const other of others)
+      assert.deepEqual(await standing(other), ['given_up', '-infinity', null, 'untold']);
     assert.deepEqual((await standing(id))[0], 'pending', 'what a relay has leased is left to it');
     await park(id);
     assert.deepEqual(await standing(id), ['given_up', '-infinity', null, 'none']);
@@ -96,11 +113,11 @@ describe('the parking of events', () => {
     assert.deepEqual((await standing(id))[0], 'delivered');
   });
 
-  it('loses no event if the endpoint is enabled at the same moment', async () => {
+  it('waits for nobody if an endpoint is enabled at the same moment, and loses no event', async () => {
     await set();
     await turn('disabled');
     const id = await write('pending');
-    // Enabling: the account's row, what was parked so far, the endpoint; all of it not yet committed.
+    // Enabling: the account's row and the endpoint, not yet committed.
     const other = await commands.connect();
     try {
       await other.query('BEGIN');
@@ -109,14 +126,24 @@ describe('the parking of events', () => {
         `UPDATE webhook_endpoint SET status = 'enabled', disabled_reason = NULL WHERE partner_id = $1`,
         [partnerId],
       );
-      const parked = park(id);
-      assert.equal(await Promise.race([parked.then(() => 'parked'), sleep(200, 'waits')]), 'waits');
+      await park(id);
+      assert.equal((await standing(id))[0], 'parked');
       await other.query('COMMIT');
-      await parked;
+      await follow();
       assert.deepEqual(await standing(id), ['pending', '-infinity', true, 'none']);
     } finally {
       await other.end();
     }
+  });
+
+  it('gives up what it parks as the endpoint is deleted', async () => {
+    await set();
+    await turn('disabled');
+    const id = await write('pending');
+    await park(id);
+    await remove();
+    await follow();
+    assert.deepEqual(await standing(id), ['given_up', '-infinity', null, 'none']);
   });
 
   it('loses no event while the endpoint is disabled and enabled at the same time', async () => {
@@ -130,9 +157,76 @@ describe('the parking of events', () => {
       }),
     );
     await turn('enabled');
+    await follow();
     for (const id of ids) {
       await park(id);
       assert.equal((await standing(id))[0], 'pending');
     }
+  });
+
+  it('enables and deletes an endpoint without touching what waits for it', async () => {
+    await set();
+    await turn('disabled');
+    const ids = [await write('parked'), await write('parked')];
+    const other = await commands.connect();
+    try {
+      await other.query('BEGIN');
+      await other.query('SELECT FROM delivery WHERE event_id = $1 FOR UPDATE', [ids[0]]);
+      await turn('enabled');
+      await follow();
+      assert.equal((await standing(ids[0] as string))[0], 'parked');
+      assert.equal((await standing(ids[1] as string))[0], 'pending');
+      await remove();
+      await follow();
+      await other.query('COMMIT');
+      await follow();
+      for (const id of ids) assert.equal((await standing(id))[0], 'given_up');
+    } finally {
+      await other.end();
+    }
+  });
+
+  it('takes the oldest parked events first, as many of each endpoint in turn', async () => {
+    await set();
+    const other = await write('parked');
+    partnerId = await commands.createFundedPartner(1);
+    await set();
+    await commands.owner.query(
+      `INSERT INTO event (id, partner_id, mode, type, body, created_at)
+       SELECT 'evt_' || lpad(n::text, 26, '0'), $1, 'test', 'ping', '{}', now() FROM generate_series(1, 900) n`,
+      [partnerId],
+    );
+    await commands.owner.query(`UPDATE delivery SET status = 'parked' WHERE partner_id = $1`, [partnerId]);
+    const unparked = async () => {
+      const { rows } = await commands.owner.query(
+        `SELECT count(*)::int AS count, max(event_id) AS last FROM delivery WHERE partner_id = $1 AND status = 'pending'`,
+        [partnerId],
+      );
+      return Object.values(rows[0]);
+    };
+    const turns: number[] = [];
+    for (const count of [200, 600, 900]) {
+      const { changed, last } = await unparkDeliveries(commands.context.orm, null);
+      turns.push(changed);
+      assert.equal(last, null);
+      assert.equal((await standing(other))[0], 'pending');
+      assert.deepEqual(await unparked(), [count, `evt_${String(count).padStart(26, '0')}`]);
+    }
+    assert.deepEqual(turns, [201, 400, 300]);
+  });
+
+  it('comes to every endpoint, however many have events to send', async () => {
+    const endpoints: string[] = [];
+    for (let i = 0; i < 20; i++) {
+      partnerId = await commands.createFundedPartner(1);
+      await set();
+      endpoints.push(await write('parked'));
+    }
+    const { orm } = commands.context;
+    let turns = 0;
+    for (let after: QueuedEndpoint | null = null; turns === 0 || after !== null; turns++)
+      after = (await unparkDeliveries(orm, after)).last;
+    assert.equal(turns, 3);
+    for (const id of endpoints) assert.equal((await standing(id))[0], 'pending');
   });
 });

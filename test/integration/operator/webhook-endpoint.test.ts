@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
+import { unparkDeliveries } from '../../../commands/webhooks/parking.ts';
 import { readOperatorConfig } from '../../../config/operator.ts';
 import { KeyRing } from '../../../crypto/key-ring.ts';
 import { openEndpointSecret } from '../../../crypto/webhooks.ts';
@@ -11,7 +12,7 @@ import {
   operateIn,
   operatorEnvironment,
 } from '../../support/operator/operate.ts';
-import { ownerUrlOf } from '../../support/postgres.ts';
+import { openOperatorOrm, ownerUrlOf } from '../../support/postgres.ts';
 
 const URL_A = 'https://hooks.example.com/token-4711';
 const URL_B = 'https://other.example.com/b';
@@ -202,7 +203,7 @@ describe('operator webhook-endpoint', () => {
     }
   });
 
-  it('disables and enables an endpoint, and hands parked events to the relay', async () => {
+  it('disables and enables an endpoint, and parked events are sent only to what is enabled', async () => {
     await set(URL_A);
     const disabled = await endpoint('disable', '--mode', 'live');
     assert.deepEqual(
@@ -223,6 +224,11 @@ describe('operator webhook-endpoint', () => {
     await owner.query(`UPDATE delivery SET status = 'parked' WHERE partner_id = $1`, [partnerId]);
     const enabled = await endpoint('enable', '--mode', 'live');
     assert.deepEqual([enabled.json.status, enabled.json.disabled_reason], ['enabled', null]);
+    const test = await endpoint('disable', '--mode', 'test');
+    assert.equal(test.json.status, 'disabled');
+    const orm = await openOperatorOrm(env.DATABASE_URL ?? '');
+    await unparkDeliveries(orm, null);
+    await orm.close();
     const { rows } = await owner.query(
       `SELECT mode, status FROM delivery WHERE partner_id = $1 AND type = 'ping' ORDER BY mode`,
       [partnerId],
@@ -231,6 +237,7 @@ describe('operator webhook-endpoint', () => {
       { mode: 'live', status: 'pending' },
       { mode: 'test', status: 'parked' },
     ]);
+    assert.equal((await endpoint('enable', '--mode', 'test')).json.status, 'enabled');
     const changes = await audited();
     const again = await endpoint('enable');
     assert.deepEqual([again.code, again.json.length], [0, 2]);

@@ -136,7 +136,7 @@ describe('operator webhook', function () {
     assert.deepEqual(await attentionTo(id), []);
   });
 
-  for (const status of ['delivered', 'parked', 'no_endpoint', 'given_up', 'retrying'] as const) {
+  for (const status of ['delivered', 'no_endpoint', 'given_up', 'retrying'] as const) {
     it(`requeues an event that is ${status} and has no workflow, which is sent`, async () => {
       await setEndpoint();
       const [id = ''] = await seed({ status });
@@ -178,10 +178,10 @@ describe('operator webhook', function () {
 
     it('prints the count and does nothing if there is no terminal to ask at', async () => {
       await setEndpoint();
-      const ids = await seed({ status: 'given_up' }, { status: 'given_up' }, { status: 'parked' }, {});
+      const ids = await seed({ status: 'given_up' }, { status: 'given_up' }, { status: 'given_up' }, {});
       const { code, out, err } = await bulk();
       assert.deepEqual([code, out], [1, '']);
-      assert.match(err, /3 events of prt_\w+ \(2 given_up, 1 parked\) again\. Nothing was done: add --yes/);
+      assert.match(err, /3 events of prt_\w+ \(3 given_up\) again\. Nothing was done: add --yes/);
       assert.equal((await show(ids[0] as string)).status, 'given_up');
       assert.equal(receiver.received.length, 0);
     });
@@ -204,18 +204,16 @@ describe('operator webhook', function () {
       await settled(id, 'delivered');
     });
 
-    it('sends all given-up or parked events once each with --yes, shows its progress, and is audited', async () => {
+    it('sends all given-up events once each with --yes, shows its progress, and is audited', async () => {
       await setEndpoint();
-      const wanted = await seed(
-        ...Array.from({ length: 45 }, (_, i) => ({ status: i % 3 === 0 ? 'parked' : 'given_up' }) as const),
-      );
+      const wanted = await seed(...Array.from({ length: 45 }, () => ({ status: 'given_up' }) as const));
       await seed({ status: 'no_endpoint' }, { status: 'delivered' });
       const other = await stack.createPartner();
       const [others = ''] = await seedEvents(stack, other, [{ status: 'given_up' }]);
       const { code, json, err } = await bulk('--yes');
       assert.deepEqual(
         [code, json],
-        [0, { partner_id: partner.id, requeued: 45, by_status: { given_up: 30, parked: 15 } }],
+        [0, { partner_id: partner.id, requeued: 45, by_status: { given_up: 45 } }],
       );
       assert.match(err, /requeued 45 of 45\n$/);
       assert.deepEqual(await lastAudit(operate), {

@@ -117,7 +117,7 @@ describe('the webhook relay', function () {
       assert.ok(receiver.received.length < 300, 'the hanging one was attempted as often as it has events');
     } finally {
       await quick.stop();
-      await query(stack.orm.em.fork(), `UPDATE delivery SET status = 'parked' WHERE partner_id = $1`, [
+      await query(stack.orm.em.fork(), `UPDATE delivery SET status = 'given_up' WHERE partner_id = $1`, [
         hanging.id,
       ]);
     }
