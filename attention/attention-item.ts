@@ -22,6 +22,7 @@ export const ATTENTION_KINDS = [
   'network_setup',
   'network_reconciliation',
   'money_return',
+  'money_cover',
   'default_partition',
   'adjustment',
   'server_log',

@@ -6,10 +6,10 @@ import { readServerLog, readWithoutPartition } from './database.ts';
 import { readWaitingDeposits } from './deposits.ts';
 import { readKept } from './kept-transactions.ts';
 import { readContradictions } from './late-answers.ts';
-import { readUnreturned } from './money-returns.ts';
 import { readUnreadEvents } from './network-events.ts';
 import { readWaitingOperations } from './operations.ts';
 import { readReconciliation } from './reconciliation.ts';
+import { readUnfinishedTrueUps } from './true-ups.ts';
 import { readGivenUp, readParked } from './webhooks.ts';
 import { type CountWorkers, checkHint } from './worker-check.ts';
 
@@ -29,7 +29,7 @@ export async function readItems(orm: Orm, config: AttentionConfig): Promise<Unfi
     await readKept(orm),
     await readUnreadEvents(orm),
     await readReconciliation(orm, config.cardNetwork),
-    await readUnreturned(orm),
+    await readUnfinishedTrueUps(orm),
     await readWithoutPartition(orm),
     await readWaitingAdjustments(orm),
     await readServerLog(orm),

@@ -37,7 +37,7 @@ const TABLES = {
   topup: cards.TopUpEntity,
   withdrawal: cards.WithdrawalEntity,
   card_transaction: cards.CardTransactionEntity,
-  money_return: cards.MoneyReturnEntity,
+  true_up: cards.TrueUpEntity,
   card_authorization: cards.CardAuthorizationEntity,
   card_authorization_message: cards.CardAuthorizationMessageEntity,
   spending_counter: cards.SpendingCounterEntity,

@@ -76,6 +76,8 @@ async function useCard(): Promise<void> {
   }
   const again = await client.changeCardStatus({ token: newId('claim'), networkCardId, cardStatus: 'active' });
   console.log(`a blocked card made active again: ${again.status}`);
+  const cover = await client.coverCard({ token: newId('cov'), networkCardId, amountCents: 50 });
+  console.log(`the blocked card covered: ${cover.status}`);
   const back = await client.returnMoney({ token: newId('ret'), networkCardId, amountCents: 100 });
   console.log(`money of the blocked card returned: ${back.status}`);
   for await (const { kind, amountCents, status } of client.listMovements(started)) {

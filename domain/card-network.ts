@@ -33,7 +33,9 @@ export interface CardNetwork {
    * never acts twice. Under a token that is too old to be sent it only looks: if nothing was moved, that is a refusal (`key_expired`).
    * A network that holds no cards' money answers `succeeded` without a request.
    */
-  returnMoney(request: ReturnAsked): Promise<ReturnAnswer>;
+  returnMoney(request: TrueUpAsked): Promise<TrueUpAnswer>;
+  /** Moves to a card, whatever its status, what the prepaid balance has paid for it. The rest is as with `returnMoney`. */
+  coverCard(request: TrueUpAsked): Promise<TrueUpAnswer>;
 
   /** What a kept event says ({@link EventForLater}), in our words. The network may have to be asked for its object. */
   readEvent(body: Uint8Array): Promise<NetworkMessage[]>;
@@ -70,7 +72,7 @@ export interface ListedCard {
 /** A movement of money between our funding account and a card's, as the network lists it. */
 export interface ListedMovement {
   networkMovementId: string;
-  kind: 'issuance' | 'topup' | 'withdrawal' | 'return';
+  kind: 'issuance' | 'topup' | 'withdrawal' | 'return' | 'cover';
   /** The id that its idempotency key was derived from; null if we did not ask for it. */
   token: string | null;
   amountCents: number;
@@ -137,16 +139,19 @@ export type WithdrawalAnswer =
   | { status: 'accepted' }
   | { status: 'declined'; reason: string };
 
-export interface ReturnAsked {
-  /** Our id of the return. */
+export interface TrueUpAsked {
+  /** Our id of the return or the cover, or what an operator had it asked again with. */
   token: string;
   networkCardId: string;
   amountCents: number;
 }
 
-export type ReturnAnswer =
+export type TrueUpAnswer =
   | { status: 'succeeded' }
   | { status: 'accepted' }
+  /** The network said no and moved nothing. Asked again with the same token, it may do it, such as once it holds the money no more. */
+  | { status: 'not_yet'; reason: string }
+  /** It will not do it under this token. */
   | { status: 'refused'; reason: string };
 
 /** `unknown`: the network never accepted the token. */

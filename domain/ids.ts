@@ -21,6 +21,7 @@ export type IdPrefix =
   | 'nevt'
   | 'rec'
   | 'ret'
+  | 'cov'
   | 'aud'
   | 'rvl';
 

@@ -130,7 +130,11 @@ const NOUNS: Record<string, readonly [about: string, load: () => Promise<Noun>]>
   ],
   'money-return': [
     "blocked cards' money that the card network has to take back",
-    async () => (await import('./nouns/money-return.ts')).moneyReturnNoun,
+    async () => (await import('./nouns/true-up.ts')).moneyReturnNoun,
+  ],
+  'money-cover': [
+    'what the prepaid balance paid for cards, and the card network has to move to their accounts',
+    async () => (await import('./nouns/true-up.ts')).moneyCoverNoun,
   ],
   'webhook-endpoint': [
     "partners' webhook endpoints",

@@ -76,6 +76,7 @@ function measureNetwork(network: CardNetwork): { network: CardNetwork; metrics: 
       lookUpWithdrawal: measured('look_up_withdrawal', (token) => network.lookUpWithdrawal(token)),
       changeCardStatus: measured('change_card_status', (request) => network.changeCardStatus(request)),
       revealCard: measured('reveal_card', (card) => network.revealCard(card)),
+      coverCard: measured('cover_card', (request) => network.coverCard(request)),
       returnMoney: measured('return_money', (request) => network.returnMoney(request)),
       readEvent: measured('read_event', (body) => network.readEvent(body)),
       listCards: (since) => network.listCards(since),

@@ -26,8 +26,8 @@ export async function checkBooks(
     violations.push(...rows.map((row) => ({ invariant: BOOKS_INVARIANT, ...row })));
   }
   await beforeEach();
-  const returns = await wrongReturns(em, { most: MAX_EACH });
-  violations.push(...returns.map((row) => ({ invariant: BOOKS_INVARIANT, ...row })));
+  const trueUps = await wrongTrueUps(em, { most: MAX_EACH });
+  violations.push(...trueUps.map((row) => ({ invariant: BOOKS_INVARIANT, ...row })));
   const books = violations.slice(0, MAX_EACH);
   await beforeEach();
   const counters = await wrongCounters(em, { checked: MAX_COUNTERS_CHECKED, most: MAX_EACH });
@@ -58,25 +58,27 @@ const wrongClosings = readStatement(
   { acrossTenants: 'measurement' },
 );
 
-// Those from before their kind's returns were recorded have none.
-const wrongReturns = readStatement(
+// Those from before their kind's true-ups were recorded have none.
+const wrongTrueUps = readStatement(
   (_, { most }: { most: number }) => sql<Omit<Violation, 'invariant'>>`
     SELECT coalesce(t.operation_id, m.operation_id) AS subject, 'its ' || coalesce(t.code, 'release') || ' of '
-      || coalesce(t.amount::text, 'nothing') || ' has a return of ' || coalesce(m.amount_cents::text, 'nothing')
-      || ' by the card network' AS message
+      || coalesce(t.amount::text, 'nothing') || ' has a '
+      || CASE coalesce(m.direction, t.direction) WHEN 'to_card' THEN 'cover' ELSE 'return' END || ' of '
+      || coalesce(m.amount_cents::text, 'nothing') || ' by the card network' AS message
     FROM (
-      SELECT seq, id, code, operation_id, partner_id, mode, amount, substr(debit_id, 6) AS card_id
+      SELECT seq, id, code, operation_id, partner_id, mode, amount, substr(debit_id, 6) AS card_id, 'from_card' AS direction
       FROM ledger.transfer WHERE code = 'block_release' AND mode = 'live'
       UNION ALL
-      SELECT l.seq, l.id, l.code, l.operation_id, l.partner_id, l.mode, l.amount, x.card_id
+      SELECT l.seq, l.id, l.code, l.operation_id, l.partner_id, l.mode, l.amount, x.card_id,
+        CASE l.code WHEN 'late_debit' THEN 'to_card' ELSE 'from_card' END
       FROM ledger.transfer l LEFT JOIN card_transaction x ON x.id = substr(l.operation_id, 8)
-      WHERE l.code = 'late_refund' AND l.mode = 'live'
+      WHERE l.code IN ('late_debit', 'late_refund') AND l.mode = 'live'
     ) t
-    FULL JOIN money_return m ON m.transfer_id = t.id
-    WHERE (t.amount, t.partner_id, t.mode, t.operation_id, t.card_id)
-        IS DISTINCT FROM (m.amount_cents, m.partner_id, m.mode, m.operation_id, m.card_id)
+    FULL JOIN true_up m ON m.transfer_id = t.id
+    WHERE (t.amount, t.partner_id, t.mode, t.operation_id, t.card_id, t.direction)
+        IS DISTINCT FROM (m.amount_cents, m.partner_id, m.mode, m.operation_id, m.card_id, m.direction)
       AND (m.id IS NOT NULL OR t.seq > (
-        SELECT min(f.seq) FROM money_return n JOIN ledger.transfer f ON f.id = n.transfer_id WHERE f.code = t.code
+        SELECT min(f.seq) FROM true_up n JOIN ledger.transfer f ON f.id = n.transfer_id WHERE f.code = t.code
       ))
     ORDER BY 1, 2 LIMIT ${most}`,
   { acrossTenants: 'measurement' },

@@ -15,8 +15,8 @@ import { compareCards, type OurObject, type Page, readOurCards, type Verdict } f
 import {
   compareMovements,
   readOurLoads,
-  readOurReturns,
   readOurTopUps,
+  readOurTrueUps,
   readOurWithdrawals,
 } from './compare-movements.ts';
 import {
@@ -175,11 +175,14 @@ async function compareAll(options: ReconciliationOptions, before: Comparison | n
     await findMissing(orm, found, { kind: 'movement', prefix: 'card', read: readOurLoads }, period);
     await findMissing(orm, found, { kind: 'movement', prefix: 'topup', read: readOurTopUps }, period);
     await findMissing(orm, found, { kind: 'movement', prefix: 'wdr', read: readOurWithdrawals }, period);
-    await findMissing(orm, found, { kind: 'movement', prefix: 'ret', read: readOurReturns }, period);
   }
 
-  // The simulated network has none of its own: operators send them.
+  // The simulated network moves nothing back or after, and has no transactions of its own: operators send them.
   if (cardNetwork === 'simulated') return finish();
+  if (network.abilities.moneyHeldBy === 'network') {
+    await findMissing(orm, found, { kind: 'movement', prefix: 'ret', read: readOurTrueUps }, period);
+    await findMissing(orm, found, { kind: 'movement', prefix: 'cov', read: readOurTrueUps }, period);
+  }
   for await (const messages of inBatches(network.listTransactions(listedSince), goOn)) {
     const verdicts = await compareTransactions(orm, cardNetwork, messages);
     for (const [index, verdict] of verdicts.entries()) {

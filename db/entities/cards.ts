@@ -287,13 +287,15 @@ export const RefusedRevealEntity = defineEntity({
   },
 });
 
-/** Money of a blocked card that the card network has to take back. */
-export const MoneyReturnEntity = defineEntity({
-  name: 'MoneyReturn',
-  tableName: 'money_return',
+/** What the card network has to move so that a card's account there has what our ledger says. */
+export const TrueUpEntity = defineEntity({
+  name: 'TrueUp',
+  tableName: 'true_up',
   properties: {
     id: p.text().collation('C').primary(),
-    /** The ledger's transfer that released it. */
+    /** A return comes from the card's account, a cover goes to it. */
+    direction: p.text().$type<TrueUpDirection>().collation('C'),
+    /** The ledger's transfer that it follows. */
     transferId: p.uuid(),
     operationId: p.text().collation('C'),
     partnerId: p.text(),
@@ -302,7 +304,7 @@ export const MoneyReturnEntity = defineEntity({
     amountCents: p.bigint('string'),
     /** What the network is asked with. */
     token: p.text().collation('C'),
-    status: p.text().$type<MoneyReturnStatus>().collation('C').default('pending'),
+    status: p.text().$type<TrueUpStatus>().collation('C').default('pending'),
     reason: p.text().nullable(),
     attempts: p.integer().default(0),
     retryAfter: p.datetime().defaultRaw("'-infinity'"),
@@ -311,4 +313,5 @@ export const MoneyReturnEntity = defineEntity({
   },
 });
 
-export type MoneyReturnStatus = 'pending' | 'succeeded' | 'refused' | 'dismissed';
+export type TrueUpDirection = 'from_card' | 'to_card';
+export type TrueUpStatus = 'pending' | 'succeeded' | 'refused' | 'dismissed';

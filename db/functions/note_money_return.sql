@@ -4,7 +4,7 @@ CREATE OR REPLACE FUNCTION note_money_return() RETURNS trigger LANGUAGE plpgsql 
 DECLARE
   id text := 'ret_' || public.id_time(clock_timestamp()) || substr(replace(gen_random_uuid()::text, '-', ''), 17);
 BEGIN
-  INSERT INTO public.money_return (id, transfer_id, operation_id, partner_id, mode, card_id, amount_cents, token)
-  VALUES (id, NEW.id, NEW.operation_id, NEW.partner_id, NEW.mode, substr(NEW.debit_id, 6), NEW.amount, id);
+  INSERT INTO public.true_up (id, direction, transfer_id, operation_id, partner_id, mode, card_id, amount_cents, token)
+  VALUES (id, 'from_card', NEW.id, NEW.operation_id, NEW.partner_id, NEW.mode, substr(NEW.debit_id, 6), NEW.amount, id);
   RETURN NULL;
 END $$;

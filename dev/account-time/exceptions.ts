@@ -66,7 +66,7 @@ export const EXCEPTIONS: readonly Exception[] = [
   { path: 'commands/settlement/kept-messages.ts', why: 'messages of the card network' },
   { path: 'commands/network-events/', why: 'events of the card network' },
   { path: 'commands/reconciliation/', why: 'lists of the card network' },
-  { path: 'commands/money-returns/', why: 'what the card network takes back' },
+  { path: 'commands/true-ups/', why: 'what the card network has to move' },
   { path: 'commands/funding/late-answers.ts', why: 'answers of the card network' },
   { path: 'commands/funding/network-card.ts', why: 'answers of the card network' },
   { path: 'commands/funding/resolution.ts', why: 'live mode: operations that wait for the card network' },

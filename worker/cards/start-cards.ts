@@ -16,8 +16,8 @@ import { startIdentifying } from './identify-cards.ts';
 import { startLateAnswers } from './late-answers.ts';
 import { startReadingEvents } from './read-events.ts';
 import { startReconciling } from './reconcile.ts';
-import { startReturning } from './return-money.ts';
 import { startSweep } from './sweep-claims.ts';
+import { startTruingUp } from './true-up.ts';
 
 export interface CardsOptions extends PartOptions {
   /** Wraps the activities, for tests that kill the process between them. */
@@ -32,7 +32,7 @@ export interface CardsOptions extends PartOptions {
 /**
  * Starts everything about cards: the worker for issuances, top-ups, withdrawals and status changes, the sweep of work that
  * dead API processes left behind, the look-up of the ids of cards that an operator activated, the booking of transactions that had to
- * wait for their card, the expiry of authorizations, the return of blocked cards' money, the reading of the network's events, and
+ * wait for their card, the expiry of authorizations, the moving of money that the network has to follow with, the reading of the network's events, and
  * the comparison with its lists.
  */
 export async function startCards(options: CardsOptions): Promise<WorkerPart> {
@@ -75,7 +75,7 @@ export async function startCards(options: CardsOptions): Promise<WorkerPart> {
     }),
     startLateAnswers({ orm, liveNetwork, logger }),
     startExpiring({ orm, logger }),
-    startReturning({ orm, liveNetwork, logger }),
+    startTruingUp({ orm, liveNetwork, logger }),
   ];
   if (liveNetwork !== null) {
     const eventsWritten = createNotifier(

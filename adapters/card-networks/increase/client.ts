@@ -9,11 +9,14 @@ import type {
   LookUpAnswer,
   OperationFailed,
   StatusChangeRequest,
+  TrueUpAnswer,
+  TrueUpAsked,
 } from '../../../domain/card-network.ts';
 import { isId } from '../../../domain/ids.ts';
 import { oldestFirst } from '../oldest-first.ts';
 import {
   createIncreaseApi,
+  INVALID_OPERATION,
   type IncreaseApiOptions,
   KEY_USED,
   type Refusal,
@@ -192,6 +195,18 @@ export function createIncreaseClient(
     return 'refused' in made ? { status: 'declined' as const, reason: made.refused } : readTransfer(made);
   }
 
+  /**
+   * Moves what belongs on the other side. An error makes no object, so a lack of money, such as of what Increase still holds, is final
+   * only once the key is too old.
+   */
+  async function trueUp(asked: TrueUpAsked, direction: 'to_card' | 'from_card'): Promise<TrueUpAnswer> {
+    const answer = isTooOld(asked.token) ? await lookUpTransfer(asked.token) : await move(asked, direction);
+    if (answer.status === 'unknown') return { status: 'refused', reason: 'key_expired' };
+    if (answer.status === 'declined' && answer.reason === INVALID_OPERATION)
+      return { status: 'not_yet', reason: answer.reason };
+    return 'reason' in answer ? { status: 'refused', reason: answer.reason } : answer;
+  }
+
   async function lookUpTransfer(token: string) {
     const made = await find('/account_transfers', token, AccountTransfer);
     return made === null ? { status: 'unknown' as const } : readTransfer(made);
@@ -261,13 +276,8 @@ export function createIncreaseClient(
     lookUpTopUp: lookUpTransfer,
     withdrawFromCard: (asked) => move(asked, 'from_card'),
     lookUpWithdrawal: lookUpTransfer,
-    async returnMoney(asked) {
-      const answer = isTooOld(asked.token)
-        ? await lookUpTransfer(asked.token)
-        : await move(asked, 'from_card');
-      if (answer.status === 'unknown') return { status: 'refused', reason: 'key_expired' };
-      return 'reason' in answer ? { status: 'refused', reason: answer.reason } : answer;
-    },
+    returnMoney: (asked) => trueUp(asked, 'from_card'),
+    coverCard: (asked) => trueUp(asked, 'to_card'),
 
     /** Increase takes no key here, so a change that has been overtaken must not be sent. */
     async changeCardStatus(asked) {
@@ -301,7 +311,7 @@ export function createIncreaseClient(
         case 'account_transfer.updated': {
           const made = await api.get(`/account_transfers/${id}`, 'event', AccountTransfer);
           const { kind, token } = readKey(made.idempotency_key);
-          if (token === null || kind === 'return') return [];
+          if (token === null || kind === 'return' || kind === 'cover') return [];
           return [{ type: 'outcome', subject: kind === 'issuance' ? 'card' : kind, token }];
         }
         default:
@@ -414,5 +424,6 @@ function readKey(key: string | null): { kind: ListedMovement['kind']; token: str
   if (isId('card', id) && step === 'transfer') return { kind: 'issuance', token: id };
   if (isId('topup', id)) return { kind: 'topup', token: id };
   if (isId('wdr', id)) return { kind: 'withdrawal', token: id };
+  if (isId('cov', id)) return { kind: 'cover', token: id };
   return { kind: 'return', token: isId('ret', id) ? id : null };
 }

@@ -140,7 +140,9 @@ export function createIncreaseApi({ config, budget, logger }: IncreaseApiOptions
 
 /** The key of another request: whoever asked looks up what was made with it. */
 export const KEY_USED = 'idempotency_key_already_used_error';
-const DEFINITE_CONFLICTS: ReadonlySet<string> = new Set(['invalid_operation_error', KEY_USED]);
+/** It can't be done as things are, such as for lack of money. */
+export const INVALID_OPERATION = 'invalid_operation_error';
+const DEFINITE_CONFLICTS: ReadonlySet<string> = new Set([INVALID_OPERATION, KEY_USED]);
 
 export function unavailable(what: string): CardNetworkUnavailable {
   return new CardNetworkUnavailable(`Increase: ${what}`);

@@ -138,8 +138,9 @@ export function createSimulatedClient(
       const answer = await receive('GET', `/cards/${encodeURIComponent(networkCardId)}/details`);
       return read(answer, DetailsResponse, (body) => body.networkCardId === networkCardId).details;
     },
-    // A block gives the card's money back by itself.
+    // It counts no balances, and a block gives the card's money back by itself.
     returnMoney: async () => ({ status: 'succeeded' }),
+    coverCard: async () => ({ status: 'succeeded' }),
     readEvent: async (body) => readSimulatedEvent(body),
     listCards: (since) => list('/cards', since, ListedCards),
     async *listMovements(since) {

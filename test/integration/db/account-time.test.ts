@@ -20,7 +20,7 @@ const REAL_TIME_IN_FUNCTIONS: Record<string, string> = {
   'ledger.tell_crossing': 'it turns it into the time of the account; the id keeps the real time',
   make_partition: 'partitions are ranges of ids, or of the days of postings',
   note_money_return: 'live mode: what the card network takes back',
-  note_refund_return: 'live mode: what the card network takes back',
+  note_late_true_up: 'live mode: what the card network has to move',
   prune_deliveries: 'how long events are kept',
   rows_without_partition: 'partitions are ranges of ids, or of the days of postings',
   stamp_adjustment_request: 'what operators did',
@@ -39,7 +39,7 @@ const REAL_TIME_DEFAULTS: Record<string, string> = {
   'unconfirmed_payment.seen_at': 'live mode: the chain',
   'idempotency_claim.created_at': 'how long keys are kept',
   'ledger.transfer.booked_on': 'partitions',
-  'money_return.created_at': 'live mode: what the card network takes back',
+  'true_up.created_at': 'live mode: what the card network has to move',
   'webhook_allowance.full_at': 'a rate limit',
   'webhook_endpoint.allowance_full_at': 'a rate limit',
   // Their statements give them, in the time of the account.

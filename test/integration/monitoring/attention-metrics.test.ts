@@ -38,6 +38,7 @@ const WAITED_MINUTES: Record<AttentionKind, number> = {
   network_transactions_full: 17,
   network_event: 19,
   money_return: 61,
+  money_cover: 62,
   network_contradiction: 17,
   network_difference: 19,
   network_setup: 20,
@@ -214,9 +215,11 @@ describe('the metrics of what waits for a person', function () {
 
     await asOwner(
       stack,
-      `INSERT INTO money_return (id, transfer_id, operation_id, partner_id, mode, card_id, amount_cents, token, created_at)
-       SELECT 'ret_1', gen_random_uuid(), 'block/' || id, partner_id, mode, id, 5, 'ret_1', ${minutesAgo('money_return')}
-       FROM card WHERE mode = 'live' LIMIT 1`,
+      `INSERT INTO true_up (id, direction, transfer_id, operation_id, partner_id, mode, card_id, amount_cents, token, created_at)
+       SELECT k.id, k.direction, gen_random_uuid(), k.operation_id, c.partner_id, c.mode, c.id, 5, k.id, k.created_at
+       FROM (SELECT * FROM card WHERE mode = 'live' LIMIT 1) c, (VALUES
+         ('ret_1', 'from_card', 'block/1', ${minutesAgo('money_return')}),
+         ('cov_1', 'to_card', 'settle/1', ${minutesAgo('money_cover')})) k (id, direction, operation_id, created_at)`,
     );
 
     await asOwner(

@@ -130,6 +130,7 @@ describe('the operator’s command line', () => {
     ...['reconcile', 'findings', 'dismiss'].map((verb) => ['network', verb]),
     ...['list', 'show', 'retry', 'dismiss', 'send'].map((verb) => ['network-event', verb]),
     ...['list', 'retry', 'dismiss'].map((verb) => ['money-return', verb]),
+    ...['list', 'retry', 'dismiss'].map((verb) => ['money-cover', verb]),
     ...['set', 'list', 'show', 'replays', 'rotate-secret', 'disable', 'enable'].map((verb) => [
       'webhook-endpoint',
       verb,

@@ -238,11 +238,9 @@ describe('operator network reconcile with Increase', function () {
     }
 
     async function returned(): Promise<Return> {
-      const [row] = await asOwner<Return>(
-        stack,
-        'SELECT id, token, status FROM money_return WHERE card_id = $1',
-        [holder.cardId],
-      );
+      const [row] = await asOwner<Return>(stack, 'SELECT id, token, status FROM true_up WHERE card_id = $1', [
+        holder.cardId,
+      ]);
       assert.ok(row);
       return row;
     }
@@ -317,7 +315,7 @@ describe('operator network reconcile with Increase', function () {
     it('finds one that was made after all, though we had it refused, asked again or dismissed', async () => {
       const { id, token } = await block();
       const transfer = transferWith(token);
-      const set = (values: string) => asOwner(stack, `UPDATE money_return SET ${values} WHERE id = '${id}'`);
+      const set = (values: string) => asOwner(stack, `UPDATE true_up SET ${values} WHERE id = '${id}'`);
       const different = [{ kind: 'movement', id, issuer_id: transfer.id }];
       await set("status = 'refused', reason = 'no', ended_at = NULL");
       assert.deepEqual((await reconcile()).different, different);

@@ -279,11 +279,11 @@ describe("a blocked card's money at Increase", function () {
       // A key that Increase has forgotten would move the money again.
       fake.faults.clear();
       const transfers = fake.bank.books.transfers.length;
-      await asOwner(stack, "UPDATE money_return SET retry_after = '-infinity' WHERE status = 'pending'", []);
+      await asOwner(stack, "UPDATE true_up SET retry_after = '-infinity' WHERE status = 'pending'", []);
       const statusOf = async ({ cardId }: IncreaseCard) => {
         const rows = await asOwner<{ status: string; reason: string | null }>(
           stack,
-          'SELECT status, reason FROM money_return WHERE card_id = $1',
+          'SELECT status, reason FROM true_up WHERE card_id = $1',
           [cardId],
         );
         return rows.map(({ status, reason }) => [status, reason]);

@@ -277,7 +277,7 @@ describe("Increase's client", () => {
       assert.deepEqual(await client.returnMoney(asked), { status: 'succeeded' });
       assert.equal(madeFor(increase.fake, card).cents, 0);
       assert.deepEqual(await client.returnMoney({ ...asked, token: newId('ret') }), {
-        status: 'refused',
+        status: 'not_yet',
         reason: 'invalid_operation_error',
       });
     });

@@ -247,6 +247,7 @@ describe("Lithic's client", () => {
     assert.deepEqual(await client.topUpCard(money), { status: 'succeeded' });
     assert.deepEqual(await client.withdrawFromCard(money), { status: 'succeeded' });
     assert.deepEqual(await client.returnMoney(money), { status: 'succeeded' });
+    assert.deepEqual(await client.coverCard(money), { status: 'succeeded' });
     assert.deepEqual(await client.lookUpTopUp(money.token), { status: 'succeeded' });
     assert.equal(client.abilities.moneyHeldBy, 'ledger');
     assert.deepEqual(fake.calls, []);
