@@ -56,8 +56,10 @@ const ReportQuery = z
       context.addIssue({ code: 'custom', path: ['to'], message: 'must be later than from', input: to });
     if (days > MAX_DAYS)
       context.addIssue({
-        ...{ code: 'custom', path: ['to'], input: to },
+        code: 'custom',
+        path: ['to'],
         message: `must be at most ${MAX_DAYS} days after from`,
+        input: to,
       });
   });
 
@@ -150,14 +152,16 @@ export const reports = resource(
         'Content-Disposition': `attachment; filename="${name}.csv"`,
       },
       limits: reportLimits,
-      async stream(send, cut) {
+      async stream({ send, cut, giveWay }) {
         const slot = await takeTransferSlot(orm, caller);
+        const reading = { maxIdleMs: reportLimits.stallMs, sentBytes: 0, giveWay };
         try {
           await untilAborted(AbortSignal.any([cut, slot.lost]), () =>
-            readReport(reportLimits.stallMs, async (em) => {
+            readReport(reading, async (em) => {
               let unsent = header;
               for await (const batch of lines(em)) {
                 await send(unsent + batch);
+                reading.sentBytes += Buffer.byteLength(batch);
                 unsent = '';
               }
               if (unsent !== '') await send(unsent);

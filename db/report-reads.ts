@@ -6,12 +6,25 @@ import { query, type Reader } from './sql.ts';
 
 /** Added to the time that a reader may pause. After that, PostgreSQL ends the transaction of a process that hangs. */
 const IDLE_MARGIN_MS = 10_000;
+/** How many reports a process reads at a time, of all accounts and of one. */
+const PLACES = { accounts: 8, eachAccount: 2 };
+/** How long the running reports are watched for the slowest one. The pool lets a report wait for 4 s. */
+const WATCHED_MS = 3_000;
+/** A report that is taken more slowly than this has to give way. */
+const SLOW_BYTES_PER_SECOND = 50_000;
 
-/**
- * Runs `read` in one snapshot of the database that reports are read from.
- * @param maxIdleMs how long `read` may pause between two statements
- */
-export type ReadReport = (maxIdleMs: number, read: (em: Reader) => Promise<void>) => Promise<void>;
+/** A report that is being read, and what others need to know about it. */
+export interface ReportReading {
+  /** How long it may pause between two statements. */
+  maxIdleMs: number;
+  /** How much its client has taken so far. */
+  sentBytes: number;
+  /** Ends it, because it is slow and another account waits for its place. */
+  giveWay(): void;
+}
+
+/** Runs `read` in one snapshot of the database that reports are read from. */
+export type ReadReport = (reading: ReportReading, read: (em: Reader) => Promise<void>) => Promise<void>;
 
 /**
  * Opens connections for reports alone, so that a report that is read slowly takes none from anything else
@@ -28,7 +41,7 @@ export async function openReportReads(
     role: API_ROLE,
     poolSize: 10,
     // The remaining connections are for the check when the process starts.
-    shares: { accounts: 8, eachAccount: 2 },
+    shares: PLACES,
     applicationName: 'card-issuing-reports',
     // The process's other connections warn of these.
     onOwnerLogin: allowOwnerLogin ? () => {} : undefined,
@@ -37,27 +50,51 @@ export async function openReportReads(
   const primary = await openOrm({ ...options, databaseUrl, pooled: databaseDirectUrl !== null });
   const replica =
     readDatabaseUrl === null ? primary : await openOrm({ ...options, databaseUrl: readDatabaseUrl });
+  const running = new Set<ReportReading>();
   return {
-    async read(maxIdleMs, read) {
+    async read(reading, read) {
       let hasBegun = false;
+      const watch = running.size < PLACES.accounts ? undefined : makeRoom(running);
       const begin = (em: Reader) => {
         hasBegun = true;
+        clearTimeout(watch);
+        running.add(reading);
         return read(em);
       };
-      if (replica !== primary && (await isReplicaFit())) {
-        try {
-          return await inSnapshot(replica, maxIdleMs, begin);
-        } catch (error) {
-          if (hasBegun) throw error;
+      try {
+        if (replica !== primary && (await isReplicaFit())) {
+          try {
+            return await inSnapshot(replica, reading.maxIdleMs, begin);
+          } catch (error) {
+            if (hasBegun) throw error;
+          }
         }
+        await inSnapshot(primary, reading.maxIdleMs, begin);
+      } finally {
+        clearTimeout(watch);
+        running.delete(reading);
       }
-      await inSnapshot(primary, maxIdleMs, begin);
     },
     close: async () => {
       await primary.close();
       if (replica !== primary) await replica.close();
     },
   };
+}
+
+/** Watches the running reports for {@link WATCHED_MS}. Then the slowest of them gives way, if it is slow. */
+function makeRoom(running: Set<ReportReading>): NodeJS.Timeout {
+  const before = [...running].map((reading) => ({ reading, bytes: reading.sentBytes }));
+  return setTimeout(() => {
+    const [slowest] = before
+      .filter(({ reading }) => running.has(reading))
+      .map(({ reading, bytes }) => ({ reading, bytes: reading.sentBytes - bytes }))
+      .toSorted((a, b) => a.bytes - b.bytes);
+    if (slowest === undefined || slowest.bytes >= (SLOW_BYTES_PER_SECOND * WATCHED_MS) / 1_000) return;
+    // Whoever waits beside this one has another report give way.
+    running.delete(slowest.reading);
+    slowest.reading.giveWay();
+  }, WATCHED_MS);
 }
 
 async function inSnapshot(orm: Orm, maxIdleMs: number, read: (em: Reader) => Promise<void>): Promise<void> {

@@ -9,12 +9,17 @@ export const CLIENT_CLOSED_REQUEST = 499;
 export interface StreamedReply {
   headers: Record<string, string>;
   limits: StreamLimits;
-  /**
-   * Sends the body. An error before the first part gets an ordinary response; after that, the transfer is cut.
-   * @param send resolves when the client has taken nearly all of what was sent; throws once the transfer is cut
-   * @param cut aborted when the transfer is cut: nobody needs the rest
-   */
-  stream(send: (part: string) => Promise<void>, cut: AbortSignal): Promise<void>;
+  /** Sends the body. An error before the first part gets an ordinary response; after that, the transfer is cut. */
+  stream(transfer: Transfer): Promise<void>;
+}
+
+export interface Transfer {
+  /** Resolves when the client has taken nearly all of what was sent; throws once the transfer is cut. */
+  send(part: string): Promise<void>;
+  /** Aborted when the transfer is cut: nobody needs the rest. */
+  cut: AbortSignal;
+  /** Cuts the transfer, because others wait for what it holds. */
+  giveWay(): void;
 }
 
 export interface StreamLimits {
@@ -24,10 +29,10 @@ export interface StreamLimits {
   maxMs: number;
 }
 
-/** The transfer is cut: its client has left, takes nothing, or takes too long. */
+/** The transfer is cut: its client has left, takes nothing, takes too long, or others wait. */
 class TransferCut extends Error {
   override name = 'TransferCut';
-  readonly by: 'client' | 'stall' | 'time';
+  readonly by: 'client' | 'stall' | 'time' | 'others';
 
   constructor(by: TransferCut['by']) {
     super(`the transfer was cut (${by})`);
@@ -67,11 +72,15 @@ export async function streamReply(ctx: RouterContext<RequestState>, reply: Strea
       res.end();
       return;
     }
-    await stream(async (part) => {
-      cutting.signal.throwIfAborted();
-      if (!res.headersSent) begin();
-      if (!res.write(part)) await untilTaken('drain');
-    }, cutting.signal);
+    await stream({
+      async send(part) {
+        cutting.signal.throwIfAborted();
+        if (!res.headersSent) begin();
+        if (!res.write(part)) await untilTaken('drain');
+      },
+      cut: cutting.signal,
+      giveWay: () => cut('others'),
+    });
     res.end();
     if (!res.writableFinished) await untilTaken('finish');
   } catch (error) {

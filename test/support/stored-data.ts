@@ -21,6 +21,12 @@ export async function tableContents(stack: TestStack): Promise<Record<string, st
   return Object.fromEntries(rows.map(({ name, lines }) => [name, lines]));
 }
 
+/** {@link tableContents} without the row in which an API says, from time to time, which accounts are active in it. */
+export async function lastingContents(stack: TestStack): Promise<Record<string, string[]>> {
+  const { 'public.api_process': _, ...tables } = await tableContents(stack);
+  return tables;
+}
+
 /** A row of {@link tableContents} with what is bytea, which comes as hex, read as text. */
 export function decodeBytes(row: string): string {
   return row.replace(/\\\\x([0-9a-f]+)/g, (_, hex) => Buffer.from(hex, 'hex').toString('latin1'));

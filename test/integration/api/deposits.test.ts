@@ -7,7 +7,7 @@ import { recordPayment } from '../../support/deposits/payments.ts';
 import { seedDeposit, TEST_ADDRESSES, TEST_TRON } from '../../support/deposits/seed-deposits.ts';
 import { asOwner } from '../../support/postgres.ts';
 import { type CallOptions, startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
-import { tableContents } from '../../support/stored-data.ts';
+import { lastingContents } from '../../support/stored-data.ts';
 
 const PATH = '/funding/deposit-address';
 const EMPTY = { object: 'list', data: [], has_more: false, next_cursor: null };
@@ -76,7 +76,7 @@ describe('the API', function () {
     });
 
     it('answers 400 and names the amount for any other, and keeps nothing of it', async () => {
-      const untouched = await tableContents(stack);
+      const untouched = await lastingContents(stack);
       const wrong = [0, 1, 99, -100, 10_000_000_001, 2 ** 53, 1e300, 100.5, '100', null, true, [100], {}];
       for (const amount of wrong) {
         const answer = await post({ amount }, { idempotencyKey: 'k' });
@@ -115,7 +115,7 @@ describe('the API', function () {
         'idempotency_key_invalid',
         ['Idempotency-Key'],
       );
-      assert.deepEqual(await tableContents(stack), untouched);
+      assert.deepEqual(await lastingContents(stack), untouched);
     });
 
     it('answers 401 without a key and 405 for another method', async () => {
@@ -212,7 +212,7 @@ describe('the API', function () {
       const { xpub } = TEST_TRON;
       assert.ok(!answer.text.includes('xpub'));
       for (const line of stack.logLines) assert.ok(!line.includes(xpub.slice(0, 20)), line);
-      for (const rows of Object.values(await tableContents(stack)))
+      for (const rows of Object.values(await lastingContents(stack)))
         for (const row of rows) assert.ok(!row.includes(xpub.slice(0, 20)), row);
       const line = stack.logLines
         .map((each) => JSON.parse(each))

@@ -17,6 +17,44 @@ const HOUR_MS = 3_600_000;
 /** Rows that don't fit into the buffers between the service and a client. */
 const LONG = 80_000;
 
+/** From an hour ago until in an hour. */
+const aroundNow = () =>
+  new URLSearchParams({
+    from: new Date(Date.now() - HOUR_MS).toISOString(),
+    to: new Date(Date.now() + HOUR_MS).toISOString(),
+  });
+
+/** A long report of card transactions: their rows are written as they are, without the ledger. */
+async function writeTransactions(stack: TestStack, of: TestPartner): Promise<void> {
+  const cardId = (await createCard(of, { amount: 50_000 })).json.id;
+  const from = new Date(Date.now() - HOUR_MS / 2);
+  await asOwner(
+    stack,
+    `INSERT INTO card_transaction (id, partner_id, mode, card_id, network_transaction_id, requested_type, forced, type,
+       amount_cents, fees, merchant_name, charged_to, card_balance_after_cents, created_at)
+     SELECT substr($1, 1, 14) || lpad(n::text, 16, '0'), $2, 'test', $3, gen_random_uuid(), 'purchase', false, 'purchase',
+       n, '[]', repeat('A merchant with a long name ', 4), 'card', 0, $4 FROM generate_series(1, $5::integer) n`,
+    [lowestId('txn', from), of.id, cardId, from, LONG],
+  );
+}
+
+interface Download {
+  response: IncomingMessage;
+  /** Reads it to its end; rejects if the end is missing. */
+  rest(): Promise<string>;
+}
+
+/** A request whose body nobody reads yet. */
+async function downloadOf(stack: TestStack, name: string, of: TestPartner): Promise<Download> {
+  const { host, port } = stack.config;
+  const outgoing = httpRequest({
+    ...{ host, port, path: `/v1/reports/${name}?${aroundNow()}` },
+    headers: { authorization: `Bearer ${of.keys.test}` },
+  }).end();
+  const [response] = (await once(outgoing, 'response')) as [IncomingMessage];
+  return { response, rest: () => textOf(response) };
+}
+
 describe('GET /reports/…', () => {
   let stack: TestStack;
   let partner: TestPartner;
@@ -25,7 +63,7 @@ describe('GET /reports/…', () => {
   before(async () => {
     stack = await startTestStack({ reportLimits: { stallMs: 1_500, maxMs: 60_000 } }, { worker: false });
     busy = await fundedPartner(stack);
-    await writeTransactions(busy);
+    await writeTransactions(stack, busy);
   });
   after(() => stack.stop());
   beforeEach(async () => {
@@ -37,9 +75,7 @@ describe('GET /reports/…', () => {
       from: typeof from === 'string' ? from : from.toISOString(),
       to: typeof to === 'string' ? to : to.toISOString(),
     });
-  /** From an hour ago until in an hour. */
-  const around = () => period(new Date(Date.now() - HOUR_MS), new Date(Date.now() + HOUR_MS));
-  const report = (name: string, at = around()) => partner.call('GET', `/reports/${name}?${at}`);
+  const report = (name: string, at = aroundNow()) => partner.call('GET', `/reports/${name}?${at}`);
   const post = async (path: string, body: object) => {
     const answer = await partner.call('POST', path, { body, idempotencyKey: randomUUID() });
     assert.ok(answer.status < 300, answer.text);
@@ -50,36 +86,7 @@ describe('GET /reports/…', () => {
   const purchase = (cardId: string, merchant: object = {}) =>
     post(`/test/cards/${cardId}/simulate-transaction`, { type: 'purchase', amount: 700, ...merchant });
 
-  /** A long report of card transactions: their rows are written as they are, without the ledger. */
-  async function writeTransactions(of: TestPartner): Promise<void> {
-    const cardId = await makeCard(of);
-    const from = new Date(Date.now() - HOUR_MS / 2);
-    await asOwner(
-      stack,
-      `INSERT INTO card_transaction (id, partner_id, mode, card_id, network_transaction_id, requested_type, forced, type,
-         amount_cents, fees, merchant_name, charged_to, card_balance_after_cents, created_at)
-       SELECT substr($1, 1, 14) || lpad(n::text, 16, '0'), $2, 'test', $3, gen_random_uuid(), 'purchase', false, 'purchase',
-         n, '[]', repeat('A merchant with a long name ', 4), 'card', 0, $4 FROM generate_series(1, $5::integer) n`,
-      [lowestId('txn', from), of.id, cardId, from, LONG],
-    );
-  }
-
-  interface Download {
-    response: IncomingMessage;
-    /** Reads it to its end; rejects if the end is missing. */
-    rest(): Promise<string>;
-  }
-
-  /** A request whose body nobody reads yet. */
-  async function download(name: string, of = busy): Promise<Download> {
-    const { host, port } = stack.config;
-    const outgoing = httpRequest({
-      ...{ host, port, path: `/v1/reports/${name}?${around()}` },
-      headers: { authorization: `Bearer ${of.keys.test}` },
-    }).end();
-    const [response] = (await once(outgoing, 'response')) as [IncomingMessage];
-    return { response, rest: () => textOf(response) };
-  }
+  const download = (name: string) => downloadOf(stack, name, busy);
 
   /** What reports hold in the database: connections in a transaction, and slots of this partner. */
   async function heldByReports(of = busy): Promise<{ connections: number; slots: number }> {
@@ -201,10 +208,13 @@ describe('GET /reports/…', () => {
     assert.deepEqual(await idsIn(at, later), [made.id]);
     assert.deepEqual(await idsIn(new Date(at.getTime() - HOUR_MS), at), []);
     assert.deepEqual(await idsIn(later, new Date(at.getTime() + HOUR_MS)), []);
-    const live = await partner.call('GET', `/reports/card_transactions?${around()}`, { mode: 'live' });
+    const live = await partner.call('GET', `/reports/card_transactions?${aroundNow()}`, { mode: 'live' });
     assert.equal(rowsOf(live.text).length, 1);
     const other = await stack.createPartner();
-    assert.equal(rowsOf((await other.call('GET', `/reports/card_transactions?${around()}`)).text).length, 1);
+    assert.equal(
+      rowsOf((await other.call('GET', `/reports/card_transactions?${aroundNow()}`)).text).length,
+      1,
+    );
   });
 
   it('includes the balance transaction that was made at `from`, and excludes the one that was made at `to`', async () => {
@@ -318,7 +328,7 @@ describe('GET /reports/…', () => {
   it('answers HEAD with the headers of GET, and holds nothing for it', async () => {
     const { host, port } = stack.config;
     const outgoing = httpRequest({
-      ...{ host, port, method: 'HEAD', path: `/v1/reports/deposits?${around()}` },
+      ...{ host, port, method: 'HEAD', path: `/v1/reports/deposits?${aroundNow()}` },
       headers: { authorization: `Bearer ${partner.keys.test}` },
     }).end();
     const [response] = (await once(outgoing, 'response')) as [IncomingMessage];
@@ -347,12 +357,12 @@ describe('GET /reports/…', () => {
   it('sends a third report of an account and mode at a time back with 429 and Retry-After, but no other account', async () => {
     const first = await download('card_transactions');
     const second = await download('card_transactions');
-    const refused = await busy.call('GET', `/reports/deposits?${around()}`);
+    const refused = await busy.call('GET', `/reports/deposits?${aroundNow()}`);
     expectError(refused, 'rate_limited');
     assert.ok(Number(refused.headers.get('retry-after')) >= 1);
-    assert.equal((await busy.call('GET', `/reports/deposits?${around()}`, { mode: 'live' })).status, 200);
+    assert.equal((await busy.call('GET', `/reports/deposits?${aroundNow()}`, { mode: 'live' })).status, 200);
     const other = await stack.createPartner();
-    assert.equal((await other.call('GET', `/reports/deposits?${around()}`)).status, 200);
+    assert.equal((await other.call('GET', `/reports/deposits?${aroundNow()}`)).status, 200);
     await Promise.all([first.rest(), second.rest()]);
     await until('the slots are free', nothingHeld);
   });
@@ -390,7 +400,7 @@ describe('GET /reports/…', () => {
     const stalled = [await download('card_transactions'), await download('card_transactions')];
     const others = await Promise.all(Array.from({ length: 6 }, () => stack.createPartner()));
     const answers = await Promise.all(
-      others.map((other) => other.call('GET', `/reports/balance_transactions?${around()}`)),
+      others.map((other) => other.call('GET', `/reports/balance_transactions?${aroundNow()}`)),
     );
     assert.deepEqual(
       answers.map(({ status }) => status),
@@ -412,5 +422,35 @@ describe('GET /reports/…', () => {
     await assert.rejects(rest(), { code: 'ECONNRESET' });
     await until('nothing is held', nothingHeld);
     assert.equal((await report('deposits')).status, 200);
+  });
+});
+
+describe('reports that are read slowly by several accounts', () => {
+  let stack: TestStack;
+  before(async () => {
+    stack = await startTestStack({ reportLimits: { stallMs: 60_000, maxMs: 120_000 } }, { worker: false });
+  });
+  after(() => stack.stop());
+
+  it('give way to another account, the slowest first, and only as many as have to', async () => {
+    const slow = await Promise.all(Array.from({ length: 4 }, () => fundedPartner(stack)));
+    for (const partner of slow) await writeTransactions(stack, partner);
+    const downloads: Download[] = [];
+    for (const partner of slow) {
+      downloads.push(await downloadOf(stack, 'card_transactions', partner));
+      downloads.push(await downloadOf(stack, 'card_transactions', partner));
+    }
+    const other = await stack.createPartner();
+    const answer = await other.call('GET', `/reports/card_transactions?${aroundNow()}`);
+    assert.equal(answer.status, 200);
+    const cut = stack.logLines.filter((line) => line.includes('"cutBy":"others"'));
+    assert.equal(cut.length, 1);
+    const [held] = await asOwner<{ slots: number }>(
+      stack,
+      'SELECT count(*)::integer AS slots FROM report_transfer',
+      [],
+    );
+    assert.equal(held?.slots, downloads.length - 1);
+    for (const { response } of downloads) response.on('error', () => {}).destroy();
   });
 });

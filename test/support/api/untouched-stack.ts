@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { startTestStack, type TestPartner, type TestStack } from '../stack.ts';
-import { tableContents } from '../stored-data.ts';
+import { lastingContents } from '../stored-data.ts';
 
 interface UntouchedStack {
   stack: TestStack;
@@ -11,18 +11,13 @@ interface UntouchedStack {
 export function untouchedStack(): UntouchedStack {
   const running = {} as UntouchedStack;
   let untouched: Record<string, string[]>;
-  /** Without the row in which the API says, from time to time, which accounts are active in it. */
-  const contents = async () => {
-    const { 'public.api_process': _, ...tables } = await tableContents(running.stack);
-    return tables;
-  };
   before(async () => {
     running.stack = await startTestStack({}, { worker: false });
     running.partner = await running.stack.createPartner();
-    untouched = await contents();
+    untouched = await lastingContents(running.stack);
   });
   afterEach(async () => {
-    assert.deepEqual(await contents(), untouched);
+    assert.deepEqual(await lastingContents(running.stack), untouched);
   });
   after(() => running.stack.stop());
   return running;
