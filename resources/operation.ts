@@ -64,7 +64,7 @@ export const OperationResource = z
     status: OperationStatus,
     idempotency_key: z.string().describe('The Idempotency-Key of the request.'),
     resource: OperationResourceReference.nullable().describe(
-      'What it made or changed. Null if the request was refused.',
+      'What it made or changed. Null if the request was refused, and for `advance_test_clock`.',
     ),
     response_status: z
       .int()

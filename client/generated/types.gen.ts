@@ -1364,7 +1364,7 @@ export type Operation = {
      */
     idempotency_key: string;
     /**
-     * What it made or changed. Null if the request was refused.
+     * What it made or changed. Null if the request was refused, and for `advance_test_clock`.
      */
     resource: OperationResource | null;
     /**
