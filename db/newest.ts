@@ -21,6 +21,8 @@ export function newestRows<Table extends keyof Tables, Column extends ColumnOf<T
   where: Readonly<Partial<Record<ColumnOf<Table>, unknown>>>;
   /** The index's last column: ids, which sort by age. */
   id: ColumnOf<Table>;
+  /** A further condition. Rows that don't meet it are read and left out. */
+  onlyIf?: RawBuilder<unknown>;
   /** The lowest id to return, and the id that all have to be below. */
   from?: unknown;
   before?: unknown;
@@ -34,6 +36,7 @@ export function newestRows<Table extends keyof Tables, Column extends ColumnOf<T
     columns,
     where,
     id,
+    onlyIf = sql`true`,
     from = sql.lit(''),
     before = sql.lit('~'),
     limit,
@@ -44,7 +47,7 @@ export function newestRows<Table extends keyof Tables, Column extends ColumnOf<T
     sql`(${sql.join([...Object.values(where), last].map((value) => unseen(value)))})`;
   return sql`(select newest.* from (
       select ${columnList(table, columns)} from ${sql.table(table)}
-      where (${sql.join(names)}) >= ${key(from)} and (${sql.join(names)}) < ${key(before)}
+      where (${sql.join(names)}) >= ${key(from)} and (${sql.join(names)}) < ${key(before)} and ${onlyIf}
       order by ${sql.join(names.map((name) => sql`${name} desc`))} limit ${sql.lit(maxRows)}
     ) newest limit ${limit})`;
 }

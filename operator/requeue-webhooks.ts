@@ -164,14 +164,17 @@ async function counted(orm: Orm, count: ReturnType<typeof statementsFor>['count'
 
 /**
  * The statements are built for these statuses: only literals let the partial index of waiting events be used. An event that no
- * endpoint wanted counts for each one that wants its type now.
+ * endpoint wanted counts for each one that wants it now, as `findTargets` says.
  */
 function statementsFor(statuses: readonly DeliveryStatus[]) {
   const wanted = ({ partnerId, endpointId, from, until }: Range) => sql`
-    FROM delivery d LEFT JOIN webhook_endpoint w ON w.partner_id = d.partner_id AND w.mode = d.mode
-      AND w.status = 'enabled' AND (w.id = d.endpoint_id
-        OR d.endpoint_id = '' AND (w.event_types IS NULL OR d.type = ANY (w.event_types)))
-      AND w.id = coalesce(${endpointId}::text, w.id)
+    FROM delivery d LEFT JOIN LATERAL (
+      SELECT only_endpoint_id, except_endpoint_id FROM event WHERE id = d.event_id AND d.endpoint_id = '' LIMIT 1
+    ) e ON true LEFT JOIN webhook_endpoint w ON w.partner_id = d.partner_id AND w.mode = d.mode
+      AND w.status = 'enabled' AND w.id = coalesce(${endpointId}::text, w.id)
+      AND CASE WHEN d.endpoint_id <> '' THEN w.id = d.endpoint_id
+        WHEN e.only_endpoint_id IS NOT NULL THEN w.id = e.only_endpoint_id
+        ELSE (w.event_types IS NULL OR d.type = ANY (w.event_types)) AND w.id IS DISTINCT FROM e.except_endpoint_id END
     WHERE d.partner_id = ${partnerId} AND d.status IN (${sql.join(statuses.map((status) => sql.lit(status)))})
       AND d.event_id >= ${from} AND d.event_id < ${until}
       AND (${endpointId}::text IS NULL OR d.endpoint_id IN ('', ${endpointId}))`;

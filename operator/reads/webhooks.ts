@@ -7,7 +7,7 @@ import { newestRows } from '../../db/newest.ts';
 import type { Orm } from '../../db/orm.ts';
 import { readStatement } from '../../db/sql.ts';
 import type { Row } from '../../db/tables.ts';
-import { DeliveryStatus, MAX_ENDPOINTS } from '../../domain/event.ts';
+import { DeliveryStatus } from '../../domain/event.ts';
 import { Mode } from '../../domain/mode.ts';
 import { presentAttempt } from '../../resources/event.ts';
 import { EventType } from '../../resources/event-types.ts';
@@ -70,7 +70,7 @@ const listAll = ({ status }: WebhookFilter) =>
   );
 
 /** Reads a page of each mode, status and type through their index, and keeps the newest. */
-const selectPartnerWebhooks = ({ status, endpointId: endpoint, limit: maxRows }: WebhookFilter) =>
+const selectPartnerWebhooks = ({ status, limit: maxRows }: WebhookFilter) =>
   readStatement(
     (_, { partnerId, endpointId, from, limit }: Range & { partnerId: string }) => {
       const one = newestRows({
@@ -83,17 +83,16 @@ const selectPartnerWebhooks = ({ status, endpointId: endpoint, limit: maxRows }:
           type: sql.ref('wanted_type.type'),
         },
         id: 'event_id',
+        onlyIf: sql`(${endpointId}::text IS NULL OR endpoint_id = ${endpointId})`,
         from,
-        // Among as many events there are enough that go to one endpoint, if all of them do.
-        limit: endpoint === null ? limit : sql`${limit}::int * ${sql.lit(MAX_ENDPOINTS)}`,
-        maxRows: endpoint === null ? maxRows : maxRows * MAX_ENDPOINTS,
+        limit,
+        maxRows,
       });
       const statuses = status === null ? DeliveryStatus.options : [status];
       return selectShown(sql`SELECT one.event_id, one.endpoint_id FROM unnest(${Mode.options}::text[]) wanted_mode (mode)
       CROSS JOIN unnest(${statuses}::text[]) wanted_status (status)
       CROSS JOIN unnest(${EventType.options}::text[]) wanted_type (type)
       CROSS JOIN LATERAL (${one}) one
-      WHERE ${endpointId}::text IS NULL OR one.endpoint_id = ${endpointId}
       ORDER BY one.event_id DESC, one.endpoint_id LIMIT ${limit}`);
     },
     { acrossTenants: 'operator' },

@@ -147,6 +147,36 @@ describe('operator webhook', function () {
     });
   }
 
+  it('shows the attempts at the endpoint that --endpoint names, and sends the event there alone', async () => {
+    const oldest = await startReceiver();
+    try {
+      const create = async (url: string) =>
+        (await partner.call('POST', '/webhook-endpoints', { body: { url } })).json.id;
+      const [first, second] = [await create(oldest.url), await create(receiver.url)];
+      const [id = ''] = await seed({ status: 'given_up' });
+      const { json } = await requeue(id, '--endpoint', second);
+      assert.equal(json.endpoint_id, second);
+      await until('it arrives', async () => receiver.received.length === 1);
+      const shown = (await operate('webhook', 'show', id, '--endpoint', second)).json;
+      assert.deepEqual([shown.endpoint_id, shown.endpoint.url], [second, receiver.url]);
+      const other = (await operate('webhook', 'show', id, '--endpoint', first)).json;
+      assert.deepEqual([other.endpoint_id, other.status, other.attempts], [first, 'given_up', []]);
+      assert.deepEqual((await show(id)).endpoint_id, first, 'the oldest by default');
+      const unknown = await operate('webhook', 'show', id, '--endpoint', 'we_x');
+      assert.equal(unknown.code, 1);
+      assert.match(unknown.err, /has no delivery to we_x/);
+      const all = ['--partner', partner.id, '--endpoint', second, '--status', 'given_up', '--yes'];
+      assert.equal(
+        (await requeue(...all)).json.requeued,
+        0,
+        'what was given up at the other is not sent to this one',
+      );
+      assert.equal(oldest.received.length, 0);
+    } finally {
+      await oldest.stop();
+    }
+  });
+
   it('refuses to requeue if there is no endpoint, and says what to do', async () => {
     const [id = ''] = await seed({ status: 'given_up' });
     const without = await requeue(id);
@@ -254,6 +284,36 @@ describe('operator webhook', function () {
       assert.equal((await show(live)).status, 'given_up');
     });
 
+    it('sends news of an endpoint to the others alone, and a ping nowhere else', async () => {
+      const { id: first } = (
+        await partner.call('POST', '/webhook-endpoints', { body: { url: receiver.url } })
+      ).json;
+      const path = `/webhook-endpoints/${first}`;
+      await partner.call('PATCH', path, { body: { status: 'disabled' } });
+      await partner.call('PATCH', path, { body: { status: 'enabled' } });
+      const [news] = (await partner.call('GET', '/events?type=webhook_endpoint.disabled')).json.data;
+      assert.equal(news.delivery.status, 'no_endpoint');
+      await asOwner(
+        stack,
+        `INSERT INTO event (id, partner_id, mode, type, body, created_at, only_endpoint_id)
+         VALUES ($1, $2, 'test', 'ping', '{}', now(), 'we_gone')`,
+        [newId('evt'), partner.id],
+      );
+      const none = await bulk('--status', 'no_endpoint', '--yes');
+      assert.equal(none.json.requeued, 0);
+      assert.match(none.err, /^2 more have no enabled endpoint/);
+      const other = await startReceiver();
+      try {
+        await partner.call('POST', '/webhook-endpoints', { body: { url: other.url } });
+        assert.equal((await bulk('--status', 'no_endpoint', '--yes')).json.requeued, 1);
+        await until('it arrives', async () => other.received.length === 1);
+        assert.equal(other.received[0]?.id, news.id);
+        assert.equal(receiver.received.length, 0);
+      } finally {
+        await other.stop();
+      }
+    });
+
     it('has one line in attention list for an account with many events, with the command for all', async () => {
       await setEndpoint();
       await seed(
@@ -299,6 +359,27 @@ describe('operator webhook', function () {
         ],
         ...['next_attempt_at', 'last_error', 'created'],
       ]);
+    });
+
+    it("has an endpoint's events, however many newer ones went to the others", async () => {
+      await setEndpoint();
+      await seed(...Array.from({ length: 20 }, (_, i) => ({ ageMs: i + 1 })));
+      const { id: endpoint } = (
+        await partner.call('POST', '/webhook-endpoints', { body: { url: 'https://hooks.example.com/' } })
+      ).json;
+      const [a, b, c] = await seed(...[1, 2, 3].map((hours) => ({ ageMs: hours * 3_600_000 })));
+      const flags = ['--partner', partner.id, '--endpoint', endpoint];
+      assert.deepEqual(await list(...flags), [a, b, c]);
+      assert.deepEqual(await list('--endpoint', endpoint), [a, b, c]);
+      const { json, err } = await operate('webhook', 'list', ...flags, '--limit', '2');
+      assert.deepEqual(
+        json.map(({ id, endpoint_id }: Record<string, string>) => [id, endpoint_id]),
+        [
+          [a, endpoint],
+          [b, endpoint],
+        ],
+      );
+      assert.match(err, /more than 2/);
     });
 
     it('has a limited length, and says so', async () => {
