@@ -2,6 +2,9 @@
 
 -- What the card network has to move so that a card's account there has what our ledger says: until now returns, from the card's account,
 -- and now also covers, to it, of what the prepaid balance paid for the card (docs/decisions/card-networks.md).
+-- The triggers come first, because a posting locks the ledger's transfers before this table.
+DROP TRIGGER refund_returned ON ledger.transfer;
+DROP FUNCTION note_refund_return();
 -- squawk-ignore renaming-table -- the release before uses the view of the old name, below
 ALTER TABLE money_return RENAME TO true_up;
 ALTER TABLE true_up ADD COLUMN direction text COLLATE "C" NOT NULL DEFAULT 'from_card';
@@ -49,7 +52,5 @@ BEGIN
   WHERE t.id = substr(NEW.operation_id, 8) AND t.partner_id = NEW.partner_id AND t.mode = NEW.mode;
   RETURN NULL;
 END $$;
-DROP TRIGGER refund_returned ON ledger.transfer;
-DROP FUNCTION note_refund_return();
 CREATE CONSTRAINT TRIGGER late_truing_up AFTER INSERT ON ledger.transfer DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
   WHEN (NEW.code IN ('late_debit', 'late_refund') AND NEW.mode = 'live') EXECUTE FUNCTION note_late_true_up();

@@ -343,6 +343,40 @@ describe('operator network reconcile with Increase', function () {
     });
   });
 
+  it('compares what covers a card, too', async () => {
+    const card = await atIssuer();
+    const covers = () =>
+      asOwner<{ id: string; status: string; amount_cents: string }>(
+        stack,
+        "SELECT id, status, amount_cents FROM true_up WHERE card_id = $1 AND direction = 'to_card'",
+        [holder.cardId],
+      );
+    fake.simulations.settle({ card_id: card.id, amount: 5_000 });
+    await until('the card is covered', async () => (await covers())[0]?.status === 'succeeded');
+    const { matched, ...others } = await reconcile();
+    // The card, its load, the purchase and the cover.
+    assert.ok(matched >= 4);
+    assert.deepEqual(others, { missing_here: [], missing_at_issuer: [], different: [] });
+
+    const [cover] = await covers();
+    const { transfers } = fake.bank.books;
+    const transfer = transfers.find(({ idempotency_key: key }) => key === cover?.id);
+    assert.ok(transfer);
+    transfer.amount -= 1;
+    assert.deepEqual((await reconcile()).different, [
+      { kind: 'movement', id: cover?.id, issuer_id: transfer.id },
+    ]);
+    const [item] = await attention();
+    assert.match(item?.reason ?? '', /^cover of \d+ cents, succeeded, here/);
+    transfer.amount += 1;
+    transfers.splice(transfers.indexOf(transfer), 1);
+    assert.deepEqual((await reconcile()).missing_at_issuer, [
+      { kind: 'movement', id: cover?.id, issuer_id: null },
+    ]);
+    transfers.push(transfer);
+    assert.deepEqual((await reconcile()).missing_at_issuer, []);
+  });
+
   it('finds a status that a late request has undone', async () => {
     for (const verb of ['freeze', 'unfreeze'] as const) {
       assert.equal((await changeStatus(holder.partner, holder.cardId, verb, { mode: 'live' })).status, 200);
