@@ -35,8 +35,8 @@ export interface DepositTerms {
 
 /**
  * Gives out a new address for a deposit (docs/partners/funding.md). It needs neither Temporal nor a node: the worker finds
- * the row.
- * @throws ApiError `limit_exceeded`, `idempotency_in_flight`, `idempotency_conflict`
+ * the row. A second request under the key waits for the first, and gets its response.
+ * @throws ApiError `limit_exceeded`, `idempotency_conflict`
  */
 export function openDeposit(
   context: CommandContext,
@@ -89,8 +89,6 @@ async function takeIndex(
 ): Promise<{ index: number } | KeyedResponse> {
   const [row] = await indexUnder(tx, request, { key: request.key });
   if (row === undefined) throw new Error('a statement without a table gave no row');
-  // A second request gets an error at once, instead of waiting for the first (docs/partners/funding.md).
-  if (!row.is_first) throw new ApiError('idempotency_in_flight');
   const replay = readReplay(ring, request, row);
   if (replay !== null) return replay;
   if (row.address_index === null) {
@@ -105,22 +103,20 @@ export function tooManyOpen(): ApiError {
   });
 }
 
-// Written out for the lock and the sequence. The lock ends with the transaction. The count ignores concurrent requests, which
-// is good enough for a limit that only keeps an account from creating rows indefinitely.
+// Written out for the sequence. The count ignores concurrent requests, which is good enough for a limit that only keeps an
+// account from creating rows indefinitely.
 const indexUnder = tenantStatement(
   (_, { partnerId, mode, key }: Tenant & { key: string | null }) => sql<
-    FoundClaim & { is_first: boolean; address_index: number | null }
+    FoundClaim & { address_index: number | null }
   >`
-    SELECT first.is_first, c.id AS claim_id, c.fingerprint, c.response_status, c.response_body,
-      CASE WHEN first.is_first AND c.id IS NULL AND (
+    SELECT c.id AS claim_id, c.fingerprint, c.response_status, c.response_body,
+      CASE WHEN c.id IS NULL AND (
         SELECT count(*) FROM (
           SELECT FROM deposit d
           WHERE d.partner_id = ${partnerId} AND d.mode = ${mode} AND d.status IN ('awaiting_payment', 'confirming')
           LIMIT ${sql.lit(MAX_OPEN_DEPOSITS)}) open
       ) < ${sql.lit(MAX_OPEN_DEPOSITS)} THEN nextval('deposit_address_index')::int END AS address_index
-    FROM (SELECT ${key}::text IS NULL OR pg_try_advisory_xact_lock(
-        hashtextextended(concat_ws('/', ${partnerId}::text, ${mode}::text, ${key}::text), 0)) AS is_first) first
-      LEFT JOIN idempotency_claim c ON c.partner_id = ${partnerId} AND c.mode = ${mode} AND c.key = ${key}`,
+    FROM (SELECT) one LEFT JOIN idempotency_claim c ON c.partner_id = ${partnerId} AND c.mode = ${mode} AND c.key = ${key}`,
 );
 
 interface NewDeposit extends Omit<DepositRow, 'payments'> {

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from 'kysely';
 import type { KeyRing } from '../../crypto/key-ring.ts';
 import { newId } from '../../crypto/new-id.ts';
@@ -77,9 +78,13 @@ export type Claim<Operation extends ClaimOperation = ClaimOperation> =
   | { outcome: 'claimed'; claimId: string; resourceId: ResourceIdOf<Operation> }
   | { outcome: 'replay'; claimId: string; response: StoredResponse };
 
+/** How often a request looks whether the 400 of another one under its key has been deleted. */
+const INVALID_POLL_MS = 20;
+
 /**
  * Claims an Idempotency-Key for a request whose work is done by a workflow
- * (docs/decisions/claims-hold-request-and-answer.md), in a separate transaction. It takes one statement if the key is new.
+ * (docs/decisions/claims-hold-request-and-answer.md), in a separate transaction. It takes one statement if the key is new. If
+ * the key has a 400, it waits until the key is free, as long as a lease at most.
  * @throws ApiError `idempotency_in_flight` while another request runs under the key, `idempotency_conflict` if it
  * was used for another request.
  */
@@ -87,20 +92,20 @@ export async function claimIdempotencyKey<Operation extends ClaimOperation>(
   { orm, ring }: CommandContext,
   request: ClaimRequest<Operation>,
 ): Promise<Claim<Operation>> {
-  let [claimed] = await insertOrTakeOver(orm, request);
-  if (claimed === undefined && (await forgetInvalid(orm, request))) {
-    [claimed] = await insertOrTakeOver(orm, request);
+  for (;;) {
+    const [claimed] = await insertOrTakeOver(orm, request);
+    if (claimed !== undefined) {
+      // It is the same operation as this request's, because the fingerprint includes the path.
+      const resourceId = claimed.resource_id as ResourceIdOf<Operation>;
+      return { outcome: 'claimed', claimId: claimed.id, resourceId };
+    }
+    const [found] = await claimUnderKey(orm.em.fork(), request, { key: request.key });
+    if (found !== undefined && !isInvalid(found)) {
+      const stored = openStoredResponse(ring, request, found);
+      if (stored !== null) return { outcome: 'replay', ...stored };
+    }
+    if (!(await forgetInvalid(orm, request))) await sleep(INVALID_POLL_MS);
   }
-  if (claimed !== undefined) {
-    // It is the same operation as this request's, because the fingerprint includes the path.
-    const resourceId = claimed.resource_id as ResourceIdOf<Operation>;
-    return { outcome: 'claimed', claimId: claimed.id, resourceId };
-  }
-  const [found] = await claimUnderKey(orm.em.fork(), request, { key: request.key });
-  const stored = found && openStoredResponse(ring, request, found);
-  // The claim was deleted after its 400, between the two statements.
-  if (!stored) throw new ApiError('idempotency_in_flight');
-  return { outcome: 'replay', ...stored };
 }
 
 // The claim does not have to be on disk yet: the first commit under it flushes it too, so if a crash of PostgreSQL loses it, nothing
@@ -137,6 +142,12 @@ export const claimUnderKey = tenantStatement(
       .where('key', '=', key),
 );
 
+/**
+ * Whether a claim has a 400, which the process that runs its request is about to send, and then deletes the claim: it is no
+ * operation, and nothing is stored under the key.
+ */
+export const isInvalid = ({ response_status: status }: FoundClaim): boolean => status === 400;
+
 /** The response stored under a key, and the claim that it belongs to. */
 export interface FoundResponse {
   claimId: string;
@@ -144,9 +155,8 @@ export interface FoundResponse {
 }
 
 /**
- * The response stored under a request's key; null if there is no claim.
- * @throws ApiError `idempotency_conflict`; `idempotency_in_flight` if the claim has no response, or a 400 that the process
- *   which runs its request is about to send
+ * The response stored under a request's key, which is not a 400; null if there is no claim.
+ * @throws ApiError `idempotency_conflict`; `idempotency_in_flight` if the claim has no response
  */
 export function openStoredResponse(
   ring: KeyRing,
@@ -155,7 +165,6 @@ export function openStoredResponse(
 ): FoundResponse | null {
   if (claimId === null) return null;
   const detail = { operationId: operationId(claimId) };
-  if (status === 400) throw new ApiError('idempotency_in_flight', detail);
   if (!fingerprint?.equals(request.fingerprint)) throw new ApiError('idempotency_conflict', detail);
   if (status === null || body === null) throw new ApiError('idempotency_in_flight', detail);
   return { claimId, response: { status, body: openBody(ring, claimId, body) } };

@@ -14,6 +14,7 @@ import {
   type FoundClaim,
   forgetInvalid,
   forgetUnanswered,
+  isInvalid,
   type KeyedRequest,
   openStoredResponse,
 } from './claim.ts';
@@ -40,7 +41,7 @@ const ATTEMPTS = 5;
  * @param work looks the key up once it holds its locks ({@link findReplay}, or lockRequestedCard for a request about a card), and
  * stores its response with the key's claim (respondWithEvent, {@link respondWith}, or {@link insertClaimWithResponse} in another
  * statement); commands/cards/update-card.ts is the model
- * @throws ApiError what is not stored, `idempotency_conflict`
+ * @throws ApiError what is not stored, `idempotency_conflict`; `unavailable` if the key's 400 is not deleted shortly
  */
 export async function respondOnce(
   context: CommandContext,
@@ -54,11 +55,10 @@ export async function respondOnce(
       );
       return request.key === null ? responded : { claimId: request.claimId, ...responded };
     } catch (error) {
-      const isInFlight = error instanceof ApiError && error.code === 'idempotency_in_flight';
-      if (isInFlight && attempt < ATTEMPTS && (await forgetInvalid(context.orm, request))) continue;
       if (!(error instanceof KeyTaken)) throw error;
-      if (attempt === ATTEMPTS) throw await inFlight(context, request);
+      if (attempt === ATTEMPTS) throw await stillTaken(context, request);
       if (request.mode === 'test') await forgetUnanswered(context.orm, request);
+      else await forgetInvalid(context.orm, request);
       await sleep(Math.random() * attempt * 10);
     }
   }
@@ -81,11 +81,11 @@ async function refuse(
   return replay;
 }
 
-/** The error for a key that another request holds, which it names unless it has just let go. */
-async function inFlight({ orm }: CommandContext, request: KeyedRequest): Promise<ApiError> {
+/** The error for a key that another request holds, which it names unless that is about to let go, or has. */
+async function stillTaken({ orm }: CommandContext, request: KeyedRequest): Promise<ApiError> {
   const [found] = await claimUnderKey(orm.em.fork(), request, { key: request.key });
-  const detail = found?.claim_id ? { operationId: operationId(found.claim_id) } : {};
-  return new ApiError('idempotency_in_flight', detail);
+  if (!found?.claim_id || isInvalid(found)) return new ApiError('unavailable');
+  return new ApiError('idempotency_in_flight', { operationId: operationId(found.claim_id) });
 }
 
 /** Errors about the key itself are not responses of the operation. */
@@ -109,10 +109,11 @@ export async function findReplay(
 /**
  * The response stored under a request's key; null if there is none.
  * @throws ApiError `idempotency_conflict`; in live mode, in which a workflow can be at work under the key,
- * `idempotency_in_flight`
+ * `idempotency_in_flight`. KeyTaken, for {@link respondOnce}, if it has a 400
  */
 export function readReplay(ring: KeyRing, request: KeyedRequest, found: FoundClaim): KeyedResponse | null {
   if (request.mode === 'test' && found.response_status === null) return null;
+  if (isInvalid(found)) throw new KeyTaken();
   const stored = openStoredResponse(ring, request, found);
   return stored && { replayed: true, ...stored };
 }

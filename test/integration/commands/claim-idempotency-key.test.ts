@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type Claim, forgetClaim, renewLease } from '../../../commands/idempotency/claim.ts';
 import { openRequest, storeResponse } from '../../../commands/idempotency/response.ts';
 import { transaction } from '../../../db/transaction.ts';
@@ -101,6 +102,22 @@ describe('claimIdempotencyKey', () => {
     await answer(claimId, 402, {});
     await forgetClaim(commands.context.orm, { claimId });
     await rejectsWith(claim(), 'idempotency_conflict');
+  });
+
+  it('waits until a 400 is forgotten, and names no operation for it', async () => {
+    const refused = idOf(await claim({ mode: 'live' }));
+    await answer(refused, 400, { error: 'x' });
+    const waiting = claim({ mode: 'live', fingerprint: Buffer.from('another') });
+    assert.equal(await Promise.race([waiting, sleep(200, 'it waits')]), 'it waits');
+    await forgetClaim(commands.context.orm, { claimId: refused });
+    const claimId = idOf(await waiting);
+    assert.notEqual(claimId, refused);
+    // Its process has died: the lease ends instead.
+    await answer(claimId, 400, { error: 'x' });
+    await commands.owner.query('UPDATE idempotency_claim SET lease_expires_at = now() WHERE id = $1', [
+      claimId,
+    ]);
+    assert.notEqual(idOf(await claim({ mode: 'live' })), claimId);
   });
 
   it('encrypts request and response in the row', async () => {
