@@ -7,6 +7,7 @@ import { ASYNCHRONOUS_COMMIT, anyOf, autocommitStatement, readStatement } from '
 import type { Row } from '../../db/tables.ts';
 import type { DeliveryStatus } from '../../domain/event.ts';
 import type { CommandContext } from '../command-context.ts';
+import { FAILING_AFTER } from './endpoint-events.ts';
 
 /** Names a delivery: an event and one of its account's endpoints. */
 export interface DeliveryKey {
@@ -166,7 +167,9 @@ interface RecordValues {
 }
 
 // Row "attempted" of the table in domain/event.ts. Written out: it writes three tables. The endpoints come first, in one
-// order, since everybody else writes them last; while they succeed, each is written about once a second.
+// order, since everybody else writes them last. All of them are locked, because only a locked row has what others have just
+// committed; while they succeed, each is written about once a second. Each run of ten failures owes an event, even if a success
+// ends it in the same statement.
 const record = autocommitStatement(
   (_, values: RecordValues) => sql`
   WITH ${ASYNCHRONOUS_COMMIT}, attempt AS MATERIALIZED (
@@ -185,24 +188,34 @@ const record = autocommitStatement(
     SELECT a.endpoint_id, count(*)::int AS count, min(a.ended_at) AS since
     FROM attempt a LEFT JOIN last_success s ON s.endpoint_id = a.endpoint_id
     WHERE a.nth > coalesce(s.nth, 0) GROUP BY a.endpoint_id
+  ), run AS (
+    SELECT endpoint_id, successes, count(*)::int AS count FROM (
+      SELECT endpoint_id, error, count(*) FILTER (WHERE error IS NULL) OVER (PARTITION BY endpoint_id ORDER BY nth) AS successes
+      FROM attempt
+    ) a WHERE error IS NOT NULL GROUP BY endpoint_id, successes
+  ), longest AS (
+    SELECT endpoint_id, max(count) FILTER (WHERE successes = 0) AS first, max(count) FILTER (WHERE successes > 0) AS later
+    FROM run GROUP BY endpoint_id
   ), held AS MATERIALIZED (
-    SELECT w.id FROM webhook_endpoint w
-    WHERE w.id = ANY (${values.endpointIds}) AND (w.consecutive_failures > 0 OR w.last_success_at IS NULL
-      OR w.last_success_at < account_time(w.partner_id, w.mode, clock_timestamp()) - interval '1 second' OR w.id IN (SELECT endpoint_id FROM last_failure))
-    ORDER BY w.id FOR NO KEY UPDATE
+    SELECT w.id, w.consecutive_failures > 0 OR w.last_success_at IS NULL
+        OR w.last_success_at < account_time(w.partner_id, w.mode, clock_timestamp()) - interval '1 second' AS is_behind
+    FROM webhook_endpoint w WHERE w.id = ANY (${values.endpointIds}) ORDER BY w.id FOR NO KEY UPDATE
   ), judged AS (
     UPDATE webhook_endpoint w SET
       consecutive_failures = coalesce(f.count, 0) + CASE WHEN s.nth IS NULL THEN w.consecutive_failures ELSE 0 END,
       failing_since = CASE WHEN s.nth IS NULL AND w.failing_since IS NOT NULL THEN w.failing_since
         ELSE account_time(w.partner_id, w.mode, f.since) END,
-      failing_told = w.failing_told AND s.nth IS NULL,
+      failing_told = w.failing_told AND s.nth IS NULL OR coalesce(f.count, 0)
+        + CASE WHEN s.nth IS NULL THEN w.consecutive_failures ELSE 0 END >= ${sql.lit(FAILING_AFTER)},
+      failing_owed = w.failing_owed OR coalesce(r.later >= ${sql.lit(FAILING_AFTER)}, false)
+        OR NOT w.failing_told AND coalesce(r.first + w.consecutive_failures >= ${sql.lit(FAILING_AFTER)}, false),
       last_success_at = coalesce(account_time(w.partner_id, w.mode, s.at), w.last_success_at),
       last_failure_at = coalesce(account_time(w.partner_id, w.mode, l.at), w.last_failure_at),
       last_failure_http_status = CASE WHEN l.at IS NULL THEN w.last_failure_http_status ELSE l.http_status END,
       last_failure_error = coalesce(l.error, w.last_failure_error)
     FROM held LEFT JOIN last_success s ON s.endpoint_id = held.id LEFT JOIN last_failure l ON l.endpoint_id = held.id
-      LEFT JOIN failed_since f ON f.endpoint_id = held.id
-    WHERE w.id = held.id
+      LEFT JOIN failed_since f ON f.endpoint_id = held.id LEFT JOIN longest r ON r.endpoint_id = held.id
+    WHERE w.id = held.id AND (held.is_behind OR l.endpoint_id IS NOT NULL)
   ), counted AS (
     UPDATE delivery d SET attempt_count = d.attempt_count + 1, schedule_attempts = d.schedule_attempts + 1,
       status = CASE WHEN d.status = 'delivered' THEN d.status ELSE a.status END,

@@ -9,8 +9,8 @@ import { presentWebhookEndpoint, type WebhookEndpointRow } from '../../resources
 import { newEvent } from './new-event.ts';
 import { shownEndpointColumns } from './read-endpoints.ts';
 
-/** So many failed attempts in a row are an event. The index `webhook_endpoint_to_tell` has the same number. */
-const FAILING_AFTER = 10;
+/** So many failed attempts in a row are an event. */
+export const FAILING_AFTER = 10;
 /** How many endpoints one call tells about. */
 const BATCH = 100;
 
@@ -62,23 +62,28 @@ const insertEvent = writeStatement((db, event: EndpointEvent) =>
 );
 
 /**
- * Writes an event about each endpoint whose last ten attempts have failed, once until it succeeds again. Their rows say which,
- * so nothing is lost with a process.
- * @returns how many
+ * Writes an event about each endpoint of which ten attempts in a row have failed, once until it succeeds again. The record of the
+ * attempts has marked them, so nothing is lost with a process, or if an endpoint has succeeded since.
+ * @returns how many, and the errors of those that it could not write, which stay marked
  */
-export async function tellOfFailing(orm: Orm): Promise<number> {
+export async function tellOfFailing(orm: Orm): Promise<{ told: number; errors: unknown[] }> {
   const failing = await findFailing(orm.em.fork(), { batch: BATCH });
   let told = 0;
+  const errors: unknown[] = [];
   for (const { id: endpointId, partner_id: partnerId, mode } of failing) {
-    told += await transaction(orm, async (tx) => {
-      const testClock = await holdTestClock(tx, partnerId);
-      const [endpoint] = await markTold(tx, { partnerId, mode, endpointId });
-      if (endpoint === undefined) return 0;
-      await writeEndpointEvent(tx, 'webhook_endpoint.failing', endpoint, testClock);
-      return 1;
-    });
+    try {
+      told += await transaction(orm, async (tx) => {
+        const testClock = await holdTestClock(tx, partnerId);
+        const [endpoint] = await markTold(tx, { partnerId, mode, endpointId });
+        if (endpoint === undefined) return 0;
+        await writeEndpointEvent(tx, 'webhook_endpoint.failing', endpoint, testClock);
+        return 1;
+      });
+    } catch (error) {
+      errors.push(error);
+    }
   }
-  return told;
+  return { told, errors };
 }
 
 const findFailing = readStatement(
@@ -86,9 +91,8 @@ const findFailing = readStatement(
     db
       .selectFrom('webhook_endpoint')
       .select(['id', 'partner_id', 'mode'])
-      // Literals, so that the partial index can be used.
-      .where('consecutive_failures', '>=', sql.lit(FAILING_AFTER))
-      .where('failing_told', '=', sql.lit(false))
+      // A literal, so that the partial index can be used.
+      .where('failing_owed', '=', sql.lit(true))
       .limit(sql<number>`${batch}`),
   { acrossTenants: 'queue' },
 );
@@ -96,11 +100,10 @@ const findFailing = readStatement(
 const markTold = writeStatement((db, { partnerId, mode, endpointId }: Tenant & { endpointId: string }) =>
   db
     .updateTable('webhook_endpoint')
-    .set({ failing_told: true })
+    .set({ failing_owed: false })
     .where('partner_id', '=', partnerId)
     .where('mode', '=', mode)
     .where('id', '=', endpointId)
-    .where('consecutive_failures', '>=', FAILING_AFTER)
-    .where('failing_told', '=', false)
+    .where('failing_owed', '=', true)
     .returning(shownEndpointColumns),
 );

@@ -212,7 +212,7 @@ const queueIfDue = autocommitStatement(
 
 /**
  * Makes events pending whose next attempt is due although no workflow has said so: at once if there is no workflow yet
- * (Temporal is down, or the account has more to start than its allowance), and after two minutes if the workflow is late
+ * (Temporal is down, or the endpoint has more to start than its allowance), and after two minutes if the workflow is late
  * or gone.
  * @returns how many
  */

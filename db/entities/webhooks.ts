@@ -44,7 +44,7 @@ export const WebhookEndpointEntity = defineEntity({
     /** The release before keeps here what WebhookAllowance has. */
     allowanceFullAt: p.datetime().defaultRaw('now()'),
     createdAt: p.datetime().defaultRaw('now()'),
-    /** When all of the account's allowance of workflows to tell is available again. */
+    /** When all of the endpoint's allowance of workflows to tell is available again. */
     workflowsFullAt: p.datetime().defaultRaw("'-infinity'"),
     /** The types of events it wants; null for all. */
     eventTypes: p.array().nullable(),
@@ -57,8 +57,10 @@ export const WebhookEndpointEntity = defineEntity({
     lastFailureAt: p.datetime().nullable(),
     lastFailureHttpStatus: p.smallint().nullable(),
     lastFailureError: p.text().nullable(),
-    /** Whether its account was told since the last success that it is failing. */
+    /** Whether its account was told since the last success that it is failing, or is to be told. */
     failingTold: p.boolean().default(false),
+    /** Whether its account is still to be told. */
+    failingOwed: p.boolean().default(false),
   },
 });
 

@@ -89,10 +89,7 @@ export function webhookEndpointNoun(noun: Command, { session, verb, examples }: 
       }),
     );
 
-  command(
-    'replays',
-    'orders of the partner to send events again, the newest first, and how far they have got',
-  )
+  command('replays', "the partner's replays, newest first, and how far each has got")
     .addHelpText('after', examples('webhook-endpoint replays prt_01k0… --mode live'))
     .action(
       verb(async (partnerId: string, { mode: modes = Mode.options }: Flags) => {
@@ -161,6 +158,7 @@ const COLUMNS = [
   'url',
   'status',
   'disabled_reason',
+  'event_types',
   'standard_webhooks',
   'consecutive_failures',
   'previous_secret_expires_at',

@@ -12,11 +12,12 @@ import {
   type UnnotifiedDelivery,
 } from '../../commands/webhooks/retries.ts';
 import type { Orm } from '../../db/orm.ts';
+import { describeError } from '../../process/describe-error.ts';
 import { repeat } from '../../process/repeat.ts';
 import { notifyDelivery } from '../../temporal/deliver-webhook.ts';
 import { notifyInTurns } from '../notify-in-turns.ts';
 
-/** An account's full allowance is available again after this time. */
+/** An endpoint's full allowance is available again after 250 ms. */
 const IDLE_MS = 200;
 const NOTIFY_TIMEOUT_MS = 5_000;
 const OVERDUE_INTERVAL_MS = 1_000;
@@ -79,9 +80,14 @@ export function startNotifyingWorkflows(dependencies: {
   });
 
   const failing = repeat('the sweep of failing endpoints', FAILING_INTERVAL_MS, logger, async () => {
-    const count = await tellOfFailing(orm);
-    if (count === 0) return;
-    logger.info({ endpoints: count }, 'webhook endpoints are failing, and their accounts were told');
+    const { told, errors } = await tellOfFailing(orm);
+    if (errors.length > 0)
+      logger.error(
+        { endpoints: errors.length, error: describeError(errors[0]) },
+        'could not tell accounts that their webhook endpoints are failing; trying again',
+      );
+    if (told === 0) return;
+    logger.info({ endpoints: told }, 'webhook endpoints are failing, and their accounts were told');
     wake();
   });
 

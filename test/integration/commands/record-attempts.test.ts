@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { type Attempt, recordAttempts } from '../../../commands/webhooks/deliveries.ts';
+import { tellOfFailing } from '../../../commands/webhooks/endpoint-events.ts';
 import { setEndpoint } from '../../../commands/webhooks/endpoints.ts';
 import { newId } from '../../../crypto/new-id.ts';
 import { openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
+import { until } from '../../support/until.ts';
 
 const LINES = 8;
 const EACH = 40;
@@ -68,5 +70,80 @@ describe('the record of webhook attempts', function () {
     assert.deepEqual(await health(), { failures: 1, failing: true, error: 'http_503' });
     await recordAttempts(commands.context, [succeeded(d)]);
     assert.deepEqual(await health(), { failures: 0, failing: false, error: 'http_503' });
+  });
+
+  /** How often the account was told, by the events, which its own endpoint does not get. */
+  async function told(): Promise<number> {
+    assert.deepEqual((await tellOfFailing(commands.context.orm)).errors, []);
+    const { rows } = await commands.owner.query(
+      `SELECT count(*)::int AS count FROM event WHERE partner_id = $1 AND type = 'webhook_endpoint.failing'`,
+      [partnerId],
+    );
+    return rows[0].count;
+  }
+
+  it('owes the account news of ten failures in a row, even if it records a success with them', async () => {
+    const ids = await write(11);
+    const ten = ids.slice(0, 10).map(failed);
+    await recordAttempts(commands.context, [...ten, succeeded(ids[10] as string)]);
+    assert.equal((await health()).failures, 0);
+    assert.equal(await told(), 1);
+    assert.equal(await told(), 1, 'once');
+  });
+
+  it('owes nothing for nine failures on each side of a success', async () => {
+    const ids = await write(19);
+    const attempts = ids.map((id, i) => (i === 9 ? succeeded(id) : failed(id)));
+    await recordAttempts(commands.context, attempts.slice(0, 4));
+    await recordAttempts(commands.context, attempts.slice(4));
+    assert.equal((await health()).failures, 9);
+    assert.equal(await told(), 0);
+  });
+
+  it('tells the account once for each run of ten failures, however they are recorded', async () => {
+    const ids = await write(60);
+    const next = (fails: boolean) => {
+      const id = ids.pop() as string;
+      return fails ? failed(id) : succeeded(id);
+    };
+    const record = (...fail: boolean[]) => recordAttempts(commands.context, fail.map(next));
+    await record(...Array.from({ length: 6 }, () => true));
+    await record(...Array.from({ length: 6 }, () => true));
+    assert.equal(await told(), 1);
+    await record(...Array.from({ length: 12 }, () => true));
+    assert.equal(await told(), 1, 'it has not succeeded since');
+    await record(false, ...Array.from({ length: 10 }, () => true));
+    assert.equal(await told(), 2);
+    await record(true, false, true);
+    await record(...Array.from({ length: 9 }, () => true));
+    assert.equal(await told(), 3);
+  });
+
+  it('lets a success end the failures that another process is about to commit', async () => {
+    const [a = '', b = '', c = ''] = await write(3);
+    await recordAttempts(commands.context, [succeeded(a)]);
+    const other = await commands.connect();
+    try {
+      // The record of a failure, not yet committed.
+      await other.query('BEGIN');
+      await other.query(
+        'UPDATE webhook_endpoint SET consecutive_failures = 5, failing_since = now() WHERE id = $1',
+        [endpointId],
+      );
+      const recorded = recordAttempts(commands.context, [succeeded(b)]);
+      await until('it waits', async () => {
+        const { rows } = await commands.owner.query(
+          `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+        );
+        return rows.length > 0;
+      });
+      await other.query('COMMIT');
+      await recorded;
+      assert.deepEqual(await health(), { failures: 0, failing: false, error: null });
+    } finally {
+      await other.end();
+    }
+    await recordAttempts(commands.context, [failed(c)]);
+    assert.equal((await health()).failures, 1);
   });
 });
