@@ -20,6 +20,7 @@ import type { DeadlyStatement } from '../../support/crash/die-at-statement.ts';
 import { bundleFile, kill, scratchFolder, startProcess } from '../../support/crash/processes.ts';
 import { assertLedgerClean, fundedPartner } from '../../support/money.ts';
 import { environmentOf, operateIn } from '../../support/operator/operate.ts';
+import { reconciler } from '../../support/operator/reconcile.ts';
 import { asOwner } from '../../support/postgres.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
 import { until } from '../../support/until.ts';
@@ -206,6 +207,14 @@ describe("a blocked card's money at the network", function () {
     assert.equal(items.filter(({ kind }: { kind: string }) => kind === 'money_return').length, 1);
     const { json } = await operate('money-return', 'dismiss', listed[0].id, '--reason', 'by hand');
     assert.equal(json.status, 'dismissed');
+  });
+
+  it('is not missed by a comparison with the simulated network, which moves nothing', async () => {
+    await block();
+    await allAre('succeeded');
+    const { missing_at_issuer: missing } = await reconciler(stack, {}).reconcile();
+    const [row] = await trueUps();
+    assert.ok(!missing.some(({ id }: { id: string }) => id === row?.id));
   });
 
   it('is found by the release before under the old name, which has no covers', async () => {
