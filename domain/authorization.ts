@@ -50,7 +50,7 @@ export const MAX_REQUESTS = 100;
 
 /**
  * What we know the issuer's decision to be about if it names no request: one of the authorization's requests, by its place among
- * those of the same amount (docs/decisions/reconciliation.md, "Without ids of requests").
+ * those of the same amount (docs/decisions/reconciliation.md).
  * @param told.place from 1; an approval's is among the approved requests, a decline's among all
  * @param declines.early how many of this amount were told before we knew the authorization; they are not among its requests
  * @param declines.recorded how many of this amount are recorded as the authorization's; matters if its list of requests is full
