@@ -30,7 +30,9 @@ export async function startIncreaseStack(
   const port = overrides.port ?? (await freePort());
   const config = { cardNetwork: 'increase', increase: configOf(fake), port } as const;
   const stack = await startTestStack({ ...config, ...overrides }, options);
-  fake.subscribe(`http://${stack.config.host}:${port}${EVENTS_PATH}`, WEBHOOK_SECRET);
+  fake.subscribe(`http://${stack.config.host}:${port}${EVENTS_PATH}`, WEBHOOK_SECRET, {
+    asksForDecisions: config.increase.asksForDecisions,
+  });
   return {
     stack,
     fake,
