@@ -31,6 +31,7 @@ const client = createIncreaseClient({
   config,
   keyLifetimeMs: 3_600_000,
   isUnderWay: async () => true,
+  isInUse: async () => false,
   budget: UNLIMITED,
   logger,
 });

@@ -1,3 +1,5 @@
+import { sql } from 'kysely';
+import { readStatement } from '../../../db/sql.ts';
 import type { AdapterOptions, CardNetworkAdapter } from '../adapter.ts';
 import { isStatusChangeUnderWay } from '../status-change-under-way.ts';
 import { createIncreaseClient } from './client.ts';
@@ -10,6 +12,7 @@ export const increase: CardNetworkAdapter = {
       config: required(config),
       keyLifetimeMs,
       isUnderWay: (change) => isStatusChangeUnderWay(orm, change),
+      isInUse: async (cardId) => (await cardInUse(orm.em.fork(), { cardId })).length > 0,
       budget,
       logger,
     });
@@ -17,6 +20,18 @@ export const increase: CardNetworkAdapter = {
   },
   ingress: ({ config, budget, logger }) => increaseIngress({ config: required(config), budget, logger }),
 };
+
+/** A card that partners can use, or could: an operator may have decided so, whatever became of its transfer. */
+const cardInUse = readStatement(
+  (db, { cardId }: { cardId: string }) =>
+    db
+      .selectFrom('card')
+      .select('id')
+      .where('id', '=', cardId)
+      .where('mode', '=', sql.lit<'live'>('live'))
+      .where('status', 'not in', ['funding_pending', 'failed']),
+  { acrossTenants: 'network' },
+);
 
 function required({ increase: config }: AdapterOptions['config']) {
   if (config === null) throw new Error('CARD_NETWORK is increase, but its variables were not read');

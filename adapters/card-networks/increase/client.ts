@@ -42,6 +42,8 @@ interface IncreaseClientOptions extends IncreaseApiOptions {
   keyLifetimeMs: number;
   /** Whether a change of a card's status is still the one under way. */
   isUnderWay(change: StatusChangeRequest): Promise<boolean>;
+  /** Whether the card with our id was issued by our record, so that nothing may cancel it but a change of its status. */
+  isInUse(cardId: string): Promise<boolean>;
 }
 
 /** A transfer between the funding account and a card's. */
@@ -61,7 +63,7 @@ const OUR_STATUSES = { active: 'active', disabled: 'frozen', canceled: 'blocked'
 export function createIncreaseClient(
   options: IncreaseClientOptions,
 ): CardNetwork & { close(): Promise<void> } {
-  const { config, keyLifetimeMs, isUnderWay } = options;
+  const { config, keyLifetimeMs, isUnderWay, isInUse } = options;
   const { fundingAccountId } = config;
   const api = createIncreaseApi(options);
 
@@ -92,12 +94,13 @@ export function createIncreaseClient(
     shape: z.ZodType<Body>,
     { key, token, body }: { key: string; token: string; body: object },
   ): Promise<Body | Refusal> {
-    if (isTooOld(token)) {
+    const check = async () => {
+      if (!isTooOld(token)) return;
       throw unavailable(
         'the operation is older than NETWORK_KEY_LIFETIME, so that its key is not sent again; it is only looked up',
       );
-    }
-    const answer = await api.act({ method: 'POST', path, body, key, turn: 'operation' }, shape);
+    };
+    const answer = await api.act({ method: 'POST', path, body, key, turn: 'operation', check }, shape);
     if (!('refused' in answer)) return answer;
     const found = await find(path, key, shape);
     if (found !== null) return found;
@@ -263,13 +266,19 @@ export function createIncreaseClient(
     abilities: { moneyHeldBy: 'network', asksBeforeApproving: config.asksForDecisions },
 
     issueCard,
-    /** An account or a card without its transfer is nothing yet, unless the card was canceled because of it. */
+    /**
+     * An account or a card without its transfer is nothing yet, unless the card was canceled because of it. A canceled transfer is a no,
+     * which cancels the card first.
+     */
     async lookUpIssuance(token) {
       const card = await find('/cards', `${token}/card`, Card);
       if (card === null) return { status: 'unknown' };
       if (card.status === 'canceled') return readCanceled(token, card, 'card_canceled');
       const made = await find('/account_transfers', `${token}/transfer`, AccountTransfer);
-      return made === null ? { status: 'unknown' } : readIssuance(card, made);
+      if (made === null) return { status: 'unknown' };
+      if (made.status === 'canceled' && !(await isInUse(token)))
+        await setStatus(card.id, 'canceled', async () => {});
+      return readIssuance(card, made);
     },
 
     topUpCard: (asked) => move(asked, 'to_card'),
@@ -370,11 +379,13 @@ export function createIncreaseClient(
         problems.push('The account INCREASE_FUNDING_ACCOUNT_ID is closed at Increase.');
       const subscribed = new Set<string | null>();
       let isToAll = false;
+      let isAsked = false;
       for await (const one of api.list('/event_subscriptions', 'reconciliation', EventSubscription)) {
         if (one.status !== 'active' || !one.url.endsWith(EVENTS_PATH)) continue;
         if (one.selected_event_categories === null) isToAll = true;
-        for (const { event_category: category } of one.selected_event_categories ?? [])
-          subscribed.add(category);
+        const categories = one.selected_event_categories?.map(({ event_category: it }) => it) ?? [];
+        for (const category of categories) subscribed.add(category);
+        if (categories.length === 1 && categories[0] === DECISION_EVENT) isAsked = true;
       }
       const missing = NEEDED_EVENTS.filter((category) => !isToAll && !subscribed.has(category));
       if (missing.length > 0) {
@@ -382,7 +393,7 @@ export function createIncreaseClient(
           `Increase has no active event subscription to ${EVENTS_PATH} for ${missing.join(', ')}, so we are not told about them.`,
         );
       }
-      if (config.asksForDecisions && !subscribed.has(DECISION_EVENT)) {
+      if (config.asksForDecisions && !isAsked) {
         problems.push(
           `Increase has no active event subscription to ${EVENTS_PATH} for ${DECISION_EVENT} alone, so it approves authorizations without asking us.`,
         );

@@ -82,18 +82,20 @@ export function createLithicClient(options: LithicClientOptions): CardNetwork & 
     abilities: { moneyHeldBy: 'ledger', asksBeforeApproving: true },
 
     async issueCard({ token, issuerProduct }) {
-      if (Date.now() - readIdTime(token).getTime() > keyLifetimeMs) {
+      const check = async () => {
+        if (Date.now() - readIdTime(token).getTime() <= keyLifetimeMs) return;
         throw unavailable(
           'the operation is older than NETWORK_KEY_LIFETIME, so that its key is not sent again; it is only looked up',
         );
-      }
+      };
       const body = {
         type: 'VIRTUAL',
         memo: token,
         state: 'OPEN',
         card_program_token: issuerProduct ?? config.cardProgramToken ?? undefined,
       };
-      const made = await api.act({ method: 'POST', path: '/v1/cards', body, key: v5(token, KEYS) }, Card);
+      const action = { method: 'POST', path: '/v1/cards', body, key: v5(token, KEYS), check } as const;
+      const made = await api.act(action, Card);
       if ('refused' in made) {
         const found = await findCard(token);
         return found === null ? { status: 'declined', reason: made.refused } : toIssued(found);

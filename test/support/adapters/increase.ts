@@ -22,19 +22,29 @@ export const increaseConfigOf = (fake: FakeIncrease): IncreaseConfig => ({
 });
 
 /** A fake Increase and our client of it, behind a proxy that breaks requests, with what the client logs. */
-export async function startIncreaseClient({ keyLifetimeMs = 20 * 3_600_000 } = {}) {
+export async function startIncreaseClient({
+  keyLifetimeMs = 20 * 3_600_000,
+  ...configured
+}: Partial<IncreaseConfig> & { keyLifetimeMs?: number } = {}) {
   const fake = await startFakeIncrease();
   const proxy = await startUnrulyProxy(fake.url);
   const pausesMs: number[] = [];
   const underWay = { isUnderWay: true };
+  const ours = { isInUse: false };
+  const turns = { wait: async () => {} };
   const logLines: string[] = [];
   const logger = createLogger('worker', 'info', { write: (line: string) => logLines.push(line) });
   const client = createIncreaseClient({
-    config: { ...increaseConfigOf(fake), baseUrl: proxy.url },
-    budget: { ...UNLIMITED, noteRetryAfter: async (waitMs) => void pausesMs.push(waitMs) },
+    config: { ...increaseConfigOf(fake), baseUrl: proxy.url, ...configured },
+    budget: {
+      ...UNLIMITED,
+      takeTurn: () => turns.wait(),
+      noteRetryAfter: async (waitMs) => void pausesMs.push(waitMs),
+    },
     logger,
     keyLifetimeMs,
     isUnderWay: async () => underWay.isUnderWay,
+    isInUse: async () => ours.isInUse,
   });
   return {
     fake,
@@ -42,6 +52,8 @@ export async function startIncreaseClient({ keyLifetimeMs = 20 * 3_600_000 } = {
     proxy,
     pausesMs,
     underWay,
+    ours,
+    turns,
     logLines,
     stop: async () => {
       await client.close();

@@ -227,11 +227,14 @@ describe('live mode on Increase', function () {
 describe('an operation on Increase that is older than NETWORK_KEY_LIFETIME', function () {
   this.timeout(180_000);
 
-  it('sends no key any more, is looked up, and waits for an operator', async () => {
+  it('sends no key any more, is looked up, and waits for an operator or a canceled transfer', async () => {
     const lifetime = { networkKeyLifetimeMs: 2_000, issuanceDeadlineMs: 6_000, cardCreationWaitMs: 500 };
     const { stack, fake, stop } = await startIncreaseStack(lifetime);
     try {
       const partner = await fundedPartner(stack);
+      fake.bank.transfersNeedApproval = true;
+      const refused = await createCard(partner, { amount: 5_000 }, { mode: 'live' });
+      assert.equal(refused.json.status, 'funding_pending');
       fake.faults.add({ fault: 'internal error', request: 'POST /account_transfers' });
       const { json } = await createCard(partner, { amount: 5_000 }, { mode: 'live' });
       assert.equal(json.status, 'funding_pending');
@@ -239,6 +242,7 @@ describe('an operation on Increase that is older than NETWORK_KEY_LIFETIME', fun
       // Had the key been sent now, a second account, card and transfer would be there.
       fake.faults.clear();
       fake.bank.aheadMs = 25 * 3_600_000;
+      fake.bank.cancel(fake.bank.books.transfers[0]?.id ?? '');
       const sent = fake.requests.filter((request) => request.startsWith('POST')).length;
       const settings = { ...stack.config, taskQueuePrefix: '' };
       const item = await until('an operator is asked', async () =>
@@ -248,6 +252,8 @@ describe('an operation on Increase that is older than NETWORK_KEY_LIFETIME', fun
       assert.equal(fake.requests.filter((request) => request.startsWith('POST')).length, sent);
       const { accounts, cards, transfers } = madeFor(fake, json.id);
       assert.deepEqual([accounts, cards.length, transfers.length], [1, 1, 0]);
+      assert.equal((await settledCard(partner, refused.json.id)).status, 'failed');
+      assert.deepEqual(madeFor(fake, refused.json.id).cards, ['canceled']);
       assert.ok(fake.requests.slice(-20).some((request) => request === 'GET /cards'));
     } finally {
       await stop();

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { DECISION_EVENT } from '../../../../../adapters/card-networks/increase/wire.ts';
 import { newId } from '../../../../../crypto/new-id.ts';
 import type { Fault } from '../../../../../dev/increase/faults.ts';
 import { type CardNetwork, CardNetworkUnavailable } from '../../../../../domain/card-network.ts';
@@ -58,10 +59,28 @@ describe("Increase's client", () => {
       assert.deepEqual(await client.lookUpIssuance(token), answer);
     });
 
-    it("without the cardholder's name, and in the product's program", async () => {
-      await client.issueCard({ ...orderCard(), issuerProduct: 'program_1' });
+    it("without the cardholder's name", async () => {
+      await client.issueCard(orderCard());
       assert.ok(!JSON.stringify(increase.fake.bank.books).includes('Lovelace'));
-      assert.equal(increase.fake.bank.books.accounts.at(-1)?.program_id, 'program_1');
+    });
+
+    it("for the configured entity, and in the product's program or else the configured one", async () => {
+      const configured = await startIncreaseClient({ programId: 'program_0', entityId: 'entity_0' });
+      try {
+        const { accounts } = configured.fake.bank.books;
+        await configured.client.issueCard({ ...orderCard(), issuerProduct: 'program_1' });
+        assert.deepEqual(
+          [accounts.at(-1)?.program_id, accounts.at(-1)?.entity_id],
+          ['program_1', 'entity_0'],
+        );
+        await configured.client.issueCard({ ...orderCard(), issuerProduct: null });
+        assert.deepEqual(
+          [accounts.at(-1)?.program_id, accounts.at(-1)?.entity_id],
+          ['program_0', 'entity_0'],
+        );
+      } finally {
+        await configured.stop();
+      }
     });
 
     it('once, however often and however simultaneously it is asked with the same token', async () => {
@@ -110,10 +129,10 @@ describe("Increase's client", () => {
       const order = orderCard();
       await client.issueCard(order);
       increase.fake.bank.cancel(increase.fake.bank.books.transfers[0]?.id ?? '');
-      assert.equal((await client.lookUpIssuance(order.token)).status, 'failed');
       assert.equal((await client.issueCard(order)).status, 'failed');
       assert.deepEqual(madeFor(increase.fake, order.token).cards, ['canceled']);
       assert.equal((await client.lookUpIssuance(order.token)).status, 'failed');
+      assert.equal((await client.issueCard(order)).status, 'failed');
     });
   });
 
@@ -211,6 +230,39 @@ describe("Increase's client", () => {
       assert.equal((await client.lookUpIssuance(young.token)).status, 'issued');
       const { accounts, cards, transfers } = madeFor(increase.fake, young.token);
       assert.deepEqual([accounts, cards.length, transfers.length], [1, 1, 1]);
+    });
+
+    it('cancels the card if its transfer turns out to be canceled, unless an operator has put it to use', async () => {
+      const { bank, faults } = increase.fake;
+      bank.transfersNeedApproval = true;
+      const young = () => newId('card', new Date(Date.now() - 20 * 3_600_000 + 2_000));
+      const [order, inUse] = [
+        { ...orderCard(), token: young() },
+        { ...orderCard(), token: young() },
+      ];
+      for (const one of [order, inUse]) assert.equal((await client.issueCard(one)).status, 'accepted');
+      for (const { id } of bank.books.transfers) bank.cancel(id);
+      await new Promise((resolve) => setTimeout(resolve, 2_100));
+      await assert.rejects(client.issueCard(order), /NETWORK_KEY_LIFETIME/);
+
+      faults.add({ fault: 'lost before acting', request: 'PATCH', times: 1 });
+      await assert.rejects(client.lookUpIssuance(order.token), CardNetworkUnavailable);
+      for (let asked = 0; asked < 2; asked++)
+        assert.equal((await client.lookUpIssuance(order.token)).status, 'failed');
+      assert.deepEqual(madeFor(increase.fake, order.token).cards, ['canceled']);
+
+      increase.ours.isInUse = true;
+      assert.equal((await client.lookUpIssuance(inUse.token)).status, 'failed');
+      assert.deepEqual(madeFor(increase.fake, inUse.token).cards, ['active']);
+    });
+
+    it('sends no key that has become too old while its request waited for its turn', async () => {
+      const order = { ...orderCard(), token: newId('card', new Date(Date.now() - 20 * 3_600_000 + 500)) };
+      increase.turns.wait = async () => {
+        await new Promise((resolve) => setTimeout(resolve, 600));
+      };
+      await assert.rejects(client.issueCard(order), /NETWORK_KEY_LIFETIME/);
+      assert.deepEqual(increase.fake.requests, []);
     });
   });
 
@@ -384,6 +436,24 @@ describe("Increase's client", () => {
   describe('checks how Increase is set up', () => {
     it('and finds nothing wrong with both subscriptions', async () => {
       increase.fake.subscribe('https://cards.example/network/increase/events', 'secret');
+      assert.deepEqual(await client.checkSetUp(), []);
+    });
+
+    it('and finds that Increase would not ask, over a subscription that is for more than decisions', async () => {
+      const url = 'https://cards.example/network/increase/events';
+      increase.fake.subscribe(url, 'secret', { asksForDecisions: false });
+      const { subscriptions } = increase.fake.bank.books;
+      const [first] = subscriptions;
+      assert.ok(first);
+      const select = (...categories: ('card_payment.created' | typeof DECISION_EVENT)[]) => {
+        const selected = categories.map((event_category) => ({ event_category }));
+        subscriptions[1] = { ...first, id: 'event_subscription_2', selected_event_categories: selected };
+      };
+      select('card_payment.created', DECISION_EVENT);
+      const [problem, ...others] = await client.checkSetUp();
+      assert.match(problem ?? '', /real_time_decision\.card_authorization_requested alone/);
+      assert.deepEqual(others, []);
+      select(DECISION_EVENT);
       assert.deepEqual(await client.checkSetUp(), []);
     });
 

@@ -18,6 +18,7 @@ describe("Lithic's client", () => {
   let isUnderWay = true;
   let waits: number[] = [];
   let turns: string[] = [];
+  let turnWaitMs = 0;
   const logLines: string[] = [];
 
   const startClient = (cardProgramToken: string | null = null) =>
@@ -33,7 +34,10 @@ describe("Lithic's client", () => {
       keyLifetimeMs: 20 * HOUR_MS,
       budget: {
         ...UNLIMITED,
-        takeTurn: async (turn) => void turns.push(turn),
+        takeTurn: async (turn) => {
+          turns.push(turn);
+          await new Promise((resolve) => setTimeout(resolve, turnWaitMs));
+        },
         noteRetryAfter: async (waitMs) => void waits.push(waitMs),
       },
       logger: pino({ level: 'trace' }, { write: (line: string) => logLines.push(line) }),
@@ -46,6 +50,7 @@ describe("Lithic's client", () => {
     isUnderWay = true;
     waits = [];
     turns = [];
+    turnWaitMs = 0;
     logLines.length = 0;
   });
   afterEach(async () => {
@@ -191,6 +196,13 @@ describe("Lithic's client", () => {
       const old = newId('card', new Date(Date.now() - 21 * HOUR_MS));
       fake.calls.length = 0;
       assert.match(await unavailable(issue(old)), /NETWORK_KEY_LIFETIME/);
+      assert.deepEqual(fake.calls, []);
+    });
+
+    it('sends no key that has become too old while its request waited for its turn', async () => {
+      turnWaitMs = 600;
+      const young = newId('card', new Date(Date.now() - 20 * HOUR_MS + 500));
+      assert.match(await unavailable(issue(young)), /NETWORK_KEY_LIFETIME/);
       assert.deepEqual(fake.calls, []);
     });
 
