@@ -1,5 +1,5 @@
 import type { NetworkEvidence } from '../commands/funding/network-card.ts';
-import { noteAsked } from '../commands/idempotency/network-progress.ts';
+import { noteAsked, noteAsking } from '../commands/idempotency/network-progress.ts';
 import type { StoredResponse } from '../commands/idempotency/response.ts';
 import type { Orm } from '../db/orm.ts';
 import { type CardNetwork, CardNetworkUnavailable, type LookUpAnswer } from '../domain/card-network.ts';
@@ -75,17 +75,20 @@ export async function askOrLookUp<Answer extends { status: string }>(
 /** When a workflow asks for the first time again, unless it says otherwise. */
 export const FIRST_POLL_MS = 1_000;
 
+/** After this long without an answer, it is noted that the network is being asked (docs/partners/operations.md). */
+const SILENCE_MS = 1_000;
+
 interface Asking {
   claimId: string;
-  /** Whether nobody has asked before. Then a decision ends the operation within its request, and there is nothing to note. */
+  /** Whether nobody has asked before. Then a quick decision ends the operation within its request, and there is nothing to note. */
   isFirst: boolean;
   nextAskMs: number;
   deadlineMs: number | null;
 }
 
 /**
- * Asks, and notes what comes of it on the claim's row, before anything is done about it. If the process dies in between, the
- * next time is noted.
+ * Asks, and notes what comes of it on the claim's row, before anything is done about it. If the network is silent for a while,
+ * it is noted that it is being asked. If the process dies in between, the next time is noted.
  * @throws CardNetworkUnavailable if the network gives no definite answer.
  */
 export async function askAndNote<Answer extends { status: string }>(
@@ -93,16 +96,27 @@ export async function askAndNote<Answer extends { status: string }>(
   { claimId, isFirst, nextAskMs, deadlineMs }: Asking,
   ask: () => Promise<Answer>,
 ): Promise<Answer> {
-  const asking = { claimId, deadlineMs };
+  const startedAtMs = performance.now();
+  const sinceMs = () => performance.now() - startedAtMs;
+  let counting = Promise.resolve(false);
+  const silence = setTimeout(() => {
+    // If this fails, the answer is counted instead.
+    counting = noteAsking(orm, { claimId, deadlineMs, sinceMs: sinceMs() }).then(
+      () => true,
+      () => false,
+    );
+  }, SILENCE_MS);
+  const note = async (answer: NetworkAnswer) => {
+    const isCounted = await counting;
+    await noteAsked(orm, { claimId, deadlineMs, sinceMs: sinceMs(), answer, isCounted, nextAskMs });
+  };
   try {
-    const given = await ask();
+    const given = await ask().finally(() => clearTimeout(silence));
     const answer = ANSWERS[given.status] ?? 'pending';
-    if (answer === 'pending') await noteAsked(orm, { ...asking, answer, nextAskMs });
-    else if (!isFirst) await noteAsked(orm, { ...asking, answer, nextAskMs });
+    if (answer === 'pending' || !isFirst || (await counting)) await note(answer);
     return given;
   } catch (error) {
-    if (error instanceof CardNetworkUnavailable)
-      await noteAsked(orm, { ...asking, answer: 'no_answer', nextAskMs });
+    if (error instanceof CardNetworkUnavailable) await note('no_answer');
     throw error;
   }
 }

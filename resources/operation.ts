@@ -36,13 +36,17 @@ const OperationResourceReference = z
 
 const NetworkProgress = z
   .object({
-    asked: z.int().min(0).describe('How often we have asked it, as far as we have noted its answer.'),
-    last_answer: NetworkAnswer.nullable().describe('What came of the last time. Null if there was none yet.'),
-    last_asked_at: z.iso.datetime().nullable().describe('When that was.'),
+    asked: z.int().min(0).describe('How often we have asked it, a moment after each time.'),
+    last_answer: NetworkAnswer.nullable().describe(
+      'What came of the last time that it answered, or did not in time. Null if there was none yet.',
+    ),
+    last_asked_at: z.iso.datetime().nullable().describe('When we asked it the last time.'),
     next_ask_at: z.iso
       .datetime()
       .nullable()
-      .describe('When we ask again, or earlier if the network reports. Null if we do not ask again.'),
+      .describe(
+        'When we ask again, or earlier if the network reports. Null if we do not ask again, or are asking right now.',
+      ),
     deadline: z.iso
       .datetime()
       .nullable()
@@ -73,7 +77,7 @@ export const OperationResource = z
         "The status of the request's first response, which every retry gets again: a 202 stays 202. Null as long as there is none.",
       ),
     network: NetworkProgress.nullable().describe(
-      'How far the card network is. Null if it is not asked, or answered the first time it was.',
+      'How far the card network is. Null if it is not asked, or decided the first time it was, within a second.',
     ),
     waits_for: z
       .enum(['network', 'operator'])

@@ -90,7 +90,9 @@ async function persist(claimId: string, first: Waiting, patientUntil: number): P
         `should look at it if this lasts until ${iso(patientUntil)}.`,
     );
     await sleep(pauseMs, { summary: 'until the next try' });
-    const answer = await requestOnce(claimId, Math.min(pauseMs * 2, MAX_PAUSE_MS)).catch(whatItWaitsFor);
+    // If the network is asked for the first time, the pauses start over.
+    const nextMs = waiting === WAITS_FOR_NETWORK ? Math.min(pauseMs * 2, MAX_PAUSE_MS) : FIRST_PAUSE_MS;
+    const answer = await requestOnce(claimId, nextMs).catch(whatItWaitsFor);
     if ('outcome' in answer) return answer;
     // Once it is this change's turn, the card's other changes wait for it, so the pauses start over.
     pauseMs = answer === waiting ? Math.min(pauseMs * 2, MAX_PAUSE_MS) : FIRST_PAUSE_MS;

@@ -1372,7 +1372,7 @@ export type Operation = {
      */
     response_status: number | null;
     /**
-     * How far the card network is. Null if it is not asked, or answered the first time it was.
+     * How far the card network is. Null if it is not asked, or decided the first time it was, within a second.
      */
     network: OperationNetwork | null;
     /**
@@ -1417,19 +1417,19 @@ export type OperationList = {
  */
 export type OperationNetwork = {
     /**
-     * How often we have asked it, as far as we have noted its answer.
+     * How often we have asked it, a moment after each time.
      */
     asked: number;
     /**
-     * What came of the last time. Null if there was none yet.
+     * What came of the last time that it answered, or did not in time. Null if there was none yet.
      */
     last_answer: NetworkAnswer | null;
     /**
-     * When that was.
+     * When we asked it the last time.
      */
     last_asked_at: string | null;
     /**
-     * When we ask again, or earlier if the network reports. Null if we do not ask again.
+     * When we ask again, or earlier if the network reports. Null if we do not ask again, or are asking right now.
      */
     next_ask_at: string | null;
     /**
