@@ -115,7 +115,7 @@ export function decideDecline(
 }
 
 /** Who pays how many cents of a clearing. */
-export interface ClearingShares {
+interface ClearingShares {
   /** The authorization's hold, which is money on the card. */
   fromHoldCents: number;
   /** What else is on the card. */

@@ -7,7 +7,7 @@ import { type Balance, type EncodedPosting, encodePosting, type Posting, toBalan
 
 /**
  * `replayed`: the same call was applied before, and this is its result. `prepaid` is the balance right after the
- * operation's last transfer that touches it, null if none does.
+ * posting's last transfer that touches it, null if none does.
  */
 export type LedgerResult =
   | { outcome: 'applied' | 'replayed'; prepaid: Balance | null }
@@ -18,7 +18,7 @@ export type PostingOutcome = LedgerResult | LedgerConflict | LedgerRejected;
 const MAX_ATTEMPTS = 10;
 
 /**
- * Applies one operation, all or nothing, in one round trip, in the transaction of `tx`. Idempotent by operation id and
+ * Applies one posting, all or nothing, in one round trip, in the transaction of `tx`. Idempotent by operation id and
  * step: a retry has no second effect and returns the same result. Insufficient funds is a result too, but leaves no
  * trace, so a retry is decided anew.
  *
@@ -32,7 +32,7 @@ export async function applyPosting(tx: Transactor, posting: Posting): Promise<Le
 }
 
 /**
- * Applies independent operations in one round trip, each all or nothing. The results are in the order of the operations; if one
+ * Applies independent postings in one round trip, each all or nothing. The results are in the order of the postings; if one
  * fails, its error is its result and the others are not affected. With an EntityManager outside a transaction, the call is its
  * own transaction, and errors that isRetryable names are retried with the same ids.
  * @throws PostgreSQL's errors, unchanged.
@@ -55,7 +55,7 @@ export async function applyPostings(
 }
 
 /**
- * Creates one statement that writes rows and applies their ledger operation in one round trip. If the operation moves
+ * Creates one statement that writes rows and applies their posting in one round trip. If the posting moves
  * nothing, the rows are written all the same, and the caller has to roll back. The statement throws LedgerConflict and
  * LedgerRejected: roll back then too.
  * @param build writes `WITH <the rows> SELECT ${ledger.answer}, … FROM ${ledger.call}`
@@ -112,7 +112,7 @@ export function statementWithPostings<Values extends object, Wrote>(
   };
 }
 
-/** What `ledger.apply_operations` returns for each operation. */
+/** What `ledger.apply_operations` returns for each posting. */
 interface OutcomeRow {
   outcome: LedgerResult['outcome'] | 'conflict' | 'rejected';
   reason: RejectionReason | null;
@@ -127,7 +127,7 @@ const apply = writeStatement(
   (_, values: { request: string }) => sql<OutcomeRow>`SELECT ${ANSWER} FROM ${callFunction(values)}`,
 );
 
-/** The operations as the function's one parameter. */
+/** The postings as the function's one parameter. */
 function toRequest(postings: readonly EncodedPosting[]): string {
   return JSON.stringify(
     postings.flatMap(({ steps }, operation) => steps.map((step) => ({ operation, ...step }))),

@@ -23,7 +23,7 @@ export type TransferCode =
   | 'adjustment_credit'
   | 'adjustment_debit';
 
-/** An account of the operation's partner and mode. It is opened by its first transfer. */
+/** An account of the posting's partner and mode. It is opened by its first transfer. */
 export type LedgerAccount =
   | 'prepaid'
   | 'network'
@@ -49,6 +49,7 @@ export interface Transfer {
 
 /** Transfers that happen all or not at all, in this order. */
 export interface Posting {
+  /** Made of the business row's id, such as `topup/topup_…`. It is not the `op_…` that partners see. */
   operationId: string;
   partnerId: string;
   mode: Mode;
@@ -71,7 +72,7 @@ export function toBalance(posted: string, held: string): Balance {
   return { availableCents: totalCents - heldCents, heldCents, totalCents };
 }
 
-/** An operation as the JSON that `ledger.apply_operations` takes: each step has the fields of `ledger.step`. */
+/** A posting as the JSON that `ledger.apply_operations` takes: each step has the fields of `ledger.step`. */
 export interface EncodedPosting {
   operationId: string;
   steps: Record<string, string | number | null>[];

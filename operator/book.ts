@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { NOT_BOOKED, WITHDRAWAL_NOT_BOOKED } from '../attention/late-answers.ts';
 import { checkHint, SEE_LOG } from '../attention/worker-check.ts';
-import { decideContradiction } from '../commands/funding/book-topup.ts';
+import { decideContradiction } from '../commands/funding/late-decisions.ts';
 import { Refusal } from '../commands/refusal.ts';
 import { readStatement } from '../db/sql.ts';
 import { findTopUp, type OperatorTopUp } from './reads/topups.ts';
@@ -23,20 +23,10 @@ export async function bookTopUpByHand(
 ): Promise<OperatorTopUp> {
   const orm = await session.orm();
   await decideContradiction(await session.operator(), { kind: 'topup', id, outcome: 'booked', reason });
-  for (const giveUpAt = Date.now() + waitMs; Date.now() < giveUpAt; await sleep(POLL_INTERVAL_MS)) {
-    const [late] = await lateDecision(orm.em.fork(), { id });
-    if (late?.decision?.refused !== undefined) {
-      throw new Refusal(`${id} was not booked: ${NOT_BOOKED[late.decision.refused]}.`);
-    }
-    if (late !== undefined) continue;
-    const topUp = await findTopUp(orm, id);
-    if (topUp?.status === 'succeeded') return topUp;
-    throw new Refusal(`The card network now says that it has not carried out ${id}, so nothing was booked.`);
-  }
-  throw new Refusal(
-    `The decision is recorded, but ${id} is not booked yet: ${await checkHint(SEE_LOG, session.countWorkers)}. Then look ` +
-      `again with "operator topup show ${id}".`,
-  );
+  await untilDecided(session, id, waitMs, { noun: 'topup', notBooked: NOT_BOOKED });
+  const topUp = await findTopUp(orm, id);
+  if (topUp?.status !== 'succeeded') throw nothingBooked(id);
+  return topUp;
 }
 
 /**
@@ -53,19 +43,32 @@ export async function bookWithdrawalByHand(
   const orm = await session.orm();
   const decision = { kind: 'withdrawal', id, outcome: 'booked', reason } as const;
   await decideContradiction(await session.operator(), decision);
+  await untilDecided(session, id, waitMs, { noun: 'withdrawal', notBooked: WITHDRAWAL_NOT_BOOKED });
+  const withdrawal = await findWithdrawal(orm, id);
+  if (withdrawal?.status !== 'succeeded') throw nothingBooked(id);
+  return withdrawal;
+}
+
+const nothingBooked = (id: string) =>
+  new Refusal(`The card network now says that it has not carried out ${id}, so nothing was booked.`);
+
+/** @throws Refusal if it can't be booked, or no worker has done so within `waitMs` */
+async function untilDecided(
+  session: Session,
+  id: string,
+  waitMs: number,
+  { noun, notBooked }: { noun: 'topup' | 'withdrawal'; notBooked: typeof NOT_BOOKED },
+): Promise<void> {
+  const orm = await session.orm();
   for (const giveUpAt = Date.now() + waitMs; Date.now() < giveUpAt; await sleep(POLL_INTERVAL_MS)) {
     const [late] = await lateDecision(orm.em.fork(), { id });
-    if (late?.decision?.refused !== undefined) {
-      throw new Refusal(`${id} was not booked: ${WITHDRAWAL_NOT_BOOKED[late.decision.refused]}.`);
-    }
-    if (late !== undefined) continue;
-    const withdrawal = await findWithdrawal(orm, id);
-    if (withdrawal?.status === 'succeeded') return withdrawal;
-    throw new Refusal(`The card network now says that it has not carried out ${id}, so nothing was booked.`);
+    if (late === undefined) return;
+    const why = late.decision?.refused;
+    if (why !== undefined) throw new Refusal(`${id} was not booked: ${notBooked[why]}.`);
   }
   throw new Refusal(
     `The decision is recorded, but ${id} is not booked yet: ${await checkHint(SEE_LOG, session.countWorkers)}. Then look ` +
-      `again with "operator withdrawal show ${id}".`,
+      `again with "operator ${noun} show ${id}".`,
   );
 }
 

@@ -75,7 +75,7 @@ export const ApiKeyRequest = z
   .meta({ id: 'CreateApiKeyRequest', description: 'The key to make.' });
 export type ApiKeyRequest = z.infer<typeof ApiKeyRequest>;
 
-export const MAX_OVERLAP_SECONDS = 604_800;
+const MAX_OVERLAP_SECONDS = 604_800;
 const OVERLAP = `must be an integer between 0 and ${MAX_OVERLAP_SECONDS}`;
 
 /** Body of POST /api-keys/{keyId}/rotate. */

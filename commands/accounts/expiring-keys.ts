@@ -24,7 +24,7 @@ const followingWithExpiry = followingAccounts({
   after: sql`'', ''`,
 });
 
-export interface ExpiringKey {
+interface ExpiringKey {
   id: string;
   partner_id: string;
   mode: Mode;

@@ -18,7 +18,7 @@ import { type AuthorizationChange, respondWithChange } from './write-change.ts';
 // can't pay, the prepaid balance pays.
 
 /** A clearing as the network reports it, or a partner simulates it. */
-export interface Clearing {
+interface Clearing {
   amountCents: number;
   /** Whether it is the last one of its authorization, so that nothing stays held. */
   isFinal: boolean;

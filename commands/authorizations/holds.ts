@@ -4,7 +4,7 @@ import type { Posting, Transfer } from '../../ledger/posting.ts';
 import type { AuthorizationRow } from '../../resources/authorization.ts';
 import type { CardBalance, CardRow } from '../../resources/card.ts';
 import type { Merchant } from '../../resources/transaction.ts';
-import { releaseOperation } from '../card-status/block-card.ts';
+import { releasePosting } from '../card-status/block-card.ts';
 
 // A pending authorization has exactly one hold in the ledger, of all that it holds. What changes that resolves the hold and
 // makes the next one, in one posting.
@@ -91,6 +91,6 @@ export function releaseFromBlocked(
   const releasedCents = Math.min(balanceCents - heldCents, MAX_AMOUNT_CENTS - prepaidCents);
   if (releasedCents <= 0) return null;
   // Each hold is resolved once, so this step is new.
-  const posting = releaseOperation(card, releasedCents, `release/${before.id}/${before.holds}`);
+  const posting = releasePosting(card, releasedCents, `release/${before.id}/${before.holds}`);
   return { posting, releasedCents };
 }

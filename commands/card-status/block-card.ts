@@ -60,13 +60,21 @@ export function releaseNotPossible(): ApiError {
  * Moves what is free on a blocked card to the prepaid balance.
  * @param step what released it, if that was later than the block
  */
-export function releaseOperation(card: CardRow, amountCents: number, step = 'release'): Posting {
-  const flow = { code: 'block_release', debit: { cardId: card.id }, credit: 'prepaid' } as const;
+export function releasePosting(card: CardRow, amountCents: number, step = 'release'): Posting {
   return {
     operationId: `block/${card.id}`,
     partnerId: card.partner_id,
     mode: card.mode,
-    transfers: [{ step, phase: 'single', amountCents, ...flow }],
+    transfers: [
+      {
+        step,
+        phase: 'single',
+        code: 'block_release',
+        debit: { cardId: card.id },
+        credit: 'prepaid',
+        amountCents,
+      },
+    ],
   };
 }
 
@@ -89,7 +97,7 @@ export async function releaseBalance(tx: Transactor, card: CardRow, step: string
 /** @returns false if it would take the balance past the largest safe integer */
 async function release(tx: Transactor, card: CardRow, amountCents: number, step: string): Promise<boolean> {
   try {
-    const released = await applyPosting(tx, releaseOperation(card, amountCents, step));
+    const released = await applyPosting(tx, releasePosting(card, amountCents, step));
     if (released.outcome !== 'applied') throw new Error(`the release of ${card.id} is ${released.outcome}`);
     return true;
   } catch (error) {

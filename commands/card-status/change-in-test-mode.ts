@@ -17,7 +17,7 @@ import {
   writeRequestOutcome,
 } from '../idempotency/outcome.ts';
 import { type KeyedResponse, requireStored, respondOnce } from '../idempotency/respond-once.ts';
-import { releaseNotPossible, releaseOperation } from './block-card.ts';
+import { releaseNotPossible, releasePosting } from './block-card.ts';
 
 /**
  * Freezes, unfreezes or blocks a test card. The lock on the card's row puts its changes in order.
@@ -50,7 +50,7 @@ export function changeStatusInTestMode(
     };
     const values = { ...requestOutcome(ring, request, outcome, locked.terms.clock), status: to };
     if (releasedCents > 0) {
-      const release = releaseOperation(card, releasedCents);
+      const release = releasePosting(card, releasedCents);
       const { moved, wrote } = await blockAndRelease(request)(tx, release, values).catch((error: unknown) => {
         if (!(error instanceof LedgerRejected) || error.reason !== 'balance_out_of_range') throw error;
         throw releaseNotPossible();

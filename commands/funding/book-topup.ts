@@ -2,77 +2,17 @@ import { sql } from 'kysely';
 import { readIdTime } from '../../crypto/new-id.ts';
 import { TOPUP_COLUMNS } from '../../db/columns.ts';
 import type { Orm } from '../../db/orm.ts';
-import { autocommitStatement, type Transactor, writeStatement } from '../../db/sql.ts';
+import { writeStatement } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
-import type { LateDecision, LateKind, WhyNotBooked } from '../../domain/late-answer.ts';
 import { applyPosting } from '../../ledger/apply-posting.ts';
 import { readCardBalance } from '../../ledger/balances.ts';
 import type { CardRow } from '../../resources/card.ts';
 import type { TopUpRow } from '../../resources/topup.ts';
-import { type Operator, recordAudit } from '../accounts/operator-context.ts';
 import { lockAnyCard } from '../card-status/lock-card.ts';
-import { Refusal } from '../refusal.ts';
 import { newEvent } from '../webhooks/new-event.ts';
 import { loadedTopUp, topUpFunding, topUpOutcome } from './end-topup.ts';
 import { fundingPosting } from './funding-posting.ts';
-
-/**
- * Records what an operator decided about an operation that the network contradicts our record of. To book a top-up or a
- * withdrawal is left to a worker; to dismiss a contradiction takes effect at once.
- * @throws Refusal if there is no contradiction, or none of that kind
- */
-export function decideContradiction(
-  { orm, actor }: Operator,
-  decision: { kind: LateKind; id: string; outcome: LateDecision['outcome']; reason: string },
-): Promise<void> {
-  const { kind, id, outcome, reason } = decision;
-  return transaction(orm, async (tx) => {
-    const [late] = await lockLate(tx, { id });
-    if (late?.said == null || late.kind !== kind || late.decision?.outcome === 'dismissed') {
-      throw new Refusal(
-        `The card network does not contradict our record of ${id}: there is nothing to ${outcome === 'booked' ? 'book' : 'dismiss'}.`,
-      );
-    }
-    if (outcome === 'booked' && (late.said === 'no' || late.card_id === null)) {
-      throw new Refusal(
-        late.said === 'no'
-          ? `The card network says that it has not carried out ${id}: there is nothing to book.`
-          : `Our record of ${id} does not have its card and amount: correct the balance with "operator partner adjust", then dismiss it.`,
-      );
-    }
-    await decide(tx, { id, outcome });
-    const { partner_id: partnerId, card_id: cardId } = late;
-    const detail = {
-      partnerId,
-      mode: 'live',
-      cardId: kind === 'card' ? undefined : cardId,
-      said: late.said,
-      reason,
-    };
-    recordAudit(tx, {
-      actor,
-      action: `${kind}.${outcome === 'booked' ? 'book' : 'dismiss'}`,
-      subject: id,
-      detail,
-    });
-  });
-}
-
-/** Locks what the network said about an operation that has ended. Its card and its row are locked before it. */
-export const lockLate = writeStatement((db, { id }: { id: string }) =>
-  db
-    .selectFrom('late_answer')
-    .select(['kind', 'said', 'partner_id', 'card_id', 'amount_cents', 'fees', 'decision'])
-    .where('id', '=', id)
-    .forUpdate(),
-);
-
-const decide = writeStatement(
-  (_, { id, outcome }: { id: string; outcome: LateDecision['outcome'] }) => sql`
-    UPDATE late_answer SET decision = jsonb_build_object('outcome', ${outcome}::text),
-      look_up_after = CASE WHEN ${outcome} = 'dismissed' THEN 'infinity' ELSE '-infinity'::timestamptz END
-    WHERE id = ${id}`,
-);
+import { findLateCard, lockLate, refuse } from './late-decisions.ts';
 
 /**
  * Books a top-up that failed by our record, and that the network has carried out, as an operator decided: the money is debited
@@ -81,7 +21,7 @@ const decide = writeStatement(
  */
 export function bookTopUp(orm: Orm, id: string): Promise<boolean> {
   return transaction(orm, async (tx) => {
-    const [found] = await lockLateTopUpCard(tx, { id });
+    const [found] = await findLateCard(tx, { id, kind: 'topup' });
     const card = found?.card_id == null ? undefined : await lockAnyCard(tx, found.card_id);
     const [row] = await lockTopUp(tx, { id });
     const [late] = await lockLate(tx, { id });
@@ -129,24 +69,6 @@ function bookedEvent(booked: TopUpRow, card: CardRow, heldCents: number) {
   const { id, created, body } = newEvent({ type, mode, data, clock: null });
   return { eventId: id, eventType: type, eventBody: body, eventCreatedAt: created };
 }
-
-/** Notes why an operation can't be booked, for the operator who decided it. */
-export async function refuse(tx: Transactor, id: string, why: WhyNotBooked): Promise<false> {
-  await refuseOne(tx, { id, why });
-  return false;
-}
-
-const refusal = ({ id, why }: { id: string; why: WhyNotBooked }) => sql`
-  UPDATE late_answer SET decision = decision || jsonb_build_object('refused', ${why}::text) WHERE id = ${id}`;
-const refuseOne = writeStatement((_, values: { id: string; why: WhyNotBooked }) => refusal(values));
-/** Notes that a top-up can't be booked because of an error of ours, for the operator who decided it. */
-export const refuseBooking = autocommitStatement((_, values: { id: string; why: WhyNotBooked }) =>
-  refusal(values),
-);
-
-const lockLateTopUpCard = writeStatement((db, { id }: { id: string }) =>
-  db.selectFrom('late_answer').select('card_id').where('id', '=', id).where('kind', '=', 'topup'),
-);
 
 const lockTopUp = writeStatement(
   (db, { id }: { id: string }) =>

@@ -62,7 +62,7 @@ export function recordLateAnswer(
   networkCardId: string | null,
 ): Promise<'contradicts' | 'booked' | null> {
   return transaction(orm, async (tx) => {
-    const [late] = await lockLate(tx, { id });
+    const [late] = await lockAndCompare(tx, { id });
     if (late === undefined || late.is_dismissed) return null;
     if (late.recorded === null) {
       // It is test mode's, or its workflow asks the network itself.
@@ -86,7 +86,7 @@ export function recordLateAnswer(
 }
 
 // A row that is gone was refused, so the record says no.
-const lockLate = writeStatement(
+const lockAndCompare = writeStatement(
   (_, { id }: { id: string }) => sql<{
     said: 'yes' | 'no' | null;
     by_hand: boolean;

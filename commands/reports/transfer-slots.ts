@@ -11,7 +11,7 @@ const SLOTS = [1, 2];
 /** Three renewals can fail before a lease is lost. */
 const RENEW_MS = 7_000;
 
-export interface TransferSlot {
+interface TransferSlot {
   /** Aborted if the lease was lost, because the process was frozen or cut off for too long. */
   lost: AbortSignal;
   release(): Promise<void>;

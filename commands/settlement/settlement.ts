@@ -3,12 +3,7 @@ import { type AccountClock, accountTime } from '../../domain/account-clock.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import type { FeePlan } from '../../domain/fees.ts';
 import type { Tenant } from '../../domain/mode.ts';
-import {
-  type AppliedControls,
-  afterSpending,
-  NO_CONTROLS,
-  refusalByControls,
-} from '../../domain/spending-controls.ts';
+import { type AppliedControls, afterSpending, refusalByControls } from '../../domain/spending-controls.ts';
 import {
   decideTransaction,
   type TransactionDecision,
@@ -87,14 +82,22 @@ export function decideSettlements(
   const ids = settlements.map(() => newId('txn', at)).sort();
 
   const decide = (settlement: Settlement, index: number): SettlementDecision => {
-    const { card, balance, arrivingCents, feePlan, clock, known } = terms[index] as SettlementTerms;
+    const {
+      card,
+      balance,
+      controls: applied,
+      arrivingCents,
+      feePlan,
+      clock,
+      known,
+    } = terms[index] as SettlementTerms;
     if (card === undefined) return new ApiError('card_not_found');
     const name = `${settlement.mode} ${settlement.networkTransactionId}`;
     const before = known ?? decided.get(name);
     if (before !== undefined) return isSameTransaction(before, settlement) ? { known: before } : conflict();
     const { heldCents } = balance;
     const balanceCents = balances.get(card.id) ?? balance.balanceCents;
-    const controls = spending.get(card.id) ?? terms[index]?.controls ?? NO_CONTROLS;
+    const controls = spending.get(card.id) ?? applied;
     const { amountCents, merchant } = settlement;
     const refusedByControls = refusalByControls(controls, {
       amountCents,

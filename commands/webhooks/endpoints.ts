@@ -18,7 +18,7 @@ import { disableEndpoints, enableEndpoints } from './endpoint-status.ts';
 import { type EndpointId, pickEndpoints, readEndpoint, readEndpoints } from './read-endpoints.ts';
 
 /** What a partner can choose for an endpoint. What is left out stays as it is. */
-export interface EndpointSettings {
+interface EndpointSettings {
   /** As `parseWebhookUrl` returns it. */
   url?: string | undefined;
   /** A new endpoint starts without. */

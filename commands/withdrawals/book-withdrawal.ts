@@ -8,7 +8,7 @@ import { applyPosting } from '../../ledger/apply-posting.ts';
 import { readCardBalance } from '../../ledger/balances.ts';
 import type { WithdrawalRow } from '../../resources/withdrawal.ts';
 import { lockAnyCard } from '../card-status/lock-card.ts';
-import { lockLate, refuse } from '../funding/book-topup.ts';
+import { findLateCard, lockLate, refuse } from '../funding/late-decisions.ts';
 import { newEvent } from '../webhooks/new-event.ts';
 import { withdrawalOutcome } from './end-withdrawal.ts';
 
@@ -20,7 +20,7 @@ import { withdrawalOutcome } from './end-withdrawal.ts';
  */
 export function bookWithdrawal(orm: Orm, id: string): Promise<boolean> {
   return transaction(orm, async (tx) => {
-    const [found] = await lockLateWithdrawalCard(tx, { id });
+    const [found] = await findLateCard(tx, { id, kind: 'withdrawal' });
     const card = found?.card_id == null ? undefined : await lockAnyCard(tx, found.card_id);
     const [row] = await lockWithdrawal(tx, { id });
     const [late] = await lockLate(tx, { id });
@@ -73,10 +73,6 @@ export function bookWithdrawal(orm: Orm, id: string): Promise<boolean> {
     return true;
   });
 }
-
-const lockLateWithdrawalCard = writeStatement((db, { id }: { id: string }) =>
-  db.selectFrom('late_answer').select('card_id').where('id', '=', id).where('kind', '=', 'withdrawal'),
-);
 
 const lockWithdrawal = writeStatement(
   (db, { id }: { id: string }) =>

@@ -153,7 +153,7 @@ export function cardNoun(card: Command, { session, verb, examples, err, resolveW
     )
     .action(
       verb(async (id: string, { reason }: { reason: string }) => {
-        const { decideContradiction } = await import('../../commands/funding/book-topup.ts');
+        const { decideContradiction } = await import('../../commands/funding/late-decisions.ts');
         await decideContradiction(await session.operator(), {
           kind: 'card',
           id,

@@ -96,8 +96,8 @@ export function topUpNoun(topUp: Command, { session, verb, examples, err, resolv
     )
     .action(
       verb(async (id: string, { reason }: { reason: string }) => {
-        const { bookTopUpByHand: bookTopUp } = await import('../book.ts');
-        return { value: await bookTopUp(session, id, reason, resolveWaitMs) };
+        const { bookTopUpByHand } = await import('../book.ts');
+        return { value: await bookTopUpByHand(session, id, reason, resolveWaitMs) };
       }),
     );
 
@@ -114,7 +114,7 @@ export function topUpNoun(topUp: Command, { session, verb, examples, err, resolv
     )
     .action(
       verb(async (id: string, { reason }: { reason: string }) => {
-        const { decideContradiction } = await import('../../commands/funding/book-topup.ts');
+        const { decideContradiction } = await import('../../commands/funding/late-decisions.ts');
         await decideContradiction(await session.operator(), {
           kind: 'topup',
           id,

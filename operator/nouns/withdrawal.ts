@@ -103,8 +103,8 @@ export function withdrawalNoun(
     )
     .action(
       verb(async (id: string, { reason }: { reason: string }) => {
-        const { bookWithdrawalByHand: bookWithdrawal } = await import('../book.ts');
-        return { value: await bookWithdrawal(session, id, reason, resolveWaitMs) };
+        const { bookWithdrawalByHand } = await import('../book.ts');
+        return { value: await bookWithdrawalByHand(session, id, reason, resolveWaitMs) };
       }),
     );
 
@@ -121,7 +121,7 @@ export function withdrawalNoun(
     )
     .action(
       verb(async (id: string, { reason }: { reason: string }) => {
-        const { decideContradiction } = await import('../../commands/funding/book-topup.ts');
+        const { decideContradiction } = await import('../../commands/funding/late-decisions.ts');
         await decideContradiction(await session.operator(), {
           kind: 'withdrawal',
           id,

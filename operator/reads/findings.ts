@@ -4,7 +4,7 @@ import type { Orm } from '../../db/orm.ts';
 import { readStatement } from '../../db/sql.ts';
 
 /** What the reconciliation with the card network found, and nobody has dismissed. */
-export interface OpenFinding {
+interface OpenFinding {
   id: string;
   problem: ReconciliationProblem;
   kind: string;

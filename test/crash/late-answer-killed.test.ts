@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { decideContradiction } from '../../commands/funding/book-topup.ts';
+import { decideContradiction } from '../../commands/funding/late-decisions.ts';
 import { topUpCardWorkflowId, withdrawFromCardWorkflowId } from '../../workflows/messages.ts';
 import { createCard, eventTypes } from '../support/cards.ts';
 import { END_TITLES, ENDS, type End } from '../support/crash/ask-until-end.ts';

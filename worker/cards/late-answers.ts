@@ -1,7 +1,8 @@
 import type { Logger } from 'pino';
 import { heard } from '../../activities/ask-network.ts';
-import { bookTopUp, refuseBooking } from '../../commands/funding/book-topup.ts';
+import { bookTopUp } from '../../commands/funding/book-topup.ts';
 import { recordLateAnswer, takeLateAnswers } from '../../commands/funding/late-answers.ts';
+import { refuseBooking } from '../../commands/funding/late-decisions.ts';
 import { bookWithdrawal } from '../../commands/withdrawals/book-withdrawal.ts';
 import { isLasting } from '../../db/is-retryable.ts';
 import type { Orm } from '../../db/orm.ts';

@@ -23,7 +23,7 @@ const IDLE_MS = 1_000;
 /** An event that is slow, because its network is, takes one of these places and holds up no other. */
 const MAX_AT_ONCE = 16;
 
-export interface ReadEventsOptions extends ReceivingContext {
+interface ReadEventsOptions extends ReceivingContext {
   direct: ServiceDatabase['direct'];
   client: Client;
   liveNetwork: CardNetwork;

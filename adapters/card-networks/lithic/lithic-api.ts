@@ -29,7 +29,7 @@ interface Action {
   check?: () => Promise<void>;
 }
 
-export interface LithicApi {
+interface LithicApi {
   /** @throws CardNetworkUnavailable if there is no such object, or no definite answer */
   get<Body>(path: string, turn: TurnClass, shape: z.ZodType<Body>): Promise<Body>;
   /** The objects of a list, page after page. @param path with its query */
