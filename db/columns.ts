@@ -75,6 +75,7 @@ export const TRANSACTION_COLUMNS = [
   'authorization_id',
   'from_hold_cents',
   'partner_balance_cents',
+  'network_payment_id',
 ] as const satisfies Columns<'card_transaction'>;
 
 export const OPERATION_COLUMNS = [

@@ -5,6 +5,9 @@ import { TransactionType } from './transaction.ts';
 
 const Words = Label(255).nullable().default(null);
 
+/** The network's id of what the transaction is part of, by which all of it can be read; null if the network has none. */
+const PaymentId = NetworkId.nullable().default(null);
+
 const NetworkMerchant = z.strictObject({ name: Words, categoryCode: Words, city: Words, country: Words });
 
 /**
@@ -19,6 +22,7 @@ export const NetworkTransaction = z.strictObject({
   amountCents: AmountCents,
   currency: z.literal('USD'),
   forced: z.boolean().default(true),
+  networkPaymentId: PaymentId,
   merchant: NetworkMerchant.prefault({}),
 });
 export type NetworkTransaction = z.infer<typeof NetworkTransaction>;
@@ -47,6 +51,7 @@ export const NetworkAuthorizationReport = z
     requestNumber: z.int().positive().nullable().default(null),
     /** When the network lets the authorization expire; null if it does not say. */
     expiresAt: z.iso.datetime().nullable().default(null),
+    networkPaymentId: PaymentId,
     merchant: NetworkMerchant.prefault({}),
   })
   .refine(({ type, amountCents }) => type === 'reversal' || type === 'expiry' || amountCents !== null, {
@@ -80,6 +85,7 @@ const Parts = z.object({
   amountCents: AmountCents.nullable().catch(null),
   currency: z.string().max(20).nullable().catch(null),
   forced: z.boolean().catch(true),
+  networkPaymentId: PaymentId.catch(null),
   merchant: NetworkMerchant.catch({ name: null, categoryCode: null, city: null, country: null }),
 });
 

@@ -25,6 +25,8 @@ interface Clearing {
   merchant: Merchant;
   /** The network's id of the clearing. */
   messageId: string;
+  /** The network's id of what it is part of; null if it has none. */
+  networkPaymentId?: string | null;
 }
 
 /**
@@ -75,6 +77,7 @@ export function bookClearing(
     authorization_id: before?.id ?? null,
     from_hold_cents: String(shares.fromHoldCents),
     partner_balance_cents: chargedTo === 'both' ? String(shares.fromPartnerCents) : null,
+    network_payment_id: clearing.networkPaymentId ?? null,
   };
   const hold = before && authorization && holdPosting(before, authorization, shares.fromHoldCents);
   const postings = [hold, settlementPosting(transaction), release?.posting];

@@ -202,6 +202,7 @@ export function recordDecline(
     authorization_id: asked.authorizationId,
     from_hold_cents: '0',
     partner_balance_cents: null,
+    network_payment_id: null,
   };
   const fee = settlementPosting(transaction);
   return { card, balance, clock, transaction, postings: fee === null ? [] : [fee] };

@@ -48,6 +48,8 @@ export interface AuthorizationMessage extends Tenant {
    * amount, from 1. An approval's is among the approved ones, a decline's among all.
    */
   place?: number | null;
+  /** The network's id of what it is part of; null if it has none. */
+  networkPaymentId?: string | null;
 }
 
 /** What became of a message. */
@@ -134,8 +136,9 @@ export async function takeMessage(
     case 'clearing': {
       // A declined authorization has nothing to clear: the clearing is one without.
       const cleared = before?.status === 'declined' ? null : before;
-      const { isFinal } = message;
-      return write(tx, message, bookClearing(terms, cleared, { amountCents, isFinal, merchant, messageId }));
+      const { isFinal, networkPaymentId = null } = message;
+      const clearing = { amountCents, isFinal, merchant, messageId, networkPaymentId };
+      return write(tx, message, bookClearing(terms, cleared, clearing));
     }
     case 'reversal':
     case 'expiry': {

@@ -118,7 +118,9 @@ function fingerprintReports(
   ring: KeyRing,
   { body, transaction }: ReportedMessage,
 ): [current: Buffer, ...others: Buffer[]] {
-  const content = transaction.whole === null ? body : JSON.stringify(transaction.whole);
+  // Earlier releases did not keep the payment's id.
+  const { whole } = transaction;
+  const content = whole === null ? body : JSON.stringify({ ...whole, networkPaymentId: undefined });
   const [current, ...others] = ring.derive('network-messages');
   const under = (key: typeof current) => createHmac('sha256', key).update(content).digest();
   return [under(current), ...others.map(under)];

@@ -72,6 +72,7 @@ export function toAuthorizationMessage(
     isFinal: 'final' in reported ? reported.final : true,
     expiresAt: 'final' in reported ? reported.expiresAt : null,
     place: 'final' in reported ? (reported.approvalNumber ?? reported.requestNumber) : null,
+    networkPaymentId: 'final' in reported ? reported.networkPaymentId : null,
     merchant: { name, city, country, category_code: categoryCode },
   };
 }
@@ -88,6 +89,7 @@ export function toSettlement(
     mode,
     cardId,
     networkTransactionId: reported.networkTransactionId,
+    networkPaymentId: reported.networkPaymentId,
     type: reported.type,
     amountCents: reported.amountCents,
     forced: reported.forced,

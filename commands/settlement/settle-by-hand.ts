@@ -131,7 +131,7 @@ const liveCard = readStatement(
 
 /** What the network reported, with what the operator gives in its place. */
 function toTransaction({ reported }: LockedMessage, { type, amountCents }: BookedByHand) {
-  const { networkCardId, networkTransactionId, currency, forced, merchant } = reported;
+  const { networkCardId, networkTransactionId, networkPaymentId, currency, forced, merchant } = reported;
   const isUsd = currency === 'USD';
   const booked = {
     type: type ?? reported.type,
@@ -148,6 +148,7 @@ function toTransaction({ reported }: LockedMessage, { type, amountCents }: Booke
     amountCents: booked.amountCents,
     currency: 'USD' as const,
     forced,
+    networkPaymentId,
     merchant,
   };
 }

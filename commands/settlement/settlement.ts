@@ -23,6 +23,8 @@ export interface Settlement extends Tenant, TransactionRequest {
   cardId: string;
   /** The network's id for it, unique in the mode: the same settlement reported again is the same transaction. */
   networkTransactionId: string;
+  /** The network's id of what it is part of; null if it has none. */
+  networkPaymentId?: string | null;
   merchant: Merchant;
 }
 
@@ -224,5 +226,6 @@ function toTransactionRow(
     authorization_id: null,
     from_hold_cents: '0',
     partner_balance_cents: null,
+    network_payment_id: settlement.networkPaymentId ?? null,
   };
 }

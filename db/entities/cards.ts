@@ -164,6 +164,8 @@ export const CardTransactionEntity = defineEntity({
     mode: p.text().$type<Mode>(),
     cardId: p.text().collation('C'),
     networkTransactionId: p.text(),
+    /** The network's id of what it is part of; null if it was not told, or was booked before this was kept. */
+    networkPaymentId: p.text().collation('C').nullable(),
     requestedType: p.text().$type<TransactionType>(),
     forced: p.boolean(),
     type: p.text().$type<TransactionType>(),

@@ -39,7 +39,7 @@ export async function readKeptTransactions(orm: Orm, filter: KeptFilter): Promis
 /** What the network reported; a part that can't be read is null. */
 type Reported = Omit<
   NetworkTransaction,
-  'networkCardId' | 'networkTransactionId' | 'type' | 'amountCents' | 'currency'
+  'networkCardId' | 'networkTransactionId' | 'networkPaymentId' | 'type' | 'amountCents' | 'currency'
 > & {
   type: string | null;
   amount: number | null;

@@ -29,11 +29,12 @@ export function readCardPayment(payment: CardPayment, isOver: boolean): Transact
     if (WITHOUT_MONEY.has(element.category) || isAboutIdle(element, idle)) return [];
     const report = readElement(payment, element, isOver && element.card_settlement?.id === last?.id);
     if (report === 'nothing') return [];
-    const value = report ?? {
+    const told = report ?? {
       networkCardId: payment.card_id,
       networkTransactionId: `${payment.id}/${index}`,
       type: element.category,
     };
+    const value = { ...told, networkPaymentId: payment.id };
     const transaction = readReport(value);
     // It has an id, so it can be kept whatever else it lacks.
     if (transaction === null) throw new Error('an element of a card payment has no id');

@@ -36,7 +36,7 @@ export function readTransaction(transaction: Transaction): TransactionMessage[] 
     const merchant = toMerchant(transaction.merchant);
     const about = { networkCardId, networkTransactionId: event.token, amountCents, currency: usd, merchant };
     const ofThis = { ...about, networkAuthorizationId: token };
-    const tell = (report: Report) => messages.push(toMessage(report));
+    const tell = (report: Report) => messages.push(toMessage({ ...report, networkPaymentId: token }));
 
     // A request for nothing asks whether the card can be used.
     if (amountCents === 0 && event.type !== 'AUTHORIZATION_EXPIRY' && event.type !== 'AUTHORIZATION_ADVICE')

@@ -3,6 +3,7 @@ import type { Increase } from 'increase';
 import { newId } from '../../../../../crypto/new-id.ts';
 import type { NetworkMessage } from '../../../../../domain/card-network.ts';
 import { orderCard, startIncreaseClient, toArray } from '../../../../support/adapters/increase.ts';
+import { readable } from '../../../../support/adapters/readable.ts';
 
 const MERCHANT = { name: 'AMAZON.COM', categoryCode: '5734', city: 'New York', country: 'US' };
 const NO_MERCHANT = { name: null, categoryCode: null, city: null, country: null };
@@ -13,7 +14,8 @@ function said(message: NetworkMessage): Record<string, unknown> {
   const { whole, unreadable } = message.transaction;
   if (whole === null) return { notUnderstood: message.transaction.networkTransactionId, unreadable };
   assert.deepEqual(JSON.parse(Buffer.from(message.body).toString()).networkCardId, whole.networkCardId);
-  const { networkCardId: _card, currency: _usd, merchant, ...rest } = whole;
+  const { networkCardId: _card, networkPaymentId, currency: _usd, merchant, ...rest } = whole;
+  assert.match(networkPaymentId ?? '', /^sandbox_card_payment_/);
   const isDefault = (name: string, value: unknown) =>
     (name === 'final' && value === true && rest.type !== 'clearing') ||
     (value === null && name !== 'networkAuthorizationId' && name !== 'amountCents');
@@ -284,7 +286,7 @@ describe('what a card payment of Increase says', () => {
   });
 
   it('is listed since a time, with everything in it', async () => {
-    const listed = await toArray(increase.client.listTransactions(new Date(Date.now() - 60_000)));
+    const listed = await toArray(readable(increase.client.listTransactions(new Date(Date.now() - 60_000))));
     const ids = listed.map(({ transaction }) => transaction.networkTransactionId);
     assert.equal(new Set(ids).size, ids.length);
     assert.ok(ids.length > 20);

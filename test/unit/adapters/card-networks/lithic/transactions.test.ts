@@ -22,8 +22,13 @@ function told(events: EventAsked[], { holdCents = 0, merchant = {} as MerchantAs
   return messages.map(({ body, transaction: reported }) => {
     assert.ok(reported.whole !== null, reported.unreadable.join());
     assert.deepEqual(reported.networkCardId, card.token);
-    const { networkCardId, merchant: _, ...said } = JSON.parse(Buffer.from(body).toString());
-    assert.equal(networkCardId, card.token);
+    const {
+      networkCardId,
+      networkPaymentId,
+      merchant: _,
+      ...said
+    } = JSON.parse(Buffer.from(body).toString());
+    assert.deepEqual([networkCardId, networkPaymentId], [card.token, transaction.token]);
     if ('networkAuthorizationId' in said && said.networkAuthorizationId !== null) {
       assert.equal(said.networkAuthorizationId, transaction.token);
       said.networkAuthorizationId = 'A';
