@@ -129,6 +129,6 @@ const findings = readStatement(
 
 const lastRun = readStatement(
   () => sql<{ since: string }>`
-    SELECT measured_at AS since FROM measurement
-    WHERE name = 'reconciliation' AND measured_at < now() - interval '50 hours'`,
+    SELECT coalesce(measured_at, created_at) AS since FROM measurement
+    WHERE name = 'reconciliation' AND coalesce(measured_at, created_at) < now() - interval '50 hours'`,
 );

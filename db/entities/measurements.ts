@@ -18,6 +18,8 @@ export const MeasurementEntity = defineEntity({
   properties: {
     name: p.text().collation('C').primary().$type<MeasurementName>(),
     dueAt: p.datetime().defaultRaw("'-infinity'"),
+    /** Since when it is to be measured. */
+    createdAt: p.datetime().defaultRaw('now()'),
     measuredAt: p.datetime().nullable(),
     result: p.json().$type<unknown>().nullable(),
   },
