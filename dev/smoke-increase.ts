@@ -7,6 +7,7 @@ import { UNLIMITED } from '../adapters/card-networks/request-budget.ts';
 import { increaseConfig, NETWORK_VARIABLES, networkProblems } from '../config/card-networks.ts';
 import { parseEnvironment } from '../config/environment.ts';
 import { newId } from '../crypto/new-id.ts';
+import { isReadable } from '../domain/card-network.ts';
 
 /**
  * `npm run smoke:increase`: issues a card in Increase's sandbox, uses it and blocks it, and prints what it saw. It needs a key and a
@@ -81,11 +82,17 @@ async function useCard(): Promise<void> {
   console.log(`the blocked card covered: ${cover.status}`);
   const back = await client.returnMoney({ token: newId('ret'), networkCardId, amountCents: 100 });
   console.log(`money of the blocked card returned: ${back.status}`);
-  for await (const { kind, amountCents, status } of client.listMovements(started)) {
-    console.log(`listed: ${kind} of ${amountCents}, ${status}`);
+  for await (const movement of client.listMovements(started)) {
+    if (!isReadable(movement)) console.log(`listed: can't be read: ${movement.unreadable}`);
+    else console.log(`listed: ${movement.kind} of ${movement.amountCents}, ${movement.status}`);
   }
-  for await (const { transaction } of client.listTransactions(started)) {
-    const whole = transaction.whole;
+  for await (const listed of client.listTransactions(started)) {
+    if (!isReadable(listed)) {
+      console.log(`listed: can't be read: ${listed.unreadable}`);
+      continue;
+    }
+    const { transaction } = listed;
+    const { whole } = transaction;
     console.log(
       `listed: ${whole === null ? `not understood: ${transaction.unreadable}` : `${whole.type} of ${whole.amountCents}`}`,
     );

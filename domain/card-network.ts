@@ -41,10 +41,14 @@ export interface CardNetwork {
   readEvent(body: Uint8Array): Promise<NetworkMessage[]>;
 
   /** What the network itself has recorded since then, oldest first, for the reconciliation. */
-  listCards(since: Date): AsyncIterable<ListedCard>;
-  listMovements(since: Date): AsyncIterable<ListedMovement>;
+  listCards(since: Date): AsyncIterable<ListedCard | UnreadableObject>;
+  listMovements(since: Date): AsyncIterable<ListedMovement | UnreadableObject>;
   /** Each of the list's objects, as everything that it says in our words. */
-  listTransactions(since: Date): AsyncIterable<ListedTransaction>;
+  listTransactions(since: Date): AsyncIterable<ListedTransaction | UnreadableObject>;
+  /** What the network has under one id, for the reconciliation; null if it has no such card. */
+  readCard(networkCardId: string): Promise<ListedCard | UnreadableObject | null>;
+  /** The same of what transactions name as their `networkPaymentId`, as everything that it says. */
+  readPayment(networkPaymentId: string): Promise<ListedTransaction[] | UnreadableObject | null>;
 
   /** What is wrong with how the network is set up, for a person to mend; empty if nothing is. */
   checkSetUp(): Promise<string[]>;
@@ -60,6 +64,19 @@ export interface NetworkAbilities {
   /** Whether it asks us before it approves, so that spending controls and our ledger decide. */
   asksBeforeApproving: boolean;
 }
+
+/** What the network has and this release can't read. */
+export interface UnreadableObject {
+  /** The network's id of it. */
+  networkId: string;
+  /** Our id, if that much can be read. */
+  token: string | null;
+  /** The names of the fields that are not as expected, at most ten. */
+  unreadable: string[];
+}
+
+export const isReadable = <Listed extends object>(one: Listed | UnreadableObject): one is Listed =>
+  !('unreadable' in one);
 
 /** A card as the network lists it. */
 export interface ListedCard {

@@ -82,6 +82,8 @@ function measureNetwork(network: CardNetwork): { network: CardNetwork; metrics: 
       listCards: (since) => network.listCards(since),
       listMovements: (since) => network.listMovements(since),
       listTransactions: (since) => network.listTransactions(since),
+      readCard: (networkCardId) => network.readCard(networkCardId),
+      readPayment: (networkPaymentId) => network.readPayment(networkPaymentId),
       checkSetUp: () => network.checkSetUp(),
     },
     metrics: [durations],

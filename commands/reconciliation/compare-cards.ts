@@ -66,6 +66,48 @@ const ours = readStatement(
   { acrossTenants: 'network' },
 );
 
+/** A page of those of our cards whose freeze, unfreeze or block began before a time, the latest first. */
+export interface ChangesPage {
+  runId: string;
+  /** The page's claims are below this one, and above `from`. */
+  before: string;
+  from: string;
+  limit: number;
+}
+
+export interface ChangedCard {
+  claim_id: string;
+  id: string | null;
+  /** The network's id of a card that it has to be asked about; null if it was seen, or the claim is about something else. */
+  network_card_id: string | null;
+  detail: string | null;
+}
+
+/** A page of claims, with the cards whose status was changed and which the run has not seen. */
+export const readChangedCards = readStatement(
+  (_, { runId, before, from, limit }: ChangesPage) => sql<ChangedCard>`
+    SELECT l.id AS claim_id, c.id, c.network_card_id, 'the card is ' || c.status || ' here' AS detail
+    FROM (SELECT id, mode, operation, card_id FROM idempotency_claim
+      WHERE id < ${before} AND id > ${from} ORDER BY id DESC LIMIT ${limit}) l
+    LEFT JOIN card c ON c.id = l.card_id AND l.mode = 'live' AND l.operation IN ('freeze_card', 'unfreeze_card', 'block_card')
+      AND c.network_card_id IS NOT NULL AND NOT EXISTS (
+        SELECT FROM reconciliation_seen WHERE run_id = ${runId} AND kind = 'card' AND key = c.network_card_id)
+    ORDER BY l.id DESC`,
+  { acrossTenants: 'network' },
+);
+
+/** The cards about which something is open, and which the run has not seen. */
+export const readOpenCards = readStatement(
+  (_, { runId, network, limit }: { runId: string; network: string; limit: number }) => sql<
+    Omit<ChangedCard, 'claim_id'>
+  >`
+    SELECT c.id, c.network_card_id, 'the card is ' || c.status || ' here' AS detail FROM reconciliation_finding f JOIN card c ON c.id = f.object_id AND c.mode = 'live'
+    WHERE f.network = ${network} AND f.kind = 'card' AND c.network_card_id IS NOT NULL AND NOT EXISTS (
+      SELECT FROM reconciliation_seen WHERE run_id = ${runId} AND kind = 'card' AND key = c.network_card_id)
+    ORDER BY f.id DESC LIMIT ${limit}`,
+  { acrossTenants: 'network' },
+);
+
 /** One of ours, and whether the run has seen it in the network's lists. */
 export interface OurObject {
   id: string;

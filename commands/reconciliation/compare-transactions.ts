@@ -138,10 +138,17 @@ const ours = readStatement(
   { acrossTenants: 'network' },
 );
 
+/** One of ours that the network has as a part of something. */
+interface OurPart extends OurObject {
+  /** The network's id of that; null if it was not told. */
+  payment_id: string | null;
+}
+
 /** A page of our live transactions that moved money, by id. One that was booked by hand beside another has no id of the network. */
 export const readOurTransactions = readStatement(
-  (_, { runId, after, until, limit }: Page) => sql<OurObject>`
+  (_, { runId, after, until, limit }: Page) => sql<OurPart>`
     SELECT t.id, t.network_transaction_id AS issuer_id, t.type || ' of ' || t.amount_cents || ' cents here' AS detail,
+      coalesce(t.network_payment_id, a.network_authorization_id) AS payment_id,
       t.type <> 'decline' AND t.network_transaction_id NOT LIKE 'nmsg\\_%'
         AND s.is_seen IS NULL AND t.mode = 'live' AS is_missing
     FROM (SELECT * FROM card_transaction WHERE id > ${after} AND id < ${until} ORDER BY id LIMIT ${limit}) t
@@ -149,14 +156,15 @@ export const readOurTransactions = readStatement(
       SELECT true AS is_seen FROM reconciliation_seen
       WHERE run_id = ${runId} AND kind = 'transaction' AND key = t.network_transaction_id LIMIT 1
     ) s ON true
+    LEFT JOIN card_authorization a ON a.id = t.authorization_id
     ORDER BY t.id`,
   { acrossTenants: 'network' },
 );
 
 /** A page of our live authorizations that were approved, by id. */
 export const readOurAuthorizations = readStatement(
-  (_, { runId, after, until, limit }: Page) => sql<OurObject>`
-    SELECT a.id, a.network_authorization_id AS issuer_id, 'authorization of ' || a.amount_cents || ' cents here' AS detail,
+  (_, { runId, after, until, limit }: Page) => sql<OurPart>`
+    SELECT a.id, a.network_authorization_id AS issuer_id, a.network_authorization_id AS payment_id, 'authorization of ' || a.amount_cents || ' cents here' AS detail,
       a.status <> 'declined' AND a.network_authorization_id IS NOT NULL
         AND s.is_seen IS NULL AND a.mode = 'live' AS is_missing
     FROM (SELECT * FROM card_authorization WHERE id > ${after} AND id < ${until} ORDER BY id LIMIT ${limit}) a
@@ -165,5 +173,27 @@ export const readOurAuthorizations = readStatement(
       WHERE run_id = ${runId} AND kind = 'authorization' AND key = a.network_authorization_id LIMIT 1
     ) s ON true
     ORDER BY a.id`,
+  { acrossTenants: 'network' },
+);
+
+/**
+ * What the network has to be asked about by its id, because it began before the period and something in it may be new or wrong: our
+ * pending authorizations, the newest first, and what open findings are about.
+ */
+export const readOlderPayments = readStatement(
+  (_, { network, until, limit }: { network: string; until: string; limit: number }) => sql<{ id: string }>`
+    WITH pending AS MATERIALIZED (
+      SELECT id, network_authorization_id FROM card_authorization
+      WHERE mode = 'live' AND status = 'pending' AND network_authorization_id IS NOT NULL AND id < ${until}
+    )
+    SELECT id FROM (
+      (SELECT network_authorization_id AS id FROM pending ORDER BY pending.id DESC LIMIT ${limit})
+      UNION
+      (SELECT coalesce(t.network_payment_id, a.network_authorization_id) FROM reconciliation_finding f
+      LEFT JOIN card_transaction t ON t.id = f.object_id AND t.mode = 'live'
+      LEFT JOIN card_authorization a ON a.id = coalesce(t.authorization_id, f.object_id) AND a.mode = 'live'
+      WHERE f.network = ${network} AND f.kind = 'transaction' AND f.problem = 'different' AND f.object_id <> ''
+      ORDER BY f.id DESC LIMIT ${limit})
+    ) payment WHERE id IS NOT NULL`,
   { acrossTenants: 'network' },
 );

@@ -1,9 +1,12 @@
 import { sql } from 'kysely';
+import type { Logger } from 'pino';
 import { newId, readIdTime } from '../../crypto/new-id.ts';
 import type { ReconciliationProblem } from '../../db/entities/reconciliation.ts';
 import type { Orm } from '../../db/orm.ts';
 import { readStatement, type Transactor, writeStatement } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
+import { type CardNetwork, CardNetworkUnavailable } from '../../domain/card-network.ts';
+import { describeError } from '../../process/describe-error.ts';
 import { type Operator, recordAudit } from '../accounts/operator-context.ts';
 import { Refusal, unknownId } from '../refusal.ts';
 
@@ -38,6 +41,14 @@ const known = readStatement((db, { network }: { network: string }) =>
     .where('network', '=', network),
 );
 
+/** What time it is by the database, whose clock dates what is found. */
+export async function readFindingTime(orm: Orm): Promise<Date> {
+  const [row] = await databaseTime(orm.em.fork(), {});
+  return new Date((row as { now: string }).now);
+}
+
+const databaseTime = readStatement(() => sql<{ now: string }>`SELECT clock_timestamp() AS now`);
+
 /** After when everything was made that was found and nobody has dismissed; null if nothing was. */
 export async function readOldestOpen(orm: Orm, network: string): Promise<Date | null> {
   const [row] = await oldestOpen(orm.em.fork(), { network });
@@ -55,6 +66,7 @@ interface RunResult {
   findings: readonly Finding[];
   /** The period that the run compared begins here. */
   since: Date;
+  /** By the database's clock. */
   startedAt: Date;
   /** Whether there were more than it could note. Then nothing ends. */
   isTruncated: boolean;
@@ -83,7 +95,10 @@ function recordSome(tx: Transactor, network: string, since: Date, findings: read
     objectIds: findings.map(({ id }) => id ?? ''),
     issuerIds: findings.map(({ issuerId }) => issuerId ?? ''),
     details: findings.map(({ detail }) => detail),
-    madeAfter: findings.map(({ id }) => (id === null ? since : readIdTime(id)).toISOString()),
+    madeAfter: findings.map(({ id }) => {
+      const madeMs = id === null ? 0 : readIdTime(id).getTime();
+      return new Date(Math.max(madeMs, since.getTime())).toISOString();
+    }),
   });
 }
 
@@ -95,7 +110,7 @@ interface RecordValues {
   objectIds: string[];
   issuerIds: string[];
   details: string[];
-  /** Of ours, when it was made; of the network's, where the run began. */
+  /** Of ours in the period, when it was made; of all others, where the run began. */
   madeAfter: string[];
 }
 
@@ -111,7 +126,8 @@ const record = writeStatement(
     SET last_found_at = clock_timestamp(), made_after = greatest(f.made_after, excluded.made_after)`,
 );
 
-// What only the network has was made at some time after a run's beginning, so that a run right afterwards covers it, too.
+// What only the network has, and what was looked at by its id, counts as made at a run's beginning, so that a run right afterwards
+// covers it, too.
 const endOthers = writeStatement(
   (_, values: { network: string; since: string; startedAt: string }) => sql`
     DELETE FROM reconciliation_finding
@@ -119,8 +135,34 @@ const endOthers = writeStatement(
       AND made_after > ${values.since}::timestamptz - interval '1 hour'`,
 );
 
+/**
+ * Asks the network how it is set up and records what is wrong. If it can't be asked, that is recorded beside what was wrong before.
+ * @returns whether it could be asked
+ */
+export async function checkSetUp(
+  orm: Orm,
+  network: string,
+  liveNetwork: Pick<CardNetwork, 'checkSetUp'>,
+  logger: Logger,
+): Promise<boolean> {
+  let problems: string[];
+  try {
+    problems = await liveNetwork.checkSetUp();
+  } catch (error) {
+    if (!(error instanceof CardNetworkUnavailable)) throw error;
+    logger.warn({ error: describeError(error) }, 'could not check how the card network is set up');
+    await transaction(orm, (tx) => writeSetUp(tx, { network, details: [NOT_CHECKED], ids: [newId('rec')] }));
+    return false;
+  }
+  await recordSetUp(orm, network, problems);
+  return true;
+}
+
+const NOT_CHECKED =
+  'How the issuer is set up could not be checked: the log says why. If it answers 401 or 403, see what the API key may do';
+
 /** Replaces what is wrong with how a network is set up. Of other networks nothing is known any more. */
-export function recordSetUp(orm: Orm, network: string, problems: readonly string[]): Promise<void> {
+function recordSetUp(orm: Orm, network: string, problems: readonly string[]): Promise<void> {
   const details = [...new Set(problems.map((problem) => problem.slice(0, 1_000)))];
   return transaction(orm, async (tx) => {
     await writeSetUp(tx, { network, details, ids: details.map(() => newId('rec')) });

@@ -4,7 +4,7 @@ import { startLiveNetwork } from '../../adapters/card-networks/live-network.ts';
 import { openRequestBudget } from '../../adapters/card-networks/request-budget.ts';
 import { recordAudit } from '../../commands/accounts/operator-context.ts';
 import { recordMeasurement } from '../../commands/monitoring/measurements.ts';
-import { dismissFinding, type Finding, recordSetUp } from '../../commands/reconciliation/findings.ts';
+import { checkSetUp, dismissFinding, type Finding } from '../../commands/reconciliation/findings.ts';
 import {
   countReconciliation,
   dailyPeriod,
@@ -63,7 +63,7 @@ async function reconcileByHand(
   const settlements = createSettlementQueue(orm, eventsWritten);
   const startedAt = new Date();
   try {
-    await recordSetUp(orm, cardNetwork, await live.network.checkSetUp());
+    await checkSetUp(orm, cardNetwork, live.network, logger);
     const since = given ?? (await dailyPeriod(orm, cardNetwork));
     const compared = await reconcile({
       receiving: { orm, ring, settlements, authorizationTtlMs, eventsWritten },

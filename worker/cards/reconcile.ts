@@ -4,7 +4,7 @@ import {
   recordMeasurement,
   takeMeasurement,
 } from '../../commands/monitoring/measurements.ts';
-import { recordSetUp } from '../../commands/reconciliation/findings.ts';
+import { checkSetUp } from '../../commands/reconciliation/findings.ts';
 import {
   countReconciliation,
   dailyPeriod,
@@ -42,14 +42,9 @@ export function startReconciling(options: {
   const { orm } = receiving;
   let isSetUpChecked = false;
 
-  async function checkSetUp(): Promise<void> {
-    await recordSetUp(orm, cardNetwork, await liveNetwork.checkSetUp());
-    isSetUpChecked = true;
-  }
-
   async function run(signal: AbortSignal): Promise<void> {
     const startedAt = new Date();
-    await checkSetUp();
+    isSetUpChecked = await checkSetUp(orm, cardNetwork, liveNetwork, logger);
     const since = await dailyPeriod(orm, cardNetwork);
     const onProgress = () => keepMeasurement(orm, { name: 'reconciliation', forMs: LEASE_MS });
     const compared = await reconcile({
@@ -70,7 +65,11 @@ export function startReconciling(options: {
   return repeat('the reconciliation with the card network', LOOK_EVERY_MS, logger, async (stopping) => {
     const inItsTurns = (work: () => Promise<void>) =>
       untilAborted(stopping, () => asService('reconciliation', work));
-    if (!isSetUpChecked) await inItsTurns(checkSetUp);
+    if (!isSetUpChecked) {
+      await inItsTurns(async () => {
+        isSetUpChecked = await checkSetUp(orm, cardNetwork, liveNetwork, logger);
+      });
+    }
     const { isTaken } = await takeMeasurement(orm, 'reconciliation', LEASE_MS);
     if (!isTaken) return;
     try {

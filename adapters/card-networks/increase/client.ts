@@ -11,9 +11,11 @@ import type {
   StatusChangeRequest,
   TrueUpAnswer,
   TrueUpAsked,
+  UnreadableObject,
 } from '../../../domain/card-network.ts';
 import { isId } from '../../../domain/ids.ts';
 import { oldestFirst } from '../oldest-first.ts';
+import { orUnreadable } from '../or-unreadable.ts';
 import {
   createIncreaseApi,
   INVALID_OPERATION,
@@ -33,6 +35,8 @@ import {
   EVENTS_PATH,
   Event,
   EventSubscription,
+  Named,
+  NamedTransfer,
   NEEDED_EVENTS,
   PendingTransaction,
 } from './wire.ts';
@@ -258,7 +262,7 @@ export function createIncreaseClient(
 
   async function isCardsAccount(accountId: string): Promise<boolean> {
     const path = `/cards?account_id=${encodeURIComponent(accountId)}&limit=1`;
-    for await (const _ of api.list(path, 'reconciliation', Card)) return true;
+    for await (const _ of api.list(path, 'reconciliation', CardName)) return true;
     return false;
   }
 
@@ -329,23 +333,35 @@ export function createIncreaseClient(
     },
 
     async *listCards(since) {
-      for await (const card of listSince('/cards', since, Card)) {
-        const [token = '', step] = card.idempotency_key?.split('/') ?? [];
-        yield {
-          networkCardId: card.id,
-          token: step === 'card' && isId('card', token) ? token : null,
-          status: OUR_STATUSES[card.status],
-        } satisfies ListedCard;
-      }
+      for await (const card of listSince('/cards', since, AnyCard)) yield toListedCard(card);
+    },
+
+    async readCard(networkCardId) {
+      const card = await api.find(`/cards/${encodeURIComponent(networkCardId)}`, 'reconciliation', AnyCard);
+      return card && toListedCard(card);
     },
 
     async *listMovements(since) {
-      for await (const made of listSince('/account_transfers', since, AccountTransfer)) {
+      const isCards = new Map<string, boolean>();
+      for await (const made of listSince('/account_transfers', since, AnyTransfer)) {
         const isToCard = made.account_id === fundingAccountId;
-        if (!isToCard && made.destination_account_id !== fundingAccountId) continue;
+        const isForeign = made.account_id !== null && made.destination_account_id !== null && !isToCard;
+        if (isForeign && made.destination_account_id !== fundingAccountId) continue;
         const { kind, token } = readKey(made.idempotency_key);
+        if ('unreadable' in made) {
+          yield { networkId: made.id, token, unreadable: made.unreadable } satisfies UnreadableObject;
+          continue;
+        }
         const otherAccountId = isToCard ? made.destination_account_id : made.account_id;
-        if (token === null && !(await isCardsAccount(otherAccountId))) continue;
+        if (token === null) {
+          let isCard = isCards.get(otherAccountId);
+          if (isCard === undefined) {
+            isCard = await isCardsAccount(otherAccountId);
+            if (isCards.size >= MAX_REMEMBERED_ACCOUNTS) isCards.clear();
+            isCards.set(otherAccountId, isCard);
+          }
+          if (!isCard) continue;
+        }
         yield {
           networkMovementId: made.id,
           kind: token === null ? (isToCard ? 'topup' : 'withdrawal') : kind,
@@ -356,19 +372,18 @@ export function createIncreaseClient(
       }
     },
 
-    /** Whether a clearing was the final one takes a request, which is sent only if it has to be booked. */
     async *listTransactions(since) {
-      for await (const payment of listSince('/card_payments', since, CardPayment)) {
-        const event = {
-          id: payment.id,
-          category: 'card_payment.updated',
-          associated_object_id: payment.id,
-          associated_object_type: 'card_payment',
-        } satisfies Event;
-        const toRead = Buffer.from(JSON.stringify(event));
-        for (const told of readCardPayment(payment, false))
-          yield { ...told, toRead } satisfies ListedTransaction;
+      for await (const payment of listSince('/card_payments', since, AnyPayment)) {
+        if ('unreadable' in payment) yield toUnreadable(payment);
+        else yield* toListedTransactions(payment);
       }
+    },
+
+    async readPayment(networkPaymentId) {
+      const path = `/card_payments/${encodeURIComponent(networkPaymentId)}`;
+      const payment = await api.find(path, 'reconciliation', AnyPayment);
+      if (payment === null) return null;
+      return 'unreadable' in payment ? toUnreadable(payment) : toListedTransactions(payment);
     },
 
     async checkSetUp() {
@@ -403,6 +418,39 @@ export function createIncreaseClient(
 
     close: () => api.close(),
   };
+}
+
+/** Accounts that are no card's, remembered so that each takes one request. */
+const MAX_REMEMBERED_ACCOUNTS = 10_000;
+
+const CardName = Named.pick({ id: true });
+const AnyCard = orUnreadable(Card, Named);
+const AnyTransfer = orUnreadable(AccountTransfer, NamedTransfer);
+const AnyPayment = orUnreadable(CardPayment, Named);
+
+function toListedCard(card: z.infer<typeof AnyCard>): ListedCard | UnreadableObject {
+  const [id = '', step] = card.idempotency_key?.split('/') ?? [];
+  const token = step === 'card' && isId('card', id) ? id : null;
+  if ('unreadable' in card) return { networkId: card.id, token, unreadable: card.unreadable };
+  return { networkCardId: card.id, token, status: OUR_STATUSES[card.status] };
+}
+
+const toUnreadable = ({ id, unreadable }: { id: string; unreadable: string[] }): UnreadableObject => ({
+  networkId: id,
+  token: null,
+  unreadable,
+});
+
+/** Whether a clearing was the final one takes a request, which is sent only if it has to be booked. */
+function toListedTransactions(payment: CardPayment): ListedTransaction[] {
+  const event = {
+    id: payment.id,
+    category: 'card_payment.updated',
+    associated_object_id: payment.id,
+    associated_object_type: 'card_payment',
+  } satisfies Event;
+  const toRead = Buffer.from(JSON.stringify(event));
+  return readCardPayment(payment, false).map((told) => ({ ...told, toRead }));
 }
 
 const MOVEMENT_STATUSES = {

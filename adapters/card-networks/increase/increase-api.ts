@@ -33,6 +33,8 @@ interface Action {
 export interface IncreaseApi {
   /** @throws CardNetworkUnavailable if there is no such object, or no definite answer */
   get<Body>(path: string, turn: TurnClass, shape: z.ZodType<Body>): Promise<Body>;
+  /** The same; null if there is no such object. */
+  find<Body>(path: string, turn: TurnClass, shape: z.ZodType<Body>): Promise<Body | null>;
   /** The objects of a list, page after page. */
   list<Body>(path: string, turn: TurnClass, shape: z.ZodType<Body>): AsyncGenerator<Body>;
   /** @throws CardNetworkUnavailable unless the answer is definite */
@@ -90,14 +92,15 @@ export function createIncreaseApi({ config, budget, logger }: IncreaseApiOptions
     }
   }
 
-  async function read<Body>(path: string, turn: TurnClass, shape: z.ZodType<Body>): Promise<Body> {
+  async function read<Body>(path: string, turn: TurnClass, shape: z.ZodType<Body>): Promise<Body | null> {
     const { status, body } = await send('GET', path, turn);
+    if (status === 404 && Problem.safeParse(body).data?.type === NOT_FOUND) return null;
     if (status !== 200) throw unclear(status, body);
     return parse(body, shape);
   }
 
   /** A reconciliation would have to begin again without this answer, so it asks three times, each in its turn. */
-  async function get<Body>(path: string, turn: TurnClass, shape: z.ZodType<Body>): Promise<Body> {
+  async function find<Body>(path: string, turn: TurnClass, shape: z.ZodType<Body>): Promise<Body | null> {
     for (let attempt = 1; ; attempt++) {
       try {
         return await read(path, turn, shape);
@@ -109,8 +112,15 @@ export function createIncreaseApi({ config, budget, logger }: IncreaseApiOptions
     }
   }
 
+  async function get<Body>(path: string, turn: TurnClass, shape: z.ZodType<Body>): Promise<Body> {
+    const found = await find(path, turn, shape);
+    if (found === null) throw unclear(404, { type: NOT_FOUND });
+    return found;
+  }
+
   return {
     get,
+    find,
     async *list(path, turn, shape) {
       const Page = z.object({ data: z.array(shape), next_cursor: z.string().nullable() });
       const separator = path.includes('?') ? '&' : '?';
@@ -138,6 +148,7 @@ export function createIncreaseApi({ config, budget, logger }: IncreaseApiOptions
   };
 }
 
+const NOT_FOUND = 'object_not_found_error';
 /** The key of another request: whoever asked looks up what was made with it. */
 export const KEY_USED = 'idempotency_key_already_used_error';
 /** It can't be done as things are, such as for lack of money. */

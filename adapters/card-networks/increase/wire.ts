@@ -19,6 +19,17 @@ export const DECISION_EVENT = 'real_time_decision.card_authorization_requested';
 const Time = z.iso.datetime({ offset: true });
 const Key = z.string().max(200).nullable();
 
+/** What is read of an object that is not as below. A time that can't be read is before all others. */
+export const Named = z.object({
+  id: NetworkId,
+  idempotency_key: Key.catch(null),
+  created_at: Time.catch('1970-01-01T00:00:00Z'),
+});
+export const NamedTransfer = Named.extend({
+  account_id: NetworkId.nullable().catch(null),
+  destination_account_id: NetworkId.nullable().catch(null),
+});
+
 export const Account = z.object({ id: NetworkId, idempotency_key: Key, closed_at: Time.nullable() });
 
 export const Card = z.object({

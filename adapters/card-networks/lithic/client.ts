@@ -1,9 +1,16 @@
 import { v5 } from 'uuid';
 import type { z } from 'zod';
 import { readIdTime } from '../../../crypto/new-id.ts';
-import type { CardNetwork, StatusChangeRequest } from '../../../domain/card-network.ts';
+import type {
+  CardNetwork,
+  ListedCard,
+  ListedTransaction,
+  StatusChangeRequest,
+  UnreadableObject,
+} from '../../../domain/card-network.ts';
 import { isId } from '../../../domain/ids.ts';
 import { oldestFirst } from '../oldest-first.ts';
+import { orUnreadable } from '../or-unreadable.ts';
 import { createLithicApi, type LithicApiOptions, unavailable } from './lithic-api.ts';
 import { readTransaction } from './transactions.ts';
 import {
@@ -13,6 +20,7 @@ import {
   CardState,
   EVENTS_PATH,
   EventSubscription,
+  Named,
   ResponderEndpoint,
   TRANSACTION_EVENT,
   Transaction,
@@ -62,7 +70,7 @@ export function createLithicClient(options: LithicClientOptions): CardNetwork & 
     const end = new Date(beforeMs + 1).toISOString();
     for await (const one of api.list(`${path}?begin=${begin}&end=${end}`, 'reconciliation', shape)) {
       const createdMs = Date.parse(one.created);
-      if (createdMs >= fromMs && createdMs < beforeMs) yield one;
+      if (('unreadable' in one || createdMs >= fromMs) && createdMs < beforeMs) yield one;
     }
   }
 
@@ -159,18 +167,29 @@ export function createLithicClient(options: LithicClientOptions): CardNetwork & 
     },
 
     async *listCards(since) {
-      for await (const { token: networkCardId, memo, state } of listSince('/v1/cards', since, CardState)) {
-        const token = memo != null && isId('card', memo) ? memo : null;
-        yield { networkCardId, token, status: OUR_STATUSES[state] };
-      }
+      for await (const card of listSince('/v1/cards', since, AnyCard)) yield toListedCard(card);
+    },
+
+    async readCard(networkCardId) {
+      const path = `/v1/cards/${encodeURIComponent(networkCardId)}`;
+      const card = await api.find(path, 'reconciliation', AnyCard);
+      return card && toListedCard(card);
     },
 
     async *listMovements() {},
 
     async *listTransactions(since) {
-      for await (const transaction of listSince('/v1/transactions', since, Transaction)) {
-        for (const told of readTransaction(transaction)) yield { ...told, toRead: null };
+      for await (const transaction of listSince('/v1/transactions', since, AnyTransaction)) {
+        if ('unreadable' in transaction) yield toUnreadable(transaction);
+        else yield* toListedTransactions(transaction);
       }
+    },
+
+    async readPayment(token) {
+      const path = `/v1/transactions/${encodeURIComponent(token)}`;
+      const transaction = await api.find(path, 'reconciliation', AnyTransaction);
+      if (transaction === null) return null;
+      return 'unreadable' in transaction ? toUnreadable(transaction) : toListedTransactions(transaction);
     },
 
     async checkSetUp() {
@@ -209,6 +228,25 @@ export function createLithicClient(options: LithicClientOptions): CardNetwork & 
     close: () => api.close(),
   };
 }
+
+const AnyCard = orUnreadable(CardState, Named);
+const AnyTransaction = orUnreadable(Transaction, Named);
+
+function toListedCard(card: z.infer<typeof AnyCard>): ListedCard | UnreadableObject {
+  const { token: networkCardId, memo } = card;
+  const token = memo != null && isId('card', memo) ? memo : null;
+  if ('unreadable' in card) return { networkId: networkCardId, token, unreadable: card.unreadable };
+  return { networkCardId, token, status: OUR_STATUSES[card.state] };
+}
+
+const toUnreadable = ({ token, unreadable }: { token: string; unreadable: string[] }): UnreadableObject => ({
+  networkId: token,
+  token: null,
+  unreadable,
+});
+
+const toListedTransactions = (transaction: Transaction): ListedTransaction[] =>
+  readTransaction(transaction).map((told) => ({ ...told, toRead: null }));
 
 const hostOf = (url: string): string => (URL.canParse(url) ? new URL(url).host : '');
 const hasPath = (url: string, path: string): boolean =>

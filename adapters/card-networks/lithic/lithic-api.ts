@@ -32,6 +32,8 @@ interface Action {
 interface LithicApi {
   /** @throws CardNetworkUnavailable if there is no such object, or no definite answer */
   get<Body>(path: string, turn: TurnClass, shape: z.ZodType<Body>): Promise<Body>;
+  /** The same; null if there is no such object. */
+  find<Body>(path: string, turn: TurnClass, shape: z.ZodType<Body>): Promise<Body | null>;
   /** The objects of a list, page after page. @param path with its query */
   list<Body extends { token: string }>(
     path: string,
@@ -94,14 +96,15 @@ export function createLithicApi({ config, budget, logger }: LithicApiOptions): L
     }
   }
 
-  async function read<Body>(path: string, turn: TurnClass, shape: z.ZodType<Body>): Promise<Body> {
+  async function read<Body>(path: string, turn: TurnClass, shape: z.ZodType<Body>): Promise<Body | null> {
     const { status, body } = await send('GET', path, turn);
+    if (status === 404) return null;
     if (status !== 200) throw unclear(status);
     return parse(body, shape);
   }
 
   /** A reconciliation would have to begin again without this answer, so it asks three times, each in its turn. */
-  async function get<Body>(path: string, turn: TurnClass, shape: z.ZodType<Body>): Promise<Body> {
+  async function find<Body>(path: string, turn: TurnClass, shape: z.ZodType<Body>): Promise<Body | null> {
     for (let attempt = 1; ; attempt++) {
       try {
         return await read(path, turn, shape);
@@ -113,8 +116,15 @@ export function createLithicApi({ config, budget, logger }: LithicApiOptions): L
     }
   }
 
+  async function get<Body>(path: string, turn: TurnClass, shape: z.ZodType<Body>): Promise<Body> {
+    const found = await find(path, turn, shape);
+    if (found === null) throw unclear(404);
+    return found;
+  }
+
   return {
     get,
+    find,
     async *list(path, turn, shape) {
       let from = '';
       for (;;) {

@@ -9,6 +9,13 @@ export const EVENTS_PATH = '/network/lithic/events';
 export const TRANSACTION_EVENT = 'card_transaction.updated';
 export const AUTHORIZATIONS_PATH = '/network/lithic/authorizations';
 
+/** What is read of an object that is not as below. A time that can't be read is before all others. */
+export const Named = z.object({
+  token: NetworkId,
+  memo: z.string().nullish().catch(null),
+  created: z.iso.datetime({ offset: true }).catch('1970-01-01T00:00:00Z'),
+});
+
 const State = z.enum(['OPEN', 'PAUSED', 'CLOSED', 'PENDING_ACTIVATION', 'PENDING_FULFILLMENT']);
 
 /** A card in a list, or after a change. */

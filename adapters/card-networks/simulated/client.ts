@@ -12,6 +12,7 @@ import { currentWork } from '../../../process/work-context.ts';
 import {
   CALLBACK_SUBJECTS,
   DetailsResponse,
+  FoundCard,
   IssuanceResponse,
   ListedCards,
   ListedMovements,
@@ -148,8 +149,13 @@ export function createSimulatedClient(
         yield { networkMovementId: movement.token, ...movement };
       }
     },
+    async readCard(networkCardId) {
+      const answer = await receive('GET', `/cards/${encodeURIComponent(networkCardId)}`);
+      return read(answer, FoundCard, (body) => body.networkCardId === networkCardId).card;
+    },
     // It has none of its own: operators and tests send them.
     async *listTransactions() {},
+    readPayment: async () => null,
     checkSetUp: async () => [],
     close: () => agent.close(),
   };

@@ -124,16 +124,17 @@ export const DetailsResponse = z.object({
   }) satisfies z.ZodType<RevealedCard>,
 });
 
-/** 200 of GET /cards?since=&after=: a page, oldest first; an empty one is the last. */
-export const ListedCards = z.object({
-  data: z.array(
-    z.object({
-      token: z.string(),
-      networkCardId: NetworkCardId,
-      status: z.enum(['active', 'frozen', 'blocked']),
-    }),
-  ),
+const Listed = z.object({
+  token: z.string(),
+  networkCardId: NetworkCardId,
+  status: z.enum(['active', 'frozen', 'blocked']),
 });
+
+/** 200 of GET /cards?since=&after=: a page, oldest first; an empty one is the last. */
+export const ListedCards = z.object({ data: z.array(Listed) });
+
+/** 200 of GET /cards/{networkCardId}: the card, or null if there is none. */
+export const FoundCard = z.object({ networkCardId: z.string(), card: Listed.nullable() });
 
 /** 200 of GET /movements?since=&after=, in the same way. */
 export const ListedMovements = z.object({

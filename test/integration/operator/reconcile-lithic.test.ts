@@ -7,6 +7,7 @@ import { createCard } from '../../support/cards.ts';
 import { assertLedgerClean, fundedPartner } from '../../support/money.ts';
 import { reconciler } from '../../support/operator/reconcile.ts';
 import type { TestPartner, TestStack } from '../../support/stack.ts';
+import { until } from '../../support/until.ts';
 
 const live = { mode: 'live' } as const;
 const NOTHING = { missing_here: [], missing_at_issuer: [], different: [] };
@@ -179,6 +180,105 @@ describe('operator network reconcile with Lithic', function () {
     fake.program.transactions.set(removed.token, removed);
   });
 
+  describe('on what began before the period', () => {
+    const DAY_MS = 86_400_000;
+
+    /** An authorization that is older than every period here, and still open. */
+    async function oldAuthorization(amount: number) {
+      fake.program.advance(-6 * DAY_MS);
+      const transaction = await fake.program.authorize({ card, amount });
+      fake.program.advance(6 * DAY_MS);
+      await allTaken(fake, stack);
+      return transaction;
+    }
+
+    it('misses nothing if Lithic has it in a transaction that it lists no more', async () => {
+      const transaction = await oldAuthorization(300);
+      fake.program.record(transaction, { type: 'CLEARING', amount: 300 });
+      fake.program.record(transaction, { type: 'RETURN', amount: 100, polarity: 'CREDIT' });
+      await allTaken(fake, stack);
+      assert.equal((await transactions()).length, 2);
+      const { matched: _, ...differences } = await operator.reconcile();
+      assert.deepEqual(differences, NOTHING);
+    });
+
+    it('books the lost clearing of an authorization that is pending here, and compares an amount', async () => {
+      const transaction = await oldAuthorization(300);
+      fake.program.posts.holdsEvents = true;
+      fake.program.record(transaction, { type: 'CLEARING', amount: 200 });
+      fake.program.posts.events.splice(-1);
+      const since = new Date().toISOString();
+      const found = await operator.reconcile(since);
+      const [booked] = await transactions();
+      assert.deepEqual([booked?.type, booked?.amount], ['purchase', 200]);
+      const [authorization, clearing] = transaction.events;
+      assert.ok(authorization && clearing);
+      assert.deepEqual(found.missing_here, [
+        { kind: 'transaction', id: booked?.id, issuer_id: clearing.token },
+      ]);
+      assert.deepEqual((await operator.reconcile(since)).missing_here, []);
+      // It is not pending any more. What is open about it is looked at until it is right.
+      const amounts = structuredClone(clearing.amounts);
+      for (const one of Object.values(clearing.amounts)) if (one !== null) one.amount = 250;
+      transaction.amounts.hold.amount = 50;
+      const different = [{ kind: 'transaction', id: booked?.id, issuer_id: clearing.token }];
+      transaction.created = new Date().toISOString();
+      assert.deepEqual((await operator.reconcile(since)).different, different);
+      transaction.created = authorization.created;
+      assert.deepEqual((await operator.reconcile(since)).different, different);
+      clearing.amounts = amounts;
+      transaction.amounts.hold.amount = 0;
+      assert.deepEqual((await operator.reconcile(since)).different, []);
+    });
+
+    it('finds the status of an old card that a late request has undone', async () => {
+      const { created } = card;
+      card.created = new Date(Date.now() - 40 * DAY_MS).toISOString();
+      const since = new Date().toISOString();
+      for (const verb of ['freeze', 'unfreeze'] as const) {
+        assert.equal((await changeStatus(partner, cardId, verb, live)).status, 200);
+      }
+      card.state = 'PAUSED';
+      const different = [{ kind: 'card', id: cardId, issuer_id: card.token }];
+      assert.deepEqual((await operator.reconcile(since)).different, different);
+      card.state = 'OPEN';
+      assert.deepEqual((await operator.reconcile(since)).different, []);
+      card.created = created;
+    });
+  });
+
+  it('compares all others if it can not read some, and says which', async () => {
+    const read = await purchase(300);
+    const [unread, removed] = [await purchase(200), await purchase(100)];
+    const other = await lithicCard(fake, stack, (await createCard(partner, { amount: 1_000 }, live)).json.id);
+    const { events } = unread;
+    unread.events = Array.from({ length: 1_001 }, () =>
+      structuredClone(events[0] as (typeof events)[number]),
+    );
+    card.state = 'LOST' as 'OPEN';
+    other.state = 'PAUSED';
+    fake.program.transactions.delete(removed.token);
+    const found = await operator.reconcile();
+    assert.deepEqual(
+      found.different.map(({ kind, issuer_id }: { kind: string; issuer_id: string }) => [kind, issuer_id]),
+      [
+        ['card', other.token],
+        ['card', card.token],
+        ['transaction', unread.token],
+      ],
+    );
+    assert.deepEqual(
+      found.missing_at_issuer.map(({ issuer_id }: { issuer_id: string }) => issuer_id),
+      [removed.events[1]?.token, removed.token],
+    );
+    assert.match(await reasons(), /can't read .*\(events\)/);
+    assert.ok(read.events.length > 0);
+    unread.events = events;
+    card.state = 'OPEN';
+    other.state = 'OPEN';
+    fake.program.transactions.set(removed.token, removed);
+  });
+
   for (const sendsEventTokens of [false, true]) {
     describe(`${sendsEventTokens ? 'with' : 'without'} event tokens in requests`, () => {
       beforeEach(() => {
@@ -255,6 +355,18 @@ describe('operator network reconcile with Lithic', function () {
     await operator.reconcile();
     const [item, ...others] = await operator.operate('attention', 'list');
     assert.deepEqual([item.kind, others], ['network_setup', []]);
+    assert.match(item.reason, /approves by itself/);
+    enrol(fake, stack);
+  });
+
+  it('is told by a worker as soon as it starts', async () => {
+    fake.program.responderUrl = null;
+    await stack.stopWorker();
+    await stack.startWorker();
+    const item = await until('it is in the list', async () => {
+      const items: { kind: string; reason: string }[] = await operator.operate('attention', 'list');
+      return items.find(({ kind }) => kind === 'network_setup');
+    });
     assert.match(item.reason, /approves by itself/);
     enrol(fake, stack);
   });

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
-import { newId } from '../../../crypto/new-id.ts';
+import { mock } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
+import { lowestId, newId } from '../../../crypto/new-id.ts';
 import { type FakeIncrease, startFakeIncrease } from '../../../dev/increase/fake-increase.ts';
 import { increaseConfigOf, WEBHOOK_SECRET } from '../../support/adapters/increase.ts';
 import { changeStatus } from '../../support/card-status.ts';
@@ -230,6 +232,217 @@ describe('operator network reconcile with Increase', function () {
     assert.deepEqual(await attention(), []);
   });
 
+  describe('on what began before the period', () => {
+    const DAY_MS = 86_400_000;
+    /** As the nightly run's beginning, just now, so that all that was made before is older. */
+    const sinceNow = () => new Date().toISOString();
+
+    /** An authorization whose payment is older than every period here, and still open. */
+    async function oldAuthorization(amount: number) {
+      const card = await atIssuer();
+      fake.bank.aheadMs = -6 * DAY_MS;
+      const { pending_transaction: pending } = await fake.simulations.authorize({ card_id: card.id, amount });
+      fake.bank.aheadMs = 0;
+      assert.ok(pending);
+      return { card_id: card.id, pending_transaction_id: pending.id };
+    }
+
+    /** Does something that Increase never tells us. */
+    async function untold<Done>(act: () => Done): Promise<Done> {
+      await fake.delivery.idle();
+      // An event that is still to be read would find it.
+      await until('all events are read', async () => {
+        const waiting = await asOwner(stack, `SELECT FROM network_event WHERE status = 'waiting'`);
+        return waiting.length === 0;
+      });
+      fake.delivery.hold();
+      const done = act();
+      fake.delivery.release(() => []);
+      await fake.delivery.idle();
+      return done;
+    }
+
+    it('misses nothing if the issuer has it in a payment that it lists no more', async () => {
+      const settlement = fake.simulations.settle(await oldAuthorization(300));
+      await until('the purchase is booked', async () => (await transactions()).length === 1);
+      fake.simulations.refund(settlement, 100);
+      await until('the refund is booked', async () => (await transactions()).length === 2);
+      const { matched: _, ...differences } = await reconcile();
+      assert.deepEqual(differences, { missing_here: [], missing_at_issuer: [], different: [] });
+    });
+
+    it('finds a refund that the issuer does not have in an old payment', async () => {
+      const settlement = fake.simulations.settle(await oldAuthorization(300));
+      const payment = fake.simulations.refund(settlement, 100);
+      await until('both are booked', async () => (await transactions()).length === 2);
+      const [removed] = payment.elements.splice(-1);
+      assert.ok(removed);
+      const refund = (await transactions()).find(({ type }) => type === 'refund');
+      assert.deepEqual((await reconcile()).missing_at_issuer, [
+        { kind: 'transaction', id: refund?.id, issuer_id: removed.card_refund?.id },
+      ]);
+      payment.elements.push(removed);
+      assert.deepEqual((await reconcile()).missing_at_issuer, []);
+      assert.deepEqual(await attention(), []);
+    });
+
+    it('books the lost clearing of an authorization that is pending here, once', async () => {
+      const authorized = await oldAuthorization(300);
+      const settlement = await untold(() => fake.simulations.settle(authorized));
+      const since = sinceNow();
+      const found = await reconcile(since);
+      const [booked] = await transactions();
+      assert.deepEqual([booked?.type, booked?.amount], ['purchase', 300]);
+      assert.deepEqual(found.missing_here, [
+        { kind: 'transaction', id: booked?.id, issuer_id: settlement.id },
+      ]);
+      const again = await reconcile(since);
+      assert.deepEqual([again.missing_here, again.missing_at_issuer], [[], []]);
+      assert.equal((await transactions()).length, 1);
+    });
+
+    it('finds the status of an old card that a late request has undone, and forgets it once it is right', async () => {
+      const card = await atIssuer();
+      const { created_at: createdAt } = card;
+      card.created_at = new Date(Date.now() - 40 * DAY_MS).toISOString();
+      const since = sinceNow();
+      for (const verb of ['freeze', 'unfreeze'] as const) {
+        const { status } = await changeStatus(holder.partner, holder.cardId, verb, { mode: 'live' });
+        assert.equal(status, 200);
+      }
+      card.status = 'disabled';
+      const different = [{ kind: 'card', id: holder.cardId, issuer_id: card.id }];
+      assert.deepEqual((await reconcile(since)).different, different);
+      // The change is older than this period, and the card still differs.
+      assert.deepEqual((await reconcile(sinceNow())).different, different);
+      assert.equal((await attention()).length, 1);
+      const { cards } = fake.bank.books;
+      const [removed] = cards.splice(cards.indexOf(card), 1);
+      assert.ok(removed);
+      assert.deepEqual((await reconcile(since)).missing_at_issuer, different);
+      cards.push(removed);
+      card.status = 'active';
+      await reconcile(sinceNow());
+      assert.deepEqual(await attention(), []);
+      card.created_at = createdAt;
+    });
+  });
+
+  describe('on what this release cannot read', () => {
+    it('compares all others, and says which objects they were', async () => {
+      const card = await atIssuer();
+      const { account_id: cardAccountId } = card;
+      const payments = [];
+      for (const amount of [100, 200, 300]) {
+        await fake.simulations.authorize({ card_id: card.id, amount });
+        payments.push(fake.bank.books.payments.at(-1));
+      }
+      await fake.delivery.idle();
+      const authorization = payments[1]?.elements[0]?.card_authorization;
+      const transfer = fake.bank.books.transfers.find((it) => it.destination_account_id === cardAccountId);
+      assert.ok(authorization && transfer);
+      authorization.direction = 'sideways' as 'refund';
+      transfer.status = 'in_doubt' as 'complete';
+      const [other] = fake.bank.books.payments.splice(-1);
+      assert.ok(other);
+
+      const found = await reconcile();
+      assert.deepEqual(found.different, [
+        { kind: 'movement', id: null, issuer_id: transfer.id },
+        { kind: 'transaction', id: null, issuer_id: payments[1]?.id },
+      ]);
+      // What can't be read is not missing; what was removed is.
+      assert.deepEqual(
+        found.missing_at_issuer.map(({ issuer_id }: { issuer_id: string }) => issuer_id),
+        [other.id],
+      );
+      const reasons = (await attention()).map(({ reason }) => reason).join('\n');
+      assert.match(reasons, /can't read .*\(elements\.0\.card_authorization\.direction\)/);
+      authorization.direction = 'settlement';
+      transfer.status = 'complete';
+      fake.bank.books.payments.push(other);
+      await reconcile();
+      assert.deepEqual(await attention(), []);
+    });
+
+    it('compares the lists if the set-up can not be looked at, and says so', async () => {
+      const card = await atIssuer();
+      card.status = 'disabled';
+      fake.faults.add({ fault: 'not JSON', request: 'GET /event_subscriptions', times: 3 });
+      assert.equal((await reconcile()).different.length, 1);
+      const items: { kind: string; reason: string }[] = await operate('attention', 'list');
+      const setUp = items.filter(({ kind }) => kind === 'network_setup');
+      assert.deepEqual([setUp.length, items.length], [1, 2]);
+      assert.match(setUp[0]?.reason ?? '', /could not be checked/);
+      card.status = 'active';
+      await reconcile();
+      assert.deepEqual(await operate('attention', 'list'), []);
+    });
+  });
+
+  it('leaves nothing behind if it fails, nor what a run that died has left', async () => {
+    await asOwner(stack, `INSERT INTO reconciliation_seen VALUES ($1, 'card', 'of a run that died')`, [
+      lowestId('rec', new Date(Date.now() - 2 * 86_400_000)),
+    ]);
+    fake.faults.add({ fault: 'internal error', request: 'GET /card_payments' });
+    await assert.rejects(reconcile(), /Increase: it answered 500/);
+    fake.faults.clear();
+    assert.deepEqual(await asOwner(stack, 'SELECT FROM reconciliation_seen'), []);
+  });
+
+  it('keeps what it finds if its clock is ahead of the database', async () => {
+    const card = await atIssuer();
+    card.status = 'disabled';
+    mock.timers.enable({ apis: ['Date'], now: Date.now() + 120_000 });
+    try {
+      assert.equal((await reconcile()).different.length, 1);
+    } finally {
+      mock.timers.reset();
+    }
+    assert.equal((await attention()).length, 1);
+    card.status = 'active';
+    await reconcile();
+    assert.deepEqual(await attention(), []);
+  });
+
+  it("asks once whether an account is a card's, however many transfers it has", async () => {
+    const { bank } = fake;
+    const other = bank.openAccount({ name: 'Payroll' }, null);
+    const made = [1, 2, 3].map((amount) =>
+      bank.transfer(
+        {
+          account_id: fake.fundingAccountId,
+          destination_account_id: other.id,
+          amount,
+          description: 'payroll',
+        },
+        null,
+      ),
+    );
+    fake.requests.length = 0;
+    assert.deepEqual((await reconcile()).missing_here, []);
+    // The list, and one about the account.
+    assert.equal(fake.requests.filter((name) => name === 'GET /cards').length, 2);
+    const { transfers } = bank.books;
+    for (const transfer of made) transfers.splice(transfers.indexOf(transfer), 1);
+  });
+
+  it('is late after two days, even if it never succeeded', async () => {
+    const set = (ageHours: number) =>
+      asOwner(
+        stack,
+        `UPDATE measurement SET measured_at = NULL, result = NULL, created_at = now() - $1 * interval '1 hour' WHERE name = 'reconciliation'`,
+        [ageHours],
+      );
+    await set(49);
+    assert.deepEqual(await operate('attention', 'list'), []);
+    await set(51);
+    const [item, ...others] = await operate('attention', 'list');
+    assert.deepEqual([item.kind, others], ['network_reconciliation', []]);
+    await reconcile();
+    assert.deepEqual(await operate('attention', 'list'), []);
+  });
+
   describe('on the money that a blocked card gives back', () => {
     interface Return {
       id: string;
@@ -434,6 +647,24 @@ describe('operator network reconcile with Increase', function () {
     assert.ok(subscription);
     await asOwner(stack, `UPDATE measurement SET due_at = '-infinity' WHERE name = 'reconciliation'`);
     await stack.stopWorker();
+    // A list takes longer than anything else, and gives nothing meanwhile. The worker still says that it goes on.
+    const dueAt = async () => {
+      const [row] = await asOwner<{ due_at: number }>(
+        stack,
+        `SELECT extract(epoch FROM due_at)::float8 AS due_at FROM measurement WHERE name = 'reconciliation'`,
+      );
+      return row?.due_at ?? 0;
+    };
+    let hasGoneOn = false;
+    fake.onRequest = async ({ name }) => {
+      if (hasGoneOn || name !== 'GET /account_transfers') return 'go on';
+      const first = await dueAt();
+      for (let look = 0; look < 40 && !hasGoneOn; look++) {
+        await setTimeout(75);
+        hasGoneOn = (await dueAt()) > first;
+      }
+      return hasGoneOn ? 'go on' : 'drop';
+    };
     const others = [await stack.startWorker(), await stack.startWorker()];
     const found = await until('it has run', async () => {
       const items: { kind: string; reason: string }[] = await operate('attention', 'list');
@@ -446,6 +677,8 @@ describe('operator network reconcile with Increase', function () {
     await until('it is logged', async () => runs().length > 0);
     await fake.delivery.idle();
     assert.equal(runs().length, 1);
+    assert.ok(hasGoneOn);
+    fake.onRequest = async () => 'go on';
     card.status = 'active';
     fake.bank.books.subscriptions.unshift(subscription);
     await reconcile();

@@ -106,6 +106,14 @@ export const listIssuedCards = readStatement(
     ORDER BY o.created_at, o.token LIMIT ${sql.lit(MAX_LISTED)}`,
 );
 
+/** The card with an id, if it was issued. */
+export const issuedCardWith = readStatement((db, { networkCardId }: { networkCardId: string }) =>
+  db
+    .selectFrom('simulated_network.card')
+    .select(['token', 'network_card_id as networkCardId', 'status'])
+    .where('network_card_id', '=', networkCardId),
+);
+
 /** The money that was moved to and from cards since then, oldest first. */
 export const listMovedMoney = readStatement(
   (_, { since, after }: ListPage) => sql<z.infer<typeof ListedMovements>['data'][number]>`

@@ -9,6 +9,7 @@ import type { Orm } from '../../../../db/orm.ts';
 import { isId } from '../../../../domain/ids.ts';
 import { IssuanceOrder, StatusChangeOrder, TopUpOrder, WithdrawalOrder } from '../wire.ts';
 import {
+  issuedCardWith,
   listIssuedCards,
   listMovedMoney,
   lookUpIssuance,
@@ -79,6 +80,12 @@ export function networkApi({ orm, bearerToken, cardKeys, logger }: NetworkApiOpt
     if (details === undefined) return ctx.throw(404, 'There is no such card.');
     ctx.set('Cache-Control', 'no-store');
     ctx.body = { networkCardId, details };
+  });
+
+  router.get('/cards/:networkCardId', async (ctx) => {
+    const networkCardId = ctx.params.networkCardId ?? '';
+    const [card = null] = await issuedCardWith(orm.em.fork(), { networkCardId });
+    ctx.body = { networkCardId, card };
   });
 
   router.get('/cards', async (ctx) => {

@@ -6,6 +6,7 @@ import {
   type ListedMovement,
 } from '../../../../domain/card-network.ts';
 import { toArray } from '../../../support/adapters/increase.ts';
+import { readable } from '../../../support/adapters/readable.ts';
 import {
   FAULTS,
   type Fault,
@@ -120,7 +121,7 @@ export function describeConformance(
       const since = new Date(Date.now() - 60_000);
       const { networkCardId } = await issue();
       const statuses: string[] = [];
-      for await (const card of one.network.listCards(since)) {
+      for await (const card of readable(one.network.listCards(since))) {
         if (card.networkCardId === networkCardId) statuses.push(card.status);
       }
       assert.deepEqual(statuses, ['active']);
@@ -134,7 +135,7 @@ export function describeConformance(
       await one.network.topUpCard(topUp);
       await one.network.withdrawFromCard(withdrawal);
       const listed: ListedMovement[] = [];
-      for await (const movement of one.network.listMovements(since)) listed.push(movement);
+      for await (const movement of readable(one.network.listMovements(since))) listed.push(movement);
       const seen = listed.map(({ kind, token, amountCents, status }) => [kind, token, amountCents, status]);
       const moved = [
         ['issuance', token, 5_000, 'succeeded'],
@@ -157,7 +158,7 @@ export function describeConformance(
       if (returned === null) return;
       assert.equal(returned, 3_000);
       const listed: unknown[] = [];
-      for await (const { kind, token, amountCents } of one.network.listMovements(since)) {
+      for await (const { kind, token, amountCents } of readable(one.network.listMovements(since))) {
         if (kind === 'return') listed.push([token, amountCents]);
       }
       assert.deepEqual(listed, [[asked.token, 3_000]]);
@@ -183,7 +184,7 @@ export function describeConformance(
       if ((await one.returnedFrom(networkCardId)) === null) return;
       assert.equal(await one.movedTo(networkCardId), Number(before) + 800);
       const listed: unknown[] = [];
-      for await (const { kind, token, amountCents } of one.network.listMovements(since)) {
+      for await (const { kind, token, amountCents } of readable(one.network.listMovements(since))) {
         if (kind === 'cover') listed.push([token, amountCents]);
       }
       assert.deepEqual(listed, covers);
@@ -235,10 +236,10 @@ export function describeConformance(
         const isAway = (asked: Promise<unknown>) => assert.rejects(asked, CardNetworkUnavailable);
         await isAway(one.network.lookUpIssuance(token));
         await isAway(one.network.revealCard({ cardId: token, networkCardId }));
-        await isAway(toArray(one.network.listCards(new Date(Date.now() - 60_000))));
+        await isAway(toArray(readable(one.network.listCards(new Date(Date.now() - 60_000)))));
         if (one.network.abilities.moneyHeldBy === 'network') {
           await isAway(one.network.lookUpTopUp(topUp.token));
-          await isAway(toArray(one.network.listMovements(new Date(Date.now() - 60_000))));
+          await isAway(toArray(readable(one.network.listMovements(new Date(Date.now() - 60_000)))));
         }
         assert.ok(one.proxy.mend() > 0);
         assert.equal((await one.network.lookUpIssuance(token)).status, 'issued');

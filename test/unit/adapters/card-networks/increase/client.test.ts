@@ -4,6 +4,7 @@ import { newId } from '../../../../../crypto/new-id.ts';
 import type { Fault } from '../../../../../dev/increase/faults.ts';
 import { type CardNetwork, CardNetworkUnavailable } from '../../../../../domain/card-network.ts';
 import { madeFor, orderCard, startIncreaseClient, toArray } from '../../../../support/adapters/increase.ts';
+import { readable } from '../../../../support/adapters/readable.ts';
 
 const UNCLEAR: readonly Fault[] = [
   'lost before acting',
@@ -393,17 +394,17 @@ describe("Increase's client", () => {
         cardStatus: 'frozen',
       });
 
-      const cards = await toArray(client.listCards(before));
+      const cards = await toArray(readable(client.listCards(before)));
       assert.equal(cards.length, 102);
       assert.deepEqual(cards[0], {
         networkCardId: first.networkCardId,
         token: first.token,
         status: 'frozen',
       });
-      const recent = await toArray(client.listCards(new Date(Date.now() - 3_600_000)));
+      const recent = await toArray(readable(client.listCards(new Date(Date.now() - 3_600_000))));
       assert.equal(recent.length, 101);
 
-      const movements = await toArray(client.listMovements(before));
+      const movements = await toArray(readable(client.listMovements(before)));
       assert.equal(movements.length, 103);
       const { networkMovementId: _, ...oldest } = movements[0] ?? { networkMovementId: '' };
       assert.deepEqual(oldest, {
@@ -422,7 +423,7 @@ describe("Increase's client", () => {
       const transfer = { account_id: fundingAccountId, amount: 300, description: 'by hand' };
       bank.transfer({ ...transfer, destination_account_id: other.id }, null);
       bank.transfer({ ...transfer, destination_account_id: bank.card(networkCardId).account_id }, null);
-      const movements = await toArray(client.listMovements(new Date(Date.now() - 60_000)));
+      const movements = await toArray(readable(client.listMovements(new Date(Date.now() - 60_000))));
       assert.deepEqual(
         movements.map(({ kind, token, amountCents }) => ({ kind, token, amountCents })),
         [

@@ -8,6 +8,7 @@ import { newId } from '../../../../../crypto/new-id.ts';
 import { type FakeLithic, startFakeLithic } from '../../../../../dev/lithic/fake-lithic.ts';
 import type { Fault } from '../../../../../dev/lithic/faults.ts';
 import { CardNetworkUnavailable } from '../../../../../domain/card-network.ts';
+import { readable } from '../../../../support/adapters/readable.ts';
 
 const API_KEY = 'lithic-api-key';
 const HOUR_MS = 3_600_000;
@@ -336,7 +337,7 @@ describe("Lithic's client", () => {
       });
       (all[4] as (typeof all)[number]).state = 'CLOSED';
       const listed = [];
-      for await (const card of client.listCards(new Date(Date.parse(all[2]?.created ?? ''))))
+      for await (const card of readable(client.listCards(new Date(Date.parse(all[2]?.created ?? '')))))
         listed.push(card);
       assert.deepEqual(
         listed.map(({ networkCardId }) => networkCardId),
@@ -354,7 +355,9 @@ describe("Lithic's client", () => {
       });
       fake.program.record(transaction, { type: 'CLEARING', amount: 700 });
       const listed = [];
-      for await (const { transaction: told } of client.listTransactions(new Date(Date.now() - HOUR_MS)))
+      for await (const { transaction: told } of readable(
+        client.listTransactions(new Date(Date.now() - HOUR_MS)),
+      ))
         listed.push([told.networkTransactionId, told.amountCents]);
       assert.deepEqual(
         listed,
@@ -367,7 +370,7 @@ describe("Lithic's client", () => {
       const { networkCardId } = await issued();
       const list = async () => {
         const listed = [];
-        for await (const card of client.listCards(new Date(Date.now() - 60_000)))
+        for await (const card of readable(client.listCards(new Date(Date.now() - 60_000))))
           listed.push(card.networkCardId);
         return listed;
       };
@@ -379,7 +382,8 @@ describe("Lithic's client", () => {
     });
 
     it('have no movements of money, because Lithic has none of it', async () => {
-      for await (const movement of client.listMovements(new Date(0))) assert.fail(inspect(movement));
+      for await (const movement of readable(client.listMovements(new Date(0))))
+        assert.fail(inspect(movement));
     });
   });
 
