@@ -146,7 +146,7 @@ async function decide(
   message: RequestMessage,
   state: RequestState,
 ): Promise<MessageResult> {
-  const { orm, authorizationTtlMs, eventsWritten } = dependencies;
+  const { orm, cardNetwork, authorizationTtlMs, eventsWritten } = dependencies;
   const { request } = message;
   const { networkCardId } = request;
   const remembered = found.get(networkCardId);
@@ -158,7 +158,7 @@ async function decide(
   const limits = { ttlMs: authorizationTtlMs, lockWaitMs: MAX_DECISION_WAIT_MS };
   try {
     const { declineReason, authorization } = await asAccount(card, () =>
-      transaction(orm, (tx) => takeMessage(tx, toAuthorizationMessage(card, request), limits)),
+      transaction(orm, (tx) => takeMessage(tx, toAuthorizationMessage(card, request, cardNetwork), limits)),
     );
     eventsWritten();
     return { status: 'decided', declineReason, authorizationId: authorization?.id ?? null };

@@ -41,6 +41,8 @@ export interface AuthorizationMessage extends Tenant {
   /** Whether a clearing is the last one. */
   isFinal: boolean;
   merchant: Merchant;
+  /** Whether the network may describe the merchant differently when it repeats the message. */
+  merchantMayChange?: boolean;
   /** Of an approval: when the issuer lets the authorization expire; null if it does not say. */
   expiresAt?: string | null;
   /**
@@ -368,6 +370,7 @@ async function repeat(
   const isAsked = known.type === 'authorization' && message.type === 'authorization';
   const isCleared = known.type === 'clearing' && known.is_final === message.isFinal;
   const made = isAsked ? outcome.authorization : isCleared ? outcome.transaction : null;
+  if (message.merchantMayChange === true) return outcome;
   if (made !== null && !isSameMerchant(made, message.merchant)) throw usedOtherwise('message');
   return outcome;
 }

@@ -57,7 +57,11 @@ export async function bookMessage(
       if (card === null) throw new NotBooked('card_unknown');
       if (isAuthorizationReport(whole)) {
         const limits = { ttlMs, lockWaitMs: MAX_LOCK_WAIT_MS };
-        const taken = await takeMessage(tx, toAuthorizationMessage(card, whole), limits).catch((error) => {
+        const taken = await takeMessage(
+          tx,
+          toAuthorizationMessage(card, whole, message.network),
+          limits,
+        ).catch((error) => {
           throw new NotBooked(whyKept(error, card));
         });
         if (taken.transaction === null) {
@@ -70,11 +74,13 @@ export async function bookMessage(
         await endMessage(tx, messageId, taken.transaction.id);
         return { id: messageId, status: 'booked', transaction_id: taken.transaction.id };
       }
-      const [outcome] = await settleTransactions(tx, [toSettlement(card, whole)], MAX_LOCK_WAIT_MS).catch(
-        (error) => {
-          throw new NotBooked(whyKept(error, card));
-        },
-      );
+      const [outcome] = await settleTransactions(
+        tx,
+        [toSettlement(card, whole, message.network)],
+        MAX_LOCK_WAIT_MS,
+      ).catch((error) => {
+        throw new NotBooked(whyKept(error, card));
+      });
       if (outcome === undefined || outcome instanceof Error) throw new NotBooked(whyKept(outcome, card));
       await endMessage(tx, messageId, outcome.transaction.id);
       return { id: messageId, status: 'booked', transaction_id: outcome.transaction.id };

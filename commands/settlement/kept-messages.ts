@@ -129,7 +129,7 @@ function fingerprintReports(
 /** A kept message, and what it reports. */
 export type LockedMessage = Row<
   'network_message',
-  'id' | 'network_card_id' | 'status' | 'reason' | 'transaction_id'
+  'id' | 'network' | 'network_card_id' | 'status' | 'reason' | 'transaction_id'
 > & {
   reported: ReportedTransaction;
 };
@@ -149,7 +149,7 @@ export async function lockMessage(
 const lock = writeStatement((db, { messageId }: { messageId: string }) =>
   db
     .selectFrom('network_message')
-    .select(['id', 'network_card_id', 'status', 'reason', 'transaction_id', 'body'])
+    .select(['id', 'network', 'network_card_id', 'status', 'reason', 'transaction_id', 'body'])
     .where('id', '=', messageId)
     .forNoKeyUpdate(),
 );

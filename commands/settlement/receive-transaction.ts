@@ -8,7 +8,7 @@ import type {
   WhyKept,
 } from '../../domain/network-transaction.ts';
 import { asAccount } from '../../process/work-context.ts';
-import { takeMessage } from '../authorizations/network-messages.ts';
+import { type AuthorizationMessage, takeMessage } from '../authorizations/network-messages.ts';
 import type { CommandContext } from '../command-context.ts';
 import { type AppliedMessage, bookMessage } from './book-messages.ts';
 import { findMessage, type KnownMessage, keepMessage, type ReportedMessage } from './kept-messages.ts';
@@ -67,8 +67,10 @@ export async function receiveTransaction(
   }
   const settled =
     whole !== null && card !== null && isAuthorizationReport(whole)
-      ? await asAccount(card, () => takeOrExplain(orm, card, whole, authorizationTtlMs))
-      : await settleOrExplain(settlements, card, whole);
+      ? await asAccount(card, () =>
+          takeOrExplain(orm, toAuthorizationMessage(card, whole, report.network), card, authorizationTtlMs),
+        )
+      : await settleOrExplain(settlements, card, whole, report.network);
   if (typeof settled !== 'string' && whole !== null && isAuthorizationReport(whole)) eventsWritten();
   if (typeof settled !== 'string') return settled;
   const kept = await keepMessage(orm, ring, report, settled);
@@ -85,11 +87,12 @@ async function settleOrExplain(
   settlements: SettlementQueue,
   card: NetworkCardOwner | null,
   reported: NetworkTransaction | NetworkAuthorizationReport | null,
+  network: string,
 ): Promise<{ transactionId: string } | WhyKept> {
   if (reported === null) return 'not_understood';
   if (card === null || isAuthorizationReport(reported)) return 'card_unknown';
   try {
-    const { transaction } = await settlements.settle(toSettlement(card, reported));
+    const { transaction } = await settlements.settle(toSettlement(card, reported, network));
     return { transactionId: transaction.id };
   } catch (error) {
     return whyKept(error, card);
@@ -98,17 +101,15 @@ async function settleOrExplain(
 
 async function takeOrExplain(
   orm: Orm,
+  message: AuthorizationMessage,
   card: NetworkCardOwner,
-  reported: NetworkAuthorizationReport,
   ttlMs: number,
 ): Promise<{ transactionId: string } | { authorizationId: string } | WhyKept> {
   try {
-    const taken = await transaction(orm, (tx) =>
-      takeMessage(tx, toAuthorizationMessage(card, reported), { ttlMs, lockWaitMs: null }),
-    );
+    const taken = await transaction(orm, (tx) => takeMessage(tx, message, { ttlMs, lockWaitMs: null }));
     if (taken.transaction !== null) return { transactionId: taken.transaction.id };
     if (taken.authorization === null)
-      throw new Error(`a ${reported.type} was taken without its authorization`);
+      throw new Error(`a ${message.type} was taken without its authorization`);
     return { authorizationId: taken.authorization.id };
   } catch (error) {
     return whyKept(error, card);

@@ -51,10 +51,14 @@ export const isAuthorizationReport = (
   reported: NetworkTransaction | NetworkAuthorizationReport,
 ): reported is NetworkAuthorizationReport => 'final' in reported;
 
-/** What the network says about an authorization of a live card. */
+/** Whether a message's merchant is as it was, whenever it is told. Issuers tell the merchant as they know it by then. */
+const isMerchantFixed = (network: string): boolean => network === 'simulated';
+
+/** What the network says about an authorization of a live card. @param network CARD_NETWORK */
 export function toAuthorizationMessage(
   { cardId, partnerId, mode }: Omit<NetworkCardOwner, 'status'>,
   reported: NetworkAuthorizationReport | NetworkAuthorizationRequest,
+  network: string,
 ): AuthorizationMessage {
   const { name, city, country, categoryCode } = reported.merchant;
   const isRequest = reported.type === 'authorization' || reported.type === 'increment';
@@ -74,13 +78,15 @@ export function toAuthorizationMessage(
     place: 'final' in reported ? (reported.approvalNumber ?? reported.requestNumber) : null,
     networkPaymentId: 'final' in reported ? reported.networkPaymentId : null,
     merchant: { name, city, country, category_code: categoryCode },
+    merchantMayChange: !isMerchantFixed(network),
   };
 }
 
-/** The settlement of a transaction that the network reports on a live card. */
+/** The settlement of a transaction that the network reports on a live card. @param network CARD_NETWORK */
 export function toSettlement(
   card: Omit<NetworkCardOwner, 'status'>,
   reported: NetworkTransaction,
+  network: string,
 ): Settlement {
   const { cardId, partnerId, mode } = card;
   const { name, city, country, categoryCode } = reported.merchant;
@@ -95,6 +101,7 @@ export function toSettlement(
     forced: reported.forced,
     simulated: false,
     merchant: { name, city, country, category_code: categoryCode },
+    merchantMayChange: !isMerchantFixed(network),
   };
 }
 

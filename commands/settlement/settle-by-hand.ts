@@ -34,7 +34,7 @@ export function bookByHand(
     if (message.status === 'booked') throw alreadyBooked(message);
     const card = await findCard(tx, message, given.cardId);
     const reported = toTransaction(message, given);
-    const settlement = { ...toSettlement(card, reported), byHand: true };
+    const settlement = { ...toSettlement(card, reported, message.network), byHand: true };
     let [outcome] = await settleTransactions(tx, [settlement]).catch(asRefusal);
     if (outcome instanceof ApiError && outcome.code === 'idempotency_conflict') {
       [outcome] = await settleTransactions(tx, [{ ...settlement, networkTransactionId: messageId }]).catch(

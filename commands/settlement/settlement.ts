@@ -26,6 +26,8 @@ export interface Settlement extends Tenant, TransactionRequest {
   /** The network's id of what it is part of; null if it has none. */
   networkPaymentId?: string | null;
   merchant: Merchant;
+  /** Whether the network may describe the merchant differently when it reports the same settlement again. */
+  merchantMayChange?: boolean;
 }
 
 export interface Settled {
@@ -175,17 +177,19 @@ function amountTransfers(row: TransactionRow): Transfer[] {
 
 /** Whether the network reports the same transaction again, and not another one under the same id. */
 function isSameTransaction(row: TransactionRow, settlement: Settlement): boolean {
-  const { cardId, type, amountCents, forced, merchant } = settlement;
+  const { cardId, type, amountCents, forced, merchant, merchantMayChange = false } = settlement;
+  const isSameMerchant =
+    row.merchant_name === merchant.name &&
+    row.merchant_category_code === merchant.category_code &&
+    row.merchant_city === merchant.city &&
+    row.merchant_country === merchant.country;
   return (
     row.authorization_id === null &&
     row.card_id === cardId &&
     row.requested_type === type &&
     Number(row.amount_cents) === amountCents &&
     row.forced === forced &&
-    row.merchant_name === merchant.name &&
-    row.merchant_category_code === merchant.category_code &&
-    row.merchant_city === merchant.city &&
-    row.merchant_country === merchant.country
+    (merchantMayChange || isSameMerchant)
   );
 }
 

@@ -377,6 +377,32 @@ describe('transactions at Lithic', function () {
     assert.deepEqual(await keptFor(transaction.events.map(({ token }) => token)), []);
   });
 
+  it('are the same if Lithic has learned more of their merchant by the time it tells them again', async () => {
+    const { program } = fake;
+    const bought = await program.authorize({ card, amount: 500, descriptor: 'SHOP 12' });
+    program.record(bought, { type: 'CLEARING', amount: 200 });
+    const returned = program.begin(
+      card,
+      { descriptor: 'SHOP 12' },
+      { type: 'RETURN', amount: 50, polarity: 'CREDIT' },
+    );
+    await told();
+    for (const { merchant } of [bought, returned]) merchant.descriptor = 'THE SHOP, WIEN';
+    program.record(bought, { type: 'CLEARING', amount: 100 });
+    program.posts.tell(returned);
+    await told();
+    assert.deepEqual(await keptFor([...bought.events, ...returned.events].map(({ token }) => token)), []);
+    const listed = (await list('transactions')).map(
+      ({ type, amount, merchant }: { type: string; amount: number; merchant: { name: string } }) =>
+        `${type} ${amount} ${merchant.name}`,
+    );
+    assert.deepEqual(listed.sort(), [
+      'purchase 100 THE SHOP, WIEN',
+      'purchase 200 SHOP 12',
+      'refund 50 SHOP 12',
+    ]);
+  });
+
   it('are refused if somebody else sends them, and kept once if Lithic sends them again', async () => {
     const { program } = fake;
     program.posts.holdsEvents = true;
