@@ -11,6 +11,7 @@ import { newId } from '../../../crypto/new-id.ts';
 import { freePort } from '../../../dev/free-port.ts';
 import type { Mode } from '../../../domain/mode.ts';
 import { DEFAULT_SCOPES, Scope } from '../../../domain/scope.ts';
+import { startAnnouncingKeys } from '../../../worker/announce-expiring-keys.ts';
 import { expectError } from '../../support/api/answers.ts';
 import { fundedPartner } from '../../support/money.ts';
 import { environmentOf, operateIn } from '../../support/operator/operate.ts';
@@ -406,6 +407,38 @@ describe('API keys', () => {
     await sleep(2_500);
     assert.equal((await expiringEvents(soon.id)).length, 1);
     assert.equal((await expiringEvents(later.id)).length, 0);
+  });
+
+  it('are announced once each, though two workers look for them', async () => {
+    const logger = pino({ level: 'silent' });
+    const others = [
+      startAnnouncingKeys({ orm: stack.orm, logger }),
+      startAnnouncingKeys({ orm: stack.orm, logger }),
+    ];
+    try {
+      const expiresAt = new Date(Date.now() + DAY_MS).toISOString();
+      const made: { id: string }[] = await Promise.all(
+        Array.from({ length: 20 }, () => create({ expires_at: expiresAt })),
+      );
+      for (const { id } of made)
+        await until('it is announced', async () => (await expiringEvents(id)).length > 0);
+      // Each of them has looked again since.
+      await sleep(2_000);
+      for (const { id } of made) assert.equal((await expiringEvents(id)).length, 1);
+    } finally {
+      for (const other of others) await other.stop();
+    }
+  });
+
+  it("are announced once, too, if their account's clock jumps past their expiry", async () => {
+    const { id, key } = await create({ expires_at: new Date(Date.now() + 10 * DAY_MS).toISOString() });
+    assert.equal((await ask('POST', '/test/clock/advance', { seconds: 30 * 86_400 })).status, 200);
+    await until('it is announced', async () => (await expiringEvents(id)).length > 0);
+    await until('it is refused', async () => (await pingWith(key)) === 401);
+    const ready = async () => (await ask('GET', '/test/clock')).json.status === 'ready';
+    await until('the clock is ready', ready);
+    const [event, ...more] = await expiringEvents(id);
+    assert.deepEqual([event.data.api_key.status, more], ['expired', []]);
   });
 
   it("follow their account's sandbox clock", async () => {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import ipaddr from 'ipaddr.js';
 import { createApiKey } from '../../../commands/accounts/api-keys.ts';
 import { expectError } from '../../support/api/answers.ts';
+import { rawRequest } from '../../support/api/raw-request.ts';
 import { startTestStack, type TestStack } from '../../support/stack.ts';
 
 describe("a client's address behind a trusted proxy", () => {
@@ -48,6 +49,23 @@ describe("a client's address behind a trusted proxy", () => {
       '',
     ])
       expectError(await from(refused), 'ip_not_allowed');
+  });
+
+  it('is the last that is not trusted of several X-Forwarded-For headers, in the order they were sent', async () => {
+    const partner = await stack.createPartner();
+    const { key } = await createApiKey(stack.operator, {
+      ...{ partnerId: partner.id, mode: 'test', name: null },
+      ipAllowlist: ['203.0.113.0/24'],
+    });
+    const from = (...lines: string[]) =>
+      rawRequest(stack, 'GET', '/v1/ping', [
+        ['Authorization', `Bearer ${key}`],
+        ...lines.map((line) => ['X-Forwarded-For', line] as const),
+      ]);
+    assert.equal((await from('198.51.100.7', '203.0.113.9')).status, 200);
+    assert.equal((await from('198.51.100.7', '203.0.113.9', '10.4.5.6')).status, 200);
+    expectError(await from('203.0.113.9', '198.51.100.7'), 'ip_not_allowed');
+    expectError(await from('203.0.113.9', '198.51.100.7, 10.4.5.6'), 'ip_not_allowed');
   });
 
   it('is refused, after the key, if it cannot be parsed', async () => {

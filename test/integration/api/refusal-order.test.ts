@@ -76,6 +76,44 @@ describe('of several reasons to refuse a request', () => {
     await refuse(['PUT', '/cards'], key, 'rate_limited');
   });
 
+  it('the same goes for HEAD and OPTIONS', async () => {
+    const { key } = await newKey();
+    const { host, port } = stack.config;
+    const statusOf = async (method: string, path: string, authorization: string, headers = {}) => {
+      const url = `http://${host}:${port}/v1${path}`;
+      return (await fetch(url, { method, headers: { authorization, ...headers } })).status;
+    };
+    const authorized = `Bearer ${key}`;
+    for (const [method, path, status] of [
+      ['HEAD', '/nothing', 404],
+      ['OPTIONS', '/nothing', 404],
+      ['HEAD', '/quotes', 405],
+      ['OPTIONS', '/cards', 405],
+      ['HEAD', '/cards?x=1', 400],
+      ['HEAD', '/cards', 200],
+    ] as const) {
+      assert.equal(await statusOf(method, path, 'Bearer none'), 401, `${method} ${path}`);
+      assert.equal(await statusOf(method, path, authorized, NOWHERE), 403, `${method} ${path}`);
+      assert.equal(await statusOf(method, path, authorized), status, `${method} ${path}`);
+    }
+    for (let sent = 6; sent < BURST; sent++) assert.equal(await statusOf('HEAD', '/ping', authorized), 200);
+    for (const [method, path] of [
+      ['HEAD', '/nothing'],
+      ['OPTIONS', '/cards'],
+    ] as const)
+      assert.equal(await statusOf(method, path, authorized), 429, `${method} ${path}`);
+  });
+
+  it('the key and the path come before a body that is too large', async () => {
+    const { key } = await newKey('test', ['cards:read']);
+    const body = ' '.repeat(70_000);
+    await refuse(['POST', '/nothing', body], 'none', 'invalid_api_key');
+    await refuse(['POST', '/nothing', body], key, 'not_found');
+    await refuse(['PUT', '/cards', body], key, 'method_not_allowed');
+    await refuse(['POST', '/cards', body], key, 'insufficient_scope');
+    await refuse(['POST', '/quotes', body], key, 'body_too_large');
+  });
+
   it('the path and the method come before the mode', async () => {
     const { key } = await newKey('live');
     await refuse(['POST', '/test/nothing', '{}'], key, 'not_found');
