@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import pg from 'pg';
 import { expectError } from '../../support/api/answers.ts';
-import { ownerUrlOf } from '../../support/postgres.ts';
+import { environmentOf, operateIn } from '../../support/operator/operate.ts';
+import { asOwner, ownerUrlOf } from '../../support/postgres.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
 import { until } from '../../support/until.ts';
 import { countByStatus, seedEvents, writeEvents } from '../../support/webhooks/events.ts';
@@ -104,13 +105,15 @@ describe('/webhook-endpoints', function () {
     );
   });
 
-  it('refuses a sixth one, also if they come at once, and one URL twice', async () => {
+  it('refuses a sixth one, even if one is disabled or they come at once, and one URL twice', async () => {
     const urls = Array.from({ length: 7 }, (_, i) => `https://hooks.example.com/${i}`);
     const answers = await Promise.all(urls.map((url) => post({ url })));
     const codes = answers.map(({ status, json }) => (status === 201 ? 201 : json.error.code)).sort();
     assert.deepEqual(codes, [201, 201, 201, 201, 201, 'limit_exceeded', 'limit_exceeded']);
     const { json } = await partner.call('GET', '/webhook-endpoints');
     const [one, other] = json.data;
+    await patch(one.id, { status: 'disabled' });
+    expectError(await post({ url: 'https://hooks.example.com/sixth' }), 'limit_exceeded');
     expectError(await post({ url: one.url }), 'webhook_endpoint_url_taken');
     expectError(await patch(other.id, { url: one.url }), 'webhook_endpoint_url_taken');
     assert.equal((await patch(other.id, { url: other.url })).status, 200, 'its own URL');
@@ -154,6 +157,10 @@ describe('/webhook-endpoints', function () {
   it('answers 400 to an empty change or an empty URL, and 404 to an id of another account or another shape', async () => {
     const [first] = await createTwo();
     expectError(await patch(first, {}), 'validation_failed', ['body']);
+    expectError(await patch(first, { event_types: [] }), 'validation_failed', ['event_types']);
+    expectError(await patch(first, { event_types: ['ping', 'card.eaten'] }), 'validation_failed', [
+      'event_types.1',
+    ]);
     const other = await stack.createPartner();
     for (const id of [first, 'we_x', `we_${'0'.repeat(26)}`]) {
       for (const [method, path] of [
@@ -203,6 +210,46 @@ describe('/webhook-endpoints', function () {
     assert.equal((await get(third)).last_success_at, null);
   });
 
+  it('gets the types that it was changed to, and all of them again after null', async () => {
+    const [first, second] = await createTwo({ event_types: ['card.issued'] });
+    const [before = ''] = await writeEvents(stack, partner, 1);
+    await stand(before, { [first]: 'delivered' });
+    assert.deepEqual((await patch(second, { event_types: ['ping'] })).json.event_types, ['ping']);
+    const [wanted = ''] = await writeEvents(stack, partner, 1);
+    await stand(wanted, { [first]: 'delivered', [second]: 'delivered' });
+    assert.deepEqual((await patch(second, { description: 'Books' })).json.event_types, ['ping']);
+    await patch(second, { event_types: ['card.issued'] });
+    assert.equal((await patch(second, { event_types: null })).json.event_types, null);
+    const [after = ''] = await writeEvents(stack, partner, 1);
+    await stand(after, { [first]: 'delivered', [second]: 'delivered' });
+  });
+
+  it('ignores an Idempotency-Key, so that no secret is stored or shown again', async () => {
+    const idempotencyKey = 'one key for all';
+    const once = (method: string, path: string, body?: object) =>
+      partner.call(method, path, { body, idempotencyKey });
+    const created = await once('POST', '/webhook-endpoints', { url: receivers[0].url });
+    assert.equal(created.status, 201);
+    assert.equal(created.headers.get('operation-id'), null);
+    expectError(
+      await once('POST', '/webhook-endpoints', { url: receivers[0].url }),
+      'webhook_endpoint_url_taken',
+    );
+    const path = `/webhook-endpoints/${created.json.id}`;
+    const rotated = await once('POST', `${path}/rotate-secret`);
+    const again = await once('POST', `${path}/rotate-secret`);
+    const secrets = [created, rotated, again].map(({ json }) => json.secret);
+    assert.equal(new Set(secrets).size, 3);
+    assert.equal((await once('PATCH', path, { status: 'disabled' })).json.status, 'disabled');
+    assert.equal((await once('PATCH', path, { status: 'enabled' })).json.status, 'enabled');
+    const pings = [await once('POST', `${path}/test`), await once('POST', `${path}/test`)];
+    assert.notEqual(pings[0]?.json.id, pings[1]?.json.id);
+    assert.equal((await once('DELETE', path)).status, 204);
+    expectError(await once('DELETE', path), 'webhook_endpoint_not_found');
+    const claims = await asOwner(stack, 'SELECT FROM idempotency_claim WHERE partner_id = $1', [partner.id]);
+    assert.equal(claims.length, 0);
+  });
+
   it('leaves an event alone that no endpoint wants, until one is named', async () => {
     const { id: endpoint } = (await post({ url: receivers[0].url, event_types: ['card.issued'] })).json;
     const [id = ''] = await writeEvents(stack, partner, 1);
@@ -241,6 +288,21 @@ describe('/webhook-endpoints', function () {
     expectError(await resend({ endpoint_id: `we_${'0'.repeat(26)}` }), 'webhook_endpoint_not_found');
     await patch(second, { status: 'disabled' });
     expectError(await resend({ endpoint_id: second }), 'invalid_state');
+  });
+
+  it('gets what is resent if its only delivery was at an endpoint that is deleted, if it wants it now', async () => {
+    const gone = (await post({ url: receivers[0].url })).json.id;
+    const [id = ''] = await writeEvents(stack, partner, 1);
+    await stand(id, { [gone]: 'delivered' });
+    await partner.call('DELETE', `/webhook-endpoints/${gone}`);
+    const url = 'https://hooks.example.com/';
+    assert.equal((await post({ url, event_types: ['card.issued'] })).status, 201);
+    const resend = () => partner.call('POST', `/events/${id}/resend`);
+    expectError(await resend(), 'webhook_endpoint_not_found');
+    const { id: wanting } = (await post({ url: receivers[1].url })).json;
+    assert.equal((await resend()).status, 202);
+    await stand(id, { [gone]: 'delivered', [wanting]: 'delivered' });
+    assert.deepEqual([receivers[0].received.length, receivers[1].received.length], [1, 1]);
   });
 
   it('parks only its own events while it is disabled, and gets them when it is enabled', async () => {
@@ -294,6 +356,31 @@ describe('/webhook-endpoints', function () {
     assert.equal(told.data.webhook_endpoint.id, second);
     assert.equal(told.data.webhook_endpoint.secret, undefined);
     await stand(told.id, { [first]: 'delivered' });
+  });
+
+  it('is disabled by its account or by an operator, of which the others are told, each time once', async () => {
+    const [first, second] = await createTwo();
+    const told = async () => (await partner.call('GET', '/events?type=webhook_endpoint.disabled')).json.data;
+    const reasons = async () => {
+      const news = await told();
+      for (const { id, data } of news) {
+        assert.equal(data.webhook_endpoint.id, second);
+        await stand(id, { [first]: 'delivered' });
+      }
+      return news.map((event: { data: object }) => event.data).map(reasonOf);
+    };
+    const reasonOf = ({ webhook_endpoint }: { webhook_endpoint?: { disabled_reason: string } }) =>
+      webhook_endpoint?.disabled_reason;
+    await patch(second, { status: 'disabled' });
+    await patch(second, { status: 'disabled' });
+    assert.deepEqual(await reasons(), ['you disabled it']);
+    await patch(second, { status: 'enabled' });
+    const operate = operateIn(environmentOf(stack.config));
+    const flags = ['--mode', 'test', '--endpoint', second];
+    for (const _ of [1, 2])
+      assert.equal((await operate('webhook-endpoint', 'disable', partner.id, ...flags)).code, 0);
+    assert.deepEqual(await reasons(), ['disabled by an operator', 'you disabled it']);
+    assert.deepEqual(receivers[1].received, []);
   });
 
   it('has given up what was not delivered when it is deleted, and the others go on', async () => {

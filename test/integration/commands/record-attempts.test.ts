@@ -119,6 +119,30 @@ describe('the record of webhook attempts', function () {
     assert.equal(await told(), 3);
   });
 
+  it('tells the other accounts even if one can not be told yet', async () => {
+    const fail = async () => recordAttempts(commands.context, (await write(10)).map(failed));
+    await fail();
+    const stuck = partnerId;
+    await commands.owner.query(
+      `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'refused'; END $$;
+       CREATE TRIGGER refuse BEFORE INSERT ON event FOR EACH ROW WHEN (new.partner_id = '${stuck}') EXECUTE FUNCTION refuse()`,
+    );
+    try {
+      partnerId = await commands.createFundedPartner(1);
+      const url = 'https://hooks.example.com/';
+      const { endpoints } = await setEndpoint(commands.context, { partnerId, modes: ['test'], url });
+      endpointId = endpoints[0]?.id ?? '';
+      await fail();
+      const { told: count, errors } = await tellOfFailing(commands.context.orm);
+      assert.deepEqual([count, errors.length], [1, 1]);
+    } finally {
+      await commands.owner.query('DROP TRIGGER refuse ON event; DROP FUNCTION refuse()');
+    }
+    assert.equal(await told(), 1);
+    partnerId = stuck;
+    assert.equal(await told(), 1, 'it was kept for later');
+  });
+
   it('lets a success end the failures that another process is about to commit', async () => {
     const [a = '', b = '', c = ''] = await write(3);
     await recordAttempts(commands.context, [succeeded(a)]);
