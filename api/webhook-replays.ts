@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { endpointNotFound } from '../commands/webhooks/read-endpoints.ts';
-import { readReplay, startReplay } from '../commands/webhooks/replays.ts';
+import { readWebhookReplay, startReplay } from '../commands/webhooks/replays.ts';
 import type { Orm } from '../db/orm.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { isId } from '../domain/ids.ts';
@@ -40,7 +40,8 @@ const replayWebhookEndpoint = declare({
   summary: 'Replay events',
   description:
     'Sends events to this endpoint again, with the same ids and bodies, oldest first. What happens meanwhile is sent first. An ' +
-    'endpoint has one replay at a time.',
+    'endpoint has one replay at a time. The range can have up to 250,000 events. Replays, resent events and pings share a limit of ' +
+    'one per second, in bursts of up to 60.',
   query: z.strictObject({}),
   body: ReplayRequest,
   responses: { 202: WebhookReplayResource },
@@ -87,7 +88,7 @@ export const webhookReplays = resource(
       if (!isId('we', endpointId) || !isId('rpl', replayId)) throw new ApiError('webhook_replay_not_found');
       return {
         status: 200,
-        body: presentWebhookReplay(await readReplay(orm, caller, { endpointId, replayId })),
+        body: presentWebhookReplay(await readWebhookReplay(orm, caller, { endpointId, replayId })),
       };
     },
   }),

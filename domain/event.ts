@@ -25,6 +25,8 @@ import { z } from 'zod';
  * |           |                                          | one if the endpoint had none          |                                |
  * | parked    | the relay finds the endpoint disabled or | any but delivered to parked, given_up | told to untold if parked or    |
  * |           | deleted                                  | if deleted, pending if enabled again  | given up, otherwise same       |
+ * | lost      | the relay finds that the event is no     | pending to given_up                   | told to untold                 |
+ * |           | longer kept                              |                                       |                                |
  * | unparked  | a worker finds it parked for an endpoint | parked to pending                     | same                           |
  * |           | that is enabled                          |                                       |                                |
  * | deleted   | a worker finds that the endpoint was     | pending, retrying, parked to given_up | told to untold                 |

@@ -17,7 +17,8 @@ export const WebhookReplayResource = z
       .int()
       .min(0)
       .describe(
-        'How many of them were sent, whatever the response. Those that failed are retried like any other.',
+        'How many of them were sent, whatever the response. Those that failed are retried like any other. One that was answered ' +
+          'with 410 is not counted: it is parked.',
       ),
     mode: Mode,
     created: z.iso.datetime().describe('When you asked for it.'),

@@ -2573,7 +2573,7 @@ export type WebhookReplay = {
      */
     matched: number;
     /**
-     * How many of them were sent, whatever the response. Those that failed are retried like any other.
+     * How many of them were sent, whatever the response. Those that failed are retried like any other. One that was answered with 410 is not counted: it is parked.
      */
     sent: number;
     mode: Mode;

@@ -3,7 +3,13 @@ import { sealAnswerStart } from '../../crypto/webhooks.ts';
 import { followingAccounts } from '../../db/following-accounts.ts';
 import type { Orm } from '../../db/orm.ts';
 import { dropOldEvents } from '../../db/partitions.ts';
-import { ASYNCHRONOUS_COMMIT, anyOf, autocommitStatement, readStatement } from '../../db/sql.ts';
+import {
+  ASYNCHRONOUS_COMMIT,
+  anyOf,
+  autocommitStatement,
+  readStatement,
+  writeStatement,
+} from '../../db/sql.ts';
 import type { Row } from '../../db/tables.ts';
 import type { DeliveryStatus } from '../../domain/event.ts';
 import type { CommandContext } from '../command-context.ts';
@@ -20,9 +26,13 @@ export type QueuedEndpoint = Row<'delivery', 'partner_id' | 'mode' | 'endpoint_i
 
 /** An event to send to an endpoint, with the endpoint's current state. */
 export interface Delivery
-  extends Row<'delivery', 'event_id' | 'endpoint_id' | 'partner_id' | 'mode' | 'schedule_attempts'>,
-    Row<'event', 'body'>,
+  extends Row<
+      'delivery',
+      'event_id' | 'endpoint_id' | 'partner_id' | 'mode' | 'schedule_attempts' | 'replayed'
+    >,
     Row<'webhook_endpoint', 'standard_headers' | 'secret' | 'previous_secret'> {
+  /** Null if the event is no longer kept. */
+  body: string | null;
   /** Null if the endpoint was deleted; its other columns are then null as well. */
   url: string | null;
   endpoint_status: 'enabled' | 'disabled' | null;
@@ -30,9 +40,11 @@ export interface Delivery
 
 /**
  * Leases pending events for the caller to send, oldest first for each endpoint, as many as it has free slots and `limit` in
- * all: one endpoint's backlog takes nobody else's slots.
+ * all: one endpoint's backlog takes nobody else's slots. Replayed events come last, and have few of the slots.
  * @param request.freeSlots by the endpoint's id
  * @param request.initialSlots of endpoints that `freeSlots` does not have
+ * @param request.freeReplaySlots how many of them replayed events may have, by the endpoint's id
+ * @param request.replaySlots of endpoints that `freeReplaySlots` does not have
  * @param request.after the endpoint to begin after, so that the same ones don't always fill the limit; null: the first
  */
 export async function takeDeliveries(
@@ -40,29 +52,29 @@ export async function takeDeliveries(
   request: {
     freeSlots: Record<string, number>;
     initialSlots: number;
+    freeReplaySlots: Record<string, number>;
+    replaySlots: number;
     limit: number;
     leaseMs: number;
     after: QueuedEndpoint | null;
   },
 ): Promise<Delivery[]> {
-  const { freeSlots, initialSlots, limit, leaseMs, after } = request;
+  const { freeSlots, initialSlots, freeReplaySlots, replaySlots, limit, leaseMs, after } = request;
   const leased = await take(orm, {
     afterPartnerId: after?.partner_id ?? '',
     afterMode: after?.mode ?? '',
     afterEndpointId: after?.endpoint_id ?? '',
     freeSlots: JSON.stringify(freeSlots),
     initialSlots,
+    freeReplaySlots: JSON.stringify(freeReplaySlots),
+    replaySlots,
     limit,
     leaseMs,
   });
   if (leased.length === 0) return [];
   const events = await readBodies(orm.em.fork(), { eventIds: leased.map(({ event_id }) => event_id) });
   const bodies = new Map(events.map(({ id, body }) => [id, body]));
-  return leased.map((delivery) => {
-    const body = bodies.get(delivery.event_id);
-    if (body === undefined) throw new Error(`the event ${delivery.event_id} has a delivery and is gone`);
-    return { ...delivery, body };
-  });
+  return leased.map((delivery) => ({ ...delivery, body: bodies.get(delivery.event_id) ?? null }));
 }
 
 interface TakeValues {
@@ -71,6 +83,8 @@ interface TakeValues {
   afterEndpointId: string;
   freeSlots: string;
   initialSlots: number;
+  freeReplaySlots: string;
+  replaySlots: number;
   limit: number;
   leaseMs: number;
 }
@@ -94,20 +108,31 @@ const take = autocommitStatement(
     SELECT d.event_id, d.endpoint_id
     FROM following a
       CROSS JOIN LATERAL (
-        SELECT p.event_id, p.endpoint_id FROM delivery p
-        WHERE p.status = 'pending' AND p.partner_id = a.partner_id AND p.mode = a.mode AND p.endpoint_id = a.endpoint_id
-          AND p.lease_expires_at <= clock_timestamp()
-        ORDER BY p.replayed, p.event_id
-        LIMIT coalesce((${values.freeSlots}::jsonb ->> a.endpoint_id)::int, ${values.initialSlots})
-        FOR UPDATE SKIP LOCKED) d
+        SELECT coalesce((${values.freeSlots}::jsonb ->> a.endpoint_id)::int, ${values.initialSlots}) AS free,
+          coalesce((${values.freeReplaySlots}::jsonb ->> a.endpoint_id)::int, ${values.replaySlots}) AS free_for_replays) s
+      CROSS JOIN LATERAL (
+        SELECT q.event_id, q.endpoint_id FROM (
+          SELECT live.* FROM (
+            SELECT p.event_id, p.endpoint_id FROM delivery p
+            WHERE p.status = 'pending' AND p.partner_id = a.partner_id AND p.mode = a.mode AND p.endpoint_id = a.endpoint_id
+              AND NOT p.replayed AND p.lease_expires_at <= clock_timestamp()
+            ORDER BY p.event_id LIMIT s.free FOR UPDATE SKIP LOCKED) live
+          UNION ALL
+          SELECT replayed.* FROM (
+            SELECT p.event_id, p.endpoint_id FROM delivery p
+            WHERE p.status = 'pending' AND p.partner_id = a.partner_id AND p.mode = a.mode AND p.endpoint_id = a.endpoint_id
+              AND p.replayed AND p.lease_expires_at <= clock_timestamp()
+            ORDER BY p.event_id LIMIT s.free_for_replays FOR UPDATE SKIP LOCKED) replayed) q
+        LIMIT s.free) d
     LIMIT ${values.limit}
   ), leased AS (
     UPDATE delivery d SET lease_expires_at = clock_timestamp() + ${values.leaseMs} * interval '1 millisecond'
     FROM due WHERE d.event_id = due.event_id AND d.endpoint_id = due.endpoint_id
-    RETURNING d.event_id, d.endpoint_id, d.partner_id, d.mode, d.schedule_attempts
+    RETURNING d.event_id, d.endpoint_id, d.partner_id, d.mode, d.schedule_attempts,
+      d.replayed
   )
-  SELECT l.event_id, l.endpoint_id, l.partner_id, l.mode, l.schedule_attempts, w.url, w.status AS endpoint_status,
-    w.standard_headers, w.secret,
+  SELECT l.event_id, l.endpoint_id, l.partner_id, l.mode, l.schedule_attempts, l.replayed, w.url,
+    w.status AS endpoint_status, w.standard_headers, w.secret,
     CASE WHEN w.previous_secret_expires_at > account_now(w.partner_id, w.mode) THEN w.previous_secret END AS previous_secret
   FROM asynchronous_commit, leased l
     LEFT JOIN webhook_endpoint w ON w.partner_id = l.partner_id AND w.mode = l.mode AND w.id = l.endpoint_id
@@ -237,6 +262,37 @@ const record = autocommitStatement(
     a.answer_start
   FROM counted c JOIN attempt a ON a.event_id = c.event_id AND a.endpoint_id = c.endpoint_id`,
   { acrossTenants: 'queue' },
+);
+
+/** Gives up deliveries whose events are no longer kept, so that they are taken no more. */
+export async function giveUpLost(orm: Orm, deliveries: readonly DeliveryKey[]): Promise<void> {
+  await giveUp(orm, {
+    eventIds: deliveries.map(({ eventId }) => eventId),
+    endpointIds: deliveries.map(({ endpointId }) => endpointId),
+  });
+}
+
+// Row "lost" of the table in domain/event.ts.
+const giveUp = autocommitStatement(
+  (_, { eventIds, endpointIds }: { eventIds: readonly string[]; endpointIds: readonly string[] }) => sql`
+  UPDATE delivery d SET status = 'given_up', next_attempt_at = NULL, lease_expires_at = '-infinity',
+    workflow = CASE WHEN d.workflow = 'told' THEN 'untold' ELSE d.workflow END
+  FROM unnest(${eventIds}::text[], ${endpointIds}::text[]) k (event_id, endpoint_id)
+  WHERE d.event_id = k.event_id AND d.endpoint_id = k.endpoint_id AND d.status = 'pending'`,
+  { acrossTenants: 'queue' },
+);
+
+/**
+ * Makes the row of an event that no endpoint wanted that of the first endpoint it is sent to. It comes before the statement that
+ * makes the event pending, and is not one with it, since that reads a partitioned table: see findErrors in retries.ts.
+ */
+export const giveEndpoint = writeStatement(
+  (_, { eventIds, endpointIds }: { eventIds: readonly string[]; endpointIds: readonly string[] }) => sql`
+  UPDATE delivery d SET endpoint_id = k.endpoint_id
+  FROM (SELECT event_id, min(endpoint_id) AS endpoint_id
+    FROM unnest(${eventIds}::text[], ${endpointIds}::text[]) k (event_id, endpoint_id) GROUP BY event_id) k
+  WHERE d.event_id = k.event_id AND d.endpoint_id = ''`,
+  { acrossTenants: 'id' },
 );
 
 /**

@@ -69,6 +69,12 @@ export const endpointNotFound = (endpointId: EndpointId): ApiError =>
         message: "This account has no webhook endpoint with this id in this key's mode.",
       });
 
+export const endpointDisabled = (): ApiError =>
+  new ApiError('invalid_state', {
+    message:
+      'The webhook endpoint is disabled. Enable it with PATCH /webhook-endpoints/{id}, or PUT /webhook-endpoint for the oldest.',
+  });
+
 /** Of each mode, the oldest endpoint, or the one with this id. */
 export function pickEndpoints(
   endpoints: readonly WebhookEndpointRow[],

@@ -1,24 +1,20 @@
 import { type RawBuilder, sql } from 'kysely';
-import { heldClock } from '../../db/account-clock.ts';
 import type { Orm } from '../../db/orm.ts';
 import { readStatement, type Transactor, writeStatement } from '../../db/sql.ts';
 import type { Tables } from '../../db/tables.ts';
-import { tokenBucket } from '../../db/token-bucket.ts';
 import { transaction } from '../../db/transaction.ts';
-import type { AccountClock } from '../../domain/account-clock.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import { EVENTS_KEPT_DAYS } from '../../domain/event.ts';
 import type { Tenant } from '../../domain/mode.ts';
 import type { EventType } from '../../resources/event-types.ts';
 import { presentWebhookEndpoint } from '../../resources/webhook-endpoint.ts';
 import { recordAudit } from '../accounts/operator-context.ts';
-import type { DeliveryKey } from './deliveries.ts';
+import { lockAllowance, takeFromAllowance } from './allowance.ts';
+import { type DeliveryKey, giveEndpoint } from './deliveries.ts';
 import { newEvent } from './new-event.ts';
-import { type EndpointId, readEndpoint } from './read-endpoints.ts';
+import { type EndpointId, endpointDisabled, readEndpoint } from './read-endpoints.ts';
 import type { WorkflowDelivery } from './retries.ts';
 
-/** How many events a partner can request in each mode: one per second, in bursts of up to 60. */
-const ALLOWANCE = tokenBucket('a.full_at', { size: 60, perSecond: 1 });
 const PING: EventType = 'ping';
 
 /**
@@ -50,9 +46,9 @@ export function resendEvent(
       });
     }
     const enabled = targets.filter(({ status }) => status === 'enabled');
-    if (enabled.length === 0) throw disabled();
-    await takeFrom(tx, tenant, allowance);
-    await queueDeliveries(
+    if (enabled.length === 0) throw endpointDisabled();
+    await takeFromAllowance(tx, tenant, allowance);
+    await makePending(
       tx,
       enabled.map(({ id }) => ({ eventId, endpointId: id })),
     );
@@ -106,7 +102,7 @@ export function requeueDeliveries(
       const { subject, detail } = audit;
       recordAudit(tx, { actor, action: 'webhook.requeue', subject, detail });
     }
-    await queueDeliveries(tx, deliveries);
+    await makePending(tx, deliveries);
   });
 }
 
@@ -152,6 +148,7 @@ const requeue = writeStatement(
           sql<string>`account_time(partner_id, mode, clock_timestamp())`,
         ),
         workflow: 'told',
+        replayed: false,
       })
       .where('event_id', '=', eventId)
       .where('workflow_of_event', '=', sql<boolean>`(${endpointId}::text IS NULL)`)
@@ -161,7 +158,7 @@ const requeue = writeStatement(
 );
 
 /** Makes these deliveries pending in the caller's transaction. Each event and endpoint is of the same account. */
-async function queueDeliveries(tx: Transactor, deliveries: readonly DeliveryKey[]): Promise<void> {
+async function makePending(tx: Transactor, deliveries: readonly DeliveryKey[]): Promise<void> {
   const values = {
     eventIds: deliveries.map(({ eventId }) => eventId),
     endpointIds: deliveries.map(({ endpointId }) => endpointId),
@@ -174,17 +171,6 @@ interface QueueValues {
   eventIds: readonly string[];
   endpointIds: readonly string[];
 }
-
-// The row of an event that no endpoint wanted becomes that of the first endpoint it is sent to. It is not one statement with the
-// next, which reads a partitioned table: see retries.ts.
-const giveEndpoint = writeStatement(
-  (_, { eventIds, endpointIds }: QueueValues) => sql`
-  UPDATE delivery d SET endpoint_id = k.endpoint_id
-  FROM (SELECT event_id, min(endpoint_id) AS endpoint_id
-    FROM unnest(${eventIds}::text[], ${endpointIds}::text[]) k (event_id, endpoint_id) GROUP BY event_id) k
-  WHERE d.event_id = k.event_id AND d.endpoint_id = ''`,
-  { acrossTenants: 'id' },
-);
 
 // Row "requeued" of the table in domain/event.ts. Written out: there may be a row for each endpoint or not.
 const queue = writeStatement(
@@ -213,8 +199,8 @@ export function sendPing(orm: Orm, tenant: Tenant, endpointId: EndpointId): Prom
   return transaction(orm, async (tx) => {
     const allowance = await lockAllowance(tx, tenant);
     const endpoint = await readEndpoint(tx, tenant, endpointId);
-    if (endpoint.status === 'disabled') throw disabled();
-    await takeFrom(tx, tenant, allowance);
+    if (endpoint.status === 'disabled') throw endpointDisabled();
+    await takeFromAllowance(tx, tenant, allowance);
     const data = { webhook_endpoint: presentWebhookEndpoint(endpoint) };
     const { id, created, body } = newEvent({ type: PING, mode, data, clock: allowance.clock });
     await insertPing(tx, { partnerId, mode, id, created, body, endpointId: endpoint.id });
@@ -239,52 +225,4 @@ const insertPing = writeStatement((db, { partnerId, mode, id, created, body, end
     created_at: created,
     only_endpoint_id: endpointId,
   }),
-);
-
-const disabled = () =>
-  new ApiError('invalid_state', {
-    message:
-      'The webhook endpoint is disabled. Enable it with PATCH /webhook-endpoints/{id}, or PUT /webhook-endpoint for the oldest.',
-  });
-
-interface Allowance {
-  wait_seconds: number;
-  /** The account's, which the transaction holds. */
-  clock: AccountClock;
-}
-
-/** Locks what the account has left of its allowance, until the end of the caller's transaction. */
-async function lockAllowance(tx: Transactor, { partnerId, mode }: Tenant): Promise<Allowance> {
-  const [allowance] = await lock(tx, { partnerId, mode });
-  if (allowance === undefined) throw new Error('an upsert has one row');
-  return allowance;
-}
-
-// The clock comes before row locks.
-const lock = writeStatement(
-  (_, { partnerId, mode }: Tenant) => sql<Allowance>`
-  WITH held AS MATERIALIZED (SELECT ${heldClock(partnerId, mode)} AS clock)
-  INSERT INTO webhook_allowance AS a (partner_id, mode) SELECT ${partnerId}, ${mode} FROM held
-  ON CONFLICT (partner_id, mode) DO UPDATE SET full_at = a.full_at
-  RETURNING ${ALLOWANCE.waitSeconds} AS wait_seconds, (SELECT clock FROM held) AS clock`,
-);
-
-/** Takes one event off the allowance. @throws ApiError `rate_limited` */
-async function takeFrom(tx: Transactor, { partnerId, mode }: Tenant, allowance: Allowance): Promise<void> {
-  if (allowance.wait_seconds > 0) {
-    throw new ApiError('rate_limited', {
-      message:
-        'Too many events requested: the limit is one per second, in bursts of up to 60. Retry after the number of seconds in Retry-After.',
-      retryAfterSeconds: allowance.wait_seconds,
-    });
-  }
-  await takeOne(tx, { partnerId, mode });
-}
-
-const takeOne = writeStatement((db, { partnerId, mode }: Tenant) =>
-  db
-    .updateTable('webhook_allowance as a')
-    .set({ full_at: ALLOWANCE.afterTaking(sql.lit(1)) })
-    .where('a.partner_id', '=', partnerId)
-    .where('a.mode', '=', mode),
 );

@@ -5,10 +5,14 @@ const FEWEST_SLOTS = 2;
 /** Twice the number of an endpoint's connections, so that they need not wait for the next read of events. */
 export const MAX_SLOTS = 128;
 const MAX_ENDPOINTS = 10_000;
+/** Few, so that a receiver that serves few at a time serves what has just happened next. */
+const REPLAY_SLOTS = 4;
 
 interface Endpoint {
   slots: number;
   inFlight: number;
+  /** Those of a replay among them. */
+  replaysInFlight: number;
 }
 
 /**
@@ -18,18 +22,26 @@ interface Endpoint {
 export class EndpointConcurrency {
   /** The slots of an endpoint without recent attempts. */
   readonly initialSlots = INITIAL_SLOTS;
+  /** How many of an endpoint's slots replayed events may have. */
+  readonly replaySlots = REPLAY_SLOTS;
   readonly #endpoints = new LRUCache<string, Endpoint>({ max: MAX_ENDPOINTS });
 
-  acquire(endpointId: string): void {
-    const endpoint = this.#endpoints.get(endpointId) ?? { slots: INITIAL_SLOTS, inFlight: 0 };
+  acquire(endpointId: string, isReplayed: boolean): void {
+    const endpoint = this.#endpoints.get(endpointId) ?? {
+      slots: INITIAL_SLOTS,
+      inFlight: 0,
+      replaysInFlight: 0,
+    };
     endpoint.inFlight += 1;
+    if (isReplayed) endpoint.replaysInFlight += 1;
     this.#endpoints.set(endpointId, endpoint);
   }
 
-  release(endpointId: string, succeeded: boolean): void {
+  release(endpointId: string, isReplayed: boolean, succeeded: boolean): void {
     const endpoint = this.#endpoints.get(endpointId);
     if (endpoint === undefined) return;
     endpoint.inFlight -= 1;
+    if (isReplayed) endpoint.replaysInFlight -= 1;
     endpoint.slots = succeeded
       ? Math.min(endpoint.slots * 2, MAX_SLOTS)
       : Math.max(Math.floor(endpoint.slots / 2), FEWEST_SLOTS);
@@ -48,5 +60,13 @@ export class EndpointConcurrency {
   freeSlots(): Record<string, number> {
     const free = [...this.#endpoints].map(([id, { slots, inFlight }]) => [id, Math.max(0, slots - inFlight)]);
     return Object.fromEntries(free);
+  }
+
+  /** Of those, the ones that replayed events may have, for each endpoint with replayed events in flight. */
+  freeReplaySlots(): Record<string, number> {
+    const busy = [...this.#endpoints].filter(([, { replaysInFlight }]) => replaysInFlight > 0);
+    return Object.fromEntries(
+      busy.map(([id, { replaysInFlight }]) => [id, Math.max(0, REPLAY_SLOTS - replaysInFlight)]),
+    );
   }
 }

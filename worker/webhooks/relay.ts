@@ -6,6 +6,7 @@ import {
   type Attempt,
   type Delivery,
   type DeliveryKey,
+  giveUpLost,
   type QueuedEndpoint,
   recordAttempts,
   takeDeliveries,
@@ -48,7 +49,7 @@ interface Relay {
 }
 
 /** A delivery whose endpoint is enabled. */
-type Sendable = Delivery & { url: string };
+type Sendable = Delivery & { url: string; body: string };
 
 /**
  * Makes every attempt of every delivery, straight from its row: the first within milliseconds of the commit, and retries when
@@ -69,10 +70,11 @@ export function startRelay(dependencies: RelayDependencies): Relay {
 
   async function take(): Promise<Delivery[]> {
     const limit = Math.min(MAX_TAKEN, MAX_IN_FLIGHT - inProgress.size);
-    const freeSlots = concurrency.freeSlots();
     const request = {
-      freeSlots,
+      freeSlots: concurrency.freeSlots(),
       initialSlots: concurrency.initialSlots,
+      freeReplaySlots: concurrency.freeReplaySlots(),
+      replaySlots: concurrency.replaySlots,
       limit,
       leaseMs: 2 * dependencies.timeoutMs + MARGIN_MS,
       after,
@@ -88,24 +90,31 @@ export function startRelay(dependencies: RelayDependencies): Relay {
 
   function begin(taken: readonly Delivery[]): void {
     const unsendable: DeliveryKey[] = [];
+    const lost: DeliveryKey[] = [];
     for (const delivery of taken) {
       if (isSendable(delivery)) start(delivery);
+      else if (delivery.body === null) lost.push(toKey(delivery));
       else unsendable.push(toKey(delivery));
+    }
+    if (lost.length > 0) {
+      const eventIds = lost.map(({ eventId }) => eventId);
+      logger.error({ eventIds }, 'gave up deliveries of events that are no longer kept');
+      track(giveUpLost(orm, lost), lost);
     }
     if (unsendable.length > 0) track(parkDeliveries(orm, unsendable), unsendable);
   }
 
   function start(delivery: Sendable): void {
-    const endpointId = delivery.endpoint_id;
+    const { endpoint_id: endpointId, replayed } = delivery;
     let hasSlot = true;
     // The slot is free as soon as the receiver has responded, before the attempt is recorded.
     const releaseSlot = (succeeded: boolean) => {
       if (!hasSlot) return;
       hasSlot = false;
-      concurrency.release(endpointId, succeeded);
+      concurrency.release(endpointId, replayed, succeeded);
       waker.wake();
     };
-    concurrency.acquire(endpointId);
+    concurrency.acquire(endpointId, replayed);
     track(
       send(delivery, releaseSlot).finally(() => releaseSlot(false)),
       [toKey(delivery)],
@@ -168,7 +177,7 @@ const toKey = ({ event_id: eventId, endpoint_id: endpointId }: Delivery): Delive
 });
 
 const isSendable = (delivery: Delivery): delivery is Sendable =>
-  delivery.url !== null && delivery.endpoint_status === 'enabled';
+  delivery.url !== null && delivery.body !== null && delivery.endpoint_status === 'enabled';
 
 type AttemptMade = Omit<Attempt, 'status' | 'nextAttemptMs'>;
 

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createWebhookActivities } from '../../activities/webhooks.ts';
 import { createWebhookClient } from '../../adapters/webhooks/webhook-client.ts';
-import { continueReplays, type ReplayTurn } from '../../commands/webhooks/replays.ts';
+import { continueReplays, type ReplayTurn } from '../../commands/webhooks/continue-replays.ts';
 import { webhooksTaskQueue } from '../../config/task-queues.ts';
 import { ENDPOINT_CHANGED, EVENT_WRITTEN, listenToNotifications } from '../../db/notifications.ts';
 import { repeat } from '../../process/repeat.ts';
@@ -54,7 +54,7 @@ export async function startWebhooks(options: PartOptions): Promise<WorkerPart> {
   const replaying = repeat('the replays', REPLAYS_INTERVAL_MS, logger, async (stopping) => {
     let turn: ReplayTurn;
     do {
-      turn = await continueReplays(orm);
+      turn = await continueReplays(orm, logger);
       if (turn.queued > 0) relay.wake();
       if (turn.isAnyRunning) await sleep(REPLAYS_PAUSE_MS);
     } while (turn.isAnyRunning && !stopping.aborted);

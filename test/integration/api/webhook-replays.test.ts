@@ -1,7 +1,12 @@
 import assert from 'node:assert/strict';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { requeueForWorkflow } from '../../../commands/webhooks/send-on-request.ts';
+import { newId } from '../../../crypto/new-id.ts';
 import { query } from '../../../db/sql.ts';
 import type { EventType } from '../../../resources/event-types.ts';
 import { expectError } from '../../support/api/answers.ts';
+import { asOwner, ownerUrlOf } from '../../support/postgres.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
 import { until } from '../../support/until.ts';
 import { type SeededEvent, seedEvents, writeEvents } from '../../support/webhooks/events.ts';
@@ -58,6 +63,41 @@ describe('POST /webhook-endpoints/{id}/replay', function () {
     (await partner.call('GET', `/events/${eventId}`)).json.deliveries.find(
       (delivery: { endpoint_id: string }) => delivery.endpoint_id === endpointId,
     )?.status;
+
+  /** A replay of all that the endpoint was not sent, as if it had begun long ago. @returns its id */
+  async function insertReplay(endpointId: string): Promise<string> {
+    const id = newId('rpl');
+    await asOwner(
+      stack,
+      `INSERT INTO webhook_replay (id, partner_id, mode, endpoint_id, status, wanted, after_event_id, before_event_id, matched,
+         created_at)
+       VALUES ($1, $2, 'test', $3, 'running', 'undelivered', 'evt_', 'evt_' || id_time(now()), 0, now())`,
+      [id, partner.id, endpointId],
+    );
+    return id;
+  }
+  /** Holds what a statement locks while `work` runs. */
+  async function holding(statement: string, values: unknown[], work: () => Promise<void>): Promise<void> {
+    const owner = new pg.Client(ownerUrlOf(stack.config.databaseUrl));
+    await owner.connect();
+    try {
+      await owner.query('BEGIN');
+      await owner.query(statement, values);
+      await work();
+    } finally {
+      await owner.end();
+    }
+  }
+  /** A replay of another account. @throws Error if it is not completed */
+  async function replayOfAnother(): Promise<void> {
+    const own = partner;
+    partner = await stack.createPartner();
+    await seedEarlier(3);
+    const { id, receiver } = await endpoint();
+    await completed(id, (await replay(id)).id);
+    assert.equal(receiver.received.length, 3);
+    partner = own;
+  }
 
   it('sends events from before the endpoint there, with their ids and bodies, oldest first', async () => {
     const earlier = await seedEarlier(100);
@@ -272,6 +312,188 @@ describe('POST /webhook-endpoints/{id}/replay', function () {
     assert.equal(matched, 1);
     await until('it has arrived again', () => receiver.attempts(after).length === 2);
     assert.equal(receiver.attempts(before).length, 0);
+  });
+
+  it('leaves out an event that became older than 30 days since, whose delivery is deleted', async () => {
+    const [old, young] = await seed([
+      { ageMs: 31 * 24 * HOUR_MS, status: 'delivered' },
+      { ageMs: 1_000, status: 'no_endpoint' },
+    ]);
+    await asOwner(stack, 'DELETE FROM delivery WHERE event_id = $1', [old]);
+    const { id, receiver } = await endpoint();
+    await completed(id, await insertReplay(id));
+    assert.deepEqual(ids(receiver), [young]);
+  });
+
+  it('ends without its endpoint, and delays no other', async () => {
+    await insertReplay('we_deleted');
+    await replayOfAnother();
+    await until('it is gone', async () => {
+      const rows = await asOwner(stack, 'SELECT FROM webhook_replay WHERE partner_id = $1', [partner.id]);
+      return rows.length === 0;
+    });
+  });
+
+  it('delays no other while a delivery that it needs is locked, and then goes on', async () => {
+    const [event] = await seedEarlier(1);
+    const { id, receiver } = await endpoint();
+    let replayId = '';
+    await holding('SELECT FROM delivery WHERE event_id = $1 FOR UPDATE', [event], async () => {
+      replayId = (await replay(id)).id;
+      await replayOfAnother();
+      assert.equal((await read(id, replayId)).status, 'running');
+    });
+    await completed(id, replayId);
+    assert.deepEqual(ids(receiver), [event]);
+  });
+
+  it('waits while the account is locked, and delays no other; asking for one gets 503', async () => {
+    const [event] = await seedEarlier(1);
+    const { id, receiver } = await endpoint();
+    let replayId = '';
+    await holding('SELECT FROM partner WHERE id = $1 FOR NO KEY UPDATE', [partner.id], async () => {
+      const other = await ask(id, { created_gte: LONG_AGO });
+      assert.equal(other.status, 503, other.text);
+      replayId = await insertReplay(id);
+      await replayOfAnother();
+      assert.deepEqual(ids(receiver), []);
+    });
+    await completed(id, replayId);
+    assert.deepEqual(ids(receiver), [event]);
+  });
+
+  it('has at most four events on their way to an endpoint, so a slow receiver serves a live one next', async () => {
+    await seedEarlier(60);
+    const { id, receiver } = await endpoint();
+    const [inFlight, ahead]: [Set<string>, number[]] = [new Set(), []];
+    receiver.behave((request, response) => {
+      ahead.push(inFlight.size);
+      inFlight.add(request.id);
+      setTimeout(() => {
+        inFlight.delete(request.id);
+        response.writeHead(200).end();
+      }, 50);
+    });
+    const { id: replayId } = await replay(id);
+    await until('it is being sent', () => receiver.received.length > 4);
+    const [live = ''] = await writeEvents(stack, partner, 1);
+    await completed(id, replayId);
+    assert.equal(receiver.attempts(live).length, 1);
+    assert.ok(Math.max(...ahead) <= 4, `${Math.max(...ahead)} were ahead of one`);
+  });
+
+  it('goes through no events while a receiver that hangs leaves no room in its line', async () => {
+    await seedEarlier(1_200);
+    const { id, receiver } = await endpoint();
+    const held: (() => void)[] = [];
+    receiver.behave((_request, response) => void held.push(() => response.writeHead(200).end()));
+    await replay(id);
+    await until('four are on their way', () => receiver.received.length === 4);
+    const readTuples = async () => {
+      const [row] = await asOwner<{ read: number }>(
+        stack,
+        `SELECT sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0))::int AS read FROM pg_stat_user_tables
+         WHERE relname LIKE 'event%'`,
+      );
+      return row?.read ?? 0;
+    };
+    // Sessions report what they have read after a second.
+    await sleep(1_500);
+    const before = await readTuples();
+    await sleep(2_500);
+    const read = (await readTuples()) - before;
+    assert.ok(read < 5_000, `${read} events were read in 2.5 s`);
+    for (const release of held) release();
+    assert.equal((await partner.call('DELETE', `/webhook-endpoints/${id}`)).status, 204);
+  });
+
+  it('is overtaken by an event in its line that is resent, and counts it once', async () => {
+    const earlier = await seedEarlier(20);
+    const { id, receiver } = await endpoint();
+    const held: (() => void)[] = [];
+    receiver.behave((_request, response) => void held.push(() => response.writeHead(200).end()));
+    const { id: replayId } = await replay(id);
+    await until('four are on their way', () => receiver.received.length === 4);
+    const last = earlier.at(-1) ?? '';
+    assert.equal((await partner.call('POST', `/events/${last}/resend`)).status, 202);
+    await until('it arrives', () => receiver.attempts(last).length === 1);
+    assert.equal(receiver.received.length, 5);
+    receiver.behave(answer(200));
+    for (const release of held) release();
+    assert.equal((await completed(id, replayId)).sent, 20);
+    assert.equal(receiver.received.length, 20);
+  });
+
+  it('never sends an endpoint news of its own health, and sends it to another', async () => {
+    const one = await endpoint();
+    const other = await endpoint();
+    const [news] = await seed([{ type: 'webhook_endpoint.failing', status: 'given_up' }]);
+    await asOwner(stack, 'UPDATE event SET except_endpoint_id = $2 WHERE id = $1', [news, one.id]);
+    await asOwner(stack, `DELETE FROM delivery WHERE event_id = $1`, [news]);
+    assert.equal((await replay(one.id, { status: 'all' })).matched, 0);
+    await completed(other.id, (await replay(other.id)).id);
+    assert.deepEqual([ids(one.receiver), ids(other.receiver)], [[], [news]]);
+  });
+
+  it('goes on at a changed URL, with a new secret, and with the types that the endpoint wants by then', async () => {
+    const types: EventType[] = ['card.issued', 'card.frozen'];
+    const earlier = await seed(
+      Array.from({ length: 120 }, (_, i) => ({
+        type: types[i % 2] ?? 'card.issued',
+        ageMs: (120 - i) * 1_000,
+        status: 'no_endpoint' as const,
+      })),
+    );
+    const { id, receiver } = await endpoint();
+    receiver.behave((_request, response) => void setTimeout(() => response.writeHead(200).end(), 20));
+    const { id: replayId } = await replay(id);
+    await until('it is being sent', () => receiver.received.length > 4);
+    const next = await startReceiver();
+    receivers.push(next);
+    assert.equal((await partner.call('POST', `/webhook-endpoints/${id}/rotate-secret`)).status, 200);
+    const body = { url: next.url, event_types: ['card.frozen'] };
+    assert.equal((await partner.call('PATCH', `/webhook-endpoints/${id}`, { body })).status, 200);
+    const { sent } = await completed(id, replayId);
+    const got = new Set([...ids(receiver), ...ids(next)]);
+    assert.equal(sent, got.size);
+    for (const [at, eventId] of earlier.entries())
+      if (at % 2 === 1) assert.ok(got.has(eventId), `number ${at}`);
+    assert.ok(!got.has(earlier.at(-2) ?? ''), 'the last card.issued is not wanted by then');
+  });
+
+  it('has no part in an event that a signal to its workflow requeues, which goes ahead of it', async () => {
+    const { id, receiver } = await endpoint();
+    const [event = ''] = await seed([{ status: 'given_up' }]);
+    await asOwner(stack, 'UPDATE delivery SET replayed = true WHERE event_id = $1', [event]);
+    assert.ok(await requeueForWorkflow(stack.orm, { eventId: event, endpointId: id }, null));
+    const [row] = await asOwner(stack, 'SELECT replayed FROM delivery WHERE event_id = $1', [event]);
+    assert.deepEqual(row, { replayed: false });
+    await until('it arrives', () => receiver.received.length === 1);
+  });
+
+  it('answers 429 once the allowance of resend and test is used up', async () => {
+    const { id } = await endpoint();
+    await asOwner(
+      stack,
+      `INSERT INTO webhook_allowance (partner_id, mode, full_at) VALUES ($1, 'test', now() + interval '70 seconds')`,
+      [partner.id],
+    );
+    const { status, headers } = await ask(id, { created_gte: LONG_AGO });
+    assert.equal(status, 429);
+    assert.ok(Number(headers.get('retry-after')) > 0);
+  });
+
+  it('answers 400 to a range with more than 250,000 events', async () => {
+    const { id } = await endpoint();
+    await asOwner(stack, [
+      'SET session_replication_role = replica',
+      `INSERT INTO event (id, partner_id, mode, type, body, created_at)
+       SELECT 'evt_' || id_time(now()) || lpad(i::text, 16, '0'), '${partner.id}', 'test', 'ping', '{}', now()
+       FROM generate_series(1, 250001) i`,
+    ]);
+    expectError(await ask(id, { created_gte: LONG_AGO }), 'validation_failed', ['created_gte']);
+    const later = new Date(Date.now() + HOUR_MS).toISOString();
+    assert.equal((await ask(id, { created_gte: later })).status, 202);
   });
 
   for (const [what, body, paths] of [

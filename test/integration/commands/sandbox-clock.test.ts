@@ -224,8 +224,15 @@ abstract class Server {
 
   async #send(): Promise<number> {
     const { context } = this.commands;
-    const slots = { freeSlots: {}, initialSlots: 8, limit: 100, leaseMs: 60_000, after: null };
-    const taken = await takeDeliveries(context.orm, slots);
+    const taken = await takeDeliveries(context.orm, {
+      freeSlots: {},
+      initialSlots: 8,
+      freeReplaySlots: {},
+      replaySlots: 4,
+      limit: 100,
+      leaseMs: 60_000,
+      after: null,
+    });
     const attempts = taken.map(({ event_id: eventId, endpoint_id: endpointId, schedule_attempts }) => {
       const nextAttemptMs = this.receiverWorks ? null : (DELAYS_MS[schedule_attempts] ?? null);
       const failed = nextAttemptMs === null ? ('given_up' as const) : ('retrying' as const);

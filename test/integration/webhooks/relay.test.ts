@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { createHash, randomUUID } from 'node:crypto';
+import { newId } from '../../../crypto/new-id.ts';
 import { query } from '../../../db/sql.ts';
+import { asOwner } from '../../support/postgres.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
 import { until } from '../../support/until.ts';
 import {
@@ -69,6 +71,22 @@ describe('the webhook relay', function () {
     assert.deepEqual(await attempts(event.id), [
       { number: 1, delivered: true, http_status: 200, error: null, answer_start: null },
     ]);
+  });
+
+  it('gives up a delivery whose event is no longer kept, which delays no other', async () => {
+    const lost = newId('evt');
+    await asOwner(
+      stack,
+      `INSERT INTO delivery (event_id, endpoint_id, partner_id, mode, type, status)
+       SELECT $1, id, partner_id, mode, 'ping', 'pending' FROM webhook_endpoint WHERE partner_id = $2`,
+      [lost, partner.id],
+    );
+    const other = await stack.createPartner();
+    await setUrl(stack, other, receiver.url);
+    const [event = ''] = await writeEvents(stack, other, 1);
+    await until('the other event arrives', () => receiver.attempts(event).length === 1);
+    await until('the lost one is given up', async () => (await readRow(stack, lost)).status === 'given_up');
+    assert.equal(receiver.received.length, 1);
   });
 
   it('sends a thousand events once each, and leaves no lease', async () => {
