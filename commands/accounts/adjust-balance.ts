@@ -1,4 +1,5 @@
 import { newId } from '../../crypto/new-id.ts';
+import { holdClock } from '../../db/account-clock.ts';
 import { readStatement, type Transactor, writeStatement } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
 import type { Tenant } from '../../domain/mode.ts';
@@ -38,6 +39,7 @@ export function adjustBalance(
 ): Promise<AdjustedBalance | WaitingAdjustment> {
   const { partnerId, mode, amountCents, reason, key } = adjustment;
   return transaction(orm, async (tx) => {
+    await holdClock(tx, { partnerId, mode });
     // Of two adjustments with one key, the second waits here and then finds the first.
     await lockPartner(tx, partnerId);
     const earlier = key === null ? undefined : await findAdjustment(tx, adjustment, key);

@@ -1,8 +1,7 @@
-import { sql } from 'kysely';
 import { apiKeyHasher, apiKeyHint, apiKeyPrefix, generateApiKey } from '../../crypto/api-key.ts';
 import type { KeyRing } from '../../crypto/key-ring.ts';
 import { newId, readIdTime } from '../../crypto/new-id.ts';
-import { heldClock } from '../../db/account-clock.ts';
+import { holdClock } from '../../db/account-clock.ts';
 import { ApiKeyEntity } from '../../db/entities/accounts.ts';
 import { type Transactor, writeStatement } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
@@ -109,17 +108,6 @@ const insertKey = writeStatement((db, key: KeyValues) =>
     created_by: key.createdBy,
     created_at: key.createdAt,
   }),
-);
-
-/** What the account's clock says, which then stays so until the transaction ends. It comes before row locks. */
-export async function holdClock(tx: Transactor, tenant: Tenant): Promise<AccountClock> {
-  const [row] = await hold(tx, { partnerId: tenant.partnerId, mode: tenant.mode });
-  return row?.clock ?? null;
-}
-
-const hold = writeStatement(
-  (_, { partnerId, mode }: Tenant) =>
-    sql<{ clock: AccountClock }>`SELECT ${heldClock(sql`${partnerId}::text`, sql`${mode}::text`)} AS clock`,
 );
 
 /**

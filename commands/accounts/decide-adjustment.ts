@@ -1,3 +1,4 @@
+import { holdClock } from '../../db/account-clock.ts';
 import { transaction } from '../../db/transaction.ts';
 import { Refusal } from '../refusal.ts';
 import { type AdjustedBalance, bookAdjustment, createAdjustment } from './adjust-balance.ts';
@@ -21,6 +22,7 @@ export function approveAdjustment({ orm, actor }: Operator, id: string): Promise
     const request = await lockRequest(tx, id);
     const adjustment = toAdjustment(request);
     const { partnerId, mode, amountCents, reason, key } = adjustment;
+    await holdClock(tx, { partnerId, mode });
     await lockPartner(tx, partnerId);
     if (request.status === 'rejected') throw new Refusal(rejectedBefore(request));
     if (request.requested_by === actor) {

@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
+import { accountsWithTurn, holdClock, isInTurn, KEY_ANNOUNCED_AHEAD } from '../../db/account-clock.ts';
 import { SHOWN_KEY } from '../../db/columns.ts';
-import { followingAccounts } from '../../db/following-accounts.ts';
+import { visitedAccounts } from '../../db/following-accounts.ts';
 import type { Orm } from '../../db/orm.ts';
 import { readStatement, writeStatement } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
@@ -8,21 +9,10 @@ import type { Mode, Tenant } from '../../domain/mode.ts';
 import { type ApiKeyRow, presentApiKey } from '../../resources/api-key.ts';
 import type { EventType } from '../../resources/event-types.ts';
 import { newEvent } from '../webhooks/new-event.ts';
-import { holdClock } from './api-keys.ts';
 
 const EXPIRING: EventType = 'api_key.expiring';
 
-/** How long before its expiry a key is announced (docs/partners/keys-and-modes.md). */
-const AHEAD = sql`interval '7 days'`;
-
 const TO_ANNOUNCE = sql`expires_at IS NOT NULL AND revoked_at IS NULL AND expiry_announced_at IS NULL`;
-
-const followingWithExpiry = followingAccounts({
-  table: 'api_key',
-  account: ['partner_id', 'mode'],
-  isQueued: TO_ANNOUNCE,
-  after: sql`'', ''`,
-});
 
 interface ExpiringKey {
   id: string;
@@ -30,14 +20,22 @@ interface ExpiringKey {
   mode: Mode;
 }
 
-/** Finds keys that expire within seven days and have not been announced, those of an account in order; accounts take turns. */
+/**
+ * Finds keys that expire within seven days and have not been announced, those of an account in order; accounts take turns. Right
+ * after a sandbox clock was advanced, what is due before a key's notice comes first (docs/decisions/sandbox-clock.md).
+ * @param wanted.only looks at the test mode of these accounts alone; null: at all
+ */
 export const findExpiringKeys = readStatement(
-  (_, { limit }: { limit: number }) => sql<ExpiringKey>`
-    WITH RECURSIVE ${followingWithExpiry},
-      f AS MATERIALIZED (SELECT partner_id, mode, account_now(partner_id, mode) + ${AHEAD} AS until FROM following)
-    SELECT d.id, d.partner_id, d.mode FROM f CROSS JOIN LATERAL (
+  (_, { limit, only }: { limit: number; only: readonly string[] | null }) => sql<ExpiringKey>`
+    WITH RECURSIVE ${visitedAccounts(
+      { table: 'api_key', account: ['partner_id', 'mode'], isQueued: TO_ANNOUNCE, after: sql`'', ''` },
+      only,
+    )}
+    SELECT d.id, d.partner_id, d.mode
+    FROM ${accountsWithTurn('key', sql`SELECT partner_id, mode FROM visited`)} f CROSS JOIN LATERAL (
       SELECT k.id, k.partner_id, k.mode, row_number() OVER (ORDER BY k.expires_at) AS turn
-      FROM api_key k WHERE k.partner_id = f.partner_id AND k.mode = f.mode AND ${TO_ANNOUNCE} AND k.expires_at <= f.until
+      FROM api_key k WHERE k.partner_id = f.partner_id AND k.mode = f.mode AND ${TO_ANNOUNCE}
+        AND k.expires_at <= f.now + ${KEY_ANNOUNCED_AHEAD} AND ${isInTurn('f', sql`(k.expires_at - ${KEY_ANNOUNCED_AHEAD})`)}
       ORDER BY k.expires_at LIMIT ${limit}) d
     ORDER BY d.turn LIMIT ${limit}`,
   { acrossTenants: 'queue' },
@@ -59,7 +57,7 @@ const takeForAnnouncement = writeStatement(
   (_, { partnerId, mode, id }: Tenant & { id: string }) => sql<ApiKeyRow>`
   UPDATE api_key k SET expiry_announced_at = account_now(k.partner_id, k.mode)
   WHERE k.id = ${id} AND k.partner_id = ${partnerId} AND k.mode = ${mode} AND ${TO_ANNOUNCE}
-    AND k.expires_at <= account_now(k.partner_id, k.mode) + ${AHEAD}
+    AND k.expires_at <= account_now(k.partner_id, k.mode) + ${KEY_ANNOUNCED_AHEAD}
   RETURNING ${SHOWN_KEY}`,
 );
 

@@ -1,4 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
+import { holdClock } from '../../db/account-clock.ts';
 import { SHOWN_KEY } from '../../db/columns.ts';
 import { type Transactor, writeStatement } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
@@ -9,7 +10,7 @@ import type { Tenant } from '../../domain/mode.ts';
 import { Scope, withoutApiKeys } from '../../domain/scope.ts';
 import type { ApiKeyRequest, ApiKeyRow } from '../../resources/api-key.ts';
 import type { CommandContext } from '../command-context.ts';
-import { holdClock, insertApiKey } from './api-keys.ts';
+import { insertApiKey } from './api-keys.ts';
 import { recordAudit } from './operator-context.ts';
 import { lockPartner } from './partners.ts';
 

@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import { heldClock } from '../../db/account-clock.ts';
+import { holdClock } from '../../db/account-clock.ts';
 import type { Orm } from '../../db/orm.ts';
 import { readStatement, type Transactor, writeStatement } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
@@ -16,7 +16,7 @@ const BATCH = 100;
 
 /**
  * Writes an event about an endpoint, which goes to the account's other endpoints.
- * @param testClock from {@link holdTestClock}
+ * @param testClock from `holdClock`, before the transaction locked any row
  */
 export async function writeEndpointEvent(
   tx: Transactor,
@@ -29,17 +29,6 @@ export async function writeEndpointEvent(
   const { id, created, body } = newEvent({ type, mode, data, clock: mode === 'test' ? testClock : null });
   await insertEvent(tx, { partnerId, mode, id, type, created, body, endpointId });
 }
-
-/** Holds the clock of an account's test mode for {@link writeEndpointEvent}, before the transaction locks any row. */
-export async function holdTestClock(tx: Transactor, partnerId: string): Promise<AccountClock> {
-  const [held] = await holdClock(tx, { partnerId });
-  return held?.clock ?? null;
-}
-
-const holdClock = writeStatement(
-  (_, { partnerId }: { partnerId: string }) =>
-    sql<{ clock: AccountClock }>`SELECT ${heldClock(partnerId, sql.lit('test'))} AS clock`,
-);
 
 interface EndpointEvent extends Tenant {
   id: string;
@@ -73,7 +62,7 @@ export async function tellOfFailing(orm: Orm): Promise<{ told: number; errors: u
   for (const { id: endpointId, partner_id: partnerId, mode } of failing) {
     try {
       told += await transaction(orm, async (tx) => {
-        const testClock = await holdTestClock(tx, partnerId);
+        const testClock = await holdClock(tx, { partnerId, mode });
         const [endpoint] = await markTold(tx, { partnerId, mode, endpointId });
         if (endpoint === undefined) return 0;
         await writeEndpointEvent(tx, 'webhook_endpoint.failing', endpoint, testClock);

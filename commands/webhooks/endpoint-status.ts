@@ -1,3 +1,4 @@
+import { holdClock } from '../../db/account-clock.ts';
 import type { Orm } from '../../db/orm.ts';
 import { anyOf, type Transactor, writeStatement } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
@@ -6,7 +7,7 @@ import type { Mode, Tenant } from '../../domain/mode.ts';
 import type { WebhookEndpointRow } from '../../resources/webhook-endpoint.ts';
 import { type Operator, recordAudit } from '../accounts/operator-context.ts';
 import { lockPartner } from '../accounts/partners.ts';
-import { holdTestClock, writeEndpointEvent } from './endpoint-events.ts';
+import { writeEndpointEvent } from './endpoint-events.ts';
 import { type EndpointId, readEndpoints, shownEndpointColumns } from './read-endpoints.ts';
 
 type EndpointStatus = WebhookEndpointRow['status'];
@@ -35,7 +36,7 @@ export function switchEndpoints(
     return endpoints.filter(({ id }) => endpointId === null || id === endpointId);
   };
   return transaction(orm, async (tx) => {
-    const testClock = await holdTestClock(tx, partnerId);
+    const testClock = await holdClock(tx, { partnerId, mode: 'test' });
     await lockPartner(tx, partnerId);
     const endpoints = await readThem(tx);
     const endpointIds = endpoints.map(({ id }) => id);
@@ -68,7 +69,7 @@ export function switchEndpoints(
 /**
  * Disables endpoints in the caller's transaction, and writes an event about each that was enabled. Their events are parked as
  * they become due.
- * @param endpoints.testClock from `holdTestClock`, before the transaction locked any row
+ * @param endpoints.testClock from `holdClock`, before the transaction locked any row
  */
 export async function disableEndpoints(
   tx: Transactor,
@@ -100,7 +101,7 @@ export function disableEndpoint(
   receiver: Tenant & { endpointId: string; url: string; reason: string },
 ): Promise<void> {
   return transaction(orm, async (tx) => {
-    const testClock = await holdTestClock(tx, receiver.partnerId);
+    const testClock = await holdClock(tx, { partnerId: receiver.partnerId, mode: 'test' });
     for (const endpoint of await disableAt(tx, receiver)) {
       await writeEndpointEvent(tx, 'webhook_endpoint.disabled', endpoint, testClock);
     }

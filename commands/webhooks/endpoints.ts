@@ -2,6 +2,7 @@ import { sql } from 'kysely';
 import type { KeyRing } from '../../crypto/key-ring.ts';
 import { newId } from '../../crypto/new-id.ts';
 import { generateWebhookSecret, openEndpointSecret, sealEndpointSecret } from '../../crypto/webhooks.ts';
+import { holdClock } from '../../db/account-clock.ts';
 import type { Orm } from '../../db/orm.ts';
 import { anyOf, readStatement, writeStatement } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
@@ -13,7 +14,6 @@ import type { WebhookEndpointRow } from '../../resources/webhook-endpoint.ts';
 import { recordAudit } from '../accounts/operator-context.ts';
 import { lockPartner } from '../accounts/partners.ts';
 import type { CommandContext } from '../command-context.ts';
-import { holdTestClock } from './endpoint-events.ts';
 import { disableEndpoints, enableEndpoints } from './endpoint-status.ts';
 import { type EndpointId, pickEndpoints, readEndpoint, readEndpoints } from './read-endpoints.ts';
 
@@ -76,7 +76,7 @@ export function changeEndpoint(
   changes: EndpointSettings & { status?: WebhookEndpointRow['status'] | undefined },
 ): Promise<WebhookEndpointRow> {
   return transaction(orm, async (tx) => {
-    const testClock = await holdTestClock(tx, partnerId);
+    const testClock = await holdClock(tx, { partnerId, mode: 'test' });
     await lockPartner(tx, partnerId);
     const endpoint = await readEndpoint(tx, { partnerId, mode }, endpointId);
     const {

@@ -4,9 +4,10 @@
 CREATE OR REPLACE FUNCTION ledger.tell_crossing() RETURNS trigger LANGUAGE plpgsql
 SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE
-  at timestamptz := account_time(NEW.partner_id, NEW.mode, clock_timestamp());
+  real_at timestamptz := clock_timestamp();
+  at timestamptz := account_time(NEW.partner_id, NEW.mode, real_at);
   random bytea := uuid_send(gen_random_uuid());
-  event_id text := 'evt_' || id_time(clock_timestamp()) || (
+  event_id text := 'evt_' || id_time(real_at) || (
     SELECT string_agg(substr('0123456789abcdefghjkmnpqrstvwxyz', (get_byte(random, i) & 31) + 1, 1), '')
     FROM generate_series(0, 15) i);
   event_type text;

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
+import pg from 'pg';
 import { adjustBalance } from '../../../commands/accounts/adjust-balance.ts';
 import { query } from '../../../db/sql.ts';
 import { transaction } from '../../../db/transaction.ts';
@@ -8,6 +9,7 @@ import type { Mode } from '../../../domain/mode.ts';
 import { expectError } from '../../support/api/answers.ts';
 import { createCard, settledCard } from '../../support/cards.ts';
 import { assertLedgerClean, balanceOf, FUNDS_CENTS, fundedPartner, priceOf } from '../../support/money.ts';
+import { ownerUrlOf } from '../../support/postgres.ts';
 import { sharedStack } from '../../support/shared-stack.ts';
 import type { TestPartner, TestStack } from '../../support/stack.ts';
 import { until } from '../../support/until.ts';
@@ -68,6 +70,44 @@ describe('the balance alert', () => {
       assert.equal((await get()).threshold, null);
     });
   }
+
+  it('waits for an advance of the test clock that is under way, as adjustments do, and is dated after it', async () => {
+    const afterAdvance = async (change: () => Promise<unknown>) => {
+      const owner = new pg.Client(ownerUrlOf(stack.config.databaseUrl));
+      await owner.connect();
+      try {
+        await owner.query('BEGIN');
+        await owner.query('SELECT lock_test_clock_alone($1)', [partner.id]);
+        const changed = change();
+        await until('it waits for the clock', async () => {
+          const { rows } = await owner.query(
+            `SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
+               AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`,
+          );
+          return rows.length > 0;
+        });
+        await owner.query(
+          `INSERT INTO test_clock_advance (partner_id, advanced_at, seconds_before, offset_seconds, shows)
+           SELECT $1, at, ahead, ahead + 86400, at + (ahead + 86400) * interval '1 second'
+           FROM (SELECT date_trunc('milliseconds', clock_timestamp()) AS at, coalesce(max(offset_seconds), 0) AS ahead
+             FROM test_clock_advance WHERE partner_id = $1) next`,
+          [partner.id],
+        );
+        await owner.query('COMMIT');
+        await changed;
+      } finally {
+        await owner.end();
+      }
+      return Date.parse((await events()).at(-1).created) - Date.now();
+    };
+    const [aDayMs, slackMs] = [86_400_000, 3_600_000];
+    assert.ok((await afterAdvance(() => set(FUNDS_CENTS + 1))) > aDayMs - slackMs);
+    assert.ok((await afterAdvance(() => adjust(1))) > 2 * aDayMs - slackMs);
+    assert.deepEqual(
+      (await told()).map(([type]) => type),
+      ['balance.low', 'balance.recovered'],
+    );
+  });
 
   it('sends balance.low once when the available balance falls below the threshold, with the balance right then', async () => {
     await set(FUNDS_CENTS);
