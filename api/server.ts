@@ -177,7 +177,7 @@ export async function startApi(
     withdrawalDeadlineMs: config.withdrawalDeadlineMs,
     authorizationTtlMs: config.authorizationTtlMs,
   };
-  const testClocks = openTestClocks(orm);
+  const testClocks = openTestClocks(orm, logger);
   const responseHints = openResponseHints({
     orm,
     on: { [TEST_CLOCK_ADVANCED]: testClocks.forget },

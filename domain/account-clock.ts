@@ -19,3 +19,10 @@ export function accountTime(clock: AccountClock, at: Date = new Date()): Date {
   const { offsetSeconds, advancedAtMs, secondsBefore } = clock;
   return new Date(at.getTime() + 1_000 * (at.getTime() < advancedAtMs ? secondsBefore : offsetSeconds));
 }
+
+/**
+ * What time it is for the account, for its partner to see: never before what the last advance set, also if this host's clock is a
+ * little behind that of PostgreSQL, which dated the advance.
+ */
+export const shownTime = (clock: AccountClock): Date =>
+  accountTime(clock, new Date(Math.max(Date.now(), clock?.advancedAtMs ?? 0)));

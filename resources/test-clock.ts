@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type AccountClock, accountTime } from '../domain/account-clock.ts';
+import { type AccountClock, shownTime } from '../domain/account-clock.ts';
 import { ObjectType } from '../domain/fields.ts';
 
 /** docs/partners/testing.md */
@@ -21,7 +21,7 @@ export type TestClockResource = z.infer<typeof TestClockResource>;
 
 export const presentTestClock = (clock: AccountClock, isAdvancing: boolean): TestClockResource => ({
   object: 'test_clock',
-  now: accountTime(clock).toISOString(),
+  now: shownTime(clock).toISOString(),
   offset_seconds: clock?.offsetSeconds ?? 0,
   status: isAdvancing ? 'advancing' : 'ready',
   mode: 'test',

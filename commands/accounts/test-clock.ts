@@ -12,10 +12,15 @@ import { findReplay, type KeyedResponse, respondOnce, respondWith } from '../ide
 /** The most that a clock can be ahead of real time, in seconds: ten years. */
 const MAX_OFFSET_SECONDS = 10 * 365 * 86_400;
 
+/** How often a clock can be advanced in an hour of real time, because each advance is kept for ever (docs/partners/testing.md). */
+const MAX_AN_HOUR = 1_000;
+/** How long an advance waits for a host whose clock is behind PostgreSQL's. */
+const MAX_WAIT_MS = 1_000;
+
 /**
  * Advances the clock of an account's test mode (docs/partners/testing.md). It waits for the account's transactions that are under
  * way, and for no other account's (docs/decisions/sandbox-clock.md). What has become due is found by the workers.
- * @throws ApiError `idempotency_conflict`; without an Idempotency-Key also `limit_exceeded`, which is otherwise a stored response
+ * @throws ApiError `idempotency_conflict`, `rate_limited`; without an Idempotency-Key also `limit_exceeded`, which is otherwise a stored response
  */
 export async function advanceTestClock(
   context: CommandContext,
@@ -23,16 +28,20 @@ export async function advanceTestClock(
   seconds: number,
 ): Promise<KeyedResponse> {
   const { partnerId } = request;
+  let advancedAtMs = 0;
   const response = await respondOnce(context, request, async (tx) => {
     await lockAlone(tx, { partnerId });
     const replay = await findReplay({ tx, ring: context.ring }, request);
     if (replay !== null) return replay;
+    const [recent] = await countRecent(tx, { partnerId });
+    if (recent !== undefined && recent.count >= MAX_AN_HOUR) throw tooOften(recent.seconds_left);
     const [advanced] = await insertAdvance(tx, { partnerId, seconds });
     if (advanced === undefined) throw tooFar();
+    advancedAtMs = Number(advanced.advanced_at_ms);
     return respondWith({ tx, ring: context.ring }, request, 200, await readTestClock(tx, partnerId));
   });
-  // Until the millisecond has come, so that whatever follows the response is of the new time.
-  await sleep(2);
+  // Until the millisecond has come, by this host's clock too, so that whatever follows the response is of the new time.
+  await sleep(Math.min(Math.max(advancedAtMs + 1 - Date.now(), 2), MAX_WAIT_MS));
   return response;
 }
 
@@ -44,13 +53,30 @@ function tooFar(): ApiError {
   });
 }
 
+function tooOften(retryAfterSeconds: number): ApiError {
+  return new ApiError('rate_limited', {
+    message:
+      `The test clock was advanced ${MAX_AN_HOUR} times in the last hour, which is the most. Retry after the number of seconds in ` +
+      'Retry-After, and then advance it less often, by more.',
+    retryAfterSeconds,
+  });
+}
+
+const countRecent = readStatement(
+  (_, { partnerId }: { partnerId: string }) => sql<{ count: number; seconds_left: number }>`
+    SELECT count(*)::int AS count,
+      ceil(extract(epoch FROM min(advanced_at) + interval '1 hour' - clock_timestamp()))::int AS seconds_left
+    FROM test_clock_advance
+    WHERE partner_id = ${partnerId} AND advanced_at > clock_timestamp() - interval '1 hour'`,
+);
+
 const lockAlone = writeStatement(
   (_, { partnerId }: { partnerId: string }) => sql`SELECT lock_test_clock_alone(${partnerId})`,
 );
 
 // The next millisecond: what was given an id before it was given the time before it.
 const insertAdvance = writeStatement(
-  (_, { partnerId, seconds }: { partnerId: string; seconds: number }) => sql<{ shows: string }>`
+  (_, { partnerId, seconds }: { partnerId: string; seconds: number }) => sql<{ advanced_at_ms: string }>`
     INSERT INTO test_clock_advance (partner_id, advanced_at, seconds_before, offset_seconds, shows)
     SELECT ${partnerId}, at, ahead, ahead + ${seconds}::bigint, at + (ahead + ${seconds}::bigint) * interval '1 second'
     FROM (
@@ -60,7 +86,7 @@ const insertAdvance = writeStatement(
         ORDER BY advanced_at DESC LIMIT 1) c
     ) next
     WHERE ahead + ${seconds}::bigint <= ${sql.lit(MAX_OFFSET_SECONDS)}
-    RETURNING shows`,
+    RETURNING (extract(epoch FROM advanced_at) * 1000)::bigint AS advanced_at_ms`,
 );
 
 /** The clock of an account's test mode, as its partner sees it. */
@@ -87,16 +113,15 @@ const selectClock = readStatement(
     FROM (SELECT max(shows) AS shows FROM test_clock_advance WHERE partner_id = ${partnerId}) last`,
 );
 
-/** Whether any clock was advanced so recently that what is due has to begin in order. */
-export async function isAnyClockCatchingUp(em: Reader): Promise<boolean> {
-  const [row] = await selectCatchingUp(em, {});
-  return row?.is_catching_up === true;
+/** The accounts whose clocks were advanced so recently that what is due has to begin in order. */
+export async function readCatchingUp(em: Reader): Promise<string[]> {
+  const rows = await selectCatchingUp(em, {});
+  return rows.map(({ partner_id: partnerId }) => partnerId);
 }
 
 const selectCatchingUp = readStatement(
-  () => sql<{ is_catching_up: boolean }>`
-    SELECT EXISTS (SELECT FROM test_clock_advance
-      WHERE advanced_at > clock_timestamp() - ${IN_ORDER_FOR}) AS is_catching_up`,
+  () => sql<{ partner_id: string }>`
+    SELECT DISTINCT partner_id FROM test_clock_advance WHERE advanced_at > clock_timestamp() - ${IN_ORDER_FOR}`,
 );
 
 /** The clock alone; null if it was never advanced. */

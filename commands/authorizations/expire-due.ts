@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
-import { heldClock, IN_ORDER_FOR } from '../../db/account-clock.ts';
+import { accountsWithTurn, heldClock, isInTurn } from '../../db/account-clock.ts';
 import { AUTHORIZATION_COLUMNS, CARD_COLUMNS } from '../../db/columns.ts';
-import { followingAccounts } from '../../db/following-accounts.ts';
+import { followingAccounts, visitedAccounts } from '../../db/following-accounts.ts';
 import type { Orm } from '../../db/orm.ts';
 import { anyOf, columnList, type Reader, readStatement, writeStatement } from '../../db/sql.ts';
 import type { Row } from '../../db/tables.ts';
@@ -14,40 +14,31 @@ import { writeChanges } from './write-change.ts';
 /** An authorization whose time is over. */
 export type DueAuthorization = Row<'card_authorization', 'id' | 'partner_id' | 'mode' | 'card_id'>;
 
-const followingWithPending = followingAccounts({
+const WITH_PENDING = {
   table: 'card_authorization',
   account: ['partner_id', 'mode'],
   isQueued: sql`status = 'pending'`,
   after: sql`'', ''`,
-});
-/** Each with what time it is for it. */
-const FOLLOWING_WITH_TIME = sql`(SELECT partner_id, mode, account_now(partner_id, mode) AS now FROM following OFFSET 0)`;
-
-/**
- * Right after a sandbox clock was advanced, the account's webhook attempts and deposits that were due before an authorization's expiry
- * come first (docs/decisions/sandbox-clock.md).
- */
-const IS_ITS_TURN = sql`(z.mode = 'live'
-  OR NOT EXISTS (SELECT FROM test_clock_advance c
-    WHERE c.partner_id = z.partner_id AND c.advanced_at > clock_timestamp() - ${IN_ORDER_FOR})
-  OR NOT EXISTS (SELECT FROM delivery d WHERE d.partner_id = z.partner_id AND d.mode = z.mode AND d.mode = 'test'
-      AND d.status = 'retrying' AND d.next_attempt_at < z.expires_at)
-    AND NOT EXISTS (SELECT FROM delivery d WHERE d.partner_id = z.partner_id AND d.mode = z.mode
-      AND d.status = 'pending' AND d.next_attempt_at < z.expires_at)
-    AND NOT EXISTS (SELECT FROM deposit t WHERE t.partner_id = z.partner_id AND t.mode = z.mode AND t.due_at < z.expires_at))`;
+} as const;
 
 /**
  * Finds pending authorizations whose time is over: the oldest of each account first, and accounts take turns, so that however
- * many one account has, another's are found as soon. Those in `except` are left alone.
+ * many one account has, another's are found as soon. Right after a sandbox clock was advanced, what is due before an
+ * authorization's expiry comes first (docs/decisions/sandbox-clock.md). Those in `except` are left alone.
+ * @param wanted.only looks at the test mode of these accounts alone; null: at all
  */
 export const findDueAuthorizations = readStatement(
-  (_, { except, limit }: { except: readonly string[]; limit: number }) => sql<DueAuthorization>`
-    WITH RECURSIVE ${followingWithPending}
-    SELECT d.id, d.partner_id, d.mode, d.card_id FROM ${FOLLOWING_WITH_TIME} f CROSS JOIN LATERAL (
+  (
+    _,
+    { except, limit, only }: { except: readonly string[]; limit: number; only: readonly string[] | null },
+  ) => sql<DueAuthorization>`
+    WITH RECURSIVE ${visitedAccounts(WITH_PENDING, only)}
+    SELECT d.id, d.partner_id, d.mode, d.card_id
+    FROM ${accountsWithTurn('authorization', sql`SELECT partner_id, mode FROM visited`)} f CROSS JOIN LATERAL (
       SELECT z.id, z.partner_id, z.mode, z.card_id, row_number() OVER (ORDER BY z.expires_at, z.id) AS turn
       FROM card_authorization z
       WHERE z.status = 'pending' AND z.partner_id = f.partner_id AND z.mode = f.mode AND z.expires_at <= f.now
-        AND z.id <> ALL (${except}::text[]) AND ${IS_ITS_TURN}
+        AND z.id <> ALL (${except}::text[]) AND ${isInTurn('f', sql`z.expires_at`)}
       ORDER BY z.expires_at, z.id LIMIT ${limit}) d
     ORDER BY d.turn, random() LIMIT ${limit}`,
   { acrossTenants: 'queue' },
@@ -128,8 +119,9 @@ export async function readExpiryLag(em: Reader): Promise<number> {
 
 const oldestDue = readStatement(
   () => sql<{ lag_seconds: number | null }>`
-    WITH RECURSIVE ${followingWithPending}
-    SELECT max(extract(epoch FROM now() - real_time(f.partner_id, f.mode, d.expires_at)))::float8 AS lag_seconds FROM ${FOLLOWING_WITH_TIME} f CROSS JOIN LATERAL (
+    WITH RECURSIVE ${followingAccounts(WITH_PENDING)}
+    SELECT max(extract(epoch FROM now() - real_time(f.partner_id, f.mode, d.expires_at)))::float8 AS lag_seconds
+    FROM (SELECT partner_id, mode, account_now(partner_id, mode) AS now FROM following OFFSET 0) f CROSS JOIN LATERAL (
       SELECT z.expires_at FROM card_authorization z
       WHERE z.status = 'pending' AND z.partner_id = f.partner_id AND z.mode = f.mode AND z.expires_at <= f.now
       ORDER BY z.expires_at LIMIT 1) d`,

@@ -205,7 +205,7 @@ const write = writeStatement(
   (_, { rows }: { rows: string }) => sql`
     UPDATE deposit d SET status = w.status, received_micro_usdt = w.received_micro_usdt,
       credited_cents = w.credited_cents, seen_block_number = NULL, confirmed_at = w.confirmed_at,
-      review_since = w.review_since, version = d.version + 1, changed_at = now()
+      review_since = w.review_since, version = d.version + 1, changed_at = account_now(d.partner_id, d.mode)
     FROM json_to_recordset(${rows}) AS w (id text, status text, received_micro_usdt numeric, credited_cents bigint,
       confirmed_at timestamptz, review_since timestamptz)
     WHERE d.id = w.id`,

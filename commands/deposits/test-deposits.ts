@@ -1,8 +1,8 @@
 import { sql } from 'kysely';
 import { readIdTime } from '../../crypto/new-id.ts';
-import { heldClock, IN_ORDER_FOR } from '../../db/account-clock.ts';
+import { accountsWithTurn, heldClock, isInTurn } from '../../db/account-clock.ts';
 import { DEPOSIT_COLUMNS } from '../../db/columns.ts';
-import { followingAccounts } from '../../db/following-accounts.ts';
+import { visitedAccounts } from '../../db/following-accounts.ts';
 import type { Orm } from '../../db/orm.ts';
 import { columnList, type Reader, readStatement, tenantStatement, writeStatement } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
@@ -87,12 +87,22 @@ export function playTestDeposits(
   });
 }
 
-/** Finds the work for {@link playTestDeposits}, ordered by account, and each account's in the order of its due times. */
+/**
+ * Finds the work for {@link playTestDeposits}, ordered by account, and each account's in the order of its due times. Right after a
+ * sandbox clock was advanced, what is due before a deposit comes first (docs/decisions/sandbox-clock.md).
+ * @param only looks at these accounts alone; null: at all
+ */
 export async function findDueTestDeposits(
   em: Reader,
   { after, except, limit }: AccountsWanted,
+  only: readonly string[] | null = null,
 ): Promise<AccountDeposits[]> {
-  const rows = await due(em, { after: after?.partnerId ?? '', except: except.map(accountOf), limit });
+  const rows = await due(em, {
+    after: after?.partnerId ?? '',
+    except: except.map(accountOf),
+    limit,
+    only,
+  });
   return rows.map(({ partner_id: partnerId, deposit_ids: depositIds }) => ({
     partnerId,
     mode: 'test',
@@ -119,6 +129,7 @@ const insert = writeStatement(
       address: row.address,
       amount_cents: row.amount_cents,
       created_at: row.created_at,
+      changed_at: row.created_at,
       expires_at: row.expires_at,
       told_version: null,
       test_payment: row.payment,
@@ -160,39 +171,35 @@ const play = writeStatement(
     RETURNING ${columnList('deposit', DEPOSIT_COLUMNS, 'd')}, due.expires, due.clock`,
 );
 
-/**
- * Right after a sandbox clock was advanced, what was due before comes first: the account's webhook attempts and authorizations
- * (docs/decisions/sandbox-clock.md).
- */
-const IS_ITS_TURN = sql`(
-  NOT EXISTS (SELECT FROM test_clock_advance c
-    WHERE c.partner_id = t.partner_id AND c.advanced_at > clock_timestamp() - ${IN_ORDER_FOR})
-  OR NOT EXISTS (SELECT FROM delivery v WHERE v.partner_id = t.partner_id AND v.mode = t.mode AND v.mode = 'test'
-      AND v.status = 'retrying' AND v.next_attempt_at < t.due_at)
-    AND NOT EXISTS (SELECT FROM delivery v WHERE v.partner_id = t.partner_id AND v.mode = t.mode
-      AND v.status = 'pending' AND v.next_attempt_at < t.due_at)
-    AND NOT EXISTS (SELECT FROM card_authorization z WHERE z.partner_id = t.partner_id AND z.mode = t.mode
-      AND z.status = 'pending' AND z.expires_at < t.due_at))`;
-
 // Written out, because it reads deposits of several accounts in turn. It goes no further than the accounts that it finds.
 const due = readStatement(
-  (_, { after, except, limit }: { after: string; except: readonly string[]; limit: number }) => sql<{
-    partner_id: string;
-    deposit_ids: string[];
-  }>`
-    WITH RECURSIVE ${followingAccounts({
-      table: 'deposit',
-      account: ['partner_id'],
-      isQueued: sql`due_at IS NOT NULL`,
-      after: sql`${after}`,
-    })}, found AS MATERIALIZED (
+  (
+    _,
+    {
+      after,
+      except,
+      limit,
+      only,
+    }: { after: string; except: readonly string[]; limit: number; only: readonly string[] | null },
+  ) => sql<{ partner_id: string; deposit_ids: string[] }>`
+    WITH RECURSIVE ${visitedAccounts(
+      {
+        table: 'deposit',
+        account: ['partner_id'],
+        isQueued: sql`due_at IS NOT NULL`,
+        after: sql`${after}`,
+      },
+      only,
+    )}, found AS MATERIALIZED (
       SELECT a.partner_id, d.ids
-      FROM (SELECT partner_id, account_now(partner_id, 'test') AS now FROM following
-          WHERE partner_id || '/test' <> ALL (${except}::text[]) OFFSET 0) a
+      FROM ${accountsWithTurn(
+        'deposit',
+        sql`SELECT partner_id, 'test' AS mode FROM visited WHERE partner_id || '/test' <> ALL (${except}::text[])`,
+      )} a
         CROSS JOIN LATERAL (
           SELECT array_agg(o.id) AS ids FROM (
             SELECT t.id FROM deposit t
-            WHERE t.due_at IS NOT NULL AND t.partner_id = a.partner_id AND t.due_at <= a.now AND ${IS_ITS_TURN}
+            WHERE t.due_at IS NOT NULL AND t.partner_id = a.partner_id AND t.due_at <= a.now AND ${isInTurn('a', sql`t.due_at`)}
             ORDER BY t.due_at LIMIT ${sql.lit(MAX_AT_ONCE)}) o
           HAVING count(*) > 0) d
       LIMIT ${limit}

@@ -245,10 +245,10 @@ const record = autocommitStatement(
     UPDATE delivery d SET attempt_count = d.attempt_count + 1, schedule_attempts = d.schedule_attempts + 1,
       status = CASE WHEN d.status = 'delivered' THEN d.status ELSE a.status END,
       next_attempt_at = CASE WHEN d.status <> 'delivered' THEN a.next_attempt_ms * interval '1 millisecond'
-        -- One jump of a sandbox clock runs the whole schedule.
-        + coalesce(CASE WHEN d.mode = 'test' AND EXISTS (SELECT FROM test_clock_advance c WHERE c.partner_id = d.partner_id)
-            THEN d.next_attempt_at END,
-          account_time(d.partner_id, d.mode, clock_timestamp())) END,
+        -- One jump of a sandbox clock runs the whole schedule, also one that came during the first attempt.
+        + CASE WHEN d.mode = 'test' AND EXISTS (SELECT FROM test_clock_advance c WHERE c.partner_id = d.partner_id)
+            THEN coalesce(d.next_attempt_at, account_time(d.partner_id, d.mode, a.started_at))
+            ELSE account_time(d.partner_id, d.mode, clock_timestamp()) END END,
       lease_expires_at = '-infinity',
       workflow = CASE WHEN a.status = 'pending' OR (d.workflow = 'none' AND a.status = 'delivered') THEN d.workflow
         ELSE 'untold' END

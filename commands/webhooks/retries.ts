@@ -1,10 +1,11 @@
 import { sql } from 'kysely';
-import { IN_ORDER_FOR } from '../../db/account-clock.ts';
+import { accountsWithTurn, IN_ORDER_FOR } from '../../db/account-clock.ts';
 import { followingAccounts } from '../../db/following-accounts.ts';
 import type { Orm } from '../../db/orm.ts';
-import { ASYNCHRONOUS_COMMIT, autocommitStatement, readStatement } from '../../db/sql.ts';
+import { ASYNCHRONOUS_COMMIT, autocommitStatement, readStatement, writeStatement } from '../../db/sql.ts';
 import type { Row } from '../../db/tables.ts';
 import { tokenBucket } from '../../db/token-bucket.ts';
+import { transaction } from '../../db/transaction.ts';
 import type { DeliveryStatus } from '../../domain/event.ts';
 import type { DeliveryKey, QueuedEndpoint } from './deliveries.ts';
 
@@ -240,42 +241,87 @@ const queueOverdue = autocommitStatement(
 );
 
 /**
- * Makes events of test mode pending whose next attempt is due by their account's clock, if that was ever advanced
- * (docs/decisions/sandbox-clock.md). Right after an advance it takes one of each account, in the order of the due times: the next
- * follows when the relay has begun with it, when what it may make due has been written, and when the authorizations that were due
- * before have expired.
+ * Right after sandbox clocks were advanced, makes events pending whose next attempt that made due: one of each account, in the order
+ * of the due times (docs/decisions/sandbox-clock.md). The next follows when the relay has begun with it, when what it may make due
+ * has been written, and when whatever else was due before has begun.
  * @param delaysMs how long after each attempt the next one is due
  * @returns how many
  */
-export async function queueDueByClock(orm: Orm, delaysMs: readonly number[]): Promise<number> {
-  return (await queueByClock(orm, { delaysMs })).length;
+export function queueInOrder(orm: Orm, delaysMs: readonly number[]): Promise<number> {
+  return transaction(orm, async (tx) => {
+    const locked = await lockTurns(tx, {});
+    if (locked.length === 0) return 0;
+    const partnerIds = locked.map(({ partner_id: partnerId }) => partnerId);
+    return (await queueFirst(tx, { partnerIds, delaysMs })).length;
+  });
+}
+
+// A statement of its own, so that the next one sees what another worker made pending. One worker at a time serves an account.
+const lockTurns = writeStatement(
+  () => sql<{ partner_id: string }>`
+  WITH catching_up AS MATERIALIZED (
+    SELECT DISTINCT partner_id FROM test_clock_advance WHERE advanced_at > clock_timestamp() - ${IN_ORDER_FOR}
+  )
+  SELECT partner_id FROM catching_up
+  WHERE pg_try_advisory_xact_lock(hashtextextended('retries_in_order/' || partner_id, 0))`,
+);
+
+// Row "overdue" of the table in domain/event.ts. If the first one is locked, none is taken: the others come after it.
+const queueFirst = writeStatement(
+  (_, { partnerIds, delaysMs }: { partnerIds: readonly string[]; delaysMs: readonly number[] }) => sql<{
+    event_id: string;
+  }>`
+  WITH account AS MATERIALIZED (
+    SELECT * FROM ${accountsWithTurn('attempt', sql`SELECT partner_id, 'test' AS mode FROM unnest(${partnerIds}::text[]) p (partner_id)`)} t
+  ), first AS MATERIALIZED (
+    SELECT d.event_id, d.endpoint_id FROM account a CROSS JOIN LATERAL (
+      SELECT u.event_id, u.endpoint_id, u.next_attempt_at FROM delivery u
+      WHERE u.status = 'retrying' AND u.mode = 'test' AND u.partner_id = a.partner_id AND u.next_attempt_at <= a.in_order_until
+      ORDER BY u.next_attempt_at LIMIT 1) d
+    WHERE d.next_attempt_at <= a.others_due_at
+      AND NOT EXISTS (SELECT FROM delivery p WHERE p.status = 'pending' AND p.partner_id = a.partner_id AND p.mode = a.mode
+        AND (p.next_attempt_at <= a.now AND p.lease_expires_at <= clock_timestamp()
+          OR p.next_attempt_at + (${delaysMs}::float8[])[p.schedule_attempts + 1] * interval '1 millisecond' < d.next_attempt_at))
+  ), due AS MATERIALIZED (
+    SELECT u.event_id, u.endpoint_id FROM first f JOIN delivery u ON u.event_id = f.event_id AND u.endpoint_id = f.endpoint_id
+    WHERE u.status = 'retrying' FOR UPDATE OF u SKIP LOCKED
+  )
+  UPDATE delivery d SET status = 'pending', lease_expires_at = '-infinity'
+  FROM due WHERE d.event_id = due.event_id AND d.endpoint_id = due.endpoint_id
+  RETURNING d.event_id`,
+  { acrossTenants: 'queue' },
+);
+
+/**
+ * Makes events of test mode pending whose next attempt is due by their account's clock, if that was ever advanced, except those that
+ * {@link queueInOrder} has to begin.
+ * @returns how many
+ */
+export async function queueDueByClock(orm: Orm): Promise<number> {
+  for (let total = 0; ; ) {
+    const queued = await queueByClock(orm, {});
+    total += queued.length;
+    if (queued.length < BATCH) return total;
+  }
 }
 
 // Row "overdue" of the table in domain/event.ts.
 const queueByClock = autocommitStatement(
-  (_, { delaysMs }: { delaysMs: readonly number[] }) => sql<{ event_id: string }>`
+  () => sql<{ event_id: string }>`
   WITH RECURSIVE ${followingAccounts({
     table: 'delivery',
     account: ['partner_id', 'mode'],
     isQueued: sql`status = 'retrying' AND mode = 'test'`,
     after: sql`'', ''`,
   })}, clocked AS MATERIALIZED (
-    SELECT f.partner_id, f.mode, account_time(f.partner_id, f.mode, clock_timestamp()) AS now,
-      c.advanced_at > clock_timestamp() - ${IN_ORDER_FOR} AS in_order
-    FROM following f CROSS JOIN LATERAL (
-      SELECT advanced_at FROM test_clock_advance WHERE partner_id = f.partner_id ORDER BY advanced_at DESC LIMIT 1) c
+    SELECT t.* FROM ${accountsWithTurn('attempt', sql`SELECT partner_id, mode FROM following`)} t
+    WHERE EXISTS (SELECT FROM test_clock_advance c WHERE c.partner_id = t.partner_id)
   ), due AS MATERIALIZED (
     SELECT d.event_id, d.endpoint_id FROM clocked a CROSS JOIN LATERAL (
-      SELECT u.event_id, u.endpoint_id, u.next_attempt_at FROM delivery u
+      SELECT u.event_id, u.endpoint_id FROM delivery u
       WHERE u.status = 'retrying' AND u.mode = 'test' AND u.partner_id = a.partner_id AND u.mode = a.mode
-        AND u.next_attempt_at <= a.now
-      ORDER BY u.next_attempt_at LIMIT CASE WHEN a.in_order THEN 1 ELSE ${sql.lit(BATCH)} END FOR UPDATE SKIP LOCKED) d
-    WHERE NOT a.in_order OR (
-      NOT EXISTS (SELECT FROM delivery p WHERE p.status = 'pending' AND p.partner_id = a.partner_id AND p.mode = a.mode
-        AND (p.next_attempt_at <= a.now AND p.lease_expires_at <= clock_timestamp()
-          OR p.next_attempt_at + (${delaysMs}::float8[])[p.schedule_attempts + 1] * interval '1 millisecond' < d.next_attempt_at))
-      AND NOT EXISTS (SELECT FROM card_authorization z WHERE z.status = 'pending' AND z.partner_id = a.partner_id
-        AND z.mode = a.mode AND z.expires_at < d.next_attempt_at))
+        AND u.next_attempt_at <= a.now AND u.next_attempt_at > a.in_order_until
+      ORDER BY u.next_attempt_at LIMIT ${sql.lit(BATCH)} FOR UPDATE SKIP LOCKED) d
   )
   UPDATE delivery d SET status = 'pending', lease_expires_at = '-infinity'
   FROM due WHERE d.event_id = due.event_id AND d.endpoint_id = due.endpoint_id

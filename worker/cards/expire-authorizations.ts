@@ -1,6 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { isAnyClockCatchingUp } from '../../commands/accounts/test-clock.ts';
 import {
   type DueAuthorization,
   expireAuthorizations,
@@ -9,15 +7,13 @@ import {
 import { notifyEvents } from '../../db/notifications.ts';
 import type { Orm } from '../../db/orm.ts';
 import { describeError } from '../../process/describe-error.ts';
-import { type Repetition, repeat } from '../../process/repeat.ts';
+import type { Repetition } from '../../process/repeat.ts';
 import { asAccount, asService } from '../../process/work-context.ts';
+import { repeatByClock } from '../repeat-by-clock.ts';
 
-const INTERVAL_MS = 1_000;
 /** Found at once; and how many of an account share a transaction, which locks their cards for some milliseconds. */
 const MAX_FOUND = 400;
 const MAX_TOGETHER = 100;
-/** Between two looks while test clocks are catching up. */
-const CATCHING_UP_POLL_MS = 50;
 /** How long one is left alone whose card was locked, and one that could not be expired. */
 const LOCKED_PAUSE_MS = 1_000;
 const FAILED_PAUSE_MS = 60_000;
@@ -63,22 +59,19 @@ export function startExpiring({ orm, logger }: { orm: Orm; logger: Logger }): Re
     }
   }
 
-  return repeat('expiring authorizations', INTERVAL_MS, logger, async (stopping) => {
-    let goesOn: boolean;
+  return repeatByClock('expiring authorizations', { orm, logger }, async (only, stopping) => {
+    let found: DueAuthorization[];
     do {
       const now = performance.now();
       for (const [id, until] of pausedUntil) if (until <= now) pausedUntil.delete(id);
       const except = [...pausedUntil.keys()];
-      const found = await asService('authorizations', () =>
-        findDueAuthorizations(orm.em.fork(), { except, limit: MAX_FOUND }),
+      found = await asService('authorizations', () =>
+        findDueAuthorizations(orm.em.fork(), { except, limit: MAX_FOUND, only }),
       );
       const accounts = Map.groupBy(found, ({ partner_id: partnerId, mode }) => `${mode}/${partnerId}`);
       await Promise.all([...accounts.values()].map(expireAccount));
       if (found.length > 0) await notifyEvents(orm);
-      // Right after an advance of a test clock, they take turns with webhook attempts.
-      const isCatchingUp = found.length < MAX_FOUND && (await isAnyClockCatchingUp(orm.em.fork()));
-      if (isCatchingUp) await sleep(CATCHING_UP_POLL_MS);
-      goesOn = isCatchingUp || found.length === MAX_FOUND;
-    } while (goesOn && !stopping.aborted);
+    } while (found.length === MAX_FOUND && !stopping.aborted);
+    return false;
   });
 }

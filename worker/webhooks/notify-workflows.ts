@@ -1,12 +1,11 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
 import type { Logger } from 'pino';
-import { isAnyClockCatchingUp } from '../../commands/accounts/test-clock.ts';
 import type { QueuedEndpoint } from '../../commands/webhooks/deliveries.ts';
 import { tellOfFailing } from '../../commands/webhooks/endpoint-events.ts';
 import {
   markDeliveryNotified,
   queueDueByClock,
+  queueInOrder,
   queueOverdueRetries,
   takeUnnotifiedDeliveries,
   type UnnotifiedDelivery,
@@ -16,14 +15,12 @@ import { describeError } from '../../process/describe-error.ts';
 import { repeat } from '../../process/repeat.ts';
 import { notifyDelivery } from '../../temporal/deliver-webhook.ts';
 import { notifyInTurns } from '../notify-in-turns.ts';
+import { repeatByClock } from '../repeat-by-clock.ts';
 
 /** An endpoint's full allowance is available again after 250 ms. */
 const IDLE_MS = 200;
 const NOTIFY_TIMEOUT_MS = 5_000;
 const OVERDUE_INTERVAL_MS = 1_000;
-/** Between two looks while clocks are catching up: if the last one found something, and if not. */
-const CATCHING_UP_PAUSE_MS = 5;
-const CATCHING_UP_POLL_MS = 50;
 const FAILING_INTERVAL_MS = 1_000;
 
 /**
@@ -91,20 +88,12 @@ export function startNotifyingWorkflows(dependencies: {
     wake();
   });
 
-  // What sandbox clocks have made due. Right after an advance, it looks again at once, since one attempt follows another.
-  const clocks = repeat(
-    'the sweep of events due by a test clock',
-    OVERDUE_INTERVAL_MS,
-    logger,
-    async (stopping) => {
-      let queued: number;
-      do {
-        queued = await queueDueByClock(orm, delaysMs);
-        if (queued > 0) wake();
-        await sleep(queued > 0 ? CATCHING_UP_PAUSE_MS : CATCHING_UP_POLL_MS);
-      } while (!stopping.aborted && (queued > 0 || (await isAnyClockCatchingUp(orm.em.fork()))));
-    },
-  );
+  // What sandbox clocks have made due. Right after an advance, one attempt follows another.
+  const clocks = repeatByClock('the sweep of events due by a test clock', { orm, logger }, async (only) => {
+    const queued = (await queueInOrder(orm, delaysMs)) + (only === null ? await queueDueByClock(orm) : 0);
+    if (queued > 0) wake();
+    return queued > 0;
+  });
 
   return {
     stop: async () => {

@@ -1,14 +1,21 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import pg from 'pg';
+import { pino } from 'pino';
+import { openTestClocks } from '../../../api/http/test-clocks.ts';
+import { createApiKey } from '../../../commands/accounts/api-keys.ts';
 import { negotiateLimits } from '../../../commands/accounts/partners.ts';
+import { queueDueByClock, queueInOrder } from '../../../commands/webhooks/retries.ts';
 import { readIdTime } from '../../../crypto/new-id.ts';
+import { openOrm } from '../../../db/orm.ts';
 import { readPartner } from '../../../operator/reads/partners.ts';
+import { repeatByClock } from '../../../worker/repeat-by-clock.ts';
 import { expectError, expectReplay } from '../../support/api/answers.ts';
 import { issueCard, reveal, revealingPartner } from '../../support/api/reveals.ts';
 import { authorizedCard, onAuthorization } from '../../support/authorizations.ts';
 import { createCard } from '../../support/cards.ts';
 import { assertLedgerClean, fundedPartner } from '../../support/money.ts';
-import { asOwner } from '../../support/postgres.ts';
+import { asOwner, ownerUrlOf } from '../../support/postgres.ts';
 import { type CallOptions, startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
 import { until } from '../../support/until.ts';
 import { setUrl } from '../../support/webhooks/events.ts';
@@ -99,6 +106,35 @@ describe('the test clock', function () {
     expectReplay(await advance(1, { idempotencyKey: 'far' }), refusal);
     assert.equal((await clock()).offset_seconds, 10 * YEAR);
     assert.equal((await createCard(partner, { amount: 1_000 })).status, 201);
+  });
+
+  it('refuses to be advanced more than 1,000 times in an hour with 429, and says when it can be', async () => {
+    await asOwner(
+      stack,
+      `INSERT INTO test_clock_advance (partner_id, advanced_at, seconds_before, offset_seconds, shows)
+       SELECT $1, at, i - 1, i, at + i * interval '1 second'
+       FROM generate_series(1, 1000) i, LATERAL (SELECT now() - interval '59 minutes' + i * interval '1 second' AS at) t`,
+      [partner.id],
+    );
+    const refused = await advance(1, { idempotencyKey: 'often' });
+    expectError(refused, 'rate_limited');
+    const seconds = Number(refused.headers.get('retry-after'));
+    assert.ok(seconds > 0 && seconds <= 61, `${seconds}`);
+    await asOwner(
+      stack,
+      `DELETE FROM test_clock_advance WHERE partner_id = $1 AND advanced_at < now() - interval '50 minutes'`,
+      [partner.id],
+    );
+    assert.equal((await advance(1, { idempotencyKey: 'often' })).status, 200);
+  });
+
+  it('has been advanced even if other processes can not be told', async () => {
+    const lines: string[] = [];
+    const orm = await openOrm({ databaseUrl: stack.config.databaseUrl, poolSize: 1, onOwnerLogin: () => {} });
+    await orm.close();
+    const clocks = openTestClocks(orm, pino({}, { write: (line) => lines.push(line) }));
+    await clocks.advanced(partner.id);
+    assert.match(lines.join(''), /could not tell other processes/);
   });
 
   it('is in the header Test-Clock of every response to its test keys, and of no others', async () => {
@@ -371,6 +407,14 @@ describe('the test clock', function () {
       const { id } = (await card.authorize(100)).json;
       const third = await ping();
       await attempted(third, 1);
+      // Its notice is due an hour later, before the last attempts, and the deposit's expiry eight hours later.
+      const { now } = await clock();
+      const expiresAt = new Date(Date.parse(now) + (7 * DAY + HOUR) * 1_000);
+      await createApiKey(stack.operator, { partnerId: partner.id, mode: 'test', name: null, expiresAt });
+      const unpaid = await partner.call('POST', '/test/deposits', {
+        body: { amount: 1_000, payment: 'none' },
+      });
+      assert.equal(unpaid.status, 201, unpaid.text);
       await until('its event was tried', async () => receiver.received.length > 0);
       const before = receiver.received.length;
       await advanced(8 * DAY);
@@ -385,6 +429,15 @@ describe('the test clock', function () {
         for (const { started_at } of attempts) assert.ok(started_at < expired, 'the expiry came too early');
       }
       assert.equal((await onAuthorization(partner, id).read()).status, 'expired');
+      const written = async (type: string) =>
+        (await partner.call('GET', `/events?limit=1&type=${type}`)).json.data[0].created;
+      const [announced, unpaidAt] = [await written('api_key.expiring'), await written('deposit.expired')];
+      for (const { attempts } of retries) {
+        assert.ok(attempts[3].started_at <= announced, 'the key was announced too early');
+        assert.ok(announced <= attempts[4].started_at, 'the key was announced too late');
+        assert.ok(attempts[4].started_at <= unpaidAt, 'the deposit expired too early');
+      }
+      assert.ok(unpaidAt <= expired, 'the deposit expired too late');
       const order = tries.map((one) => one.id).filter((one) => one === second || one === third);
       assert.deepEqual(order, [second, third, second, third, second, third, second, third]);
     });
@@ -401,6 +454,81 @@ describe('the test clock', function () {
       await ready();
       for (const one of ids) assert.equal((await deliveryOf(one)).status, 'given_up', one);
       assert.equal((await onAuthorization(partner, id).read()).status, 'expired');
+    });
+
+    it("a webhook's whole schedule if the jump comes during its first attempt", async () => {
+      const { promise: mayAnswer, resolve } = Promise.withResolvers<void>();
+      receiver.behave((...request) => void mayAnswer.then(() => answer(503)(...request)));
+      const id = await ping();
+      await until('it is being tried', async () => receiver.received.length === 1);
+      await advanced(3 * HOUR);
+      resolve();
+      const startedMs = performance.now();
+      await attempted(id, 5);
+      assert.ok(performance.now() - startedMs < 10_000);
+      assert.equal((await deliveryOf(id)).status, 'given_up');
+    });
+
+    it('nothing out of turn while another worker has the first attempt', async () => {
+      receiver.behave(answer(503));
+      const ids = [await ping(), await ping()];
+      for (const id of ids) await attempted(id, 1);
+      await stack.stopWorker();
+      await advanced(HOUR);
+      const owner = new pg.Client(ownerUrlOf(stack.config.databaseUrl));
+      await owner.connect();
+      try {
+        await owner.query('BEGIN');
+        await owner.query(
+          `SELECT FROM delivery WHERE partner_id = $1 AND status = 'retrying' ORDER BY next_attempt_at LIMIT 1 FOR UPDATE`,
+          [partner.id],
+        );
+        const queue = () => queueInOrder(stack.orm, stack.config.webhookDelaysMs);
+        assert.equal(await queue(), 0);
+        assert.equal(await queueDueByClock(stack.orm), 0);
+        await owner.query('ROLLBACK');
+        assert.deepEqual((await Promise.all([queue(), queue(), queue()])).sort(), [0, 0, 1]);
+        assert.equal(await queue(), 0, 'the relay has not begun with it');
+      } finally {
+        await owner.end();
+        await stack.startWorker();
+      }
+      await ready();
+    });
+
+    it('nothing else has to wait behind a receiver that hangs', async () => {
+      receiver.behave(answer(503));
+      await attempted(await ping(), 1);
+      receiver.behave(() => {});
+      const { length } = receiver.received;
+      await advanced(HOUR);
+      const startedMs = performance.now();
+      await until('it hangs', async () => receiver.received.length > length);
+      const { json: deposit } = await partner.call('POST', '/test/deposits', { body: { amount: 1_000 } });
+      await until('its payment has arrived', async () => {
+        const { json } = await partner.call('GET', `/funding/deposits/${deposit.id}`);
+        return json.status === 'confirmed';
+      });
+      assert.ok(performance.now() - startedMs < 7_500, 'it waited for what the jump made due');
+    });
+
+    it('what is looked for often at its own account alone', async () => {
+      const looks: (readonly string[] | null)[] = [];
+      await advanced(1);
+      const startedMs = performance.now();
+      const looking = repeatByClock(
+        'looks',
+        { orm: stack.orm, logger: pino({ level: 'silent' }) },
+        async (only) => {
+          looks.push(only);
+          return false;
+        },
+      );
+      await until('it has looked often', async () => looks.length > 15);
+      await looking.stop();
+      const ofAll = looks.filter((only) => only === null).length;
+      assert.ok(ofAll <= 1 + (performance.now() - startedMs) / 1_000, `${ofAll} looks at all accounts`);
+      for (const only of looks) assert.ok(only === null || only.includes(partner.id));
     });
 
     it('nothing for another account, or for live mode', async () => {

@@ -150,6 +150,20 @@ describe('a test deposit', function () {
     expectError(await resolve(id, 'returned'), 'invalid_state');
   });
 
+  it('is dated by the clock of its account from its creation to its credit', async () => {
+    await advance(24 * HOUR);
+    const { id } = await open({ amount: 1_000 });
+    const changes = () =>
+      asOwner<{ is_ahead: boolean }>(
+        stack,
+        `SELECT changed_at > now() + interval '23 hours' AS is_ahead FROM deposit WHERE id = $1`,
+        [id],
+      );
+    assert.deepEqual(await changes(), [{ is_ahead: true }]);
+    await until('it is confirmed', async () => (await get(id)).status === 'confirmed');
+    assert.deepEqual(await changes(), [{ is_ahead: true }]);
+  });
+
   it('is paid in time even if the clock is advanced before its payment arrives', async () => {
     const { id, expires_at } = await open({ amount: 100 });
     await advance(9 * HOUR);

@@ -16,7 +16,7 @@ import { simulateTransaction } from '../../../commands/settlement/simulate-trans
 import { recordAttempts, takeDeliveries } from '../../../commands/webhooks/deliveries.ts';
 import { rotateEndpointSecret } from '../../../commands/webhooks/endpoint-secrets.ts';
 import { setEndpoint } from '../../../commands/webhooks/endpoints.ts';
-import { queueDueByClock, queueOverdueRetries } from '../../../commands/webhooks/retries.ts';
+import { queueDueByClock, queueInOrder, queueOverdueRetries } from '../../../commands/webhooks/retries.ts';
 import { sendPing } from '../../../commands/webhooks/send-on-request.ts';
 import { ApiError } from '../../../domain/api-error.ts';
 import type { Tenant } from '../../../domain/mode.ts';
@@ -249,7 +249,7 @@ abstract class Server {
 
   async #expire(): Promise<number> {
     const { orm } = this.commands.context;
-    const due = await findDueAuthorizations(orm.em.fork(), { except: [], limit: 100 });
+    const due = await findDueAuthorizations(orm.em.fork(), { except: [], limit: 100, only: null });
     if (due.length === 0) return 0;
     return (await expireAuthorizations(orm, this.tenant, due)).length;
   }
@@ -314,8 +314,9 @@ class WithClock extends Server {
     return JSON.stringify(await readTestClock(this.commands.context.orm.em.fork(), this.tenant.partnerId));
   }
 
-  protected queueDue(): Promise<number> {
-    return queueDueByClock(this.commands.context.orm, DELAYS_MS);
+  protected async queueDue(): Promise<number> {
+    const { orm } = this.commands.context;
+    return (await queueInOrder(orm, DELAYS_MS)) + (await queueDueByClock(orm));
   }
 }
 
