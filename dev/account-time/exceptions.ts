@@ -88,6 +88,7 @@ export const EXCEPTIONS: readonly Exception[] = [
   },
   // Live mode: deposits on a chain, which has its own time.
   { path: 'commands/deposits/chain-scan.ts', why: 'how far the scan of the chain is' },
+  { path: 'commands/deposits/open-deposit.ts', why: 'deposits to an address on the chain' },
   { path: 'commands/deposits/take-blocks.ts', why: 'payments on the chain' },
   { path: 'commands/deposits/unconfirmed-payments.ts', why: 'what nodes say of payments on the chain' },
   { path: 'commands/deposits/expire-deposits.ts', why: 'live deposits that nobody paid' },
