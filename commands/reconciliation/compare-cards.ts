@@ -72,6 +72,8 @@ export interface ChangesPage {
   /** The page's claims are below this one, and above `from`. */
   before: string;
   from: string;
+  /** The cards are below this one. Others are in the network's list. */
+  olderThan: string;
   limit: number;
 }
 
@@ -85,24 +87,25 @@ export interface ChangedCard {
 
 /** A page of claims, with the cards whose status was changed and which the run has not seen. */
 export const readChangedCards = readStatement(
-  (_, { runId, before, from, limit }: ChangesPage) => sql<ChangedCard>`
+  (_, { runId, before, from, olderThan, limit }: ChangesPage) => sql<ChangedCard>`
     SELECT l.id AS claim_id, c.id, c.network_card_id, 'the card is ' || c.status || ' here' AS detail
     FROM (SELECT id, mode, operation, card_id FROM idempotency_claim
       WHERE id < ${before} AND id > ${from} ORDER BY id DESC LIMIT ${limit}) l
     LEFT JOIN card c ON c.id = l.card_id AND l.mode = 'live' AND l.operation IN ('freeze_card', 'unfreeze_card', 'block_card')
-      AND c.network_card_id IS NOT NULL AND NOT EXISTS (
+      AND c.id < ${olderThan} AND c.network_card_id IS NOT NULL AND NOT EXISTS (
         SELECT FROM reconciliation_seen WHERE run_id = ${runId} AND kind = 'card' AND key = c.network_card_id)
     ORDER BY l.id DESC`,
   { acrossTenants: 'network' },
 );
 
-/** The cards about which something is open, and which the run has not seen. */
+/** Such cards about which there is a finding. */
 export const readOpenCards = readStatement(
-  (_, { runId, network, limit }: { runId: string; network: string; limit: number }) => sql<
-    Omit<ChangedCard, 'claim_id'>
-  >`
+  (
+    _,
+    { runId, network, olderThan, limit }: Omit<ChangesPage, 'before' | 'from'> & { network: string },
+  ) => sql<Omit<ChangedCard, 'claim_id'>>`
     SELECT c.id, c.network_card_id, 'the card is ' || c.status || ' here' AS detail FROM reconciliation_finding f JOIN card c ON c.id = f.object_id AND c.mode = 'live'
-    WHERE f.network = ${network} AND f.kind = 'card' AND c.network_card_id IS NOT NULL AND NOT EXISTS (
+    WHERE f.network = ${network} AND f.kind = 'card' AND c.id < ${olderThan} AND c.network_card_id IS NOT NULL AND NOT EXISTS (
       SELECT FROM reconciliation_seen WHERE run_id = ${runId} AND kind = 'card' AND key = c.network_card_id)
     ORDER BY f.id DESC LIMIT ${limit}`,
   { acrossTenants: 'network' },

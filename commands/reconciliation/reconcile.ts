@@ -240,12 +240,19 @@ async function compareOlderCards(look: Look): Promise<void> {
   const { receiving, cardNetwork: network, runId, since, until, signal } = look;
   const { orm } = receiving;
   const from = lowestId('claim', since);
+  const olderThan = lowestId('card', since);
   let left = MAX_READ_BY_ID;
-  const open = await readOpenCards(orm.em.fork(), { runId, network, limit: left });
+  const open = await readOpenCards(orm.em.fork(), { runId, network, olderThan, limit: left });
   left -= await compareCardsById(look, open);
   for (let before: string = lowestId('claim', until); left > 0; ) {
     signal.throwIfAborted();
-    const page = await readChangedCards(orm.em.fork(), { runId, before, from, limit: READ_AT_ONCE });
+    const page = await readChangedCards(orm.em.fork(), {
+      runId,
+      before,
+      from,
+      olderThan,
+      limit: READ_AT_ONCE,
+    });
     left -= await compareCardsById(look, page);
     const last = page.at(-1);
     if (last === undefined || page.length < READ_AT_ONCE) return;
