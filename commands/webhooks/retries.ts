@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import { accountsWithTurn, IN_ORDER_FOR } from '../../db/account-clock.ts';
+import { accountsWithTurn } from '../../db/account-clock.ts';
 import { followingAccounts } from '../../db/following-accounts.ts';
 import type { Orm } from '../../db/orm.ts';
 import { ASYNCHRONOUS_COMMIT, autocommitStatement, readStatement, writeStatement } from '../../db/sql.ts';
@@ -7,6 +7,7 @@ import type { Row } from '../../db/tables.ts';
 import { tokenBucket } from '../../db/token-bucket.ts';
 import { transaction } from '../../db/transaction.ts';
 import type { DeliveryStatus } from '../../domain/event.ts';
+import { readCatchingUp } from '../accounts/test-clock.ts';
 import type { DeliveryKey, QueuedEndpoint } from './deliveries.ts';
 
 /** How many workflows of an endpoint can be notified at once; with one more every 62.5 ms, at most 20 in any second. */
@@ -247,9 +248,11 @@ const queueOverdue = autocommitStatement(
  * @param delaysMs how long after each attempt the next one is due
  * @returns how many
  */
-export function queueInOrder(orm: Orm, delaysMs: readonly number[]): Promise<number> {
+export async function queueInOrder(orm: Orm, delaysMs: readonly number[]): Promise<number> {
+  const catchingUp = await readCatchingUp(orm.em.fork());
+  if (catchingUp.length === 0) return 0;
   return transaction(orm, async (tx) => {
-    const locked = await lockTurns(tx, {});
+    const locked = await lockTurns(tx, { catchingUp });
     if (locked.length === 0) return 0;
     const partnerIds = locked.map(({ partner_id: partnerId }) => partnerId);
     return (await queueFirst(tx, { partnerIds, delaysMs })).length;
@@ -258,12 +261,9 @@ export function queueInOrder(orm: Orm, delaysMs: readonly number[]): Promise<num
 
 // A statement of its own, so that the next one sees what another worker made pending. One worker at a time serves an account.
 const lockTurns = writeStatement(
-  () => sql<{ partner_id: string }>`
-  WITH catching_up AS MATERIALIZED (
-    SELECT DISTINCT partner_id FROM test_clock_advance WHERE advanced_at > clock_timestamp() - ${IN_ORDER_FOR}
-  )
-  SELECT partner_id FROM catching_up
-  WHERE pg_try_advisory_xact_lock(hashtextextended('retries_in_order/' || partner_id, 0))`,
+  (_, { catchingUp }: { catchingUp: readonly string[] }) => sql<{ partner_id: string }>`
+  SELECT p.id AS partner_id FROM unnest(${catchingUp}::text[]) p (id)
+  WHERE pg_try_advisory_xact_lock(hashtextextended('retries_in_order/' || p.id, 0))`,
 );
 
 // Row "overdue" of the table in domain/event.ts. If the first one is locked, none is taken: the others come after it.

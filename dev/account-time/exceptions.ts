@@ -136,7 +136,7 @@ export const EXCEPTIONS: readonly Exception[] = [
   },
   {
     path: 'commands/webhooks/retries.ts',
-    lines: /status = 'retrying' AND|WORKFLOW_GRACE|IN_ORDER_FOR/,
+    lines: /status = 'retrying' AND|WORKFLOW_GRACE/,
     why: 'accounts in real time',
   },
 ];

@@ -7,6 +7,7 @@ import { query } from '../../../db/sql.ts';
 import { transaction } from '../../../db/transaction.ts';
 import type { Mode } from '../../../domain/mode.ts';
 import { expectError } from '../../support/api/answers.ts';
+import { authorizedCard } from '../../support/authorizations.ts';
 import { createCard, settledCard } from '../../support/cards.ts';
 import { assertLedgerClean, balanceOf, FUNDS_CENTS, fundedPartner, priceOf } from '../../support/money.ts';
 import { ownerUrlOf } from '../../support/postgres.ts';
@@ -135,6 +136,38 @@ describe('the balance alert', () => {
       ['balance.low', FUNDS_CENTS - 100, FUNDS_CENTS],
       ['balance.recovered', FUNDS_CENTS, FUNDS_CENTS],
     ]);
+  });
+
+  it('tells of every kind of change that crosses the threshold, with the balance that it left', async () => {
+    const [used, blocked] = [await authorizedCard(partner, 5_000), await authorizedCard(partner, 5_000)];
+    const available = async () => (await balanceOf(partner))[0] ?? 0;
+    const tells = async (type: 'balance.low' | 'balance.recovered', change: () => Promise<unknown>) => {
+      const before = await available();
+      await set(type === 'balance.low' ? before : before + 1);
+      const { length } = await events();
+      await change();
+      await until(`it tells of ${type}`, async () => (await events()).length > length);
+      const [event, ...others] = (await events()).slice(length);
+      assert.deepEqual(
+        [event.type, event.data.balance.available, others],
+        [type, await available(), []],
+        `${change}`,
+      );
+    };
+    const withdraw = () =>
+      partner.call('POST', `/cards/${used.id}/withdrawals`, {
+        body: { amount: 2_000 },
+        idempotencyKey: randomUUID(),
+      });
+    await tells('balance.low', () => used.simulate({ type: 'purchase', amount: 1_000 }));
+    await tells('balance.recovered', withdraw);
+    await tells('balance.low', () => used.forceCapture(3_000));
+    await tells('balance.recovered', () => blocked.change('block'));
+    await tells('balance.recovered', () =>
+      partner.call('POST', '/test/deposits', { body: { amount: 1_000 } }),
+    );
+    await tells('balance.low', () => used.simulate({ type: 'decline', amount: 1_000 }));
+    await tells('balance.recovered', () => blocked.simulate({ type: 'refund', amount: 100, force: true }));
   });
 
   it('compares at once when it is set, and says nothing twice', async () => {

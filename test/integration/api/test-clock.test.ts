@@ -531,6 +531,34 @@ describe('the test clock', function () {
       for (const only of looks) assert.ok(only === null || only.includes(partner.id));
     });
 
+    it('thousands of things at once, while what is due for another account is in time', async () => {
+      const other = await fundedPartner(stack);
+      const theirs = (await (await authorizedCard(other, 1_000)).authorize(400)).json;
+      await asOwner(
+        stack,
+        `INSERT INTO deposit (id, partner_id, mode, network, contract_address, address, amount_cents, created_at, changed_at,
+           expires_at, told_version, test_payment, due_at)
+         SELECT 'dep_t' || lpad(n::text, 5, '0'), $1, 'test', 'test', 'test_usdt', 'test_', 100, now(), now(),
+           now() + interval '8 hours', NULL, 'none', now() + interval '8 hours' FROM generate_series(1, 3000) n`,
+        [partner.id],
+      );
+      await advanced(9 * HOUR);
+      await advanced(8 * DAY, other);
+      const startedMs = performance.now();
+      await until("the other account's authorization has expired", async () => {
+        const { status } = await onAuthorization(other, theirs.id).read();
+        return status === 'expired';
+      });
+      assert.ok(performance.now() - startedMs < 10_000);
+      await ready();
+      const [expired] = await asOwner<{ count: number }>(
+        stack,
+        `SELECT count(*)::int AS count FROM deposit WHERE partner_id = $1 AND status = 'expired'`,
+        [partner.id],
+      );
+      assert.equal(expired?.count, 3_000);
+    });
+
     it('nothing for another account, or for live mode', async () => {
       const other = await fundedPartner(stack);
       receiver.behave(answer(503));
