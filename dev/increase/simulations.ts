@@ -142,6 +142,8 @@ export class Simulations {
     const { books } = this.#bank;
     const card = this.#bank.card(params.card_id);
     const pending = books.pendingTransactions.find(({ id }) => id === params.pending_transaction_id);
+    if (pending === undefined && params.pending_transaction_id)
+      throw new BankError(404, 'object_not_found_error');
     const authorization = pending?.source.card_authorization;
     const known = authorization && books.payments.find(({ id }) => id === authorization.card_payment_id);
     const payment = known ?? this.#open(makeId('card_payment'), card);
