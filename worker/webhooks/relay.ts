@@ -14,6 +14,7 @@ import {
 import { disableEndpoint } from '../../commands/webhooks/endpoint-status.ts';
 import { parkDeliveries } from '../../commands/webhooks/parking.ts';
 import { openEndpointSecret, signEvent } from '../../crypto/webhooks.ts';
+import { isLockTimeout } from '../../db/is-retryable.ts';
 import { coalesce } from '../../process/coalesce.ts';
 import { describeError } from '../../process/describe-error.ts';
 import { Waker } from '../waker.ts';
@@ -212,17 +213,26 @@ function createAttemptRecorder({
   ring,
   logger,
 }: RelayDependencies): (attempt: Attempt) => Promise<void> {
+  const recordTogether = async (attempts: readonly Attempt[]): Promise<void> => {
+    try {
+      await recordAttempts({ orm, ring }, attempts);
+    } catch (error) {
+      const byEndpoint = Map.groupBy(attempts, ({ endpointId }) => endpointId);
+      if (isLockTimeout(error) && byEndpoint.size > 1) {
+        // Somebody holds the row of one of the endpoints: that is no reason to send the others' events again.
+        await Promise.all([...byEndpoint.values()].map(recordTogether));
+        return;
+      }
+      logger.error(
+        { events: attempts.length, error: describeError(error) },
+        'could not record webhook attempts; the events are sent again when their leases expire',
+      );
+    }
+  };
   return coalesce<Attempt, void>({
     maxTogether: MAX_RECORDED,
     async run(attempts) {
-      try {
-        await recordAttempts({ orm, ring }, attempts);
-      } catch (error) {
-        logger.error(
-          { events: attempts.length, error: describeError(error) },
-          'could not record webhook attempts; the events are sent again when their leases expire',
-        );
-      }
+      await recordTogether(attempts);
       return [];
     },
   });

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { createHash, randomUUID } from 'node:crypto';
+import pg from 'pg';
 import { newId } from '../../../crypto/new-id.ts';
 import { query } from '../../../db/sql.ts';
-import { asOwner } from '../../support/postgres.ts';
+import { asOwner, ownerUrlOf } from '../../support/postgres.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
 import { until } from '../../support/until.ts';
 import {
@@ -139,6 +140,28 @@ describe('the webhook relay', function () {
         hanging.id,
       ]);
     }
+  });
+
+  it('records the attempts of every other endpoint while the row of one is locked', async () => {
+    const other = await stack.createPartner();
+    const otherReceiver = await startReceiver();
+    await setUrl(stack, other, otherReceiver.url);
+    const holder = new pg.Client(ownerUrlOf(stack.config.databaseUrl));
+    await holder.connect();
+    try {
+      await holder.query('BEGIN');
+      await holder.query('SELECT FROM webhook_endpoint WHERE partner_id = $1 FOR UPDATE', [partner.id]);
+      await writeEvents(stack, partner, 1);
+      await until('the first one is sent', () => receiver.received.length === 1);
+      // Its record waits for the lock, so the next ones share a record.
+      await writeEvents(stack, partner, 1);
+      const [id = ''] = await writeEvents(stack, other, 1);
+      await until('the other one is recorded', async () => (await readRow(stack, id)).status === 'delivered');
+    } finally {
+      await holder.end();
+      await otherReceiver.stop();
+    }
+    assert.equal(otherReceiver.received.length, 1);
   });
 
   it('disables an endpoint that answers 410 and parks its events, including this one', async () => {
