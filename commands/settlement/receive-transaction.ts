@@ -8,7 +8,8 @@ import type {
   WhyKept,
 } from '../../domain/network-transaction.ts';
 import { asAccount } from '../../process/work-context.ts';
-import { type AuthorizationMessage, takeMessage } from '../authorizations/network-messages.ts';
+import type { AuthorizationMessage } from '../authorizations/message-record.ts';
+import { takeMessage } from '../authorizations/network-messages.ts';
 import type { CommandContext } from '../command-context.ts';
 import { type AppliedMessage, bookMessage } from './book-messages.ts';
 import { findMessage, type KnownMessage, keepMessage, type ReportedMessage } from './kept-messages.ts';

@@ -8,7 +8,8 @@ import type {
   NetworkTransaction,
   WhyKept,
 } from '../../domain/network-transaction.ts';
-import { type AuthorizationMessage, AuthorizationUnknown } from '../authorizations/network-messages.ts';
+import type { AuthorizationMessage } from '../authorizations/message-record.ts';
+import { AuthorizationUnknown } from '../authorizations/network-messages.ts';
 import type { Settlement } from './settlement.ts';
 
 // What the network reports about a live card, as the commands for it take it.

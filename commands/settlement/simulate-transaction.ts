@@ -2,12 +2,8 @@ import { notifyEvents } from '../../db/notifications.ts';
 import { transaction } from '../../db/transaction.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import { type Operator, recordAudit } from '../accounts/operator-context.ts';
-import {
-  type AuthorizationMessage,
-  AuthorizationUnknown,
-  type MessageOutcome,
-  takeMessage,
-} from '../authorizations/network-messages.ts';
+import type { AuthorizationMessage, MessageOutcome } from '../authorizations/message-record.ts';
+import { AuthorizationUnknown, takeMessage } from '../authorizations/network-messages.ts';
 import type { CommandContext } from '../command-context.ts';
 import { lockTestTerms } from '../funding/terms.ts';
 import type { KeyedRequest } from '../idempotency/claim.ts';

@@ -4,13 +4,9 @@ import {
   recordMeasurement,
   takeMeasurement,
 } from '../../commands/monitoring/measurements.ts';
+import type { ReconciliationOptions } from '../../commands/reconciliation/compare-all.ts';
 import { checkSetUp } from '../../commands/reconciliation/findings.ts';
-import {
-  countReconciliation,
-  dailyPeriod,
-  type ReconciliationOptions,
-  reconcile,
-} from '../../commands/reconciliation/reconcile.ts';
+import { countReconciliation, dailyPeriod, reconcile } from '../../commands/reconciliation/reconcile.ts';
 import { type CardNetwork, CardNetworkUnavailable } from '../../domain/card-network.ts';
 import { describeError } from '../../process/describe-error.ts';
 import { type Repetition, repeat } from '../../process/repeat.ts';
