@@ -8,7 +8,7 @@ import { seedEvents } from '../support/webhooks/events.ts';
 import { startReceiver } from '../support/webhooks/receiver.ts';
 
 /** What goes by between the worker and PostgreSQL right then. */
-const TAKES_IT: Watched = { from: 'client', text: 'UPDATE webhook_replay r SET due_at' };
+const TAKES_IT: Watched = { from: 'client', text: 'select "wanted", "event_types", "after_event_id"' };
 const PUTS_IN_LINE: Watched = { from: 'client', text: 'INSERT INTO delivery AS d (event_id' };
 const RECORDS_PROGRESS: Watched = { from: 'client', text: 'UPDATE webhook_replay SET status' };
 const LEASES: Watched = { from: 'server', text: 'standard_headers' };
