@@ -106,8 +106,8 @@ abstract class Server {
     return rows[0]?.at.getTime() ?? 0;
   }
 
-  begin = () =>
-    this.within(async () => {
+  begin(): Promise<void> {
+    return this.within(async () => {
       const { commands } = this;
       const partnerId = await commands.createFundedPartner(100_000_000);
       this.tenant = { partnerId, mode: 'test' };
@@ -117,6 +117,7 @@ abstract class Server {
       await updatePartner(commands.operator, partnerId, { secureDetailsEnabled: true });
       await setEndpoint(commands.context, { partnerId, modes: ['test'], url: 'https://example.com/' });
     });
+  }
 
   /** @returns what the partner is told */
   async run(one: Step): Promise<unknown> {
@@ -362,6 +363,12 @@ class WithMovedTime extends Server {
     } finally {
       globalThis.Date = RealDate;
     }
+  }
+
+  /** At the hour of the day that it is, whatever earlier scripts moved the clocks by: days end at the same moments on both servers. */
+  override async begin(): Promise<void> {
+    await this.#moveTo(Math.ceil(this.#aheadMs / (DAY_SECONDS * 1_000)) * DAY_SECONDS * 1_000);
+    await super.begin();
   }
 
   async #moveTo(aheadMs: number): Promise<void> {
