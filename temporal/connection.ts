@@ -26,7 +26,7 @@ export function connectLazily(options: ConnectionOptions | undefined, plugin: Te
  * A retry after the connection was closed throws in a timer, where nobody can catch it, and would crash the process while it
  * stops. The call gets no response instead: its caller has ended, or closing would have waited for it.
  */
-const ignoreRetriesAfterClose: Interceptor = (options, nextCall) => {
+export const ignoreRetriesAfterClose: Interceptor = (options, nextCall) => {
   try {
     return nextCall(options) as ReturnType<Interceptor>;
   } catch (error) {

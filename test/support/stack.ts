@@ -1,6 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import { Client, Connection } from '@temporalio/client';
+import { Client, Connection, defaultGrpcRetryOptions, makeGrpcRetryInterceptor } from '@temporalio/client';
 import type { WorkflowBundleWithSourceMap } from '@temporalio/worker';
 import type { Logger } from 'pino';
 import { type HostWorker, type RunningApi, startApi } from '../../api/server.ts';
@@ -19,6 +19,7 @@ import type { Mode } from '../../domain/mode.ts';
 import { createLogger } from '../../process/logger.ts';
 import { bundleWorkflows } from '../../temporal/bundle-workflows.ts';
 import { startEagerWorker } from '../../temporal/eager-worker.ts';
+import { ignoreRetriesAfterClose } from '../../temporal/connection.ts';
 import { TemporalPlugin } from '../../temporal/plugin.ts';
 import { type RunningWorker, startWorker, type WorkerOptions } from '../../worker/start-worker.ts';
 import { createTestDatabase, openOperatorOrm } from './postgres.ts';
@@ -163,6 +164,8 @@ export async function startTestStack(
   const connection = await Connection.connect({
     ...config.temporal.connectionOptions,
     plugins: [new TemporalPlugin({ codecKeys: config.codecKeys, logger })],
+    // A test may end before the result of a workflow that it waits for.
+    interceptors: [makeGrpcRetryInterceptor(defaultGrpcRetryOptions()), ignoreRetriesAfterClose],
   });
   const hostWorker = (options.hosted ?? options.worker ?? true) ? hostTestWorker(config, logger) : undefined;
   const api: RunningApi = await startApi(config, logger, { hostWorker });
