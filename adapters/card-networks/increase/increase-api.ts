@@ -1,10 +1,8 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { Agent, request } from 'undici';
 import { z } from 'zod';
 import type { IncreaseConfig } from '../../../config/card-networks.ts';
 import { CardNetworkUnavailable } from '../../../domain/card-network.ts';
-import { currentWork } from '../../../process/work-context.ts';
+import { createIssuerHttp, type IssuerRequest, parseAnswer, readPersistently } from '../issuer-http.ts';
 import type { RequestBudget, TurnClass } from '../request-budget.ts';
 import { Problem } from './wire.ts';
 
@@ -19,15 +17,9 @@ export interface Refusal {
   refused: string;
 }
 
-interface Action {
+interface Action extends IssuerRequest {
   method: 'POST' | 'PATCH';
-  path: string;
   body: object;
-  /** The Idempotency-Key; null where Increase takes none. */
-  key: string | null;
-  turn: TurnClass;
-  /** Called right before it is sent, after the wait for its turn. It throws if it must not be sent any more. */
-  check?(): Promise<void>;
 }
 
 export interface IncreaseApi {
@@ -47,70 +39,18 @@ export interface IncreaseApi {
  * idempotency keys, and puts bodies into errors and logs.
  */
 export function createIncreaseApi({ config, budget, logger }: IncreaseApiOptions): IncreaseApi {
-  const agent = new Agent({ keepAliveTimeout: 4_000, maxResponseSize: 16_777_216 });
-
-  async function send(
-    method: 'GET' | Action['method'],
-    path: string,
-    turn: TurnClass,
-    action?: Action,
-  ): Promise<{ status: number; body: unknown }> {
-    const { signal: givenUp } = currentWork();
-    await budget.takeTurn(turn, givenUp);
-    await action?.check?.();
-    let status: number;
-    let retryAfter: string | undefined;
-    let text: string;
-    try {
-      const response = await request(config.baseUrl + path, {
-        method,
-        dispatcher: agent,
-        signal: AbortSignal.any([AbortSignal.timeout(5_000), ...(givenUp === null ? [] : [givenUp])]),
-        headers: {
-          authorization: `Bearer ${config.apiKey}`,
-          'content-type': 'application/json',
-          ...(action?.key != null && { 'idempotency-key': action.key }),
-        },
-        body: action === undefined ? null : JSON.stringify(action.body),
-      });
-      status = response.statusCode;
-      retryAfter = response.headers['retry-after']?.toString();
-      text = await response.body.text();
-    } catch (error) {
-      throw unavailable(`no response (${describeFailure(error)})`);
-    }
-    if (status === 429) {
-      const seconds = Number(retryAfter ?? '1');
-      await budget.noteRetryAfter(Number.isFinite(seconds) ? Math.max(seconds, 1) * 1_000 : 1_000);
-    }
-    try {
-      return { status, body: JSON.parse(text) };
-    } catch (error) {
-      // A syntax error quotes the text that it could not parse, which may contain secrets.
-      if (!(error instanceof SyntaxError)) throw error;
-      throw unavailable(`it answered ${status}, which is not JSON`);
-    }
-  }
+  const authorization = `Bearer ${config.apiKey}`;
+  const http = createIssuerHttp({ issuer: 'Increase', baseUrl: config.baseUrl, authorization, budget });
 
   async function read<Body>(path: string, turn: TurnClass, shape: z.ZodType<Body>): Promise<Body | null> {
-    const { status, body } = await send('GET', path, turn);
+    const { status, body } = await http.send({ method: 'GET', path, body: null, key: null, turn });
     if (status === 404 && Problem.safeParse(body).data?.type === NOT_FOUND) return null;
     if (status !== 200) throw unclear(status, body);
-    return parse(body, shape);
+    return parseAnswer('Increase', body, shape);
   }
 
-  /** A reconciliation would have to begin again without this answer, so it asks three times, each in its turn. */
-  async function find<Body>(path: string, turn: TurnClass, shape: z.ZodType<Body>): Promise<Body | null> {
-    for (let attempt = 1; ; attempt++) {
-      try {
-        return await read(path, turn, shape);
-      } catch (error) {
-        if (!(error instanceof CardNetworkUnavailable) || turn !== 'reconciliation' || attempt === 3)
-          throw error;
-        await sleep(1_000, undefined, { signal: currentWork().signal ?? undefined });
-      }
-    }
-  }
+  const find: IncreaseApi['find'] = (path, turn, shape) =>
+    readPersistently(turn, () => read(path, turn, shape));
 
   async function get<Body>(path: string, turn: TurnClass, shape: z.ZodType<Body>): Promise<Body> {
     const found = await find(path, turn, shape);
@@ -133,8 +73,8 @@ export function createIncreaseApi({ config, budget, logger }: IncreaseApiOptions
       } while (cursor !== null);
     },
     async act(action, shape) {
-      const { status, body } = await send(action.method, action.path, action.turn, action);
-      if (status === 200 || status === 201) return parse(body, shape);
+      const { status, body } = await http.send(action);
+      if (status === 200 || status === 201) return parseAnswer('Increase', body, shape);
       const refused = Problem.safeParse(body).data?.type;
       const isDefinite = status === 400 || (status === 409 && DEFINITE_CONFLICTS.has(refused ?? ''));
       if (!isDefinite || refused === undefined) throw unclear(status, body);
@@ -144,7 +84,7 @@ export function createIncreaseApi({ config, budget, logger }: IncreaseApiOptions
       );
       return { refused };
     },
-    close: () => agent.close(),
+    close: () => http.close(),
   };
 }
 
@@ -169,16 +109,3 @@ const ADVICE: Record<number, string> = {
   403: '; check what the API key may do',
   404: '; check the ids that are configured, and INCREASE_BASE_URL',
 };
-
-function parse<Body>(body: unknown, shape: z.ZodType<Body>): Body {
-  const parsed = shape.safeParse(body);
-  if (parsed.success) return parsed.data;
-  const fields = parsed.error.issues.map((issue) => issue.path.join('.') || 'body').slice(0, 10);
-  throw unavailable(`its answer has an unexpected shape (${fields.join(', ')})`);
-}
-
-/** Only the error's code or name, because its message may quote the request. */
-function describeFailure(error: unknown): string {
-  if (!(error instanceof Error)) return 'unknown error';
-  return 'code' in error && typeof error.code === 'string' ? error.code : error.name;
-}
