@@ -7,7 +7,7 @@ import { fundedPartner } from '../../support/money.ts';
 import { asOwner } from '../../support/postgres.ts';
 import { sharedStack } from '../../support/shared-stack.ts';
 import type { TestPartner, TestStack } from '../../support/stack.ts';
-import { type SeededEvent, seedEvents } from '../../support/webhooks/events.ts';
+import { type SeededEvent, seedEvents, setUrl } from '../../support/webhooks/events.ts';
 
 const DAY_MS = 24 * 3_600_000;
 const TYPES: EventType[] = ['card.issued', 'card.frozen', 'topup.failed'];
@@ -22,6 +22,13 @@ describe('GET /events', () => {
   before(async () => {
     stack = await sharedStack();
     partner = await stack.createPartner();
+    // Disabled, so that what is parked stays so, and what is to be retried is not given up for lack of an endpoint.
+    await setUrl(stack, partner, 'https://example.com/');
+    await asOwner(
+      stack,
+      "UPDATE webhook_endpoint SET status = 'disabled', disabled_reason = 'seeded' WHERE partner_id = $1",
+      [partner.id],
+    );
     seeded = Array.from({ length: 30 }, (_, i) => ({
       type: TYPES[i % 3] as EventType,
       mode: 'test',
