@@ -84,8 +84,8 @@ export function createIssuerHttp({
   };
 }
 
-/** Only the error's code or name, because its message may quote the request. */
-function describeFailure(error: unknown): string {
+/** Why a request got no response: only the error's code or name, because its message may quote the request. */
+export function describeFailure(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown error';
   return 'code' in error && typeof error.code === 'string' ? error.code : error.name;
 }

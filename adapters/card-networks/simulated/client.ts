@@ -9,6 +9,7 @@ import {
 import { readReport } from '../../../domain/network-transaction.ts';
 import { parseJson } from '../../../domain/parse-json.ts';
 import { currentWork } from '../../../process/work-context.ts';
+import { describeFailure } from '../issuer-http.ts';
 import {
   CALLBACK_SUBJECTS,
   DetailsResponse,
@@ -172,12 +173,6 @@ function readSimulatedEvent(body: Uint8Array): NetworkMessage[] {
 
 function unavailable(what: string): CardNetworkUnavailable {
   return new CardNetworkUnavailable(`card network: ${what}`);
-}
-
-/** Only the error's code or name, because its message may quote the request. */
-function describeFailure(error: unknown): string {
-  if (!(error instanceof Error)) return 'unknown error';
-  return 'code' in error && typeof error.code === 'string' ? error.code : error.name;
 }
 
 function adviceFor(status: number): string {
