@@ -1,58 +1,62 @@
-import { appendFileSync } from 'node:fs';
-import { relative } from 'node:path';
-import type { Context, Runner } from 'mocha';
+import { enableCompileCache } from 'node:module';
+import fc from 'fast-check';
+import type { Context } from 'mocha';
 import './support/built-statements.ts';
+import { stopWaiting, waitingFor } from './support/until.ts';
 
-const { TEST_DURATIONS, TEST_SERVERS } = process.env;
+enableCompileCache('node_modules/.cache/node');
+// Tests stop workers in the middle of their work, which can make the SDK's core panic: its backtraces do not help.
+process.env.RUST_BACKTRACE = '0';
+// Workflows run in the process's own thread: a worker starts in a quarter of the time.
+process.env.TEMPORAL_DEBUG = '1';
 
-async function prepareTemporal(): Promise<void> {
+/** Properties draw the same in every run. TEST_SEED draws others, `npm run test:load` at random. */
+const seed = Number(process.env.TEST_SEED ?? 1);
+// Shrinking would run a failed script of requests hundreds of times.
+fc.configureGlobal({ seed, endOnFailure: true });
+
+/** Without these there are no servers, which take three seconds to start. */
+const isUnitOnly = () => {
+  const specs = process.argv.filter((argument) => argument.startsWith('test/'));
+  return specs.length > 0 && specs.every((spec) => spec.startsWith('test/unit'));
+};
+
+let stopServers: (() => Promise<void>) | undefined;
+
+/** Runs once a run, before any of its processes loads a file. */
+export async function mochaGlobalSetup(): Promise<void> {
+  console.log(`Properties draw from TEST_SEED=${seed}.`);
+  if (isUnitOnly()) return;
+  await installQuietRuntime();
+  stopServers = await (await import('./support/start-servers.ts')).startServers();
+}
+
+export async function mochaGlobalTeardown(): Promise<void> {
+  await stopServers?.();
+}
+
+async function installQuietRuntime(): Promise<void> {
   const { pino } = await import('pino');
   const { installRuntime } = await import('../temporal/install-runtime.ts');
   installRuntime(pino({ level: 'error' }, process.stderr));
 }
 
-/** For `npx mocha FILE …`: runs before any test's time limit starts, since the Temporal server may have to be built. */
-export async function mochaGlobalSetup(this: Runner): Promise<void> {
-  if (process.env.TEST_RUN !== undefined) return;
-  if (this.suite.suites.every(({ file }) => file?.includes('/test/unit/'))) return;
-  await prepareTemporal();
-  await (await import('./support/temporal.ts')).testTemporal();
-}
-
-export async function mochaGlobalTeardown(): Promise<void> {
-  if (process.env.TEST_RUN !== undefined) return;
-  await (await import('./support/temporal.ts')).stopTestTemporal();
-  await (await import('./support/postgres.ts')).stopTestPostgres();
-}
-
-// In a worker process of a parallel run (test/run.ts), where mocha runs no global setup.
-if (process.env.MOCHA_WORKER_ID !== undefined && TEST_SERVERS !== undefined) await prepareTemporal();
-
-let since = performance.now();
-
-/** In a parallel run, five files share two cores. A test's time limit is there to end what hangs, not to measure speed. */
-const TIMES_LONGER = 5;
+// In a process of a parallel run, where mocha runs no global setup.
+if (process.env.MOCHA_WORKER_ID !== undefined && process.env.TEST_SERVERS !== undefined)
+  await installQuietRuntime();
 
 export const mochaHooks = {
-  beforeAll(this: Context): void {
-    if (process.env.TEST_RUN === undefined) return;
-    this.test?.parent?.eachTest((test) => {
-      test.timeout(test.timeout() * TIMES_LONGER);
-    });
-  },
-  /** Mocha's processes send each other only an error's enumerable properties, which does not include its cause. */
   afterEach(this: Context): void {
     let { err } = this.currentTest as { err?: Error };
+    if (err?.message.startsWith('Timeout of'))
+      err.message += ` It was waiting until: ${waitingFor().join('; ')}.`;
+    // Mocha's processes send each other only an error's enumerable properties, which do not include its cause.
     for (; err instanceof Error && err.cause !== undefined; err = err.cause as Error) {
       Object.defineProperty(err, 'cause', { enumerable: true });
     }
   },
-  /** After each file of a parallel run: records how long it took, including loading. */
-  afterAll(this: Context): void {
-    const file = this.test?.parent?.suites[0]?.file;
-    if (TEST_DURATIONS === undefined || file === undefined) return;
-    const now = performance.now();
-    appendFileSync(TEST_DURATIONS, `${relative('.', file)} ${((now - since) / 1_000).toFixed(1)}\n`);
-    since = now;
+  /** After each file of a parallel run. */
+  afterAll(): void {
+    stopWaiting();
   },
 };

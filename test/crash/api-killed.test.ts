@@ -192,8 +192,7 @@ const KILLS: [string, () => Promise<void>][] = [
   ['before it frees the key of a 400 leaves nothing to replay', killApiBeforeItFreesTheKey],
 ];
 
-describe('a live POST /cards whose API process is killed -9', function () {
-  this.timeout(240_000);
+describe('a live POST /cards whose API process is killed -9', () => {
   let ends: Promise<void>[];
   before(() => {
     // Not more: while stacks start in this process, connections of the others can take longer than their 5 s.

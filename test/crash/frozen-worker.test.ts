@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
-import { existsSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { cardsTaskQueue } from '../../config/task-queues.ts';
 import { createCard, eventTypes, networkCardCount, readCardRow } from '../support/cards.ts';
+import { arm } from '../support/crash/fault.ts';
 import type { FaultyWorkerOptions } from '../support/crash/faulty-worker.ts';
 import { bundleFile, kill, scratchFolder, startProcess } from '../support/crash/processes.ts';
 import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from '../support/money.ts';
@@ -16,15 +17,11 @@ const CARD_CENTS = 1_000;
 /** temporal.api.enums.v1.TaskQueueType */
 const WORKFLOW = 1;
 
-describe(`a worker that is frozen in ${CARDS} issuances of one account, between lock and commit,`, function () {
-  this.timeout(240_000);
-
+describe(`a worker that is frozen in ${CARDS} issuances of one account, between lock and commit,`, () => {
   it('delays no other account, is replaced for its own account, and does no harm when it resumes', async () => {
     const folder = scratchFolder();
     const stack = await startTestStack({ cardCreationWaitMs: 240_000, logLevel: 'error' }, { worker: false });
     const options: FaultyWorkerOptions = {
-      fault: { steps: ['requestIssuance'], run: 1, when: 'before commit' },
-      operationCount: 1,
       signal: 'SIGSTOP',
       armedFile: join(folder, 'armed'),
       markerFile: join(folder, 'frozen'),
@@ -44,7 +41,8 @@ describe(`a worker that is frozen in ${CARDS} issuances of one account, between 
       const [one, two] = await Promise.all([fundedPartner(stack), fundedPartner(stack)]);
       await until('both workers poll', async () => (await pollers(stack)) === 2);
 
-      writeFileSync(options.armedFile, '');
+      const fault = { step: 'requestIssuance', run: 1, when: 'before commit' } as const;
+      arm(options, [{ fault, partnerId: null }]);
       const asked = createCards(one, CARDS);
       await until('it is frozen', async () => existsSync(options.markerFile));
       let answered = 0;

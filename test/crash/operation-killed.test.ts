@@ -1,16 +1,15 @@
 import assert from 'node:assert/strict';
-import { rmSync, writeFileSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { createCard } from '../support/cards.ts';
+import { arm } from '../support/crash/fault.ts';
 import type { FaultyWorkerOptions } from '../support/crash/faulty-worker.ts';
 import { bundleFile, kill, scratchFolder, startProcess } from '../support/crash/processes.ts';
 import { fundedPartner } from '../support/money.ts';
 import { startTestStack } from '../support/stack.ts';
 import { until } from '../support/until.ts';
 
-describe('an operation whose worker is killed -9', function () {
-  this.timeout(240_000);
-
+describe('an operation whose worker is killed -9', () => {
   for (const [when, where] of [
     ['before', 'before the card network is asked'],
     ['after', 'after the card network has answered, and before that is noted'],
@@ -19,8 +18,6 @@ describe('an operation whose worker is killed -9', function () {
       const folder = scratchFolder();
       const stack = await startTestStack({ cardCreationWaitMs: 2_000, logLevel: 'error' }, { worker: false });
       const options: FaultyWorkerOptions = {
-        fault: { steps: ['issueCard'], run: when === 'after' ? 'accepted' : 1, when },
-        operationCount: 1,
         armedFile: join(folder, 'armed'),
         markerFile: join(folder, 'killed'),
         codePath: await bundleFile(folder),
@@ -30,7 +27,8 @@ describe('an operation whose worker is killed -9', function () {
       });
       try {
         const partner = await fundedPartner(stack);
-        writeFileSync(options.armedFile, '');
+        const fault = { step: 'issueCard', run: when === 'after' ? 'accepted' : 1, when } as const;
+        arm(options, [{ fault, partnerId: null }]);
         const answer = await createCard(partner, { amount: 1_047 }, { mode: 'live' });
         assert.equal(answer.status, 202, answer.text);
         assert.equal(await worker.exited, 'signal SIGKILL', worker.lastLines().join('\n'));

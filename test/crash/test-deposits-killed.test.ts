@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import type pg from 'pg';
 import { creditPayments } from '../../commands/deposits/credit-payments.ts';
 import { resolveTestDeposit } from '../../commands/deposits/resolve-test-deposit.ts';
 import {
@@ -10,28 +9,21 @@ import {
 import { readBalance } from '../../ledger/balances.ts';
 import { checkLedger } from '../../ledger/check-ledger.ts';
 import { keyedRequest, openCommands, type TestCommands } from '../support/commands/open-commands.ts';
-import { aroundCommits } from '../support/crash/around-commits.ts';
+import { CUTS, type Cuts, cutCommits, type When } from '../support/crash/cut-commits.ts';
 import { depositEvents } from '../support/deposits/payments.ts';
-
-let cutNextCommit: 'before' | 'after' | undefined;
-const cutIf = (when: 'before' | 'after') => async (client: pg.Client) => {
-  if (cutNextCommit !== when) return;
-  cutNextCommit = undefined;
-  (client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy();
-  throw new Error('Connection terminated unexpectedly');
-};
-aroundCommits(cutIf('before'), cutIf('after'));
 
 const FUNDS = 1_000;
 
-describe('a test deposit whose processes die', function () {
-  this.timeout(120_000);
+describe('a test deposit whose processes die', () => {
   let commands: TestCommands;
   let partnerId: string;
+  let cuts: Cuts;
   before(async () => {
     commands = await openCommands();
+    cuts = cutCommits();
   });
   after(async () => {
+    cuts.undo();
     assert.deepEqual(await checkLedger(commands.context.orm.em.fork()), []);
     await commands.close();
   });
@@ -43,8 +35,8 @@ describe('a test deposit whose processes die', function () {
       (account) => account.partnerId === partnerId,
     );
   /** Does it as a process that dies at its COMMIT, and then as the next one. */
-  async function twice<Result>(when: 'before' | 'after', work: () => Promise<Result>): Promise<Result> {
-    cutNextCommit = when;
+  async function twice<Result>(when: When, parameter: string, work: () => Promise<Result>): Promise<Result> {
+    cuts.arm(when, parameter);
     await assert.rejects(work(), /terminated/);
     return work();
   }
@@ -56,16 +48,16 @@ describe('a test deposit whose processes die', function () {
       [partnerId],
     );
   /** Does all that is due, for the late deposit twice, and judges what has arrived. */
-  async function playAll(when: 'before' | 'after', depositIds: string[]): Promise<void> {
+  async function playAll(when: When, depositIds: string[]): Promise<void> {
     await passTime();
     for (let account = await due(); account !== undefined; account = await due()) {
       const found = account;
-      await twice(when, () => playTestDeposits(commands.context.orm, found));
+      await twice(when, partnerId, () => playTestDeposits(commands.context.orm, found));
     }
-    await twice(when, () => creditPayments(commands.context.orm, depositIds));
+    await twice(when, depositIds[0] ?? '', () => creditPayments(commands.context.orm, depositIds));
   }
 
-  for (const when of ['before', 'after'] as const) {
+  for (const [when] of CUTS) {
     it(`${when === 'before' ? 'before' : 'right after'} each COMMIT is opened, paid, expired and resolved once`, async () => {
       partnerId = await commands.createFundedPartner(FUNDS);
       const opened = new Map<string, string>();
@@ -78,7 +70,7 @@ describe('a test deposit whose processes die', function () {
             ...{ partnerId, mode: 'test', key: `open-${payment}` },
           },
         );
-        const { response } = await twice(when, () =>
+        const { response } = await twice(when, `open-${payment}`, () =>
           openTestDeposit(commands.context, request, { amountCents: 2_000, payment }),
         );
         opened.set(payment, JSON.parse(response.body).id);
@@ -93,7 +85,7 @@ describe('a test deposit whose processes die', function () {
         {},
         { partnerId, mode: 'test', key: 'resolve' },
       );
-      await twice(when, () => resolveTestDeposit(commands.context, request, short, 'credited'));
+      await twice(when, 'resolve', () => resolveTestDeposit(commands.context, request, short, 'credited'));
 
       const events = async (payment: string) =>
         (await depositEvents(commands.context.orm, opened.get(payment) ?? '')).map(([type]) => type);

@@ -1,5 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { checkLedger } from '../../ledger/check-ledger.ts';
+import { until } from '../support/until.ts';
 import type { Account, Card, Deposit } from './account.ts';
 import { fund } from './clients/fund.ts';
 import { changeControls, changePrices, openAccounts } from './clients/open-accounts.ts';
@@ -58,7 +58,7 @@ export async function play(
     }
   } catch (error) {
     const what = error instanceof Difference ? error.message : (error as Error).stack;
-    throw new Difference(`MODEL_SEED=${seed} plays this script again. ${what}`);
+    throw new Difference(`Seed ${seed} plays this script again. ${what}`);
   }
 }
 
@@ -108,8 +108,11 @@ async function playRound(run: Run, round: Round, name: string, isKilled: boolean
     if (card !== undefined) taken.add(card);
     return () => runLane(run, account, lane, card, `${name}.${index}`);
   });
+  const answered = () => [...service.answers.values()].reduce((sum, one) => sum + one, 0);
+  const killAt = answered() + round.killAfterAnswers;
+  let areDone = false;
   const killing = async () => {
-    await sleep(round.killAfterMs);
+    await until('so many requests are answered', () => answered() >= killAt || areDone);
     count(tally.seen, `killed: ${await service.kill?.()}`);
   };
   const deposits = round.deposits.map((lane, index) => {
@@ -118,13 +121,16 @@ async function playRound(run: Run, round: Round, name: string, isKilled: boolean
     return () => runDepositLane(run, account, lane, deposit, `${name}.deposit${index}`);
   });
   service.chain.wake(round.trouble);
-  const results = await Promise.allSettled([
-    ...clients.map((work) => work()),
+  const working = Promise.allSettled(clients.map((work) => work())).then((ended) => {
+    areDone = true;
+    return ended;
+  });
+  const others = await Promise.allSettled([
     ...deposits.map((work) => work()),
     ...round.funding.map((one, index) => fund(run, find(one), one, `${name}.fund${index}`)),
     ...(isKilled ? [killing()] : []),
   ]);
-  for (const result of results) if (result.status === 'rejected') throw result.reason;
+  for (const result of [...(await working), ...others]) if (result.status === 'rejected') throw result.reason;
 }
 
 /** Half of the time a deposit that waits for an operator. Several clients may have the same one. */

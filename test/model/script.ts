@@ -94,8 +94,8 @@ export interface Round {
   prices: (Prices | null)[];
   /** The spending controls of each partner from this round on; undefined: no change. */
   controls: (Controls | null | undefined)[];
-  /** When a process is killed, after the round's start. */
-  killAfterMs: number;
+  /** How many answers the round's clients get before a process is killed. */
+  killAfterAnswers: number;
 }
 
 export interface Script {
@@ -305,7 +305,7 @@ export function scripts(size: ScriptSize): fc.Arbitrary<Script> {
       ),
       PARTNERS,
     ),
-    killAfterMs: fc.integer({ min: 100, max: 2_500 }),
+    killAfterAnswers: fc.integer({ min: 1, max: 60 }),
   });
   return fc.record({
     rounds: several(round, size.rounds),

@@ -1,4 +1,5 @@
 import { rmSync } from 'node:fs';
+import type { Config } from '../../config/service.ts';
 import type { Child } from '../../dev/process/child.ts';
 import { kill, scratchFolder, startProcess } from '../support/crash/processes.ts';
 import { tronConfigOf } from '../support/deposits/deposit-stack.ts';
@@ -11,9 +12,8 @@ export interface RunningService extends Service {
   stop(): Promise<void>;
 }
 
-/** A stack with a worker process, which can be killed. */
-export async function startService(): Promise<RunningService> {
-  const folder = scratchFolder();
+/** @param worker a process, which can be killed, or in this one, which costs less */
+export async function startService(worker: 'a process' | 'here'): Promise<RunningService> {
   const chain = await startTokenChain();
   const stack = await startTestStack(
     {
@@ -32,8 +32,8 @@ export async function startService(): Promise<RunningService> {
     { worker: false },
   );
   const { config } = stack;
-  const startWorker = () => startProcess(config, folder, 'worker/main.ts');
-  let worker: Child = await startWorker();
+  const process = worker === 'a process' ? await startKillable(config) : null;
+  if (process === null) await stack.startWorker();
 
   return {
     stack,
@@ -47,15 +47,27 @@ export async function startService(): Promise<RunningService> {
         WHERE status = 'pending' AND (id = $1 OR network_authorization_id = $1)`;
       await asOwner(stack, lapsed, [authorization]);
     },
+    ...(process && { kill: process.kill }),
+    async stop() {
+      await process?.stop();
+      await stack.stop();
+      await chain.stop();
+    },
+  };
+}
+
+async function startKillable(config: Config) {
+  const folder = scratchFolder();
+  const start = () => startProcess(config, folder, 'worker/main.ts');
+  let worker: Child = await start();
+  return {
     async kill() {
       await kill(worker);
-      worker = await startWorker();
+      worker = await start();
       return 'worker';
     },
     async stop() {
       await kill(worker);
-      await stack.stop();
-      await chain.stop();
       rmSync(folder, { recursive: true, force: true });
     },
   };

@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { WorkflowHandle } from '@temporalio/client';
 import pg from 'pg';
 import { cardsTaskQueue } from '../../config/task-queues.ts';
@@ -16,7 +15,7 @@ import { fundedPartner } from '../support/money.ts';
 import { asOwner } from '../support/postgres.ts';
 import type { TestStack } from '../support/stack.ts';
 import { until } from '../support/until.ts';
-import { skipTime, untilStarted } from '../support/workflows.ts';
+import { skipTime, untilBeyondLocal, untilStarted } from '../support/workflows.ts';
 import { CARDHOLDER, type Recording } from './recording.ts';
 
 interface StatusChange {
@@ -77,8 +76,8 @@ async function silenceNetwork(stack: TestStack, cardId: string): Promise<() => P
   return () => asOwner(stack, `${table} DROP CONSTRAINT silent_${cardId}`);
 }
 
-/** Long enough for the workflow to give up the local activities. */
-const forLong = () => sleep(10_000);
+const untilBegun = (workflow: WorkflowHandle) =>
+  until('its first task has begun', async () => (await workflow.describe()).historyLength > 2);
 
 async function untilAttention(workflow: WorkflowHandle, goingOn: Promise<unknown>[]): Promise<void> {
   // After ten minutes there is no timer left to skip.
@@ -115,23 +114,23 @@ export const CHANGE_CARD_STATUS: Record<string, Recording> = {
   'turn-soon': statusChange({
     verbs: ['block'],
     ahead: 'freeze',
-    meanwhile: () => sleep(1_000),
+    meanwhile: untilBegun,
   }),
-  'turn-later': statusChange({ verbs: ['block'], ahead: 'freeze', meanwhile: forLong }),
+  'turn-later': statusChange({ verbs: ['block'], ahead: 'freeze', meanwhile: untilBeyondLocal }),
   'turn-refused': statusChange({
     verbs: ['freeze'],
     ahead: 'block',
-    meanwhile: () => sleep(1_000),
+    meanwhile: untilBegun,
   }),
-  'turn-later-refused': statusChange({ verbs: ['freeze'], ahead: 'block', meanwhile: forLong }),
+  'turn-later-refused': statusChange({ verbs: ['freeze'], ahead: 'block', meanwhile: untilBeyondLocal }),
   forgotten,
-  'network-later': statusChange({ verbs: ['freeze'], meanwhile: forLong }),
+  'network-later': statusChange({ verbs: ['freeze'], meanwhile: untilBeyondLocal }),
   cancelled: statusChange({
     verbs: ['freeze'],
     meanwhile: async (workflow) => {
-      await until('it is under way', async () => (await workflow.describe()).historyLength > 2);
+      await untilBegun(workflow);
       await workflow.cancel();
-      await forLong();
+      await untilBeyondLocal(workflow);
     },
   }),
   attention: statusChange({ verbs: ['freeze'], meanwhile: untilAttention }),

@@ -6,9 +6,8 @@ import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
 import { pino } from 'pino';
 import { installRuntime } from '../../temporal/install-runtime.ts';
 import { inParallel } from '../support/in-parallel.ts';
-import { stopTestPostgres } from '../support/postgres.ts';
 import { startTestStack } from '../support/stack.ts';
-import { stopTestTemporal, testTemporal } from '../support/temporal.ts';
+import { startServers } from '../support/start-servers.ts';
 import { historyFile, RECORDINGS } from './histories.ts';
 
 /**
@@ -38,7 +37,7 @@ const names = Object.keys(RECORDINGS).filter(
 if (names.length === 0) throw new Error(`no such workflow or outcome: ${asked.join(', ')}`);
 
 installRuntime(pino({ level: 'error' }, process.stderr));
-await testTemporal();
+const stopServers = await startServers();
 const failed: string[] = [];
 const deadlines = { issuanceDeadlineMs: 6_000, topUpDeadlineMs: 6_000, withdrawalDeadlineMs: 6_000 };
 const stack = await startTestStack({ cardCreationWaitMs: 30_000, ...deadlines });
@@ -52,8 +51,7 @@ try {
   );
 } finally {
   await stack.stop();
-  await stopTestTemporal();
-  await stopTestPostgres();
+  await stopServers();
 }
 for (const why of failed) console.error(`could not record ${why}`);
 process.exit(failed.length === 0 ? 0 : 1);

@@ -67,7 +67,7 @@ export const WATCH_DEPOSIT: Record<string, Recording> = {
   confirmed: deposit(({ receive }) => receive('25')),
   'confirming-first': deposit(async (one) => {
     await change(one, "status = 'confirming', seen_block_number = 4711");
-    await one.says('not solid yet');
+    await one.says('once that block is solid');
     await one.receive('25');
   }),
   expired: deposit(async (one) => {

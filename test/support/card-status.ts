@@ -3,7 +3,7 @@ import { query } from '../../db/sql.ts';
 import type { CardStatus, StatusChangeOperation } from '../../domain/card-status.ts';
 import type { Mode } from '../../domain/mode.ts';
 import { createCard, eventTypes, readCardRow } from './cards.ts';
-import { asOwner } from './postgres.ts';
+import { setCardStatus } from './money.ts';
 import type { Answer, CallOptions, TestPartner, TestStack } from './stack.ts';
 import { until } from './until.ts';
 
@@ -35,11 +35,7 @@ export async function cardIn(
     assert.equal(changed.status, 200, changed.text);
   } else if (status !== 'active') {
     const failureCode = status === 'failed' ? 'operator_failed' : null;
-    await asOwner(stack, 'UPDATE card SET status = $2, failure_code = $3 WHERE id = $1', [
-      json.id,
-      status,
-      failureCode,
-    ]);
+    await setCardStatus(stack, partner.id, status, { cardId: json.id, failureCode });
   }
   return json.id;
 }

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { query } from '../../db/sql.ts';
 import type { CardRow } from '../../resources/card.ts';
 import { asOwner } from './postgres.ts';
 import type { Answer, CallOptions, TestPartner, TestStack } from './stack.ts';
+import { until } from './until.ts';
 
 /** POST /cards, with a new key and external_ref unless given. In live mode the amount's last two digits choose the outcome. */
 export function createCard(
@@ -20,12 +20,11 @@ export function createCard(
 
 /** A live card once it is not pending any more, as GET /cards/{cardId} returns it. */
 // biome-ignore lint/suspicious/noExplicitAny: a card as the API returns it.
-export async function settledCard(partner: TestPartner, cardId: string): Promise<any> {
-  for (;;) {
+export function settledCard(partner: TestPartner, cardId: string): Promise<any> {
+  return until(`${cardId} is not pending`, async () => {
     const { json } = await partner.call('GET', `/cards/${cardId}`, { mode: 'live' });
-    if (json.status !== 'funding_pending') return json;
-    await sleep(50);
-  }
+    return json.status !== 'funding_pending' && json;
+  });
 }
 
 /** Removes the network's id and digits from a live card in use, and keeps the worker from looking them up again. */

@@ -17,14 +17,12 @@ import { OPERATOR_LIMITS } from '../../db/session.ts';
 import { freePort } from '../../dev/free-port.ts';
 import type { Mode } from '../../domain/mode.ts';
 import { createLogger } from '../../process/logger.ts';
-import { bundleWorkflows } from '../../temporal/bundle-workflows.ts';
 import { ignoreRetriesAfterClose } from '../../temporal/connection.ts';
 import { startEagerWorker } from '../../temporal/eager-worker.ts';
 import { TemporalPlugin } from '../../temporal/plugin.ts';
 import { type RunningWorker, startWorker, type WorkerOptions } from '../../worker/start-worker.ts';
 import { createTestDatabase, openOperatorOrm } from './postgres.ts';
-import { serversOfRun } from './servers-of-run.ts';
-import { testTemporal } from './temporal.ts';
+import { testServers } from './servers.ts';
 
 export const TEST_PRODUCT = { code: 'TEST-USD', bin: '424242', scheme: 'visa' };
 
@@ -71,26 +69,14 @@ export interface Answer {
 
 let bundle: Promise<WorkflowBundleWithSourceMap> | undefined;
 
-/** The workflows, bundled once for all workers of a test run. */
+/** The workflows, bundled once for all workers of a run. */
 export function testWorkflowBundle(): Promise<WorkflowBundleWithSourceMap> {
-  const file = serversOfRun()?.bundleFile;
-  bundle ??= file === undefined ? bundleForTests() : readFile(file, 'utf8').then(JSON.parse);
+  bundle ??= readFile(testServers().bundleFile, 'utf8').then(JSON.parse);
   return bundle;
 }
 
-export function bundleForTests(): Promise<WorkflowBundleWithSourceMap> {
-  return bundleWorkflows({
-    log() {},
-    trace() {},
-    debug() {},
-    info() {},
-    warn: console.warn,
-    error: console.error,
-  });
-}
-
 export async function testConfig(overrides: Partial<Config> = {}): Promise<Config> {
-  const { address, namespace } = await testTemporal();
+  const { address, namespace } = testServers().temporal;
   return {
     host: '127.0.0.1',
     port: await freePort(),
@@ -124,7 +110,9 @@ export async function testConfig(overrides: Partial<Config> = {}): Promise<Confi
     rateLimitPerSecond: 0,
     rateLimitBurst: 0,
     accountConcurrency: 16,
+    storedBytesPerDay: 0,
     reportLimits: { stallMs: 60_000, maxMs: 3_600_000 },
+    responseLimits: { stallMs: 10_000, maxMs: 60_000, maxUnsentBytes: 4 * 1_048_576 },
     trustedProxies: [],
     depositAddressTtlMs: 8 * 3_600_000,
     tron: null,

@@ -27,6 +27,18 @@ export async function lastingContents(stack: TestStack): Promise<Record<string, 
   return tables;
 }
 
+/** The {@link lastingContents} that name an account, without when its keys were last used. */
+export async function rowsNaming(stack: TestStack, partnerId: string): Promise<Record<string, string[]>> {
+  return Object.fromEntries(
+    Object.entries(await lastingContents(stack)).map(([name, lines]) => [
+      name,
+      lines
+        .filter((line) => line.includes(partnerId))
+        .map((line) => line.replace(/"last_used_at":[^,}]+/, '')),
+    ]),
+  );
+}
+
 /** A row of {@link tableContents} with what is bytea, which comes as hex, read as text. */
 export function decodeBytes(row: string): string {
   return row.replace(/\\\\x([0-9a-f]+)/g, (_, hex) => Buffer.from(hex, 'hex').toString('latin1'));

@@ -2,34 +2,16 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { freePort } from '../../dev/free-port.ts';
+import type { RunningPostgres } from '../../dev/postgres/embedded-postgres.ts';
 import { temporalSearch } from '../../dev/stack/temporal-search.ts';
 import type { RunningTemporal } from '../../dev/temporal/running-temporal.ts';
 import { startTemporal } from '../../dev/temporal/start-temporal.ts';
-import { type TestPostgres, testPostgres } from './postgres.ts';
-import { serversOfRun } from './servers-of-run.ts';
-
-export type TestTemporal = Pick<RunningTemporal, 'address' | 'namespace' | 'source' | 'stop'>;
-
-let running: Promise<TestTemporal> | undefined;
 
 /**
- * The Temporal server of this process, started by the first test that asks for it: the one at TEMPORAL_ADDRESS, or
- * one of our own, which takes minutes when it has to be built first (the progress is shown).
+ * The one at TEMPORAL_ADDRESS, or one of our own, which a first run downloads (the progress is shown).
+ * @param postgres where TEMPORAL_SERVER=production keeps its databases
  */
-export function testTemporal(): Promise<TestTemporal> {
-  const handed = serversOfRun()?.temporal;
-  running ??=
-    handed === undefined
-      ? testPostgres().then(startTestTemporal)
-      : Promise.resolve({ ...handed, stop: async () => {} });
-  return running;
-}
-
-export async function stopTestTemporal(): Promise<void> {
-  await (await running)?.stop();
-}
-
-export async function startTestTemporal(postgres: Pick<TestPostgres, 'url'>): Promise<TestTemporal> {
+export async function startTestTemporal(postgres: Pick<RunningPostgres, 'url'>): Promise<RunningTemporal> {
   const folder = await mkdtemp(join(tmpdir(), 'card-issuing-temporal-'));
   const { TEMPORAL_ADDRESS, TEMPORAL_CLI, TEMPORAL_SERVER } = process.env;
   const asked = {

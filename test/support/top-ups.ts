@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { adjustBalance } from '../../commands/accounts/adjust-balance.ts';
 import { of, TOPUP_COLUMNS } from '../../db/columns.ts';
 import { query } from '../../db/sql.ts';
@@ -9,6 +8,7 @@ import type { TopUpRow } from '../../resources/topup.ts';
 import { createCard } from './cards.ts';
 import { asOwner } from './postgres.ts';
 import type { Answer, CallOptions, TestPartner, TestStack } from './stack.ts';
+import { until } from './until.ts';
 
 /** What the card of {@link cardholder} has on it, and what it cost with its fees. */
 export const CARD_CENTS = 1_000;
@@ -49,13 +49,12 @@ export function topUp(
 
 /** A top-up once it is no longer pending, as GET /topups/{topupId} gives it. */
 // biome-ignore lint/suspicious/noExplicitAny: a top-up as the API gives it.
-export async function settledTopUp({ partner, mode }: Cardholder, topUpId: string): Promise<any> {
-  for (;;) {
+export function settledTopUp({ partner, mode }: Cardholder, topUpId: string): Promise<any> {
+  return until(`${topUpId} is not pending`, async () => {
     const { json, status, text } = await partner.call('GET', `/topups/${topUpId}`, { mode });
     assert.equal(status, 200, text);
-    if (json.status !== 'pending') return json;
-    await sleep(50);
-  }
+    return json.status !== 'pending' && json;
+  });
 }
 
 export const feeOf = (amount: number): number => Math.max(50, Math.round(amount * 0.02));

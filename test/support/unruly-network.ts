@@ -1,10 +1,12 @@
 import {
   type CardNetwork,
   CardNetworkUnavailable,
+  type IssueCardRequest,
   type OperationFailed,
   type StatusChangeAnswer,
   type StatusChangeRequest,
   type TopUpAnswer,
+  type TopUpAsked,
   type WithdrawalAnswer,
 } from '../../domain/card-network.ts';
 import type { WorkerOptions } from '../../worker/start-worker.ts';
@@ -20,8 +22,13 @@ export interface UnrulyNetwork {
   next: Treatment[];
   /** What happens to all others. */
   usual: Treatment;
+  /** What happens to issuances. */
+  issuances<Answer>(ask: () => Promise<Answer>, request: IssueCardRequest): Promise<Answer>;
   /** What happens to top-ups. */
-  topUps(ask: () => Promise<TopUpAnswer | OperationFailed>): Promise<TopUpAnswer | OperationFailed>;
+  topUps(
+    ask: () => Promise<TopUpAnswer | OperationFailed>,
+    request: TopUpAsked,
+  ): Promise<TopUpAnswer | OperationFailed>;
   /** What happens to withdrawals. */
   withdrawals(
     ask: () => Promise<WithdrawalAnswer | OperationFailed>,
@@ -38,6 +45,7 @@ export function unrulyNetwork(): UnrulyNetwork {
   const unruly: UnrulyNetwork = {
     next: [],
     usual: (ask) => ask(),
+    issuances: (ask) => ask(),
     topUps: (ask) => ask(),
     withdrawals: (ask) => ask(),
     asked: [],
@@ -52,7 +60,8 @@ export function unrulyNetwork(): UnrulyNetwork {
           real = network;
           return {
             ...network,
-            topUpCard: (request) => unruly.topUps(() => network.topUpCard(request)),
+            issueCard: (request) => unruly.issuances(() => network.issueCard(request), request),
+            topUpCard: (request) => unruly.topUps(() => network.topUpCard(request), request),
             withdrawFromCard: (request) => unruly.withdrawals(() => network.withdrawFromCard(request)),
             changeCardStatus: (request) => {
               unruly.asked.push(request);

@@ -1,35 +1,46 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Far longer than anything here takes, even on a busy machine. */
-export const LONGEST_MS = 240_000;
+/** What this process's tests wait for. */
+const waits = new Map<symbol, () => string>();
 
-/**
- * Polls until the answer is not undefined, null or false.
- * @throws Error naming `what` after four minutes
- */
+export const waitingFor = (): string[] => [...waits.values()].map((what) => what());
+
+/** Ends the waits of tests that ran into mocha's limit, which is the only one. */
+export const stopWaiting = (): void => waits.clear();
+
+/** Polls until the answer is not undefined, null or false. Mocha's limit ends it, and its message then names `what`. */
 export async function until<T>(
-  what: string,
+  what: string | (() => string),
   ask: () => T | undefined | null | false | Promise<T | undefined | null | false>,
 ): Promise<T> {
-  const giveUpAt = Date.now() + LONGEST_MS;
-  for (let pauseMs = 5; ; pauseMs = Math.min(2 * pauseMs, 100)) {
-    const answer = await ask();
-    if (answer !== undefined && answer !== null && answer !== false) return answer;
-    if (Date.now() > giveUpAt) throw new Error(`${LONGEST_MS / 1_000} s were not enough: ${what}`);
-    await sleep(pauseMs);
+  const wait = Symbol('wait');
+  const describe = typeof what === 'string' ? () => what : what;
+  waits.set(wait, describe);
+  try {
+    for (let pauseMs = 5; ; pauseMs = Math.min(2 * pauseMs, 100)) {
+      const answer = await ask();
+      if (answer !== undefined && answer !== null && answer !== false) return answer;
+      if (!waits.has(wait)) throw new Error(`the test ended before this: ${describe()}`);
+      await sleep(pauseMs);
+    }
+  } finally {
+    waits.delete(wait);
   }
 }
 
-/** Repeats an assertion until it holds. @throws the assertion's own error after a minute */
+/** Repeats an assertion until it holds. */
 export async function untilHolds(assertion: () => void | Promise<void>): Promise<void> {
-  const giveUpAt = Date.now() + 60_000;
-  await until('the assertion holds', async () => {
-    try {
-      await assertion();
-      return true;
-    } catch (error) {
-      if (Date.now() > giveUpAt) throw error;
-      return false;
-    }
-  });
+  let failure: unknown;
+  await until(
+    () => `an assertion holds, which fails with ${failure}`,
+    async () => {
+      try {
+        await assertion();
+        return true;
+      } catch (error) {
+        failure = error;
+        return false;
+      }
+    },
+  );
 }

@@ -6,7 +6,6 @@ import type { WithdrawalRow } from '../../resources/withdrawal.ts';
 import { asOwner } from './postgres.ts';
 import type { Answer, CallOptions, TestPartner, TestStack } from './stack.ts';
 import type { Cardholder } from './top-ups.ts';
-import { until } from './until.ts';
 
 /** POST /cards/{cardId}/withdrawals, with a new key unless one is given. */
 export function withdraw(
@@ -30,19 +29,6 @@ export function createWithdrawal(
   amountCents: number,
 ): Promise<Answer> {
   return withdraw({ partner, mode, cardId }, amountCents);
-}
-
-/** A withdrawal once it is no longer pending, as GET /withdrawals/{withdrawalId} gives it. */
-// biome-ignore lint/suspicious/noExplicitAny: a withdrawal as the API gives it.
-export function settledWithdrawal({ partner, mode }: Cardholder, withdrawalId: string): Promise<any> {
-  return until(`${withdrawalId} is not pending`, async () => {
-    const { json } = await partner.call('GET', `/withdrawals/${withdrawalId}`, { mode });
-    return json.status !== 'pending' && json;
-  });
-}
-
-export async function listWithdrawals({ partner, mode, cardId }: Cardholder, queryString = '') {
-  return (await partner.call('GET', `/cards/${cardId}/withdrawals${queryString}`, { mode })).json;
 }
 
 /** The events of withdrawals that the account was sent, oldest first. */

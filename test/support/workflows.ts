@@ -4,7 +4,7 @@ import { msToTs } from '@temporalio/common/lib/time.js';
 import { query } from '../../db/sql.ts';
 import { issueCardWorkflowId } from '../../workflows/messages.ts';
 import type { TestStack } from './stack.ts';
-import { LONGEST_MS, until } from './until.ts';
+import { until } from './until.ts';
 
 /** The workflow of the only claim in the database, once the server has it. */
 export async function startedWorkflow({ orm, client }: TestStack): Promise<WorkflowHandle> {
@@ -27,6 +27,17 @@ export async function untilStarted(workflow: WorkflowHandle): Promise<void> {
     if (!(description instanceof Error)) return true;
     if (description.name !== 'WorkflowNotFoundError') throw description;
     return false;
+  });
+}
+
+/** Waits until a workflow has given up its local activities: it sets a timer, or asks for an activity of another kind. */
+export async function untilBeyondLocal(workflow: WorkflowHandle): Promise<void> {
+  await untilStarted(workflow);
+  await until('it has given up its local activities', async () => {
+    const { events } = await workflow.fetchHistory();
+    return events?.some(
+      (event) => event.timerStartedEventAttributes ?? event.activityTaskScheduledEventAttributes,
+    );
   });
 }
 
@@ -60,7 +71,7 @@ export async function skipTime(workflow: WorkflowHandle, durationMs: number): Pr
     updateMask: { paths: ['time_skipping_config'] },
   });
   // The server answers as soon as there are more events, and gives no token for more once the workflow has ended.
-  await client.withDeadline(Date.now() + LONGEST_MS, async () => {
+  await client.withDeadline(Date.now() + 300_000, async () => {
     let read = 0;
     let nextPageToken: Uint8Array | undefined;
     do {

@@ -19,8 +19,7 @@ const CONTROLS = {
   ],
 };
 
-describe('a decision', function () {
-  this.timeout(60_000);
+describe('a decision', () => {
   let stack: TestStack;
   let partner: TestPartner;
   before(async () => {

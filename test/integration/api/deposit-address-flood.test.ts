@@ -1,21 +1,19 @@
 import assert from 'node:assert/strict';
 import { createCard } from '../../support/cards.ts';
-import { TEST_TRON } from '../../support/deposits/seed-deposits.ts';
 import { fundedPartner } from '../../support/money.ts';
-import { startTestStack, type TestStack } from '../../support/stack.ts';
+import { sharedStack } from '../../support/shared-stack.ts';
+import type { TestStack } from '../../support/stack.ts';
 import { until } from '../../support/until.ts';
 
 /** Fewer than an account can have waiting, so that none waits too long on a slow machine. */
 const AT_ONCE = 80;
 const REQUESTS = 10;
 
-describe('a flood of requests for deposit addresses by one account', function () {
-  this.timeout(120_000);
+describe('a flood of requests for deposit addresses by one account', () => {
   let stack: TestStack;
   before(async () => {
-    stack = await startTestStack({ tron: TEST_TRON }, { worker: false });
+    stack = await sharedStack('api');
   });
-  after(() => stack.stop());
 
   it("delays another account's cards by a few requests at most, and each request gets its own address", async () => {
     const flooding = await stack.createPartner('Flooding');

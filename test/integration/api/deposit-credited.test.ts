@@ -1,22 +1,21 @@
 import assert from 'node:assert/strict';
 import { creditPayments } from '../../../commands/deposits/credit-payments.ts';
-import { seedDeposit, TEST_TRON } from '../../support/deposits/seed-deposits.ts';
+import { seedDeposit } from '../../support/deposits/seed-deposits.ts';
 import { balanceOf } from '../../support/money.ts';
-import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
+import { sharedStack } from '../../support/shared-stack.ts';
+import type { TestPartner, TestStack } from '../../support/stack.ts';
 
 const NETWORK_TIME = new Date('2026-11-20T08:00:00.000Z');
 
-describe('a deposit with a payment', function () {
-  this.timeout(120_000);
+describe('a deposit with a payment', () => {
   let stack: TestStack;
   let partner: TestPartner;
   before(async () => {
-    stack = await startTestStack({ tron: TEST_TRON }, { worker: false });
+    stack = await sharedStack('api');
   });
   beforeEach(async () => {
     partner = await stack.createPartner();
   });
-  after(() => stack.stop());
 
   const get = async (path: string, mode: 'test' | 'live' = 'live') => {
     const { status, json, text } = await partner.call('GET', path, { mode });
@@ -91,20 +90,5 @@ describe('a deposit with a payment', function () {
       [['deposit.needs_review', { deposit }]],
     );
     assert.deepEqual((await get('/balance/transactions')).data, []);
-  });
-
-  it('can be spent on a card at once', async () => {
-    await paid(25_000_000n);
-    await stack.startWorker();
-    const card = await partner.call('POST', '/cards', {
-      ...{ mode: 'live', body: { amount: 1_000, external_ref: 'r' }, idempotencyKey: 'k' },
-    });
-    assert.equal(card.status, 201, card.text);
-    const { data } = await get('/balance/transactions');
-    assert.equal(
-      data.reduce((sum: number, { amount }: { amount: number }) => sum + amount, 0),
-      (await get('/balance')).total,
-    );
-    await stack.stopWorker();
   });
 });

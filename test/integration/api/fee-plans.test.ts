@@ -47,7 +47,7 @@ describe('a fee plan', () => {
         else assert.ok([201, 202].includes(created.status), created.text);
         assert.equal(MAX - (available as number), created.status === 402 ? 0 : total_debited);
       }),
-      { numRuns: 60 },
+      { numRuns: 30 },
     );
   });
 

@@ -7,11 +7,10 @@ import { freePort } from '../../../dev/free-port.ts';
 import { startEagerWorker } from '../../../temporal/eager-worker.ts';
 import { issueCardWorkflowId } from '../../../workflows/messages.ts';
 import { fundedPartner } from '../../support/money.ts';
-import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
+import { startTestStack, type TestPartner, type TestStack, testWorkflowBundle } from '../../support/stack.ts';
 import { until } from '../../support/until.ts';
 
-describe('an API process whose own worker cannot start at first', function () {
-  this.timeout(120_000);
+describe('an API process whose own worker cannot start at first', () => {
   let stack: TestStack;
   let api: RunningApi;
   let partner: TestPartner;
@@ -28,9 +27,9 @@ describe('an API process whose own worker cannot start at first', function () {
         attempts += 1;
         if (attempts === 1) throw new Error('no bundle, in a test');
         await mayStart.promise;
-        // Bundled as in production.
         const taskQueue = cardsTaskQueue(config.taskQueuePrefix);
-        return startEagerWorker({ config, taskQueue, activities, logger });
+        const workflowBundle = await testWorkflowBundle();
+        return startEagerWorker({ config, taskQueue, activities, workflowBundle, logger });
       },
     });
     partner = await fundedPartner(stack, 100_000);

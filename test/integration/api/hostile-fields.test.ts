@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
+import { untouchedPartner } from '../../support/api/accounts.ts';
 import { expectError } from '../../support/api/answers.ts';
-import { untouchedStack } from '../../support/api/untouched-stack.ts';
 
 describe('POST /cards', () => {
-  const running = untouchedStack();
+  const running = untouchedPartner();
 
   const post = (body: string) => running.partner.call('POST', '/cards', { body, idempotencyKey: 'k' });
 
@@ -65,7 +65,7 @@ describe('POST /cards', () => {
     for (const email of [
       'x',
       '@',
-      'a@b',
+      '"a"@b.de',
       'a b@c.de',
       'a@b..de',
       'a@b.de\u0000',
@@ -77,11 +77,11 @@ describe('POST /cards', () => {
     }
   });
 
-  it('names all wrong fields, however many', async () => {
+  it('names up to 50 wrong fields', async () => {
     const unknown = Array.from({ length: 150 }, (_, index) => `f${index}`);
     const body = { amount: '1', email: 'x', ...Object.fromEntries(unknown.map((name) => [name, 1])) };
     const answer = await post(JSON.stringify(body));
-    expectError(answer, 'validation_failed', ['amount', 'external_ref', 'email', ...unknown]);
-    assert.match(answer.json.error.message, /and 143 more/);
+    expectError(answer, 'validation_failed', ['amount', 'external_ref', 'email', ...unknown.slice(0, 47)]);
+    assert.match(answer.json.error.message, /and 40 more/);
   });
 });

@@ -14,8 +14,7 @@ import { until } from '../../support/until.ts';
 
 const live = { mode: 'live' } as const;
 
-describe('a transaction of the network that can not be booked', function () {
-  this.timeout(180_000);
+describe('a transaction of the network that can not be booked', () => {
   let stack: TestStack;
   let partner: TestPartner;
   let operate: Operate;
@@ -163,7 +162,13 @@ describe('a transaction of the network that can not be booked', function () {
       const id = await keep(event);
       assert.equal(await keep(event), id);
       const item = await itemOf(id);
-      assert.deepEqual([item.kind, item.partner_id], ['network_transaction', partner.id]);
+      assert.deepEqual([item.kind, item.mode, item.partner_id], ['network_transaction', 'live', partner.id]);
+      const { amountCents, networkTransactionId, networkCardId } = event;
+      const isAmount = Number(amountCents) > 0;
+      assert.equal(
+        item.at_issuer,
+        `at the issuer: ${isAmount ? `${amountCents} cents, ` : ''}transaction ${networkTransactionId}, card ${networkCardId}`,
+      );
       assert.match(item.command, new RegExp(`transaction book ${id} .*--reason "…"$`));
       assert.equal(item.or_command, `npm run operator -- transaction dismiss ${id} --reason "…"`);
       assert.equal((await operate('transaction', 'show-kept', id)).json.reason, reason);

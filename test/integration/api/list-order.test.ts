@@ -7,7 +7,7 @@ import { sharedStack } from '../../support/shared-stack.ts';
 import type { Answer, TestPartner, TestStack } from '../../support/stack.ts';
 import { withdraw } from '../../support/withdrawals.ts';
 
-const AT_ONCE = 20;
+const AT_ONCE = 8;
 
 /** A list on which all that was made at once is, and nothing out of order. */
 async function expectNewestFirst(
@@ -22,8 +22,7 @@ async function expectNewestFirst(
   assert.deepEqual(created, created.toSorted().reverse(), `${mode} ${path} is out of order`);
 }
 
-describe('a list of things that were made at once', function () {
-  this.timeout(120_000);
+describe('a list of things that were made at once', () => {
   let stack: TestStack;
   before(async () => {
     stack = await sharedStack();
@@ -32,25 +31,26 @@ describe('a list of things that were made at once', function () {
   for (const mode of ['test', 'live'] as const) {
     it(`is sorted newest first by created, for every resource in ${mode} mode`, async () => {
       const partner = await fundedPartner(stack, 10_000_000);
-      const twenty = async (status: number, ask: () => Promise<Answer>) => {
-        const answers = await Promise.all(Array.from({ length: AT_ONCE }, ask));
+      const atOnce = async (status: number, ask: (i: number) => Promise<Answer>) => {
+        const answers = await Promise.all(Array.from({ length: AT_ONCE }, (_, i) => ask(i)));
         for (const answer of answers) assert.equal(answer.status, status, answer.text);
         return answers.map(({ json }) => json);
       };
-      const [{ id: cardId }] = await twenty(201, () => createCard(partner, { amount: 10_000 }, { mode }));
-      await twenty(201, () =>
+      const [{ id: cardId }] = await atOnce(201, () => createCard(partner, { amount: 10_000 }, { mode }));
+      await atOnce(201, () =>
         partner.call('POST', `/cards/${cardId}/topups`, {
           ...{ mode, body: { amount: 1_000 }, idempotencyKey: randomUUID() },
         }),
       );
-      await twenty(201, () => withdraw({ partner, mode, cardId }, 100));
+      await atOnce(201, () => withdraw({ partner, mode, cardId }, 100));
       const networkId = mode === 'live' ? await networkIdOf(stack, cardId) : '';
-      await twenty(mode === 'live' ? 200 : 201, () =>
+      await atOnce(mode === 'live' ? 200 : 201, (i) =>
         mode === 'live'
           ? sendAsNetwork(stack, '/network/transactions', JSON.stringify(networkTransaction(networkId, {})))
           : partner.call('POST', `/test/cards/${cardId}/simulate-transaction`, {
               body: { type: 'purchase', amount: 100 },
-              ...(Math.random() < 0.5 && { idempotencyKey: randomUUID() }),
+              // With a key and without, as these are two ways to book one.
+              ...(i % 2 === 0 && { idempotencyKey: randomUUID() }),
             }),
       );
 
@@ -59,7 +59,7 @@ describe('a list of things that were made at once', function () {
       await expectNewestFirst(partner, mode, `/cards/${cardId}/withdrawals`, AT_ONCE);
       await expectNewestFirst(partner, mode, `/cards/${cardId}/transactions`, AT_ONCE);
       await expectNewestFirst(partner, mode, '/events', 4 * AT_ONCE);
-      await expectNewestFirst(partner, mode, '/balance/transactions', 100);
+      await expectNewestFirst(partner, mode, '/balance/transactions', 5 * AT_ONCE);
     });
   }
 });

@@ -13,8 +13,7 @@ import { until } from '../../support/until.ts';
 
 const live = { mode: 'live' } as const;
 
-describe('POST /network/authorizations', function () {
-  this.timeout(60_000);
+describe('POST /network/authorizations', () => {
   let stack: TestStack;
   let partner: TestPartner;
   let cardId: string;

@@ -13,10 +13,10 @@ import { freePort } from '../../../dev/free-port.ts';
 import { expectError } from '../../support/api/answers.ts';
 import { createCard } from '../../support/cards.ts';
 import { fundedPartner } from '../../support/money.ts';
+import { testServers } from '../../support/servers.ts';
 import { sharedStack } from '../../support/shared-stack.ts';
 import { startWatchingProxy } from '../../support/sockets.ts';
 import type { TestStack } from '../../support/stack.ts';
-import { testTemporal } from '../../support/temporal.ts';
 
 describe('POST /network/callbacks', () => {
   let stack: TestStack;
@@ -82,7 +82,7 @@ describe('POST /network/callbacks', () => {
   });
 
   it('answers 503 within seconds when Temporal freezes', async () => {
-    const { address, namespace } = await testTemporal();
+    const { address, namespace } = testServers().temporal;
     const last = newId('card');
     const proxy = await startWatchingProxy(address, { from: 'client', text: last }, () => {});
     const temporal = { connectionOptions: { address: proxy.address }, namespace };
@@ -115,7 +115,7 @@ describe('POST /network/callbacks', () => {
     expectError(await send(about(newId('claim'), 'card.status')), 'validation_failed', ['type']);
   });
 
-  it('answers 413 for more than 64 KiB', async () => {
-    expectError(await send(' '.repeat(70_000)), 'body_too_large');
+  it('answers 413 for more than 1 MiB', async () => {
+    expectError(await send(' '.repeat(1_048_577)), 'body_too_large');
   });
 });

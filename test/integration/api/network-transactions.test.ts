@@ -205,8 +205,8 @@ describe('POST /network/transactions', () => {
     assert.equal((await keptRows(stack, event.networkTransactionId))[0]?.reason, 'unbookable');
   });
 
-  it('answers 413 for more than 64 KiB', async () => {
-    expectError(await send(' '.repeat(70_000)), 'body_too_large');
+  it('answers 413 for more than 1 MiB', async () => {
+    expectError(await send(' '.repeat(1_048_577)), 'body_too_large');
   });
 
   it('keeps a transaction on a card that is still being issued', async () => {

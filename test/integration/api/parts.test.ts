@@ -71,9 +71,9 @@ describe('an API process that serves only some parts', () => {
     expectError(await ask('/v1/balance'), 'not_found');
     expectError(await ask('/v1/cards', { method: 'POST', body: '{}' }), 'not_found');
     expectError(await callBack(), 'not_found');
-    expectError(await ask('/docs'), 'not_found');
+    for (const path of ['/docs', '/guide']) expectError(await ask(path), 'not_found');
     expectError(await ask(`/v1/cards/${cardId}/secure-details`, { method: 'POST' }), 'method_not_allowed');
-    assert.deepEqual(warned(), ['partner', 'partner', 'network', 'partner']);
+    assert.deepEqual(warned(), ['partner', 'partner', 'network', 'partner', 'partner']);
     const { status: ready, text: readiness } = await ask('/readyz');
     assert.deepEqual([ready, JSON.parse(readiness).problems], [200, {}]);
     assert.doesNotMatch((await ask('/metrics')).text, /dependency="temporal"/);

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { allowProducts, retireProduct, setCurrentProduct } from '../../../commands/products/products.ts';
-import { expectError } from '../../support/api/answers.ts';
+import { expectError, expectReplay } from '../../support/api/answers.ts';
 import { createCard } from '../../support/cards.ts';
 import { fundedPartner } from '../../support/money.ts';
-import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
+import { type Answer, startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
 
 const A = { code: 'A', bin: '400000', scheme: 'visa' };
 const B = { code: 'B', bin: '500000', scheme: 'mastercard' };
@@ -27,6 +27,9 @@ describe('the service', () => {
     assert.deepEqual(envelope, { object: 'list', has_more: false, next_cursor: null });
     return data;
   };
+  let refused: Answer;
+  const keyed = () =>
+    createCard(partner, { amount: 1_000, external_ref: 'r' }, { idempotencyKey: 'before the first product' });
   const shown = ({ code, bin, scheme }: typeof A) => ({ product_code: code, bin, network: scheme });
   const issue = async (product_code?: string) => {
     const answer = await createCard(partner, { amount: 1_000, ...(product_code && { product_code }) });
@@ -36,7 +39,8 @@ describe('the service', () => {
 
   it('has no product at first, lists none, and answers 409 for a card with any product', async () => {
     assert.deepEqual(await listed(), []);
-    expectError(await createCard(partner, { amount: 1_000 }), 'no_product_configured');
+    refused = await keyed();
+    expectError(refused, 'no_product_configured');
     expectError(await createCard(partner, { amount: 1_000, product_code: 'A' }), 'no_product_configured');
   });
 
@@ -45,6 +49,8 @@ describe('the service', () => {
     assert.deepEqual(await listed(), [shown(A)]);
     assert.deepEqual(await issue(), ['A', 'visa']);
     assert.deepEqual(await issue('A'), ['A', 'visa']);
+    // The earlier refusal is what its key stands for.
+    expectReplay(await keyed(), refused);
   });
 
   it('refuses any other product with 422, known or not', async () => {

@@ -7,7 +7,7 @@ describe('POST /quotes', () => {
   let stack: TestStack;
   let partner: TestPartner;
   before(async () => {
-    stack = await sharedStack();
+    stack = await sharedStack('api');
     partner = await stack.createPartner();
   });
 

@@ -9,7 +9,7 @@ import { sharedStack } from '../../support/shared-stack.ts';
 describe('the reference', () => {
   let origin: string;
   before(async () => {
-    const { config } = await sharedStack();
+    const { config } = await sharedStack('api');
     origin = `http://${config.host}:${config.port}`;
   });
 

@@ -18,8 +18,8 @@ describe('of several reasons to refuse a request', () => {
   let partner: TestPartner;
   before(async () => {
     const trustedProxies = [ipaddr.parseCIDR('127.0.0.0/8')];
-    // A key gets its burst, and in the time that the tests take nothing more.
-    const limits = { rateLimitPerSecond: 0.01, rateLimitBurst: BURST };
+    // A key gets its burst, and nothing more in a week.
+    const limits = { rateLimitPerSecond: 1e-6, rateLimitBurst: BURST };
     stack = await startTestStack({ trustedProxies, ...limits }, { worker: false });
   });
   beforeEach(async () => {

@@ -3,19 +3,22 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { text as textOf } from 'node:stream/consumers';
+import { createApiKey, revokeApiKey } from '../../../commands/accounts/api-keys.ts';
+import { suspendPartner } from '../../../commands/accounts/partners.ts';
 import { lowestId } from '../../../crypto/new-id.ts';
 import { query } from '../../../db/sql.ts';
 import { expectError } from '../../support/api/answers.ts';
 import { createCard } from '../../support/cards.ts';
 import { fundedPartner } from '../../support/money.ts';
 import { asOwner } from '../../support/postgres.ts';
+import { sharedStack } from '../../support/shared-stack.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
 import { until } from '../../support/until.ts';
 
 const REPORTS = ['balance_transactions', 'card_transactions', 'deposits', 'authorizations'] as const;
 const HOUR_MS = 3_600_000;
-/** Rows that don't fit into the buffers between the service and a client. */
-const LONG = 80_000;
+/** Rows of 2.5 kB that don't fit into the buffers between the service and a client. */
+const LONG = 8_000;
 
 /** From an hour ago until in an hour. */
 const aroundNow = () =>
@@ -33,7 +36,7 @@ async function writeTransactions(stack: TestStack, of: TestPartner): Promise<voi
     `INSERT INTO card_transaction (id, partner_id, mode, card_id, network_transaction_id, requested_type, forced, type,
        amount_cents, fees, merchant_name, charged_to, card_balance_after_cents, created_at)
      SELECT substr($1, 1, 14) || lpad(n::text, 16, '0'), $2, 'test', $3, gen_random_uuid(), 'purchase', false, 'purchase',
-       n, '[]', repeat('A merchant with a long name ', 4), 'card', 0, $4 FROM generate_series(1, $5::integer) n`,
+       n, '[]', repeat('A merchant with a long name ', 90), 'card', 0, $4 FROM generate_series(1, $5::integer) n`,
     [lowestId('txn', from), of.id, cardId, from, LONG],
   );
 }
@@ -45,14 +48,36 @@ interface Download {
 }
 
 /** A request whose body nobody reads yet. */
-async function downloadOf(stack: TestStack, name: string, of: TestPartner): Promise<Download> {
+async function downloadOf(
+  stack: TestStack,
+  name: string,
+  of: TestPartner,
+  key = of.keys.test,
+): Promise<Download> {
   const { host, port } = stack.config;
   const outgoing = httpRequest({
     ...{ host, port, path: `/v1/reports/${name}?${aroundNow()}` },
-    headers: { authorization: `Bearer ${of.keys.test}` },
+    headers: { authorization: `Bearer ${key}` },
   }).end();
   const [response] = (await once(outgoing, 'response')) as [IncomingMessage];
   return { response, rest: () => textOf(response) };
+}
+
+/** What reports hold in the database: connections in a transaction, and slots of a partner. */
+async function heldBy(stack: TestStack, of: TestPartner): Promise<{ connections: number; slots: number }> {
+  const [row] = await asOwner<{ connections: number; slots: number }>(
+    stack,
+    `SELECT (SELECT count(*)::integer FROM pg_stat_activity WHERE application_name = 'card-issuing-reports'
+         AND datname = current_database() AND state <> 'idle') AS connections,
+       (SELECT count(*)::integer FROM report_transfer WHERE partner_id = $1) AS slots`,
+    [of.id],
+  );
+  return row ?? { connections: -1, slots: -1 };
+}
+
+async function isNothingHeld(stack: TestStack, of: TestPartner): Promise<boolean> {
+  const { connections, slots } = await heldBy(stack, of);
+  return connections === 0 && slots === 0;
 }
 
 describe('GET /reports/…', () => {
@@ -61,11 +86,10 @@ describe('GET /reports/…', () => {
   /** With {@link LONG} card transactions. */
   let busy: TestPartner;
   before(async () => {
-    stack = await startTestStack({ reportLimits: { stallMs: 1_500, maxMs: 60_000 } }, { worker: false });
+    stack = await sharedStack('api');
     busy = await fundedPartner(stack);
     await writeTransactions(stack, busy);
   });
-  after(() => stack.stop());
   beforeEach(async () => {
     partner = await fundedPartner(stack);
   });
@@ -88,21 +112,8 @@ describe('GET /reports/…', () => {
 
   const download = (name: string) => downloadOf(stack, name, busy);
 
-  /** What reports hold in the database: connections in a transaction, and slots of this partner. */
-  async function heldByReports(of = busy): Promise<{ connections: number; slots: number }> {
-    const [row] = await asOwner<{ connections: number; slots: number }>(
-      stack,
-      `SELECT (SELECT count(*)::integer FROM pg_stat_activity WHERE application_name = 'card-issuing-reports'
-           AND datname = current_database() AND state <> 'idle') AS connections,
-         (SELECT count(*)::integer FROM report_transfer WHERE partner_id = $1) AS slots`,
-      [of.id],
-    );
-    return row ?? { connections: -1, slots: -1 };
-  }
-  const nothingHeld = async () => {
-    const { connections, slots } = await heldByReports();
-    return connections === 0 && slots === 0;
-  };
+  const heldByReports = () => heldBy(stack, busy);
+  const nothingHeld = () => isNothingHeld(stack, busy);
 
   const rowsOf = (text: string): string[][] => {
     assert.ok(text.endsWith('\r\n'));
@@ -117,7 +128,8 @@ describe('GET /reports/…', () => {
     [
       'card_transactions',
       'id,object,card_id,type,status,amount,currency,fees,merchant_name,merchant_category_code,merchant_city,' +
-        'merchant_country,decline_reason,charged_to,card_amount,partner_balance_amount,authorization_id,card_balance_after,' +
+        'merchant_country,decline_reason,charged_to,card_amount,partner_balance_amount,authorization_id,' +
+        'refunded_transaction_id,card_balance_after,' +
         'mode,created',
     ],
     [
@@ -263,52 +275,21 @@ describe('GET /reports/…', () => {
     assert.ok(rows.some((row) => /^-\d+$/.test(row[header.indexOf('amount')] ?? '')));
   });
 
-  for (const { at, param, message } of [
-    { at: {}, param: 'from', message: /from is required; to is required/ },
-    { at: { from: '2026-01-01T00:00:00Z' }, param: 'to', message: /to is required/ },
-    {
-      at: { from: 'yesterday', to: '2026-01-01T00:00:00Z' },
-      param: 'from',
-      message: /from must be an ISO 8601 timestamp/,
-    },
-    {
-      at: { from: '2026-01-01', to: '2026-01-02T00:00:00Z' },
-      param: 'from',
-      message: /from must be an ISO 8601 timestamp/,
-    },
-    {
-      at: { from: '2026-02-30T00:00:00Z', to: '2026-03-02T00:00:00Z' },
-      param: 'from',
-      message: /from must be/,
-    },
-    {
-      at: { from: '2026-01-01T00:00:00Z', to: '2026-01-01T00:00:00Z' },
-      param: 'to',
-      message: /to must be later/,
-    },
-    {
-      at: { from: '2026-01-01T00:00:00+01:00', to: '2025-12-31T23:00:00Z' },
-      param: 'to',
-      message: /to must be later/,
-    },
-    {
-      at: { from: '2024-01-01T00:00:00Z', to: '2025-01-01T00:00:00.001Z' },
-      param: 'to',
-      message: /at most 366 days/,
-    },
-    {
-      at: { from: '2026-01-01T00:00:00Z', to: '2026-01-02T00:00:00Z', limit: '1' },
-      param: 'limit',
-      message: /limit is not a parameter/,
-    },
-  ]) {
-    it(`answers 400 that names ${param} for ${JSON.stringify(at)}`, async () => {
+  it('answers 400 that names the parameter for what is no period of 366 days at most', async () => {
+    for (const [at, param, message] of [
+      [{}, 'from', /from is required; to is required/],
+      [{ from: '2026-01-01T00:00:00Z' }, 'to', /to is required/],
+      [{ from: 'yesterday', to: '2026-01-01T00:00:00Z' }, 'from', /from must be an ISO 8601 timestamp/],
+      [{ from: '2026-01-01T00:00:00Z', to: '2026-01-01T00:00:00Z' }, 'to', /to must be later/],
+      [{ from: '2026-01-01T00:00:00+01:00', to: '2025-12-31T23:00:00Z' }, 'to', /to must be later/],
+      [{ from: '2024-01-01T00:00:00Z', to: '2025-01-01T00:00:00.001Z' }, 'to', /at most 366 days/],
+    ] as const) {
       const answer = await report('deposits', new URLSearchParams(at as Record<string, string>));
       expectError(answer, 'validation_failed', Object.keys(at).length === 0 ? ['from', 'to'] : [param]);
       assert.equal(answer.json.error.param, param);
       assert.match(answer.json.error.message, message);
-    });
-  }
+    }
+  });
 
   it('takes any year that a time can have, and 366 days', async () => {
     for (const [from, to] of [
@@ -372,22 +353,17 @@ describe('GET /reports/…', () => {
       await query(
         stack.orm.em.fork(),
         `INSERT INTO report_transfer (partner_id, mode, slot, id, leased_until)
-         VALUES ($1, 'test', $2, gen_random_uuid(), now() + interval '2 seconds')`,
+         VALUES ($1, 'test', $2, gen_random_uuid(), now() + interval '1 hour')`,
         [partner.id, slot],
       );
     }
     expectError(await report('deposits'), 'rate_limited');
-    await until('a lease has expired', async () => (await report('deposits')).status === 200);
-  });
-
-  it('cuts a transfer that nobody reads, without the end of the body, and holds nothing for it any more', async () => {
-    const { response, rest } = await download('card_transactions');
-    assert.equal((await heldByReports()).slots, 1);
-    await until('it is cut', nothingHeld);
-    await assert.rejects(rest(), { code: 'ECONNRESET' });
-    assert.equal(response.complete, false);
-    const line = stack.logLines.findLast((one) => one.includes(String(response.headers['request-id'])));
-    assert.equal(JSON.parse(line ?? '{}').cutBy, 'stall');
+    await asOwner(
+      stack,
+      'UPDATE report_transfer SET leased_until = now() WHERE partner_id = $1 AND slot = 1',
+      [partner.id],
+    );
+    assert.equal((await report('deposits')).status, 200);
   });
 
   it('ends a transfer whose client leaves, and holds nothing for it any more', async () => {
@@ -423,16 +399,53 @@ describe('GET /reports/…', () => {
     await until('nothing is held', nothingHeld);
     assert.equal((await report('deposits')).status, 200);
   });
+
+  for (const { name, end } of [
+    { name: 'its key is revoked', end: (keyId: string) => revokeApiKey(stack.operator, keyId) },
+    {
+      name: 'its key expires',
+      end: (keyId: string) => asOwner(stack, 'UPDATE api_key SET expires_at = now() WHERE id = $1', [keyId]),
+    },
+    { name: 'its account is suspended', end: () => suspendPartner(stack.operator, busy.id, 'a stolen key') },
+  ]) {
+    it(`cuts the transfer once ${name}`, async () => {
+      const { id, key } = await createApiKey(stack.operator, {
+        partnerId: busy.id,
+        mode: 'test',
+        name: null,
+      });
+      const { response, rest } = await downloadOf(stack, 'card_transactions', busy, key);
+      await end(id);
+      await until('nothing is held', nothingHeld);
+      await assert.rejects(rest(), { code: 'ECONNRESET' });
+      const line = stack.logLines.findLast((one) => one.includes(String(response.headers['request-id'])));
+      assert.equal(JSON.parse(line ?? '{}').cutBy, 'key');
+    });
+  }
+});
+
+describe('a report that nobody reads', () => {
+  it('is cut, without the end of the body, and nothing is held for it any more', async () => {
+    const reportLimits = { stallMs: 1_500, maxMs: 60_000 };
+    const stack = await startTestStack({ reportLimits }, { worker: false });
+    try {
+      const partner = await fundedPartner(stack);
+      await writeTransactions(stack, partner);
+      const { response, rest } = await downloadOf(stack, 'card_transactions', partner);
+      await until('it is cut', () => isNothingHeld(stack, partner));
+      await assert.rejects(rest(), { code: 'ECONNRESET' });
+      assert.equal(response.complete, false);
+      const line = stack.logLines.findLast((one) => one.includes(String(response.headers['request-id'])));
+      assert.equal(JSON.parse(line ?? '{}').cutBy, 'stall');
+    } finally {
+      await stack.stop();
+    }
+  });
 });
 
 describe('reports that are read slowly by several accounts', () => {
-  let stack: TestStack;
-  before(async () => {
-    stack = await startTestStack({ reportLimits: { stallMs: 60_000, maxMs: 120_000 } }, { worker: false });
-  });
-  after(() => stack.stop());
-
   it('give way to another account, the slowest first, and only as many as have to', async () => {
+    const stack = await sharedStack('api');
     const slow = await Promise.all(Array.from({ length: 4 }, () => fundedPartner(stack)));
     for (const partner of slow) await writeTransactions(stack, partner);
     const downloads: Download[] = [];
@@ -443,14 +456,17 @@ describe('reports that are read slowly by several accounts', () => {
     const other = await stack.createPartner();
     const answer = await other.call('GET', `/reports/card_transactions?${aroundNow()}`);
     assert.equal(answer.status, 200);
-    const cut = stack.logLines.filter((line) => line.includes('"cutBy":"others"'));
+    const cut = stack.logLines.filter(
+      (line) => line.includes('"cutBy":"others"') && slow.some(({ id }) => line.includes(id)),
+    );
     assert.equal(cut.length, 1);
     const [held] = await asOwner<{ slots: number }>(
       stack,
-      'SELECT count(*)::integer AS slots FROM report_transfer',
-      [],
+      'SELECT count(*)::integer AS slots FROM report_transfer WHERE partner_id = ANY ($1)',
+      [slow.map(({ id }) => id)],
     );
     assert.equal(held?.slots, downloads.length - 1);
     for (const { response } of downloads) response.on('error', () => {}).destroy();
+    await until('nothing is held', () => isNothingHeld(stack, other));
   });
 });

@@ -9,8 +9,7 @@ import { until } from '../../support/until.ts';
 import { seedEvents, workflowIdOf } from '../../support/webhooks/events.ts';
 import { answer, type Receiver, startReceiver } from '../../support/webhooks/receiver.ts';
 
-describe('POST /events/{eventId}/resend', function () {
-  this.timeout(120_000);
+describe('POST /events/{eventId}/resend', () => {
   let stack: TestStack;
   let partner: TestPartner;
   let receiver: Receiver;
@@ -94,18 +93,7 @@ describe('POST /events/{eventId}/resend', function () {
     }
   });
 
-  it('answers 404 for an event that is unknown, of another account or mode, or older than 30 days', async () => {
-    await setEndpoint();
-    const [live, old] = await seedEvents(stack, partner, [{ mode: 'live' }, { ageMs: 31 * 24 * 3_600_000 }]);
-    const [others] = await seedEvents(stack, await stack.createPartner(), [{}]);
-    for (const id of [live, old, others, `evt_${'0'.repeat(26)}`, 'evt_1', '%00', "'"]) {
-      expectError(await resend(id), 'event_not_found');
-    }
-    assert.equal(receiver.received.length, 0);
-    expectError(await partner.call('POST', `/events/${live}/resend?x=1`), 'validation_failed', ['x']);
-  });
-
-  it('answers 404 without an endpoint and 409 with a disabled one, and changes nothing', async () => {
+  it('answers 404 without an endpoint or after 30 days and 409 with a disabled endpoint, and changes nothing', async () => {
     const [id] = await seedEvents(stack, partner, [{ status: 'no_endpoint' }]);
     expectError(await resend(id), 'webhook_endpoint_not_found');
     await setEndpoint();
@@ -116,6 +104,8 @@ describe('POST /events/{eventId}/resend', function () {
     );
     expectError(await resend(id), 'invalid_state');
     assert.equal((await read(id)).delivery.status, 'no_endpoint');
+    const [old] = await seedEvents(stack, partner, [{ ageMs: 31 * 24 * 3_600_000 }]);
+    expectError(await resend(old), 'event_not_found');
   });
 
   it('answers 429 after too many requests, and changes nothing', async () => {

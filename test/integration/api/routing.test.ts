@@ -8,7 +8,7 @@ describe('the API', () => {
   let partner: TestPartner;
   let origin: string;
   before(async () => {
-    const stack = await sharedStack();
+    const stack = await sharedStack('api');
     partner = await stack.createPartner();
     origin = `http://${stack.config.host}:${stack.config.port}`;
   });
@@ -19,7 +19,6 @@ describe('the API', () => {
     '/v1/card',
     '/v1/cards/x/y',
     '/v2/ping',
-    '/',
     '/ping',
     '/v1/ping/x',
     '/v1/%zz',
@@ -51,6 +50,23 @@ describe('the API', () => {
     });
   }
 
+  it('leads from / to the reference', async () => {
+    const response = await fetch(`${origin}/`, { redirect: 'manual' });
+    assert.deepEqual([response.status, response.headers.get('location')], [302, '/docs']);
+  });
+
+  it('names the path under /v1 that a path without it means', async () => {
+    for (const [method, path] of [
+      ['GET', '/cards'],
+      ['POST', '/cards/card_1/topups?x=1'],
+    ] as const) {
+      const response = await fetch(origin + path, { method });
+      const { error } = (await response.json()) as { error: { code: string; message: string } };
+      assert.equal(error.code, 'not_found');
+      assert.ok(error.message.endsWith(`Send the request to /v1${path.split('?')[0]}.`), error.message);
+    }
+  });
+
   it('answers 404 and 405 outside /v1 in the same format', async () => {
     for (const [method, path, code] of [
       ['POST', '/healthz', 'method_not_allowed'],
@@ -65,8 +81,22 @@ describe('the API', () => {
 });
 
 describe('every response', () => {
+  it('ends in a newline, so that a terminal shows it well', async () => {
+    const stack = await sharedStack('api');
+    const partner = await stack.createPartner();
+    const create = { body: { amount: 100 }, idempotencyKey: 'one' };
+    for (const { text } of [
+      await partner.call('GET', '/ping'),
+      await partner.call('GET', '/nothing'),
+      await partner.call('POST', '/test/credit', create),
+      await partner.call('POST', '/test/credit', create),
+    ]) {
+      assert.match(text, /\}\n$/);
+    }
+  });
+
   it('has a new Request-Id each time, whatever the caller sends', async () => {
-    const stack = await sharedStack();
+    const stack = await sharedStack('api');
     const partner = await stack.createPartner();
     const seen = new Set<string>();
     for (const [method, path] of [
@@ -86,7 +116,7 @@ describe('every response', () => {
   });
 
   it('has headers against caching, framing, sniffing and scripts', async () => {
-    const stack = await sharedStack();
+    const stack = await sharedStack('api');
     const partner = await stack.createPartner();
     for (const path of ['/ping', '/nothing', '/cards?limit=0']) {
       const { headers } = await partner.call('GET', path);

@@ -11,7 +11,7 @@ describe('scopes', () => {
   let stack: TestStack;
   let partner: TestPartner;
   before(async () => {
-    stack = await sharedStack();
+    stack = await sharedStack('api');
     partner = await stack.createPartner();
   });
 

@@ -40,6 +40,7 @@ describe('POST /test/cards/{cardId}/simulate-transaction', () => {
       card_amount: 300,
       partner_balance_amount: 0,
       authorization_id: null,
+      refunded_transaction_id: null,
       created: json.created,
     });
     assert.deepEqual(TransactionResource.parse(json), json);
@@ -56,6 +57,7 @@ describe('POST /test/cards/{cardId}/simulate-transaction', () => {
       [dear, 'insufficient_card_balance'],
     ]) {
       assert.deepEqual([json.type, json.status, json.decline_reason], ['decline', 'declined', reason]);
+      assert.equal(json.charged_to, null);
       assert.deepEqual([json.fees, json.card_balance_after], [[{ type: 'decline', amount: 25 }], 1_000]);
     }
     assert.deepEqual([await onCard(), await total()], [1_000, before - 50]);
@@ -67,6 +69,76 @@ describe('POST /test/cards/{cardId}/simulate-transaction', () => {
     const { status, json } = await simulate({ type: 'refund', amount: 250 });
     assert.deepEqual([status, json.type, json.fees, json.card_balance_after], [201, 'refund', [], 1_250]);
     assert.deepEqual([await onCard(), await total()], [1_250, before]);
+  });
+
+  describe('with the id of a purchase', () => {
+    const refund = (transactionId: string, amount: number, more: object = {}, options: CallOptions = {}) =>
+      simulate({ type: 'refund', amount, transaction_id: transactionId, ...more }, options);
+
+    it('refunds all or a part of it, where it was made, and says so', async () => {
+      const bought = (await simulate({ ...purchase, merchant_name: 'Café', merchant_category_code: '5812' }))
+        .json;
+      const { status, json } = await refund(bought.id, 100);
+      assert.deepEqual(
+        [status, json.refunded_transaction_id, json.merchant],
+        [201, bought.id, bought.merchant],
+      );
+      assert.equal(bought.refunded_transaction_id, null);
+      const elsewhere = await refund(
+        bought.id,
+        150,
+        { merchant_name: 'Head office' },
+        { idempotencyKey: randomUUID() },
+      );
+      assert.deepEqual(
+        [
+          elsewhere.json.refunded_transaction_id,
+          elsewhere.json.merchant.name,
+          elsewhere.json.merchant.category_code,
+        ],
+        [bought.id, 'Head office', null],
+      );
+      assert.equal((await refund(bought.id, 50)).status, 201);
+      assert.equal(await onCard(), 1_000);
+      assert.deepEqual(
+        (await list()).map((one: { refunded_transaction_id: string | null }) => one.refunded_transaction_id),
+        [bought.id, bought.id, bought.id, null],
+      );
+    });
+
+    it('answers 400 for more than is left of it, and once nothing is left, however many come at once', async () => {
+      const { id } = (await simulate(purchase)).json;
+      const dear = await refund(id, 301);
+      expectError(dear, 'validation_failed', ['amount']);
+      assert.match(dear.text, /300 cents of the purchase that are left/);
+      const answers = await Promise.all(Array.from({ length: 6 }, () => refund(id, 100)));
+      assert.equal(answers.filter(({ status }) => status === 201).length, 3);
+      for (const keyed of [{}, { idempotencyKey: randomUUID() }]) {
+        const again = await refund(id, 1, {}, keyed);
+        expectError(again, 'validation_failed', ['transaction_id']);
+        assert.match(again.text, /already refunded in full/);
+      }
+      assert.equal(await onCard(), 1_000);
+    });
+
+    it('answers 400 for what is no purchase of the card, and unless it is a refund', async () => {
+      const other = (await createCard(partner, { amount: 1_000 })).json.id;
+      const { id: ofOther } = (await simulate(purchase, {}, other)).json;
+      const { id: declined } = (await simulate({ type: 'decline', amount: 10 })).json;
+      const { id: refunded } = (await simulate({ type: 'refund', amount: 10 })).json;
+      const stranger = await fundedPartner(stack, 10_000);
+      const strangers = (await createCard(stranger, { amount: 1_000 })).json.id;
+      const { json: theirs } = await stranger.call('POST', `/test/cards/${strangers}/simulate-transaction`, {
+        body: purchase,
+      });
+      for (const id of [ofOther, declined, refunded, theirs.id, newId('txn'), 'txn_1'])
+        expectError(await refund(id, 10), 'validation_failed', ['transaction_id']);
+      const { id } = (await simulate(purchase)).json;
+      for (const type of ['purchase', 'decline'])
+        expectError(await simulate({ ...purchase, type, transaction_id: id }), 'validation_failed', [
+          'transaction_id',
+        ]);
+    });
   });
 
   it('charges the card down to zero and no further', async () => {

@@ -17,8 +17,8 @@ interface Busy {
   cardId: string;
 }
 
-const BUSY_ACCOUNTS = 5;
-const CARDS_OF_EACH = 4;
+const BUSY_ACCOUNTS = 4;
+const CARDS_OF_EACH = 3;
 
 /** @returns the cards that were begun; a request that waits too long for others of its account is not */
 async function flood(partners: readonly TestPartner[]): Promise<Busy[]> {
@@ -37,8 +37,7 @@ async function flood(partners: readonly TestPartner[]): Promise<Busy[]> {
 const busyPartners = (stack: TestStack) =>
   Promise.all(Array.from({ length: BUSY_ACCOUNTS }, () => fundedPartner(stack)));
 
-describe('an issuer that does not answer', function () {
-  this.timeout(180_000);
+describe('an issuer that does not answer', () => {
   let stack: TestStack;
   let fake: FakeIncrease;
   let stop: () => Promise<void>;
@@ -82,13 +81,12 @@ describe('an issuer that does not answer', function () {
   });
 });
 
-describe('an issuer that takes few requests', function () {
-  this.timeout(240_000);
+describe('an issuer that takes few requests', () => {
   let limited: Awaited<ReturnType<typeof startIncreaseStack>>;
   before(async () => {
     limited = await startIncreaseStack({ cardCreationWaitMs: 30_000 }, {}, (fake) => ({
       ...increaseConfigOf(fake),
-      requestsPerSecond: 4,
+      requestsPerSecond: 8,
     }));
   });
   after(() => limited.stop());

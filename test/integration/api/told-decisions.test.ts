@@ -12,8 +12,7 @@ import { until } from '../../support/until.ts';
 const live = { mode: 'live' } as const;
 const inDays = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString();
 
-describe('what the issuer tells about a request', function () {
-  this.timeout(60_000);
+describe('what the issuer tells about a request', () => {
   let stack: TestStack;
   let partner: TestPartner;
   let cardId: string;

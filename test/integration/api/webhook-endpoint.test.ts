@@ -36,13 +36,13 @@ describe('/webhook-endpoint', () => {
 
   /** The secret that signs, by the row. */
   async function storedSecret(column: 'secret' | 'previous_secret' = 'secret'): Promise<string> {
-    const [row] = await asOwner<Record<string, Buffer>>(
+    const [row] = await asOwner<{ id: string; sealed: Buffer }>(
       stack,
-      `SELECT ${column} FROM webhook_endpoint WHERE partner_id = $1 AND mode = 'test'`,
+      `SELECT id, ${column} AS sealed FROM webhook_endpoint WHERE partner_id = $1 AND mode = 'test'`,
       [partner.id],
     );
-    const key = { partner_id: partner.id, mode: 'test' };
-    return openEndpointSecret(stack.operator.ring, key, row?.[column] as Buffer);
+    const key = { id: row?.id ?? '', partner_id: partner.id, mode: 'test' };
+    return openEndpointSecret(stack.operator.ring, key, row?.sealed as Buffer);
   }
 
   it('is made by PUT, which shows its secret only then', async () => {

@@ -5,8 +5,7 @@ import { startTestStack, type TestStack } from '../../support/stack.ts';
 import { until } from '../../support/until.ts';
 import { setUrl, writeEvents } from '../../support/webhooks/events.ts';
 
-describe('GET /metrics', function () {
-  this.timeout(120_000);
+describe('GET /metrics', () => {
   let stack: TestStack;
   before(async () => {
     stack = await startTestStack({}, { worker: false });

@@ -1,29 +1,29 @@
 import assert from 'node:assert/strict';
-import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
+import { pino } from 'pino';
+import { continueReplays } from '../../../commands/webhooks/continue-replays.ts';
 import { requeueForWorkflow } from '../../../commands/webhooks/send-on-request.ts';
 import { newId } from '../../../crypto/new-id.ts';
 import { query } from '../../../db/sql.ts';
 import type { EventType } from '../../../resources/event-types.ts';
 import { expectError } from '../../support/api/answers.ts';
 import { asOwner, ownerUrlOf } from '../../support/postgres.ts';
-import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
+import { sharedStack } from '../../support/shared-stack.ts';
+import type { TestPartner, TestStack } from '../../support/stack.ts';
 import { until } from '../../support/until.ts';
-import { type SeededEvent, seedEvents, writeEvents } from '../../support/webhooks/events.ts';
+import { type SeededEvent, seedEvents, sendOverdue, writeEvents } from '../../support/webhooks/events.ts';
 import { answer, type Receiver, startReceiver } from '../../support/webhooks/receiver.ts';
 
 const HOUR_MS = 3_600_000;
 const LONG_AGO = new Date(Date.now() - 40 * 24 * HOUR_MS).toISOString();
 
-describe('POST /webhook-endpoints/{id}/replay', function () {
-  this.timeout(300_000);
+describe('POST /webhook-endpoints/{id}/replay', () => {
   let stack: TestStack;
   let partner: TestPartner;
   const receivers: Receiver[] = [];
   before(async () => {
-    stack = await startTestStack({ webhookDelaysMs: [50, HOUR_MS] });
+    stack = await sharedStack();
   });
-  after(() => stack.stop());
   beforeEach(async () => {
     partner = await stack.createPartner();
   });
@@ -58,6 +58,12 @@ describe('POST /webhook-endpoints/{id}/replay', function () {
       const shown = await read(endpointId, id);
       return shown.status === 'completed' && shown;
     });
+  /** Has a receiver answer nothing until all of it is released. */
+  function holdAll(receiver: Receiver): () => void {
+    const released = Promise.withResolvers<void>();
+    receiver.behave((_request, response) => void released.promise.then(() => response.writeHead(200).end()));
+    return released.resolve;
+  }
   const ids = ({ received }: Receiver) => received.map(({ id }) => id);
   const statusAt = async (eventId: string, endpointId: string) =>
     (await partner.call('GET', `/events/${eventId}`)).json.deliveries.find(
@@ -126,17 +132,17 @@ describe('POST /webhook-endpoints/{id}/replay', function () {
 
   it('sends by default what was given up or was for nobody, and not what was delivered or is being tried', async () => {
     const { id, receiver } = await endpoint();
-    receiver.behave(answer(500));
-    const [retried = ''] = await writeEvents(stack, partner, 1);
-    await until('it waits for its next attempt', async () => (await statusAt(retried, id)) === 'retrying');
-    await until('both attempts were made', () => receiver.received.length === 2);
-    receiver.behave(answer(200));
-    const [delivered, givenUp, unwanted] = await seed([
+    const [retried = '', delivered, givenUp, unwanted] = await seed([
+      { status: 'retrying' },
       { status: 'delivered' },
       { status: 'given_up' },
       { status: 'no_endpoint' },
     ]);
-    receiver.received.length = 0;
+    await asOwner(
+      stack,
+      `UPDATE delivery SET next_attempt_at = now() + interval '1 hour' WHERE event_id = $1`,
+      [retried],
+    );
     const { id: replayId, matched } = await replay(id);
     assert.equal(matched, 2);
     await completed(id, replayId);
@@ -215,32 +221,16 @@ describe('POST /webhook-endpoints/{id}/replay', function () {
     );
     const { sent } = await completed(id, (await replay(id)).id);
     assert.equal(sent, 1);
+    await sendOverdue(stack, [event]);
     await until('its retry arrives', async () => (await statusAt(event, id)) === 'delivered');
     assert.equal(receiver.received.length, 2);
-  });
-
-  it('lets what happens meanwhile go first', async () => {
-    const earlier = await seedEarlier(200);
-    const { id, receiver } = await endpoint();
-    receiver.behave((_request, response) => void setTimeout(() => response.writeHead(200).end(), 50));
-    const { id: replayId } = await replay(id);
-    await until('it is being sent', () => receiver.received.length > 0);
-    const [live = ''] = await writeEvents(stack, partner, 1);
-    await until('what has just happened arrives', () => receiver.attempts(live).length === 1);
-    assert.ok(receiver.received.length < 150, `it was number ${receiver.received.length}`);
-    await completed(id, replayId);
-    assert.equal(receiver.received.length, earlier.length + 1);
   });
 
   it('answers 409 while another replay of the endpoint is running, also if several start at once', async () => {
     await seedEarlier(60);
     const { id, receiver } = await endpoint();
     const other = await endpoint();
-    let release = () => {};
-    const released = new Promise<void>((resolve) => {
-      release = resolve;
-    });
-    receiver.behave((_request, response) => void released.then(() => response.writeHead(200).end()));
+    const release = holdAll(receiver);
     const answers = await Promise.all([1, 2, 3, 4].map(() => ask(id, { created_gte: LONG_AGO })));
     assert.deepEqual(answers.map(({ status }) => status).sort(), [202, 409, 409, 409]);
     const started = answers.find(({ status }) => status === 202)?.json;
@@ -261,27 +251,29 @@ describe('POST /webhook-endpoints/{id}/replay', function () {
   });
 
   it('parks the rest if the endpoint is disabled meanwhile, and sends it once it is enabled', async () => {
-    const earlier = await seedEarlier(1_200);
+    const earlier = await seedEarlier(100);
     const { id, receiver } = await endpoint();
-    receiver.behave((_request, response) => void setTimeout(() => response.writeHead(200).end(), 20));
+    const release = holdAll(receiver);
     const { id: replayId } = await replay(id);
-    await until('it is being sent', () => receiver.received.length > 10);
+    await until('four are on their way', () => receiver.received.length === 4);
     await partner.call('PATCH', `/webhook-endpoints/${id}`, { body: { status: 'disabled' } });
+    release();
     const { matched, sent } = await completed(id, replayId);
-    assert.equal(matched, 1_200);
-    assert.ok(sent >= 10 && sent < 1_200, `${sent} were sent`);
+    assert.equal(matched, 100);
+    assert.ok(sent >= 4 && sent < 100, `${sent} were sent`);
     assert.equal(await statusAt(earlier.at(-1) ?? '', id), 'parked');
     await partner.call('PATCH', `/webhook-endpoints/${id}`, { body: { status: 'enabled' } });
-    await until('all have arrived', () => new Set(ids(receiver)).size === 1_200);
+    await until('all have arrived', () => new Set(ids(receiver)).size === 100);
   });
 
   it('is gone with its endpoint, and what it had not sent goes nowhere', async () => {
-    const earlier = await seedEarlier(500);
+    const earlier = await seedEarlier(50);
     const { id, receiver } = await endpoint();
-    receiver.behave((_request, response) => void setTimeout(() => response.writeHead(200).end(), 20));
+    const release = holdAll(receiver);
     const { id: replayId } = await replay(id);
-    await until('it is being sent', () => receiver.received.length > 10);
+    await until('four are on their way', () => receiver.received.length === 4);
     assert.equal((await partner.call('DELETE', `/webhook-endpoints/${id}`)).status, 204);
+    release();
     expectError(
       await partner.call('GET', `/webhook-endpoints/${id}/replays/${replayId}`),
       'webhook_replay_not_found',
@@ -362,64 +354,58 @@ describe('POST /webhook-endpoints/{id}/replay', function () {
     assert.deepEqual(ids(receiver), [event]);
   });
 
-  it('has at most four events on their way to an endpoint, so a slow receiver serves a live one next', async () => {
+  it('has at most four events on their way to an endpoint, so what happens meanwhile goes first', async () => {
     await seedEarlier(60);
     const { id, receiver } = await endpoint();
-    const [inFlight, ahead]: [Set<string>, number[]] = [new Set(), []];
-    receiver.behave((request, response) => {
-      ahead.push(inFlight.size);
-      inFlight.add(request.id);
-      setTimeout(() => {
-        inFlight.delete(request.id);
-        response.writeHead(200).end();
-      }, 50);
-    });
+    const release = holdAll(receiver);
     const { id: replayId } = await replay(id);
-    await until('it is being sent', () => receiver.received.length > 4);
+    await until('four are on their way', () => receiver.received.length === 4);
     const [live = ''] = await writeEvents(stack, partner, 1);
+    await until('what has just happened arrives', () => receiver.attempts(live).length === 1);
+    assert.equal(receiver.received.length, 5);
+    release();
     await completed(id, replayId);
-    assert.equal(receiver.attempts(live).length, 1);
-    assert.ok(Math.max(...ahead) <= 4, `${Math.max(...ahead)} were ahead of one`);
+    assert.equal(receiver.received.length, 61);
   });
 
   it('goes through no events while a receiver that hangs leaves no room in its line', async () => {
-    await seedEarlier(1_200);
+    await seedEarlier(100);
     const { id, receiver } = await endpoint();
-    const held: (() => void)[] = [];
-    receiver.behave((_request, response) => void held.push(() => response.writeHead(200).end()));
-    await replay(id);
+    const release = holdAll(receiver);
+    const { id: replayId } = await replay(id);
     await until('four are on their way', () => receiver.received.length === 4);
-    const readTuples = async () => {
-      const [row] = await asOwner<{ read: number }>(
+    const progress = async () => {
+      const [row] = await asOwner<{ after: string; inLine: number }>(
         stack,
-        `SELECT sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0))::int AS read FROM pg_stat_user_tables
-         WHERE relname LIKE 'event%'`,
+        `SELECT after_event_id AS after, cardinality(in_line) AS "inLine" FROM webhook_replay WHERE id = $1`,
+        [replayId],
       );
-      return row?.read ?? 0;
+      return row ?? assert.fail('there is no such replay');
     };
-    // Sessions report what they have read after a second.
-    await sleep(1_500);
-    const before = await readTuples();
-    await sleep(2_500);
-    const read = (await readTuples()) - before;
-    assert.ok(read < 5_000, `${read} events were read in 2.5 s`);
-    for (const release of held) release();
+    const full = await until('its line is full', async () => {
+      const one = await progress();
+      return one.inLine === 32 && one;
+    });
+    for (let look = 0; look < 3; look++) {
+      await asOwner(stack, 'UPDATE webhook_replay SET due_at = now() WHERE id = $1', [replayId]);
+      await continueReplays(stack.orm, pino({ level: 'silent' }));
+    }
+    assert.deepEqual(await progress(), full);
+    release();
     assert.equal((await partner.call('DELETE', `/webhook-endpoints/${id}`)).status, 204);
   });
 
   it('is overtaken by an event in its line that is resent, and counts it once', async () => {
     const earlier = await seedEarlier(20);
     const { id, receiver } = await endpoint();
-    const held: (() => void)[] = [];
-    receiver.behave((_request, response) => void held.push(() => response.writeHead(200).end()));
+    const release = holdAll(receiver);
     const { id: replayId } = await replay(id);
     await until('four are on their way', () => receiver.received.length === 4);
     const last = earlier.at(-1) ?? '';
     assert.equal((await partner.call('POST', `/events/${last}/resend`)).status, 202);
     await until('it arrives', () => receiver.attempts(last).length === 1);
     assert.equal(receiver.received.length, 5);
-    receiver.behave(answer(200));
-    for (const release of held) release();
+    release();
     assert.equal((await completed(id, replayId)).sent, 20);
     assert.equal(receiver.received.length, 20);
   });
@@ -445,14 +431,15 @@ describe('POST /webhook-endpoints/{id}/replay', function () {
       })),
     );
     const { id, receiver } = await endpoint();
-    receiver.behave((_request, response) => void setTimeout(() => response.writeHead(200).end(), 20));
+    const release = holdAll(receiver);
     const { id: replayId } = await replay(id);
-    await until('it is being sent', () => receiver.received.length > 4);
+    await until('four are on their way', () => receiver.received.length === 4);
     const next = await startReceiver();
     receivers.push(next);
     assert.equal((await partner.call('POST', `/webhook-endpoints/${id}/rotate-secret`)).status, 200);
     const body = { url: next.url, event_types: ['card.frozen'] };
     assert.equal((await partner.call('PATCH', `/webhook-endpoints/${id}`, { body })).status, 200);
+    release();
     const { sent } = await completed(id, replayId);
     const got = new Set([...ids(receiver), ...ids(next)]);
     assert.equal(sent, got.size);

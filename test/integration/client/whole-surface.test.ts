@@ -175,6 +175,13 @@ describe('the TypeScript client, used with the whole service,', () => {
     assert.deepEqual([cleared.amount, cleared.authorization_id], [150, first.id]);
     assert.equal((await client.testHelpers.reverseAuthorization(second.id)).status, 'reversed');
     assert.equal((await client.testHelpers.expireAuthorization(third.id)).status, 'expired');
+    const reversed = await collect(
+      client.authorizations.listAll({ card_id: cardId, status: 'reversed', limit: 1 }),
+    );
+    assert.deepEqual(
+      reversed.map(({ id }) => id),
+      [second.id],
+    );
     const short = await client.testHelpers.createDeposit({ amount: 2_500, payment: 'short' });
     await until(
       'it needs a review',

@@ -86,7 +86,9 @@ describe('the comparison of the ledger with the rows that it books', () => {
   const ROWS: [what: string, statement: string][] = [
     [
       'an adjustment',
-      `INSERT INTO balance_adjustment (id, partner_id, mode, amount_cents, reason) VALUES ('x', 'p', 'live', -5, '')`,
+      `WITH audited AS (INSERT INTO audit_entry (id, actor, action, subject, detail)
+         VALUES ('aud_0', 'a', 'partner.adjust', 'p', '{"adjustmentId": "x"}'))
+       INSERT INTO balance_adjustment (id, partner_id, mode, amount_cents, reason) VALUES ('x', 'p', 'live', -5, '')`,
     ],
     [
       'a faucet credit',
@@ -132,6 +134,16 @@ describe('the comparison of the ledger with the rows that it books', () => {
     );
     assert.deepEqual(found.length, 1);
     assert.match(found[0] ?? '', /for withdrawal the ledger has nothing; .* says 0 posted and 5 held/);
+  });
+
+  it('finds an adjustment without its entry in the audit log', async () => {
+    const found = await foundAfter(`DELETE FROM audit_entry WHERE action = 'partner.adjust'`);
+    assert.equal(found.length, 2);
+    const login = new URL(commands.operatorUrl).username;
+    for (const one of found) {
+      assert.match(one, /^adj_\w+: this adjustment of 100000 cents, prt_\w+ (live|test), /);
+      assert.match(one, new RegExp(`by the login ${login}, has no entry in the audit log$`));
+    }
   });
 
   it('finds a row of another amount, account or state', async () => {

@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { type Claim, forgetClaim, renewLease } from '../../../commands/idempotency/claim.ts';
 import { openRequest, storeResponse } from '../../../commands/idempotency/response.ts';
 import { transaction } from '../../../db/transaction.ts';
 import { ApiError, type FieldIssue } from '../../../domain/api-error.ts';
 import { openCommands, type TestClaim, type TestCommands } from '../../support/commands/open-commands.ts';
+import { countStatements } from '../../support/statements.ts';
+import { until } from '../../support/until.ts';
 
+const isInsert = (text: string) => text.includes('INSERT INTO idempotency_claim');
 const REQUEST = { amount: 1_000, external_ref: 'r', email: 'ada@example.com' };
 
 describe('claimIdempotencyKey', () => {
@@ -107,8 +109,9 @@ describe('claimIdempotencyKey', () => {
   it('waits until a 400 is forgotten, and names no operation for it', async () => {
     const refused = idOf(await claim({ mode: 'live' }));
     await answer(refused, 400, { error: 'x' });
+    const sent = countStatements(commands.operatorUrl);
     const waiting = claim({ mode: 'live', fingerprint: Buffer.from('another') });
-    assert.equal(await Promise.race([waiting, sleep(200, 'it waits')]), 'it waits');
+    await until('it has looked twice', () => sent.texts.filter(isInsert).length > 1).finally(sent.stop);
     await forgetClaim(commands.context.orm, { claimId: refused });
     const claimId = idOf(await waiting);
     assert.notEqual(claimId, refused);

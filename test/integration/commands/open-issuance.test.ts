@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { acceptIssuance } from '../../../commands/funding/end-issuance.ts';
 import { beginIssuance } from '../../../commands/funding/issuance.ts';
 import { readClaimResponse } from '../../../commands/idempotency/response.ts';
 import { query } from '../../../db/sql.ts';
 import { readBalance } from '../../../ledger/balances.ts';
 import { begun, openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
+import { until } from '../../support/until.ts';
 
 const REQUEST = { amount: 1_000, external_ref: 'r-1' };
 /** Of 1,000 cents by the platform's plan: 100 for the activation, 50 for the funding. */
@@ -34,15 +34,14 @@ describe('beginIssuance', () => {
       await holder.end();
     }
   };
-  const waiting = async (runs: number) => {
-    for (let found = 0; found < runs; await sleep(10)) {
-      const { rows } = await commands.owner.query(
-        `SELECT count(*)::int AS n FROM pg_stat_activity
+  const waiting = (runs: number) =>
+    until(`${runs} wait`, async () => {
+      const { rowCount } = await commands.owner.query(
+        `SELECT FROM pg_stat_activity
          WHERE datname = current_database() AND application_name = 'commands-test' AND wait_event_type = 'Lock'`,
       );
-      found = rows[0].n;
-    }
-  };
+      return rowCount === runs;
+    });
   const usage = async (partnerId: string, mode: string) =>
     (
       await query<{ open_cards: number; loaded_cents: string }>(

@@ -20,10 +20,14 @@ describe('the parking of events', () => {
   });
 
   const set = () =>
-    setEndpoint(commands.context, { partnerId, modes: ['test'], url: 'https://hooks.example.com/' });
+    setEndpoint(
+      { ...commands.context, actor: 'test' },
+      { partnerId, modes: ['test'], url: 'https://hooks.example.com/' },
+    );
   const turn = (status: 'enabled' | 'disabled') =>
     switchEndpoints(commands.operator, { partnerId, modes: ['test'], endpointId: null, status });
-  const remove = () => removeEndpoint(commands.context.orm, { partnerId, mode: 'test' }, null);
+  const remove = () =>
+    removeEndpoint({ ...commands.context, actor: 'test' }, { partnerId, mode: 'test' }, null);
   const park = async (id: string) => {
     const { rows } = await commands.owner.query('SELECT endpoint_id FROM delivery WHERE event_id = $1', [id]);
     await parkDeliveries(commands.context.orm, [{ eventId: id, endpointId: rows[0].endpoint_id }]);

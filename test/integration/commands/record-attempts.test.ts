@@ -9,8 +9,7 @@ import { until } from '../../support/until.ts';
 const LINES = 8;
 const EACH = 40;
 
-describe('the record of webhook attempts', function () {
-  this.timeout(120_000);
+describe('the record of webhook attempts', () => {
   let commands: TestCommands;
   let partnerId: string;
   let endpointId: string;
@@ -22,7 +21,10 @@ describe('the record of webhook attempts', function () {
   beforeEach(async () => {
     partnerId = await commands.createFundedPartner(1);
     const url = 'https://hooks.example.com/';
-    const { endpoints } = await setEndpoint(commands.context, { partnerId, modes: ['test'], url });
+    const { endpoints } = await setEndpoint(
+      { ...commands.context, actor: 'test' },
+      { partnerId, modes: ['test'], url },
+    );
     endpointId = endpoints[0]?.id ?? '';
   });
 
@@ -130,7 +132,10 @@ describe('the record of webhook attempts', function () {
     try {
       partnerId = await commands.createFundedPartner(1);
       const url = 'https://hooks.example.com/';
-      const { endpoints } = await setEndpoint(commands.context, { partnerId, modes: ['test'], url });
+      const { endpoints } = await setEndpoint(
+        { ...commands.context, actor: 'test' },
+        { partnerId, modes: ['test'], url },
+      );
       endpointId = endpoints[0]?.id ?? '';
       await fail();
       const { told: count, errors } = await tellOfFailing(commands.context.orm);

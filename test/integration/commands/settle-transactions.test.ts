@@ -40,6 +40,25 @@ describe('settleTransactions', () => {
       ])
     ).rows;
 
+  it("names, of a refund, the only purchase of the network's payment, and refuses none that gives back more", async () => {
+    const cardId = await seedCard(commands, tenant, { balanceCents: 5_000 });
+    const of = (networkPaymentId: string | null, type: 'purchase' | 'refund', amountCents: number) =>
+      settlementOf(tenant, cardId, { networkPaymentId, type, amountCents });
+    const [bought] = await settled(of('p1', 'purchase', 100));
+    await settled(of('p2', 'purchase', 100), of('p2', 'purchase', 200));
+    const refunds = await settled(
+      of('p1', 'refund', 60),
+      of('p1', 'refund', 60),
+      of('p2', 'refund', 100),
+      of('p3', 'refund', 100),
+      of(null, 'refund', 100),
+    );
+    assert.deepEqual(
+      refunds.map((refund) => refund?.refunded_transaction_id),
+      [bought?.id, bought?.id, null, null, null],
+    );
+  });
+
   it('charges a purchase to the card and its fee to the balance, and writes an event', async () => {
     const cardId = await seedCard(commands, tenant, { balanceCents: 5_000 });
     const before = await total();
@@ -52,6 +71,7 @@ describe('settleTransactions', () => {
       card_amount: 1_000,
       partner_balance_amount: 0,
       authorization_id: null,
+      refunded_transaction_id: null,
       created: made?.created,
     });
     assert.match(made?.id ?? '', /^txn_[0-9a-z]{26}$/);

@@ -14,6 +14,7 @@ import { completeControls, type LimitInterval } from '../../../domain/spending-c
 import { NO_MERCHANT } from '../../../resources/transaction.ts';
 import { settlementOf } from '../../support/commands/cards.ts';
 import { keyedRequest, openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
+import { propertyRuns } from '../../support/property-runs.ts';
 import { until } from '../../support/until.ts';
 
 const DAY_MS = 86_400_000;
@@ -57,10 +58,14 @@ type Limit = { amount: number; interval: LimitInterval; categories: string[] | n
 
 /** Something that counts, as a plain list has it: the model shares no code with the service. */
 interface Counted {
+  /** What follows the prefix of its id: the order of creation. */
+  item: string;
   at: number;
   category: string | null;
   cents: number;
 }
+
+const itemOf = (id: string) => id.slice(id.indexOf('_') + 1);
 
 function startOf(interval: LimitInterval, at: number): number {
   const date = new Date(at);
@@ -75,11 +80,11 @@ function sumOf({ interval, categories }: Limit, at: number, counted: readonly Co
   return counted
     .filter((one) => startOf(interval, one.at) === startOf(interval, at))
     .filter(({ category }) => categories === null || (category !== null && categories.includes(category)))
-    .reduce((sum, { cents }) => sum + cents, 0);
+    .toSorted((one, other) => (one.item < other.item ? -1 : 1))
+    .reduce((spent, { cents }) => Math.max(0, spent + cents), 0);
 }
 
-describe('counters of spending', function () {
-  this.timeout(240_000);
+describe('counters of spending', () => {
   let commands: TestCommands;
   let tenant: Tenant;
   before(async () => {
@@ -173,7 +178,7 @@ describe('counters of spending', function () {
       )
     ).rows;
 
-  it('are the plain sum of what counts, and decide by it, at the end of every interval', async () => {
+  it('are the running sum of what counts, never below zero, and decide by it, at the end of every interval', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.constantFrom(...STARTS),
@@ -197,7 +202,7 @@ describe('counters of spending', function () {
               .some((one) =>
                 one.interval === 'per_authorization'
                   ? whole > one.amount
-                  : Math.max(0, sumOf(one, at, counted)) + cents > one.amount,
+                  : sumOf(one, at, counted) + cents > one.amount,
               );
           mock.timers.enable({ apis: ['Date'], now });
           try {
@@ -210,20 +215,29 @@ describe('counters of spending', function () {
                 const { id, status } = await use.authorize(cents, category);
                 assert.equal(status, isDeclined ? 'declined' : 'pending');
                 if (isDeclined) continue;
-                const made = { id, at: now, category, cents, amount: cents, held: cents, settled: 0 };
+                const made = {
+                  id,
+                  item: itemOf(id),
+                  at: now,
+                  category,
+                  cents,
+                  amount: cents,
+                  held: cents,
+                  settled: 0,
+                };
                 authorizations.push(made);
                 counted.push(made);
               } else if (kind === 'purchase') {
                 const isDeclined = exceeds(now, category, cents, cents);
-                const { type } = await use.settle('purchase', cents, category);
+                const { id, type } = await use.settle('purchase', cents, category);
                 assert.equal(type, isDeclined ? 'decline' : 'purchase');
-                if (!isDeclined) counted.push({ at: now, category, cents });
+                if (!isDeclined) counted.push({ item: itemOf(id), at: now, category, cents });
               } else if (kind === 'refund') {
-                await use.settle('refund', cents, category);
-                counted.push({ at: now, category, cents: -cents });
+                const { id } = await use.settle('refund', cents, category);
+                counted.push({ item: itemOf(id), at: now, category, cents: -cents });
               } else if (kind === 'forceCapture') {
-                await use.forceCapture(cents, category);
-                counted.push({ at: now, category, cents });
+                const { id } = await use.forceCapture(cents, category);
+                counted.push({ item: itemOf(id), at: now, category, cents });
               } else if (one === undefined) {
               } else if (kind === 'capture' || kind === 'captureSome') {
                 await use.capture(one.id, cents, kind === 'capture');
@@ -262,7 +276,7 @@ describe('counters of spending', function () {
           assert.deepEqual(await checkBooks(commands.context.orm.em.fork()), []);
         },
       ),
-      { numRuns: 40 },
+      { numRuns: propertyRuns(10) },
     );
   });
 
@@ -282,6 +296,31 @@ describe('counters of spending', function () {
     await use.reverse(id, 60);
     assert.equal((await use.authorize(1, null)).decline_reason, 'spending_limit_exceeded');
     assert.equal((await use.increment(id, 60)).amount, 100, 'yesterday’s limit has room again');
+  });
+
+  it('give back for a refund at most what its interval had spent by then', async () => {
+    mock.timers.enable({ apis: ['Date'], now: Date.parse('2027-03-10T12:00:00Z') });
+    const cardId = await controlled([daily(100)]);
+    const use = uses(cardId);
+    const later = () => mock.timers.tick(1_000);
+    const spent = async () => Number((await spending(cardId))[0].net_cents);
+    const { id } = await use.authorize(40, null);
+    later();
+    await use.settle('refund', 90, null);
+    assert.equal(await spent(), 0, 'the other 50 make no room');
+    later();
+    assert.equal((await use.authorize(101, null)).decline_reason, 'spending_limit_exceeded');
+    await use.authorize(70, null);
+    await use.increment(id, 30);
+    assert.equal(await spent(), 70, 'the refund now gives back 70, since so much was spent before it');
+    await use.reverse(id, 70);
+    assert.equal(await spent(), 70);
+    at('2027-03-11T00:00:00Z');
+    await use.settle('refund', 50, null);
+    later();
+    await use.authorize(100, null);
+    assert.equal(await spent(), 100, 'a refund of what was spent yesterday makes no room today');
+    assert.deepEqual(await checkBooks(commands.context.orm.em.fork()), []);
   });
 
   it('count a request that waits for its card over midnight in the day on which it was asked', async () => {

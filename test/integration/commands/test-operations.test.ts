@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { changeStatusInTestMode } from '../../../commands/card-status/change-in-test-mode.ts';
 import { beginStatusChange } from '../../../commands/card-status/change-status.ts';
 import { beginIssuance, issueInTestMode } from '../../../commands/funding/issuance.ts';
@@ -9,6 +8,7 @@ import { respondOnce, respondWith } from '../../../commands/idempotency/respond-
 import { readClaimResponse, sealRequest } from '../../../commands/idempotency/response.ts';
 import { checkLedger } from '../../../ledger/check-ledger.ts';
 import { keyedRequest, openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
+import { until } from '../../support/until.ts';
 
 const REQUEST = { amount: 1_000, external_ref: 'r-1' };
 /** Of 1,000 cents by the platform's plan: 100 for the activation, 50 for the funding. */
@@ -45,14 +45,14 @@ describe('operations in test mode', () => {
     await holder.query('BEGIN');
     await holder.query('SELECT FROM account_usage WHERE partner_id = $1 FOR UPDATE', [partnerId]);
     const all = work();
-    for (let waiting = 0; waiting < runs; await sleep(10)) {
-      const [row] = await rows(
-        `SELECT count(*)::int AS n FROM pg_stat_activity
+    await until(`${runs} wait`, async () => {
+      const waiting = await rows(
+        `SELECT FROM pg_stat_activity
          WHERE datname = current_database() AND application_name = 'commands-test' AND wait_event_type = 'Lock'`,
         [],
       );
-      waiting = row.n;
-    }
+      return waiting.length === runs;
+    });
     await holder.end();
     return Promise.all(all);
   }

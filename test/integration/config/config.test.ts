@@ -63,6 +63,7 @@ describe('readConfig', () => {
       databaseDirectUrl: null,
       readDatabaseUrl: null,
       reportLimits: { stallMs: 60_000, maxMs: 3_600_000 },
+      responseLimits: { stallMs: 10_000, maxMs: 60_000, maxUnsentBytes: 4 * 1_048_576 },
       allowOwnerLogin: false,
       taskQueuePrefix: '',
       drainDelayMs: 0,
@@ -85,6 +86,7 @@ describe('readConfig', () => {
       rateLimitPerSecond: 100,
       rateLimitBurst: 200,
       accountConcurrency: 16,
+      storedBytesPerDay: 2_000_000_000,
       trustedProxies: [],
       ledgerCheckAt: { hour: 3, minute: 0 },
       depositAddressTtlMs: 8 * 3_600_000,
@@ -117,6 +119,7 @@ describe('readConfig', () => {
         RATE_LIMIT_PER_SECOND: '0',
         RATE_LIMIT_BURST: '5',
         ACCOUNT_CONCURRENCY: '3',
+        STORED_MB_PER_DAY: '7',
         TRUSTED_PROXIES: '10.0.0.0/8, 2001:db8::/32',
         LOG_LEVEL: 'warn',
       },
@@ -128,8 +131,8 @@ describe('readConfig', () => {
       ['0.0.0.0', 80, 'simulated', 250, 5_400_000],
     );
     assert.deepEqual(
-      [config.rateLimitPerSecond, config.rateLimitBurst, config.accountConcurrency],
-      [0, 5, 3],
+      [config.rateLimitPerSecond, config.rateLimitBurst, config.accountConcurrency, config.storedBytesPerDay],
+      [0, 5, 3, 7_000_000],
     );
     assert.deepEqual(
       config.trustedProxies.map(([address, bits]) => `${address}/${bits}`),

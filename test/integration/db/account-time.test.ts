@@ -6,6 +6,7 @@ import { EXCEPTIONS } from '../../../dev/account-time/exceptions.ts';
 import { findViolations } from '../../../dev/account-time/find-violations.ts';
 import { type AccountClock, accountTime } from '../../../domain/account-clock.ts';
 import { createTestDatabase, ownerUrlOf } from '../../support/postgres.ts';
+import { propertyRuns } from '../../support/property-runs.ts';
 
 const FOLDER = new URL('../../../db/functions/', import.meta.url);
 const START_MS = Date.parse('2026-11-23T12:00:00.000Z');
@@ -116,7 +117,7 @@ describe("an account's time", () => {
           }
         },
       ),
-      { numRuns: 25 },
+      { numRuns: propertyRuns(6) },
     );
   });
 

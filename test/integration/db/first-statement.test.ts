@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import type { Orm } from '../../../db/orm.ts';
 import { query } from '../../../db/sql.ts';
 import { transaction } from '../../../db/transaction.ts';
-import { createTestDatabase, openOperatorOrm } from '../../support/postgres.ts';
+import { createTestDatabase, openOwnerOrm } from '../../support/postgres.ts';
 
 describe("a transaction's BEGIN, which goes out with its first statement,", () => {
   let orm: Orm;
   before(async () => {
-    orm = await openOperatorOrm(await createTestDatabase());
+    orm = await openOwnerOrm(await createTestDatabase());
     // The first transaction of a connection prepares BEGIN.
     await transaction(orm, (tx) => query(tx, 'SELECT $1::int', [1]));
   });
@@ -60,7 +60,7 @@ describe("a transaction's BEGIN, which goes out with its first statement,", () =
   });
 
   it('is sent before a statement without values, and not at all for no statement', async () => {
-    const other = await openOperatorOrm(await createTestDatabase());
+    const other = await openOwnerOrm(await createTestDatabase());
     try {
       await transaction(other, (tx) => query(tx, 'SELECT $1::int', [1]));
       await transaction(other, async () => {});

@@ -7,7 +7,8 @@ import { applyPosting } from '../../../ledger/apply-posting.ts';
 import { readBalance } from '../../../ledger/balances.ts';
 import { forkOf, openLedger, type TestLedger } from '../../support/ledger/open-ledger.ts';
 import { operation, transfer } from '../../support/ledger/operations.ts';
-import { ownerUrlOf } from '../../support/postgres.ts';
+import { asOwner, ownerUrlOf } from '../../support/postgres.ts';
+import { until } from '../../support/until.ts';
 
 describe('isRetryable', () => {
   let ledger: TestLedger;
@@ -30,11 +31,12 @@ describe('isRetryable', () => {
   const lock = (session: pg.Client, id: string) =>
     session.query(`SELECT FROM ledger.account WHERE id = '${id}' FOR UPDATE`);
 
-  async function untilWaiting(sessions: number): Promise<void> {
-    const waiting = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
-    while ((await other.query(waiting)).rowCount !== sessions)
-      await new Promise((done) => setTimeout(done, 5));
-  }
+  const untilWaiting = (sessions: number) =>
+    until(`${sessions} sessions wait`, async () => {
+      const waiting = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
+      // By a connection of its own: a transaction goes on seeing the connections that it saw at first.
+      return (await asOwner(ledger.databaseUrl, waiting)).length === sessions;
+    });
 
   /**
    * The release of two cards gets the first one, for which the owner waits patiently; then the second one; and then it

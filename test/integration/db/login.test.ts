@@ -252,7 +252,7 @@ describe('the database rights', () => {
       `INSERT INTO faucet_credit (id, partner_id, mode, amount_cents) VALUES ('f', 'prt_1', 'test', 1)`,
       'INSERT INTO deposit SELECT * FROM deposit',
       `SELECT nextval('deposit_address_index')`,
-      'INSERT INTO api_key_usage SELECT * FROM api_key_usage',
+      'INSERT INTO usage_bucket SELECT * FROM usage_bucket',
       `INSERT INTO api_key (id, partner_id, mode, hash, hint) VALUES ('key_2', 'prt_1', 'live', 'x', 'x')`,
       'UPDATE api_key SET revoked_at = NULL',
       'UPDATE api_key SET expires_at = NULL',

@@ -8,10 +8,10 @@ import { expectedMigrations, MIGRATIONS_FOLDER, migrate } from '../../../db/migr
 import { checkLedger } from '../../../ledger/check-ledger.ts';
 import {
   asOwner,
+  createEmptyDatabase,
   createTestDatabase,
   openOperatorOrm,
   ownerUrlOf,
-  testPostgres,
 } from '../../support/postgres.ts';
 import { until } from '../../support/until.ts';
 
@@ -29,10 +29,7 @@ const DELIVERIES = [
 
 describe('migrate', () => {
   it('gives way if a table that it changes is locked, and goes on when it is free', async () => {
-    const postgres = await testPostgres();
-    const database = `locked_${randomUUID().slice(0, 8)}`;
-    await postgres.createDatabase(database);
-    const databaseUrl = postgres.databaseUrl(database);
+    const databaseUrl = await createEmptyDatabase();
     const holder = new pg.Client(databaseUrl);
     // Another one, since a transaction sees the sessions as they were when it first looked.
     const watcher = new pg.Client(databaseUrl);
@@ -58,10 +55,7 @@ describe('migrate', () => {
   });
 
   it('applies the migrations after the baseline to a database in use', async () => {
-    const postgres = await testPostgres();
-    const database = `in_use_${randomUUID().slice(0, 8)}`;
-    await postgres.createDatabase(database);
-    const databaseUrl = postgres.databaseUrl(database);
+    const databaseUrl = await createEmptyDatabase();
     const all = await expectedMigrations();
     const baseline = all.filter((name) => name <= LAST_OF_BASELINE);
     await runner({

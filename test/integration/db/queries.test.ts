@@ -15,14 +15,14 @@ import {
 } from '../../../db/sql.ts';
 import type { Row } from '../../../db/tables.ts';
 import { transaction } from '../../../db/transaction.ts';
-import { createTestDatabase, openOperatorOrm, ownerUrlOf } from '../../support/postgres.ts';
+import { createTestDatabase, openOwnerOrm, ownerUrlOf } from '../../support/postgres.ts';
 
 describe('a query', () => {
   let orm: Orm;
   let databaseUrl: string;
   before(async () => {
     databaseUrl = await createTestDatabase();
-    orm = await openOperatorOrm(databaseUrl);
+    orm = await openOwnerOrm(databaseUrl);
   });
   after(() => orm.close());
 
@@ -93,7 +93,7 @@ describe('a query', () => {
 describe('statements', () => {
   let orm: Orm;
   before(async () => {
-    orm = await openOperatorOrm(await createTestDatabase());
+    orm = await openOwnerOrm(await createTestDatabase());
   });
   after(() => orm.close());
 
@@ -180,7 +180,7 @@ describe('statements', () => {
 describe('statements in the `sql` template', () => {
   let orm: Orm;
   before(async () => {
-    orm = await openOperatorOrm(await createTestDatabase());
+    orm = await openOwnerOrm(await createTestDatabase());
   });
   after(() => orm.close());
 

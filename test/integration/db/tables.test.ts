@@ -14,7 +14,7 @@ const OF_MIGRATIONS = [
   // The ledger is append-only and balanced; an event has its delivery from its first moment on.
   /^drop (trigger|function) if exists /,
   // A table's old name, for the release before.
-  /^drop view if exists "money_return" cascade$/,
+  /^drop view if exists "(money_return|api_key_usage)" cascade$/,
   // Entities have the columns of these types as text.
   /^drop type "ledger"\."(account_kind|phase|side)"$/,
   // An identity that is no primary key reads as a column with a default that the entity lacks.

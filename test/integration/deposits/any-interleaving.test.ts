@@ -1,24 +1,26 @@
 import assert from 'node:assert/strict';
-import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
+import type pg from 'pg';
+import { isOutage } from '../../../api/http/errors.ts';
 import { rescanFrom } from '../../../commands/deposits/chain-scan.ts';
 import { query } from '../../../db/sql.ts';
 import { addressHash } from '../../../dev/tron/address.ts';
 import type { HandChain } from '../../../dev/tron/chain.ts';
 import { FAKE_USDT_CONTRACT, failedTransfer, tokenTransfer } from '../../../dev/tron/drafts.ts';
 import type { Fault } from '../../../dev/tron/faults.ts';
+import { aroundCommits } from '../../support/crash/around-commits.ts';
+import { newChain, openAddress, readLeft } from '../../support/deposits/deposit-stack.ts';
 import {
-  type DepositStack,
-  openAddress,
-  readLeft,
-  startDepositStack,
-  untilScanned,
-} from '../../support/deposits/deposit-stack.ts';
+  type ScannedChain,
+  startAddressStack,
+  startScannedChain,
+} from '../../support/deposits/scanned-chain.ts';
 import { assertLedgerClean } from '../../support/money.ts';
-import { asOwner } from '../../support/postgres.ts';
-import type { TestPartner } from '../../support/stack.ts';
+import type { TestPartner, TestStack } from '../../support/stack.ts';
+import { until } from '../../support/until.ts';
 
-const RUNS = 3;
+const RUNS = 4;
+const HOUR_MS = 3_600_000;
 const CENTS = [100, 2_500, 999_999];
 const FAULTS: Fault[] = [
   'empty list',
@@ -29,18 +31,17 @@ const FAULTS: Fault[] = [
   'disconnect',
 ];
 
-/** What happens, one after the other, while the service is at work. Numbers pick what there is, by their remainder. */
+/** What happens, one after the other. Numbers pick what there is, by their remainder. */
 type Happening =
   | { does: 'open'; amount: number }
   | { does: 'pay'; whom: number; microUsdtMore: number; times: number }
   | { does: 'fail to pay'; whom: number }
   | { does: 'mine'; blocks: number }
   | { does: 'fork' }
-  | { does: 'let it work'; forMs: number }
+  | { does: 'work'; workers: number }
+  | { does: 'lose a connection'; when: Cut['when']; commits: number }
   | { does: 'fault'; node: number; fault: Fault; times: number }
   | { does: 'lag'; node: number; blocks: number }
-  | { does: 'kill connections' }
-  | { does: 'restart worker' }
   | { does: 'rescan'; from: number };
 
 const anything: fc.Arbitrary<Happening> = fc.oneof(
@@ -60,7 +61,18 @@ const anything: fc.Arbitrary<Happening> = fc.oneof(
     arbitrary: fc.record({ does: fc.constant('mine' as const), blocks: fc.integer({ min: 1, max: 60 }) }),
   },
   { weight: 1, arbitrary: fc.record({ does: fc.constant('fork' as const) }) },
-  { weight: 4, arbitrary: fc.record({ does: fc.constant('let it work' as const), forMs: fc.nat(400) }) },
+  {
+    weight: 4,
+    arbitrary: fc.record({ does: fc.constant('work' as const), workers: fc.constantFrom(1, 1, 2, 3) }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      does: fc.constant('lose a connection' as const),
+      when: fc.constantFrom('before' as const, 'after' as const),
+      commits: fc.nat(3),
+    }),
+  },
   {
     weight: 2,
     arbitrary: fc.record({
@@ -78,10 +90,24 @@ const anything: fc.Arbitrary<Happening> = fc.oneof(
       blocks: fc.constantFrom(0, 1, 1_000),
     }),
   },
-  { weight: 2, arbitrary: fc.record({ does: fc.constant('kill connections' as const) }) },
-  { weight: 1, arbitrary: fc.record({ does: fc.constant('restart worker' as const) }) },
   { weight: 1, arbitrary: fc.record({ does: fc.constant('rescan' as const), from: fc.nat() }) },
 );
+
+/** Where the connection to one database breaks: before or after it is sent the COMMIT that follows so many others. */
+interface Cut {
+  of: string;
+  when: 'before' | 'after';
+  commits: number;
+}
+
+let cut: Cut | undefined;
+const cutIf = (when: Cut['when']) => async (client: pg.Client) => {
+  if (cut?.when !== when || cut.of !== client.database || cut.commits-- > 0) return;
+  cut = undefined;
+  (client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy();
+  throw new Error('Connection terminated unexpectedly');
+};
+aroundCommits(cutIf('before'), cutIf('after'));
 
 interface Opened {
   partner: TestPartner;
@@ -90,45 +116,56 @@ interface Opened {
   amountCents: number;
 }
 
-describe('the service, whatever happens to blocks, nodes, connections and workers,', function () {
-  this.timeout(600_000);
+describe('the scan of a chain, whatever happens to blocks, nodes and connections,', () => {
+  let stack: TestStack;
+  before(async () => {
+    stack = await startAddressStack();
+  });
+  after(() => stack.stop());
 
   it('credits each payment once, or leaves it to an operator once', async () => {
-    await fc.assert(fc.asyncProperty(fc.array(anything, { minLength: 25, maxLength: 40 }), play), {
-      numRuns: RUNS,
-      endOnFailure: true,
-      verbose: 1,
-    });
+    await fc.assert(
+      fc.asyncProperty(fc.array(anything, { minLength: 25, maxLength: 40 }), (happenings) =>
+        play(stack, happenings),
+      ),
+      { numRuns: RUNS, verbose: 1 },
+    );
   });
 });
 
-async function play(happenings: Happening[]): Promise<void> {
-  const deposits = await startDepositStack({ logLevel: 'silent' }, { nodes: ['one', 'two'] });
+async function play(stack: TestStack, happenings: Happening[]): Promise<void> {
+  // Older than the first deposit of the scripts before.
+  const chain = newChain({ startTime: new Date(Date.now() - HOUR_MS) });
+  chain.mineUntil(new Date());
+  const scanned = await startScannedChain(stack, { names: ['one', 'two'], chain });
   try {
-    const partners = [await deposits.stack.createPartner(), await deposits.stack.createPartner()];
+    const partners = [await stack.createPartner(), await stack.createPartner()];
     const opened: Opened[] = [];
     const open = async (amountCents: number) => {
       const partner = partners[opened.length % 2] as TestPartner;
       opened.push({ partner, amountCents, ...(await openAddress(partner, amountCents)) });
     };
     await open(2_500);
-    for (const happening of happenings) await happen(deposits, opened, open, happening);
+    for (const happening of happenings) await happen(scanned, opened, open, happening);
 
-    for (const { faults, view } of deposits.nodes) {
+    for (const { faults, view } of scanned.nodes) {
       faults.clear();
       view.reform();
     }
-    deposits.chain.solidify();
-    await untilScanned(deposits, deposits.chain.solidNumber());
-    await assertAllThere(deposits, opened);
-    await assertLedgerClean(deposits.stack);
+    chain.solidify();
+    await until('all blocks are read, and what was in them judged', async () => {
+      await scanned.look();
+      return isRead(stack, chain.solidNumber());
+    });
+    await assertAllThere(scanned, opened);
+    await assertLedgerClean(stack);
   } finally {
-    await deposits.stop();
+    await scanned.stop();
   }
 }
 
 async function happen(
-  { stack, chain, nodes }: DepositStack,
+  { stack, chain, nodes, look }: ScannedChain,
   opened: readonly Opened[],
   open: (amountCents: number) => Promise<void>,
   happening: Happening,
@@ -154,8 +191,18 @@ async function happen(
     case 'fork':
       chain.fork(1);
       return;
-    case 'let it work':
-      return sleep(happening.forMs);
+    case 'work':
+      await Promise.all(Array.from({ length: happening.workers }, look));
+      return;
+    case 'lose a connection': {
+      const { when, commits } = happening;
+      cut = { of: new URL(stack.config.databaseUrl).pathname.slice(1), when, commits };
+      await look().catch((error: unknown) => {
+        if (!isOutage(error)) throw error;
+      });
+      cut = undefined;
+      return;
+    }
     case 'fault':
       nodes[happening.node]?.faults.add(happening);
       return;
@@ -164,32 +211,30 @@ async function happen(
       if (node !== undefined) node.view.lagBlocks = happening.blocks;
       return;
     }
-    case 'kill connections':
-      await asOwner(
-        stack.config.databaseUrl,
-        `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-         WHERE datname = current_database() AND application_name = 'card-issuing-worker'`,
-      );
-      return;
-    case 'restart worker':
-      await stack.stopWorker();
-      await stack.startWorker();
-      return;
     case 'rescan': {
       const [scan] = await query<{ block_number: string }>(
         stack.orm.em.fork(),
         'SELECT block_number FROM chain_scan',
       );
       const stands = Number(scan?.block_number ?? 0);
-      // By then it may have moved on, never back.
       if (stands > 0)
         await rescanFrom(stack.operator, { network: 'private', fromBlock: 1 + (happening.from % stands) });
     }
   }
 }
 
+async function isRead({ orm }: TestStack, blockNumber: number): Promise<boolean> {
+  const rows = await query(
+    orm.em.fork(),
+    `SELECT FROM chain_scan WHERE block_number = $1 AND NOT EXISTS (SELECT FROM unconfirmed_payment)
+       AND NOT EXISTS (SELECT FROM deposit_payment WHERE status = 'found')`,
+    [blockNumber],
+  );
+  return rows.length === 1;
+}
+
 /** Holds what is left to what the chain has, read without the service's code. */
-async function assertAllThere(deposits: DepositStack, opened: readonly Opened[]): Promise<void> {
+async function assertAllThere(deposits: ScannedChain, opened: readonly Opened[]): Promise<void> {
   const balances = new Map<string, number>();
   for (const { partner, id, address, amountCents } of opened) {
     const values = transfersTo(deposits.chain, address);

@@ -22,9 +22,10 @@ const FIRST_CENTS = 1_000;
 const live = (partnerId: string) => ({ partnerId, mode: 'live' }) as const;
 const LAST = hoursFromNow(1);
 
-let cutNextCommit: 'before' | 'after' | undefined;
+/** Other stacks of this process commit, too. */
+let cutNextCommit: { of: string; when: 'before' | 'after' } | undefined;
 const cutIf = (when: 'before' | 'after') => async (client: pg.Client) => {
-  if (cutNextCommit !== when) return;
+  if (cutNextCommit?.when !== when || cutNextCommit.of !== client.database) return;
   cutNextCommit = undefined;
   (client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy();
   throw new Error('Connection terminated unexpectedly');
@@ -230,7 +231,7 @@ describe('creditPayments', () => {
     for (const when of ['before', 'after'] as const) {
       const [id = ''] = await seedDeposits(commands.owner, { partnerId });
       await find(paymentFor(id, partnerId));
-      cutNextCommit = when;
+      cutNextCommit = { of: new URL(commands.operatorUrl).pathname.slice(1), when };
       await assert.rejects(credit(id), /terminated/);
       assert.equal((await left(id)).status, when === 'before' ? 'awaiting_payment' : 'confirmed');
       await credit(id);

@@ -17,8 +17,7 @@ import { untilStarted } from '../../support/workflows.ts';
 const CENTS = 2_500;
 
 /** From a transfer on the chain to what the partner sees of an operator's decision. */
-describe('a deposit that needs review', function () {
-  this.timeout(180_000);
+describe('a deposit that needs review', () => {
   let deposits: DepositStack;
   let partner: TestPartner;
   let operate: Operate;

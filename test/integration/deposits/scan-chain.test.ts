@@ -1,134 +1,92 @@
 import assert from 'node:assert/strict';
 import { Worker } from '@temporalio/worker';
+import type { ScanReport } from '../../../activities/scan-chain.ts';
 import { rescanFrom } from '../../../commands/deposits/chain-scan.ts';
+import { depositsTaskQueue } from '../../../config/task-queues.ts';
 import { tokenTransfer } from '../../../dev/tron/drafts.ts';
+import { ensureScan } from '../../../temporal/deposits.ts';
 import { scanChainWorkflowId, watchDepositWorkflowId } from '../../../workflows/messages.ts';
+import { openAddress, readLeft, untilDeposit } from '../../support/deposits/deposit-stack.ts';
 import {
-  type DepositStack,
-  openAddress,
-  readLeft,
-  startDepositStack,
-  untilDeposit,
-  untilScanned,
-} from '../../support/deposits/deposit-stack.ts';
+  type ScannedChain,
+  startAddressStack,
+  startScannedChain,
+} from '../../support/deposits/scanned-chain.ts';
 import { assertLedgerClean } from '../../support/money.ts';
 import { asOwner } from '../../support/postgres.ts';
-import { testWorkflowBundle } from '../../support/stack.ts';
+import { type TestPartner, type TestStack, testWorkflowBundle } from '../../support/stack.ts';
 import { until } from '../../support/until.ts';
+import { detailsOf, untilStarted } from '../../support/workflows.ts';
 
 const CENTS = 2_500;
 const EXACT = 25_000_000n;
+const pays = (to: string) => tokenTransfer({ to, valueMicroUsdt: EXACT });
 
-describe('the scan of a chain', function () {
-  this.timeout(240_000);
-  let deposits: DepositStack;
-  afterEach(async () => {
-    await assertLedgerClean(deposits.stack);
-    await deposits.stop();
+describe('the scan of a chain', () => {
+  let stack: TestStack;
+  let scanned: ScannedChain;
+  let partner: TestPartner;
+  before(async () => {
+    stack = await startAddressStack();
   });
+  beforeEach(async () => {
+    scanned = await startScannedChain(stack);
+    partner = await stack.createPartner();
+  });
+  afterEach(async () => {
+    await assertLedgerClean(stack);
+    await scanned.stop();
+  });
+  after(() => stack.stop());
 
-  const pays = (to: string) => tokenTransfer({ to, valueMicroUsdt: EXACT });
-  const workflow = () => {
-    const { client, config } = deposits.stack;
-    return client.workflow.getHandle(scanChainWorkflowId('private', config.taskQueuePrefix));
-  };
-  async function details(): Promise<string> {
-    const { currentDetails } = await workflow().query<{ currentDetails?: string }>(
-      '__temporal_workflow_metadata',
-    );
-    return currentDetails ?? '';
-  }
-  async function needsAttention(): Promise<boolean> {
-    const { searchAttributes } = await workflow().describe();
-    return searchAttributes.NeedsAttention?.[0] === true;
-  }
-
-  async function paidDeposit(partner: Awaited<ReturnType<DepositStack['stack']['createPartner']>>) {
+  async function paidDeposit() {
     const deposit = await openAddress(partner, CENTS);
-    deposits.chain.mine([pays(deposit.address)]);
-    deposits.chain.solidify();
+    scanned.chain.mine([pays(deposit.address)]);
+    scanned.chain.solidify();
     return deposit;
   }
 
-  it('continues from where it was after it is terminated, and shows operators how far it is', async () => {
-    deposits = await startDepositStack();
-    const partner = await deposits.stack.createPartner();
-    const first = await paidDeposit(partner);
-    await untilDeposit(partner, first.id, 'confirmed');
-    await until('it runs', () => workflow().describe());
-    const { runId } = await workflow().describe();
-    await workflow().terminate('a test');
-    await until('it runs again', async () => {
-      const run = await workflow().describe();
-      return run.status.name === 'RUNNING' && run.runId !== runId;
-    });
-    const second = await paidDeposit(partner);
-    await untilDeposit(partner, second.id, 'confirmed');
-    const { number } = deposits.chain.head;
-    await until('its round is over', async () =>
-      (await details()).includes(`block ${number - 2} of private`),
-    );
-    assert.match(await details(), /127\.0\.0\.1:\d+: in_use/);
-    assert.equal(await needsAttention(), false);
-    const watching = await until('the deposit has its workflow', () =>
-      deposits.stack.client.workflow
-        .getHandle(watchDepositWorkflowId(second.id))
-        .describe()
-        .catch(() => null),
-    );
-    assert.equal(watching.searchAttributes.DepositId?.[0], second.id);
-  });
-
   it('begins before the first address was given out, even if no node had answered by then', async () => {
-    deposits = await startDepositStack({}, { worker: false });
-    const { chain, nodes, stack } = deposits;
-    for (const { faults } of nodes) faults.add({ fault: 'hang' });
-    await stack.startWorker();
-    const partner = await stack.createPartner();
-    const deposit = await paidDeposit(partner);
+    const { chain, nodes, log, look } = scanned;
+    for (const { faults } of nodes) faults.add({ fault: 'disconnect' });
+    const deposit = await paidDeposit();
     chain.mineMany(120);
-    await until('it needs attention', needsAttention);
-    assert.match(await details(), /No block can be read at the moment/);
-    assert.match(stack.logLines.join('\n'), /the scan is behind the chain/);
+    const report = await look();
+    assert.ok(report.state === 'scanning' && report.unreadable !== null && report.block === null);
+    assert.ok(log.some(({ msg }) => msg === 'the scan is behind the chain'));
     for (const { faults } of nodes) faults.clear();
-    await untilDeposit(partner, deposit.id, 'confirmed');
-    await untilScanned(deposits, chain.solidNumber());
+    await look();
+    assert.equal((await readLeft(scanned, partner, deposit.id)).status, 'confirmed');
     const scan = await asOwner<{ behind: string }>(
       stack.config.databaseUrl,
       'SELECT solid_block_number - block_number AS behind FROM chain_scan WHERE checked_at IS NOT NULL',
     );
     assert.deepEqual(scan, [{ behind: '0' }]);
-    await until('nothing needs attention', async () => !(await needsAttention()));
   });
 
   it('finds payments made while no worker ran, in the order of the chain', async () => {
-    deposits = await startDepositStack({}, { worker: false });
-    const { chain, stack } = deposits;
-    const partner = await stack.createPartner();
+    const { chain } = scanned;
     const opened = [];
     for (let count = 0; count < 12; count++) opened.push(await openAddress(partner, CENTS));
     for (const { address } of opened) {
       chain.mineMany(20, 1_000);
       chain.mine([pays(address), pays(address)]);
     }
-    const { number } = chain.solidify();
-    await stack.startWorker();
-    await untilScanned(deposits, number);
+    chain.solidify();
+    await scanned.look();
     for (const { id } of opened) {
-      const { status, payments } = await readLeft(deposits, partner, id);
+      const { status, payments } = await readLeft(scanned, partner, id);
       assert.deepEqual([status, payments], ['needs_review', ['credited', 'already_paid']]);
     }
     const { json } = await partner.call('GET', '/balance', { mode: 'live' });
     assert.equal(json.total, opened.length * CENTS);
   });
 
-  it('reads again from the block that an operator names while it runs, and finds nothing twice', async () => {
-    deposits = await startDepositStack();
-    const { chain, stack } = deposits;
-    const partner = await stack.createPartner();
-    const deposit = await paidDeposit(partner);
-    await untilDeposit(partner, deposit.id, 'confirmed');
-    const before = await readLeft(deposits, partner, deposit.id);
+  it('reads again from the block that an operator names, and finds nothing twice', async () => {
+    const deposit = await paidDeposit();
+    await scanned.look();
+    const before = await readLeft(scanned, partner, deposit.id);
+    assert.equal(before.status, 'confirmed');
     await assert.rejects(rescanFrom(stack.operator, { network: 'private', fromBlock: 10_000 }), {
       name: 'Refusal',
       message: /is at block \d+ and will get to 10000 on its own/,
@@ -139,10 +97,10 @@ describe('the scan of a chain', function () {
     const takenBack = await rescanFrom(stack.operator, { network: 'private', fromBlock: cameTo });
     assert.ok(takenBack.cameTo >= cameTo);
     await rescanFrom(stack.operator, { network: 'private', fromBlock: 2 });
-    const again = await paidDeposit(partner);
-    await untilDeposit(partner, again.id, 'confirmed');
-    await untilScanned(deposits, chain.solidNumber());
-    assert.deepEqual(await readLeft(deposits, partner, deposit.id), {
+    const again = await paidDeposit();
+    await scanned.look();
+    assert.equal((await readLeft(scanned, partner, again.id)).status, 'confirmed');
+    assert.deepEqual(await readLeft(scanned, partner, deposit.id), {
       ...before,
       balanceCents: before.balanceCents + CENTS,
     });
@@ -153,27 +111,53 @@ describe('the scan of a chain', function () {
     assert.deepEqual(audited, { actor: 'test', subject: 'private', from_block: '2' });
   });
 
-  it('continues as new after some rounds, so that its history stays short, and each run replays', async () => {
-    deposits = await startDepositStack({}, { worker: false });
-    await deposits.stack.startWorker({
+  it('is a workflow that tells operators how far it is, continues as new, and is begun again after its end', async () => {
+    const { config, client } = stack;
+    const { nodes, chain } = scanned;
+    /** What a round reports that does not look, so that many rounds are quick. */
+    let report: ScanReport | undefined;
+    await stack.startWorker({
+      // Rounds that end when there is no more to read, instead of after 20 s.
       around: {
-        // Rounds that are over at once.
-        depositActivities: (activities) => ({ ...activities, scanBlocks: async () => ({ state: 'idle' }) }),
+        depositActivities: (activities) => ({
+          ...activities,
+          scanBlocks: async () => report ?? scanned.look(),
+        }),
       },
     });
-    const first = await until('it runs', () =>
-      workflow()
-        .describe()
-        .catch(() => null),
+    const workflow = client.workflow.getHandle(scanChainWorkflowId('private', config.taskQueuePrefix));
+    const needsAttention = async () =>
+      (await workflow.describe()).searchAttributes.NeedsAttention?.[0] === true;
+    await untilStarted(workflow);
+    const { runId } = await workflow.describe();
+    const first = await paidDeposit();
+    await untilDeposit(partner, first.id, 'confirmed');
+    await until('its details say how far it is', async () =>
+      (await detailsOf(workflow)).includes(`block ${chain.solidNumber()} of private`),
     );
-    await until(
-      'it has gone on in another run',
-      async () => (await workflow().describe()).runId !== first.runId,
-    );
-    const { client } = deposits.stack;
-    const before = client.workflow.getHandle(workflow().workflowId, first.runId);
-    const history = await before.fetchHistory();
+    assert.match(await detailsOf(workflow), /127\.0\.0\.1:\d+: in_use/);
+    assert.equal(await needsAttention(), false);
+    const watching = client.workflow.getHandle(watchDepositWorkflowId(first.id));
+    await untilStarted(watching);
+    assert.equal((await watching.describe()).searchAttributes.DepositId?.[0], first.id);
+
+    for (const { faults } of nodes) faults.add({ fault: 'disconnect' });
+    await until('it needs attention', needsAttention);
+    for (const { faults } of nodes) faults.clear();
+    await until('nothing needs attention', async () => !(await needsAttention()));
+
+    report = await scanned.look();
+    await until('it has gone on in another run', async () => (await workflow.describe()).runId !== runId);
+    report = undefined;
+    const history = await client.workflow.getHandle(workflow.workflowId, runId).fetchHistory();
     assert.ok((history.events?.length ?? 0) < 1_200, `${history.events?.length} events`);
     await Worker.runReplayHistory({ workflowBundle: await testWorkflowBundle() }, history);
+
+    await workflow.terminate('a test');
+    const taskQueue = depositsTaskQueue(config.taskQueuePrefix);
+    await ensureScan(client, 'private', { taskQueuePrefix: config.taskQueuePrefix, taskQueue });
+    const second = await paidDeposit();
+    await untilDeposit(partner, second.id, 'confirmed');
+    await stack.stopWorker();
   });
 });

@@ -9,14 +9,13 @@ import { Model } from '../../support/ledger/model.ts';
 import { answerOf, Recorder } from '../../support/ledger/observe.ts';
 import { openLedger, type TestLedger } from '../../support/ledger/open-ledger.ts';
 import { draws, scriptOf } from '../../support/ledger/script.ts';
+import { propertyRuns } from '../../support/property-runs.ts';
 
-/** 5,000 operations one after the other, 6,000 at the same time. */
-const SEQUENTIAL = { runs: 50, operations: 100 };
-const CONCURRENT = { runs: 30, operations: 200 };
+const SEQUENTIAL = { runs: propertyRuns(5), operations: 100 };
+const CONCURRENT = { runs: propertyRuns(3), operations: 200 };
 const CLIENTS = 8;
 
-describe('the ledger and its model', function () {
-  this.timeout(180_000);
+describe('the ledger and its model', () => {
   let ledger: TestLedger;
 
   before(async () => {
@@ -46,7 +45,7 @@ describe('the ledger and its model', function () {
         assert.deepEqual(await checkLedger(ledger.em), []);
       },
     );
-    await fc.assert(property, { numRuns: SEQUENTIAL.runs, endOnFailure: true });
+    await fc.assert(property, { numRuns: SEQUENTIAL.runs });
   });
 
   it('agree on some order when clients work at the same time, in every kind of call', async () => {
@@ -63,6 +62,6 @@ describe('the ledger and its model', function () {
         assert.deepEqual(await checkLedger(ledger.em), []);
       },
     );
-    await fc.assert(property, { numRuns: CONCURRENT.runs, endOnFailure: true });
+    await fc.assert(property, { numRuns: CONCURRENT.runs });
   });
 });

@@ -32,7 +32,9 @@ const MAY: Record<string, { urlOf: (url: string) => string; codes: TransferCode[
 const modeOf = (code: TransferCode) =>
   code === 'fund_faucet' || code === 'fund_test_usdt' ? 'test' : 'live';
 /** These need a row that says what they are for. */
-const NEED_A_ROW: TransferCode[] = ['fund_usdt', 'fund_test_usdt'];
+const NEED_A_ROW: TransferCode[] = [
+  ...(['fund_usdt', 'fund_test_usdt', 'late_refund', 'adjustment_credit', 'adjustment_debit'] as const),
+];
 const CODES = Object.keys(FLOWS) as TransferCode[];
 
 describe('the ledger', () => {
@@ -100,6 +102,54 @@ describe('the ledger', () => {
     for (const { urlOf } of Object.values(MAY)) assert.equal(await post(urlOf(url), gift), 'not_permitted');
   });
 
+  it('books an adjustment and a late refund only with the row that says so, made in the same transaction', async () => {
+    await asOwner(url, [
+      `INSERT INTO product (code, bin, network) VALUES ('USD', '424242', 'visa')`,
+      `INSERT INTO card (id, partner_id, mode, status, external_ref, product_code, network, funding_cents, fees, created_at)
+       VALUES ('card_1', 'prt_1', 'live', 'blocked', 'ref', 'USD', 'visa', 1000, '[]', now())`,
+    ]);
+    const AUDITED = `INSERT INTO audit_entry (id, actor, action, subject, detail)
+      VALUES ('aud_1', 'a', 'partner.adjust', 'prt_1', '{"adjustmentId": "adj_1"}')`;
+    const adjusted = (cents: number) =>
+      `INSERT INTO balance_adjustment (id, partner_id, mode, amount_cents, reason) VALUES ('adj_1', 'prt_1', 'live', ${cents}, 'r')`;
+    const refunded = (chargedTo: string, cents: number) =>
+      `INSERT INTO card_transaction (id, partner_id, mode, card_id, network_transaction_id, requested_type, forced, type,
+         amount_cents, fees, charged_to, card_balance_after_cents, created_at)
+       VALUES ('txn_1', 'prt_1', 'live', 'card_1', 'n', 'refund', false, 'refund', ${cents}, '[]', '${chargedTo}', 0, now())`;
+    const cases: [
+      TransferCode,
+      string,
+      urlOf: (url: string) => string,
+      right: string[],
+      wrong: string[][],
+    ][] = [
+      [
+        ...(['adjustment_credit', 'adjust/adj_1', operatorUrlOf] as const),
+        [AUDITED, adjusted(5)],
+        [[], [AUDITED, adjusted(-5)], [AUDITED, adjusted(6)]],
+      ],
+      [
+        ...(['late_refund', 'settle/txn_1', apiUrlOf] as const),
+        [refunded('partner_balance', 5)],
+        [[], [refunded('partner_balance', 6)], [refunded('card', 5)]],
+      ],
+    ];
+    for (const [code, operationId, urlOf, right, wrong] of cases) {
+      const sent = { operationId, partnerId: 'prt_1', mode: 'live', transfers: [transfer(code, 5)] } as const;
+      for (const before of wrong) {
+        await assert.rejects(post(urlOf(url), { ...sent, transfers: [...sent.transfers] }, before), {
+          code: '23000',
+          message: new RegExp(`\\(${code}\\) has no row of 5 cents in its transaction$`),
+        });
+      }
+      assert.equal(
+        await post(urlOf(url), { ...sent, transfers: [...sent.transfers] }, right),
+        'applied',
+        code,
+      );
+    }
+  });
+
   describe('books money from a chain', () => {
     const hash = 'ab'.repeat(32);
     const credit = (cause: string, cents: number, partnerId = 'prt_1'): Posting => ({
@@ -141,10 +191,12 @@ describe('the ledger', () => {
     it("or with an operator's resolution of that amount, made in the same transaction", async () => {
       const RESOLVED = `INSERT INTO deposit_resolution (deposit_id, version, outcome, credited_cents, reason, actor)
         VALUES ('dep_1', 2, 'credited', 300, 'r', 'a')`;
+      const AUDITED = `INSERT INTO audit_entry (id, actor, action, subject, detail)
+        VALUES ('aud_2', 'a', 'deposit.resolve', 'dep_1', '{}')`;
       await refuses(operatorUrlOf, credit('resolve/2', 300));
-      await refuses(operatorUrlOf, credit('resolve/2', 301), [RESOLVED]);
-      await refuses(operatorUrlOf, credit('resolve/3', 300), [RESOLVED]);
-      assert.equal(await post(operatorUrlOf(url), credit('resolve/2', 300), [RESOLVED]), 'applied');
+      await refuses(operatorUrlOf, credit('resolve/2', 301), [AUDITED, RESOLVED]);
+      await refuses(operatorUrlOf, credit('resolve/3', 300), [AUDITED, RESOLVED]);
+      assert.equal(await post(operatorUrlOf(url), credit('resolve/2', 300), [AUDITED, RESOLVED]), 'applied');
     });
   });
 });

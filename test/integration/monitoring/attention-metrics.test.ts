@@ -49,12 +49,11 @@ const WAITED_MINUTES: Record<AttentionKind, number> = {
 
 const PAYMENT = { valueMicroUsdt: 24_000_000n, blockNumber: 100, blockTime: new Date() };
 
-describe('the metrics of what waits for a person', function () {
-  this.timeout(60_000);
+describe('the metrics of what waits for a person', () => {
   let stack: TestStack;
   let partner: TestPartner;
   before(async () => {
-    stack = await startTestStack({ cardCreationWaitMs: 1_000 }, { hosted: false });
+    stack = await startTestStack({ cardCreationWaitMs: 10_000 }, { hosted: false });
     partner = await fundedPartner(stack);
   });
   after(() => stack.stop());
@@ -148,8 +147,8 @@ describe('the metrics of what waits for a person', function () {
       assert.equal(aged.length, 1, kind);
     }
 
-    await setUrl(stack, partner, 'http://127.0.0.1:9/');
-    const [older = '', newer = '', parked = ''] = await writeEvents(stack, partner, 3);
+    await setUrl(stack, partner, 'http://127.0.0.1:9/', 'live');
+    const [older = '', newer = '', parked = ''] = await writeEvents(stack, partner, 3, 'live');
     for (const [id, waited] of [
       [older, WAITED_MINUTES.webhook],
       [newer, 10],

@@ -2,7 +2,13 @@ import assert from 'node:assert/strict';
 import { newId } from '../../../crypto/new-id.ts';
 import { setAdjustmentLimit } from '../../../db/migrate.ts';
 import { type Operate, operateIn, operatorEnvironment } from '../../support/operator/operate.ts';
-import { asOwner, openOperatorOrm, ownerUrlOf, serviceUrlOf } from '../../support/postgres.ts';
+import {
+  asOwner,
+  openOperatorOrm,
+  ownerUrlOf,
+  secondOperatorUrlOf,
+  serviceUrlOf,
+} from '../../support/postgres.ts';
 
 describe('an adjustment above ADJUSTMENT_APPROVAL_CENTS', () => {
   let env: NodeJS.ProcessEnv;
@@ -11,11 +17,14 @@ describe('an adjustment above ADJUSTMENT_APPROVAL_CENTS', () => {
   let bob: Operate;
   let partner: string;
 
-  beforeEach(async () => {
+  before(async () => {
     env = { ...(await operatorEnvironment()), ADJUSTMENT_APPROVAL_CENTS: '100000' };
     databaseUrl = serviceUrlOf(String(env.DATABASE_URL));
     ada = operateIn({ ...env, OPERATOR: 'ada' });
-    bob = operateIn({ ...env, OPERATOR: 'bob' });
+    bob = operateIn({ ...env, DATABASE_URL: secondOperatorUrlOf(databaseUrl), OPERATOR: 'bob' });
+  });
+  beforeEach(async () => {
+    await asOwner(databaseUrl, 'DELETE FROM adjustment_limit');
     partner = (await ada('partner', 'create', '--name', 'Adjusted')).json.id;
   });
 
@@ -75,6 +84,19 @@ describe('an adjustment above ADJUSTMENT_APPROVAL_CENTS', () => {
     assert.equal((await ada('ledger', 'check')).code, 0);
   });
 
+  it('is not approved under another name with the login that asked for it', async () => {
+    const { id, requested_login: login } = (await adjust(ada, 900_000)).json;
+    const other = operateIn({ ...env, OPERATOR: 'bob' });
+    const refused = await other('adjustment', 'approve', id);
+    assert.equal(refused.code, 1);
+    assert.match(
+      refused.err,
+      new RegExp(`was asked for with this login, ${login}, .* "operator login create"`),
+    );
+    assert.equal((await other('adjustment', 'reject', id, '--reason', 'mine')).code, 0);
+    assert.equal(await total(), 0);
+  });
+
   it('waits once for each key, and is the same adjustment after the approval', async () => {
     const first = await adjust(ada, 250_000, '--key', 'wire-7');
     const [again, sameTime] = await Promise.all([1, 2].map(() => adjust(bob, 250_000, '--key', 'wire-7')));
@@ -107,17 +129,22 @@ describe('an adjustment above ADJUSTMENT_APPROVAL_CENTS', () => {
     const rejected = (await adjust(ada, 350_000)).json.id;
     await bob('adjustment', 'reject', rejected, '--reason', 'no');
     const ids = async (...flags: string[]) =>
-      (await ada('adjustment', 'list', ...flags)).json.map((one: { id: string }) => one.id);
+      (await ada('adjustment', 'list', ...flags)).json
+        .filter((one: { partner_id: string }) => one.partner_id === partner)
+        .map((one: { id: string }) => one.id);
+    const attention = async () =>
+      (await ada('attention', 'list')).json.filter(
+        (one: { partner_id: string }) => one.partner_id === partner,
+      );
     assert.deepEqual(await ids(), [rejected, id]);
     assert.deepEqual(await ids('--status', 'pending'), [id]);
-    assert.equal((await ada('adjustment', 'list', '--status', 'lost')).code, 2);
-    const [item, ...others] = (await ada('attention', 'list')).json;
+    const [item, ...others] = await attention();
     assert.deepEqual(others, []);
     assert.deepEqual([item.kind, item.id, item.partner_id], ['adjustment', id, partner]);
     assert.equal(item.command, `npm run operator -- adjustment approve ${id}`);
     assert.equal(item.or_command, `npm run operator -- adjustment reject ${id} --reason "…"`);
     await bob('adjustment', 'approve', id);
-    assert.deepEqual((await ada('attention', 'list')).json, []);
+    assert.deepEqual(await attention(), []);
   });
 
   it('still waits if the balance does not cover it when it is approved', async () => {
@@ -157,17 +184,26 @@ describe('an adjustment above ADJUSTMENT_APPROVAL_CENTS', () => {
         run(`UPDATE adjustment_request SET status = 'approved', decided_by = 'ada' WHERE id = '${id}'`),
         /violates check constraint/,
       );
+      await assert.rejects(
+        run(`UPDATE adjustment_request SET status = 'approved', decided_by = 'bob' WHERE id = '${id}'`),
+        /violates check constraint "adjustment_request_two_logins"/,
+      );
       for (const change of ['amount_cents = 1', "requested_by = 'x'", "requested_login = 'x'"])
         await assert.rejects(run(`UPDATE adjustment_request SET ${change}`), /permission denied/);
       for (const change of ['DELETE FROM adjustment_limit', 'UPDATE adjustment_limit SET limit_cents = 9e9'])
         await assert.rejects(run(change), /permission denied/);
       await bob('adjustment', 'reject', id, '--reason', 'no');
-      await assert.rejects(run(`UPDATE adjustment_request SET status = 'approved'`), /was decided before/);
+      await assert.rejects(
+        run(`UPDATE adjustment_request SET status = 'approved' WHERE id = '${id}'`),
+        /was decided before/,
+      );
       await assert.rejects(run(book(id, 250_000)), /needs an approved request/);
     } finally {
       await orm.close();
     }
-    const rows = await asOwner(databaseUrl, 'SELECT FROM balance_adjustment');
+    const rows = await asOwner(databaseUrl, 'SELECT FROM balance_adjustment WHERE partner_id = $1', [
+      partner,
+    ]);
     assert.equal(rows.length, 0);
   });
 });

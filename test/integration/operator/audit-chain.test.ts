@@ -16,14 +16,15 @@ describe('the audit log', () => {
   let service: Orm;
   let operator: Orm;
 
-  beforeEach(async () => {
+  before(async () => {
     env = { ...(await operatorEnvironment()), OPERATOR: 'ada' };
     databaseUrl = serviceUrlOf(String(env.DATABASE_URL));
     operate = operateIn(env);
     service = await openOrm({ databaseUrl, poolSize: 3 });
     operator = await openOperatorOrm(databaseUrl);
   });
-  afterEach(async () => {
+  beforeEach(() => asOwner(databaseUrl, 'TRUNCATE audit_entry, audit_chain, audit_unchained'));
+  after(async () => {
     await service.close();
     await operator.close();
   });
@@ -153,7 +154,6 @@ describe('the audit log', () => {
     await record('s4');
     await chainAudit(service, 10);
     assert.deepEqual(problemsOf(await verify('--head', head)), ['chain_broken']);
-    assert.equal((await operate('audit', 'verify', '--head', 'nonsense')).code, 2);
   });
 
   it('may lack entries from before --since, whose year was dropped', async () => {
@@ -224,16 +224,16 @@ describe('the audit log', () => {
     assert.deepEqual(await exported('2999-01-01'), []);
   });
 
-  for (const statement of [
-    'DELETE FROM audit_chain',
-    'UPDATE audit_chain SET hash = hash',
-    "INSERT INTO audit_chain VALUES (1, 'a', '', '', now())",
-    'DELETE FROM audit_unchained',
-    'DELETE FROM refused_reveal',
-  ]) {
-    it(`lets no process ${statement}`, async () => {
+  it('is changed by no process but through the chain', async () => {
+    for (const statement of [
+      'DELETE FROM audit_chain',
+      'UPDATE audit_chain SET hash = hash',
+      "INSERT INTO audit_chain VALUES (1, 'a', '', '', now())",
+      'DELETE FROM audit_unchained',
+      'DELETE FROM refused_reveal',
+    ]) {
       for (const orm of [service, operator])
-        await assert.rejects(orm.em.fork().execute(statement), /permission denied/);
-    });
-  }
+        await assert.rejects(orm.em.fork().execute(statement), /permission denied/, statement);
+    }
+  });
 });

@@ -2,14 +2,15 @@ import assert from 'node:assert/strict';
 import { askForStatusChange } from '../../../commands/card-status/ask-as-operator.ts';
 import { newId } from '../../../crypto/new-id.ts';
 import { query } from '../../../db/sql.ts';
+import { freePort } from '../../../dev/free-port.ts';
 import type { Mode } from '../../../domain/mode.ts';
 import { cardIn, changeStatus, networkStatus, statusClaims, VERBS } from '../../support/card-status.ts';
-import { eventTypes, forgetNetworkCard, readCardRow } from '../../support/cards.ts';
+import { createCard, eventTypes, forgetNetworkCard, readCardRow } from '../../support/cards.ts';
 import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from '../../support/money.ts';
 import { ACTOR, environmentOf, lastAudit, type Operate, operateIn } from '../../support/operator/operate.ts';
+import { asOwner } from '../../support/postgres.ts';
 import { sharedStack } from '../../support/shared-stack.ts';
 import type { TestPartner, TestStack } from '../../support/stack.ts';
-import { refused, startUnrulyStack, type UnrulyNetwork, unavailable } from '../../support/unruly-network.ts';
 import { until } from '../../support/until.ts';
 
 const REASON = ['--reason', 'key leaked, ticket 4711'];
@@ -106,38 +107,35 @@ describe('operator card freeze, unfreeze and block', () => {
       assert.equal(await openCards(mode), 0);
       await assertLedgerClean(stack, partner);
     });
-
-    it(`works for a suspended partner's ${mode} cards`, async () => {
-      const cardId = await cardIn(stack, partner, mode, 'active');
-      await operate('partner', 'suspend', partner.id, ...REASON);
-      const { code, json, err } = await operate('card', 'block', cardId, ...REASON);
-      assert.deepEqual([code, json?.status], [0, 'blocked'], err);
-    });
-
-    it(`is done for a ${mode} card although the command dies once it has recorded the request`, async () => {
-      const cardId = await cardIn(stack, partner, mode, 'active');
-      await askForStatusChange(stack.operator, { cardId, operation: 'freeze_card', reason: 'r' });
-      await until('it is frozen', async () => (await readCardRow(stack, cardId))?.status === 'frozen');
-      assert.deepEqual(await eventTypes(stack, cardId), ['card.issued', 'card.frozen']);
-    });
-
-    it(`works for a ${mode} card without Temporal and without ENCRYPTION_KEYS`, async () => {
-      const cardId = await cardIn(stack, partner, mode, 'active');
-      const { TEMPORAL_ADDRESS, ENCRYPTION_KEYS, ...bare } = environmentOf(stack.config);
-      const frozen = await operateIn(bare)('card', 'freeze', cardId, ...REASON);
-      assert.deepEqual([frozen.code, frozen.json?.status], [0, 'frozen'], frozen.err);
-      const refusal = await operateIn(bare)('card', 'freeze', cardId, ...REASON);
-      assert.deepEqual([refusal.code, refusal.out], [1, '']);
-      assert.match(refusal.err, /was not frozen: it was refused \(set ENCRYPTION_KEYS to see why\)/);
-    });
   }
 
-  it('need an id and a reason, and refuse an unknown or hostile id with what to do', async () => {
+  it("works for a suspended partner's cards", async () => {
+    const cardId = await cardIn(stack, partner, 'live', 'active');
+    await operate('partner', 'suspend', partner.id, ...REASON);
+    const { code, json, err } = await operate('card', 'block', cardId, ...REASON);
+    assert.deepEqual([code, json?.status], [0, 'blocked'], err);
+  });
+
+  it('is done although the command dies once it has recorded the request', async () => {
+    const cardId = await cardIn(stack, partner, 'live', 'active');
+    await askForStatusChange(stack.operator, { cardId, operation: 'freeze_card', reason: 'r' });
+    await until('it is frozen', async () => (await readCardRow(stack, cardId))?.status === 'frozen');
+    assert.deepEqual(await eventTypes(stack, cardId), ['card.issued', 'card.frozen']);
+  });
+
+  it('works without Temporal and without ENCRYPTION_KEYS', async () => {
+    const cardId = await cardIn(stack, partner, 'live', 'active');
+    const { TEMPORAL_ADDRESS, ENCRYPTION_KEYS, ...bare } = environmentOf(stack.config);
+    const frozen = await operateIn(bare)('card', 'freeze', cardId, ...REASON);
+    assert.deepEqual([frozen.code, frozen.json?.status], [0, 'frozen'], frozen.err);
+    const refusal = await operateIn(bare)('card', 'freeze', cardId, ...REASON);
+    assert.deepEqual([refusal.code, refusal.out], [1, '']);
+    assert.match(refusal.err, /was not frozen: it was refused \(set ENCRYPTION_KEYS to see why\)/);
+  });
+
+  it('refuse an unknown or hostile id, and say what to do', async () => {
     const cardId = await cardIn(stack, partner, 'test', 'active');
     for (const verb of VERBS) {
-      const bare = await operate('card', verb, cardId);
-      assert.deepEqual([bare.code, bare.out], [2, '']);
-      assert.match(bare.err, /--reason/);
       for (const id of [newId('card'), 'card_', "x'; DROP TABLE card", 'é'.repeat(500)]) {
         const { code, out, err } = await operate('card', verb, id, ...REASON);
         assert.deepEqual([code, out], [1, ''], err);
@@ -157,82 +155,45 @@ describe('operator card freeze, unfreeze and block', () => {
   });
 });
 
-describe('operator card freeze and block while the card network', () => {
-  let stack: TestStack;
-  let network: UnrulyNetwork;
-  let partner: TestPartner;
-  let operate: Operate;
-  let impatient: Operate;
-  let cardId: string;
-
-  before(async () => {
-    ({ stack, network } = await startUnrulyStack(500));
-    operate = operateIn(environmentOf(stack.config));
-    impatient = operateIn(environmentOf(stack.config), 500);
-    partner = await fundedPartner(stack);
-  });
-  beforeEach(async () => {
-    network.usual = (ask) => ask();
-    cardId = await cardIn(stack, partner, 'live', 'active');
-  });
-  after(() => stack.stop());
-
-  const untilBlocked = () =>
-    until('it is blocked', async () => (await readCardRow(stack, cardId))?.status === 'blocked');
-
-  it('is away go on by themselves, after the change of the partner that came first', async () => {
-    network.usual = unavailable;
-    assert.equal((await changeStatus(partner, cardId, 'freeze', { mode: 'live' })).status, 503);
-    const { code, out, err } = await impatient('card', 'block', cardId, ...REASON);
-    assert.deepEqual([code, out], [1, '']);
-    assert.match(err, /recorded and goes on by itself, but card_\w+ is not blocked yet: another change of/);
-    network.usual = (ask) => ask();
-    await untilBlocked();
-    assert.deepEqual(await eventTypes(stack, cardId), ['card.issued', 'card.frozen', 'card.blocked']);
-    assert.equal(await networkStatus(stack, cardId), 'blocked');
-  });
-
-  it('is away say so', async () => {
-    network.usual = unavailable;
-    // Long enough for a worker to start it.
-    const patient = operateIn(environmentOf(stack.config), 8_000);
-    const { code, err } = await patient('card', 'block', cardId, ...REASON);
-    assert.equal(code, 1);
-    assert.match(err, /is not blocked yet: the card network has not confirmed it\. Look again with/);
-    network.usual = (ask) => ask();
-    await untilBlocked();
-  });
-
-  it('refuses the change print that, and the card stays as it is', async () => {
-    network.next.push(refused);
-    const { code, err } = await operate('card', 'freeze', cardId, ...REASON);
-    assert.equal(code, 1);
-    assert.match(err, /was not frozen: The card network refused the change\. The card is still active\./);
-    assert.equal((await readCardRow(stack, cardId))?.status, 'active');
-  });
-
-  it('can be asked, but no worker is there to do so, say what to check', async () => {
-    await stack.stopWorker();
-    try {
-      const nowhere = operateIn({ ...environmentOf(stack.config), TASK_QUEUE_PREFIX: 'nobody-' }, 500);
-      const none = await nowhere('card', 'block', cardId, ...REASON);
-      assert.equal(none.code, 1);
-      assert.match(none.err, /is not blocked yet: check that a worker is running\. Look again with/);
-      // Temporal takes two minutes to forget the worker.
-      const one = await impatient('card', 'block', cardId, ...REASON);
-      assert.match(one.err, /is not blocked yet: a worker is running, so see its log/);
-    } finally {
-      await stack.startWorker(network.options);
+describe('operator card block without a worker', () => {
+  it('says what to check, and is in attention list with the same advice after ten minutes', async () => {
+    const [stack, working] = await Promise.all([sharedStack('api'), sharedStack()]);
+    const partner = await fundedPartner(stack);
+    const { json } = await createCard(partner, { amount: 1_000 });
+    const operateWith = (env: NodeJS.ProcessEnv) => operateIn({ ...environmentOf(stack.config), ...env }, 0);
+    const answers = [
+      [{}, 'check that a worker is running'],
+      [
+        { TASK_QUEUE_PREFIX: working.config.taskQueuePrefix },
+        'a worker is running, so see its log for the reason',
+      ],
+      [
+        { TEMPORAL_ADDRESS: `127.0.0.1:${await freePort()}` },
+        'Temporal does not say whether a worker is running',
+      ],
+    ] as const;
+    for (const [env, advice] of answers) {
+      const { code, err } = await operateWith(env)('card', 'block', json.id, ...REASON);
+      assert.equal(code, 1);
+      assert.ok(err.includes(`is not blocked yet: ${advice}. Look again with`), err);
     }
-    await untilBlocked();
-    assert.deepEqual(await eventTypes(stack, cardId), ['card.issued', 'card.blocked']);
+    await asOwner(
+      stack,
+      `UPDATE idempotency_claim SET created_at = created_at - interval '11 minutes' WHERE card_id = $1`,
+      [json.id],
+    );
+    for (const [env, advice] of answers) {
+      const items = (await operateWith(env)('attention', 'list')).json;
+      const { reason } = items.find(({ id }: { id: string }) => id === json.id);
+      assert.equal(reason, `the request to have the card blocked has not started: ${advice}`);
+    }
   });
 });
 
 describe('the database lets an operator claim', () => {
   let stack: TestStack;
   before(async () => {
-    stack = await sharedStack();
+    stack = await sharedStack('api');
   });
 
   const claim = (...values: string[]) =>

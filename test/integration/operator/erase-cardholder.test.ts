@@ -6,7 +6,8 @@ import { assertLedgerClean } from '../../support/money.ts';
 import { environmentOf, type Operate, operateIn } from '../../support/operator/operate.ts';
 import { NEVER_FINISHES } from '../../support/operator/resolving.ts';
 import { asOwner } from '../../support/postgres.ts';
-import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
+import { sharedStack } from '../../support/shared-stack.ts';
+import type { TestPartner, TestStack } from '../../support/stack.ts';
 import { until } from '../../support/until.ts';
 import { answer, startReceiver } from '../../support/webhooks/receiver.ts';
 
@@ -23,22 +24,18 @@ const METADATA = {
 const PERSON = { cardholder_first_name: FIRST, cardholder_last_name: LAST, email: EMAIL, metadata: METADATA };
 const ERASED = { cardholder_first_name: null, cardholder_last_name: null, email: null, metadata: {} };
 
-describe('operator partner erase-cardholder', function () {
-  this.timeout(180_000);
+describe('operator partner erase-cardholder', () => {
   let stack: TestStack;
   let operate: Operate;
   let partner: TestPartner;
   before(async () => {
-    stack = await startTestStack();
+    stack = await sharedStack();
     operate = operateIn(environmentOf(stack.config));
   });
   beforeEach(async () => {
     partner = await revealingPartner(stack);
   });
-  after(async () => {
-    await assertLedgerClean(stack);
-    await stack.stop();
-  });
+  afterEach(() => assertLedgerClean(stack, partner));
 
   const erase = (cardId: string) =>
     operate('partner', 'erase-cardholder', cardId, '--reason', 'request 4711');

@@ -3,28 +3,25 @@ import { newId } from '../../../crypto/new-id.ts';
 import { createCard } from '../../support/cards.ts';
 import { assertLedgerClean, fundedPartner } from '../../support/money.ts';
 import { environmentOf, type Operate, operateIn } from '../../support/operator/operate.ts';
-import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
+import { sharedStack } from '../../support/shared-stack.ts';
+import type { TestPartner, TestStack } from '../../support/stack.ts';
 
 const live = { mode: 'live' } as const;
 
-describe('operator network-event send, about authorizations', function () {
-  this.timeout(120_000);
+describe('operator network-event send, about authorizations', () => {
   let stack: TestStack;
   let operate: Operate;
   let partner: TestPartner;
   let cardId: string;
   before(async () => {
-    stack = await startTestStack({ cardCreationWaitMs: 30_000 });
+    stack = await sharedStack();
     operate = operateIn(environmentOf(stack.config));
     partner = await fundedPartner(stack, 100_000);
   });
   beforeEach(async () => {
     cardId = (await createCard(partner, { amount: 1_000 }, live)).json.id;
   });
-  after(async () => {
-    await assertLedgerClean(stack);
-    await stack.stop();
-  });
+  after(() => assertLedgerClean(stack, partner));
 
   const send = async (type: string, flags: Record<string, string> = {}, ...more: string[]) => {
     const all = { card: cardId, type, 'network-transaction-id': newId('txn'), ...flags };

@@ -3,7 +3,8 @@ import { newId } from '../../../crypto/new-id.ts';
 import { createCard } from '../../support/cards.ts';
 import { fundedPartner } from '../../support/money.ts';
 import { ACTOR, environmentOf, lastAudit, type Operate, operateIn } from '../../support/operator/operate.ts';
-import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
+import { sharedStack } from '../../support/shared-stack.ts';
+import type { TestPartner, TestStack } from '../../support/stack.ts';
 
 const live = { mode: 'live' } as const;
 
@@ -13,14 +14,13 @@ describe('operator network-event send', () => {
   let partner: TestPartner;
   let cardId: string;
   before(async () => {
-    stack = await startTestStack({ cardCreationWaitMs: 30_000 });
+    stack = await sharedStack();
     operate = operateIn(environmentOf(stack.config));
     partner = await fundedPartner(stack, 100_000);
   });
   beforeEach(async () => {
     cardId = (await createCard(partner, { amount: 1_000 }, live)).json.id;
   });
-  after(() => stack.stop());
 
   const send = (flags: Record<string, string>, ...more: string[]) => {
     const all = {

@@ -1,16 +1,13 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { pino } from 'pino';
-import { type RunningApi, startApi } from '../../../api/server.ts';
-import { freePort } from '../../../dev/free-port.ts';
+import { createApiKey } from '../../../commands/accounts/api-keys.ts';
 import { expectError } from '../../support/api/answers.ts';
 import { networkIdOf, networkTransaction, sendAsNetwork } from '../../support/api/network-events.ts';
 import { createCard, readCardRow } from '../../support/cards.ts';
 import { fundedPartner } from '../../support/money.ts';
 import { ACTOR, environmentOf, lastAudit, type Operate, operateIn } from '../../support/operator/operate.ts';
 import { sharedStack } from '../../support/shared-stack.ts';
-import { type Answer, partnerAt, type TestPartner, type TestStack } from '../../support/stack.ts';
+import type { TestPartner, TestStack } from '../../support/stack.ts';
 import { until } from '../../support/until.ts';
 import { answer, type Receiver, startReceiver } from '../../support/webhooks/receiver.ts';
 
@@ -18,10 +15,8 @@ const REASON = ['--reason', 'key published, ticket 4711'];
 const NOWHERE = 'prt_01k0000000000000000000000a';
 const live = { mode: 'live' } as const;
 
-describe('operator partner suspend and resume', function () {
-  this.timeout(120_000);
+describe('operator partner suspend and resume', () => {
   let stack: TestStack;
-  let second: RunningApi;
   let operate: Operate;
   let partner: TestPartner;
   let receiver: Receiver;
@@ -29,41 +24,27 @@ describe('operator partner suspend and resume', function () {
   before(async () => {
     stack = await sharedStack();
     operate = operateIn(environmentOf(stack.config));
-    second = await startApi({ ...stack.config, port: await freePort() }, pino({ level: 'silent' }));
     receiver = await startReceiver();
     receiver.behave(answer(200));
   });
-  after(async () => {
-    await second.stop();
-    await receiver.stop();
-  });
+  after(() => receiver.stop());
   beforeEach(async () => {
     partner = await fundedPartner(stack);
   });
 
-  /** Asks until it gets this status, for at most 5 s. */
-  async function answersSoon(status: number, ask: () => Promise<Answer>): Promise<Answer> {
-    const since = Date.now();
-    for (;;) {
-      const askedAt = Date.now();
-      const found = await ask();
-      if (found.status === status) return found;
-      assert.ok(askedAt - since < 5_000, `it still answers ${found.status} 5 s later`);
-      await sleep(100);
-    }
-  }
-
-  it('refuses every key of the account with 403 in every process within 5 s, and lets them in again', async () => {
-    const elsewhere = partnerAt(partner, second.url);
-    const asks = [partner, elsewhere].flatMap((from) => [
-      () => from.call('GET', '/ping'),
-      () => from.call('GET', '/ping', live),
-    ]);
-    for (const ask of asks) assert.equal((await ask()).status, 200);
+  it('refuses every key of the account with 403, also one that was in use, and lets them in again', async () => {
+    const asks = [{}, live].map((options) => () => partner.call('GET', '/ping', options));
+    /** A process may know a key for two seconds. */
+    const untilAnswers = (status: number) =>
+      until(`both keys get ${status}`, async () => {
+        const answers = await Promise.all(asks.map((ask) => ask()));
+        return answers.every((one) => one.status === status) && answers;
+      });
+    await untilAnswers(200);
     const { code, json } = await operate('partner', 'suspend', partner.id, ...REASON);
     assert.equal(code, 0);
     assert.equal(json.suspension_reason, REASON[1]);
-    for (const ask of asks) expectError(await answersSoon(403, ask), 'account_suspended');
+    for (const refused of await untilAnswers(403)) expectError(refused, 'account_suspended');
     assert.deepEqual(await lastAudit(operate), {
       ...{ actor: ACTOR, action: 'partner.suspend', subject: partner.id },
       detail: { reason: REASON[1] },
@@ -71,13 +52,12 @@ describe('operator partner suspend and resume', function () {
 
     const shown = await operate('partner', 'show', partner.id);
     assert.equal(shown.json.suspended_at, json.suspended_at);
-    assert.ok(Date.parse(json.suspended_at) <= Date.now());
     const other = await stack.createPartner();
     assert.equal((await other.call('GET', '/ping')).status, 200);
 
     const resumed = await operate('partner', 'resume', partner.id, '--reason', 'keys replaced');
     assert.deepEqual([resumed.json.suspended_at, resumed.json.suspension_reason], [null, null]);
-    for (const ask of asks) await answersSoon(200, ask);
+    await untilAnswers(200);
     assert.deepEqual(await lastAudit(operate), {
       ...{ actor: ACTOR, action: 'partner.resume', subject: partner.id },
       detail: { reason: 'keys replaced', suspendedAt: json.suspended_at },
@@ -86,7 +66,6 @@ describe('operator partner suspend and resume', function () {
 
   it('refuses before the rate limit, the mode and the path’s rules, but after the key', async () => {
     await operate('partner', 'suspend', partner.id, ...REASON);
-    await answersSoon(403, () => partner.call('GET', '/ping'));
     const key = randomUUID();
     const body = { external_ref: 'suspended', amount: 1_000 };
     expectError(await partner.call('POST', '/cards', { body, idempotencyKey: key }), 'account_suspended');
@@ -96,8 +75,10 @@ describe('operator partner suspend and resume', function () {
     expectError(await partner.call('GET', '/ping', stranger), 'invalid_api_key');
 
     await operate('partner', 'resume', partner.id, ...REASON);
-    await answersSoon(200, () => partner.call('GET', '/ping'));
-    const issued = await partner.call('POST', '/cards', { body, idempotencyKey: key });
+    // Another key of the account, which the process has not seen refused.
+    const other = await createApiKey(stack.operator, { partnerId: partner.id, mode: 'test', name: null });
+    const headers = { authorization: `Bearer ${other.key}` };
+    const issued = await partner.call('POST', '/cards', { body, idempotencyKey: key, headers });
     assert.equal(issued.status, 201, issued.text);
     assert.equal(issued.headers.get('idempotent-replayed'), null);
   });
@@ -109,7 +90,6 @@ describe('operator partner suspend and resume', function () {
     const pending = await createCard(partner, { amount: 10_041 }, live);
     assert.equal(pending.status, 202, pending.text);
     await operate('partner', 'suspend', partner.id, ...REASON);
-    await answersSoon(403, () => partner.call('GET', '/ping', live));
 
     await until('the card is active', async () => {
       return (await readCardRow(stack, pending.json.id))?.status === 'active';
@@ -141,10 +121,7 @@ describe('operator partner suspend and resume', function () {
   });
 
   for (const verb of ['suspend', 'resume']) {
-    it(`refuses to ${verb} without a reason as wrong usage, and an unknown or hostile id with what to do`, async () => {
-      const bare = await operate('partner', verb, partner.id);
-      assert.deepEqual([bare.code, bare.out], [2, '']);
-      assert.match(bare.err, /--reason/);
+    it(`refuses to ${verb} an unknown or hostile id, and says what to do`, async () => {
       for (const id of [NOWHERE, 'prt_', "x'; DROP TABLE partner", 'é'.repeat(500)]) {
         const { code, out, err } = await operate('partner', verb, id, ...REASON);
         assert.deepEqual([code, out], [1, ''], err);

@@ -29,20 +29,6 @@ describe('operator partner', () => {
     });
   });
 
-  for (const [what, name] of [
-    ['an empty name', ''],
-    ['a name of 256 characters', 'x'.repeat(256)],
-    ['a control character in its name', 'Acme\u0007'],
-    ['a lone surrogate in its name', 'Acme\ud800'],
-    ['a flag where the name should be', '--secure-details'],
-  ] as const) {
-    it(`refuses to create a partner with ${what} as wrong usage`, async () => {
-      const { code, out, err } = await operate('partner', 'create', '--name', name);
-      assert.deepEqual({ code, out }, { code: 2, out: '' });
-      assert.match(err, /--name <name>/);
-    });
-  }
-
   it('shows fees and limits, at first the platform’s', async () => {
     const id = await createPartner('Shown');
     const { code, json } = await operate('partner', 'show', id);
@@ -109,24 +95,6 @@ describe('operator partner', () => {
     assert.equal((await operate('partner', 'controls', NOWHERE, '--clear')).code, 1);
   });
 
-  for (const [what, flags, names] of [
-    ['that are not JSON', ['--set', '{'], /must be valid JSON/],
-    ['with an empty list', ['--set', '{"blocked_categories":[]}'], /blocked_categories must not be empty/],
-    ['with an unknown field', ['--set', '{"categories":["7995"]}'], /categories/],
-    [
-      'with a limit of 0',
-      ['--set', '{"spending_limits":[{"amount":0,"interval":"daily"}]}'],
-      /spending_limits\.0\.amount/,
-    ],
-    ['that are set and cleared at once', ['--set', '{}', '--clear'], /--clear/],
-  ] as const) {
-    it(`refuses spending controls ${what} as wrong usage`, async () => {
-      const { code, err } = await operate('partner', 'controls', NOWHERE, ...flags);
-      assert.equal(code, 2);
-      assert.match(err, names);
-    });
-  }
-
   it('lists every account, newest first', async () => {
     const first = await createPartner('One');
     const second = await createPartner('Two');
@@ -152,13 +120,6 @@ describe('operator partner', () => {
         after: { name: 'After', secureDetailsEnabled: true },
       },
     });
-  });
-
-  it('rejects update without a flag, or with neither on nor off, as wrong usage', async () => {
-    const id = await createPartner('Same');
-    assert.equal((await operate('partner', 'update', id)).code, 2);
-    assert.equal((await operate('partner', 'update', id, '--secure-details', 'yes')).code, 2);
-    assert.equal((await operate('partner', 'show', id)).json.secure_details, false);
   });
 
   it('changes only what is given with fees', async () => {
@@ -228,36 +189,20 @@ describe('operator partner', () => {
     assert.deepEqual((await operate('partner', 'limits', id)).json, negotiated);
   });
 
-  for (const [noun, flag, value] of [
-    ['fees', '--card-activation', '-1'],
-    ['fees', '--card-activation', '1.5'],
-    ['fees', '--card-activation', '1e3'],
-    ['fees', '--card-funding-bps', '10001'],
-    ['fees', '--decline-flat', '9007199254740992'],
-    ['limits', '--min-card', '0'],
-    ['limits', '--max-open-cards', 'many'],
-    ['limits', '--max-card', ''],
-  ] as const) {
-    it(`rejects ${noun} ${flag} "${value}" as wrong usage`, async () => {
-      const { code, out } = await operate('partner', noun, NOWHERE, flag, value);
-      assert.deepEqual({ code, out }, { code: 2, out: '' });
-    });
-  }
-
-  for (const rest of [
-    ['show', NOWHERE],
-    ['update', NOWHERE, '--name', 'x'],
-    ['fees', NOWHERE],
-    ['fees', NOWHERE, '--card-activation', '1'],
-    ['limits', NOWHERE, '--max-card', '1000'],
-    ['adjust', NOWHERE, '--mode', 'test', '--amount', '1', '--reason', 'r'],
-  ]) {
-    it(`refuses an unknown partner for ${rest.filter((part) => part !== NOWHERE).join(' ')}, and says where to look`, async () => {
-      const { code, out, err } = await operate('partner', ...rest);
-      assert.deepEqual({ code, out }, { code: 1, out: '' });
+  it('refuses an unknown partner, and says where to look', async () => {
+    for (const words of [
+      `show ${NOWHERE}`,
+      `update ${NOWHERE} --name x`,
+      `fees ${NOWHERE}`,
+      `fees ${NOWHERE} --card-activation 1`,
+      `limits ${NOWHERE} --max-card 1000`,
+      `adjust ${NOWHERE} --mode test --amount 1 --reason r`,
+    ]) {
+      const { code, out, err } = await operate('partner', ...words.split(' '));
+      assert.deepEqual({ code, out }, { code: 1, out: '' }, words);
       assert.equal(err, `There is no partner ${NOWHERE}: run "operator partner list".\n`);
-    });
-  }
+    }
+  });
 
   it('does not repeat a key that is given in place of an id', async () => {
     const { code, err } = await operate('partner', 'show', 'sk_live_pastedByMistake');

@@ -6,13 +6,17 @@ import {
   operateIn,
   operatorEnvironment,
 } from '../../support/operator/operate.ts';
+import { asOwner } from '../../support/postgres.ts';
 
 describe('operator product', () => {
+  let env: NodeJS.ProcessEnv;
   let operate: Operate;
 
-  beforeEach(async () => {
-    operate = operateIn(await operatorEnvironment());
+  before(async () => {
+    env = await operatorEnvironment();
+    operate = operateIn(env);
   });
+  beforeEach(() => asOwner(env.DATABASE_URL ?? '', 'TRUNCATE product CASCADE'));
 
   const setCurrent = (code: string, bin = '424242') =>
     operate('product', 'set-current', code, '--bin', bin, '--network', 'visa');
@@ -47,7 +51,6 @@ describe('operator product', () => {
     const { json } = await operate(...args, '--issuer-product', 'program_1');
     assert.equal(json.issuer_product, 'program_1');
     assert.equal((await operate(...args)).json.issuer_product, null);
-    assert.equal((await operate(...args, '--issuer-product', 'a b')).code, 2);
   });
 
   it('replaces the current product, changes a BIN and brings back a retired product with set-current', async () => {
@@ -127,30 +130,6 @@ describe('operator product', () => {
     const allowed = await operate('product', 'allow', 'prt_01k0000000000000000000000a', 'ONE');
     assert.equal(allowed.code, 1);
     assert.match(allowed.err, /operator partner list/);
-  });
-
-  for (const bin of ['12345', '123456789', '42424x', '']) {
-    it(`rejects the BIN "${bin}" as wrong usage`, async () => {
-      assert.equal((await setCurrent('ONE', bin)).code, 2);
-      assert.deepEqual(await list(), []);
-    });
-  }
-
-  for (const [what, code] of [
-    ['an empty code', ''],
-    ['a code of 101 characters', 'x'.repeat(101)],
-    ['a code in other letters', 'VISÄ'],
-    ['a code with a line break', 'ONE\nTWO'],
-  ] as const) {
-    it(`rejects ${what} as wrong usage`, async () => {
-      assert.equal((await setCurrent(code)).code, 2);
-      assert.deepEqual(await list(), []);
-    });
-  }
-
-  it('requires a network, and at least one code', async () => {
-    assert.equal((await operate('product', 'set-current', 'ONE', '--bin', '424242')).code, 2);
-    assert.equal((await operate('product', 'allow', 'prt_01k0000000000000000000000a')).code, 2);
   });
 
   const codesOf = (products: { product_code: string }[]) => products.map((product) => product.product_code);

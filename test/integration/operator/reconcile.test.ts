@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { mock } from 'node:test';
-import { setTimeout } from 'node:timers/promises';
 import { lowestId, newId } from '../../../crypto/new-id.ts';
 import { type FakeIncrease, startFakeIncrease } from '../../../dev/increase/fake-increase.ts';
 import { increaseConfigOf, WEBHOOK_SECRET } from '../../support/adapters/increase.ts';
@@ -11,8 +10,15 @@ import { startTestStack, type TestStack } from '../../support/stack.ts';
 import { type Cardholder, cardholder, topUp } from '../../support/top-ups.ts';
 import { until } from '../../support/until.ts';
 
-describe('operator network reconcile with Increase', function () {
-  this.timeout(120_000);
+interface Entry {
+  kind: 'card' | 'movement' | 'transaction';
+  id: string | null | undefined;
+  issuer_id: string | null | undefined;
+}
+type Found = Record<'missing_here' | 'missing_at_issuer' | 'different', Entry[]>;
+const NOTHING: Found = { missing_here: [], missing_at_issuer: [], different: [] };
+
+describe('operator network reconcile with Increase', () => {
   let fake: FakeIncrease;
   let stack: TestStack;
   let holder: Cardholder;
@@ -44,6 +50,15 @@ describe('operator network reconcile with Increase', function () {
   beforeEach(async () => {
     holder = await cardholder(stack, 'live', 5_000);
   });
+  afterEach(async () => {
+    await assertFound({});
+    assert.deepEqual(await operate('attention', 'list'), []);
+  });
+
+  async function assertFound(expected: Partial<Found>, since?: string): Promise<void> {
+    const { matched: _, ...found } = await reconcile(since);
+    assert.deepEqual(found, { ...NOTHING, ...expected });
+  }
 
   /** The card of this test at the issuer. */
   async function atIssuer() {
@@ -75,8 +90,7 @@ describe('operator network reconcile with Increase', function () {
     await until('the purchase is booked', async () => (await transactions()).length === 1);
     const found = await reconcile();
     // The card, its load, its top-up, its authorization and the purchase.
-    assert.deepEqual(found, { matched: 5, missing_here: [], missing_at_issuer: [], different: [] });
-    assert.deepEqual(await attention(), []);
+    assert.deepEqual(found, { ...NOTHING, matched: 5 });
   });
 
   it('finds what only one side has, and what both have differently, until it is right', async () => {
@@ -105,16 +119,18 @@ describe('operator network reconcile with Increase', function () {
     changedTransfer.amount = 501;
     card.status = 'disabled';
 
-    const found = await reconcile();
-    assert.deepEqual(found.missing_here, [
-      { kind: 'card', id: null, issuer_id: madeByHand.id },
-      { kind: 'movement', id: null, issuer_id: sentByHand.id },
-    ]);
-    assert.deepEqual(found.missing_at_issuer, [{ kind: 'movement', id: lost.json.id, issuer_id: null }]);
-    assert.deepEqual(found.different, [
-      { kind: 'card', id: holder.cardId, issuer_id: card.id },
-      { kind: 'movement', id: changed.json.id, issuer_id: changedTransfer.id },
-    ]);
+    const found: Found = {
+      missing_here: [
+        { kind: 'card', id: null, issuer_id: madeByHand.id },
+        { kind: 'movement', id: null, issuer_id: sentByHand.id },
+      ],
+      missing_at_issuer: [{ kind: 'movement', id: lost.json.id, issuer_id: null }],
+      different: [
+        { kind: 'card', id: holder.cardId, issuer_id: card.id },
+        { kind: 'movement', id: changed.json.id, issuer_id: changedTransfer.id },
+      ],
+    };
+    await assertFound(found);
     const items = await attention();
     assert.equal(items.length, 5);
     const reasons = items.map(({ reason }) => reason).join('\n');
@@ -123,7 +139,7 @@ describe('operator network reconcile with Increase', function () {
     assert.match(reasons, /^top-up of 300 cents, succeeded, here, and the issuer does not list it/m);
 
     // Again, it finds the same, and says so once.
-    assert.deepEqual(await reconcile(), found);
+    await assertFound(found);
     assert.deepEqual(await attention(), items);
 
     const byHand = items.find(({ reason }) => reason.includes(madeByHand.id));
@@ -134,9 +150,7 @@ describe('operator network reconcile with Increase', function () {
     changedTransfer.amount = 500;
     card.status = 'active';
     books.transfers.splice(books.transfers.indexOf(sentByHand), 1);
-    const afterwards = await reconcile();
-    assert.deepEqual(afterwards.missing_here, [{ kind: 'card', id: null, issuer_id: madeByHand.id }]);
-    assert.deepEqual([afterwards.missing_at_issuer, afterwards.different], [[], []]);
+    await assertFound({ missing_here: [{ kind: 'card', id: null, issuer_id: madeByHand.id }] });
     assert.deepEqual(await attention(), []);
     books.cards.splice(books.cards.indexOf(madeByHand), 1);
   });
@@ -160,7 +174,6 @@ describe('operator network reconcile with Increase', function () {
     assert.deepEqual(found.missing_here, [{ kind: 'transaction', id: booked?.id, issuer_id: settlement.id }]);
     assert.deepEqual((await reconcile()).missing_here, []);
     assert.equal((await transactions()).length, 1);
-    assert.deepEqual(await attention(), []);
     const { action, detail } = (await operate('audit', 'list', '--subject', 'increase'))[1];
     assert.deepEqual([action, detail.booked], ['network.reconcile', 1]);
   });
@@ -169,28 +182,24 @@ describe('operator network reconcile with Increase', function () {
     const card = await atIssuer();
     await fake.simulations.single(card.id, 400);
     await until('the purchase is booked', async () => (await transactions()).length === 1);
-    const agreed = { missing_here: [], missing_at_issuer: [], different: [] };
-    const compare = async () => {
-      const { matched: _, ...others } = await reconcile();
-      return others;
-    };
-    assert.deepEqual(await compare(), agreed);
+    await assertFound({});
     const [booked] = await transactions();
     const [message] = await asOwner<{ message_id: string }>(
       stack,
       'DELETE FROM card_authorization_message WHERE transaction_id = $1 RETURNING message_id',
       [booked?.id],
     );
-    assert.deepEqual(await compare(), agreed, 'a purchase, and no clearing');
+    // A purchase, and no clearing.
+    await assertFound({});
 
     const book = (values: string) =>
       asOwner(stack, `UPDATE card_transaction SET ${values} WHERE id = $1`, [booked?.id]);
     await book("type = 'decline', decline_reason = 'card_frozen'");
-    const different = [{ kind: 'transaction', id: booked?.id, issuer_id: message?.message_id }];
-    assert.deepEqual((await reconcile()).different, different);
+    await assertFound({
+      different: [{ kind: 'transaction', id: booked?.id, issuer_id: message?.message_id }],
+    });
     assert.match((await attention())[0]?.reason ?? '', /^decline of 400 cents .* clearing of 400 cents/);
     await book("type = 'purchase', decline_reason = NULL");
-    assert.deepEqual(await compare(), agreed);
   });
 
   it('finds a clearing with another amount, and one that the issuer does not have', async () => {
@@ -212,24 +221,21 @@ describe('operator network reconcile with Increase', function () {
     const unlisted = booked.find(({ amount }) => amount === 200);
     const differing = booked.find(({ amount }) => amount === 400);
 
-    const found = await reconcile();
-    assert.deepEqual(found.different, [{ kind: 'transaction', id: differing?.id, issuer_id: settled.id }]);
-    assert.deepEqual(found.missing_here, []);
-    assert.deepEqual(
-      found.missing_at_issuer.map(({ kind, issuer_id }: { kind: string; issuer_id: string }) => [
-        kind,
-        issuer_id,
-      ]),
-      [
-        ['transaction', removed.elements.at(-1)?.card_settlement?.id],
-        ['transaction', removed.id],
-      ],
+    const purchase = removed.elements.at(-1)?.card_settlement;
+    const [authorization] = await asOwner<{ id: string }>(
+      stack,
+      'SELECT authorization_id AS id FROM card_transaction WHERE id = $1',
+      [unlisted?.id],
     );
-    assert.equal(found.missing_at_issuer[0].id, unlisted?.id);
+    await assertFound({
+      missing_at_issuer: [
+        { kind: 'transaction', id: unlisted?.id, issuer_id: purchase?.id },
+        { kind: 'transaction', id: authorization?.id, issuer_id: removed.id },
+      ],
+      different: [{ kind: 'transaction', id: differing?.id, issuer_id: settled.id }],
+    });
     settled.amount = 400;
     payments.push(removed);
-    assert.deepEqual((await reconcile()).different, []);
-    assert.deepEqual(await attention(), []);
   });
 
   describe('on what began before the period', () => {
@@ -267,8 +273,7 @@ describe('operator network reconcile with Increase', function () {
       await until('the purchase is booked', async () => (await transactions()).length === 1);
       fake.simulations.refund(settlement, 100);
       await until('the refund is booked', async () => (await transactions()).length === 2);
-      const { matched: _, ...differences } = await reconcile();
-      assert.deepEqual(differences, { missing_here: [], missing_at_issuer: [], different: [] });
+      await assertFound({});
     });
 
     it('finds a refund that the issuer does not have in an old payment', async () => {
@@ -278,12 +283,10 @@ describe('operator network reconcile with Increase', function () {
       const [removed] = payment.elements.splice(-1);
       assert.ok(removed);
       const refund = (await transactions()).find(({ type }) => type === 'refund');
-      assert.deepEqual((await reconcile()).missing_at_issuer, [
-        { kind: 'transaction', id: refund?.id, issuer_id: removed.card_refund?.id },
-      ]);
+      await assertFound({
+        missing_at_issuer: [{ kind: 'transaction', id: refund?.id, issuer_id: removed.card_refund?.id }],
+      });
       payment.elements.push(removed);
-      assert.deepEqual((await reconcile()).missing_at_issuer, []);
-      assert.deepEqual(await attention(), []);
     });
 
     it('books the lost clearing of an authorization that is pending here, once', async () => {
@@ -296,8 +299,7 @@ describe('operator network reconcile with Increase', function () {
       assert.deepEqual(found.missing_here, [
         { kind: 'transaction', id: booked?.id, issuer_id: settlement.id },
       ]);
-      const again = await reconcile(since);
-      assert.deepEqual([again.missing_here, again.missing_at_issuer], [[], []]);
+      await assertFound({}, since);
       assert.equal((await transactions()).length, 1);
     });
 
@@ -311,19 +313,18 @@ describe('operator network reconcile with Increase', function () {
         assert.equal(status, 200);
       }
       card.status = 'disabled';
-      const different = [{ kind: 'card', id: holder.cardId, issuer_id: card.id }];
-      assert.deepEqual((await reconcile(since)).different, different);
+      const different: Entry[] = [{ kind: 'card', id: holder.cardId, issuer_id: card.id }];
+      await assertFound({ different }, since);
       // The change is older than this period, and the card still differs.
-      assert.deepEqual((await reconcile(sinceNow())).different, different);
+      await assertFound({ different }, sinceNow());
       assert.equal((await attention()).length, 1);
       const { cards } = fake.bank.books;
       const [removed] = cards.splice(cards.indexOf(card), 1);
       assert.ok(removed);
-      assert.deepEqual((await reconcile(since)).missing_at_issuer, different);
+      await assertFound({ missing_at_issuer: different }, since);
       cards.push(removed);
       card.status = 'active';
-      await reconcile(sinceNow());
-      assert.deepEqual(await attention(), []);
+      await assertFound({}, sinceNow());
       card.created_at = createdAt;
     });
   });
@@ -346,14 +347,14 @@ describe('operator network reconcile with Increase', function () {
       const [other] = fake.bank.books.payments.splice(-1);
       assert.ok(other);
 
+      // What can't be read is not missing; what was removed is.
       const found = await reconcile();
       assert.deepEqual(found.different, [
         { kind: 'movement', id: null, issuer_id: transfer.id },
         { kind: 'transaction', id: null, issuer_id: payments[1]?.id },
       ]);
-      // What can't be read is not missing; what was removed is.
       assert.deepEqual(
-        found.missing_at_issuer.map(({ issuer_id }: { issuer_id: string }) => issuer_id),
+        found.missing_at_issuer.map(({ issuer_id }: Entry) => issuer_id),
         [other.id],
       );
       const reasons = (await attention()).map(({ reason }) => reason).join('\n');
@@ -361,8 +362,6 @@ describe('operator network reconcile with Increase', function () {
       authorization.direction = 'settlement';
       transfer.status = 'complete';
       fake.bank.books.payments.push(other);
-      await reconcile();
-      assert.deepEqual(await attention(), []);
     });
 
     it('compares the lists if the set-up can not be looked at, and says so', async () => {
@@ -375,8 +374,6 @@ describe('operator network reconcile with Increase', function () {
       assert.deepEqual([setUp.length, items.length], [1, 2]);
       assert.match(setUp[0]?.reason ?? '', /could not be checked/);
       card.status = 'active';
-      await reconcile();
-      assert.deepEqual(await operate('attention', 'list'), []);
     });
   });
 
@@ -401,8 +398,6 @@ describe('operator network reconcile with Increase', function () {
     }
     assert.equal((await attention()).length, 1);
     card.status = 'active';
-    await reconcile();
-    assert.deepEqual(await attention(), []);
   });
 
   it("asks once whether an account is a card's, however many transfers it has", async () => {
@@ -439,8 +434,6 @@ describe('operator network reconcile with Increase', function () {
     await set(51);
     const [item, ...others] = await operate('attention', 'list');
     assert.deepEqual([item.kind, others], ['network_reconciliation', []]);
-    await reconcile();
-    assert.deepEqual(await operate('attention', 'list'), []);
   });
 
   describe('on the money that a blocked card gives back', () => {
@@ -475,15 +468,15 @@ describe('operator network reconcile with Increase', function () {
       // The card, its load and the return.
       const { matched, ...others } = await reconcile();
       assert.ok(matched >= 3);
-      assert.deepEqual(others, { missing_here: [], missing_at_issuer: [], different: [] });
+      assert.deepEqual(others, NOTHING);
     });
 
     it('finds another amount, and one that failed there', async () => {
       const { id, token } = await block();
       const transfer = transferWith(token);
-      const different = [{ kind: 'movement', id, issuer_id: transfer.id }];
+      const different: Entry[] = [{ kind: 'movement', id, issuer_id: transfer.id }];
       transfer.amount -= 1;
-      assert.deepEqual((await reconcile()).different, different);
+      await assertFound({ different });
       const [item] = await attention();
       assert.match(
         item?.reason ?? '',
@@ -491,9 +484,8 @@ describe('operator network reconcile with Increase', function () {
       );
       transfer.amount += 1;
       transfer.status = 'canceled';
-      assert.deepEqual((await reconcile()).different, different);
+      await assertFound({ different });
       transfer.status = 'complete';
-      assert.deepEqual((await reconcile()).different, []);
     });
 
     it('finds one that the issuer does not have', async () => {
@@ -501,10 +493,8 @@ describe('operator network reconcile with Increase', function () {
       const { transfers } = fake.bank.books;
       const transfer = transferWith(token);
       transfers.splice(transfers.indexOf(transfer), 1);
-      const found = await reconcile();
-      assert.deepEqual(found.missing_at_issuer, [{ kind: 'movement', id, issuer_id: null }]);
+      await assertFound({ missing_at_issuer: [{ kind: 'movement', id, issuer_id: null }] });
       transfers.push(transfer);
-      assert.deepEqual((await reconcile()).missing_at_issuer, []);
     });
 
     it('finds one that only the issuer knows', async () => {
@@ -519,21 +509,19 @@ describe('operator network reconcile with Increase', function () {
         },
         newId('ret'),
       );
-      const { missing_here: missingHere } = await reconcile();
-      assert.deepEqual(missingHere, [{ kind: 'movement', id: null, issuer_id: unknown.id }]);
+      await assertFound({ missing_here: [{ kind: 'movement', id: null, issuer_id: unknown.id }] });
       bank.books.transfers.splice(bank.books.transfers.indexOf(unknown), 1);
-      assert.deepEqual((await reconcile()).missing_here, []);
     });
 
     it('finds one that was made after all, though we had it refused, asked again or dismissed', async () => {
       const { id, token } = await block();
       const transfer = transferWith(token);
       const set = (values: string) => asOwner(stack, `UPDATE true_up SET ${values} WHERE id = '${id}'`);
-      const different = [{ kind: 'movement', id, issuer_id: transfer.id }];
+      const different: Entry[] = [{ kind: 'movement', id, issuer_id: transfer.id }];
       await set("status = 'refused', reason = 'no', ended_at = NULL");
-      assert.deepEqual((await reconcile()).different, different);
+      await assertFound({ different });
       await set("status = 'dismissed', reason = NULL, ended_at = now()");
-      assert.deepEqual((await reconcile()).different, different);
+      await assertFound({ different });
       // Asked again with another token, by an operator who could not see the first one: both were made.
       const second = newId('ret');
       const again = fake.bank.transfer(
@@ -547,12 +535,10 @@ describe('operator network reconcile with Increase', function () {
       );
       again.amount = transfer.amount;
       await set(`status = 'succeeded', token = '${second}'`);
-      assert.deepEqual((await reconcile()).different, different);
+      await assertFound({ different });
       assert.match((await attention())[0]?.reason ?? '', /asked for again with another token, here/);
       // The usual case: the first one had failed.
       transfer.status = 'canceled';
-      assert.deepEqual((await reconcile()).different, []);
-      assert.deepEqual(await attention(), []);
     });
   });
 
@@ -569,25 +555,20 @@ describe('operator network reconcile with Increase', function () {
     const { matched, ...others } = await reconcile();
     // The card, its load, the purchase and the cover.
     assert.ok(matched >= 4);
-    assert.deepEqual(others, { missing_here: [], missing_at_issuer: [], different: [] });
+    assert.deepEqual(others, NOTHING);
 
     const [cover] = await covers();
     const { transfers } = fake.bank.books;
     const transfer = transfers.find(({ idempotency_key: key }) => key === cover?.id);
     assert.ok(transfer);
     transfer.amount -= 1;
-    assert.deepEqual((await reconcile()).different, [
-      { kind: 'movement', id: cover?.id, issuer_id: transfer.id },
-    ]);
+    await assertFound({ different: [{ kind: 'movement', id: cover?.id, issuer_id: transfer.id }] });
     const [item] = await attention();
     assert.match(item?.reason ?? '', /^cover of \d+ cents, succeeded, here/);
     transfer.amount += 1;
     transfers.splice(transfers.indexOf(transfer), 1);
-    assert.deepEqual((await reconcile()).missing_at_issuer, [
-      { kind: 'movement', id: cover?.id, issuer_id: null },
-    ]);
+    await assertFound({ missing_at_issuer: [{ kind: 'movement', id: cover?.id, issuer_id: null }] });
     transfers.push(transfer);
-    assert.deepEqual((await reconcile()).missing_at_issuer, []);
   });
 
   it('finds a status that a late request has undone', async () => {
@@ -602,13 +583,11 @@ describe('operator network reconcile with Increase', function () {
       body: JSON.stringify({ status: 'disabled' }),
     });
     assert.equal(late.status, 200);
-    assert.deepEqual((await reconcile()).different, [
-      { kind: 'card', id: holder.cardId, issuer_id: card.id },
-    ]);
+    await assertFound({ different: [{ kind: 'card', id: holder.cardId, issuer_id: card.id }] });
+    // The way out: the change is made again.
     for (const verb of ['freeze', 'unfreeze'] as const) {
       assert.equal((await changeStatus(holder.partner, holder.cardId, verb, { mode: 'live' })).status, 200);
     }
-    assert.deepEqual((await reconcile()).different, []);
   });
 
   it('asks again for a page that fails: with a 500, a 429, a lost answer, or none', async () => {
@@ -622,7 +601,6 @@ describe('operator network reconcile with Increase', function () {
     assert.equal((await reconcile()).different.length, 1);
     fake.faults.clear();
     card.status = 'active';
-    assert.equal((await reconcile()).different.length, 0);
   });
 
   it('ends nothing if the issuer does not answer', async () => {
@@ -636,8 +614,6 @@ describe('operator network reconcile with Increase', function () {
     await assert.rejects(reconcile(), /Increase: it answered 500/);
     assert.deepEqual(await attention(), items);
     fake.faults.clear();
-    await reconcile();
-    assert.deepEqual(await attention(), []);
   });
 
   it('is done by one worker when it is due, which also looks how the network is set up', async () => {
@@ -647,24 +623,6 @@ describe('operator network reconcile with Increase', function () {
     assert.ok(subscription);
     await asOwner(stack, `UPDATE measurement SET due_at = '-infinity' WHERE name = 'reconciliation'`);
     await stack.stopWorker();
-    // A list takes longer than anything else, and gives nothing meanwhile. The worker still says that it goes on.
-    const dueAt = async () => {
-      const [row] = await asOwner<{ due_at: number }>(
-        stack,
-        `SELECT extract(epoch FROM due_at)::float8 AS due_at FROM measurement WHERE name = 'reconciliation'`,
-      );
-      return row?.due_at ?? 0;
-    };
-    let hasGoneOn = false;
-    fake.onRequest = async ({ name }) => {
-      if (hasGoneOn || name !== 'GET /account_transfers') return 'go on';
-      const first = await dueAt();
-      for (let look = 0; look < 40 && !hasGoneOn; look++) {
-        await setTimeout(75);
-        hasGoneOn = (await dueAt()) > first;
-      }
-      return hasGoneOn ? 'go on' : 'drop';
-    };
     const others = [await stack.startWorker(), await stack.startWorker()];
     const found = await until('it has run', async () => {
       const items: { kind: string; reason: string }[] = await operate('attention', 'list');
@@ -677,12 +635,8 @@ describe('operator network reconcile with Increase', function () {
     await until('it is logged', async () => runs().length > 0);
     await fake.delivery.idle();
     assert.equal(runs().length, 1);
-    assert.ok(hasGoneOn);
-    fake.onRequest = async () => 'go on';
     card.status = 'active';
     fake.bank.books.subscriptions.unshift(subscription);
-    await reconcile();
-    assert.deepEqual(await operate('attention', 'list'), []);
     await Promise.all(others.map((worker) => worker.stop()));
     await stack.startWorker();
   });

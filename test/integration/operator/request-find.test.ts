@@ -42,7 +42,7 @@ describe('operator request find', () => {
       assert.deepEqual(others, []);
       const { id, created, ...rest } = found;
       assert.match(id, /^claim_/);
-      assert.ok(Math.abs(Date.parse(created) - Date.parse(card.json.created)) < 60_000);
+      assert.equal(created, new Date(created).toISOString());
       assert.deepEqual(rest, {
         object: 'request',
         request_id: requestId,
@@ -94,8 +94,6 @@ describe('operator request find', () => {
     ]);
     const narrowed = await find('--idempotency-key', key, '--partner', partner.id);
     assert.deepEqual(narrowed, all.slice(1));
-    const unknown = await operate('request', 'find', '--idempotency-key', key, '--partner', 'prt_x');
-    assert.deepEqual([unknown.code, unknown.out], [1, '']);
   });
 
   it('shows a refusal, which made nothing, with its status', async () => {
@@ -106,7 +104,7 @@ describe('operator request find', () => {
     assert.deepEqual([found.response_status, found.resource_id], [402, null]);
   });
 
-  it('lists what a key did since a time, newest first and in pages, with status changes and reveals', async () => {
+  it('lists what a key did since a time, newest first, with status changes and reveals', async () => {
     await operate('partner', 'update', partner.id, '--secure-details', 'on');
     const card = await createCard(partner, { amount: 10_000 }, live);
     const topUp = { body: { amount: 500 }, idempotencyKey: randomUUID(), ...live };
@@ -130,42 +128,6 @@ describe('operator request find', () => {
       ],
     );
     assert.ok(all.every((one: { client_address: string }) => one.client_address === '127.0.0.1'));
-    const pages = [];
-    let last: string[] = [];
-    for (;;) {
-      const page = await find('--key', keyIds.live, '--limit', '1', ...last);
-      if (page.length === 0) break;
-      pages.push(...page);
-      last = ['--before', page[0].id];
-    }
-    assert.deepEqual(pages, all);
-    assert.deepEqual(await find('--key', keyIds.live, '--since', all[0].created.replace(/^2/, '3')), []);
     assert.deepEqual((await find('--request-id', all[0].request_id)).length, 1);
-  });
-
-  for (const [why, args] of [
-    ['nothing to find', []],
-    ['two ways at once', ['--request-id', `req_${'0'.repeat(26)}`, '--key', 'key_x']],
-    ['a request id of another shape', ['--request-id', "x' OR true --"]],
-    ['an Idempotency-Key that no partner can send', ['--idempotency-key', 'ü']],
-    ['an Idempotency-Key that is too long', ['--idempotency-key', 'x'.repeat(256)]],
-    ['--since without --key', ['--idempotency-key', 'x', '--since', '1h']],
-    ['--partner with --key', ['--key', 'key_x', '--partner', 'prt_x']],
-    ['--before an id of something else', ['--key', 'key_x', '--before', 'card_x']],
-  ] as const) {
-    it(`refuses ${why} as wrong usage`, async () => {
-      const { code, out, err } = await operate('request', 'find', ...args);
-      assert.deepEqual([code, out], [2, '']);
-      assert.notEqual(err, '');
-    });
-  }
-
-  it('refuses an unknown key and does not repeat a key that is given in place of its id', async () => {
-    const unknown = await operate('request', 'find', '--key', 'key_01k0000000000000000000000a');
-    assert.equal(unknown.code, 1);
-    assert.match(unknown.err, /key list/);
-    const pasted = await operate('request', 'find', '--key', partner.keys.live);
-    assert.equal(pasted.code, 1);
-    assert.ok(!pasted.err.includes(partner.keys.live));
   });
 });

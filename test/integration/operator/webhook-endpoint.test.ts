@@ -47,7 +47,7 @@ describe('operator webhook-endpoint', () => {
   async function secrets(column = 'secret'): Promise<(string | null)[]> {
     const ring = new KeyRing(readOperatorConfig(env).encryptionKeys ?? []);
     const { rows } = await owner.query(
-      `SELECT partner_id, mode, ${column} AS sealed FROM webhook_endpoint WHERE partner_id = $1 ORDER BY mode DESC`,
+      `SELECT id, partner_id, mode, ${column} AS sealed FROM webhook_endpoint WHERE partner_id = $1 ORDER BY mode DESC`,
       [partnerId],
     );
     return rows.map((row) => row.sealed && openEndpointSecret(ring, row, row.sealed));
@@ -60,13 +60,17 @@ describe('operator webhook-endpoint', () => {
     assert.equal(json.url, URL_A);
     assert.match(json.secret, /^whsec_[A-Za-z0-9+/]{40}$/);
     assert.deepEqual(await secrets(), [json.secret, json.secret]);
+    const shown = await show();
     assert.deepEqual(await lastAudit(operate), {
       actor: ACTOR,
       action: 'webhook-endpoint.set',
       subject: partnerId,
-      detail: { modes: ['test', 'live'], origin: 'https://hooks.example.com' },
+      detail: {
+        modes: ['test', 'live'],
+        endpoints: shown.map(({ id }: { id: string }) => id),
+        origin: 'https://hooks.example.com',
+      },
     });
-    const shown = await show();
     assert.deepEqual(
       shown.map((one: { id: string; created: string }) => ({
         ...one,
@@ -296,22 +300,6 @@ describe('operator webhook-endpoint', () => {
     }
   });
 
-  for (const url of [
-    'http://hooks.example.com/',
-    'https://10.0.0.1/',
-    'https://user@hooks.example.com/',
-    'http://127.0.0.1:8080/',
-    'nonsense',
-    '',
-  ]) {
-    it(`rejects the URL "${url}" as wrong usage`, async () => {
-      const { code, out, err } = await set(url);
-      assert.deepEqual([code, out], [2, '']);
-      assert.match(err, /--url must/);
-      assert.equal((await endpoint('show')).code, 1);
-    });
-  }
-
   it('accepts a loopback URL if the configuration says so', async () => {
     const local = operateIn({ ...env, WEBHOOK_ALLOW_LOOPBACK_HTTP: 'true' });
     const { code, json } = await local(
@@ -323,17 +311,6 @@ describe('operator webhook-endpoint', () => {
     );
     assert.deepEqual([code, json.url], [0, 'http://127.0.0.1:8080/x']);
   });
-
-  for (const flags of [
-    [],
-    ['--url', URL_A, '--mode', 'prod'],
-    ['--url', URL_A, '--url', URL_B],
-    ['--url', URL_A, '--mode', 'test', '--mode', 'live'],
-  ]) {
-    it(`rejects "set ${flags.join(' ')}" as wrong usage`, async () => {
-      assert.equal((await endpoint('set', ...flags)).code, 2);
-    });
-  }
 
   it('needs the key ring to set an endpoint, but not to show it', async () => {
     await set(URL_A);

@@ -3,25 +3,30 @@ import { newId } from '../../../crypto/new-id.ts';
 import { freePort } from '../../../dev/free-port.ts';
 import { ACTOR, environmentOf, lastAudit, type Operate, operateIn } from '../../support/operator/operate.ts';
 import { asOwner } from '../../support/postgres.ts';
-import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
+import { sharedStack } from '../../support/shared-stack.ts';
+import type { TestPartner, TestStack } from '../../support/stack.ts';
 import { until } from '../../support/until.ts';
-import { endpointOf, type SeededEvent, seedEvents, workflowIdOf } from '../../support/webhooks/events.ts';
+import {
+  countByStatus,
+  endpointOf,
+  type SeededEvent,
+  seedEvents,
+  workflowIdOf,
+} from '../../support/webhooks/events.ts';
 import { answer, type Receiver, startReceiver } from '../../support/webhooks/receiver.ts';
 
 const NO_EVENT = `evt_${'0'.repeat(26)}`;
 
-describe('operator webhook', function () {
-  this.timeout(120_000);
+describe('operator webhook', () => {
   let stack: TestStack;
   let operate: Operate;
   let partner: TestPartner;
   let receiver: Receiver;
 
   before(async () => {
-    stack = await startTestStack({ webhookDelaysMs: [50, 50] });
+    stack = await sharedStack();
     operate = operateIn(environmentOf(stack.config));
   });
-  after(() => stack.stop());
   beforeEach(async () => {
     partner = await stack.createPartner();
     receiver = await startReceiver();
@@ -37,67 +42,77 @@ describe('operator webhook', function () {
   const attentionTo = async (id: string) =>
     (await operate('attention', 'list')).json.filter((item: { id: string }) => item.id === id);
 
-  /** An event that the receiver refused until it was given up. */
-  async function giveUp(): Promise<string> {
+  /** An event that the receiver refused, and that is sent again in half a minute. */
+  async function refusedOnce(): Promise<string> {
     receiver.behave((_request, response) => response.writeHead(500).end('<h1>out of order</h1>'));
     await setEndpoint();
     const { json } = await partner.call('POST', '/webhook-endpoint/test');
-    await settled(json.id, 'given_up');
+    await until('the first attempt is recorded, and its workflow waits', async () => {
+      const { status, workflow_status } = await show(json.id);
+      return status === 'retrying' && workflow_status === 'running';
+    });
     receiver.behave(answer(200));
     return json.id;
   }
 
-  it("shows every attempt with its answer, the event's destination and its workflow", async () => {
-    const id = await giveUp();
-    const { code, json } = await operate('webhook', 'show', id);
-    assert.equal(code, 0);
-    const { attempts, created, ...rest } = json;
+  it("shows an attempt with its answer, the event's destination and its workflow, and sends it at once if requeued", async () => {
+    const id = await refusedOnce();
+    const { attempts, created, next_attempt_at, ...rest } = await show(id);
+    const endpointId = await endpointOf(stack, id);
     assert.deepEqual(rest, {
       id,
-      endpoint_id: await endpointOf(stack, id),
+      endpoint_id: endpointId,
       object: 'event',
       partner_id: partner.id,
       partner_name: 'Test Partner',
       mode: 'test',
       type: 'ping',
-      status: 'given_up',
-      attempt_count: 3,
-      next_attempt_at: null,
-      last_error: attempts[2].error,
+      status: 'retrying',
+      attempt_count: 1,
+      last_error: attempts[0].error,
       endpoint: { url: receiver.url, status: 'enabled' },
-      deliveries: [{ endpoint_id: await endpointOf(stack, id), status: 'given_up', attempt_count: 3 }],
+      deliveries: [{ endpoint_id: endpointId, status: 'retrying', attempt_count: 1 }],
       workflow_id: await workflowIdOf(stack, id),
       workflow_status: 'running',
     });
-    assert.equal(created, new Date(created).toISOString());
+    assert.ok(next_attempt_at > created);
+    const [{ number, status, http_status, answer_start }, ...more] = attempts;
     assert.deepEqual(
-      attempts.map(({ number, status, http_status, answer_start }: Record<string, unknown>) => [
-        number,
-        status,
-        http_status,
-        answer_start,
-      ]),
-      [1, 2, 3].map((number) => [number, 'failed', 500, '<h1>out of order</h1>']),
+      [number, status, http_status, answer_start, more],
+      [1, 'failed', 500, '<h1>out of order</h1>', []],
     );
+    assert.equal((await requeue(id)).code, 0);
+    await settled(id, 'delivered');
+    assert.equal(receiver.received.length, 2);
+    assert.equal(new Set(receiver.received.map(({ body }) => body)).size, 1);
   });
 
-  it('lists endpoints in attention list whose events wait until they are enabled', async () => {
+  it('lists endpoints in attention list whose live events wait until they are enabled, and none of test mode', async () => {
     receiver.behave(answer(410));
     await setEndpoint();
-    const { json } = await partner.call('POST', '/webhook-endpoint/test');
-    await settled(json.id, 'parked');
-    const [item] = await attentionTo(partner.id);
+    for (const mode of ['test', 'live'] as const) {
+      const { json } = await partner.call('POST', '/webhook-endpoint/test', { mode });
+      await settled(json.id, 'parked');
+    }
+    const [item, ...others] = await attentionTo(partner.id);
+    assert.deepEqual(others, []);
+    const [endpoint] = await asOwner<{ id: string }>(
+      stack,
+      "SELECT id FROM webhook_endpoint WHERE partner_id = $1 AND mode = 'live'",
+      [partner.id],
+    );
     assert.deepEqual(
-      [item.kind, item.partner_name, item.command],
+      [item.kind, item.mode, item.partner_name, item.command],
       [
         'webhook_endpoint',
+        'live',
         'Test Partner',
-        `npm run operator -- webhook-endpoint enable ${partner.id} --mode test --endpoint ${await endpointOf(stack, json.id)}`,
+        `npm run operator -- webhook-endpoint enable ${partner.id} --mode live --endpoint ${endpoint?.id}`,
       ],
     );
     assert.match(
       item.reason,
-      /^one event waits for the endpoint we_\w+ of test mode, which is disabled: it answered 410 Gone/,
+      /^one event waits for the endpoint we_\w+, which is disabled: it answered 410 Gone/,
     );
     receiver.behave(answer(200));
     const words = item.command.split(' -- ')[1].split(' ');
@@ -105,25 +120,28 @@ describe('operator webhook', function () {
     assert.deepEqual(await attentionTo(partner.id), []);
   });
 
-  it('requeues an event that was given up, which is sent, and is audited', async () => {
-    const id = await giveUp();
+  it('has an event that was given up in attention list, until it is requeued, which is audited', async () => {
+    await setEndpoint();
+    const [id = '', ofTestMode = ''] = await seed(
+      { status: 'given_up', mode: 'live' },
+      { status: 'given_up' },
+    );
+    assert.deepEqual(await attentionTo(ofTestMode), []);
     const [item] = await attentionTo(id);
     const { since, reason, ...rest } = item;
-    assert.ok(Date.parse(since) <= Date.now());
+    assert.equal(since, new Date(since).toISOString());
     assert.deepEqual(rest, {
       kind: 'webhook',
       id,
+      mode: 'live',
       partner_id: partner.id,
       partner_name: 'Test Partner',
       command: `npm run operator -- webhook requeue ${id} --endpoint ${await endpointOf(stack, id)}`,
       or_command: null,
       workflow_id: await workflowIdOf(stack, id),
     });
-    assert.match(reason, /given up: /);
-    const before = receiver.received.length;
-    const { code, json } = await requeue(id);
-    assert.equal(code, 0);
-    assert.ok(['pending', 'delivered'].includes(json.status), json.status);
+    assert.match(reason, /given up/);
+    assert.equal((await requeue(id)).code, 0);
     assert.deepEqual(await lastAudit(operate), {
       actor: ACTOR,
       action: 'webhook.requeue',
@@ -131,8 +149,7 @@ describe('operator webhook', function () {
       detail: { status: 'given_up', endpoints: [await endpointOf(stack, id)] },
     });
     await settled(id, 'delivered');
-    assert.equal(receiver.received.length, before + 1);
-    assert.equal(new Set(receiver.received.map(({ body }) => body)).size, 1);
+    assert.equal(receiver.received.length, 1);
     assert.deepEqual(await attentionTo(id), []);
   });
 
@@ -253,7 +270,7 @@ describe('operator webhook', function () {
         detail: { since: null, endpoint: null, statuses: ['given_up', 'parked'], count: 45 },
       });
       await until('all arrive', async () => receiver.received.length === 45);
-      for (const id of wanted) await settled(id, 'delivered');
+      await until('all are delivered', async () => (await countByStatus(stack, partner)).delivered === 46);
       assert.deepEqual(receiver.received.map(({ id }) => id).sort(), wanted.sort());
       assert.equal((await show(others)).status, 'given_up');
       const again = await bulk();
@@ -317,7 +334,10 @@ describe('operator webhook', function () {
     it('has one line in attention list for an account with many events, with the command for all', async () => {
       await setEndpoint();
       await seed(
-        ...Array.from({ length: 21 }, (_, i) => ({ status: 'given_up', ageMs: i * 1_000 }) as const),
+        ...Array.from(
+          { length: 21 },
+          (_, i) => ({ status: 'given_up', mode: 'live', ageMs: i * 1_000 }) as const,
+        ),
       );
       const [item, ...more] = await attentionTo(partner.id);
       assert.deepEqual(more, []);
@@ -332,34 +352,6 @@ describe('operator webhook', function () {
       assert.equal(code, 0);
       return json.map((event: { id: string }) => event.id);
     };
-
-    it('has the newest events first, by partner, status and time', async () => {
-      const [a, b, c] = await seed(
-        { status: 'given_up', ageMs: 1_000 },
-        { status: 'delivered', ageMs: 60_000, mode: 'live' },
-        { status: 'given_up', ageMs: 3 * 3_600_000 },
-      );
-      assert.deepEqual(await list('--partner', partner.id), [a, b, c]);
-      assert.deepEqual(await list('--partner', partner.id, '--status', 'given_up'), [a, c]);
-      assert.deepEqual(await list('--partner', partner.id, '--since', '1h'), [a, b]);
-      assert.deepEqual(await list('--partner', partner.id, '--since', '1h', '--status', 'delivered'), [b]);
-      assert.ok((await list('--status', 'given_up', '--since', '1h')).includes(a));
-      const { json } = await operate('webhook', 'list', '--partner', partner.id);
-      assert.deepEqual(Object.keys(json[0]), [
-        ...[
-          'id',
-          'endpoint_id',
-          'object',
-          'partner_id',
-          'partner_name',
-          'mode',
-          'type',
-          'status',
-          'attempt_count',
-        ],
-        ...['next_attempt_at', 'last_error', 'created'],
-      ]);
-    });
 
     it("has an endpoint's events, however many newer ones went to the others", async () => {
       await setEndpoint();
@@ -381,17 +373,6 @@ describe('operator webhook', function () {
       );
       assert.match(err, /more than 2/);
     });
-
-    it('has a limited length, and says so', async () => {
-      const [a, b] = await seed({ ageMs: 1 }, { ageMs: 1_000 }, { ageMs: 2_000 });
-      const { json, err } = await operate('webhook', 'list', '--partner', partner.id, '--limit', '2');
-      assert.deepEqual(
-        json.map((event: { id: string }) => event.id),
-        [a, b],
-      );
-      assert.match(err, /more than 2/);
-      assert.equal((await operate('webhook', 'list', '--partner', partner.id, '--limit', '3')).err, '');
-    });
   });
 
   it('prints no content of an event and no secret', async () => {
@@ -411,26 +392,6 @@ describe('operator webhook', function () {
       assert.ok(!`${out}${err}`.includes('zq@example.com') && !`${out}${err}`.includes(secret));
     }
   });
-
-  for (const args of [
-    ['requeue'],
-    ['requeue', NO_EVENT, '--partner', 'prt_x'],
-    ['requeue', NO_EVENT, '--yes'],
-    ['requeue', NO_EVENT, '--since', '1h'],
-    ['requeue', '--since', '1h', '--yes'],
-    ['requeue', '--partner', 'prt_x', '--status', 'pending'],
-    ['requeue', '--partner', 'prt_x', '--status', 'failed'],
-    ['requeue', '--partner', 'prt_x', '--since', 'yesterday'],
-    ['list', '--status', 'failed'],
-    ['list', '--limit', '0'],
-    ['list', '--limit', '10001'],
-    ['show'],
-  ]) {
-    it(`rejects "webhook ${args.join(' ')}" as wrong usage`, async () => {
-      const { code, out } = await operate('webhook', ...args);
-      assert.deepEqual([code, out], [2, '']);
-    });
-  }
 
   it('refuses an unknown event or partner', async () => {
     for (const args of [

@@ -23,8 +23,7 @@ import { until } from '../../support/until.ts';
 const OLD = { id: 'old', secret: randomBytes(32) };
 const NEW = { id: 'new', secret: randomBytes(32) };
 
-describe('histories with CODEC_KEYS', function () {
-  this.timeout(240_000);
+describe('histories with CODEC_KEYS', () => {
   let stack: TestStack;
   let partner: TestPartner;
   const running = new Set<RunningWorker>();

@@ -5,9 +5,7 @@ import { fundedPartner } from '../../support/money.ts';
 import { startTestStack, type TestStack } from '../../support/stack.ts';
 import { until } from '../../support/until.ts';
 
-describe('the log', function () {
-  this.timeout(120_000);
-
+describe('the log', () => {
   for (const hosted of [true, false]) {
     const where = hosted ? 'the API’s own worker' : 'a worker process';
     describe(`of a live card whose first attempts fail in ${where}`, () => {

@@ -9,7 +9,7 @@ import {
   registerSearchAttributes,
 } from '../../../temporal/namespace.ts';
 import { SEARCH_ATTRIBUTES } from '../../../workflows/search-attributes.ts';
-import { testTemporal } from '../../support/temporal.ts';
+import { testServers } from '../../support/servers.ts';
 import { startTemporalCloud } from '../../support/temporal-cloud.ts';
 import { until } from '../../support/until.ts';
 
@@ -19,7 +19,7 @@ describe("Temporal's namespace", () => {
   let address: string;
   let connection: Connection;
   before(async () => {
-    ({ address } = await testTemporal());
+    ({ address } = testServers().temporal);
     connection = await Connection.connect({ address });
   });
   after(() => connection.close());

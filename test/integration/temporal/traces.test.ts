@@ -25,8 +25,7 @@ const CARDHOLDER = {
 };
 const STRANGER = { traceId: 'abcdef0123456789abcdef0123456789', spanId: '0123456789abcdef' };
 
-describe('traces', function () {
-  this.timeout(240_000);
+describe('traces', () => {
   let collector: LoopbackServer;
   let stack: TestStack;
   let partner: TestPartner;
@@ -109,7 +108,7 @@ describe('traces', function () {
     assert.equal(attribute(http, 'partnerId'), partner.id);
     assert.equal(attribute(http, 'workflowId'), `issue-card/${cardId}`);
     const [run] = named('RunWorkflow:issueCard');
-    assert.ok(run && BigInt(run.endTimeUnixNano) > BigInt(run.startTimeUnixNano));
+    assert.ok(run && BigInt(run.endTimeUnixNano) >= BigInt(run.startTimeUnixNano));
     assert.ok(bodies.some((body) => body.includes('card-issuing-api')));
     assert.ok(bodies.some((body) => body.includes('card-issuing-worker')));
     assert.deepEqual([...authorizations], ['Bearer t']);

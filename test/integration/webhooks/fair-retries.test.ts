@@ -1,103 +1,83 @@
 import assert from 'node:assert/strict';
-import { pino } from 'pino';
-import { query } from '../../../db/sql.ts';
-import { type RunningWorker, startWorker } from '../../../worker/start-worker.ts';
-import { startTestStack, type TestPartner, type TestStack, testWorkflowBundle } from '../../support/stack.ts';
-import { until } from '../../support/until.ts';
-import { countByStatus, setUrl, writeEvents } from '../../support/webhooks/events.ts';
-import { answer, type Receiver, startReceiver } from '../../support/webhooks/receiver.ts';
+import { setEndpoint } from '../../../commands/webhooks/endpoints.ts';
+import { takeUnnotifiedDeliveries } from '../../../commands/webhooks/retries.ts';
+import { newId } from '../../../crypto/new-id.ts';
+import { openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
 
-describe('retries of one account', function () {
-  this.timeout(240_000);
-  let stack: TestStack;
-  const receivers: Receiver[] = [];
-  afterEach(async () => {
-    for (const receiver of receivers.splice(0)) await receiver.stop();
-    await stack.stop();
+describe('the workflows of failed events', () => {
+  let commands: TestCommands;
+  before(async () => {
+    commands = await openCommands();
   });
+  after(() => commands.close());
+  beforeEach(() => commands.owner.query('TRUNCATE delivery'));
 
-  async function receiving(): Promise<{ partner: TestPartner; receiver: Receiver }> {
-    const [partner, receiver] = [await stack.createPartner(), await startReceiver()];
-    receivers.push(receiver);
-    await setUrl(stack, partner, receiver.url);
-    return { partner, receiver };
-  }
-
-  const toldOf = async (ids: string[]) => {
-    const [row] = await query<{ told: number }>(
-      stack.orm.em.fork(),
-      `SELECT count(*)::int AS told FROM delivery WHERE event_id = ANY ($1) AND workflow = 'told'`,
-      [ids],
+  /** An endpoint with failed events that no workflow knows of. @returns its id */
+  async function failing(events: number): Promise<string> {
+    const partnerId = await commands.createFundedPartner(1);
+    const url = 'https://hooks.example.com/';
+    const { endpoints } = await setEndpoint(
+      { ...commands.context, actor: 'test' },
+      { partnerId, modes: ['test'], url },
     );
-    return row?.told;
-  };
-
-  /** When the account's workflows were started, the earliest first, by Temporal's clock. */
-  async function workflowStarts({ id }: TestPartner, count: number): Promise<number[]> {
-    return until(`${count} workflows can be found`, async () => {
-      const starts: number[] = [];
-      for await (const { startTime } of stack.client.workflow.list({ query: `PartnerId = "${id}"` })) {
-        starts.push(startTime.getTime());
-      }
-      return starts.length >= count && starts.sort((a, b) => a - b);
-    });
+    await commands.owner.query(
+      `INSERT INTO event (id, partner_id, mode, type, body, created_at)
+       SELECT id, $1, 'test', 'ping', '{}', now() FROM unnest($2::text[]) id`,
+      [partnerId, Array.from({ length: events }, () => newId('evt'))],
+    );
+    await commands.owner.query(
+      `UPDATE delivery SET status = 'retrying', workflow = 'untold', attempt_count = 1,
+         next_attempt_at = now() + interval '1 hour' WHERE partner_id = $1`,
+      [partnerId],
+    );
+    return endpoints[0]?.id ?? '';
   }
+  /** The endpoints whose events get their workflows in the next turn. */
+  const turn = async () => {
+    const { unnotified } = await takeUnnotifiedDeliveries(commands.context.orm, null);
+    return unnotified.map(({ endpoint_id }) => endpoint_id);
+  };
+  const set = (endpointId: string, fullAt: string) =>
+    commands.owner.query(`UPDATE webhook_endpoint SET workflows_full_at = ${fullAt} WHERE id = $1`, [
+      endpointId,
+    ]);
 
-  it('do not delay a due retry of another account when 300 hang at a time', async () => {
-    stack = await startTestStack({ webhookDelaysMs: [3_000], webhookTimeoutMs: 10_000 });
-    const healthy = await receiving();
-    /** Writes an event that is refused once, and waits for its retry. */
-    async function retried(): Promise<void> {
-      const refused = healthy.receiver.received.length;
-      healthy.receiver.behave((request, response, number) =>
-        answer(number === refused ? 500 : 200)(request, response, number),
-      );
-      const [id = ''] = await writeEvents(stack, healthy.partner, 1);
-      await until('its retry comes', async () => healthy.receiver.attempts(id).length === 2);
-    }
-    await retried();
-
-    const hanging = await receiving();
-    let hung = 0;
-    hanging.receiver.behave((request, response, number) => {
-      if (hanging.receiver.attempts(request.id).length === 1) answer(500)(request, response, number);
-      else hung += 1;
-    });
-    await writeEvents(stack, hanging.partner, 300);
-    await until('retries hang, and most others wait for their turn', async () => {
-      const { pending = 0 } = await countByStatus(stack, hanging.partner);
-      return hung >= 2 && pending > 200;
-    });
-    await retried();
-    // A worker has two places for an endpoint that hangs, and each is taken for ten seconds.
-    assert.ok(hung < 50, `${hung} retries had a place`);
-    const { pending = 0 } = await countByStatus(stack, hanging.partner);
-    assert.ok(pending > 200, `it waited until ${300 - pending} of the others were made`);
+  it('are started four at a time for each endpoint, however many wait', async () => {
+    const [flood, quiet] = [await failing(50), await failing(3)];
+    const taken = await turn();
+    assert.deepEqual(taken.toSorted(), [flood, flood, flood, flood, quiet, quiet, quiet].toSorted());
   });
 
-  it('start at most 20 workflows a second across all workers, and delay nobody else', async () => {
-    // However long all of this takes, no retry is due before it is over.
-    stack = await startTestStack({ webhookDelaysMs: [3_600_000] });
-    const [failing, other] = [await receiving(), await receiving()];
-    for (const { receiver } of [failing, other]) receiver.behave(answer(500));
-    let second: RunningWorker | undefined;
+  it('are at most 16 more a second for each endpoint, whichever worker starts them', async () => {
+    const endpoint = await failing(50);
+    const read = async () => {
+      const { rows } = await commands.owner.query<{ now: Date; full: Date }>(
+        'SELECT clock_timestamp() AS now, workflows_full_at AS full FROM webhook_endpoint WHERE id = $1',
+        [endpoint],
+      );
+      return rows[0] ?? assert.fail('there is no such endpoint');
+    };
+    const before = await read();
+    assert.equal((await turn()).length, 4);
+    const after = await read();
+    const [earliest, latest] = [before.now.getTime() + 250, after.now.getTime() + 250];
+    assert.ok(earliest <= after.full.getTime() && after.full.getTime() <= latest, 'four at 62.5 ms each');
+    await set(endpoint, `clock_timestamp() + interval '1 hour'`);
+    const quiet = await failing(1);
+    assert.deepEqual(await turn(), [quiet]);
+    await set(endpoint, `'-infinity'`);
+    assert.equal((await turn()).length, 4);
+  });
+
+  it('are left to the worker that is serving the endpoint, and delay no other', async () => {
+    const [endpoint, other] = [await failing(5), await failing(1)];
+    const worker = await commands.connect();
     try {
-      second = await startWorker(stack.config, pino({ level: 'silent' }), {
-        workflowBundle: await testWorkflowBundle(),
-      });
-      const ids = await writeEvents(stack, failing.partner, 200);
-      await until('some have a workflow', async () => (await toldOf(ids)) !== 0);
-      const others = await writeEvents(stack, other.partner, 3);
-      await until('all have theirs', async () => (await toldOf([...ids, ...others])) === 203);
-      const starts = await workflowStarts(failing.partner, 200);
-      assert.equal(starts.length, 200, 'one workflow each');
-      const [first = 0, last = 0] = [starts[0], starts.at(-1)];
-      assert.ok(last - first >= 9_800, `200 in ${last - first} ms`);
-      const ofOther = await workflowStarts(other.partner, 3);
-      assert.ok((ofOther.at(-1) ?? last) < last, 'the other waited for all of them');
-      assert.equal(failing.receiver.received.length, 200, 'each waits for its time');
+      await worker.query('BEGIN');
+      await worker.query('SELECT FROM webhook_endpoint WHERE id = $1 FOR NO KEY UPDATE', [endpoint]);
+      assert.deepEqual(await turn(), [other]);
     } finally {
-      await second?.stop();
+      await worker.end();
     }
   });
 });

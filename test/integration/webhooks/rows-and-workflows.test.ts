@@ -1,16 +1,19 @@
 import assert from 'node:assert/strict';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { randomUUID } from 'node:crypto';
 import type { WorkflowHandle } from '@temporalio/client';
+import { queueOverdueRetries } from '../../../commands/webhooks/retries.ts';
 import { query } from '../../../db/sql.ts';
+import { testServers } from '../../support/servers.ts';
 import { startTcpProxy, type TcpProxy } from '../../support/sockets.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
-import { testTemporal } from '../../support/temporal.ts';
 import { until } from '../../support/until.ts';
 import {
   countByStatus,
   type DeliveryRow,
   endpointOf,
+  makeDue,
   readRow,
+  sendOverdue,
   setUrl,
   workflowIdOf,
   writeEvents,
@@ -18,30 +21,33 @@ import {
 import { answer, type Receiver, startReceiver } from '../../support/webhooks/receiver.ts';
 
 const HOUR_MS = 3_600_000;
+/** More than any event here needs, and none is due before the test says so. */
+const DELAYS_MS = Array<number>(10).fill(HOUR_MS);
 
-describe('an event’s row and its workflow', function () {
-  this.timeout(240_000);
+describe('an event’s row and its workflow', () => {
   let stack: TestStack;
   let partner: TestPartner;
   let receiver: Receiver;
   let temporal: TcpProxy;
-  async function start(webhookDelaysMs: number[]): Promise<void> {
-    const { address, namespace } = await testTemporal();
+  before(async () => {
+    const { address, namespace } = testServers().temporal;
     temporal = await startTcpProxy(address);
     stack = await startTestStack({
-      webhookDelaysMs,
+      webhookDelaysMs: DELAYS_MS,
       temporal: { connectionOptions: { address: temporal.address }, namespace },
     });
+  });
+  after(async () => {
+    await stack.stop();
+    await temporal.cut();
+  });
+  beforeEach(async () => {
     partner = await stack.createPartner();
     receiver = await startReceiver();
     receiver.behave(answer(500));
     await setUrl(stack, partner, receiver.url);
-  }
-  afterEach(async () => {
-    await stack.stop();
-    await receiver.stop();
-    await temporal.cut();
   });
+  afterEach(() => receiver.stop());
 
   const workflowOf = async (id: string): Promise<WorkflowHandle> =>
     stack.client.workflow.getHandle(await workflowIdOf(stack, id));
@@ -51,45 +57,49 @@ describe('an event’s row and its workflow', function () {
       const row = await readRow(stack, id);
       return Object.entries(expected).every(([name, value]) => row[name as keyof DeliveryRow] === value);
     });
-  /** As if the time of the next attempt had been then. */
-  const makeDue = (id: string, agoSeconds: number) =>
-    query(
-      stack.orm.em.fork(),
-      `UPDATE delivery SET next_attempt_at = clock_timestamp() - $2 * interval '1 second' WHERE event_id = $1`,
-      [id, agoSeconds],
-    );
+  /** Events that have failed once, and whose workflows wait. */
+  async function failed(count: number): Promise<string[]> {
+    const ids = await writeEvents(stack, partner, count);
+    for (const id of ids) await stands(id, { status: 'retrying', workflow: 'told' });
+    return ids;
+  }
+  /** Events of which the last attempt has failed as well. */
+  async function givenUp(count: number): Promise<string[]> {
+    const ids = await failed(count);
+    await query(stack.orm.em.fork(), 'UPDATE delivery SET schedule_attempts = $2 WHERE event_id = ANY ($1)', [
+      ids,
+      DELAYS_MS.length,
+    ]);
+    await sendOverdue(stack, ids);
+    for (const id of ids) await stands(id, { status: 'given_up', workflow: 'told', attempt_count: 2 });
+    return ids;
+  }
 
   it('get back in step after the workflow was terminated, and the event is sent when it is two minutes overdue', async () => {
-    await start([HOUR_MS, HOUR_MS]);
-    const [id = ''] = await writeEvents(stack, partner, 1);
-    await stands(id, { status: 'retrying', workflow: 'told' });
+    const [id = ''] = await failed(1);
     await (await workflowOf(id)).terminate('a test');
-    await makeDue(id, 100);
-    await sleep(3_000);
-    assert.equal(receiver.received.length, 1, 'a workflow may be late');
-    await makeDue(id, 121);
+    await makeDue(stack, [id], 100);
+    await queueOverdueRetries(stack.orm);
+    assert.equal((await readRow(stack, id)).status, 'retrying', 'a workflow may be late');
+    await sendOverdue(stack, [id]);
     await stands(id, { status: 'retrying', workflow: 'told', attempt_count: 2 });
     assert.ok(await isRunning(id));
     await (await workflowOf(id)).terminate('again');
     receiver.behave(answer(200));
-    await makeDue(id, 121);
+    await sendOverdue(stack, [id]);
     await stands(id, { status: 'delivered', workflow: 'none', attempt_count: 3 });
   });
 
   it('allow an event that was given up to be sent again, although its workflow was terminated', async () => {
-    await start([]);
-    const [id = ''] = await writeEvents(stack, partner, 1);
-    await stands(id, { status: 'given_up', workflow: 'told' });
+    const [id = ''] = await givenUp(1);
     await (await workflowOf(id)).terminate('a test');
     assert.equal((await partner.call('POST', `/events/${id}/resend`)).status, 202);
-    await stands(id, { status: 'given_up', workflow: 'told', attempt_count: 2 });
+    await stands(id, { status: 'retrying', workflow: 'told', attempt_count: 3 });
     assert.ok(await isRunning(id));
   });
 
   it('stay in step if the workflow is told twice, as after a crash between its start and the mark', async () => {
-    await start([HOUR_MS]);
-    const [id = ''] = await writeEvents(stack, partner, 1);
-    await stands(id, { status: 'retrying', workflow: 'told' });
+    const [id = ''] = await failed(1);
     const before = await (await workflowOf(id)).describe();
     await query(stack.orm.em.fork(), `UPDATE delivery SET workflow = 'untold' WHERE event_id = $1`, [id]);
     await stands(id, { status: 'retrying', workflow: 'told' });
@@ -102,9 +112,7 @@ describe('an event’s row and its workflow', function () {
   });
 
   it('stay in step if somebody starts the workflow again with the signal requeue', async () => {
-    await start([HOUR_MS, HOUR_MS]);
-    const [id = ''] = await writeEvents(stack, partner, 1);
-    await stands(id, { status: 'retrying', workflow: 'told' });
+    const [id = ''] = await failed(1);
     await (await workflowOf(id)).terminate('a test');
     await stack.client.workflow.signalWithStart('deliverWebhook', {
       workflowId: await workflowIdOf(stack, id),
@@ -120,46 +128,67 @@ describe('an event’s row and its workflow', function () {
     await stands(id, { status: 'delivered', workflow: 'none', attempt_count: 3 });
   });
 
-  it('keep the schedule while Temporal is down, and the workflow starts when it is back', async () => {
-    await start([1_000, 1_500, HOUR_MS]);
-    await temporal.cut();
-    const [id = ''] = await writeEvents(stack, partner, 1);
-    await stands(id, { status: 'retrying', workflow: 'untold', attempt_count: 3 });
-    await temporal.restore();
-    await stands(id, { status: 'retrying', workflow: 'told', attempt_count: 3 });
-    assert.ok(await isRunning(id));
-    assert.equal(receiver.received.length, 3);
+  it('are requeued for all given-up events of one account by a batch of signals, and for no other', async () => {
+    await givenUp(1);
+    const other = partner;
+    partner = await stack.createPartner();
+    await setUrl(stack, partner, receiver.url);
+    await givenUp(3);
+    receiver.behave(answer(200));
+    const { workflowService, options } = stack.client;
+    // What docs/operating.md, "Deliveries in the Temporal UI", tells operators to do.
+    const visibilityQuery =
+      `WorkflowType = "deliverWebhook" AND PartnerId = "${partner.id}" AND DeliveryStatus = "given_up" ` +
+      'AND ExecutionStatus = "Running"';
+    const listed = async () => (await stack.client.workflow.count(visibilityQuery)).count;
+    await until('the server lists them', async () => (await listed()) === 3);
+    await workflowService.startBatchOperation({
+      namespace: options.namespace,
+      jobId: randomUUID(),
+      reason: 'a test',
+      visibilityQuery,
+      signalOperation: { signal: 'requeue', identity: 'a test' },
+    });
+    await until('they are delivered', async () => (await countByStatus(stack, partner)).delivered === 3);
+    assert.deepEqual(await countByStatus(stack, other), { given_up: 1 });
+    await until('nothing waits any more', async () => (await listed()) === 0);
   });
 
-  it('never get out of step, however often PUT /webhook-endpoint meets the end of retries', async () => {
-    await start([300, 300, HOUR_MS]);
-    const ids = await writeEvents(stack, partner, 60);
-    const stopAt = Date.now() + 12_000;
-    while (Date.now() < stopAt) {
+  it('never get out of step when PUT /webhook-endpoint meets retries of a disabled endpoint', async () => {
+    const ids = await failed(20);
+    for (let round = 0; round < 8; round++) {
       await query(
         stack.orm.em.fork(),
         `UPDATE webhook_endpoint SET status = 'disabled', disabled_reason = 'a test' WHERE partner_id = $1`,
         [partner.id],
       );
-      await sleep(Math.random() * 700);
-      const { status } = await partner.call('PUT', '/webhook-endpoint', { body: { url: receiver.url } });
+      const [, { status }] = await Promise.all([
+        sendOverdue(stack, ids),
+        partner.call('PUT', '/webhook-endpoint', { body: { url: receiver.url } }),
+      ]);
       assert.equal(status, 200);
-      await sleep(Math.random() * 700);
     }
-    await until('all have had their attempts and their workflows know', async () => {
-      const rows = await Promise.all(ids.map((id) => readRow(stack, id)));
-      const inAnHour = Date.now() + HOUR_MS / 2;
-      return rows.every(
-        ({ status, workflow, next_attempt_at: next }) =>
-          status === 'retrying' && workflow === 'told' && new Date(next ?? 0).getTime() > inAnHour,
-      );
-    });
-    const running = await Promise.all(ids.map(isRunning));
-    assert.equal(running.filter((is) => !is).length, 0, 'retrying, with no workflow');
+    for (const id of ids) await stands(id, { status: 'retrying', workflow: 'told' });
+    assert.deepEqual(await Promise.all(ids.map(isRunning)), Array(20).fill(true));
     receiver.behave(answer(200));
     for (const id of ids) await (await workflowOf(id)).signal('requeue');
     await Promise.all(ids.map(async (id) => (await workflowOf(id)).result()));
-    // The other event says that the endpoint is failing, and there is no other endpoint.
-    assert.deepEqual(await countByStatus(stack, partner), { delivered: 60, no_endpoint: 1 });
+    for (const id of ids) await stands(id, { status: 'delivered', workflow: 'none' });
+  });
+
+  it('keep the schedule while Temporal is down, and the workflow starts when it is back', async () => {
+    await temporal.cut();
+    const [id = ''] = await writeEvents(stack, partner, 1);
+    for (const attempt of [1, 2]) {
+      await stands(id, { status: 'retrying', workflow: 'untold', attempt_count: attempt });
+      // Nobody waits for a workflow that has yet to be started.
+      await makeDue(stack, [id], 0);
+      await queueOverdueRetries(stack.orm);
+    }
+    await stands(id, { status: 'retrying', workflow: 'untold', attempt_count: 3 });
+    await temporal.restore();
+    await stands(id, { status: 'retrying', workflow: 'told', attempt_count: 3 });
+    assert.ok(await isRunning(id));
+    assert.equal(receiver.received.length, 3);
   });
 });

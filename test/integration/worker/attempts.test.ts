@@ -6,6 +6,7 @@ import {
   type Headers,
 } from '@temporalio/common';
 import type { ActivityInterceptorsFactory } from '@temporalio/worker';
+import pg from 'pg';
 import { pino } from 'pino';
 import { type Orm, openOrm } from '../../../db/orm.ts';
 import { query } from '../../../db/sql.ts';
@@ -13,7 +14,8 @@ import { transaction } from '../../../db/transaction.ts';
 import { currentWork } from '../../../process/work-context.ts';
 import { attemptInterceptors } from '../../../temporal/attempts.ts';
 import { EncryptionCodec } from '../../../temporal/encryption-codec.ts';
-import { createTestDatabase } from '../../support/postgres.ts';
+import { createTestDatabase, ownerUrlOf } from '../../support/postgres.ts';
+import { until } from '../../support/until.ts';
 
 type Context = Parameters<ActivityInterceptorsFactory>[0];
 
@@ -39,25 +41,33 @@ async function attempt<T>(
 
 describe('an activity attempt', () => {
   let orm: Orm;
+  /** Holds a lock that the attempts' work waits for. */
+  let holder: pg.Client;
   before(async () => {
-    orm = await openOrm({ databaseUrl: await createTestDatabase(), poolSize: 1 });
+    const databaseUrl = await createTestDatabase();
+    orm = await openOrm({ databaseUrl, poolSize: 1 });
+    holder = new pg.Client(ownerUrlOf(databaseUrl));
+    await holder.connect();
+    await holder.query('SELECT pg_advisory_lock(1)');
   });
-  after(() => orm.close());
+  after(async () => {
+    await orm.close();
+    await holder.end();
+  });
 
   const steps: string[] = [];
   beforeEach(() => {
     steps.length = 0;
   });
-  const longWork = (begun: () => void) => async () => {
+  const longWork = async () => {
     await transaction(orm, async (tx) => {
-      begun();
-      await query(tx, 'SELECT pg_sleep(7)');
+      await query(tx, 'SELECT pg_advisory_xact_lock(1)');
       steps.push('committed');
     }).catch(() => steps.push('the transaction is gone'));
     await query(orm.em.fork(), 'SELECT 1');
     steps.push('went on');
   };
-  /** It would take 7 s to have the only connection back, were it not taken from the attempt. */
+  /** Asks on the only connection, which must not be the attempt's any more. */
   const assertStopped = async () => {
     await query(orm.em.fork(), 'SELECT 1');
     assert.deepEqual(steps, ['the transaction is gone']);
@@ -66,17 +76,23 @@ describe('an activity attempt', () => {
   it('frees its connection and does no further step once Temporal has given it up', async () => {
     const cancellation = new AbortController();
     const timedOut = new CancelledFailure('TIMED_OUT');
-    const work = longWork(() => setTimeout(() => cancellation.abort(timedOut), 50));
-    await assert.rejects(attempt(work, { cancelled: cancellation.signal }), (error) => error === timedOut);
+    const attempted = assert.rejects(
+      attempt(longWork, { cancelled: cancellation.signal }),
+      (error) => error === timedOut,
+    );
+    await until('it waits', async () => {
+      const waiting = `SELECT FROM pg_locks WHERE NOT granted AND locktype = 'advisory'
+        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`;
+      return (await holder.query(waiting)).rowCount === 1;
+    });
+    cancellation.abort(timedOut);
+    await attempted;
     await assertStopped();
   });
 
   it('ends when its own time is up if Temporal has lost sight of it', async () => {
     await assert.rejects(
-      attempt(
-        longWork(() => {}),
-        { startToCloseTimeoutMs: 100 },
-      ),
+      attempt(longWork, { startToCloseTimeoutMs: 1 }),
       (error) => error instanceof ApplicationFailure && error.type === 'GivenUp' && !error.nonRetryable,
     );
     await assertStopped();

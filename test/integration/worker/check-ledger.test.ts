@@ -10,8 +10,7 @@ import { operateIn } from '../../support/operator/operate.ts';
 import { asOwner, createTestDatabase, operatorUrlOf, ownerUrlOf } from '../../support/postgres.ts';
 import { until } from '../../support/until.ts';
 
-describe('the daily ledger check', function () {
-  this.timeout(60_000);
+describe('the daily ledger check', () => {
   let databaseUrl: string;
   let orm: Orm;
   const logged: string[] = [];

@@ -8,8 +8,7 @@ import { openCommands, type TestCommands } from '../../support/commands/open-com
 import { paymentFor, readDeposits, seedDeposits } from '../../support/deposits/seed-deposits.ts';
 import { until } from '../../support/until.ts';
 
-describe('the crediting of found payments', function () {
-  this.timeout(120_000);
+describe('the crediting of found payments', () => {
   let commands: TestCommands;
   let crediting: Serving | undefined;
   let logged: string[];

@@ -1,140 +1,170 @@
 import assert from 'node:assert/strict';
-import pg from 'pg';
-import { readExpiryLag } from '../../../commands/authorizations/expire-due.ts';
-import { type AuthorizedCard, authorizedCard, onAuthorization } from '../../support/authorizations.ts';
-import { assertLedgerClean, fundedPartner } from '../../support/money.ts';
-import { asOwner, ownerUrlOf } from '../../support/postgres.ts';
-import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
-import { until } from '../../support/until.ts';
+import { randomUUID } from 'node:crypto';
+import { pino } from 'pino';
+import { authorizeInTestMode } from '../../../commands/authorizations/decide.ts';
+import { findDueAuthorizations, readExpiryLag } from '../../../commands/authorizations/expire-due.ts';
+import { changeStatusInTestMode } from '../../../commands/card-status/change-in-test-mode.ts';
+import { checkBooks } from '../../../commands/monitoring/check-books.ts';
+import { checkLedger } from '../../../ledger/check-ledger.ts';
+import { NO_MERCHANT } from '../../../resources/transaction.ts';
+import { createExpiry } from '../../../worker/cards/expire-authorizations.ts';
+import { keyedRequest, openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
 
-describe('authorizations that nobody clears', function () {
-  this.timeout(120_000);
-  let stack: TestStack;
-  let partner: TestPartner;
-  let card: AuthorizedCard;
+const mode = 'test';
+
+describe('authorizations that nobody clears', () => {
+  let commands: TestCommands;
+  let partnerId: string;
+  let cardId: string;
+  let nowMs = 0;
+  let logged: string[];
+  let expire: () => Promise<void>;
   before(async () => {
-    stack = await startTestStack();
-    partner = await fundedPartner(stack);
+    commands = await openCommands();
+    const logger = pino({}, { write: (line: string) => logged.push(line) });
+    const pass = createExpiry({ orm: commands.context.orm, logger }, () => nowMs);
+    expire = () => pass(new AbortController().signal);
   });
   beforeEach(async () => {
-    card = await authorizedCard(partner, 10_000);
+    logged = [];
+    partnerId = await commands.createFundedPartner(100_000);
+    cardId = await commands.createActiveCard(partnerId, mode, 10_000);
   });
   after(async () => {
-    await assertLedgerClean(stack);
-    await stack.stop();
+    const em = commands.context.orm.em.fork();
+    assert.deepEqual([await checkLedger(em), await checkBooks(em)], [[], []]);
+    await commands.close();
   });
 
-  async function authorize(count: number, on = card): Promise<string[]> {
-    const answers = await Promise.all(Array.from({ length: count }, () => on.authorize(10)));
-    return answers.map(({ json }) => json.id);
+  async function authorize(count: number, on = cardId, of = partnerId): Promise<string[]> {
+    const ids = [];
+    for (let made = 0; made < count; made++) {
+      const request = keyedRequest('authorize_card', on, {}, { partnerId: of, mode });
+      const { response } = await authorizeInTestMode(commands.context, request, {
+        ...{ amountCents: 10, merchant: NO_MERCHANT, messageId: randomUUID() },
+        ...{ networkAuthorizationId: null, ttlMs: 86_400_000 },
+      });
+      ids.push(JSON.parse(response.body).id as string);
+    }
+    return ids;
   }
+  const otherCard = () => commands.createActiveCard(partnerId, mode, 1_000);
   const makeDue = (ids: string[]) =>
-    asOwner(
-      stack,
+    commands.owner.query(
       `UPDATE card_authorization SET expires_at = now() - interval '1 hour' WHERE id = ANY ($1)`,
       [ids],
     );
-  const countPending = async (ids: string[]) => {
-    const rows = await asOwner(
-      stack,
-      `SELECT FROM card_authorization WHERE status = 'pending' AND id = ANY ($1)`,
+  const pending = async (ids: string[]): Promise<string[]> => {
+    const { rows } = await commands.owner.query<{ id: string }>(
+      `SELECT id FROM card_authorization WHERE status = 'pending' AND id = ANY ($1) ORDER BY id`,
       [ids],
     );
-    return rows.length;
+    return rows.map(({ id }) => id);
   };
-  const allExpired = (ids: string[]) =>
-    until('they have expired', async () => (await countPending(ids)) === 0);
+  const money = async () => {
+    const { rows } = await commands.owner.query<{ posted: string; held: string }>(
+      'SELECT posted, held FROM ledger.account WHERE card_id = $1',
+      [cardId],
+    );
+    return rows.map(({ posted, held }) => [Number(posted), Number(posted) - Number(held)])[0];
+  };
+  const events = async () => {
+    const { rows } = await commands.owner.query<{ body: string }>(
+      `SELECT body FROM event WHERE partner_id = $1 AND type = 'card.authorization.updated' ORDER BY id`,
+      [partnerId],
+    );
+    return rows.map(({ body }) => JSON.parse(body).data);
+  };
 
   it('expire when their time is over, and not before', async () => {
     const [due = '', later = ''] = await authorize(2);
     await makeDue([due]);
-    await allExpired([due]);
-    const expired = await onAuthorization(partner, due).read();
-    assert.deepEqual([expired.status, expired.amount, expired.held_amount], ['expired', 10, 0]);
-    assert.equal((await onAuthorization(partner, later).read()).status, 'pending');
-    assert.deepEqual(await card.money(), [10_000, 9_990]);
-    const { data } = (await partner.call('GET', '/events?limit=1&type=card.authorization.updated')).json;
-    assert.deepEqual(data[0].data.authorization, expired);
-    assert.deepEqual(data[0].data.card.available_balance, 9_990);
+    await expire();
+    assert.deepEqual(await pending([due, later]), [later]);
+    assert.deepEqual(await money(), [10_000, 9_990]);
+    const [{ authorization, card }, ...others] = await events();
+    assert.deepEqual(others, []);
+    const { id, status, amount, held_amount: held } = authorization;
+    assert.deepEqual([id, status, amount, held], [due, 'expired', 10, 0]);
+    assert.equal(card.available_balance, 9_990);
   });
 
   it('expire after an outage of the workers, many of one account together, each with its event', async () => {
-    await stack.stopWorker();
-    const ids = [...(await authorize(120)), ...(await authorize(120, await authorizedCard(partner, 5_000)))];
+    const ids = [...(await authorize(101)), ...(await authorize(20, await otherCard()))];
     await makeDue(ids);
-    assert.ok((await readExpiryLag(stack.orm.em.fork())) > 3_000);
-    await stack.startWorker();
-    await allExpired(ids);
-    assert.deepEqual(await card.money(), [10_000, 10_000]);
-    const told = await asOwner<{ id: string }>(
-      stack,
-      `SELECT body::jsonb #>> '{data,authorization,id}' AS id FROM event WHERE type = 'card.authorization.updated'
-         AND body::jsonb #>> '{data,authorization,id}' = ANY ($1)`,
-      [ids],
-    );
-    assert.deepEqual(told.map(({ id }) => id).sort(), ids.toSorted());
-    assert.equal(await readExpiryLag(stack.orm.em.fork()), 0);
+    assert.ok((await readExpiryLag(commands.context.orm.em.fork())) > 3_000);
+    await expire();
+    assert.deepEqual(await money(), [10_000, 10_000]);
+    const told = (await events()).map(({ authorization }) => authorization.id);
+    assert.deepEqual(told.sort(), ids.toSorted());
+    assert.equal(await readExpiryLag(commands.context.orm.em.fork()), 0);
   });
 
-  it('on a card that is locked, or that can not be written, delay no others', async () => {
-    const other = await authorizedCard(partner, 1_000);
-    const [locked] = [await authorize(1)];
-    const free = await authorize(3, other);
-    const broken = await authorize(1, await authorizedCard(partner, 1_000));
+  it('delay no others on a card that is locked, for a second, or that can not be written, for a minute', async () => {
+    const locked = await authorize(1);
+    const free = await authorize(3, await otherCard());
+    const broken = await authorize(1, await otherCard());
     // Its hold is not what its row says, so the ledger refuses to release it.
-    await asOwner(stack, `UPDATE card_authorization SET holds = 7 WHERE id = ANY ($1)`, [broken]);
-    const locker = new pg.Client(ownerUrlOf(stack.config.databaseUrl));
-    await locker.connect();
+    await commands.owner.query('UPDATE card_authorization SET holds = 7 WHERE id = ANY ($1)', [broken]);
+    await makeDue([...locked, ...broken, ...free]);
+    const all = [...locked, ...broken, ...free];
+    const locker = await commands.connect();
     try {
       await locker.query('BEGIN');
-      await locker.query('SELECT FROM card WHERE id = $1 FOR UPDATE', [card.id]);
-      await makeDue([...locked, ...broken, ...free]);
-      await allExpired(free);
-      assert.equal(await countPending([...locked, ...broken]), 2);
+      await locker.query('SELECT FROM card WHERE id = $1 FOR UPDATE', [cardId]);
+      await expire();
+      assert.deepEqual(await pending(all), [...locked, ...broken].sort());
     } finally {
       await locker.end();
     }
-    await allExpired(locked);
-    assert.ok(stack.logLines.some((line) => line.includes('could not expire an authorization')));
-    await asOwner(
-      stack,
-      `UPDATE card_authorization SET holds = 1, expires_at = now() + interval '1 day' WHERE id = ANY ($1)`,
-      [broken],
-    );
+    assert.equal(logged.filter((line) => line.includes('could not expire an authorization')).length, 1);
+    await expire();
+    assert.deepEqual(await pending(all), [...locked, ...broken].sort());
+    nowMs += 1_000;
+    await expire();
+    assert.deepEqual(await pending(all), broken);
+    await commands.owner.query('UPDATE card_authorization SET holds = 1 WHERE id = ANY ($1)', [broken]);
+    nowMs += 58_999;
+    await expire();
+    assert.deepEqual(await pending(all), broken);
+    nowMs += 1;
+    await expire();
+    assert.deepEqual(await pending(all), []);
   });
 
   it('on a blocked card release what they hold to the prepaid balance', async () => {
     const ids = await authorize(2);
-    await card.change('block');
-    assert.deepEqual(await card.money(), [20, 0]);
+    await changeStatusInTestMode(
+      commands.context,
+      keyedRequest('block_card', cardId, {}, { partnerId, mode }),
+    );
+    assert.deepEqual(await money(), [20, 0]);
     await makeDue(ids);
-    await allExpired(ids);
-    assert.deepEqual(await card.money(), [0, 0]);
-    const { data } = (await partner.call('GET', '/balance/transactions?limit=2')).json;
+    await expire();
+    assert.deepEqual(await money(), [0, 0]);
+    const { rows } = await commands.owner.query<{ amount: string }>(
+      `SELECT amount FROM ledger.transfer WHERE partner_id = $1 AND code = 'block_release' ORDER BY seq`,
+      [partnerId],
+    );
     assert.deepEqual(
-      data.map(({ type, amount, source }: { type: string; amount: number; source: { id: string } }) => [
-        type,
-        amount,
-        source.id,
-      ]),
-      [
-        ['card_release', 10, card.id],
-        ['card_release', 10, card.id],
-      ],
+      rows.map(({ amount }) => Number(amount)),
+      [9_980, 10, 10],
     );
   });
 
   it('of one account, however many, do not keep those of another waiting', async () => {
-    await stack.stopWorker();
-    const neighbour = await fundedPartner(stack);
-    const theirs = await authorizedCard(neighbour, 1_000);
-    const many = await authorize(450);
-    const [one = ''] = await authorize(1, theirs);
-    await makeDue([...many, one]);
-    // The neighbour's is the youngest.
-    await asOwner(stack, `UPDATE card_authorization SET expires_at = now() WHERE id = $1`, [one]);
-    await stack.startWorker();
-    await allExpired([one]);
-    await allExpired(many);
+    const neighbour = await commands.createFundedPartner(100_000);
+    const [theirs = ''] = await authorize(
+      1,
+      await commands.createActiveCard(neighbour, mode, 1_000),
+      neighbour,
+    );
+    const ids = [...(await authorize(3)), theirs];
+    await makeDue(ids);
+    await commands.owner.query('UPDATE card_authorization SET expires_at = now() WHERE id = $1', [theirs]);
+    const found = await findDueAuthorizations(commands.context.orm.em.fork(), { except: [], limit: 2 });
+    assert.ok(found.some(({ id }) => id === theirs));
+    await expire();
+    assert.deepEqual(await pending(ids), []);
   });
 });

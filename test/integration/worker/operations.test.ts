@@ -13,8 +13,7 @@ interface Readiness {
   workers: Record<string, number>;
 }
 
-describe("the worker's own address", function () {
-  this.timeout(60_000);
+describe("the worker's own address", () => {
   const logger = pino({ level: 'silent' });
   let worker: RunningWorker;
   before(async () => {

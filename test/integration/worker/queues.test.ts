@@ -8,8 +8,7 @@ import { startTestStack, type TestStack, testWorkflowBundle } from '../../suppor
 import { until } from '../../support/until.ts';
 import { type Receiver, startReceiver } from '../../support/webhooks/receiver.ts';
 
-describe('workers that WORKER_QUEUES gives different task queues', function () {
-  this.timeout(120_000);
+describe('workers that WORKER_QUEUES gives different task queues', () => {
   let stack: TestStack;
   let receiver: Receiver;
   const workers: RunningWorker[] = [];

@@ -25,8 +25,7 @@ import { until } from '../../support/until.ts';
 const live = { mode: 'live' } as const;
 const NETWORK = 'elsewhere';
 
-describe("the card network's events that were kept", function () {
-  this.timeout(120_000);
+describe("the card network's events that were kept", () => {
   let stack: TestStack;
   let partner: TestPartner;
   let cardId: string;

@@ -1,166 +1,158 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import { Client, Connection } from '@temporalio/client';
+import { pino } from 'pino';
 import { readAttention } from '../../../attention/read-attention.ts';
-import type { CommandContext } from '../../../commands/command-context.ts';
-import { claimIdempotencyKey } from '../../../commands/idempotency/claim.ts';
-import { sealRequest } from '../../../commands/idempotency/response.ts';
-import { cardsTaskQueue } from '../../../config/task-queues.ts';
-import { newId } from '../../../crypto/new-id.ts';
-import type { Orm } from '../../../db/orm.ts';
-import { query } from '../../../db/sql.ts';
-import type { Tenant } from '../../../domain/mode.ts';
+import { createSweep, type Sweep } from '../../../worker/cards/sweep-claims.ts';
 import { ISSUE_CARD, issueCardWorkflowId } from '../../../workflows/messages.ts';
-import { readCardRow } from '../../support/cards.ts';
-import { claimOf } from '../../support/claims.ts';
-import { fundedPartner } from '../../support/money.ts';
-import { asOwner } from '../../support/postgres.ts';
-import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
+import { openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
+import { testServers } from '../../support/servers.ts';
 import { until } from '../../support/until.ts';
 
-const UNSTARTABLE = 1_000;
+const DAY_MS = 86_400_000;
+const DEADLINES = { issuanceDeadlineMs: DAY_MS, topUpDeadlineMs: DAY_MS, withdrawalDeadlineMs: DAY_MS };
+/** More than the sweep starts at once. */
+const UNSTARTABLE = 40;
 
-describe('the sweep, beside 1,000 claims whose workflows Temporal refuses to start,', function () {
-  this.timeout(180_000);
-  let stack: TestStack;
-  let unlucky: TestPartner;
-  let other: TestPartner;
+describe('the sweep of abandoned claims', () => {
+  let commands: TestCommands;
+  let connection: Connection;
+  let client: Client;
+  let sweep: Sweep;
+  let logged: string[];
+  let nowMs: number;
   before(async () => {
-    stack = await startTestStack({ logLevel: 'info' });
-    unlucky = await fundedPartner(stack);
-    other = await fundedPartner(stack);
-    await abandonUnstartable(stack.orm, { partnerId: unlucky.id, mode: 'live' }, UNSTARTABLE);
+    const { address, namespace } = testServers().temporal;
+    connection = await Connection.connect({ address });
+    client = new Client({ connection, namespace });
   });
-  after(() => stack.stop());
+  beforeEach(async () => {
+    commands = await openCommands();
+    logged = [];
+    nowMs = DAY_MS;
+    const dependencies = {
+      orm: commands.context.orm,
+      client,
+      taskQueue: `nobody-polls-${randomUUID()}`,
+      config: DEADLINES,
+      logger: pino({}, { write: (line: string) => logged.push(line) }),
+    };
+    sweep = createSweep(dependencies, () => nowMs);
+  });
+  afterEach(() => commands.close());
+  after(() => connection.close());
 
-  const countTried = async (times: number): Promise<number> => {
-    const [row] = await query<{ count: number }>(
-      stack.orm.em.fork(),
-      'SELECT count(*)::int AS count FROM idempotency_claim WHERE partner_id = $1 AND sweep_attempts >= $2',
-      [unlucky.id, times],
-    );
-    return row?.count ?? 0;
-  };
-
-  /** Abandons a live issuance and waits until it is over. @returns how long that took, in milliseconds */
-  async function recover(partner: TestPartner): Promise<number> {
-    const beganAt = performance.now();
-    const cardId = await abandonIssuance(
-      { orm: stack.orm, ring: stack.operator.ring },
-      { partnerId: partner.id, mode: 'live' },
-    );
-    const card = () => readCardRow(stack, cardId);
-    await until('the issuance goes on', async () => (await card())?.status === 'active');
-    return performance.now() - beganAt;
+  async function runPass(): Promise<void> {
+    await sweep.pass(new AbortController().signal);
+    await sweep.settle();
   }
 
-  it('starts what another account abandoned during their first attempt', async () => {
-    assert.ok((await recover(other)) < 15_000);
-  });
+  /** What a process leaves behind that dies right after it has claimed the key of a POST /cards. */
+  async function abandonIssuance(partnerId: string): Promise<{ claimId: string; workflowId: string }> {
+    const request = { amount: 10_000, external_ref: randomUUID() };
+    const claim = await commands.claimCard({ partnerId, mode: 'live', request, leaseMs: -1 });
+    assert.ok(claim.outcome === 'claimed');
+    return { claimId: claim.claimId, workflowId: issueCardWorkflowId(claim.resourceId) };
+  }
 
-  it('starts what the same account abandoned while they are tried again and again', async () => {
-    await until('each was tried', async () => (await countTried(1)) === UNSTARTABLE);
-    await until('some were tried again', async () => (await countTried(2)) > 0);
-    // It took a minute once. On a quiet machine it takes about 1 s.
-    for (let round = 0; round < 3; round++) assert.ok((await recover(unlucky)) < 15_000);
-  });
-
-  it('logs them in a few lines, with an example', async () => {
-    const lines = stack.logLines.filter((line) => line.includes('the sweep of abandoned claims'));
-    assert.ok(lines.length > 0 && lines.length < 30, `${lines.length} lines`);
-    const { claims, claimId, error } = JSON.parse(lines[0] ?? '');
-    assert.ok(claims > 1);
-    assert.match(claimId, /^claim_0/);
-    assert.match(JSON.stringify(error), /WorkflowId exceeds/);
-  });
-
-  it('shows operators those that have not started for ten minutes', async () => {
-    const attention = async () => {
-      const dayMs = 86_400_000;
-      const settings = {
-        issuanceDeadlineMs: dayMs,
-        topUpDeadlineMs: dayMs,
-        withdrawalDeadlineMs: dayMs,
-        taskQueuePrefix: '',
-        cardNetwork: 'none' as const,
-      };
-      const items = await readAttention(stack.orm, settings);
-      return items.map(({ kind, id, reason }) => [kind, id, reason.split(' (')[0]]);
-    };
-    assert.deepEqual(await attention(), []);
-    await asOwner(
-      stack,
-      `UPDATE idempotency_claim SET created_at = created_at - interval '11 minutes' WHERE partner_id = $1`,
-      [unlucky.id],
+  /** Claims whose ids are so long that Temporal refuses workflows named after them, tried up to 9 times. */
+  async function abandonUnstartable(): Promise<string> {
+    const partnerId = await commands.createFundedPartner(100_000);
+    await commands.owner.query(
+      `INSERT INTO idempotency_claim
+         (id, resource_id, partner_id, mode, operation, fingerprint, request, request_id, lease_expires_at, sweep_attempts)
+       SELECT 'claim_' || repeat('0', 1000) || n, 'card_' || repeat('0', 1000) || n, $1, 'live', 'create_card', '', '', 'req_1',
+         now() - interval '1 minute', n % 10
+       FROM generate_series(1, $2) n`,
+      [partnerId, UNSTARTABLE],
     );
-    const said = '1000 requests for cards, top-ups or withdrawals';
-    assert.deepEqual(await attention(), [['request', unlucky.id, said]]);
+    return partnerId;
+  }
+
+  const now = async (): Promise<Date> =>
+    (await commands.owner.query('SELECT clock_timestamp() AS now')).rows[0].now;
+  /** A start that Temporal is too slow to answer is tried again. */
+  const untilRunning = (workflowId: string) =>
+    until('the workflow runs', async () => {
+      await runPass();
+      const found = await client.workflow
+        .getHandle(workflowId)
+        .describe()
+        .catch(() => undefined);
+      return found?.status.name === 'RUNNING';
+    });
+
+  it('starts those of the same account and of others beside many that Temporal refuses', async () => {
+    const unlucky = await abandonUnstartable();
+    const startable = [
+      await abandonIssuance(unlucky),
+      await abandonIssuance(await commands.createFundedPartner(100_000)),
+    ];
+    for (const { workflowId } of startable) await untilRunning(workflowId);
   });
 
   it('tries each less often the longer it fails, but at least once a minute', async () => {
-    await until('some were tried three times', async () => (await countTried(3)) > 0);
-    const pauses = await query<{ attempts: number; longest: number }>(
-      stack.orm.em.fork(),
-      `SELECT sweep_attempts AS attempts, max(extract(epoch FROM sweep_after - clock_timestamp()))::float AS longest
-       FROM idempotency_claim WHERE partner_id = $1 AND response_status IS NULL GROUP BY 1`,
-      [unlucky.id],
+    const partnerId = await abandonUnstartable();
+    const before = await now();
+    await runPass();
+    const after = await now();
+    const { rows } = await commands.owner.query<{ attempts: number; next: Date }>(
+      'SELECT sweep_attempts AS attempts, sweep_after AS next FROM idempotency_claim WHERE partner_id = $1',
+      [partnerId],
     );
-    for (const { attempts, longest } of pauses) assert.ok(longest <= Math.min(5 * 2 ** (attempts - 1), 60));
-  });
-});
-
-describe('a workflow that is terminated before its claim has a response', function () {
-  this.timeout(60_000);
-
-  it('is started again by the sweep, and completes the issuance', async () => {
-    const stack = await startTestStack({}, { worker: false });
-    try {
-      const partner = await fundedPartner(stack);
-      const cardId = await abandonIssuance(
-        { orm: stack.orm, ring: stack.operator.ring },
-        { partnerId: partner.id, mode: 'live' },
+    assert.equal(rows.length, UNSTARTABLE);
+    for (const { attempts, next } of rows) {
+      const pauseMs = Math.min(5_000 * 2 ** (attempts - 1), 60_000);
+      assert.ok(
+        attempts > 0 && +next >= +before + pauseMs && +next <= +after + pauseMs,
+        `attempt ${attempts}`,
       );
-      const claimId = await claimOf(stack, cardId);
-      const workflow = await stack.client.workflow.start(ISSUE_CARD, {
-        workflowId: issueCardWorkflowId(cardId),
-        taskQueue: cardsTaskQueue(stack.config.taskQueuePrefix),
-        args: [{ claimId, deadlineMs: 60_000 }],
-      });
-      await workflow.terminate('by an operator, in a test');
-      await stack.startWorker();
-      await until('it is active', async () => (await readCardRow(stack, cardId))?.status === 'active');
-    } finally {
-      await stack.stop();
     }
   });
+
+  it('logs those that fail in one line every ten seconds, with an example', async () => {
+    await abandonUnstartable();
+    await runPass();
+    nowMs += 9_999;
+    await runPass();
+    const lines = () => logged.filter((line) => line.includes('could not restart some')).map(parse);
+    const parse = (line: string) => JSON.parse(line) as { claims: number; claimId: string; error: object };
+    assert.equal(lines().length, 1);
+    nowMs += 1;
+    await runPass();
+    const [first, second, ...others] = lines();
+    assert.deepEqual(others, []);
+    assert.ok(first && second && first.claims + second.claims >= UNSTARTABLE);
+    assert.match(first.claimId, /^claim_0/);
+    assert.match(JSON.stringify(first.error), /WorkflowId exceeds/);
+  });
+
+  it('leaves to operators those that have not started for ten minutes', async () => {
+    const partnerId = await abandonUnstartable();
+    const settings = { ...DEADLINES, taskQueuePrefix: '', cardNetwork: 'none' as const };
+    const attention = async () =>
+      (await readAttention(commands.operator.orm, settings)).map(({ kind, id, mode, reason }) => [
+        kind,
+        id,
+        mode,
+        reason.split(' have ')[0],
+      ]);
+    assert.deepEqual(await attention(), []);
+    await commands.owner.query(
+      `UPDATE idempotency_claim SET created_at = created_at - interval '11 minutes'`,
+    );
+    const said = `${UNSTARTABLE} requests for cards, top-ups or withdrawals`;
+    assert.deepEqual(await attention(), [['request', partnerId, 'live', said]]);
+  });
+
+  it('starts a workflow again that was terminated before its claim had a response', async () => {
+    const { claimId, workflowId } = await abandonIssuance(await commands.createFundedPartner(100_000));
+    const first = await client.workflow.start(ISSUE_CARD, {
+      workflowId,
+      taskQueue: `nobody-polls-${randomUUID()}`,
+      args: [{ claimId, deadlineMs: DAY_MS }],
+    });
+    await first.terminate('by an operator, in a test');
+    await untilRunning(workflowId);
+  });
 });
-
-/** What a process leaves behind that dies right after it has claimed the key of a POST /cards. @returns the id the card will have */
-async function abandonIssuance({ orm, ring }: CommandContext, tenant: Tenant): Promise<string> {
-  const claimId = newId('claim');
-  const resourceId = newId('card');
-  const body = { amount: 10_000, external_ref: randomUUID() };
-  await claimIdempotencyKey(
-    { orm, ring },
-    {
-      ...{ ...tenant, claimId, key: randomUUID(), operation: 'create_card', cardId: null, leaseMs: 0 },
-      resourceId,
-      fingerprint: Buffer.from(body.external_ref),
-      sealedRequest: sealRequest(ring, claimId, body),
-      requestId: newId('req'),
-      apiKeyId: null,
-      clientAddress: null,
-    },
-  );
-  return resourceId;
-}
-
-/** Many abandoned claims at once, whose ids are so long that Temporal refuses workflows named after them. */
-async function abandonUnstartable(orm: Orm, tenant: Tenant, count: number): Promise<void> {
-  await query(
-    orm.em.fork(),
-    `INSERT INTO idempotency_claim (id, resource_id, partner_id, mode, operation, fingerprint, request, request_id, lease_expires_at)
-     SELECT 'claim_' || repeat('0', 1000) || n, 'card_' || repeat('0', 1000) || n, $1, $2, 'create_card', '', '', 'req_1', now() - interval '1 minute'
-     FROM generate_series(1, $3) n`,
-    [tenant.partnerId, tenant.mode, count],
-  );
-}

@@ -1,6 +1,4 @@
 import assert from 'node:assert/strict';
-import { existsSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { checkBooks } from '../../../commands/monitoring/check-books.ts';
 import { newId } from '../../../crypto/new-id.ts';
 import type { FakeIncrease } from '../../../dev/increase/fake-increase.ts';
@@ -16,8 +14,6 @@ import {
 } from '../../support/adapters/increase-stack.ts';
 import { networkIdOf, networkTransaction, sendAsNetwork } from '../../support/api/network-events.ts';
 import { createCard } from '../../support/cards.ts';
-import type { DeadlyStatement } from '../../support/crash/die-at-statement.ts';
-import { bundleFile, kill, scratchFolder, startProcess } from '../../support/crash/processes.ts';
 import { assertLedgerClean, fundedPartner } from '../../support/money.ts';
 import { environmentOf, operateIn } from '../../support/operator/operate.ts';
 import { reconciler } from '../../support/operator/reconcile.ts';
@@ -27,8 +23,7 @@ import { until } from '../../support/until.ts';
 
 const live = { mode: 'live' } as const;
 
-describe("a blocked card's money at the network", function () {
-  this.timeout(120_000);
+describe("a blocked card's money at the network", () => {
   let stack: TestStack;
   let partner: TestPartner;
   let cardId: string;
@@ -154,6 +149,7 @@ describe("a blocked card's money at the network", function () {
     const [row] = await trueUps();
     const [item] = await attention();
     assert.deepEqual([item.id, /account_closed/.test(item.reason)], [row?.id, true]);
+    assert.match(item.at_issuer, new RegExp(`^at the issuer: 1000 cents, token ${row?.token}, card \\S+$`));
     answer = succeed;
     const { json } = await operate('money-return', 'retry', row?.id ?? '', '--reason', 'open again');
     assert.notEqual(json.token, row?.token);
@@ -267,60 +263,14 @@ describe("a blocked card's money at the network", function () {
     assert.deepEqual(await check(), ['its late_debit of 350 has a cover of 351 by the card network']);
     await asOwner(stack, 'UPDATE true_up SET amount_cents = 350 WHERE id = $1', [cover?.id]);
   });
-
-  describe('while the worker is killed', () => {
-    let folder: string;
-    before(() => {
-      folder = scratchFolder();
-    });
-    after(() => rmSync(folder, { recursive: true, force: true }));
-
-    for (const [text, when, isReleased] of [
-      ['update "card" set "status"', 'before commit', false],
-      ['update "true_up" set "status"', 'before', true],
-      ['update "true_up" set "status"', 'after', true],
-    ] as const) {
-      it(`is released and returned once (${when} ${text})`, async () => {
-        await stack.stopWorker();
-        const place: DeadlyStatement = {
-          text,
-          when,
-          armedFile: join(folder, `armed-${cardId}`),
-          markerFile: join(folder, `died-${cardId}`),
-        };
-        writeFileSync(place.armedFile, '');
-        const worker = await startProcess(stack.config, folder, 'worker/main.ts', {
-          execArgv: ['--import', './test/support/crash/die-at-statement.ts'],
-          env: { DIE_AT_STATEMENT: JSON.stringify(place), WORKFLOW_BUNDLE: await bundleFile(folder) },
-        });
-        const blocking = partner.call('POST', `/cards/${cardId}/block`, live);
-        await until('the worker is killed', () => existsSync(place.markerFile));
-        assert.equal(await worker.exited, 'signal SIGKILL', worker.lastLines().join('\n'));
-        await kill(worker);
-        assert.equal((await trueUps()).length, isReleased ? 1 : 0);
-        await makeDue();
-        await stack.startWorker({ around });
-        assert.equal((await blocking).status, 200);
-        await makeDue();
-        await allAre('succeeded');
-        assert.deepEqual(
-          (await trueUps()).map(({ amount_cents }) => Number(amount_cents)),
-          [1_000],
-        );
-      });
-    }
-  });
 });
 
-describe("a card's account at Increase", function () {
-  this.timeout(120_000);
+describe("a card's account at Increase", () => {
   let stack: TestStack;
   let fake: FakeIncrease;
   let stop: () => Promise<void>;
-  let folder: string;
   let card: IncreaseCard;
   before(async () => {
-    folder = scratchFolder();
     ({ stack, fake, stop } = await startIncreaseStack());
   });
   beforeEach(async () => {
@@ -330,7 +280,6 @@ describe("a card's account at Increase", function () {
   after(async () => {
     await assertLedgerClean(stack);
     await stop();
-    rmSync(folder, { recursive: true, force: true });
   });
 
   interface TrueUp {
@@ -472,39 +421,4 @@ describe("a card's account at Increase", function () {
     });
     assert.equal((await held())?.reason, 'invalid_operation_error');
   });
-
-  for (const [text, when, isBooked] of [
-    ['INSERT INTO card_authorization', 'before commit', false],
-    ['INSERT INTO card_authorization', 'after commit', true],
-    ['update "true_up" set "status"', 'before', true],
-    ['update "true_up" set "status"', 'after', true],
-  ] as const) {
-    it(`is covered once if the worker is killed (${when} ${text})`, async () => {
-      await untilRead(stack, fake);
-      await stack.stopWorker();
-      const place: DeadlyStatement = {
-        text,
-        when,
-        armedFile: join(folder, `armed-${card.cardId}`),
-        markerFile: join(folder, `died-${card.cardId}`),
-      };
-      writeFileSync(place.armedFile, '');
-      const worker = await startProcess(stack.config, folder, 'worker/main.ts', {
-        execArgv: ['--import', './test/support/crash/die-at-statement.ts'],
-        env: { DIE_AT_STATEMENT: JSON.stringify(place), WORKFLOW_BUNDLE: await bundleFile(folder) },
-      });
-      settle(10_900);
-      await until('the worker is killed', () => existsSync(place.markerFile));
-      assert.equal(await worker.exited, 'signal SIGKILL', worker.lastLines().join('\n'));
-      await kill(worker);
-      assert.equal((await trueUps()).length, isBooked ? 1 : 0);
-
-      // As a minute later.
-      await asOwner(stack, "UPDATE network_event SET retry_after = '-infinity' WHERE status = 'waiting'");
-      await makeDue();
-      await stack.startWorker();
-      await assertEven(0);
-      assert.deepEqual(transfersFor('cov_'), [900]);
-    });
-  }
 });

@@ -1,52 +1,68 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import type { WorkflowHandle } from '@temporalio/client';
 import { CardNetworkUnavailable } from '../../../domain/card-network.ts';
 import { issueCardWorkflowId } from '../../../workflows/messages.ts';
+import { expectError } from '../../support/api/answers.ts';
 import { createCard, eventTypes, readCardRow } from '../../support/cards.ts';
 import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from '../../support/money.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
 import { until } from '../../support/until.ts';
-import { startedWorkflow } from '../../support/workflows.ts';
+import { untilStarted } from '../../support/workflows.ts';
 
 const AMOUNT_CENTS = 10_000;
 const PRICE_CENTS = priceOf(AMOUNT_CENTS);
 
+/** The partner's only operation, once it has begun. */
+const begun = (partner: TestPartner) =>
+  until('the operation has begun', async () => {
+    const { json } = await partner.call('GET', '/operations', { mode: 'live' });
+    return json.data[0];
+  });
+
+async function workflowOf({ client }: TestStack, partner: TestPartner): Promise<WorkflowHandle> {
+  const { resource } = await begun(partner);
+  const workflow = client.workflow.getHandle(issueCardWorkflowId(resource.id));
+  await untilStarted(workflow);
+  return workflow;
+}
+
 describe('POST /cards while no worker runs', () => {
   let stack: TestStack;
   let partner: TestPartner;
-  beforeEach(async () => {
+  before(async () => {
     stack = await startTestStack({ cardCreationWaitMs: 500 }, { worker: false });
+  });
+  beforeEach(async () => {
     partner = await fundedPartner(stack);
   });
-  afterEach(() => stack.stop());
-
-  const workflowOf = (cardId: string) => stack.client.workflow.getHandle(issueCardWorkflowId(cardId));
+  afterEach(async () => {
+    await stack.stopWorker();
+    await assertLedgerClean(stack);
+  });
+  after(() => stack.stop());
 
   it('answers 202 in live mode with the money held, and a worker that starts completes it', async () => {
     const key = randomUUID();
-    const externalRef = randomUUID();
-    const accepted = await createCard(
-      partner,
-      { amount: AMOUNT_CENTS, external_ref: externalRef },
-      { mode: 'live', idempotencyKey: key },
-    );
+    const body = { amount: AMOUNT_CENTS, external_ref: randomUUID() };
+    const accepted = await createCard(partner, body, { mode: 'live', idempotencyKey: key });
     assert.equal(accepted.status, 202, accepted.text);
     assert.equal(accepted.json.status, 'funding_pending');
     await assertBalance(stack, partner, 'live', { spentCents: 0, heldCents: PRICE_CENTS });
+    const { response_status: response, network } = await begun(partner);
+    assert.equal(response, 202);
+    assert.deepEqual(network, {
+      ...{ asked: 0, last_answer: null, last_asked_at: null, next_ask_at: null, deadline: null },
+    });
 
     await stack.startWorker();
-    await workflowOf(accepted.json.id).result();
+    await (await workflowOf(stack, partner)).result();
     const card = await partner.call('GET', `/cards/${accepted.json.id}`, { mode: 'live' });
     assert.equal(card.json.status, 'active');
     assert.deepEqual(await eventTypes(stack, accepted.json.id), ['card.issued']);
     await assertBalance(stack, partner, 'live', { spentCents: PRICE_CENTS, heldCents: 0 });
-    const again = await createCard(
-      partner,
-      { amount: AMOUNT_CENTS, external_ref: externalRef },
-      { mode: 'live', idempotencyKey: key },
-    );
+    const again = await createCard(partner, body, { mode: 'live', idempotencyKey: key });
     assert.deepEqual([again.status, again.text], [202, accepted.text]);
-    await assertLedgerClean(stack);
   });
 
   it('answers 402 in either mode if the money is missing, and leaves no card', async () => {
@@ -60,20 +76,12 @@ describe('POST /cards while no worker runs', () => {
 
   it('keeps the money held and the card pending if the workflow is terminated', async () => {
     const key = randomUUID();
-    const externalRef = randomUUID();
-    const accepted = await createCard(
-      partner,
-      { amount: AMOUNT_CENTS, external_ref: externalRef },
-      { mode: 'live', idempotencyKey: key },
-    );
-    await workflowOf(accepted.json.id).terminate('by an operator, in a test');
+    const body = { amount: AMOUNT_CENTS, external_ref: randomUUID() };
+    const accepted = await createCard(partner, body, { mode: 'live', idempotencyKey: key });
+    await (await workflowOf(stack, partner)).terminate('by an operator, in a test');
 
     await stack.startWorker();
-    const again = await createCard(
-      partner,
-      { amount: AMOUNT_CENTS, external_ref: externalRef },
-      { mode: 'live', idempotencyKey: key },
-    );
+    const again = await createCard(partner, body, { mode: 'live', idempotencyKey: key });
     assert.deepEqual([again.status, again.text], [202, accepted.text]);
     const pending = await partner.call('GET', '/cards?status=funding_pending', { mode: 'live' });
     assert.deepEqual(
@@ -81,48 +89,9 @@ describe('POST /cards while no worker runs', () => {
       [accepted.json.id],
     );
     await assertBalance(stack, partner, 'live', { spentCents: 0, heldCents: PRICE_CENTS });
-    await assertLedgerClean(stack);
   });
-});
 
-describe('POST /cards whose workflow is asked to stop before its first answer', () => {
-  let stack: TestStack;
-  /** @param cardCreationWaitMs what is terminated gets its answer when that is over */
-  const startStack = async (cardCreationWaitMs: number) => {
-    stack = await startTestStack({ cardCreationWaitMs }, { worker: false });
-  };
-  afterEach(() => stack.stop());
-
-  for (const [how, digits, status] of [
-    ['cancelled', 0, 201],
-    ['cancelled', 47, 202],
-    ['terminated', 0, 202],
-  ] as const) {
-    it(`answers ${status} and releases no money if it is ${how}, for an amount ending in ${digits}`, async () => {
-      await startStack(how === 'cancelled' ? 30_000 : 3_000);
-      const partner = await fundedPartner(stack);
-      const amountCents = 10_000 + digits;
-      const answer = createCard(partner, { amount: amountCents }, { mode: 'live' });
-      const workflow = await startedWorkflow(stack);
-      if (how === 'cancelled') await workflow.cancel();
-      else await workflow.terminate('by an operator, in a test');
-      await stack.startWorker();
-
-      const { status: answered, text, json } = await answer;
-      assert.equal(answered, status, text);
-      const isActive = status === 201;
-      assert.equal((await readCardRow(stack, json.id))?.status, isActive ? 'active' : 'funding_pending');
-      const price = priceOf(amountCents);
-      await assertBalance(stack, partner, 'live', {
-        spentCents: isActive ? price : 0,
-        heldCents: isActive ? 0 : price,
-      });
-      await assertLedgerClean(stack);
-    });
-  }
-
-  it('answers 202 if the network does not answer and the workflow is terminated meanwhile', async () => {
-    await startStack(5_000);
+  it('answers 202 if the network is silent and the workflow is terminated', async () => {
     const silence = () => Promise.reject(new CardNetworkUnavailable('no answer, in a test'));
     await stack.startWorker({
       around: {
@@ -130,16 +99,55 @@ describe('POST /cards whose workflow is asked to stop before its first answer', 
         network: (same) => ({ ...same, issueCard: silence, lookUpIssuance: silence }),
       },
     });
-    const partner = await fundedPartner(stack);
     const answer = createCard(partner, { amount: AMOUNT_CENTS }, { mode: 'live' });
-    const workflow = await startedWorkflow(stack);
-    await until('the network is asked', async () =>
-      stack.logLines.some((line) => line.includes('no answer, in a test')),
-    );
-    await workflow.terminate('by an operator, in a test');
-
+    await (await workflowOf(stack, partner)).terminate('by an operator, in a test');
     const { status, text } = await answer;
     assert.equal(status, 202, text);
     await assertBalance(stack, partner, 'live', { spentCents: 0, heldCents: PRICE_CENTS });
   });
+});
+
+describe('POST /cards whose workflow is cancelled before its first answer', () => {
+  let stack: TestStack;
+  before(async () => {
+    stack = await startTestStack({ cardCreationWaitMs: 60_000 }, { worker: false });
+  });
+  after(async () => {
+    await assertLedgerClean(stack);
+    await stack.stop();
+  });
+
+  for (const [digits, answered, status] of [
+    [0, 201, 'active'],
+    [47, 202, 'funding_pending'],
+  ] as const) {
+    it(`answers ${answered} and releases no money, for an amount ending in ${digits}`, async () => {
+      const partner = await fundedPartner(stack);
+      const body = { amount: AMOUNT_CENTS + digits, external_ref: randomUUID() };
+      const options = { mode: 'live', idempotencyKey: randomUUID() } as const;
+      const answer = createCard(partner, body, options);
+      const operation = await begun(partner);
+      assert.deepEqual(
+        [operation.status, operation.response_status, operation.waits_for],
+        ['in_progress', null, 'network'],
+      );
+      const early = await createCard(partner, body, options);
+      expectError(early, 'idempotency_in_flight');
+      assert.equal(early.headers.get('operation-id'), operation.id);
+      await (await workflowOf(stack, partner)).cancel();
+      await stack.startWorker();
+
+      const { status: code, text, json, headers } = await answer;
+      await stack.stopWorker();
+      assert.equal(code, answered, text);
+      assert.equal(headers.get('operation-id'), operation.id);
+      assert.equal((await readCardRow(stack, json.id))?.status, status);
+      const price = priceOf(body.amount);
+      const isActive = status === 'active';
+      await assertBalance(stack, partner, 'live', {
+        spentCents: isActive ? price : 0,
+        heldCents: isActive ? 0 : price,
+      });
+    });
+  }
 });

@@ -15,22 +15,21 @@ import {
 import { eventTypes } from '../../support/cards.ts';
 import { claimOf } from '../../support/claims.ts';
 import { assertBalance, assertLedgerClean } from '../../support/money.ts';
+import { sharedStack } from '../../support/shared-stack.ts';
 import { SILENT_KINDS, type Silent, type SilentKind } from '../../support/silent-operations.ts';
-import { startTestStack, type TestStack } from '../../support/stack.ts';
+import type { TestStack } from '../../support/stack.ts';
 import { until } from '../../support/until.ts';
 
 const DAY_MS = 24 * 3_600_000;
 
 /** Whoever reaches Temporal can start our workflows with any input, and signal them. */
-describe('a decision that is signalled by hand', function () {
-  this.timeout(180_000);
+describe('a decision that is signalled by hand', () => {
   let stack: TestStack;
   before(async () => {
-    stack = await startTestStack();
+    stack = await sharedStack();
   });
   after(async () => {
     await assertLedgerClean(stack);
-    await stack.stop();
   });
 
   /** A workflow that somebody starts under a name of his own. */
@@ -226,8 +225,11 @@ describe('a decision that is signalled by hand', function () {
       for (const outcome of ['issued', 'succeeded', 'failed']) await stranger.signal('resolve', { outcome });
     }
     await Promise.all(over.map((stranger) => stranger.result()));
-    const isLogged = async () => stack.logLines.some((line) => line.includes('an activity failed'));
-    await until('the others are refused', isLogged);
+    await until('the others are refused', () =>
+      refused.every(({ workflowId }) =>
+        stack.logLines.some((line) => line.includes('an activity failed') && line.includes(workflowId)),
+      ),
+    );
     for (const stranger of refused) await stranger.terminate('by a test');
     for (const [silent, { pending }] of [
       [issuance, SILENT_KINDS[0]],

@@ -5,14 +5,15 @@ import { newId } from '../../../crypto/new-id.ts';
 import type { WorkflowOperation } from '../../../domain/claim-operation.ts';
 import { resolveOperation, startClaimed } from '../../../temporal/claimed-workflow.ts';
 import { notifyDelivery } from '../../../temporal/deliver-webhook.ts';
-import { testTemporal } from '../../support/temporal.ts';
+import { testServers } from '../../support/servers.ts';
+import { until } from '../../support/until.ts';
 
 /** On a task queue without a worker, so that what is started waits. */
 describe('the service', () => {
   const taskQueue = `fairness-${randomUUID()}`;
   let client: Client;
   before(async () => {
-    const { address, namespace } = await testTemporal();
+    const { address, namespace } = testServers().temporal;
     client = new Client({ connection: await Connection.connect({ address }), namespace });
   });
   after(() => client.connection.close());
@@ -55,13 +56,12 @@ describe('the service', () => {
     it(`starts the workflow of ${what} with the partner as its fairness key`, async () => {
       const partnerId = newId('prt');
       await startFor(partnerId);
-      for (;;) {
-        for await (const { workflowId } of client.workflow.list({ query: `PartnerId = '${partnerId}'` })) {
-          const { priority } = await client.workflow.getHandle(workflowId).describe();
-          assert.equal(priority?.fairnessKey, partnerId);
-          return;
-        }
-      }
+      const query = `PartnerId = '${partnerId}'`;
+      const started = await until('it can be found', async () => {
+        for await (const { workflowId } of client.workflow.list({ query })) return workflowId;
+      });
+      const { priority } = await client.workflow.getHandle(started).describe();
+      assert.equal(priority?.fairnessKey, partnerId);
     });
   }
 

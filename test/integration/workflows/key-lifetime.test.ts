@@ -8,8 +8,7 @@ import { until } from '../../support/until.ts';
 
 const live = { mode: 'live' } as const;
 
-describe('an operation whose idempotency key is too old to be sent', function () {
-  this.timeout(120_000);
+describe('an operation whose idempotency key is too old to be sent', () => {
   let stack: TestStack;
   before(async () => {
     stack = await startTestStack({

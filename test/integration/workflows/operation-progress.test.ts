@@ -1,26 +1,21 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { decideIssuance } from '../../../commands/funding/resolution.ts';
-import { CardNetworkUnavailable } from '../../../domain/card-network.ts';
 import { networkResult } from '../../../workflows/messages.ts';
-import { expectError } from '../../support/api/answers.ts';
 import { createCard } from '../../support/cards.ts';
 import { fundedPartner } from '../../support/money.ts';
-import { type Answer, startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
-import { startUnrulyStack, type UnrulyNetwork } from '../../support/unruly-network.ts';
+import { sharedStack } from '../../support/shared-stack.ts';
+import type { Answer, TestPartner, TestStack } from '../../support/stack.ts';
 import { until } from '../../support/until.ts';
 
 /** What GET /operations says of what takes longer than its request. The digits of an amount are in docs/partners/testing.md. */
-describe('an operation that outlives its request', function () {
-  this.timeout(120_000);
+describe('an operation that outlives its request', () => {
   let stack: TestStack;
   let partner: TestPartner;
   before(async () => {
-    stack = await startTestStack({ issuanceDeadlineMs: 4_000, topUpDeadlineMs: 3_600_000 });
+    stack = await sharedStack('deadlines');
     partner = await fundedPartner(stack, 1_000_000);
   });
-  after(() => stack.stop());
-
   // biome-ignore lint/suspicious/noExplicitAny: an operation as the API returns it.
   const read = async (of: Answer): Promise<any> => {
     const id = of.headers.get('operation-id');
@@ -108,7 +103,13 @@ describe('an operation that outlives its request', function () {
 
     const { id: cardId } = answer.json;
     await decideIssuance(stack.operator, {
-      ...{ cardId, outcome: 'failed', networkCardId: undefined, reason: 'a test', deadlineMs: 4_000 },
+      ...{
+        cardId,
+        outcome: 'failed',
+        networkCardId: undefined,
+        reason: 'a test',
+        deadlineMs: stack.config.issuanceDeadlineMs,
+      },
     } as Parameters<typeof decideIssuance>[1]);
     await stack.client.workflow.getHandle(`issue-card/${cardId}`).signal('resolve', { outcome: 'failed' });
     const completed = await untilIt(answer, ({ status }) => status === 'completed');
@@ -127,126 +128,6 @@ describe('an operation that outlives its request', function () {
       const next = await untilIt(answer, ({ network }) => network.asked >= first.network.asked + more);
       assert.equal(next.network.last_answer, 'pending');
       assert.ok(next.network.last_asked_at > first.network.last_asked_at);
-    }
-  });
-});
-
-describe('an operation that no worker has begun', function () {
-  this.timeout(60_000);
-  let stack: TestStack;
-  before(async () => {
-    stack = await startTestStack({ cardCreationWaitMs: 1_500 }, { worker: false });
-  });
-  after(() => stack.stop());
-
-  it('is named to a retry that comes too early, and has not asked the network', async () => {
-    const partner = await fundedPartner(stack, 100_000);
-    const options = { mode: 'live', idempotencyKey: randomUUID() } as const;
-    const body = { amount: 1_000, external_ref: 'r' };
-    const first = createCard(partner, body, options);
-    const path = `/operations?idempotency_key=${options.idempotencyKey}`;
-    const [begun] = await until('it is there', async () => {
-      const { data } = (await partner.call('GET', path, { mode: 'live' })).json;
-      return data.length === 1 && data;
-    });
-    assert.deepEqual(
-      [begun.status, begun.response_status, begun.waits_for],
-      ['in_progress', null, 'network'],
-    );
-    const early = await createCard(partner, body, options);
-    expectError(early, 'idempotency_in_flight');
-    assert.equal(early.headers.get('operation-id'), begun.id);
-
-    const answer = await first;
-    assert.deepEqual([answer.status, answer.headers.get('operation-id')], [202, begun.id]);
-    const [pending] = (await partner.call('GET', path, { mode: 'live' })).json.data;
-    assert.deepEqual(
-      [pending.response_status, pending.network, pending.resource.id],
-      [
-        202,
-        { asked: 0, last_answer: null, last_asked_at: null, next_ask_at: null, deadline: null },
-        answer.json.id,
-      ],
-    );
-  });
-});
-
-describe('an operation whose network is silent', function () {
-  this.timeout(60_000);
-  let stack: TestStack;
-  let network: UnrulyNetwork;
-  let partner: TestPartner;
-  before(async () => {
-    ({ stack, network } = await startUnrulyStack(15_000));
-    partner = await fundedPartner(stack, 1_000_000);
-  });
-  after(() => stack.stop());
-
-  const ask = async (path: string, body: object | undefined, idempotencyKey: string) => {
-    const answer = await partner.call('POST', path, { mode: 'live', body, idempotencyKey });
-    assert.ok(answer.status < 300, answer.text);
-  };
-  // biome-ignore lint/suspicious/noExplicitAny: an operation as the API returns it.
-  const untilIts = async (key: string, is: (operation: any) => boolean): Promise<any> =>
-    until(`the operation of ${key} is so`, async () => {
-      const { json } = await partner.call('GET', `/operations?idempotency_key=${key}`, { mode: 'live' });
-      return json.data.length === 1 && is(json.data[0]) && json.data[0];
-    });
-  const liveCard = async (): Promise<string> => {
-    const { status, json, text } = await createCard(partner, { amount: 10_000 }, { mode: 'live' });
-    assert.equal(status, 201, text);
-    return json.id;
-  };
-
-  it('says that it is being asked before it answers, and counts that once', async () => {
-    const [cardId, frozenId] = [await liveCard(), await liveCard()];
-    const gate = Promise.withResolvers<void>();
-    network.topUps = (request) => gate.promise.then(request);
-    network.withdrawals = (request) => gate.promise.then(request);
-    network.usual = (request) => gate.promise.then(request);
-    const startedAt = new Date().toISOString();
-    const requests = [
-      ask(`/cards/${cardId}/topups`, { amount: 1_000 }, 'top-up'),
-      ask(`/cards/${cardId}/withdrawals`, { amount: 1_000 }, 'withdrawal'),
-      ask(`/cards/${frozenId}/freeze`, undefined, 'freeze'),
-    ];
-    const keys = ['top-up', 'withdrawal', 'freeze'];
-    for (const key of keys) {
-      const { network: shown } = await untilIts(key, (operation) => operation.network.asked > 0);
-      assert.deepEqual([shown.asked, shown.last_answer, shown.next_ask_at], [1, null, null], key);
-      assert.ok(shown.last_asked_at >= startedAt && shown.last_asked_at <= new Date().toISOString());
-      assert.equal(shown.deadline === null, key === 'freeze');
-    }
-    gate.resolve();
-    await Promise.all(requests);
-    for (const key of keys) {
-      const { network: shown } = await untilIts(key, ({ status }) => status === 'completed');
-      assert.deepEqual([shown.asked, shown.last_answer, shown.next_ask_at], [1, 'succeeded', null], key);
-    }
-  });
-
-  it('says of withdrawals and of changes of a card, too, when a network is asked again that was away', async () => {
-    const [cardId, frozenId] = [await liveCard(), await liveCard()];
-    const away = () => Promise.reject(new CardNetworkUnavailable('card network: away, in a test'));
-    network.withdrawals = away;
-    network.usual = away;
-    const requests = [
-      ask(`/cards/${cardId}/withdrawals`, { amount: 1_000 }, 'withdrawal-2'),
-      ask(`/cards/${frozenId}/freeze`, undefined, 'freeze-2'),
-    ];
-    for (const key of ['withdrawal-2', 'freeze-2']) {
-      const first = await untilIts(key, (operation) => operation.network.asked > 0);
-      assert.equal(first.network.last_answer, 'no_answer');
-      assert.ok(first.network.next_ask_at > first.network.last_asked_at);
-      const next = await untilIts(key, (operation) => operation.network.asked > first.network.asked);
-      assert.ok(next.network.last_asked_at > first.network.last_asked_at);
-    }
-    network.withdrawals = (request) => request();
-    network.usual = (request) => request();
-    await Promise.all(requests);
-    for (const key of ['withdrawal-2', 'freeze-2']) {
-      const { network: shown } = await untilIts(key, ({ status }) => status === 'completed');
-      assert.deepEqual([shown.last_answer, shown.next_ask_at], ['succeeded', null], key);
     }
   });
 });

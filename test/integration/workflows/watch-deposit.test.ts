@@ -23,11 +23,12 @@ const CREDIT: DepositDecision = { outcome: 'credited', reason: 'seen on the chai
 const RETURNED: DepositDecision = { outcome: 'returned', reason: 'sent back, ticket 8' };
 
 /** Without nodes: each test says what the scan has found, and the worker does the rest. */
-describe('the workflow that watches a deposit', function () {
-  this.timeout(180_000);
+describe('the workflow that watches a deposit', () => {
   let stack: TestStack;
   let partner: TestPartner;
   let lastBlock = 100;
+  /** Looks at deposits wait for this. */
+  let mayLook: Promise<void> | undefined;
   /** Of the next decision's activity: what comes between its end and the word of it. */
   let loseWordOf: (() => Promise<void>) | undefined;
 
@@ -47,6 +48,10 @@ describe('the workflow that watches a deposit', function () {
       around: {
         depositActivities: (activities) => ({
           ...activities,
+          async readDeposit(...asked) {
+            await mayLook;
+            return activities.readDeposit(...asked);
+          },
           async resolveDepositByHand(depositId, decision) {
             const verdict = await activities.resolveDepositByHand(depositId, decision);
             const lose = loseWordOf;
@@ -155,6 +160,39 @@ describe('the workflow that watches a deposit', function () {
     assert.deepEqual(await depositEvents(stack.orm, id), [['deposit.expired', 'expired', 0]]);
     // Other deposits are not late.
     await scanUpTo(new Date());
+  });
+
+  it('is notified once before it has looked, however often its deposit changes', async () => {
+    const { promise, resolve: look } = Promise.withResolvers<void>();
+    mayLook = promise;
+    const begin = async () => {
+      const id = await seedDeposit(stack, partner.id);
+      await notifyDeposits(stack.orm);
+      const workflow = stack.client.workflow.getHandle(watchDepositWorkflowId(id));
+      await untilStarted(workflow);
+      return { id, workflow };
+    };
+    const { id, workflow } = await begin();
+    for (let change = 0; change < 3; change++) {
+      await asOwner(stack, 'UPDATE deposit SET version = version + 1, changed_at = now() WHERE id = $1', [
+        id,
+      ]);
+      // It is notified after the deposit before it, of the same account.
+      await begin();
+    }
+    const { events } = await workflow.fetchHistory();
+    const signals = (events ?? []).filter((event) => event.workflowExecutionSignaledEventAttributes);
+    assert.equal(signals.length, 1);
+    mayLook = undefined;
+    look();
+    await until('it has seen the last change', async () => {
+      const [row] = await asOwner<{ seen: boolean }>(
+        stack,
+        'SELECT told_version = version AS seen FROM deposit WHERE id = $1',
+        [id],
+      );
+      return row?.seen;
+    });
   });
 
   it('looks at the row by itself if nobody informs it', async () => {

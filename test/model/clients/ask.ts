@@ -1,15 +1,14 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import {
   simulatedNetworkCredentials,
   simulatedNetworkSecrets,
 } from '../../../adapters/card-networks/simulated/credentials.ts';
 import { signBody } from '../../../adapters/card-networks/simulated/signature.ts';
 import type { Answer } from '../../support/stack.ts';
+import { until } from '../../support/until.ts';
 import { Difference } from '../difference.ts';
 import { count } from '../tally.ts';
-import { type Service, waitFor } from './running-service.ts';
+import { MAX_TRIES, type Service, waitFor } from './running-service.ts';
 
-const GIVE_UP_AFTER_MS = 240_000;
 const REQUEST_TIMEOUT_MS = 30_000;
 
 interface Request {
@@ -47,20 +46,20 @@ function untilTold(service: Service, path: string, init: RequestInit): Promise<A
 }
 
 async function sendUntilTold(service: Service, path: string, init: RequestInit): Promise<Answer> {
-  const giveUpAt = Date.now() + GIVE_UP_AFTER_MS;
-  for (;;) {
+  const what = `${init.method} ${path}`;
+  let tries = 0;
+  return until(`${what} is answered`, async () => {
     const answer = await send(`${service.origin}${path}`, init).catch((error: Error) => {
       if (!service.troubled) throw error;
       return error;
     });
     count(service.answers, answer instanceof Error ? 'none' : `${answer.status}`);
     if (!(answer instanceof Error) && !isLater(answer)) return answer;
-    if (Date.now() > giveUpAt) {
-      const last = answer instanceof Error ? String(answer) : answer.text;
-      throw new Difference(`${init.method} ${path} has no answer within 4 minutes, the last was ${last}`);
-    }
-    await sleep(100);
-  }
+    tries += 1;
+    if (tries < MAX_TRIES) return null;
+    const last = answer instanceof Error ? String(answer) : answer.text;
+    throw new Difference(`${what} has no answer after ${tries} tries, the last was ${last}`);
+  });
 }
 
 async function send(url: string, init: RequestInit): Promise<Answer> {

@@ -1,9 +1,10 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { isOutage } from '../../../api/http/errors.ts';
 import type { TestPartner, TestStack } from '../../support/stack.ts';
+import { until } from '../../support/until.ts';
 import type { TokenChain } from './token-chain.ts';
 
-const GIVE_UP_AFTER_MS = 240_000;
+/** Some minutes, at ten a second: whoever runs a script without mocha has no other limit. */
+export const MAX_TRIES = 2_400;
 
 /** What the model's clients use of a stack besides its API: the database and Temporal. */
 export interface ServiceParts extends Pick<TestStack, 'orm' | 'operator' | 'client'> {
@@ -33,15 +34,17 @@ export interface Service {
 
 /** Repeats work on the database until the server is there. The work must be safe to repeat. */
 export async function untilThere<T>(work: () => Promise<T>): Promise<T> {
-  const giveUpAt = Date.now() + GIVE_UP_AFTER_MS;
-  for (;;) {
+  let tries = 0;
+  const { done } = await until('the database is there', async () => {
     try {
-      return await work();
+      return { done: await work() };
     } catch (error) {
-      if (!isOutage(error) || Date.now() > giveUpAt) throw error;
-      await sleep(100);
+      tries += 1;
+      if (!isOutage(error) || tries > MAX_TRIES) throw error;
+      return null;
     }
-  }
+  });
+  return done;
 }
 
 /** Registers the work as waiting, so that whoever kills processes knows how long it has taken. */

@@ -1,10 +1,10 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { query } from '../../../db/sql.ts';
 import { networkStatus } from '../../support/card-status.ts';
 import type { Answer } from '../../support/stack.ts';
+import { until } from '../../support/until.ts';
 import type { Account, Card } from '../account.ts';
 import { ask } from '../clients/ask.ts';
-import { type Service, untilThere } from '../clients/running-service.ts';
+import { MAX_TRIES, type Service, untilThere } from '../clients/running-service.ts';
 import type { Settled } from '../clients/token-chain.ts';
 import { Difference } from '../difference.ts';
 
@@ -116,9 +116,11 @@ export async function untilQuiet(
   accounts: readonly Account[],
   { solidNumber }: Settled,
 ): Promise<void> {
-  const giveUpAt = Date.now() + 120_000;
-  for (;;) {
-    const open = await untilThere(() =>
+  let open: { id: string }[] = [];
+  let tries = 0;
+  const what = () => `these are no longer in flight: ${open.map(({ id }) => id)}`;
+  await until(what, async () => {
+    open = await untilThere(() =>
       query<{ id: string }>(
         service.stack.orm.em.fork(),
         `SELECT id FROM card WHERE partner_id = ANY ($1) AND status = 'funding_pending' AND funding_cents % 100 <> 47
@@ -139,13 +141,8 @@ export async function untilQuiet(
         [accounts.map(({ partnerId }) => partnerId), solidNumber],
       ),
     );
-    if (open.length === 0) return;
-    if (Date.now() > giveUpAt) {
-      throw new Difference(
-        'still in flight after 2 minutes',
-        open.map(({ id }) => id),
-      );
-    }
-    await sleep(100);
-  }
+    tries += 1;
+    if (tries > MAX_TRIES) throw new Difference(`not so after ${tries} looks: ${what()}`);
+    return open.length === 0;
+  });
 }

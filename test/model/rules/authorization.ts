@@ -30,8 +30,6 @@ export interface Overtaking {
   transactionId: string;
   cents: number;
   final: boolean;
-  category: string | null;
-  day: string;
 }
 
 export function asking(type: Asking['type'], amount: number, reason: string | null): Asking {

@@ -16,8 +16,8 @@ export interface CardState {
   withdrawals: readonly Withdrawal[];
   authorizations: readonly Authorization[];
   overtaking: readonly Overtaking[];
-  /** Cents of purchases without an authorization less those of refunds, by `day category`. */
-  bought: Readonly<Record<string, number>>;
+  /** Purchases without an authorization and, below zero, refunds, by their ids. */
+  bought: Readonly<Record<string, Bought>>;
   controls: Controls | null;
   /** How the operations that began have ended, by their names. Like all that follows, since the last quiet point. */
   ended: Readonly<Record<string, 'refused' | 'succeeded' | 'failed' | 'card_blocked'>>;
@@ -25,6 +25,13 @@ export interface CardState {
   /** `type subject`, and what the event shows. */
   events: readonly string[];
   effects: readonly Effect[];
+}
+
+/** What counts towards spending limits without being an authorization. */
+interface Bought {
+  day: string;
+  category: string | null;
+  cents: number;
 }
 
 /** An issuance, a top-up or a withdrawal in flight. */

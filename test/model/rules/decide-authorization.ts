@@ -3,7 +3,7 @@ import { type Authorization, asking, holding, inWords, shown, shownBy } from './
 import { availableOn, type CardState, releaseIfBlocked, tell } from './card-state.ts';
 import { type Booking, book, has, reasonAgainst } from './decide-transaction.ts';
 import { type Circumstances, dayOf, outcomeOf, type Question } from './operation.ts';
-import { buy } from './spending.ts';
+import { buy, unbuy } from './spending.ts';
 
 type Asked<Kind extends Question['kind']> = {
   op: string;
@@ -65,9 +65,7 @@ export function decideAuthorize(
   );
   if (!shows(answer, approved, mode) || !isLinked) return [];
   let linked = state;
-  for (const { day: cleared, category, cents: back } of overtaking) {
-    linked = buy(linked, cleared, category, -back);
-  }
+  for (const { transactionId } of overtaking) linked = unbuy(linked, transactionId);
   const left = state.overtaking.filter((clearing) => clearing.networkId !== networkId);
   const created = add({ ...linked, overtaking: left }, approved);
   return [tell(created, `card.authorization.created ${inWords(approved)}`)];
@@ -141,10 +139,9 @@ export function decideClear(
   const merchant = mode === 'test' && before !== undefined ? before.merchant : question.merchant;
   const day = dayOf(told);
   const overtakes = found === undefined && ref !== null;
-  if (before === undefined) after = buy(after, day, merchant.category_code, cents);
+  if (before === undefined) after = buy(after, id, { day, category: merchant.category_code, cents });
   if (overtakes) {
-    const { category_code: category } = merchant;
-    const clearing = { networkId: ref, transactionId: id, cents, final, category, day };
+    const clearing = { networkId: ref, transactionId: id, cents, final };
     after = { ...after, overtaking: [...after.overtaking, clearing] };
   }
   const booking: Booking = {

@@ -48,10 +48,14 @@ export function decideTransaction(
     partnerCents: onPartner ? cents : 0,
     authorizationId: null,
   };
-  const booked = book(type === 'decline' ? paid : buy(paid, day, merchant.category_code, -moved), booking, {
-    circumstances,
-    answers: isTest ? [answer.json] : [],
-  });
+  const booked = book(
+    type === 'decline' ? paid : buy(paid, id, { day, category: merchant.category_code, cents: -moved }),
+    booking,
+    {
+      circumstances,
+      answers: isTest ? [answer.json] : [],
+    },
+  );
   return booked === null ? [] : [booked];
 }
 
@@ -113,7 +117,8 @@ export function book(
     amount: cents,
     fees,
     decline_reason: reason,
-    charged_to: partnerCents === 0 ? 'card' : cardCents === 0 ? 'partner_balance' : 'both',
+    charged_to:
+      type === 'decline' ? null : partnerCents === 0 ? 'card' : cardCents === 0 ? 'partner_balance' : 'both',
     card_amount: cardCents,
     partner_balance_amount: partnerCents,
     card_balance_after: state.balance,

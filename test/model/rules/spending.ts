@@ -59,9 +59,22 @@ export function limitsOn(state: CardState, accountControls: Controls | null, day
 }
 
 /** Counts a purchase without an authorization or, below zero, a refund. */
-export function buy(state: CardState, day: string, category: string | null, cents: number): CardState {
-  const key = `${day} ${category ?? ''}`;
-  return { ...state, bought: { ...state.bought, [key]: (state.bought[key] ?? 0) + cents } };
+export function buy(
+  state: CardState,
+  id: string,
+  bought: { day: string; category: string | null; cents: number },
+): CardState {
+  // Sorted, since states are compared as text.
+  const all = Object.entries({ ...state.bought, [id]: bought }).sort(([one], [other]) =>
+    one < other ? -1 : 1,
+  );
+  return { ...state, bought: Object.fromEntries(all) };
+}
+
+/** The authorization that the purchase turned out to belong to counts it. */
+export function unbuy(state: CardState, id: string): CardState {
+  const { [id]: _, ...bought } = state.bought;
+  return { ...state, bought };
 }
 
 function isRefused(
@@ -79,18 +92,20 @@ function countsFor({ categories }: Limit, category: string | null): boolean {
 
 function spentOf(state: CardState, limit: Limit, day: string): number {
   const start = startOf(limit.interval, day);
-  let cents = 0;
-  for (const { status, amount, settled, merchant, day: created } of state.authorizations) {
-    if (status === 'declined' || startOf(limit.interval, created) !== start) continue;
-    if (!countsFor(limit, merchant.category_code)) continue;
-    cents += status === 'pending' ? Math.max(amount, settled) : settled;
-  }
-  for (const [key, bought] of Object.entries(state.bought)) {
-    const [created = '', category = ''] = key.split(' ');
-    if (startOf(limit.interval, created) !== start) continue;
-    if (countsFor(limit, category === '' ? null : category)) cents += bought;
-  }
-  return Math.max(0, cents);
+  const counted = state.authorizations
+    .filter(({ status }) => status !== 'declined')
+    .map(({ id, status, amount, settled, merchant, day: created }) => ({
+      id,
+      day: created,
+      category: merchant.category_code,
+      cents: status === 'pending' ? Math.max(amount, settled) : settled,
+    }))
+    .concat(Object.entries(state.bought).map(([id, bought]) => ({ id, ...bought })));
+  const order = ({ id }: { id: string }) => id.slice(id.indexOf('_'));
+  return counted
+    .filter((one) => startOf(limit.interval, one.day) === start && countsFor(limit, one.category))
+    .sort((one, other) => (order(one) < order(other) ? -1 : 1))
+    .reduce((spent, { cents }) => Math.max(0, spent + cents), 0);
 }
 
 /** The first day of the interval, or as much of it as names the interval. */

@@ -1,5 +1,4 @@
 import { Writable } from 'node:stream';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { type Logger, pino } from 'pino';
 import { createTronChain } from '../../../adapters/tron/create-tron-chain.ts';
 import {
@@ -19,8 +18,8 @@ export const BOB = 'TPjjvMwjPoDC32V2dGDYTkLH4E5LAtBZ6C';
 export const BOB_HASH = '9705bf55c3dcc6d277ebb8fe2a68762268822ba2';
 export const NEVER = new AbortController().signal;
 
-/** So short that tests see a node fall out and come back. */
-const TIMINGS: ChainTimings = {
+/** So short that a node falls out and comes back within a few reads. */
+const TIMINGS: Omit<ChainTimings, 'nowMs'> = {
   ...{
     requestTimeoutMs: 20_000,
     patienceMs: 100,
@@ -34,6 +33,9 @@ const TIMINGS: ChainTimings = {
   maxBackoffMs: 50,
   recoveryMs: 200,
 };
+/** How much time passes for the nodes' health with each read. */
+const READ_MS = 10;
+const MAX_READS = 1_000;
 
 export interface ChainOfNodes {
   chain: HandChain;
@@ -41,6 +43,8 @@ export interface ChainOfNodes {
   tron: TronChain;
   /** As the log has them, parsed. */
   log: Record<string, unknown>[];
+  /** Lets time pass for the nodes' health: it only does so here and with each read. */
+  passTime(ms: number): void;
   stop(): Promise<void>;
 }
 
@@ -55,6 +59,7 @@ export async function startChainOfNodes(
 ): Promise<ChainOfNodes> {
   const nodes = await Promise.all(nodeOptions.map((one) => startFakeNode(chain, one)));
   const { log, logger } = keptLog();
+  let nowMs = 0;
   const tron = createTronChain(
     {
       nodes: nodes.map(({ url }) => {
@@ -66,13 +71,20 @@ export async function startChainOfNodes(
       usdtContract: FAKE_USDT_CONTRACT,
     },
     logger,
-    { ...TIMINGS, ...timings },
+    { ...TIMINGS, ...timings, nowMs: () => nowMs },
   );
+  const passTime = (ms: number) => {
+    nowMs += ms;
+  };
   const stop = async () => {
     tron.close();
     await Promise.all(nodes.map((node) => node.stop()));
   };
-  return { chain, nodes, tron, log, stop };
+  const readBlocks: TronChain['readBlocks'] = (...asked) => {
+    passTime(READ_MS);
+    return tron.readBlocks(...asked);
+  };
+  return { chain, nodes, tron: { ...tron, readBlocks }, log, passTime, stop };
 }
 
 export function keptLog(): { log: Record<string, unknown>[]; logger: Logger } {
@@ -97,16 +109,15 @@ export async function readUpTo(
   last: number,
   atMost = 100,
 ): Promise<SolidBlock[]> {
-  const giveUpAtMs = Date.now() + 45_000;
   const blocks: SolidBlock[] = [];
+  let reads = 0;
   for (let from = after; from.number < last; from = blocks.at(-1) ?? after) {
-    if (Date.now() > giveUpAtMs)
+    if (reads++ > MAX_READS)
       throw new Error(`stuck after block ${from.number}: ${JSON.stringify(tron.state())}`);
     const read = await tron.readBlocks(from, Math.min(atMost, last - from.number), NEVER).catch((error) => {
       if (error instanceof ChainUnreadable) return [];
       throw error;
     });
-    if (read.length === 0) await sleep(5);
     blocks.push(...read);
   }
   return blocks;

@@ -31,6 +31,7 @@ export async function startIncreaseClient({
   const pausesMs: number[] = [];
   const underWay = { isUnderWay: true };
   const ours = { isInUse: false };
+  const clock = { aheadMs: 0 };
   const turns = { wait: async () => {} };
   const logLines: string[] = [];
   const logger = createLogger('worker', 'info', { write: (line: string) => logLines.push(line) });
@@ -43,6 +44,7 @@ export async function startIncreaseClient({
     },
     logger,
     keyLifetimeMs,
+    nowMs: () => Date.now() + clock.aheadMs,
     isUnderWay: async () => underWay.isUnderWay,
     isInUse: async () => ours.isInUse,
   });
@@ -53,6 +55,8 @@ export async function startIncreaseClient({
     pausesMs,
     underWay,
     ours,
+    /** By how much the client's clock is ahead. */
+    clock,
     turns,
     logLines,
     stop: async () => {

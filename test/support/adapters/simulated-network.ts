@@ -7,6 +7,7 @@ import { startSimulatedNetwork } from '../../../adapters/card-networks/simulated
 import { verifySignature } from '../../../adapters/card-networks/simulated/signature.ts';
 import { NetworkCallback } from '../../../adapters/card-networks/simulated/wire.ts';
 import { type Orm, openOrm } from '../../../db/orm.ts';
+import { query } from '../../../db/sql.ts';
 import type { CardNetwork } from '../../../domain/card-network.ts';
 import { createTestDatabase } from '../postgres.ts';
 import { listenOnLoopback } from '../sockets.ts';
@@ -25,6 +26,8 @@ export interface TestNetwork {
   host(
     secrets?: [KeyObject, ...KeyObject[]],
   ): Promise<{ network: CardNetwork; url: string; stop(): Promise<void> }>;
+  /** What it would complete or call back about later is due now. */
+  skipDelays(): Promise<void>;
   /** Stops the first host alone. */
   stop(): Promise<void>;
   close(): Promise<void>;
@@ -66,6 +69,13 @@ export async function startTestNetwork(): Promise<TestNetwork> {
     receiver,
     logged,
     host,
+    skipDelays: async () => {
+      await query(
+        orm.em.fork(),
+        'UPDATE simulated_network.operation SET completes_at = now() WHERE completes_at > now()',
+      );
+      await query(orm.em.fork(), 'UPDATE simulated_network.callback SET due_at = now() WHERE attempts = 0');
+    },
     close: async () => {
       await Promise.all(closing.map((stop) => stop()));
       await receiver.close();

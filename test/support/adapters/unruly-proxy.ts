@@ -15,7 +15,7 @@ export const FAULTS = [
   '401',
   '429',
 ] as const;
-export type Fault = (typeof FAULTS)[number] | 'no answer' | 'no answer after acting';
+export type Fault = (typeof FAULTS)[number] | 'no answer after acting';
 
 export interface UnrulyProxy {
   url: string;
@@ -119,8 +119,6 @@ export async function startUnrulyProxy(target: string): Promise<UnrulyProxy> {
         return;
       case 'no answer after acting':
         await answer();
-        return;
-      case 'no answer':
         return;
     }
   }

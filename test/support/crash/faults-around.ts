@@ -1,17 +1,21 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import pg from 'pg';
 import type { CardActivities } from '../../../activities/card-activities.ts';
 import type { CardNetwork } from '../../../domain/card-network.ts';
 import { aroundCommits } from './around-commits.ts';
-import { armFault, type FaultOptions, type Place } from './fault.ts';
+import { type FaultOptions, faultPoint, type Place } from './fault.ts';
 
 type Run = Omit<Place, 'when'> & { claimId: string };
 
-/** Makes this process die or freeze at one place of its workflows: around an activity, a commit or a network call. */
-export function faultsAround(options: FaultOptions): {
+/** Makes this process die or freeze at places of its workflows: around an activity, a commit or a network call. */
+export function faultsAround(
+  options: FaultOptions,
+  databaseUrl: string,
+): {
   activities(activities: CardActivities): CardActivities;
   network(network: CardNetwork): CardNetwork;
 } {
-  const at = armFault(options);
+  const at = faultPoint(options, claimPartners(databaseUrl));
   /** The activity that is under way; the simulated network, in the same process, commits outside of one. */
   const activity = new AsyncLocalStorage<Run>();
   const runs = new Map<string, number>();
@@ -72,5 +76,20 @@ export function faultsAround(options: FaultOptions): {
       changeCardStatus: (request) =>
         call('changeCardStatus', request.token, () => network.changeCardStatus(request)),
     }),
+  };
+}
+
+/** Reads whose operation a claim is of, on a connection of its own. */
+function claimPartners(databaseUrl: string): (claimId: string) => Promise<string | undefined> {
+  const pool = new pg.Pool({ connectionString: databaseUrl, max: 1 });
+  const known = new Map<string, Promise<string | undefined>>();
+  return (claimId) => {
+    const partner =
+      known.get(claimId) ??
+      pool
+        .query<{ partner_id: string }>('SELECT partner_id FROM idempotency_claim WHERE id = $1', [claimId])
+        .then(({ rows }) => rows[0]?.partner_id);
+    known.set(claimId, partner);
+    return partner;
   };
 }

@@ -7,7 +7,7 @@ import { startEagerWorker } from '../../../temporal/eager-worker.ts';
 import type { FaultOptions } from './fault.ts';
 import { faultsAround } from './faults-around.ts';
 
-/** An API process that is killed at one place of the workflows it starts. Argument: JSON of this. */
+/** An API process that is killed at places of the workflows it starts. Argument: JSON of this. */
 export interface FaultyApiOptions extends FaultOptions {
   /** File with the bundled workflows. */
   codePath: string;
@@ -18,7 +18,7 @@ export interface FaultyApiOptions extends FaultOptions {
 const { codePath, hostingFile, ...faultOptions } = JSON.parse(process.argv[2] ?? '') as FaultyApiOptions;
 const config = readConfig();
 const logger = createLogger('api', config.logLevel);
-const around = faultsAround(faultOptions);
+const around = faultsAround(faultOptions, config.databaseUrl);
 await startApi(config, logger, {
   aroundNetwork: around.network,
   async hostWorker(activities) {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { WorkflowHandle } from '@temporalio/client';
 import { tsToMs } from '@temporalio/common/lib/time.js';
@@ -8,7 +8,7 @@ import type { Child } from '../../../dev/process/child.ts';
 import { assertLedgerClean } from '../money.ts';
 import { startTestStack, type TestStack } from '../stack.ts';
 import { until } from '../until.ts';
-import type { Fault } from './fault.ts';
+import { arm, type Fault } from './fault.ts';
 import type { FaultyApiOptions } from './faulty-api-process.ts';
 import type { Operation } from './operations.ts';
 import { bundleFile, kill, scratchFolder, startProcess } from './processes.ts';
@@ -18,32 +18,29 @@ const START_TO_CLOSE = 1;
 
 interface FaultyApi {
   stack: TestStack;
-  prepared: Operation[];
+  operation: Operation;
   api: Child;
   /** Of the process, `http://host:port`. */
   origin: string;
   /** Enables the fault. */
   arm(): void;
-  /** Waits until all operations have reached the fault's place. @returns their claims */
-  untilStanding(): Promise<string[]>;
+  /** Waits until the operation has reached the fault's place. */
+  untilStanding(): Promise<unknown>;
 }
 
 /**
- * An API process that dies, or freezes, when all these operations stand at the fault's place of their first task; beside
- * it a worker, and an API without one that is still there afterwards.
+ * An API process that freezes when this operation stands at the fault's place of its first task; beside it a worker, and an API
+ * without one.
  */
-export async function withFaultyApi(
-  fault: Fault & { signal?: 'SIGSTOP' },
-  operations: readonly ((stack: TestStack) => Promise<Operation>)[],
+export async function withFreezingApi(
+  fault: Fault,
+  prepare: (stack: TestStack) => Promise<Operation>,
   test: (faulty: FaultyApi) => Promise<void>,
 ): Promise<void> {
   const folder = scratchFolder();
   const stack = await startTestStack({ cardCreationWaitMs: 240_000, logLevel: 'error' }, { worker: false });
-  const { signal, ...place } = fault;
   const options: FaultyApiOptions = {
-    fault: place,
-    ...(signal !== undefined && { signal }),
-    operationCount: operations.length,
+    signal: 'SIGSTOP',
     armedFile: join(folder, 'armed'),
     markerFile: join(folder, 'standing'),
     hostingFile: join(folder, 'hosting'),
@@ -57,15 +54,12 @@ export async function withFaultyApi(
     stack.startWorker(),
   ]);
   try {
-    const prepared = await Promise.all(operations.map((prepare) => prepare(stack)));
+    const operation = await prepare(stack);
     await until('the API hosts a worker', async () => existsSync(options.hostingFile));
     await test({
-      ...{ stack, prepared, api, origin: `http://${config.host}:${config.port}` },
-      arm: () => writeFileSync(options.armedFile, ''),
-      untilStanding: async () => {
-        await until('all stand there', async () => existsSync(options.markerFile));
-        return JSON.parse(readFileSync(options.markerFile, 'utf8'));
-      },
+      ...{ stack, operation, api, origin: `http://${config.host}:${config.port}` },
+      arm: () => arm(options, [{ fault, partnerId: operation.partner.id }]),
+      untilStanding: () => until('it stands there', async () => existsSync(options.markerFile)),
     });
     await assertLedgerClean(stack);
   } catch (error) {

@@ -4,7 +4,7 @@ import { startWorker } from '../../../worker/start-worker.ts';
 import type { FaultOptions } from './fault.ts';
 import { faultsAround } from './faults-around.ts';
 
-/** A worker that is killed at one place of its workflows. Argument: JSON of this. */
+/** A worker that is killed at places of its workflows. Argument: JSON of this. */
 export interface FaultyWorkerOptions extends FaultOptions {
   /** File with the bundled workflows. */
   codePath: string;
@@ -13,4 +13,5 @@ export interface FaultyWorkerOptions extends FaultOptions {
 const { codePath, ...faultOptions } = JSON.parse(process.argv[2] ?? '') as FaultyWorkerOptions;
 const config = readConfig();
 const logger = createLogger('worker', config.logLevel);
-await startWorker(config, logger, { workflowBundle: { codePath }, around: faultsAround(faultOptions) });
+const around = faultsAround(faultOptions, config.databaseUrl);
+await startWorker(config, logger, { workflowBundle: { codePath }, around });

@@ -1,13 +1,16 @@
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import type { End } from './ask-until-end.ts';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 const DIE = fileURLToPath(new URL('./die-at-commit.ts', import.meta.url));
 
+/** When a process is killed -9 at its only COMMIT, and whether that has taken place. */
+export const ENDS = { 'before 1': false, 'after 1': true } as const;
+export type End = keyof typeof ENDS;
+
 /**
  * Runs a command line of the operator in a process of its own.
- * @param end where its only COMMIT ends it, if it is to end there
+ * @param end where it is killed, if it is to be
  * @returns its exit code, or null if it was killed, and what it wrote
  */
 export function operateInProcess(

@@ -2,11 +2,10 @@ import type { Config } from '../../../config/service.ts';
 import type { TronConfig } from '../../../config/tron.ts';
 import { query } from '../../../db/sql.ts';
 import { HandChain, type HandChainOptions } from '../../../dev/tron/chain.ts';
-import { FAKE_USDT_CONTRACT } from '../../../dev/tron/drafts.ts';
 import { type FakeNode, type FakeNodeOptions, startFakeNode } from '../../../dev/tron/fake-node.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../stack.ts';
 import { until } from '../until.ts';
-import { TEST_TRON } from './seed-deposits.ts';
+import { TEST_TRON_OF_FAKES } from './seed-deposits.ts';
 
 /** The service with fake nodes of a chain that the test drives. */
 export interface DepositStack {
@@ -31,15 +30,14 @@ export function newChain(options: HandChainOptions = {}): HandChain {
   return chain;
 }
 
-async function startNodes(chain: HandChain, names: readonly string[]): Promise<FakeNode[]> {
+export async function startNodes(chain: HandChain, names: readonly string[]): Promise<FakeNode[]> {
   return Promise.all(
     names.map((name): Promise<FakeNode> => startFakeNode(chain, { name } satisfies FakeNodeOptions)),
   );
 }
 
 export const tronConfigOf = (nodes: readonly FakeNode[]): TronConfig => ({
-  ...TEST_TRON,
-  usdtContract: FAKE_USDT_CONTRACT,
+  ...TEST_TRON_OF_FAKES,
   scanIntervalMs: 100,
   confirmingNodes: Math.min(2, nodes.length),
   nodes: nodes.map(({ url }) => {
@@ -84,7 +82,7 @@ export async function openAddress(
 
 /** A deposit as its partner sees it. */
 // biome-ignore lint/suspicious/noExplicitAny: a test reads whatever the contract promises.
-async function readDeposit(partner: TestPartner, id: string): Promise<any> {
+export async function readDeposit(partner: TestPartner, id: string): Promise<any> {
   const { json } = await partner.call('GET', '/funding/deposits?limit=100', { mode: 'live' });
   return json.data.find((deposit: { id: string }) => deposit.id === id);
 }
@@ -123,7 +121,7 @@ export interface Left {
 }
 
 export async function readLeft(
-  { stack }: DepositStack,
+  { stack }: Pick<DepositStack, 'stack'>,
   partner: TestPartner,
   depositId: string,
 ): Promise<Left> {

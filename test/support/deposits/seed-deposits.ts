@@ -3,6 +3,7 @@ import type pg from 'pg';
 import type { FoundPayment } from '../../../commands/deposits/take-blocks.ts';
 import type { TronConfig } from '../../../config/tron.ts';
 import { newId, readIdTime } from '../../../crypto/new-id.ts';
+import { FAKE_USDT_CONTRACT } from '../../../dev/tron/drafts.ts';
 import type { DepositStatus, PaymentStatus } from '../../../domain/deposit.ts';
 import { asOwner } from '../postgres.ts';
 import type { TestStack } from '../stack.ts';
@@ -17,6 +18,9 @@ export const TEST_TRON: TronConfig & { xpub: string } = {
   confirmingNodes: 1,
   scanIntervalMs: 1_000,
 };
+
+/** With the contract that fake nodes show. */
+export const TEST_TRON_OF_FAKES = { ...TEST_TRON, usdtContract: FAKE_USDT_CONTRACT };
 
 /** The first of its addresses. */
 export const TEST_ADDRESSES = ['TWer2Ygk5TEheHp3TPuYeqxmB6SsGZmaL6', 'TPjjvMwjPoDC32V2dGDYTkLH4E5LAtBZ6C'];

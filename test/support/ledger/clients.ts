@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { isRetryable } from '../../../db/is-retryable.ts';
 import type { Orm } from '../../../db/orm.ts';
 import { applyPosting } from '../../../ledger/apply-posting.ts';
@@ -21,9 +20,12 @@ interface Clients {
 /**
  * Clients of one ledger. Whatever tells them that nothing is known of what became of their work makes them bring the
  * same operations again.
- * @param isLost which errors say so, beside those isRetryable knows.
+ * @param isLost which errors say so, beside those isRetryable knows; it resolves once it makes sense to ask again
  */
-export function createClients(orm: Orm, isLost: (error: unknown) => boolean = () => false): Clients {
+export function createClients(
+  orm: Orm,
+  isLost: (error: unknown) => Promise<boolean> = async () => false,
+): Clients {
   const em = forkOf(orm);
 
   async function untilTold<T>(work: () => Promise<T>): Promise<T> {
@@ -31,8 +33,7 @@ export function createClients(orm: Orm, isLost: (error: unknown) => boolean = ()
       try {
         return await work();
       } catch (error) {
-        if (!isRetryable(error) && !isLost(error)) throw error;
-        await delay(Math.random() * 20);
+        if (!isRetryable(error) && !(await isLost(error))) throw error;
       }
     }
   }
@@ -51,7 +52,8 @@ export function createClients(orm: Orm, isLost: (error: unknown) => boolean = ()
         throw new ChangedItsMind();
       });
     } catch (error) {
-      if (!(error instanceof ChangedItsMind) && !isRetryable(error) && !isLost(error)) throw error;
+      if (error instanceof ChangedItsMind || isRetryable(error)) return;
+      if (!(await isLost(error))) throw error;
     }
   }
 

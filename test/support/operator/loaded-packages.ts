@@ -1,6 +1,6 @@
 import { registerHooks } from 'node:module';
 
-/** Runs the given command lines (JSON), and prints the npm packages that they loaded (JSON). */
+/** Runs the given command lines (JSON), and prints the npm packages that were loaded after each (JSON). */
 
 const packages = new Set<string>();
 registerHooks({
@@ -13,6 +13,7 @@ registerHooks({
 
 const { readOperatorConfig } = await import('../../../config/operator.ts');
 const { runOperator } = await import('../../../operator/program.ts');
+const loaded: string[][] = [];
 for (const args of JSON.parse(process.argv[2] ?? '[]')) {
   let told = '';
   const tell = (text: string) => {
@@ -25,5 +26,6 @@ for (const args of JSON.parse(process.argv[2] ?? '[]')) {
     err: tell,
   });
   if (code !== 0) throw new Error(`${args.join(' ')} ended with ${code}: ${told}`);
+  loaded.push([...packages]);
 }
-process.stdout.write(JSON.stringify([...packages]));
+process.stdout.write(JSON.stringify(loaded));

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import pg from 'pg';
+import { queueOverdueRetries } from '../../../commands/webhooks/retries.ts';
 import { KeyRing } from '../../../crypto/key-ring.ts';
 import { lowestId, newId } from '../../../crypto/new-id.ts';
 import { sealEndpointSecret } from '../../../crypto/webhooks.ts';
@@ -13,19 +14,25 @@ import type { TestPartner, TestStack } from '../stack.ts';
 
 export const SECRET = `whsec_${Buffer.alloc(32, 1).toString('base64')}`;
 
-/** The partner's endpoint for test mode. */
-export async function setUrl(stack: TestStack, partner: TestPartner, url: string): Promise<void> {
+/** Sets the partner's endpoint. */
+export async function setUrl(
+  stack: TestStack,
+  partner: TestPartner,
+  url: string,
+  mode: Mode = 'test',
+): Promise<void> {
   const ring = new KeyRing(stack.config.encryptionKeys);
-  const secret = sealEndpointSecret(ring, { partner_id: partner.id, mode: 'test' }, SECRET);
+  const id = newId('we');
+  const secret = sealEndpointSecret(ring, id, SECRET);
   await query(
     stack.orm.em.fork(),
     `WITH changed AS (
        UPDATE webhook_endpoint SET url = $2, status = 'enabled', disabled_reason = NULL
-       WHERE partner_id = $1 AND mode = 'test' RETURNING 1
+       WHERE partner_id = $1 AND mode = $4 RETURNING 1
      )
-     INSERT INTO webhook_endpoint (partner_id, mode, url, secret)
-     SELECT $1, 'test', $2, $3 WHERE NOT EXISTS (SELECT FROM changed)`,
-    [partner.id, url, secret],
+     INSERT INTO webhook_endpoint (id, partner_id, mode, url, secret)
+     SELECT $5, $1, $4, $2, $3 WHERE NOT EXISTS (SELECT FROM changed)`,
+    [partner.id, url, secret, mode, id],
   );
 }
 
@@ -44,17 +51,22 @@ export const workflowIdOf = async (stack: TestStack, eventId: string): Promise<s
   deliverWebhookWorkflowId(eventId, await endpointOf(stack, eventId));
 
 /** Writes events as commands do, about no card. @returns their ids */
-export async function writeEvents(stack: TestStack, partner: TestPartner, count: number): Promise<string[]> {
+export async function writeEvents(
+  stack: TestStack,
+  partner: TestPartner,
+  count: number,
+  mode: Mode = 'test',
+): Promise<string[]> {
   const ids = Array.from({ length: count }, () => newId('evt'));
   const created = new Date().toISOString();
   const bodies = ids.map((id) =>
-    JSON.stringify({ id, type: 'ping', created, mode: 'test', data: exampleData('ping') }),
+    JSON.stringify({ id, type: 'ping', created, mode, data: exampleData('ping') }),
   );
   await query(
     stack.orm.em.fork(),
     `INSERT INTO event (id, partner_id, mode, type, body, created_at)
-     SELECT e.id, $1, 'test', 'ping', e.body, $2 FROM unnest($3::text[], $4::text[]) e (id, body)`,
-    [partner.id, created, ids, bodies],
+     SELECT e.id, $1, $5, 'ping', e.body, $2 FROM unnest($3::text[], $4::text[]) e (id, body)`,
+    [partner.id, created, ids, bodies, mode],
   );
   return ids;
 }
@@ -92,6 +104,22 @@ export async function countByStatus(stack: TestStack, partner: TestPartner): Pro
     [partner.id],
   );
   return Object.fromEntries(rows.map(({ status, count }) => [status, count]));
+}
+
+/** As if the next attempts of failed events had been due that long ago. */
+export async function makeDue(stack: TestStack, eventIds: string[], agoSeconds: number): Promise<void> {
+  await query(
+    stack.orm.em.fork(),
+    `UPDATE delivery SET next_attempt_at = clock_timestamp() - $2 * interval '1 second'
+     WHERE event_id = ANY ($1) AND status = 'retrying'`,
+    [eventIds, agoSeconds],
+  );
+}
+
+/** Has the next attempts of failed events made without their workflows, which are that late. */
+export async function sendOverdue(stack: TestStack, eventIds: string[]): Promise<void> {
+  await makeDue(stack, eventIds, 121);
+  await queueOverdueRetries(stack.orm);
 }
 
 export interface SeededEvent {

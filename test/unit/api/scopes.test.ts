@@ -3,6 +3,9 @@ import { z } from 'zod';
 import { createAdmission } from '../../../api/http/admission.ts';
 import { guard } from '../../../api/http/guard.ts';
 import { declare } from '../../../api/http/route.ts';
+import { createStorageBudget } from '../../../api/http/storage-budget.ts';
+import { countUnsent } from '../../../api/http/unsent.ts';
+import { createUsageBuckets } from '../../../api/http/usage-buckets.ts';
 import { openApiDocument } from '../../../api/openapi/document.ts';
 import { DECLARATIONS } from '../../../api/routes.ts';
 import { Scope } from '../../../domain/scope.ts';
@@ -17,6 +20,7 @@ const PROMISED: Record<Scope | 'none', string[]> = {
     'GET /cards/:cardId/topups',
     'GET /withdrawals/:withdrawalId',
     'GET /cards/:cardId/withdrawals',
+    'GET /authorizations',
     'GET /authorizations/:authorizationId',
     'GET /cards/:cardId/authorizations',
     'GET /transactions',
@@ -108,7 +112,12 @@ describe("a route's declaration", () => {
     });
     const limits = { accountConcurrency: 1, maxWaitMs: 1, maxTurnMs: 1, maxStartMs: 1 };
     const authenticate = () => Promise.reject(new Error('not asked'));
-    const dependencies = { admission: createAdmission(limits), authenticate };
+    const dependencies = {
+      admission: createAdmission(limits),
+      authenticate,
+      storage: createStorageBudget({ bytesPerDay: 0 }, createUsageBuckets()),
+      unsent: countUnsent({ stallMs: 10_000, maxMs: 60_000, maxUnsentBytes: 4 * 1_048_576 }),
+    };
     const handle = async () => ({ status: 200, body: {} });
     assert.throws(
       () => guard({ declaration, handle }, dependencies),

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { inspect } from 'node:util';
+import { HttpClient, pauseMs } from '../../../client/http.ts';
 import { CardIssuing, CardIssuingConnectionError, CardIssuingError } from '../../../client/index.ts';
+import { ApiKeys, Cards, Events, WebhookEndpoint, WebhookEndpoints } from '../../../client/resources.ts';
 import { type LoopbackServer, listenOnLoopback } from '../../support/sockets.ts';
 
 type Reply = (response: ServerResponse, request: IncomingMessage) => void;
@@ -23,8 +25,12 @@ const stayMute: Reply = () => {};
 describe('the client', () => {
   let server: LoopbackServer;
   let replies: Reply[];
-  let requests: { method?: string; url?: string; key?: string; at: number }[];
+  let requests: { url?: string; key?: string }[];
   let client: CardIssuing;
+  let http: HttpClient;
+  let cards: Cards;
+  let waitsMs: number[];
+  let onWait: () => void;
 
   beforeEach(async () => {
     replies = [];
@@ -32,18 +38,25 @@ describe('the client', () => {
     server = await listenOnLoopback((request, response) => {
       const key = request.headers['idempotency-key'];
       requests.push({
-        ...(request.method !== undefined && { method: request.method }),
         ...(request.url !== undefined && { url: request.url }),
         ...(typeof key === 'string' && { key }),
-        at: performance.now(),
       });
       request.resume().on('end', () => (replies.shift() ?? stayMute)(response, request));
     });
-    client = new CardIssuing({ apiKey: API_KEY, baseUrl: `${server.url}/v1` });
+    const options = { apiKey: API_KEY, baseUrl: `${server.url}/v1`, maxRetries: 3, timeoutMs: 30_000 };
+    client = new CardIssuing(options);
+    waitsMs = [];
+    onWait = () => {};
+    http = new HttpClient(options, async (waitMs, signal) => {
+      waitsMs.push(waitMs);
+      onWait();
+      signal?.throwIfAborted();
+    });
+    cards = new Cards(http);
   });
   afterEach(() => server.close());
 
-  const create = (options?: object) => client.cards.create({ amount: 1, external_ref: 'a' }, options);
+  const create = (options?: object) => cards.create({ amount: 1, external_ref: 'a' }, options);
   const caught = async (call: Promise<unknown>): Promise<CardIssuingError> => {
     const error = await call.then(
       () => assert.fail('the call succeeded'),
@@ -75,34 +88,41 @@ describe('the client', () => {
   }
 
   it("retries after a timeout with the caller's Idempotency-Key", async () => {
-    replies = [stayMute, send(201, CARD)];
-    await create({ timeoutMs: 200, idempotencyKey: 'order-1' });
-    assert.deepEqual(
-      requests.map(({ key }) => key),
-      ['order-1', 'order-1'],
-    );
-  });
-
-  it('waits before a retry for as long as Retry-After says', async () => {
-    replies = [refuse(429, 'rate_limited', { 'retry-after': '2' }), send(201, CARD)];
-    await create();
-    assert.ok((requests[1]?.at ?? 0) - (requests[0]?.at ?? 0) >= 1_990);
+    replies = [stayMute, ...Array.from({ length: 20 }, () => send(201, CARD))];
+    await create({ timeoutMs: 200, idempotencyKey: 'order-1', maxRetries: 20 });
+    assert.ok(requests.length >= 2);
+    assert.ok(requests.every(({ key }) => key === 'order-1'));
   });
 
   it('leaves a wait of more than a minute to the caller', async () => {
     replies = [refuse(429, 'reveal_limit_reached', { 'retry-after': '61' })];
-    const error = await caught(client.cards.getSecureDetails('card_1'));
+    const error = await caught(cards.getSecureDetails('card_1'));
     assert.deepEqual([error.code, error.retryAfterSeconds, requests.length], ['reveal_limit_reached', 61, 1]);
   });
 
-  it('waits longer before each retry, and gives up after the configured number', async () => {
-    replies = Array.from({ length: 4 }, () => refuse(503, 'unavailable'));
+  it('waits before each retry, for as long as Retry-After says, and gives up after the configured number', async () => {
+    replies = [
+      refuse(503, 'unavailable'),
+      refuse(503, 'unavailable', { 'retry-after': '7' }),
+      refuse(503, 'unavailable'),
+    ];
     const error = await caught(create({ maxRetries: 2 }));
     assert.deepEqual([error.status, error.code, requests.length], [503, 'unavailable', 3]);
-    const [first = 0, second = 0, third = 0] = requests.map(({ at }) => at);
-    assert.ok(second - first >= 250, `${second - first} ms`);
-    assert.ok(third - second >= 500, `${third - second} ms`);
+    const [first = 0, second = 0, ...more] = waitsMs;
+    assert.ok(first >= 250 && first <= 500, `${first} ms`);
+    assert.deepEqual([second, more], [7_000, []]);
   });
+
+  for (const [attempt, longestMs] of [
+    [0, 500],
+    [1, 1_000],
+    [2, 2_000],
+    [9, 8_000],
+  ] as const) {
+    it(`waits ${longestMs / 2} to ${longestMs} ms after attempt ${attempt + 1}`, () => {
+      assert.deepEqual([pauseMs(attempt, null, 1), pauseMs(attempt, null, 0)], [longestMs / 2, longestMs]);
+    });
+  }
 
   it('reports a connection that stays lost, with the key to try again with', async () => {
     replies = [hangUp, hangUp];
@@ -122,11 +142,11 @@ describe('the client', () => {
   it('says which host refused the connection or does not exist, and that a read can simply be repeated', async () => {
     const closed = new URL(server.url).host;
     await server.close();
-    for (const [host, reason] of [
-      [closed, /ECONNREFUSED/],
-      ['no-such-host.invalid', /ENOTFOUND|EAI_AGAIN/],
+    for (const [scheme, host, reason] of [
+      ['http', closed, /ECONNREFUSED/],
+      ['https', 'no-such-host.invalid', /ENOTFOUND|EAI_AGAIN/],
     ] as const) {
-      const nowhere = new CardIssuing({ apiKey: API_KEY, baseUrl: `http://${host}/v1`, maxRetries: 0 });
+      const nowhere = new CardIssuing({ apiKey: API_KEY, baseUrl: `${scheme}://${host}/v1`, maxRetries: 0 });
       const { message } = await caught(nowhere.balance.get());
       assert.ok(message.startsWith(`The connection to ${host} failed: `), message);
       assert.match(message, reason);
@@ -175,16 +195,21 @@ describe('the client', () => {
   }
 
   it('retries a request that must not happen twice only if it was refused with 429', async () => {
+    const [endpoint, endpoints, keys] = [
+      new WebhookEndpoint(http),
+      new WebhookEndpoints(http),
+      new ApiKeys(http),
+    ];
     const calls = [
-      () => client.webhookEndpoint.rotateSecret(),
-      () => client.webhookEndpoint.test(),
-      () => client.webhookEndpoint.delete(),
-      () => client.events.resend('evt_1'),
-      () => client.cards.getSecureDetails('card_1'),
-      () => client.apiKeys.create({ name: 'a' }),
-      () => client.apiKeys.rotate('key_1'),
-      () => client.webhookEndpoints.create({ url: 'https://hooks.example.com/' }),
-      () => client.webhookEndpoints.replay('we_1', { created_gte: '2026-11-20T08:00:00Z' }),
+      () => endpoint.rotateSecret(),
+      () => endpoint.test(),
+      () => endpoint.delete(),
+      () => new Events(http).resend('evt_1'),
+      () => cards.getSecureDetails('card_1'),
+      () => keys.create({ name: 'a' }),
+      () => keys.rotate('key_1'),
+      () => endpoints.create({ url: 'https://hooks.example.com/' }),
+      () => endpoints.replay('we_1', { created_gte: '2026-11-20T08:00:00Z' }),
     ];
     for (const call of calls) {
       for (const failure of [hangUp, refuse(503, 'unavailable'), send(200, '')]) {
@@ -201,21 +226,27 @@ describe('the client', () => {
   });
 
   it('stops at once if the caller aborts during an attempt or a wait', async () => {
-    for (const failure of [stayMute, refuse(429, 'rate_limited', { 'retry-after': '30' })]) {
-      replies = [failure];
+    const reason = new Error('the shop is closed');
+    for (const during of ['attempt', 'wait'] as const) {
       const abort = new AbortController();
-      const call = create({ signal: abort.signal });
-      const reason = new Error('the shop is closed');
-      setTimeout(() => abort.abort(reason), 300);
-      await assert.rejects(call, reason);
+      const shut = () => abort.abort(reason);
+      replies = [during === 'attempt' ? shut : refuse(429, 'rate_limited')];
+      onWait = shut;
+      await assert.rejects(create({ signal: abort.signal }), reason);
     }
-    assert.equal(requests.length, 2);
+    assert.deepEqual([requests.length, waitsMs.length], [2, 1]);
   });
 
   it('does not follow a redirect, which would send the key elsewhere', async () => {
     replies = [send(301, '', { location: `${server.url}/elsewhere` })];
     const error = await caught(client.balance.get());
     assert.deepEqual([error.status, error.code, requests.length], [301, 'unexpected_response', 1]);
+  });
+
+  it('ignores a newline at the end of the key', async () => {
+    replies = [send(200, CARD)];
+    const read = new CardIssuing({ apiKey: `${API_KEY}\n`, baseUrl: `${server.url}/v1`, maxRetries: 0 });
+    assert.deepEqual(await read.cards.get('card_1'), CARD);
   });
 
   it('does not show its API key when it or an error is printed', async () => {
@@ -263,6 +294,18 @@ describe('the client', () => {
     assert.equal(requests.length, 4);
   });
 
+  it('returns lists that are promises too, each of one request', async () => {
+    const page = { object: 'list', data: [{ id: 'a' }], has_more: false, next_cursor: null };
+    replies = [send(200, page), refuse(401, 'invalid_api_key')];
+    const list: Promise<{ data: unknown[] }> = client.cards.list();
+    let ended = 0;
+    assert.deepEqual((await list.finally(() => (ended += 1))).data, page.data);
+    assert.deepEqual([(await list).data, ended, requests.length], [page.data, 1, 1]);
+    assert.equal((await caught(client.cards.list())).code, 'invalid_api_key');
+    replies = [refuse(401, 'invalid_api_key')];
+    assert.equal(await client.cards.list().catch(() => 'caught'), 'caught');
+  });
+
   it('does not let a wrong id become another path', async () => {
     for (const id of ['', '..', '../balance', 'card_1?limit=1', 'card_1/block']) {
       await assert.rejects(client.cards.get(id), /cardId is not an id or a month/);
@@ -277,14 +320,25 @@ describe('the client', () => {
         /apiKey must begin with sk_test_/,
       );
     }
-    for (const baseUrl of [
-      '',
-      'api.example.com/v1',
-      'https://api.example.com',
-      'https://api.example.com/v2',
-    ]) {
-      assert.throws(() => new CardIssuing({ apiKey: API_KEY, baseUrl }), /baseUrl/);
+    for (const [baseUrl, why] of [
+      [undefined, /^TypeError: baseUrl is missing/],
+      ['', /^TypeError: baseUrl is missing/],
+      ['api.example.com/v1', /baseUrl must be a URL that ends with \/v1/],
+      ['https://api.example.com', /baseUrl must be a URL that ends with \/v1/],
+      ['https://api.example.com/v2', /baseUrl must be a URL that ends with \/v1/],
+      ['https://api.example.com/?to=/v1', /baseUrl must be a URL that ends with \/v1/],
+      ['http://api.example.com/v1', /baseUrl must begin with https/],
+      ['http://127.0.0.1.example.com/v1', /baseUrl must begin with https/],
+      ['ftp://localhost/v1', /baseUrl must begin with https/],
+      [
+        'https://me:secret@api.example.com/v1',
+        /^TypeError: baseUrl must not have a user name or a password: [^@]*$/,
+      ],
+    ] as const) {
+      assert.throws(() => new CardIssuing({ apiKey: API_KEY, baseUrl: baseUrl as string }), why);
     }
+    for (const host of ['localhost:3000', '127.0.0.1', '[::1]:3000'])
+      assert.equal(new CardIssuing({ apiKey: `${API_KEY}\n`, baseUrl: `http://${host}/v1` }).mode, 'test');
     assert.equal(
       new CardIssuing({ apiKey: 'sk_live_a', baseUrl: 'https://api.example.com/v1/' }).mode,
       'live',

@@ -1,100 +1,130 @@
 import assert from 'node:assert/strict';
-import { CardIssuing, CardIssuingError, StillPendingError } from '../../../client/index.ts';
-import { type LoopbackServer, listenOnLoopback } from '../../support/sockets.ts';
+import {
+  CardIssuing,
+  CardIssuingConnectionError,
+  CardIssuingError,
+  type ErrorDetails,
+  StillPendingError,
+} from '../../../client/index.ts';
+import { type WaitOptions, waitUntilSettled } from '../../../client/settled.ts';
+import { listenOnLoopback } from '../../support/sockets.ts';
 
-type Reply = 'lost' | 'mute' | [status: number, body: object, headers?: Record<string, string>];
+type Reply = string | CardIssuingError | 'mute';
+
+const refusal = (status: number, code: ErrorDetails['code'], retryAfterSeconds: number | null = null) =>
+  new CardIssuingError(code, {
+    ...{ status, type: 'api', code, param: null, issues: [], requestId: 'req_1' },
+    ...{ idempotencyKey: null, operationId: null, retryAfterSeconds },
+  });
+const LOST = new CardIssuingConnectionError('connection_failed', 'lost', null, null);
+
+/** Resolves at the signal alone. */
+const untilAborted = (signal?: AbortSignal | null) =>
+  new Promise<never>((_resolve, reject) => {
+    if (signal?.aborted) reject(signal.reason);
+    signal?.addEventListener('abort', () => reject(signal.reason));
+  });
 
 describe('waitUntilSettled', () => {
-  let server: LoopbackServer;
-  let replies: Reply[];
-  let paths: (string | undefined)[];
-  let client: CardIssuing;
-
-  beforeEach(async () => {
-    replies = [];
-    paths = [];
-    server = await listenOnLoopback((request, response) => {
-      paths.push(request.url);
-      // The last reply is repeated.
-      const reply = (replies.length > 1 ? replies.shift() : replies[0]) ?? 'mute';
-      if (reply === 'lost') request.socket.destroy();
-      else if (reply !== 'mute') response.writeHead(reply[0], reply[2]).end(JSON.stringify(reply[1]));
-    });
-    client = new CardIssuing({ apiKey: 'sk_test_nobody', baseUrl: `${server.url}/v1`, maxRetries: 0 });
-  });
-  afterEach(() => server.close());
-
-  const card = (status: string): Reply => [200, { id: 'card_1', status }];
-  const topup = (status: string): Reply => [200, { id: 'topup_1', status }];
-  const error = (status: number, code: string, headers?: Record<string, string>): Reply => [
-    status,
-    { error: { type: 'api', code, message: code, request_id: 'req_1' } },
-    headers,
-  ];
-
-  it('returns a card that is not pending, without a wait', async () => {
-    for (const status of ['active', 'failed', 'frozen', 'blocked']) {
-      replies = [card(status)];
-      const settled = await client.cards.waitUntilSettled('card_1');
-      assert.deepEqual([settled.status, settled.lastResponse.status], [status, 200]);
-    }
-    assert.deepEqual([...new Set(paths)], ['/v1/cards/card_1']);
-    assert.equal(paths.length, 4);
+  let waitsMs: number[];
+  let reads = 0;
+  beforeEach(() => {
+    waitsMs = [];
+    reads = 0;
   });
 
-  it('polls a card and a top-up until they are settled', async () => {
-    replies = [card('funding_pending'), card('funding_pending'), card('active')];
-    assert.equal((await client.cards.waitUntilSettled('card_1')).status, 'active');
-    replies = [topup('pending'), topup('failed')];
-    assert.equal((await client.topups.waitUntilSettled('topup_1')).status, 'failed');
-    assert.deepEqual(paths.slice(3), ['/v1/topups/topup_1', '/v1/topups/topup_1']);
+  /** Reads one status or failure after the other. */
+  const wait = (
+    replies: Reply[],
+    options: WaitOptions = {},
+    pause?: (signal?: AbortSignal) => Promise<void>,
+  ) =>
+    waitUntilSettled(
+      {
+        id: 'topup_1',
+        pendingStatus: 'pending',
+        read: async ({ signal }) => {
+          const reply = replies[reads++] ?? assert.fail('it was read too often');
+          if (reply === 'mute') return untilAborted(signal);
+          if (reply instanceof CardIssuingError) throw reply;
+          return { status: reply };
+        },
+        pause: async (waitMs, signal) => {
+          waitsMs.push(waitMs);
+          await pause?.(signal);
+        },
+      },
+      options,
+    );
+
+  it('polls, with longer and longer pauses, until the status is another one', async () => {
+    const pending = Array.from({ length: 10 }, () => 'pending');
+    assert.deepEqual(await wait([...pending, 'failed']), { status: 'failed' });
+    assert.deepEqual(waitsMs.slice(0, 3), [500, 750, 1_125]);
+    assert.equal(waitsMs.at(-1), 10_000);
   });
 
-  it('goes on through lost connections, outages and the rate limit', async () => {
-    replies = [
-      'lost',
-      error(503, 'unavailable'),
-      error(429, 'rate_limited', { 'retry-after': '1' }),
-      card('active'),
-    ];
-    assert.equal((await client.cards.waitUntilSettled('card_1')).status, 'active');
-    assert.equal(paths.length, 4);
+  it('goes on through lost connections, outages and the rate limit, whose pause it keeps', async () => {
+    const replies = [LOST, refusal(503, 'unavailable'), refusal(429, 'rate_limited', 7), 'succeeded'];
+    assert.deepEqual(await wait(replies), { status: 'succeeded' });
+    assert.deepEqual(waitsMs, [500, 750, 7_000]);
   });
 
   it('throws at the deadline, while it waits or while a response is missing, and says not to make another one', async () => {
-    for (const reply of [topup('pending'), 'mute', error(503, 'unavailable')] as const) {
-      replies = [reply];
-      await assert.rejects(client.topups.waitUntilSettled('topup_1', { deadlineMs: 300 }), (thrown) => {
+    const outage = refusal(503, 'unavailable');
+    for (const [reply, cause] of [
+      ['pending', undefined],
+      ['mute', undefined],
+      [outage, outage],
+    ] as const) {
+      reads = 0;
+      await assert.rejects(wait([reply], { deadlineMs: 20 }, untilAborted), (thrown) => {
         assert.ok(thrown instanceof StillPendingError, String(thrown));
         assert.match(
           thrown.message,
-          /^topup_1 is not known to be settled after 300 ms.*do not make another one/,
+          /^topup_1 is not known to be settled after 20 ms.*do not make another one/,
         );
-        assert.equal(thrown.cause instanceof CardIssuingError, Array.isArray(reply) && reply[0] === 503);
-        return thrown.id === 'topup_1';
+        assert.deepEqual([thrown.id, thrown.cause], ['topup_1', cause]);
+        return true;
       });
     }
   });
 
-  it('stops at once if the caller aborts, while it waits or while a response is missing', async () => {
-    for (const reply of [card('funding_pending'), 'mute'] as const) {
-      replies = [reply];
-      const reason = new Error('the shop is closed');
+  it('stops at once if the caller aborts, before, while it waits or while a response is missing', async () => {
+    const reason = new Error('the shop is closed');
+    for (const reply of ['pending', 'mute'] as const) {
+      reads = 0;
       const abort = new AbortController();
-      setTimeout(() => abort.abort(reason), 200);
-      await assert.rejects(client.cards.waitUntilSettled('card_1', { signal: abort.signal }), reason);
-      await assert.rejects(client.cards.waitUntilSettled('card_1', { signal: abort.signal }), reason);
+      const waiting = wait([reply, reply], { signal: abort.signal }, untilAborted);
+      setImmediate(() => abort.abort(reason));
+      await assert.rejects(waiting, reason);
+      await assert.rejects(wait(['mute', 'mute'], { signal: abort.signal }), reason);
     }
   });
 
   it('throws an error that waiting does not cure', async () => {
-    for (const [status, code] of [
-      [404, 'card_not_found'],
-      [401, 'invalid_api_key'],
-    ] as const) {
-      replies = [error(status, code)];
-      await assert.rejects(client.cards.waitUntilSettled('card_1'), { name: 'CardIssuingError', code });
+    for (const error of [refusal(404, 'card_not_found'), refusal(401, 'invalid_api_key')]) {
+      reads = 0;
+      await assert.rejects(wait([error]), error);
     }
-    assert.equal(paths.length, 2);
+    assert.deepEqual(waitsMs, []);
+  });
+
+  it('reads a card, a top-up or a withdrawal by its id', async () => {
+    const paths: (string | undefined)[] = [];
+    const server = await listenOnLoopback((request, response) => {
+      paths.push(request.url);
+      response.end(JSON.stringify({ status: 'failed' }));
+    });
+    const client = new CardIssuing({ apiKey: 'sk_test_nobody', baseUrl: `${server.url}/v1` });
+    try {
+      for (const resource of [client.cards, client.topups, client.withdrawals]) {
+        const settled = await resource.waitUntilSettled('id_1');
+        assert.deepEqual([settled.status, settled.lastResponse.status], ['failed', 200]);
+      }
+      assert.deepEqual(paths, ['/v1/cards/id_1', '/v1/topups/id_1', '/v1/withdrawals/id_1']);
+    } finally {
+      await server.close();
+    }
   });
 });

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { ConfigurationError } from '../../../config/environment.ts';
-import { readApiConfig } from '../../../config/service.ts';
+import { readApiConfig, readWorkerConfig } from '../../../config/service.ts';
 
 const SECRET = `whsec_${Buffer.alloc(24, 7).toString('base64')}`;
 const INCREASE = {
   CARD_NETWORK: 'increase',
   INCREASE_API_KEY: 'key',
-  INCREASE_WEBHOOK_SECRET: 'shared-secret',
+  INCREASE_WEBHOOK_SECRET: 'a-shared-secret-of-ours-1',
   INCREASE_FUNDING_ACCOUNT_ID: 'account_of_funds',
 };
 const NEEDED = {
@@ -17,9 +17,12 @@ const NEEDED = {
 };
 const LITHIC = { LITHIC_API_KEY: 'key', LITHIC_WEBHOOK_SECRET: SECRET, LITHIC_ASA_SECRET: SECRET };
 
-function problemsOf(env: NodeJS.ProcessEnv): string {
+function problemsOf(
+  env: NodeJS.ProcessEnv,
+  read: (env: NodeJS.ProcessEnv) => unknown = readApiConfig,
+): string {
   try {
-    readApiConfig({ ...NEEDED, ...env });
+    read({ ...NEEDED, ...env });
     return '';
   } catch (error) {
     assert.ok(error instanceof ConfigurationError);
@@ -50,8 +53,9 @@ describe("Lithic's configuration", () => {
     }
   });
 
-  it('refuses secrets that no key can be read from, since anybody could sign with an empty one', () => {
-    for (const secret of ['whsec_', 'whsec_!', 'not base64!', 'whsec_ab']) {
+  it('refuses secrets that no key of 24 bytes can be read from, since somebody could guess it', () => {
+    const short = `whsec_${Buffer.alloc(23, 7).toString('base64')}`;
+    for (const secret of ['whsec_', 'whsec_!', 'not base64!', 'whsec_ab', short]) {
       assert.match(problemsOf({ ...LITHIC, LITHIC_ASA_SECRET: secret }), /LITHIC_ASA_SECRET: must be whsec_/);
     }
     assert.equal(problemsOf({ ...LITHIC, LITHIC_ASA_SECRET: SECRET.slice('whsec_'.length) }), '');
@@ -62,7 +66,7 @@ describe("Increase's configuration", () => {
   it("has Increase's production, decisions by us, and fifty requests a second by default", () => {
     assert.deepEqual(readApiConfig({ ...NEEDED, ...INCREASE }).increase, {
       apiKey: 'key',
-      webhookSecret: 'shared-secret',
+      webhookSecret: 'a-shared-secret-of-ours-1',
       baseUrl: 'https://api.increase.com',
       fundingAccountId: 'account_of_funds',
       programId: null,
@@ -122,6 +126,53 @@ describe("Increase's configuration", () => {
       assert.ok(name === 'INCREASE_REQUESTS_PER_SECOND' || !problems.includes(value), name);
     }
   });
+});
+
+describe("an issuer's secrets", () => {
+  const apiWith = (API_PARTS: string) => (env: NodeJS.ProcessEnv) => readApiConfig({ ...env, API_PARTS });
+  const key = { increase: ['INCREASE_API_KEY'], lithic: ['LITHIC_API_KEY'] };
+  const signatures = {
+    increase: ['INCREASE_WEBHOOK_SECRET'],
+    lithic: ['LITHIC_WEBHOOK_SECRET', 'LITHIC_ASA_SECRET'],
+  };
+  const all = {
+    increase: [...key.increase, ...signatures.increase],
+    lithic: [...key.lithic, ...signatures.lithic],
+  };
+  // Increase's posts name only what to ask it for.
+  const ofPosts = { increase: all.increase, lithic: signatures.lithic };
+  for (const [name, read, needed] of [
+    ['a worker', readWorkerConfig, key],
+    ['an API of partners', apiWith('partner'), key],
+    ['an API of reveals', apiWith('reveal'), key],
+    ['an API of both', apiWith('partner,reveal'), key],
+    ["an API of the network's posts", apiWith('network'), ofPosts],
+    ['an API of posts and reveals', apiWith('reveal,network'), all],
+    ['an API of posts and partners', apiWith('network,partner'), all],
+    ['an API of everything', apiWith('all'), all],
+  ] as const) {
+    it(`are required and opened where they are used: ${name}`, () => {
+      for (const issuer of ['increase', 'lithic'] as const) {
+        const missing = { CARD_NETWORK: issuer, INCREASE_FUNDING_ACCOUNT_ID: 'account_of_funds' };
+        const required = needed[issuer].map((one) => `${one}: is required with CARD_NETWORK=${issuer}`);
+        assert.deepEqual(linesOf(problemsOf(missing, read)), required);
+        const files = Object.fromEntries(all[issuer].map((one) => [`${one}_FILE`, '/none']));
+        const unopened = linesOf(problemsOf({ ...missing, ...files }, read)).filter((line) =>
+          line.includes('_FILE'),
+        );
+        assert.deepEqual(
+          unopened,
+          needed[issuer].map((one) => `${one}_FILE: can't be read (ENOENT)`),
+        );
+      }
+    });
+  }
+
+  const linesOf = (problems: string) =>
+    problems
+      .split('\n')
+      .slice(1)
+      .map((line) => line.trim());
 });
 
 for (const [name, env] of [

@@ -62,6 +62,19 @@ describe('parseJson', () => {
     }
   });
 
+  it('refuses more values or fields than allowed, and more than 32 levels of values', () => {
+    const parseFew = (text: string) => () => parseJson(Buffer.from(text), { values: 5, fields: 3 });
+    for (const text of ['[1,2,3,4]', '{"a":1,"b":[1,2]}', '[[[[1]]]]', '[[],[]]', '"[,,,,,,"'])
+      assert.deepEqual(parseFew(text)(), JSON.parse(text));
+    for (const text of ['[1,2,3,4,5]', '{"a":1,"b":[1,2,3]}', '[[[[[1]]]]]', '[[],[],[],[],[]]'])
+      assert.throws(parseFew(text), /body must have at most 5 values/, text);
+    assert.deepEqual(parseFew('{"a":1,"b":2,"c":{"d":3}}')(), { a: 1, b: 2, c: { d: 3 } });
+    assert.throws(parseFew('{"a":1,"b":2,"c":3,"d":4}'), /must have at most 3 fields/);
+    const nested = (levels: number) => '['.repeat(levels) + ']'.repeat(levels);
+    assert.deepEqual(parse(nested(32)), JSON.parse(nested(32)));
+    assert.throws(() => parse(nested(33)), /nested too deeply/);
+  });
+
   const refusal = (bytes: Buffer): string => {
     try {
       parseJson(bytes);

@@ -15,7 +15,7 @@ const limit = (more: Partial<LimitSpending>): LimitSpending => ({
   amount: 100,
   interval: 'daily',
   categories: null,
-  netCents: 0,
+  spentCents: 0,
   endsAt: new Date(),
   ...more,
 });
@@ -53,12 +53,13 @@ describe('spending controls', () => {
   });
 
   it('allow a limit to be reached exactly, and count refunds only down to nothing', () => {
-    const refusal = (netCents: number) => refusalByControls(controlled([], [limit({ netCents })]), request);
+    const refusal = (spentCents: number) =>
+      refusalByControls(controlled([], [limit({ spentCents })]), request);
     assert.equal(refusal(90), null);
     assert.equal(refusal(91), 'spending_limit_exceeded');
-    const spentAll = { ...request, amountCents: 101, wholeCents: 101 };
-    const refunded = controlled([], [limit({ netCents: -50 })]);
-    assert.equal(refusalByControls(refunded, spentAll), 'spending_limit_exceeded');
+    const refunded = afterSpending(controlled([], [limit({ spentCents: 50 })]), -90, null);
+    assert.equal(refunded.limits[0]?.spentCents, 0);
+    assert.equal(afterSpending(refunded, 10, null).limits[0]?.spentCents, 10);
   });
 
   it('compare the whole authorization with a limit per authorization', () => {
@@ -79,14 +80,14 @@ describe('spending controls', () => {
     );
     const after = afterSpending(controlled([], [limit({ categories: ['5812'] }), ...limits]), 7, '5812');
     assert.deepEqual(
-      after.limits.map(({ netCents }) => netCents),
+      after.limits.map(({ spentCents }) => spentCents),
       [7, 0],
     );
   });
 
   it('decide a request for nothing by category and country, never by limits', () => {
     const nothing = { ...request, amountCents: 0, wholeCents: 0 };
-    assert.equal(refusalByControls(controlled([], [limit({ netCents: 500 })]), nothing), null);
+    assert.equal(refusalByControls(controlled([], [limit({ spentCents: 500 })]), nothing), null);
     assert.equal(
       refusalByControls(controlled([{ blocked_categories: ['5812'] }]), nothing),
       'merchant_category_not_allowed',

@@ -22,6 +22,27 @@ describe("the operator's output", () => {
     assert.deepEqual(JSON.parse(renderJson({ value: { name: HOSTILE } })), { name: HOSTILE });
   });
 
+  it('has no table wider than 120 columns: what does not fit is below its row', () => {
+    const columns = ['created', 'id', 'card_id', 'merchant.name', 'reason', 'other', 'none'];
+    const item = {
+      ...{ created: '2026-11-20T08:00:00.000Z', id: 'i'.repeat(40), card_id: 'c'.repeat(40) },
+      ...{ merchant: { name: 'Café' }, reason: 'r'.repeat(60), other: 'o'.repeat(40), none: null },
+    };
+    const [head, ...lines] = renderText({ value: [item, { ...item, merchant: null }], columns }).split('\n');
+    assert.match(head ?? '', /^CREATED +ID +CARD_ID$/);
+    const row = `${item.created}  ${item.id}  ${item.card_id}`;
+    assert.deepEqual(lines, [
+      ...[row, `    merchant.name: Café  reason: ${item.reason}`, `    other: ${item.other}`],
+      ...[row, `    reason: ${item.reason}`, `    other: ${item.other}`],
+      '',
+    ]);
+    const short = renderText({
+      value: [{ id: 'a', merchant: { name: 'Café' } }],
+      columns: ['id', 'merchant.name'],
+    });
+    assert.equal(short, 'ID  MERCHANT.NAME\na   Café\n');
+  });
+
   it('keeps the joiners in names and emoji', () => {
     assert.equal(visible('علی\u200cرضا 👩\u200d🚀'), 'علی\u200cرضا 👩\u200d🚀');
   });

@@ -38,13 +38,12 @@ export function describeConformance(
   name: string,
   start: (terms: { keyLifetimeMs: number }) => Promise<NetworkUnderTest>,
 ): void {
-  describe(`${name}, as every card network,`, function () {
-    this.timeout(60_000);
+  describe(`${name}, as every card network,`, () => {
     let one: NetworkUnderTest;
-    beforeEach(async () => {
+    before(async () => {
       one = await start({ keyLifetimeMs: 20 * 3_600_000 });
     });
-    afterEach(() => one.stop());
+    after(() => one.stop());
 
     const order = (token: string = newId('card')) => ({
       token,
@@ -135,7 +134,8 @@ export function describeConformance(
       await one.network.topUpCard(topUp);
       await one.network.withdrawFromCard(withdrawal);
       const listed: ListedMovement[] = [];
-      for await (const movement of readable(one.network.listMovements(since))) listed.push(movement);
+      for await (const movement of readable(one.network.listMovements(since)))
+        if ([token, topUp.token, withdrawal.token].includes(movement.token ?? '')) listed.push(movement);
       const seen = listed.map(({ kind, token, amountCents, status }) => [kind, token, amountCents, status]);
       const moved = [
         ['issuance', token, 5_000, 'succeeded'],
@@ -159,7 +159,7 @@ export function describeConformance(
       assert.equal(returned, 3_000);
       const listed: unknown[] = [];
       for await (const { kind, token, amountCents } of readable(one.network.listMovements(since))) {
-        if (kind === 'return') listed.push([token, amountCents]);
+        if (kind === 'return' && token === asked.token) listed.push([token, amountCents]);
       }
       assert.deepEqual(listed, [[asked.token, 3_000]]);
       const tooMuch = { token: newId('ret'), networkCardId, amountCents: 3_000 };
@@ -184,8 +184,8 @@ export function describeConformance(
       if ((await one.returnedFrom(networkCardId)) === null) return;
       assert.equal(await one.movedTo(networkCardId), Number(before) + 800);
       const listed: unknown[] = [];
-      for await (const { kind, token, amountCents } of readable(one.network.listMovements(since))) {
-        if (kind === 'cover') listed.push([token, amountCents]);
+      for await (const { token, amountCents } of readable(one.network.listMovements(since))) {
+        if (covers.some(([cover]) => cover === token)) listed.push([token, amountCents]);
       }
       assert.deepEqual(listed, covers);
     });
@@ -204,21 +204,21 @@ export function describeConformance(
           survives(fault, [1, 2, 3]));
       }
 
-      for (const fault of ['no answer', 'no answer after acting'] as const) {
-        it(`gives up in time, and has acted once when it is asked again: ${fault}`, async () => {
-          const asked = order();
-          one.proxy.breakNext(fault, { acting: 1 });
-          await assert.rejects(one.network.issueCard(asked), CardNetworkUnavailable);
-          assert.equal(one.proxy.mend(), 1);
-          assert.equal((await one.network.issueCard(asked)).status, 'issued');
-          assert.equal(await one.cardsOf(asked.token), 1);
-        });
-      }
+      it('gives up in time if no answer comes, and has acted once when it is asked again', async () => {
+        const asked = order();
+        one.proxy.breakNext('no answer after acting', { acting: 1 });
+        await assert.rejects(one.network.issueCard(asked), CardNetworkUnavailable);
+        assert.equal(one.proxy.mend(), 1);
+        assert.equal((await one.network.issueCard(asked)).status, 'issued');
+        assert.equal(await one.cardsOf(asked.token), 1);
+      });
 
       it('has every process wait for as long as a 429 says', async () => {
         if (one.pausesMs === null) return;
+        one.pausesMs.length = 0;
         one.proxy.breakNext('429', { acting: 1 });
         await assert.rejects(one.network.issueCard(order()), CardNetworkUnavailable);
+        one.proxy.mend();
         assert.deepEqual(one.pausesMs, [RETRY_AFTER_MS]);
       });
     });
@@ -247,22 +247,22 @@ export function describeConformance(
     }
 
     it('is never asked to act under a token that is older than NETWORK_KEY_LIFETIME', async () => {
-      await one.stop();
-      one = await start({ keyLifetimeMs: -1 });
+      const aged = await start({ keyLifetimeMs: -1 });
       const networkCardId = 'card_of_nobody';
       const move = (kind: 'topup' | 'wdr') => ({ token: newId(kind), networkCardId, amountCents: 700 });
-      await assert.rejects(one.network.issueCard(order()), CardNetworkUnavailable);
-      if (one.network.abilities.moneyHeldBy === 'network') {
-        await assert.rejects(one.network.topUpCard(move('topup')), CardNetworkUnavailable);
-        await assert.rejects(one.network.withdrawFromCard(move('wdr')), CardNetworkUnavailable);
+      await assert.rejects(aged.network.issueCard(order()), CardNetworkUnavailable);
+      if (aged.network.abilities.moneyHeldBy === 'network') {
+        await assert.rejects(aged.network.topUpCard(move('topup')), CardNetworkUnavailable);
+        await assert.rejects(aged.network.withdrawFromCard(move('wdr')), CardNetworkUnavailable);
       }
       const asked = { token: newId('ret'), networkCardId, amountCents: 700 };
-      const hasAccounts = (await one.returnedFrom(networkCardId)) !== null;
+      const hasAccounts = (await aged.returnedFrom(networkCardId)) !== null;
       const refused = { status: 'refused', reason: 'key_expired' };
       const answer = hasAccounts ? refused : { status: 'succeeded' };
-      assert.deepEqual(await one.network.returnMoney(asked), answer);
-      assert.deepEqual(await one.network.coverCard({ ...asked, token: newId('cov') }), answer);
-      assert.equal(one.proxy.acted(), 0);
+      assert.deepEqual(await aged.network.returnMoney(asked), answer);
+      assert.deepEqual(await aged.network.coverCard({ ...asked, token: newId('cov') }), answer);
+      assert.equal(aged.proxy.acted(), 0);
+      await aged.stop();
     });
 
     async function issueFor(): Promise<{ token: string; networkCardId: string }> {

@@ -36,6 +36,7 @@ describe('TRON nodes that disagree', () => {
     assert.deepEqual([stateOf(0)?.state, stateOf(0)?.problem], ['behind', '952_blocks_behind']);
     assert.deepEqual([all.tron.state().solidBlockNumber, all.log.length], [1_098, 1]);
     slow.view.reform();
+    all.passTime(1_000);
     await until('it has caught up', async () => {
       await all.tron.readBlocks(after, 1, NEVER);
       return stateOf(0)?.state === 'in_use';

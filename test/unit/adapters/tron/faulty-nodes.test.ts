@@ -109,6 +109,7 @@ describe('a faulty TRON node', () => {
     bad?.faults.add({ fault: 'overloaded' });
     for (let round = 0; round < 30; round++) await readOne();
     bad?.faults.clear();
+    all.passTime(1_000);
     await until('the first node is read from again', async () => {
       await readOne();
       return all.tron.state().node === nameOf(bad);

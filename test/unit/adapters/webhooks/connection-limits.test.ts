@@ -16,7 +16,7 @@ describe('webhook connections', () => {
     // The first hangs until its time is over, so a time that began with waiting would be over too.
     const receiver = await startRawReceiver((socket, request) => request > 1 && socket.write(OK));
     try {
-      await withClient({ timeoutMs: 500, connectionsPerEndpoint: 1 }, async (post) => {
+      await withClient({ timeoutMs: 2_000, connectionsPerEndpoint: 1 }, async (post) => {
         const results = await Promise.all([1, 2, 3].map(() => post(urlOf(receiver))));
         assert.deepEqual(
           results.map(({ error, outcome }) => error ?? outcome),
@@ -49,16 +49,16 @@ describe('webhook connections', () => {
     }
   });
 
-  it('are kept for at most 500 endpoints, and those used longest ago are closed first', async () => {
+  it('are kept for some endpoints only, and those used longest ago are closed first', async () => {
     const receiver = await startReceiver(answering(200));
     try {
-      await withClient({}, async (post) => {
-        for (let i = 0; i < 510; i++) await post(urlOf(receiver, `/${i}`));
-        await untilHolds(() => assert.equal(receiver.open.size, 500));
-        await post(urlOf(receiver, '/509'));
-        assert.equal(receiver.connections, 510);
+      await withClient({ endpointsKept: 3 }, async (post) => {
+        for (let i = 0; i < 5; i++) await post(urlOf(receiver, `/${i}`));
+        await untilHolds(() => assert.equal(receiver.open.size, 3));
+        await post(urlOf(receiver, '/4'));
+        assert.equal(receiver.connections, 5);
         await post(urlOf(receiver, '/0'));
-        assert.equal(receiver.connections, 511);
+        assert.equal(receiver.connections, 6);
       });
     } finally {
       await receiver.close();

@@ -14,7 +14,7 @@ async function postInTurn(times: number, act: (socket: Socket, request: number) 
     act(socket, request);
   });
   try {
-    const outcomes = await withClient({ timeoutMs: 1_000 }, async (post) => {
+    const outcomes = await withClient({ timeoutMs: 3_000 }, async (post) => {
       const results = [];
       for (let i = 0; i < times; i++) results.push(await post(`http://127.0.0.1:${receiver.port}/`));
       return results.map(({ outcome, error }) => error ?? outcome);

@@ -15,8 +15,7 @@ import { eventTypes } from '../../../../support/cards.ts';
 import { assertLedgerClean } from '../../../../support/money.ts';
 import type { TestStack } from '../../../../support/stack.ts';
 
-describe("Increase's real-time decisions", function () {
-  this.timeout(120_000);
+describe("Increase's real-time decisions", () => {
   let stack: TestStack;
   let fake: FakeIncrease;
   let stop: () => Promise<void>;

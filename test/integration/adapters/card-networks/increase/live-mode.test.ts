@@ -21,8 +21,7 @@ import { until } from '../../../../support/until.ts';
 
 type Order = <Item>(items: Item[]) => Item[];
 
-describe('live mode on Increase', function () {
-  this.timeout(180_000);
+describe('live mode on Increase', () => {
   let stack: TestStack;
   let fake: FakeIncrease;
   let stop: () => Promise<void>;
@@ -224,9 +223,7 @@ describe('live mode on Increase', function () {
   });
 });
 
-describe('an operation on Increase that is older than NETWORK_KEY_LIFETIME', function () {
-  this.timeout(180_000);
-
+describe('an operation on Increase that is older than NETWORK_KEY_LIFETIME', () => {
   it('sends no key any more, is looked up, and waits for an operator or a canceled transfer', async () => {
     const lifetime = { networkKeyLifetimeMs: 2_000, issuanceDeadlineMs: 6_000, cardCreationWaitMs: 500 };
     const { stack, fake, stop } = await startIncreaseStack(lifetime);
@@ -261,9 +258,7 @@ describe('an operation on Increase that is older than NETWORK_KEY_LIFETIME', fun
   });
 });
 
-describe("a blocked card's money at Increase", function () {
-  this.timeout(180_000);
-
+describe("a blocked card's money at Increase", () => {
   it('is looked for, and not asked for anew, once its return is older than NETWORK_KEY_LIFETIME', async () => {
     const { stack, fake, stop } = await startIncreaseStack({ networkKeyLifetimeMs: 3_000 });
     try {

@@ -14,8 +14,7 @@ import { environmentOf, operateIn } from '../../../../support/operator/operate.t
 
 const CONTROLS = { blocked_categories: ['7995'] };
 
-describe('live mode on an Increase that approves without asking us', function () {
-  this.timeout(180_000);
+describe('live mode on an Increase that approves without asking us', () => {
   let live: Awaited<ReturnType<typeof startIncreaseStack>>;
   before(async () => {
     live = await startIncreaseStack({}, {}, (fake) => ({

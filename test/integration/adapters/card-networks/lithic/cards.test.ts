@@ -11,8 +11,7 @@ import { assertKeptNowhere } from '../../../../support/stored-data.ts';
 
 const live = { mode: 'live' } as const;
 
-describe('live cards at Lithic', function () {
-  this.timeout(120_000);
+describe('live cards at Lithic', () => {
   let fake: FakeLithic;
   let stack: TestStack;
   let stop: () => Promise<void>;

@@ -21,8 +21,7 @@ import { until } from '../../../../support/until.ts';
 
 const live = { mode: 'live' } as const;
 
-describe('transactions at Lithic', function () {
-  this.timeout(120_000);
+describe('transactions at Lithic', () => {
   let fake: FakeLithic;
   let stack: TestStack;
   let stop: () => Promise<void>;

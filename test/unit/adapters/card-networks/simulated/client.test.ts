@@ -116,7 +116,7 @@ describe('the HTTP client of a card network', () => {
     const stalling = ask(CALLS, (_request, response) => {
       response.writeHead(200).write('{');
     });
-    for (const result of [...(await silent), ...(await stalling)]) {
+    for (const result of (await Promise.all([silent, stalling])).flat()) {
       assertUnavailable(result, /no response \(TimeoutError\)/);
     }
   });

@@ -1,0 +1,187 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { existsSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { freePort } from '../../../dev/free-port.ts';
+import { keptRows } from '../../support/api/kept-transactions.ts';
+import { networkIdOf, sendAsNetwork } from '../../support/api/network-events.ts';
+import { authorizedCard, onAuthorization } from '../../support/authorizations.ts';
+import { createCard, eventTypes } from '../../support/cards.ts';
+import type { DeadlyStatement } from '../../support/crash/die-at-statement.ts';
+import {
+  bundleFile,
+  kill,
+  scratchFolder,
+  startApiProcess,
+  startProcess,
+} from '../../support/crash/processes.ts';
+import { assertLedgerClean, balanceOf, fundedPartner } from '../../support/money.ts';
+import { asOwner } from '../../support/postgres.ts';
+import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
+import { until } from '../../support/until.ts';
+
+const live = { mode: 'live' } as const;
+const EVENTS = ['card.authorization.created', 'card.authorization.updated'];
+
+/** Where a worker dies, and whether what it did took place. */
+const PLACES = { 'before commit': false, 'after commit': true } as const;
+type When = keyof typeof PLACES;
+const TITLES: Record<When, string> = {
+  'before commit': 'before the COMMIT',
+  'after commit': 'after the COMMIT',
+};
+
+describe('an authorization that a worker ends', () => {
+  let stack: TestStack;
+  let partner: TestPartner;
+  let folder: string;
+  before(async () => {
+    folder = scratchFolder();
+    stack = await startTestStack({ cardCreationWaitMs: 60_000 });
+    await stack.stopWorker();
+  });
+  beforeEach(async () => {
+    partner = await fundedPartner(stack);
+  });
+  after(async () => {
+    await assertLedgerClean(stack);
+    await stack.stop();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  function dieAt(text: string, when: DeadlyStatement['when']) {
+    const name = randomUUID();
+    const armedFile = join(folder, `armed-${name}`);
+    const markerFile = join(folder, `died-${name}`);
+    writeFileSync(armedFile, '');
+    const place: DeadlyStatement = { text, when, armedFile, markerFile };
+    return {
+      markerFile,
+      execArgv: ['--import', './test/support/crash/die-at-statement.ts'],
+      env: { DIE_AT_STATEMENT: JSON.stringify(place) },
+    };
+  }
+
+  async function workUntilKilled(text: string, when: When): Promise<void> {
+    const { markerFile, execArgv, env } = dieAt(text, when);
+    const worker = await startProcess(stack.config, folder, 'worker/main.ts', {
+      execArgv,
+      env: { ...env, WORKFLOW_BUNDLE: await bundleFile(folder) },
+    });
+    assert.equal(await worker.exited, 'signal SIGKILL', worker.lastLines().join('\n'));
+    assert.ok(existsSync(markerFile));
+  }
+
+  for (const [when, isExpired] of Object.entries(PLACES) as [When, boolean][]) {
+    it(`expires once, with those of its account, when the worker is killed -9 ${TITLES[when]}`, async () => {
+      const [card, blocked] = [await authorizedCard(partner), await authorizedCard(partner)];
+      const ids: string[] = [];
+      for (const one of [card, card, blocked]) ids.push((await one.authorize(300)).json.id);
+      await blocked.change('block');
+      const before = (await balanceOf(partner))[2] ?? 0;
+      const statuses = async () => {
+        const read = await Promise.all(ids.map((id) => onAuthorization(partner, id).read()));
+        return read.map(({ status }) => status);
+      };
+      await asOwner(
+        stack,
+        `UPDATE card_authorization SET expires_at = now() - interval '1 hour' WHERE id = ANY ($1)`,
+        [ids],
+      );
+      await workUntilKilled('INSERT INTO card_authorization (', when);
+      const left = isExpired ? 'expired' : 'pending';
+      assert.deepEqual(await statuses(), [left, left, left]);
+      assert.deepEqual(await card.money(), [1_000, isExpired ? 1_000 : 400]);
+
+      await stack.startWorker();
+      try {
+        await until('they have expired', async () =>
+          (await statuses()).every((status) => status === 'expired'),
+        );
+      } finally {
+        await stack.stopWorker();
+      }
+      assert.deepEqual(await card.money(), [1_000, 1_000]);
+      assert.deepEqual(await blocked.money(), [0, 0]);
+      assert.equal((await balanceOf(partner))[2], before + 300);
+      const updated = async (cardId: string) =>
+        (await eventTypes(stack, cardId)).filter((type) => type === 'card.authorization.updated').length;
+      assert.deepEqual([await updated(card.id), await updated(blocked.id)], [2, 1]);
+      assert.deepEqual(await card.transactions(), []);
+    });
+  }
+
+  /** A live card, and what the network says about one authorization of it. */
+  async function liveCard() {
+    const { json, status, text } = await createCard(partner, { amount: 1_000 }, live);
+    assert.equal(status, 201, text);
+    const networkCardId = await networkIdOf(stack, json.id);
+    const networkAuthorizationId = randomUUID();
+    const about = { networkCardId, currency: 'USD' };
+    const request = {
+      ...about,
+      type: 'authorization',
+      amountCents: 300,
+      networkTransactionId: networkAuthorizationId,
+    };
+    const reversal = {
+      ...about,
+      type: 'reversal',
+      networkAuthorizationId,
+      networkTransactionId: randomUUID(),
+    };
+    return { cardId: json.id as string, request, reversal };
+  }
+  const sendTo = (path: string, body: object, config = stack.config) =>
+    sendAsNetwork({ ...stack, config }, `/network/${path}`, JSON.stringify(body));
+
+  for (const [when, isKept] of [
+    ['before', false],
+    ['after', true],
+  ] as const) {
+    it(`is named by a reversal that came first, which is kept once when the API is killed -9 right ${when} keeping it`, async () => {
+      const { reversal } = await liveCard();
+      const config = { ...stack.config, port: await freePort() };
+      const { markerFile, ...options } = dieAt('INSERT INTO network_message', when);
+      const api = await startApiProcess(config, folder, options);
+      await assert.rejects(sendTo('transactions', reversal, config), /fetch failed/);
+      await kill(api);
+      assert.ok(existsSync(markerFile));
+      assert.equal((await keptRows(stack, reversal.networkTransactionId)).length, isKept ? 1 : 0);
+      const repeated = await sendTo('transactions', reversal);
+      const [row, ...others] = await keptRows(stack, reversal.networkTransactionId);
+      assert.deepEqual([repeated.status, repeated.json.messageId, others], [202, row?.id, []]);
+    });
+  }
+
+  for (const [when, isApplied] of Object.entries(PLACES) as [When, boolean][]) {
+    it(`is reversed once by a kept reversal, when the worker is killed -9 ${TITLES[when]}`, async () => {
+      const { cardId, request, reversal } = await liveCard();
+      assert.equal((await sendTo('transactions', reversal)).status, 202);
+      const { authorizationId } = (await sendTo('authorizations', request)).json;
+      const read = async () => (await partner.call('GET', `/authorizations/${authorizationId}`, live)).json;
+      const makeDue = () =>
+        asOwner(stack, "UPDATE network_message SET retry_after = '-infinity' WHERE message_id = $1", [
+          reversal.networkTransactionId,
+        ]);
+      await makeDue();
+      await workUntilKilled('delete from "network_message"', when);
+      assert.equal((await read()).status, isApplied ? 'reversed' : 'pending');
+      assert.equal((await keptRows(stack, reversal.networkTransactionId)).length, isApplied ? 0 : 1);
+
+      await makeDue();
+      await stack.startWorker();
+      try {
+        await until('it is reversed', async () => (await read()).status === 'reversed');
+      } finally {
+        await stack.stopWorker();
+      }
+      const repeated = await sendTo('transactions', reversal);
+      assert.deepEqual([repeated.status, repeated.json], [200, { authorizationId }]);
+      assert.deepEqual(await keptRows(stack, reversal.networkTransactionId), []);
+      const { json } = await partner.call('GET', `/cards/${cardId}`, live);
+      assert.deepEqual([json.balance, json.available_balance], [1_000, 1_000]);
+      assert.deepEqual((await eventTypes(stack, cardId)).slice(-2), EVENTS);
+    });
+  }
+});

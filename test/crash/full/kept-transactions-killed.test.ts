@@ -1,0 +1,127 @@
+import assert from 'node:assert/strict';
+import { existsSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { freePort } from '../../../dev/free-port.ts';
+import { keptRows } from '../../support/api/kept-transactions.ts';
+import { networkIdOf, networkTransaction, sendAsNetwork } from '../../support/api/network-events.ts';
+import { createCard, forgetNetworkCard } from '../../support/cards.ts';
+import type { DeadlyStatement } from '../../support/crash/die-at-statement.ts';
+import {
+  bundleFile,
+  kill,
+  scratchFolder,
+  startApiProcess,
+  startProcess,
+} from '../../support/crash/processes.ts';
+import { assertLedgerClean, fundedPartner } from '../../support/money.ts';
+import { asOwner } from '../../support/postgres.ts';
+import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
+import { until } from '../../support/until.ts';
+
+const live = { mode: 'live' } as const;
+
+describe('a kept transaction of the network', () => {
+  let stack: TestStack;
+  let partner: TestPartner;
+  let folder: string;
+  before(async () => {
+    folder = scratchFolder();
+    stack = await startTestStack();
+    partner = await fundedPartner(stack, 100_000);
+  });
+  after(async () => {
+    await assertLedgerClean(stack);
+    await stack.stop();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  const send = (body: object, config = stack.config) =>
+    sendAsNetwork({ ...stack, config }, '/network/transactions', JSON.stringify(body));
+  const list = async (cardId: string) =>
+    (await partner.call('GET', `/cards/${cardId}/transactions`, live)).json.data;
+  const identify = (cardId: string, networkCardId: string) =>
+    asOwner(stack, "UPDATE card SET network_card_id = $2, last4 = '1234' WHERE id = $1", [
+      cardId,
+      networkCardId,
+    ]);
+
+  function dieAt(text: string, when: DeadlyStatement['when']) {
+    const name = `${when}-${Date.now()}`;
+    const place: DeadlyStatement = {
+      text,
+      when,
+      armedFile: join(folder, `armed-${name}`),
+      markerFile: join(folder, `died-${name}`),
+    };
+    const options = {
+      execArgv: ['--import', './test/support/crash/die-at-statement.ts'],
+      env: { DIE_AT_STATEMENT: JSON.stringify(place) },
+    };
+    return { place, options };
+  }
+
+  for (const [when, isKept] of [
+    ['before', false],
+    ['after', true],
+  ] as const) {
+    it(`is kept once if the API is killed -9 right ${when} keeping it`, async () => {
+      const { place, options } = dieAt('INSERT INTO network_message', when);
+      writeFileSync(place.armedFile, '');
+      const config = { ...stack.config, port: await freePort() };
+      const api = await startApiProcess(config, folder, options);
+      const event = networkTransaction(`net_${when}`);
+      await assert.rejects(send(event, config), /fetch failed/);
+      await kill(api);
+      assert.ok(existsSync(place.markerFile));
+      assert.equal((await keptRows(stack, event.networkTransactionId)).length, isKept ? 1 : 0);
+      const again = await send(event);
+      const [row, ...others] = await keptRows(stack, event.networkTransactionId);
+      assert.deepEqual([again.status, again.json.messageId, others], [202, row?.id, []]);
+    });
+  }
+
+  for (const [text, when, isBooked] of [
+    ['UPDATE network_message m SET retry_after', 'after', false],
+    ['INSERT INTO card_transaction', 'after', false],
+    ['update "network_message" set "status"', 'after', false],
+    ['update "network_message" set "status"', 'before commit', false],
+    ['update "network_message" set "status"', 'after commit', true],
+  ] as const) {
+    it(`is booked once if the worker is killed -9 ${when} "${text.slice(0, 40)}"`, async () => {
+      await stack.stopWorker();
+      const cardId = await issuedByOther();
+      const networkCardId = await networkIdOf(stack, cardId);
+      await forgetNetworkCard(stack, cardId);
+      const event = networkTransaction(networkCardId);
+      assert.equal((await send(event)).status, 202);
+
+      const { place, options } = dieAt(text, when);
+      writeFileSync(place.armedFile, '');
+      const worker = await startProcess(stack.config, folder, 'worker/main.ts', {
+        ...options,
+        env: { ...options.env, WORKFLOW_BUNDLE: await bundleFile(folder) },
+      });
+      await identify(cardId, networkCardId);
+      assert.equal(await worker.exited, 'signal SIGKILL', worker.lastLines().join('\n'));
+      assert.ok(existsSync(place.markerFile));
+      assert.equal((await list(cardId)).length, isBooked ? 1 : 0);
+
+      await asOwner(stack, "UPDATE network_message SET retry_after = '-infinity'", []);
+      await stack.startWorker();
+      await until(
+        'it is booked',
+        async () => (await keptRows(stack, event.networkTransactionId))[0]?.status === 'booked',
+      );
+      const [made, ...others] = await list(cardId);
+      assert.deepEqual([made.card_balance_after, others], [900, []]);
+      assert.deepEqual((await send(event)).json, { transactionId: made.id });
+    });
+  }
+
+  /** Issued by the API's own worker. */
+  async function issuedByOther(): Promise<string> {
+    const { json, status, text } = await createCard(partner, { amount: 1_000 }, live);
+    assert.equal(status, 201, text);
+    return json.id;
+  }
+});

@@ -1,0 +1,148 @@
+import assert from 'node:assert/strict';
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { decideContradiction } from '../../../commands/funding/late-decisions.ts';
+import { topUpCardWorkflowId, withdrawFromCardWorkflowId } from '../../../workflows/messages.ts';
+import { createCard, eventTypes } from '../../support/cards.ts';
+import { CUTS, cutCommits } from '../../support/crash/cut-commits.ts';
+import type { DeadlyStatement } from '../../support/crash/die-at-statement.ts';
+import { kill, scratchFolder, startProcess } from '../../support/crash/processes.ts';
+import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from '../../support/money.ts';
+import { environmentOf, operateIn } from '../../support/operator/operate.ts';
+import { asOwner } from '../../support/postgres.ts';
+import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
+import { createTopUp, readTopUpRow } from '../../support/top-ups.ts';
+import { until } from '../../support/until.ts';
+import { createWithdrawal, readWithdrawalRow } from '../../support/withdrawals.ts';
+
+const CARD_CENTS = 20_000;
+/** The network accepts it and never completes it. */
+const AMOUNT_CENTS = 10_047;
+
+const KINDS = {
+  topup: {
+    name: 'top-up',
+    create: createTopUp,
+    workflowIdOf: topUpCardWorkflowId,
+    readRow: readTopUpRow,
+    insert: 'INSERT INTO topup AS t',
+    spentCents: priceOf(CARD_CENTS) + priceOf(AMOUNT_CENTS, 'card_topup'),
+  },
+  withdrawal: {
+    name: 'withdrawal',
+    create: createWithdrawal,
+    workflowIdOf: withdrawFromCardWorkflowId,
+    readRow: readWithdrawalRow,
+    insert: 'INSERT INTO withdrawal AS w',
+    spentCents: priceOf(CARD_CENTS) - AMOUNT_CENTS,
+  },
+} as const;
+
+/** An operation that failed by our record, and that the network has carried out. */
+interface Contradicted {
+  partner: TestPartner;
+  cardId: string;
+  id: string;
+}
+
+for (const kind of ['topup', 'withdrawal'] as const) {
+  const { name, create, workflowIdOf, readRow, insert, spentCents } = KINDS[kind];
+
+  describe(`a ${name} that the network has carried out after all`, () => {
+    let stack: TestStack;
+    let folder: string;
+    before(async () => {
+      folder = scratchFolder();
+      stack = await startTestStack(
+        { topUpDeadlineMs: 1, withdrawalDeadlineMs: 1, logLevel: 'error' },
+        { hosted: false },
+      );
+    });
+    after(async () => {
+      await assertLedgerClean(stack);
+      await stack.stop();
+      rmSync(folder, { recursive: true, force: true });
+    });
+
+    const isBooked = async (id: string) => (await readRow(stack, id))?.status === 'succeeded';
+
+    /** As a worker notes it that has looked the operation up. */
+    async function contradicted(): Promise<Contradicted> {
+      const partner = await fundedPartner(stack);
+      const { json: card } = await createCard(partner, { amount: CARD_CENTS }, { mode: 'live' });
+      const { json: made } = await create(partner, 'live', card.id, AMOUNT_CENTS);
+      const id: string = made.id;
+      await stack.client.workflow.getHandle(workflowIdOf(id)).signal('resolve', { outcome: 'failed' });
+      await until('it has failed', async () => (await readRow(stack, id))?.status === 'failed');
+      await asOwner(
+        stack,
+        'UPDATE simulated_network.operation SET completes_at = clock_timestamp() WHERE token = $1',
+        [id],
+      );
+      await asOwner(stack, `UPDATE late_answer SET said = 'yes', contradicts_since = now() WHERE id = $1`, [
+        id,
+      ]);
+      return { partner, cardId: card.id, id };
+    }
+
+    async function assertBookedOnce({ partner, cardId }: Contradicted): Promise<void> {
+      const types = await eventTypes(stack, cardId);
+      assert.deepEqual(types, ['card.issued', `${kind}.failed`, `${kind}.succeeded`]);
+      await assertBalance(stack, partner, 'live', { spentCents, heldCents: 0 });
+    }
+
+    for (const when of ['before commit', 'after commit'] as const) {
+      it(`is booked once if the worker that books it is killed -9 ${when.replace(' ', ' the ')}`, async () => {
+        const late = await contradicted();
+        await stack.stopWorker();
+        await decideContradiction(stack.operator, { kind, id: late.id, outcome: 'booked', reason: 'a test' });
+        const place: DeadlyStatement = {
+          ...{ text: insert, when },
+          ...{ armedFile: join(folder, `armed ${when}`), markerFile: join(folder, `dead ${when}`) },
+        };
+        writeFileSync(place.armedFile, '');
+        const worker = await startProcess(stack.config, folder, 'worker/main.ts', {
+          execArgv: ['--import', './test/support/crash/die-at-statement.ts'],
+          env: { DIE_AT_STATEMENT: JSON.stringify(place) },
+        });
+        try {
+          assert.equal(await worker.exited, 'signal SIGKILL', worker.lastLines().join('\n'));
+        } finally {
+          await kill(worker);
+        }
+        assert.equal(await isBooked(late.id), when === 'after commit');
+        // The one that died had taken it for a minute.
+        await asOwner(stack, 'UPDATE late_answer SET look_up_after = now()');
+        await stack.startWorker();
+        await until('it is booked', () => isBooked(late.id));
+        await assertBookedOnce(late);
+      });
+    }
+
+    for (const [when, hasHappened] of CUTS) {
+      it(`is booked once, and "operator ${kind} book" can be run again, when its connection is cut ${when} the COMMIT`, async () => {
+        const late = await contradicted();
+        const book = () =>
+          operateIn(environmentOf(stack.config))(kind, 'book', late.id, '--reason', 'in a test');
+        await stack.stopWorker();
+        const cuts = cutCommits();
+        cuts.arm(when, late.id);
+        const ended = await book();
+        cuts.undo();
+        assert.equal(ended.code, 1, ended.err);
+        await stack.startWorker();
+        if (hasHappened) {
+          await until('it is booked', () => isBooked(late.id));
+          const again = await book();
+          assert.equal(again.code, 1, again.err);
+          assert.match(again.err, /there is nothing to book/);
+        } else {
+          assert.equal(await isBooked(late.id), false);
+          const again = await book();
+          assert.equal(again.code, 0, again.err);
+        }
+        await assertBookedOnce(late);
+      });
+    }
+  });
+}

@@ -1,0 +1,212 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { existsSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { freePort } from '../../../dev/free-port.ts';
+import type { FakeLithic } from '../../../dev/lithic/fake-lithic.ts';
+import type { Fault as LithicFault } from '../../../dev/lithic/faults.ts';
+import type { Child } from '../../../dev/process/child.ts';
+import { allTaken, enrol, lithicCard, startLithicStack } from '../../support/adapters/lithic.ts';
+import { createCard } from '../../support/cards.ts';
+import type { DeadlyStatement } from '../../support/crash/die-at-statement.ts';
+import { arm, describePlace, type Fault } from '../../support/crash/fault.ts';
+import type { FaultyWorkerOptions } from '../../support/crash/faulty-worker.ts';
+import {
+  bundleFile,
+  kill,
+  scratchFolder,
+  startApiProcess,
+  startProcess,
+} from '../../support/crash/processes.ts';
+import { assertLedgerClean, balanceOf, fundedPartner, priceOf } from '../../support/money.ts';
+import type { TestPartner, TestStack } from '../../support/stack.ts';
+import { until } from '../../support/until.ts';
+
+const live = { mode: 'live' } as const;
+const FUNDS = 100_000;
+
+type Case = [fault: Fault, lithic: LithicFault | null];
+
+const ISSUANCES: Case[] = [
+  [{ step: 'requestIssuance', run: 1, when: 'before' }, null],
+  [{ step: 'requestIssuance', run: 1, when: 'before commit' }, null],
+  [{ step: 'requestIssuance', run: 1, when: 'after commit' }, null],
+  [{ step: 'issueCard', run: 1, when: 'before' }, null],
+  [{ step: 'issueCard', run: 'decided', when: 'after' }, null],
+  [{ step: 'lookUpIssuance', run: 1, when: 'before' }, 'lost after'],
+  [{ step: 'lookUpIssuance', run: 1, when: 'after' }, '500 after'],
+  [{ step: 'requestIssuance', run: 'decided', when: 'before commit' }, null],
+  [{ step: 'requestIssuance', run: 'decided', when: 'after commit' }, null],
+  [{ step: 'requestIssuance', run: 1, when: 'after' }, null],
+];
+const TOP_UPS: Case[] = [
+  [{ step: 'topUpCard', run: 1, when: 'before' }, null],
+  [{ step: 'requestTopUp', run: 'decided', when: 'after commit' }, null],
+];
+const WITHDRAWALS: Case[] = [
+  [{ step: 'withdrawFromCard', run: 'decided', when: 'after' }, null],
+  [{ step: 'requestWithdrawal', run: 'decided', when: 'before commit' }, null],
+];
+const STATUS_CHANGES: Case[] = [
+  [{ step: 'requestStatusChange', run: 1, when: 'before commit' }, null],
+  [{ step: 'requestStatusChange', run: 1, when: 'after commit' }, null],
+  [{ step: 'changeCardStatus', run: 1, when: 'before' }, null],
+  [{ step: 'changeCardStatus', run: 'decided', when: 'after' }, null],
+  [{ step: 'requestStatusChange', run: 'decided', when: 'before commit' }, null],
+  [{ step: 'requestStatusChange', run: 'decided', when: 'after commit' }, null],
+];
+
+describe('a worker that works with Lithic', () => {
+  let fake: FakeLithic;
+  let stack: TestStack;
+  let stop: () => Promise<void>;
+  let partner: TestPartner;
+  let folder: string;
+  before(async () => {
+    folder = scratchFolder();
+    ({ fake, stack, stop } = await startLithicStack({ cardCreationWaitMs: 240_000 }, { worker: false }));
+  });
+  beforeEach(async () => {
+    partner = await fundedPartner(stack, FUNDS);
+  });
+  afterEach(() => stack.stopWorker());
+  after(async () => {
+    await assertLedgerClean(stack);
+    await stop();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  const cardsFor = (cardId: string) =>
+    [...fake.program.cards.values()].filter(({ memo }) => memo === cardId).length;
+
+  /** Makes a request whose worker dies at this place, and has another worker complete it. */
+  async function killedAt<T>(fault: Fault, ask: () => Promise<T>): Promise<T> {
+    const name = randomUUID();
+    const options: FaultyWorkerOptions = {
+      armedFile: join(folder, `armed-${name}`),
+      markerFile: join(folder, `killed-${name}`),
+      codePath: await bundleFile(folder),
+    };
+    arm(options, [{ fault, partnerId: null }]);
+    const worker = await startProcess(stack.config, folder, 'test/support/crash/faulty-worker.ts', {
+      args: [JSON.stringify(options)],
+    });
+    const answered = ask();
+    assert.equal(await worker.exited, 'signal SIGKILL', worker.lastLines().join('\n'));
+    assert.ok(existsSync(options.markerFile));
+    await stack.startWorker();
+    return answered;
+  }
+
+  /** A card that was made by a worker that lives. */
+  async function issued(): Promise<string> {
+    await stack.startWorker();
+    const { json, status } = await createCard(partner, { amount: 1_000 }, live);
+    assert.equal(status, 201);
+    await stack.stopWorker();
+    return json.id;
+  }
+
+  for (const [place, lithic] of ISSUANCES) {
+    it(`issues one card if it is killed -9 ${describePlace(place)}${lithic ? ` and the answer was "${lithic}"` : ''}`, async () => {
+      if (lithic !== null) fake.faults.add({ fault: lithic, call: 'POST /v1/cards' });
+      const { status, json, text } = await killedAt(place, () =>
+        createCard(partner, { amount: 1_000 }, live),
+      );
+      assert.equal(status, 201, text);
+      assert.equal(cardsFor(json.id), 1);
+      const left = FUNDS - priceOf(1_000);
+      assert.deepEqual(await balanceOf(partner, 'live'), [left, 0, left]);
+    });
+  }
+
+  for (const [path, cases, balance] of [
+    ['topups', TOP_UPS, 1_500],
+    ['withdrawals', WITHDRAWALS, 500],
+  ] as const) {
+    for (const [place] of cases) {
+      it(`moves the money once if it is killed -9 ${describePlace(place)}`, async () => {
+        const cardId = await issued();
+        const asked = { ...live, body: { amount: 500 }, idempotencyKey: randomUUID() };
+        const { status } = await killedAt(place, () =>
+          partner.call('POST', `/cards/${cardId}/${path}`, asked),
+        );
+        assert.equal(status, 201);
+        const { json } = await partner.call('GET', `/cards/${cardId}`, live);
+        assert.equal(json.balance, balance);
+      });
+    }
+  }
+
+  for (const [place] of STATUS_CHANGES) {
+    it(`freezes the card if it is killed -9 ${describePlace(place)}`, async () => {
+      const cardId = await issued();
+      const freeze = { ...live, idempotencyKey: randomUUID() };
+      const { status, json } = await killedAt(place, () =>
+        partner.call('POST', `/cards/${cardId}/freeze`, freeze),
+      );
+      assert.deepEqual([status, json.status], [200, 'frozen']);
+      assert.equal((await lithicCard(fake, stack, cardId)).state, 'PAUSED');
+    });
+  }
+
+  describe('and an API that decides for it', () => {
+    let api: Child | undefined;
+    afterEach(async () => {
+      if (api !== undefined) await kill(api);
+      enrol(fake, stack);
+    });
+
+    for (const [text, when] of [
+      ['INSERT INTO card_authorization', 'before'],
+      ['INSERT INTO card_authorization', 'before commit'],
+      ['INSERT INTO card_authorization', 'after commit'],
+    ] as const) {
+      it(`hold the amount once at most if the API is killed -9 ${when} the decision's "${text}"`, async () => {
+        const cardId = await issued();
+        const name = randomUUID();
+        const place: DeadlyStatement = {
+          text,
+          when,
+          armedFile: join(folder, `armed-${name}`),
+          markerFile: join(folder, `killed-${name}`),
+        };
+        writeFileSync(place.armedFile, '');
+        const config = { ...stack.config, port: await freePort() };
+        api = await startApiProcess(config, folder, {
+          execArgv: ['--import', './test/support/crash/die-at-statement.ts'],
+          env: { DIE_AT_STATEMENT: JSON.stringify(place) },
+        });
+        const { options } = fake.program.posts;
+        enrol(fake, { ...stack, config });
+        const card = await lithicCard(fake, stack, cardId);
+        const transaction = await fake.program.authorize({ card, amount: 300 });
+        assert.ok(existsSync(place.markerFile));
+        // Nobody answered, so Lithic declined.
+        assert.deepEqual(transaction.events[0]?.detailed_results, ['CUSTOMER_ASA_TIMEOUT']);
+        options.receiverUrl = `http://${stack.config.host}:${stack.config.port}`;
+        await stack.startWorker();
+        await allTaken(fake, stack);
+        const { json } = await partner.call('GET', `/cards/${cardId}`, live);
+        assert.deepEqual([json.balance, json.available_balance], [1_000, 1_000]);
+        const { data } = (await partner.call('GET', `/cards/${cardId}/transactions`, live)).json;
+        assert.deepEqual(
+          data.map(({ type }: { type: string }) => type),
+          ['decline'],
+        );
+      });
+    }
+  });
+
+  it('takes the events that came while no worker ran', async () => {
+    const cardId = await issued();
+    const card = await lithicCard(fake, stack, cardId);
+    const transaction = await fake.program.authorize({ card, amount: 300 });
+    fake.program.record(transaction, { type: 'CLEARING', amount: 300 });
+    await until('both are kept', async () => fake.program.posts.events.length >= 2);
+    await stack.startWorker();
+    await allTaken(fake, stack);
+    const { json } = await partner.call('GET', `/cards/${cardId}`, live);
+    assert.deepEqual([json.balance, json.available_balance], [700, 700]);
+  });
+});

@@ -1,0 +1,560 @@
+import assert from 'node:assert/strict';
+import { sql } from 'kysely';
+import pg from 'pg';
+import { readAllAuthorizations, readAuthorizationPage } from '../../../api/authorizations.ts';
+import { readBalanceTransactionPage } from '../../../api/balance.ts';
+import { readCardPage } from '../../../api/cards.ts';
+import { readDepositPage } from '../../../api/deposits.ts';
+import { readEventPage } from '../../../api/events.ts';
+import { readOperationPage } from '../../../api/operations.ts';
+import { readSpendingLimits } from '../../../api/spending-limits.ts';
+import { readTopUpPage } from '../../../api/topups.ts';
+import { readCardTransactionPage, readTransactionPage } from '../../../api/transactions.ts';
+import { readWithdrawalPage } from '../../../api/withdrawals.ts';
+import { lockMessageTerms } from '../../../commands/authorizations/terms.ts';
+import { lowestId } from '../../../crypto/new-id.ts';
+import type { Orm } from '../../../db/orm.ts';
+import { readStatement, type Transactor } from '../../../db/sql.ts';
+import { AuthorizationStatus } from '../../../domain/authorization.ts';
+import { CardStatus } from '../../../domain/card-status.ts';
+import { DeliveryStatus } from '../../../domain/event.ts';
+import type { IdPrefix } from '../../../domain/ids.ts';
+import type { Tenant } from '../../../domain/mode.ts';
+import { OperationStatus } from '../../../domain/operation.ts';
+import { completeControls, LimitInterval } from '../../../domain/spending-controls.ts';
+import { TransactionType } from '../../../domain/transaction.ts';
+import { readAccountMonth } from '../../../ledger/account-month.ts';
+import { readPrepaidEntriesOfCard } from '../../../ledger/balances.ts';
+import { readTransactions } from '../../../operator/reads/transactions.ts';
+import { readWebhooks } from '../../../operator/reads/webhooks.ts';
+import { splitFirst } from '../partitions.ts';
+import { createTestDatabase, ownerUrlOf } from '../postgres.ts';
+
+const LIMIT = 20;
+/** What a page may cost: of each type or status a page is looked at, and for each row its own few. */
+const MOST_ROWS = 20 * (LIMIT + 1);
+const MOST_BLOCKS = 60 * (LIMIT + 1);
+/** Between two rows. */
+const STEP_MS = 10;
+
+const OWNER: Tenant = { partnerId: 'prt_owner', mode: 'test' };
+const OTHER: Tenant = { partnerId: 'prt_other', mode: 'test' };
+
+const spentBetween = readStatement(
+  (_, { cardId, from, until }: { cardId: string; from: Date; until: Date }) =>
+    sql<{ cents: string }>`SELECT spent_between(${cardId}, NULL, ${from}, ${until}) AS cents`,
+);
+
+interface PlanNode {
+  'Node Type': string;
+  'Actual Rows': number;
+  'Actual Loops': number;
+  'Rows Removed by Filter'?: number;
+  'Rows Removed by Index Recheck'?: number;
+  'Shared Hit Blocks': number;
+  'Shared Read Blocks': number;
+  Plans?: PlanNode[];
+}
+
+interface Size {
+  /** Of each table. */
+  rows: number;
+  /** Of each table that is partitioned by time: the rows are spread over all of them. */
+  partitions: number;
+}
+
+/**
+ * Every list, with each of its filters and all of them together, on an account with this many rows of it: the rows that
+ * PostgreSQL reads for a page are a small multiple of the page. What is common and what is rare are on opposite ends, so
+ * that a walk from the newest meets a rare one last, and many combinations have no row at all.
+ */
+export function describeListPlans({ rows, partitions }: Size): void {
+  describe(`the number of rows that a list reads of ${rows} in ${partitions} partitions`, () => {
+    let owner: pg.Client;
+    let orm: Orm;
+    const plans: PlanNode[] = [];
+    const prepared: string[] = [];
+    /** Whether the rows are wanted, or the plan alone. */
+    let isRead = true;
+    const newestMs = Date.now() - 60_000;
+    /** The n-th newest. */
+    const idOf = (prefix: IdPrefix, n: number) =>
+      `${lowestId(prefix, new Date(newestMs - n * STEP_MS)).slice(0, -8)}${String(n).padStart(8, '0')}`;
+    const at = (n: number) => new Date(newestMs - n * STEP_MS);
+    const half = rows / 2;
+    const threeQuarters = (rows * 3) / 4;
+    const RANGES = [
+      {},
+      { createdGte: at(threeQuarters) },
+      { createdLte: at(threeQuarters) },
+      { createdGte: at(threeQuarters + 100), createdLte: at(threeQuarters) },
+      { createdGte: at(rows - 1), createdLte: at(100) },
+    ];
+
+    before(async () => {
+      owner = new pg.Client(ownerUrlOf(await createTestDatabase()));
+      await owner.connect();
+      await partition();
+      await seed();
+      await owner.query('ANALYZE');
+      // The service's own statements, each looked at before it is run.
+      const executor = {
+        executeQuery: async ({ sql, parameters }: { sql: string; parameters: readonly unknown[] }) => {
+          const isNew = !prepared.includes(sql);
+          if (isNew) prepared.push(sql);
+          const name = `listed_${prepared.indexOf(sql)}`;
+          if (isNew) await owner.query(`PREPARE ${name} AS ${sql}`);
+          const run = `EXECUTE ${name}${parameters.length === 0 ? '' : `(${parameters.map(literal)})`}`;
+          const explained = await owner.query(`EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) ${run}`);
+          plans.push(explained.rows[0]['QUERY PLAN'][0].Plan);
+          return isRead ? owner.query(run) : { rows: [] };
+        },
+      };
+      orm = { em: { fork: () => ({ getTransactionContext: () => executor }) } } as unknown as Orm;
+    });
+    after(() => owner.end());
+
+    for (const mode of ['force_generic_plan', 'force_custom_plan']) {
+      describe(`with plan_cache_mode ${mode}`, () => {
+        before(() => owner.query(`SET plan_cache_mode = ${mode}`));
+
+        it('is a small multiple of the page for GET /events, whatever the filters', async () => {
+          for (const type of [
+            undefined,
+            'card.issued',
+            'card.transaction.created',
+            'deposit.confirmed',
+            'ping',
+          ] as const) {
+            for (const status of [undefined, ...DeliveryStatus.options]) {
+              for (const range of RANGES) {
+                for (const startingAfter of [undefined, idOf('evt', 1_000)]) {
+                  const page = { limit: LIMIT, type, status, startingAfter, ...range };
+                  await readsLittle(page, () => readEventPage(orm, OWNER, page), { wantsRows: false });
+                }
+              }
+            }
+          }
+          for (const [cardId, type] of [
+            [idOf('card', 0), undefined],
+            [idOf('card', 1), undefined],
+            [idOf('card', 1), 'ping'],
+            [idOf('card', 2), undefined],
+          ] as const) {
+            for (const range of RANGES) {
+              for (const startingAfter of [undefined, idOf('evt', 1_000)]) {
+                const page = { limit: LIMIT, cardId, type, startingAfter, ...range };
+                await readsLittle(page, () => readEventPage(orm, OWNER, page), { wantsRows: false });
+              }
+            }
+          }
+          for (const type of [undefined, 'topup.succeeded'] as const) {
+            for (const status of [undefined, 'delivered'] as const) {
+              const page = { limit: LIMIT, type, status };
+              const events = await readsLittle(page, () => readEventPage(orm, OTHER, page));
+              assert.equal(events.length, LIMIT + 1);
+            }
+          }
+        });
+
+        it('is a small multiple of the page for GET /cards, whatever the filters', async () => {
+          for (const externalRef of [undefined, 'ref-7', 'often-failed', 'unknown']) {
+            for (const status of [undefined, ...CardStatus.options]) {
+              for (const startingAfter of [undefined, idOf('card', 1_000)]) {
+                const page = { limit: LIMIT, externalRef, status, startingAfter };
+                await readsLittle(page, () => readCardPage(orm, OWNER, page), { wantsRows: false });
+              }
+            }
+          }
+          const cards = await readsLittle({}, () => readCardPage(orm, OTHER, { limit: LIMIT }));
+          assert.equal(cards.length, LIMIT + 1);
+        });
+
+        it('is a small multiple of the page for the lists of a card and of the balance', async () => {
+          const cardId = idOf('card', 0);
+          for (const n of [undefined, 1_000, rows - 1_000]) {
+            const cursor = (prefix: IdPrefix) => (n === undefined ? undefined : idOf(prefix, n));
+            const limit = LIMIT;
+            const topUps = () => readTopUpPage(orm, OWNER, { cardId, limit, startingAfter: cursor('topup') });
+            assert.ok((await readsLittle({ topups: n }, topUps)).length > LIMIT);
+            const withdrawals = () =>
+              readWithdrawalPage(orm, OWNER, { cardId, limit, startingAfter: cursor('wdr') });
+            assert.ok((await readsLittle({ withdrawals: n }, withdrawals)).length > LIMIT);
+            const transactions = () =>
+              readCardTransactionPage(orm, OWNER, cardId, { limit, startingAfter: cursor('txn') });
+            assert.ok((await readsLittle({ transactions: n }, transactions)).length > LIMIT);
+          }
+          for (const status of [undefined, ...AuthorizationStatus.options]) {
+            for (const startingAfter of [undefined, idOf('auth', 1_000)]) {
+              const page = { limit: LIMIT, status, startingAfter };
+              const found = await readsLittle(page, () => readAuthorizationPage(orm, OWNER, cardId, page));
+              const isCommon = status === undefined || status === 'closed' || status === 'pending';
+              assert.equal(found.length, isCommon ? LIMIT + 1 : 0);
+            }
+          }
+          const page = { cardId: idOf('card', 1), limit: LIMIT };
+          assert.equal((await readsLittle(page, () => readTopUpPage(orm, OWNER, page))).length, LIMIT + 1);
+          assert.equal(
+            (await readsLittle(page, () => readWithdrawalPage(orm, OWNER, page))).length,
+            LIMIT + 1,
+          );
+          const quiet = await readsLittle(page, () => readCardTransactionPage(orm, OWNER, page.cardId, page));
+          assert.equal(quiet.length, LIMIT + 1);
+          const first = await readsLittle({}, () => readBalanceTransactionPage(orm, OWNER, { limit: LIMIT }));
+          const startingAfter = first.at(-1)?.id;
+          const later = await readsLittle({ startingAfter }, () =>
+            readBalanceTransactionPage(orm, OWNER, { limit: LIMIT, startingAfter }),
+          );
+          assert.equal(later.length, LIMIT + 1);
+        });
+
+        it('is a small multiple of the page for GET /transactions, whatever the filters', async () => {
+          for (const type of [undefined, ...TransactionType.options]) {
+            for (const cardId of [undefined, idOf('card', 0), idOf('card', 1), idOf('card', 2)]) {
+              for (const range of RANGES) {
+                for (const startingAfter of [undefined, idOf('txn', 1_000)]) {
+                  const page = { limit: LIMIT, type, cardId, startingAfter, ...range };
+                  await readsLittle(page, () => readTransactionPage(orm, OWNER, page), { wantsRows: false });
+                }
+              }
+            }
+          }
+          for (const type of ['decline', 'refund'] as const) {
+            const page = { limit: LIMIT, type };
+            const found = await readsLittle(page, () => readTransactionPage(orm, OWNER, page));
+            assert.ok(found.length > 0, type);
+          }
+        });
+
+        it('is a small multiple of the page for GET /authorizations, whatever the filters', async () => {
+          for (const status of [undefined, ...AuthorizationStatus.options]) {
+            for (const cardId of [undefined, idOf('card', 0), idOf('card', 1), idOf('card', 2)]) {
+              for (const range of RANGES) {
+                for (const startingAfter of [undefined, idOf('auth', 1_000)]) {
+                  const page = { limit: LIMIT, status, cardId, startingAfter, ...range };
+                  await readsLittle(page, () => readAllAuthorizations(orm, OWNER, page), {
+                    wantsRows: false,
+                  });
+                }
+              }
+            }
+          }
+          for (const status of ['pending', 'closed'] as const) {
+            const page = { limit: LIMIT, status };
+            const found = await readsLittle(page, () => readAllAuthorizations(orm, OWNER, page));
+            assert.equal(found.length, LIMIT + 1, status);
+          }
+        });
+
+        it('is a small multiple of the page for GET /operations, whatever the filters', async () => {
+          for (const status of [undefined, ...OperationStatus.options]) {
+            for (const key of [undefined, 'key 7', 'unknown']) {
+              for (const range of RANGES) {
+                for (const n of [undefined, 1_000]) {
+                  const startingAfter = n === undefined ? n : idOf('op', n);
+                  const page = { limit: LIMIT, status, key, startingAfter, ...range };
+                  await readsLittle(page, () => readOperationPage(orm, OWNER, page), { wantsRows: false });
+                }
+              }
+            }
+            const page = { limit: LIMIT, status };
+            const found = await readsLittle(page, () => readOperationPage(orm, OWNER, page));
+            assert.equal(found.length, LIMIT + 1, status);
+          }
+        });
+
+        it('is a small multiple of the page for every list, whatever time its items are from', async () => {
+          const cardId = idOf('card', 0);
+          for (const range of RANGES.slice(1)) {
+            const page = { limit: LIMIT, ...range };
+            for (const read of [
+              () => readCardPage(orm, OWNER, page),
+              () => readCardPage(orm, OWNER, { ...page, status: 'active' }),
+              () => readCardPage(orm, OWNER, { ...page, externalRef: 'often-failed' }),
+              () => readTopUpPage(orm, OWNER, { ...page, cardId }),
+              () => readWithdrawalPage(orm, OWNER, { ...page, cardId }),
+              () => readCardTransactionPage(orm, OWNER, cardId, page),
+              () => readAuthorizationPage(orm, OWNER, cardId, page),
+              () => readAuthorizationPage(orm, OWNER, cardId, { ...page, status: 'closed' }),
+              () => readDepositPage(orm, { ...OWNER, mode: 'live' }, page),
+            ]) {
+              await readsLittle({ range, read: String(read) }, read as () => Promise<object[]>);
+            }
+            // Each end is found by halving the balance's chain, and each step looks into every partition.
+            const balance = await readsLittle(range, () => readBalanceTransactionPage(orm, OWNER, page), {
+              modes: 3,
+              statements: 2,
+            });
+            const newer = rows - threeQuarters;
+            const { createdGte, createdLte } = range as { createdGte?: Date; createdLte?: Date };
+            if (createdLte?.getTime() === at(threeQuarters).getTime())
+              assert.equal(balance[0]?.balance_after, 100 * newer);
+            else assert.equal(balance.length, LIMIT + 1, JSON.stringify({ createdGte, createdLte }));
+          }
+        });
+
+        it('does not grow with what a card has spent for the spending limits of a card', async () => {
+          const cardId = idOf('card', 0);
+          const controls = completeControls({
+            spending_limits: LimitInterval.options.map((interval) => ({ amount: 1, interval })),
+          });
+          await owner.query('UPDATE card SET spending_controls = $2 WHERE id = $1', [cardId, controls]);
+          await owner.query('SELECT count_spending(k, NULL, now()) FROM card k WHERE k.id = $1', [cardId]);
+          const limits = await readsLittle({}, () => readSpendingLimits(orm, OWNER, cardId));
+          assert.equal(limits.length, LimitInterval.options.length);
+          assert.ok((limits.at(-1)?.spent ?? 0) > 100 * (rows - 1_000));
+        });
+
+        it('does not grow with what a card has had for the decision on a request of the network', async () => {
+          const ask = (index: number, decides: boolean) => ({
+            cardId: idOf('card', 0),
+            authorizationId: null,
+            networkAuthorizationId: `network_auth_${index}`,
+            messageId: `network_message_${index}`,
+            decides,
+            lockWaitMs: 1_500,
+          });
+          for (const asked of [ask(0, true), ask(half, true), ask(rows - 1_000, false), ask(rows, true)]) {
+            const [terms] = await readsLittle(asked, async () => [
+              await lockMessageTerms(orm.em.fork() as Transactor, asked),
+            ]);
+            const isKnown = asked.messageId !== `network_message_${rows}`;
+            assert.equal(terms?.card.id, asked.cardId);
+            assert.equal(terms.authorization !== null, isKnown);
+            assert.equal(terms.known !== null, isKnown);
+          }
+          // The first decision of an interval makes the counter, from the sum of the interval. Those after it read the counter.
+          const asked = ask(rows, true);
+          const controls = completeControls({
+            spending_limits: [{ amount: 1, interval: 'daily', categories: ['5812'] }],
+          });
+          await owner.query('UPDATE card SET spending_controls = $2 WHERE id = $1', [asked.cardId, controls]);
+          await owner.query('SELECT count_spending(k, NULL, now()) FROM card k WHERE k.id = $1', [
+            asked.cardId,
+          ]);
+          const [terms] = await readsLittle({ ...asked, controls }, async () => [
+            await lockMessageTerms(orm.em.fork() as Transactor, asked),
+          ]);
+          assert.equal(terms?.controls.limits.length, 1);
+          await owner.query('UPDATE card SET spending_controls = NULL WHERE id = $1', [asked.cardId]);
+        });
+
+        it('is what the interval has for the sum of what a card has spent in it', async () => {
+          const inSecond = async (n: number) => {
+            const sum = { cardId: idOf('card', 0), from: at(n), until: at(n - 100) };
+            const [row] = await readsLittle(sum, () => spentBetween(orm.em.fork(), sum));
+            return Number(row?.cents);
+          };
+          // A closed authorization counts what was cleared; each has a purchase beside it.
+          for (const n of [1_000, half, rows - 1_000]) assert.equal(await inSecond(n), 100 * (100 + 100));
+        });
+
+        it('is what the account has booked for its statement, whatever others have', async () => {
+          const month = new Date().toISOString().slice(0, 7);
+          const read = async () => [await readAccountMonth(orm.em.fork(), OTHER, month)];
+          await readsLittle({ month }, read, { statements: 2 });
+        });
+
+        it("is a small multiple of the page for the operator's list of what moved between a card and the balance", async () => {
+          const page = { limit: LIMIT };
+          const read = () => readPrepaidEntriesOfCard(orm.em.fork(), OWNER, idOf('card', 0), page);
+          assert.equal((await readsLittle(page, read)).length, LIMIT);
+        });
+
+        it('is a small multiple of the page for GET /funding/deposits, including payments', async () => {
+          for (const [partnerId, cursors] of [
+            [OWNER.partnerId, [undefined, half, rows - 1_100]],
+            [OTHER.partnerId, [undefined, rows - 990]],
+          ] as const) {
+            for (const n of cursors) {
+              const page = { limit: LIMIT, startingAfter: n === undefined ? n : idOf('dep', n) };
+              const read = () => readDepositPage(orm, { partnerId, mode: 'live' }, page);
+              const deposits = await readsLittle({ partnerId, ...page }, read);
+              assert.equal(deposits.length, LIMIT + 1);
+              assert.ok(deposits.some(({ payments }) => payments.length === 3));
+            }
+          }
+          assert.deepEqual(await readsLittle({}, () => readDepositPage(orm, OWNER, { limit: LIMIT })), []);
+        });
+
+        it("is a small multiple of the page for the operator's transaction list of a partner and of a card", async () => {
+          for (const before of [null, idOf('txn', 1_000), idOf('txn', rows - 1_000)]) {
+            const since = before === null ? null : at(rows - 1);
+            for (const whose of [{ partnerId: OWNER.partnerId }, { cardId: idOf('card', 0) }]) {
+              const read = () => readTransactions(orm, whose, { since, before, limit: LIMIT });
+              const found = await readsLittle({ ...whose, before }, read, { modes: 2 });
+              assert.equal(found.length, LIMIT);
+            }
+          }
+        });
+
+        it("is a small multiple of the page for the operator's webhook list of a partner, whatever the filters", async () => {
+          for (const status of [null, ...DeliveryStatus.options]) {
+            for (const since of [null, at(100), at(rows - 1)]) {
+              const filter = {
+                ...{ status, since, type: null, cardId: null, endpointId: null },
+                ...{ partnerId: OWNER.partnerId, limit: LIMIT },
+              };
+              await readsLittle(filter, () => readWebhooks(orm, filter), { modes: 2 });
+            }
+          }
+        });
+      });
+    }
+
+    /** @param modes how many of them are read at once @param wantsRows false: none are returned */
+    async function readsLittle<T>(
+      asked: object,
+      read: () => Promise<T[]>,
+      { modes = 1, statements = 1, wantsRows = true } = {},
+    ): Promise<T[]> {
+      plans.length = 0;
+      isRead = wantsRows;
+      const found = await read();
+      assert.equal(plans.length, statements);
+      const what = JSON.stringify(asked);
+      for (const plan of plans) {
+        const scanned = rowsRead(plan);
+        assert.ok(
+          scanned <= modes * MOST_ROWS,
+          `${scanned} rows for ${what}: ${JSON.stringify(plan, null, 1)}`,
+        );
+        const blocks = plan['Shared Hit Blocks'] + plan['Shared Read Blocks'];
+        assert.ok(
+          blocks <= modes * MOST_BLOCKS,
+          `${blocks} blocks for ${what}: ${JSON.stringify(plan, null, 1)}`,
+        );
+      }
+      return found;
+    }
+
+    /** What the scans of tables and indexes looked at, whether it was used or not. */
+    function rowsRead(node: PlanNode): number {
+      const below = (node.Plans ?? []).reduce((sum, plan) => sum + rowsRead(plan), 0);
+      if (!/^(Seq|Index|Index Only|Bitmap Heap|Bitmap Index) Scan$/.test(node['Node Type'])) return below;
+      const looked =
+        node['Actual Rows'] +
+        (node['Rows Removed by Filter'] ?? 0) +
+        (node['Rows Removed by Index Recheck'] ?? 0);
+      return below + Math.ceil(looked * node['Actual Loops']);
+    }
+
+    function literal(value: unknown): string {
+      if (value === null) return 'NULL';
+      if (Array.isArray(value)) return owner.escapeLiteral(`{${value.join(',')}}`);
+      return owner.escapeLiteral(value instanceof Date ? value.toISOString() : String(value));
+    }
+
+    async function partition(): Promise<void> {
+      const cuts = Array.from({ length: partitions - 1 }, (_, i) => i + 1);
+      const moments = cuts.map((cut) => at(Math.round((1 - cut / partitions) * rows)));
+      const ids = moments.map((moment) => lowestId('evt', moment).slice(0, -16));
+      await splitFirst(owner, 'event', ids);
+      await splitFirst(owner, 'delivery_attempt', ids);
+      const years = cuts.map((cut) => `${new Date().getUTCFullYear() - partitions + cut}-01-01`);
+      await splitFirst(owner, 'ledger.entry', years);
+    }
+
+    /** Straight into the tables: what the triggers and foreign keys check is not what is looked at here. */
+    async function seed(): Promise<void> {
+      await owner.query(`SET session_replication_role = replica`);
+      await owner.query(
+        `CREATE TEMP TABLE row (n int PRIMARY KEY, partner text, at timestamptz, card text, evt text, topup text, txn text, auth text, dep text, wdr text)`,
+      );
+      for (let from = 0; from < rows; from += 20_000) {
+        const numbers = Array.from({ length: 20_000 }, (_, i) => from + i);
+        const ids = (prefix: IdPrefix) => numbers.map((n) => idOf(prefix, n));
+        await owner.query(
+          `INSERT INTO row SELECT * FROM unnest($1::int[], $2::text[], $3::timestamptz[], $4::text[], $5::text[],
+           $6::text[], $7::text[], $8::text[], $9::text[], $10::text[])`,
+          [
+            numbers,
+            numbers.map((n) => (n >= rows - 1_000 && n < rows - 300 ? OTHER.partnerId : OWNER.partnerId)),
+            numbers.map((n) => at(n).toISOString()),
+            ids('card'),
+            ids('evt'),
+            ids('topup'),
+            ids('txn'),
+            ids('auth'),
+            ids('dep'),
+            ids('wdr'),
+          ],
+        );
+      }
+      for (const statement of seedStatements({ rows, partitions })) await owner.query(statement);
+      await owner.query(`SET session_replication_role = origin`);
+    }
+  });
+}
+
+function seedStatements({ rows, partitions }: Size): string[] {
+  return [
+    `INSERT INTO partner (id, name) VALUES ('${OWNER.partnerId}', 'Owner'), ('${OTHER.partnerId}', 'Other')`,
+    `INSERT INTO product (code, bin, network) VALUES ('USD', '424242', 'visa')`,
+    // The newest quarter is pending or has no endpoint, then comes what was delivered, and at last a few of each other.
+    // The newest half has no key, and so is no operation.
+    `INSERT INTO idempotency_claim (id, partner_id, mode, key, operation, fingerprint, request_id, lease_expires_at, response_status,
+     response_body, created_at, operation_status)
+   SELECT replace(evt, 'evt_', 'claim_'), partner, 'test', CASE WHEN n >= ${rows / 2} OR n = 7 THEN 'key ' || n END, 'create_card', '', 'req',
+     at, 201, '', at, CASE WHEN n < ${rows / 2} THEN NULL WHEN n >= ${rows - 100} THEN 'awaiting_review' WHEN n >= ${rows - 200} THEN 'in_progress'
+       ELSE 'completed' END FROM row`,
+    `INSERT INTO event (id, partner_id, mode, type, card_id, body, created_at)
+   SELECT evt, partner, 'test', CASE WHEN n >= ${rows - 100} THEN 'deposit.confirmed' WHEN n >= ${(rows * 3) / 4} THEN 'topup.succeeded'
+     WHEN n % 2 = 0 THEN 'card.issued' ELSE 'card.transaction.created' END,
+     CASE WHEN partner = '${OWNER.partnerId}' THEN (SELECT card FROM row c WHERE c.n = (row.n >= ${rows - 100})::int) END,
+     json_build_object('id', evt, 'created', at), at FROM row`,
+    `INSERT INTO delivery (event_id, partner_id, mode, type, status)
+   SELECT e.id, e.partner_id, e.mode, e.type, CASE WHEN n >= ${rows - 50} THEN (ARRAY['given_up', 'retrying', 'parked'])[1 + n % 3]
+     WHEN n < ${rows / 8} THEN 'pending' WHEN n < ${rows / 4} THEN 'no_endpoint'
+     WHEN n % 2 = 0 THEN 'delivered' ELSE 'given_up' END
+   FROM row JOIN event e ON e.id = row.evt`,
+    `INSERT INTO delivery_attempt (event_id, number, started_at, duration_ms, delivered)
+   SELECT evt, 1, at, 1, true FROM row WHERE n % 2 = 0 AND n >= ${rows / 4}`,
+    `INSERT INTO card (id, partner_id, mode, status, external_ref, product_code, network, failure_code, funding_cents, fees,
+     created_at)
+   SELECT card, partner, 'test', CASE WHEN n = 0 THEN 'active' WHEN n < ${rows / 2} THEN 'failed' WHEN n >= ${rows - 10} THEN 'frozen'
+       WHEN n >= ${rows - 20} THEN 'blocked' ELSE 'active' END,
+     CASE WHEN n = ${(rows * 3) / 4} OR n BETWEEN 1 AND ${rows / 4} THEN 'often-failed' ELSE 'ref-' || n END, 'USD', 'visa',
+     CASE WHEN n BETWEEN 1 AND ${rows / 2 - 1} THEN 'network_declined' END, 100, '[]', at FROM row`,
+    `INSERT INTO ledger.account (id, partner_id, mode, kind, card_id)
+   SELECT 'card/' || card, partner, 'test', 'card', card FROM row`,
+    `INSERT INTO topup (id, partner_id, mode, card_id, status, amount_cents, fees, card_balance_cents, created_at, completed_at)
+   SELECT topup, '${OWNER.partnerId}', 'test', (SELECT card FROM row c WHERE c.n = (row.n >= ${rows - 100})::int), 'succeeded', 100, '[]', 0, at, at FROM row`,
+    `INSERT INTO withdrawal (id, partner_id, mode, card_id, status, amount_cents, card_balance_cents, created_at, completed_at)
+   SELECT wdr, '${OWNER.partnerId}', 'test', (SELECT card FROM row c WHERE c.n = (row.n >= ${rows - 100})::int), 'succeeded', 100, 0, at, at FROM row`,
+    `INSERT INTO card_transaction (id, partner_id, mode, card_id, network_transaction_id, requested_type, forced, type,
+     amount_cents, fees, charged_to, card_balance_after_cents, created_at, decline_reason)
+   SELECT txn, '${OWNER.partnerId}', 'test', (SELECT card FROM row c WHERE c.n = (row.n >= ${rows - 100})::int), txn, kind, false, kind, 100, '[]', 'card', 0, at, CASE kind WHEN 'decline' THEN 'card_frozen' END
+   FROM row CROSS JOIN LATERAL (SELECT CASE WHEN n >= ${rows - 10} THEN 'refund' WHEN n >= ${rows - 50} THEN 'decline' ELSE 'purchase' END) k (kind)`,
+    `INSERT INTO card_authorization (id, partner_id, mode, card_id, status, amount_cents, held_cents, settled_cents, requests, holds,
+     expires_at, created_at, network_authorization_id)
+   SELECT auth, '${OWNER.partnerId}', 'test', (SELECT card FROM row c WHERE c.n = (row.n >= ${rows - 100})::int),
+     CASE WHEN n >= ${rows - 150} THEN 'pending' ELSE 'closed' END, 100, CASE WHEN n >= ${rows - 150} THEN 100 ELSE 0 END,
+     CASE WHEN n >= ${rows - 150} THEN 0 ELSE 100 END, '[1]', 1, at, at, 'network_auth_' || n FROM row`,
+    `INSERT INTO card_authorization_message (mode, message_id, partner_id, card_id, type, network_authorization_id, amount_cents,
+     authorization_id)
+   SELECT 'test', 'network_message_' || n, '${OWNER.partnerId}', (SELECT card FROM row c WHERE c.n = 0), 'authorization',
+     'network_auth_' || n, 100, auth FROM row`,
+    `INSERT INTO deposit (id, partner_id, mode, network, contract_address, address_index, address, address_hash, amount_cents,
+     status, created_at, expires_at)
+   SELECT dep, partner, 'live', 'private', 'T', n, 'T', decode(lpad(to_hex(n), 40, '0'), 'hex'), 100, 'expired', at, at
+   FROM row`,
+    `INSERT INTO deposit_payment (network, tx_hash, log_index, deposit_id, partner_id, mode, value_micro_usdt, block_number,
+     transaction_index, block_time, status)
+   SELECT 'private', md5(n::text) || md5(n::text), i, dep, partner, 'live', 1, n + 1, 0, at, 'returned'
+   FROM row CROSS JOIN generate_series(0, 2) i WHERE n % 4 = 0`,
+    `INSERT INTO ledger.account (id, partner_id, mode, kind, posted, version)
+   VALUES ('prepaid/test/${OWNER.partnerId}', '${OWNER.partnerId}', 'test', 'prepaid', ${100 * rows}, ${rows})`,
+    // The balance's first transfer is its oldest.
+    `INSERT INTO ledger.transfer (id, fingerprint, operation_id, partner_id, mode, code, phase, debit_id, credit_id, amount, created_at)
+   SELECT md5(n::text)::uuid, '', 'faucet/credit_' || n, '${OWNER.partnerId}', 'test', 'fund_faucet', 'single',
+     'faucet/test/${OWNER.partnerId}', 'prepaid/test/${OWNER.partnerId}', 100, at + (2 * n - ${rows - 1}) * interval '${STEP_MS} milliseconds' FROM row`,
+    `INSERT INTO ledger.entry (transfer_id, side, account_id, amount, balance_after, account_version, booked_on)
+   SELECT md5(n::text)::uuid, 'credit', 'prepaid/test/${OWNER.partnerId}', 100, 100 * (n + 1), n + 1,
+     current_date - make_interval(years => (${partitions - 1}) - n / ${Math.ceil(rows / partitions)})
+   FROM row`,
+    `INSERT INTO ledger.entry (transfer_id, side, account_id, amount, balance_after, account_version, booked_on)
+   SELECT transfer_id, 'debit', 'card/' || (SELECT card FROM row WHERE n = 0), amount, balance_after, account_version, booked_on
+   FROM ledger.entry WHERE account_id = 'prepaid/test/${OWNER.partnerId}'`,
+  ];
+}

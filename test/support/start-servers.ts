@@ -1,0 +1,52 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { bundleWorkflows } from '../../temporal/bundle-workflows.ts';
+import { startTestPostgres } from './postgres.ts';
+import type { Servers } from './servers.ts';
+import { startTestTemporal } from './temporal.ts';
+
+/**
+ * Starts what every test of a run works on: one PostgreSQL server with a migrated template, one Temporal server, and the
+ * workflows, bundled once. TEST_SERVERS tells the processes of the run where they are.
+ * @returns a function that stops them
+ */
+export async function startServers(): Promise<() => Promise<void>> {
+  const cleanUp = new AsyncDisposableStack();
+  const folder = await mkdtemp(join(tmpdir(), 'card-issuing-run-'));
+  cleanUp.defer(() => rm(folder, { recursive: true, force: true }));
+  const bundleFile = join(folder, 'workflows.json');
+  const bundling = bundleWorkflows(BUNDLER_LOGGER).then((bundle) =>
+    writeFile(bundleFile, JSON.stringify({ ...bundle, code: withoutSourceMap(bundle.code) })),
+  );
+  const postgres = await startTestPostgres();
+  cleanUp.defer(postgres.stop);
+  const temporal = await startTestTemporal(postgres);
+  cleanUp.defer(temporal.stop);
+  await bundling;
+  const { address, namespace, source } = temporal;
+  const servers: Servers = {
+    postgresUrl: postgres.url,
+    temporal: { address, namespace, source },
+    bundleFile,
+  };
+  process.env.TEST_SERVERS = JSON.stringify(servers);
+  return () => cleanUp.disposeAsync();
+}
+
+/** Each worker would parse the map of four megabytes, and keep it. */
+function withoutSourceMap(code: string): string {
+  const map = JSON.stringify({ version: 3, file: 'workflows.js', sources: [], names: [], mappings: '' });
+  const inline = `data:application/json;base64,${Buffer.from(map).toString('base64')}`;
+  return `${code.slice(0, code.lastIndexOf('//# sourceMappingURL='))}//# sourceMappingURL=${inline}`;
+}
+
+const silent = () => {};
+const BUNDLER_LOGGER = {
+  log: silent,
+  trace: silent,
+  debug: silent,
+  info: silent,
+  warn: console.warn,
+  error: console.error,
+};

@@ -1,0 +1,184 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { buffer } from 'node:stream/consumers';
+import { createWebhookClient } from '../../../adapters/webhooks/webhook-client.ts';
+import { generateWebhookSecret, signEvent } from '../../../crypto/webhooks.ts';
+import { startReceiver } from '../../support/adapters/webhooks/receivers.ts';
+
+const SAMPLES = new URL('../../../docs/samples/', import.meta.url);
+const GUIDE = readFileSync(new URL('../../../docs/partners/verifying-webhooks.md', import.meta.url), 'utf8');
+const PYTHON = spawnSync('python3', ['--version']).status === 0;
+
+const NOW_MS = 1_795_246_916_693;
+const SECRET = 'whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwd';
+const BODY = '{"id":"evt_1", "data":{"amount":100,"name":"Ødegård"}}';
+
+interface Received {
+  body: string;
+  headers: Record<string, string>;
+  secrets: string[];
+  nowMs: number;
+}
+
+/** As `signEvent` sends it. */
+const sent = (changes: Partial<Received> = {}): Received => ({
+  body: BODY,
+  headers: signEvent({
+    eventId: 'evt_1',
+    body: BODY,
+    secrets: [SECRET],
+    standardWebhooks: false,
+    nowMs: NOW_MS,
+  }),
+  secrets: [SECRET],
+  nowMs: NOW_MS,
+  ...changes,
+});
+const withHeader = (name: string, value: string | undefined) => {
+  const { [`X-Service-${name}`]: _, ...others } = sent().headers;
+  return sent({ headers: value === undefined ? others : { ...others, [`X-Service-${name}`]: value } });
+};
+const signature = sent().headers['X-Service-Signature'] ?? '';
+/** Signed rightly, whatever the timestamp is. */
+const signedAt = (timestamp: string) => {
+  const digest = createHash('sha256')
+    .update(timestamp + BODY + SECRET)
+    .digest('hex');
+  return sent({ headers: { 'X-Service-Timestamp': timestamp, 'X-Service-Signature': digest } });
+};
+const other = generateWebhookSecret();
+
+const CASES: [what: string, received: Received, genuine: boolean][] = [
+  ['what the service sends', sent(), true],
+  ['either secret while they are rotated', sent({ secrets: [other, SECRET] }), true],
+  ['a clock that is five minutes ahead', sent({ nowMs: NOW_MS + 300_000 }), true],
+  ['a clock that is five minutes behind', sent({ nowMs: NOW_MS - 300_000 }), true],
+  ['a webhook that is replayed later', sent({ nowMs: NOW_MS + 300_001 }), false],
+  ['a timestamp in the future', sent({ nowMs: NOW_MS - 300_001 }), false],
+  ['another body', sent({ body: BODY.replace('100', '999') }), false],
+  ['a body that was parsed and serialised again', sent({ body: JSON.stringify(JSON.parse(BODY)) }), false],
+  ['no body', sent({ body: '' }), false],
+  ['another secret', sent({ secrets: [other] }), false],
+  ['another timestamp', withHeader('Timestamp', String(NOW_MS + 1)), false],
+  ['no timestamp', withHeader('Timestamp', undefined), false],
+  ['an empty timestamp', signedAt(''), false],
+  ['a timestamp that is not a number', signedAt('now'), false],
+  ['a timestamp with a sign', signedAt(`+${NOW_MS}`), false],
+  ['a timestamp in other digits', signedAt('١٧٩٥٢٤٦٩١٦٦٩٣'), false],
+  ['a timestamp in seconds', signedAt('1795246916'), false],
+  ['no signature', withHeader('Signature', undefined), false],
+  ['an empty signature', withHeader('Signature', ''), false],
+  ['half a signature', withHeader('Signature', signature.slice(0, 32)), false],
+  ['a longer signature', withHeader('Signature', `${signature}0`), false],
+  ['a signature in upper case', withHeader('Signature', signature.toUpperCase()), false],
+  ['a signature that is not ASCII', withHeader('Signature', 'é'.repeat(32)), false],
+];
+
+/** Without a secret anybody could sign, so a receiver without one must not look as if it worked. */
+const WITHOUT_SECRET = [[], [''], [SECRET, ''], ['whsec_'], [SECRET.slice(6)], [`${SECRET}\n`]];
+
+type Verify = (body: Buffer, headers: Record<string, string>, secrets: string[], nowMs?: number) => boolean;
+
+async function importNodeSample(): Promise<Verify> {
+  const { verifyWebhook } = await import(new URL('verify-webhook.mjs', SAMPLES).href);
+  return verifyWebhook;
+}
+
+const inLowerCase = (headers: Record<string, string>) =>
+  Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
+
+describe('the verification sample for Node', () => {
+  for (const [what, { body, headers, secrets, nowMs }, genuine] of CASES) {
+    it(`${genuine ? 'accepts' : 'refuses'} ${what}`, async () => {
+      const verify = await importNodeSample();
+      assert.equal(verify(Buffer.from(body), inLowerCase(headers), secrets, nowMs), genuine);
+    });
+  }
+
+  it('throws if a secret is missing or is not whole', async () => {
+    const verify = await importNodeSample();
+    const { body, headers, nowMs } = sent();
+    for (const secrets of WITHOUT_SECRET) {
+      assert.throws(() => verify(Buffer.from(body), inLowerCase(headers), secrets, nowMs), /whsec_…/);
+    }
+  });
+
+  it('accepts what the webhook client delivers over HTTP, at the time it arrives', async () => {
+    const verify = await importNodeSample();
+    const receiver = await startReceiver(async (request, response) => {
+      const genuine = verify(await buffer(request), request.headers as Record<string, string>, [SECRET]);
+      response.writeHead(genuine ? 204 : 400).end();
+    });
+    const client = createWebhookClient({ timeoutMs: 10_000, allowLoopbackHttp: true });
+    const event = { eventId: 'evt_1', body: BODY, standardWebhooks: true, nowMs: Date.now() };
+    try {
+      for (const [secret, status] of [
+        [SECRET, 204],
+        [other, 400],
+      ] as const) {
+        const headers = signEvent({ ...event, secrets: [secret] });
+        const result = await client.deliver({
+          url: `http://127.0.0.1:${receiver.port}/`,
+          body: BODY,
+          headers,
+        });
+        assert.equal(result.httpStatus, status);
+      }
+    } finally {
+      await client.close();
+      await receiver.close();
+    }
+  });
+
+  it('is in the partner guide word for word', () => assertInGuide('verify-webhook.mjs', 'js'));
+});
+
+describe(`the verification sample for Python${PYTHON ? '' : ' (no python3 on this machine: not run here)'}`, () => {
+  it('is in the partner guide word for word', () => assertInGuide('verify_webhook.py', 'python'));
+
+  if (PYTHON) {
+    it('accepts and refuses what the sample for Node does', () => {
+      const program = [
+        'import json, sys',
+        'sys.path.insert(0, sys.argv[1])',
+        'from verify_webhook import verify_webhook as verify',
+        'cases = json.load(sys.stdin)',
+        'print(json.dumps([verify(c["body"].encode(), c["headers"], c["secrets"], c["nowMs"]) for c in cases]))',
+      ].join('\n');
+      const input = JSON.stringify(CASES.map(([, received]) => received));
+      const run = spawnSync('python3', ['-B', '-c', program, SAMPLES.pathname], { input, encoding: 'utf8' });
+      assert.equal(run.status, 0, run.stderr);
+      const told: boolean[] = JSON.parse(run.stdout);
+      assert.deepEqual(
+        CASES.map(([what], index) => [what, told[index]]),
+        CASES.map(([what, , genuine]) => [what, genuine]),
+      );
+    });
+
+    it('raises an error if a secret is missing or is not whole', () => {
+      const program = [
+        'import json, sys',
+        'sys.path.insert(0, sys.argv[1])',
+        'from verify_webhook import verify_webhook as verify',
+        'def outcome(secrets):',
+        '    try: return verify(b"", {}, secrets)',
+        '    except ValueError as error: return "whsec_" in str(error) and "raised"',
+        'print(json.dumps([outcome(secrets) for secrets in json.load(sys.stdin)]))',
+      ].join('\n');
+      const input = JSON.stringify([...WITHOUT_SECRET, [null], null]);
+      const run = spawnSync('python3', ['-B', '-c', program, SAMPLES.pathname], { input, encoding: 'utf8' });
+      assert.equal(run.status, 0, run.stderr);
+      assert.deepEqual([...new Set<unknown>(JSON.parse(run.stdout))], ['raised'], run.stdout);
+    });
+  }
+});
+
+function assertInGuide(file: string, language: string): void {
+  const sample = readFileSync(new URL(file, SAMPLES), 'utf8');
+  assert.ok(
+    GUIDE.includes(`\`\`\`${language}\n${sample}\`\`\``),
+    `docs/partners/verifying-webhooks.md shows another text than docs/samples/${file}; copy the file into it`,
+  );
+}
