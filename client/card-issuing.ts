@@ -3,9 +3,9 @@ import * as resources from './resources.ts';
 import { webhooks } from './webhooks.ts';
 
 export interface CardIssuingOptions {
-  /** `sk_test_…` or `sk_live_…`. It determines the mode. */
+  /** `sk_test_…` or `sk_live_…`. It determines the mode. White space at its end, as in a file, is ignored. */
   apiKey: string;
-  /** The service's address with its version, such as `https://api.example.com/v1`. */
+  /** The service's address with its version, such as `https://api.example.com/v1`. Only a service on this machine may have http. */
   baseUrl: string;
   /** How often to retry a failed attempt. Default: 3. */
   maxRetries?: number;
@@ -41,12 +41,10 @@ export class CardIssuing {
 
   /** @throws {TypeError} `apiKey` or `baseUrl` is malformed */
   constructor({ apiKey, baseUrl, maxRetries = 3, timeoutMs = 30_000 }: CardIssuingOptions) {
-    const [, mode] = /^sk_(test|live)_[!-~]+$/.exec(apiKey) ?? [];
+    const key = String(apiKey).trimEnd();
+    const [, mode] = /^sk_(test|live)_[!-~]+$/.exec(key) ?? [];
     if (mode === undefined) throw new TypeError('apiKey must begin with sk_test_ or sk_live_');
-    const address = baseUrl.replace(/\/+$/, '');
-    if (!URL.canParse(address) || !address.endsWith('/v1'))
-      throw new TypeError('baseUrl must be a URL that ends with /v1');
-    const http = new HttpClient({ apiKey, baseUrl: address, maxRetries, timeoutMs });
+    const http = new HttpClient({ apiKey: key, baseUrl: checkBaseUrl(baseUrl), maxRetries, timeoutMs });
     this.mode = mode as 'test' | 'live';
     this.account = new resources.Account(http);
     this.balance = new resources.Balance(http);
@@ -69,4 +67,26 @@ export class CardIssuing {
     this.events = new resources.Events(http);
     this.testHelpers = new resources.TestHelpers(http);
   }
+}
+
+const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/;
+
+/** @returns it without a slash at its end @throws {TypeError} it is no place for an API key */
+function checkBaseUrl(baseUrl: string | undefined): string {
+  if (!baseUrl)
+    throw new TypeError("baseUrl is missing: it is the API's address, such as https://api.example.com/v1");
+  const address = baseUrl.replace(/\/+$/, '');
+  if (!URL.canParse(address) || !address.endsWith('/v1'))
+    throw new TypeError('baseUrl must be a URL that ends with /v1');
+  const { protocol, hostname, username, password, search, hash } = new URL(address);
+  if (username !== '' || password !== '')
+    throw new TypeError(
+      'baseUrl must not have a user name or a password: the API key is all that the API takes',
+    );
+  if (search !== '' || hash !== '') throw new TypeError('baseUrl must be a URL that ends with /v1');
+  if (protocol !== 'https:' && !(protocol === 'http:' && LOOPBACK.test(hostname)))
+    throw new TypeError(
+      'baseUrl must begin with https://, or anybody on the way could read your API key. http:// is for a service on this machine: localhost, 127.0.0.1 or [::1]',
+    );
+  return address;
 }

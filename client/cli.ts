@@ -53,7 +53,10 @@ async function main(argv: string[]): Promise<number> {
     process.stdout.write(HELP);
     return 0;
   }
-  const { client, secret, forwardTo, types, since } = options;
+  const { client, secret, baseUrl, forwardTo, types, since } = options;
+  if (client.mode === 'live') {
+    console.error(`This is a live key: it goes to ${baseUrl}, and your live events go to ${forwardTo}`);
+  }
   const stop = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort());
   try {
@@ -84,11 +87,15 @@ function readArguments(argv: string[]) {
   const { 'forward-to': forwardTo = '', since } = values;
   if (!/^https?:\/\//.test(forwardTo) || !URL.canParse(forwardTo))
     throw new Error('--forward-to must be an http or https URL, such as http://localhost:4242/webhooks');
+  const { username, password } = new URL(forwardTo);
+  if (username !== '' || password !== '')
+    throw new Error('--forward-to must not have a user name or a password: check the signature instead');
   const isEvent = since !== undefined && /^evt_[0-9a-z]{26}$/.test(since);
   if (since !== undefined && !isEvent && Number.isNaN(Date.parse(since)))
     throw new Error('--since must be a time, such as 2026-11-23T10:00:00Z, or the id of an event (evt_…)');
   const types = values.types?.split(',').map((type) => type.trim()) as EventType[] | undefined;
-  const { CARD_ISSUING_API_KEY: apiKey = '', CARD_ISSUING_BASE_URL: baseUrl = '' } = process.env;
+  const apiKey = (process.env.CARD_ISSUING_API_KEY ?? '').trimEnd();
+  const baseUrl = process.env.CARD_ISSUING_BASE_URL ?? '';
   if (apiKey === '') throw new Error('Set CARD_ISSUING_API_KEY to your key, sk_test_… or sk_live_….');
   if (baseUrl === '')
     throw new Error('Set CARD_ISSUING_BASE_URL to the base URL, such as https://api.example.com/v1.');
@@ -96,6 +103,7 @@ function readArguments(argv: string[]) {
     client: openClient(apiKey, baseUrl),
     // The same for each start with one key, so that your program keeps its setting. It does not reveal the key.
     secret: `whsec_${createHmac('sha256', apiKey).update('listen').digest('base64')}`,
+    baseUrl,
     forwardTo,
     types: types === undefined ? null : new Set(types),
     since: since === undefined || isEvent ? since : new Date(since).toISOString(),

@@ -65,12 +65,19 @@ const MAX_DELAY_MS = 8_000;
 /** If the API asks for a longer pause, the call fails at once, so that the caller can decide. */
 const MAX_RETRY_AFTER_SECONDS = 60;
 
+/** Waits, unless the signal is aborted; then it throws. */
+export type Pause = (waitMs: number, signal?: AbortSignal) => Promise<void>;
+
+const pauseFor: Pause = (waitMs, signal) => sleep(waitMs, undefined, { ...(signal && { signal }) });
+
 /** Sends requests, and retries temporary failures with the same Idempotency-Key. */
 export class HttpClient {
   readonly #options: HttpOptions;
+  readonly pause: Pause;
 
-  constructor(options: HttpOptions) {
+  constructor(options: HttpOptions, pause: Pause = pauseFor) {
     this.#options = options;
+    this.pause = pause;
   }
 
   /**
@@ -132,7 +139,7 @@ export class HttpClient {
       } catch (error) {
         signal?.throwIfAborted();
         if (attempt >= maxRetries || !isWorthRepeating(error, operation.once === true)) throw error;
-        await sleep(pauseMs(attempt, error), undefined, { ...(signal && { signal }) }).catch(() => {
+        await this.pause(pauseMs(attempt, error, Math.random()), signal).catch(() => {
           throw signal?.reason;
         });
       }
@@ -260,7 +267,6 @@ function toError(
   unexpected: string,
 ): CardIssuingError {
   const { status, headers } = response;
-  const retryAfter = headers.get('retry-after') ?? '';
   const error = (body as Partial<ErrorBody> | undefined)?.error;
   return new CardIssuingError(error?.message ?? unexpected, {
     status,
@@ -271,8 +277,15 @@ function toError(
     requestId: error?.request_id ?? headers.get('request-id'),
     idempotencyKey,
     operationId: headers.get('operation-id'),
-    retryAfterSeconds: /^\d+$/.test(retryAfter) ? Number(retryAfter) : null,
+    retryAfterSeconds: readRetryAfter(headers.get('retry-after') ?? ''),
   });
+}
+
+/** It has seconds, or, from a proxy, the HTTP date until which to wait. */
+function readRetryAfter(text: string): number | null {
+  if (/^\d+$/.test(text)) return Number(text);
+  const atMs = /^[A-Z][a-z]{2}, .* GMT$/.test(text) ? Date.parse(text) : Number.NaN;
+  return Number.isNaN(atMs) ? null : Math.max(0, Math.ceil((atMs - Date.now()) / 1_000));
 }
 
 function isWorthRepeating(error: unknown, once: boolean): boolean {
@@ -289,9 +302,12 @@ function isWorthRepeating(error: unknown, once: boolean): boolean {
   );
 }
 
-/** Doubles after each attempt, minus up to half at random, so that many clients don't retry at the same moment. */
-function pauseMs(attempt: number, error: unknown): number {
+/**
+ * Doubles after each attempt, minus up to half at random, so that many clients don't retry at the same moment.
+ * @param luck 0 to 1
+ */
+export function pauseMs(attempt: number, error: unknown, luck: number): number {
   const longest = Math.min(FIRST_DELAY_MS * 2 ** attempt, MAX_DELAY_MS);
   const asked = error instanceof CardIssuingError ? (error.retryAfterSeconds ?? 0) * 1_000 : 0;
-  return Math.max(longest * (1 - Math.random() / 2), asked);
+  return Math.max(longest * (1 - luck / 2), asked);
 }

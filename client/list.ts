@@ -14,12 +14,20 @@ export interface Page<T> {
  * `await` it for one page, or iterate over all items of all pages with `for await`. Requests are sent as they are needed:
  * none before you start, and none after a `break`.
  */
-export class List<T> implements PromiseLike<ApiResponse<Page<T>>>, AsyncIterable<T> {
+export class List<T> implements Promise<ApiResponse<Page<T>>>, AsyncIterable<T> {
   readonly #fetchPage: (startingAfter?: string) => Promise<ApiResponse<Page<T>>>;
+  #awaited: Promise<ApiResponse<Page<T>>> | undefined;
+  readonly [Symbol.toStringTag] = 'List';
 
   /** @param fetchPage called without a cursor for the first page */
   constructor(fetchPage: (startingAfter?: string) => Promise<ApiResponse<Page<T>>>) {
     this.#fetchPage = fetchPage;
+  }
+
+  /** The first page, requested once however often it is awaited. */
+  #page(): Promise<ApiResponse<Page<T>>> {
+    this.#awaited ??= this.#fetchPage();
+    return this.#awaited;
   }
 
   // biome-ignore lint/suspicious/noThenProperty: a list can be awaited, as in other clients.
@@ -27,7 +35,17 @@ export class List<T> implements PromiseLike<ApiResponse<Page<T>>>, AsyncIterable
     onPage?: ((page: ApiResponse<Page<T>>) => A | PromiseLike<A>) | null,
     onError?: ((error: unknown) => B | PromiseLike<B>) | null,
   ): Promise<A | B> {
-    return this.#fetchPage().then(onPage, onError);
+    return this.#page().then(onPage, onError);
+  }
+
+  catch<B = never>(
+    onError?: ((error: unknown) => B | PromiseLike<B>) | null,
+  ): Promise<ApiResponse<Page<T>> | B> {
+    return this.#page().catch(onError);
+  }
+
+  finally(onEnd?: (() => void) | null): Promise<ApiResponse<Page<T>>> {
+    return this.#page().finally(onEnd);
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<T, void> {

@@ -30,6 +30,15 @@ abstract class Resource {
     return this.#http.send<D, R>(operation, options);
   }
 
+  protected settled<T extends { status: string }>(
+    id: string,
+    pendingStatus: T['status'],
+    read: (options: RequestOptions) => Promise<T>,
+    options: WaitOptions,
+  ): Promise<T> {
+    return waitUntilSettled({ id, pendingStatus, read, pause: this.#http.pause }, options);
+  }
+
   protected download<D extends OperationData>(
     url: D['url'],
     query: D['query'],
@@ -211,7 +220,7 @@ export class Cards extends Resource {
    * @throws {StillPendingError} at the deadline
    */
   waitUntilSettled(cardId: string, options: WaitOptions = {}): Promise<ApiResponse<api.Card>> {
-    return waitUntilSettled(cardId, 'funding_pending', (one) => this.get(cardId, one), options);
+    return this.settled(cardId, 'funding_pending', (one) => this.get(cardId, one), options);
   }
 
   /** Number, CVV and expiry. Every attempt counts towards the limit, so the client only retries after 429. */
@@ -248,7 +257,7 @@ export class Topups extends Resource {
    * @throws {StillPendingError} at the deadline
    */
   waitUntilSettled(topupId: string, options: WaitOptions = {}): Promise<ApiResponse<api.Topup>> {
-    return waitUntilSettled(topupId, 'pending', (one) => this.get(topupId, one), options);
+    return this.settled(topupId, 'pending', (one) => this.get(topupId, one), options);
   }
 
   list(cardId: string, query: QueryOf<api.TopupsListData> = {}, options?: RequestOptions): List<api.Topup> {
@@ -284,7 +293,7 @@ export class Withdrawals extends Resource {
    * @throws {StillPendingError} at the deadline
    */
   waitUntilSettled(withdrawalId: string, options: WaitOptions = {}): Promise<ApiResponse<api.Withdrawal>> {
-    return waitUntilSettled(withdrawalId, 'pending', (one) => this.get(withdrawalId, one), options);
+    return this.settled(withdrawalId, 'pending', (one) => this.get(withdrawalId, one), options);
   }
 
   list(
@@ -325,6 +334,17 @@ export class Authorizations extends Resource {
   get(authorizationId: string, options?: RequestOptions): Promise<ApiResponse<api.Authorization>> {
     return this.send<api.AuthorizationsGetData, api.AuthorizationsGetResponse>(
       { method: 'GET', url: '/authorizations/{authorizationId}', path: { authorizationId } },
+      options,
+    );
+  }
+
+  /** The authorizations of all cards, declined ones included, newest first. */
+  listAll(
+    query: QueryOf<api.AuthorizationsListAllData> = {},
+    options?: RequestOptions,
+  ): List<api.Authorization> {
+    return this.pages<api.AuthorizationsListAllData, api.AuthorizationsListAllResponse>(
+      { url: '/authorizations', query },
       options,
     );
   }

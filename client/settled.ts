@@ -1,11 +1,17 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { CardIssuingError, StillPendingError } from './errors.ts';
-import type { RequestOptions } from './http.ts';
+import type { Pause, RequestOptions } from './http.ts';
 
 /** How to wait for a card, a top-up or a withdrawal. `timeoutMs` and `maxRetries` are for each request. */
 export interface WaitOptions extends RequestOptions {
   /** How long to wait altogether. Default: five minutes. */
   deadlineMs?: number;
+}
+
+interface Pending<T extends { status: string }> {
+  id: string;
+  pendingStatus: T['status'];
+  read(options: RequestOptions): Promise<T>;
+  pause: Pause;
 }
 
 const FIRST_PAUSE_MS = 500;
@@ -17,9 +23,7 @@ const MAX_PAUSE_MS = 10_000;
  * @throws {CardIssuingError} an error that waiting does not cure, such as 404
  */
 export async function waitUntilSettled<T extends { status: string }>(
-  id: string,
-  pendingStatus: T['status'],
-  read: (options: RequestOptions) => Promise<T>,
+  { id, pendingStatus, read, pause }: Pending<T>,
   { deadlineMs = 5 * 60_000, signal, ...perRequest }: WaitOptions,
 ): Promise<T> {
   const deadline = AbortSignal.timeout(deadlineMs);
@@ -37,7 +41,7 @@ export async function waitUntilSettled<T extends { status: string }>(
         failure = error;
         askedToWaitMs = (error.retryAfterSeconds ?? 0) * 1_000;
       }
-      await sleep(Math.max(pauseMs, askedToWaitMs), undefined, { signal: either });
+      await pause(Math.max(pauseMs, askedToWaitMs), either);
     }
   } catch (error) {
     signal?.throwIfAborted();

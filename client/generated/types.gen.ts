@@ -100,9 +100,53 @@ export type ApiKeyEvent = {
  */
 export type ApiKeyEventData = {
     /**
-     * The key when the event was made.
+     * The key when the event was made, without its allowlist.
      */
-    api_key: ApiKey;
+    api_key: ApiKeyInEvent;
+};
+
+/**
+ * A key to this API, as events show it.
+ */
+export type ApiKeyInEvent = {
+    /**
+     * Prefix `key_`.
+     */
+    id: string;
+    /**
+     * The kind of object: always `api_key`.
+     */
+    object: 'api_key';
+    /**
+     * What you recognise it by. Null if we made it without a name.
+     */
+    name: string | null;
+    /**
+     * The first 12 characters of the key, or the first 8 if it is from before these were kept.
+     */
+    prefix: string;
+    /**
+     * What the key may do.
+     */
+    scopes: Array<Scope>;
+    /**
+     * From when the key is refused. Null: it does not expire.
+     */
+    expires_at: string | null;
+    /**
+     * When the key was last used, right within a minute. Null if it never was.
+     */
+    last_used_at: string | null;
+    /**
+     * `operator` if we made it, else the id of the key that did.
+     */
+    created_by: string;
+    status: ApiKeyStatus;
+    mode: Mode;
+    /**
+     * When the key was made.
+     */
+    created: string;
 };
 
 /**
@@ -693,9 +737,9 @@ export type CardWebhookEvent = {
 export type ChargedTo = 'card' | 'partner_balance' | 'both';
 
 /**
- * A country, as the two capital letters of ISO 3166-1 alpha-2.
+ * A country, as the two capital letters of ISO 3166-1 alpha-2, or `XK` for Kosovo or `AN` for the Netherlands Antilles, which card networks report as well.
  */
-export type CountryCode = 'AD' | 'AE' | 'AF' | 'AG' | 'AI' | 'AL' | 'AM' | 'AO' | 'AQ' | 'AR' | 'AS' | 'AT' | 'AU' | 'AW' | 'AX' | 'AZ' | 'BA' | 'BB' | 'BD' | 'BE' | 'BF' | 'BG' | 'BH' | 'BI' | 'BJ' | 'BL' | 'BM' | 'BN' | 'BO' | 'BQ' | 'BR' | 'BS' | 'BT' | 'BV' | 'BW' | 'BY' | 'BZ' | 'CA' | 'CC' | 'CD' | 'CF' | 'CG' | 'CH' | 'CI' | 'CK' | 'CL' | 'CM' | 'CN' | 'CO' | 'CR' | 'CU' | 'CV' | 'CW' | 'CX' | 'CY' | 'CZ' | 'DE' | 'DJ' | 'DK' | 'DM' | 'DO' | 'DZ' | 'EC' | 'EE' | 'EG' | 'EH' | 'ER' | 'ES' | 'ET' | 'FI' | 'FJ' | 'FK' | 'FM' | 'FO' | 'FR' | 'GA' | 'GB' | 'GD' | 'GE' | 'GF' | 'GG' | 'GH' | 'GI' | 'GL' | 'GM' | 'GN' | 'GP' | 'GQ' | 'GR' | 'GS' | 'GT' | 'GU' | 'GW' | 'GY' | 'HK' | 'HM' | 'HN' | 'HR' | 'HT' | 'HU' | 'ID' | 'IE' | 'IL' | 'IM' | 'IN' | 'IO' | 'IQ' | 'IR' | 'IS' | 'IT' | 'JE' | 'JM' | 'JO' | 'JP' | 'KE' | 'KG' | 'KH' | 'KI' | 'KM' | 'KN' | 'KP' | 'KR' | 'KW' | 'KY' | 'KZ' | 'LA' | 'LB' | 'LC' | 'LI' | 'LK' | 'LR' | 'LS' | 'LT' | 'LU' | 'LV' | 'LY' | 'MA' | 'MC' | 'MD' | 'ME' | 'MF' | 'MG' | 'MH' | 'MK' | 'ML' | 'MM' | 'MN' | 'MO' | 'MP' | 'MQ' | 'MR' | 'MS' | 'MT' | 'MU' | 'MV' | 'MW' | 'MX' | 'MY' | 'MZ' | 'NA' | 'NC' | 'NE' | 'NF' | 'NG' | 'NI' | 'NL' | 'NO' | 'NP' | 'NR' | 'NU' | 'NZ' | 'OM' | 'PA' | 'PE' | 'PF' | 'PG' | 'PH' | 'PK' | 'PL' | 'PM' | 'PN' | 'PR' | 'PS' | 'PT' | 'PW' | 'PY' | 'QA' | 'RE' | 'RO' | 'RS' | 'RU' | 'RW' | 'SA' | 'SB' | 'SC' | 'SD' | 'SE' | 'SG' | 'SH' | 'SI' | 'SJ' | 'SK' | 'SL' | 'SM' | 'SN' | 'SO' | 'SR' | 'SS' | 'ST' | 'SV' | 'SX' | 'SY' | 'SZ' | 'TC' | 'TD' | 'TF' | 'TG' | 'TH' | 'TJ' | 'TK' | 'TL' | 'TM' | 'TN' | 'TO' | 'TR' | 'TT' | 'TV' | 'TW' | 'TZ' | 'UA' | 'UG' | 'UM' | 'US' | 'UY' | 'UZ' | 'VA' | 'VC' | 'VE' | 'VG' | 'VI' | 'VN' | 'VU' | 'WF' | 'WS' | 'YE' | 'YT' | 'ZA' | 'ZM' | 'ZW';
+export type CountryCode = 'AD' | 'AE' | 'AF' | 'AG' | 'AI' | 'AL' | 'AM' | 'AN' | 'AO' | 'AQ' | 'AR' | 'AS' | 'AT' | 'AU' | 'AW' | 'AX' | 'AZ' | 'BA' | 'BB' | 'BD' | 'BE' | 'BF' | 'BG' | 'BH' | 'BI' | 'BJ' | 'BL' | 'BM' | 'BN' | 'BO' | 'BQ' | 'BR' | 'BS' | 'BT' | 'BV' | 'BW' | 'BY' | 'BZ' | 'CA' | 'CC' | 'CD' | 'CF' | 'CG' | 'CH' | 'CI' | 'CK' | 'CL' | 'CM' | 'CN' | 'CO' | 'CR' | 'CU' | 'CV' | 'CW' | 'CX' | 'CY' | 'CZ' | 'DE' | 'DJ' | 'DK' | 'DM' | 'DO' | 'DZ' | 'EC' | 'EE' | 'EG' | 'EH' | 'ER' | 'ES' | 'ET' | 'FI' | 'FJ' | 'FK' | 'FM' | 'FO' | 'FR' | 'GA' | 'GB' | 'GD' | 'GE' | 'GF' | 'GG' | 'GH' | 'GI' | 'GL' | 'GM' | 'GN' | 'GP' | 'GQ' | 'GR' | 'GS' | 'GT' | 'GU' | 'GW' | 'GY' | 'HK' | 'HM' | 'HN' | 'HR' | 'HT' | 'HU' | 'ID' | 'IE' | 'IL' | 'IM' | 'IN' | 'IO' | 'IQ' | 'IR' | 'IS' | 'IT' | 'JE' | 'JM' | 'JO' | 'JP' | 'KE' | 'KG' | 'KH' | 'KI' | 'KM' | 'KN' | 'KP' | 'KR' | 'KW' | 'KY' | 'KZ' | 'LA' | 'LB' | 'LC' | 'LI' | 'LK' | 'LR' | 'LS' | 'LT' | 'LU' | 'LV' | 'LY' | 'MA' | 'MC' | 'MD' | 'ME' | 'MF' | 'MG' | 'MH' | 'MK' | 'ML' | 'MM' | 'MN' | 'MO' | 'MP' | 'MQ' | 'MR' | 'MS' | 'MT' | 'MU' | 'MV' | 'MW' | 'MX' | 'MY' | 'MZ' | 'NA' | 'NC' | 'NE' | 'NF' | 'NG' | 'NI' | 'NL' | 'NO' | 'NP' | 'NR' | 'NU' | 'NZ' | 'OM' | 'PA' | 'PE' | 'PF' | 'PG' | 'PH' | 'PK' | 'PL' | 'PM' | 'PN' | 'PR' | 'PS' | 'PT' | 'PW' | 'PY' | 'QA' | 'RE' | 'RO' | 'RS' | 'RU' | 'RW' | 'SA' | 'SB' | 'SC' | 'SD' | 'SE' | 'SG' | 'SH' | 'SI' | 'SJ' | 'SK' | 'SL' | 'SM' | 'SN' | 'SO' | 'SR' | 'SS' | 'ST' | 'SV' | 'SX' | 'SY' | 'SZ' | 'TC' | 'TD' | 'TF' | 'TG' | 'TH' | 'TJ' | 'TK' | 'TL' | 'TM' | 'TN' | 'TO' | 'TR' | 'TT' | 'TV' | 'TW' | 'TZ' | 'UA' | 'UG' | 'UM' | 'US' | 'UY' | 'UZ' | 'VA' | 'VC' | 'VE' | 'VG' | 'VI' | 'VN' | 'VU' | 'WF' | 'WS' | 'XK' | 'YE' | 'YT' | 'ZA' | 'ZM' | 'ZW';
 
 /**
  * The key to make.
@@ -710,11 +754,11 @@ export type CreateApiKeyRequest = {
      */
     scopes?: Array<Scope>;
     /**
-     * Up to 50 IP addresses and CIDR blocks that the key can be used from. Null: every address. Default: those of the key that makes it.
+     * Up to 50 IP addresses and CIDR blocks that the key can be used from, all among those of the key that makes it. Null: every address. Default: those of the key that makes it.
      */
     ip_allowlist?: Array<string> | null;
     /**
-     * From when the key is refused, in the future. Default: it does not expire.
+     * From when the key is refused, in the future and not after the expiry of the key that makes it. Null: it does not expire. Default: the expiry of the key that makes it.
      */
     expires_at?: string | null;
 };
@@ -1158,7 +1202,7 @@ export type Error = {
 /**
  * What went wrong. Branch on this: codes do not change.
  */
-export type ErrorCode = 'validation_failed' | 'idempotency_key_missing' | 'idempotency_key_invalid' | 'invalid_api_key' | 'insufficient_funds' | 'insufficient_card_balance' | 'provider_declined' | 'account_suspended' | 'ip_not_allowed' | 'insufficient_scope' | 'secure_details_disabled' | 'test_key_not_allowed' | 'live_key_not_allowed' | 'not_found' | 'card_not_found' | 'topup_not_found' | 'withdrawal_not_found' | 'authorization_not_found' | 'operation_not_found' | 'deposit_not_found' | 'event_not_found' | 'api_key_not_found' | 'webhook_endpoint_not_found' | 'statement_not_found' | 'webhook_replay_not_found' | 'method_not_allowed' | 'external_ref_taken' | 'webhook_endpoint_url_taken' | 'idempotency_in_flight' | 'no_product_configured' | 'invalid_state' | 'body_too_large' | 'headers_too_large' | 'unsupported_media_type' | 'idempotency_conflict' | 'limit_exceeded' | 'product_not_allowed' | 'rate_limited' | 'reveal_limit_reached' | 'internal_error' | 'unavailable';
+export type ErrorCode = 'validation_failed' | 'idempotency_key_missing' | 'idempotency_key_invalid' | 'invalid_api_key' | 'insufficient_funds' | 'insufficient_card_balance' | 'provider_declined' | 'account_suspended' | 'ip_not_allowed' | 'insufficient_scope' | 'secure_details_disabled' | 'test_key_not_allowed' | 'live_key_not_allowed' | 'not_found' | 'card_not_found' | 'topup_not_found' | 'withdrawal_not_found' | 'authorization_not_found' | 'operation_not_found' | 'deposit_not_found' | 'event_not_found' | 'api_key_not_found' | 'webhook_endpoint_not_found' | 'statement_not_found' | 'webhook_replay_not_found' | 'method_not_allowed' | 'external_ref_taken' | 'webhook_endpoint_url_taken' | 'idempotency_in_flight' | 'no_product_configured' | 'deposits_not_configured' | 'invalid_state' | 'body_too_large' | 'headers_too_large' | 'unsupported_media_type' | 'idempotency_conflict' | 'limit_exceeded' | 'product_not_allowed' | 'rate_limited' | 'reveal_limit_reached' | 'internal_error' | 'unavailable';
 
 /**
  * One thing that is wrong with a request.
@@ -1656,13 +1700,17 @@ export type ReverseAuthorizationRequest = {
 };
 
 /**
- * How long both keys work.
+ * How long both keys work, and when the new one expires.
  */
 export type RotateApiKeyRequest = {
     /**
      * How long the old key still works. Never longer than it would have.
      */
     overlap_seconds?: number;
+    /**
+     * From when the new key is refused, in the future and not after the expiry of the key that you send. Null: it does not expire. Default: the expiry of the old key.
+     */
+    expires_at?: string | null;
 };
 
 /**
@@ -1752,6 +1800,10 @@ export type SimulateTransactionRequest = {
      * The merchant's country: an ISO 3166-1 alpha-2 code in capitals.
      */
     merchant_country?: CountryCode;
+    /**
+     * The purchase on this card that a refund gives money back for, all or a part of it. The merchant is then that of the purchase, unless you name one.
+     */
+    transaction_id?: string;
     /**
      * Processes the transaction as if the card network had reported it, whatever the card's status. A purchase on a frozen card is declined; on a blocked card it is a late debit, which your balance pays.
      */
@@ -2182,7 +2234,10 @@ export type Transaction = {
      * Why it was declined. Null unless it is a decline.
      */
     decline_reason: DeclineReason | null;
-    charged_to: ChargedTo;
+    /**
+     * What paid `amount`, or got it back. Null for a decline.
+     */
+    charged_to: ChargedTo | null;
     /**
      * How many cents of `amount` the card paid, or got back. 0 for a decline.
      */
@@ -2195,6 +2250,10 @@ export type Transaction = {
      * The authorization that it clears, or that was declined with it. Null without one.
      */
     authorization_id: string | null;
+    /**
+     * Of a refund, the purchase that it gives money back for. Null if that is not known, and for all else.
+     */
+    refunded_transaction_id: string | null;
     /**
      * Cents on the card right after this transaction.
      */
@@ -2458,7 +2517,7 @@ export type WebhookEndpointEvent = {
  */
 export type WebhookEndpointEventData = {
     /**
-     * The endpoint right after the change.
+     * The endpoint right after the change. Its `url` is the origin alone (scheme, host and port).
      */
     webhook_endpoint: WebhookEndpoint;
 };
@@ -3078,6 +3137,7 @@ export type DepositsCreateErrors = {
      */
     403: Error;
     /**
+     * - `deposits_not_configured`: USDT deposits are not available here, and this request did nothing. Ask us how to fund your balance.
      * - `idempotency_in_flight`: A request with this Idempotency-Key is still in progress. Retry shortly with the same key; a new key could do the same thing twice.
      */
     409: Error;
@@ -4550,6 +4610,82 @@ export type TransactionsListResponses = {
 };
 
 export type TransactionsListResponse = TransactionsListResponses[keyof TransactionsListResponses];
+
+export type AuthorizationsListAllData = {
+    body?: never;
+    path?: never;
+    query?: {
+        /**
+         * How many items to return, from 1 to 100.
+         */
+        limit?: number;
+        /**
+         * The id of the last item of the previous page, which is its `next_cursor`.
+         */
+        starting_after?: string;
+        /**
+         * Only authorizations of this card.
+         */
+        card_id?: string;
+        /**
+         * Only authorizations with this status.
+         */
+        status?: AuthorizationStatus;
+        /**
+         * Only what was created at this time or later.
+         */
+        created_gte?: string;
+        /**
+         * Only what was created at this time or earlier.
+         */
+        created_lte?: string;
+    };
+    url: '/authorizations';
+};
+
+export type AuthorizationsListAllErrors = {
+    /**
+     * - `validation_failed`: The request is not valid.
+     */
+    400: Error;
+    /**
+     * - `invalid_api_key`: The API key is missing, malformed, unknown, revoked or expired. Send one key as Authorization: Bearer <API_KEY>.
+     */
+    401: Error;
+    /**
+     * - `account_suspended`: This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that one may have succeeded: keep its Idempotency-Key. Contact us.
+     * - `ip_not_allowed`: This API key can't be used from your IP address, and this request did nothing. Use a key whose ip_allowlist contains the address.
+     * - `insufficient_scope`: This API key does not have the scope that this endpoint needs, and this request did nothing. Use a key that has it.
+     */
+    403: Error;
+    /**
+     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
+     */
+    429: Error;
+    /**
+     * - `headers_too_large`: The path and headers together are larger than 16 KiB.
+     */
+    431: Error;
+    /**
+     * - `internal_error`: Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.
+     */
+    500: Error;
+    /**
+     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.
+     */
+    503: Error;
+};
+
+export type AuthorizationsListAllError = AuthorizationsListAllErrors[keyof AuthorizationsListAllErrors];
+
+export type AuthorizationsListAllResponses = {
+    /**
+     * Done.
+     */
+    200: AuthorizationList;
+};
+
+export type AuthorizationsListAllResponse = AuthorizationsListAllResponses[keyof AuthorizationsListAllResponses];
 
 export type AuthorizationsGetData = {
     body?: never;
@@ -6405,6 +6541,10 @@ export type EventsListData = {
          * Only events of this type.
          */
         type?: EventType;
+        /**
+         * Only events about this card, its top-ups, withdrawals, transactions and authorizations included.
+         */
+        card_id?: string;
         /**
          * Only events of which a delivery has this status, to whichever endpoint.
          */
