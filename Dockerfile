@@ -30,6 +30,7 @@ COPY commands commands
 COPY config config
 COPY crypto crypto
 COPY db db
+COPY docs/partners docs/partners
 COPY domain domain
 COPY ledger ledger
 COPY monitoring monitoring
