@@ -10,6 +10,7 @@ export async function readWaitingAdjustments(orm: Orm): Promise<AttentionItem[]>
     kind: 'adjustment',
     id,
     partner_id,
+    mode,
     since: new Date(created_at).toISOString(),
     reason: `${requested_by} asked to adjust the ${mode} balance by ${amount_cents} cents, and another operator has to approve it`,
     command: `npm run operator -- adjustment approve ${id}`,

@@ -1,3 +1,4 @@
+import type { Mode } from '../domain/mode.ts';
 import type { WorkerCheck } from './worker-check.ts';
 
 export const ATTENTION_KINDS = [
@@ -34,10 +35,15 @@ export interface AttentionItem {
   kind: AttentionKind;
   /** The id of the object that needs attention, or of its partner if several objects share a line. */
   id: string;
+  /** When it began to need attention, in real time. */
   since: string;
+  /** Null if it is of no account's data, such as a table's partitions. */
+  mode: Mode | null;
   /** Whose it is; null if it is nobody's, such as the scan of a chain. */
   partner_id: string | null;
   reason: string;
+  /** What to look for at the issuer, from {@link atIssuer}; left out if the item is about nothing there. */
+  at_issuer?: string;
   /** The command that resolves it, or shows more. It can be copied as it is, except for a `"…"`. */
   command: string;
   /** The alternative command, if there is something to decide. */
@@ -51,6 +57,25 @@ export interface AttentionItem {
  */
 export interface UnfinishedItem extends AttentionItem {
   worker?: WorkerCheck;
+}
+
+/**
+ * What to look for at the issuer. The token is our id, by which the issuer knows what we asked for; all other ids are its own.
+ * @param named what is not known is null, and is left out
+ */
+export function atIssuer({
+  amountCents,
+  ...ids
+}: {
+  amountCents?: string | null;
+  token?: string | null;
+  card?: string | null;
+  transaction?: string | null;
+  event?: string | null;
+}): string {
+  const parts = Object.entries(ids).flatMap(([what, id]) => (id == null ? [] : [`${what} ${id}`]));
+  const all = amountCents == null ? parts : [`${amountCents} cents`, ...parts];
+  return `at the issuer: ${all.join(', ')}`;
 }
 
 /** The two command lines of an operator's decision. */

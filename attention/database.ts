@@ -11,6 +11,7 @@ export async function readWithoutPartition(orm: Orm): Promise<UnfinishedItem[]> 
     kind: 'default_partition',
     id: name,
     partner_id: null,
+    mode: null,
     since: new Date(since).toISOString(),
     reason: `rows of ${name} are in its default partition, since no worker had made one for them`,
     worker: {
@@ -39,6 +40,7 @@ export async function readServerLog(orm: Orm): Promise<AttentionItem[]> {
       // Nobody knows since when.
       since: new Date().toISOString(),
       partner_id: null,
+      mode: null,
       reason,
       command: `psql --command "ALTER ROLE … SET log_parameter_max_length = 0" --command "ALTER ROLE … SET log_error_verbosity = terse"`,
       or_command: null,

@@ -26,6 +26,7 @@ async function readInReview(orm: Orm): Promise<UnfinishedItem[]> {
     kind: 'deposit',
     id,
     partner_id,
+    mode: 'live',
     since: new Date(since).toISOString(),
     reason:
       `${usdt(BigInt(row.amount_cents) * MICRO_USDT_PER_CENT, 2)} USDT expected; ` +
@@ -124,6 +125,7 @@ const scanItem = (network: ChainName, since: string | Date, taskQueuePrefix: str
     id: network,
     since: new Date(since).toISOString(),
     partner_id: null,
+    mode: 'live',
     or_command: null,
     workflow_id: scanChainWorkflowId(network, taskQueuePrefix),
   }) as const;
@@ -180,6 +182,7 @@ const confirmationItem = (depositId: string, partnerId: string, since: string) =
     id: depositId,
     since: new Date(since).toISOString(),
     partner_id: partnerId,
+    mode: 'live',
     command: `npm run operator -- deposit show ${depositId}`,
     or_command: null,
     workflow_id: watchDepositWorkflowId(depositId),
@@ -224,6 +227,7 @@ async function readUnprocessedPayments(orm: Orm): Promise<UnfinishedItem[]> {
     kind: 'deposit_payment',
     id: partner_id,
     partner_id,
+    mode: 'live',
     since: new Date(since).toISOString(),
     reason: `${count} payments were found but are not credited`,
     worker: CHECK_WORKER,
@@ -253,6 +257,7 @@ async function readOutdatedWorkflows(orm: Orm): Promise<UnfinishedItem[]> {
     kind: 'deposit_workflow',
     id: partner_id,
     partner_id,
+    mode: 'live',
     since: new Date(since).toISOString(),
     reason: `the workflows of ${count} deposits could not be informed of their last change, which delays no credit`,
     worker: CHECK_WORKER,

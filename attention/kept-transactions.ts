@@ -3,7 +3,7 @@ import { MAX_WAITING_BYTES, MAX_WAITING_MESSAGES } from '../commands/settlement/
 import type { Orm } from '../db/orm.ts';
 import { readStatement } from '../db/sql.ts';
 import type { WhyKept } from '../domain/network-transaction.ts';
-import type { AttentionItem } from './attention-item.ts';
+import { type AttentionItem, atIssuer } from './attention-item.ts';
 
 /** If more than this wait for the same reason, they share one line. */
 const MAX_SINGLE = 20;
@@ -43,13 +43,19 @@ const FLAGS: Record<WhyKept, string> = {
   not_understood: ' --type "…" --amount "…"',
 };
 
-function toItem({ reason, partner_id, since }: WaitingRow, id: string): AttentionItem {
+function toItem({ reason, partner_id, since, ...row }: WaitingRow, id: string): AttentionItem {
   return {
     kind: 'network_transaction',
     id,
     partner_id,
+    mode: 'live',
     since: new Date(since).toISOString(),
     reason: `the network reported a transaction that is not booked: ${WHY[reason]}`,
+    at_issuer: atIssuer({
+      amountCents: row.amount_cents,
+      transaction: row.message_id,
+      card: row.network_card_id,
+    }),
     command: `npm run operator -- transaction book ${id}${FLAGS[reason]} --reason "…"`,
     or_command: `npm run operator -- transaction dismiss ${id} --reason "…"`,
     workflow_id: null,
@@ -61,6 +67,7 @@ function toItemForMany({ reason, count, since }: WaitingRow): AttentionItem {
     kind: 'network_transaction',
     id: reason,
     partner_id: null,
+    mode: 'live',
     since: new Date(since).toISOString(),
     reason: `the network reported ${count} transactions that are not booked. Of each: ${WHY[reason]}`,
     command: `npm run operator -- transaction kept --reason ${reason}`,
@@ -83,6 +90,7 @@ function fullItem({ messages, bytes, since }: Totals): AttentionItem {
     kind: 'network_transactions_full',
     id: 'network_message',
     partner_id: null,
+    mode: 'live',
     since: new Date(since ?? Date.now()).toISOString(),
     reason:
       `${messages} of at most ${MAX_WAITING_MESSAGES} transactions, with ${bytes} of at most ${MAX_WAITING_BYTES} bytes, ` +
@@ -110,6 +118,9 @@ interface WaitingRow {
   id: string | null;
   reason: WhyKept;
   partner_id: string | null;
+  message_id: string | null;
+  network_card_id: string | null;
+  amount_cents: string | null;
   count: number;
   since: string;
 }
@@ -117,15 +128,15 @@ interface WaitingRow {
 const waiting = readStatement(
   (_, { maxSingle }: { maxSingle: number }) => sql<WaitingRow>`
   WITH message AS MATERIALIZED (
-    SELECT id, reason, network_card_id, created_at FROM network_message WHERE status = 'waiting'
+    SELECT id, reason, message_id, network_card_id, amount_cents, created_at FROM network_message WHERE status = 'waiting'
   ), counted AS (
     SELECT reason, count(*)::int AS count, min(created_at) AS since FROM message GROUP BY reason
   )
-  SELECT m.id, m.reason, c.partner_id, n.count, m.created_at AS since
+  SELECT m.id, m.reason, c.partner_id, m.message_id, m.network_card_id, m.amount_cents, n.count, m.created_at AS since
   FROM counted n JOIN message m ON m.reason = n.reason
   LEFT JOIN card c ON c.network_card_id = m.network_card_id AND c.mode = 'live'
   WHERE n.count <= ${maxSingle}
   UNION ALL
-  SELECT NULL, reason, NULL, count, since FROM counted WHERE count > ${maxSingle}`,
+  SELECT NULL, reason, NULL, NULL, NULL, NULL, count, since FROM counted WHERE count > ${maxSingle}`,
   { acrossTenants: 'measurement' },
 );

@@ -2,17 +2,20 @@ import { sql } from 'kysely';
 import type { Orm } from '../db/orm.ts';
 import { readStatement } from '../db/sql.ts';
 import type { LateDecision, LateKind, WhyNotBooked } from '../domain/late-answer.ts';
-import type { AttentionItem } from './attention-item.ts';
+import { type AttentionItem, atIssuer } from './attention-item.ts';
 
 /** Operations that have ended, about which the network says something else than our record. */
 export async function readContradictions(orm: Orm): Promise<AttentionItem[]> {
   const rows = await contradictions(orm.em.fork(), {});
-  return rows.map(({ id, kind, said, partner_id, network_card_id, can_be_blocked, since, decision }) => {
+  return rows.map((row) => {
+    const { id, kind, said, partner_id, network_card_id, can_be_blocked, since, decision } = row;
     const item = {
       kind: 'network_contradiction' as const,
       id,
       partner_id,
+      mode: 'live' as const,
       since: new Date(since).toISOString(),
+      at_issuer: atIssuer({ amountCents: row.amount_cents, token: id, card: network_card_id }),
       workflow_id: null,
     };
     const dismiss = `npm run operator -- ${kind} dismiss ${id} --reason "…"`;
@@ -87,7 +90,9 @@ interface Contradiction {
   kind: LateKind;
   said: 'yes' | 'no';
   partner_id: string | null;
+  /** Of the card that was issued, or that the money was for. */
   network_card_id: string | null;
+  amount_cents: string | null;
   can_be_blocked: boolean;
   since: string;
   decision: LateDecision | null;
@@ -95,7 +100,9 @@ interface Contradiction {
 
 const contradictions = readStatement(
   () => sql<Contradiction>`
-    SELECT id, kind, said, partner_id, network_card_id, contradicts_since AS since, decision,
+    SELECT id, kind, said, partner_id, contradicts_since AS since, decision, amount_cents,
+      coalesce(network_card_id, (SELECT k.network_card_id FROM card k WHERE k.id = coalesce(late_answer.card_id, late_answer.id)))
+        AS network_card_id,
       EXISTS (SELECT FROM card k WHERE k.id = late_answer.id AND k.status IN ('active', 'frozen')) AS can_be_blocked
     FROM late_answer
     WHERE contradicts_since IS NOT NULL AND decision ->> 'outcome' IS DISTINCT FROM 'dismissed'`,

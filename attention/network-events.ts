@@ -3,7 +3,7 @@ import { MAX_WAITING_EVENT_BYTES, MAX_WAITING_EVENTS } from '../commands/network
 import type { WhyWaiting } from '../db/entities/network-messages.ts';
 import type { Orm } from '../db/orm.ts';
 import { readStatement } from '../db/sql.ts';
-import type { AttentionItem } from './attention-item.ts';
+import { type AttentionItem, atIssuer } from './attention-item.ts';
 
 /** If more than this wait for the same reason, they share one line. */
 const MAX_SINGLE = 20;
@@ -13,15 +13,17 @@ const PATIENCE_MINUTES = 10;
 /** Events of the card network that could not be read for ten minutes: one item each, or one for a reason that many have. */
 export async function readUnreadEvents(orm: Orm): Promise<AttentionItem[]> {
   const rows = await unread(orm.em.fork(), { maxSingle: MAX_SINGLE });
-  return rows.map(({ id, network, reason, count, since }) => ({
+  return rows.map(({ id, network, event_id, reason, count, since }) => ({
     kind: 'network_event',
     id: id ?? reason ?? 'not_tried',
     partner_id: null,
+    mode: 'live',
     since: new Date(since).toISOString(),
     reason:
       (id === null
         ? `${count} events of ${network} wait to be read: `
         : `an event of ${network} waits to be read: `) + WHY[reason ?? 'not_tried'],
+    ...(event_id !== null && { at_issuer: atIssuer({ event: event_id }) }),
     command:
       id === null ? 'npm run operator -- network-event list' : `npm run operator -- network-event show ${id}`,
     or_command: id === null ? null : `npm run operator -- network-event dismiss ${id} --reason "…"`,
@@ -40,6 +42,8 @@ interface UnreadRow {
   /** Null for an item that stands for all of the reason's events. */
   id: string | null;
   network: string;
+  /** The network's. */
+  event_id: string | null;
   reason: WhyWaiting | null;
   count: number;
   since: string;
@@ -48,16 +52,16 @@ interface UnreadRow {
 const unread = readStatement(
   (_, { maxSingle }: { maxSingle: number }) => sql<UnreadRow>`
     WITH event AS MATERIALIZED (
-      SELECT id, network, reason, created_at FROM network_event
+      SELECT id, network, event_id, reason, created_at FROM network_event
       WHERE status = 'waiting' AND created_at < now() - ${sql.lit(PATIENCE_MINUTES)} * interval '1 minute'
     ), counted AS (
       SELECT network, reason, count(*)::int AS count, min(created_at) AS since FROM event GROUP BY network, reason
     )
-    SELECT e.id, e.network, e.reason, n.count, e.created_at AS since
+    SELECT e.id, e.network, e.event_id, e.reason, n.count, e.created_at AS since
     FROM counted n JOIN event e ON e.network = n.network AND e.reason IS NOT DISTINCT FROM n.reason
     WHERE n.count <= ${maxSingle}
     UNION ALL
-    SELECT NULL, network, reason, count, since FROM counted WHERE count > ${maxSingle}`,
+    SELECT NULL, network, NULL, reason, count, since FROM counted WHERE count > ${maxSingle}`,
 );
 
 export interface WaitingEvents {

@@ -1,6 +1,7 @@
 import { type Expression, sql } from 'kysely';
 import type { DecidedTable } from '../commands/funding/decision.ts';
 import type { OperatorConfig } from '../config/operator.ts';
+import { networkProblem } from '../db/columns.ts';
 import type { Orm } from '../db/orm.ts';
 import { readStatement } from '../db/sql.ts';
 import { type CardStatus, STATUS_CHANGES, type StatusChangeOperation } from '../domain/card-status.ts';
@@ -14,7 +15,7 @@ import {
   topUpCardWorkflowId,
   withdrawFromCardWorkflowId,
 } from '../workflows/messages.ts';
-import { type AttentionItem, decisionCommands, type UnfinishedItem } from './attention-item.ts';
+import { type AttentionItem, atIssuer, decisionCommands, type UnfinishedItem } from './attention-item.ts';
 import { CHECK_WORKER, SEE_LOG } from './worker-check.ts';
 
 /** Issuances, top-ups, withdrawals and status changes that take too long, and cards whose id at the network is missing. */
@@ -65,7 +66,10 @@ const overdueIn = (table: DecidedTable, pendingStatus: CardStatus | TopUpStatus 
             'decided',
           ),
           'not_recorded',
+          sql<string>`${sql.ref(table === 'card' ? 'funding_cents' : 'amount_cents')}`.as('cents'),
+          sql<string | null>`asked ->> 'networkCardId'`.as('network_card_id'),
           holderFor(table),
+          networkProblem(table),
           fn
             .coalesce(
               'overdue_since',
@@ -130,21 +134,30 @@ async function readOverdue(
   deadlineMs: number,
 ): Promise<UnfinishedItem[]> {
   const rows = await overdue(orm.em.fork(), { deadlineMs });
-  return rows.map(({ id, partner_id, flagged, decided, since, not_recorded, holder }) => {
+  return rows.map(({ id, partner_id, flagged, decided, since, not_recorded, holder, ...row }) => {
     const item = {
       kind,
       id,
       partner_id,
+      mode: 'live' as const,
       since: new Date(since).toISOString(),
+      at_issuer: atIssuer({
+        amountCents: row.cents,
+        token: id,
+        card: row.network_card_id ?? not_recorded?.networkCardId ?? null,
+      }),
       workflow_id: workflowIdOf(id),
       ...commands(id),
     };
     if (not_recorded !== null)
       return { ...item, ...notRecorded(not_recorded, holder, item, Boolean(flagged)) };
     if (decided !== null) return { ...item, ...notApplied(decided) };
-    return { ...item, ...(flagged ? { reason } : NOT_FLAGGED) };
+    return { ...item, ...(flagged ? { reason: withProblem(reason, row.network_problem) } : NOT_FLAGGED) };
   });
 }
+
+const withProblem = (reason: string, problem: string | null): string =>
+  problem === null ? reason : `${reason}. When it was last asked: ${problem}`;
 
 /**
  * What to do if the network has decided but our record can't take it.
@@ -178,19 +191,24 @@ const correctId = (cardId: string): string =>
 /** Freezes, unfreezes and blocks that take too long; if a card has several, the one that the network is being asked for. */
 async function readStatusChanges(orm: Orm): Promise<UnfinishedItem[]> {
   const rows = await slowStatusChanges(orm.em.fork(), { patienceMs: STATUS_CHANGE_PATIENCE_MS });
-  return rows.map(({ id, partner_id, claim_id, operation, asked, since }) => ({
+  return rows.map(({ id, partner_id, mode, claim_id, network_card_id, operation, asked, since, ...row }) => ({
     kind: 'card_status_change',
     id,
     partner_id,
+    mode,
     since: new Date(since).toISOString(),
     ...(asked
       ? {
-          reason: `the network has not confirmed that the card is ${STATUS_CHANGES[operation].participle}: check that it can be reached`,
+          reason: withProblem(
+            `the network has not confirmed that the card is ${STATUS_CHANGES[operation].participle}: check that it can be reached`,
+            row.network_problem,
+          ),
         }
       : {
           reason: `the request to have the card ${STATUS_CHANGES[operation].participle} has not started`,
           worker: SEE_LOG,
         }),
+    ...(network_card_id !== null && { at_issuer: atIssuer({ token: claim_id, card: network_card_id }) }),
     command: `npm run operator -- card show ${id}`,
     or_command: null,
     workflow_id: changeCardStatusWorkflowId(id, claim_id),
@@ -208,8 +226,11 @@ const slowStatusChanges = readStatement(
       .select(({ eb, ref }) => [
         'k.id',
         'k.partner_id',
+        'k.mode',
+        'k.network_card_id',
         'c.id as claim_id',
         'c.operation',
+        'c.network_problem',
         eb('k.status_change_claim_id', 'is not', null).as('asked'),
         later(ref('c.created_at'), patienceMs).as('since'),
       ])
@@ -226,15 +247,17 @@ const slowStatusChanges = readStatement(
 /** Active cards whose id at the network is unknown. Workers ask the network for it every ten minutes. */
 async function readWithoutNetworkId(orm: Orm): Promise<AttentionItem[]> {
   const rows = await withoutNetworkId(orm.em.fork(), {});
-  return rows.map(({ id, partner_id, since, not_recorded, holder }) => ({
+  return rows.map(({ id, partner_id, funding_cents, since, not_recorded, holder }) => ({
     kind: 'card_network_id',
     id,
     partner_id,
+    mode: 'live',
     since: new Date(since).toISOString(),
     reason:
       holder === null
         ? "the card is in use, but its id at the network is not known, so it can't be frozen, blocked or topped up, and nothing can be withdrawn"
         : `the card is in use, and the network knows it as ${not_recorded?.networkCardId}, but ${holder} has this id: look that card up and correct its id`,
+    at_issuer: atIssuer({ amountCents: funding_cents, token: id, card: not_recorded?.networkCardId ?? null }),
     command: correctId(holder ?? id),
     or_command: null,
     workflow_id: null,
@@ -245,7 +268,7 @@ const withoutNetworkId = readStatement(
   (db) =>
     db
       .selectFrom('card')
-      .select(['id', 'partner_id', 'created_at as since', 'not_recorded', holderFor('card')])
+      .select(['id', 'partner_id', 'funding_cents', 'created_at as since', 'not_recorded', holderFor('card')])
       // The partial index's own condition.
       .where('mode', '=', sql.lit('live'))
       .where('status', 'in', [sql.lit<CardStatus>('active'), sql.lit<CardStatus>('frozen')])
@@ -264,9 +287,10 @@ async function readNotStarted(orm: Orm): Promise<AttentionItem[]> {
     kind: 'request',
     id: partner_id,
     partner_id,
+    mode,
     since: new Date(since).toISOString(),
     reason:
-      `${count} requests for cards, top-ups or withdrawals (${mode}) have not started, and nothing is held for them: see the ` +
+      `${count} requests for cards, top-ups or withdrawals have not started, and nothing is held for them: see the ` +
       "worker's log, or their workflows, for the reason",
     command: `temporal workflow list --query 'PartnerId = "${partner_id}" AND ExecutionStatus = "Running"'`,
     or_command: null,

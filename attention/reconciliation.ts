@@ -42,6 +42,7 @@ function toItem({
 }: FindingRow): UnfinishedItem {
   const item = {
     partner_id: null,
+    mode: 'live' as const,
     since: new Date(since).toISOString(),
     or_command: null,
     workflow_id: null,
@@ -92,6 +93,7 @@ function lateItem(since: string): UnfinishedItem {
     kind: 'network_reconciliation',
     id: 'reconciliation',
     partner_id: null,
+    mode: 'live',
     since: new Date(since).toISOString(),
     reason:
       'our record and the card network have not been compared for two days, which a worker does every night',

@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import type { TrueUpDirection } from '../db/entities/cards.ts';
 import type { Orm } from '../db/orm.ts';
 import { readStatement } from '../db/sql.ts';
-import type { AttentionItem } from './attention-item.ts';
+import { type AttentionItem, atIssuer } from './attention-item.ts';
 
 /** More than this of one direction share a line. */
 const MAX_SINGLE = 20;
@@ -28,6 +28,7 @@ function toReturn({
   status,
   reason,
   since,
+  ...row
 }: TrueUpRow): AttentionItem {
   const why =
     status === 'pending'
@@ -39,15 +40,26 @@ function toReturn({
     kind: 'money_return',
     id,
     partner_id,
+    mode: 'live',
     since: new Date(since).toISOString(),
     reason: `${amount_cents} cents that were released from the blocked ${card_id} are still at the card network, which ${why}`,
+    at_issuer: atIssuer({ amountCents: amount_cents, token: row.token, card: row.network_card_id }),
     command: `npm run operator -- money-return retry ${id} --reason "…"`,
     or_command: `npm run operator -- money-return dismiss ${id} --reason "…"`,
     workflow_id: null,
   };
 }
 
-function toCover({ id, partner_id, card_id, amount_cents, status, reason, since }: TrueUpRow): AttentionItem {
+function toCover({
+  id,
+  partner_id,
+  card_id,
+  amount_cents,
+  status,
+  reason,
+  since,
+  ...row
+}: TrueUpRow): AttentionItem {
   const why =
     status === 'pending'
       ? `has not moved them for an hour${reason === null ? '' : ` (${reason})`}`
@@ -58,8 +70,10 @@ function toCover({ id, partner_id, card_id, amount_cents, status, reason, since 
     kind: 'money_cover',
     id,
     partner_id,
+    mode: 'live',
     since: new Date(since).toISOString(),
     reason: `${amount_cents} cents that the prepaid balance paid for ${card_id} are not in its account at the card network, which ${why}`,
+    at_issuer: atIssuer({ amountCents: amount_cents, token: row.token, card: row.network_card_id }),
     command: `npm run operator -- money-cover retry ${id} --reason "…"`,
     or_command: `npm run operator -- money-cover dismiss ${id} --reason "…"`,
     workflow_id: null,
@@ -71,6 +85,7 @@ function toItemForReturns({ since }: TrueUpRow): AttentionItem {
     kind: 'money_return',
     id: 'money_return',
     partner_id: null,
+    mode: 'live',
     since: new Date(since).toISOString(),
     reason: `the money of more than ${MAX_SINGLE} blocked cards is still at the card network, which refused to take it back or gives no answer`,
     command: 'npm run operator -- money-return list',
@@ -84,6 +99,7 @@ function toItemForCovers({ since }: TrueUpRow): AttentionItem {
     kind: 'money_cover',
     id: 'money_cover',
     partner_id: null,
+    mode: 'live',
     since: new Date(since).toISOString(),
     reason: `what the prepaid balance paid for more than ${MAX_SINGLE} cards is not in their accounts at the card network, which refused to move it or gives no answer`,
     command: 'npm run operator -- money-cover list',
@@ -96,6 +112,8 @@ interface TrueUpRow {
   id: string;
   partner_id: string;
   card_id: string;
+  network_card_id: string | null;
+  token: string;
   amount_cents: string;
   status: 'pending' | 'refused';
   reason: string | null;
@@ -104,7 +122,8 @@ interface TrueUpRow {
 
 const unfinished = readStatement(
   (_, { direction, most }: { direction: TrueUpDirection; most: number }) => sql<TrueUpRow>`
-    SELECT id, partner_id, card_id, amount_cents, status, reason, created_at AS since FROM true_up
+    SELECT id, partner_id, card_id, (SELECT k.network_card_id FROM card k WHERE k.id = card_id) AS network_card_id, token,
+      amount_cents, status, reason, created_at AS since FROM true_up
     WHERE status IN ('pending', 'refused') AND direction = ${direction}
       AND (status = 'refused' OR created_at < now() - ${sql.lit(PATIENCE_MINUTES)} * interval '1 minute')
     ORDER BY created_at, id LIMIT ${most}`,

@@ -2,20 +2,23 @@ import { sql } from 'kysely';
 import { readIdTime } from '../crypto/new-id.ts';
 import type { Orm } from '../db/orm.ts';
 import { readStatement } from '../db/sql.ts';
-import type { Mode } from '../domain/mode.ts';
 import { deliverWebhookWorkflowId } from '../workflows/messages.ts';
 import type { AttentionItem } from './attention-item.ts';
 
 /** If an account has more than this, they share one line, with one command for all of them. */
 const MAX_SINGLE = 20;
 
-/** Events that were given up at an endpoint that still exists: one item each, or one for an account that has many. */
+/**
+ * Live events that were given up at an endpoint that still exists: one item each, or one for an account that has many. Test mode's
+ * are their partner's own business, here and below.
+ */
 export async function readGivenUp(orm: Orm): Promise<AttentionItem[]> {
   const rows = await givenUp(orm.em.fork(), { maxSingle: MAX_SINGLE });
   return rows.map(({ id, endpoint_id, workflow_of_event, partner_id, count, error, since }) => ({
     kind: 'webhook',
     id: id ?? partner_id,
     partner_id,
+    mode: 'live',
     workflow_id: id === null ? null : deliverWebhookWorkflowId(id, workflow_of_event ? null : endpoint_id),
     or_command: null,
     since: new Date(since).toISOString(),
@@ -27,18 +30,19 @@ export async function readGivenUp(orm: Orm): Promise<AttentionItem[]> {
   }));
 }
 
-/** Events that wait for their endpoint to be enabled: one item an endpoint. */
+/** Live events that wait for their endpoint to be enabled: one item an endpoint. */
 export async function readParked(orm: Orm): Promise<AttentionItem[]> {
   const rows = await parked(orm.em.fork(), {});
-  return rows.map(({ partner_id, mode, endpoint_id, disabled_reason, count, first }) => ({
+  return rows.map(({ partner_id, endpoint_id, disabled_reason, count, first }) => ({
     kind: 'webhook_endpoint',
     id: partner_id,
     partner_id,
+    mode: 'live',
     since: readIdTime(first).toISOString(),
     reason:
-      `${count === 1 ? 'one event waits' : `${count} events wait`} for the endpoint ${endpoint_id} of ${mode} mode, which is disabled: ` +
+      `${count === 1 ? 'one event waits' : `${count} events wait`} for the endpoint ${endpoint_id}, which is disabled: ` +
       `${disabled_reason}; they are deleted 30 days after they happened`,
-    command: `npm run operator -- webhook-endpoint enable ${partner_id} --mode ${mode} --endpoint ${endpoint_id}`,
+    command: `npm run operator -- webhook-endpoint enable ${partner_id} --mode live --endpoint ${endpoint_id}`,
     or_command: null,
     workflow_id: null,
   }));
@@ -46,7 +50,6 @@ export async function readParked(orm: Orm): Promise<AttentionItem[]> {
 
 interface ParkedRow {
   partner_id: string;
-  mode: Mode;
   endpoint_id: string;
   disabled_reason: string;
   count: number;
@@ -56,11 +59,11 @@ interface ParkedRow {
 
 const parked = readStatement(
   () => sql<ParkedRow>`
-  SELECT w.partner_id, w.mode, w.id AS endpoint_id, w.disabled_reason, waiting.count, waiting.first
+  SELECT w.partner_id, w.id AS endpoint_id, w.disabled_reason, waiting.count, waiting.first
   FROM webhook_endpoint w CROSS JOIN LATERAL (
     SELECT count(*)::int AS count, min(event_id) AS first FROM delivery d
     WHERE d.status = 'parked' AND d.partner_id = w.partner_id AND d.mode = w.mode AND d.endpoint_id = w.id) waiting
-  WHERE w.status = 'disabled' AND waiting.count > 0`,
+  WHERE w.status = 'disabled' AND w.mode = 'live' AND waiting.count > 0`,
   { acrossTenants: 'measurement' },
 );
 
@@ -79,7 +82,7 @@ const givenUp = readStatement(
   (_, { maxSingle }: { maxSingle: number }) => sql<GivenUpRow>`
   WITH given_up AS MATERIALIZED (
     SELECT d.event_id, d.endpoint_id, d.partner_id, d.workflow_of_event FROM delivery d
-    WHERE d.status = 'given_up' AND EXISTS (SELECT FROM webhook_endpoint w WHERE w.id = d.endpoint_id)
+    WHERE d.status = 'given_up' AND d.mode = 'live' AND EXISTS (SELECT FROM webhook_endpoint w WHERE w.id = d.endpoint_id)
   ), account AS (
     SELECT partner_id, count(*)::int AS count FROM given_up GROUP BY partner_id
   ), item AS (

@@ -93,6 +93,7 @@ const NOUNS: Record<string, readonly [about: string, load: () => Promise<Noun>]>
     'large adjustments that need a second operator',
     async () => (await import('./nouns/adjustment.ts')).adjustmentNoun,
   ],
+  login: ["operators' own database logins", async () => (await import('./nouns/login.ts')).loginNoun],
   key: ["partners' API keys", async () => (await import('./nouns/key.ts')).keyNoun],
   'key-ring': [
     'the encryption keys of the service',

@@ -48,11 +48,50 @@ function renderTable(
   below: readonly string[] = [],
 ): string[] {
   if (items.length === 0) return [];
-  const rows = items.map((item) => columns.map((column) => toText(item[column])));
-  const [head = '', ...lines] = align([columns.map((column) => column.toUpperCase()), ...rows]);
-  const linesBelow = (item: Item | undefined) =>
-    below.flatMap((name) => (item?.[name] == null ? [] : [`    ${toText(item[name])}`]));
-  return [head, ...lines.flatMap((line, index) => [line, ...linesBelow(items[index])])];
+  const rows = [
+    columns.map((column) => column.toUpperCase()),
+    ...items.map((item) => columns.map((column) => toText(fieldOf(item, column)))),
+  ];
+  const fitting = countFitting(rows);
+  const [head = '', ...lines] = align(rows.map((row) => row.slice(0, fitting)));
+  const rest = (item: Item) =>
+    columns.slice(fitting).flatMap((name) => {
+      const value = fieldOf(item, name);
+      return value == null ? [] : [`${name}: ${toText(value)}`];
+    });
+  const linesBelow = (item: Item) => [
+    ...linesOf(rest(item)).map((line) => `    ${line}`),
+    ...below.flatMap((name) => (item[name] == null ? [] : [`    ${toText(item[name])}`])),
+  ];
+  return [head, ...items.flatMap((item, index) => [lines[index] ?? '', ...linesBelow(item)])];
+}
+
+/** @param name with dots for a field of a field: `merchant.name` */
+const fieldOf = (item: Item, name: string): unknown =>
+  name.split('.').reduce<unknown>((value, part) => (value as Item | null | undefined)?.[part], item);
+
+/** A table is no wider than 120 columns, with the indent that some have. What doesn't fit beside a row is below it. */
+const MAX_WIDTH = 118;
+
+/** As many of these on each line as fit. */
+function linesOf(parts: readonly string[]): string[] {
+  const lines: string[] = [];
+  for (const part of parts) {
+    const longer = `${lines.at(-1)}  ${part}`;
+    if (lines.length > 0 && longer.length <= MAX_WIDTH - 4) lines[lines.length - 1] = longer;
+    else lines.push(part);
+  }
+  return lines;
+}
+
+/** How many of the first columns fit beside each other; at least one. */
+function countFitting(rows: readonly (readonly string[])[]): number {
+  let width = 0;
+  const firstTooFar = widthsOf(rows).findIndex((cell, index) => {
+    width += cell + (index === 0 ? 0 : 2);
+    return index > 0 && width > MAX_WIDTH;
+  });
+  return firstTooFar < 0 ? (rows[0]?.length ?? 0) : firstTooFar;
 }
 
 /** One field a line. A list of objects becomes a table below the other fields. */
@@ -82,10 +121,7 @@ function toText(value: unknown): string {
 }
 
 function align(rows: readonly (readonly string[])[]): string[] {
-  const widths = rows.reduce<number[]>(
-    (widest, row) => row.map((cell, i) => Math.max(cell.length, widest[i] ?? 0)),
-    [],
-  );
+  const widths = widthsOf(rows);
   return rows.map((row) =>
     row
       .map((cell, i) => cell.padEnd(widths[i] ?? 0))
@@ -93,6 +129,9 @@ function align(rows: readonly (readonly string[])[]): string[] {
       .trimEnd(),
   );
 }
+
+const widthsOf = (rows: readonly (readonly string[])[]): number[] =>
+  rows.reduce<number[]>((widest, row) => row.map((cell, i) => Math.max(cell.length, widest[i] ?? 0)), []);
 
 /** A balance as the command line shows it, in cents. */
 export function presentAmounts(balance: BalanceCents): { available: number; held: number; total: number } {

@@ -19,6 +19,8 @@ export interface Session {
   readonly taskQueue: string;
   orm(): Promise<Orm>;
   operator(): Promise<Operator>;
+  /** As whoever DATABASE_URL logs in, who has to be the owner of the database; on the local stack, as its owner. */
+  owner(): Promise<Operator>;
   /** Null if ENCRYPTION_KEYS is not set. */
   keys(): KeyRing | null;
   /** @throws ConfigurationError if ENCRYPTION_KEYS is not set. */
@@ -43,6 +45,7 @@ export function createSession(
 ): Session {
   let config: OperatorConfig | undefined;
   let orm: Promise<Orm> | undefined;
+  let ownerOrm: Promise<Orm> | undefined;
   let connection: Connection | undefined;
 
   const session: Session = {
@@ -58,6 +61,10 @@ export function createSession(
       return orm;
     },
     operator: async () => ({ orm: await session.orm(), actor: session.config.operator ?? actor }),
+    async owner() {
+      ownerOrm ??= openAsOwner(session.config, actor);
+      return { orm: await ownerOrm, actor: session.config.operator ?? actor };
+    },
     keys() {
       const { encryptionKeys } = session.config;
       return encryptionKeys && new KeyRing(encryptionKeys);
@@ -131,11 +138,13 @@ export function createSession(
     },
     async close() {
       await connection?.close();
-      // If opening it failed, the verb has reported that, and there is nothing to close.
-      await orm?.then(
-        (open) => open.close(),
-        () => {},
-      );
+      // If opening one failed, the verb has reported that, and there is nothing to close.
+      for (const opened of [orm, ownerOrm]) {
+        await opened?.then(
+          (open) => open.close(),
+          () => {},
+        );
+      }
     },
   };
   return session;
@@ -155,6 +164,18 @@ async function openAsOperator(
     role: OPERATOR_ROLE,
     settings: identity(actor, operator),
     onOwnerLogin: allowOwnerLogin ? (why) => err(`warning: ${why} (ALLOW_OWNER_LOGIN)\n`) : undefined,
+  });
+}
+
+async function openAsOwner({ ownerDatabaseUrl, operator }: OperatorConfig, actor: string): Promise<Orm> {
+  const { openOrm } = await import('../db/orm.ts');
+  return openOrm({
+    databaseUrl: ownerDatabaseUrl,
+    poolSize: 1,
+    applicationName: 'card-issuing-operator',
+    limits: OPERATOR_LIMITS,
+    settings: identity(actor, operator),
+    onOwnerLogin: () => {},
   });
 }
 

@@ -1,6 +1,10 @@
 import type { Command } from 'commander';
 import { z } from 'zod';
+import type { DecidedTable } from '../commands/funding/decision.ts';
+import type { Mode } from '../domain/mode.ts';
+import type { NetworkAnswer } from '../domain/operation.ts';
 import { read, WholeNumber } from './flag-values.ts';
+import { readNetworkProblem } from './reads/operations.ts';
 import type { Output } from './render.ts';
 import type { Session } from './session.ts';
 
@@ -26,25 +30,39 @@ interface Waiting {
   /** By the configuration, which may have changed since the operation began. */
   deadline: string;
   asked: number | null;
-  last_answer: string | null;
+  last_answer: NetworkAnswer | null;
+  /** Why there was no answer. */
+  network_problem: string | null;
   last_asked_at: string | null;
   next_poll_at: string | null;
 }
 
 export async function waitingFor(
   session: Session,
-  { created, workflow_id }: { created: string; workflow_id: string },
+  table: DecidedTable,
+  { id, created, workflow_id }: { id: string; created: string; workflow_id: string },
   deadlineMs: number,
 ): Promise<Waiting> {
   const state = await session.operationState(workflow_id);
   return {
     deadline: new Date(Date.parse(created) + deadlineMs).toISOString(),
     asked: state?.asked ?? null,
-    last_answer: state?.lastAnswer ?? null,
+    // The word of GET /operations.
+    last_answer: state?.lastAnswer === 'accepted' ? 'pending' : (state?.lastAnswer ?? null),
+    network_problem: await readNetworkProblem(await session.orm(), table, id),
     last_asked_at: state?.lastAskedAt ?? null,
     next_poll_at: state?.nextAskAt ?? null,
   };
 }
+
+/** The workflow of something that was made, with its status. In test mode there is none. */
+export const workflowOf = async (
+  session: Session,
+  { mode, workflow_id }: { mode: Mode; workflow_id: string },
+): Promise<{ workflow_id: string | null; workflow_status: string | null }> =>
+  mode === 'test'
+    ? { workflow_id: null, workflow_status: null }
+    : { workflow_id, workflow_status: await session.workflowStatus(workflow_id) };
 
 const DEFAULT_LIMIT = 100;
 

@@ -16,17 +16,18 @@ export function attentionNoun(attention: Command, { session, verb, examples }: V
         const partnerIds = items.flatMap(({ partner_id }) => partner_id ?? []);
         const names = await readPartnerNames(orm, partnerIds);
         return {
-          value: items.map(({ kind, id, since, partner_id, ...rest }) => ({
+          value: items.map(({ kind, id, since, mode, partner_id, ...rest }) => ({
             kind,
             id,
             since,
+            mode,
             partner_id,
             partner_name: partner_id === null ? null : (names.get(partner_id) ?? null),
             ...rest,
           })),
-          columns: ['since', 'kind', 'id', 'partner_name', 'reason'],
+          columns: ['since', 'kind', 'mode', 'id', 'partner_name', 'reason'],
           // Too long for a column.
-          below: ['command', 'or_command'],
+          below: ['at_issuer', 'command', 'or_command'],
           note: items.length === 0 ? 'Nothing needs attention.' : undefined,
         };
       }),

@@ -11,7 +11,7 @@ import { readPartner } from '../reads/partners.ts';
 import { readMakers } from '../reads/requests.ts';
 import { type ListedTopUp, readTopUps } from '../reads/topups.ts';
 import { type ListedWithdrawal, readWithdrawals } from '../reads/withdrawals.ts';
-import { listNewest, type Verbs, waitingFor, withLimit } from '../verbs.ts';
+import { listNewest, type Verbs, waitingFor, withLimit, workflowOf } from '../verbs.ts';
 
 export function cardNoun(card: Command, { session, verb, examples, err, resolveWaitMs }: Verbs): void {
   card.addHelpText('after', examples('card list --partner prt_01k0…', 'card block --help'));
@@ -79,9 +79,9 @@ export function cardNoun(card: Command, { session, verb, examples, err, resolveW
             withdrawals: withdrawals.slice(0, MAX_SHOWN).map(presentWithdrawal),
             waiting:
               value.status === 'funding_pending'
-                ? await waitingFor(session, value, session.config.issuanceDeadlineMs)
+                ? await waitingFor(session, 'card', value, session.config.issuanceDeadlineMs)
                 : null,
-            workflow_status: await session.workflowStatus(value.workflow_id),
+            ...(await workflowOf(session, value)),
           },
         };
       }),

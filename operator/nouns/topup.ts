@@ -4,7 +4,7 @@ import { isId } from '../../domain/ids.ts';
 import { WrongUsage } from '../errors.ts';
 import { read, Text } from '../flag-values.ts';
 import { readTopUp, readTopUps, requireWhose } from '../reads/topups.ts';
-import { listNewest, type Verbs, waitingFor, withLimit } from '../verbs.ts';
+import { listNewest, type Verbs, waitingFor, withLimit, workflowOf } from '../verbs.ts';
 
 export function topUpNoun(topUp: Command, { session, verb, examples, err, resolveWaitMs }: Verbs): void {
   topUp.addHelpText('after', examples('topup list --card card_01k0…', 'topup show topup_01k0…'));
@@ -47,9 +47,9 @@ export function topUpNoun(topUp: Command, { session, verb, examples, err, resolv
             ...value,
             waiting:
               value.status === 'pending'
-                ? await waitingFor(session, value, session.config.topUpDeadlineMs)
+                ? await waitingFor(session, 'topup', value, session.config.topUpDeadlineMs)
                 : null,
-            workflow_status: await session.workflowStatus(value.workflow_id),
+            ...(await workflowOf(session, value)),
           },
         };
       }),

@@ -7,10 +7,10 @@ import { AmountCents } from '../../domain/fields.ts';
 import { isId } from '../../domain/ids.ts';
 import { WHY_KEPT, type WhyKept } from '../../domain/network-transaction.ts';
 import { TransactionType } from '../../domain/transaction.ts';
-import { read, Text, WholeNumber } from '../flag-values.ts';
+import { read, Since, Text, WholeNumber } from '../flag-values.ts';
 import { readKeptTransaction, readKeptTransactions } from '../reads/kept-transactions.ts';
 import { requireWhose } from '../reads/topups.ts';
-import { readTransactions } from '../reads/transactions.ts';
+import { readTransaction, readTransactions } from '../reads/transactions.ts';
 import { listNewest, type Verbs, withLimit } from '../verbs.ts';
 
 export function transactionNoun(transaction: Command, verbs: Verbs): void {
@@ -18,11 +18,13 @@ export function transactionNoun(transaction: Command, verbs: Verbs): void {
     'after',
     verbs.examples(
       'transaction list --card card_01k0…',
+      'transaction show txn_01k0…',
       'transaction kept',
       'transaction show-kept nmsg_01k0…',
     ),
   );
   listVerb(transaction, verbs);
+  showVerb(transaction, verbs);
   keptVerb(transaction, verbs);
   showKeptVerb(transaction, verbs);
   bookVerb(transaction, verbs);
@@ -35,39 +37,49 @@ function listVerb(transaction: Command, { session, verb, examples, err }: Verbs)
     .description("a card's or a partner's transactions, declines included, newest first")
     .option('--card <id>', 'those of this card', read(Text(100)))
     .option('--partner <id>', "those of all of this partner's cards, in both modes", read(Text(100)))
+    .option('--since <time>', 'only those since then: 24h, 2026-11-20 or 2026-11-20T08:00:00Z', read(Since))
     .option('--before <id>', 'only those older than this one: the next page', read(TransactionId));
   withLimit(list)
     .addHelpText(
       'after',
-      examples('transaction list --card card_01k0…', 'transaction list --partner prt_01k0… --limit 20'),
+      examples('transaction list --card card_01k0…', 'transaction list --partner prt_01k0… --since 24h'),
     )
     .action(
-      verb(async ({ before = null, limit, ...flags }: ListFlags) => {
+      verb(async ({ since = null, before = null, limit, ...flags }: ListFlags) => {
         const orm = await session.orm();
         const whose = await requireWhose(orm, flags);
-        const listed = await listNewest(err, {
+        return listNewest(err, {
           noun: 'transaction',
           columns: COLUMNS,
           limit,
           isPaged: true,
-          readNewest: (atMost) => readTransactions(orm, whose, { before, limit: atMost }),
+          readNewest: (atMost) => readTransactions(orm, whose, { since, before, limit: atMost }),
         });
-        const isEmpty = (listed.value as object[]).length === 0;
-        return isEmpty ? listed : { ...listed, note: 'See a card with "operator card show ID".' };
       }),
     );
+}
+
+function showVerb(transaction: Command, { session, verb, examples }: Verbs): void {
+  transaction
+    .command('show')
+    .description("a transaction as its partner sees it, with the account and the network's id of it")
+    .argument('<id>', 'of the transaction')
+    .addHelpText('after', examples('transaction show txn_01k0…'))
+    .action(verb(async (id: string) => ({ value: await readTransaction(await session.orm(), id) })));
 }
 
 const TransactionId = z
   .string()
   .refine((text) => isId('txn', text), 'must be the id of a transaction: txn_01k0…');
-const COLUMNS = 'created id card_id mode type amount decline_reason charged_to network_transaction_id'.split(
-  ' ',
-);
+const COLUMNS =
+  'created id card_id mode type amount merchant.name merchant.country decline_reason charged_to network_transaction_id'.split(
+    ' ',
+  );
 
 interface ListFlags {
   card?: string;
   partner?: string;
+  since?: Date | null;
   before?: string | null;
   limit?: number;
 }

@@ -1,8 +1,10 @@
 import { type Command, Option } from 'commander';
 import { z } from 'zod';
 import { DeliveryStatus } from '../../domain/event.ts';
+import { EventType } from '../../resources/event-types.ts';
 import { WrongUsage } from '../errors.ts';
 import { read, Since, Text } from '../flag-values.ts';
+import { readCard } from '../reads/cards.ts';
 import { readPartner } from '../reads/partners.ts';
 import { readWebhook, readWebhooks } from '../reads/webhooks.ts';
 import { requeueWebhook, requeueWebhooks } from '../requeue-webhooks.ts';
@@ -32,6 +34,8 @@ export function webhookNoun(webhook: Command, verbs: Verbs): void {
 interface ListFlags {
   status?: DeliveryStatus | null;
   partner?: string | null;
+  card?: string | null;
+  type?: EventType | null;
   endpoint?: string | null;
   since?: Date | null;
   limit?: number;
@@ -43,23 +47,42 @@ function listVerb(webhook: Command, { session, verb, examples, err }: Verbs): vo
     .description('the events of the last 30 days, newest first, a line for each endpoint')
     .addOption(statusOption('only those with this status'))
     .option('--partner <id>', 'only those of this partner', read(Text(100)))
+    .option('--card <id>', 'only what is about this card', read(Text(100)))
+    .option('--type <type>', 'only events of this type, such as card.issued', read(TypeName))
     .option('--endpoint <id>', 'only what goes to this endpoint', read(Text(100)))
     .option('--since <time>', SINCE, read(Since));
   withLimit(list)
     .addHelpText(
       'after',
-      examples('webhook list --status given_up', 'webhook list --partner prt_01k0… --since 24h'),
+      examples(
+        'webhook list --status given_up',
+        'webhook list --partner prt_01k0… --since 24h',
+        'webhook list --card card_01k0… --type card.transaction.created',
+      ),
     )
     .action(
-      verb(async ({ status = null, partner = null, endpoint = null, since = null, limit }: ListFlags) => {
+      verb(async (flags: ListFlags) => {
+        const {
+          status = null,
+          partner = null,
+          card = null,
+          type = null,
+          endpoint = null,
+          since = null,
+          limit,
+        } = flags;
         const orm = await session.orm();
         if (partner !== null) await readPartner(orm, partner);
+        if (card !== null) await readCard(orm, card);
         return listNewest(err, {
           noun: 'webhook',
           columns: COLUMNS,
           limit,
           readNewest: (atMost) =>
-            readWebhooks(orm, { status, partnerId: partner, endpointId: endpoint, since, limit: atMost }),
+            readWebhooks(orm, {
+              ...{ status, type, since, limit: atMost },
+              ...{ partnerId: partner, cardId: card, endpointId: endpoint },
+            }),
         });
       }),
     );
@@ -122,18 +145,29 @@ function requeueVerb(webhook: Command, verbs: Verbs): void {
           if (partner === undefined) {
             if (since !== undefined || status !== undefined || yes)
               throw new WrongUsage('--since, --status and --yes go with --partner');
-            return { value: await requeueWebhook(session, { eventId: eventId ?? '', endpointId: endpoint }) };
+            const value = await requeueWebhook(session, { eventId: eventId ?? '', endpointId: endpoint });
+            const note =
+              'Workers send it within seconds. If that fails, the retry schedule starts over: ' +
+              `"operator webhook show ${value.id}" has every attempt.`;
+            return { value, note };
           }
           if (status === 'pending')
             throw new WrongUsage('--status pending: these events are already being sent');
           const statuses = status === undefined ? (['given_up', 'parked'] as const) : [status];
           const wanted = { partnerId: partner, endpointId: endpoint, statuses, since: since ?? null };
           const value = await requeueWebhooks(verbs, wanted, yes ?? false);
-          return { value, note: value.requeued === 0 ? 'There are no events to send again.' : undefined };
+          const note =
+            value.requeued === 0
+              ? 'There are no events to send again.'
+              : 'Workers send them, as fast as each endpoint takes them. If that fails, the retry schedule starts over: ' +
+                `"operator webhook list --partner ${partner}" shows how far they are.`;
+          return { value, note };
         },
       ),
     );
 }
+
+const TypeName = z.enum(EventType.options, `must be one of ${EventType.options.join(', ')}`);
 
 const statusOption = (description: string) =>
   new Option('--status <status>', description).argParser(

@@ -5,7 +5,7 @@ import { WrongUsage } from '../errors.ts';
 import { read, Text } from '../flag-values.ts';
 import { requireWhose } from '../reads/topups.ts';
 import { readWithdrawal, readWithdrawals } from '../reads/withdrawals.ts';
-import { listNewest, type Verbs, waitingFor, withLimit } from '../verbs.ts';
+import { listNewest, type Verbs, waitingFor, withLimit, workflowOf } from '../verbs.ts';
 
 export function withdrawalNoun(
   withdrawal: Command,
@@ -51,9 +51,9 @@ export function withdrawalNoun(
             ...value,
             waiting:
               value.status === 'pending'
-                ? await waitingFor(session, value, session.config.withdrawalDeadlineMs)
+                ? await waitingFor(session, 'withdrawal', value, session.config.withdrawalDeadlineMs)
                 : null,
-            workflow_status: await session.workflowStatus(value.workflow_id),
+            ...(await workflowOf(session, value)),
           },
         };
       }),

@@ -95,7 +95,11 @@ async function readCardEntries(
   );
   let found = newest([...moved, ...fees], page);
   for (let before: string | null = null; ; ) {
-    const some = await readTransactions(orm, { cardId }, { before, limit: TRANSACTIONS_AT_ONCE });
+    const some = await readTransactions(
+      orm,
+      { cardId },
+      { since: null, before, limit: TRANSACTIONS_AT_ONCE },
+    );
     const entries = await readEntriesOfPostings(
       em,
       partnerId,

@@ -1,7 +1,8 @@
 import { sql } from 'kysely';
+import type { DecidedTable } from '../../commands/funding/decision.ts';
 import { unknownId } from '../../commands/refusal.ts';
 import { readIdTime } from '../../crypto/new-id.ts';
-import { clockAhead, OPERATION_COLUMNS, of } from '../../db/columns.ts';
+import { clockAhead, networkProblem, OPERATION_COLUMNS, of } from '../../db/columns.ts';
 import { newestRows } from '../../db/newest.ts';
 import type { Orm } from '../../db/orm.ts';
 import { readStatement } from '../../db/sql.ts';
@@ -14,15 +15,22 @@ export interface OperatorOperation extends OperationResource {
   partner_id: string;
   partner_name: string;
   request_id: string;
+  /** Why the card network gave no answer when it was last asked; null if it did, and once the operation is over. */
+  network_problem: string | null;
 }
 
-type OperatorRow = OperationRow & { partner_name: string; request_id: string };
+type OperatorRow = OperationRow & {
+  partner_name: string;
+  request_id: string;
+  network_problem: string | null;
+};
 
 const present = (row: OperatorRow): OperatorOperation => ({
   ...presentOperation(row, readIdTime(row.id)),
   partner_id: row.partner_id,
   partner_name: row.partner_name,
   request_id: row.request_id,
+  network_problem: row.operation_status === 'completed' ? null : row.network_problem,
 });
 
 /** @throws Refusal if there is no such operation. */
@@ -65,7 +73,7 @@ const selectOperation = readStatement(
     db
       .selectFrom('idempotency_claim as c')
       .innerJoin('partner as p', 'p.id', 'c.partner_id')
-      .select([...of('c', OPERATION_COLUMNS), 'c.request_id', 'p.name as partner_name'])
+      .select([...of('c', OPERATION_COLUMNS), 'c.request_id', 'c.network_problem', 'p.name as partner_name'])
       .select(clockAhead('c'))
       .where('c.id', '=', claimId)
       .where('c.operation_status', 'is not', null)
@@ -87,7 +95,7 @@ const selectOperations = (maxRows: number) =>
     (db, { partnerId, modes, statuses, before, limit }: Listing) => {
       const ofEach = newestRows({
         table: 'idempotency_claim',
-        columns: [...OPERATION_COLUMNS, 'request_id'],
+        columns: [...OPERATION_COLUMNS, 'request_id', 'network_problem'],
         where: {
           partner_id: partnerId,
           mode: sql.ref('wanted_mode.mode'),
@@ -98,7 +106,7 @@ const selectOperations = (maxRows: number) =>
         limit,
         maxRows,
       });
-      const newest = sql<OperationRow & { request_id: string }>`(
+      const newest = sql<Omit<OperatorRow, 'partner_name'>>`(
         SELECT one.* FROM unnest(${modes}::text[]) wanted_mode (mode)
           CROSS JOIN unnest(${statuses}::text[]) wanted (status) CROSS JOIN LATERAL ${ofEach} one
         ORDER BY one.id DESC LIMIT ${limit})`;
@@ -112,3 +120,17 @@ const selectOperations = (maxRows: number) =>
     },
     { acrossTenants: 'operator' },
   );
+
+/** Why the card network gave no answer when it was last asked for something pending; null if it did. */
+export async function readNetworkProblem(orm: Orm, table: DecidedTable, id: string): Promise<string | null> {
+  const [row] = await PROBLEMS[table](orm.em.fork(), { id });
+  return row?.network_problem ?? null;
+}
+
+const problemIn = (table: DecidedTable) =>
+  readStatement(
+    (db, { id }: { id: string }) => db.selectFrom(table).select(networkProblem(table)).where('id', '=', id),
+    { acrossTenants: 'operator' },
+  );
+
+const PROBLEMS = { card: problemIn('card'), topup: problemIn('topup'), withdrawal: problemIn('withdrawal') };

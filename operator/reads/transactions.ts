@@ -1,5 +1,7 @@
 import { sql } from 'kysely';
-import { TRANSACTION_COLUMNS } from '../../db/columns.ts';
+import { unknownId } from '../../commands/refusal.ts';
+import { lowestId } from '../../crypto/new-id.ts';
+import { of, TRANSACTION_COLUMNS } from '../../db/columns.ts';
 import { newestRows } from '../../db/newest.ts';
 import type { Orm } from '../../db/orm.ts';
 import { readStatement } from '../../db/sql.ts';
@@ -16,18 +18,45 @@ interface OperatorTransaction extends TransactionResource {
   network_transaction_id: string;
 }
 
+/** @throws Refusal if there is no such transaction. */
+export async function readTransaction(
+  orm: Orm,
+  id: string,
+): Promise<OperatorTransaction & { partner_id: string; partner_name: string }> {
+  const [row] = await selectTransaction(orm.em.fork(), { id });
+  if (row === undefined)
+    throw unknownId(
+      'txn',
+      id,
+      'run "operator transaction list"; "operator transaction kept" has what could not be booked',
+    );
+  const { partner_id, partner_name, network_transaction_id } = row;
+  return { ...presentTransaction(row), network_transaction_id, partner_id, partner_name };
+}
+
+const selectTransaction = readStatement(
+  (db, { id }: { id: string }) =>
+    db
+      .selectFrom('card_transaction as t')
+      .innerJoin('partner as p', 'p.id', 't.partner_id')
+      .select([...of('t', TRANSACTION_COLUMNS), 'p.name as partner_name'])
+      .where('t.id', '=', id),
+  { acrossTenants: 'operator' },
+);
+
 /**
  * Newest first, declines included.
+ * @param page.since only those from then on
  * @param page.before only those older than this one
  * @param page.limit at most 10,001
  */
 export async function readTransactions(
   orm: Orm,
   whose: Whose,
-  { before, limit }: { before: string | null; limit: number },
+  { since, before, limit }: { since: Date | null; before: string | null; limit: number },
 ): Promise<OperatorTransaction[]> {
   const em = orm.em.fork();
-  const page = { before: before ?? '~', limit };
+  const page = { from: lowestId('txn', since ?? new Date(0)), before: before ?? '~', limit };
   const rows =
     'cardId' in whose
       ? await selectCardTransactions(limit)(em, { ...page, cardId: whose.cardId })
@@ -39,13 +68,14 @@ export async function readTransactions(
 }
 
 interface Page {
+  from: string;
   before: string;
   limit: number;
 }
 
 const selectCardTransactions = (maxRows: number) =>
   readStatement(
-    (_, { cardId, before, limit }: Page & { cardId: string }) => {
+    (_, { cardId, from, before, limit }: Page & { cardId: string }) => {
       const where = { card_id: cardId };
       const columns = TRANSACTION_COLUMNS;
       const found = newestRows({
@@ -53,6 +83,7 @@ const selectCardTransactions = (maxRows: number) =>
         columns,
         where,
         id: 'id',
+        from,
         before,
         limit,
         maxRows,
@@ -64,7 +95,7 @@ const selectCardTransactions = (maxRows: number) =>
 
 const selectPartnerTransactions = (maxRows: number) =>
   readStatement(
-    (_, { partnerId, before, limit }: Page & { partnerId: string }) => {
+    (_, { partnerId, from, before, limit }: Page & { partnerId: string }) => {
       const where = { partner_id: partnerId, mode: sql.ref('wanted.mode') };
       const columns = TRANSACTION_COLUMNS;
       const inMode = newestRows({
@@ -72,6 +103,7 @@ const selectPartnerTransactions = (maxRows: number) =>
         columns,
         where,
         id: 'id',
+        from,
         before,
         limit,
         maxRows,

@@ -33,7 +33,9 @@ interface WebhookResource {
 
 interface WebhookFilter {
   status: DeliveryStatus | null;
+  type: EventType | null;
   partnerId: string | null;
+  cardId: string | null;
   /** Null for all endpoints. */
   endpointId: string | null;
   since: Date | null;
@@ -42,9 +44,11 @@ interface WebhookFilter {
 
 /** Newest first, a row for each endpoint. */
 export async function readWebhooks(orm: Orm, filter: WebhookFilter): Promise<WebhookResource[]> {
-  const { partnerId, endpointId, since, limit } = filter;
-  const range = { from: lowestId('evt', since ?? new Date(0)), endpointId, limit };
+  const { type, partnerId, cardId, endpointId, since, limit } = filter;
+  const range = { from: lowestId('evt', since ?? new Date(0)), type, endpointId, limit };
   const em = orm.em.fork();
+  if (cardId !== null)
+    return (await selectCardWebhooks(filter)(em, { ...range, partnerId, cardId })).map(presentWebhook);
   const rows =
     partnerId === null
       ? await listAll(filter)(em, range)
@@ -55,22 +59,23 @@ export async function readWebhooks(orm: Orm, filter: WebhookFilter): Promise<Web
 /** Event ids from this one on. */
 interface Range {
   from: string;
+  type: EventType | null;
   endpointId: string | null;
   limit: number;
 }
 
 const listAll = ({ status }: WebhookFilter) =>
   readStatement(
-    (_, { from, endpointId, limit }: Range) =>
+    (_, { from, type, endpointId, limit }: Range) =>
       // A literal, so that the partial index of waiting events can be used.
       selectShown(sql`SELECT event_id, endpoint_id FROM delivery WHERE event_id >= ${from}
-      AND (${endpointId}::text IS NULL OR endpoint_id = ${endpointId})
+      AND (${endpointId}::text IS NULL OR endpoint_id = ${endpointId}) AND (${type}::text IS NULL OR type = ${type})
       ${status === null ? sql`` : sql`AND status = ${sql.lit(status)}`} ORDER BY event_id DESC, endpoint_id LIMIT ${limit}`),
     { acrossTenants: 'operator' },
   );
 
 /** Reads a page of each mode, status and type through their index, and keeps the newest. */
-const selectPartnerWebhooks = ({ status, limit: maxRows }: WebhookFilter) =>
+const selectPartnerWebhooks = ({ status, type, limit: maxRows }: WebhookFilter) =>
   readStatement(
     (_, { partnerId, endpointId, from, limit }: Range & { partnerId: string }) => {
       const one = newestRows({
@@ -89,12 +94,34 @@ const selectPartnerWebhooks = ({ status, limit: maxRows }: WebhookFilter) =>
         maxRows,
       });
       const statuses = status === null ? DeliveryStatus.options : [status];
+      const types = type === null ? EventType.options : [type];
       return selectShown(sql`SELECT one.event_id, one.endpoint_id FROM unnest(${Mode.options}::text[]) wanted_mode (mode)
       CROSS JOIN unnest(${statuses}::text[]) wanted_status (status)
-      CROSS JOIN unnest(${EventType.options}::text[]) wanted_type (type)
+      CROSS JOIN unnest(${types}::text[]) wanted_type (type)
       CROSS JOIN LATERAL (${one}) one
       ORDER BY one.event_id DESC, one.endpoint_id LIMIT ${limit}`);
     },
+    { acrossTenants: 'operator' },
+  );
+
+/** Reads the events of the card through their index. */
+const selectCardWebhooks = ({ status }: WebhookFilter) =>
+  readStatement(
+    (
+      _,
+      {
+        from,
+        type,
+        partnerId,
+        cardId,
+        endpointId,
+        limit,
+      }: Range & { partnerId: string | null; cardId: string },
+    ) =>
+      selectShown(sql`SELECT d.event_id, d.endpoint_id FROM event e JOIN delivery d ON d.event_id = e.id
+      WHERE e.card_id = ${cardId} AND e.id >= ${from} AND (${partnerId}::text IS NULL OR e.partner_id = ${partnerId})
+      AND (${endpointId}::text IS NULL OR d.endpoint_id = ${endpointId}) AND (${type}::text IS NULL OR e.type = ${type})
+      ${status === null ? sql`` : sql`AND d.status = ${sql.lit(status)}`} ORDER BY d.event_id DESC, d.endpoint_id LIMIT ${limit}`),
     { acrossTenants: 'operator' },
   );
 
