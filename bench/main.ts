@@ -1,8 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { pino } from 'pino';
 import { installRuntime } from '../temporal/install-runtime.ts';
-import { stopTestPostgres } from '../test/support/postgres.ts';
-import { stopTestTemporal } from '../test/support/temporal.ts';
+import { startServers } from '../test/support/start-servers.ts';
 
 /**
  * `npm run bench [name …]`: each measurement prints the server it ran on, what it compares in the same run, and the ratios.
@@ -20,6 +19,7 @@ if (unknown.length > 0) {
 // Production's server: the CLI's, on SQLite, is half as fast.
 if (!process.env.TEMPORAL_ADDRESS && !process.env.TEMPORAL_CLI) process.env.TEMPORAL_SERVER = 'production';
 installRuntime(pino({ level: 'error' }, process.stderr));
+const stopServers = await startServers();
 try {
   for (const name of asked.length > 0 ? asked : available) {
     console.log(`\n# ${name}`);
@@ -27,7 +27,6 @@ try {
     await run();
   }
 } finally {
-  await stopTestTemporal();
-  await stopTestPostgres();
+  await stopServers();
 }
 process.exit(0);

@@ -17,7 +17,7 @@ const { values } = parseEnvironment(
   z.object(NETWORK_VARIABLES),
   {
     INCREASE_BASE_URL: 'https://sandbox.increase.com',
-    INCREASE_WEBHOOK_SECRET: 'not-used',
+    INCREASE_WEBHOOK_SECRET: 'this-one-is-not-used-here',
     ...process.env,
     CARD_NETWORK: 'increase',
   },

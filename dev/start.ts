@@ -1,8 +1,9 @@
 import { Command, Option } from 'commander';
 import { describeFailure } from './process/describe-failure.ts';
 import { LOCAL_ISSUERS, type LocalIssuerName } from './stack/local-issuers.ts';
+import { readyBlock } from './stack/ready-block.ts';
 import { readSettings } from './stack/settings.ts';
-import { type StartedStack, startStack } from './stack/start-stack.ts';
+import { startStack } from './stack/start-stack.ts';
 
 /** `npm start`: the whole service on one machine (README.md, "Start it"). */
 const report = (line: string) => console.log(line);
@@ -39,7 +40,7 @@ try {
     .opts<{ withTron?: true; network?: LocalIssuerName }>();
   const settings = readSettings(process.env, { withTron, network });
   const stack = await startStack({ settings, withTron, network, report, disposables });
-  report(readyLine(stack));
+  report(readyBlock(stack, settings.DATA_DIR));
 } catch (error) {
   if (stoppingSince === undefined) await stop(1, describeFailure(error));
 }
@@ -59,18 +60,4 @@ async function stop(exitCode: number, reason: string): Promise<void> {
     process.exit(1);
   }
   process.exit(exitCode);
-}
-
-function readyLine(stack: StartedStack): string {
-  const origin = stack.apiUrl.replace(/\/v1$/, '');
-  const parts = [`API ${stack.apiUrl}`, `reference ${origin}/docs`];
-  if (stack.temporalUiUrl !== null) parts.push(`Temporal UI ${stack.temporalUiUrl}`);
-  parts.push(`worker ${stack.workerUrl}`);
-  if (stack.tronUrl !== undefined) parts.push(`TRON node ${stack.tronUrl}`);
-  if (stack.issuerUrl !== undefined) parts.push(`issuer ${stack.issuerUrl}`);
-  if (stack.demoIsNew) {
-    const { partnerId, testKey, liveKey } = stack.demo;
-    parts.push(`demo partner ${partnerId}`, `test key ${testKey}`, `live key ${liveKey}`);
-  }
-  return `ready: ${parts.join(' | ')}`;
 }

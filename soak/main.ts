@@ -1,6 +1,6 @@
+import { randomInt } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { Command, InvalidArgumentError } from 'commander';
-import { startSeed } from '../test/model/seed.ts';
 import { describeReport } from './report.ts';
 import { soak } from './soak.ts';
 
@@ -27,7 +27,7 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(sign
 
 const report = await soak({
   kills: options.kills,
-  seed: options.seed ?? startSeed(),
+  seed: options.seed ?? randomInt(1_000_000_000),
   longestMs: options.minutes * 60_000,
   size: { rounds: 6, lanes: 60, depositLanes: 15 },
   keep: options.keep ?? false,

@@ -5,7 +5,6 @@ import { Client, Connection } from '@temporalio/client';
 import { createApiKey } from '../commands/accounts/api-keys.ts';
 import type { OperatorContext } from '../commands/accounts/operator-context.ts';
 import { createPartner } from '../commands/accounts/partners.ts';
-import type { CommandContext } from '../commands/command-context.ts';
 import { removeEndpoint, setEndpoint } from '../commands/webhooks/endpoints.ts';
 import { KeyRing } from '../crypto/key-ring.ts';
 import { OPERATOR_ROLE } from '../db/login.ts';
@@ -61,6 +60,7 @@ export async function startSoakedStack(
     WEBHOOK_TIMEOUT: '1s',
     WEBHOOK_RETRY_SCHEDULE: Array(20).fill('1s').join(),
     RATE_LIMIT_PER_SECOND: '0',
+    STORED_MB_PER_DAY: '0',
     CHECK_ANSWERS: 'true',
     LOG_LEVEL: 'warn',
   });
@@ -95,7 +95,7 @@ export async function startSoakedStack(
         createPartner: async (name) => {
           const partner = await createPartnerWithKeys(operator, name);
           const url = receivers.urlOf(partner.id);
-          receivers.setSecret(partner.id, await setReceiver({ orm, ring }, partner.id, url));
+          receivers.setSecret(partner.id, await setReceiver({ orm, ring, actor: 'soak' }, partner.id, url));
           partnerIds.push(partner.id);
           return partner;
         },
@@ -129,10 +129,9 @@ async function createPartnerWithKeys(operator: OperatorContext, name: string) {
 }
 
 /** @returns the secret, which is shown only once */
-function setReceiver(context: CommandContext, partnerId: string, url: string): Promise<string> {
+function setReceiver(context: OperatorContext, partnerId: string, url: string): Promise<string> {
   return untilThere(async () => {
-    for (const mode of ['test', 'live'] as const)
-      await removeEndpoint(context.orm, { partnerId, mode }, null);
+    for (const mode of ['test', 'live'] as const) await removeEndpoint(context, { partnerId, mode }, null);
     const { secret } = await setEndpoint(context, { partnerId, modes: ['test', 'live'], url });
     if (secret === null) throw new Error('an endpoint that was removed has kept its secret');
     return secret;

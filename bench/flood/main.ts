@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Pool } from 'undici';
 
@@ -12,8 +13,13 @@ export interface FloodRequest {
 export interface FloodOrder {
   origins: string[];
   key: string;
-  /** Requests per second to each origin, however long the answers take. */
-  perSecond: number;
+  /**
+   * `steady` sends `count` requests per second to each origin, however long the answers take. `clients`: that many clients of
+   * each origin send one after the other. `readers`: that many connections to each origin ask once, and read nothing but the
+   * beginning of the answer.
+   */
+  kind: 'steady' | 'clients' | 'readers';
+  count: number;
   requests: FloodRequest[];
 }
 
@@ -26,7 +32,7 @@ const underWay = new Set<Promise<void>>();
 let stopped = false;
 process.on('message', async (message: FloodOrder | 'stop') => {
   if (message !== 'stop') {
-    flood(message);
+    FLOODS[message.kind](message);
     return;
   }
   stopped = true;
@@ -35,19 +41,66 @@ process.on('message', async (message: FloodOrder | 'stop') => {
 });
 process.on('disconnect', () => process.exit());
 
-async function flood({ origins, key, perSecond, requests }: FloodOrder): Promise<void> {
+const FLOODS = { steady: floodSteadily, clients: floodInTurn, readers: holdAnswers };
+
+async function floodSteadily({ origins, key, count: perSecond, requests }: FloodOrder): Promise<void> {
   const pools = origins.map((origin) => new Pool(origin, { connections: 300 }));
   const startedAt = performance.now();
   for (let sent = 0; !stopped; ) {
     for (const due = ((performance.now() - startedAt) / 1_000) * perSecond; sent < due && !stopped; sent++) {
-      for (const pool of pools) {
-        const answered = ask(pool, key, requests[sent % requests.length] as FloodRequest);
-        underWay.add(answered);
-        answered.finally(() => underWay.delete(answered));
-      }
+      for (const pool of pools) follow(ask(pool, key, requests[sent % requests.length] as FloodRequest));
     }
     await sleep(5);
   }
+}
+
+function floodInTurn({ origins, key, count: clients, requests }: FloodOrder): void {
+  for (const origin of origins) {
+    const pool = new Pool(origin, { connections: clients });
+    for (let client = 0; client < clients; client++) {
+      const send = async () => {
+        for (let sent = client; !stopped; sent++)
+          await ask(pool, key, requests[sent % requests.length] as FloodRequest);
+      };
+      follow(send());
+    }
+  }
+}
+
+function holdAnswers({ origins, key, count: readers, requests: [request] }: FloodOrder): void {
+  const sockets: Socket[] = [];
+  for (const origin of origins) {
+    const { hostname: host, port } = new URL(origin);
+    for (let reader = 0; reader < readers; reader++) {
+      const socket = connect({
+        host,
+        port: Number(port),
+        onread: {
+          buffer: Buffer.alloc(300),
+          callback: (_, bytes) => {
+            count(Buffer.from(bytes).toString('latin1').split(' ')[1] ?? 'none');
+            // No more is read.
+            return false;
+          },
+        },
+      });
+      socket.on('error', () => {});
+      socket.write(
+        `GET /v1${request?.path} HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${key}\r\n\r\n`,
+      );
+      sockets.push(socket);
+    }
+  }
+  const untilStopped = async () => {
+    while (!stopped) await sleep(50);
+    for (const socket of sockets) socket.destroy();
+  };
+  follow(untilStopped());
+}
+
+function follow(work: Promise<void>): void {
+  underWay.add(work);
+  work.finally(() => underWay.delete(work));
 }
 
 async function ask(pool: Pool, key: string, { method, path, body }: FloodRequest): Promise<void> {
@@ -62,5 +115,9 @@ async function ask(pool: Pool, key: string, { method, path, body }: FloodRequest
     body: body?.replace('$unique', randomUUID()) ?? null,
   });
   await answer.body.dump();
-  statuses[answer.statusCode] = (statuses[answer.statusCode] ?? 0) + 1;
+  count(answer.statusCode);
+}
+
+function count(status: number | string): void {
+  statuses[status] = (statuses[status] ?? 0) + 1;
 }

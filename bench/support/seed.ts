@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import pg from 'pg';
+import { adjustBalance } from '../../commands/accounts/adjust-balance.ts';
 import type { OperatorContext } from '../../commands/accounts/operator-context.ts';
 import { createPartner } from '../../commands/accounts/partners.ts';
 import { lowestId, newId } from '../../crypto/new-id.ts';
@@ -76,21 +77,8 @@ export async function seedFundedCards(
        SELECT id, $2, $4, 'active', id, 'BENCH', 'visa', id, '4242', 1, 2030, $3, '[]', now() FROM unnest($1::text[]) id`,
       [cardIds, partnerId, CARD_CENTS, mode],
     );
-    await applyPosting(operator.orm.em.fork() as Transactor, {
-      operationId: `bench-fund/${partnerId}`,
-      partnerId,
-      mode,
-      transfers: [
-        {
-          step: 'fund',
-          code: 'adjustment_credit',
-          debit: 'adjustment',
-          credit: 'prepaid',
-          phase: 'single',
-          amountCents: CARD_CENTS * (cardsEach + 1),
-        },
-      ],
-    });
+    const amountCents = CARD_CENTS * (cardsEach + 1);
+    await adjustBalance(operator, { partnerId, mode, amountCents, reason: 'funds of a bench', key: null });
     for (let first = 0; first < cardsEach; first += LOADS_AT_ONCE) {
       await applyPosting(service.em.fork() as Transactor, {
         operationId: `bench-load/${partnerId}/${first}`,

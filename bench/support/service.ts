@@ -12,7 +12,7 @@ import { KeyRing } from '../../crypto/key-ring.ts';
 import type { Orm } from '../../db/orm.ts';
 import { freePort } from '../../dev/free-port.ts';
 import { createTestDatabase, openOperatorOrm } from '../../test/support/postgres.ts';
-import { testTemporal } from '../../test/support/temporal.ts';
+import { testServers } from '../../test/support/servers.ts';
 import { startProcess } from './processes.ts';
 
 export interface BenchService {
@@ -48,7 +48,7 @@ interface BenchServiceOptions {
 /** Starts API and worker as processes of their own, on a fresh database with one partner. */
 export async function startService(options: BenchServiceOptions): Promise<BenchService> {
   const folder = await mkdtemp(join(tmpdir(), 'card-issuing-bench-'));
-  const temporal = await testTemporal();
+  const temporal = testServers().temporal;
   const databaseUrl = await createTestDatabase();
   console.log(`Temporal: ${temporal.source}`);
   const secret = randomBytes(32);
@@ -61,6 +61,7 @@ export async function startService(options: BenchServiceOptions): Promise<BenchS
     ENCRYPTION_KEYS: `k1:${secret.toString('base64')}`,
     CARD_NETWORK: 'simulated',
     RATE_LIMIT_PER_SECOND: '0',
+    STORED_MB_PER_DAY: '0',
     WEBHOOK_ALLOW_LOOPBACK_HTTP: 'true',
     ...options.env,
   };

@@ -157,12 +157,13 @@ export async function createEndpoints(
     );
     const fails = options.failing !== undefined && i % Math.round(1 / options.failing) === 0;
     const kind = options.hanging ? 'hang' : fails ? 'fail' : 'ok';
-    const sealed = sealEndpointSecret(ring, { partner_id: partner.id, mode }, SECRET);
     for (let n = 0; n < ofEachAccount; n++) {
+      const id = newId('we');
+      const receiver = `${origin}/${kind}/${i}/${n}?of=${ofEachAccount}`;
       await query(
         orm.em.fork(),
-        `INSERT INTO webhook_endpoint (partner_id, mode, url, secret) VALUES ($1, $2, $3, $4)`,
-        [partner.id, mode, `${origin}/${kind}/${i}/${n}?of=${ofEachAccount}`, sealed],
+        `INSERT INTO webhook_endpoint (id, partner_id, mode, url, secret) VALUES ($1, $2, $3, $4, $5)`,
+        [id, partner.id, mode, receiver, sealEndpointSecret(ring, id, SECRET)],
       );
     }
     made.push({ partnerId: partner.id, counted: kind === 'ok' });

@@ -16,7 +16,7 @@ export const EXCEPTIONS: readonly Exception[] = [
   { path: 'commands/monitoring/', why: 'measurements of the whole database' },
   { path: 'commands/key-ring/', why: 'how far the sealing is' },
   { path: 'commands/accounts/active-accounts.ts', why: 'which processes are alive' },
-  { path: 'commands/accounts/key-usage.ts', why: 'the rate limit' },
+  { path: 'commands/accounts/usage-buckets.ts', why: 'the rate limit' },
   { path: 'commands/reports/transfer-slots.ts', why: 'leases' },
   { path: 'api/http/', why: 'rate limits, caches, the turns of requests, logs' },
 
@@ -54,6 +54,16 @@ export const EXCEPTIONS: readonly Exception[] = [
     path: 'commands/webhooks/continue-replays.ts',
     lines: /id_time\(clock_timestamp\(\)|due_at/,
     why: 'ids have real time, and the pace of a replay is in it',
+  },
+  {
+    path: 'commands/settlement/settle-transactions.ts',
+    lines: /newId\('evt', readIdTime/,
+    why: 'ids have real time',
+  },
+  {
+    path: 'commands/webhooks/endpoints.ts',
+    lines: /readIdTime/,
+    why: "account_time() makes it the account's, in the statement",
   },
   {
     path: 'commands/accounts/own-keys.ts',

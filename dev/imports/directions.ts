@@ -89,5 +89,7 @@ export const DIRECTIONS: Record<string, Direction> = {
   },
   // Published by itself, so it imports nothing of the service and needs no package.
   client: { rooms: [], packages: ['node:crypto', 'node:timers/promises', 'node:util'] },
-  dev: { rooms: ['domain', 'crypto', 'db', 'commands', 'config', 'process', 'adapters', 'temporal'] },
+  dev: {
+    rooms: ['domain', 'crypto', 'db', 'commands', 'config', 'process', 'adapters', 'temporal', 'client'],
+  },
 };

@@ -17,6 +17,8 @@ export interface DataFolder {
   demoPartner: string;
   /** What other programs read about a running stack (README.md, "Start it"). */
   stack: string;
+  /** The same for a shell: what `npm run env` prints. */
+  shellVariables: string;
   postgres: string;
   /** Where PostgreSQL's data is when it can't be here. */
   postgresLocation: string;
@@ -39,6 +41,7 @@ export function dataFolder(dataDir: string): DataFolder {
     children: join(path, 'children.json'),
     demoPartner: join(path, 'demo-partner.json'),
     stack: join(path, 'stack.json'),
+    shellVariables: join(path, 'env'),
     postgres: join(path, 'postgres'),
     postgresLocation: join(path, 'postgres-location.json'),
     temporal: join(path, 'temporal'),

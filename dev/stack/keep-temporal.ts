@@ -29,8 +29,12 @@ export async function keepTemporal(options: KeepTemporalOptions): Promise<Runnin
   const { folder, settings, source, ports, report } = options;
   report(`starting Temporal: ${source.label}`);
   for (const log of ['temporal.log', 'temporal-ui.log']) rotateLog(join(folder.logs, log));
-  // The SDK reads TEMPORAL_API_KEY, TEMPORAL_TLS_… and the user's profile.
-  const connection = source.kind === 'existing' ? loadClientConnectConfig().connectionOptions : undefined;
+  // The SDK reads TEMPORAL_TLS_… and the user's profile; the API key may have come from a file.
+  const asked = { ...process.env, TEMPORAL_API_KEY: settings.TEMPORAL_API_KEY } as Record<string, string>;
+  const connection =
+    source.kind === 'existing'
+      ? loadClientConnectConfig({ overrideEnvVars: asked }).connectionOptions
+      : undefined;
   const kept = await keepRunning({
     name: 'Temporal',
     report,

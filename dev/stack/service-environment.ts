@@ -1,6 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { VARIABLE_NAMES } from '../../config/environment.ts';
+import { IN_FILES, VARIABLE_NAMES } from '../../config/environment.ts';
 import { childEnvironment } from '../process/child.ts';
 import type { DataFolder } from './data-folder.ts';
 import type { Ports } from './ports.ts';
@@ -21,6 +21,8 @@ interface ServiceEnvironmentOptions {
   issuer: NodeJS.ProcessEnv | undefined;
 }
 
+const FILE_VARIABLES = new Set(IN_FILES.map((name) => `${name}_FILE`));
+
 const FIRST_PRODUCT = { PRODUCT_CODE: 'visa-virtual-usd', PRODUCT_BIN: '424242', PRODUCT_NETWORK: 'visa' };
 
 /** The environment of the worker and the API: ours, plus what the local stack knows, plus its defaults. */
@@ -30,17 +32,14 @@ export function serviceEnvironment(options: ServiceEnvironmentOptions): NodeJS.P
   const set = childEnvironment(
     (name) =>
       VARIABLE_NAMES.has(name) ||
+      FILE_VARIABLES.has(name) ||
       name.startsWith('OTEL_') ||
       // Libraries read these as well as we do.
       (isTemporalAsked && name.startsWith('TEMPORAL_')) ||
       (settings.DATABASE_URL !== undefined && /^PG[A-Z]+$/.test(name)),
   );
   const productIsSet = Object.keys(FIRST_PRODUCT).some((name) => set[name] !== undefined);
-  return {
-    CARD_NETWORK: 'simulated',
-    WEBHOOK_ALLOW_LOOPBACK_HTTP: 'true',
-    ...(!productIsSet && FIRST_PRODUCT),
-    ...set,
+  const own: NodeJS.ProcessEnv = {
     ...(!isTemporalAsked && withoutTemporal(options.folder)),
     DATABASE_URL: options.databaseUrl,
     // `npm start` uses no pooler.
@@ -55,6 +54,15 @@ export function serviceEnvironment(options: ServiceEnvironmentOptions): NodeJS.P
     CODEC_KEYS: options.codecKeys,
     ...options.tron,
     ...options.issuer,
+  };
+  // What the stack sets can't come from a file as well.
+  for (const name of Object.keys(own)) delete set[`${name}_FILE`];
+  return {
+    CARD_NETWORK: 'simulated',
+    WEBHOOK_ALLOW_LOOPBACK_HTTP: 'true',
+    ...(!productIsSet && FIRST_PRODUCT),
+    ...set,
+    ...own,
   };
 }
 
@@ -84,5 +92,5 @@ function withoutTemporal(folder: DataFolder): NodeJS.ProcessEnv {
   mkdirSync(folder.temporal, { recursive: true, mode: 0o700 });
   const profile = join(folder.temporal, 'client-profile.toml');
   writeFileSync(profile, '[profile.default]\n');
-  return { TEMPORAL_TLS: undefined, TEMPORAL_CONFIG_FILE: profile };
+  return { TEMPORAL_API_KEY: undefined, TEMPORAL_TLS: undefined, TEMPORAL_CONFIG_FILE: profile };
 }

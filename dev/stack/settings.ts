@@ -65,6 +65,7 @@ export function readSettings(env: NodeJS.ProcessEnv, brought: Brought = {}) {
     TEMPORAL_NAMESPACE,
     TEMPORAL_CLI,
     TEMPORAL_SERVER,
+    TEMPORAL_API_KEY: set.TEMPORAL_API_KEY,
     DATABASE_URL: values.DATABASE_URL,
     ALLOW_OWNER_LOGIN: set.ALLOW_OWNER_LOGIN,
     // The text as it was set, since it is passed on.

@@ -1,6 +1,8 @@
+import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 import { DemoPartner } from '../demo-partner.ts';
 import { readJsonFile, writePrivateFile } from '../process/files.ts';
+import type { DataFolder } from './data-folder.ts';
 
 /** What other programs read about a running stack (README.md, "Start it"). */
 const StackFile = z.object({
@@ -34,6 +36,28 @@ export type StackFile = z.infer<typeof StackFile>;
 
 export function writeStackFile(file: string, content: StackFile): void {
   writePrivateFile(file, `${JSON.stringify(content, null, 2)}\n`);
+}
+
+/** Writes what a newcomer's shell needs, as `NAME=value` lines (README.md, "A first card"). No value needs quotes. */
+export function writeShellVariables(
+  file: string,
+  { apiUrl, demo }: Pick<StackFile, 'apiUrl' | 'demo'>,
+): void {
+  const variables = { API: apiUrl, KEY: demo.testKey, LIVE: demo.liveKey, PARTNER: demo.partnerId };
+  const lines = Object.entries(variables).map(([name, value]) => `${name}=${value}\n`);
+  writePrivateFile(file, lines.join(''));
+}
+
+/** @throws Error if no stack has ever become ready in this folder */
+export function readShellVariables({ path, shellVariables }: DataFolder): string {
+  try {
+    return readFileSync(shellVariables, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+    throw new Error(
+      `no local stack has run in ${path}: start one with npm start, or set DATA_DIR as you did there`,
+    );
+  }
 }
 
 /** What the previous stack wrote; undefined if none ever became ready. */

@@ -13,7 +13,7 @@ import { choosePorts, demandFree } from './ports.ts';
 import { codecEnvironment, serviceEnvironment } from './service-environment.ts';
 import { type ServicesOptions, startServices } from './services.ts';
 import type { Settings } from './settings.ts';
-import { readStackFile, type StackFile, writeStackFile } from './stack-file.ts';
+import { readStackFile, type StackFile, writeShellVariables, writeStackFile } from './stack-file.ts';
 import { temporalSearch } from './temporal-search.ts';
 
 interface StackOptions {
@@ -114,8 +114,9 @@ export async function startStack(options: StackOptions): Promise<StartedStack> {
     },
     file: folder.demoPartner,
   });
+  const asked = source.kind === 'existing' ? { ...env, TEMPORAL_API_KEY: settings.TEMPORAL_API_KEY } : env;
   const { connectionOptions = {} } = loadClientConnectConfig({
-    overrideEnvVars: env as Record<string, string>,
+    overrideEnvVars: asked as Record<string, string>,
   });
   await startServices({
     ...shared,
@@ -151,6 +152,7 @@ export async function startStack(options: StackOptions): Promise<StartedStack> {
   };
   const demoIsNew = readStackFile(folder.stack)?.demo.partnerId !== demo.partnerId;
   writeStackFile(folder.stack, stack);
+  writeShellVariables(folder.shellVariables, stack);
   return { ...stack, demoIsNew };
 }
 

@@ -1,0 +1,18 @@
+import { parseEnv } from 'node:util';
+import { describeFailure } from './process/describe-failure.ts';
+import { dataFolder } from './stack/data-folder.ts';
+import { readShellVariables } from './stack/stack-file.ts';
+
+/** `npm run listen`: the client's command `listen`, with the local stack's address and test key if no key is set. */
+try {
+  const needsKey = !process.argv.some((argument) => argument === '--help' || argument === '-h');
+  if (needsKey && !process.env.CARD_ISSUING_API_KEY) {
+    const { API, KEY } = parseEnv(readShellVariables(dataFolder(process.env.DATA_DIR || '.data')));
+    Object.assign(process.env, { CARD_ISSUING_API_KEY: KEY, CARD_ISSUING_BASE_URL: API });
+  }
+  process.argv.splice(2, 0, 'listen');
+  await import('../client/cli.ts');
+} catch (error) {
+  console.error(describeFailure(error));
+  process.exitCode = 1;
+}
