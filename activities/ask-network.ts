@@ -78,6 +78,9 @@ export const FIRST_POLL_MS = 1_000;
 /** After this long without an answer, it is noted that the network is being asked (docs/partners/operations.md). */
 const SILENCE_MS = 1_000;
 
+/** What is noted of a problem. The issuer's part of it is a status and a code. */
+const MAX_PROBLEM_LENGTH = 200;
+
 interface Asking {
   claimId: string;
   /** Whether nobody has asked before. Then a quick decision ends the operation within its request, and there is nothing to note. */
@@ -106,17 +109,18 @@ export async function askAndNote<Answer extends { status: string }>(
       () => false,
     );
   }, SILENCE_MS);
-  const note = async (answer: NetworkAnswer) => {
+  const note = async (answer: NetworkAnswer, problem: string | null) => {
     const isCounted = await counting;
-    await noteAsked(orm, { claimId, deadlineMs, sinceMs: sinceMs(), answer, isCounted, nextAskMs });
+    await noteAsked(orm, { claimId, deadlineMs, sinceMs: sinceMs(), answer, problem, isCounted, nextAskMs });
   };
   try {
     const given = await ask().finally(() => clearTimeout(silence));
     const answer = ANSWERS[given.status] ?? 'pending';
-    if (answer === 'pending' || !isFirst || (await counting)) await note(answer);
+    if (answer === 'pending' || !isFirst || (await counting)) await note(answer, null);
     return given;
   } catch (error) {
-    if (error instanceof CardNetworkUnavailable) await note('no_answer');
+    if (error instanceof CardNetworkUnavailable)
+      await note('no_answer', error.message.slice(0, MAX_PROBLEM_LENGTH));
     throw error;
   }
 }

@@ -41,7 +41,7 @@ export interface ScanChainActivities {
 }
 
 /** The state of a chain's scan after a round. */
-type ScanReport =
+export type ScanReport =
   /** This installation doesn't read that chain. */
   | { state: 'not_configured' }
   /** No deposit address exists yet, so nothing can have been paid. */
@@ -60,7 +60,7 @@ export interface ScanProgress {
   unreadable: string | null;
 }
 
-interface ScanDependencies {
+export interface ScanDependencies {
   orm: Orm;
   /** Null if this installation reads no chain. */
   tron: { network: ChainName; scanIntervalMs: number; chain: TronChain } | null;
@@ -87,6 +87,17 @@ export function createScanChainActivities(dependencies: ScanDependencies): ScanC
   };
 }
 
+/** A round without pauses: takes every solid block there is, once. */
+export function scanOnce(
+  dependencies: ScanDependencies & { tron: NonNullable<ScanDependencies['tron']> },
+): Promise<ScanReport> {
+  return new Round(
+    dependencies,
+    new UnsolidBlocks(dependencies),
+    new UnconfirmedPayments(dependencies),
+  ).runOnce();
+}
+
 /** One run of the activity. */
 class Round {
   readonly #tron: NonNullable<ScanDependencies['tron']>;
@@ -100,6 +111,7 @@ class Round {
   #cursor: ScanCursor | null = null;
   /** The next blocks, fetched while the previous ones are committed. */
   #ahead: Promise<SolidBlock[]> | undefined;
+  #looking: Promise<void> = Promise.resolve();
   #recordedAtMs = Number.NEGATIVE_INFINITY;
   #unreadable: string | null = null;
   #pauseMs = 0;
@@ -126,7 +138,7 @@ class Round {
       while (performance.now() < this.#endAtMs && !stopping.aborted) {
         const pauseMs = await this.#step();
         await this.#record();
-        this.#unconfirmed.ask(this.#signal);
+        void this.#unconfirmed.ask(this.#signal);
         if (pauseMs > 0) await sleep(pauseMs, undefined, { signal: this.#signal });
       }
     } catch (error) {
@@ -135,6 +147,23 @@ class Round {
       this.#over.abort();
     }
     return this.#report();
+  }
+
+  /** Takes every block there is, and waits for what a round does in the background. */
+  async runOnce(): Promise<ScanReport> {
+    this.#cursor = await readCursor(this.#dependencies.orm.em.fork(), this.#tron.network);
+    try {
+      while ((await this.#step()) === 0);
+      await Promise.all([this.#looking, this.#unconfirmed.ask(this.#signal)]);
+      await this.#record();
+    } finally {
+      this.#over.abort();
+    }
+    return this.#report();
+  }
+
+  #look(solidNumber: number): void {
+    this.#looking = this.#unsolid.look(solidNumber, this.#signal);
   }
 
   /** Takes the next blocks. @returns how long to wait before the following ones */
@@ -155,7 +184,7 @@ class Round {
       this.#unreadable = error.message;
       // An operator may have requested a rescan in the meantime.
       this.#cursor = await readCursor(this.#dependencies.orm.em.fork(), this.#tron.network);
-      if (this.#cursor !== null) this.#unsolid.look(this.#cursor.number, this.#signal);
+      if (this.#cursor !== null) this.#look(this.#cursor.number);
       this.#pauseMs = Math.min(Math.max(FIRST_PAUSE_MS, this.#pauseMs * 2), MAX_PAUSE_MS);
       return this.#pauseMs;
     }
@@ -179,7 +208,7 @@ class Round {
     this.#ahead = undefined;
     const last = blocks.at(-1);
     if (last === undefined) {
-      this.#unsolid.look(cursor.number, this.#signal);
+      this.#look(cursor.number);
       return this.#tron.scanIntervalMs;
     }
     const hasMore = last.number < (this.#tron.chain.state().solidBlockNumber ?? 0);
@@ -192,7 +221,7 @@ class Round {
     this.#cursor = last;
     this.#dependencies.report({ blockNumber: last.number });
     if (hasMore) return 0;
-    this.#unsolid.look(last.number, this.#signal);
+    this.#look(last.number);
     return this.#tron.scanIntervalMs;
   }
 

@@ -30,11 +30,11 @@ export class UnconfirmedPayments {
     this.#dependencies = dependencies;
   }
 
-  /** Asks in the background, because it must not delay the scan. */
-  ask(signal: AbortSignal): void {
+  /** The scan doesn't wait for it, because it must not be delayed. */
+  async ask(signal: AbortSignal): Promise<void> {
     if (this.#isAsking || performance.now() < this.#askAtMs) return;
     this.#isAsking = true;
-    this.#askAll(signal)
+    await this.#askAll(signal)
       .catch((error: unknown) => {
         if (signal.aborted) return;
         this.#dependencies.logger.warn(

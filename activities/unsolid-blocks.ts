@@ -25,11 +25,11 @@ export class UnsolidBlocks {
     this.#dependencies = dependencies;
   }
 
-  /** Looks in the background, because a hint must not delay the scan. @param solidNumber the last block that the scan took */
-  look(solidNumber: number, signal: AbortSignal): void {
+  /** The scan doesn't wait for it, because a hint must not delay it. @param solidNumber the last block that the scan took */
+  async look(solidNumber: number, signal: AbortSignal): Promise<void> {
     if (this.#isLooking) return;
     this.#isLooking = true;
-    this.#mark(solidNumber, signal)
+    await this.#mark(solidNumber, signal)
       .catch((error: unknown) => {
         if (signal.aborted) return;
         this.#dependencies.logger.warn(

@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import { z } from 'zod';
-import { type AskingKey, createOwnKey, revokeOwnKey, rotateOwnKey } from '../commands/accounts/own-keys.ts';
+import { createOwnKey, revokeOwnKey, rotateOwnKey } from '../commands/accounts/own-keys.ts';
 import type { CommandContext } from '../commands/command-context.ts';
 import { SHOWN_KEY } from '../db/columns.ts';
 import { type Reader, tenantStatement } from '../db/sql.ts';
@@ -15,6 +15,7 @@ import {
   RotateApiKeyRequest,
 } from '../resources/api-key.ts';
 import * as EXAMPLES from '../resources/examples.ts';
+import { askingKey } from './http/asking-key.ts';
 import {
   CREATED_FILTERS,
   idRange,
@@ -29,7 +30,7 @@ import {
   requireStartingAfter,
   StartingAfter,
 } from './http/list-envelope.ts';
-import { declare, type RouteInput, resource } from './http/route.ts';
+import { declare, resource } from './http/route.ts';
 
 const createApiKey = declare({
   method: 'post',
@@ -38,7 +39,7 @@ const createApiKey = declare({
   operationId: 'apiKeys.create',
   summary: 'Create an API key',
   description:
-    'Makes a key for your account, in the mode of the key that you send. Only this response has the `key` itself, so store it. ' +
+    'Makes a key for your account, in the mode of the key that you send, which can do no more than that key. Only this response has the `key` itself, so store it. ' +
     'An Idempotency-Key is ignored: if the response is lost, delete the key that `GET /api-keys` shows, and make another. You can ' +
     'have 50 active keys in each mode.',
   query: z.strictObject({}),
@@ -96,7 +97,7 @@ const rotateApiKey = declare({
   operationId: 'apiKeys.rotate',
   summary: 'Rotate an API key',
   description:
-    'Makes a key with the same `name`, `scopes` and `ip_allowlist`, which does not expire. Both work until the overlap is over: then ' +
+    'Makes a key with the same `name`, `scopes`, `ip_allowlist` and `expires_at`. Both work until the overlap is over: then ' +
     'the old one expires. Only this response has the new `key` itself. An Idempotency-Key is ignored.',
   query: z.strictObject({}),
   body: RotateApiKeyRequest,
@@ -110,7 +111,7 @@ export const apiKeys = resource(
   { createApiKey, listApiKeys, getApiKey, revokeApiKey, rotateApiKey },
   (dependencies: CommandContext) => ({
     async createApiKey(input) {
-      const { row, key } = await createOwnKey(dependencies, asking(input), input.body);
+      const { row, key } = await createOwnKey(dependencies, askingKey(input), input.body);
       return { status: 201, body: presentApiKey(row, key) };
     },
 
@@ -127,27 +128,21 @@ export const apiKeys = resource(
     },
 
     async revokeApiKey(input) {
-      await revokeOwnKey(dependencies, asking(input), input.params.keyId ?? '');
+      await revokeOwnKey(dependencies, askingKey(input), input.params.keyId ?? '');
       return { status: 204, body: null };
     },
 
     async rotateApiKey(input) {
-      const { overlap_seconds: overlapSeconds } = input.body;
       const { row, key } = await rotateOwnKey(
         dependencies,
-        asking(input),
+        askingKey(input),
         input.params.keyId ?? '',
-        overlapSeconds,
+        input.body,
       );
       return { status: 201, body: presentApiKey(row, key) };
     },
   }),
 );
-
-function asking({ caller, requestId, clientAddress }: RouteInput): AskingKey {
-  const { partnerId, mode, keyId } = caller;
-  return { partnerId, mode, keyId, requestId, clientAddress };
-}
 
 const one = tenantStatement(
   (_, { partnerId, mode, keyId }: Tenant & { keyId: string }) => sql<ApiKeyRow>`

@@ -8,6 +8,7 @@ import { health, type ReadinessDependencies, readiness } from '../monitoring/hea
 import type { ProcessMetrics } from '../monitoring/metrics.ts';
 import { describeError } from '../process/describe-error.ts';
 import type { Tracing } from '../process/tracing.ts';
+import { guide } from './guide/guide.ts';
 import { checkResponses } from './http/check-responses.ts';
 import type { ReadClientAddress } from './http/client-address.ts';
 import { respondWithErrors } from './http/errors.ts';
@@ -16,6 +17,7 @@ import { refuseUnreadable } from './http/http-server.ts';
 import { type IdentifyDependencies, identify } from './http/identify.ts';
 import { logRequest, type RequestDurations, type RequestState, traceRequest } from './http/log-request.ts';
 import { showTestClock, type TestClocks } from './http/test-clocks.ts';
+import { limitReading, type ResponseLimits } from './http/unsent.ts';
 import { type NetworkDependencies, networkRoutes } from './network.ts';
 import { openApiDocument } from './openapi/document.ts';
 import { reference } from './openapi/reference.ts';
@@ -40,16 +42,20 @@ interface AppDependencies
   metrics: ProcessMetrics;
   testClocks: TestClocks;
   readClientAddress: ReadClientAddress;
+  responseLimits: ResponseLimits;
   /** For tests: whether to check every response against its declaration. */
   checkResponses: boolean;
 }
 
 interface Apps {
-  /** /v1 for partners, the reference, and what the card network posts. */
+  /** /v1 for partners, the reference, the guide, and what the card network posts. */
   api: Koa<RequestState>;
   /** Readiness and metrics, if they have their own address; otherwise `api` serves them. */
   operations: Koa<RequestState>;
 }
+
+/** It takes a third of a second to make, and is the same for every API of a process. */
+const REFERENCE = reference(openApiDocument(DECLARATIONS));
 
 /** The whole HTTP surface. */
 export function createApps(dependencies: AppDependencies): Apps {
@@ -82,25 +88,30 @@ export function createApps(dependencies: AppDependencies): Apps {
     health(),
     ...(dependencies.operationsApart ? [] : ofOperators),
     ...(parts.includes('network') ? [networkRoutes(dependencies)] : []),
-    ...(parts.includes('partner') ? [reference(openApiDocument(DECLARATIONS))] : []),
+    ...(parts.includes('partner') ? [REFERENCE, guide()] : []),
   ])
     api.use(router.routes());
   api.use(notServedHere(dependencies));
-  api.use(nothingHere);
+  api.use(nothingHere((path) => v1.match(`/v1${path}`, '').path.length > 0));
   const operations = createApp(dependencies, durations, null);
   for (const router of [health(), ...ofOperators]) operations.use(router.routes());
-  operations.use(nothingHere);
+  operations.use(nothingHere(() => false));
   return { api, operations };
 }
 
 function createApp(
-  { logger, readClientAddress, testClocks }: AppDependencies,
+  { logger, readClientAddress, responseLimits, testClocks }: AppDependencies,
   durations: RequestDurations,
   tracing: Tracing | null,
 ): Koa<RequestState> {
   const app = new Koa<RequestState>();
   app.on('error', (error) => {
     logger.warn({ error: describeError(error) }, 'could not send a whole response');
+  });
+  app.use(async (ctx, next) => {
+    await next();
+    // A streamed one has limits of its own.
+    if (ctx.respond !== false) limitReading(ctx.req, ctx.res, responseLimits);
   });
   app.use(logRequest(logger, durations, readClientAddress));
   if (tracing !== null) app.use(traceRequest(tracing));
@@ -126,7 +137,7 @@ function createApp(
 const PATHS: [RegExp, ApiPart][] = [
   [/^\/v1\/cards\/[^/]+\/secure-details\/?$/i, 'reveal'],
   [/^\/network(\/|$)/i, 'network'],
-  [/^\/(v1|docs|openapi\.json)(\/|$)/i, 'partner'],
+  [/^\/(v1|docs|guide|openapi\.json)(\/|$)/i, 'partner'],
 ];
 
 /**
@@ -148,10 +159,15 @@ function notServedHere({
   };
 }
 
-/** 405 with the methods that the path supports, or 404. */
-function nothingHere(ctx: Koa.Context): never {
-  const layers = (ctx as unknown as RouterContext).matched ?? [];
-  const methods = [...new Set(layers.flatMap((layer) => layer.methods))];
-  if (methods.length === 0) throw new ApiError('not_found');
-  throw new ApiError('method_not_allowed', { allow: methods.join(', ') });
+/** 405 with the methods that the path supports, or 404. @param isUnderV1 whether the path exists below /v1 */
+function nothingHere(isUnderV1: (path: string) => boolean): Koa.Middleware {
+  return (ctx) => {
+    const layers = (ctx as unknown as RouterContext).matched ?? [];
+    const methods = [...new Set(layers.flatMap((layer) => layer.methods))];
+    if (methods.length > 0) throw new ApiError('method_not_allowed', { allow: methods.join(', ') });
+    if (!isUnderV1(ctx.path)) throw new ApiError('not_found');
+    throw new ApiError('not_found', {
+      message: `This path does not exist: every path of the API begins with /v1. Send the request to /v1${ctx.path}.`,
+    });
+  };
 }

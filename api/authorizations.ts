@@ -1,4 +1,4 @@
-import { type RawBuilder, sql } from 'kysely';
+import { sql } from 'kysely';
 import { z } from 'zod';
 import { AUTHORIZATION_COLUMNS } from '../db/columns.ts';
 import { newestRows } from '../db/newest.ts';
@@ -7,7 +7,7 @@ import type { ReadList } from '../db/read-replica.ts';
 import { tenantStatement } from '../db/sql.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { AuthorizationStatus } from '../domain/authorization.ts';
-import { isId } from '../domain/ids.ts';
+import { idPattern, isId } from '../domain/ids.ts';
 import type { Tenant } from '../domain/mode.ts';
 import {
   AuthorizationResource,
@@ -27,6 +27,7 @@ import {
   presentList,
   readCardCursor,
   requestedPage,
+  requireStartingAfter,
   StartingAfter,
 } from './http/list-envelope.ts';
 import { declare, resource } from './http/route.ts';
@@ -62,9 +63,37 @@ const listCardAuthorizations = declare({
   errors: ['card_not_found'],
 });
 
+const listAuthorizations = declare({
+  method: 'get',
+  path: '/authorizations',
+  scope: 'cards:read',
+  operationId: 'authorizations.listAll',
+  summary: 'List the authorizations of all cards',
+  description: 'The authorizations on all of your cards, newest first, declined ones included.',
+  query: z.strictObject({
+    limit: Limit,
+    starting_after: StartingAfter('auth'),
+    card_id: z
+      .string()
+      .regex(new RegExp(idPattern('card')), 'must be the id of a card')
+      .optional()
+      .describe('Only authorizations of this card.'),
+    status: AuthorizationStatus.optional().describe('Only authorizations with this status.'),
+    ...CREATED_FILTERS,
+  }),
+  responses: { 200: listEnvelope(AuthorizationResource) },
+  examples: { 200: EXAMPLES.exampleList(EXAMPLES.AUTHORIZATION) },
+});
+
 export const authorizations = resource(
-  { getAuthorization, listCardAuthorizations },
+  { listAuthorizations, getAuthorization, listCardAuthorizations },
   ({ orm, readList }: { orm: Orm; readList: ReadList }) => ({
+    async listAuthorizations({ caller, query }) {
+      const page = { ...requestedPage(query), cardId: query.card_id, status: query.status };
+      const rows = await readList((from) => readAllAuthorizations(from, caller, page));
+      return { status: 200, body: presentList(rows, query.limit) };
+    },
+
     getAuthorization: async ({ caller, params }) => ({
       status: 200,
       body: await readAuthorization(orm, caller, params.authorizationId ?? ''),
@@ -104,6 +133,24 @@ interface AuthorizationPage extends PageRequest {
 }
 
 /**
+ * Up to `limit` + 1 authorizations of all cards, newest first, by key. An unknown card has none.
+ * @throws ApiError `validation_failed` if `startingAfter` is not an authorization of the tenant.
+ */
+export async function readAllAuthorizations(
+  orm: Orm,
+  tenant: Tenant,
+  page: AuthorizationPage & { cardId?: string | undefined },
+): Promise<AuthorizationResource[]> {
+  const { cardId, status } = page;
+  const ofCard = status === undefined ? selectOfCard : selectOfCardAndStatus;
+  const ofAll = status === undefined ? selectAll : selectOfStatus;
+  const read = cardId === undefined ? ofAll : ofCard;
+  const values = { ...pageValues(page), cardId: cardId ?? '', status: status ?? 'pending' };
+  const rows = await read(orm.em.fork(), tenant, values);
+  return pageRows<AuthorizationRow>(rows, 'an authorization').map(presentAuthorization);
+}
+
+/**
  * Up to `limit` + 1 authorizations of a card, newest first, by key.
  * @throws ApiError `card_not_found`; `validation_failed` if `startingAfter` is not an authorization of the card.
  */
@@ -121,36 +168,68 @@ export async function readAuthorizationPage(
   return pageRows<AuthorizationRow>(rows, 'an authorization of this card').map(presentAuthorization);
 }
 
-type CardPageValues = Tenant & PageValues & { cardId: string; status: AuthorizationStatus };
+type ListValues = Tenant & PageValues & { cardId: string; status: AuthorizationStatus };
 
-const selectPage = pageStatement((values) =>
+type Key = Parameters<typeof newestRows<'card_authorization', never>>[0]['where'];
+
+const newestAuthorizations = (values: ListValues, where: Key) =>
   newestRows({
     table: 'card_authorization',
     columns: AUTHORIZATION_COLUMNS,
     id: 'id',
     ...idRange('auth', values),
     limit: values.limit,
-    where: { card_id: sql.ref('c.id') },
-  }),
-);
+    where,
+  });
 
-const selectPageByStatus = pageStatement((values) =>
-  newestRows({
-    table: 'card_authorization',
-    columns: AUTHORIZATION_COLUMNS,
-    id: 'id',
-    ...idRange('auth', values),
-    limit: values.limit,
-    where: { card_id: sql.ref('c.id'), status: values.status },
-  }),
-);
+const allStatement = (key: (values: ListValues) => Key) =>
+  tenantStatement((db, values: ListValues) =>
+    db
+      .selectFrom(requireStartingAfter('card_authorization', values).as('k'))
+      .leftJoin(newestAuthorizations(values, key(values)).as('page'), (join) =>
+        join.on('page.partner_id', '=', values.partnerId).on('page.mode', '=', values.mode),
+      )
+      .select('k.known')
+      .selectAll('page')
+      .orderBy('page.id', 'desc'),
+  );
+const selectAll = allStatement(({ partnerId, mode }) => ({ partner_id: partnerId, mode }));
+const selectOfStatus = allStatement(({ partnerId, mode, status }) => ({
+  partner_id: partnerId,
+  mode,
+  status,
+}));
+
+const ofCardStatement = (key: (values: ListValues) => Key) =>
+  tenantStatement((db, values: ListValues) =>
+    db
+      .selectFrom(requireStartingAfter('card_authorization', values).as('k'))
+      .leftJoin('card as c', (join) =>
+        join
+          .on('c.partner_id', '=', values.partnerId)
+          .on('c.mode', '=', values.mode)
+          .on('c.id', '=', values.cardId),
+      )
+      .leftJoinLateral(
+        newestAuthorizations(values, { card_id: sql.ref('c.id'), ...key(values) }).as('page'),
+        (join) => join.onTrue(),
+      )
+      .select('k.known')
+      .selectAll('page')
+      .orderBy('page.id', 'desc'),
+  );
+const selectOfCard = ofCardStatement(() => ({}));
+const selectOfCardAndStatus = ofCardStatement(({ status }) => ({ status }));
 
 /** One row for each authorization of the page, with the card; if the page is empty, one row with only the card. */
-function pageStatement(newest: (values: CardPageValues) => RawBuilder<AuthorizationRow>) {
-  return tenantStatement((db, values: CardPageValues) =>
+const pageStatement = (key: (values: ListValues) => Key) =>
+  tenantStatement((db, values: ListValues) =>
     db
       .selectFrom('card as c')
-      .leftJoinLateral(newest(values).as('page'), (join) => join.onTrue())
+      .leftJoinLateral(
+        newestAuthorizations(values, { card_id: sql.ref('c.id'), ...key(values) }).as('page'),
+        (join) => join.onTrue(),
+      )
       .select(readCardCursor('card_authorization', values))
       .selectAll('page')
       .where('c.partner_id', '=', values.partnerId)
@@ -158,4 +237,5 @@ function pageStatement(newest: (values: CardPageValues) => RawBuilder<Authorizat
       .where('c.id', '=', values.cardId)
       .orderBy('page.id', 'desc'),
   );
-}
+const selectPage = pageStatement(() => ({}));
+const selectPageByStatus = pageStatement(({ status }) => ({ status }));

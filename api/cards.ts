@@ -38,7 +38,7 @@ import {
   type PageValues,
   pageRows,
   pageValues,
-  presentList,
+  readLongPage,
   requestedPage,
   requireStartingAfter,
   StartingAfter,
@@ -179,8 +179,8 @@ export const cards = resource(
     async listCards({ caller, query }) {
       const { external_ref: externalRef, status } = query;
       const page = { ...requestedPage(query), externalRef, status };
-      const cards = await dependencies.readList((orm) => readCardPage(orm, caller, page));
-      return { status: 200, body: presentList(cards, query.limit) };
+      const read = (orm: Orm) => readLongPage(page, (part) => readCardPage(orm, caller, part));
+      return { status: 200, body: await dependencies.readList(read) };
     },
   }),
 );

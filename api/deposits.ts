@@ -52,7 +52,13 @@ const createDeposit = declare({
   body: DepositRequest,
   responses: { 201: DepositResource },
   examples: { body: { amount: 250_000 }, 201: EXAMPLES.DEPOSIT },
-  errors: ['test_key_not_allowed', 'idempotency_in_flight', 'limit_exceeded', 'idempotency_conflict'],
+  errors: [
+    'test_key_not_allowed',
+    'deposits_not_configured',
+    'idempotency_in_flight',
+    'limit_exceeded',
+    'idempotency_conflict',
+  ],
 });
 
 const listDeposits = declare({
@@ -86,11 +92,7 @@ export const deposits = resource(
   (dependencies: DepositDependencies & { readList: ReadList }) => ({
     async createDeposit(input) {
       const { depositTerms } = dependencies;
-      if (depositTerms === null) {
-        throw new ApiError('unavailable', {
-          message: 'USDT deposits are not available here. Ask us how to fund your balance.',
-        });
-      }
+      if (depositTerms === null) throw new ApiError('deposits_not_configured');
       const request = keyedRequest('create_deposit', input, null);
       const response = await openDeposit(dependencies, depositTerms, request, input.body.amount);
       if (!response.replayed) input.log({ workflowId: watchDepositWorkflowId(request.resourceId) });

@@ -30,6 +30,8 @@ import { OPERATION_WORKFLOW_IDS, signalNetworkResult } from '../temporal/network
 import { readBytes } from './http/body.ts';
 import type { RequestState } from './http/log-request.ts';
 
+/** An issuer can send the events of a whole purchase at once: 200 of Lithic's are 88 KB. */
+const MAX_BODY_BYTES = 1_048_576;
 /** How long a decision waits for a card that is locked. */
 const MAX_DECISION_WAIT_MS = 1_500;
 /** How many cards a process finds by the network's id without a statement, those that were asked about last. */
@@ -65,7 +67,7 @@ export function networkRoutes(dependencies: NetworkDependencies): Router<Request
   const found: FoundCards = new LRUCache({ max: MAX_FOUND_CARDS });
   for (const route of dependencies.ingress) {
     router.post(route.path, async (ctx) => {
-      const post = { body: await readBytes(ctx.req), headers: ctx.headers };
+      const post = { body: await readBytes(ctx.req, MAX_BODY_BYTES), headers: ctx.headers };
       if (!route.verify(post)) {
         throw new ApiError('invalid_api_key', {
           message: `${route.signatureHeader} does not match the body.`,

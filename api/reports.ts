@@ -13,6 +13,7 @@ import {
 import type { Orm } from '../db/orm.ts';
 import type { ReadReport } from '../db/report-reads.ts';
 import { columnList, cursorStatement, type Reader } from '../db/sql.ts';
+import { Timestamp } from '../domain/fields.ts';
 import type { Tenant } from '../domain/mode.ts';
 import { streamPrepaidEntries } from '../ledger/balances.ts';
 import { untilAborted } from '../process/work-context.ts';
@@ -27,7 +28,6 @@ import * as EXAMPLES from '../resources/examples.ts';
 import { reportColumns } from '../resources/report.ts';
 import { presentTransaction, TransactionResource, type TransactionRow } from '../resources/transaction.ts';
 import { Csv, csvHeader, csvLines } from './http/csv.ts';
-import { Timestamp } from './http/list-envelope.ts';
 import { declare, resource } from './http/route.ts';
 import type { StreamedReply, StreamLimits } from './http/stream-reply.ts';
 

@@ -5,9 +5,11 @@ import type { Logger } from 'pino';
 import { type CardActivities, createCardActivities } from '../activities/card-activities.ts';
 import { testCardIssuer, testCardRevealer } from '../adapters/card-networks/derived-cards.ts';
 import { openIngress, startLiveNetwork } from '../adapters/card-networks/live-network.ts';
+import { takeLiveNetwork } from '../adapters/card-networks/own-network.ts';
 import { openRequestBudget } from '../adapters/card-networks/request-budget.ts';
 import { shareActiveAccounts } from '../commands/accounts/active-accounts.ts';
-import { recordKeyUses, shareKeyUsage } from '../commands/accounts/key-usage.ts';
+import { recordKeyUses } from '../commands/accounts/key-usage.ts';
+import { shareUsage } from '../commands/accounts/usage-buckets.ts';
 import type { DepositTerms } from '../commands/deposits/open-deposit.ts';
 import { keptKeys } from '../commands/key-ring/kept-keys.ts';
 import { createSettlementQueue } from '../commands/settlement/settlement-queue.ts';
@@ -50,13 +52,16 @@ import { serveHttp } from './http/http-server.ts';
 import { openLiveWork } from './http/live-work.ts';
 import { createRateLimit } from './http/rate-limit.ts';
 import { openResponseHints } from './http/response-hints.ts';
+import { createStorageBudget } from './http/storage-budget.ts';
 import { openTestClocks } from './http/test-clocks.ts';
+import { countUnsent } from './http/unsent.ts';
+import { createUsageBuckets } from './http/usage-buckets.ts';
 
 /** How often the processes exchange which accounts are active. */
 const ACCOUNT_EXCHANGE_MS = 500;
 
-/** How often the processes exchange how much of its rate limit each key has used. */
-const RATE_EXCHANGE_MS = 250;
+/** How often the processes exchange how much of their limits keys and accounts have used. */
+const USAGE_EXCHANGE_MS = 250;
 
 /** How often a process records when keys were last used. */
 const KEY_USE_MS = 20_000;
@@ -104,9 +109,11 @@ export async function startApi(
   const tracing = await startTracing('card-issuing-api', config.tracing, logger);
   const keysAreKept = keptKeys(orm, ring);
   // If PostgreSQL is down, the process starts anyway and answers 503; the first request after that loads the keys.
-  await keysAreKept().catch((error) => {
+  const unlessOutage = (error: unknown) => {
     if (!isOutage(error)) throw error;
-  });
+  };
+  await keysAreKept().catch(unlessOutage);
+  await takeLiveNetwork(orm, config.cardNetwork).catch(unlessOutage);
   const plugin = new TemporalPlugin({ codecKeys: config.codecKeys, logger, tracing });
   const lists = await openLists(config, orm, logger);
   const reportReads = await openReportReads(config, lists.isReplicaFit);
@@ -147,9 +154,13 @@ export async function startApi(
     maxStartMs: 1_000,
   });
 
-  const rateLimit = createRateLimit({ perSecond: config.rateLimitPerSecond, burst: config.rateLimitBurst });
-  const exchange = repeat('adding up the rate limits of the processes', RATE_EXCHANGE_MS, logger, () =>
-    rateLimit.exchange((usedMs) => shareKeyUsage(orm, usedMs)),
+  const usage = createUsageBuckets();
+  const usageExchange = repeat('adding up what the processes count', USAGE_EXCHANGE_MS, logger, () =>
+    usage.exchange((usedMs) => shareUsage(orm, usedMs)),
+  );
+  const rateLimit = createRateLimit(
+    { perSecond: config.rateLimitPerSecond, burst: config.rateLimitBurst },
+    usage,
   );
 
   const keyUses: KeyUses = new Map();
@@ -209,6 +220,7 @@ export async function startApi(
     readList: lists.read,
     readReport: reportReads.read,
     reportLimits: config.reportLimits,
+    responseLimits: config.responseLimits,
     metrics,
     operationsApart: config.operations !== null,
     tracing,
@@ -238,6 +250,8 @@ export async function startApi(
     keyUses,
     rateLimit,
     admission,
+    storage: createStorageBudget({ bytesPerDay: config.storedBytesPerDay }, usage),
+    unsent: countUnsent(config.responseLimits),
     eventsWritten,
     endpointsChanged,
     tronNetwork: config.tron?.network ?? null,
@@ -246,7 +260,14 @@ export async function startApi(
     settlements: createSettlementQueue(orm, eventsWritten),
     cardNetwork: config.cardNetwork,
     eventsKept,
-    ingress: openIngress(config.cardNetwork, { config, orm, ring, budget, logger }),
+    // Another process has not read the secrets that the network signs with.
+    ingress: openIngress(serves('network') ? config.cardNetwork : 'none', {
+      config,
+      orm,
+      ring,
+      budget,
+      logger,
+    }),
   });
   const servers = [await serveHttp(apps.api, config, 'PORT')];
   if (config.operations !== null)
@@ -272,7 +293,7 @@ export async function startApi(
       const impatience = setTimeout(() => admission.stop(), MAX_QUEUE_MS);
       for (const server of servers) await server.stop();
       clearTimeout(impatience);
-      await exchange.stop();
+      await usageExchange.stop();
       await useRecords.stop();
       await recordKeyUses(orm, keyUses).catch((error) => {
         logger.warn({ error: describeError(error) }, 'could not record when keys were last used');

@@ -4,6 +4,7 @@ import type { CommandContext } from '../commands/command-context.ts';
 import type { SettlementQueue } from '../commands/settlement/settlement-queue.ts';
 import { simulateTransaction } from '../commands/settlement/simulate-transaction.ts';
 import { AmountCents, Label } from '../domain/fields.ts';
+import { idPattern } from '../domain/ids.ts';
 import { CategoryCode, CountryCode } from '../domain/merchant.ts';
 import { TransactionType } from '../domain/transaction.ts';
 import { BalanceResource } from '../resources/balance.ts';
@@ -46,6 +47,14 @@ const SimulateTransactionRequest = z
       'Cents. A refund or a transaction with `force` can be at most 10,000,000 cents.',
     ),
     ...MERCHANT_FIELDS,
+    transaction_id: z
+      .string()
+      .regex(new RegExp(idPattern('txn')), 'must be the id of a transaction')
+      .optional()
+      .describe(
+        'The purchase on this card that a refund gives money back for, all or a part of it. The merchant is then that of the purchase, ' +
+          'unless you name one.',
+      ),
     force: z
       .boolean({ error: 'must be true or false' })
       .optional()
@@ -61,6 +70,10 @@ const SimulateTransactionRequest = z
       message: `must be at most ${MAX_UNCHECKED_CENTS} for a refund, or with force`,
     },
   )
+  .refine(({ type, transaction_id }) => type === 'refund' || transaction_id === undefined, {
+    path: ['transaction_id'],
+    message: 'can only be given with type refund',
+  })
   .meta({
     id: 'SimulateTransactionRequest',
     description: 'The transaction to simulate.',
@@ -143,6 +156,7 @@ export const testMode = resource(
         networkTransactionId: `simulated/${requestId}`,
         forced: force,
         simulated: !force,
+        refundedTransactionId: body.transaction_id,
         merchant: toMerchant(body),
       };
       if (input.idempotencyKey === '') {

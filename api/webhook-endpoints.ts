@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { authorOf } from '../commands/accounts/asking-key.ts';
 import type { CommandContext } from '../commands/command-context.ts';
 import { rotateEndpointSecret } from '../commands/webhooks/endpoint-secrets.ts';
 import { changeEndpoint, createEndpoint, removeEndpoint } from '../commands/webhooks/endpoints.ts';
@@ -22,6 +23,7 @@ import {
   type WebhookEndpointRow,
 } from '../resources/webhook-endpoint.ts';
 import { readEvent } from './events.ts';
+import { askingKey } from './http/asking-key.ts';
 import {
   CREATED_FILTERS,
   idRange,
@@ -218,8 +220,9 @@ export const webhookEndpoints = resource(
     eventsWritten,
     endpointsChanged,
   }: WebhookEndpointDependencies) => ({
-    async createWebhookEndpoint({ caller, body }) {
-      const { endpoint, secret } = await createEndpoint({ orm, ring }, caller, {
+    async createWebhookEndpoint({ caller, body, ...input }) {
+      const author = authorOf(askingKey({ caller, ...input }));
+      const { endpoint, secret } = await createEndpoint({ orm, ring, ...author }, caller, {
         url: checkedUrl(body.url, webhookAllowLoopbackHttp),
         standardWebhooks: body.standard_webhooks,
         eventTypes: body.event_types && [...new Set(body.event_types)],
@@ -246,9 +249,10 @@ export const webhookEndpoints = resource(
       body: presentWebhookEndpoint(await readEndpoint(orm.em.fork(), caller, requestedId(params.endpointId))),
     }),
 
-    async updateWebhookEndpoint({ caller, params, body }) {
+    async updateWebhookEndpoint({ caller, params, body, ...input }) {
+      const author = authorOf(askingKey({ caller, ...input }));
       const url = body.url === undefined ? undefined : checkedUrl(body.url, webhookAllowLoopbackHttp);
-      const endpoint = await changeEndpoint(orm, caller, requestedId(params.endpointId), {
+      const endpoint = await changeEndpoint({ orm, ...author }, caller, requestedId(params.endpointId), {
         url,
         standardWebhooks: body.standard_webhooks,
         eventTypes: body.event_types && [...new Set(body.event_types)],
@@ -260,17 +264,19 @@ export const webhookEndpoints = resource(
       return { status: 200, body: presentWebhookEndpoint(endpoint) };
     },
 
-    async deleteWebhookEndpointById({ caller, params }) {
+    async deleteWebhookEndpointById({ caller, params, ...input }) {
       const endpointId = requestedId(params.endpointId);
-      if (!(await removeEndpoint(orm, caller, endpointId))) throw endpointNotFound(endpointId);
+      const author = authorOf(askingKey({ caller, ...input }));
+      if (!(await removeEndpoint({ orm, ...author }, caller, endpointId))) throw endpointNotFound(endpointId);
       endpointsChanged();
       return { status: 204, body: null };
     },
 
-    async rotateWebhookEndpointSecret({ caller: { partnerId, mode }, params }) {
+    async rotateWebhookEndpointSecret({ caller, params, ...input }) {
       const endpointId = requestedId(params.endpointId);
+      const { partnerId, mode } = caller;
       const { endpoints, secret } = await rotateEndpointSecret(
-        { orm, ring },
+        { orm, ring, ...authorOf(askingKey({ caller, ...input })) },
         { partnerId, modes: [mode], endpointId },
       );
       const [endpoint] = endpoints;

@@ -3,11 +3,11 @@ import { endpointNotFound } from '../commands/webhooks/read-endpoints.ts';
 import { readWebhookReplay, startReplay } from '../commands/webhooks/replays.ts';
 import type { Orm } from '../db/orm.ts';
 import { ApiError } from '../domain/api-error.ts';
+import { Timestamp } from '../domain/fields.ts';
 import { isId } from '../domain/ids.ts';
 import { EventType } from '../resources/event-types.ts';
 import * as EXAMPLES from '../resources/examples.ts';
 import { presentWebhookReplay, WebhookReplayResource } from '../resources/webhook-replay.ts';
-import { Timestamp } from './http/list-envelope.ts';
 import { declare, resource } from './http/route.ts';
 
 const ReplayRequest = z

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { authorOf } from '../commands/accounts/asking-key.ts';
 import type { CommandContext } from '../commands/command-context.ts';
 import { rotateEndpointSecret } from '../commands/webhooks/endpoint-secrets.ts';
 import { removeEndpoint, setEndpoint } from '../commands/webhooks/endpoints.ts';
@@ -13,6 +14,7 @@ import {
   type WebhookEndpointRow,
 } from '../resources/webhook-endpoint.ts';
 import { readEvent } from './events.ts';
+import { askingKey } from './http/asking-key.ts';
 import { declare, resource } from './http/route.ts';
 import { checkedUrl, StandardWebhooks, WebhookUrl } from './webhook-endpoints.ts';
 
@@ -121,25 +123,29 @@ export const webhooks = resource(
       body: presentWebhookEndpoint(await readEndpoint(orm.em.fork(), caller, null)),
     }),
 
-    async putWebhookEndpoint({ caller: { partnerId, mode }, body }) {
+    async putWebhookEndpoint({ caller, body, ...input }) {
+      const { partnerId, mode } = caller;
       const url = checkedUrl(body.url, webhookAllowLoopbackHttp);
       const { endpoints, secret } = await setEndpoint(
-        { orm, ring },
+        { orm, ring, ...authorOf(askingKey({ caller, ...input })) },
         { partnerId, modes: [mode], url, standardWebhooks: body.standard_webhooks },
       );
       endpointsChanged();
       return { status: 200, body: presentWebhookEndpoint(existing(endpoints[0]), secret) };
     },
 
-    async deleteWebhookEndpoint({ caller }) {
-      if (!(await removeEndpoint(orm, caller, null))) throw endpointNotFound(null);
+    async deleteWebhookEndpoint(input) {
+      const context = { orm, ...authorOf(askingKey(input)) };
+      if (!(await removeEndpoint(context, input.caller, null))) throw endpointNotFound(null);
       endpointsChanged();
       return { status: 204, body: null };
     },
 
-    async rotateWebhookSecret({ caller: { partnerId, mode } }) {
+    async rotateWebhookSecret(input) {
+      const { partnerId, mode } = input.caller;
       const oldest = { partnerId, modes: [mode], endpointId: null };
-      const { endpoints, secret } = await rotateEndpointSecret({ orm, ring }, oldest);
+      const context = { orm, ring, ...authorOf(askingKey(input)) };
+      const { endpoints, secret } = await rotateEndpointSecret(context, oldest);
       return { status: 200, body: presentWebhookEndpoint(existing(endpoints[0]), secret) };
     },
 

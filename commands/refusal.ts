@@ -19,6 +19,7 @@ const NOUNS: Partial<Record<IdPrefix, string>> = {
   prt: 'partner',
   topup: 'top-up',
   wdr: 'withdrawal',
+  txn: 'transaction',
   auth: 'authorization',
   evt: 'event',
   dep: 'deposit',

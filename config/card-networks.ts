@@ -5,10 +5,19 @@ const Key = z
   .string()
   .regex(/^[\x21-\x7e]+$/, 'must be printable ASCII without spaces')
   .optional();
-/** Of Standard Webhooks: what follows the prefix is the key's base64, and must not be empty. */
+/** Shorter ones can be guessed; Standard Webhooks asks for as many. */
+const MIN_SECRET_BYTES = 24;
+const SharedSecret = Key.unwrap()
+  .min(MIN_SECRET_BYTES, `must have at least ${MIN_SECRET_BYTES} characters`)
+  .optional();
+/** Of Standard Webhooks: what follows the prefix is the key's base64. */
 const WebhookSecret = z
   .string()
   .regex(/^(whsec_)?(?!whsec_)[A-Za-z0-9+/_-]{4,}={0,2}$/, 'must be whsec_ followed by the base64 of a key')
+  .refine(
+    (secret) => Buffer.from(secret.replace('whsec_', ''), 'base64').length >= MIN_SECRET_BYTES,
+    `must be whsec_ followed by the base64 of at least ${MIN_SECRET_BYTES} bytes`,
+  )
   .optional();
 const BaseUrl = z
   .string()
@@ -27,7 +36,7 @@ const RequestsPerSecond = z
 export const NETWORK_VARIABLES = {
   CARD_NETWORK: z.enum(['simulated', 'increase', 'lithic', 'none']).default('none'),
   INCREASE_API_KEY: Key,
-  INCREASE_WEBHOOK_SECRET: Key,
+  INCREASE_WEBHOOK_SECRET: SharedSecret,
   INCREASE_BASE_URL: BaseUrl,
   INCREASE_FUNDING_ACCOUNT_ID: Reference,
   INCREASE_PROGRAM_ID: Reference,
@@ -42,6 +51,14 @@ export const NETWORK_VARIABLES = {
   LITHIC_REQUESTS_PER_SECOND: RequestsPerSecond.default(5),
 };
 
+/** What issuers sign with. Only an API process that takes their requests reads it. */
+export const SIGNATURE_SECRETS = {
+  INCREASE_WEBHOOK_SECRET: true,
+  LITHIC_WEBHOOK_SECRET: true,
+  LITHIC_ASA_SECRET: true,
+} as const;
+
+/** A secret that the process doesn't read is empty. */
 export interface IncreaseConfig {
   apiKey: string;
   /** The shared secret of both event subscriptions. */
@@ -57,6 +74,7 @@ export interface IncreaseConfig {
   requestsPerSecond: number;
 }
 
+/** A secret that the process doesn't read is empty. */
 export interface LithicConfig {
   apiKey: string;
   webhookSecret: string;
@@ -103,12 +121,15 @@ const REQUIRED: Record<string, readonly string[]> = {
   lithic: ['LITHIC_API_KEY', 'LITHIC_WEBHOOK_SECRET', 'LITHIC_ASA_SECRET'],
 };
 
-/** Finds the issuer's variables that are missing, and an address that would get card numbers and keys in clear. */
-export function networkProblems(set: NodeJS.ProcessEnv): string[] {
+/**
+ * Finds the issuer's variables that are missing, and an address that would get card numbers and keys in clear.
+ * @param schema of the variables that the process reads: the others may be missing
+ */
+export function networkProblems(set: NodeJS.ProcessEnv, schema: object = NETWORK_VARIABLES): string[] {
   const network = set.CARD_NETWORK ?? '';
   return [
     ...(REQUIRED[network] ?? [])
-      .filter((name) => !set[name])
+      .filter((name) => name in schema && !set[name])
       .map((name) => `${name}: is required with CARD_NETWORK=${network}`),
     ...['INCREASE_BASE_URL', 'LITHIC_BASE_URL']
       .filter((name) => isInClear(set[name] ?? ''))

@@ -194,6 +194,7 @@ export const Environment = z.object({
   RATE_LIMIT_PER_SECOND: wholeNumber(0, 1_000_000).default(100),
   RATE_LIMIT_BURST: wholeNumber(0, 1_000_000).default(200),
   ACCOUNT_CONCURRENCY: wholeNumber(1, 1_000).default(16),
+  STORED_MB_PER_DAY: wholeNumber(0, 1_000_000).default(2_000),
   TRUSTED_PROXIES: CidrBlocks,
   ...TRON_VARIABLES,
   DEPOSIT_ADDRESS_TTL: durationUpTo(30 * 24 * 3_600_000, '720h').default(8 * 3_600_000),

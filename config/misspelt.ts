@@ -1,6 +1,8 @@
+import { slipsBetween } from '../domain/slips.ts';
+
 /** A variable that begins like this but is not known is probably misspelt. */
 const OUR_PREFIX =
-  /^(DATABASE_DIRECT_|READ_DATABASE_|ALLOW_OWNER_|ALLOW_PLAINTEXT_|CARD_|INCREASE_|LITHIC_|NETWORK_KEY_|PRODUCT_|ISSUANCE_|TOPUP_|WITHDRAWAL_|WEBHOOK_|TRON_|DEPOSIT_|WORKFLOW_|RATE_LIMIT_|ACCOUNT_|ADJUSTMENT_|TRUSTED_|ENCRYPTION_|TASK_QUEUE_|OPERATIONS_|API_PART|DRAIN_|WORKER_|CODEC_|LEDGER_CHECK_)/;
+  /^(DATABASE_DIRECT_|READ_DATABASE_|ALLOW_OWNER_|ALLOW_PLAINTEXT_|CARD_|INCREASE_|LITHIC_|NETWORK_KEY_|PRODUCT_|ISSUANCE_|TOPUP_|WITHDRAWAL_|WEBHOOK_|TRON_|DEPOSIT_|WORKFLOW_|RATE_LIMIT_|STORED_|ACCOUNT_|ADJUSTMENT_|TRUSTED_|ENCRYPTION_|TASK_QUEUE_|OPERATIONS_|API_PART|DRAIN_|WORKER_|CODEC_|LEDGER_CHECK_)/;
 
 /** Variables that the local stack reads, and those that the Temporal SDK reads itself. */
 const ALSO_KNOWN = [
@@ -71,27 +73,4 @@ function isSwap(name: string, known: string): boolean {
   const at = [...known].findIndex((letter, index) => name[index] !== letter);
   const swapped = known.slice(0, at) + (known[at + 1] ?? '') + known[at] + known.slice(at + 2);
   return at >= 0 && name === swapped;
-}
-
-/**
- * How many letters were left out, added, changed or swapped with the next one (the optimal string alignment distance).
- * @param max more than this is not counted exactly
- */
-function slipsBetween(one: string, other: string, max: number): number {
-  if (Math.abs(one.length - other.length) > max) return max + 1;
-  let beforeLast: number[] = [];
-  let last = Array.from({ length: other.length + 1 }, (_, index) => index);
-  for (let i = 1; i <= one.length; i++) {
-    const row = [i];
-    for (let j = 1; j <= other.length; j++) {
-      const change = one[i - 1] === other[j - 1] ? 0 : 1;
-      let slips = Math.min((last[j] ?? 0) + 1, (row[j - 1] ?? 0) + 1, (last[j - 1] ?? 0) + change);
-      if (i > 1 && j > 1 && one[i - 1] === other[j - 2] && one[i - 2] === other[j - 1])
-        slips = Math.min(slips, (beforeLast[j - 2] ?? 0) + 1);
-      row.push(slips);
-    }
-    beforeLast = last;
-    last = row;
-  }
-  return last[other.length] ?? 0;
 }

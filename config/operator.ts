@@ -19,6 +19,8 @@ import type { TronConfig } from './tron.ts';
 /** The configuration of the operator's command line. */
 export interface OperatorConfig {
   databaseUrl: string;
+  /** DATABASE_URL, or that of the local stack's owner. Only `login create` and `revoke` use it. */
+  ownerDatabaseUrl: string;
   /** Whether a login that owns the schema, or could, gets a warning instead of a refusal. */
   allowOwnerLogin: boolean;
   /** Null if unknown; only commands about keys and secrets need it. */
@@ -62,7 +64,6 @@ export const OperatorEnvironment = Environment.pick({
   CODEC_KEYS: true,
   CARD_NETWORK: true,
   INCREASE_API_KEY: true,
-  INCREASE_WEBHOOK_SECRET: true,
   INCREASE_BASE_URL: true,
   INCREASE_FUNDING_ACCOUNT_ID: true,
   INCREASE_PROGRAM_ID: true,
@@ -70,8 +71,6 @@ export const OperatorEnvironment = Environment.pick({
   INCREASE_REAL_TIME_DECISIONS: true,
   INCREASE_REQUESTS_PER_SECOND: true,
   LITHIC_API_KEY: true,
-  LITHIC_WEBHOOK_SECRET: true,
-  LITHIC_ASA_SECRET: true,
   LITHIC_BASE_URL: true,
   LITHIC_CARD_PROGRAM_TOKEN: true,
   LITHIC_REQUESTS_PER_SECOND: true,
@@ -144,6 +143,7 @@ export function readOperatorConfig(env: NodeJS.ProcessEnv = process.env): Operat
   );
   return {
     databaseUrl: values.DATABASE_URL,
+    ownerDatabaseUrl: isLocal ? stack.ownerDatabaseUrl : values.DATABASE_URL,
     allowOwnerLogin: values.ALLOW_OWNER_LOGIN === 'true',
     encryptionKeys: values.ENCRYPTION_KEYS ?? null,
     codecKeys: values.CODEC_KEYS ?? null,

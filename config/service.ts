@@ -10,11 +10,12 @@ import {
   type LithicConfig,
   lithicConfig,
   networkProblems,
+  SIGNATURE_SECRETS,
 } from './card-networks.ts';
 import { Environment, parseEnvironment } from './environment.ts';
 import type { WorkerQueue } from './task-queues.ts';
 import type { TimeOfDay } from './time-of-day.ts';
-import { type TronConfig, type TronNeeds, tronConfig, tronProblems } from './tron.ts';
+import { type TronConfig, tronConfig, tronProblems } from './tron.ts';
 
 export interface Config {
   host: string;
@@ -64,8 +65,12 @@ export interface Config {
   rateLimitBurst: number;
   /** How many requests of one account and mode an API process handles at once. */
   accountConcurrency: number;
+  /** How much the requests of one account and mode can have stored; 0: any amount. */
+  storedBytesPerDay: number;
   /** How long a client may take for a part of a report, and for all of it. */
   reportLimits: { stallMs: number; maxMs: number };
+  /** How long a client may take nothing of another response, and for all of it, and how much an account may leave unread. */
+  responseLimits: { stallMs: number; maxMs: number; maxUnsentBytes: number };
   /** The proxies whose X-Forwarded-For is believed, each as an address and the length of its prefix. */
   trustedProxies: CidrBlock[];
   depositAddressTtlMs: number;
@@ -80,8 +85,9 @@ export interface Config {
   logLevel: string;
 }
 
-/** A worker derives no deposit addresses, and reads no lists. */
+/** A worker derives no deposit addresses, reads no lists, and takes no requests of the card network. */
 export const WorkerEnvironment = Environment.omit({
+  ...SIGNATURE_SECRETS,
   CODEC_TOKENS: true,
   READ_DATABASE_URL: true,
   TRON_XPUB: true,
@@ -90,7 +96,11 @@ export const WorkerEnvironment = Environment.omit({
 const PartnerEnvironment = Environment.omit({ CODEC_TOKENS: true, TRON_NODE_URLS: true, TRON_API_KEY: true });
 const NetworkEnvironment = PartnerEnvironment.omit({ READ_DATABASE_URL: true, TRON_XPUB: true });
 /** A process that only reveals card details starts no workflows. */
-const RevealEnvironment = NetworkEnvironment.omit({ CODEC_KEYS: true, TEMPORAL_API_KEY: true }).extend({
+const RevealEnvironment = NetworkEnvironment.omit({
+  ...SIGNATURE_SECRETS,
+  CODEC_KEYS: true,
+  TEMPORAL_API_KEY: true,
+}).extend({
   TEMPORAL_ADDRESS: Environment.shape.TEMPORAL_ADDRESS.default(''),
 });
 
@@ -98,30 +108,32 @@ const RevealEnvironment = NetworkEnvironment.omit({ CODEC_KEYS: true, TEMPORAL_A
 export function apiEnvironment(env: NodeJS.ProcessEnv) {
   // Problems of API_PARTS itself are found when the environment is parsed.
   const parts = ApiParts.safeParse(env.API_PARTS || undefined).data ?? ['partner'];
-  if (parts.includes('partner')) return PartnerEnvironment;
-  return parts.includes('network') ? NetworkEnvironment : RevealEnvironment;
+  const serves = (part: ApiPart) => parts.includes(part);
+  if (!serves('network'))
+    return serves('partner') ? PartnerEnvironment.omit(SIGNATURE_SECRETS) : RevealEnvironment;
+  if (serves('partner')) return PartnerEnvironment;
+  // Lithic's posts contain all that a decision needs. Increase's name only what to ask for.
+  return serves('reveal') ? NetworkEnvironment : NetworkEnvironment.omit({ LITHIC_API_KEY: true });
 }
 
 /** The configuration of an API process. @throws ConfigurationError */
 export function readApiConfig(env: NodeJS.ProcessEnv = process.env): Config {
   const schema = apiEnvironment(env);
-  const problems = { needsXpub: 'TRON_XPUB' in schema.shape, needsNodes: false };
-  const { set, values } = parseEnvironment(schema, env, (given) => serviceProblems(given, problems));
+  const { set, values } = parseEnvironment(schema, env, (given) => serviceProblems(given, schema.shape));
   return toConfig(set, values);
 }
 
 /** The configuration of a worker. @throws ConfigurationError */
 export function readWorkerConfig(env: NodeJS.ProcessEnv = process.env): Config {
-  const problems = { needsXpub: false, needsNodes: true };
   const { set, values } = parseEnvironment(WorkerEnvironment, env, (given) =>
-    serviceProblems(given, problems),
+    serviceProblems(given, WorkerEnvironment.shape),
   );
   return toConfig(set, values);
 }
 
 /** The configuration of API and worker together, as the local stack checks it. @throws ConfigurationError */
 export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
-  const { set, values } = parseEnvironment(Environment, env, serviceProblems);
+  const { set, values } = parseEnvironment(Environment, env, (given) => serviceProblems(given));
   return toConfig(set, values);
 }
 
@@ -163,7 +175,10 @@ function toConfig(set: NodeJS.ProcessEnv, values: z.infer<typeof Environment>): 
     rateLimitPerSecond: values.RATE_LIMIT_PER_SECOND,
     rateLimitBurst: values.RATE_LIMIT_BURST,
     accountConcurrency: values.ACCOUNT_CONCURRENCY,
+    storedBytesPerDay: values.STORED_MB_PER_DAY * 1_000_000,
     reportLimits: { stallMs: 60_000, maxMs: 3_600_000 },
+    /** How long a client may take nothing of another response, and for all of it, and how much an account may leave unread. */
+    responseLimits: { stallMs: 10_000, maxMs: 60_000, maxUnsentBytes: 4 * 1_048_576 },
     trustedProxies: values.TRUSTED_PROXIES,
     depositAddressTtlMs: values.DEPOSIT_ADDRESS_TTL,
     tron: tronConfig(values),
@@ -192,11 +207,11 @@ function workerVersion(values: z.infer<typeof Environment>): Config['workerVersi
 }
 
 /** Problems of several variables together, and of the files they name. */
-export function serviceProblems(set: NodeJS.ProcessEnv, tron?: TronNeeds): string[] {
+export function serviceProblems(set: NodeJS.ProcessEnv, schema: object = Environment.shape): string[] {
   return [
-    ...tronProblems(set, tron),
+    ...tronProblems(set, schema),
     ...temporalProblems(set),
-    ...networkProblems(set),
+    ...networkProblems(set, schema),
     ...versionProblems(set),
     ...productProblems(set),
   ];

@@ -82,17 +82,12 @@ export function tronConfig(values: TronValues): TronConfig | null {
 
 const splitPairs = (urls: string): string[][] => urls.split(',').map((node) => node.trim().split('|'));
 
-/** What a process does with the chain: the API gives out addresses, the worker asks the nodes. */
-export interface TronNeeds {
-  needsXpub: boolean;
-  needsNodes: boolean;
-}
-
-/** Finds variables that are missing, or that do not fit the network. */
-export function tronProblems(
-  set: NodeJS.ProcessEnv,
-  { needsXpub, needsNodes }: TronNeeds = { needsXpub: true, needsNodes: true },
-): string[] {
+/**
+ * Finds variables that are missing, or that do not fit the network.
+ * @param schema of the variables that the process reads: the API gives out addresses, the worker asks the nodes
+ */
+export function tronProblems(set: NodeJS.ProcessEnv, schema: object): string[] {
+  const [needsXpub, needsNodes] = ['TRON_XPUB' in schema, 'TRON_NODE_URLS' in schema];
   const { TRON_NETWORK: network } = set;
   const problems: string[] = [];
   if (network && needsXpub && !set.TRON_XPUB) problems.push('TRON_XPUB: is required with TRON_NETWORK');

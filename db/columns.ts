@@ -76,6 +76,7 @@ export const TRANSACTION_COLUMNS = [
   'from_hold_cents',
   'partner_balance_cents',
   'network_payment_id',
+  'refunded_transaction_id',
 ] as const satisfies Columns<'card_transaction'>;
 
 export const OPERATION_COLUMNS = [
@@ -96,6 +97,12 @@ export const OPERATION_COLUMNS = [
   'network_next_ask_at',
   'network_deadline',
 ] as const satisfies Columns<'idempotency_claim'>;
+
+/** Why the card network gave no answer when it was last asked for a pending card, top-up or withdrawal; null if it did. */
+export function networkProblem(table: 'card' | 'topup' | 'withdrawal') {
+  return sql<string | null>`(SELECT c.network_problem FROM idempotency_claim c
+    WHERE c.id = ${sql.ref(`${table}.claim_id`)})`.as('network_problem');
+}
 
 /** How far an account's clock was ahead of the real time that a claim's id has (docs/decisions/sandbox-clock.md). */
 export function clockAhead(claim: string) {

@@ -26,19 +26,3 @@ export function followingAccounts(queue: {
     SELECT further.* FROM following f CROSS JOIN LATERAL (${firstAfter(previous)}) further
   )`;
 }
-
-/**
- * The CTEs `following` and `visited`: every account that has a row in a queue, as {@link followingAccounts} finds them, or, without
- * such a walk, the test mode of some accounts alone. Read from `visited`.
- * @param only their ids; null: all that have a row
- */
-export function visitedAccounts(
-  queue: Parameters<typeof followingAccounts>[0],
-  only: unknown,
-): RawBuilder<unknown> {
-  const isQueued = sql`${queue.isQueued} AND ${only}::text[] IS NULL`;
-  const test = queue.account.includes('mode') ? sql`, 'test'` : sql``;
-  return sql`${followingAccounts({ ...queue, isQueued })}, visited AS (
-    SELECT * FROM following UNION ALL SELECT p.id${test} FROM unnest(${only}::text[]) p (id)
-  )`;
-}

@@ -6,6 +6,7 @@ import * as deposits from './entities/deposits.ts';
 import { IdempotencyClaimEntity } from './entities/idempotency.ts';
 import { LateAnswerEntity } from './entities/late-answers.ts';
 import * as ledger from './entities/ledger.ts';
+import { LiveNetworkEntity } from './entities/live-network.ts';
 import { MeasurementEntity } from './entities/measurements.ts';
 import { NetworkEventEntity, NetworkMessageEntity } from './entities/network-messages.ts';
 import { ReconciliationFindingEntity, ReconciliationSeenEntity } from './entities/reconciliation.ts';
@@ -21,7 +22,7 @@ const TABLES = {
   account_usage: accounts.AccountUsageEntity,
   api_key: accounts.ApiKeyEntity,
   ring_key: accounts.RingKeyEntity,
-  api_key_usage: accounts.ApiKeyUsageEntity,
+  usage_bucket: accounts.UsageBucketEntity,
   api_process: accounts.ApiProcessEntity,
   faucet_credit: accounts.FaucetCreditEntity,
   balance_adjustment: accounts.BalanceAdjustmentEntity,
@@ -57,6 +58,7 @@ const TABLES = {
   unconfirmed_payment: deposits.UnconfirmedPaymentEntity,
   deposit_resolution: deposits.DepositResolutionEntity,
   chain_scan: deposits.ChainScanEntity,
+  live_network: LiveNetworkEntity,
   measurement: MeasurementEntity,
   network_event: NetworkEventEntity,
   network_message: NetworkMessageEntity,

@@ -1,6 +1,8 @@
 import { ERRORS, type ErrorCode } from './error-catalogue.ts';
 
 const MAX_IN_MESSAGE = 10;
+/** How many fields an answer names. */
+export const MAX_ISSUES = 50;
 
 export interface FieldIssue {
   /** Where the problem is: a body field, a query parameter or a header. */
@@ -36,10 +38,13 @@ export class ApiError extends Error {
     return ERRORS[this.code].status;
   }
 
-  /** `validation_failed` with one issue for each field: the first one found. */
+  /** `validation_failed` with one issue for each field, up to 50: the first one found. */
   static ofFields(found: readonly FieldIssue[]): ApiError {
     const byPath = new Map<string, FieldIssue>();
-    for (const issue of found) if (!byPath.has(issue.path)) byPath.set(issue.path, issue);
+    for (const issue of found) {
+      if (byPath.size === MAX_ISSUES) break;
+      if (!byPath.has(issue.path)) byPath.set(issue.path, issue);
+    }
     const issues = [...byPath.values()];
     const parts = issues.slice(0, MAX_IN_MESSAGE).map((issue) => issue.message);
     const more = issues.length - parts.length;

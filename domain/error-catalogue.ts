@@ -175,6 +175,12 @@ export const ERRORS = {
     message:
       'This account has no card product to issue at the moment, and nothing was debited. Contact us, then use a new Idempotency-Key: the one you used keeps this response.',
   },
+  deposits_not_configured: {
+    status: 409,
+    type: 'conflict',
+    message:
+      'USDT deposits are not available here, and this request did nothing. Ask us how to fund your balance.',
+  },
   invalid_state: {
     status: 409,
     type: 'conflict',

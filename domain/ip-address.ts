@@ -42,6 +42,16 @@ export function spellBlock([address, bits]: CidrBlock): string {
 export const isInBlock = (address: IpAddress, [block, bits]: CidrBlock): boolean =>
   block.kind() === address.kind() && address.match(block, bits);
 
+/** Those blocks, as {@link spellBlock} spells them, that have an address outside of `allowed`. Null is every address. */
+export function blocksOutside(blocks: readonly string[] | null, allowed: readonly string[] | null): string[] {
+  if (allowed === null) return [];
+  const within = allowed.map(parseBlock).filter((block) => block !== null);
+  return (blocks ?? ['0.0.0.0/0', '::/0']).filter((text) => {
+    const block = parseBlock(text);
+    return block === null || !within.some((outer) => block[1] >= outer[1] && isInBlock(block[0], outer));
+  });
+}
+
 /** Every usual spelling, for the reference. What it leaves out, such as ::ffff:192.0.2.1, is accepted, too. */
 const SPELLINGS = (() => {
   const four = z.regexes.ipv4.source.slice(1, -1);

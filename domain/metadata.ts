@@ -27,10 +27,16 @@ export const MetadataChanges = z.preprocess(
 );
 export type MetadataChanges = z.infer<typeof MetadataChanges>;
 
-/** Zod would leave out this key without a word. */
+/** What a PATCH can have, which removes some keys and sets others. */
+const MAX_CHANGES = 2 * MAX_KEYS;
+
+/** Zod would look at each of any number of keys, and leave out this one without a word. */
 function refuseLostKey(metadata: unknown, ctx: z.core.$RefinementCtx): unknown {
   if (typeof metadata === 'object' && metadata !== null && Object.hasOwn(metadata, '__proto__')) {
     ctx.issues.push({ code: 'custom', message: "can't have a key __proto__", input: metadata });
+  }
+  if (typeof metadata === 'object' && metadata !== null && Object.keys(metadata).length > MAX_CHANGES) {
+    ctx.issues.push({ code: 'custom', message: `must have at most ${MAX_KEYS} keys`, input: metadata });
   }
   return metadata;
 }

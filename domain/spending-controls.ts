@@ -144,8 +144,11 @@ export function completeControls(
 /** A limit that applies to a card, with what was spent in its current interval. */
 export interface LimitSpending extends SpendingLimit {
   source: 'card' | 'account';
-  /** What counts in the interval less its refunds, in cents, so it may be below zero; 0 for a limit per authorization. */
-  netCents: number;
+  /**
+   * What was spent in the interval, in cents. A refund gave back no more than had been spent by then. 0 for a limit per
+   * authorization.
+   */
+  spentCents: number;
   /** When the interval ends; null if it never does. */
   endsAt: Date | null;
 }
@@ -186,7 +189,7 @@ export function refusalByControls(
   for (const limit of limits) {
     if (!countsFor(limit, categoryCode)) continue;
     const afterwardsCents =
-      limit.interval === 'per_authorization' ? wholeCents : spentCents(limit) + amountCents;
+      limit.interval === 'per_authorization' ? wholeCents : limit.spentCents + amountCents;
     if (afterwardsCents > limit.amount) return 'spending_limit_exceeded';
   }
   return null;
@@ -202,9 +205,6 @@ function countsFor({ categories }: SpendingLimit, categoryCode: string | null): 
   return categories === null || (categoryCode !== null && categories.includes(categoryCode));
 }
 
-/** What was spent of a limit: refunds give back no more than was spent. */
-export const spentCents = ({ netCents }: LimitSpending): number => Math.max(0, netCents);
-
 /** The controls after something more was spent or, below zero, refunded, in the same intervals. */
 export function afterSpending(
   { controls, limits }: AppliedControls,
@@ -215,7 +215,7 @@ export function afterSpending(
     controls,
     limits: limits.map((limit) =>
       limit.interval !== 'per_authorization' && countsFor(limit, categoryCode)
-        ? { ...limit, netCents: limit.netCents + cents }
+        ? { ...limit, spentCents: Math.max(0, limit.spentCents + cents) }
         : limit,
     ),
   };

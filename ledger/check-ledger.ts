@@ -182,7 +182,8 @@ const INVARIANTS: readonly Invariant[] = [
     finds: `
       SELECT 'ledger.' || g.relation, 'its trigger ' || g.name || ' is missing or disabled'
       FROM (VALUES ('transfer', 'append_only'), ('entry', 'append_only'), ('account', 'never_removed'),
-          ('transfer', 'balanced'), ('transfer', 'deposit_credit'), ('transfer', 'test_deposit_credit'), ('entry', 'balanced')) g (relation, name)
+          ('transfer', 'balanced'), ('transfer', 'deposit_credit'), ('transfer', 'test_deposit_credit'), ('transfer', 'has_row'),
+          ('entry', 'balanced')) g (relation, name)
       WHERE NOT EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = ('ledger.' || g.relation)::regclass
         AND t.tgname = g.name AND t.tgenabled IN ('O', 'A'))
       UNION ALL

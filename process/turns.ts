@@ -28,13 +28,16 @@ interface Line {
  */
 export class Turns {
   readonly #limits: TurnLimits;
+  readonly #now: () => number;
   #free: number;
   #givenUp = 0;
   /** The lines that hold or want places, in the order of their next turns. */
   readonly #lines = new Map<string, Line>();
 
-  constructor(limits: TurnLimits) {
+  /** @param now milliseconds of a monotonic clock */
+  constructor(limits: TurnLimits, now: () => number = () => performance.now()) {
     this.#limits = limits;
+    this.#now = now;
     this.#free = limits.places;
   }
 
@@ -59,19 +62,19 @@ export class Turns {
 
   /**
    * Waits for a turn.
-   * @returns a function that releases the place; only the first call has an effect
+   * @returns a function that releases the place, from which the line rests that much longer; only the first call has an effect
    * @throws the error of `maxWait` after that time, or the signal's reason when it is aborted
    */
-  async take(name: string, signal: AbortSignal | null): Promise<() => void> {
+  async take(name: string, signal: AbortSignal | null): Promise<(moreRestMs?: number) => void> {
     signal?.throwIfAborted();
     const line = this.#lines.get(name) ?? { held: 0, waiting: new Set() };
     this.#lines.set(name, line);
     if (this.#free > 0 && line.held < this.#each(name) && line.waiting.size === 0) this.#hold(line);
     else await this.#wait(line, signal).finally(() => this.#forgetIfIdle(name, line));
 
-    const heldFromMs = performance.now();
+    const heldFromMs = this.#now();
     let isHeld = true;
-    return () => {
+    return (moreRestMs = 0) => {
       if (!isHeld) return;
       isHeld = false;
       this.#free += 1;
@@ -80,7 +83,7 @@ export class Turns {
         this.#forgetIfIdle(name, line);
         this.#admitNext();
       };
-      const restMs = (this.#limits.rest?.(name) ?? 0) * (performance.now() - heldFromMs);
+      const restMs = (this.#limits.rest?.(name) ?? 0) * (this.#now() - heldFromMs) + moreRestMs;
       if (restMs === 0) return rested();
       setTimeout(rested, restMs).unref();
       this.#admitNext();

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Row } from '../db/tables.ts';
 import { LAST_MS } from '../domain/account-clock.ts';
-import { Label, ObjectType } from '../domain/fields.ts';
+import { Label, ObjectType, Timestamp } from '../domain/fields.ts';
 import { IpAllowlist } from '../domain/ip-address.ts';
 import { Mode } from '../domain/mode.ts';
 import { Scope } from '../domain/scope.ts';
@@ -45,7 +45,19 @@ export const ApiKeyResource = z
   .meta({ id: 'ApiKey', description: 'A key to this API.' });
 export type ApiKeyResource = z.infer<typeof ApiKeyResource>;
 
-const AT = 'must be an ISO 8601 timestamp with a time zone, such as 2026-11-20T08:00:00.000Z';
+/** An API key in an event: where a key can be used from is nothing for the servers of webhooks. */
+export const ApiKeyInEvent = ApiKeyResource.omit({ ip_allowlist: true, key: true }).meta({
+  id: 'ApiKeyInEvent',
+  description: 'A key to this API, as events show it.',
+});
+export type ApiKeyInEvent = z.infer<typeof ApiKeyInEvent>;
+
+const ExpiresAt = Timestamp.refine(
+  (at) => at.getTime() <= LAST_MS,
+  'must be at most 9999-12-31T23:59:59.999Z',
+)
+  .nullable()
+  .optional();
 
 /** Body of POST /api-keys. */
 export const ApiKeyRequest = z
@@ -62,15 +74,12 @@ export const ApiKeyRequest = z
     ip_allowlist: IpAllowlist.nullable()
       .optional()
       .describe(
-        'Up to 50 IP addresses and CIDR blocks that the key can be used from. Null: every address. Default: those of the key that makes it.',
+        'Up to 50 IP addresses and CIDR blocks that the key can be used from, all among those of the key that makes it. Null: every address. Default: those of the key that makes it.',
       ),
-    expires_at: z.iso
-      .datetime({ offset: true, error: AT })
-      .transform((text) => new Date(text))
-      .refine((at) => at.getTime() <= LAST_MS, 'must be at most 9999-12-31T23:59:59.999Z')
-      .nullable()
-      .optional()
-      .describe('From when the key is refused, in the future. Default: it does not expire.'),
+    expires_at: ExpiresAt.describe(
+      'From when the key is refused, in the future and not after the expiry of the key that makes it. Null: it does not expire. Default: ' +
+        'the expiry of the key that makes it.',
+    ),
   })
   .meta({ id: 'CreateApiKeyRequest', description: 'The key to make.' });
 export type ApiKeyRequest = z.infer<typeof ApiKeyRequest>;
@@ -87,8 +96,13 @@ export const RotateApiKeyRequest = z
       .max(MAX_OVERLAP_SECONDS, OVERLAP)
       .default(86_400)
       .describe('How long the old key still works. Never longer than it would have.'),
+    expires_at: ExpiresAt.describe(
+      'From when the new key is refused, in the future and not after the expiry of the key that you send. Null: it does not expire. ' +
+        'Default: the expiry of the old key.',
+    ),
   })
-  .meta({ id: 'RotateApiKeyRequest', description: 'How long both keys work.' });
+  .meta({ id: 'RotateApiKeyRequest', description: 'How long both keys work, and when the new one expires.' });
+export type RotateApiKeyRequest = z.infer<typeof RotateApiKeyRequest>;
 
 /** A key's row with what depends on the time, as `SHOWN_KEY` of db/columns.ts selects it. */
 export interface ApiKeyRow
@@ -100,6 +114,11 @@ export interface ApiKeyRow
   expires_at: string | null;
   last_used_at: string | null;
   status: z.infer<typeof ApiKeyStatus>;
+}
+
+export function presentKeyInEvent(row: ApiKeyRow): ApiKeyInEvent {
+  const { ip_allowlist: _, key: __, ...shown } = presentApiKey(row);
+  return shown;
 }
 
 /** @param key only if it was just made, as it is never shown again */

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { Mode } from '../domain/mode.ts';
-import { ApiKeyResource } from './api-key.ts';
+import { nearestWord } from '../domain/slips.ts';
+import { ApiKeyInEvent } from './api-key.ts';
 import { AuthorizationResource } from './authorization.ts';
 import { BalanceResource } from './balance.ts';
 import { CardResource } from './card.ts';
@@ -28,9 +29,11 @@ export const EVENT_DATA = {
   },
   Deposit: { deposit: DepositResource.describe('The deposit right after the change.') },
   WebhookEndpoint: {
-    webhook_endpoint: WebhookEndpointResource.describe('The endpoint right after the change.'),
+    webhook_endpoint: WebhookEndpointResource.describe(
+      'The endpoint right after the change. Its `url` is the origin alone (scheme, host and port).',
+    ),
   },
-  ApiKey: { api_key: ApiKeyResource.describe('The key when the event was made.') },
+  ApiKey: { api_key: ApiKeyInEvent.describe('The key when the event was made, without its allowlist.') },
   Balance: {
     balance: BalanceResource.describe('Your balance right after the change.'),
     threshold: z.int().min(1).describe('The threshold of your balance alert, in cents.'),
@@ -41,7 +44,7 @@ export type EventData = typeof EVENT_DATA;
 
 interface Declared<Name extends keyof EventData> {
   data: Name;
-  /** What happened, as the title of the webhook in the API reference. */
+  /** What happened: the first sentence of the webhook in the API reference, without its full stop. */
   summary: string;
   /** When it is sent, for the list in docs/partners/webhooks.md. */
   when: string;
@@ -257,6 +260,16 @@ export const EVENT_TYPES = {
 } as const satisfies Record<string, AnyDeclared>;
 
 export const EventType = z
-  .enum(Object.keys(EVENT_TYPES) as (keyof typeof EVENT_TYPES)[])
+  .enum(Object.keys(EVENT_TYPES) as (keyof typeof EVENT_TYPES)[], { error: suggestType })
   .meta({ id: 'EventType', description: 'The kind of event.' });
 export type EventType = z.infer<typeof EventType>;
+
+/** Undefined, and so the list of all types, if it is near none of them. */
+function suggestType({ input }: z.core.$ZodRawIssue): string | undefined {
+  if (typeof input !== 'string' || input.length > MAX_TYPE_LENGTH) return undefined;
+  const nearest = nearestWord(input, EventType.options);
+  return nearest && `must be an event type: did you mean ${nearest}?`;
+}
+
+/** Longer text is near none, and would take long to compare. */
+const MAX_TYPE_LENGTH = 100;

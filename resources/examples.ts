@@ -1,4 +1,4 @@
-import type { ApiKeyResource } from './api-key.ts';
+import type { ApiKeyInEvent, ApiKeyResource } from './api-key.ts';
 import type { AuthorizationResource } from './authorization.ts';
 import type { BalanceResource } from './balance.ts';
 import type { BalanceTransactionResource } from './balance-transaction.ts';
@@ -308,6 +308,7 @@ export const TRANSACTION: TransactionResource = {
   card_amount: 1_250,
   partner_balance_amount: 0,
   authorization_id: null,
+  refunded_transaction_id: null,
   card_balance_after: 6_250,
   mode: 'test',
   created: '2026-11-22T06:45:50.851Z',
@@ -493,6 +494,7 @@ export const SECOND_ENDPOINT: WebhookEndpointResource = {
 
 export const FAILING_ENDPOINT: WebhookEndpointResource = {
   ...SECOND_ENDPOINT,
+  url: 'https://accounting.example.com',
   consecutive_failures: 10,
   failing_since: '2026-11-22T06:46:10.117Z',
   last_success_at: '2026-11-22T06:46:02.951Z',
@@ -501,6 +503,7 @@ export const FAILING_ENDPOINT: WebhookEndpointResource = {
 
 export const DISABLED_ENDPOINT: WebhookEndpointResource = {
   ...SECOND_ENDPOINT,
+  url: 'https://accounting.example.com',
   status: 'disabled',
   disabled_reason: 'it answered 410 Gone',
   consecutive_failures: 1,
@@ -553,8 +556,10 @@ export const NEW_API_KEY: ApiKeyResource = {
   key: 'sk_test_4nYkEXAMPLEEXAMPLEEXAMPLEEXAMPLEEXAMPLEEX',
 };
 
-export const EXPIRING_API_KEY: ApiKeyResource = {
-  ...API_KEY,
+const { ip_allowlist: _, ...API_KEY_IN_EVENT } = API_KEY;
+
+export const EXPIRING_API_KEY: ApiKeyInEvent = {
+  ...API_KEY_IN_EVENT,
   expires_at: '2026-11-23T06:45:51.402Z',
   last_used_at: '2026-11-22T06:45:31.118Z',
 };

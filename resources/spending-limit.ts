@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { ObjectType } from '../domain/fields.ts';
-import { LimitInterval, type LimitSpending, spentCents } from '../domain/spending-controls.ts';
+import { LimitInterval, type LimitSpending } from '../domain/spending-controls.ts';
 
 /** A limit as partners see it (docs/partners/spending-controls.md). */
 export const SpendingLimitResource = z
@@ -32,7 +32,7 @@ export const SpendingLimitResource = z
 export type SpendingLimitResource = z.infer<typeof SpendingLimitResource>;
 
 export function presentSpendingLimit(limit: LimitSpending): SpendingLimitResource {
-  const spent = spentCents(limit);
+  const { spentCents: spent } = limit;
   return {
     object: 'spending_limit',
     source: limit.source,

@@ -41,7 +41,7 @@ export const TransactionResource = z
       ),
     merchant: Merchant,
     decline_reason: DeclineReason.nullable().describe('Why it was declined. Null unless it is a decline.'),
-    charged_to: ChargedTo,
+    charged_to: ChargedTo.nullable().describe('What paid `amount`, or got it back. Null for a decline.'),
     card_amount: z
       .int()
       .min(0)
@@ -54,6 +54,12 @@ export const TransactionResource = z
       .string()
       .nullable()
       .describe('The authorization that it clears, or that was declined with it. Null without one.'),
+    refunded_transaction_id: z
+      .string()
+      .nullable()
+      .describe(
+        'Of a refund, the purchase that it gives money back for. Null if that is not known, and for all else.',
+      ),
     card_balance_after: z.int().min(0).describe('Cents on the card right after this transaction.'),
     mode: Mode,
     created: z.iso.datetime().describe('When the transaction was settled or declined.'),
@@ -82,10 +88,11 @@ export function presentTransaction(row: TransactionRow): TransactionResource {
       country: row.merchant_country,
     },
     decline_reason: row.decline_reason,
-    charged_to: row.charged_to,
+    charged_to: row.type === 'decline' ? null : row.charged_to,
     card_amount: row.type === 'decline' ? 0 : Number(row.amount_cents) - partnerCents,
     partner_balance_amount: partnerCents,
     authorization_id: row.authorization_id,
+    refunded_transaction_id: row.refunded_transaction_id,
     card_balance_after: Number(row.card_balance_after_cents),
     mode: row.mode,
     created: new Date(row.created_at).toISOString(),

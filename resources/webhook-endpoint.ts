@@ -81,6 +81,12 @@ export type WebhookEndpointRow = Row<
   | 'created_at'
 >;
 
+/** An endpoint in an event for another one: partners put tokens into the paths of URLs. */
+export const presentEndpointForOthers = (row: WebhookEndpointRow): WebhookEndpointResource => ({
+  ...presentWebhookEndpoint(row),
+  url: new URL(row.url).origin,
+});
+
 /** @param secret only if it was just created, as it is never shown again */
 export function presentWebhookEndpoint(
   row: WebhookEndpointRow,

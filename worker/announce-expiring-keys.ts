@@ -3,26 +3,33 @@ import { announceExpiry, findExpiringKeys } from '../commands/accounts/expiring-
 import { notifyEvents } from '../db/notifications.ts';
 import type { Orm } from '../db/orm.ts';
 import { describeError } from '../process/describe-error.ts';
-import type { Repetition } from '../process/repeat.ts';
+import { type Repetition, repeat } from '../process/repeat.ts';
 import { asAccount, asService } from '../process/work-context.ts';
-import { repeatByClock } from './repeat-by-clock.ts';
 
+const INTERVAL_MS = 1_000;
 const MAX_FOUND = 100;
 
+interface Dependencies {
+  orm: Orm;
+  logger: Logger;
+}
+
+export const startAnnouncingKeys = (dependencies: Dependencies): Repetition =>
+  repeat('announcing keys that expire', INTERVAL_MS, dependencies.logger, () =>
+    announceExpiringKeys(dependencies),
+  );
+
 /** Writes `api_key.expiring` for keys that expire within seven days. Those of an outage are found as any others. */
-export function startAnnouncingKeys({ orm, logger }: { orm: Orm; logger: Logger }): Repetition {
-  return repeatByClock('announcing keys that expire', { orm, logger }, async (only) => {
-    const found = await asService('keys', () => findExpiringKeys(orm.em.fork(), { limit: MAX_FOUND, only }));
-    let announced = 0;
-    for (const { id, partner_id: partnerId, mode } of found) {
-      const tenant = { partnerId, mode };
-      try {
-        if (await asAccount(tenant, () => announceExpiry(orm, tenant, id))) announced++;
-      } catch (error) {
-        logger.error({ keyId: id, error: describeError(error) }, 'could not announce that a key expires');
-      }
+export async function announceExpiringKeys({ orm, logger }: Dependencies): Promise<void> {
+  const found = await asService('keys', () => findExpiringKeys(orm.em.fork(), { limit: MAX_FOUND }));
+  let announced = 0;
+  for (const { id, partner_id: partnerId, mode } of found) {
+    const tenant = { partnerId, mode };
+    try {
+      if (await asAccount(tenant, () => announceExpiry(orm, tenant, id))) announced++;
+    } catch (error) {
+      logger.error({ keyId: id, error: describeError(error) }, 'could not announce that a key expires');
     }
-    if (announced > 0) await notifyEvents(orm);
-    return false;
-  });
+  }
+  if (announced > 0) await notifyEvents(orm);
 }

@@ -4,6 +4,7 @@ import { Client } from '@temporalio/client';
 import { NativeConnection, Runtime, type WorkflowBundleOption } from '@temporalio/worker';
 import Koa from 'koa';
 import type { Logger } from 'pino';
+import { takeLiveNetwork } from '../adapters/card-networks/own-network.ts';
 import { chainAudit } from '../commands/accounts/audit-chain.ts';
 import { pruneClaims } from '../commands/idempotency/abandoned-claims.ts';
 import { loadKeptKeys } from '../commands/key-ring/kept-keys.ts';
@@ -108,6 +109,7 @@ async function startWork(
     applicationName: 'card-issuing-worker',
   });
   await loadKeptKeys(orm, ring);
+  await takeLiveNetwork(orm, config.cardNetwork);
   metrics.add([
     ...poolMetrics(poolUsage),
     ...createDatabaseMetrics({ ...config, orm, tronNetwork: config.tron?.network ?? null, logger }),

@@ -47,12 +47,10 @@ const { requestStatusChange: requestForEver } = proxyActivities<CardStatusActivi
  */
 export async function changeCardStatus({ claimId }: ChangeCardStatusInput): Promise<StatusChangeEnd> {
   setCurrentDetails('Asking the card network, or waiting for another change of the card.');
-  // Before the local activity: what time it is right after one can differ when the history is replayed.
-  const patientUntil = Date.now() + STATUS_CHANGE_PATIENCE_MS;
   // A non-cancellable scope takes 2 ms, so this runs outside of one: a change that ends at once needs none.
   const first = await requestLocally(claimId).catch(whatItWaitsFor);
   if ('outcome' in first) return shownEnd(first);
-  return shownEnd(await CancellationScope.nonCancellable(() => persist(claimId, first, patientUntil)));
+  return shownEnd(await CancellationScope.nonCancellable(() => persist(claimId, first)));
 }
 
 function shownEnd(end: StatusChangeEnd): StatusChangeEnd {
@@ -81,10 +79,16 @@ function whatItWaitsFor(error: unknown): Waiting {
  * Asks until there is an answer. If that takes longer than {@link STATUS_CHANGE_PATIENCE_MS}, the workflow sets
  * NeedsAttention and shows what to do.
  */
-async function persist(claimId: string, first: Waiting, patientUntil: number): Promise<StatusChangeEnd> {
+async function persist(claimId: string, first: Waiting): Promise<StatusChangeEnd> {
   let waiting = first;
   let pauseMs = FIRST_PAUSE_MS;
-  for (let asked = 1; Date.now() < patientUntil; asked += 1) {
+  // A timer decides, as the history records it. After a local activity, the clock can show another time when that is replayed.
+  let isPatient = true;
+  const patientUntil = Date.now() + STATUS_CHANGE_PATIENCE_MS;
+  void sleep(STATUS_CHANGE_PATIENCE_MS, { summary: 'until somebody should look at it' }).then(() => {
+    isPatient = false;
+  });
+  for (let asked = 1; isPatient; asked += 1) {
     setCurrentDetails(
       `${waiting.now} Tried ${asked === 1 ? 'once' : `${asked} times`}, next at ${iso(Date.now() + pauseMs)}. Somebody ` +
         `should look at it if this lasts until ${iso(patientUntil)}.`,

@@ -5,6 +5,7 @@ import {
   type SignalDefinition,
   setCurrentDetails,
   setHandler,
+  sleep,
   upsertSearchAttributes,
   workflowInfo,
 } from '@temporalio/workflow';
@@ -59,7 +60,9 @@ export async function runNetworkOperation<Outcome extends string>(
   steps: OperationSteps<Outcome>,
   { claimId, deadlineMs }: NetworkOperationInput,
 ): Promise<FundingEnd> {
+  /** To show it. */
   let deadline = Date.now() + deadlineMs;
+  let isTimeUp = false;
   let overdue = false;
   let hints = 0;
   let decision: Decision<Outcome> | undefined;
@@ -104,18 +107,14 @@ export async function runNetworkOperation<Outcome extends string>(
   /** Asks the network until the operation is over. */
   async function persist(): Promise<FundingEnd> {
     let heard = 0;
-    // The first request is a local activity. What time it is right after one can differ when the history is replayed, so that must not
-    // decide what follows: a timer does, even if the time is up already.
-    let isFirst = true;
+    startDeadline(deadlineMs);
     for (let pollMs = FIRST_POLL_MS; ; pollMs = nextPollMs(pollMs)) {
-      if (!overdue && !isFirst && Date.now() >= deadline) await waitForOperator();
-      isFirst = false;
-      const waitMs = overdue ? pollMs : Math.max(1, Math.min(pollMs, deadline - Date.now()));
-      asked.nextAskAt = iso(Date.now() + waitMs);
+      if (isTimeUp && !overdue) await waitForOperator();
+      const nextAskAt = Date.now() + pollMs;
+      asked.nextAskAt = iso(overdue ? nextAskAt : Math.min(nextAskAt, deadline));
       show();
-      await condition(() => hints > heard || decision !== undefined, waitMs, {
-        summary: 'until the network is asked again',
-      });
+      const isWoken = () => hints > heard || decision !== undefined || (isTimeUp && !overdue);
+      await condition(isWoken, pollMs, { summary: 'until the network is asked again' });
       if (decision !== undefined) {
         const end = await resolvedBy(decision);
         if (end !== null) return end;
@@ -124,6 +123,18 @@ export async function runNetworkOperation<Outcome extends string>(
       const progress = hear(await steps.request(claimId, true, nextPollMs(pollMs)).catch(noAnswer));
       if (!isPending(progress)) return progress;
     }
+  }
+
+  /**
+   * The time is up once a timer has fired, which the history records. The clock must not decide: after a local activity that
+   * took several workflow tasks, it shows another time when the history is replayed.
+   */
+  function startDeadline(remainingMs: number): void {
+    isTimeUp = false;
+    deadline = Date.now() + remainingMs;
+    void sleep(remainingMs, { summary: 'until the deadline' }).then(() => {
+      isTimeUp = true;
+    });
   }
 
   function nextPollMs(pollMs: number): number {
@@ -142,7 +153,7 @@ export async function runNetworkOperation<Outcome extends string>(
   async function waitForOperator(): Promise<void> {
     const remainingMs = await steps.flagOverdue(claimId);
     if (remainingMs > 0) {
-      deadline = Date.now() + remainingMs;
+      startDeadline(remainingMs);
       return;
     }
     overdue = true;

@@ -33,7 +33,7 @@ const { resolveDepositByHand } = proxyActivities<WatchDepositActivities>(
 const FIRST_PAUSE_MS = 120_000;
 const MAX_PAUSE_MS = 6 * 3_600_000;
 /** Reading the row adds 7 events, and applying a decision 11. */
-const MAX_HISTORY = 1_000;
+const MAX_READS = 100;
 
 const OVER = ['confirmed', 'expired', 'returned'] as const satisfies WatchedDeposit['status'][];
 
@@ -55,6 +55,7 @@ const MAX_REASON = 1_000;
 export async function watchDeposit({ depositId, continued }: WatchDepositInput): Promise<DepositEnd> {
   const decisions: SentDecision[] = continued?.told ?? [];
   let isChanged = false;
+  let reads = 0;
   let version = continued?.version ?? null;
   let remark = continued?.remark ?? '';
   setHandler(depositChanged, () => {
@@ -73,7 +74,9 @@ export async function watchDeposit({ depositId, continued }: WatchDepositInput):
     isChanged = false;
     // A run that continues as new reads without having looked: until the next run has, nobody notifies it again. A signal
     // would undo the end of this one, and a steady stream of them would keep it from ever ending.
-    const isLastRead = workflowInfo().historyLength > MAX_HISTORY;
+    // Not the length of the history: right after a local activity it can differ when the history is replayed.
+    reads += 1;
+    const isLastRead = reads >= MAX_READS;
     const deposit = await readDeposit(depositId, { hasLooked: !isLastRead });
     if (deposit === null) return { outcome: 'deleted' };
     pauseMs = deposit.version === version ? Math.min(pauseMs * 2, MAX_PAUSE_MS) : FIRST_PAUSE_MS;
@@ -83,7 +86,7 @@ export async function watchDeposit({ depositId, continued }: WatchDepositInput):
     // If a signal arrives before the server has recorded the end of the run, the end is undone and the signal handled first.
     const isNews = () => isChanged || decisions.length > 0;
     if (isOver(deposit) && !isNews()) return { outcome: deposit.status, creditedUsd: deposit.creditedUsd };
-    if (workflowInfo().historyLength > MAX_HISTORY)
+    if (isLastRead)
       await continueAsNew<typeof watchDeposit>({
         depositId,
         continued: { version, remark, told: decisions },

@@ -3,6 +3,7 @@ import { Agent, request } from 'undici';
 import type { z } from 'zod';
 import { CardNetworkUnavailable } from '../../domain/card-network.ts';
 import { currentWork } from '../../process/work-context.ts';
+import { retryAfterMs } from '../retry-after.ts';
 import type { RequestBudget, TurnClass } from './request-budget.ts';
 
 /** A request to an issuer's HTTP API. */
@@ -48,7 +49,7 @@ export function createIssuerHttp({
       await budget.takeTurn(turn, givenUp);
       await check?.();
       let status: number;
-      let retryAfter: string | undefined;
+      let waitMs: number | null;
       let text: string;
       try {
         const response = await request(baseUrl + path, {
@@ -63,14 +64,13 @@ export function createIssuerHttp({
           body: body === null ? null : JSON.stringify(body),
         });
         status = response.statusCode;
-        retryAfter = response.headers['retry-after']?.toString();
+        waitMs = retryAfterMs(response.headers['retry-after']);
         text = await response.body.text();
       } catch (error) {
         throw new CardNetworkUnavailable(`${issuer}: no response (${describeFailure(error)})`);
       }
       if (status === 429) {
-        const seconds = Number(retryAfter ?? '1');
-        await budget.noteRetryAfter(Number.isFinite(seconds) ? Math.max(seconds, 1) * 1_000 : 1_000);
+        await budget.noteRetryAfter(Math.max(waitMs ?? 0, 1_000));
       }
       try {
         return { status, body: JSON.parse(text) };

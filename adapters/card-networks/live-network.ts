@@ -4,6 +4,7 @@ import { type CardNetwork, CardNetworkUnavailable, type IngressRoute } from '../
 import type { AdapterOptions, CardNetworkAdapter } from './adapter.ts';
 import { increase } from './increase/adapter.ts';
 import { lithicNetwork } from './lithic/adapter.ts';
+import { askedIfOwn } from './own-network.ts';
 import { simulatedNetwork } from './simulated/adapter.ts';
 
 /** Every network that CARD_NETWORK can name. */
@@ -33,7 +34,8 @@ export async function startLiveNetwork(options: LiveNetworkOptions): Promise<Liv
   const { cardNetwork } = options;
   if (cardNetwork === 'none') return { network: null, metrics: [], stop: async () => {} };
   const { network, stop } = await NETWORKS[cardNetwork].start(options);
-  return { ...measureNetwork(network), stop };
+  const measured = measureNetwork(network);
+  return { ...measured, network: askedIfOwn(measured.network, cardNetwork, options.orm), stop };
 }
 
 /** The paths on which that network posts to us; none if CARD_NETWORK is none. */

@@ -15,6 +15,7 @@ import {
 import { BEHIND_BLOCKS, type ChainTimings, TronNode } from './tron-node.ts';
 
 const TIMINGS: ChainTimings = {
+  nowMs: () => performance.now(),
   requestTimeoutMs: 5_000,
   patienceMs: 30_000,
   runMs: 5_000,
@@ -109,7 +110,7 @@ export function createTronChain(
   function checkOthers(after: BlockRef): void {
     if (inUse.length === 0) return;
     for (const node of nodes) {
-      const isDue = node.health.isDue && performance.now() >= (nextChecksMs.get(node) ?? 0);
+      const isDue = node.health.isDue && limits.nowMs() >= (nextChecksMs.get(node) ?? 0);
       if (inUse.includes(node) || !isDue) continue;
       nextChecksMs.set(node, Number.POSITIVE_INFINITY);
       attempt(node, node.check(after, closed.signal), closed.signal)
@@ -119,7 +120,7 @@ export function createTronChain(
         })
         .finally(() => {
           const waitMs = node.health.isSound ? limits.checkEveryMs : limits.recoveryMs / 10;
-          nextChecksMs.set(node, performance.now() + waitMs);
+          nextChecksMs.set(node, limits.nowMs() + waitMs);
         });
     }
   }
@@ -159,7 +160,7 @@ export function createTronChain(
       node.failed(new NodeProblem('contradicting', 'other_chain'));
     }
     use(shownBy);
-    lastBlockAtMs = performance.now();
+    lastBlockAtMs = limits.nowMs();
     unagreed = null;
     return blocks;
   }
@@ -197,7 +198,7 @@ export function createTronChain(
         // say that there is no newer block, ask no other.
         if (runs.length >= confirmingNodes) {
           if (order[next]?.health.isSound !== true && nextHashes(runs).size < 2) break;
-          if (runs.every(({ isLevel }) => isLevel) && performance.now() - lastBlockAtMs < limits.overdueMs)
+          if (runs.every(({ isLevel }) => isLevel) && limits.nowMs() - lastBlockAtMs < limits.overdueMs)
             break;
         }
         const asked = order.slice(next, next + Math.max(1, confirmingNodes - runs.length));

@@ -2,6 +2,7 @@ import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
 import { providers } from 'tronweb';
 import { Agent, request } from 'undici';
+import { retryAfterMs } from '../retry-after.ts';
 import { NodeProblem } from './node-health.ts';
 import { type Header, readHeader } from './read-block.ts';
 
@@ -147,7 +148,7 @@ async function carry(
 
 function readAnswer({ status, headers, data }: Answer): unknown {
   if (status === 403 || status === 429)
-    throw new NodeProblem('failing', `http_${status}`, retryAfterMs(headers?.['retry-after']));
+    throw new NodeProblem('failing', `http_${status}`, pauseMs(headers?.['retry-after']));
   if (status !== 200) throw new NodeProblem('failing', `http_${status}`);
   const answer = parseJson(String(data));
   // Nodes report errors with status 200 too.
@@ -167,9 +168,8 @@ function parseJson(text: string): unknown {
   }
 }
 
-function retryAfterMs(header: unknown): number {
-  const seconds = /^\d{1,6}$/.test(String(header)) ? Number(header) : 0;
-  return Math.min(MAX_RETRY_AFTER_MS, Math.max(LIMITED_MS, seconds * 1_000));
+function pauseMs(header: unknown): number {
+  return Math.min(MAX_RETRY_AFTER_MS, Math.max(LIMITED_MS, retryAfterMs(String(header ?? '')) ?? 0));
 }
 
 /** Only the error's code: the error itself contains the request, and so the API key. */

@@ -19,6 +19,8 @@ export class NodeProblem extends Error {
 }
 
 export interface Recovery {
+  /** The clock of all these times. */
+  nowMs(): number;
   /** The backoff after the first problem. Each further problem doubles it, and each good response in between halves it. */
   firstBackoffMs: number;
   maxBackoffMs: number;
@@ -56,14 +58,14 @@ export class NodeHealth {
 
   /** Whether its backoff has passed. */
   get isDue(): boolean {
-    return performance.now() >= this.#retryAtMs;
+    return this.#recovery.nowMs() >= this.#retryAtMs;
   }
 
   failed(problem: NodeProblem): void {
     const { firstBackoffMs, maxBackoffMs } = this.#recovery;
     this.#failures++;
     const backoffMs = Math.min(maxBackoffMs, firstBackoffMs * 2 ** (this.#failures - 1));
-    this.#lastProblemAtMs = performance.now();
+    this.#lastProblemAtMs = this.#recovery.nowMs();
     this.#retryAtMs = this.#lastProblemAtMs + Math.max(backoffMs, problem.retryAfterMs);
     const isNews = this.#problem?.state !== problem.state;
     this.#problem = problem;
@@ -79,7 +81,7 @@ export class NodeHealth {
   passed(): void {
     this.#failures = Math.max(0, this.#failures - 1);
     if (this.#problem === null) return;
-    if (performance.now() - this.#lastProblemAtMs < this.#recovery.recoveryMs) return;
+    if (this.#recovery.nowMs() - this.#lastProblemAtMs < this.#recovery.recoveryMs) return;
     this.#problem = null;
     this.#failures = 0;
     this.#since = new Date();

@@ -17,10 +17,10 @@ interface Run {
 export async function readRun(
   read: (number: number, signal: AbortSignal) => Promise<SolidBlock | null>,
   after: BlockRef,
-  { last, atOnce, runMs }: { last: number; atOnce: number; runMs: number },
+  { last, atOnce, runMs, nowMs }: { last: number; atOnce: number; runMs: number; nowMs: () => number },
   signal: AbortSignal,
 ): Promise<Run> {
-  const endAtMs = performance.now() + runMs;
+  const endAtMs = nowMs() + runMs;
   const ended = new AbortController();
   const ownSignal = AbortSignal.any([signal, ended.signal]);
   const begun: Promise<Outcome>[] = [];
@@ -29,11 +29,7 @@ export async function readRun(
   let parentHash = after.hash;
   try {
     for (;;) {
-      while (
-        begun.length < atOnce &&
-        next <= last &&
-        (next === after.number + 1 || performance.now() < endAtMs)
-      )
+      while (begun.length < atOnce && next <= last && (next === after.number + 1 || nowMs() < endAtMs))
         begun.push(awaitOutcome(read(next++, ownSignal)));
       const outcome = await begun.shift();
       signal.throwIfAborted();

@@ -66,7 +66,7 @@ export class TronNode {
 
   /** The blocks after that one as the node has shown them within the last minute; null if it has not. */
   remembered(after: BlockRef): SolidBlock[] | null {
-    if (this.#shown === null || performance.now() >= this.#shown.untilMs) return null;
+    if (this.#shown === null || this.#timings.nowMs() >= this.#shown.untilMs) return null;
     const isSame = this.#shown.after.number === after.number && this.#shown.after.hash === after.hash;
     return isSame ? this.#shown.blocks : null;
   }
@@ -98,13 +98,13 @@ export class TronNode {
     const { blocks, problem } = await readRun(
       read,
       after,
-      { last, atOnce, runMs: this.#timings.runMs },
+      { last, atOnce, runMs: this.#timings.runMs, nowMs: () => this.#timings.nowMs() },
       signal,
     );
     if (problem !== null && blocks.length === 0) throw problem;
     if (problem !== null) this.failed(problem);
     if (blocks.length === 0) this.#missed(after.number + 1);
-    else this.#shown = { after, blocks, untilMs: performance.now() + this.#timings.rememberedMs };
+    else this.#shown = { after, blocks, untilMs: this.#timings.nowMs() + this.#timings.rememberedMs };
     return { blocks, isLevel };
   }
 
@@ -146,14 +146,10 @@ export class TronNode {
     return this.#readWhole(header, signal);
   }
 
-  /**
-   * Whether it has this solid block.
-   * @throws NodeProblem `other_chain` if its block with that number is another one
-   */
+  /** Whether it has this solid block, and no other one with its number. */
   async hasBlock(block: BlockRef, signal: AbortSignal): Promise<boolean> {
     const header = await this.#api.solidBlock(block.number, signal);
-    if (header !== null) mustBeSame(header, block);
-    return header !== null;
+    return header !== null && (block.hash === null || header.hash === block.hash);
   }
 
   /** Transfers that calls in its newest blocks after that one ask for. */
@@ -177,7 +173,7 @@ export class TronNode {
     this.health.failed(problem);
     if (!/^(http_4|timeout|overloaded)/.test(problem.code)) return;
     this.#atOnce = Math.max(1, Math.floor(this.#atOnce / 2));
-    this.#slowedAtMs = performance.now();
+    this.#slowedAtMs = this.#timings.nowMs();
   }
 
   close(): void {
@@ -201,16 +197,16 @@ export class TronNode {
 
   /** A node may lack a block for a moment after it arrived, or if there are several nodes behind one address. */
   #missed(number: number): void {
-    const nowMs = performance.now();
+    const nowMs = this.#timings.nowMs();
     if (this.#missing?.number !== number) this.#missing = { number, sinceMs: nowMs };
     if (nowMs - this.#missing.sinceMs >= this.#timings.patienceMs)
       throw new NodeProblem('failing', 'block_incomplete');
   }
 
   #mayAskAtOnce(): number {
-    if (this.#atOnce < MAX_AT_ONCE && performance.now() - this.#slowedAtMs > SLOWED_MS) {
+    if (this.#atOnce < MAX_AT_ONCE && this.#timings.nowMs() - this.#slowedAtMs > SLOWED_MS) {
       this.#atOnce *= 2;
-      this.#slowedAtMs = performance.now();
+      this.#slowedAtMs = this.#timings.nowMs();
     }
     return this.#atOnce;
   }

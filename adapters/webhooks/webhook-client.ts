@@ -22,8 +22,6 @@ import {
   type EndpointConnections,
 } from './endpoint-connections.ts';
 
-/** The number of endpoints whose connections are kept. The least recently used is dropped first. */
-const ENDPOINTS_KEPT = 500;
 const MAX_RESPONSE_BYTES = 16_384;
 const KEPT_RESPONSE_BYTES = 1_024;
 /** How long a receiver may take for the rest of its response after the status line. */
@@ -36,6 +34,8 @@ export interface WebhookClientOptions {
   allowLoopbackHttp: boolean;
   /** Connections to one endpoint. Further attempts wait, and their time starts when they get a connection. */
   connectionsPerEndpoint?: number;
+  /** Endpoints whose connections are kept. The least recently used is dropped first. */
+  endpointsKept?: number;
   /** Certificates to trust instead of the public ones, PEM. */
   ca?: string;
   resolve?: ResolveHost;
@@ -72,7 +72,7 @@ export function createWebhookClient(options: WebhookClientOptions): WebhookClien
     ca: options.ca,
   };
   const endpoints = new LRUCache<string, EndpointConnections>({
-    max: ENDPOINTS_KEPT,
+    max: options.endpointsKept ?? 500,
     dispose: (connections) => connections.retire(),
   });
   const inProgress = new Set<Promise<DeliveryResult>>();

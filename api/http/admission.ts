@@ -13,6 +13,12 @@ const STARTS_BESIDE_OTHERS = 1;
 /** The same limits across all accounts. */
 const REQUESTS = 16;
 const STARTS = 8;
+/**
+ * How long an account's turn rests after a large body was read or a large response made, by which no other request was served:
+ * several times as long as that takes. So large ones take no more than a fifth or so of a processor from others.
+ */
+const LARGE_BODY = { fromBytes: 16_384, bytesPerMs: 2_000 };
+const LARGE_RESPONSE = { fromBytes: 65_536, bytesPerMs: 7_000 };
 /** How long an account counts as active after a request. */
 const BESIDE_MS = 10_000;
 /** How many active accounts a process reports to the others: the most recently active ones. */
@@ -42,8 +48,13 @@ interface Visit {
   passTurn(): void;
   /** The client has left: stop waiting. */
   leave(): void;
-  /** Releases what the request holds, however far it got. */
-  end(): void;
+  /** Releases what the request holds, however far it got, and what it has transferred within its turn. */
+  end(transferred?: Transferred): void;
+}
+
+interface Transferred {
+  bodyBytes: number;
+  responseBytes: number;
 }
 
 export interface Admission {
@@ -72,13 +83,12 @@ interface Stay {
  * Limits how many of an account's requests are in progress; the rest wait in the account's own queue, first come, first
  * served. Accounts take turns, a few requests at a time. Processes that serve the same account share its limits
  * (docs/decisions/fair-admission.md).
+ * @param now milliseconds of a monotonic clock
  */
-export function createAdmission({
-  accountConcurrency,
-  maxWaitMs,
-  maxTurnMs,
-  maxStartMs,
-}: AdmissionOptions): Admission {
+export function createAdmission(
+  { accountConcurrency, maxWaitMs, maxTurnMs, maxStartMs }: AdmissionOptions,
+  now: () => number = () => performance.now(),
+): Admission {
   /** In how many other processes each account is active. */
   let elsewhere = new Map<string, number>();
   const countProcesses = (account: string) => 1 + (elsewhere.get(account) ?? 0);
@@ -105,7 +115,7 @@ export function createAdmission({
     if (stays.size >= accountConcurrency + QUEUE_LENGTH) throw refusal('queue_full');
     const stay: Stay = { at: 'door', waiting: new AbortController() };
     present.set(account, stays.add(stay));
-    const held: (() => void)[] = [];
+    const held: ((moreRestMs?: number) => void)[] = [];
     let passTurn = () => {};
 
     return {
@@ -114,12 +124,16 @@ export function createAdmission({
         const patience = setTimeout(() => stay.waiting.abort('too_late'), maxWaitMs);
         stay.at = 'queue';
         try {
-          held.push(await places.take(account, signal));
+          const leavePlace = await places.take(account, signal);
+          held.push(() => leavePlace());
           countAsActive(account);
           const giveBack = await (startsWorkflow ? starts : requests).take(account, signal);
           const timer = setTimeout(giveBack, startsWorkflow ? maxStartMs : maxTurnMs);
-          held.push(giveBack, () => clearTimeout(timer));
-          passTurn = giveBack;
+          held.push(
+            (moreRestMs) => giveBack(hasCompany(account) ? moreRestMs : 0),
+            () => clearTimeout(timer),
+          );
+          passTurn = () => giveBack();
         } catch (error) {
           if (!signal.aborted) throw error;
           const ending: Ending = signal.reason;
@@ -133,8 +147,9 @@ export function createAdmission({
       },
       passTurn: () => passTurn(),
       leave: () => stay.waiting.abort('left'),
-      end() {
-        for (const giveBack of held) giveBack();
+      end(transferred) {
+        const restMs = transferred === undefined ? 0 : restAfter(transferred);
+        for (const giveBack of held) giveBack(restMs);
         stays.delete(stay);
         if (stays.size === 0) present.delete(account);
       },
@@ -146,25 +161,31 @@ export function createAdmission({
    * `besideOthers` turns: with more processes than turns, each takes one turn and then rests.
    */
   function paced(turns: number, besideOthers: number): Turns {
-    const hasCompany = (account: string) =>
-      active.size > 1 || elsewhere.size > 1 || (elsewhere.size === 1 && !elsewhere.has(account));
     const share = (account: string) => Math.max(1, Math.floor(besideOthers / countProcesses(account)));
-    return new Turns({
-      places: turns,
-      each: (account) => (hasCompany(account) ? share(account) : Math.ceil(turns / countProcesses(account))),
-      rest: (account) =>
-        hasCompany(account) ? (share(account) * countProcesses(account)) / besideOthers - 1 : 0,
-    });
+    return new Turns(
+      {
+        places: turns,
+        each: (account) =>
+          hasCompany(account) ? share(account) : Math.ceil(turns / countProcesses(account)),
+        rest: (account) =>
+          hasCompany(account) ? (share(account) * countProcesses(account)) / besideOthers - 1 : 0,
+      },
+      now,
+    );
+  }
+
+  function hasCompany(account: string): boolean {
+    return active.size > 1 || elsewhere.size > 1 || (elsewhere.size === 1 && !elsewhere.has(account));
   }
 
   function countAsActive(account: string): void {
     active.delete(account);
-    active.set(account, performance.now());
+    active.set(account, now());
     forgetInactive();
   }
 
   function forgetInactive(): void {
-    const nowMs = performance.now();
+    const nowMs = now();
     for (const [other, askedMs] of active) {
       if (askedMs > nowMs - BESIDE_MS) break;
       active.delete(other);
@@ -192,6 +213,12 @@ export function createAdmission({
     },
     metrics: Object.values(metrics),
   };
+}
+
+function restAfter({ bodyBytes, responseBytes }: Transferred): number {
+  const restMs = (bytes: number, large: typeof LARGE_BODY) =>
+    bytes < large.fromBytes ? 0 : bytes / large.bytesPerMs;
+  return restMs(bodyBytes, LARGE_BODY) + restMs(responseBytes, LARGE_RESPONSE);
 }
 
 function createRefusals(accountConcurrency: number) {

@@ -41,7 +41,7 @@ export interface Caller extends Tenant {
 
 export type Authenticate = (authorization: string | undefined) => Promise<Caller>;
 
-/** A caller that was read, and until when that counts, by performance.now(). */
+/** A caller that was read, and until when that counts. */
 interface Known {
   caller: Caller;
   goodUntilMs: number;
@@ -53,16 +53,18 @@ export type KeyUses = Map<string, number>;
 /**
  * Finds callers by their API key. Only keyed hashes are compared. A key with a wrong checksum costs no query, and
  * concurrent requests with one key share one.
+ * @param now milliseconds of a monotonic clock
  * @throws ApiError `invalid_api_key`; for a key that does not exist, also what {@link Admission} throws
  */
 export function createAuthenticate(
   orm: Orm,
   hashes: (key: string) => Promise<Buffer[]>,
   admission: Admission,
+  now: () => number = () => performance.now(),
 ): Authenticate {
   const seen = new LRUCache<string, Known>({ max: 10_000 });
   const lookUps = new Map<string, Promise<Caller>>();
-  const genuine = new GenuineKeys(orm);
+  const genuine = new GenuineKeys(orm, now);
 
   return async (authorization) => {
     const key = /^Bearer +(\S+)$/i.exec(authorization ?? '')?.[1];
@@ -71,7 +73,7 @@ export function createAuthenticate(
     // Keys stay out of the cache too. Within the process, a plain digest of 214 random bits is enough.
     const digest = hash('sha256', key, 'base64');
     const known = seen.get(digest);
-    if (known !== undefined && performance.now() < known.goodUntilMs) return known.caller;
+    if (known !== undefined && now() < known.goodUntilMs) return known.caller;
     const underWay = lookUps.get(digest);
     if (underWay !== undefined) return underWay;
     const lookUp = known === undefined ? lookUpFirst(digest, key, mode) : lookUpNow(digest, key);
@@ -80,7 +82,7 @@ export function createAuthenticate(
   };
 
   async function lookUpNow(digest: string, key: string): Promise<Caller> {
-    const readAtMs = performance.now();
+    const readAtMs = now();
     const keyHashes = await hashes(key);
     const found = await readCaller(orm, keyHashes);
     if (found === undefined) {
@@ -132,19 +134,21 @@ export function createAuthenticate(
 /** The keyed hashes of the keys that can be used, which tell a genuine key from a made-up one without asking the database for it. */
 class GenuineKeys {
   readonly #orm: Orm;
+  readonly #now: () => number;
   readonly #known = new LRUCache<string, true>({ max: MAX_KNOWN_KEYS });
   /** The keys generated before this are known. */
   #knownUntil = new Date(0);
   #refreshedAtMs = Number.NEGATIVE_INFINITY;
   #refreshing: Promise<void> | undefined;
 
-  constructor(orm: Orm) {
+  constructor(orm: Orm, now: () => number) {
     this.#orm = orm;
+    this.#now = now;
   }
 
   async has(hashes: readonly Buffer[]): Promise<boolean> {
     if (this.#hasNow(hashes)) return true;
-    if (performance.now() - this.#refreshedAtMs < REFRESH_MS) return false;
+    if (this.#now() - this.#refreshedAtMs < REFRESH_MS) return false;
     this.#refreshing ??= this.#refresh().finally(() => {
       this.#refreshing = undefined;
     });
@@ -170,7 +174,7 @@ class GenuineKeys {
       after = keys[keys.length - 1]?.id ?? after;
     }
     this.#knownUntil = new Date(startedAt - COMMIT_DELAY_MS);
-    this.#refreshedAtMs = performance.now();
+    this.#refreshedAtMs = this.#now();
   }
 }
 

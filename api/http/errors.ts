@@ -31,7 +31,7 @@ export function respondWithErrors(logger: Logger): Middleware<RequestState> {
       if (error.code === 'body_too_large') ctx.req.resume();
       ctx.state.logFields.code = error.code;
       ctx.type = 'application/json';
-      ctx.body = JSON.stringify(presentError(error, ctx.state.requestId));
+      ctx.body = `${JSON.stringify(presentError(error, ctx.state.requestId))}\n`;
     }
   };
 }

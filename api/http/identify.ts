@@ -18,14 +18,15 @@ const UNREADABLE_ADDRESS =
 
 /**
  * The first steps of every request to /v1, whether or not its path exists: the key, the account's suspension, the client's
- * address and the key's rate limit (docs/partners/errors.md, "Which error comes first").
+ * address and the rate limits of key and account (docs/partners/errors.md, "Which error comes first").
  */
 export function identify({
   authenticate,
   keyUses,
   rateLimit,
 }: IdentifyDependencies): Middleware<RequestState> {
-  return async ({ path, req, state }, next) => {
+  return async (ctx, next) => {
+    const { path, req, state } = ctx;
     if (!UNDER_V1.test(path)) return next();
     if (timesSent(req, 'authorization') > 1)
       throw new ApiError('invalid_api_key', { message: 'The Authorization header must be sent once.' });
@@ -38,7 +39,11 @@ export function identify({
     keyUses.set(caller.keyId, Date.now());
     if (caller.isSuspended) throw new ApiError('account_suspended');
     checkAddress(caller, state.clientAddress);
-    rateLimit.take(caller.keyId);
+    try {
+      rateLimit.take(caller);
+    } finally {
+      ctx.set(rateLimit.headers(caller));
+    }
     return next();
   };
 }

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { boundTime, firstId } from '../../db/account-clock.ts';
 import type { Tables } from '../../db/tables.ts';
 import { ApiError } from '../../domain/api-error.ts';
-import { ObjectType } from '../../domain/fields.ts';
+import { ObjectType, Timestamp } from '../../domain/fields.ts';
 import { type IdPrefix, idPattern } from '../../domain/ids.ts';
 import type { Tenant } from '../../domain/mode.ts';
 
@@ -43,14 +43,6 @@ export const StartingAfter = (prefix: IdPrefix) =>
     .optional()
     .describe('The id of the last item of the previous page, which is its `next_cursor`.');
 
-/** A time in a query. */
-export const Timestamp = z.iso
-  .datetime({
-    offset: true,
-    error: 'must be an ISO 8601 timestamp with a time zone, such as 2026-11-20T08:00:00.000Z',
-  })
-  .transform((text) => new Date(text));
-
 /** The filters by `created` that every list has whose items have it. Both ends are included. */
 export const CREATED_FILTERS = {
   created_gte: Timestamp.optional().describe('Only what was created at this time or later.'),
@@ -70,6 +62,53 @@ export function presentList<Item extends { id: string }>(rows: Item[], limit: nu
   const hasMore = rows.length > limit;
   return { object: 'list', data, has_more: hasMore, next_cursor: hasMore ? (data.at(-1)?.id ?? null) : null };
 }
+
+/** A longer page would keep other accounts waiting while it is made, and memory while it is read. */
+const MAX_PAGE_BYTES = 1_048_576;
+
+/** How many rows are read at a time of a list whose items can be long. So many of the longest fill a page. */
+const ROWS_AT_ONCE = 25;
+
+/**
+ * Reads a page of a list whose items can be tens of kilobytes long, and little more than fits into it: a page that is read whole
+ * and then cut would cost several times as much, in every process on the way.
+ * @param read reads up to `limit` + 1 items
+ */
+export async function readLongPage<Page extends PageRequest, Item extends { id: string }>(
+  page: Page,
+  read: (part: Page) => Promise<Item[]>,
+): Promise<List<Item>> {
+  const items: Item[] = [];
+  for (let bytes = 0, startingAfter = page.startingAfter; ; startingAfter = items.at(-1)?.id) {
+    const limit = Math.min(ROWS_AT_ONCE, page.limit - items.length);
+    const found = await read({ ...page, limit, startingAfter });
+    items.push(...found.slice(0, limit));
+    if (found.length <= limit) return presentList(items, items.length);
+    if (items.length < page.limit) bytes += Buffer.byteLength(JSON.stringify(found));
+    if (items.length === page.limit || bytes > MAX_PAGE_BYTES)
+      return presentList([...items, ...found.slice(limit)], items.length);
+  }
+}
+
+/**
+ * A response's JSON text. A page of a list that would be longer than about 1 MB ends earlier (docs/partners/lists.md), but never
+ * without an item.
+ */
+export function toJson(body: object): string {
+  if (!isList(body)) return JSON.stringify(body);
+  const texts: string[] = [];
+  let bytes = 0;
+  for (const item of body.data) {
+    const text = JSON.stringify(item);
+    bytes += Buffer.byteLength(text);
+    if (bytes > MAX_PAGE_BYTES && texts.length > 0) break;
+    texts.push(text);
+  }
+  const page = texts.length < body.data.length ? presentList(body.data, texts.length) : body;
+  return JSON.stringify({ ...page, data: [] }).replace('"data":[]', () => `"data":[${texts.join(',')}]`);
+}
+
+const isList = (body: object): body is List<{ id: string }> => 'object' in body && body.object === 'list';
 
 /** The page a request asks for. */
 export interface PageRequest {

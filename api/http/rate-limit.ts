@@ -1,20 +1,29 @@
-import { LRUCache } from 'lru-cache';
-import type { KeyUsage } from '../../commands/accounts/key-usage.ts';
 import { ApiError } from '../../domain/api-error.ts';
+import type { Caller } from './authenticate.ts';
+import type { UsageBuckets } from './usage-buckets.ts';
 
-const ROUNDING_MS = 1e-6;
+/**
+ * How many keys an account can use fully at the same time in each mode. An account makes keys itself, so without a limit of its
+ * own it could send fifty times as much as with one.
+ */
+const FULL_KEYS = 2;
 
-/** The share of a burst that a process lets through before it tells the others, so that a few requests cost no statement. */
-const UNREPORTED_PART = 1 / 20;
+/** Rounding errors in sums of fractional milliseconds stay below this. */
+const ROUNDING_MS = 1e-3;
+
+type KeyOfAccount = Pick<Caller, 'keyId' | 'partnerId' | 'mode'>;
 
 export interface RateLimit {
   /**
    * Counts a request.
    * @throws ApiError `rate_limited`
    */
-  take(keyId: string): void;
-  /** Tells the other processes what this one let through, and learns what they did. */
-  exchange(share: (usedMs: KeyUsage) => Promise<KeyUsage>): Promise<void>;
+  take(caller: KeyOfAccount): void;
+  /**
+   * What a response says about the limits (docs/partners/errors.md), in the fields of draft-ietf-httpapi-ratelimit-headers; nothing
+   * if there are none.
+   */
+  headers(caller: KeyOfAccount): Record<string, string>;
 }
 
 interface RateLimitOptions {
@@ -24,63 +33,63 @@ interface RateLimitOptions {
   burst: number;
 }
 
-interface Bucket {
-  /** When the bucket will be full again. */
-  fullAtMs: number;
-  /** The part that the other processes do not know about yet. */
-  unreportedMs: number;
-}
-
-/**
- * The general limit (docs/partners/money-fees-and-limits.md), counted per key: the generic cell rate algorithm, a token
- * bucket that keeps one number, the time at which the bucket will be full again. A request never waits for the count:
- * processes exchange their counts afterwards (docs/decisions/rate-limit-across-processes.md).
- * @param now milliseconds of a monotonic clock
- */
+/** The general limit (docs/partners/money-fees-and-limits.md): of a key, and of all keys of an account and mode together. */
 export function createRateLimit(
   { perSecond, burst }: RateLimitOptions,
-  now: () => number = () => performance.now(),
+  { waitMs, add }: UsageBuckets,
 ): RateLimit {
-  if (perSecond === 0) return { take: () => {}, exchange: async () => {} };
-  const intervalMs = 1_000 / perSecond;
-  const sizeMs = Math.max(burst, perSecond) * intervalMs;
-  const reportedFromMs = Math.max(intervalMs, sizeMs * UNREPORTED_PART) - ROUNDING_MS;
-  const buckets = new LRUCache<string, Bucket>({ max: 100_000 });
-  const toReport = new Set<string>();
-  const message =
-    `This API key can send ${perSecond} requests a second, and ${Math.max(burst, perSecond)} at once after a pause. ` +
-    'Retry after the number of seconds in Retry-After, with the same Idempotency-Key.';
+  if (perSecond === 0) return { take: () => {}, headers: () => ({}) };
+  const limits = [
+    limitOf('key', 'This API key', perSecond, burst),
+    limitOf(
+      'account',
+      "This account's API keys of this mode together",
+      perSecond * FULL_KEYS,
+      burst * FULL_KEYS,
+    ),
+  ] as const;
+  const usesOf = ({ keyId, partnerId, mode }: KeyOfAccount) => [
+    { ...limits[0], bucket: keyId },
+    { ...limits[1], bucket: `${partnerId}/${mode}` },
+  ];
+  const policy = limits.map(({ name, size, sizeMs }) => `"${name}";q=${size};w=${inSeconds(sizeMs)}`);
 
   return {
-    take(keyId) {
-      const nowMs = now();
-      const bucket = buckets.get(keyId) ?? { fullAtMs: nowMs, unreportedMs: 0 };
-      const fullAtMs = Math.max(bucket.fullAtMs, nowMs) + intervalMs;
-      const waitMs = fullAtMs - nowMs - sizeMs;
-      // Rounding errors in sums of fractional milliseconds stay below this.
-      if (waitMs > ROUNDING_MS) {
-        throw new ApiError('rate_limited', {
-          message,
-          retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1_000)),
-        });
+    take(caller) {
+      const uses = usesOf(caller);
+      // What one bucket refuses is not taken from the other.
+      for (const use of uses) {
+        const wait = waitMs(use);
+        if (wait > 0) {
+          throw new ApiError('rate_limited', { message: use.message, retryAfterSeconds: inSeconds(wait) });
+        }
       }
-      bucket.fullAtMs = fullAtMs;
-      bucket.unreportedMs += intervalMs;
-      buckets.set(keyId, bucket);
-      if (bucket.unreportedMs >= reportedFromMs) toReport.add(keyId);
+      for (const use of uses) add(use);
     },
 
-    async exchange(share) {
-      const usedMs = new Map([...toReport].map((keyId) => [keyId, buckets.get(keyId)?.unreportedMs ?? 0]));
-      if (usedMs.size === 0) return;
-      // If this fails, the keys stay in `toTell` for the next exchange.
-      for (const [keyId, fullInMs] of await share(usedMs)) {
-        toReport.delete(keyId);
-        const bucket = buckets.get(keyId);
-        if (bucket === undefined) continue;
-        bucket.unreportedMs -= usedMs.get(keyId) ?? 0;
-        bucket.fullAtMs = Math.max(bucket.fullAtMs, now() + fullInMs + bucket.unreportedMs);
-      }
+    headers(caller) {
+      const left = usesOf(caller).map((use) => {
+        const { name, size, usedMs, sizeMs } = use;
+        const usedUpMs = waitMs({ ...use, usedMs: sizeMs });
+        const requests = Math.max(0, size - Math.ceil((usedUpMs - ROUNDING_MS) / usedMs));
+        return `"${name}";r=${requests};t=${inSeconds(usedUpMs - (size - requests - 1) * usedMs)}`;
+      });
+      return { 'RateLimit-Policy': policy.join(', '), RateLimit: left.join(', ') };
     },
+  };
+}
+
+const inSeconds = (ms: number) => Math.max(1, Math.ceil((ms - ROUNDING_MS) / 1_000));
+
+function limitOf(name: string, who: string, perSecond: number, burst: number) {
+  const size = Math.max(burst, perSecond);
+  return {
+    name,
+    size,
+    usedMs: 1_000 / perSecond,
+    sizeMs: (size * 1_000) / perSecond,
+    message:
+      `${who} can send ${perSecond} requests a second, and ${size} at once after a pause. ` +
+      'Retry after the number of seconds in Retry-After, with the same Idempotency-Key.',
   };
 }

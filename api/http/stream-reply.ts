@@ -29,10 +29,10 @@ export interface StreamLimits {
   maxMs: number;
 }
 
-/** The transfer is cut: its client has left, takes nothing, takes too long, or others wait. */
+/** The transfer is cut: its client has left, takes nothing, takes too long, its key is refused, or others wait. */
 class TransferCut extends Error {
   override name = 'TransferCut';
-  readonly by: 'client' | 'stall' | 'time' | 'others';
+  readonly by: 'client' | 'stall' | 'time' | 'key' | 'others';
 
   constructor(by: TransferCut['by']) {
     super(`the transfer was cut (${by})`);
@@ -43,14 +43,20 @@ class TransferCut extends Error {
 /**
  * Sends a streamed reply. If the transfer is cut, its connection ends without the end of the chunked body, so that the client can
  * tell.
+ * @param refused aborted when the caller's key may do nothing any more
  */
-export async function streamReply(ctx: RouterContext<RequestState>, reply: StreamedReply): Promise<void> {
+export async function streamReply(
+  ctx: RouterContext<RequestState>,
+  reply: StreamedReply,
+  refused: AbortSignal,
+): Promise<void> {
   const { req, res, state } = ctx;
   const { headers, limits, stream } = reply;
   const cutting = new AbortController();
   const cut = (by: TransferCut['by']) => cutting.abort(new TransferCut(by));
   const clientLeft = () => cut('client');
   res.once('close', clientLeft);
+  refused.addEventListener('abort', () => cut('key'));
   const tooLong = setTimeout(() => cut('time'), limits.maxMs);
 
   const begin = () => {

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { z } from 'zod';
-import { ApiError, type FieldIssue } from '../../domain/api-error.ts';
+import { ApiError, type FieldIssue, MAX_ISSUES } from '../../domain/api-error.ts';
 
 export interface Checked<T> {
   /** Meaningful only if there are no issues. */
@@ -21,7 +21,7 @@ export function validate<T>(schema: z.ZodType<T>, value: unknown, where: 'body' 
 function describe(issue: z.core.$ZodIssue, where: string): FieldIssue[] {
   if (issue.code === 'unrecognized_keys') {
     const what = where === 'body' ? 'field' : 'parameter';
-    return issue.keys.map((key) => {
+    return issue.keys.slice(0, MAX_ISSUES).map((key) => {
       const path = [...issue.path, key].join('.');
       return { path, message: `${path} is not a ${what} of this request` };
     });

@@ -29,6 +29,7 @@ export function openApiDocument(declarations: readonly Declaration[]): object {
   return {
     openapi: '3.1.0',
     info: { title: 'Virtual Card Issuing Partner API', version: '1', description: DESCRIPTION },
+    externalDocs: { description: 'Partner guide', url: '/guide' },
     servers: [{ url: '/v1' }],
     security: [{ apiKey: [] }],
     tags: [...Object.values(TAGS).map(({ tag, description }) => ({ name: tag, description })), WEBHOOKS_TAG],

@@ -11,8 +11,11 @@ const PAGE = `<!doctype html>
 <body><div id="reference"></div><script src="/docs/scalar.js"></script>
 <script src="/docs/start.js"></script></body></html>`;
 
-/** Scalar uses inline styles. It also asks whether it may compile code, and does without. */
-const POLICY = [
+/**
+ * The Content-Security-Policy of pages for people. Scalar uses inline styles. It also asks whether it may compile code, and does
+ * without.
+ */
+export const PAGE_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
   "connect-src 'self'",
@@ -38,18 +41,24 @@ const START = `Scalar.createApiReference('#reference', {
   operationTitleSource: 'summary',
   documentDownloadType: 'json',
   defaultOpenFirstTag: false,
+  // Each "Send" is a request of its own, unless the reader has written a key.
+  onBeforeRequest({ request, requestBuilder }) {
+    if (request.method !== 'GET' && !request.headers.get('Idempotency-Key'))
+      requestBuilder.headers.set('Idempotency-Key', crypto.randomUUID());
+  },
 });`;
 
-/** `GET /openapi.json`, and `GET /docs` to read it in a browser. This process serves everything; nothing comes from a CDN. */
+/** `GET /openapi.json`, and `GET /docs` to read it in a browser, to which `GET /` leads. This process serves everything; nothing comes from a CDN. */
 export function reference(document: object): Router<RequestState> {
   const router = new Router<RequestState>();
-  const text = JSON.stringify(document);
+  const text = `${JSON.stringify(document)}\n`;
+  router.get('/', (ctx) => ctx.redirect('/docs'));
   router.get('/openapi.json', (ctx) => {
     ctx.type = 'application/json';
     ctx.body = text;
   });
   router.get('/docs', (ctx) => {
-    ctx.set('Content-Security-Policy', POLICY);
+    ctx.set('Content-Security-Policy', PAGE_POLICY);
     ctx.type = 'text/html';
     ctx.body = PAGE;
   });

@@ -82,6 +82,20 @@ export const HEADERS = {
     schema: { type: 'string', format: 'date-time' },
     example: '2026-11-20T08:00:30.000Z',
   },
+  'RateLimit-Policy': {
+    description:
+      'The limits of the API key and of all keys of the account and mode, as of draft-ietf-httpapi-ratelimit-headers: `q` requests at ' +
+      'once after a pause, and `q` every `w` seconds. Present once a request has been counted.',
+    schema: { type: 'string' },
+    example: '"key";q=200;w=2, "account";q=400;w=2',
+  },
+  RateLimit: {
+    description:
+      '`r` requests can be sent now, and more in `t` seconds. If `r` is 0, `t` is what `Retry-After` says with the 429. Present once a ' +
+      'request has been counted.',
+    schema: { type: 'string' },
+    example: '"key";r=199;t=1, "account";r=399;t=1',
+  },
   'Retry-After': {
     description: 'How many seconds to wait before you retry. Always present with 429, sometimes with 503.',
     schema: { type: 'integer', minimum: 1 },
@@ -95,6 +109,7 @@ const NEVER_REPLAYED = [400, 401, 403, 404, 413, 415, 429, 431, 500, 503];
 function describeHeaders({ idempotencyKey, mode }: Declaration, status: number): object {
   const names: (keyof typeof HEADERS)[] = ['Request-Id'];
   if (mode !== 'live' && status !== 401) names.push('Test-Clock');
+  if (status !== 401) names.push('RateLimit-Policy', 'RateLimit');
   if (idempotencyKey !== undefined && !NEVER_REPLAYED.includes(status))
     names.push('Operation-Id', 'Idempotent-Replayed');
   if (status === 429 || status === 503) names.push('Retry-After');

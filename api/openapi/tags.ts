@@ -33,7 +33,9 @@ export const TAGS = {
   },
   webhookEndpoint: {
     tag: 'Webhook endpoint',
-    description: 'Where we send the events of each mode, if one endpoint is enough: the oldest one.',
+    description:
+      'The older way to say where we send the events of each mode. It acts on the oldest endpoint; the paths under ' +
+      '`/webhook-endpoints` act on any of them.',
   },
   webhookEndpoints: {
     tag: 'Webhook endpoints',

@@ -20,8 +20,9 @@ function describeOperation(type: EventType, schema: object): object {
   return {
     tags: [WEBHOOKS_TAG.name],
     operationId: `webhooks.${type.replace(/[._](\w)/g, (_, letter: string) => letter.toUpperCase())}`,
-    summary: EVENT_TYPES[type].summary,
+    summary: type,
     description:
+      `${EVENT_TYPES[type].summary}.\n\n` +
       'Verify the signature before you trust the body, and handle each `id` once: an event can arrive twice, and ' +
       'order is not guaranteed.',
     security: [],

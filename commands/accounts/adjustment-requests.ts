@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import { newId } from '../../crypto/new-id.ts';
 import { readStatement, type Transactor, writeStatement } from '../../db/sql.ts';
 import type { Row } from '../../db/tables.ts';
@@ -115,8 +116,11 @@ const requestWithKey = readStatement((db, { partnerId, mode, key }: Tenant & { k
 
 export type AdjustmentRequestRow = Row<'adjustment_request'>;
 
-/** @throws Refusal if there is no such request */
-export async function lockRequest(tx: Transactor, id: string): Promise<AdjustmentRequestRow> {
+/** @returns the request, with the login that asks for it. @throws Refusal if there is no such request */
+export async function lockRequest(
+  tx: Transactor,
+  id: string,
+): Promise<AdjustmentRequestRow & { login: string }> {
   const [request] = await lock(tx, { id });
   if (request === undefined) throw unknownId('adj', id, 'run "operator adjustment list"');
   return request;
@@ -124,7 +128,12 @@ export async function lockRequest(tx: Transactor, id: string): Promise<Adjustmen
 
 const lock = writeStatement(
   (db, { id }: { id: string }) =>
-    db.selectFrom('adjustment_request').selectAll().where('id', '=', id).forNoKeyUpdate(),
+    db
+      .selectFrom('adjustment_request')
+      .selectAll()
+      .select(sql<string>`session_user`.as('login'))
+      .where('id', '=', id)
+      .forNoKeyUpdate(),
   { acrossTenants: 'operator' },
 );
 

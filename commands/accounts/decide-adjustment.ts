@@ -14,8 +14,8 @@ import { lockPartner } from './partners.ts';
 /**
  * Approves an adjustment that another operator asked for, and books it, in one transaction. Repeated, it changes nothing and
  * has the same result.
- * @throws Refusal if there is no such request, it was rejected, the same operator asked for it, or the balance does not allow
- * it. It still waits then, unless it was rejected.
+ * @throws Refusal if there is no such request, it was rejected, the same operator or the same login asked for it, or the balance
+ * does not allow it. It still waits then, unless it was rejected.
  */
 export function approveAdjustment({ orm, actor }: Operator, id: string): Promise<AdjustedBalance> {
   return transaction(orm, async (tx) => {
@@ -32,6 +32,12 @@ export function approveAdjustment({ orm, actor }: Operator, id: string): Promise
     }
     if (request.status === 'approved') {
       return bookAdjustment(tx, { id, created_at: request.decided_at ?? '' }, adjustment);
+    }
+    if (request.requested_login === request.login) {
+      throw new Refusal(
+        `${id} was asked for with this login, ${request.login}, so somebody has to approve it with another: "operator login ` +
+          'create" makes each operator a login of their own (docs/operating.md, "Logins").',
+      );
     }
     await decideRequest(tx, { id, status: 'approved', actor, decisionReason: null });
     const created = await createAdjustment(tx, id, adjustment);

@@ -1,12 +1,12 @@
 import { sql } from 'kysely';
-import { accountsWithTurn, holdClock, isInTurn, KEY_ANNOUNCED_AHEAD } from '../../db/account-clock.ts';
+import { accountsNow, holdClock, KEY_ANNOUNCED_AHEAD } from '../../db/account-clock.ts';
 import { SHOWN_KEY } from '../../db/columns.ts';
-import { visitedAccounts } from '../../db/following-accounts.ts';
+import { followingAccounts } from '../../db/following-accounts.ts';
 import type { Orm } from '../../db/orm.ts';
 import { readStatement, writeStatement } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
 import type { Mode, Tenant } from '../../domain/mode.ts';
-import { type ApiKeyRow, presentApiKey } from '../../resources/api-key.ts';
+import { type ApiKeyRow, presentKeyInEvent } from '../../resources/api-key.ts';
 import type { EventType } from '../../resources/event-types.ts';
 import { newEvent } from '../webhooks/new-event.ts';
 
@@ -20,22 +20,15 @@ interface ExpiringKey {
   mode: Mode;
 }
 
-/**
- * Finds keys that expire within seven days and have not been announced, those of an account in order; accounts take turns. Right
- * after a sandbox clock was advanced, what is due before a key's notice comes first (docs/decisions/sandbox-clock.md).
- * @param wanted.only looks at the test mode of these accounts alone; null: at all
- */
+/** Finds keys that expire within seven days and have not been announced, those of an account in order; accounts take turns. */
 export const findExpiringKeys = readStatement(
-  (_, { limit, only }: { limit: number; only: readonly string[] | null }) => sql<ExpiringKey>`
-    WITH RECURSIVE ${visitedAccounts(
-      { table: 'api_key', account: ['partner_id', 'mode'], isQueued: TO_ANNOUNCE, after: sql`'', ''` },
-      only,
-    )}
+  (_, { limit }: { limit: number }) => sql<ExpiringKey>`
+    WITH RECURSIVE ${followingAccounts({ table: 'api_key', account: ['partner_id', 'mode'], isQueued: TO_ANNOUNCE, after: sql`'', ''` })}
     SELECT d.id, d.partner_id, d.mode
-    FROM ${accountsWithTurn('key', sql`SELECT partner_id, mode FROM visited`)} f CROSS JOIN LATERAL (
+    FROM ${accountsNow(sql`SELECT partner_id, mode FROM following`)} f CROSS JOIN LATERAL (
       SELECT k.id, k.partner_id, k.mode, row_number() OVER (ORDER BY k.expires_at) AS turn
       FROM api_key k WHERE k.partner_id = f.partner_id AND k.mode = f.mode AND ${TO_ANNOUNCE}
-        AND k.expires_at <= f.now + ${KEY_ANNOUNCED_AHEAD} AND ${isInTurn('f', sql`(k.expires_at - ${KEY_ANNOUNCED_AHEAD})`)}
+        AND k.expires_at <= f.now + ${KEY_ANNOUNCED_AHEAD}
       ORDER BY k.expires_at LIMIT ${limit}) d
     ORDER BY d.turn LIMIT ${limit}`,
   { acrossTenants: 'queue' },
@@ -47,7 +40,7 @@ export function announceExpiry(orm: Orm, { partnerId, mode }: Tenant, id: string
     const clock = await holdClock(tx, { partnerId, mode });
     const [key] = await takeForAnnouncement(tx, { partnerId, mode, id });
     if (key === undefined) return false;
-    const event = newEvent({ type: EXPIRING, mode, data: { api_key: presentApiKey(key) }, clock });
+    const event = newEvent({ type: EXPIRING, mode, data: { api_key: presentKeyInEvent(key) }, clock });
     await insertEvent(tx, { ...event, partnerId, mode });
     return true;
   });

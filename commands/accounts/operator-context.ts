@@ -9,6 +9,12 @@ export interface OperatorContext extends CommandContext {
   actor: string;
 }
 
+/** Who a change is recorded as: an operator, or a partner's key with its request. */
+export interface Author {
+  actor: string;
+  request?: { requestId: string; clientAddress: string };
+}
+
 /** The context without the key ring, which only commands about keys and secrets need. */
 export type Operator = Pick<OperatorContext, 'orm' | 'actor'>;
 
@@ -21,7 +27,7 @@ interface AuditedChange {
   detail: Record<string, unknown>;
 }
 
-/** Records an operator's change in the change's own transaction (docs/operating.md, "Who did it"). */
+/** Records a change in the change's own transaction (docs/operating.md, "Who did it"). */
 export function recordAudit(tx: EntityManager, change: AuditedChange): void {
   tx.persist(tx.create(AuditEntryEntity, { id: newId('aud'), ...change, at: new Date() }));
 }

@@ -6,11 +6,13 @@ import { transaction } from '../../db/transaction.ts';
 import { type AccountClock, accountTime } from '../../domain/account-clock.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import { isId } from '../../domain/ids.ts';
+import { blocksOutside } from '../../domain/ip-address.ts';
 import type { Tenant } from '../../domain/mode.ts';
 import { Scope, withoutApiKeys } from '../../domain/scope.ts';
-import type { ApiKeyRequest, ApiKeyRow } from '../../resources/api-key.ts';
+import type { ApiKeyRequest, ApiKeyRow, RotateApiKeyRequest } from '../../resources/api-key.ts';
 import type { CommandContext } from '../command-context.ts';
 import { insertApiKey } from './api-keys.ts';
+import { type AskingKey, authorOf } from './asking-key.ts';
 import { recordAudit } from './operator-context.ts';
 import { lockPartner } from './partners.ts';
 
@@ -19,13 +21,6 @@ const MAX_ACTIVE = 50;
 /** How many it can make in any 24 hours, so that making and revoking them over and over fills no table. */
 const MAX_A_DAY = 1_000;
 
-/** Who asks: a key of the account, and the request for the audit log. */
-export interface AskingKey extends Tenant {
-  keyId: string;
-  requestId: string;
-  clientAddress: string;
-}
-
 interface MadeKey {
   row: ApiKeyRow;
   /** Shown once. */
@@ -33,14 +28,16 @@ interface MadeKey {
 }
 
 /**
- * Makes a key for the account of the key that asks, in its mode.
- * @throws ApiError `insufficient_scope` if it would get a scope that the asking key lacks, `validation_failed` if it would have
- *   expired, `limit_exceeded`, `rate_limited`; `invalid_api_key` and `account_suspended` if the asking key has meanwhile been revoked or suspended
+ * Makes a key for the account of the key that asks, in its mode. It is never wider than the asking key
+ * (docs/partners/keys-and-modes.md).
+ * @throws ApiError `insufficient_scope` if it would get a scope that the asking key lacks, `ip_not_allowed` if it could be used from
+ *   elsewhere, `validation_failed` if it would have expired or would outlive the asking key, `limit_exceeded`, `rate_limited`;
+ *   `invalid_api_key` and `account_suspended` if the asking key has meanwhile been revoked or suspended
  */
 export function createOwnKey(
   { orm, ring }: CommandContext,
   asking: AskingKey,
-  { name, scopes, ip_allowlist: ipAllowlist, expires_at: expiresAt = null }: ApiKeyRequest,
+  { name, scopes, ip_allowlist: ipAllowlist, expires_at: expiresAt }: ApiKeyRequest,
 ): Promise<MadeKey> {
   const { partnerId, mode, keyId } = asking;
   return transaction(orm, async (tx) => {
@@ -49,13 +46,27 @@ export function createOwnKey(
       (scopes ?? withoutApiKeys(creator.scopes as Scope[])).includes(scope),
     );
     mustHave(creator, given, 'give');
-    if (expiresAt !== null && expiresAt <= accountTime(clock))
-      throw ApiError.ofField('expires_at', 'expires_at must be in the future');
-    await mustHaveRoom(tx, asking);
     const allowed = ipAllowlist === undefined ? creator.ip_allowlist : ipAllowlist;
-    const made = { partnerId, mode, name, scopes: given, ipAllowlist: allowed, expiresAt, createdBy: keyId };
+    mustAllow(creator, allowed);
+    const expires = chooseExpiry(creator, clock, expiresAt, creator.expires_at);
+    await mustHaveRoom(tx, asking);
+    const made = {
+      partnerId,
+      mode,
+      name,
+      scopes: given,
+      ipAllowlist: allowed,
+      expiresAt: expires,
+      createdBy: keyId,
+    };
     const { id, key, hint } = await insertApiKey(tx, ring, { ...made, clock });
-    record(tx, asking, 'key.create', id, { name, hint, scopes: given, ipAllowlist: allowed, expiresAt });
+    record(tx, asking, 'key.create', id, {
+      name,
+      hint,
+      scopes: given,
+      ipAllowlist: allowed,
+      expiresAt: expires,
+    });
     return { row: await lockOwn(tx, asking, id), key };
   });
 }
@@ -81,16 +92,17 @@ export function revokeOwnKey(
 }
 
 /**
- * Replaces a key: makes one like it, which does not expire, and lets the old one expire after the overlap, or when it would have.
+ * Replaces a key: makes one like it, and lets the old one expire after the overlap, or when it would have.
  * @returns the new key
- * @throws ApiError `api_key_not_found`, `insufficient_scope` if the asking key lacks one of its scopes, `invalid_state` if it is not
- *   active, `limit_exceeded`, `rate_limited`; see {@link createOwnKey} for the asking key
+ * @throws ApiError `api_key_not_found`, `insufficient_scope` if the asking key lacks one of its scopes, `ip_not_allowed` if the key
+ *   can be used from where the asking key can't, `validation_failed` if the new key would have expired or would outlive the asking
+ *   key, `invalid_state` if it is not active, `limit_exceeded`, `rate_limited`; see {@link createOwnKey} for the asking key
  */
 export function rotateOwnKey(
   { orm, ring }: CommandContext,
   asking: AskingKey,
   id: string,
-  overlapSeconds: number,
+  { overlap_seconds: overlapSeconds, expires_at: expiresAt }: RotateApiKeyRequest,
 ): Promise<MadeKey> {
   const { partnerId, mode, keyId } = asking;
   return transaction(orm, async (tx) => {
@@ -101,14 +113,23 @@ export function rotateOwnKey(
       throw new ApiError('invalid_state', {
         message: `This API key is ${old.status}, and only an active key can be rotated. Make a new one with POST /api-keys.`,
       });
+    const { name, ip_allowlist: ipAllowlist } = old;
+    mustAllow(asker, ipAllowlist);
+    const expires = chooseExpiry(asker, clock, expiresAt, old.expires_at);
     await expireOwn(tx, { partnerId, mode, id, overlapSeconds });
     await mustHaveRoom(tx, asking);
-    const { name, ip_allowlist: ipAllowlist } = old;
     const scopes = old.scopes as Scope[];
-    const made = { partnerId, mode, name, scopes, ipAllowlist, expiresAt: null, createdBy: keyId, clock };
+    const made = { partnerId, mode, name, scopes, ipAllowlist, expiresAt: expires, createdBy: keyId, clock };
     const { id: newId, key, hint } = await insertApiKey(tx, ring, made);
     record(tx, asking, 'key.rotate', id, { replacedBy: newId, overlapSeconds });
-    record(tx, asking, 'key.create', newId, { name, hint, scopes, ipAllowlist, replaces: id });
+    record(tx, asking, 'key.create', newId, {
+      name,
+      hint,
+      scopes,
+      ipAllowlist,
+      expiresAt: expires,
+      replaces: id,
+    });
     return { row: await lockOwn(tx, asking, newId), key };
   });
 }
@@ -146,6 +167,31 @@ function mustHave({ scopes }: ApiKeyRow, wanted: readonly Scope[], what: string)
   throw new ApiError('insufficient_scope', {
     message: `This API key can't ${what} a scope that it does not have: ${lacking.join(', ')}. The request did nothing.`,
   });
+}
+
+function mustAllow({ ip_allowlist: own }: ApiKeyRow, blocks: readonly string[] | null): void {
+  const outside = blocksOutside(blocks, own);
+  if (outside.length === 0) return;
+  throw new ApiError('ip_not_allowed', {
+    message: `This API key can't make a key that can be used from where it can't be used itself: ${outside.join(', ')}. The request did nothing.`,
+  });
+}
+
+/** @param otherwise the expiry of the new key if none is asked for */
+function chooseExpiry(
+  { expires_at: own }: ApiKeyRow,
+  clock: AccountClock,
+  asked: Date | null | undefined,
+  otherwise: string | null,
+): Date | null {
+  const chosen = asked ?? (asked === null || otherwise === null ? null : new Date(otherwise));
+  if (chosen !== null && chosen <= accountTime(clock))
+    throw ApiError.ofField('expires_at', 'expires_at must be in the future');
+  if (own === null || (chosen !== null && chosen <= new Date(own))) return chosen;
+  throw ApiError.ofField(
+    'expires_at',
+    `expires_at must be at most ${new Date(own).toISOString()}, when the API key of this request expires`,
+  );
 }
 
 async function mustHaveRoom(tx: Transactor, { partnerId, mode }: Tenant): Promise<void> {
@@ -194,18 +240,8 @@ const expireOwn = writeStatement(
   WHERE id = ${id} AND partner_id = ${partnerId} AND mode = ${mode}`,
 );
 
-/** The author of the change is the key, as in the record of reveals. */
-function record(
-  tx: Transactor,
-  { partnerId, mode, keyId, requestId, clientAddress }: AskingKey,
-  action: string,
-  subject: string,
-  detail: object,
-): void {
-  recordAudit(tx, {
-    actor: `${partnerId}/${keyId}`,
-    action,
-    subject,
-    detail: { partnerId, mode, ...detail, requestId, clientAddress },
-  });
+function record(tx: Transactor, asking: AskingKey, action: string, subject: string, detail: object): void {
+  const { partnerId, mode } = asking;
+  const { actor, request } = authorOf(asking);
+  recordAudit(tx, { actor, action, subject, detail: { partnerId, mode, ...detail, ...request } });
 }

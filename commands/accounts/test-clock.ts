@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from 'kysely';
-import { IN_ORDER_FOR } from '../../db/account-clock.ts';
 import { type Reader, readStatement, writeStatement } from '../../db/sql.ts';
 import type { AccountClock } from '../../domain/account-clock.ts';
 import { ApiError } from '../../domain/api-error.ts';
@@ -111,17 +110,6 @@ const selectClock = readStatement(
         AND k.revoked_at IS NULL AND k.expiry_announced_at IS NULL AND k.expires_at <= last.shows + interval '7 days')
         AS is_advancing
     FROM (SELECT max(shows) AS shows FROM test_clock_advance WHERE partner_id = ${partnerId}) last`,
-);
-
-/** The accounts whose clocks were advanced so recently that what is due has to begin in order. */
-export async function readCatchingUp(em: Reader): Promise<string[]> {
-  const rows = await selectCatchingUp(em, {});
-  return rows.map(({ partner_id: partnerId }) => partnerId);
-}
-
-const selectCatchingUp = readStatement(
-  () => sql<{ partner_id: string }>`
-    SELECT DISTINCT partner_id FROM test_clock_advance WHERE advanced_at > clock_timestamp() - ${IN_ORDER_FOR}`,
 );
 
 /** The clock alone; null if it was never advanced. */

@@ -78,6 +78,7 @@ export function bookClearing(
     from_hold_cents: String(shares.fromHoldCents),
     partner_balance_cents: chargedTo === 'both' ? String(shares.fromPartnerCents) : null,
     network_payment_id: clearing.networkPaymentId ?? null,
+    refunded_transaction_id: null,
   };
   const hold = before && authorization && holdPosting(before, authorization, shares.fromHoldCents);
   const postings = [hold, settlementPosting(transaction), release?.posting];

@@ -203,6 +203,7 @@ export function recordDecline(
     from_hold_cents: '0',
     partner_balance_cents: null,
     network_payment_id: null,
+    refunded_transaction_id: null,
   };
   const fee = settlementPosting(transaction);
   return { card, balance, clock, transaction, postings: fee === null ? [] : [fee] };

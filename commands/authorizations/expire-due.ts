@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
-import { accountsWithTurn, heldClock, isInTurn } from '../../db/account-clock.ts';
+import { accountsNow, heldClock } from '../../db/account-clock.ts';
 import { AUTHORIZATION_COLUMNS, CARD_COLUMNS } from '../../db/columns.ts';
-import { followingAccounts, visitedAccounts } from '../../db/following-accounts.ts';
+import { followingAccounts } from '../../db/following-accounts.ts';
 import type { Orm } from '../../db/orm.ts';
 import { anyOf, columnList, type Reader, readStatement, writeStatement } from '../../db/sql.ts';
 import type { Row } from '../../db/tables.ts';
@@ -23,22 +23,17 @@ const WITH_PENDING = {
 
 /**
  * Finds pending authorizations whose time is over: the oldest of each account first, and accounts take turns, so that however
- * many one account has, another's are found as soon. Right after a sandbox clock was advanced, what is due before an
- * authorization's expiry comes first (docs/decisions/sandbox-clock.md). Those in `except` are left alone.
- * @param wanted.only looks at the test mode of these accounts alone; null: at all
+ * many one account has, another's are found as soon. Those in `except` are left alone.
  */
 export const findDueAuthorizations = readStatement(
-  (
-    _,
-    { except, limit, only }: { except: readonly string[]; limit: number; only: readonly string[] | null },
-  ) => sql<DueAuthorization>`
-    WITH RECURSIVE ${visitedAccounts(WITH_PENDING, only)}
+  (_, { except, limit }: { except: readonly string[]; limit: number }) => sql<DueAuthorization>`
+    WITH RECURSIVE ${followingAccounts(WITH_PENDING)}
     SELECT d.id, d.partner_id, d.mode, d.card_id
-    FROM ${accountsWithTurn('authorization', sql`SELECT partner_id, mode FROM visited`)} f CROSS JOIN LATERAL (
+    FROM ${accountsNow(sql`SELECT partner_id, mode FROM following`)} f CROSS JOIN LATERAL (
       SELECT z.id, z.partner_id, z.mode, z.card_id, row_number() OVER (ORDER BY z.expires_at, z.id) AS turn
       FROM card_authorization z
       WHERE z.status = 'pending' AND z.partner_id = f.partner_id AND z.mode = f.mode AND z.expires_at <= f.now
-        AND z.id <> ALL (${except}::text[]) AND ${isInTurn('f', sql`z.expires_at`)}
+        AND z.id <> ALL (${except}::text[])
       ORDER BY z.expires_at, z.id LIMIT ${limit}) d
     ORDER BY d.turn, random() LIMIT ${limit}`,
   { acrossTenants: 'queue' },

@@ -1,8 +1,8 @@
 import { sql } from 'kysely';
 import { readIdTime } from '../../crypto/new-id.ts';
-import { accountsWithTurn, heldClock, isInTurn } from '../../db/account-clock.ts';
+import { accountsNow, heldClock } from '../../db/account-clock.ts';
 import { DEPOSIT_COLUMNS } from '../../db/columns.ts';
-import { visitedAccounts } from '../../db/following-accounts.ts';
+import { followingAccounts } from '../../db/following-accounts.ts';
 import type { Orm } from '../../db/orm.ts';
 import { columnList, type Reader, readStatement, tenantStatement, writeStatement } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
@@ -87,21 +87,15 @@ export function playTestDeposits(
   });
 }
 
-/**
- * Finds the work for {@link playTestDeposits}, ordered by account, and each account's in the order of its due times. Right after a
- * sandbox clock was advanced, what is due before a deposit comes first (docs/decisions/sandbox-clock.md).
- * @param only looks at these accounts alone; null: at all
- */
+/** Finds the work for {@link playTestDeposits}, ordered by account, and each account's in the order of its due times. */
 export async function findDueTestDeposits(
   em: Reader,
   { after, except, limit }: AccountsWanted,
-  only: readonly string[] | null = null,
 ): Promise<AccountDeposits[]> {
   const rows = await due(em, {
     after: after?.partnerId ?? '',
     except: except.map(accountOf),
     limit,
-    only,
   });
   return rows.map(({ partner_id: partnerId, deposit_ids: depositIds }) => ({
     partnerId,
@@ -173,33 +167,22 @@ const play = writeStatement(
 
 // Written out, because it reads deposits of several accounts in turn. It goes no further than the accounts that it finds.
 const due = readStatement(
-  (
-    _,
-    {
-      after,
-      except,
-      limit,
-      only,
-    }: { after: string; except: readonly string[]; limit: number; only: readonly string[] | null },
-  ) => sql<{ partner_id: string; deposit_ids: string[] }>`
-    WITH RECURSIVE ${visitedAccounts(
-      {
-        table: 'deposit',
-        account: ['partner_id'],
-        isQueued: sql`due_at IS NOT NULL`,
-        after: sql`${after}`,
-      },
-      only,
-    )}, found AS MATERIALIZED (
+  (_, { after, except, limit }: { after: string; except: readonly string[]; limit: number }) => sql<{
+    partner_id: string;
+    deposit_ids: string[];
+  }>`
+    WITH RECURSIVE ${followingAccounts({
+      table: 'deposit',
+      account: ['partner_id'],
+      isQueued: sql`due_at IS NOT NULL`,
+      after: sql`${after}`,
+    })}, found AS MATERIALIZED (
       SELECT a.partner_id, d.ids
-      FROM ${accountsWithTurn(
-        'deposit',
-        sql`SELECT partner_id, 'test' AS mode FROM visited WHERE partner_id || '/test' <> ALL (${except}::text[])`,
-      )} a
+      FROM ${accountsNow(sql`SELECT partner_id, 'test' AS mode FROM following WHERE partner_id || '/test' <> ALL (${except}::text[])`)} a
         CROSS JOIN LATERAL (
           SELECT array_agg(o.id) AS ids FROM (
             SELECT t.id FROM deposit t
-            WHERE t.due_at IS NOT NULL AND t.partner_id = a.partner_id AND t.due_at <= a.now AND ${isInTurn('a', sql`t.due_at`)}
+            WHERE t.due_at IS NOT NULL AND t.partner_id = a.partner_id AND t.due_at <= a.now
             ORDER BY t.due_at LIMIT ${sql.lit(MAX_AT_ONCE)}) o
           HAVING count(*) > 0) d
       LIMIT ${limit}

@@ -1,4 +1,5 @@
 import { sql } from 'kysely';
+import { newId } from '../../crypto/new-id.ts';
 import { CARD_COLUMNS, of } from '../../db/columns.ts';
 import { readStatement, type Transactor, writeStatement } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
@@ -160,16 +161,10 @@ const lockClaimAndCard = writeStatement(
 async function announceUpdate(tx: Transactor, { card, updateUnannounced }: PendingIssuance): Promise<void> {
   if (!updateUnannounced) return;
   const { id: cardId, partner_id: partnerId, mode } = card;
-  const {
-    id: eventId,
-    created,
-    body,
-  } = newEvent({
-    type: 'card.updated',
-    mode,
-    data: { card: presentCard(card, EMPTY_CARD) },
-    clock: null,
-  });
+  const data = { card: presentCard(card, EMPTY_CARD) };
+  // A millisecond back: ids of one millisecond sort by chance, and the event of the outcome may follow in the same one.
+  const eventId = newId('evt', new Date(Date.now() - 1));
+  const { created, body } = newEvent({ type: 'card.updated', mode, data, clock: null }, eventId);
   await announce(tx, { partnerId, mode, cardId, eventId, created, body });
 }
 

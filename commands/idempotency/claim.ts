@@ -165,9 +165,20 @@ export function openStoredResponse(
 ): FoundResponse | null {
   if (claimId === null) return null;
   const detail = { operationId: operationId(claimId) };
-  if (!fingerprint?.equals(request.fingerprint)) throw new ApiError('idempotency_conflict', detail);
+  if (!fingerprint?.equals(request.fingerprint)) throw keyConflict(detail.operationId);
   if (status === null || body === null) throw new ApiError('idempotency_in_flight', detail);
   return { claimId, response: { status, body: openBody(ring, claimId, body) } };
+}
+
+/** `idempotency_conflict` with where to look at the operation that the key belongs to. */
+function keyConflict(operationId: string): ApiError {
+  return new ApiError('idempotency_conflict', {
+    operationId,
+    message:
+      'This Idempotency-Key belongs to an earlier request with another method, path or body, and this request did nothing. ' +
+      `First look at what the earlier one did: GET /v1/operations/${operationId}, or send it again exactly as it was with ` +
+      'this key to get its response. Use a new key only for a request that you want in addition.',
+  });
 }
 
 /** Renews the lease of a process that is running the claim's request. @returns false if the claim has a response */

@@ -15,6 +15,8 @@ export interface Asking {
 /** What came of asking the card network once. */
 export interface Asked extends Asking {
   answer: NetworkAnswer;
+  /** Why there is no answer: a status and a code, never a body. Null if there is one. */
+  problem: string | null;
   /** Whether {@link noteAsking} has counted the request already. */
   isCounted: boolean;
   /** In how long it is asked again, unless it has decided. */
@@ -42,9 +44,10 @@ export async function noteAsked(orm: Orm, asked: Asked): Promise<void> {
 
 // At the deadline, it is asked in any case.
 const note = autocommitStatement(
-  (_, { claimId, sinceMs, answer, isCounted, nextAskMs, deadlineMs }: Asked) => sql`
+  (_, { claimId, sinceMs, answer, problem, isCounted, nextAskMs, deadlineMs }: Asked) => sql`
     UPDATE idempotency_claim c
     SET network_asked = c.network_asked + CASE WHEN ${isCounted}::boolean THEN 0 ELSE 1 END, network_last_answer = ${answer},
+      network_problem = ${problem},
       network_last_asked_at = now() - ${sinceMs} * interval '1 millisecond', network_deadline = d.deadline,
       network_next_ask_at = CASE WHEN d.next_ask_at > d.deadline AND d.deadline > now() THEN d.deadline ELSE d.next_ask_at END
     FROM (SELECT id, created_at + ${deadlineMs} * interval '1 millisecond' AS deadline,

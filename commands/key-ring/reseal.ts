@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import { type KeyRing, readKeyId, rootContext } from '../../crypto/key-ring.ts';
-import { answerStartContext, endpointSecretContext } from '../../crypto/webhooks.ts';
+import { accountSecretContext, answerStartContext, endpointSecretContext } from '../../crypto/webhooks.ts';
 import { readStatement, type Transactor, writeStatement } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
 import { type OperatorContext, recordAudit } from '../accounts/operator-context.ts';
@@ -43,9 +43,11 @@ interface Place {
   /** Its primary key: text, possibly followed by a number. */
   key: readonly [string] | readonly [string, string];
   column: string;
-  /** Columns that `context` gets in place of the second part of the key, with a slash in between. */
+  /** Columns that `earlierContext` gets in place of the second part of the key, with a slash in between. */
   boundTo?: readonly [string, string];
   context(row: readonly [string, string]): string;
+  /** What earlier versions sealed it for. */
+  earlierContext?(row: readonly [string, string]): string;
   /** Whether its rows have `created_at`. */
   hasTime?: true;
 }
@@ -65,10 +67,8 @@ const PLACES: readonly Place[] = [
       key: ['id'],
       column,
       boundTo: ['partner_id', 'mode'],
-      context: ([, account]) => {
-        const [partner_id = '', mode = ''] = account.split('/');
-        return endpointSecretContext({ partner_id, mode });
-      },
+      context: ([id]) => endpointSecretContext(id),
+      earlierContext: ([, account]) => accountSecretContext(account),
     }),
   ),
   {
@@ -217,7 +217,12 @@ interface ResealedRow {
 }
 
 /** A row with its new value; none if it is under the current key, or can't be opened. */
-function reseal(ring: KeyRing, { context }: Place, row: SealedRow, seen: Seen): ResealedRow[] {
+function reseal(
+  ring: KeyRing,
+  { context, earlierContext }: Place,
+  row: SealedRow,
+  seen: Seen,
+): ResealedRow[] {
   const { first, second, sealed, is_fresh: isFresh } = row;
   if (sealed === null) return [];
   const keyId = readKeyId(sealed);
@@ -227,7 +232,9 @@ function reseal(ring: KeyRing, { context }: Place, row: SealedRow, seen: Seen): 
   }
   if (isFresh) seen.fresh.add(keyId);
   const bound = context([first, second]);
-  const value = openOrNull(ring, sealed, bound);
+  const earlier = earlierContext?.([first, second]);
+  const value =
+    openOrNull(ring, sealed, bound) ?? (earlier === undefined ? null : openOrNull(ring, sealed, earlier));
   return value === null ? [] : [{ first, second, sealed, resealed: ring.seal(value, bound) }];
 }
 

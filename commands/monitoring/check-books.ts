@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import { type Reader, readStatement } from '../../db/sql.ts';
 import { MAX_EACH, type Violation } from '../../ledger/check-ledger.ts';
 
-/** The number of the invariant: every posting has the row it is for, and every such row its posting. */
+/** The number of the invariant: every posting has the row it is for, every such row its posting, and every adjustment its audit entry. */
 export const BOOKS_INVARIANT = 13;
 /** The number of the invariant: a counter of spending is the sum of the rows that it counts. */
 export const COUNTERS_INVARIANT = 14;
@@ -25,9 +25,11 @@ export async function checkBooks(
     const rows = await find(em, { maxRows: MAX_EACH });
     violations.push(...rows.map((row) => ({ invariant: BOOKS_INVARIANT, ...row })));
   }
-  await beforeEach();
-  const trueUps = await wrongTrueUps(em, { most: MAX_EACH });
-  violations.push(...trueUps.map((row) => ({ invariant: BOOKS_INVARIANT, ...row })));
+  for (const find of [wrongTrueUps, unauditedAdjustments]) {
+    await beforeEach();
+    const rows = await find(em, { most: MAX_EACH });
+    violations.push(...rows.map((row) => ({ invariant: BOOKS_INVARIANT, ...row })));
+  }
   const books = violations.slice(0, MAX_EACH);
   await beforeEach();
   const counters = await wrongCounters(em, { checked: MAX_COUNTERS_CHECKED, most: MAX_EACH });
@@ -81,6 +83,21 @@ const wrongTrueUps = readStatement(
         SELECT min(f.seq) FROM true_up n JOIN ledger.transfer f ON f.id = n.transfer_id WHERE f.code = t.code
       ))
     ORDER BY 1, 2 LIMIT ${most}`,
+  { acrossTenants: 'measurement' },
+);
+
+/** The owner's login can book one without its entry, and take an entry away. */
+const unauditedAdjustments = readStatement(
+  (_, { most }: { most: number }) => sql<Omit<Violation, 'invariant'>>`
+    SELECT b.id AS subject, 'this adjustment of ' || b.amount_cents || ' cents, ' || b.partner_id || ' ' || b.mode
+      || coalesce(', by the login ' || b.login, '') || ', has no entry in the audit log' AS message
+    FROM balance_adjustment b
+    WHERE NOT EXISTS (
+      SELECT FROM audit_entry a
+      WHERE a.subject = b.partner_id AND a.detail ->> 'adjustmentId' = b.id
+        AND a.action IN ('partner.adjust', 'adjustment.approve')
+    )
+    ORDER BY 1 LIMIT ${most}`,
   { acrossTenants: 'measurement' },
 );
 

@@ -73,6 +73,7 @@ export async function keepMessage(
     body: ring.seal(report.body, messageContext(id)),
     sizeBytes: report.body.length,
     networkCardId: report.transaction.networkCardId,
+    amountCents: report.transaction.amountCents,
     reason,
   });
   if (kept !== undefined) return { id, status: 'waiting', transaction_id: null, isNew: true };
@@ -92,6 +93,7 @@ interface KeptValues {
   body: Buffer;
   sizeBytes: number;
   networkCardId: string | null;
+  amountCents: number | null;
   reason: WhyKept;
 }
 
@@ -99,10 +101,10 @@ interface KeptValues {
 const keep = autocommitStatement(
   (_, values: KeptValues) => sql<{ id: string }>`
     INSERT INTO network_message
-      (id, network, kind, message_id, fingerprint, body, size_bytes, network_card_id, reason)
+      (id, network, kind, message_id, fingerprint, body, size_bytes, network_card_id, amount_cents, reason)
     SELECT ${values.id}::text, ${values.network}::text, 'transaction', ${values.messageId}::text,
       ${values.fingerprint}::bytea, ${values.body}::bytea, ${values.sizeBytes}::integer, ${values.networkCardId}::text,
-      ${values.reason}::text
+      ${values.amountCents}::bigint, ${values.reason}::text
     FROM (SELECT count(*) AS messages, coalesce(sum(size_bytes), 0) AS bytes FROM network_message WHERE status = 'waiting') w
     WHERE w.messages < ${sql.lit(MAX_WAITING_MESSAGES)}
       AND w.bytes + ${values.sizeBytes}::integer <= ${sql.lit(MAX_WAITING_BYTES)}

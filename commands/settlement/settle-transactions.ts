@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import { newId } from '../../crypto/new-id.ts';
+import { newId, readIdTime } from '../../crypto/new-id.ts';
 import { heldClock } from '../../db/account-clock.ts';
 import { CARD_COLUMNS, of, TRANSACTION_COLUMNS } from '../../db/columns.ts';
 import { columnList, type Transactor, writeStatement } from '../../db/sql.ts';
@@ -18,6 +18,7 @@ import { newEvent } from '../webhooks/new-event.ts';
 import {
   decideSettlements,
   type NewTransaction,
+  type RefundedTransaction,
   type Settled,
   type Settlement,
   type SettlementDecision,
@@ -96,12 +97,24 @@ async function lockTerms(
     partnerIds: settlements.map((settlement) => settlement.partnerId),
     modes: settlements.map((settlement) => settlement.mode),
     networkTransactionIds: settlements.map((settlement) => settlement.networkTransactionId),
+    refundedIds: settlements.map(({ refundedTransactionId }) => refundedTransactionId ?? ''),
+    paymentIds: settlements.map(
+      ({ type, networkPaymentId }) => (type === 'refund' && networkPaymentId) || '',
+    ),
     at: at.toISOString(),
   });
   const terms = settlements.map(({ cardId, partnerId, mode }, index) => {
-    const { card_posted, card_held, arriving, fee_plan, account_controls, spending, clock, ...known } = rows[
-      index
-    ] as TermsRow;
+    const {
+      card_posted,
+      card_held,
+      arriving,
+      fee_plan,
+      account_controls,
+      spending,
+      clock,
+      refunded,
+      ...known
+    } = rows[index] as TermsRow;
     const card = byId.get(cardId);
     return {
       card: card?.partner_id === partnerId && card.mode === mode ? card : undefined,
@@ -111,6 +124,7 @@ async function lockTerms(
       controls: appliedControls(card?.spending_controls ?? null, { account_controls, spending }),
       clock,
       known: known.id === null ? null : (known as TransactionRow),
+      refunded,
     };
   });
   return { terms, at };
@@ -151,6 +165,9 @@ interface TermsAsked {
   partnerIds: string[];
   modes: string[];
   networkTransactionIds: string[];
+  /** What each refund names; '' if it names nothing, or is none. */
+  refundedIds: string[];
+  paymentIds: string[];
   at: string;
 }
 
@@ -160,20 +177,22 @@ type TermsRow = {
   arriving: string;
   fee_plan: unknown;
   clock: AccountClock;
+  refunded: RefundedTransaction | null;
 } & ControlsColumns &
   (TransactionRow | { [Column in keyof TransactionRow]: null });
 
-// Written out because it joins a list of four columns by place. Each LIMIT makes it look up row by row in an index,
+// Written out because it joins a list of columns by place. Each LIMIT makes it look up row by row in an index,
 // whatever the sizes of the tables were when it was planned. It writes counters of spending, if a card's limits lack them.
 const readTerms = writeStatement(
   (_, asked: TermsAsked) => sql<TermsRow>`
-    SELECT a.posted AS card_posted, a.held AS card_held, p.fee_plan, p.spending_controls AS account_controls, t.*,
+    SELECT a.posted AS card_posted, a.held AS card_held, p.fee_plan, p.spending_controls AS account_controls, t.*, r.refunded,
       CASE WHEN num_nonnulls(k.spending_controls, p.spending_controls) > 0
         THEN count_spending(k.card, p.spending_controls, account_time(s.partner_id, s.mode, ${asked.at})) END AS spending,
       ${heldClock(sql.ref('s.partner_id'), sql.ref('s.mode'))} AS clock,
       coalesce((SELECT sum(o.amount_cents) FROM topup o WHERE o.card_id = s.card_id AND o.status = 'pending'), 0) AS arriving
     FROM unnest(${list(asked.cardIds)}, ${list(asked.partnerIds)}, ${list(asked.modes)},
-      ${list(asked.networkTransactionIds)}) WITH ORDINALITY s (card_id, partner_id, mode, network_transaction_id, place)
+      ${list(asked.networkTransactionIds)}, ${list(asked.refundedIds)}, ${list(asked.paymentIds)})
+      WITH ORDINALITY s (card_id, partner_id, mode, network_transaction_id, refunded_id, payment_id, place)
     LEFT JOIN LATERAL (SELECT posted, held FROM ledger.account WHERE card_id = s.card_id LIMIT 1) a ON true
     LEFT JOIN LATERAL (SELECT fee_plan, spending_controls FROM partner WHERE id = s.partner_id LIMIT 1) p ON true
     LEFT JOIN LATERAL (SELECT c AS card, c.spending_controls FROM card c WHERE c.id = s.card_id LIMIT 1) k ON true
@@ -181,6 +200,20 @@ const readTerms = writeStatement(
       SELECT ${columnList('card_transaction', TRANSACTION_COLUMNS)} FROM card_transaction
       WHERE mode = s.mode AND network_transaction_id = s.network_transaction_id LIMIT 1
     ) t ON true
+    LEFT JOIN LATERAL (
+      SELECT jsonb_build_object('id', f.id, 'type', f.type, 'amountCents', f.amount_cents,
+        'givenBackCents', (SELECT coalesce(sum(b.amount_cents), 0) FROM card_transaction b
+          WHERE b.refunded_transaction_id = f.id AND b.partner_id = f.partner_id AND b.mode = f.mode),
+        'merchant', jsonb_build_object('name', f.merchant_name, 'category_code', f.merchant_category_code,
+          'city', f.merchant_city, 'country', f.merchant_country)) AS refunded
+      FROM card_transaction f
+      WHERE f.card_id = s.card_id AND f.partner_id = s.partner_id AND f.mode = s.mode AND f.id = CASE
+        WHEN s.refunded_id <> '' THEN s.refunded_id
+        WHEN s.payment_id <> '' THEN (SELECT min(o.id) FROM card_transaction o
+          WHERE o.card_id = s.card_id AND o.network_payment_id = s.payment_id AND o.type = 'purchase' HAVING count(*) = 1)
+      END
+      LIMIT 1
+    ) r ON true
     ORDER BY s.place`,
   { acrossTenants: 'network' },
 );
@@ -205,17 +238,14 @@ const CREATED: EventType = 'card.transaction.created';
 /** Inserts transactions, each with its event, which shows the card as it is right after the transaction. */
 async function insertTransactions(tx: Transactor, made: readonly NewTransaction[]): Promise<void> {
   if (made.length === 0) return;
-  // Events are listed by their ids: those of one moment in the order of their transactions.
-  const ids = made.map(() => newId('evt')).sort();
+  // Events are listed by their ids: those of one moment in the order of their transactions, and each at its time.
+  const ids = made.map(({ row }) => newId('evt', readIdTime(row.id))).sort();
   const events = made.map(({ row, card, heldCents, clock }, index) => {
     const { partner_id, mode, card_id } = row;
     const transaction = presentTransaction(row);
     const balanceCents = transaction.card_balance_after;
     const data = { transaction, card: presentCard(card, { balanceCents, heldCents }) };
-    const { id, created, body } = newEvent(
-      { type: CREATED, mode, data, clock, created: transaction.created },
-      ids[index],
-    );
+    const { id, created, body } = newEvent({ type: CREATED, mode, data, clock }, ids[index]);
     return { id, partner_id, mode, type: CREATED, card_id, body, created_at: created };
   });
   await insertRows(tx, {

@@ -25,6 +25,8 @@ export interface Settlement extends Tenant, TransactionRequest {
   networkTransactionId: string;
   /** The network's id of what it is part of; null if it has none. */
   networkPaymentId?: string | null;
+  /** The purchase that a refund in test mode gives money back for, as the partner names it. */
+  refundedTransactionId?: string | undefined;
   merchant: Merchant;
   /** Whether the network may describe the merchant differently when it reports the same settlement again. */
   merchantMayChange?: boolean;
@@ -54,6 +56,20 @@ export interface SettlementTerms {
   clock: AccountClock;
   /** The transaction that already has this network transaction id. */
   known: TransactionRow | null;
+  /**
+   * What a refund gives money back for: the transaction that it names, if that is on its card, or the only purchase of the network's
+   * payment.
+   */
+  refunded: RefundedTransaction | null;
+}
+
+export interface RefundedTransaction {
+  id: string;
+  type: TransactionRow['type'];
+  amountCents: number;
+  /** What earlier refunds gave back of it. */
+  givenBackCents: number;
+  merchant: Merchant;
 }
 
 /** A transaction to write, and the card it is on. */
@@ -82,6 +98,7 @@ export function decideSettlements(
   const balances = new Map<string, number>();
   const spending = new Map<string, AppliedControls>();
   const decided = new Map<string, TransactionRow>();
+  const givenBack = new Map<string, number>();
   // Sorted, so that ids made in one millisecond are in the order of the transactions.
   const ids = settlements.map(() => newId('txn', at)).sort();
 
@@ -94,6 +111,7 @@ export function decideSettlements(
       feePlan,
       clock,
       known,
+      refunded,
     } = terms[index] as SettlementTerms;
     if (card === undefined) return new ApiError('card_not_found');
     const name = `${settlement.mode} ${settlement.networkTransactionId}`;
@@ -102,7 +120,14 @@ export function decideSettlements(
     const { heldCents } = balance;
     const balanceCents = balances.get(card.id) ?? balance.balanceCents;
     const controls = spending.get(card.id) ?? applied;
-    const { amountCents, merchant } = settlement;
+    const { amountCents } = settlement;
+    const backCents = givenBack.get(refunded?.id ?? '') ?? 0;
+    const isNamed = settlement.refundedTransactionId !== undefined;
+    if (isNamed) requireRefundable(refunded, amountCents, backCents);
+    const merchant =
+      isNamed && refunded !== null && isNowhere(settlement.merchant)
+        ? refunded.merchant
+        : settlement.merchant;
     const refusedByControls = refusalByControls(controls, {
       amountCents,
       wholeCents: amountCents,
@@ -116,8 +141,12 @@ export function decideSettlements(
       refusedByControls,
     );
     const id = ids[index] as string;
-    const row = toTransactionRow(id, accountTime(clock, readIdTime(id)), settlement, decision);
+    const row = {
+      ...toTransactionRow(id, accountTime(clock, readIdTime(id)), { ...settlement, merchant }, decision),
+      refunded_transaction_id: refunded?.id ?? null,
+    };
     balances.set(card.id, decision.cardBalanceAfterCents);
+    if (refunded !== null) givenBack.set(refunded.id, backCents + amountCents);
     if (decision.type !== 'decline') {
       const spentCents = decision.type === 'refund' ? -amountCents : amountCents;
       spending.set(card.id, afterSpending(controls, spentCents, merchant.category_code));
@@ -193,6 +222,34 @@ function isSameTransaction(row: TransactionRow, settlement: Settlement): boolean
   );
 }
 
+const isNowhere = (merchant: Merchant) => Object.values(merchant).every((said) => said === null);
+
+/** @param backCents what refunds that are settled together with this one give back @throws ApiError `validation_failed` */
+function requireRefundable(
+  refunded: RefundedTransaction | null,
+  amountCents: number,
+  backCents: number,
+): void {
+  if (refunded === null)
+    throw ApiError.ofField('transaction_id', 'transaction_id is no transaction of this card');
+  if (refunded.type !== 'purchase')
+    throw ApiError.ofField(
+      'transaction_id',
+      `transaction_id is a ${refunded.type}: only a purchase can be refunded`,
+    );
+  const leftCents = refunded.amountCents - refunded.givenBackCents - backCents;
+  if (leftCents <= 0)
+    throw ApiError.ofField(
+      'transaction_id',
+      'transaction_id is a purchase that was already refunded in full',
+    );
+  if (amountCents > leftCents)
+    throw ApiError.ofField(
+      'amount',
+      `amount is more than the ${leftCents} cents of the purchase that are left to refund`,
+    );
+}
+
 function conflict(): ApiError {
   return new ApiError('idempotency_conflict', {
     message:
@@ -231,5 +288,6 @@ function toTransactionRow(
     from_hold_cents: '0',
     partner_balance_cents: null,
     network_payment_id: settlement.networkPaymentId ?? null,
+    refunded_transaction_id: null,
   };
 }

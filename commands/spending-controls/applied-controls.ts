@@ -37,7 +37,7 @@ export function appliedControls(
       amount: amount_cents,
       interval: every,
       categories,
-      netCents: net_cents,
+      spentCents: net_cents,
       endsAt: ends_at === null || ends_at === 'infinity' ? null : new Date(ends_at),
     })),
   };

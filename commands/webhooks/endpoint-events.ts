@@ -5,7 +5,7 @@ import { readStatement, type Transactor, writeStatement } from '../../db/sql.ts'
 import { transaction } from '../../db/transaction.ts';
 import type { AccountClock } from '../../domain/account-clock.ts';
 import type { Tenant } from '../../domain/mode.ts';
-import { presentWebhookEndpoint, type WebhookEndpointRow } from '../../resources/webhook-endpoint.ts';
+import { presentEndpointForOthers, type WebhookEndpointRow } from '../../resources/webhook-endpoint.ts';
 import { newEvent } from './new-event.ts';
 import { shownEndpointColumns } from './read-endpoints.ts';
 
@@ -25,7 +25,7 @@ export async function writeEndpointEvent(
   testClock: AccountClock,
 ): Promise<void> {
   const { partner_id: partnerId, mode, id: endpointId } = endpoint;
-  const data = { webhook_endpoint: presentWebhookEndpoint(endpoint) };
+  const data = { webhook_endpoint: presentEndpointForOthers(endpoint) };
   const { id, created, body } = newEvent({ type, mode, data, clock: mode === 'test' ? testClock : null });
   await insertEvent(tx, { partnerId, mode, id, type, created, body, endpointId });
 }

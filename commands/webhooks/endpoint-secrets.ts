@@ -4,7 +4,7 @@ import { writeStatement } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
 import type { Mode, Tenant } from '../../domain/mode.ts';
 import type { WebhookEndpointRow } from '../../resources/webhook-endpoint.ts';
-import { recordAudit } from '../accounts/operator-context.ts';
+import { type Author, recordAudit } from '../accounts/operator-context.ts';
 import { lockPartner } from '../accounts/partners.ts';
 import type { CommandContext } from '../command-context.ts';
 import { type EndpointId, pickEndpoints, readEndpoints, shownEndpointColumns } from './read-endpoints.ts';
@@ -15,13 +15,12 @@ const GRACE_HOURS = 24;
 /**
  * Gives endpoints of an account one new secret. For 24 hours the previous one signs as well, in the Standard Webhooks
  * header, which has room for two signatures.
- * @param context.actor the operator, for the audit; left out if the partner does it
  * @param wanted.endpointId null for the oldest endpoint of each mode
  * @returns no endpoints if there are none
  * @throws Refusal if there is no such account
  */
 export function rotateEndpointSecret(
-  { orm, ring, actor }: CommandContext & { actor?: string },
+  { orm, ring, actor, request }: CommandContext & Author,
   wanted: { partnerId: string; modes: readonly Mode[]; endpointId: EndpointId },
 ): Promise<{ endpoints: WebhookEndpointRow[]; secret: string }> {
   const { partnerId, modes, endpointId } = wanted;
@@ -30,17 +29,17 @@ export function rotateEndpointSecret(
     const secret = generateWebhookSecret();
     const endpoints: WebhookEndpointRow[] = [];
     for (const { id, mode } of pickEndpoints(await readEndpoints(tx, { partnerId, modes }), endpointId)) {
-      const sealed = sealEndpointSecret(ring, { partner_id: partnerId, mode }, secret);
+      const sealed = sealEndpointSecret(ring, id, secret);
       const values = { partnerId, mode, endpointId: id, sealed, graceHours: GRACE_HOURS };
       endpoints.push(...(await replaceSecret(tx, values)));
     }
-    if (actor !== undefined && endpoints.length > 0) {
+    if (endpoints.length > 0) {
       const rotated = endpoints.map((endpoint) => endpoint.mode);
       recordAudit(tx, {
         actor,
         action: 'webhook-endpoint.rotate-secret',
         subject: partnerId,
-        detail: { modes: rotated, endpoints: endpoints.map(({ id }) => id) },
+        detail: { modes: rotated, endpoints: endpoints.map(({ id }) => id), ...request },
       });
     }
     return { endpoints, secret };

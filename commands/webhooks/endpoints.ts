@@ -1,9 +1,9 @@
+import { isDeepStrictEqual } from 'node:util';
 import { sql } from 'kysely';
 import type { KeyRing } from '../../crypto/key-ring.ts';
-import { newId } from '../../crypto/new-id.ts';
+import { newId, readIdTime } from '../../crypto/new-id.ts';
 import { generateWebhookSecret, openEndpointSecret, sealEndpointSecret } from '../../crypto/webhooks.ts';
 import { holdClock } from '../../db/account-clock.ts';
-import type { Orm } from '../../db/orm.ts';
 import { anyOf, readStatement, writeStatement } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
 import { ApiError } from '../../domain/api-error.ts';
@@ -11,7 +11,7 @@ import { MAX_ENDPOINTS } from '../../domain/event.ts';
 import type { Mode, Tenant } from '../../domain/mode.ts';
 import type { EventType } from '../../resources/event-types.ts';
 import type { WebhookEndpointRow } from '../../resources/webhook-endpoint.ts';
-import { recordAudit } from '../accounts/operator-context.ts';
+import { type Author, recordAudit } from '../accounts/operator-context.ts';
 import { lockPartner } from '../accounts/partners.ts';
 import type { CommandContext } from '../command-context.ts';
 import { disableEndpoints, enableEndpoints } from './endpoint-status.ts';
@@ -34,7 +34,7 @@ interface EndpointSettings {
  * @throws ApiError `limit_exceeded`, `webhook_endpoint_url_taken`
  */
 export function createEndpoint(
-  { orm, ring }: CommandContext,
+  { orm, ring, actor, request }: CommandContext & Author,
   { partnerId, mode }: Tenant,
   settings: EndpointSettings & { url: string },
 ): Promise<{ endpoint: WebhookEndpointRow; secret: string }> {
@@ -49,10 +49,11 @@ export function createEndpoint(
       });
     }
     const secret = generateWebhookSecret();
-    const sealed = sealEndpointSecret(ring, { partner_id: partnerId, mode }, secret);
     const id = newId('we');
+    const sealed = sealEndpointSecret(ring, id, secret);
     await insertEndpoint(tx, {
       id,
+      createdAt: readIdTime(id).toISOString(),
       partnerId,
       mode,
       url,
@@ -60,6 +61,12 @@ export function createEndpoint(
       sealed,
       eventTypes: eventTypes && [...eventTypes],
       description,
+    });
+    recordAudit(tx, {
+      actor,
+      action: 'webhook-endpoint.create',
+      subject: partnerId,
+      detail: { modes: [mode], endpoints: [id], origin: originOf(url), ...request },
     });
     return { endpoint: await readEndpoint(tx, { partnerId, mode }, id), secret };
   });
@@ -70,7 +77,7 @@ export function createEndpoint(
  * @throws ApiError `webhook_endpoint_not_found`, `webhook_endpoint_url_taken`
  */
 export function changeEndpoint(
-  orm: Orm,
+  { orm, actor, request }: Pick<CommandContext, 'orm'> & Author,
   { partnerId, mode }: Tenant,
   endpointId: string,
   changes: EndpointSettings & { status?: WebhookEndpointRow['status'] | undefined },
@@ -99,9 +106,30 @@ export function changeEndpoint(
     });
     if (changes.status === 'disabled')
       await disableEndpoints(tx, { ...account, reason: 'you disabled it', testClock });
-    return readEndpoint(tx, { partnerId, mode }, endpointId);
+    const changed = await readEndpoint(tx, { partnerId, mode }, endpointId);
+    const settings = SETTINGS.filter((setting) => !isDeepStrictEqual(changed[setting], endpoint[setting]));
+    if (settings.length > 0) {
+      const { status } = changed;
+      recordAudit(tx, {
+        actor,
+        action: 'webhook-endpoint.update',
+        subject: partnerId,
+        detail: {
+          modes: [mode],
+          endpoints: [endpointId],
+          settings,
+          origin: originOf(url),
+          status,
+          ...request,
+        },
+      });
+    }
+    return changed;
   });
 }
+
+/** What of a change the audit log names. */
+const SETTINGS = ['url', 'standard_headers', 'event_types', 'description', 'status'] as const;
 
 interface EndpointChange {
   partnerId: string;
@@ -116,12 +144,11 @@ interface EndpointChange {
 /**
  * Sets where an account's oldest endpoint sends events, and enables it: the caller notifies the workers, which send what was
  * parked. An existing endpoint keeps its secret. A new one gets the secret of the other mode if both are set, or else a new secret.
- * @param context.actor the operator, for the audit; left out if the partner does it
  * @returns the endpoints, and the secret if one of them is new
  * @throws Refusal if there is no such account; ApiError `webhook_endpoint_url_taken`
  */
 export function setEndpoint(
-  { orm, ring, actor }: CommandContext & { actor?: string },
+  { orm, ring, actor, request }: CommandContext & Author,
   { partnerId, modes, url, standardWebhooks }: EndpointChange,
 ): Promise<{ endpoints: WebhookEndpointRow[]; secret: string | null }> {
   return transaction(orm, async (tx) => {
@@ -143,22 +170,23 @@ export function setEndpoint(
     if (secret !== null) {
       const standardHeaders = standardWebhooks ?? existing[0]?.standard_headers ?? false;
       for (const mode of missing) {
-        const sealed = sealEndpointSecret(ring, { partner_id: partnerId, mode }, secret);
         const id = newId('we');
+        const sealed = sealEndpointSecret(ring, id, secret);
         const forAll = { eventTypes: null, description: null };
-        await insertEndpoint(tx, { id, partnerId, mode, url, standardHeaders, sealed, ...forAll });
+        const createdAt = readIdTime(id).toISOString();
+        await insertEndpoint(tx, { id, createdAt, partnerId, mode, url, standardHeaders, sealed, ...forAll });
       }
     }
-    if (actor !== undefined) {
-      // Not the whole URL: partners put tokens into its path.
+    const endpoints = pickEndpoints(await readEndpoints(tx, { partnerId, modes }), null);
+    if (!isDeepStrictEqual(endpoints, existing)) {
       recordAudit(tx, {
         actor,
         action: 'webhook-endpoint.set',
         subject: partnerId,
-        detail: { modes, origin: new URL(url).origin },
+        detail: { modes, endpoints: endpoints.map(({ id }) => id), origin: originOf(url), ...request },
       });
     }
-    return { endpoints: pickEndpoints(await readEndpoints(tx, { partnerId, modes }), null), secret };
+    return { endpoints, secret };
   });
 }
 
@@ -168,7 +196,7 @@ export function setEndpoint(
  * @returns whether there was one
  */
 export function removeEndpoint(
-  orm: Orm,
+  { orm, actor, request }: Pick<CommandContext, 'orm'> & Author,
   { partnerId, mode }: Tenant,
   endpointId: EndpointId,
 ): Promise<boolean> {
@@ -178,6 +206,12 @@ export function removeEndpoint(
     if (found === undefined) return false;
     await deleteReplays(tx, { partnerId, mode, endpointId: found.id });
     await deleteEndpoint(tx, { partnerId, mode, endpointId: found.id });
+    recordAudit(tx, {
+      actor,
+      action: 'webhook-endpoint.delete',
+      subject: partnerId,
+      detail: { modes: [mode], endpoints: [found.id], origin: originOf(found.url), ...request },
+    });
     return true;
   });
 }
@@ -191,13 +225,16 @@ function requireFreeUrl(ofMode: readonly WebhookEndpointRow[], url: string, endp
   });
 }
 
+/** Of a URL for the audit log: partners put tokens into its path. */
+const originOf = (url: string): string => new URL(url).origin;
+
 function secretFor(
   ring: KeyRing,
   partner_id: string,
-  known: { mode: Mode; secret: Buffer } | undefined,
+  known: { id: string; mode: Mode; secret: Buffer } | undefined,
 ): string {
   if (known === undefined) return generateWebhookSecret();
-  return openEndpointSecret(ring, { partner_id, mode: known.mode }, known.secret);
+  return openEndpointSecret(ring, { ...known, partner_id }, known.secret);
 }
 
 interface OldestEndpoints {
@@ -209,7 +246,7 @@ interface OldestEndpoints {
 const readSecrets = readStatement((db, { partnerId, modes, endpointIds }: OldestEndpoints) =>
   db
     .selectFrom('webhook_endpoint')
-    .select(['mode', 'secret'])
+    .select(['id', 'mode', 'secret'])
     .where('partner_id', '=', partnerId)
     .where('mode', '=', anyOf(modes))
     .where('id', '=', anyOf(endpointIds))
@@ -260,7 +297,16 @@ const updateEndpoint = writeStatement((db, endpoint: Settings & { endpointId: st
 );
 
 const insertEndpoint = writeStatement(
-  (db, endpoint: Settings & { id: string /** The secret. */; sealed: Buffer }) =>
+  (
+    db,
+    endpoint: Settings & {
+      id: string;
+      /** The secret. */
+      sealed: Buffer;
+      /** In real time. */
+      createdAt: string;
+    },
+  ) =>
     db.insertInto('webhook_endpoint').values({
       id: endpoint.id,
       partner_id: endpoint.partnerId,
@@ -270,7 +316,7 @@ const insertEndpoint = writeStatement(
       secret: endpoint.sealed,
       event_types: endpoint.eventTypes,
       description: endpoint.description,
-      created_at: sql<string>`account_now(${endpoint.partnerId}, ${endpoint.mode})`,
+      created_at: sql<string>`account_time(${endpoint.partnerId}, ${endpoint.mode}, ${endpoint.createdAt}::timestamptz)`,
     }),
 );
 

@@ -6,18 +6,18 @@ import type { EventType } from '../../resources/event-types.ts';
 /**
  * Creates an event, to be written in the same transaction as the change it reports.
  * @param event.clock the account's, which the transaction holds
- * @param event.created defaults to the time in its id
  * @param id defaults to a new one
- * @returns `body`: what every attempt sends (docs/partners/webhooks.md)
+ * @returns `created`: the time in its id, which lists are filtered by; `body`: what every attempt sends (docs/partners/webhooks.md)
  */
 export function newEvent(
-  event: { type: EventType; mode: Mode; data: object; clock: AccountClock; created?: string },
+  event: { type: EventType; mode: Mode; data: object; clock: AccountClock },
   id = newId('evt'),
 ): {
   id: string;
   created: string;
   body: string;
 } {
-  const { type, mode, data, clock, created = accountTime(clock, readIdTime(id)).toISOString() } = event;
+  const { type, mode, data, clock } = event;
+  const created = accountTime(clock, readIdTime(id)).toISOString();
   return { id, created, body: JSON.stringify({ id, type, created, mode, data }) };
 }

@@ -1,13 +1,11 @@
 import { sql } from 'kysely';
-import { accountsWithTurn } from '../../db/account-clock.ts';
+import { accountsNow } from '../../db/account-clock.ts';
 import { followingAccounts } from '../../db/following-accounts.ts';
 import type { Orm } from '../../db/orm.ts';
-import { ASYNCHRONOUS_COMMIT, autocommitStatement, readStatement, writeStatement } from '../../db/sql.ts';
+import { ASYNCHRONOUS_COMMIT, autocommitStatement, readStatement } from '../../db/sql.ts';
 import type { Row } from '../../db/tables.ts';
 import { tokenBucket } from '../../db/token-bucket.ts';
-import { transaction } from '../../db/transaction.ts';
 import type { DeliveryStatus } from '../../domain/event.ts';
-import { readCatchingUp } from '../accounts/test-clock.ts';
 import type { DeliveryKey, QueuedEndpoint } from './deliveries.ts';
 
 /** How many workflows of an endpoint can be notified at once; with one more every 62.5 ms, at most 20 in any second. */
@@ -43,12 +41,13 @@ export interface UnnotifiedDelivery
  * Leases deliveries whose workflows have to be notified of their state: a few of each endpoint in turn, oldest first, and never
  * more than the endpoint's allowance, so that one whose events all fail delays nobody else.
  * @param after the endpoint to begin after; null: the first
- * @returns `last`: the endpoint to continue after; null if all of them have had their turn
+ * @returns `last`: the endpoint to continue after; null if all of them have had their turn. `isAllowanceUsed`: some have more to be
+ * notified of than they are allowed
  */
 export async function takeUnnotifiedDeliveries(
   orm: Orm,
   after: QueuedEndpoint | null,
-): Promise<{ unnotified: UnnotifiedDelivery[]; last: QueuedEndpoint | null }> {
+): Promise<{ unnotified: UnnotifiedDelivery[]; last: QueuedEndpoint | null; isAllowanceUsed: boolean }> {
   const rows = await take(orm, {
     afterPartnerId: after?.partner_id ?? '',
     afterMode: after?.mode ?? '',
@@ -69,6 +68,7 @@ export async function takeUnnotifiedDeliveries(
   return {
     unnotified: leased.map((delivery) => ({ ...delivery, error: errorOf(delivery) ?? null })),
     last: endpoints.size < ENDPOINTS ? null : (rows.at(-1) ?? null),
+    isAllowanceUsed: rows.length > leased.length,
   };
 }
 
@@ -242,59 +242,7 @@ const queueOverdue = autocommitStatement(
 );
 
 /**
- * Right after sandbox clocks were advanced, makes events pending whose next attempt that made due: one of each account, in the order
- * of the due times (docs/decisions/sandbox-clock.md). The next follows when the relay has begun with it, when what it may make due
- * has been written, and when whatever else was due before has begun.
- * @param delaysMs how long after each attempt the next one is due
- * @returns how many
- */
-export async function queueInOrder(orm: Orm, delaysMs: readonly number[]): Promise<number> {
-  const catchingUp = await readCatchingUp(orm.em.fork());
-  if (catchingUp.length === 0) return 0;
-  return transaction(orm, async (tx) => {
-    const locked = await lockTurns(tx, { catchingUp });
-    if (locked.length === 0) return 0;
-    const partnerIds = locked.map(({ partner_id: partnerId }) => partnerId);
-    return (await queueFirst(tx, { partnerIds, delaysMs })).length;
-  });
-}
-
-// A statement of its own, so that the next one sees what another worker made pending. One worker at a time serves an account.
-const lockTurns = writeStatement(
-  (_, { catchingUp }: { catchingUp: readonly string[] }) => sql<{ partner_id: string }>`
-  SELECT p.id AS partner_id FROM unnest(${catchingUp}::text[]) p (id)
-  WHERE pg_try_advisory_xact_lock(hashtextextended('retries_in_order/' || p.id, 0))`,
-);
-
-// Row "overdue" of the table in domain/event.ts. If the first one is locked, none is taken: the others come after it.
-const queueFirst = writeStatement(
-  (_, { partnerIds, delaysMs }: { partnerIds: readonly string[]; delaysMs: readonly number[] }) => sql<{
-    event_id: string;
-  }>`
-  WITH account AS MATERIALIZED (
-    SELECT * FROM ${accountsWithTurn('attempt', sql`SELECT partner_id, 'test' AS mode FROM unnest(${partnerIds}::text[]) p (partner_id)`)} t
-  ), first AS MATERIALIZED (
-    SELECT d.event_id, d.endpoint_id FROM account a CROSS JOIN LATERAL (
-      SELECT u.event_id, u.endpoint_id, u.next_attempt_at FROM delivery u
-      WHERE u.status = 'retrying' AND u.mode = 'test' AND u.partner_id = a.partner_id AND u.next_attempt_at <= a.in_order_until
-      ORDER BY u.next_attempt_at LIMIT 1) d
-    WHERE d.next_attempt_at <= a.others_due_at
-      AND NOT EXISTS (SELECT FROM delivery p WHERE p.status = 'pending' AND p.partner_id = a.partner_id AND p.mode = a.mode
-        AND (p.next_attempt_at <= a.now AND p.lease_expires_at <= clock_timestamp()
-          OR p.next_attempt_at + (${delaysMs}::float8[])[p.schedule_attempts + 1] * interval '1 millisecond' < d.next_attempt_at))
-  ), due AS MATERIALIZED (
-    SELECT u.event_id, u.endpoint_id FROM first f JOIN delivery u ON u.event_id = f.event_id AND u.endpoint_id = f.endpoint_id
-    WHERE u.status = 'retrying' FOR UPDATE OF u SKIP LOCKED
-  )
-  UPDATE delivery d SET status = 'pending', lease_expires_at = '-infinity'
-  FROM due WHERE d.event_id = due.event_id AND d.endpoint_id = due.endpoint_id
-  RETURNING d.event_id`,
-  { acrossTenants: 'queue' },
-);
-
-/**
- * Makes events of test mode pending whose next attempt is due by their account's clock, if that was ever advanced, except those that
- * {@link queueInOrder} has to begin.
+ * Makes events of test mode pending whose next attempt is due by their account's clock, if that was ever advanced.
  * @returns how many
  */
 export async function queueDueByClock(orm: Orm): Promise<number> {
@@ -314,13 +262,13 @@ const queueByClock = autocommitStatement(
     isQueued: sql`status = 'retrying' AND mode = 'test'`,
     after: sql`'', ''`,
   })}, clocked AS MATERIALIZED (
-    SELECT t.* FROM ${accountsWithTurn('attempt', sql`SELECT partner_id, mode FROM following`)} t
+    SELECT t.* FROM ${accountsNow(sql`SELECT partner_id, mode FROM following`)} t
     WHERE EXISTS (SELECT FROM test_clock_advance c WHERE c.partner_id = t.partner_id)
   ), due AS MATERIALIZED (
     SELECT d.event_id, d.endpoint_id FROM clocked a CROSS JOIN LATERAL (
       SELECT u.event_id, u.endpoint_id FROM delivery u
       WHERE u.status = 'retrying' AND u.mode = 'test' AND u.partner_id = a.partner_id AND u.mode = a.mode
-        AND u.next_attempt_at <= a.now AND u.next_attempt_at > a.in_order_until
+        AND u.next_attempt_at <= a.now
       ORDER BY u.next_attempt_at LIMIT ${sql.lit(BATCH)} FOR UPDATE SKIP LOCKED) d
   )
   UPDATE delivery d SET status = 'pending', lease_expires_at = '-infinity'

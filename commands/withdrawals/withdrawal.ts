@@ -77,15 +77,13 @@ export async function beginWithdrawal(
       if (claimed.answered) return { state: 'answered', response: null };
       const request = WithdrawalRequest.parse(openRequest(ring, claimId, claimed.request));
       const { totalCents } = await readBalance(tx, card.partner_id, card.mode);
-      const withdrawal = draftWithdrawal(withdrawalId, card, request.amount, {
-        prepaidCents: totalCents,
-        clock: null,
-      });
+      const withdrawal = draftWithdrawal(withdrawalId, card, request.amount, null);
       const asked = askedFor(withdrawal, card.network_card_id);
       const kept = JSON.stringify({ networkCardId: asked.networkCardId } satisfies KeptWithdrawal);
       const posting = withdrawalPosting(withdrawal, 'pending');
       const { moved } = await holdWithdrawal(tx, posting, { ...withdrawal, claimId, asked: kept });
       if (moved.outcome === 'insufficient_funds') throw await notEnoughOn(tx, card, request.amount);
+      mustFitIn(totalCents, request.amount);
       return { state: 'held', asked };
     });
   } catch (error) {
@@ -98,23 +96,13 @@ export async function beginWithdrawal(
   }
 }
 
-/**
- * The pending withdrawal. Everything that can be refused without the ledger is refused here.
- * @param prepaidCents the prepaid balance
- * @throws ApiError `validation_failed` (the prepaid balance past the largest integer), `invalid_state`
- */
+/** The pending withdrawal. @throws ApiError `invalid_state` */
 function draftWithdrawal(
   withdrawalId: string,
   card: CardRow,
   amountCents: number,
-  { prepaidCents, clock }: { prepaidCents: number; clock: AccountClock },
+  clock: AccountClock,
 ): WithdrawalRow {
-  if (BigInt(prepaidCents) + BigInt(amountCents) > BigInt(MAX_AMOUNT_CENTS)) {
-    throw ApiError.ofField(
-      'amount',
-      `amount would take your balance above the maximum of ${MAX_AMOUNT_CENTS} cents`,
-    );
-  }
   const refusal = withdrawalRefusal(card.status);
   if (refusal !== null) throw refusal;
   if (card.mode === 'live' && card.network_card_id === null) throw unknownCardWithdrawal();
@@ -140,6 +128,15 @@ function askedFor(
   if (networkCardId === null)
     throw new Error(`${withdrawal.id} is from a card that the network does not know`);
   return { token: withdrawal.id, networkCardId, amountCents: Number(withdrawal.amount_cents) };
+}
+
+/** Comes after the card's balance: what isn't there can't be too much. @throws ApiError `validation_failed` */
+function mustFitIn(prepaidCents: number, amountCents: number): void {
+  if (BigInt(prepaidCents) + BigInt(amountCents) <= BigInt(MAX_AMOUNT_CENTS)) return;
+  throw ApiError.ofField(
+    'amount',
+    `amount would take your balance above the maximum of ${MAX_AMOUNT_CENTS} cents`,
+  );
 }
 
 /** The ledger has locked the card's balance, so this is what it decided on. */
@@ -230,7 +227,7 @@ export function withdrawInTestMode(
       terms: { clock },
     } = locked;
     const { totalCents } = await readBalance(tx, card.partner_id, card.mode);
-    const draft = draftWithdrawal(request.resourceId, card, amount, { prepaidCents: totalCents, clock });
+    const draft = draftWithdrawal(request.resourceId, card, amount, clock);
     const balanceCents = balance.balanceCents - amount;
     const withdrawal: WithdrawalRow = {
       ...draft,
@@ -242,6 +239,7 @@ export function withdrawInTestMode(
     if (balanceCents < balance.heldCents) {
       throw insufficientCardBalance(amount, balance.balanceCents - balance.heldCents);
     }
+    mustFitIn(totalCents, amount);
     const outcome = withdrawalOutcome(withdrawal, card, { balanceCents, heldCents: balance.heldCents });
     const values = { ...withdrawal, ...requestOutcome(ring, request, outcome, clock) };
     const posting = withdrawalPosting(withdrawal, 'single');

@@ -91,13 +91,13 @@ export const RingKeyEntity = defineEntity({
   },
 });
 
-/** What a key has used of the general rate limit, across all processes. A crash of PostgreSQL empties the table. */
-export const ApiKeyUsageEntity = defineEntity({
-  name: 'ApiKeyUsage',
-  tableName: 'api_key_usage',
+/** What keys and accounts have used of their limits, across all processes. A crash of PostgreSQL empties the table. */
+export const UsageBucketEntity = defineEntity({
+  name: 'UsageBucket',
+  tableName: 'usage_bucket',
   properties: {
-    apiKeyId: p.text().primary(),
-    /** When the key's whole burst is available again. */
+    name: p.text().primary(),
+    /** When the whole burst is available again. */
     fullAt: p.datetime(),
   },
 });
@@ -139,6 +139,8 @@ export const BalanceAdjustmentEntity = defineEntity({
     reason: p.text(),
     /** The operator's idempotency key. */
     key: p.text().nullable(),
+    /** Whose it was; the database fills it in. Null in rows from before it did. */
+    login: p.text().nullable(),
     createdAt: p.datetime().defaultRaw('now()'),
   },
 });

@@ -166,6 +166,8 @@ export const CardTransactionEntity = defineEntity({
     networkTransactionId: p.text(),
     /** The network's id of what it is part of; null if it was not told, or was booked before this was kept. */
     networkPaymentId: p.text().collation('C').nullable(),
+    /** The purchase that a refund gives money back for; null if it is not known. */
+    refundedTransactionId: p.text().collation('C').nullable(),
     requestedType: p.text().$type<TransactionType>(),
     forced: p.boolean(),
     type: p.text().$type<TransactionType>(),
@@ -250,6 +252,8 @@ export const SpendingCounterEntity = defineEntity({
     categories: p.array().nullable(),
     /** What counts, less refunds. */
     netCents: p.bigint('string'),
+    hasRefunds: p.boolean().default(false),
+    lastItem: p.text().collation('C').default(''),
   },
 });
 

@@ -43,5 +43,7 @@ export const IdempotencyClaimEntity = defineEntity({
     networkLastAskedAt: p.datetime().nullable(),
     networkNextAskAt: p.datetime().nullable(),
     networkDeadline: p.datetime().nullable(),
+    /** Why its last answer was none. For operators. */
+    networkProblem: p.text().nullable(),
   },
 });

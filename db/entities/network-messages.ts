@@ -16,6 +16,8 @@ export const NetworkMessageEntity = defineEntity({
     body: p.blob(),
     sizeBytes: p.integer(),
     networkCardId: p.text().collation('C').nullable(),
+    /** Null if it can't be read, or was kept before this was. */
+    amountCents: p.bigint('string').nullable(),
     status: p.text().$type<NetworkMessageStatus>().collation('C').default('waiting'),
     reason: p.text().$type<WhyKept>().collation('C'),
     transactionId: p.text().collation('C').nullable(),

@@ -7,7 +7,7 @@ BEGIN
     cents := cents - counted_cents(OLD);
   END IF;
   IF cents <> 0 THEN
-    PERFORM add_spending(NEW.card_id, NEW.merchant_category_code, NEW.created_at, cents);
+    PERFORM count_spent(NEW.card_id, NEW.merchant_category_code, NEW.created_at, substr(NEW.id, 6), cents, TG_OP = 'INSERT');
   END IF;
   RETURN NULL;
 END $$;

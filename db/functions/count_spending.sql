@@ -11,14 +11,18 @@ BEGIN
   FROM read_spending(about, account_controls, at) r;
   IF NOT is_counted THEN
     DELETE FROM spending_counter c WHERE c.card_id = about.id AND c.limit_key <> ALL (keys);
-    INSERT INTO spending_counter AS c (card_id, partner_id, mode, limit_key, starts_at, ends_at, categories, net_cents)
+    INSERT INTO spending_counter AS c (card_id, partner_id, mode, limit_key, starts_at, ends_at, categories, net_cents,
+      has_refunds, last_item)
     SELECT DISTINCT ON (r.limit_key) about.id, about.partner_id, about.mode, r.limit_key, r.starts_at, r.ends_at, r.categories,
-      r.net_cents
+      s.net_cents, s.has_refunds, s.last_item
     FROM jsonb_to_recordset(spending) r (limit_key text, starts_at timestamptz, ends_at timestamptz, categories text[],
-      net_cents bigint, is_counted boolean)
+      is_counted boolean)
+    CROSS JOIN LATERAL sum_spending(about.id, r.categories, real_time(about.partner_id, about.mode, r.starts_at),
+      real_time(about.partner_id, about.mode, r.ends_at)) s
     WHERE NOT r.is_counted
     ON CONFLICT (card_id, limit_key) DO UPDATE
-      SET starts_at = excluded.starts_at, ends_at = excluded.ends_at, net_cents = excluded.net_cents
+      SET starts_at = excluded.starts_at, ends_at = excluded.ends_at, net_cents = excluded.net_cents,
+        has_refunds = excluded.has_refunds, last_item = excluded.last_item
       WHERE c.starts_at < excluded.starts_at;
   END IF;
   RETURN spending;

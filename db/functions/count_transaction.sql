@@ -7,6 +7,6 @@ BEGIN
   IF TG_OP = 'UPDATE' THEN
     cents := CASE WHEN NEW.authorization_id IS NULL THEN cents ELSE -cents END;
   END IF;
-  PERFORM add_spending(NEW.card_id, NEW.merchant_category_code, NEW.created_at, cents);
+  PERFORM count_spent(NEW.card_id, NEW.merchant_category_code, NEW.created_at, substr(NEW.id, 5), cents, TG_OP = 'INSERT');
   RETURN NULL;
 END $$;

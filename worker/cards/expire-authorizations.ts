@@ -7,10 +7,10 @@ import {
 import { notifyEvents } from '../../db/notifications.ts';
 import type { Orm } from '../../db/orm.ts';
 import { describeError } from '../../process/describe-error.ts';
-import type { Repetition } from '../../process/repeat.ts';
+import { type Repetition, repeat } from '../../process/repeat.ts';
 import { asAccount, asService } from '../../process/work-context.ts';
-import { repeatByClock } from '../repeat-by-clock.ts';
 
+const INTERVAL_MS = 1_000;
 /** Found at once; and how many of an account share a transaction, which locks their cards for some milliseconds. */
 const MAX_FOUND = 400;
 const MAX_TOGETHER = 100;
@@ -18,16 +18,29 @@ const MAX_TOGETHER = 100;
 const LOCKED_PAUSE_MS = 1_000;
 const FAILED_PAUSE_MS = 60_000;
 
+interface ExpiryDependencies {
+  orm: Orm;
+  logger: Logger;
+}
+
 /**
  * Expires authorizations whose time is over. They are rows with a time, so those of an outage are found as any others.
  * Accounts are served side by side, a hundred of each at a time. One that can't be expired delays no other.
  */
-export function startExpiring({ orm, logger }: { orm: Orm; logger: Logger }): Repetition {
-  /** The ids that are left alone, and until when, by performance.now(). */
+export function startExpiring(dependencies: ExpiryDependencies): Repetition {
+  return repeat('expiring authorizations', INTERVAL_MS, dependencies.logger, createExpiry(dependencies));
+}
+
+/** @returns what expires all that are due, until there are no more or it is told to stop */
+export function createExpiry(
+  { orm, logger }: ExpiryDependencies,
+  nowMs = () => performance.now(),
+): (stopping: AbortSignal) => Promise<void> {
+  /** The ids that are left alone, and until when, by nowMs(). */
   const pausedUntil = new Map<string, number>();
 
   const pause = (ids: readonly string[], pauseMs: number) => {
-    for (const id of ids) pausedUntil.set(id, performance.now() + pauseMs);
+    for (const id of ids) pausedUntil.set(id, nowMs() + pauseMs);
   };
 
   async function expireTogether(due: readonly DueAuthorization[]): Promise<void> {
@@ -59,19 +72,18 @@ export function startExpiring({ orm, logger }: { orm: Orm; logger: Logger }): Re
     }
   }
 
-  return repeatByClock('expiring authorizations', { orm, logger }, async (only, stopping) => {
+  return async (stopping) => {
     let found: DueAuthorization[];
     do {
-      const now = performance.now();
+      const now = nowMs();
       for (const [id, until] of pausedUntil) if (until <= now) pausedUntil.delete(id);
       const except = [...pausedUntil.keys()];
       found = await asService('authorizations', () =>
-        findDueAuthorizations(orm.em.fork(), { except, limit: MAX_FOUND, only }),
+        findDueAuthorizations(orm.em.fork(), { except, limit: MAX_FOUND }),
       );
       const accounts = Map.groupBy(found, ({ partner_id: partnerId, mode }) => `${mode}/${partnerId}`);
       await Promise.all([...accounts.values()].map(expireAccount));
       if (found.length > 0) await notifyEvents(orm);
     } while (found.length === MAX_FOUND && !stopping.aborted);
-    return false;
-  });
+  };
 }

@@ -32,18 +32,37 @@ interface SweepDependencies {
   logger: Logger;
 }
 
+export interface Sweep {
+  /** Starts what is due, until nothing more is or it is told to stop. */
+  pass(stopping: AbortSignal): Promise<void>;
+  /** Waits for the starts that are under way, because a slow one doesn't hold up the next pass. */
+  settle(): Promise<void>;
+}
+
 /**
  * Starts the workflows of abandoned claims: if a claim without a response has an expired lease, its process died. Starting a
  * workflow that is running changes nothing, so a claim is started again every minute until it has a response. A claim that
  * can't be started delays no other.
  */
 export function startSweep(dependencies: SweepDependencies): Repetition {
+  const { pass, settle } = createSweep(dependencies);
+  const sweep = repeat('the sweep of abandoned claims', INTERVAL_MS, dependencies.logger, pass);
+  return {
+    stop: async () => {
+      await sweep.stop();
+      await settle();
+    },
+  };
+}
+
+/** The sweep's passes, for one caller after the other. */
+export function createSweep(dependencies: SweepDependencies, now = Date.now): Sweep {
   const { orm, logger } = dependencies;
   const underWay = new Set<Promise<void>>();
-  const tally = new Tally(logger);
+  const tally = new Tally(logger, now);
   const operations = Object.keys(toDeadlines(dependencies.config)) as WorkflowOperation[];
 
-  const sweep = repeat('the sweep of abandoned claims', INTERVAL_MS, logger, async (stopping) => {
+  async function pass(stopping: AbortSignal): Promise<void> {
     let wanted = 0;
     let taken: AbandonedClaim[] = [];
     do {
@@ -57,13 +76,8 @@ export function startSweep(dependencies: SweepDependencies): Repetition {
       }
       tally.log();
     } while (taken.length === wanted && !stopping.aborted);
-  });
-  return {
-    stop: async () => {
-      await sweep.stop();
-      await Promise.all(underWay);
-    },
-  };
+  }
+  return { pass, settle: async () => void (await Promise.all(underWay)) };
 }
 
 /** Never throws: the result is counted, and the claim gets its next turn anyway. */
@@ -118,9 +132,11 @@ class Tally {
   #example: { claimId: string; error: DescribedError } | undefined;
   #loggedAt = 0;
   readonly #logger: Logger;
+  readonly #now: () => number;
 
-  constructor(logger: Logger) {
+  constructor(logger: Logger, now: () => number) {
     this.#logger = logger;
+    this.#now = now;
   }
 
   fail(claimId: string, error: unknown): void {
@@ -131,7 +147,7 @@ class Tally {
   }
 
   log(): void {
-    if (Date.now() < this.#loggedAt + LOG_EVERY_MS) return;
+    if (this.#now() < this.#loggedAt + LOG_EVERY_MS) return;
     if (this.started > 0)
       this.#logger.info({ claims: this.started }, 'restarted the abandoned work of claims');
     if (this.#failed > 0) {
@@ -140,7 +156,7 @@ class Tally {
         'the sweep of abandoned claims could not restart some of them; trying again within a minute',
       );
     }
-    if (this.started + this.#failed > 0) this.#loggedAt = Date.now();
+    if (this.started + this.#failed > 0) this.#loggedAt = this.#now();
     this.started = 0;
     this.#failed = 0;
     this.#example = undefined;

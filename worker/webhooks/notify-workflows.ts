@@ -5,7 +5,6 @@ import { tellOfFailing } from '../../commands/webhooks/endpoint-events.ts';
 import {
   markDeliveryNotified,
   queueDueByClock,
-  queueInOrder,
   queueOverdueRetries,
   takeUnnotifiedDeliveries,
   type UnnotifiedDelivery,
@@ -15,10 +14,10 @@ import { describeError } from '../../process/describe-error.ts';
 import { repeat } from '../../process/repeat.ts';
 import { notifyDelivery } from '../../temporal/deliver-webhook.ts';
 import { notifyInTurns } from '../notify-in-turns.ts';
-import { repeatByClock } from '../repeat-by-clock.ts';
 
+const IDLE_MS = 1_000;
 /** An endpoint's full allowance is available again after 250 ms. */
-const IDLE_MS = 200;
+const ALLOWANCE_MS = 200;
 const NOTIFY_TIMEOUT_MS = 5_000;
 const OVERDUE_INTERVAL_MS = 1_000;
 const FAILING_INTERVAL_MS = 1_000;
@@ -32,12 +31,10 @@ export function startNotifyingWorkflows(dependencies: {
   client: Client;
   logger: Logger;
   taskQueue: string;
-  /** How long after each attempt the next one is due. */
-  delaysMs: readonly number[];
   /** Called when the relay has something to send. */
   wake(): void;
-}): { stop(): Promise<void> } {
-  const { orm, client, logger, taskQueue, delaysMs, wake } = dependencies;
+}): { wake(): void; stop(): Promise<void> } {
+  const { orm, client, logger, taskQueue, wake } = dependencies;
 
   async function notify(delivery: UnnotifiedDelivery): Promise<void> {
     const { event_id: eventId, endpoint_id: endpointId, partner_id: partnerId, type, mode } = delivery;
@@ -67,7 +64,11 @@ export function startNotifyingWorkflows(dependencies: {
     roundPauseMs: 0,
     logger,
     notify,
-    take: (after: QueuedEndpoint | null) => takeUnnotifiedDeliveries(orm, after),
+    take: async (after: QueuedEndpoint | null) => {
+      const taken = await takeUnnotifiedDeliveries(orm, after);
+      if (taken.isAllowanceUsed) setTimeout(notifying.wake, ALLOWANCE_MS).unref();
+      return taken;
+    },
   });
   const overdue = repeat('the sweep of overdue events', OVERDUE_INTERVAL_MS, logger, async () => {
     const count = await queueOverdueRetries(orm);
@@ -88,14 +89,12 @@ export function startNotifyingWorkflows(dependencies: {
     wake();
   });
 
-  // What sandbox clocks have made due. Right after an advance, one attempt follows another.
-  const clocks = repeatByClock('the sweep of events due by a test clock', { orm, logger }, async (only) => {
-    const queued = (await queueInOrder(orm, delaysMs)) + (only === null ? await queueDueByClock(orm) : 0);
-    if (queued > 0) wake();
-    return queued > 0;
+  const clocks = repeat('the sweep of events due by a test clock', OVERDUE_INTERVAL_MS, logger, async () => {
+    if ((await queueDueByClock(orm)) > 0) wake();
   });
 
   return {
+    wake: notifying.wake,
     stop: async () => {
       await Promise.all([notifying.stop(), overdue.stop(), clocks.stop(), failing.stop()]);
     },

@@ -39,6 +39,8 @@ interface RelayDependencies extends CommandContext {
   delaysMs: number[];
   /** How long an attempt may take. */
   timeoutMs: number;
+  /** Called when an attempt is recorded of which a workflow has to hear. */
+  onRetried(): void;
 }
 
 interface Relay {
@@ -126,11 +128,12 @@ export function startRelay(dependencies: RelayDependencies): Relay {
     const attempt = await attemptDelivery(dependencies, delivery);
     metrics.observe(attempt);
     releaseSlot(attempt.error === null);
-    if (attempt.error === null) return record({ ...attempt, status: 'delivered', nextAttemptMs: null });
-    if (attempt.httpStatus === GONE) return parkGone(delivery, attempt);
-    const nextAttemptMs = dependencies.delaysMs[delivery.schedule_attempts] ?? null;
-    const status = nextAttemptMs === null ? 'given_up' : 'retrying';
-    return record({ ...attempt, status, nextAttemptMs });
+    const hasFailed = attempt.error !== null;
+    if (hasFailed && attempt.httpStatus === GONE) return parkGone(delivery, attempt);
+    const nextAttemptMs = (hasFailed && dependencies.delaysMs[delivery.schedule_attempts]) || null;
+    const ended = hasFailed ? 'given_up' : 'delivered';
+    await record({ ...attempt, status: nextAttemptMs === null ? ended : 'retrying', nextAttemptMs });
+    if (hasFailed || delivery.schedule_attempts > 0) dependencies.onRetried();
   }
 
   /** The receiver wants no more events: its endpoint is disabled, and this event is parked with the others. */
@@ -188,12 +191,13 @@ async function attemptDelivery(
   delivery: Sendable,
 ): Promise<AttemptMade> {
   const { event_id: eventId, endpoint_id: endpointId, body, url, previous_secret: previous } = delivery;
+  const endpoint = { ...delivery, id: endpointId };
   const startedAt = new Date();
-  const current = openEndpointSecret(ring, delivery, delivery.secret);
+  const current = openEndpointSecret(ring, endpoint, delivery.secret);
   const headers = signEvent({
     eventId,
     body,
-    secrets: previous === null ? [current] : [current, openEndpointSecret(ring, delivery, previous)],
+    secrets: previous === null ? [current] : [current, openEndpointSecret(ring, endpoint, previous)],
     standardWebhooks: delivery.standard_headers,
     nowMs: startedAt.getTime(),
   });

@@ -41,13 +41,13 @@ export async function startWebhooks(options: PartOptions): Promise<WorkerPart> {
     logger,
     delaysMs: config.webhookDelaysMs,
     timeoutMs: config.webhookTimeoutMs,
+    onRetried: () => notifying.wake(),
   });
   const notifying = startNotifyingWorkflows({
     orm,
     client,
     logger,
     taskQueue,
-    delaysMs: config.webhookDelaysMs,
     wake: relay.wake,
   });
   const following = startFollowingEndpoints({ orm, logger, wakeRelay: relay.wake });

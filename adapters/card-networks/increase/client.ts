@@ -44,6 +44,8 @@ import {
 interface IncreaseClientOptions extends IncreaseApiOptions {
   /** NETWORK_KEY_LIFETIME */
   keyLifetimeMs: number;
+  /** Tells how old a key is. */
+  nowMs?: () => number;
   /** Whether a change of a card's status is still the one under way. */
   isUnderWay(change: StatusChangeRequest): Promise<boolean>;
   /** Whether the card with our id was issued by our record, so that nothing may cancel it but a change of its status. */
@@ -67,7 +69,7 @@ const OUR_STATUSES = { active: 'active', disabled: 'frozen', canceled: 'blocked'
 export function createIncreaseClient(
   options: IncreaseClientOptions,
 ): CardNetwork & { close(): Promise<void> } {
-  const { config, keyLifetimeMs, isUnderWay, isInUse } = options;
+  const { config, keyLifetimeMs, nowMs = Date.now, isUnderWay, isInUse } = options;
   const { fundingAccountId } = config;
   const api = createIncreaseApi(options);
 
@@ -90,7 +92,7 @@ export function createIncreaseClient(
   }
 
   /** Its key is not sent any more. */
-  const isTooOld = (token: string) => Date.now() - readIdTime(token).getTime() > keyLifetimeMs;
+  const isTooOld = (token: string) => nowMs() - readIdTime(token).getTime() > keyLifetimeMs;
 
   /** Makes an object with a key, or finds the one that was made with it. A no counts only if there is none. */
   async function create<Body extends { idempotency_key: string | null }>(

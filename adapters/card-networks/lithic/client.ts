@@ -30,6 +30,8 @@ import {
 interface LithicClientOptions extends LithicApiOptions {
   /** NETWORK_KEY_LIFETIME */
   keyLifetimeMs: number;
+  /** Tells how old a key is. */
+  nowMs?: () => number;
   /** Whether a change of a card's status is still the one under way. */
   isUnderWay(change: StatusChangeRequest): Promise<boolean>;
 }
@@ -49,7 +51,7 @@ const OUR_STATUSES = {
 
 /** Lithic's client (docs/issuers.md, "Lithic"). `close` closes its connections. */
 export function createLithicClient(options: LithicClientOptions): CardNetwork & { close(): Promise<void> } {
-  const { config, keyLifetimeMs, isUnderWay } = options;
+  const { config, keyLifetimeMs, nowMs = Date.now, isUnderWay } = options;
   const api = createLithicApi(options);
 
   /** The card that was issued for our id. Lithic also finds cards whose memo only contains it. */
@@ -91,7 +93,7 @@ export function createLithicClient(options: LithicClientOptions): CardNetwork & 
 
     async issueCard({ token, issuerProduct }) {
       const check = async () => {
-        if (Date.now() - readIdTime(token).getTime() <= keyLifetimeMs) return;
+        if (nowMs() - readIdTime(token).getTime() <= keyLifetimeMs) return;
         throw unavailable(
           'the operation is older than NETWORK_KEY_LIFETIME, so that its key is not sent again; it is only looked up',
         );
