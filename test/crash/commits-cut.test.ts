@@ -42,6 +42,8 @@ interface CardCommand {
   paid: number;
   /** What there is one more of. */
   makes?: 'cards' | 'top_ups' | 'withdrawals' | 'transactions';
+  /** By how much the test clock then is further ahead. */
+  advances?: number;
 }
 
 const shows = (cents: number, status = 'active') => ({ status, balance: cents, available_balance: cents });
@@ -123,6 +125,13 @@ const COMMANDS: Record<string, CardCommand> = {
     paid: 0,
   },
   'a credit of the test balance': { of: null, verb: '/test/credit', body: { amount: 500 }, paid: -500 },
+  'an advance of the sandbox clock': {
+    of: null,
+    verb: '/test/clock/advance',
+    body: { seconds: 3_600 },
+    paid: 0,
+    advances: 3_600,
+  },
 };
 
 describe('a request whose connection to PostgreSQL is cut before its COMMIT, and then after it,', () => {
@@ -141,7 +150,7 @@ describe('a request whose connection to PostgreSQL is cut before its COMMIT, and
 
   for (const [name, command] of Object.entries(COMMANDS)) {
     it(`has one effect, whose response a retry gets: ${name}`, async () => {
-      const { mode = 'test', of, method = 'POST', verb, makes, events = [] } = command;
+      const { mode = 'test', of, method = 'POST', verb, makes, events = [], advances = 0 } = command;
       const cardId = of && (await cardIn(stack, partner, mode, of));
       const ofCard = verb === 'simulate-transaction' ? `/test/cards/${cardId}/` : `/cards/${cardId}`;
       const path = cardId === null ? verb : `${ofCard}${verb}`;
@@ -158,6 +167,7 @@ describe('a request whose connection to PostgreSQL is cut before its COMMIT, and
           rows: { ...before.rows, ...(makes && { [makes]: before.rows[makes] + 1 }) },
           events: [...before.events, ...events],
           totalCents: before.totalCents - command.paid,
+          clockSeconds: before.clockSeconds + advances,
         },
       });
       if (method === 'PATCH') assert.deepEqual(answer.json, (await left()).card);
@@ -281,11 +291,13 @@ describe('a request whose connection to PostgreSQL is cut before its COMMIT, and
       [partner.id, mode],
     );
     const [, , totalCents = 0] = await balanceOf(partner, mode);
+    const { offset_seconds: clockSeconds } = (await partner.call('GET', '/test/clock')).json;
     return {
       card: cardId && (await partner.call('GET', `/cards/${cardId}`, { mode })).json,
       rows: rows as Rows,
       events: events.map(({ type }) => type),
       totalCents,
+      clockSeconds: Number(clockSeconds),
     };
   }
 });
