@@ -80,8 +80,13 @@ function listVerb(webhook: Command, { session, verb, examples, err }: Verbs): vo
           limit,
           readNewest: (atMost) =>
             readWebhooks(orm, {
-              ...{ status, type, since, limit: atMost },
-              ...{ partnerId: partner, cardId: card, endpointId: endpoint },
+              status,
+              type,
+              since,
+              limit: atMost,
+              partnerId: partner,
+              cardId: card,
+              endpointId: endpoint,
             }),
         });
       }),
