@@ -25,8 +25,6 @@ const OPERATOR = { user: 'test_operator', password: 'test', role: OPERATOR_ROLE 
 const SECOND_OPERATOR = { ...OPERATOR, user: 'test_second_operator' };
 let count = 0;
 
-export type TestPostgres = Pick<RunningPostgres, 'url' | 'databaseUrl' | 'createDatabase' | 'stop'>;
-
 /** The URL of the same test database for its owner, who may look at everything and change it. */
 export const ownerUrlOf = (url: string): string => urlFor(url, OWNER);
 

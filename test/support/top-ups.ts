@@ -6,7 +6,6 @@ import { query } from '../../db/sql.ts';
 import type { Mode } from '../../domain/mode.ts';
 import type { TopUpRow } from '../../resources/topup.ts';
 import { createCard } from './cards.ts';
-import { asOwner } from './postgres.ts';
 import type { Answer, CallOptions, TestPartner, TestStack } from './stack.ts';
 import { until } from './until.ts';
 
@@ -65,16 +64,6 @@ export async function readCard({ partner, mode, cardId }: Cardholder) {
 
 export async function listTopUps({ partner, mode, cardId }: Cardholder, queryString = '') {
   return (await partner.call('GET', `/cards/${cardId}/topups${queryString}`, { mode })).json;
-}
-
-/** The events of top-ups that the account was sent, oldest first: type and body. */
-export async function topUpEvents(stack: TestStack, { partner }: Cardholder) {
-  const rows = await asOwner<{ body: string }>(
-    stack,
-    `SELECT body FROM event WHERE partner_id = $1 AND type LIKE 'topup.%' ORDER BY id`,
-    [partner.id],
-  );
-  return rows.map(({ body }) => JSON.parse(body));
 }
 
 /** Asks for a top-up; the last two digits of the amount choose live mode's outcome. */

@@ -3,7 +3,6 @@ import { of, WITHDRAWAL_COLUMNS } from '../../db/columns.ts';
 import { query } from '../../db/sql.ts';
 import type { Mode } from '../../domain/mode.ts';
 import type { WithdrawalRow } from '../../resources/withdrawal.ts';
-import { asOwner } from './postgres.ts';
 import type { Answer, CallOptions, TestPartner, TestStack } from './stack.ts';
 import type { Cardholder } from './top-ups.ts';
 
@@ -29,16 +28,6 @@ export function createWithdrawal(
   amountCents: number,
 ): Promise<Answer> {
   return withdraw({ partner, mode, cardId }, amountCents);
-}
-
-/** The events of withdrawals that the account was sent, oldest first. */
-export async function withdrawalEvents(stack: TestStack, { partner }: Cardholder) {
-  const rows = await asOwner<{ body: string }>(
-    stack,
-    `SELECT body FROM event WHERE partner_id = $1 AND type LIKE 'withdrawal.%' ORDER BY id`,
-    [partner.id],
-  );
-  return rows.map(({ body }) => JSON.parse(body));
 }
 
 export async function readWithdrawalRow(
