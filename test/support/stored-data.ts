@@ -2,39 +2,40 @@ import assert from 'node:assert/strict';
 import { asOwner } from './postgres.ts';
 import type { TestStack } from './stack.ts';
 
-/** Every row of every table of ours as one JSON line each, by table: to see that nothing was written, or what was. */
-export async function tableContents(stack: TestStack): Promise<Record<string, string[]>> {
+/**
+ * Every row of every table of ours as one JSON line each, by table: to see that nothing was written, or what was.
+ * @param text only the rows that have this text
+ */
+export async function tableContents(stack: TestStack, text = ''): Promise<Record<string, string[]>> {
   const tables = await asOwner<{ name: string }>(
     stack,
     `SELECT format('%I.%I', schemaname, tablename) AS name FROM pg_tables
      WHERE schemaname NOT IN ('pg_catalog', 'information_schema') ORDER BY 1`,
   );
-  const rows = await asOwner<{ name: string; lines: string[] }>(
+  const rows = await asOwner<{ name: string; line: string }>(
     stack,
-    tables
-      .map(
-        ({ name }) =>
-          `SELECT '${name}' AS name, array(SELECT row_to_json(t)::text FROM ${name} t ORDER BY 1) AS lines`,
-      )
-      .join(' UNION ALL '),
+    `${tables.map(({ name }) => `SELECT '${name}' AS name, row_to_json(t)::text AS line FROM ${name} t WHERE position($1 IN t::text) > 0`).join(' UNION ALL ')}
+     ORDER BY name, line`,
+    [text],
   );
-  return Object.fromEntries(rows.map(({ name, lines }) => [name, lines]));
+  const lines = Map.groupBy(rows, ({ name }) => name);
+  return Object.fromEntries(
+    tables.map(({ name }) => [name, (lines.get(name) ?? []).map(({ line }) => line)]),
+  );
 }
 
 /** {@link tableContents} without the row in which an API says, from time to time, which accounts are active in it. */
-export async function lastingContents(stack: TestStack): Promise<Record<string, string[]>> {
-  const { 'public.api_process': _, ...tables } = await tableContents(stack);
+export async function lastingContents(stack: TestStack, text = ''): Promise<Record<string, string[]>> {
+  const { 'public.api_process': _, ...tables } = await tableContents(stack, text);
   return tables;
 }
 
 /** The {@link lastingContents} that name an account, without when its keys were last used. */
 export async function rowsNaming(stack: TestStack, partnerId: string): Promise<Record<string, string[]>> {
   return Object.fromEntries(
-    Object.entries(await lastingContents(stack)).map(([name, lines]) => [
+    Object.entries(await lastingContents(stack, partnerId)).map(([name, lines]) => [
       name,
-      lines
-        .filter((line) => line.includes(partnerId))
-        .map((line) => line.replace(/"last_used_at":[^,}]+/, '')),
+      lines.map((line) => line.replace(/"last_used_at":[^,}]+/, '')),
     ]),
   );
 }
