@@ -21,29 +21,27 @@ ENV NODE_ENV=production HOST=0.0.0.0
 WORKDIR /app
 COPY --from=dependencies /app/node_modules node_modules
 COPY package.json ./
+COPY accounts accounts
 COPY activities activities
-COPY adapters adapters
 COPY api api
-COPY attention attention
-COPY codec codec
-COPY commands commands
-COPY config config
-COPY crypto crypto
-COPY db db
+COPY cards cards
+COPY deposits deposits
 COPY docs/partners docs/partners
 COPY domain domain
+COPY exports exports
+COPY issuers issuers
 COPY ledger ledger
-COPY monitoring monitoring
 COPY operator operator
-COPY process process
-COPY resources resources
-COPY temporal temporal
+COPY payments payments
+COPY platform platform
+COPY requests requests
+COPY webhooks webhooks
 COPY worker worker
 COPY workflows workflows
 # Bundled here, because the bundler's compiler unpacks itself into a cache, which a read-only container can't have.
-RUN node temporal/bundle-workflows.ts workflow-bundle.js && rm -rf /root/.cache
+RUN node platform/temporal/bundle-workflows.ts workflow-bundle.js && rm -rf /root/.cache
 ENV WORKFLOW_BUNDLE=/app/workflow-bundle.js
 # It writes no files: run it with a read-only root file system and without capabilities.
 USER node
 EXPOSE 3000 3001 3002
-CMD ["node", "--import", "./process/check-node.mjs", "api/main.ts"]
+CMD ["node", "--import", "./platform/process/check-node.mjs", "api/main.ts"]

@@ -2,14 +2,14 @@ import {
   type CardStatusActivities,
   type CardStatusDependencies,
   createCardStatusActivities,
-} from './card-status.ts';
-import { createIssuanceActivities, type IssuanceActivities, type IssuanceDependencies } from './issuance.ts';
-import { createTopUpActivities, type TopUpActivities, type TopUpActivityDependencies } from './topup.ts';
+} from '../cards/status-activities.ts';
+import { createIssuanceActivities, type IssuanceActivities, type IssuanceDependencies } from '../cards/activities.ts';
+import { createTopUpActivities, type TopUpActivities, type TopUpActivityDependencies } from '../cards/transfers/top-up-activities.ts';
 import {
   createWithdrawalActivities,
   type WithdrawalActivities,
   type WithdrawalActivityDependencies,
-} from './withdrawal.ts';
+} from '../cards/transfers/withdrawal-activities.ts';
 
 /** The activities on the cards task queue. */
 export interface CardActivities

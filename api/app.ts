@@ -2,12 +2,12 @@ import Router, { type RouterContext } from '@koa/router';
 import Koa from 'koa';
 import helmet from 'koa-helmet';
 import { Histogram } from 'prom-client';
-import type { ApiPart } from '../config/api-parts.ts';
+import type { ApiPart } from '../platform/config/api-parts.ts';
 import { ApiError } from '../domain/api-error.ts';
-import { health, type ReadinessDependencies, readiness } from '../monitoring/health.ts';
-import type { ProcessMetrics } from '../monitoring/metrics.ts';
-import { describeError } from '../process/describe-error.ts';
-import type { Tracing } from '../process/tracing.ts';
+import { health, type ReadinessDependencies, readiness } from '../platform/monitoring/health.ts';
+import type { ProcessMetrics } from '../platform/monitoring/metrics.ts';
+import { describeError } from '../platform/process/describe-error.ts';
+import type { Tracing } from '../platform/process/tracing.ts';
 import { guide } from './guide/guide.ts';
 import { checkResponses } from './http/check-responses.ts';
 import type { ReadClientAddress } from './http/client-address.ts';
@@ -18,11 +18,11 @@ import { type IdentifyDependencies, identify } from './http/identify.ts';
 import { logRequest, type RequestDurations, type RequestState, traceRequest } from './http/log-request.ts';
 import { showTestClock, type TestClocks } from './http/test-clocks.ts';
 import { limitReading, type ResponseLimits } from './http/unsent.ts';
-import { type NetworkDependencies, networkRoutes } from './network.ts';
+import { type NetworkDependencies, networkRoutes } from '../issuers/inbox/routes.ts';
 import { openApiDocument } from './openapi/document.ts';
 import { reference } from './openapi/reference.ts';
 import { DECLARATIONS, partnerRoutes, type RouteDependencies, revealRoutes } from './routes.ts';
-import type { RevealDependencies } from './secure-details.ts';
+import type { RevealDependencies } from '../cards/secure-details-routes.ts';
 
 interface AppDependencies
   extends RouteDependencies,

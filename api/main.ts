@@ -1,7 +1,7 @@
-import { readApiConfig } from '../config/service.ts';
-import { cardsTaskQueue } from '../config/task-queues.ts';
-import { createLogger } from '../process/logger.ts';
-import { runProcess } from '../process/run-process.ts';
+import { readApiConfig } from '../platform/config/service.ts';
+import { cardsTaskQueue } from '../platform/config/task-queues.ts';
+import { createLogger } from '../platform/process/logger.ts';
+import { runProcess } from '../platform/process/run-process.ts';
 import { startApi } from './server.ts';
 
 await runProcess('api', async () => {
@@ -10,7 +10,7 @@ await runProcess('api', async () => {
   const api = await startApi(config, logger, {
     hostWorker: async (activities, tracing) => {
       // Loaded once the API is listening, since reads and test mode do not need it.
-      const { startEagerWorker } = await import('../temporal/eager-worker.ts');
+      const { startEagerWorker } = await import('../platform/temporal/eager-worker.ts');
       const taskQueue = cardsTaskQueue(config.taskQueuePrefix);
       const { workflowBundle } = config;
       return startEagerWorker({ config, taskQueue, activities, workflowBundle, logger, tracing });

@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Pool } from 'undici';
-import { query } from '../db/sql.ts';
+import { query } from '../platform/db/sql.ts';
 import { asOwner } from '../test/support/postgres.ts';
 import { type Account, ask, createCard, fundedAccount } from './support/accounts.ts';
 import { measure, readCpuSeconds } from './support/measure.ts';

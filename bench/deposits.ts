@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { openNodeApi } from '../adapters/tron/node-api.ts';
-import { query } from '../db/sql.ts';
+import { openNodeApi } from '../deposits/tron/node-api.ts';
+import { query } from '../platform/db/sql.ts';
 import { FAKE_USDT_CONTRACT } from '../dev/tron/drafts.ts';
 import { TEST_TRON } from '../test/support/deposits/seed-deposits.ts';
 import { medianNumber, monotonicMs, readCpuSeconds, summarize } from './support/measure.ts';

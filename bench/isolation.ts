@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Pool } from 'undici';
-import { adjustBalance } from '../commands/accounts/adjust-balance.ts';
-import { createApiKey } from '../commands/accounts/api-keys.ts';
-import { updatePartner } from '../commands/accounts/partners.ts';
+import { adjustBalance } from '../accounts/adjust-balance.ts';
+import { createApiKey } from '../accounts/api-keys.ts';
+import { updatePartner } from '../accounts/partners.ts';
 import type { Mode } from '../domain/mode.ts';
 import { checkLedger } from '../ledger/check-ledger.ts';
 import type { FloodRequest } from './flood/main.ts';

@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs';
 import { pino } from 'pino';
-import { installRuntime } from '../temporal/install-runtime.ts';
+import { installRuntime } from '../platform/temporal/install-runtime.ts';
 import { startServers } from '../test/support/start-servers.ts';
 
 /**

@@ -1,13 +1,13 @@
 import { z } from 'zod';
-import { createApiKey } from '../commands/accounts/api-keys.ts';
-import type { OperatorContext } from '../commands/accounts/operator-context.ts';
-import { createPartner } from '../commands/accounts/partners.ts';
-import { createFirstProduct } from '../commands/products/products.ts';
-import type { Config, MigrationConfig } from '../config/service.ts';
-import { KeyRing } from '../crypto/key-ring.ts';
-import { OPERATOR_ROLE } from '../db/login.ts';
-import { openOrm } from '../db/orm.ts';
-import { query } from '../db/sql.ts';
+import { createApiKey } from '../accounts/api-keys.ts';
+import type { OperatorContext } from '../requests/operator-context.ts';
+import { createPartner } from '../accounts/partners.ts';
+import { createFirstProduct } from '../cards/products.ts';
+import type { Config, MigrationConfig } from '../platform/config/service.ts';
+import { KeyRing } from '../platform/crypto/key-ring.ts';
+import { OPERATOR_ROLE } from '../platform/db/login.ts';
+import { openOrm } from '../platform/db/orm.ts';
+import { query } from '../platform/db/sql.ts';
 import { readJsonFile, writePrivateFile } from './process/files.ts';
 
 export const DemoPartner = z.object({ partnerId: z.string(), testKey: z.string(), liveKey: z.string() });

@@ -1,8 +1,8 @@
 import { pino } from 'pino';
-import { createLithicClient } from '../adapters/card-networks/lithic/client.ts';
-import { UNLIMITED } from '../adapters/card-networks/request-budget.ts';
-import { Environment, parseEnvironment } from '../config/environment.ts';
-import { newId } from '../crypto/new-id.ts';
+import { createLithicClient } from '../issuers/lithic/client.ts';
+import { UNLIMITED } from '../issuers/request-budget.ts';
+import { Environment, parseEnvironment } from '../platform/config/environment.ts';
+import { newId } from '../platform/crypto/new-id.ts';
 
 /**
  * `npm run smoke:lithic`: makes a card in Lithic's sandbox, finds it again, pauses, opens and closes it, and prints what it saw. It needs

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
-import { createTronChain } from '../adapters/tron/create-tron-chain.ts';
-import type { SolidBlock, TronChain } from '../adapters/tron/tron-chain.ts';
-import { Environment, parseEnvironment } from '../config/environment.ts';
-import { tronConfig } from '../config/tron.ts';
+import { createTronChain } from '../deposits/tron/create-tron-chain.ts';
+import type { SolidBlock, TronChain } from '../deposits/tron/tron-chain.ts';
+import { Environment, parseEnvironment } from '../platform/config/environment.ts';
+import { tronConfig } from '../platform/config/tron.ts';
 
 /**
  * `npm run smoke:nile`: reads the Nile test network as the scan does, and prints what it saw. Nothing is written anywhere.

@@ -1,5 +1,5 @@
 /**
- * The clock of an account's test mode, as a transaction holds it (`lock_test_clock` in db/functions): null if it is real time,
+ * The clock of an account's test mode, as a transaction holds it (`lock_test_clock` in platform/db/functions): null if it is real time,
  * as it always is in live mode (docs/decisions/sandbox-clock.md).
  */
 export type AccountClock = {

@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
-import { type Reader, tenantStatement } from '../db/sql.ts';
-import type { Row } from '../db/tables.ts';
+import { type Reader, tenantStatement } from '../platform/db/sql.ts';
+import type { Row } from '../platform/db/tables.ts';
 import type { Tenant } from '../domain/mode.ts';
 import type { TransferCode } from './posting.ts';
 

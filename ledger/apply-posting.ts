@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises';
 import { type RawBuilder, sql } from 'kysely';
-import { isRetryable } from '../db/is-retryable.ts';
-import { type StatementOptions, type Transactor, type Writes, writeStatement } from '../db/sql.ts';
+import { isRetryable } from '../platform/db/is-retryable.ts';
+import { type StatementOptions, type Transactor, type Writes, writeStatement } from '../platform/db/sql.ts';
 import { LedgerConflict, LedgerRejected, type RejectionReason } from './ledger-error.ts';
 import { type Balance, type EncodedPosting, encodePosting, type Posting, toBalance } from './posting.ts';
 

@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import { cursorStatement, type Reader, tenantStatement } from '../db/sql.ts';
+import { cursorStatement, type Reader, tenantStatement } from '../platform/db/sql.ts';
 import type { Mode, Tenant } from '../domain/mode.ts';
 import { accountId, type Balance, type TransferCode, toBalance, transferId } from './posting.ts';
 

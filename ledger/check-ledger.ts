@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
-import { API_ROLE, OPERATOR_ROLE, SERVICE_ROLE, WORKER_ROLE } from '../db/login.ts';
-import { type Reader, readStatement } from '../db/sql.ts';
+import { API_ROLE, OPERATOR_ROLE, SERVICE_ROLE, WORKER_ROLE } from '../platform/db/login.ts';
+import { type Reader, readStatement } from '../platform/db/sql.ts';
 
 /** At most this many violations of each invariant are reported: the first few show what is wrong. */
 export const MAX_EACH = 100;

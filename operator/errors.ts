@@ -1,8 +1,8 @@
-import { Refusal } from '../commands/refusal.ts';
-import { ConfigurationError } from '../config/environment.ts';
-import type { OperatorConfig } from '../config/operator.ts';
-import { SessionRefused } from '../db/session.ts';
-import { describeError } from '../process/describe-error.ts';
+import { Refusal } from '../domain/refusal.ts';
+import { ConfigurationError } from '../platform/config/environment.ts';
+import type { OperatorConfig } from '../platform/config/operator.ts';
+import { SessionRefused } from '../platform/db/session.ts';
+import { describeError } from '../platform/process/describe-error.ts';
 
 /** The flags are incomplete or contradict each other: exit code 2. */
 export class WrongUsage extends Error {

@@ -1,7 +1,7 @@
 import { hostname, userInfo } from 'node:os';
 import { createInterface } from 'node:readline/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { readOperatorConfig } from '../config/operator.ts';
+import { readOperatorConfig } from '../platform/config/operator.ts';
 import { runOperator } from './program.ts';
 
 /** `npm run operator -- <noun> <verb> [flags]` (docs/operating.md, "The operator's command line"). */

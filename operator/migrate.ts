@@ -1,10 +1,10 @@
-import { createFirstProduct } from '../commands/products/products.ts';
-import { type MigrationConfig, readMigrationConfig } from '../config/service.ts';
-import { OPERATOR_ROLE } from '../db/login.ts';
-import { migrate, setAdjustmentLimit } from '../db/migrate.ts';
-import { openOrm } from '../db/orm.ts';
-import { OPERATOR_LIMITS } from '../db/session.ts';
-import { runOnce, StartRefused } from '../process/run-process.ts';
+import { createFirstProduct } from '../cards/products.ts';
+import { type MigrationConfig, readMigrationConfig } from '../platform/config/service.ts';
+import { OPERATOR_ROLE } from '../platform/db/login.ts';
+import { migrate, setAdjustmentLimit } from '../platform/db/migrate.ts';
+import { openOrm } from '../platform/db/orm.ts';
+import { OPERATOR_LIMITS } from '../platform/db/session.ts';
+import { runOnce, StartRefused } from '../platform/process/run-process.ts';
 
 await runOnce('migration', async () => {
   const config = readMigrationConfig();
@@ -50,7 +50,7 @@ async function prepareTemporal({ temporal }: MigrationConfig): Promise<void> {
     return;
   }
   const { Connection } = await import('@temporalio/client');
-  const { howToAdd, registerNamespace } = await import('../temporal/namespace.ts');
+  const { howToAdd, registerNamespace } = await import('../platform/temporal/namespace.ts');
   const { connectionOptions = {}, namespace = 'default' } = temporal;
   const connection = await Connection.connect({ ...connectionOptions, connectTimeout: '5s' }).catch(
     (error) => {

@@ -1,5 +1,5 @@
 import { Command, CommanderError } from 'commander';
-import type { OperatorConfig } from '../config/operator.ts';
+import type { OperatorConfig } from '../platform/config/operator.ts';
 import { explainError, WrongUsage } from './errors.ts';
 import { renderJson, renderText, visible } from './render.ts';
 import { createSession } from './session.ts';
@@ -88,67 +88,67 @@ type Noun = (noun: Command, verbs: Verbs) => void;
 
 /** What each noun is about, and its module. */
 const NOUNS: Record<string, readonly [about: string, load: () => Promise<Noun>]> = {
-  partner: ["partners' accounts", async () => (await import('./nouns/partner.ts')).partnerNoun],
+  partner: ["partners' accounts", async () => (await import('../accounts/operator.ts')).partnerNoun],
   adjustment: [
     'large adjustments that need a second operator',
-    async () => (await import('./nouns/adjustment.ts')).adjustmentNoun,
+    async () => (await import('../accounts/adjustment-operator.ts')).adjustmentNoun,
   ],
-  login: ["operators' own database logins", async () => (await import('./nouns/login.ts')).loginNoun],
-  key: ["partners' API keys", async () => (await import('./nouns/key.ts')).keyNoun],
+  login: ["operators' own database logins", async () => (await import('../accounts/login-operator.ts')).loginNoun],
+  key: ["partners' API keys", async () => (await import('../accounts/key-operator.ts')).keyNoun],
   'key-ring': [
     'the encryption keys of the service',
-    async () => (await import('./nouns/key-ring.ts')).keyRingNoun,
+    async () => (await import('./key-ring.ts')).keyRingNoun,
   ],
-  product: ["the platform's card products", async () => (await import('./nouns/product.ts')).productNoun],
-  card: ['cards and their issuance', async () => (await import('./nouns/card.ts')).cardNoun],
-  topup: ['card top-ups', async () => (await import('./nouns/topup.ts')).topUpNoun],
+  product: ["the platform's card products", async () => (await import('../cards/product-operator.ts')).productNoun],
+  card: ['cards and their issuance', async () => (await import('../cards/operator.ts')).cardNoun],
+  topup: ['card top-ups', async () => (await import('../cards/transfers/top-up-operator.ts')).topUpNoun],
   withdrawal: [
     'withdrawals from cards to the prepaid balance',
-    async () => (await import('./nouns/withdrawal.ts')).withdrawalNoun,
+    async () => (await import('../cards/transfers/withdrawal-operator.ts')).withdrawalNoun,
   ],
-  deposit: ['USDT deposits and their payments', async () => (await import('./nouns/deposit.ts')).depositNoun],
-  tron: ['the scan of the TRON chain', async () => (await import('./nouns/tron.ts')).tronNoun],
+  deposit: ['USDT deposits and their payments', async () => (await import('../deposits/operator.ts')).depositNoun],
+  tron: ['the scan of the TRON chain', async () => (await import('../deposits/tron-operator.ts')).tronNoun],
   authorization: [
     'what merchants hold on cards',
-    async () => (await import('./nouns/authorization.ts')).authorizationNoun,
+    async () => (await import('../payments/authorization-operator.ts')).authorizationNoun,
   ],
-  transaction: ['card transactions', async () => (await import('./nouns/transaction.ts')).transactionNoun],
+  transaction: ['card transactions', async () => (await import('../issuers/inbox/transaction-operator.ts')).transactionNoun],
   request: [
     "partners' requests: what they did",
-    async () => (await import('./nouns/request.ts')).requestNoun,
+    async () => (await import('../accounts/request-operator.ts')).requestNoun,
   ],
   operation: [
     "partners' operations: how far they are",
-    async () => (await import('./nouns/operation.ts')).operationNoun,
+    async () => (await import('../cards/operation-operator.ts')).operationNoun,
   ],
   network: [
     'the card network: whether its record and ours agree',
-    async () => (await import('./nouns/network.ts')).networkNoun,
+    async () => (await import('../issuers/reconciliation/operator.ts')).networkNoun,
   ],
   'network-event': [
     'what the card network says: its events, and those of the simulated one',
-    async () => (await import('./nouns/network-event.ts')).networkEventNoun,
+    async () => (await import('../issuers/inbox/network-event-operator.ts')).networkEventNoun,
   ],
   'money-return': [
     "blocked cards' money that the card network has to take back",
-    async () => (await import('./nouns/true-up.ts')).moneyReturnNoun,
+    async () => (await import('../issuers/true-ups/operator.ts')).moneyReturnNoun,
   ],
   'money-cover': [
     'what the prepaid balance paid for cards, and the card network has to move to their accounts',
-    async () => (await import('./nouns/true-up.ts')).moneyCoverNoun,
+    async () => (await import('../issuers/true-ups/operator.ts')).moneyCoverNoun,
   ],
   'webhook-endpoint': [
     "partners' webhook endpoints",
-    async () => (await import('./nouns/webhook-endpoint.ts')).webhookEndpointNoun,
+    async () => (await import('../webhooks/endpoint-operator.ts')).webhookEndpointNoun,
   ],
   webhook: [
     "partners' events and their delivery",
-    async () => (await import('./nouns/webhook.ts')).webhookNoun,
+    async () => (await import('../webhooks/operator.ts')).webhookNoun,
   ],
-  ledger: ['the ledger: balances and invariants', async () => (await import('./nouns/ledger.ts')).ledgerNoun],
-  attention: ['what needs an operator', async () => (await import('./nouns/attention.ts')).attentionNoun],
-  restore: ['what to fix after a restore', async () => (await import('./nouns/restore.ts')).restoreNoun],
-  audit: ['who changed or revealed what, and when', async () => (await import('./nouns/audit.ts')).auditNoun],
+  ledger: ['the ledger: balances and invariants', async () => (await import('../exports/ledger-operator.ts')).ledgerNoun],
+  attention: ['what needs an operator', async () => (await import('./attention.ts')).attentionNoun],
+  restore: ['what to fix after a restore', async () => (await import('./restore.ts')).restoreNoun],
+  audit: ['who changed or revealed what, and when', async () => (await import('../accounts/audit-operator.ts')).auditNoun],
 };
 
 /** Lists every noun, but loads only the modules of those that `args` mention, which keeps every command fast. */

@@ -1,4 +1,4 @@
-import type { BalanceCents } from '../resources/balance.ts';
+import type { BalanceCents } from '../accounts/balance-resource.ts';
 
 /** A verb's output. */
 export interface Output {

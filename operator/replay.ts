@@ -3,10 +3,10 @@ import { parseArgs } from 'node:util';
 import { Client, Connection, type HistoryAndWorkflowId, isGrpcServiceError } from '@temporalio/client';
 import { historyFromJSON } from '@temporalio/common/lib/proto-utils.js';
 import { Runtime, Worker } from '@temporalio/worker';
-import { readCodecKeys, readTemporalConfig } from '../config/operator.ts';
-import { runOnce, StartRefused } from '../process/run-process.ts';
-import { bundleWorkflows } from '../temporal/bundle-workflows.ts';
-import { TemporalPlugin } from '../temporal/plugin.ts';
+import { readCodecKeys, readTemporalConfig } from '../platform/config/operator.ts';
+import { runOnce, StartRefused } from '../platform/process/run-process.ts';
+import { bundleWorkflows } from '../platform/temporal/bundle-workflows.ts';
+import { TemporalPlugin } from '../platform/temporal/plugin.ts';
 
 const USAGE = `npm run replay -- FILE|WORKFLOW-ID … [--query Q]
 

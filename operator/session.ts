@@ -1,12 +1,12 @@
 import type { Client, Connection } from '@temporalio/client';
-import type { Operator, OperatorContext } from '../commands/accounts/operator-context.ts';
-import { ConfigurationError } from '../config/environment.ts';
-import type { OperatorConfig } from '../config/operator.ts';
-import { cardsTaskQueue, prefixedTaskQueue, WORKER_QUEUES, type WorkerQueue } from '../config/task-queues.ts';
-import { KeyRing } from '../crypto/key-ring.ts';
-import { OPERATOR_ROLE } from '../db/login.ts';
-import type { Orm } from '../db/orm.ts';
-import { OPERATOR_LIMITS } from '../db/session.ts';
+import type { Operator, OperatorContext } from '../requests/operator-context.ts';
+import { ConfigurationError } from '../platform/config/environment.ts';
+import type { OperatorConfig } from '../platform/config/operator.ts';
+import { cardsTaskQueue, prefixedTaskQueue, WORKER_QUEUES, type WorkerQueue } from '../platform/config/task-queues.ts';
+import { KeyRing } from '../platform/crypto/key-ring.ts';
+import { OPERATOR_ROLE } from '../platform/db/login.ts';
+import type { Orm } from '../platform/db/orm.ts';
+import { OPERATOR_LIMITS } from '../platform/db/session.ts';
 import type { NetworkOperationState } from '../workflows/messages.ts';
 import { isTemporalError } from './errors.ts';
 
@@ -77,7 +77,7 @@ export function createSession(
         ]);
       }
       const operator = await session.operator();
-      const { loadKeptKeys } = await import('../commands/key-ring/kept-keys.ts');
+      const { loadKeptKeys } = await import('../platform/db/kept-keys.ts');
       await loadKeptKeys(operator.orm, ring);
       return { ...operator, ring };
     },
@@ -85,7 +85,7 @@ export function createSession(
       const { temporal } = session.config;
       if (temporal === null) throw new ConfigurationError(['TEMPORAL_ADDRESS: is required for this command']);
       const { Client, Connection } = await import('@temporalio/client');
-      const { TemporalPlugin } = await import('../temporal/plugin.ts');
+      const { TemporalPlugin } = await import('../platform/temporal/plugin.ts');
       const plugin = new TemporalPlugin({ codecKeys: session.config.codecKeys, logger: null });
       connection ??= Connection.lazy({ ...temporal.connectionOptions, plugins: [plugin] });
       return new Client({ connection, namespace: temporal.namespace ?? 'default' });
@@ -96,7 +96,7 @@ export function createSession(
         err("TEMPORAL_ADDRESS is not set, so the workflow's status is unknown.\n");
         return null;
       }
-      const { readWorkflowStatus } = await import('../temporal/workflow-status.ts');
+      const { readWorkflowStatus } = await import('../requests/workflow-status.ts');
       const client = await session.temporal();
       const deadline = Date.now() + STATUS_TIMEOUT_MS;
       try {
@@ -109,7 +109,7 @@ export function createSession(
     },
     async operationState(workflowId) {
       if (session.config.temporal === null) return null;
-      const { readOperationState } = await import('../temporal/workflow-status.ts');
+      const { readOperationState } = await import('../requests/workflow-status.ts');
       const client = await session.temporal();
       try {
         return await client.withDeadline(Date.now() + STATUS_TIMEOUT_MS, () =>
@@ -123,7 +123,7 @@ export function createSession(
     },
     async countWorkers(queue) {
       if (session.config.temporal === null) return null;
-      const { countWorkers } = await import('../temporal/count-workers.ts');
+      const { countWorkers } = await import('../platform/temporal/count-workers.ts');
       const client = await session.temporal();
       const prefix = session.config.taskQueuePrefix;
       try {
@@ -155,7 +155,7 @@ async function openAsOperator(
   actor: string,
   err: (text: string) => void,
 ): Promise<Orm> {
-  const { openOrm } = await import('../db/orm.ts');
+  const { openOrm } = await import('../platform/db/orm.ts');
   return openOrm({
     databaseUrl,
     poolSize: 2,
@@ -168,7 +168,7 @@ async function openAsOperator(
 }
 
 async function openAsOwner({ ownerDatabaseUrl, operator }: OperatorConfig, actor: string): Promise<Orm> {
-  const { openOrm } = await import('../db/orm.ts');
+  const { openOrm } = await import('../platform/db/orm.ts');
   return openOrm({
     databaseUrl: ownerDatabaseUrl,
     poolSize: 1,

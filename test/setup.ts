@@ -37,7 +37,7 @@ export async function mochaGlobalTeardown(): Promise<void> {
 
 async function installQuietRuntime(): Promise<void> {
   const { pino } = await import('pino');
-  const { installRuntime } = await import('../temporal/install-runtime.ts');
+  const { installRuntime } = await import('../platform/temporal/install-runtime.ts');
   installRuntime(pino({ level: 'error' }, process.stderr));
 }
 

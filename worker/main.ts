@@ -1,6 +1,6 @@
-import { readWorkerConfig } from '../config/service.ts';
-import { createLogger } from '../process/logger.ts';
-import { runProcess } from '../process/run-process.ts';
+import { readWorkerConfig } from '../platform/config/service.ts';
+import { createLogger } from '../platform/process/logger.ts';
+import { runProcess } from '../platform/process/run-process.ts';
 import { startWorker } from './start-worker.ts';
 
 await runProcess('worker', async () => {

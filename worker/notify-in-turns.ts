@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { describeError } from '../process/describe-error.ts';
+import { describeError } from '../platform/process/describe-error.ts';
 import { Waker } from './waker.ts';
 
 interface Notifying {

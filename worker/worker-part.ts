@@ -7,10 +7,10 @@ import {
 } from '@temporalio/worker';
 import type { Logger } from 'pino';
 import type { Metric } from 'prom-client';
-import type { Config } from '../config/service.ts';
-import type { KeyRing } from '../crypto/key-ring.ts';
-import type { Orm, ServiceDatabase } from '../db/orm.ts';
-import { deploymentOptions } from '../temporal/worker-deployment.ts';
+import type { Config } from '../platform/config/service.ts';
+import type { KeyRing } from '../platform/crypto/key-ring.ts';
+import type { Orm, ServiceDatabase } from '../platform/db/orm.ts';
+import { deploymentOptions } from '../platform/temporal/worker-deployment.ts';
 
 /** The options that every part of a worker process gets. */
 export interface PartOptions {

@@ -15,7 +15,7 @@ export const LOCAL_NETWORK_CALL: LocalActivityOptions = {
 
 /**
  * The two calls to the network take at most 5 s each. A worker that died or froze stops sending heartbeats
- * (temporal/attempts.ts). Through its heartbeats, an attempt also learns that it was given up.
+ * (platform/temporal/attempts.ts). Through its heartbeats, an attempt also learns that it was given up.
  */
 const ALIVE = { startToCloseTimeout: '20s', heartbeatTimeout: '6s' } as const;
 

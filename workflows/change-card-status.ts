@@ -9,10 +9,10 @@ import {
   sleep,
   upsertSearchAttributes,
 } from '@temporalio/workflow';
-import type { CardStatusActivities, StatusChangeEnd } from '../activities/card-status.ts';
+import type { CardStatusActivities, StatusChangeEnd } from '../cards/status-activities.ts';
 import { LOCAL_NETWORK_CALL, NETWORK_CALL, RETRIED_FOR_EVER, summarized } from './activity-options.ts';
 import { type ChangeCardStatusInput, STATUS_CHANGE_PATIENCE_MS } from './messages.ts';
-import { needsAttentionAttribute, outcomeAttribute } from './search-attributes.ts';
+import { needsAttentionAttribute, outcomeAttribute } from '../platform/temporal/search-attributes.ts';
 
 const FIRST_PAUSE_MS = 1_000;
 const MAX_PAUSE_MS = 60_000;

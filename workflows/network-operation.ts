@@ -9,7 +9,7 @@ import {
   upsertSearchAttributes,
   workflowInfo,
 } from '@temporalio/workflow';
-import type { FundingEnd, NetworkProgress, Resolved } from '../activities/ask-network.ts';
+import type { FundingEnd, NetworkProgress, Resolved } from '../cards/network-activities.ts';
 import type { Decision, WhyNot } from '../domain/decision.ts';
 import {
   type NetworkOperationInput,
@@ -18,7 +18,7 @@ import {
   networkResult,
   parseWorkflowId,
 } from './messages.ts';
-import { needsAttentionAttribute, outcomeAttribute } from './search-attributes.ts';
+import { needsAttentionAttribute, outcomeAttribute } from '../platform/temporal/search-attributes.ts';
 
 const FIRST_POLL_MS = 1_000;
 const MAX_POLL_MS = 3_600_000;

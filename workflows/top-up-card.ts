@@ -1,6 +1,6 @@
 import { proxyActivities, proxyLocalActivities } from '@temporalio/workflow';
-import type { FundingEnd } from '../activities/ask-network.ts';
-import type { TopUpActivities } from '../activities/topup.ts';
+import type { FundingEnd } from '../cards/network-activities.ts';
+import type { TopUpActivities } from '../cards/transfers/top-up-activities.ts';
 import { LOCAL_NETWORK_CALL, NETWORK_REQUEST, RETRIED_FOR_EVER, summarized } from './activity-options.ts';
 import { type NetworkOperationInput, resolveTopUpSignal } from './messages.ts';
 import { runNetworkOperation } from './network-operation.ts';

@@ -8,7 +8,7 @@ import {
   upsertSearchAttributes,
   workflowInfo,
 } from '@temporalio/workflow';
-import type { WatchDepositActivities, WatchedDeposit } from '../activities/watch-deposit.ts';
+import type { WatchDepositActivities, WatchedDeposit } from '../deposits/activities.ts';
 import type { DepositDecision, WhyNotResolved } from '../domain/deposit.ts';
 import { LOCAL_STEP, RETRIED_FOR_EVER, summarized } from './activity-options.ts';
 import {
@@ -17,7 +17,7 @@ import {
   type SentDecision,
   type WatchDepositInput,
 } from './messages.ts';
-import { needsAttentionAttribute } from './search-attributes.ts';
+import { needsAttentionAttribute } from '../platform/temporal/search-attributes.ts';
 
 const { readDeposit } = proxyLocalActivities<WatchDepositActivities>(
   summarized(LOCAL_STEP, 'read the deposit'),

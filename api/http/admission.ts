@@ -1,7 +1,7 @@
 import { Counter, Gauge, type Metric } from 'prom-client';
 import { ApiError } from '../../domain/api-error.ts';
 import type { Tenant } from '../../domain/mode.ts';
-import { Turns } from '../../process/turns.ts';
+import { Turns } from '../../platform/process/turns.ts';
 
 /** How many of an account's requests may wait, beyond those in progress. */
 const QUEUE_LENGTH = 200;

@@ -1,7 +1,7 @@
 import type { RouterContext, RouterMiddleware } from '@koa/router';
 import { ApiError } from '../../domain/api-error.ts';
 import { ERRORS } from '../../domain/error-catalogue.ts';
-import { ErrorBody } from '../../resources/error.ts';
+import { ErrorBody } from '../../requests/error-resource.ts';
 import type { RequestState } from './log-request.ts';
 import { type Declaration, declaredErrorCodes } from './route.ts';
 import { CLIENT_CLOSED_REQUEST } from './stream-reply.ts';

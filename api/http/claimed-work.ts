@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import type { CommandContext } from '../../commands/command-context.ts';
-import { forgetClaim, renewLease } from '../../commands/idempotency/claim.ts';
-import { readClaimResponse, type StoredResponse } from '../../commands/idempotency/response.ts';
-import type { ResponseNotice } from '../../commands/idempotency/response-notice.ts';
+import type { CommandContext } from '../../requests/command-context.ts';
+import { forgetClaim, renewLease } from '../../requests/claim.ts';
+import { readClaimResponse, type StoredResponse } from '../../requests/response.ts';
+import type { ResponseNotice } from '../../requests/response-notice.ts';
 import { ApiError } from '../../domain/api-error.ts';
-import { describeError } from '../../process/describe-error.ts';
-import type { ClaimedWorkflow, Started } from '../../temporal/claimed-workflow.ts';
+import { describeError } from '../../platform/process/describe-error.ts';
+import type { ClaimedWorkflow, Started } from '../../requests/claimed-workflow.ts';
 import type { LiveWork } from './live-work.ts';
 import type { ResponseHints } from './response-hints.ts';
 

@@ -2,11 +2,11 @@ import { isGrpcServiceError } from '@temporalio/client';
 import { NamespaceNotFoundError } from '@temporalio/common';
 import type { Middleware } from 'koa';
 import type { Logger } from 'pino';
-import { PoolBusy } from '../../db/pool.ts';
-import { SessionRefused } from '../../db/session.ts';
+import { PoolBusy } from '../../platform/db/pool.ts';
+import { SessionRefused } from '../../platform/db/session.ts';
 import { ApiError } from '../../domain/api-error.ts';
-import { describeError } from '../../process/describe-error.ts';
-import { presentError } from '../../resources/error.ts';
+import { describeError } from '../../platform/process/describe-error.ts';
+import { presentError } from '../../requests/error-resource.ts';
 import type { RequestState } from './log-request.ts';
 
 /**

@@ -1,7 +1,7 @@
 import type { RouterContext, RouterMiddleware } from '@koa/router';
 import { ApiError } from '../../domain/api-error.ts';
-import type { Scope } from '../../domain/scope.ts';
-import { asAccount } from '../../process/work-context.ts';
+import type { Scope } from '../../accounts/scope-rules.ts';
+import { asAccount } from '../../platform/process/work-context.ts';
 import type { Admission } from './admission.ts';
 import type { Authenticate } from './authenticate.ts';
 import { parseBody, readJsonBytes } from './body.ts';

@@ -1,17 +1,17 @@
 import { createHash } from 'node:crypto';
-import type { CommandContext } from '../../commands/command-context.ts';
+import type { CommandContext } from '../../requests/command-context.ts';
 import {
   type Claim,
   claimIdempotencyKey,
   type FoundResponse,
   type KeyedRequest,
   newResourceId,
-} from '../../commands/idempotency/claim.ts';
-import type { KeyedResponse } from '../../commands/idempotency/respond-once.ts';
-import { type StoredResponse, sealRequest } from '../../commands/idempotency/response.ts';
-import { newId } from '../../crypto/new-id.ts';
+} from '../../requests/claim.ts';
+import type { KeyedResponse } from '../../requests/respond-once.ts';
+import { type StoredResponse, sealRequest } from '../../requests/response.ts';
+import { newId } from '../../platform/crypto/new-id.ts';
 import type { ClaimOperation } from '../../domain/claim-operation.ts';
-import { operationId } from '../../domain/operation.ts';
+import { operationId } from '../../requests/rules.ts';
 import { LEASE_MS } from './claimed-work.ts';
 import type { Method, RouteInput, StoredReply } from './route.ts';
 

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { z } from 'zod';
-import { boundTime, firstId } from '../../db/account-clock.ts';
-import type { Tables } from '../../db/tables.ts';
+import { boundTime, firstId } from '../../accounts/clock.ts';
+import type { Tables } from '../../platform/db/tables.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import { ObjectType, Timestamp } from '../../domain/fields.ts';
 import { type IdPrefix, idPattern } from '../../domain/ids.ts';

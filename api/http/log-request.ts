@@ -2,9 +2,9 @@ import type { RouterContext } from '@koa/router';
 import type { Middleware } from 'koa';
 import type { Logger } from 'pino';
 import type { Histogram } from 'prom-client';
-import { newId } from '../../crypto/new-id.ts';
-import type { Tracing } from '../../process/tracing.ts';
-import { asPartOf } from '../../process/work-context.ts';
+import { newId } from '../../platform/crypto/new-id.ts';
+import type { Tracing } from '../../platform/process/tracing.ts';
+import { asPartOf } from '../../platform/process/work-context.ts';
 import type { Caller } from './authenticate.ts';
 import type { ReadClientAddress } from './client-address.ts';
 

@@ -1,12 +1,12 @@
 import type { Logger } from 'pino';
-import type { StoredResponse } from '../../commands/idempotency/response.ts';
+import type { StoredResponse } from '../../requests/response.ts';
 import {
   createResponseNotifier,
   type ResponseNotice,
   readResponseNotice,
-} from '../../commands/idempotency/response-notice.ts';
-import { CLAIM_HAS_RESPONSE, listenToNotifications } from '../../db/notifications.ts';
-import type { Orm, ServiceDatabase } from '../../db/orm.ts';
+} from '../../requests/response-notice.ts';
+import { CLAIM_HAS_RESPONSE, listenToNotifications } from '../../platform/db/notifications.ts';
+import type { Orm, ServiceDatabase } from '../../platform/db/orm.ts';
 
 /** What a request learns about its claim while it waits. */
 interface Hearing {

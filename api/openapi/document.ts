@@ -1,6 +1,6 @@
 import { idPattern } from '../../domain/ids.ts';
-import { ErrorBody } from '../../resources/error.ts';
-import { WebhookEvent } from '../../resources/event.ts';
+import { ErrorBody } from '../../requests/error-resource.ts';
+import { WebhookEvent } from '../../webhooks/resource.ts';
 import type { Declaration } from '../http/route.ts';
 import { describeResponses, errorExamples, HEADERS, json } from './responses.ts';
 import { codeSamples } from './samples.ts';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
-import { AUTHORIZATION_COLUMNS, CARD_COLUMNS, of } from '../../db/columns.ts';
+import { AUTHORIZATION_COLUMNS, CARD_COLUMNS, of } from '../../platform/db/columns.ts';
 import { transferId } from '../../ledger/posting.ts';
 import { createBareTransactions } from '../support/bare-transactions.ts';
 import type { BenchCard } from '../support/seed.ts';

@@ -2,12 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import { bundleWorkflowCode } from '@temporalio/worker';
 import { pino } from 'pino';
-import { startLiveNetwork } from '../../adapters/card-networks/live-network.ts';
-import { UNLIMITED } from '../../adapters/card-networks/request-budget.ts';
-import { newId } from '../../crypto/new-id.ts';
-import { API_ROLE } from '../../db/login.ts';
-import { openServiceDatabase } from '../../db/orm.ts';
-import { startEagerWorker } from '../../temporal/eager-worker.ts';
+import { startLiveNetwork } from '../../issuers/live-network.ts';
+import { UNLIMITED } from '../../issuers/request-budget.ts';
+import { newId } from '../../platform/crypto/new-id.ts';
+import { API_ROLE } from '../../platform/db/login.ts';
+import { openServiceDatabase } from '../../platform/db/orm.ts';
+import { startEagerWorker } from '../../platform/temporal/eager-worker.ts';
 import type { BenchService } from '../support/service.ts';
 
 const CARD = { productCode: 'BENCH', bin: '424242', amountCents: 1_000, cardholderName: null };

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { Pool } from 'undici';
-import { adjustBalance } from '../../commands/accounts/adjust-balance.ts';
-import { createApiKey } from '../../commands/accounts/api-keys.ts';
-import { createPartner, negotiateLimits } from '../../commands/accounts/partners.ts';
+import { adjustBalance } from '../../accounts/adjust-balance.ts';
+import { createApiKey } from '../../accounts/api-keys.ts';
+import { createPartner, negotiateLimits } from '../../accounts/partners.ts';
 import type { Mode } from '../../domain/mode.ts';
 import type { BenchService } from './service.ts';
 

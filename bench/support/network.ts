@@ -3,11 +3,11 @@ import type { Pool } from 'undici';
 import {
   simulatedNetworkCredentials,
   simulatedNetworkSecrets,
-} from '../../adapters/card-networks/simulated/credentials.ts';
-import { SIGNATURE_HEADER, signBody } from '../../adapters/card-networks/simulated/signature.ts';
-import { AUTHORIZATIONS_PATH } from '../../adapters/card-networks/simulated/wire.ts';
-import type { KeyRing } from '../../crypto/key-ring.ts';
-import { query } from '../../db/sql.ts';
+} from '../../issuers/simulated/credentials.ts';
+import { SIGNATURE_HEADER, signBody } from '../../issuers/simulated/signature.ts';
+import { AUTHORIZATIONS_PATH } from '../../issuers/simulated/wire.ts';
+import type { KeyRing } from '../../platform/crypto/key-ring.ts';
+import { query } from '../../platform/db/sql.ts';
 import type { BenchService } from './service.ts';
 
 /** @returns what asks, as the simulated network, for an authorization; it throws unless the card pays */

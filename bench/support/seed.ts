@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
 import pg from 'pg';
-import { adjustBalance } from '../../commands/accounts/adjust-balance.ts';
-import type { OperatorContext } from '../../commands/accounts/operator-context.ts';
-import { createPartner } from '../../commands/accounts/partners.ts';
-import { lowestId, newId } from '../../crypto/new-id.ts';
-import type { Orm } from '../../db/orm.ts';
-import type { Transactor } from '../../db/sql.ts';
+import { adjustBalance } from '../../accounts/adjust-balance.ts';
+import type { OperatorContext } from '../../requests/operator-context.ts';
+import { createPartner } from '../../accounts/partners.ts';
+import { lowestId, newId } from '../../platform/crypto/new-id.ts';
+import type { Orm } from '../../platform/db/orm.ts';
+import type { Transactor } from '../../platform/db/sql.ts';
 import { toBase58Address } from '../../dev/tron/address.ts';
 import { FAKE_USDT_CONTRACT } from '../../dev/tron/drafts.ts';
 import type { Mode, Tenant } from '../../domain/mode.ts';

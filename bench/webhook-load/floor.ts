@@ -1,6 +1,6 @@
 import { Pool } from 'undici';
-import { newId } from '../../crypto/new-id.ts';
-import { signEvent } from '../../crypto/webhooks.ts';
+import { newId } from '../../platform/crypto/new-id.ts';
+import { signEvent } from '../../webhooks/secrets.ts';
 import { type Measurement, summarize } from '../support/measure.ts';
 import type { BenchReceiver } from '../webhook-receiver/start.ts';
 import { requestBody, SECRET } from './load.ts';

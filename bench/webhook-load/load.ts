@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createPartner } from '../../commands/accounts/partners.ts';
-import { newId } from '../../crypto/new-id.ts';
-import { sealEndpointSecret } from '../../crypto/webhooks.ts';
-import { EVENT_WRITTEN } from '../../db/notifications.ts';
-import { query } from '../../db/sql.ts';
-import { transaction } from '../../db/transaction.ts';
+import { createPartner } from '../../accounts/partners.ts';
+import { newId } from '../../platform/crypto/new-id.ts';
+import { sealEndpointSecret } from '../../webhooks/secrets.ts';
+import { EVENT_WRITTEN } from '../../platform/db/notifications.ts';
+import { query } from '../../platform/db/sql.ts';
+import { transaction } from '../../platform/db/transaction.ts';
 import type { Mode } from '../../domain/mode.ts';
 import { type Measurement, monotonicMs, summarize } from '../support/measure.ts';
 import type { BenchService } from '../support/service.ts';

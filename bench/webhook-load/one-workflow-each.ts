@@ -1,6 +1,6 @@
 import { Client, Connection } from '@temporalio/client';
-import { newId } from '../../crypto/new-id.ts';
-import { query } from '../../db/sql.ts';
+import { newId } from '../../platform/crypto/new-id.ts';
+import { query } from '../../platform/db/sql.ts';
 import { DELIVER_WEBHOOK, deliverWebhookWorkflowId, requeue } from '../../workflows/messages.ts';
 import { type Measurement, monotonicMs } from '../support/measure.ts';
 import type { BenchService } from '../support/service.ts';

@@ -21,4 +21,4 @@ terminal=
 if [ -t 0 ] && [ -t 1 ]; then terminal=--tty; fi
 # shellcheck disable=SC2086
 kubectl --namespace card-issuing exec --stdin $terminal "$pod" -- \
-  node --import ./process/check-node.mjs operator/main.ts "$@"
+  node --import ./platform/process/check-node.mjs operator/main.ts "$@"

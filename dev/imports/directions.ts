@@ -42,9 +42,9 @@ export const DIRECTIONS: Record<string, Direction> = {
       'config',
       'process',
       'workflows/messages.ts',
-      'workflows/search-attributes.ts',
+      'platform/temporal/search-attributes.ts',
       'crypto',
-      'workflows/carried-headers.ts',
+      'platform/temporal/carried-headers.ts',
     ],
     types: ['workflows'],
   },
@@ -53,7 +53,7 @@ export const DIRECTIONS: Record<string, Direction> = {
   api: { rooms: API },
   // The root of the process: it puts the parts together, and passes in what the others may not import.
   'api/server.ts': { rooms: [...API, 'adapters', 'activities'] },
-  codec: { rooms: ['crypto', 'config', 'process', 'temporal/encryption-codec.ts'] },
+  codec: { rooms: ['crypto', 'config', 'process', 'platform/temporal/encryption-codec.ts'] },
   worker: {
     rooms: [
       'domain',
@@ -84,7 +84,7 @@ export const DIRECTIONS: Record<string, Direction> = {
     ],
   },
   // It asks the card network, as the worker does.
-  'operator/nouns/network.ts': {
+  'issuers/reconciliation/operator.ts': {
     rooms: ['operator', 'domain', 'config', 'process', 'db', 'commands', 'adapters'],
   },
   // Published by itself, so it imports nothing of the service and needs no package.

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Increase } from 'increase';
-import { signStandardWebhook } from '../../adapters/card-networks/standard-webhooks.ts';
+import { signStandardWebhook } from '../../issuers/standard-webhooks.ts';
 import type { Bank } from './bank.ts';
 
 type Subscription = Bank['books']['subscriptions'][number];

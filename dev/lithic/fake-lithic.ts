@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { z } from 'zod';
-import { AUTHORIZATIONS_PATH } from '../../adapters/card-networks/lithic/wire.ts';
+import { AUTHORIZATIONS_PATH } from '../../issuers/lithic/wire.ts';
 import { Faults, type Response, respondWith, send } from './faults.ts';
 import { type Card, makeCard, withoutSecrets } from './objects.ts';
 import type { PostOptions } from './posts.ts';

@@ -1,6 +1,6 @@
 import { randomInt, randomUUID } from 'node:crypto';
 import type Lithic from 'lithic';
-import { luhnCheckDigit } from '../../adapters/card-networks/derived-cards.ts';
+import { luhnCheckDigit } from '../../issuers/derived-cards.ts';
 
 // Lithic's objects, whole, as its SDK declares them.
 

@@ -3,8 +3,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type Lithic from 'lithic';
 import { request } from 'undici';
 import { z } from 'zod';
-import { AUTHORIZATIONS_PATH, EVENTS_PATH } from '../../adapters/card-networks/lithic/wire.ts';
-import { signStandardWebhook } from '../../adapters/card-networks/standard-webhooks.ts';
+import { AUTHORIZATIONS_PATH, EVENTS_PATH } from '../../issuers/lithic/wire.ts';
+import { signStandardWebhook } from '../../issuers/standard-webhooks.ts';
 import type { Transaction } from './objects.ts';
 
 export interface PostOptions {

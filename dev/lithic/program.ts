@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type Lithic from 'lithic';
-import { EVENTS_PATH } from '../../adapters/card-networks/lithic/wire.ts';
+import { EVENTS_PATH } from '../../issuers/lithic/wire.ts';
 import {
   type Card,
   type DetailedResult,

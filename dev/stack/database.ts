@@ -1,6 +1,6 @@
 import { join } from 'node:path';
-import { API_ROLE, OPERATOR_ROLE, WORKER_ROLE } from '../../db/login.ts';
-import { migrate, OtherMigrations } from '../../db/migrate.ts';
+import { API_ROLE, OPERATOR_ROLE, WORKER_ROLE } from '../../platform/db/login.ts';
+import { migrate, OtherMigrations } from '../../platform/db/migrate.ts';
 import { placeCluster } from '../postgres/cluster.ts';
 import { type RunningPostgres, startEmbeddedPostgres } from '../postgres/embedded-postgres.ts';
 import { createLogin, urlFor } from '../postgres/logins.ts';

@@ -1,6 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { IN_FILES, VARIABLE_NAMES } from '../../config/environment.ts';
+import { IN_FILES, VARIABLE_NAMES } from '../../platform/config/environment.ts';
 import { childEnvironment } from '../process/child.ts';
 import type { DataFolder } from './data-folder.ts';
 import type { Ports } from './ports.ts';

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { Connection, type ConnectionOptions, isGrpcServiceError } from '@temporalio/client';
 import { tsToMs } from '@temporalio/common/lib/time.js';
-import { cardsTaskQueue } from '../../config/task-queues.ts';
+import { cardsTaskQueue } from '../../platform/config/task-queues.ts';
 import { type Child, type StopStep, startChild } from '../process/child.ts';
 import { rotateLog } from '../process/files.ts';
 import { keepRunning, type Running } from '../process/keep-running.ts';
@@ -48,7 +48,7 @@ export async function startServices(options: ServicesOptions): Promise<void> {
         env: codec.env,
         stopping,
         name: 'codec endpoint',
-        args: [...NODE_ARGS, entry('codec/main.ts')],
+        args: [...NODE_ARGS, entry('operator/codec/main.ts')],
         logFile: join(logs, 'codec.log'),
         onLine: echoErrors('codec endpoint', report),
         isReady: () => answers(`${codec.origin}/healthz`),
@@ -91,7 +91,7 @@ export async function startServices(options: ServicesOptions): Promise<void> {
 }
 
 /** As in `npm run worker` and `npm run api`. */
-const NODE_ARGS = ['--import', new URL('../../process/check-node.mjs', import.meta.url).href];
+const NODE_ARGS = ['--import', new URL('../../platform/process/check-node.mjs', import.meta.url).href];
 
 function entry(path: string): string {
   return fileURLToPath(new URL(`../../${path}`, import.meta.url));

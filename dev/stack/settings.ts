@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { Environment, Port, parseEnvironment } from '../../config/environment.ts';
-import { serviceProblems } from '../../config/service.ts';
+import { Environment, Port, parseEnvironment } from '../../platform/config/environment.ts';
+import { serviceProblems } from '../../platform/config/service.ts';
 
 const Loopback = z.enum(
   ['127.0.0.1', 'localhost', '::1'],

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { loadClientConnectConfig } from '@temporalio/envconfig';
-import { readConfig, readMigrationConfig } from '../../config/service.ts';
+import { readConfig, readMigrationConfig } from '../../platform/config/service.ts';
 import { setUpDemo } from '../demo-partner.ts';
 import { ChildRegistry, stopOrphans } from '../process/orphans.ts';
 import { findTemporalSource } from '../temporal/find-temporal-source.ts';

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Connection, type ConnectionOptions } from '@temporalio/client';
-import { RETENTION, registerNamespace } from '../../temporal/namespace.ts';
+import { RETENTION, registerNamespace } from '../../platform/temporal/namespace.ts';
 import type { RunningPostgres } from '../postgres/embedded-postgres.ts';
 import { type Child, endedAtOnce, type StopStep } from '../process/child.ts';
 import type { TemporalSearch, TemporalSource } from './temporal-source.ts';

@@ -1,7 +1,7 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Connection } from '@temporalio/client';
-import { howToAdd, registerNamespace } from '../../temporal/namespace.ts';
+import { howToAdd, registerNamespace } from '../../platform/temporal/namespace.ts';
 import { childEnvironment, startChild } from '../process/child.ts';
 import { startBuilt } from './built-server.ts';
 import { findTemporalSource } from './find-temporal-source.ts';

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { tronAddress, tronAddressHash } from '../../crypto/tron-address.ts';
+import { tronAddress, tronAddressHash } from '../../platform/crypto/tron-address.ts';
 
 /** @returns the 20 bytes of `T…`, in hex, as in logs; null if it isn't an address */
 export function addressHash(address: string): string | null {

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Config } from '../../config/service.ts';
-import { CLAIM_HAS_RESPONSE } from '../../db/notifications.ts';
-import { query } from '../../db/sql.ts';
+import type { Config } from '../../platform/config/service.ts';
+import { CLAIM_HAS_RESPONSE } from '../../platform/db/notifications.ts';
+import { query } from '../../platform/db/sql.ts';
 import { freePort } from '../../dev/free-port.ts';
 import type { Child } from '../../dev/process/child.ts';
 import type { DeadlyStatement } from '../support/crash/die-at-statement.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { cardsTaskQueue } from '../../config/task-queues.ts';
+import { cardsTaskQueue } from '../../platform/config/task-queues.ts';
 import { createCard, eventTypes, networkCardCount, readCardRow } from '../support/cards.ts';
 import { arm } from '../support/crash/fault.ts';
 import type { FaultyWorkerOptions } from '../support/crash/faulty-worker.ts';

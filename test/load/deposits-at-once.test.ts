@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import pg from 'pg';
-import { query } from '../../db/sql.ts';
+import { query } from '../../platform/db/sql.ts';
 import { toBase58Address } from '../../dev/tron/address.ts';
 import { tokenTransfer } from '../../dev/tron/drafts.ts';
 import { checkLedger } from '../../ledger/check-ledger.ts';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { newId } from '../../crypto/new-id.ts';
+import { newId } from '../../platform/crypto/new-id.ts';
 import type { FakeLithic } from '../../dev/lithic/fake-lithic.ts';
 import { makeCard } from '../../dev/lithic/objects.ts';
 import { API_KEY, startLithicStack } from '../support/adapters/lithic.ts';

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { join } from 'node:path';
-import { lowestId } from '../../crypto/new-id.ts';
+import { lowestId } from '../../platform/crypto/new-id.ts';
 import { freePort } from '../../dev/free-port.ts';
 import type { Child } from '../../dev/process/child.ts';
 import { createCard } from '../support/cards.ts';

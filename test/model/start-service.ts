@@ -1,5 +1,5 @@
 import { rmSync } from 'node:fs';
-import type { Config } from '../../config/service.ts';
+import type { Config } from '../../platform/config/service.ts';
 import type { Child } from '../../dev/process/child.ts';
 import { kill, scratchFolder, startProcess } from '../support/crash/processes.ts';
 import { tronConfigOf } from '../support/deposits/deposit-stack.ts';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { pino } from 'pino';
-import { type Orm, openOrm } from '../../db/orm.ts';
-import { type ReadList, readListsFrom } from '../../db/read-replica.ts';
-import { query } from '../../db/sql.ts';
+import { type Orm, openOrm } from '../../platform/db/orm.ts';
+import { type ReadList, readListsFrom } from '../../platform/db/read-replica.ts';
+import { query } from '../../platform/db/sql.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import { createCard } from '../support/cards.ts';
 import { asOwner } from '../support/postgres.ts';

@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import { Connection } from '@temporalio/client';
 import { freePort } from '../../dev/free-port.ts';
-import { SEARCH_ATTRIBUTES } from '../../workflows/search-attributes.ts';
+import { SEARCH_ATTRIBUTES } from '../../platform/temporal/search-attributes.ts';
 import { createTestDatabase, ownerUrlOf } from '../support/postgres.ts';
 import { testServers } from '../support/servers.ts';
 

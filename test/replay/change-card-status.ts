@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { WorkflowHandle } from '@temporalio/client';
 import pg from 'pg';
-import { cardsTaskQueue } from '../../config/task-queues.ts';
-import { newId } from '../../crypto/new-id.ts';
+import { cardsTaskQueue } from '../../platform/config/task-queues.ts';
+import { newId } from '../../platform/crypto/new-id.ts';
 import type { Mode } from '../../domain/mode.ts';
 import {
   CHANGE_CARD_STATUS as CHANGE_CARD_STATUS_TYPE,

@@ -1,5 +1,5 @@
 import { sleep } from '@temporalio/workflow';
-import type { FundingEnd } from '../../activities/ask-network.ts';
+import type { FundingEnd } from '../../cards/network-activities.ts';
 import { issueCard as unchanged } from '../../workflows/issue-card.ts';
 import type { NetworkOperationInput } from '../../workflows/messages.ts';
 

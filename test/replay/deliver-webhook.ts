@@ -1,6 +1,6 @@
 import type { WorkflowHandle } from '@temporalio/client';
-import { webhooksTaskQueue } from '../../config/task-queues.ts';
-import { newId } from '../../crypto/new-id.ts';
+import { webhooksTaskQueue } from '../../platform/config/task-queues.ts';
+import { newId } from '../../platform/crypto/new-id.ts';
 import {
   DELIVER_WEBHOOK as DELIVER_WEBHOOK_TYPE,
   type DeliverWebhookInput,

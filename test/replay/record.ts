@@ -4,7 +4,7 @@ import { hostname } from 'node:os';
 import { parseArgs } from 'node:util';
 import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
 import { pino } from 'pino';
-import { installRuntime } from '../../temporal/install-runtime.ts';
+import { installRuntime } from '../../platform/temporal/install-runtime.ts';
 import { inParallel } from '../support/in-parallel.ts';
 import { startTestStack } from '../support/stack.ts';
 import { startServers } from '../support/start-servers.ts';

@@ -1,5 +1,5 @@
 import type { WorkflowHandle } from '@temporalio/client';
-import { query } from '../../db/sql.ts';
+import { query } from '../../platform/db/sql.ts';
 import type { ClaimOperation } from '../../domain/claim-operation.ts';
 import type { TestPartner, TestStack } from '../support/stack.ts';
 

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { bundleWorkflowCode, Worker } from '@temporalio/worker';
 import { DeterminismViolationError } from '@temporalio/workflow';
-import { bundleWorkflows } from '../../temporal/bundle-workflows.ts';
+import { bundleWorkflows } from '../../platform/temporal/bundle-workflows.ts';
 import { testWorkflowBundle } from '../support/stack.ts';
 import { committedHistories, historyFile, RECORDINGS } from './histories.ts';
 import { CARDHOLDER } from './recording.ts';

@@ -1,11 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { Session } from 'node:inspector/promises';
 import { SourceMap } from 'node:module';
-import { relative } from 'node:path';
+import { basename, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { WorkflowBundleWithSourceMap } from '@temporalio/worker';
 
 const WORKFLOWS = fileURLToPath(new URL('../../workflows/', import.meta.url));
+/** Bundled with them, and replayed as they are. */
+const HEADERS = fileURLToPath(new URL('../../platform/temporal/carried-headers.ts', import.meta.url));
 const SOURCE_MAP = 'base64,';
 /** The operators before a value that an expression chooses. */
 const CHOOSES = /^(\?|:|&&|\|\|)/;
@@ -54,8 +56,8 @@ function originalLines(code: string): (offset: number) => string | null {
     // Code that the bundler adds has no entry of its own.
     if (!('originalSource' in entry) || entry.generatedLine !== line) return null;
     const { originalSource: file, originalLine } = entry;
-    if (!file.startsWith(WORKFLOWS)) return null;
+    if (!file.startsWith(WORKFLOWS) && file !== HEADERS) return null;
     const source = readFileSync(file, 'utf8').split('\n')[originalLine] ?? '';
-    return `${relative(WORKFLOWS, file)}: ${source.trim()}`;
+    return `${file === HEADERS ? basename(file) : relative(WORKFLOWS, file)}: ${source.trim()}`;
   };
 }

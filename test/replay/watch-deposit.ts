@@ -1,9 +1,9 @@
 import type { WorkflowHandle } from '@temporalio/client';
-import { resolveDeposit as resolveByCommand } from '../../commands/deposits/resolve-deposit.ts';
-import { depositsTaskQueue } from '../../config/task-queues.ts';
-import { newId } from '../../crypto/new-id.ts';
-import { notifyDeposits } from '../../db/notifications.ts';
-import { query } from '../../db/sql.ts';
+import { resolveDeposit as resolveByCommand } from '../../deposits/resolve.ts';
+import { depositsTaskQueue } from '../../platform/config/task-queues.ts';
+import { newId } from '../../platform/crypto/new-id.ts';
+import { notifyDeposits } from '../../platform/db/notifications.ts';
+import { query } from '../../platform/db/sql.ts';
 import {
   resolveDepositSignal,
   WATCH_DEPOSIT as WATCH_DEPOSIT_TYPE,

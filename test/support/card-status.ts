@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { query } from '../../db/sql.ts';
+import { query } from '../../platform/db/sql.ts';
 import type { CardStatus, StatusChangeOperation } from '../../domain/card-status.ts';
 import type { Mode } from '../../domain/mode.ts';
 import { createCard, eventTypes, readCardRow } from './cards.ts';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { query } from '../../db/sql.ts';
-import type { CardRow } from '../../resources/card.ts';
+import { query } from '../../platform/db/sql.ts';
+import type { CardRow } from '../../cards/resource.ts';
 import { asOwner } from './postgres.ts';
 import type { Answer, CallOptions, TestPartner, TestStack } from './stack.ts';
 import { until } from './until.ts';

@@ -1,5 +1,5 @@
 import type { MikroORM } from '@mikro-orm/postgresql';
-import { query } from '../../db/sql.ts';
+import { query } from '../../platform/db/sql.ts';
 
 interface Database {
   orm: MikroORM;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { ConfigurationError } from '../../config/environment.ts';
-import { readConfig } from '../../config/service.ts';
+import { ConfigurationError } from '../../platform/config/environment.ts';
+import { readConfig } from '../../platform/config/service.ts';
 
 /** The problems as the process would print them, one a line. */
 export function problemsOf(

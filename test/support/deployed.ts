@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { parseAllDocuments } from 'yaml';
-import { CodecEnvironment } from '../../config/codec.ts';
-import { OperatorEnvironment } from '../../config/operator.ts';
-import { apiEnvironment, MigrationEnvironment, WorkerEnvironment } from '../../config/service.ts';
+import { CodecEnvironment } from '../../platform/config/codec.ts';
+import { OperatorEnvironment } from '../../platform/config/operator.ts';
+import { apiEnvironment, MigrationEnvironment, WorkerEnvironment } from '../../platform/config/service.ts';
 
 const ROOT = new URL('../../', import.meta.url);
 export const readDeployed = (file: string) => readFileSync(new URL(file, ROOT), 'utf8');
@@ -23,7 +23,7 @@ export function kubernetesResources(...names: string[]): Resource[] {
 export function variablesRead(entry: string, env: Record<string, string>): string[] {
   if (entry === 'api/main.ts') return Object.keys(apiEnvironment(env).shape);
   if (entry === 'worker/main.ts') return Object.keys(WorkerEnvironment.shape);
-  if (entry === 'codec/main.ts') return Object.keys(CodecEnvironment.shape);
+  if (entry === 'operator/codec/main.ts') return Object.keys(CodecEnvironment.shape);
   if (entry === 'operator/main.ts') return Object.keys(OperatorEnvironment.shape);
   if (entry === 'operator/migrate.ts') return Object.keys(MigrationEnvironment.shape);
   throw new Error(`${entry} is no process of ours`);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { adjustBalance } from '../../commands/accounts/adjust-balance.ts';
-import { checkBooks } from '../../commands/monitoring/check-books.ts';
-import { query, type Reader } from '../../db/sql.ts';
+import { adjustBalance } from '../../accounts/adjust-balance.ts';
+import { checkBooks } from '../../exports/check-books.ts';
+import { query, type Reader } from '../../platform/db/sql.ts';
 import type { CardStatus } from '../../domain/card-status.ts';
 import { DEFAULT_FEE_PLAN, type FundingKind, quoteFunding } from '../../domain/fees.ts';
 import type { Mode } from '../../domain/mode.ts';

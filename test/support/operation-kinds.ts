@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { adjustBalance } from '../../commands/accounts/adjust-balance.ts';
+import { adjustBalance } from '../../accounts/adjust-balance.ts';
 import type { Mode } from '../../domain/mode.ts';
 import { createCard } from './cards.ts';
 import { balanceOf, priceOf } from './money.ts';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import type { WorkflowHandle } from '@temporalio/client';
-import type { CardRow } from '../../resources/card.ts';
-import type { TopUpRow } from '../../resources/topup.ts';
-import type { WithdrawalRow } from '../../resources/withdrawal.ts';
+import type { CardRow } from '../../cards/resource.ts';
+import type { TopUpRow } from '../../cards/transfers/top-up-resource.ts';
+import type { WithdrawalRow } from '../../cards/transfers/withdrawal-resource.ts';
 import {
   ISSUE_CARD,
   issueCardWorkflowId,

@@ -1,7 +1,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { bundleWorkflows } from '../../temporal/bundle-workflows.ts';
+import { bundleWorkflows } from '../../platform/temporal/bundle-workflows.ts';
 import { startTestPostgres } from './postgres.ts';
 import type { Servers } from './servers.ts';
 import { startTestTemporal } from './temporal.ts';

@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { currentWork } from '../../process/work-context.ts';
+import { currentWork } from '../../platform/process/work-context.ts';
 
 /**
  * Notes the text of every statement that this process sends to one database from now on, until it is stopped. A stack that

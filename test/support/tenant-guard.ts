@@ -1,5 +1,5 @@
 import { loadModule, parseSync } from 'libpg-query';
-import type { BuiltStatement } from '../../db/sql.ts';
+import type { BuiltStatement } from '../../platform/db/sql.ts';
 import { asOwner } from './postgres.ts';
 
 // Finds out which rows of tenants' tables a statement can reach. It reads the statement with PostgreSQL's own grammar, not

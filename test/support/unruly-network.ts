@@ -8,7 +8,7 @@ import {
   type TopUpAnswer,
   type TopUpAsked,
   type WithdrawalAnswer,
-} from '../../domain/card-network.ts';
+} from '../../issuers/card-network.ts';
 import type { WorkerOptions } from '../../worker/start-worker.ts';
 import { startTestStack, type TestStack } from './stack.ts';
 

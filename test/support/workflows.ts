@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { WorkflowHandle } from '@temporalio/client';
 import { msToTs } from '@temporalio/common/lib/time.js';
-import { query } from '../../db/sql.ts';
+import { query } from '../../platform/db/sql.ts';
 import { issueCardWorkflowId } from '../../workflows/messages.ts';
 import type { TestStack } from './stack.ts';
 import { until } from './until.ts';

@@ -46,6 +46,6 @@ describe('test/unit', () => {
   });
 
   it('is told apart from tests that do import it', () => {
-    assert.ok(needsServers(join(ROOT, 'test/integration/api/live-operations.test.ts')));
+    assert.ok(needsServers(join(ROOT, 'test/cards/live-operations.test.ts')));
   });
 });

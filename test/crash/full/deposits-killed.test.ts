@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { query } from '../../../db/sql.ts';
+import { query } from '../../../platform/db/sql.ts';
 import type { Child } from '../../../dev/process/child.ts';
 import { tokenTransfer } from '../../../dev/tron/drafts.ts';
 import type { DeadlyStatement } from '../../support/crash/die-at-statement.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { keepEvent } from '../../../commands/network-events/kept-events.ts';
+import { keepEvent } from '../../../issuers/inbox/kept-events.ts';
 import { networkIdOf, networkTransaction } from '../../support/api/network-events.ts';
 import { createCard } from '../../support/cards.ts';
 import type { DeadlyStatement } from '../../support/crash/die-at-statement.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { checkBooks } from '../../../commands/monitoring/check-books.ts';
+import { checkBooks } from '../../../exports/check-books.ts';
 import { checkLedger } from '../../../ledger/check-ledger.ts';
 import { openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
 import { CUTS, cutCommits } from '../../support/crash/cut-commits.ts';

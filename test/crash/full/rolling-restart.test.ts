@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Config } from '../../../config/service.ts';
+import type { Config } from '../../../platform/config/service.ts';
 import { freePort } from '../../../dev/free-port.ts';
 import type { Child } from '../../../dev/process/child.ts';
 import { createCard, readCardRow } from '../../support/cards.ts';

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
-import { createPartner } from '../../../commands/accounts/partners.ts';
-import { KeyRing } from '../../../crypto/key-ring.ts';
-import { newId } from '../../../crypto/new-id.ts';
-import { sealEndpointSecret } from '../../../crypto/webhooks.ts';
-import { type Orm, openOrm } from '../../../db/orm.ts';
-import { query } from '../../../db/sql.ts';
+import { createPartner } from '../../../accounts/partners.ts';
+import { KeyRing } from '../../../platform/crypto/key-ring.ts';
+import { newId } from '../../../platform/crypto/new-id.ts';
+import { sealEndpointSecret } from '../../../webhooks/secrets.ts';
+import { type Orm, openOrm } from '../../../platform/db/orm.ts';
+import { query } from '../../../platform/db/sql.ts';
 import type { Child } from '../../../dev/process/child.ts';
 import { kill, scratchFolder, startProcess } from '../../support/crash/processes.ts';
 import { type OwnPostgres, openOperatorOrm, startOwnPostgres } from '../../support/postgres.ts';

@@ -1,8 +1,8 @@
 import {
   simulatedNetworkCredentials,
   simulatedNetworkSecrets,
-} from '../../../adapters/card-networks/simulated/credentials.ts';
-import { signBody } from '../../../adapters/card-networks/simulated/signature.ts';
+} from '../../../issuers/simulated/credentials.ts';
+import { signBody } from '../../../issuers/simulated/signature.ts';
 import type { Answer } from '../../support/stack.ts';
 import { until } from '../../support/until.ts';
 import { Difference } from '../difference.ts';

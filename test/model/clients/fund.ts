@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { adjustBalance } from '../../../commands/accounts/adjust-balance.ts';
-import { Refusal } from '../../../commands/refusal.ts';
+import { adjustBalance } from '../../../accounts/adjust-balance.ts';
+import { Refusal } from '../../../domain/refusal.ts';
 import type { Account } from '../account.ts';
 import { Difference, demandSame } from '../difference.ts';
 import { outcomeOf } from '../rules/operation.ts';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { adjustBalance } from '../../../commands/accounts/adjust-balance.ts';
-import { controlSpending, negotiateFees, negotiateLimits } from '../../../commands/accounts/partners.ts';
+import { adjustBalance } from '../../../accounts/adjust-balance.ts';
+import { controlSpending, negotiateFees, negotiateLimits } from '../../../accounts/partners.ts';
 import { type Account, type Limits, PLATFORM_LIMITS, utcDay } from '../account.ts';
 import type { Controls } from '../rules/controls.ts';
 import { PLATFORM_PRICES, type Prices } from '../rules/prices.ts';

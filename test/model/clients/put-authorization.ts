@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { Refusal } from '../../../commands/refusal.ts';
-import { dismissMessage } from '../../../commands/settlement/settle-by-hand.ts';
-import { query } from '../../../db/sql.ts';
+import { Refusal } from '../../../domain/refusal.ts';
+import { dismissMessage } from '../../../issuers/inbox/settle-by-hand.ts';
+import { query } from '../../../platform/db/sql.ts';
 import type { Answer } from '../../support/stack.ts';
 import { until } from '../../support/until.ts';
 import type { Card, KnownAuthorization } from '../account.ts';

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { query } from '../../../db/sql.ts';
+import { query } from '../../../platform/db/sql.ts';
 import type { Answer } from '../../support/stack.ts';
 import type { Account, Card } from '../account.ts';
 import type { Merchant } from '../rules/controls.ts';

@@ -1,6 +1,6 @@
-import { cardsTaskQueue } from '../../../config/task-queues.ts';
-import { query } from '../../../db/sql.ts';
-import { resolveOperation } from '../../../temporal/claimed-workflow.ts';
+import { cardsTaskQueue } from '../../../platform/config/task-queues.ts';
+import { query } from '../../../platform/db/sql.ts';
+import { resolveOperation } from '../../../requests/claimed-workflow.ts';
 import { claimOf } from '../../support/claims.ts';
 import { until } from '../../support/until.ts';
 import type { Card } from '../account.ts';

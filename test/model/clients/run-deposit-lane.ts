@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { resolveDeposit } from '../../../commands/deposits/resolve-deposit.ts';
+import { resolveDeposit } from '../../../deposits/resolve.ts';
 import { addressHash, hashName, toBase58Address } from '../../../dev/tron/address.ts';
 import {
   approval,

@@ -1,4 +1,4 @@
-import { query } from '../../../db/sql.ts';
+import { query } from '../../../platform/db/sql.ts';
 import { networkStatus } from '../../support/card-status.ts';
 import type { Answer } from '../../support/stack.ts';
 import { until } from '../../support/until.ts';

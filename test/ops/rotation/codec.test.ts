@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { startCodec } from '../../../codec/server.ts';
-import type { RingKey } from '../../../crypto/key-ring.ts';
+import { startCodec } from '../../../operator/codec/server.ts';
+import type { RingKey } from '../../../platform/crypto/key-ring.ts';
 import { freePort } from '../../../dev/free-port.ts';
-import type { ListeningServer } from '../../../process/listen.ts';
-import { createLogger } from '../../../process/logger.ts';
+import type { ListeningServer } from '../../../platform/process/listen.ts';
+import { createLogger } from '../../../platform/process/logger.ts';
 import { issueCardWorkflowId } from '../../../workflows/messages.ts';
 import { createCard, settledCard } from '../../support/cards.ts';
 import { fundedPartner } from '../../support/money.ts';

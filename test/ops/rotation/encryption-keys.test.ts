@@ -3,13 +3,13 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import {
   simulatedNetworkCredentials,
   simulatedNetworkSecrets,
-} from '../../../adapters/card-networks/simulated/credentials.ts';
-import { signBody } from '../../../adapters/card-networks/simulated/signature.ts';
-import { resealEverything } from '../../../commands/key-ring/reseal.ts';
-import { setEndpoint } from '../../../commands/webhooks/endpoints.ts';
-import { KeyRing, type RingKey } from '../../../crypto/key-ring.ts';
-import { newId } from '../../../crypto/new-id.ts';
-import { signEvent } from '../../../crypto/webhooks.ts';
+} from '../../../issuers/simulated/credentials.ts';
+import { signBody } from '../../../issuers/simulated/signature.ts';
+import { resealEverything } from '../../../operator/reseal.ts';
+import { setEndpoint } from '../../../webhooks/endpoints.ts';
+import { KeyRing, type RingKey } from '../../../platform/crypto/key-ring.ts';
+import { newId } from '../../../platform/crypto/new-id.ts';
+import { signEvent } from '../../../webhooks/secrets.ts';
 import { freePort } from '../../../dev/free-port.ts';
 import { issueCard, reveal, revealingPartner } from '../../support/api/reveals.ts';
 import { createCard } from '../../support/cards.ts';

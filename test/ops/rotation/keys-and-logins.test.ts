@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
-import { API_ROLE, WORKER_ROLE } from '../../../db/login.ts';
+import { API_ROLE, WORKER_ROLE } from '../../../platform/db/login.ts';
 import { freePort } from '../../../dev/free-port.ts';
 import { createLogin, urlFor } from '../../../dev/postgres/logins.ts';
 import { createCard } from '../../support/cards.ts';

@@ -4,7 +4,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Connection } from '@temporalio/client';
-import { type Config, readConfig } from '../../../config/service.ts';
+import { type Config, readConfig } from '../../../platform/config/service.ts';
 import { freePort } from '../../../dev/free-port.ts';
 import { issueCardWorkflowId, resolveIssuanceSignal } from '../../../workflows/messages.ts';
 import { createAuthority } from '../../support/adapters/webhooks/tls.ts';

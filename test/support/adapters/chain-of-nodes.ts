@@ -1,13 +1,13 @@
 import { Writable } from 'node:stream';
 import { type Logger, pino } from 'pino';
-import { createTronChain } from '../../../adapters/tron/create-tron-chain.ts';
+import { createTronChain } from '../../../deposits/tron/create-tron-chain.ts';
 import {
   type BlockRef,
   ChainUnreadable,
   type SolidBlock,
   type TronChain,
-} from '../../../adapters/tron/tron-chain.ts';
-import type { ChainTimings } from '../../../adapters/tron/tron-node.ts';
+} from '../../../deposits/tron/tron-chain.ts';
+import type { ChainTimings } from '../../../deposits/tron/tron-node.ts';
 import { HandChain } from '../../../dev/tron/chain.ts';
 import { FAKE_USDT_CONTRACT } from '../../../dev/tron/drafts.ts';
 import { type FakeNode, type FakeNodeOptions, startFakeNode } from '../../../dev/tron/fake-node.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Increase } from 'increase';
-import type { IncreaseConfig } from '../../../config/card-networks.ts';
-import type { Config } from '../../../config/service.ts';
+import type { IncreaseConfig } from '../../../platform/config/card-networks.ts';
+import type { Config } from '../../../platform/config/service.ts';
 import { freePort } from '../../../dev/free-port.ts';
 import { type FakeIncrease, startFakeIncrease } from '../../../dev/increase/fake-increase.ts';
 import { networkIdOf } from '../api/network-events.ts';

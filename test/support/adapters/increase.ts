@@ -1,10 +1,10 @@
-import { createIncreaseClient } from '../../../adapters/card-networks/increase/client.ts';
-import { UNLIMITED } from '../../../adapters/card-networks/request-budget.ts';
-import type { IncreaseConfig } from '../../../config/card-networks.ts';
-import { newId } from '../../../crypto/new-id.ts';
+import { createIncreaseClient } from '../../../issuers/increase/client.ts';
+import { UNLIMITED } from '../../../issuers/request-budget.ts';
+import type { IncreaseConfig } from '../../../platform/config/card-networks.ts';
+import { newId } from '../../../platform/crypto/new-id.ts';
 import { type FakeIncrease, startFakeIncrease } from '../../../dev/increase/fake-increase.ts';
-import type { IssueCardRequest } from '../../../domain/card-network.ts';
-import { createLogger } from '../../../process/logger.ts';
+import type { IssueCardRequest } from '../../../issuers/card-network.ts';
+import { createLogger } from '../../../platform/process/logger.ts';
 import { startUnrulyProxy } from './unruly-proxy.ts';
 
 export const WEBHOOK_SECRET = 'shared secret of both subscriptions'.replaceAll(' ', '-');

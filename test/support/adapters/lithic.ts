@@ -1,5 +1,5 @@
-import { AUTHORIZATIONS_PATH } from '../../../adapters/card-networks/lithic/wire.ts';
-import type { Config } from '../../../config/service.ts';
+import { AUTHORIZATIONS_PATH } from '../../../issuers/lithic/wire.ts';
+import type { Config } from '../../../platform/config/service.ts';
 import { type FakeLithic, startFakeLithic } from '../../../dev/lithic/fake-lithic.ts';
 import type { Card } from '../../../dev/lithic/objects.ts';
 import { networkIdOf } from '../api/network-events.ts';

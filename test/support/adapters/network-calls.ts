@@ -1,4 +1,4 @@
-import type { CardNetwork } from '../../../domain/card-network.ts';
+import type { CardNetwork } from '../../../issuers/card-network.ts';
 import { issuance, statusChange, topUp, withdrawal } from './network-requests.ts';
 
 /** One call of a CardNetwork, and how it looks on the wire. */

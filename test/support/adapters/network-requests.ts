@@ -5,7 +5,7 @@ import type {
   StatusChangeRequest,
   TopUpAsked,
   WithdrawalAsked,
-} from '../../../domain/card-network.ts';
+} from '../../../issuers/card-network.ts';
 
 export const newToken = () => `card_${ulid().toLowerCase()}`;
 

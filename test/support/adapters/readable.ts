@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { isReadable, type UnreadableObject } from '../../../domain/card-network.ts';
+import { isReadable, type UnreadableObject } from '../../../issuers/card-network.ts';
 
 /** What a network's list has, all of which can be read. */
 export async function* readable<Listed extends object>(

@@ -1,7 +1,7 @@
 import { createSecretKey } from 'node:crypto';
 import pino from 'pino';
-import { startSimulatedNetwork } from '../../../adapters/card-networks/simulated/server/start-server.ts';
-import { openOrm } from '../../../db/orm.ts';
+import { startSimulatedNetwork } from '../../../issuers/simulated/server/start-server.ts';
+import { openOrm } from '../../../platform/db/orm.ts';
 
 // A host of the simulated network to be killed: prints its URL once it answers, and runs until then.
 const [databaseUrl = '', callbackUrl = '', secret = ''] = process.argv.slice(2);

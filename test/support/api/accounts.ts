@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { createApiKey } from '../../../commands/accounts/api-keys.ts';
-import { updatePartner } from '../../../commands/accounts/partners.ts';
-import { Scope } from '../../../domain/scope.ts';
+import { createApiKey } from '../../../accounts/api-keys.ts';
+import { updatePartner } from '../../../accounts/partners.ts';
+import { Scope } from '../../../accounts/scope-rules.ts';
 import { FUNDS_CENTS, fundedPartner } from '../money.ts';
 import { sharedStack } from '../shared-stack.ts';
 import type { TestPartner, TestStack } from '../stack.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { ERRORS, type ErrorCode } from '../../../domain/error-catalogue.ts';
-import { ErrorBody } from '../../../resources/error.ts';
+import { ErrorBody } from '../../../requests/error-resource.ts';
 import type { Answer } from '../stack.ts';
 
 interface Answered {

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { negotiateFees, negotiateLimits } from '../../../commands/accounts/partners.ts';
+import { negotiateFees, negotiateLimits } from '../../../accounts/partners.ts';
 import type { FeePlan } from '../../../domain/fees.ts';
 import { MAX_AMOUNT_CENTS } from '../../../domain/money.ts';
 import type { TestPartner, TestStack } from '../stack.ts';

@@ -1,5 +1,5 @@
-import { query } from '../../../db/sql.ts';
-import type { Row } from '../../../db/tables.ts';
+import { query } from '../../../platform/db/sql.ts';
+import type { Row } from '../../../platform/db/tables.ts';
 import type { TestStack } from '../stack.ts';
 
 /** What is kept of the network's transactions with these ids, oldest first. */

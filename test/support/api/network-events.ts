@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto';
 import {
   simulatedNetworkCredentials,
   simulatedNetworkSecrets,
-} from '../../../adapters/card-networks/simulated/credentials.ts';
-import { signBody } from '../../../adapters/card-networks/simulated/signature.ts';
-import { query } from '../../../db/sql.ts';
+} from '../../../issuers/simulated/credentials.ts';
+import { signBody } from '../../../issuers/simulated/signature.ts';
+import { query } from '../../../platform/db/sql.ts';
 import type { Answer, TestStack } from '../stack.ts';
 
 /** Sends bytes as the card network would, with another signature if one is given. */

@@ -1,4 +1,4 @@
-import { updatePartner } from '../../../commands/accounts/partners.ts';
+import { updatePartner } from '../../../accounts/partners.ts';
 import type { Mode } from '../../../domain/mode.ts';
 import { createCard } from '../cards.ts';
 import { fundedPartner } from '../money.ts';

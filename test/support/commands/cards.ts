@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import type { Settlement } from '../../../commands/settlement/settlement.ts';
-import { newId } from '../../../crypto/new-id.ts';
+import type { Settlement } from '../../../payments/decide-settlements.ts';
+import { newId } from '../../../platform/crypto/new-id.ts';
 import type { CardStatus } from '../../../domain/card-status.ts';
 import type { Tenant } from '../../../domain/mode.ts';
 import { applyPosting } from '../../../ledger/apply-posting.ts';
-import { NO_MERCHANT } from '../../../resources/transaction.ts';
+import { NO_MERCHANT } from '../../../payments/transaction-resource.ts';
 import { forkOf } from '../ledger/open-ledger.ts';
 import type { TestCommands } from './open-commands.ts';
 

@@ -1,32 +1,32 @@
 import assert from 'node:assert/strict';
 import { randomBytes, randomUUID } from 'node:crypto';
 import pg from 'pg';
-import { testCardIssuer } from '../../../adapters/card-networks/derived-cards.ts';
-import { adjustBalance } from '../../../commands/accounts/adjust-balance.ts';
-import type { OperatorContext } from '../../../commands/accounts/operator-context.ts';
-import { createPartner } from '../../../commands/accounts/partners.ts';
-import { completeIssuance } from '../../../commands/funding/end-issuance.ts';
+import { testCardIssuer } from '../../../issuers/derived-cards.ts';
+import { adjustBalance } from '../../../accounts/adjust-balance.ts';
+import type { OperatorContext } from '../../../requests/operator-context.ts';
+import { createPartner } from '../../../accounts/partners.ts';
+import { completeIssuance } from '../../../cards/end-issuance.ts';
 import {
   beginIssuance,
   type FundingContext,
   issueInTestMode,
   type TestIssuanceContext,
-} from '../../../commands/funding/issuance.ts';
+} from '../../../cards/issue.ts';
 import {
   type Claim,
   claimIdempotencyKey,
   type KeyedRequest,
   newResourceId,
-} from '../../../commands/idempotency/claim.ts';
-import { sealRequest } from '../../../commands/idempotency/response.ts';
-import { setCurrentProduct } from '../../../commands/products/products.ts';
-import { KeyRing } from '../../../crypto/key-ring.ts';
-import { newId } from '../../../crypto/new-id.ts';
-import { openOrm } from '../../../db/orm.ts';
-import { query } from '../../../db/sql.ts';
+} from '../../../requests/claim.ts';
+import { sealRequest } from '../../../requests/response.ts';
+import { setCurrentProduct } from '../../../cards/products.ts';
+import { KeyRing } from '../../../platform/crypto/key-ring.ts';
+import { newId } from '../../../platform/crypto/new-id.ts';
+import { openOrm } from '../../../platform/db/orm.ts';
+import { query } from '../../../platform/db/sql.ts';
 import type { ClaimOperation } from '../../../domain/claim-operation.ts';
 import type { Mode } from '../../../domain/mode.ts';
-import type { CreateCardRequest } from '../../../resources/card.ts';
+import type { CreateCardRequest } from '../../../cards/resource.ts';
 import { createTestDatabase, openOperatorOrm, operatorUrlOf, ownerUrlOf } from '../postgres.ts';
 
 export interface TestCommands {

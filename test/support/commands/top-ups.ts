@@ -1,9 +1,9 @@
-import { readClaimResponse } from '../../../commands/idempotency/response.ts';
-import { of, TOPUP_COLUMNS } from '../../../db/columns.ts';
-import { query } from '../../../db/sql.ts';
+import { readClaimResponse } from '../../../requests/response.ts';
+import { of, TOPUP_COLUMNS } from '../../../platform/db/columns.ts';
+import { query } from '../../../platform/db/sql.ts';
 import type { Mode } from '../../../domain/mode.ts';
 import { readBalance } from '../../../ledger/balances.ts';
-import type { TopUpRow } from '../../../resources/topup.ts';
+import type { TopUpRow } from '../../../cards/transfers/top-up-resource.ts';
 import { resourceOf } from '../claims.ts';
 import { balanceOfCard } from '../money.ts';
 import { readUsage, type TestCommands } from './open-commands.ts';

@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import pg from 'pg';
 import type { CardActivities } from '../../../activities/card-activities.ts';
-import type { CardNetwork } from '../../../domain/card-network.ts';
+import type { CardNetwork } from '../../../issuers/card-network.ts';
 import { aroundCommits } from './around-commits.ts';
 import { type FaultOptions, faultPoint, type Place } from './fault.ts';
 

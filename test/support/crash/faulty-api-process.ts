@@ -1,9 +1,9 @@
 import { writeFileSync } from 'node:fs';
 import { startApi } from '../../../api/server.ts';
-import { readConfig } from '../../../config/service.ts';
-import { cardsTaskQueue } from '../../../config/task-queues.ts';
-import { createLogger } from '../../../process/logger.ts';
-import { startEagerWorker } from '../../../temporal/eager-worker.ts';
+import { readConfig } from '../../../platform/config/service.ts';
+import { cardsTaskQueue } from '../../../platform/config/task-queues.ts';
+import { createLogger } from '../../../platform/process/logger.ts';
+import { startEagerWorker } from '../../../platform/temporal/eager-worker.ts';
 import type { FaultOptions } from './fault.ts';
 import { faultsAround } from './faults-around.ts';
 

@@ -1,5 +1,5 @@
-import { readConfig } from '../../../config/service.ts';
-import { createLogger } from '../../../process/logger.ts';
+import { readConfig } from '../../../platform/config/service.ts';
+import { createLogger } from '../../../platform/process/logger.ts';
 import { startWorker } from '../../../worker/start-worker.ts';
 import type { FaultOptions } from './fault.ts';
 import { faultsAround } from './faults-around.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { adjustBalance } from '../../../commands/accounts/adjust-balance.ts';
-import { query } from '../../../db/sql.ts';
+import { adjustBalance } from '../../../accounts/adjust-balance.ts';
+import { query } from '../../../platform/db/sql.ts';
 import type { Mode } from '../../../domain/mode.ts';
 import { issueCardWorkflowId, topUpCardWorkflowId } from '../../../workflows/messages.ts';
 import { createCard, eventTypes, networkCardCount, readCardRow } from '../cards.ts';

@@ -1,5 +1,5 @@
-import { readConfig } from '../../../config/service.ts';
-import { createLogger } from '../../../process/logger.ts';
+import { readConfig } from '../../../platform/config/service.ts';
+import { createLogger } from '../../../platform/process/logger.ts';
 import { startWorker } from '../../../worker/start-worker.ts';
 
 /** A worker whose reconciliation looks again at once. Argument: the file with the bundled workflows. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { query } from '../../../db/sql.ts';
+import { query } from '../../../platform/db/sql.ts';
 import { issueCardWorkflowId, withdrawFromCardWorkflowId } from '../../../workflows/messages.ts';
 import { createCard, eventTypes } from '../cards.ts';
 import { assertBalance, balanceOfCard, fundedPartner, priceOf } from '../money.ts';

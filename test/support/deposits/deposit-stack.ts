@@ -1,6 +1,6 @@
-import type { Config } from '../../../config/service.ts';
-import type { TronConfig } from '../../../config/tron.ts';
-import { query } from '../../../db/sql.ts';
+import type { Config } from '../../../platform/config/service.ts';
+import type { TronConfig } from '../../../platform/config/tron.ts';
+import { query } from '../../../platform/db/sql.ts';
 import { HandChain, type HandChainOptions } from '../../../dev/tron/chain.ts';
 import { type FakeNode, type FakeNodeOptions, startFakeNode } from '../../../dev/tron/fake-node.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../stack.ts';

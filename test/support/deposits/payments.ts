@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { creditPayments } from '../../../commands/deposits/credit-payments.ts';
-import type { Orm } from '../../../db/orm.ts';
-import { query } from '../../../db/sql.ts';
+import { creditPayments } from '../../../deposits/credit-payments.ts';
+import type { Orm } from '../../../platform/db/orm.ts';
+import { query } from '../../../platform/db/sql.ts';
 import type { DepositStatus, PaymentStatus } from '../../../domain/deposit.ts';
 
 interface TestPayment {

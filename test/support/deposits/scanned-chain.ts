@@ -1,8 +1,8 @@
-import { type ScanReport, scanOnce } from '../../../activities/scan-chain.ts';
-import { createTronChain } from '../../../adapters/tron/create-tron-chain.ts';
-import { creditPayments, findUncredited } from '../../../commands/deposits/credit-payments.ts';
-import { expireDeposits, findUnpaid } from '../../../commands/deposits/expire-deposits.ts';
-import type { Orm } from '../../../db/orm.ts';
+import { type ScanReport, scanOnce } from '../../../deposits/scan-activities.ts';
+import { createTronChain } from '../../../deposits/tron/create-tron-chain.ts';
+import { creditPayments, findUncredited } from '../../../deposits/credit-payments.ts';
+import { expireDeposits, findUnpaid } from '../../../deposits/expire.ts';
+import type { Orm } from '../../../platform/db/orm.ts';
 import { keptLog } from '../adapters/chain-of-nodes.ts';
 import { asOwner } from '../postgres.ts';
 import { startTestStack, type TestStack } from '../stack.ts';

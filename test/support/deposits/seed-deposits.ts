@@ -1,8 +1,8 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type pg from 'pg';
-import type { FoundPayment } from '../../../commands/deposits/take-blocks.ts';
-import type { TronConfig } from '../../../config/tron.ts';
-import { newId, readIdTime } from '../../../crypto/new-id.ts';
+import type { FoundPayment } from '../../../deposits/take-blocks.ts';
+import type { TronConfig } from '../../../platform/config/tron.ts';
+import { newId, readIdTime } from '../../../platform/crypto/new-id.ts';
 import { FAKE_USDT_CONTRACT } from '../../../dev/tron/drafts.ts';
 import type { DepositStatus, PaymentStatus } from '../../../domain/deposit.ts';
 import { asOwner } from '../postgres.ts';

@@ -1,5 +1,5 @@
-import { isRetryable } from '../../../db/is-retryable.ts';
-import type { Orm } from '../../../db/orm.ts';
+import { isRetryable } from '../../../platform/db/is-retryable.ts';
+import type { Orm } from '../../../platform/db/orm.ts';
 import { applyPosting } from '../../../ledger/apply-posting.ts';
 import type { Posting } from '../../../ledger/posting.ts';
 import type { Answer } from './model.ts';

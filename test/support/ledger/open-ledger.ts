@@ -1,7 +1,7 @@
 import pg from 'pg';
-import { SERVICE_ROLE } from '../../../db/login.ts';
-import { type Orm, openOrm } from '../../../db/orm.ts';
-import type { Transactor } from '../../../db/sql.ts';
+import { SERVICE_ROLE } from '../../../platform/db/login.ts';
+import { type Orm, openOrm } from '../../../platform/db/orm.ts';
+import type { Transactor } from '../../../platform/db/sql.ts';
 import { createTestDatabase, ownerUrlOf } from '../postgres.ts';
 
 export interface TestLedger {

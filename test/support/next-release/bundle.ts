@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { bundleWorkflowCode, type WorkflowBundleWithSourceMap } from '@temporalio/worker';
-import { BUNDLED } from '../../../temporal/plugin.ts';
+import { BUNDLED } from '../../../platform/temporal/plugin.ts';
 
 /** The workflows of `workflows.ts`, beside this file, as a worker gets them. */
 export function bundleNextRelease(): Promise<WorkflowBundleWithSourceMap> {

@@ -1,5 +1,5 @@
 import { patched, sleep } from '@temporalio/workflow';
-import type { FundingEnd } from '../../../activities/ask-network.ts';
+import type { FundingEnd } from '../../../cards/network-activities.ts';
 import { type DeliveryEnd, deliverWebhook as deliver } from '../../../workflows/deliver-webhook.ts';
 import { issueCard as issue } from '../../../workflows/issue-card.ts';
 import type {

@@ -11,7 +11,7 @@ registerHooks({
   },
 });
 
-const { readOperatorConfig } = await import('../../../config/operator.ts');
+const { readOperatorConfig } = await import('../../../platform/config/operator.ts');
 const { runOperator } = await import('../../../operator/program.ts');
 const loaded: string[][] = [];
 for (const args of JSON.parse(process.argv[2] ?? '[]')) {

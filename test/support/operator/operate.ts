@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { readOperatorConfig } from '../../../config/operator.ts';
-import type { Config } from '../../../config/service.ts';
+import { readOperatorConfig } from '../../../platform/config/operator.ts';
+import type { Config } from '../../../platform/config/service.ts';
 import { runOperator } from '../../../operator/program.ts';
 import { createTestDatabase, operatorUrlOf } from '../postgres.ts';
 

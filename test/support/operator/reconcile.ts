@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readOperatorConfig } from '../../../config/operator.ts';
+import { readOperatorConfig } from '../../../platform/config/operator.ts';
 import { runOperator } from '../../../operator/program.ts';
 import type { TestStack } from '../stack.ts';
 import { environmentOf } from './operate.ts';

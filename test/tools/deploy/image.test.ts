@@ -9,10 +9,10 @@ const matches = (text: string, pattern: RegExp) => [...text.matchAll(pattern)].m
 const ENTRIES = [
   'api/main.ts',
   'worker/main.ts',
-  'codec/main.ts',
+  'operator/codec/main.ts',
   'operator/main.ts',
   'operator/migrate.ts',
-  'temporal/bundle-workflows.ts',
+  'platform/temporal/bundle-workflows.ts',
   'workflows/index.ts',
 ];
 const DEPLOYED = ['docker-compose.yml', 'api', 'worker', 'codec', 'migrate'].map((name) =>
@@ -53,7 +53,7 @@ describe('the image', () => {
 describe('a deployment', () => {
   for (const file of DEPLOYED) {
     it(`starts and mounts files that exist in ${file}`, () => {
-      const started = matches(read(file), /\.\/process\/check-node\.mjs, (\S+\.ts)\]/g);
+      const started = matches(read(file), /\.\/platform\/process\/check-node\.mjs, (\S+\.ts)\]/g);
       // The API's is the image's own.
       if (!file.endsWith('/api.yaml')) assert.ok(started.length > 0);
       for (const entry of started) assert.ok(existsSync(entry), entry);

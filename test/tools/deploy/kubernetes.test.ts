@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { parse as parseYaml } from 'yaml';
-import { API_PARTS } from '../../../config/api-parts.ts';
-import { parseDuration } from '../../../config/duration.ts';
-import { Environment } from '../../../config/environment.ts';
-import { WORKER_QUEUES } from '../../../config/task-queues.ts';
+import { API_PARTS } from '../../../platform/config/api-parts.ts';
+import { parseDuration } from '../../../platform/config/duration.ts';
+import { Environment } from '../../../platform/config/environment.ts';
+import { WORKER_QUEUES } from '../../../platform/config/task-queues.ts';
 import { kubernetesResources, type Resource, readDeployed } from '../../support/deployed.ts';
 
 describe('the deployment on Kubernetes', () => {

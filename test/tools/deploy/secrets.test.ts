@@ -4,7 +4,7 @@ import { mkdtempSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { parse as parseYaml } from 'yaml';
-import { IN_FILES } from '../../../config/environment.ts';
+import { IN_FILES } from '../../../platform/config/environment.ts';
 import {
   kubernetesResources,
   type Resource,

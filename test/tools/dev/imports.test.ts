@@ -18,7 +18,7 @@ describe('the rule about import directions', () => {
     ['domain/money.ts', `const { query } = await import('../db/sql.ts');`],
     ['domain/money.ts', `import {\n  query,\n  type Reader,\n} from '../db/sql.ts';`],
     ['domain/money.ts', `import type {\n  Orm,\n} from '../db/orm.ts';`],
-    ['db/orm.ts', `import { applyOperation } from '../ledger/apply-posting.ts';`],
+    ['platform/db/orm.ts', `import { applyOperation } from '../ledger/apply-posting.ts';`],
     ['ledger/balance.ts', `import { beginIssuance } from '../commands/funding/issuance.ts';`],
     ['commands/funding/open-issuance.ts', `import { guard } from '../../api/http/guard.ts';`],
     [
@@ -26,28 +26,28 @@ describe('the rule about import directions', () => {
       `import type { CardNetworkAdapter } from '../../adapters/card-networks/adapter.ts';`,
     ],
     ['activities/fundings.ts', `import { applyOperation } from '../ledger/apply-posting.ts';`],
-    ['adapters/card-networks/luhn.ts', `import { beginIssuance } from '../../commands/funding/issuance.ts';`],
+    ['issuers/luhn.ts', `import { beginIssuance } from '../../commands/funding/issuance.ts';`],
     ['workflows/issue-card.ts', `import { createCardIssuanceActivities } from '../activities/fundings.ts';`],
     ['workflows/issue-card.ts', `import { type CardIssuanceActivities } from '../activities/fundings.ts';`],
     ['workflows/issue-card.ts', `import { randomUUID } from 'node:crypto';`],
     ['workflows/issue-card.ts', `import { Client } from '@temporalio/client';`],
     ['workflows/issue-card.ts', `import { query } from '../db/sql.ts';`],
-    ['api/cards.ts', `import { issueCard } from '../workflows/issue-card.ts';`],
+    ['cards/routes.ts', `import { issueCard } from '../workflows/issue-card.ts';`],
     [
-      'api/cards.ts',
+      'cards/routes.ts',
       `import { createSimulatedClient } from '../adapters/card-networks/simulated/client.ts';`,
     ],
-    ['api/network.ts', `import { simulatedIngress } from '../adapters/card-networks/simulated/ingress.ts';`],
+    ['issuers/inbox/routes.ts', `import { simulatedIngress } from '../adapters/card-networks/simulated/ingress.ts';`],
     [
-      'api/secure-details.ts',
+      'cards/secure-details-routes.ts',
       `import { startLiveNetwork } from '../adapters/card-networks/live-network.ts';`,
     ],
-    ['api/cards.ts', `import { startWorker } from '../worker/start-worker.ts';`],
+    ['cards/routes.ts', `import { startWorker } from '../worker/start-worker.ts';`],
     ['domain/money.ts', `import { readConfig } from '../config/service.ts';`],
     ['operator/main.ts', `import { guard } from '../api/http/guard.ts';`],
     ['worker/start-worker.ts', `import { issueCard } from '../workflows/issue-card.ts';`],
-    ['config/service.ts', `import { query } from '../db/sql.ts';`],
-    ['crypto/key-ring.ts', `import { readConfig } from '../config/service.ts';`],
+    ['platform/config/service.ts', `import { query } from '../db/sql.ts';`],
+    ['platform/crypto/key-ring.ts', `import { readConfig } from '../config/service.ts';`],
   ];
   for (const [path, code] of FORBIDDEN) {
     const specifier = /'([^']+)'/.exec(code)?.[1];
@@ -58,16 +58,16 @@ describe('the rule about import directions', () => {
 
   const ALLOWED: [path: string, code: string][] = [
     ['domain/fees.ts', `import { z } from 'zod';\nimport { MAX_AMOUNT_CENTS } from './money.ts';`],
-    ['db/orm.ts', `import { Mode } from '../domain/mode.ts';\nimport pg from 'pg';`],
+    ['platform/db/orm.ts', `import { Mode } from '../domain/mode.ts';\nimport pg from 'pg';`],
     ['commands/funding/open-issuance.ts', `import { applyOperation } from '../../ledger/apply-posting.ts';`],
     ['activities/fundings.ts', `import { beginIssuance } from '../commands/funding/issuance.ts';`],
     ['workflows/issue-card.ts', `import type { CardIssuanceActivities } from '../activities/fundings.ts';`],
     ['workflows/issue-card.ts', `import { condition } from '@temporalio/workflow';`],
-    ['api/cards.ts', `import { issueCardWorkflowId } from '../workflows/messages.ts';`],
-    ['api/secure-details.ts', `import type { CardNetwork } from '../domain/card-network.ts';`],
+    ['cards/routes.ts', `import { issueCardWorkflowId } from '../workflows/messages.ts';`],
+    ['cards/secure-details-routes.ts', `import type { CardNetwork } from '../domain/card-network.ts';`],
     ['api/server.ts', `import { startLiveNetwork } from '../adapters/card-networks/live-network.ts';`],
     ['api/app.ts', `import type { Config } from '../config/service.ts';`],
-    ['config/service.ts', `import type { RingKey } from '../crypto/key-ring.ts';`],
+    ['platform/config/service.ts', `import type { RingKey } from '../crypto/key-ring.ts';`],
   ];
   for (const [path, code] of ALLOWED) {
     it(`lets ${path} say ${code.replaceAll(/\s+/g, ' ')}`, () => {

@@ -73,14 +73,14 @@ describe('what npm installs', () => {
   it('includes in production all that production code imports', () => {
     const files = globSync('**/*.ts', {
       cwd: ROOT,
-      exclude: (name) => ['node_modules', 'test', 'bench', 'dev', 'soak', '.data'].includes(String(name)),
+      exclude: (name) => ['node_modules', 'test', 'bench', 'dev', '.data'].includes(String(name)),
     });
     assert.ok(files.length > 100);
     for (const file of files) {
       const code = readFileSync(join(ROOT, file), 'utf8');
       for (const [, specifier = ''] of code.matchAll(/^(?:import|export) (?!type )[^;]*?from '([^']+)'/gm)) {
         if (specifier.startsWith('node:') || builtinModules.includes(specifier)) continue;
-        if (specifier.startsWith('.')) assert.doesNotMatch(specifier, /\.\.\/(dev|test|bench|soak)\//, file);
+        if (specifier.startsWith('.')) assert.doesNotMatch(specifier, /\.\.\/(dev|test|bench)\//, file);
         else {
           const name = specifier.split('/', specifier.startsWith('@') ? 2 : 1).join('/');
           assert.ok(name in manifest.dependencies, `${file} imports ${specifier}`);
@@ -114,12 +114,12 @@ describe('a Node that is too old', () => {
   it('gets a clear instruction from every script that runs TypeScript, not a syntax error', () => {
     const { scripts } = readJson('package.json') as { scripts: Record<string, string> };
     for (const name of ['start', 'reset', 'api', 'worker', 'migrate', 'operator']) {
-      assert.match(scripts[name] ?? '', /^(exec )?node --import \.\/process\/check-node\.mjs \S+\.ts$/);
+      assert.match(scripts[name] ?? '', /^(exec )?node --import \.\/platform\/process\/check-node\.mjs \S+\.ts$/);
     }
     const older = `Object.defineProperty(process, 'versions', { value: { node: '20.20.2' } })`;
     const { status, stdout, stderr } = spawnSync(
       process.execPath,
-      ['--import', `data:text/javascript,${older}`, '--import', './process/check-node.mjs', 'api/main.ts'],
+      ['--import', `data:text/javascript,${older}`, '--import', './platform/process/check-node.mjs', 'api/main.ts'],
       { cwd: ROOT, encoding: 'utf8' },
     );
     assert.deepEqual([status, stdout], [1, '']);

@@ -3,9 +3,9 @@ import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { Connection } from '@temporalio/client';
 import pg from 'pg';
-import { notifyDeposits } from '../../../db/notifications.ts';
-import { query } from '../../../db/sql.ts';
-import { registerNamespace } from '../../../temporal/namespace.ts';
+import { notifyDeposits } from '../../../platform/db/notifications.ts';
+import { query } from '../../../platform/db/sql.ts';
+import { registerNamespace } from '../../../platform/temporal/namespace.ts';
 import {
   changeCardStatusWorkflowId,
   issueCardWorkflowId,

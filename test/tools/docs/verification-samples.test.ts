@@ -3,8 +3,8 @@ import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { buffer } from 'node:stream/consumers';
-import { createWebhookClient } from '../../../adapters/webhooks/webhook-client.ts';
-import { generateWebhookSecret, signEvent } from '../../../crypto/webhooks.ts';
+import { createWebhookClient } from '../../../webhooks/client/webhook-client.ts';
+import { generateWebhookSecret, signEvent } from '../../../webhooks/secrets.ts';
 import { startReceiver } from '../../support/adapters/webhooks/receivers.ts';
 
 const SAMPLES = new URL('../../../docs/samples/', import.meta.url);

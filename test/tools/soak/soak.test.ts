@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { drawKills, VICTIMS } from '../../../soak/draw-kills.ts';
-import { describeReport, makeReport } from '../../../soak/report.ts';
+import { drawKills, VICTIMS } from '../../soak/draw-kills.ts';
+import { describeReport, makeReport } from '../../soak/report.ts';
 import { Difference } from '../../model/difference.ts';
 import { newTally } from '../../model/tally.ts';
 

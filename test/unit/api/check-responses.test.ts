@@ -12,7 +12,7 @@ import { respondWithErrors } from '../../../api/http/errors.ts';
 import { logRequest, type RequestState } from '../../../api/http/log-request.ts';
 import { declare } from '../../../api/http/route.ts';
 import { ApiError } from '../../../domain/api-error.ts';
-import { presentError } from '../../../resources/error.ts';
+import { presentError } from '../../../requests/error-resource.ts';
 
 describe('a response that is checked under test', () => {
   const declaration = declare({

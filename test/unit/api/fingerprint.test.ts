@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { fingerprintRequest } from '../../../api/http/keyed.ts';
 import type { Method } from '../../../api/http/route.ts';
-import { CreateCardRequest } from '../../../resources/card.ts';
+import { CreateCardRequest } from '../../../cards/resource.ts';
 
 describe('the fingerprint of a request with an Idempotency-Key', () => {
   const hex = (method: Method, path: string, body: unknown) =>

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { Webhook } from 'standardwebhooks';
 import { type WebhookHeaders, WebhookVerificationError, webhooks } from '../../../client/index.ts';
-import { generateWebhookSecret, signEvent } from '../../../crypto/webhooks.ts';
+import { generateWebhookSecret, signEvent } from '../../../webhooks/secrets.ts';
 
 const NOW_MS = Date.UTC(2026, 10, 20, 8);
 const BODY = '{"id":"evt_1","type":"ping","mode":"test","data":{"label":"Caf\u00e9 \ud83d\ude80"}}';

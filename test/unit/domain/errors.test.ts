@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { z } from 'zod';
 import { ApiError } from '../../../domain/api-error.ts';
 import { ERRORS, type ErrorCode } from '../../../domain/error-catalogue.ts';
-import { describeError } from '../../../process/describe-error.ts';
-import { presentError } from '../../../resources/error.ts';
+import { describeError } from '../../../platform/process/describe-error.ts';
+import { presentError } from '../../../requests/error-resource.ts';
 
 describe('the error catalogue', () => {
   // Partners branch on the codes (docs/partners/errors.md), so they are written out once more.

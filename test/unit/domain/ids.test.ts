@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { newId } from '../../../crypto/new-id.ts';
+import { newId } from '../../../platform/crypto/new-id.ts';
 import { isId } from '../../../domain/ids.ts';
 
 describe('ids', () => {

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
-import { type OpenSocket, openSocket } from '../../../../adapters/webhooks/checked-socket.ts';
-import type { DeliveryResult } from '../../../../adapters/webhooks/delivery-result.ts';
+import { type OpenSocket, openSocket } from '../../../../webhooks/client/checked-socket.ts';
+import type { DeliveryResult } from '../../../../webhooks/client/delivery-result.ts';
 import {
   createWebhookClient,
   type WebhookClientOptions,
-} from '../../../../adapters/webhooks/webhook-client.ts';
+} from '../../../../webhooks/client/webhook-client.ts';
 import { untilHolds } from '../../until.ts';
 import { BODY, type Receiver } from './receivers.ts';
 

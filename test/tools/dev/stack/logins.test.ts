@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { API_ROLE, OPERATOR_ROLE, WORKER_ROLE } from '../../../../db/login.ts';
-import { openOrm } from '../../../../db/orm.ts';
-import { query } from '../../../../db/sql.ts';
+import { API_ROLE, OPERATOR_ROLE, WORKER_ROLE } from '../../../../platform/db/login.ts';
+import { openOrm } from '../../../../platform/db/orm.ts';
+import { query } from '../../../../platform/db/sql.ts';
 import { loadSecrets } from '../../../../dev/stack/data-folder.ts';
 import { makeLogins } from '../../../../dev/stack/database.ts';
 import { scratchFolder } from '../../../support/dev/scratch.ts';

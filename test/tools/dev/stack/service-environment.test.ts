@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { IN_FILES } from '../../../../config/environment.ts';
+import { IN_FILES } from '../../../../platform/config/environment.ts';
 import { dataFolder } from '../../../../dev/stack/data-folder.ts';
 import { serviceEnvironment } from '../../../../dev/stack/service-environment.ts';
 import { readSettings } from '../../../../dev/stack/settings.ts';

@@ -4,7 +4,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { deriveDepositAddress } from '../../../../crypto/tron-address.ts';
+import { deriveDepositAddress } from '../../../../platform/crypto/tron-address.ts';
 import { freePort } from '../../../../dev/free-port.ts';
 import { type LocalTron, startLocalTron } from '../../../../dev/tron/local-tron.ts';
 import { scratchFolder } from '../../../support/dev/scratch.ts';

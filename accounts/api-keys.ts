@@ -1,0 +1,134 @@
+import { apiKeyHasher, apiKeyHint, apiKeyPrefix, generateApiKey } from '../platform/crypto/api-key.ts';
+import type { KeyRing } from '../platform/crypto/key-ring.ts';
+import { newId, readIdTime } from '../platform/crypto/new-id.ts';
+import { holdClock } from './clock.ts';
+import { ApiKeyEntity } from './tables.ts';
+import { type Transactor, writeStatement } from '../platform/db/sql.ts';
+import { transaction } from '../platform/db/transaction.ts';
+import { type AccountClock, accountTime } from '../domain/account-clock.ts';
+import type { Mode, Tenant } from '../domain/mode.ts';
+import { DEFAULT_SCOPES, type Scope } from './scope-rules.ts';
+import { Refusal, unknownId } from '../domain/refusal.ts';
+import { type Operator, type OperatorContext, recordAudit } from '../requests/operator-context.ts';
+import { lockPartner } from './partners.ts';
+
+interface NewApiKey {
+  partnerId: string;
+  mode: Mode;
+  name: string | null;
+  /** If omitted, all but managing keys. */
+  scopes?: readonly Scope[];
+  /** As domain/ip-address.ts spells it. If omitted, the key can be used from everywhere. */
+  ipAllowlist?: readonly string[] | null;
+  /** In the account's time. If omitted, never. */
+  expiresAt?: Date | null;
+}
+
+/**
+ * Creates an API key. Only its keyed hash is stored, so the key can't be read again.
+ * @throws Refusal if there is no such account, or the key would have expired
+ */
+export function createApiKey(
+  { orm, ring, actor }: OperatorContext,
+  { partnerId, mode, name, scopes = DEFAULT_SCOPES, ipAllowlist = null, expiresAt = null }: NewApiKey,
+): Promise<{ id: string; key: string }> {
+  return transaction(orm, async (tx) => {
+    const clock = await holdClock(tx, { partnerId, mode });
+    await lockPartner(tx, partnerId);
+    const now = accountTime(clock);
+    if (expiresAt !== null && expiresAt <= now)
+      throw new Refusal(`--expires-at must be in the future: for this account it is ${now.toISOString()}.`);
+    const made = { partnerId, mode, name, scopes, ipAllowlist, expiresAt, createdBy: 'operator', clock };
+    const { id, key, hint } = await insertApiKey(tx, ring, made);
+    recordAudit(tx, {
+      actor,
+      action: 'key.create',
+      subject: id,
+      detail: { partnerId, mode, name, hint, scopes, ipAllowlist, expiresAt },
+    });
+    return { id, key };
+  });
+}
+
+interface MadeKey extends Required<NewApiKey> {
+  createdBy: string;
+  clock: AccountClock;
+}
+
+/** Makes a key and writes its row. @returns the key with its id and hint */
+export async function insertApiKey(
+  tx: Transactor,
+  ring: KeyRing,
+  { clock, expiresAt, ipAllowlist, scopes, ...made }: MadeKey,
+): Promise<{ id: string; key: string; hint: string }> {
+  const key = generateApiKey(made.mode);
+  const [hash] = apiKeyHasher(ring)(key);
+  if (hash === undefined) throw new Error('a key ring is never empty');
+  const id = newId('key');
+  const hint = apiKeyHint(key);
+  await insertKey(tx, {
+    ...made,
+    id,
+    hash,
+    hint,
+    prefix: apiKeyPrefix(key),
+    scopes: [...scopes],
+    ipAllowlist: ipAllowlist === null ? null : [...ipAllowlist],
+    expiresAt: expiresAt?.toISOString() ?? null,
+    createdAt: accountTime(clock, readIdTime(id)).toISOString(),
+  });
+  return { id, key, hint };
+}
+
+interface KeyValues extends Tenant {
+  id: string;
+  name: string | null;
+  hash: Buffer;
+  hint: string;
+  prefix: string;
+  scopes: string[];
+  ipAllowlist: string[] | null;
+  expiresAt: string | null;
+  createdBy: string;
+  createdAt: string;
+}
+
+const insertKey = writeStatement((db, key: KeyValues) =>
+  db.insertInto('api_key').values({
+    id: key.id,
+    partner_id: key.partnerId,
+    mode: key.mode,
+    name: key.name,
+    hash: key.hash,
+    hint: key.hint,
+    prefix: key.prefix,
+    scopes: key.scopes as Scope[],
+    ip_allowlist: key.ipAllowlist,
+    expires_at: key.expiresAt,
+    created_by: key.createdBy,
+    created_at: key.createdAt,
+  }),
+);
+
+/**
+ * Revokes an API key permanently; every process refuses it within 5 s (docs/partners/keys-and-modes.md). A key that is
+ * already revoked does not change.
+ * @throws Refusal if there is no such key.
+ */
+export function revokeApiKey({ orm, actor }: Operator, keyId: string): Promise<void> {
+  return transaction(orm, async (tx) => {
+    await lockKey(tx, { keyId });
+    const key = await tx.findOne(ApiKeyEntity, keyId);
+    if (key === null) throw unknownId('key', keyId, 'run "operator key list PARTNER"');
+    if (key.revokedAt) return;
+    key.revokedAt = new Date();
+    const { partnerId, mode, hint } = key;
+    recordAudit(tx, { actor, action: 'key.revoke', subject: keyId, detail: { partnerId, mode, hint } });
+  });
+}
+
+const lockKey = writeStatement(
+  (db, { keyId }: { keyId: string }) =>
+    db.selectFrom('api_key').select('id').where('id', '=', keyId).forNoKeyUpdate(),
+  { acrossTenants: 'operator' },
+);

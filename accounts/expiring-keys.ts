@@ -1,0 +1,66 @@
+import { sql } from 'kysely';
+import { accountsNow, holdClock, KEY_ANNOUNCED_AHEAD } from './clock.ts';
+import { SHOWN_KEY } from '../platform/db/columns.ts';
+import { followingAccounts } from '../platform/db/following-accounts.ts';
+import type { Orm } from '../platform/db/orm.ts';
+import { readStatement, writeStatement } from '../platform/db/sql.ts';
+import { transaction } from '../platform/db/transaction.ts';
+import type { Mode, Tenant } from '../domain/mode.ts';
+import { type ApiKeyRow, presentKeyInEvent } from './api-key-resource.ts';
+import type { EventType } from '../webhooks/event-types.ts';
+import { newEvent } from '../requests/new-event.ts';
+
+const EXPIRING: EventType = 'api_key.expiring';
+
+const TO_ANNOUNCE = sql`expires_at IS NOT NULL AND revoked_at IS NULL AND expiry_announced_at IS NULL`;
+
+interface ExpiringKey {
+  id: string;
+  partner_id: string;
+  mode: Mode;
+}
+
+/** Finds keys that expire within seven days and have not been announced, those of an account in order; accounts take turns. */
+export const findExpiringKeys = readStatement(
+  (_, { limit }: { limit: number }) => sql<ExpiringKey>`
+    WITH RECURSIVE ${followingAccounts({ table: 'api_key', account: ['partner_id', 'mode'], isQueued: TO_ANNOUNCE, after: sql`'', ''` })}
+    SELECT d.id, d.partner_id, d.mode
+    FROM ${accountsNow(sql`SELECT partner_id, mode FROM following`)} f CROSS JOIN LATERAL (
+      SELECT k.id, k.partner_id, k.mode, row_number() OVER (ORDER BY k.expires_at) AS turn
+      FROM api_key k WHERE k.partner_id = f.partner_id AND k.mode = f.mode AND ${TO_ANNOUNCE}
+        AND k.expires_at <= f.now + ${KEY_ANNOUNCED_AHEAD}
+      ORDER BY k.expires_at LIMIT ${limit}) d
+    ORDER BY d.turn LIMIT ${limit}`,
+  { acrossTenants: 'queue' },
+);
+
+/** Writes `api_key.expiring` for a key, once. @returns whether it did so now */
+export function announceExpiry(orm: Orm, { partnerId, mode }: Tenant, id: string): Promise<boolean> {
+  return transaction(orm, async (tx) => {
+    const clock = await holdClock(tx, { partnerId, mode });
+    const [key] = await takeForAnnouncement(tx, { partnerId, mode, id });
+    if (key === undefined) return false;
+    const event = newEvent({ type: EXPIRING, mode, data: { api_key: presentKeyInEvent(key) }, clock });
+    await insertEvent(tx, { ...event, partnerId, mode });
+    return true;
+  });
+}
+
+const takeForAnnouncement = writeStatement(
+  (_, { partnerId, mode, id }: Tenant & { id: string }) => sql<ApiKeyRow>`
+  UPDATE api_key k SET expiry_announced_at = account_now(k.partner_id, k.mode)
+  WHERE k.id = ${id} AND k.partner_id = ${partnerId} AND k.mode = ${mode} AND ${TO_ANNOUNCE}
+    AND k.expires_at <= account_now(k.partner_id, k.mode) + ${KEY_ANNOUNCED_AHEAD}
+  RETURNING ${SHOWN_KEY}`,
+);
+
+const insertEvent = writeStatement((db, event: Tenant & { id: string; created: string; body: string }) =>
+  db.insertInto('event').values({
+    id: event.id,
+    partner_id: event.partnerId,
+    mode: event.mode,
+    type: EXPIRING,
+    body: event.body,
+    created_at: event.created,
+  }),
+);

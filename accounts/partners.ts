@@ -1,0 +1,176 @@
+import { newId } from '../platform/crypto/new-id.ts';
+import { AccountUsageEntity, type Partner, PartnerEntity } from './tables.ts';
+import { type Transactor, writeStatement } from '../platform/db/sql.ts';
+import { transaction } from '../platform/db/transaction.ts';
+import { DEFAULT_FEE_PLAN, FeePlan } from '../domain/fees.ts';
+import { AccountLimits, DEFAULT_LIMITS } from './limits-rules.ts';
+import { completeControls, type SpendingControls } from '../domain/spending-controls.ts';
+import { Refusal, unknownId } from '../domain/refusal.ts';
+import { type Operator, recordAudit } from '../requests/operator-context.ts';
+
+interface NewPartner {
+  name: string;
+  secureDetailsEnabled: boolean;
+}
+
+/** Opens an account in both modes, with the platform's fees and limits. It has no API keys yet. */
+export function createPartner(
+  { orm, actor }: Operator,
+  { name, secureDetailsEnabled }: NewPartner,
+): Promise<{ id: string; name: string }> {
+  return transaction(orm, async (tx) => {
+    const id = newId('prt');
+    tx.create(PartnerEntity, { id, name, secureDetailsEnabled, createdAt: new Date() });
+    await tx.flush();
+    tx.create(AccountUsageEntity, { partnerId: id, mode: 'test' });
+    tx.create(AccountUsageEntity, { partnerId: id, mode: 'live' });
+    recordAudit(tx, { actor, action: 'partner.create', subject: id, detail: { name, secureDetailsEnabled } });
+    return { id, name };
+  });
+}
+
+export interface PartnerChanges {
+  name?: string;
+  secureDetailsEnabled?: boolean;
+}
+
+/** @throws Refusal if there is no such account. */
+export function updatePartner(
+  { orm, actor }: Operator,
+  partnerId: string,
+  changes: PartnerChanges,
+): Promise<void> {
+  return transaction(orm, async (tx) => {
+    const partner = await lockPartner(tx, partnerId);
+    const { name, secureDetailsEnabled } = partner;
+    const after = { name, secureDetailsEnabled, ...changes };
+    tx.assign(partner, after);
+    recordAudit(tx, {
+      actor,
+      action: 'partner.update',
+      subject: partnerId,
+      detail: { before: { name, secureDetailsEnabled }, after },
+    });
+  });
+}
+
+/**
+ * Changes fees of an account, which has its own fee plan from then on. Fees that `changes` leaves out keep their value.
+ * The plan applies from the next quote on. Operations that already hold money keep their fees.
+ * @throws Refusal if there is no such account.
+ */
+export function negotiateFees(
+  { orm, actor }: Operator,
+  partnerId: string,
+  changes: Partial<FeePlan>,
+): Promise<void> {
+  return transaction(orm, async (tx) => {
+    const partner = await lockPartner(tx, partnerId);
+    const before = partner.feePlan ?? DEFAULT_FEE_PLAN;
+    const after = FeePlan.parse({ ...before, ...changes });
+    recordAudit(tx, { actor, action: 'partner.fees', subject: partnerId, detail: { before, after } });
+    partner.feePlan = after;
+  });
+}
+
+/**
+ * Changes limits of an account in both modes, which has its own limits from then on. Limits that `changes` leaves out keep
+ * their value.
+ * @throws Refusal if there is no such account, or the smallest card would be larger than the largest.
+ */
+export function negotiateLimits(
+  { orm, actor }: Operator,
+  partnerId: string,
+  changes: Partial<AccountLimits>,
+): Promise<void> {
+  return transaction(orm, async (tx) => {
+    const partner = await lockPartner(tx, partnerId);
+    const before = partner.limits ?? DEFAULT_LIMITS;
+    const after = AccountLimits.parse({ ...before, ...changes });
+    if (after.minCardCents > after.maxCardCents) {
+      throw new Refusal(
+        `The smallest card (${after.minCardCents}) would be larger than the largest (${after.maxCardCents}): ` +
+          'give --min-card and --max-card together.',
+      );
+    }
+    recordAudit(tx, { actor, action: 'partner.limits', subject: partnerId, detail: { before, after } });
+    partner.limits = after;
+  });
+}
+
+/**
+ * Replaces an account's spending controls, which hold for each of its cards by itself, in both modes, from the next decision on.
+ * @param controls null removes them
+ * @throws Refusal if there is no such account.
+ */
+export function controlSpending(
+  { orm, actor }: Operator,
+  partnerId: string,
+  controls: SpendingControls | null,
+): Promise<void> {
+  return transaction(orm, async (tx) => {
+    const partner = await lockPartner(tx, partnerId);
+    const before = completeControls(partner.spendingControls ?? null);
+    recordAudit(tx, {
+      actor,
+      action: 'partner.controls',
+      subject: partnerId,
+      detail: { before, after: controls },
+    });
+    partner.spendingControls = controls;
+  });
+}
+
+/**
+ * Suspends an account: every process refuses all its keys within 5 s. What has begun goes on: workflows, the network's
+ * transactions, deposits, webhooks.
+ * @returns false if it was suspended already, so that nothing changed
+ * @throws Refusal if there is no such account.
+ */
+export function suspendPartner(
+  { orm, actor }: Operator,
+  partnerId: string,
+  reason: string,
+): Promise<boolean> {
+  return transaction(orm, async (tx) => {
+    const partner = await lockPartner(tx, partnerId);
+    if (partner.suspendedAt) return false;
+    partner.suspendedAt = new Date();
+    partner.suspensionReason = reason;
+    recordAudit(tx, { actor, action: 'partner.suspend', subject: partnerId, detail: { reason } });
+    return true;
+  });
+}
+
+/**
+ * Ends a suspension: the account's keys that are not revoked work again within 5 s.
+ * @returns false if it was not suspended, so that nothing changed
+ * @throws Refusal if there is no such account.
+ */
+export function resumePartner({ orm, actor }: Operator, partnerId: string, reason: string): Promise<boolean> {
+  return transaction(orm, async (tx) => {
+    const partner = await lockPartner(tx, partnerId);
+    if (!partner.suspendedAt) return false;
+    const suspendedAt = partner.suspendedAt.toISOString();
+    partner.suspendedAt = null;
+    partner.suspensionReason = null;
+    recordAudit(tx, { actor, action: 'partner.resume', subject: partnerId, detail: { reason, suspendedAt } });
+    return true;
+  });
+}
+
+/**
+ * Reads an account and locks it against other operators' changes until the transaction ends. Issuances do not wait for
+ * this lock.
+ * @throws Refusal if there is no such account.
+ */
+export async function lockPartner(tx: Transactor, partnerId: string): Promise<Partner> {
+  await lock(tx, { partnerId });
+  const partner = await tx.findOne(PartnerEntity, partnerId);
+  if (partner === null) throw unknownId('prt', partnerId, 'run "operator partner list"');
+  return partner;
+}
+
+const lock = writeStatement((db, { partnerId }: { partnerId: string }) =>
+  db.selectFrom('partner').select('id').where('id', '=', partnerId).forNoKeyUpdate(),
+);

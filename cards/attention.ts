@@ -1,0 +1,325 @@
+import { type Expression, sql } from 'kysely';
+import type { DecidedTable } from './decision.ts';
+import type { OperatorConfig } from '../platform/config/operator.ts';
+import { networkProblem } from '../platform/db/columns.ts';
+import type { Orm } from '../platform/db/orm.ts';
+import { readStatement } from '../platform/db/sql.ts';
+import { type CardStatus, STATUS_CHANGES, type StatusChangeOperation } from '../domain/card-status.ts';
+import type { NotRecorded } from '../domain/decision.ts';
+import type { TopUpStatus } from './transfers/top-up-rules.ts';
+import type { WithdrawalStatus } from './transfers/withdrawal-rules.ts';
+import {
+  changeCardStatusWorkflowId,
+  issueCardWorkflowId,
+  STATUS_CHANGE_PATIENCE_MS,
+  topUpCardWorkflowId,
+  withdrawFromCardWorkflowId,
+} from '../workflows/messages.ts';
+import { type AttentionItem, atIssuer, decisionCommands, type UnfinishedItem } from '../platform/monitoring/attention-item.ts';
+import { CHECK_WORKER, SEE_LOG } from '../platform/monitoring/worker-check.ts';
+
+/** Issuances, top-ups, withdrawals and status changes that take too long, and cards whose id at the network is missing. */
+export async function readWaitingOperations(
+  orm: Orm,
+  deadlines: Pick<OperatorConfig, 'issuanceDeadlineMs' | 'topUpDeadlineMs' | 'withdrawalDeadlineMs'>,
+): Promise<UnfinishedItem[]> {
+  const found = [
+    await readOverdue(orm, ISSUANCES, deadlines.issuanceDeadlineMs),
+    await readOverdue(orm, TOP_UPS, deadlines.topUpDeadlineMs),
+    await readOverdue(orm, WITHDRAWALS, deadlines.withdrawalDeadlineMs),
+    await readStatusChanges(orm),
+    await readWithoutNetworkId(orm),
+    await readNotStarted(orm),
+  ];
+  return found.flat();
+}
+
+const MILLISECOND = sql`interval '1 millisecond'`;
+const ago = (durationMs: number) => sql<string>`now() - ${durationMs} * ${MILLISECOND}`;
+const later = (time: Expression<string>, durationMs: number) =>
+  sql<string>`${time} + ${durationMs} * ${MILLISECOND}`;
+
+/** What differs between issuances, top-ups and withdrawals that are past their deadline. */
+interface Overdue {
+  kind: AttentionItem['kind'];
+  overdue: ReturnType<typeof overdueIn>;
+  reason: string;
+  commands(id: string): Pick<AttentionItem, 'command' | 'or_command'>;
+  workflowIdOf(id: string): string;
+}
+
+/** The other card that has the network id which this row's card should get. */
+const holderFor = (table: DecidedTable) =>
+  sql<string | null>`(SELECT h.id FROM card h WHERE h.mode = 'live'
+    AND h.network_card_id = ${sql.ref(`${table}.not_recorded`)} ->> 'networkCardId')`.as('holder');
+
+const overdueIn = (table: DecidedTable, pendingStatus: CardStatus | TopUpStatus | WithdrawalStatus) =>
+  readStatement(
+    (db, { deadlineMs }: { deadlineMs: number }) =>
+      db
+        .selectFrom(table)
+        .select(({ eb, fn, ref }) => [
+          'id',
+          'partner_id',
+          eb('overdue_since', 'is not', null).as('flagged'),
+          sql<string | null>`CASE WHEN NOT decision ? 'refused' THEN decision ->> 'outcome' END`.as(
+            'decided',
+          ),
+          'not_recorded',
+          sql<string>`${sql.ref(table === 'card' ? 'funding_cents' : 'amount_cents')}`.as('cents'),
+          sql<string | null>`asked ->> 'networkCardId'`.as('network_card_id'),
+          holderFor(table),
+          networkProblem(table),
+          fn
+            .coalesce(
+              'overdue_since',
+              sql<string | null>`(not_recorded ->> 'at')::timestamptz`,
+              later(ref('created_at'), deadlineMs),
+            )
+            .as('since'),
+        ])
+        // A literal, for the partial index of pending rows.
+        .where('status', '=', sql.lit(pendingStatus))
+        .where(({ eb, or }) =>
+          or([
+            eb('overdue_since', 'is not', null),
+            eb('created_at', '<', ago(deadlineMs)),
+            eb('not_recorded', 'is not', null),
+          ]),
+        ),
+    { acrossTenants: 'measurement' },
+  );
+
+const REASON = '--reason "…"';
+
+const ISSUANCES: Overdue = {
+  kind: 'card_issuance',
+  overdue: overdueIn('card', 'funding_pending'),
+  reason: 'the network has not said whether it issued the card',
+  commands: (id) => decisionCommands(`card resolve ${id}`, ['--issued', '--failed'], REASON),
+  workflowIdOf: issueCardWorkflowId,
+};
+
+const TOP_UPS: Overdue = {
+  kind: 'card_topup',
+  overdue: overdueIn('topup', 'pending'),
+  reason: 'the network has not said whether it loaded the card',
+  commands: (id) => decisionCommands(`topup resolve ${id}`, ['--succeeded', '--failed'], REASON),
+  workflowIdOf: topUpCardWorkflowId,
+};
+
+const WITHDRAWALS: Overdue = {
+  kind: 'card_withdrawal',
+  overdue: overdueIn('withdrawal', 'pending'),
+  reason: 'the network has not said whether it took the money off the card',
+  commands: (id) => decisionCommands(`withdrawal resolve ${id}`, ['--succeeded', '--failed'], REASON),
+  workflowIdOf: withdrawFromCardWorkflowId,
+};
+
+const NOT_FLAGGED = {
+  reason: 'past its deadline, but its workflow has not noticed',
+  worker: {
+    ...CHECK_WORKER,
+    present: 'it was terminated, or began with a longer deadline; the commands work all the same',
+  },
+} as const;
+const notApplied = (outcome: string) => ({
+  reason: `an operator decided that it is ${outcome}, but no worker has applied that yet`,
+  worker: SEE_LOG,
+});
+
+async function readOverdue(
+  orm: Orm,
+  { kind, overdue, reason, commands, workflowIdOf }: Overdue,
+  deadlineMs: number,
+): Promise<UnfinishedItem[]> {
+  const rows = await overdue(orm.em.fork(), { deadlineMs });
+  return rows.map(({ id, partner_id, flagged, decided, since, not_recorded, holder, ...row }) => {
+    const item = {
+      kind,
+      id,
+      partner_id,
+      mode: 'live' as const,
+      since: new Date(since).toISOString(),
+      at_issuer: atIssuer({
+        amountCents: row.cents,
+        token: id,
+        card: row.network_card_id ?? not_recorded?.networkCardId ?? null,
+      }),
+      workflow_id: workflowIdOf(id),
+      ...commands(id),
+    };
+    if (not_recorded !== null)
+      return { ...item, ...notRecorded(not_recorded, holder, item, Boolean(flagged)) };
+    if (decided !== null) return { ...item, ...notApplied(decided) };
+    return { ...item, ...(flagged ? { reason: withProblem(reason, row.network_problem) } : NOT_FLAGGED) };
+  });
+}
+
+const withProblem = (reason: string, problem: string | null): string =>
+  problem === null ? reason : `${reason}. When it was last asked: ${problem}`;
+
+/**
+ * What to do if the network has decided but our record can't take it.
+ * @param holder the card whose network id is in the way, if that is the reason
+ * @param flagged whether an operator can decide
+ */
+function notRecorded(
+  { reason, networkCardId }: NotRecorded,
+  holder: string | null,
+  { workflow_id, or_command }: Pick<AttentionItem, 'workflow_id' | 'or_command'>,
+  flagged: boolean,
+): Pick<AttentionItem, 'reason' | 'command' | 'or_command'> {
+  const decision = { or_command: flagged ? or_command : null };
+  if (holder !== null) {
+    return {
+      reason: `the network has issued it as ${networkCardId}, but ${holder} has this id: look that card up and correct its id`,
+      command: correctId(holder),
+      ...decision,
+    };
+  }
+  return {
+    reason: `the network has decided, but recording that failed (${reason}): see the worker's log; once the cause is gone, ask the network again`,
+    command: `temporal workflow signal --workflow-id ${workflow_id} --name networkResult`,
+    ...decision,
+  };
+}
+
+const correctId = (cardId: string): string =>
+  `npm run operator -- card resolve ${cardId} --issued --network-card-id "…" ${REASON}`;
+
+/** Freezes, unfreezes and blocks that take too long; if a card has several, the one that the network is being asked for. */
+async function readStatusChanges(orm: Orm): Promise<UnfinishedItem[]> {
+  const rows = await slowStatusChanges(orm.em.fork(), { patienceMs: STATUS_CHANGE_PATIENCE_MS });
+  return rows.map(({ id, partner_id, mode, claim_id, network_card_id, operation, asked, since, ...row }) => ({
+    kind: 'card_status_change',
+    id,
+    partner_id,
+    mode,
+    since: new Date(since).toISOString(),
+    ...(asked
+      ? {
+          reason: withProblem(
+            `the network has not confirmed that the card is ${STATUS_CHANGES[operation].participle}: check that it can be reached`,
+            row.network_problem,
+          ),
+        }
+      : {
+          reason: `the request to have the card ${STATUS_CHANGES[operation].participle} has not started`,
+          worker: SEE_LOG,
+        }),
+    ...(network_card_id !== null && { at_issuer: atIssuer({ token: claim_id, card: network_card_id }) }),
+    command: `npm run operator -- card show ${id}`,
+    or_command: null,
+    workflow_id: changeCardStatusWorkflowId(id, claim_id),
+  }));
+}
+
+const STATUS_CHANGE_OPERATIONS = Object.keys(STATUS_CHANGES) as StatusChangeOperation[];
+
+const slowStatusChanges = readStatement(
+  (db, { patienceMs }: { patienceMs: number }) =>
+    db
+      .selectFrom('idempotency_claim as c')
+      .innerJoin('card as k', 'k.id', 'c.card_id')
+      .distinctOn('k.id')
+      .select(({ eb, ref }) => [
+        'k.id',
+        'k.partner_id',
+        'k.mode',
+        'k.network_card_id',
+        'c.id as claim_id',
+        'c.operation',
+        'c.network_problem',
+        eb('k.status_change_claim_id', 'is not', null).as('asked'),
+        later(ref('c.created_at'), patienceMs).as('since'),
+      ])
+      .where('c.response_status', 'is', null)
+      .where('c.operation', 'in', STATUS_CHANGE_OPERATIONS)
+      .where('c.created_at', '<', ago(patienceMs))
+      .orderBy('k.id')
+      .orderBy(({ eb, ref }) => eb('c.id', 'is distinct from', ref('k.status_change_claim_id')))
+      .orderBy('c.created_at')
+      .$narrowType<{ operation: StatusChangeOperation }>(),
+  { acrossTenants: 'measurement' },
+);
+
+/** Active cards whose id at the network is unknown. Workers ask the network for it every ten minutes. */
+async function readWithoutNetworkId(orm: Orm): Promise<AttentionItem[]> {
+  const rows = await withoutNetworkId(orm.em.fork(), {});
+  return rows.map(({ id, partner_id, funding_cents, since, not_recorded, holder }) => ({
+    kind: 'card_network_id',
+    id,
+    partner_id,
+    mode: 'live',
+    since: new Date(since).toISOString(),
+    reason:
+      holder === null
+        ? "the card is in use, but its id at the network is not known, so it can't be frozen, blocked or topped up, and nothing can be withdrawn"
+        : `the card is in use, and the network knows it as ${not_recorded?.networkCardId}, but ${holder} has this id: look that card up and correct its id`,
+    at_issuer: atIssuer({ amountCents: funding_cents, token: id, card: not_recorded?.networkCardId ?? null }),
+    command: correctId(holder ?? id),
+    or_command: null,
+    workflow_id: null,
+  }));
+}
+
+const withoutNetworkId = readStatement(
+  (db) =>
+    db
+      .selectFrom('card')
+      .select(['id', 'partner_id', 'funding_cents', 'created_at as since', 'not_recorded', holderFor('card')])
+      // The partial index's own condition.
+      .where('mode', '=', sql.lit('live'))
+      .where('status', 'in', [sql.lit<CardStatus>('active'), sql.lit<CardStatus>('frozen')])
+      .where(({ eb, or }) => or([eb('network_card_id', 'is', null), eb('last4', 'is', null)]))
+      .where('network_card_id', 'is', null),
+  { acrossTenants: 'measurement' },
+);
+
+/** A worker restarts a request every minute. One that has not started by then needs attention. */
+const REQUEST_PATIENCE_MS = 600_000;
+
+/** Requests for cards, top-ups or withdrawals that have not started, so that no money is held: one item an account and mode. */
+async function readNotStarted(orm: Orm): Promise<AttentionItem[]> {
+  const rows = await notStarted(orm.em.fork(), { patienceMs: REQUEST_PATIENCE_MS });
+  return rows.map(({ partner_id, mode, count, since }) => ({
+    kind: 'request',
+    id: partner_id,
+    partner_id,
+    mode,
+    since: new Date(since).toISOString(),
+    reason:
+      `${count} requests for cards, top-ups or withdrawals have not started, and nothing is held for them: see the ` +
+      "worker's log, or their workflows, for the reason",
+    command: `temporal workflow list --query 'PartnerId = "${partner_id}" AND ExecutionStatus = "Running"'`,
+    or_command: null,
+    workflow_id: null,
+  }));
+}
+
+const notStarted = readStatement(
+  (db, { patienceMs }: { patienceMs: number }) =>
+    db
+      .selectFrom('idempotency_claim as c')
+      .select(({ fn }) => [
+        'c.partner_id',
+        'c.mode',
+        sql<number>`count(*)::int`.as('count'),
+        later(fn.min('c.created_at'), patienceMs).as('since'),
+      ])
+      .where('c.response_status', 'is', null)
+      .where('c.operation', 'in', ['create_card', 'top_up_card', 'withdraw_from_card'])
+      .where('c.created_at', '<', ago(patienceMs))
+      .where(({ exists, not, selectFrom }) =>
+        not(exists(selectFrom('card as k').select('k.id').whereRef('k.claim_id', '=', 'c.id'))),
+      )
+      .where(({ exists, not, selectFrom }) =>
+        not(exists(selectFrom('topup as t').select('t.id').whereRef('t.claim_id', '=', 'c.id'))),
+      )
+      .where(({ exists, not, selectFrom }) =>
+        not(exists(selectFrom('withdrawal as w').select('w.id').whereRef('w.claim_id', '=', 'c.id'))),
+      )
+      .groupBy(['c.partner_id', 'c.mode']),
+  { acrossTenants: 'measurement' },
+);

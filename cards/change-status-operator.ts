@@ -1,0 +1,75 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { checkHint, SEE_LOG } from '../platform/monitoring/worker-check.ts';
+import { askForStatusChange } from './ask-as-operator.ts';
+import { openBody } from '../requests/response.ts';
+import { Refusal } from '../domain/refusal.ts';
+import { readStatement } from '../platform/db/sql.ts';
+import { STATUS_CHANGES, type StatusChangeOperation } from '../domain/card-status.ts';
+import { changeCardStatusWorkflowId } from '../workflows/messages.ts';
+import { type OperatorCard, readCard } from './operator-reads.ts';
+import type { Session } from '../operator/session.ts';
+
+const POLL_INTERVAL_MS = 200;
+
+/**
+ * Freezes, unfreezes or blocks a card as its partner could: records the request, which a worker starts within a second, and waits
+ * until it is done. It needs neither Temporal nor ENCRYPTION_KEYS; without the keys, it can't say why a change was refused.
+ * @returns the card as it is then, and the id of the request
+ * @throws Refusal if the change is refused, or takes longer than `waitMs`
+ */
+export async function changeCardStatusByHand(
+  session: Session,
+  change: { cardId: string; operation: StatusChangeOperation; reason: string },
+  waitMs: number,
+): Promise<OperatorCard & { request_id: string }> {
+  const { cardId } = change;
+  const { participle: done } = STATUS_CHANGES[change.operation];
+  const orm = await session.orm();
+  const before = await readCard(orm, cardId);
+  const isIssued = before.status === 'active' || before.status === 'frozen';
+  if (before.mode === 'live' && isIssued && before.network_card_id === null) {
+    throw new Refusal(
+      `${cardId} can't be ${done}: we do not have the card network's id for it. Give it first: operator card resolve ` +
+        `${cardId} --issued --network-card-id "…" --reason "…"`,
+    );
+  }
+  const { claimId, requestId } = await askForStatusChange(await session.operator(), change);
+  for (const giveUpAt = Date.now() + waitMs; Date.now() < giveUpAt; await sleep(POLL_INTERVAL_MS)) {
+    const [response] = await selectResponse(orm.em.fork(), { claimId });
+    if (response === undefined) continue;
+    const card = await readCard(orm, cardId);
+    if (response.response_status === 200) return { ...card, request_id: requestId };
+    const why = await readRefusal(session, claimId, response.response_body);
+    throw new Refusal(`${cardId} was not ${done}: ${why} See "operator card show ${cardId}".`);
+  }
+  throw new Refusal(
+    `The request is recorded and goes on by itself, but ${cardId} is not ${done} yet: ` +
+      `${await whatItWaitsFor(session, cardId, claimId)}. Look again with "operator card show ${cardId}"; after 10 minutes ` +
+      'it is in "operator attention list".',
+  );
+}
+
+const selectResponse = readStatement(
+  (db, { claimId }: { claimId: string }) =>
+    db
+      .selectFrom('idempotency_claim')
+      .select(['response_status', 'response_body'])
+      .where('id', '=', claimId)
+      .where('response_status', 'is not', null)
+      .$narrowType<{ response_body: Buffer }>(),
+  { acrossTenants: 'id' },
+);
+
+async function readRefusal(session: Session, claimId: string, body: Buffer): Promise<string> {
+  if (session.keys() === null) return 'it was refused (set ENCRYPTION_KEYS to see why).';
+  const { ring } = await session.withKeys();
+  return JSON.parse(openBody(ring, claimId, body)).error.message;
+}
+
+async function whatItWaitsFor(session: Session, cardId: string, claimId: string): Promise<string> {
+  const { status_change: underWay } = await readCard(await session.orm(), cardId);
+  if (underWay === null) return checkHint(SEE_LOG, session.countWorkers);
+  return underWay.workflow_id === changeCardStatusWorkflowId(cardId, claimId)
+    ? 'the card network has not confirmed it'
+    : 'another change of the card comes first, and the card network has not confirmed that';
+}

@@ -1,0 +1,224 @@
+import { sql } from 'kysely';
+import { CARD_COLUMNS } from '../platform/db/columns.ts';
+import { type Transactor, writeStatement } from '../platform/db/sql.ts';
+import { transaction } from '../platform/db/transaction.ts';
+import { ApiError } from '../domain/api-error.ts';
+import type { StatusChangeRequest } from '../issuers/card-network.ts';
+import {
+  type CardStatus,
+  STATUS_CHANGES,
+  type StatusChangeOperation,
+  statusChangeRefusal,
+} from '../domain/card-status.ts';
+import type { Tenant } from '../domain/mode.ts';
+import { readCardBalance } from '../ledger/balances.ts';
+import { type CardRow, presentCard } from './resource.ts';
+import type { CommandContext, OpenCommand } from '../requests/command-context.ts';
+import {
+  claimOutcome,
+  type Outcome,
+  type OutcomeValues,
+  outcomeResponse,
+  writeClaimOutcome,
+} from '../requests/outcome.ts';
+import { type StoredResponse, storeError } from '../requests/response.ts';
+import { blockRefusal, lockPendingTopUps, releaseBlockedCard } from './block.ts';
+
+// A freeze, unfreeze or block by a workflow: all of live mode, and an operator's in test mode. Changes of one live card take
+// turns: while the card network is asked for one, the card's row carries its claim as a mark, and the others wait
+// (docs/decisions/status-changes-one-at-a-time.md).
+
+/**
+ * `begun`: the network is to be asked next, for the first time or again. `busy`: another change of the card is under way at the network, and this one has
+ * to wait for its outcome. `answered`: the change is over and its claim has a response, which is here if this run stored it.
+ */
+type BegunStatusChange =
+  | { state: 'begun'; asked: StatusChangeRequest; isFirst: boolean }
+  | { state: 'busy' }
+  | { state: 'answered'; response: StoredResponse | null };
+
+/**
+ * Begins a change: marks the card, so that no other change is asked for meanwhile. If the card's status does not allow
+ * the change, the claim gets the refusal as its answer. A test card is changed at once, because no network has it. Run again,
+ * it changes nothing and returns the same.
+ */
+export function beginStatusChange(
+  { orm, ring }: CommandContext,
+  claimId: string,
+): Promise<BegunStatusChange> {
+  return transaction(orm, async (tx) => {
+    const locked = await lockStatusChange(tx, claimId);
+    if (locked === null) return { state: 'answered', response: null };
+    const { card, operation } = locked;
+    const { status_change_claim_id: underWay } = card;
+    if (underWay !== null && underWay !== claimId) return { state: 'busy' };
+    if (underWay === null) {
+      const refusal =
+        statusChangeRefusal(card.status, operation) ??
+        (card.mode === 'live' ? unknownToNetwork(card) : null) ??
+        (operation === 'block_card' ? await blockRefusal(tx, card) : null);
+      if (refusal !== null)
+        return { state: 'answered', response: await storeError({ tx, ring }, claimId, refusal) };
+      if (card.mode === 'test') {
+        const { response } = await apply({ tx, ring }, claimId, locked);
+        return { state: 'answered', response };
+      }
+      await setMark(tx, { ...cardTenant(card), cardId: card.id, claimId });
+    }
+    // unknownToNetwork has refused the change of a card without its id.
+    const networkCardId = card.network_card_id as string;
+    const { to: cardStatus } = STATUS_CHANGES[operation];
+    const asked = { token: claimId, networkCardId, cardStatus };
+    return { state: 'begun', asked, isFirst: underWay === null };
+  });
+}
+
+/** Whose responses are ready once a change has ended. */
+interface StatusChangeResponses {
+  /** The claim's response; null if the change was over already. */
+  response: StoredResponse | null;
+  /** The claims of top-ups that a block has ended, which have their responses, too. */
+  topUpClaimIds: string[];
+}
+
+/**
+ * Makes a change that the network has applied: the card, its event, the claim's response, and what else a block does. Also
+ * removes the mark, so that the next change can begin. Does nothing if the change is over.
+ * @throws Error if the change has not begun
+ */
+export function completeStatusChange(
+  context: CommandContext,
+  claimId: string,
+): Promise<StatusChangeResponses> {
+  return endStatusChange(context, claimId, (tx, locked) =>
+    apply({ tx, ring: context.ring }, claimId, locked),
+  );
+}
+
+async function apply(
+  command: OpenCommand,
+  claimId: string,
+  { operation, card: before }: LockedStatusChange,
+): Promise<StatusChangeResponses> {
+  const { tx, ring } = command;
+  const { to, event: type } = STATUS_CHANGES[operation];
+  const card = { ...before, status: to };
+  const topUpClaimIds = to === 'blocked' ? await releaseBlockedCard(command, card) : [];
+  const resource = presentCard(card, await readCardBalance(tx, cardTenant(card), card.id));
+  const outcome: Outcome = {
+    type,
+    mode: card.mode,
+    cardId: card.id,
+    data: { card: resource },
+    response: { status: 200, resource },
+  };
+  await writeChange(tx, { ...cardTenant(card), ...claimOutcome(ring, claimId, outcome), status: to });
+  return { response: outcomeResponse(outcome), topUpClaimIds };
+}
+
+/** Ends a change that the network has refused: nothing changes, and the claim's answer is 409 `invalid_state`. */
+export function refuseStatusChange(context: CommandContext, claimId: string): Promise<StatusChangeResponses> {
+  return endStatusChange(context, claimId, async (tx, { card }) => {
+    await setMark(tx, { ...cardTenant(card), cardId: card.id, claimId: null });
+    const message = `The card network refused the change. The card is still ${card.status}.`;
+    const refusal = new ApiError('invalid_state', { message });
+    return { response: await storeError({ tx, ring: context.ring }, claimId, refusal), topUpClaimIds: [] };
+  });
+}
+
+function endStatusChange(
+  { orm }: CommandContext,
+  claimId: string,
+  end: (tx: Transactor, locked: LockedStatusChange) => Promise<StatusChangeResponses>,
+): Promise<StatusChangeResponses> {
+  return transaction(orm, async (tx) => {
+    const locked = await lockStatusChange(tx, claimId);
+    if (locked === null) return { response: null, topUpClaimIds: [] };
+    const { card } = locked;
+    if (card.status_change_claim_id !== claimId) throw new Error(`${claimId} is not under way on ${card.id}`);
+    return end(tx, locked);
+  });
+}
+
+interface LockedStatusChange {
+  operation: StatusChangeOperation;
+  card: CardRow & {
+    /** The claim of the change that is under way at the network, this one or another. */
+    status_change_claim_id: string | null;
+  };
+}
+
+/**
+ * Locks the claim of a status change and its card, and between them what else a block changes. Null if the claim is
+ * answered, or forgotten, or a partner's of test mode, whose changes no workflow makes: a process of an earlier release left it.
+ */
+async function lockStatusChange(tx: Transactor, claimId: string): Promise<LockedStatusChange | null> {
+  const [claim] = await lockClaim(tx, { claimId });
+  if (claim === undefined || claim.response_status !== null) return null;
+  if (claim.mode === 'test' && !claim.by_operator) return null;
+  const { operation, card_id: cardId } = claim;
+  const tenant = { partnerId: claim.partner_id, mode: claim.mode };
+  if (operation === 'block_card') await lockPendingTopUps(tx, tenant, cardId);
+  const [card] = await lockMarkedCard(tx, { ...tenant, cardId });
+  if (card === undefined) throw new Error(`claim ${claimId} is about a card that is not there`);
+  return { operation, card };
+}
+
+const lockClaim = writeStatement(
+  (db, { claimId }: { claimId: string }) =>
+    db
+      .selectFrom('idempotency_claim')
+      .select(['operation', 'partner_id', 'mode', 'by_operator', 'card_id', 'response_status'])
+      .where('id', '=', claimId)
+      .forNoKeyUpdate()
+      .$narrowType<{ operation: StatusChangeOperation; card_id: string }>(),
+  { acrossTenants: 'id' },
+);
+
+const lockMarkedCard = writeStatement((db, { partnerId, mode, cardId }: Tenant & { cardId: string }) =>
+  db
+    .selectFrom('card')
+    .select([...CARD_COLUMNS, 'status_change_claim_id'])
+    .where('id', '=', cardId)
+    .where('partner_id', '=', partnerId)
+    .where('mode', '=', mode)
+    .forNoKeyUpdate(),
+);
+
+const cardTenant = (card: CardRow): Tenant => ({ partnerId: card.partner_id, mode: card.mode });
+
+const setMark = writeStatement(
+  (db, { partnerId, mode, cardId, claimId }: Tenant & { cardId: string; claimId: string | null }) =>
+    db
+      .updateTable('card')
+      .set({ status_change_claim_id: claimId })
+      .where('id', '=', cardId)
+      .where('partner_id', '=', partnerId)
+      .where('mode', '=', mode),
+);
+
+/** Writes the card's new status, removes its mark, and writes the outcome. */
+const writeChange = writeStatement(
+  (db, values: Tenant & OutcomeValues & { status: CardStatus }) => sql`
+    WITH done AS (${db
+      .updateTable('card')
+      .set({ status: values.status, status_change_claim_id: null })
+      .where('id', '=', values.eventCardId)
+      .where('partner_id', '=', values.partnerId)
+      .where('mode', '=', values.mode)
+      .returning(['partner_id', 'mode'])}), ${writeClaimOutcome(values)}
+    SELECT FROM done`,
+);
+
+/**
+ * If an operator said that a card was issued while the network said nothing, we may not have the network's id of it. The
+ * network can't be told to decline such a card, and a card that only we call frozen or blocked is worse than a refusal.
+ */
+function unknownToNetwork(card: CardRow): ApiError | null {
+  if (card.network_card_id !== null) return null;
+  return new ApiError('invalid_state', {
+    message:
+      `The card is ${card.status}, but we do not have the card network's id for it, so its status cannot be changed. ` +
+      'Contact us.',
+  });
+}

@@ -1,0 +1,333 @@
+import { sql } from 'kysely';
+import { newId } from '../platform/crypto/new-id.ts';
+import { CARD_COLUMNS, of } from '../platform/db/columns.ts';
+import { readStatement, type Transactor, writeStatement } from '../platform/db/sql.ts';
+import { transaction } from '../platform/db/transaction.ts';
+import { ApiError } from '../domain/api-error.ts';
+import type { CardFailureCode, IssuedCard } from '../domain/card.ts';
+import type { IssuanceDecision, Verdict } from '../domain/decision.ts';
+import type { Tenant } from '../domain/mode.ts';
+import { applyPosting, statementWithPosting } from '../ledger/apply-posting.ts';
+import { type CardRow, EMPTY_CARD, presentCard } from './resource.ts';
+import type { EventType } from '../webhooks/event-types.ts';
+import { recordAudit } from '../requests/operator-context.ts';
+import type { CommandContext, OpenCommand } from '../requests/command-context.ts';
+import {
+  claimOutcome,
+  type Outcome,
+  type OutcomeValues,
+  outcomeResponse,
+  writeClaimOutcome,
+} from '../requests/outcome.ts';
+import { type StoredResponse, storeError, storeResponse } from '../requests/response.ts';
+import { newEvent } from '../requests/new-event.ts';
+import { checkDecision, refuseDecision, verdictOnMissing } from './decision.ts';
+import { type Funding, fundingPosting } from './funding-posting.ts';
+import { watchDecided } from './late-answers.ts';
+import { type NetworkEvidence, readNetworkCard } from './network-card.ts';
+import { lockClaimUsage } from './terms.ts';
+
+/**
+ * Answers an issuance that is still pending with 202. After this, a failure is a `failed` card and an event instead of a
+ * refusal.
+ * @returns the response if this run stored it, as with the functions below
+ */
+export function acceptIssuance(
+  { orm, ring }: CommandContext,
+  claimId: string,
+): Promise<StoredResponse | null> {
+  return transaction(orm, async (tx) => {
+    const pending = await lockPendingIssuance(tx, claimId);
+    if (pending === null) return null;
+    if (!pending.answered) await announceUpdate(tx, pending);
+    return storeResponse({ tx, ring }, claimId, 202, presentCard(pending.card, EMPTY_CARD));
+  });
+}
+
+/**
+ * The network has issued the card: posts the hold, activates the card, writes the event, and answers the claim with 201 if
+ * it has no response yet. An issuance that is not pending is left as it is.
+ */
+export function completeIssuance(
+  { orm, ring }: CommandContext,
+  claimId: string,
+  issued: IssuedCard,
+): Promise<StoredResponse | null> {
+  return transaction(orm, async (tx) => {
+    const pending = await lockPendingIssuance(tx, claimId);
+    return pending && endIssuance({ tx, ring }, pending, 'post', activeCard(pending.card, issued));
+  });
+}
+
+/**
+ * The network definitely said no: releases every held cent. If the claim has no response yet, the refusal is its response,
+ * 402 `provider_declined`, and no card is left behind; after a 202 the card is `failed` and an event says so
+ * (docs/partners/cards.md). An issuance that is not pending is left as it is.
+ */
+export function failIssuance(
+  { orm, ring }: CommandContext,
+  claimId: string,
+  failure: CardFailureCode,
+): Promise<StoredResponse | null> {
+  return transaction(orm, async (tx) => {
+    await lockClaimUsage(tx, { claimId });
+    const pending = await lockPendingIssuance(tx, claimId);
+    return pending && voidIssuance({ tx, ring }, pending, failure);
+  });
+}
+
+/**
+ * Applies somebody's decision about an issuance that the network never answered. These must hold: it is past its deadline by
+ * `deadlineMs`, no operator has decided otherwise, and a card that becomes active has a network id, since without one it
+ * could never be frozen, blocked or topped up. The effect and its audit entry are one transaction. An issuance that is over
+ * is left as it is.
+ * @param received the decision as the workflow received it
+ * @param known.evidence what the network says about the card
+ * @param known.sentBy whom Temporal recorded as the sender of the decision
+ */
+export function resolveIssuance(
+  { orm, ring }: CommandContext,
+  claimId: string,
+  received: IssuanceDecision,
+  known: { deadlineMs: number; evidence: NetworkEvidence; sentBy: string | null },
+): Promise<{ verdict: Verdict; response: StoredResponse | null }> {
+  return transaction(orm, async (tx) => {
+    await lockClaimUsage(tx, { claimId });
+    const pending = await lockPendingIssuance(tx, claimId);
+    if (pending === null) return { verdict: await verdictOnMissing(tx, claimId), response: null };
+    const { card } = pending;
+    const checked = await checkDecision(tx, { table: 'card', id: card.id }, received, known.deadlineMs);
+    if ('because' in checked) return { verdict: checked, response: null };
+    const { decision, isRecorded } = checked;
+
+    let response: StoredResponse | null;
+    if (decision.outcome === 'failed') {
+      response = await voidIssuance({ tx, ring }, pending, 'operator_failed');
+    } else {
+      const issued = await readNetworkCard(tx, card.id, known.evidence, decision.networkCardId);
+      if (typeof issued === 'string') {
+        return { verdict: await refuseDecision(tx, 'card', card.id, issued), response: null };
+      }
+      response = await endIssuance({ tx, ring }, pending, 'post', activeCard(card, issued));
+    }
+    const { id, partner_id: partnerId, mode, fees } = card;
+    const amountCents = Number(card.funding_cents);
+    await watchDecided(tx, { kind: 'card', id, partnerId, cardId: id, amountCents, fees });
+    // An operator's command has written its own audit entry.
+    if (!isRecorded) {
+      const { outcome, networkCardId } = decision;
+      const about = { partnerId, mode, outcome, identity: known.sentBy };
+      const detail = networkCardId === undefined ? about : { ...about, networkCardId };
+      recordAudit(tx, { actor: 'temporal', action: 'card.resolve', subject: card.id, detail });
+    }
+    return { verdict: { over: true }, response };
+  });
+}
+
+/** A pending issuance, whose claim and card the transaction holds. */
+interface PendingIssuance {
+  claimId: string;
+  /** Whether its claim has a response. */
+  answered: boolean;
+  card: CardRow;
+  /** Whether the card was changed and no event has told of it. */
+  updateUnannounced: boolean;
+}
+
+/** Locks a claim, then the card it creates. @returns null if that card is not pending, or not there */
+export async function lockPendingIssuance(tx: Transactor, claimId: string): Promise<PendingIssuance | null> {
+  const [locked] = await lockClaimAndCard(tx, { claimId });
+  if (locked === undefined || locked.status !== 'funding_pending') return null;
+  const { answered, update_unannounced: updateUnannounced, ...card } = locked;
+  return { claimId, answered, card, updateUnannounced };
+}
+
+const lockClaimAndCard = writeStatement(
+  (db, { claimId }: { claimId: string }) =>
+    db
+      .selectFrom('idempotency_claim as c')
+      .innerJoin('card as k', 'k.id', 'c.resource_id')
+      .select([...of('k', CARD_COLUMNS), 'k.update_unannounced'])
+      .select((eb) => eb('c.response_status', 'is not', null).$castTo<boolean>().as('answered'))
+      .where('c.id', '=', claimId)
+      .forNoKeyUpdate(),
+  { acrossTenants: 'id' },
+);
+
+/**
+ * Writes the event of changes that were made to a card before its creation had a response, now that it gets one. They are told
+ * of together, by the card as it is after the last of them.
+ */
+async function announceUpdate(tx: Transactor, { card, updateUnannounced }: PendingIssuance): Promise<void> {
+  if (!updateUnannounced) return;
+  const { id: cardId, partner_id: partnerId, mode } = card;
+  const data = { card: presentCard(card, EMPTY_CARD) };
+  // A millisecond back: ids of one millisecond sort by chance, and the event of the outcome may follow in the same one.
+  const eventId = newId('evt', new Date(Date.now() - 1));
+  const { created, body } = newEvent({ type: 'card.updated', mode, data, clock: null }, eventId);
+  await announce(tx, { partnerId, mode, cardId, eventId, created, body });
+}
+
+interface UpdateEvent extends Tenant {
+  cardId: string;
+  eventId: string;
+  created: string;
+  body: string;
+}
+
+const announce = writeStatement(
+  (_, { partnerId, mode, cardId, eventId, created, body }: UpdateEvent) => sql`
+    WITH announced AS (
+      UPDATE card SET update_unannounced = false
+      WHERE id = ${cardId} AND partner_id = ${partnerId} AND mode = ${mode} RETURNING partner_id, mode)
+    INSERT INTO event (id, partner_id, mode, type, card_id, body, created_at)
+    SELECT ${eventId}, partner_id, mode, ${sql.lit<EventType>('card.updated')}, ${cardId}, ${body}, ${created}::timestamptz
+    FROM announced`,
+);
+
+/** Releases the money of a pending issuance, in the caller's transaction, which holds the account's usage as well. */
+async function voidIssuance(
+  command: OpenCommand,
+  pending: PendingIssuance,
+  failure: CardFailureCode,
+): Promise<StoredResponse | null> {
+  const { claimId, answered, card } = pending;
+  const about = { partnerId: card.partner_id, mode: card.mode, cardId: card.id };
+  await uncountCard(command.tx, about);
+  if (answered) {
+    return endIssuance(command, pending, 'void', { ...card, status: 'failed', failure_code: failure });
+  }
+  await applyPosting(command.tx, fundingPosting(issuanceFunding(card), 'void'));
+  await deleteCard(command.tx, about);
+  return storeError(command, claimId, new ApiError('provider_declined'));
+}
+
+/** Takes a failed card out of its account's usage: the open card and, on the day it was counted, its cents. */
+const uncountCard = writeStatement(
+  (_, { partnerId, mode, cardId }: Tenant & { cardId: string }) => sql`
+    UPDATE account_usage u SET open_cards = u.open_cards - 1,
+      loaded_cents = u.loaded_cents - CASE WHEN u.loaded_on = c.counted_on THEN c.funding_cents ELSE 0 END
+    FROM card c
+    WHERE c.id = ${cardId} AND c.partner_id = ${partnerId} AND c.mode = ${mode} AND u.partner_id = c.partner_id
+      AND u.mode = c.mode`,
+);
+
+const deleteCard = writeStatement((db, { partnerId, mode, cardId }: Tenant & { cardId: string }) =>
+  db.deleteFrom('card').where('id', '=', cardId).where('partner_id', '=', partnerId).where('mode', '=', mode),
+);
+
+/**
+ * Ends a pending issuance in the caller's transaction: posts or voids its hold, writes the card and the event, and answers
+ * the claim if it has no response yet.
+ * @param card the row as it will be written
+ * @returns the response if there was none yet
+ */
+async function endIssuance(
+  { tx, ring }: OpenCommand,
+  pending: PendingIssuance,
+  phase: 'post' | 'void',
+  card: CardRow,
+): Promise<StoredResponse | null> {
+  const { claimId, answered } = pending;
+  await announceUpdate(tx, pending);
+  const outcome = issuanceOutcome(card);
+  await endCard(tx, fundingPosting(issuanceFunding(card), phase), {
+    ...boundCard(card),
+    ...claimOutcome(ring, claimId, outcome),
+    partnerId: card.partner_id,
+  });
+  return answered ? null : outcomeResponse(outcome);
+}
+
+const endCard = statementWithPosting(
+  (db, card: BoundCard & OutcomeValues & { partnerId: string }, ledger) => sql`
+    WITH done AS (${db
+      .updateTable('card')
+      .set({
+        status: card.status,
+        network_card_id: card.network_card_id,
+        last4: card.last4,
+        exp_month: card.exp_month,
+        exp_year: card.exp_year,
+        failure_code: card.failure_code,
+        claim_id: null,
+        overdue_since: null,
+        not_recorded: null,
+      })
+      .where('id', '=', card.id)
+      .where('partner_id', '=', card.partnerId)
+      .where('mode', '=', card.mode)
+      .where('status', '=', 'funding_pending')
+      .returning(['partner_id', 'mode'])}), ${writeClaimOutcome(card)}
+    SELECT ${ledger.answer} FROM ${ledger.call}`,
+);
+
+/** The row of a card that the network has issued. */
+export const activeCard = (card: CardRow, issued: IssuedCard): CardRow => ({
+  ...card,
+  status: 'active',
+  network_card_id: issued.networkCardId,
+  last4: issued.last4,
+  exp_month: issued.expMonth,
+  exp_year: issued.expYear,
+});
+
+/** How an issuance ended. @param card the row as it will be written */
+export function issuanceOutcome(card: CardRow): Outcome {
+  const isActive = card.status === 'active';
+  const balanceCents = isActive ? Number(card.funding_cents) : 0;
+  const resource = presentCard(card, { balanceCents, heldCents: 0 });
+  return {
+    type: isActive ? 'card.issued' : 'card.issue_failed',
+    mode: card.mode,
+    cardId: card.id,
+    data: { card: resource },
+    response: { status: 201, resource },
+  };
+}
+
+/**
+ * How an issuance ended, according to its card.
+ * @returns null if there is no card: it was refused, or failed before its request had a response
+ */
+export async function readIssuanceEnd(
+  { orm }: CommandContext,
+  claimId: string,
+): Promise<{ failure: CardFailureCode | null } | null> {
+  const [card] = await issuanceEnd(orm.em.fork(), { claimId });
+  return card === undefined ? null : { failure: card.failure_code };
+}
+
+const issuanceEnd = readStatement(
+  (db, { claimId }: { claimId: string }) =>
+    db
+      .selectFrom('idempotency_claim as c')
+      .innerJoin('card as k', 'k.id', 'c.resource_id')
+      .select('k.failure_code')
+      .where('c.id', '=', claimId),
+  { acrossTenants: 'id' },
+);
+
+/** A card as it is bound to a statement: JSON as text. */
+export type BoundCard = Omit<CardRow, 'fees' | 'metadata' | 'spending_controls'> & {
+  fees: string;
+  metadata: string;
+  spending_controls: string | null;
+};
+export const boundCard = (card: CardRow): BoundCard => ({
+  ...card,
+  fees: JSON.stringify(card.fees),
+  metadata: JSON.stringify(card.metadata),
+  spending_controls: card.spending_controls === null ? null : JSON.stringify(card.spending_controls),
+});
+
+/** What the ledger moves for an issuance. */
+export const issuanceFunding = (card: CardRow): Funding => ({
+  operationId: `issue/${card.id}`,
+  partnerId: card.partner_id,
+  mode: card.mode,
+  cardId: card.id,
+  load: { step: 'load', code: 'issue_load' },
+  amountCents: Number(card.funding_cents),
+  fees: card.fees,
+});

@@ -1,0 +1,298 @@
+import { type RawBuilder, sql } from 'kysely';
+import { readIdTime } from '../platform/crypto/new-id.ts';
+import { accountToday } from '../accounts/clock.ts';
+import { CARD_COLUMNS, of } from '../platform/db/columns.ts';
+import { readStatement, type Writes, writeStatement } from '../platform/db/sql.ts';
+import { transaction } from '../platform/db/transaction.ts';
+import { accountTime } from '../domain/account-clock.ts';
+import { ApiError } from '../domain/api-error.ts';
+import { cardholderName, chooseProduct, type IssuedCard } from '../domain/card.ts';
+import type { IssuanceDecision } from '../domain/decision.ts';
+import { type Fee, quoteFunding } from '../domain/fees.ts';
+import { checkLimits } from '../accounts/limits-rules.ts';
+import type { Metadata } from './metadata-rules.ts';
+import { completeControls, type SpendingControls } from '../domain/spending-controls.ts';
+import { statementWithPosting } from '../ledger/apply-posting.ts';
+import { type CardRow, CreateCardRequest } from './resource.ts';
+import type { CommandContext } from '../requests/command-context.ts';
+import { type KeyedRequest, lockUsageAndClaim } from '../requests/claim.ts';
+import {
+  type KeyedOutcomeValues,
+  outcomeResponse,
+  requestOutcome,
+  writeRequestOutcome,
+} from '../requests/outcome.ts';
+import { type KeyedResponse, requireStored, respondOnce } from '../requests/respond-once.ts';
+import { openRequest, type StoredResponse, storeError } from '../requests/response.ts';
+import { type IssuableProduct, issuableIn, issuableProducts } from './issuable-products.ts';
+import {
+  activeCard,
+  type BoundCard,
+  boundCard,
+  issuanceFunding,
+  issuanceOutcome,
+  lockPendingIssuance,
+} from './end-issuance.ts';
+import { fundingPosting, refuseTooLarge, requireFunds } from './funding-posting.ts';
+import { type ClaimedTermsColumns, type FundingTerms, fundingTerms, lockTestTerms } from './terms.ts';
+
+// An issuance creates a card and loads its first money. In live mode, the money is held while the card network decides, and
+// end-issuance.ts has what follows. In test mode, all of it is one transaction.
+
+/** The context of funding a card in live mode. */
+export interface FundingContext extends CommandContext {
+  /** Whether live mode has a card network. Without one, it can fund nothing. */
+  liveNetworkConfigured: boolean;
+}
+
+/** The request to the network. Its token is the card's id. */
+export interface AskedIssuance {
+  token: string;
+  productCode: string;
+  bin: string;
+  issuerProduct: string | null;
+  amountCents: number;
+  cardholderName: string | null;
+}
+
+/** What a pending card's row keeps of the request, so that a repeated one is the same whatever has changed. */
+interface KeptIssuance {
+  /** The product's when the network was first asked. */
+  bin: string;
+  /** The network's own reference of the product then. A process of the last release kept none. */
+  issuerProduct?: string | null;
+  /** Whether a name was sent. The name is the row's, which can't change before the network has decided. */
+  named: boolean;
+}
+
+/**
+ * `held`: the network decides next; `asked` is the request to it, or null if an earlier run made the hold. `answered`: the
+ * issuance is over and its claim has a response, which is included if this run stored it.
+ */
+type BegunIssuance =
+  | { state: 'held'; asked: AskedIssuance | null }
+  | { state: 'answered'; response: StoredResponse | null };
+
+/**
+ * Begins an issuance in live mode: the pending card and its hold. A refusal becomes the claim's response and leaves nothing
+ * else behind. If it runs again for the same claim, it changes nothing and returns the same.
+ */
+export async function beginIssuance(context: FundingContext, claimId: string): Promise<BegunIssuance> {
+  const { orm, ring, liveNetworkConfigured } = context;
+  try {
+    return await transaction(orm, async (tx) => {
+      const [claimed] = await lockClaimedTerms(tx, { claimId });
+      // No workflow works for a test-mode claim. A process of an earlier release left this one.
+      if (claimed === undefined || claimed.mode === 'test') return { state: 'answered', response: null };
+      if (claimed.is_pending) return { state: 'held', asked: null };
+      if (claimed.answered) return { state: 'answered', response: null };
+      const { card, product } = draftCard(claimed.resource_id, {
+        ...fundingTerms(claimed.partner_id, claimed.mode, claimed),
+        request: CreateCardRequest.parse(openRequest(ring, claimId, claimed.request)),
+        products: issuableIn(claimed.mode, claimed.products, liveNetworkConfigured),
+      });
+      const { bin, issuerProduct } = product;
+      const kept = { bin, issuerProduct, named: cardholderName(card) !== null };
+      const values = { ...boundCard(card), claimId, asked: JSON.stringify(kept) };
+      const funding = issuanceFunding(card);
+      const held = await holdCard(tx, fundingPosting(funding, 'pending'), values).catch(refuseTooLarge);
+      if (!held.wrote.made) throw new ApiError('external_ref_taken');
+      await requireFunds(tx, funding, held.moved);
+      return { state: 'held', asked: askedFor(card, kept) };
+    });
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    return transaction(orm, async (tx) => {
+      if ((await lockUsageAndClaim(tx, claimId)) === null) return { state: 'answered', response: null };
+      // Another run of the same claim may have got further in the meantime, and its result stands.
+      if ((await lockPendingIssuance(tx, claimId)) !== null) return { state: 'held', asked: null };
+      return { state: 'answered', response: await storeError({ tx, ring }, claimId, error) };
+    });
+  }
+}
+
+const lockClaimedTerms = writeStatement(
+  (_, { claimId }: { claimId: string }) => sql<ClaimedTermsColumns & { products: IssuableProduct[] }>`
+    SELECT f.*, ${issuableProducts(sql.ref('f.partner_id'))} AS products FROM lock_funding_terms(${claimId}) f`,
+);
+
+/** The state that an issuance is decided on. */
+interface IssuanceTerms extends FundingTerms {
+  request: CreateCardRequest;
+  /** The products the account can issue, the current one first (docs/partners/products.md). */
+  products: IssuableProduct[];
+}
+
+/**
+ * The pending card of an issuance on these terms. Everything that can be refused without the ledger is refused here, so
+ * limits come before the balance (docs/partners/money-fees-and-limits.md).
+ * @throws ApiError `no_product_configured`, `product_not_allowed`, `limit_exceeded`, `validation_failed` (amount and fees
+ * past the largest integer).
+ */
+function draftCard(cardId: string, terms: IssuanceTerms): { card: CardRow; product: IssuableProduct } {
+  const { request } = terms;
+  const product = chooseProduct(terms.products, request.product_code);
+  const { fees } = quoteFunding(terms.feePlan, 'card_issue', request.amount);
+  checkLimits(terms.limits, terms.usage, { amountCents: request.amount, newCards: 1 });
+  const card: CardRow = {
+    id: cardId,
+    partner_id: terms.partnerId,
+    mode: terms.mode,
+    status: 'funding_pending',
+    external_ref: request.external_ref,
+    card_name: request.card_name ?? null,
+    cardholder_first_name: request.cardholder_first_name ?? null,
+    cardholder_last_name: request.cardholder_last_name ?? null,
+    email: request.email ?? null,
+    metadata: request.metadata ?? {},
+    spending_controls: completeControls(request.spending_controls ?? null),
+    product_code: product.code,
+    network: product.scheme,
+    network_card_id: null,
+    last4: null,
+    exp_month: null,
+    exp_year: null,
+    failure_code: null,
+    funding_cents: String(request.amount),
+    fees,
+    overdue_since: null,
+    created_at: accountTime(terms.clock, readIdTime(cardId)).toISOString(),
+  };
+  return { card, product };
+}
+
+function askedFor(card: CardRow, { bin, issuerProduct = null, named }: KeptIssuance): AskedIssuance {
+  return {
+    token: card.id,
+    productCode: card.product_code,
+    bin,
+    issuerProduct,
+    amountCents: Number(card.funding_cents),
+    cardholderName: named ? cardholderName(card) : null,
+  };
+}
+
+/** A column of CARD_COLUMNS that is missing here is a type error. */
+const newCard = (card: BoundCard) =>
+  ({
+    id: card.id,
+    partner_id: card.partner_id,
+    mode: card.mode,
+    status: card.status,
+    external_ref: card.external_ref,
+    card_name: card.card_name,
+    cardholder_first_name: card.cardholder_first_name,
+    cardholder_last_name: card.cardholder_last_name,
+    email: card.email,
+    metadata: sql<Metadata>`${card.metadata}::jsonb`,
+    spending_controls: sql<SpendingControls | null>`${card.spending_controls}::jsonb`,
+    product_code: card.product_code,
+    network: card.network,
+    network_card_id: card.network_card_id,
+    last4: card.last4,
+    exp_month: card.exp_month,
+    exp_year: card.exp_year,
+    failure_code: card.failure_code,
+    funding_cents: card.funding_cents,
+    fees: sql<Fee[]>`${card.fees}::jsonb`,
+    overdue_since: card.overdue_since,
+    created_at: card.created_at,
+  }) satisfies Record<(typeof CARD_COLUMNS)[number], unknown>;
+
+/** Inserts a card and returns what is counted of it; nothing if its external_ref is taken. */
+const insertCard = (
+  db: Writes,
+  card: BoundCard,
+  pending: { claim_id: string; asked: RawBuilder<KeptIssuance> } | null,
+) =>
+  db
+    .insertInto('card')
+    .values({ ...newCard(card), ...pending, counted_on: accountToday(card.partner_id, card.mode) })
+    .onConflict((conflict) =>
+      conflict
+        .columns(['partner_id', 'mode', 'external_ref'])
+        .where('status', '<>', sql.lit('failed'))
+        .doNothing(),
+    )
+    .returning(['partner_id', 'mode', 'funding_cents', 'counted_on']);
+
+/** Counts the inserted card towards its account's limits. */
+const COUNT_CARD = sql`
+  UPDATE account_usage u SET open_cards = u.open_cards + 1, loaded_on = greatest(u.loaded_on, done.counted_on),
+    loaded_cents = CASE WHEN u.loaded_on >= done.counted_on THEN u.loaded_cents ELSE 0 END + done.funding_cents
+  FROM done WHERE u.partner_id = done.partner_id AND u.mode = done.mode`;
+
+const holdCard = statementWithPosting(
+  (db, card: BoundCard & { claimId: string; asked: string }, ledger) => sql<{ made: boolean }>`
+    WITH done AS (${insertCard(db, card, { claim_id: card.claimId, asked: sql<KeptIssuance>`${card.asked}::jsonb` })}), counted AS (${COUNT_CARD})
+    SELECT ${ledger.answer}, EXISTS (SELECT FROM done) AS made FROM ${ledger.call}`,
+);
+
+/** What a pending issuance asks the network for, and what an operator has decided meanwhile; null if it is not pending. */
+export async function readPendingIssuance(
+  { orm }: CommandContext,
+  claimId: string,
+): Promise<{ asked: AskedIssuance; decision: IssuanceDecision | null } | null> {
+  const [card] = await pendingCard(orm.em.fork(), { claimId });
+  if (card === undefined) return null;
+  // A process of the last release kept nothing: then the product's BIN is the best guess.
+  const kept = card.asked ?? { bin: card.bin, named: cardholderName(card) !== null };
+  return { asked: askedFor(card, kept), decision: card.binding };
+}
+
+const pendingCard = readStatement(
+  (db, { claimId }: { claimId: string }) =>
+    db
+      .selectFrom('card as c')
+      .innerJoin('product as p', 'p.code', 'c.product_code')
+      .select(of('c', CARD_COLUMNS))
+      .select([
+        'c.asked',
+        'p.bin',
+        sql<IssuanceDecision | null>`CASE WHEN NOT c.decision ? 'refused' THEN c.decision END`.as('binding'),
+      ])
+      .where('c.claim_id', '=', claimId)
+      .where('c.status', '=', 'funding_pending'),
+  { acrossTenants: 'id' },
+);
+
+export interface TestIssuanceContext extends CommandContext {
+  /** Test mode's network: arithmetic on the card's id, fast enough to run inside a transaction. */
+  issueTestCard(cardId: string): Promise<IssuedCard>;
+}
+
+/**
+ * Issues a test card in one transaction: test mode's network always says yes, so there is nothing to wait for.
+ * @throws ApiError `idempotency_conflict`, `validation_failed` (amount and fees past the largest integer). Other
+ * refusals are returned as the stored response.
+ */
+export function issueInTestMode(
+  context: TestIssuanceContext,
+  request: KeyedRequest<'create_card'>,
+  asked: CreateCardRequest,
+): Promise<KeyedResponse> {
+  const { ring, issueTestCard } = context;
+  const { resourceId: cardId } = request;
+  return respondOnce(context, request, async (tx) => {
+    const locked = await lockTestTerms({ tx, ring }, request, { counts: true });
+    if ('replayed' in locked) return locked;
+    const { terms, products } = locked;
+    const draft = draftCard(cardId, { ...terms, request: asked, products });
+    const card = activeCard(draft.card, await issueTestCard(cardId));
+    const outcome = issuanceOutcome(card);
+    const values = { ...boundCard(card), ...requestOutcome(ring, request, outcome, terms.clock) };
+    const funding = issuanceFunding(card);
+    const funded = await fundCard(tx, fundingPosting(funding, 'single'), values).catch(refuseTooLarge);
+    if (!funded.wrote.made) throw new ApiError('external_ref_taken');
+    await requireFunds(tx, funding, funded.moved);
+    requireStored(funded.wrote.is_stored);
+    return { replayed: false, response: outcomeResponse(outcome) };
+  });
+}
+
+const fundCard = statementWithPosting((db, card: BoundCard & KeyedOutcomeValues, ledger) => {
+  const { ctes, isStored } = writeRequestOutcome(card, true);
+  return sql<{ made: boolean; is_stored: boolean }>`
+    WITH done AS (${insertCard(db, card, null)}), counted AS (${COUNT_CARD}), ${ctes}
+    SELECT ${ledger.answer}, EXISTS (SELECT FROM done) AS made, ${isStored} AS is_stored FROM ${ledger.call}`;
+});

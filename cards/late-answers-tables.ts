@@ -1,0 +1,27 @@
+import { defineEntity, p } from '@mikro-orm/core';
+import type { Fee } from '../domain/fees.ts';
+import type { LateDecision, LateKind } from './late-answer-rules.ts';
+
+/** An issuance, a top-up or a withdrawal that has ended, about which the network may still say something else. */
+export const LateAnswerEntity = defineEntity({
+  name: 'LateAnswer',
+  tableName: 'late_answer',
+  properties: {
+    /** Of the card, the top-up or the withdrawal. */
+    id: p.text().collation('C').primary(),
+    kind: p.text().$type<LateKind>(),
+    partnerId: p.text().nullable(),
+    /** The card that a top-up or a withdrawal was about. */
+    cardId: p.text().collation('C').nullable(),
+    amountCents: p.bigint('string').nullable(),
+    fees: p.json().$type<Fee[]>().nullable(),
+    lookUpAfter: p.datetime().defaultRaw('now()'),
+    lookUps: p.integer().default(0),
+    /** What the network said, if that contradicts our record. */
+    said: p.text().$type<'yes' | 'no'>().nullable(),
+    networkCardId: p.text().nullable(),
+    contradictsSince: p.datetime().nullable(),
+    decision: p.json().$type<LateDecision>().nullable(),
+    createdAt: p.datetime().defaultRaw('now()'),
+  },
+});

@@ -1,0 +1,131 @@
+import { sql } from 'kysely';
+import type { Orm } from '../platform/db/orm.ts';
+import { autocommitStatement, type Transactor, writeStatement } from '../platform/db/sql.ts';
+import { transaction } from '../platform/db/transaction.ts';
+import type { Fee } from '../domain/fees.ts';
+import type { LateAnswer, LateKind } from './late-answer-rules.ts';
+
+/** Has a worker look an operation up that has ended, because the network says that it has news of it. */
+export const expectLateAnswer = autocommitStatement(
+  (_, { kind, id }: { kind: LateKind; id: string }) => sql`
+    INSERT INTO late_answer AS l (id, kind) VALUES (${id}, ${kind})
+    ON CONFLICT (id) DO UPDATE SET look_up_after = least(l.look_up_after, now())
+      WHERE l.decision ->> 'outcome' IS DISTINCT FROM 'dismissed'`,
+);
+
+/** What an operator decided, whose row may be deleted with a refusal. */
+interface DecidedByHand {
+  kind: LateKind;
+  id: string;
+  partnerId: string;
+  cardId: string;
+  amountCents: number;
+  fees: readonly Fee[];
+}
+
+/** Has workers look an operation up for 30 days that an operator has just decided, in the caller's transaction. */
+export async function watchDecided(tx: Transactor, decided: DecidedByHand): Promise<void> {
+  await watch(tx, { ...decided, fees: JSON.stringify(decided.fees) });
+}
+
+const watch = writeStatement(
+  (_, values: Omit<DecidedByHand, 'fees'> & { fees: string }) => sql`
+    INSERT INTO late_answer AS l (id, kind, partner_id, card_id, amount_cents, fees, look_up_after)
+    VALUES (${values.id}, ${values.kind}, ${values.partnerId}, ${values.cardId}, ${values.amountCents},
+      ${values.fees}::jsonb, now() + interval '1 minute')
+    ON CONFLICT (id) DO UPDATE SET partner_id = excluded.partner_id, card_id = excluded.card_id,
+      amount_cents = excluded.amount_cents, fees = excluded.fees`,
+);
+
+/**
+ * Takes operations that are due to be looked up. Nobody else takes them for a while: a minute after the first look-up, then
+ * twice as long each time, up to a day, or up to an hour once the network has contradicted our record.
+ */
+export const takeLateAnswers = autocommitStatement(
+  (_, { limit }: { limit: number }) => sql<{ id: string; kind: LateKind }>`
+    UPDATE late_answer SET look_ups = look_ups + 1, look_up_after = now() + least(interval '1 minute' * (1 << least(look_ups, 11)),
+      CASE WHEN contradicts_since IS NULL THEN interval '1 day' ELSE interval '1 hour' END)
+    WHERE id IN (SELECT id FROM late_answer WHERE look_up_after <= now()
+      ORDER BY look_up_after LIMIT ${limit} FOR UPDATE SKIP LOCKED)
+    RETURNING id, kind`,
+);
+
+/**
+ * Compares what the network says about an operation that has ended with our record. A contradiction is kept for an operator;
+ * if the two agree, nothing is left to wait for.
+ * @returns `contradicts` if they do; `booked`: an operator wants the top-up or withdrawal booked that the network has carried out
+ */
+export function recordLateAnswer(
+  orm: Orm,
+  id: string,
+  answer: LateAnswer,
+  networkCardId: string | null,
+): Promise<'contradicts' | 'booked' | null> {
+  return transaction(orm, async (tx) => {
+    const [late] = await lockAndCompare(tx, { id });
+    if (late === undefined || late.is_dismissed) return null;
+    if (late.recorded === null) {
+      // It is test mode's, or its workflow asks the network itself.
+      await forget(tx, { id });
+      return null;
+    }
+    if (answer === 'yes' || answer === 'no') {
+      if (answer === late.recorded) {
+        await forget(tx, { id });
+        return null;
+      }
+      await contradict(tx, { id, said: answer, networkCardId });
+      return late.is_to_be_booked && answer === 'yes' ? 'booked' : 'contradicts';
+    }
+    // That the network never heard of it fits a failure, unless an operator decided: a request may still be on its way.
+    const isOver = late.said === null && (late.is_old || (answer === 'unknown' && !late.by_hand));
+    if (isOver) await forget(tx, { id });
+    if (late.said === null) return null;
+    return late.is_to_be_booked && late.said === 'yes' ? 'booked' : 'contradicts';
+  });
+}
+
+// A row that is gone was refused, so the record says no.
+const lockAndCompare = writeStatement(
+  (_, { id }: { id: string }) => sql<{
+    said: 'yes' | 'no' | null;
+    by_hand: boolean;
+    is_old: boolean;
+    is_dismissed: boolean;
+    is_to_be_booked: boolean;
+    recorded: 'yes' | 'no' | null;
+  }>`
+    SELECT l.said, l.partner_id IS NOT NULL AS by_hand, l.created_at < now() - interval '30 days' AS is_old,
+      coalesce(l.decision ->> 'outcome' = 'dismissed', false) AS is_dismissed,
+      coalesce(l.decision ->> 'outcome' = 'booked' AND NOT l.decision ? 'refused', false) AS is_to_be_booked,
+      CASE
+        WHEN 'test' IN (k.mode, t.mode, w.mode) THEN NULL
+        WHEN k.status = 'funding_pending' OR 'pending' IN (t.status, w.status) THEN NULL
+        WHEN k.status IN ('active', 'frozen', 'blocked') OR 'succeeded' IN (t.status, w.status) THEN 'yes'
+        ELSE 'no'
+      END AS recorded
+    FROM late_answer l
+      LEFT JOIN card k ON l.kind = 'card' AND k.id = l.id
+      LEFT JOIN topup t ON l.kind = 'topup' AND t.id = l.id
+      LEFT JOIN withdrawal w ON l.kind = 'withdrawal' AND w.id = l.id
+    WHERE l.id = ${id} FOR UPDATE OF l`,
+  { acrossTenants: 'id' },
+);
+
+const forget = writeStatement((db, { id }: { id: string }) =>
+  db.deleteFrom('late_answer').where('id', '=', id),
+);
+
+const contradict = writeStatement(
+  (_, values: { id: string; said: 'yes' | 'no'; networkCardId: string | null }) => sql`
+    UPDATE late_answer l SET said = ${values.said}, network_card_id = ${values.networkCardId},
+      contradicts_since = coalesce(l.contradicts_since, now()),
+      partner_id = coalesce(l.partner_id, t.partner_id, w.partner_id, k.partner_id),
+      card_id = coalesce(l.card_id, t.card_id, w.card_id, k.id),
+      amount_cents = coalesce(l.amount_cents, t.amount_cents, w.amount_cents), fees = coalesce(l.fees, t.fees)
+    FROM late_answer self LEFT JOIN card k ON self.kind = 'card' AND k.id = self.id
+      LEFT JOIN topup t ON self.kind = 'topup' AND t.id = self.id
+      LEFT JOIN withdrawal w ON self.kind = 'withdrawal' AND w.id = self.id
+    WHERE l.id = ${values.id} AND self.id = l.id`,
+  { acrossTenants: 'id' },
+);

@@ -1,0 +1,163 @@
+import type { NetworkEvidence } from './network-card.ts';
+import { noteAsked, noteAsking } from '../requests/network-progress.ts';
+import type { StoredResponse } from '../requests/response.ts';
+import type { Orm } from '../platform/db/orm.ts';
+import { type CardNetwork, CardNetworkUnavailable, type LookUpAnswer } from '../issuers/card-network.ts';
+import type { Decision, Verdict } from '../domain/decision.ts';
+import type { NetworkAnswer } from '../requests/rules.ts';
+
+/**
+ * How an operation ended. `refused`: our rules refused it before the network was asked. `failed`: the network's definite no,
+ * or an operator's decision. The reason is a code.
+ */
+export interface FundingEnd {
+  outcome: 'issued' | 'succeeded' | 'failed' | 'refused';
+  reason?: string;
+}
+
+/**
+ * `accepted`: the network is working on it, and the request has been answered with 202. Otherwise, the operation has ended.
+ */
+export type NetworkProgress = 'accepted' | FundingEnd;
+
+/** The result of an operator's decision. */
+export type Resolved = { over: true; end: FundingEnd } | Exclude<Verdict, { over: true }>;
+
+export const NOT_RECORDED =
+  'an operation\'s end could not be recorded, so it stays pending; "operator attention list" has it, with what to do';
+
+/** Whether a signal's input is this decision. A signal can contain anything. */
+export function isSameDecision(sent: unknown, { outcome, networkCardId }: Decision): boolean {
+  const received = (sent ?? {}) as Partial<Record<keyof Decision, unknown>>;
+  return received.outcome === outcome && (received.networkCardId ?? undefined) === networkCardId;
+}
+
+/** A refusal, by its code. The rest of the response is for the partner. */
+export function refusedWith({ body }: StoredResponse): FundingEnd {
+  const { code: reason } = (JSON.parse(body) as { error: { code: string } }).error;
+  return { outcome: reason === 'provider_declined' ? 'failed' : 'refused', reason };
+}
+
+/** Live mode has no card network configured, but operations are pending at one. */
+class NoCardNetwork extends Error {
+  override readonly name = 'NoCardNetwork';
+}
+
+/** Live mode's network, for pending operations. @throws NoCardNetwork */
+export function configured(network: CardNetwork | null): CardNetwork {
+  if (network === null) {
+    throw new NoCardNetwork(
+      'operations are pending at the card network, but CARD_NETWORK is none: configure the network again',
+    );
+  }
+  return network;
+}
+
+/**
+ * Asks with the token, and looks it up if there is no definite answer. The network may know the token even then: it may have
+ * acted before its response was lost.
+ * @throws CardNetworkUnavailable if the network gives no definite answer.
+ */
+export async function askOrLookUp<Answer extends { status: string }>(
+  ask: () => Promise<Answer>,
+  lookUp: () => Promise<Answer | { status: 'unknown' }>,
+): Promise<Answer> {
+  try {
+    return await ask();
+  } catch (error) {
+    if (!(error instanceof CardNetworkUnavailable)) throw error;
+    const known = await lookUp();
+    if (isUnknown(known)) throw error;
+    return known;
+  }
+}
+
+/** When a workflow asks for the first time again, unless it says otherwise. */
+export const FIRST_POLL_MS = 1_000;
+
+/** After this long without an answer, it is noted that the network is being asked (docs/partners/operations.md). */
+const SILENCE_MS = 1_000;
+
+/** What is noted of a problem. The issuer's part of it is a status and a code. */
+const MAX_PROBLEM_LENGTH = 200;
+
+interface Asking {
+  claimId: string;
+  /** Whether nobody has asked before. Then a quick decision ends the operation within its request, and there is nothing to note. */
+  isFirst: boolean;
+  nextAskMs: number;
+  deadlineMs: number | null;
+}
+
+/**
+ * Asks, and notes what comes of it on the claim's row, before anything is done about it. If the network is silent for a while,
+ * it is noted that it is being asked. If the process dies in between, the next time is noted.
+ * @throws CardNetworkUnavailable if the network gives no definite answer.
+ */
+export async function askAndNote<Answer extends { status: string }>(
+  orm: Orm,
+  { claimId, isFirst, nextAskMs, deadlineMs }: Asking,
+  ask: () => Promise<Answer>,
+): Promise<Answer> {
+  const startedAtMs = performance.now();
+  const sinceMs = () => performance.now() - startedAtMs;
+  let counting = Promise.resolve(false);
+  const silence = setTimeout(() => {
+    // If this fails, the answer is counted instead.
+    counting = noteAsking(orm, { claimId, deadlineMs, sinceMs: sinceMs() }).then(
+      () => true,
+      () => false,
+    );
+  }, SILENCE_MS);
+  const note = async (answer: NetworkAnswer, problem: string | null) => {
+    const isCounted = await counting;
+    await noteAsked(orm, { claimId, deadlineMs, sinceMs: sinceMs(), answer, problem, isCounted, nextAskMs });
+  };
+  try {
+    const given = await ask().finally(() => clearTimeout(silence));
+    const answer = ANSWERS[given.status] ?? 'pending';
+    if (answer === 'pending' || !isFirst || (await counting)) await note(answer, null);
+    return given;
+  } catch (error) {
+    if (error instanceof CardNetworkUnavailable)
+      await note('no_answer', error.message.slice(0, MAX_PROBLEM_LENGTH));
+    throw error;
+  }
+}
+
+/** The network's decisions, in partners' words. */
+const ANSWERS: Record<string, NetworkAnswer> = {
+  issued: 'succeeded',
+  succeeded: 'succeeded',
+  applied: 'succeeded',
+  declined: 'declined',
+  failed: 'declined',
+  refused: 'declined',
+};
+
+/** The network's answer; null if it gives no definite one, or no network is configured. */
+export async function heard<Answer>(
+  network: CardNetwork | null,
+  lookUp: (network: CardNetwork) => Promise<Answer>,
+): Promise<Answer | null> {
+  if (network === null) return null;
+  try {
+    return await lookUp(network);
+  } catch (error) {
+    if (error instanceof CardNetworkUnavailable) return null;
+    throw error;
+  }
+}
+
+/** What a look-up says about the card that the network created for a token. */
+export function toEvidence(answer: LookUpAnswer | null): NetworkEvidence {
+  if (answer === null) return 'away';
+  if (answer.status === 'issued') return { card: answer };
+  return { card: (answer.status === 'accepted' && answer.card) || null };
+}
+
+function isUnknown<Answer extends { status: string }>(
+  known: Answer | { status: 'unknown' },
+): known is { status: 'unknown' } {
+  return known.status === 'unknown';
+}

@@ -1,0 +1,318 @@
+import { type RawBuilder, sql } from 'kysely';
+import { z } from 'zod';
+import { updateCard as changeCard } from './update.ts';
+import { acceptIssuance } from './end-issuance.ts';
+import {
+  beginIssuance,
+  type FundingContext,
+  issueInTestMode,
+  type TestIssuanceContext,
+} from './issue.ts';
+import { CARD_COLUMNS, of } from '../platform/db/columns.ts';
+import { newestRows } from '../platform/db/newest.ts';
+import type { Orm } from '../platform/db/orm.ts';
+import type { ReadList } from '../platform/db/read-replica.ts';
+import { tenantStatement } from '../platform/db/sql.ts';
+import { ApiError } from '../domain/api-error.ts';
+import { CardStatus } from '../domain/card-status.ts';
+import { Line } from '../domain/fields.ts';
+import { isId } from '../domain/ids.ts';
+import type { Mode, Tenant } from '../domain/mode.ts';
+import {
+  CardResource,
+  type CardRow,
+  CreateCardRequest,
+  presentCard,
+  UpdateCardRequest,
+} from './resource.ts';
+import * as EXAMPLES from '../api/openapi/examples.ts';
+import { issueCardWorkflowId } from '../workflows/messages.ts';
+import { type RespondingDependencies, respondToClaimed } from '../api/http/claimed-work.ts';
+import { claimOperation, keyedRequest, replay, replyAs, replyOnce } from '../api/http/keyed.ts';
+import {
+  CREATED_FILTERS,
+  idRange,
+  Limit,
+  listEnvelope,
+  type PageRequest,
+  type PageValues,
+  pageRows,
+  pageValues,
+  readLongPage,
+  requestedPage,
+  requireStartingAfter,
+  StartingAfter,
+} from '../api/http/list-envelope.ts';
+import { declare, resource } from '../api/http/route.ts';
+
+const createCard = declare({
+  method: 'post',
+  path: '/cards',
+  scope: 'cards:write',
+  operationId: 'cards.create',
+  summary: 'Create a card',
+  description:
+    'Issues a card and funds it. The amount and its fees are debited from your balance; see `POST /quotes`. 201: the ' +
+    'card is active. 202: it is being issued; wait for `card.issued` or `card.issue_failed`, or poll ' +
+    '`GET /cards/{cardId}`.',
+  idempotencyKey: 'required',
+  liveIsWorkflow: true,
+  query: z.strictObject({}),
+  body: CreateCardRequest,
+  responses: { 201: CardResource, 202: CardResource },
+  examples: { body: EXAMPLES.CREATE_CARD, 201: EXAMPLES.CARD, 202: EXAMPLES.PENDING_CARD },
+  errors: [
+    'insufficient_funds',
+    'provider_declined',
+    'external_ref_taken',
+    'idempotency_in_flight',
+    'no_product_configured',
+    'limit_exceeded',
+    'idempotency_conflict',
+    'product_not_allowed',
+  ],
+});
+
+const updateCard = declare({
+  method: 'patch',
+  path: '/cards/:cardId',
+  scope: 'cards:write',
+  operationId: 'cards.update',
+  summary: 'Change a card',
+  description:
+    'Changes the fields that you send. Null removes a field. In `metadata`, null removes a key, and keys that you leave out ' +
+    'stay. `spending_controls` are replaced whole. The card can have any status but `failed`. If anything changes, an event `card.updated` tells of it.',
+  idempotencyKey: 'accepted',
+  query: z.strictObject({}),
+  body: UpdateCardRequest,
+  responses: { 200: CardResource },
+  examples: { body: EXAMPLES.UPDATE_CARD, 200: EXAMPLES.UPDATED_CARD },
+  errors: ['card_not_found', 'invalid_state', 'idempotency_in_flight', 'idempotency_conflict'],
+});
+
+const getCard = declare({
+  method: 'get',
+  path: '/cards/:cardId',
+  scope: 'cards:read',
+  operationId: 'cards.get',
+  summary: 'Retrieve a card',
+  description: 'The card as it is now. Poll this while the card is `funding_pending`.',
+  query: z.strictObject({}),
+  responses: { 200: CardResource },
+  examples: { 200: EXAMPLES.CARD },
+  errors: ['card_not_found'],
+});
+
+const listCards = declare({
+  method: 'get',
+  path: '/cards',
+  scope: 'cards:read',
+  operationId: 'cards.list',
+  summary: 'List cards',
+  description: 'Newest first.',
+  query: z.strictObject({
+    limit: Limit,
+    starting_after: StartingAfter('card'),
+    external_ref: Line(255).optional().describe('Only the card with this `external_ref`.'),
+    status: CardStatus.optional().describe('Only cards with this status.'),
+    ...CREATED_FILTERS,
+  }),
+  responses: { 200: listEnvelope(CardResource) },
+  examples: { 200: EXAMPLES.exampleList(EXAMPLES.CARD) },
+});
+
+export interface CardDependencies extends RespondingDependencies, FundingContext, TestIssuanceContext {
+  readList: ReadList;
+  issuanceDeadlineMs: number;
+  /** Whether live mode's network asks us before it approves. Without that, nothing would keep to a live card's spending controls. */
+  spendingControlsEnforced: boolean;
+}
+
+export const cards = resource(
+  { createCard, updateCard, getCard, listCards },
+  (dependencies: CardDependencies) => ({
+    async createCard(input) {
+      const { partnerId, mode } = input.caller;
+      const request = keyedRequest('create_card', input, null);
+      if (mode === 'test') {
+        const response = await issueInTestMode(dependencies, request, input.body);
+        return replyOnce(response, dependencies.eventsWritten);
+      }
+      requireEnforced(dependencies, mode, input.body);
+      const claim = await claimOperation(dependencies, request, input.body);
+      if (claim.outcome === 'replay') return replay(claim);
+      const { claimId, resourceId: cardId } = claim;
+      input.log({ workflowId: issueCardWorkflowId(cardId) });
+      const { taskQueue, issuanceDeadlineMs: deadlineMs } = dependencies;
+      const workflow = {
+        operation: 'create_card',
+        claimId,
+        cardId,
+        partnerId,
+        mode,
+        taskQueue,
+        deadlineMs,
+      } as const;
+      const response = await respondToClaimed(dependencies, workflow, {
+        passTurn: input.passTurn,
+        // If no worker has held the money in time, it is held here, so that every 202 has money behind it.
+        async answer() {
+          await beginIssuance(dependencies, claimId);
+          await acceptIssuance(dependencies, claimId);
+        },
+      });
+      return replyAs(claimId, response);
+    },
+
+    async updateCard(input) {
+      requireEnforced(dependencies, input.caller.mode, input.body);
+      const cardId = requestedCardId(input);
+      const request = { ...keyedRequest('update_card', input, cardId), cardId };
+      return replyOnce(await changeCard(dependencies, request, input.body), dependencies.eventsWritten);
+    },
+
+    getCard: async ({ caller, params }) => ({
+      status: 200,
+      body: await requireCard(dependencies.orm, caller, params.cardId ?? ''),
+    }),
+
+    async listCards({ caller, query }) {
+      const { external_ref: externalRef, status } = query;
+      const page = { ...requestedPage(query), externalRef, status };
+      const read = (orm: Orm) => readLongPage(page, (part) => readCardPage(orm, caller, part));
+      return { status: 200, body: await dependencies.readList(read) };
+    },
+  }),
+);
+
+/** @throws ApiError `validation_failed` if a live card would have spending controls that nothing keeps to */
+function requireEnforced(
+  { spendingControlsEnforced }: CardDependencies,
+  mode: Mode,
+  { spending_controls: controls }: CreateCardRequest | UpdateCardRequest,
+): void {
+  if (mode === 'test' || spendingControlsEnforced || controls == null) return;
+  throw ApiError.ofField(
+    'spending_controls',
+    'spending_controls can not be set on live cards: the card network approves without asking us. Leave them out, or contact us.',
+  );
+}
+
+interface ReadRow extends CardRow {
+  balance_cents: string | null;
+  held_cents: string | null;
+}
+
+/** The card's id in a path. @throws ApiError `card_not_found` if it has another shape, since no such card can exist. */
+export function requestedCardId({ params: { cardId = '' } }: { params: Record<string, string> }): string {
+  if (!isId('card', cardId)) throw new ApiError('card_not_found');
+  return cardId;
+}
+
+/** @throws ApiError `card_not_found`, for an id of another shape as well. */
+export async function requireCard(orm: Orm, tenant: Tenant, cardId: string): Promise<CardResource> {
+  const [row] = isId('card', cardId) ? await one(orm.em.fork(), tenant, { cardId }) : [];
+  if (row === undefined) throw new ApiError('card_not_found');
+  return present(row);
+}
+
+interface CardPage extends PageRequest {
+  externalRef?: string | undefined;
+  status?: CardStatus | undefined;
+}
+
+/**
+ * Up to `limit` + 1 cards, newest first, by key.
+ * @throws ApiError `validation_failed` if `startingAfter` is not a card of the tenant.
+ */
+export async function readCardPage(orm: Orm, tenant: Tenant, page: CardPage): Promise<CardResource[]> {
+  const { externalRef = '', status } = page;
+  const read =
+    page.externalRef !== undefined ? selectPageByRef : status !== undefined ? selectPageByStatus : selectPage;
+  const statuses = status === undefined ? CardStatus.options : [status];
+  const rows = await read(orm.em.fork(), tenant, {
+    ...pageValues(page),
+    externalRef,
+    statuses,
+    status,
+  });
+  return pageRows<ReadRow>(rows, 'a card').map(present);
+}
+
+const one = tenantStatement((db, { partnerId, mode, cardId }: Tenant & { cardId: string }) =>
+  db
+    .selectFrom('card as c')
+    .leftJoin('ledger.account as a', (join) =>
+      join
+        .onRef('a.card_id', '=', 'c.id')
+        .onRef('a.partner_id', '=', 'c.partner_id')
+        .onRef('a.mode', '=', 'c.mode'),
+    )
+    .select(of('c', CARD_COLUMNS))
+    .select(['a.posted as balance_cents', 'a.held as held_cents'])
+    .where('c.partner_id', '=', partnerId)
+    .where('c.mode', '=', mode)
+    .where('c.id', '=', cardId),
+);
+
+type CardPageValues = Tenant &
+  PageValues & {
+    externalRef: string;
+    statuses: readonly CardStatus[];
+    status: CardStatus | undefined;
+  };
+
+type Key = Parameters<typeof newestRows<'card', never>>[0]['where'];
+
+const newestCards = (values: CardPageValues, where: Key) =>
+  newestRows({
+    table: 'card',
+    columns: CARD_COLUMNS,
+    id: 'id',
+    ...idRange('card', values),
+    limit: values.limit,
+    where: { partner_id: values.partnerId, mode: values.mode, ...where },
+  });
+
+const pageStatement = (newest: (values: CardPageValues) => RawBuilder<CardRow>) =>
+  tenantStatement((db, values: CardPageValues) =>
+    db
+      .selectFrom(requireStartingAfter('card', values).as('k'))
+      .leftJoin(newest(values).as('page'), (join) =>
+        join.on('page.partner_id', '=', values.partnerId).on('page.mode', '=', values.mode),
+      )
+      // LIMIT keeps the planner from joining all accounts to find one card's, however wrong its estimates are.
+      .leftJoinLateral(
+        (eb) =>
+          eb
+            .selectFrom('ledger.account')
+            .select(['posted', 'held'])
+            .whereRef('card_id', '=', 'page.id')
+            .where('partner_id', '=', values.partnerId)
+            .where('mode', '=', values.mode)
+            .limit(sql.lit(1))
+            .as('a'),
+        (join) => join.onTrue(),
+      )
+      .select('k.known')
+      .selectAll('page')
+      .select(['a.posted as balance_cents', 'a.held as held_cents'])
+      .orderBy('page.id', 'desc'),
+  );
+
+const selectPage = pageStatement((values) => newestCards(values, {}));
+
+const selectPageByStatus = pageStatement((values) => newestCards(values, { status: values.status }));
+
+// Failed cards can share a reference, so this reads a page of each status through the index on both, and keeps the newest.
+const selectPageByRef = pageStatement((values) => {
+  const { externalRef, statuses, limit } = values;
+  const ofStatus = newestCards(values, { external_ref: externalRef, status: sql.ref('wanted.status') });
+  return sql`(select one.* from unnest(${statuses}::text[]) wanted (status) cross join lateral ${ofStatus} one
+    order by one.id desc limit ${limit})`;
+});
+
+function present(row: ReadRow): CardResource {
+  const { balance_cents: balance, held_cents: held } = row;
+  return presentCard(row, { balanceCents: Number(balance ?? 0), heldCents: Number(held ?? 0) });
+}

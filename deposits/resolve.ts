@@ -1,0 +1,147 @@
+import { sql } from 'kysely';
+import { readStatement, type Transactor, writeStatement } from '../platform/db/sql.ts';
+import { transaction } from '../platform/db/transaction.ts';
+import type { DepositVerdict, WhyNotResolved } from '../domain/deposit.ts';
+import { type DepositDecision, MICRO_USDT_PER_CENT, usdt } from '../domain/deposit.ts';
+import { MAX_AMOUNT_CENTS } from '../domain/money.ts';
+import { applyPosting } from '../ledger/apply-posting.ts';
+import { LedgerRejected } from '../ledger/ledger-error.ts';
+import { type Operator, recordAudit } from '../requests/operator-context.ts';
+import { creditOperation, type LockedDeposit, lockDeposits, writeDeposits } from './deposit-state.ts';
+
+export interface DepositByHand extends DepositDecision {
+  depositId: string;
+  /** Whom Temporal recorded as the sender, if a signal decided it. */
+  sentBy?: string | null;
+}
+
+/**
+ * Applies an operator's decision to all payments of a deposit that are in review (docs/operating.md, "What to check before
+ * you credit"): it credits them, rounded down to a cent, with `deposit.confirmed`, or records that they were sent back.
+ * Payments, balance, event and audit entry are one transaction. Without a version, it applies to whatever is in review, but
+ * credits nothing that nodes disagree on: such a payment has to have been looked at. If the same actor repeats the same
+ * decision with the same version, nothing changes and the result is the same. The caller notifies the workers afterwards.
+ * @returns null if there is no such deposit
+ */
+export function resolveDeposit(
+  { orm, actor }: Operator,
+  { depositId, outcome, reason, version, sentBy }: DepositByHand,
+): Promise<DepositVerdict | null> {
+  return transaction(orm, async (tx): Promise<DepositVerdict | null> => {
+    const [deposit] = await lockDeposits(tx, [depositId], 'wait');
+    if (deposit === undefined) return null;
+    if (version !== undefined && version !== deposit.version) {
+      const [made] = await insertResolution(tx, { depositId, version, actor, outcome, reason });
+      return made === undefined
+        ? refused('changed_meanwhile')
+        : { resolved: true, creditedCents: Number(made.credited_cents), repeated: true };
+    }
+    if (!deposit.statuses.includes('in_review')) return refused('nothing_in_review');
+    if (outcome === 'credited' && version === undefined && (await disputed(tx, { depositId })).length > 0)
+      return refused('version_needed');
+    const creditedCents = outcome === 'credited' ? await creditReview(tx, deposit) : 0;
+    if (typeof creditedCents === 'string') return refused(creditedCents);
+
+    const resolved = await resolvePayments(tx, { depositId, outcome });
+    const statuses = deposit.statuses.filter((status) => status !== 'in_review').concat(outcome);
+    const payments = deposit.payments.map((payment) =>
+      payment.status === 'in_review' ? { ...payment, status: outcome } : payment,
+    );
+    await writeDeposits(tx, [{ deposit, payments, statuses, newlyCreditedCents: creditedCents }]);
+    await recordResolution(tx, {
+      depositId,
+      version: deposit.version,
+      outcome,
+      reason,
+      actor,
+      creditedCents: String(creditedCents),
+    });
+    recordAudit(tx, {
+      actor,
+      action: 'deposit.resolve',
+      subject: depositId,
+      detail: {
+        partnerId: deposit.partner_id,
+        mode: deposit.mode,
+        outcome,
+        reason,
+        version: deposit.version,
+        payments: resolved.length,
+        creditedCents,
+        amountUsdt: usdt(
+          resolved.reduce((sum, { value_micro_usdt }) => sum + BigInt(value_micro_usdt), 0n),
+          2,
+        ),
+        identity: sentBy,
+      },
+    });
+    return { resolved: true, creditedCents, repeated: false };
+  });
+}
+
+/** Credits what arrived and is not credited yet, rounded down to a cent. @returns the cents, or why it can't be credited */
+export async function creditReview(tx: Transactor, deposit: LockedDeposit): Promise<number | WhyNotResolved> {
+  const kept = BigInt(deposit.kept_micro_usdt) / MICRO_USDT_PER_CENT;
+  const cents = kept - BigInt(deposit.credited_cents);
+  if (cents < 1n) return 'below_a_cent';
+  if (kept > BigInt(MAX_AMOUNT_CENTS)) return 'past_the_largest_balance';
+  try {
+    await applyPosting(tx, creditOperation(deposit, `resolve/${deposit.version}`, Number(cents)));
+  } catch (error) {
+    if (error instanceof LedgerRejected && error.reason === 'balance_out_of_range')
+      return 'past_the_largest_balance';
+    throw error;
+  }
+  return Number(cents);
+}
+
+const refused = (because: WhyNotResolved): DepositVerdict => ({ resolved: false, because });
+
+const disputed = readStatement(
+  (db, { depositId }: { depositId: string }) =>
+    db
+      .selectFrom('deposit_payment')
+      .select('tx_hash')
+      .where('deposit_id', '=', depositId)
+      .where('status', '=', sql.lit('in_review'))
+      .where('review_reason', '=', sql.lit('nodes_disagree'))
+      .limit(sql.lit(1)),
+  { acrossTenants: 'operator' },
+);
+
+type OfDeposit = { depositId: string; outcome: DepositDecision['outcome'] };
+
+const resolvePayments = writeStatement(
+  (db, { depositId, outcome }: OfDeposit) =>
+    db
+      .updateTable('deposit_payment')
+      .set({ status: outcome })
+      .where('deposit_id', '=', depositId)
+      .where('status', '=', sql.lit('in_review'))
+      .returning('value_micro_usdt'),
+  { acrossTenants: 'operator' },
+);
+
+type Decided = OfDeposit & { version: number; reason: string; actor: string };
+
+const recordResolution = writeStatement((db, values: Decided & { creditedCents: string }) =>
+  db.insertInto('deposit_resolution').values({
+    deposit_id: values.depositId,
+    version: values.version,
+    outcome: values.outcome,
+    credited_cents: values.creditedCents,
+    reason: values.reason,
+    actor: values.actor,
+  }),
+);
+
+const insertResolution = readStatement((db, { depositId, version, actor, outcome, reason }: Decided) =>
+  db
+    .selectFrom('deposit_resolution')
+    .select('credited_cents')
+    .where('deposit_id', '=', depositId)
+    .where('version', '=', version)
+    .where('actor', '=', actor)
+    .where('outcome', '=', outcome)
+    .where('reason', '=', reason),
+);

@@ -1,0 +1,19 @@
+import type { Logger } from 'pino';
+import { findDueTestDeposits, playTestDeposits } from './test-deposits.ts';
+import type { Orm } from '../platform/db/orm.ts';
+import { type Serving, serveAccounts } from './serve-accounts-jobs.ts';
+
+/**
+ * Lets the payments of test deposits arrive, and expires those without one, several accounts at a time.
+ * @param dependencies.played is called after each commit
+ */
+export function startPlaying(dependencies: { orm: Orm; logger: Logger; played(): void }): Serving {
+  const { orm, logger, played } = dependencies;
+  return serveAccounts({
+    what: "do what is due for an account's test deposits",
+    logger,
+    find: (wanted) => findDueTestDeposits(orm.em.fork(), wanted),
+    serve: (account) => playTestDeposits(orm, account),
+    served: played,
+  });
+}

@@ -1,0 +1,39 @@
+import type { Orm } from '../platform/db/orm.ts';
+import { checkLedger, INVARIANT_NUMBERS, type Violation } from '../ledger/check-ledger.ts';
+import { BOOKS_INVARIANT, CLOSINGS_INVARIANT, COUNTERS_INVARIANT, checkBooks } from './check-books.ts';
+import { recordMeasurement } from '../platform/monitoring/measurements.ts';
+
+/** The result of a check of the whole ledger. */
+export interface LedgerCheck {
+  completedAt: string;
+  durationSeconds: number;
+  /** By the number of the invariant; at most 100 of each are counted. */
+  violations: Record<string, number>;
+}
+
+/**
+ * Checks the whole ledger, also against the rows that its postings are for, and stores the result, which every process then exports.
+ * @param options.reader the database to read from, since the statements take long
+ * @param options.nextAt when the next check is due; null leaves the time already set
+ * @param options.beforeEach is called before each invariant's statement
+ */
+export async function checkAndRecord(
+  orm: Orm,
+  options: { reader: Orm; nextAt: Date | null; beforeEach?: () => Promise<void> },
+): Promise<Violation[]> {
+  const startedAt = performance.now();
+  const violations = [
+    ...(await checkLedger(options.reader.em.fork(), options.beforeEach)),
+    ...(await checkBooks(options.reader.em.fork(), options.beforeEach)),
+  ];
+  const counts = [...INVARIANT_NUMBERS, BOOKS_INVARIANT, COUNTERS_INVARIANT, CLOSINGS_INVARIANT].map(
+    (number) => [number, violations.filter(({ invariant }) => invariant === number).length],
+  );
+  const check: LedgerCheck = {
+    completedAt: new Date().toISOString(),
+    durationSeconds: (performance.now() - startedAt) / 1_000,
+    violations: Object.fromEntries(counts),
+  };
+  await recordMeasurement(orm, 'ledger_check', check, options.nextAt);
+  return violations;
+}

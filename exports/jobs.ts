@@ -1,0 +1,72 @@
+import type { Logger } from 'pino';
+import { checkAndRecord } from './check-ledger.ts';
+import { keepMeasurement, takeMeasurement } from '../platform/monitoring/measurements.ts';
+import type { TimeOfDay } from '../platform/config/time-of-day.ts';
+import { type Orm, openOrm, type ServiceDatabase } from '../platform/db/orm.ts';
+import { SERVICE_LIMITS } from '../platform/db/session.ts';
+import { query } from '../platform/db/sql.ts';
+import { type Repetition, repeat } from '../platform/process/repeat.ts';
+import { untilAborted } from '../platform/process/work-context.ts';
+
+const LOOK_EVERY_MS = 60_000;
+/** Each invariant's statement reads the whole ledger. */
+const MAX_STATEMENT_MS = 25 * 60_000;
+/** If the worker that runs the check dies, another one starts over after this. */
+const LEASE_MS = 30 * 60_000;
+
+/**
+ * Makes one of the workers check the whole ledger once a day, on a separate connection, one statement at a time, each on one
+ * of PostgreSQL's cores. That takes longer, but hardly slows other work.
+ */
+export function startCheckingLedger(options: {
+  orm: Orm;
+  direct: ServiceDatabase['direct'];
+  at: TimeOfDay;
+  logger: Logger;
+}): Repetition {
+  const { orm, direct, at, logger } = options;
+
+  async function check(stopping: AbortSignal): Promise<void> {
+    const reader = await openOrm({
+      ...direct,
+      poolSize: 1,
+      limits: { ...SERVICE_LIMITS, statementMs: MAX_STATEMENT_MS },
+      applicationName: 'card-issuing-ledger-check',
+    });
+    try {
+      const violations = await untilAborted(stopping, async () => {
+        await query(reader.em.fork(), 'SET max_parallel_workers_per_gather = 0');
+        const beforeEach = async () => {
+          await keepMeasurement(orm, { name: 'ledger_check', forMs: LEASE_MS });
+        };
+        return checkAndRecord(orm, { reader, nextAt: nextTime(at, new Date()), beforeEach });
+      });
+      const [first] = violations;
+      if (first === undefined) logger.info('checked the ledger: every invariant holds');
+      else
+        logger.error(
+          { violations: violations.length, first },
+          'the ledger is not right: see "npm run operator -- ledger check", and find the cause before you change anything',
+        );
+    } catch (error) {
+      if (!stopping.aborted) throw error;
+      // Let another worker start at once.
+      await keepMeasurement(orm, { name: 'ledger_check', forMs: 0 });
+    } finally {
+      await reader.close();
+    }
+  }
+
+  return repeat('the check of the ledger', LOOK_EVERY_MS, logger, async (stopping) => {
+    const { isTaken } = await takeMeasurement(orm, 'ledger_check', LEASE_MS);
+    if (isTaken) await check(stopping);
+  });
+}
+
+/** The next such time in UTC that is at least an hour away, so that a check shortly before it is not repeated. */
+export function nextTime({ hour, minute }: TimeOfDay, now: Date): Date {
+  const next = new Date(now);
+  next.setUTCHours(hour, minute, 0, 0);
+  while (next.getTime() < now.getTime() + 3_600_000) next.setUTCDate(next.getUTCDate() + 1);
+  return next;
+}

@@ -1,0 +1,248 @@
+import { sql } from 'kysely';
+import { z } from 'zod';
+import { takeTransferSlot } from './transfer-slots.ts';
+import { boundTime, firstId } from '../accounts/clock.ts';
+import {
+  AUTHORIZATION_COLUMNS,
+  DEPOSIT_COLUMNS,
+  of,
+  receivedBy,
+  selectPayments,
+  TRANSACTION_COLUMNS,
+} from '../platform/db/columns.ts';
+import type { Orm } from '../platform/db/orm.ts';
+import type { ReadReport } from '../platform/db/report-reads.ts';
+import { columnList, cursorStatement, type Reader } from '../platform/db/sql.ts';
+import { Timestamp } from '../domain/fields.ts';
+import type { Tenant } from '../domain/mode.ts';
+import { streamPrepaidEntries } from '../ledger/balances.ts';
+import { untilAborted } from '../platform/process/work-context.ts';
+import {
+  AuthorizationResource,
+  type AuthorizationRow,
+  presentAuthorization,
+} from '../payments/authorization-resource.ts';
+import { BalanceTransactionResource, presentBalanceTransaction } from '../accounts/balance-transaction-resource.ts';
+import { DepositResource, type DepositRow, presentDeposit } from '../deposits/resource.ts';
+import * as EXAMPLES from '../api/openapi/examples.ts';
+import { reportColumns } from './report-columns.ts';
+import { presentTransaction, TransactionResource, type TransactionRow } from '../payments/transaction-resource.ts';
+import { Csv, csvHeader, csvLines } from './csv.ts';
+import { declare, resource } from '../api/http/route.ts';
+import type { StreamedReply, StreamLimits } from '../api/http/stream-reply.ts';
+
+export interface ReportDependencies {
+  orm: Orm;
+  readReport: ReadReport;
+  reportLimits: StreamLimits;
+}
+
+/** Of one report: a year, also a leap year. */
+const MAX_DAYS = 366;
+const MS_PER_DAY = 86_400_000;
+
+const ReportQuery = z
+  .strictObject({
+    from: Timestamp.describe('Only items whose `created` is at or after this time.'),
+    to: Timestamp.describe(
+      `Only items whose \`created\` is before this time: at most ${MAX_DAYS} days after \`from\`.`,
+    ),
+  })
+  .superRefine(({ from, to }, context) => {
+    // It also runs if one of them is not valid.
+    if (!(from instanceof Date && to instanceof Date)) return;
+    const days = (to.getTime() - from.getTime()) / MS_PER_DAY;
+    if (days <= 0)
+      context.addIssue({ code: 'custom', path: ['to'], message: 'must be later than from', input: to });
+    if (days > MAX_DAYS)
+      context.addIssue({
+        code: 'custom',
+        path: ['to'],
+        message: `must be at most ${MAX_DAYS} days after from`,
+        input: to,
+      });
+  });
+
+/** For the reference. */
+const OCTOBER = { from: '2026-10-01T00:00:00Z', to: '2026-11-01T00:00:00Z' };
+
+const BALANCE_TRANSACTIONS = reportColumns(BalanceTransactionResource);
+const TRANSACTIONS = reportColumns(TransactionResource);
+const DEPOSITS = reportColumns(DepositResource);
+const AUTHORIZATIONS = reportColumns(AuthorizationResource);
+
+const reportBalanceTransactions = declare({
+  method: 'get',
+  path: '/reports/balance_transactions',
+  scope: 'balance:read',
+  operationId: 'reports.balanceTransactions',
+  summary: 'Download balance transactions',
+  description: 'Every change to your balance in a period, as CSV, oldest first.',
+  query: ReportQuery,
+  responses: { 200: Csv },
+  contentType: 'text/csv',
+  examples: {
+    query: OCTOBER,
+    200: csvHeader(BALANCE_TRANSACTIONS) + csvLines(BALANCE_TRANSACTIONS, [EXAMPLES.BALANCE_TRANSACTION]),
+  },
+});
+
+const reportCardTransactions = declare({
+  method: 'get',
+  path: '/reports/card_transactions',
+  scope: 'cards:read',
+  operationId: 'reports.cardTransactions',
+  summary: 'Download card transactions',
+  description:
+    'The transactions of all cards in a period, as CSV, oldest first. `fees` is the sum of the fees.',
+  query: ReportQuery,
+  responses: { 200: Csv },
+  contentType: 'text/csv',
+  examples: { query: OCTOBER, 200: csvHeader(TRANSACTIONS) + csvLines(TRANSACTIONS, [EXAMPLES.TRANSACTION]) },
+});
+
+const reportDeposits = declare({
+  method: 'get',
+  path: '/reports/deposits',
+  scope: 'balance:read',
+  operationId: 'reports.deposits',
+  summary: 'Download deposits',
+  description: 'The deposits that were created in a period, as they are now, as CSV, oldest first.',
+  query: ReportQuery,
+  responses: { 200: Csv },
+  contentType: 'text/csv',
+  examples: { query: OCTOBER, 200: csvHeader(DEPOSITS) + csvLines(DEPOSITS, [EXAMPLES.CONFIRMED_DEPOSIT]) },
+});
+
+const reportAuthorizations = declare({
+  method: 'get',
+  path: '/reports/authorizations',
+  scope: 'cards:read',
+  operationId: 'reports.authorizations',
+  summary: 'Download authorizations',
+  description:
+    'The authorizations of all cards that were created in a period, declined ones included, as they are now, as CSV, oldest ' +
+    'first.',
+  query: ReportQuery,
+  responses: { 200: Csv },
+  contentType: 'text/csv',
+  examples: {
+    query: OCTOBER,
+    200: csvHeader(AUTHORIZATIONS) + csvLines(AUTHORIZATIONS, [EXAMPLES.AUTHORIZATION]),
+  },
+});
+
+interface Period {
+  from: Date;
+  to: Date;
+}
+
+export const reports = resource(
+  { reportBalanceTransactions, reportCardTransactions, reportDeposits, reportAuthorizations },
+  ({ orm, readReport, reportLimits }: ReportDependencies) => {
+    /** @param lines the lines of a report below its header, in batches */
+    const csv = (
+      name: string,
+      caller: Tenant,
+      header: string,
+      lines: (em: Reader) => AsyncIterable<string>,
+    ): StreamedReply => ({
+      headers: {
+        'Content-Type': 'text/csv; charset=utf-8',
+        'Content-Disposition': `attachment; filename="${name}.csv"`,
+      },
+      limits: reportLimits,
+      async stream({ send, cut, giveWay }) {
+        const slot = await takeTransferSlot(orm, caller);
+        const reading = { maxIdleMs: reportLimits.stallMs, sentBytes: 0, giveWay };
+        try {
+          await untilAborted(AbortSignal.any([cut, slot.lost]), () =>
+            readReport(reading, async (em) => {
+              let unsent = header;
+              for await (const batch of lines(em)) {
+                await send(unsent + batch);
+                reading.sentBytes += Buffer.byteLength(batch);
+                unsent = '';
+              }
+              if (unsent !== '') await send(unsent);
+            }),
+          );
+        } finally {
+          await slot.release();
+        }
+      },
+    });
+
+    return {
+      reportBalanceTransactions: async ({ caller, query }) =>
+        csv('balance_transactions', caller, csvHeader(BALANCE_TRANSACTIONS), async function* (em) {
+          for await (const entries of streamPrepaidEntries(em, caller, query)) {
+            const items = entries.map((entry) => presentBalanceTransaction(entry, caller.mode));
+            yield csvLines(BALANCE_TRANSACTIONS, items);
+          }
+        }),
+
+      reportCardTransactions: async ({ caller, query }) =>
+        csv('card_transactions', caller, csvHeader(TRANSACTIONS), async function* (em) {
+          for await (const rows of selectTransactions(em, caller, rangeOf(query)))
+            yield csvLines(TRANSACTIONS, rows.map(presentTransaction));
+        }),
+
+      reportDeposits: async ({ caller, query }) =>
+        csv('deposits', caller, csvHeader(DEPOSITS), async function* (em) {
+          for await (const rows of selectDeposits(em, caller, rangeOf(query)))
+            yield csvLines(DEPOSITS, rows.map(presentDeposit));
+        }),
+
+      reportAuthorizations: async ({ caller, query }) =>
+        csv('authorizations', caller, csvHeader(AUTHORIZATIONS), async function* (em) {
+          for await (const rows of selectAuthorizations(em, caller, rangeOf(query)))
+            yield csvLines(AUTHORIZATIONS, rows.map(presentAuthorization));
+        }),
+    };
+  },
+);
+
+/** Rows are written within moments of the time in their ids. */
+const ID_MARGIN_MS = 3_600_000;
+
+/** A period, and the times between which all ids of what was created in it were made. */
+const rangeOf = ({ from, to }: Period) => ({
+  from,
+  to,
+  idsFrom: boundTime(new Date(from.getTime() - ID_MARGIN_MS)),
+  idsTo: boundTime(new Date(to.getTime() + ID_MARGIN_MS)),
+});
+
+type Range = Tenant & ReturnType<typeof rangeOf>;
+
+// They compare and order by whole keys, so that only the index on those serves them (docs/decisions/lists-by-whole-keys.md).
+
+const selectTransactions = cursorStatement(
+  (_, { partnerId, mode, from, to, idsFrom, idsTo }: Range) => sql<TransactionRow>`
+    SELECT ${columnList('card_transaction', TRANSACTION_COLUMNS)} FROM card_transaction
+    WHERE (partner_id, mode, id) >= (${partnerId}, ${mode}, ${firstId('txn', { partnerId, mode }, idsFrom)})
+      AND (partner_id, mode, id) < (${partnerId}, ${mode}, ${firstId('txn', { partnerId, mode }, idsTo)})
+      AND created_at >= ${from} AND created_at < ${to}
+    ORDER BY partner_id, mode, id`,
+);
+
+const selectDeposits = cursorStatement(
+  (_, { partnerId, mode, from, to, idsFrom, idsTo }: Range) => sql<DepositRow>`
+    SELECT ${sql.join(of('d', DEPOSIT_COLUMNS).map((column) => sql.ref(column)))},
+      ${receivedBy('d')} AS received_micro_usdt, ${selectPayments('d')} AS payments
+    FROM deposit d
+    WHERE (d.partner_id, d.mode, d.id) >= (${partnerId}, ${mode}, ${firstId('dep', { partnerId, mode }, idsFrom)})
+      AND (d.partner_id, d.mode, d.id) < (${partnerId}, ${mode}, ${firstId('dep', { partnerId, mode }, idsTo)})
+      AND d.created_at >= ${from} AND d.created_at < ${to}
+    ORDER BY d.partner_id, d.mode, d.id`,
+);
+
+const selectAuthorizations = cursorStatement(
+  (_, { partnerId, mode, from, to, idsFrom, idsTo }: Range) => sql<AuthorizationRow>`
+    SELECT ${columnList('card_authorization', AUTHORIZATION_COLUMNS)} FROM card_authorization
+    WHERE (partner_id, mode, id) >= (${partnerId}, ${mode}, ${firstId('auth', { partnerId, mode }, idsFrom)})
+      AND (partner_id, mode, id) < (${partnerId}, ${mode}, ${firstId('auth', { partnerId, mode }, idsTo)})
+      AND created_at >= ${from} AND created_at < ${to}
+    ORDER BY partner_id, mode, id`,
+);

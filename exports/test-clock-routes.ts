@@ -1,0 +1,77 @@
+import { z } from 'zod';
+import { advanceTestClock, readTestClock } from '../accounts/test-clock.ts';
+import type { CommandContext } from '../requests/command-context.ts';
+import * as EXAMPLES from '../api/openapi/examples.ts';
+import { TestClockResource } from '../accounts/test-clock-resource.ts';
+import { keyedRequest, replyOnce } from '../api/http/keyed.ts';
+import { declare, resource } from '../api/http/route.ts';
+import type { TestClocks } from '../api/http/test-clocks.ts';
+
+const MAX_ADVANCE_SECONDS = 31_536_000;
+const IN_RANGE = `must be between 1 and ${MAX_ADVANCE_SECONDS}`;
+
+const AdvanceRequest = z
+  .strictObject({
+    seconds: z
+      .int({
+        error: ({ code }) => (code === 'invalid_type' ? 'must be an integer number of seconds' : IN_RANGE),
+      })
+      .min(1, IN_RANGE)
+      .max(MAX_ADVANCE_SECONDS, IN_RANGE)
+      .describe('How far to advance it: at most 31,536,000 seconds, which is a year.'),
+  })
+  .meta({ id: 'AdvanceTestClockRequest', description: 'How far to advance the test clock.' });
+
+const getTestClock = declare({
+  method: 'get',
+  path: '/test/clock',
+  operationId: 'testHelpers.getClock',
+  summary: 'Retrieve the test clock',
+  description: 'What time it is in your test mode, and whether what the last advance made due has begun.',
+  mode: 'test',
+  scope: 'test:write',
+  query: z.strictObject({}),
+  responses: { 200: TestClockResource },
+  examples: { 200: EXAMPLES.TEST_CLOCK },
+  errors: ['live_key_not_allowed'],
+});
+
+const advanceClock = declare({
+  method: 'post',
+  path: '/test/clock/advance',
+  operationId: 'testHelpers.advanceClock',
+  summary: 'Advance the test clock',
+  description:
+    'Moves the time of your test mode forward. What is due by then begins within 10 seconds, in the order of its due times: ' +
+    'webhook retries, expiring authorizations, test deposits and notices of expiring API keys. Limits and spending intervals follow ' +
+    'it, too. It never goes back, can be at most ten years ahead, and can be advanced 1,000 times in an hour.',
+  mode: 'test',
+  scope: 'test:write',
+  idempotencyKey: 'accepted',
+  query: z.strictObject({}),
+  body: AdvanceRequest,
+  responses: { 200: TestClockResource },
+  examples: { body: { seconds: 30 }, 200: { ...EXAMPLES.TEST_CLOCK, status: 'advancing' } },
+  errors: ['live_key_not_allowed', 'limit_exceeded', 'idempotency_in_flight', 'idempotency_conflict'],
+});
+
+export interface TestClockDependencies extends CommandContext {
+  testClocks: TestClocks;
+  /** Called after a commit, so that what is due now is found without delay. */
+  eventsWritten(): void;
+}
+
+export const testClock = resource({ getTestClock, advanceClock }, (dependencies: TestClockDependencies) => ({
+  getTestClock: async ({ caller }) => ({
+    status: 200,
+    body: await readTestClock(dependencies.orm.em.fork(), caller.partnerId),
+  }),
+
+  async advanceClock(input) {
+    const { partnerId } = input.caller;
+    const request = keyedRequest('advance_test_clock', input, null);
+    const response = await advanceTestClock(dependencies, request, input.body.seconds);
+    await dependencies.testClocks.advanced(partnerId);
+    return replyOnce(response, dependencies.eventsWritten);
+  },
+}));

@@ -1,0 +1,295 @@
+import type { ApiError } from '../domain/api-error.ts';
+import type { DeclineReason } from '../domain/authorization.ts';
+import type { NetworkCard } from '../domain/card.ts';
+import type { SettableStatus } from '../domain/card-status.ts';
+import type { NetworkAuthorizationRequest, ReportedTransaction } from '../domain/network-transaction.ts';
+
+/**
+ * The card network that issues our cards. Each operation that acts has a token of ours as its idempotency key: asking
+ * again with the same token never acts twice, and returns the operation's current state. Every method throws
+ * CardNetworkUnavailable if there is no definite answer: ask again with the same token, or look the operation up. A network that
+ * forgets tokens is not asked to act under one that is older than NETWORK_KEY_LIFETIME (docs/decisions/card-networks.md).
+ */
+export interface CardNetwork {
+  readonly abilities: NetworkAbilities;
+
+  issueCard(request: IssueCardRequest): Promise<IssueAnswer | OperationFailed>;
+  lookUpIssuance(token: string): Promise<LookUpAnswer>;
+
+  topUpCard(request: TopUpAsked): Promise<TopUpAnswer | OperationFailed>;
+  lookUpTopUp(token: string): Promise<TopUpLookUpAnswer>;
+
+  withdrawFromCard(request: WithdrawalAsked): Promise<WithdrawalAnswer | OperationFailed>;
+  lookUpWithdrawal(token: string): Promise<WithdrawalLookUpAnswer>;
+
+  /** A token that was applied is never applied again, however late it arrives and whatever came after it. */
+  changeCardStatus(request: StatusChangeRequest): Promise<StatusChangeAnswer>;
+
+  /** For reveals only: the result goes to the partner and nowhere else. */
+  revealCard(card: RevealRequest): Promise<RevealedCard>;
+
+  /**
+   * Takes back money that a blocked card still has at the network, once it is free in our ledger. Asking again with the same token
+   * never acts twice. Under a token that is too old to be sent it only looks: if nothing was moved, that is a refusal (`key_expired`).
+   * A network that holds no cards' money answers `succeeded` without a request.
+   */
+  returnMoney(request: TrueUpAsked): Promise<TrueUpAnswer>;
+  /** Moves to a card, whatever its status, what the prepaid balance has paid for it. The rest is as with `returnMoney`. */
+  coverCard(request: TrueUpAsked): Promise<TrueUpAnswer>;
+
+  /** What a kept event says ({@link EventForLater}), in our words. The network may have to be asked for its object. */
+  readEvent(body: Uint8Array): Promise<NetworkMessage[]>;
+
+  /** What the network itself has recorded since then, oldest first, for the reconciliation. */
+  listCards(since: Date): AsyncIterable<ListedCard | UnreadableObject>;
+  listMovements(since: Date): AsyncIterable<ListedMovement | UnreadableObject>;
+  /** Each of the list's objects, as everything that it says in our words. */
+  listTransactions(since: Date): AsyncIterable<ListedTransaction | UnreadableObject>;
+  /** What the network has under one id, for the reconciliation; null if it has no such card. */
+  readCard(networkCardId: string): Promise<ListedCard | UnreadableObject | null>;
+  /** The same of what transactions name as their `networkPaymentId`, as everything that it says. */
+  readPayment(networkPaymentId: string): Promise<ListedTransaction[] | UnreadableObject | null>;
+
+  /** What is wrong with how the network is set up, for a person to mend; empty if nothing is. */
+  checkSetUp(): Promise<string[]>;
+}
+
+/** What a network can do, beyond what each one has to. */
+export interface NetworkAbilities {
+  /**
+   * Who has the money that is on cards. `network`: each card has an account there, and top-ups and withdrawals are transfers.
+   * `ledger`: only our ledger knows it, so that they succeed without a request.
+   */
+  moneyHeldBy: 'network' | 'ledger';
+  /** Whether it asks us before it approves, so that spending controls and our ledger decide. */
+  asksBeforeApproving: boolean;
+}
+
+/** What the network has and this release can't read. */
+export interface UnreadableObject {
+  /** The network's id of it. */
+  networkId: string;
+  /** Our id, if that much can be read. */
+  token: string | null;
+  /** The names of the fields that are not as expected, at most ten. */
+  unreadable: string[];
+}
+
+export const isReadable = <Listed extends object>(one: Listed | UnreadableObject): one is Listed =>
+  !('unreadable' in one);
+
+/** A card as the network lists it. */
+export interface ListedCard {
+  networkCardId: string;
+  /** Our card id, if the network's record names one. */
+  token: string | null;
+  status: SettableStatus;
+}
+
+/** A movement of money between our funding account and a card's, as the network lists it. */
+export interface ListedMovement {
+  networkMovementId: string;
+  kind: 'issuance' | 'topup' | 'withdrawal' | 'return' | 'cover';
+  /** The id that its idempotency key was derived from; null if we did not ask for it. */
+  token: string | null;
+  amountCents: number;
+  status: 'succeeded' | 'accepted' | 'failed';
+}
+
+export interface IssueCardRequest {
+  /** Our card id. */
+  token: string;
+  productCode: string;
+  bin: string;
+  amountCents: number;
+  /** The name to emboss; a network that needs none may ignore it. */
+  cardholderName: string | null;
+  /** The network's own reference of the product, such as a card program; null if the product has none. */
+  issuerProduct?: string | null;
+}
+
+type IssueAnswer =
+  | ({ status: 'issued' } & NetworkCard)
+  /** Completes asynchronously: a callback may say when, looking it up always does. */
+  | { status: 'accepted' }
+  | { status: 'declined'; reason: string };
+
+/** The network accepted an operation and then could not carry it out. */
+export type OperationFailed = { status: 'failed'; reason: string };
+
+/**
+ * `unknown`: the network never accepted the token, so it issued nothing for it. `accepted`: the network may already have
+ * created the card, but the card can't be used until the network says that it is issued.
+ */
+export type LookUpAnswer =
+  | Exclude<IssueAnswer, { status: 'accepted' }>
+  | { status: 'accepted'; card?: NetworkCard | undefined }
+  | OperationFailed
+  | { status: 'unknown' };
+
+export interface TopUpAsked {
+  /** Our top-up id. */
+  token: string;
+  networkCardId: string;
+  amountCents: number;
+}
+
+export type TopUpAnswer =
+  | { status: 'succeeded' }
+  /** Completes asynchronously: a callback may say when, looking it up always does. */
+  | { status: 'accepted' }
+  | { status: 'declined'; reason: string };
+
+/** `unknown`: the network never accepted the token. */
+export type TopUpLookUpAnswer = TopUpAnswer | OperationFailed | { status: 'unknown' };
+
+export interface WithdrawalAsked {
+  /** Our withdrawal id. */
+  token: string;
+  networkCardId: string;
+  amountCents: number;
+}
+
+export type WithdrawalAnswer =
+  | { status: 'succeeded' }
+  /** Completes asynchronously: a callback may say when, looking it up always does. */
+  | { status: 'accepted' }
+  | { status: 'declined'; reason: string };
+
+export interface TrueUpAsked {
+  /** Our id of the return or the cover, or what an operator had it asked again with. */
+  token: string;
+  networkCardId: string;
+  amountCents: number;
+}
+
+export type TrueUpAnswer =
+  | { status: 'succeeded' }
+  | { status: 'accepted' }
+  /** The network said no and moved nothing. Asked again with the same token, it may do it, such as once it holds the money no more. */
+  | { status: 'not_yet'; reason: string }
+  /** It will not do it under this token. */
+  | { status: 'refused'; reason: string };
+
+/** `unknown`: the network never accepted the token. */
+export type WithdrawalLookUpAnswer = WithdrawalAnswer | OperationFailed | { status: 'unknown' };
+
+export interface StatusChangeRequest {
+  /** Our claim's id. */
+  token: string;
+  networkCardId: string;
+  /** The status to set. */
+  cardStatus: SettableStatus;
+}
+
+/** `refused`: the network's rules forbid it, for example because it blocked the card itself. Nothing changed there. */
+export type StatusChangeAnswer = { status: 'applied' } | { status: 'refused'; reason: string };
+
+export interface RevealRequest {
+  /** Our card id. */
+  cardId: string;
+  networkCardId: string;
+}
+
+/** Secret: never stored, logged, traced or put into an error or a history. */
+export interface RevealedCard {
+  pan: string;
+  cvv: string;
+  expMonth: number;
+  expYear: number;
+}
+
+/** A path on which the network posts to us, outside /v1. Its network's adapter verifies, reads and answers what arrives. */
+export interface IngressRoute {
+  /** With /network in front. */
+  path: string;
+  /** The header that has the signature, to name it if it does not match. */
+  signatureHeader: string;
+  /** Whether the network sent these bytes, and just now. Nothing else is done with a post that fails this. */
+  verify(post: NetworkPost): boolean;
+  /** @throws ApiError `validation_failed` if it can't be read */
+  read(post: NetworkPost): ReceivedPost | Promise<ReceivedPost>;
+}
+
+export type ReceivedPost = PostForNow | EventForLater;
+
+/** It is answered once its messages are handled. */
+export interface PostForNow {
+  handling: 'now';
+  /** Empty if nothing in it concerns us. */
+  messages: NetworkMessage[];
+  /** The response, in the network's words. @param results what became of each message, in their order */
+  respond(results: readonly MessageResult[]): NetworkResponse | Promise<NetworkResponse>;
+}
+
+/** It is kept, answered at once, and worked off from there, so that it is never lost. */
+export interface EventForLater {
+  handling: 'later';
+  /** The network's id, the same whenever the event is sent again. */
+  eventId: string;
+  /** JSON that `readEvent` understands. Nothing secret is in it: the adapter picks the fields. */
+  body: Uint8Array;
+  response: NetworkResponse;
+}
+
+export interface NetworkResponse {
+  status: number;
+  body: object | null;
+}
+
+/** A request of the network, as it arrived. */
+export interface NetworkPost {
+  body: Uint8Array;
+  /** By their lowercase names. */
+  headers: Readonly<Record<string, string | string[] | undefined>>;
+}
+
+export type NetworkMessage = OutcomeMessage | TransactionMessage | RequestMessage;
+
+/** An issuance, a top-up or a withdrawal may have an outcome. It is only a hint: the network has to be asked. */
+export interface OutcomeMessage {
+  type: 'outcome';
+  subject: 'card' | 'topup' | 'withdrawal';
+  /** The id of the card, the top-up or the withdrawal. */
+  token: string;
+}
+
+/** The network asks whether a card pays. It waits for the decision, for 2 s at most. */
+export interface RequestMessage {
+  type: 'request';
+  request: NetworkAuthorizationRequest;
+}
+
+/** The network settled a transaction, or reports what became of an authorization. */
+export interface TransactionMessage {
+  type: 'transaction';
+  /** JSON that `readReport` understands. It is kept if the transaction can't be booked now. */
+  body: Uint8Array;
+  transaction: ReportedTransaction;
+}
+
+/** A transaction as the network lists it. */
+export interface ListedTransaction extends TransactionMessage {
+  /** What `readEvent` takes, if the list does not say all that booking it needs; null if it does. */
+  toRead: Uint8Array | null;
+}
+
+/**
+ * `noted`: there is nothing to say about it. `decided`: a request was approved or declined. `undecided`: it can't be decided, such
+ * as one on an unknown card. `kept`: it can't be booked now, and does not have to be sent again.
+ */
+export type MessageResult =
+  | { status: 'noted' }
+  | { status: 'booked'; transactionId: string }
+  | { status: 'applied'; authorizationId: string }
+  | { status: 'decided'; declineReason: DeclineReason | null; authorizationId: string | null }
+  | { status: 'undecided'; error: ApiError }
+  | { status: 'kept'; messageId: string };
+
+/**
+ * The network gave no definite answer: a timeout, a 5xx, a lost connection, or a response that can't be parsed. It may have
+ * acted anyway, so this never means "no". The message contains neither bodies nor names.
+ */
+export class CardNetworkUnavailable extends Error {
+  override readonly name = 'CardNetworkUnavailable';
+}

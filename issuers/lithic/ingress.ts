@@ -1,0 +1,123 @@
+import type { Logger } from 'pino';
+import type { LithicConfig } from '../../platform/config/card-networks.ts';
+import { ApiError } from '../../domain/api-error.ts';
+import type { DeclineReason } from '../../domain/authorization.ts';
+import type {
+  IngressRoute,
+  MessageResult,
+  NetworkPost,
+  NetworkResponse,
+  ReceivedPost,
+} from '../card-network.ts';
+import { NetworkAuthorizationRequest } from '../../domain/network-transaction.ts';
+import { parseJson } from '../../domain/parse-json.ts';
+import { STANDARD_SIGNATURE_HEADER, verifyStandardWebhook } from '../standard-webhooks.ts';
+import { toMerchant } from './transactions.ts';
+import {
+  AUTHORIZATIONS_PATH,
+  AuthorizationAsked,
+  EVENTS_PATH,
+  moneyOf,
+  Posted,
+  TRANSACTION_EVENT,
+  Transaction,
+  TransactionName,
+} from './wire.ts';
+
+/** Lithic declines for any result but APPROVED; one that it doesn't know, such as DECLINED, is shown as `CUSTOM_ASA_RESULT`. */
+const RESULTS = {
+  card_frozen: 'CARD_PAUSED',
+  card_blocked: 'CARD_PAUSED',
+  merchant_category_not_allowed: 'UNAUTHORIZED_MERCHANT',
+  merchant_country_not_allowed: 'UNAUTHORIZED_MERCHANT',
+  spending_limit_exceeded: 'VELOCITY_EXCEEDED',
+  insufficient_card_balance: 'INSUFFICIENT_FUNDS',
+  authorization_not_pending: 'DECLINED',
+  declined_by_network: 'DECLINED',
+  simulated_decline: 'DECLINED',
+} as const satisfies Record<DeclineReason, string>;
+
+const DONE: NetworkResponse = { status: 200, body: {} };
+
+/**
+ * What Lithic posts, each path with a secret of its own: events, which are kept and read later, and requests of Auth Stream Access, which
+ * are decided now (docs/issuers.md, "Lithic").
+ */
+export function lithicIngress(config: LithicConfig, logger: Logger): IngressRoute[] {
+  const route = (
+    path: string,
+    secret: string,
+    read: (post: NetworkPost, id: string) => ReceivedPost,
+  ): IngressRoute => {
+    const key = Buffer.from(secret.replace(/^whsec_/, ''), 'base64');
+    return {
+      path,
+      signatureHeader: STANDARD_SIGNATURE_HEADER,
+      verify: (post) => verifyStandardWebhook(post, [key]),
+      // The signature covers the id.
+      read: (post) => read(post, post.headers['webhook-id']?.toString() ?? ''),
+    };
+  };
+  return [
+    route(EVENTS_PATH, config.webhookSecret, readEvent),
+    route(AUTHORIZATIONS_PATH, config.asaSecret, (post, id) => readRequest(post, id, logger)),
+  ];
+}
+
+/** Keeps a transaction, without what we don't read of it. One that this release can't read is kept by its token alone. */
+function readEvent({ body }: NetworkPost, eventId: string): ReceivedPost {
+  const value = parseJson(body);
+  if (Posted.safeParse(value).data?.event_type !== TRANSACTION_EVENT) {
+    return { handling: 'now', messages: [], respond: () => DONE };
+  }
+  const kept = Transaction.safeParse(value).data ?? TransactionName.safeParse(value).data;
+  if (kept === undefined) throw ApiError.ofField('token', 'token: must be the id of a transaction');
+  return { handling: 'later', eventId, body: Buffer.from(JSON.stringify(kept)), response: DONE };
+}
+
+function readRequest({ body }: NetworkPost, webhookId: string, logger: Logger): ReceivedPost {
+  const read = AuthorizationAsked.safeParse(parseJson(body));
+  if (!read.success) {
+    const paths = read.error.issues.map((issue) => issue.path.join('.') || 'body');
+    throw ApiError.ofFields(paths.map((path) => ({ path, message: `${path}: can not be read` })));
+  }
+  const asked = read.data;
+  const answer = (result: string): NetworkResponse => ({ status: 200, body: { token: asked.token, result } });
+  // Whoever gives money back, or asks how much there is, takes none.
+  const takesNothing = asked.status === 'BALANCE_INQUIRY' || asked.status.includes('CREDIT');
+  if (takesNothing) return { handling: 'now', messages: [], respond: () => answer('APPROVED') };
+
+  const { amountCents, currency } = moneyOf(asked.amounts);
+  const request = NetworkAuthorizationRequest.safeParse({
+    networkCardId: asked.card.token,
+    networkTransactionId: asked.event_token ?? webhookId,
+    networkAuthorizationId: asked.token,
+    // For all that Lithic says, it could be the first: an increment of an unknown authorization is decided as one.
+    type: 'increment',
+    amountCents,
+    currency,
+    merchant: toMerchant(asked.merchant),
+  });
+  if (!request.success) {
+    const fields = request.error.issues.map((issue) => issue.path.join('.'));
+    logger.warn(
+      { networkAuthorizationId: asked.token, fields },
+      'declined a request that can not be decided',
+    );
+    return { handling: 'now', messages: [], respond: () => answer('DECLINED') };
+  }
+  return {
+    handling: 'now',
+    messages: [{ type: 'request', request: request.data }],
+    respond: ([result]) => answer(toResult(result, asked.token, logger)),
+  };
+}
+
+function toResult(result: MessageResult | undefined, networkAuthorizationId: string, logger: Logger): string {
+  if (result?.status === 'decided') {
+    return result.declineReason === null ? 'APPROVED' : RESULTS[result.declineReason];
+  }
+  const code = result?.status === 'undecided' ? result.error.code : null;
+  logger.warn({ networkAuthorizationId, code }, 'declined a request that can not be decided');
+  return code === 'card_not_found' ? 'CARD_PAUSED' : 'DECLINED';
+}

@@ -1,0 +1,128 @@
+import { sql } from 'kysely';
+import type { Orm } from '../../platform/db/orm.ts';
+import { readStatement } from '../../platform/db/sql.ts';
+import type { ListedMovement } from '../card-network.ts';
+import type { OurObject, Page, Verdict } from './compare-cards.ts';
+
+/** Compares movements of money as the network lists them with what we asked it for. @returns in their order */
+export async function compareMovements(orm: Orm, listed: readonly ListedMovement[]): Promise<Verdict[]> {
+  const rows = await ours(orm.em.fork(), {
+    kinds: listed.map(({ kind }) => kind),
+    tokens: listed.map(({ token }) => token),
+  });
+  return listed.map((movement, index) => verdict(movement, rows[index] as OurMovement));
+}
+
+interface OurMovement {
+  id: string | null;
+  /** `overtaken`: a return or a cover that an operator had asked again with another token. `dismissed`: one that needs nothing more. */
+  outcome: 'pending' | 'succeeded' | 'failed' | 'overtaken' | 'dismissed' | null;
+  cents: string | null;
+}
+
+const WORDS = {
+  issuance: 'issuance',
+  topup: 'top-up',
+  withdrawal: 'withdrawal',
+  return: 'return',
+  cover: 'cover',
+} as const;
+
+function verdict(listed: ListedMovement, { id, outcome, cents }: OurMovement): Verdict {
+  const { kind, amountCents, status, networkMovementId: issuerId } = listed;
+  const finding = { kind: 'movement' as const, issuerId, id };
+  // It moved nothing, and we don't rely on it.
+  if (status === 'failed' && (outcome === 'overtaken' || outcome === 'dismissed')) return 'matched';
+  if (id === null) {
+    const detail = `the issuer has a transfer, ${WORDS[kind]} of ${amountCents} cents, ${status}, that we did not ask for`;
+    return { ...finding, problem: 'missing_here', detail };
+  }
+  if (outcome === 'pending') return 'under_way';
+  if (Number(cents) === amountCents && outcome === status) return 'matched';
+  const here = outcome === 'overtaken' ? 'asked for again with another token' : outcome;
+  return {
+    ...finding,
+    problem: 'different',
+    detail: `${WORDS[kind]} of ${cents} cents, ${here}, here; ${amountCents} cents, ${status}, at the issuer`,
+  };
+}
+
+// The first token of a return or a cover is its id, and each time an operator has it asked again it gets another one.
+const ours = readStatement(
+  (_, { kinds, tokens }: { kinds: string[]; tokens: (string | null)[] }) => sql<OurMovement>`
+    SELECT coalesce(c.id, t.id, w.id, r.id, o.id) AS id,
+      CASE WHEN c.status = 'funding_pending' THEN 'pending' WHEN c.status = 'failed' THEN 'failed'
+        WHEN c.id IS NOT NULL THEN 'succeeded' WHEN r.status = 'refused' THEN 'failed'
+        WHEN r.id IS NULL AND o.id IS NOT NULL THEN 'overtaken'
+        ELSE coalesce(t.status, w.status, r.status) END AS outcome,
+      coalesce(c.funding_cents, t.amount_cents, w.amount_cents, r.amount_cents, o.amount_cents) AS cents
+    FROM unnest(${kinds}::text[], ${tokens}::text[]) WITH ORDINALITY l (kind, token, n)
+    LEFT JOIN card c ON l.kind = 'issuance' AND c.id = l.token AND c.mode = 'live'
+    LEFT JOIN topup t ON l.kind = 'topup' AND t.id = l.token AND t.mode = 'live'
+    LEFT JOIN withdrawal w ON l.kind = 'withdrawal' AND w.id = l.token AND w.mode = 'live'
+    LEFT JOIN true_up r ON l.kind IN ('return', 'cover') AND r.token = l.token AND r.mode = 'live'
+    LEFT JOIN true_up o ON l.kind IN ('return', 'cover') AND o.id = l.token AND o.mode = 'live'
+    ORDER BY l.n`,
+  { acrossTenants: 'network' },
+);
+
+/** A page of our live cards' first loads, by id. */
+export const readOurLoads = readStatement(
+  (_, { runId, after, until, limit }: Page) => sql<OurObject>`
+    SELECT c.id, NULL AS issuer_id, 'the card was issued with ' || c.funding_cents || ' cents' AS detail,
+      c.funding_cents > 0 AND c.status IN ('active', 'frozen', 'blocked')
+        AND s.is_seen IS NULL AND c.mode = 'live' AS is_missing
+    FROM (SELECT * FROM card WHERE id > ${after} AND id < ${until} ORDER BY id LIMIT ${limit}) c
+    LEFT JOIN LATERAL (
+      SELECT true AS is_seen FROM reconciliation_seen
+      WHERE run_id = ${runId} AND kind = 'movement' AND key = c.id LIMIT 1
+    ) s ON true
+    ORDER BY c.id`,
+  { acrossTenants: 'network' },
+);
+
+/** A page of our live top-ups, by id. */
+export const readOurTopUps = readStatement(
+  (_, { runId, after, until, limit }: Page) => sql<OurObject>`
+    SELECT t.id, NULL AS issuer_id, 'top-up of ' || t.amount_cents || ' cents, succeeded, here' AS detail,
+      t.status = 'succeeded'
+        AND s.is_seen IS NULL AND t.mode = 'live' AS is_missing
+    FROM (SELECT * FROM topup WHERE id > ${after} AND id < ${until} ORDER BY id LIMIT ${limit}) t
+    LEFT JOIN LATERAL (
+      SELECT true AS is_seen FROM reconciliation_seen
+      WHERE run_id = ${runId} AND kind = 'movement' AND key = t.id LIMIT 1
+    ) s ON true
+    ORDER BY t.id`,
+  { acrossTenants: 'network' },
+);
+
+/** A page of our live withdrawals, by id. */
+export const readOurWithdrawals = readStatement(
+  (_, { runId, after, until, limit }: Page) => sql<OurObject>`
+    SELECT w.id, NULL AS issuer_id, 'withdrawal of ' || w.amount_cents || ' cents, succeeded, here' AS detail,
+      w.status = 'succeeded'
+        AND s.is_seen IS NULL AND w.mode = 'live' AS is_missing
+    FROM (SELECT * FROM withdrawal WHERE id > ${after} AND id < ${until} ORDER BY id LIMIT ${limit}) w
+    LEFT JOIN LATERAL (
+      SELECT true AS is_seen FROM reconciliation_seen
+      WHERE run_id = ${runId} AND kind = 'movement' AND key = w.id LIMIT 1
+    ) s ON true
+    ORDER BY w.id`,
+  { acrossTenants: 'network' },
+);
+
+/** A page of what our live cards gave back or were covered with, by id. */
+export const readOurTrueUps = readStatement(
+  (_, { runId, after, until, limit }: Page) => sql<OurObject>`
+    SELECT r.id, NULL AS issuer_id,
+      CASE r.direction WHEN 'to_card' THEN 'cover' ELSE 'return' END || ' of ' || r.amount_cents || ' cents, succeeded, here' AS detail,
+      r.status = 'succeeded'
+        AND s.is_seen IS NULL AND r.mode = 'live' AS is_missing
+    FROM (SELECT * FROM true_up WHERE id > ${after} AND id < ${until} ORDER BY id LIMIT ${limit}) r
+    LEFT JOIN LATERAL (
+      SELECT true AS is_seen FROM reconciliation_seen
+      WHERE run_id = ${runId} AND kind = 'movement' AND key = r.token LIMIT 1
+    ) s ON true
+    ORDER BY r.id`,
+  { acrossTenants: 'network' },
+);

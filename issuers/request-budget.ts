@@ -1,0 +1,257 @@
+import { setTimeout } from 'node:timers/promises';
+import { sql } from 'kysely';
+import type { Logger } from 'pino';
+import { Counter, Histogram, type Metric } from 'prom-client';
+import type { Config } from '../platform/config/service.ts';
+import type { Orm } from '../platform/db/orm.ts';
+import { ASYNCHRONOUS_COMMIT, autocommitStatement } from '../platform/db/sql.ts';
+import { CardNetworkUnavailable } from './card-network.ts';
+import { describeError } from '../platform/process/describe-error.ts';
+import { Turns } from '../platform/process/turns.ts';
+import { asService, currentWork, untilAborted } from '../platform/process/work-context.ts';
+
+/** What a request to the card network is for, the most urgent first. */
+export type TurnClass = 'authorization' | 'reveal' | 'operation' | 'event' | 'reconciliation';
+
+/** The rate of requests to the card network, which all processes share (docs/decisions/request-budget.md). */
+export interface RequestBudget {
+  /**
+   * Waits until the next request may be sent. Each request takes a turn of its own, so each page of a list does.
+   * @param signal gives up the wait
+   * @throws CardNetworkUnavailable if the turn does not come in the time that this class has; nothing was sent
+   */
+  takeTurn(turn: TurnClass, signal: AbortSignal | null): Promise<void>;
+  /** The network answered 429: no process sends anything for so long, at most 60 s. Does not throw. */
+  noteRetryAfter(waitMs: number): Promise<void>;
+  metrics: Metric[];
+}
+
+/** For a network that has no limit. */
+export const UNLIMITED: RequestBudget = {
+  takeTurn: async () => {},
+  noteRetryAfter: async () => {},
+  metrics: [],
+};
+
+interface ClassTerms {
+  /** How long a turn is waited for. An authorization has 2 s in all, an activity's attempt 10 s for a few requests. */
+  maxWaitMs: number;
+  /** The part of the bucket that it leaves to the classes before it. */
+  reserve: number;
+  /** The part of the rate that it gets, however much the others send. */
+  promised: number;
+  /** Whether somebody waits at a till: if the database is too slow to give turns, it is sent without one. */
+  isUrgent: boolean;
+}
+
+const CLASSES: Record<TurnClass, ClassTerms> = {
+  authorization: { maxWaitMs: 1_000, reserve: 0, promised: 1 / 5, isUrgent: true },
+  reveal: { maxWaitMs: 2_000, reserve: 0.1, promised: 1 / 5, isUrgent: true },
+  operation: { maxWaitMs: 4_000, reserve: 0.3, promised: 1 / 5, isUrgent: false },
+  event: { maxWaitMs: 4_000, reserve: 0.5, promised: 1 / 10, isUrgent: false },
+  // It is in no hurry, and outlasts a pause that the network asks for.
+  reconciliation: { maxWaitMs: 120_000, reserve: 0.7, promised: 1 / 20, isUrgent: false },
+};
+
+const MAX_PAUSE_MS = 60_000;
+/** Nobody asks again sooner than this. */
+const MIN_WAIT_MS = 5;
+/** How long an urgent request waits for the database. */
+const MAX_DATABASE_WAIT_MS = 250;
+const NOT_SENT =
+  'card network: nothing was sent, because its turn did not come in time; ask again with the same token';
+
+interface RequestBudgetOptions {
+  orm: Orm;
+  /** The row's name in `request_budget`. */
+  network: string;
+  perSecond: number;
+  logger: Logger;
+}
+
+/** Opens the budget of the network that CARD_NETWORK names. A network that runs in our own processes has no limit. */
+export function openRequestBudget(
+  { cardNetwork, increase, lithic }: Pick<Config, 'cardNetwork' | 'increase' | 'lithic'>,
+  orm: Orm,
+  logger: Logger,
+): RequestBudget {
+  const issuer = increase ?? lithic;
+  if (issuer === null) return UNLIMITED;
+  return createRequestBudget({ orm, network: cardNetwork, perSecond: issuer.requestsPerSecond, logger });
+}
+
+export function createRequestBudget({
+  orm,
+  network,
+  perSecond,
+  logger,
+}: RequestBudgetOptions): RequestBudget {
+  // Half a second's worth, so that no second has many more requests than the rate.
+  const size = Math.max(4, perSecond / 2);
+  const everyMs = 1_000 / perSecond;
+  const waits = new Histogram({
+    name: 'card_network_turn_wait_seconds',
+    help: 'How long requests to the card network waited for their turn in its rate, by class and outcome',
+    labelNames: ['class', 'outcome'],
+    buckets: [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 60, 120],
+    registers: [],
+  });
+  const pauses = new Counter({
+    name: 'card_network_rate_limited_total',
+    help: 'How often the card network answered that it gets too many requests',
+    registers: [],
+  });
+
+  // In each class, only a few ask the database at a time, and accounts take turns at that.
+  const places = Math.max(4, Math.ceil(perSecond / 100));
+  const line = () => new Turns({ places, each: Math.ceil(places / 2) });
+  const lines: Record<TurnClass, Turns> = {
+    authorization: line(),
+    reveal: line(),
+    operation: line(),
+    event: line(),
+    reconciliation: line(),
+  };
+
+  /**
+   * Asks the database for a turn.
+   * @returns how long to wait before asking again; 0 if the request may be sent
+   */
+  async function ask(turn: TurnClass): Promise<number> {
+    const { reserve, promised } = CLASSES[turn];
+    const slackMs = (size - 1) * (1 - reserve) * everyMs;
+    // Not in the turns of its account: they may all be taken, and the statement is short.
+    const take = () =>
+      asService('request budget', () =>
+        TAKE[turn](orm, { network, everyMs, slackMs, promisedEveryMs: everyMs / promised }),
+      );
+    let [row] = await take();
+    if (row === undefined) {
+      // The first request to this network.
+      await asService('request budget', () => addNetwork(orm, { network }));
+      [row] = await take();
+    }
+    if (row === undefined) throw new Error(`request_budget has no row "${network}"`);
+    return row.is_taken ? 0 : Math.max(MIN_WAIT_MS, Math.ceil(row.wait_ms));
+  }
+
+  /** @returns how long to wait, or `unbudgeted` if the database does not say so in time */
+  async function askUrgently(turn: TurnClass): Promise<number | 'unbudgeted'> {
+    const answered = new AbortController();
+    const asked = ask(turn).catch((error: unknown) => {
+      logger.warn({ error: describeError(error) }, 'could not ask for a turn at the card network');
+      return 'unbudgeted' as const;
+    });
+    const late = setTimeout(MAX_DATABASE_WAIT_MS, 'unbudgeted' as const, answered).catch(
+      () => 'unbudgeted' as const,
+    );
+    const first = await Promise.race([asked, late]);
+    answered.abort();
+    return first;
+  }
+
+  async function wait(turn: TurnClass, untilMs: number, signal: AbortSignal): Promise<string> {
+    const { account, part } = currentWork();
+    const leave = await lines[turn].take(account ?? part, signal);
+    try {
+      for (;;) {
+        const waitMs = CLASSES[turn].isUrgent ? await askUrgently(turn) : await ask(turn);
+        if (waitMs === 'unbudgeted') return waitMs;
+        if (waitMs === 0) return 'taken';
+        if (performance.now() + waitMs > untilMs) throw new CardNetworkUnavailable(NOT_SENT);
+        await setTimeout(waitMs, undefined, { signal });
+      }
+    } finally {
+      leave();
+    }
+  }
+
+  return {
+    metrics: [waits, pauses],
+
+    async takeTurn(turn, signal) {
+      const { maxWaitMs } = CLASSES[turn];
+      const fromMs = performance.now();
+      const limit = AbortSignal.timeout(maxWaitMs);
+      const givenUp = signal === null ? limit : AbortSignal.any([limit, signal]);
+      let outcome = 'given_up';
+      try {
+        outcome = await untilAborted(givenUp, () => wait(turn, fromMs + maxWaitMs, givenUp));
+      } catch (error) {
+        if (error instanceof CardNetworkUnavailable) throw error;
+        throw new CardNetworkUnavailable(NOT_SENT, { cause: error });
+      } finally {
+        waits.observe({ class: turn, outcome }, (performance.now() - fromMs) / 1_000);
+      }
+    },
+
+    async noteRetryAfter(waitMs) {
+      pauses.inc();
+      const pauseMs = Math.min(Math.max(waitMs, 0), MAX_PAUSE_MS);
+      try {
+        await asService('request budget', () => pause(orm, { network, pauseMs }));
+      } catch (error) {
+        logger.warn(
+          { error: describeError(error) },
+          'could not tell the other processes that the card network asks for a pause',
+        );
+      }
+    },
+  };
+}
+
+interface Turn {
+  network: string;
+  /** One request in so long. */
+  everyMs: number;
+  /** How long before the bucket is full the class finds a token in it. */
+  slackMs: number;
+  /** One promised request in so long. */
+  promisedEveryMs: number;
+}
+
+/**
+ * Takes a turn if there is one. The wait is as the row was before, so whoever waits asks again. A crash of PostgreSQL may lose a
+ * turn that was taken.
+ */
+const taking = (promisedAt: `${TurnClass}_promised_at`) =>
+  autocommitStatement(
+    (_, { network, everyMs, slackMs, promisedEveryMs }: Turn) => sql<{ is_taken: boolean; wait_ms: number }>`
+      WITH ${ASYNCHRONOUS_COMMIT}, taken AS (
+        UPDATE request_budget SET
+          full_at = greatest(full_at, clock_timestamp()) + ${everyMs}::float8 * interval '1 millisecond',
+          ${sql.ref(promisedAt)} = clock_timestamp() + ${promisedEveryMs}::float8 * interval '1 millisecond'
+        FROM asynchronous_commit
+        WHERE network = ${network} AND paused_until <= clock_timestamp()
+          AND (full_at <= clock_timestamp() + ${slackMs}::float8 * interval '1 millisecond'
+            OR ${sql.ref(promisedAt)} <= clock_timestamp())
+        RETURNING network
+      )
+      SELECT EXISTS (SELECT FROM taken) AS is_taken,
+        (1000 * extract(epoch FROM greatest(paused_until,
+          least(full_at - ${slackMs}::float8 * interval '1 millisecond', ${sql.ref(promisedAt)}))
+          - clock_timestamp()))::float8 AS wait_ms
+      FROM request_budget WHERE network = ${network}`,
+  );
+
+const TAKE = {
+  authorization: taking('authorization_promised_at'),
+  reveal: taking('reveal_promised_at'),
+  operation: taking('operation_promised_at'),
+  event: taking('event_promised_at'),
+  reconciliation: taking('reconciliation_promised_at'),
+};
+
+const addNetwork = autocommitStatement(
+  (_, { network }: { network: string }) =>
+    sql`INSERT INTO request_budget (network) VALUES (${network}) ON CONFLICT DO NOTHING`,
+);
+
+const pause = autocommitStatement((db, { network, pauseMs }: { network: string; pauseMs: number }) =>
+  db
+    .updateTable('request_budget')
+    .set({
+      paused_until: sql`greatest(paused_until, clock_timestamp() + ${pauseMs}::float8 * interval '1 millisecond')`,
+    })
+    .where('network', '=', network),
+);

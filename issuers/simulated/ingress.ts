@@ -1,0 +1,104 @@
+import type { z } from 'zod';
+import type { KeyRing } from '../../platform/crypto/key-ring.ts';
+import { ApiError } from '../../domain/api-error.ts';
+import type {
+  IngressRoute,
+  MessageResult,
+  NetworkPost,
+  NetworkResponse,
+} from '../card-network.ts';
+import {
+  NetworkAuthorizationRequest,
+  NetworkTransaction,
+  readReport,
+} from '../../domain/network-transaction.ts';
+import { parseJson } from '../../domain/parse-json.ts';
+import { simulatedNetworkCredentials, trustedNetworkSecrets } from './credentials.ts';
+import { SIGNATURE_HEADER, verifySignature } from './signature.ts';
+import {
+  AUTHORIZATIONS_PATH,
+  CALLBACK_SUBJECTS,
+  CALLBACKS_PATH,
+  NetworkCallback,
+  TRANSACTIONS_PATH,
+} from './wire.ts';
+
+/** What the simulated network posts: callbacks, transactions and requests (docs/operating.md, "Transactions on the simulated network"). */
+export function simulatedIngress(ring: KeyRing): IngressRoute[] {
+  const secrets = trustedNetworkSecrets(ring).map(
+    (secret) => simulatedNetworkCredentials(secret).callbackSecret,
+  );
+  const verify = ({ body, headers }: NetworkPost) => {
+    const signature = headers[SIGNATURE_HEADER.toLowerCase()]?.toString();
+    return secrets.some((secret) => verifySignature(body, signature, secret));
+  };
+  return [
+    {
+      path: CALLBACKS_PATH,
+      signatureHeader: SIGNATURE_HEADER,
+      verify,
+      read: ({ body }) => {
+        const callback = NetworkCallback.safeParse(parseJson(body));
+        if (!callback.success) throw unreadable(callback.error);
+        const { type, token } = callback.data;
+        return {
+          handling: 'now',
+          messages: [{ type: 'outcome', subject: CALLBACK_SUBJECTS[type], token }],
+          respond: () => ({ status: 204, body: null }),
+        };
+      },
+    },
+    {
+      path: TRANSACTIONS_PATH,
+      signatureHeader: SIGNATURE_HEADER,
+      verify,
+      read: ({ body }) => {
+        const value = parseJson(body);
+        const transaction = readReport(value);
+        if (transaction === null) throw unreadable(NetworkTransaction.safeParse(value).error);
+        return {
+          handling: 'now',
+          messages: [{ type: 'transaction', body, transaction }],
+          respond: respondToReport,
+        };
+      },
+    },
+    {
+      path: AUTHORIZATIONS_PATH,
+      signatureHeader: SIGNATURE_HEADER,
+      verify,
+      read: ({ body }) => {
+        const request = NetworkAuthorizationRequest.safeParse(parseJson(body));
+        if (!request.success) throw unreadable(request.error);
+        return {
+          handling: 'now',
+          messages: [{ type: 'request', request: request.data }],
+          respond: respondToRequest,
+        };
+      },
+    },
+  ];
+}
+
+function respondToReport([result]: readonly MessageResult[]): NetworkResponse {
+  if (result?.status === 'booked') return { status: 200, body: { transactionId: result.transactionId } };
+  if (result?.status === 'applied') return { status: 200, body: { authorizationId: result.authorizationId } };
+  return { status: 202, body: result ?? null };
+}
+
+function respondToRequest([result]: readonly MessageResult[]): NetworkResponse {
+  if (result?.status === 'undecided') throw result.error;
+  if (result?.status !== 'decided') return { status: 202, body: null };
+  const { declineReason, authorizationId } = result;
+  return { status: 200, body: { approved: declineReason === null, declineReason, authorizationId } };
+}
+
+function unreadable(error: z.ZodError | undefined): ApiError {
+  const issues = error?.issues ?? [];
+  return ApiError.ofFields(
+    issues.map((issue) => {
+      const path = issue.path.join('.') || 'body';
+      return { path, message: `${path}: ${issue.message}` };
+    }),
+  );
+}

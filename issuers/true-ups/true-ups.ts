@@ -1,0 +1,194 @@
+import { sql } from 'kysely';
+import { newId } from '../../platform/crypto/new-id.ts';
+import type { TrueUpDirection } from '../../cards/tables.ts';
+import type { Orm } from '../../platform/db/orm.ts';
+import { autocommitStatement, type Transactor, writeStatement } from '../../platform/db/sql.ts';
+import type { Row } from '../../platform/db/tables.ts';
+import { transaction } from '../../platform/db/transaction.ts';
+import type { TrueUpAnswer } from '../card-network.ts';
+import { type Operator, recordAudit } from '../../requests/operator-context.ts';
+import { Refusal, unknownId } from '../../domain/refusal.ts';
+
+// What the card network has to move so that a card's account there has what our ledger says: a return comes from the card's account,
+// a cover goes to it. The ledger's posting writes the row (docs/decisions/card-networks.md); a worker asks the network until it has
+// done so.
+
+/** How long nobody else asks about a true-up that has been taken. */
+const LEASE_MS = 60_000;
+const MAX_PAUSE_MS = 600_000;
+
+/** A true-up that is due. */
+export interface DueTrueUp {
+  id: string;
+  direction: TrueUpDirection;
+  token: string;
+  network_card_id: string;
+  amount_cents: string;
+  /** Why the network did not do it when it was asked last; null if it has not said no. */
+  reason: string | null;
+  /** This one included. */
+  attempts: number;
+}
+
+/**
+ * Takes true-ups that are due, of cards whose id at the network is known. Nobody else takes them for a minute. A return waits for the
+ * card's covers, because the account may lack the money until they are made.
+ */
+export const takeDueTrueUps = autocommitStatement(
+  (_, { limit }: { limit: number }) => sql<DueTrueUp>`
+    UPDATE true_up m
+    SET attempts = m.attempts + 1, retry_after = now() + ${sql.lit(LEASE_MS)} * interval '1 millisecond'
+    FROM (
+      SELECT r.id, c.network_card_id FROM true_up r JOIN card c ON c.id = r.card_id
+      WHERE r.status = 'pending' AND r.retry_after < now() AND c.network_card_id IS NOT NULL
+        AND (r.direction = 'to_card' OR NOT EXISTS (
+          SELECT FROM true_up o WHERE o.card_id = r.card_id AND o.direction = 'to_card' AND o.status = 'pending'
+        ))
+      ORDER BY r.retry_after, r.id LIMIT ${limit} FOR NO KEY UPDATE OF r SKIP LOCKED
+    ) due
+    WHERE m.id = due.id
+    RETURNING m.id, m.direction, m.token, due.network_card_id, m.amount_cents, m.reason, m.attempts`,
+  { acrossTenants: 'queue' },
+);
+
+/**
+ * Records what the network says about a true-up.
+ * @param answer null if it gave no answer
+ */
+export async function recordTrueUp(
+  orm: Orm,
+  { id, token, attempts, reason }: DueTrueUp,
+  answer: TrueUpAnswer | null,
+): Promise<void> {
+  if (answer?.status === 'succeeded') return void (await succeed(orm, { id, token }));
+  if (answer?.status === 'refused') {
+    // What the network said as long as it was asked tells more.
+    const why = answer.reason === 'key_expired' ? (reason ?? answer.reason) : answer.reason;
+    return void (await refuse(orm, { id, token, reason: why.slice(0, 200) }));
+  }
+  const pauseMs = Math.min(1_000 * 2 ** Math.min(attempts, 20), MAX_PAUSE_MS);
+  const said = answer?.status === 'not_yet' ? answer.reason.slice(0, 200) : null;
+  await pause(orm, { id, attempts, pauseMs, reason: answer === null ? reason : said });
+}
+
+// Each says which token was asked with: since then, an operator may have given it another.
+const succeed = autocommitStatement(
+  (db, { id, token }: { id: string; token: string }) =>
+    db
+      .updateTable('true_up')
+      .set({ status: 'succeeded', reason: null, ended_at: sql`now()` })
+      .where('id', '=', id)
+      .where('token', '=', token)
+      .where('status', 'in', ['pending', 'refused']),
+  { acrossTenants: 'id' },
+);
+
+const refuse = autocommitStatement(
+  (db, { id, token, reason }: { id: string; token: string; reason: string }) =>
+    db
+      .updateTable('true_up')
+      .set({ status: 'refused', reason })
+      .where('id', '=', id)
+      .where('token', '=', token)
+      .where('status', '=', sql.lit<'pending'>('pending')),
+  { acrossTenants: 'id' },
+);
+
+const pause = autocommitStatement(
+  (
+    db,
+    { id, attempts, pauseMs, reason }: Pick<DueTrueUp, 'id' | 'attempts' | 'reason'> & { pauseMs: number },
+  ) =>
+    db
+      .updateTable('true_up')
+      .set({ reason, retry_after: sql`now() + ${pauseMs} * interval '1 millisecond'` })
+      .where('id', '=', id)
+      .where('attempts', '=', attempts)
+      .where('status', '=', sql.lit<'pending'>('pending')),
+  { acrossTenants: 'id' },
+);
+
+/**
+ * Asks the network again for a true-up, with a new token: an operator has made sure that it did not act on the last one.
+ * @throws Refusal if it has ended
+ */
+export function retryTrueUp({ orm, actor }: Operator, id: string, reason: string): Promise<void> {
+  return transaction(orm, async (tx) => {
+    const known = await lockUnfinished(tx, id);
+    const token = newId(known.direction === 'to_card' ? 'cov' : 'ret');
+    await askAgain(tx, { id, token });
+    const detail = {
+      cardId: known.card_id,
+      amountCents: Number(known.amount_cents),
+      lastToken: known.token,
+      token,
+      reason,
+    };
+    recordAudit(tx, { actor, action: `${nounOf(known)}.retry`, subject: id, detail });
+  });
+}
+
+/**
+ * Records an operator's decision that a true-up needs nothing more: it was made by hand, or there is nothing to move.
+ * @throws Refusal if it has ended
+ */
+export function dismissTrueUp({ orm, actor }: Operator, id: string, reason: string): Promise<void> {
+  return transaction(orm, async (tx) => {
+    const known = await lockUnfinished(tx, id);
+    await dismiss(tx, { id });
+    const detail = {
+      cardId: known.card_id,
+      amountCents: Number(known.amount_cents),
+      token: known.token,
+      reason,
+    };
+    recordAudit(tx, { actor, action: `${nounOf(known)}.dismiss`, subject: id, detail });
+  });
+}
+
+type KnownTrueUp = Row<'true_up', 'direction' | 'card_id' | 'amount_cents' | 'token' | 'status'>;
+
+const nounOf = ({ direction }: KnownTrueUp) => (direction === 'to_card' ? 'money-cover' : 'money-return');
+
+async function lockUnfinished(tx: Transactor, id: string): Promise<KnownTrueUp> {
+  const [known] = await lock(tx, { id });
+  if (known === undefined) throw unknownTrueUp(id);
+  if (known.status === 'succeeded' || known.status === 'dismissed') {
+    throw new Refusal(`${id} is ${known.status}; nothing was changed.`);
+  }
+  return known;
+}
+
+/** @param id of a return or a cover that is not there */
+export const unknownTrueUp = (id: string): Refusal =>
+  id.startsWith('cov_')
+    ? unknownId('cov', id, 'run "operator money-cover list"')
+    : unknownId('ret', id, 'run "operator money-return list"');
+
+const lock = writeStatement(
+  (db, { id }: { id: string }) =>
+    db
+      .selectFrom('true_up')
+      .select(['direction', 'card_id', 'amount_cents', 'token', 'status'])
+      .where('id', '=', id)
+      .forNoKeyUpdate(),
+  { acrossTenants: 'operator' },
+);
+
+const askAgain = writeStatement(
+  (db, { id, token }: { id: string; token: string }) =>
+    db
+      .updateTable('true_up')
+      .set({ token, status: 'pending', reason: null, retry_after: sql`'-infinity'` })
+      .where('id', '=', id),
+  { acrossTenants: 'operator' },
+);
+
+const dismiss = writeStatement(
+  (db, { id }: { id: string }) =>
+    db
+      .updateTable('true_up')
+      .set({ status: 'dismissed', reason: null, ended_at: sql`clock_timestamp()` })
+      .where('id', '=', id),
+  { acrossTenants: 'operator' },
+);

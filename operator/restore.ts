@@ -1,0 +1,194 @@
+import type { Client, WorkflowExecutionInfo } from '@temporalio/client';
+import type { Command } from 'commander';
+import { sql } from 'kysely';
+import { depositsTaskQueue } from '../platform/config/task-queues.ts';
+import type { Orm } from '../platform/db/orm.ts';
+import { readStatement } from '../platform/db/sql.ts';
+import type { Row } from '../platform/db/tables.ts';
+import type { WorkflowOperation } from '../domain/claim-operation.ts';
+import { claimedWorkflowId, startAgain } from '../requests/claimed-workflow.ts';
+import { readWorkflowStatus } from '../requests/workflow-status.ts';
+import {
+  CHANGE_CARD_STATUS,
+  ISSUE_CARD,
+  TOP_UP_CARD,
+  WATCH_DEPOSIT,
+  WITHDRAW_FROM_CARD,
+} from '../workflows/messages.ts';
+import { read, Since } from './flag-values.ts';
+import type { Session } from './session.ts';
+import type { Verbs } from './verbs.ts';
+
+/** An operation that a restore left inconsistent. */
+interface Left {
+  /** `started_again`: it was pending without a running workflow. `forgotten`: Temporal knows it, the database does not. */
+  found: 'started_again' | 'forgotten';
+  kind: string;
+  id: string;
+  partner_id: string;
+  mode: string;
+  card_id: string | null;
+  workflow_id: string;
+  since: string;
+}
+
+const EXAMPLE = 'restore reconcile --since 2026-11-20T08:00:00Z';
+
+export function restoreNoun(restore: Command, { session, verb, examples }: Verbs): void {
+  restore
+    .addHelpText('after', examples(EXAMPLE))
+    .command('reconcile')
+    .description(
+      'after a restore (docs/backup.md): restart pending operations that have no running workflow, and list what ' +
+        'Temporal knows and the database does not; exits with 1 if it lists any',
+    )
+    .requiredOption('--since <time>', 'the moment that was restored, or earlier', read(Since))
+    .addHelpText('after', examples(EXAMPLE))
+    .action(
+      verb(async ({ since }: { since: Date }) => {
+        const [started, forgotten] = [await startPending(session), await findForgotten(session, since)];
+        return {
+          value: [...started, ...forgotten],
+          columns: ['found', 'kind', 'id', 'partner_id', 'card_id', 'since'],
+          failed: forgotten.length > 0,
+          note:
+            forgotten.length === 0
+              ? 'The database knows everything that Temporal does.'
+              : 'The network may have carried out what is forgotten: docs/backup.md says what to do about each kind.',
+        };
+      }),
+    );
+}
+
+async function startPending(session: Session): Promise<Left[]> {
+  const { config, taskQueue } = session;
+  const client = await session.temporal();
+  const deadlines = {
+    create_card: config.issuanceDeadlineMs,
+    top_up_card: config.topUpDeadlineMs,
+    withdraw_from_card: config.withdrawalDeadlineMs,
+    freeze_card: 0,
+    unfreeze_card: 0,
+    block_card: 0,
+  } satisfies Record<WorkflowOperation, number>;
+  const operations = Object.keys(deadlines) as WorkflowOperation[];
+  const claims = await pendingClaims((await session.orm()).em.fork(), { operations });
+  const started: Left[] = [];
+  for (const { id, partner_id, mode, card_id, resource_id, ...claim } of claims) {
+    const operation = claim.operation as WorkflowOperation;
+    const workflow = {
+      operation,
+      claimId: id,
+      partnerId: partner_id,
+      mode,
+      taskQueue,
+      deadlineMs: deadlines[operation],
+      cardId: (operation === 'create_card' ? resource_id : card_id) ?? '',
+      topUpId: operation === 'top_up_card' ? (resource_id ?? '') : undefined,
+      withdrawalId: operation === 'withdraw_from_card' ? (resource_id ?? '') : undefined,
+    };
+    const workflowId = claimedWorkflowId(workflow);
+    if ((await readWorkflowStatus(client, workflowId)) === 'running') continue;
+    await startAgain(client, workflow);
+    started.push({
+      found: 'started_again',
+      kind: operation,
+      id: resource_id ?? id,
+      partner_id,
+      mode,
+      card_id: workflow.cardId,
+      workflow_id: workflowId,
+      since: new Date(claim.created_at).toISOString(),
+    });
+  }
+  return started;
+}
+
+type PendingClaim = Row<
+  'idempotency_claim',
+  'id' | 'operation' | 'partner_id' | 'mode' | 'card_id' | 'resource_id' | 'created_at'
+>;
+
+/** Claims without a response, and claims with one whose card, top-up or withdrawal is still pending. */
+const pendingClaims = readStatement(
+  (_, { operations }: { operations: readonly WorkflowOperation[] }) => sql<PendingClaim>`
+    SELECT c.id, c.operation, c.partner_id, c.mode, c.card_id, c.resource_id, c.created_at
+    FROM idempotency_claim c
+    WHERE c.mode = 'live' AND c.operation = ANY (${operations}) AND (c.response_status IS NULL
+      OR EXISTS (SELECT FROM card k WHERE k.claim_id = c.id)
+      OR EXISTS (SELECT FROM topup t WHERE t.claim_id = c.id)
+      OR EXISTS (SELECT FROM withdrawal w WHERE w.claim_id = c.id))
+    ORDER BY c.id`,
+  { acrossTenants: 'operator' },
+);
+
+const BATCH = 500;
+const KINDS: Record<string, string> = {
+  [ISSUE_CARD]: 'create_card',
+  [TOP_UP_CARD]: 'top_up_card',
+  [WITHDRAW_FROM_CARD]: 'withdraw_from_card',
+  [CHANGE_CARD_STATUS]: 'change_card_status',
+  [WATCH_DEPOSIT]: 'deposit',
+};
+
+/** Workflows that were started since then, and whose card, top-up, withdrawal, status change or deposit is not in the database. */
+async function findForgotten(session: Session, since: Date): Promise<Left[]> {
+  const client = await session.temporal();
+  const orm = await session.orm();
+  const queues = [session.taskQueue, depositsTaskQueue(session.config.taskQueuePrefix)];
+  const query =
+    `TaskQueue IN (${queues.map(quoted)}) AND WorkflowType IN (${Object.keys(KINDS).map(quoted)}) ` +
+    `AND StartTime >= ${quoted(since.toISOString())}`;
+  const forgotten = new Map<string, Left>();
+  for await (const batch of batches(client.workflow.list({ query }))) {
+    for (const left of await findUnknown(orm, batch.map(describe))) forgotten.set(left.workflow_id, left);
+  }
+  return [...forgotten.values()];
+}
+
+const quoted = (text: string): string => `"${text}"`;
+
+async function* batches(
+  listed: ReturnType<Client['workflow']['list']>,
+): AsyncGenerator<WorkflowExecutionInfo[]> {
+  let batch: WorkflowExecutionInfo[] = [];
+  for await (const one of listed) {
+    batch.push(one);
+    if (batch.length < BATCH) continue;
+    yield batch;
+    batch = [];
+  }
+  yield batch;
+}
+
+/** The last part of a workflow's id is what it is about (workflows/messages.ts). */
+function describe({ workflowId, type, startTime, searchAttributes }: WorkflowExecutionInfo): Left {
+  const attribute = (name: string) => searchAttributes[name]?.[0]?.toString() ?? null;
+  return {
+    found: 'forgotten',
+    kind: KINDS[type] ?? type,
+    id: workflowId.split('/').at(-1) ?? '',
+    partner_id: attribute('PartnerId') ?? '',
+    mode: attribute('Mode') ?? '',
+    card_id: attribute('CardId'),
+    workflow_id: workflowId,
+    since: startTime.toISOString(),
+  };
+}
+
+async function findUnknown(orm: Orm, described: readonly Left[]): Promise<Left[]> {
+  const rows = await knownAmong(orm.em.fork(), { ids: described.map(({ id }) => id) });
+  const known = new Set(rows.map(({ id }) => id));
+  return described.filter(({ id }) => !known.has(id));
+}
+
+/** A refused request only leaves its claim, which has the id of what it would have made. */
+const knownAmong = readStatement(
+  (_, { ids }: { ids: readonly string[] }) => sql<{ id: string }>`
+    SELECT id FROM card WHERE id = ANY (${ids}) UNION SELECT id FROM topup WHERE id = ANY (${ids})
+    UNION SELECT id FROM withdrawal WHERE id = ANY (${ids})
+    UNION SELECT id FROM deposit WHERE id = ANY (${ids}) UNION SELECT id FROM idempotency_claim WHERE id = ANY (${ids})
+    UNION SELECT asked.id FROM unnest(${ids}::text[]) asked (id)
+      WHERE EXISTS (SELECT FROM idempotency_claim c WHERE c.resource_id = asked.id)`,
+  { acrossTenants: 'operator' },
+);

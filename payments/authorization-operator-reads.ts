@@ -1,0 +1,99 @@
+import { sql } from 'kysely';
+import { unknownId } from '../domain/refusal.ts';
+import { AUTHORIZATION_COLUMNS, TRANSACTION_COLUMNS } from '../platform/db/columns.ts';
+import { newestRows } from '../platform/db/newest.ts';
+import type { Orm } from '../platform/db/orm.ts';
+import { columnList, readStatement } from '../platform/db/sql.ts';
+import { AuthorizationStatus } from '../domain/authorization.ts';
+import {
+  type AuthorizationResource,
+  type AuthorizationRow,
+  presentAuthorization,
+} from './authorization-resource.ts';
+import {
+  presentTransaction,
+  type TransactionResource,
+  type TransactionRow,
+} from './transaction-resource.ts';
+
+/** An authorization as the partner sees it, with its account and its id at the network. */
+export interface OperatorAuthorization extends AuthorizationResource {
+  partner_id: string;
+  network_authorization_id: string | null;
+}
+
+interface Page {
+  cardId: string;
+  status: AuthorizationStatus | null;
+  /** Only those older than this one. */
+  before: string | null;
+  /** At most 10,001. */
+  limit: number;
+}
+
+/** A card's, newest first. */
+export async function readAuthorizations(
+  orm: Orm,
+  { cardId, status, before, limit }: Page,
+): Promise<OperatorAuthorization[]> {
+  const rows = await selectCardAuthorizations(limit)(orm.em.fork(), {
+    cardId,
+    statuses: status === null ? [...AuthorizationStatus.options] : [status],
+    before: before ?? '~',
+    limit,
+  });
+  return rows.map(present);
+}
+
+// A page of each status through the index of partners' own lists, of which it keeps the newest.
+const selectCardAuthorizations = (maxRows: number) =>
+  readStatement(
+    (_, { cardId, statuses, before, limit }: Omit<Page, 'status'> & { statuses: AuthorizationStatus[] }) => {
+      const ofStatus = newestRows({
+        table: 'card_authorization',
+        columns: AUTHORIZATION_COLUMNS,
+        where: { card_id: cardId, status: sql.ref('wanted.status') },
+        id: 'id',
+        before,
+        limit,
+        maxRows,
+      });
+      return sql<AuthorizationRow>`SELECT one.* FROM unnest(${statuses}::text[]) wanted (status)
+        CROSS JOIN LATERAL ${ofStatus} one ORDER BY one.id DESC LIMIT ${limit}`;
+    },
+    { acrossTenants: 'operator' },
+  );
+
+/** @throws Refusal if there is no such authorization. */
+export async function readAuthorization(
+  orm: Orm,
+  authorizationId: string,
+): Promise<OperatorAuthorization & { transactions: TransactionResource[] }> {
+  const em = orm.em.fork();
+  const [row] = await authorizationWith(em, { authorizationId });
+  if (row === undefined)
+    throw unknownId('auth', authorizationId, 'run "operator authorization list --card ID"');
+  const transactions = await selectTransactions(em, { authorizationId, cardId: row.card_id });
+  return { ...present(row), transactions: transactions.map(presentTransaction) };
+}
+
+const authorizationWith = readStatement(
+  (db, { authorizationId }: { authorizationId: string }) =>
+    db.selectFrom('card_authorization').select(AUTHORIZATION_COLUMNS).where('id', '=', authorizationId),
+  { acrossTenants: 'operator' },
+);
+
+/** Its clearings and declines: at most 100, newest first. */
+const selectTransactions = readStatement(
+  (_, { authorizationId, cardId }: { authorizationId: string; cardId: string }) =>
+    sql<TransactionRow>`
+      SELECT ${columnList('card_transaction', TRANSACTION_COLUMNS, 't')} FROM card_transaction t
+      WHERE t.card_id = ${cardId} AND t.authorization_id = ${authorizationId} ORDER BY t.id DESC LIMIT 100`,
+  { acrossTenants: 'operator' },
+);
+
+const present = (row: AuthorizationRow): OperatorAuthorization => ({
+  ...presentAuthorization(row),
+  partner_id: row.partner_id,
+  network_authorization_id: row.network_authorization_id,
+});

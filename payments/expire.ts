@@ -1,0 +1,124 @@
+import { sql } from 'kysely';
+import { accountsNow, heldClock } from '../accounts/clock.ts';
+import { AUTHORIZATION_COLUMNS, CARD_COLUMNS } from '../platform/db/columns.ts';
+import { followingAccounts } from '../platform/db/following-accounts.ts';
+import type { Orm } from '../platform/db/orm.ts';
+import { anyOf, columnList, type Reader, readStatement, writeStatement } from '../platform/db/sql.ts';
+import type { Row } from '../platform/db/tables.ts';
+import { transaction } from '../platform/db/transaction.ts';
+import type { Tenant } from '../domain/mode.ts';
+import type { AuthorizationRow } from './authorization-resource.ts';
+import { expire } from './end.ts';
+import { writeChanges } from './write-change.ts';
+
+/** An authorization whose time is over. */
+export type DueAuthorization = Row<'card_authorization', 'id' | 'partner_id' | 'mode' | 'card_id'>;
+
+const WITH_PENDING = {
+  table: 'card_authorization',
+  account: ['partner_id', 'mode'],
+  isQueued: sql`status = 'pending'`,
+  after: sql`'', ''`,
+} as const;
+
+/**
+ * Finds pending authorizations whose time is over: the oldest of each account first, and accounts take turns, so that however
+ * many one account has, another's are found as soon. Those in `except` are left alone.
+ */
+export const findDueAuthorizations = readStatement(
+  (_, { except, limit }: { except: readonly string[]; limit: number }) => sql<DueAuthorization>`
+    WITH RECURSIVE ${followingAccounts(WITH_PENDING)}
+    SELECT d.id, d.partner_id, d.mode, d.card_id
+    FROM ${accountsNow(sql`SELECT partner_id, mode FROM following`)} f CROSS JOIN LATERAL (
+      SELECT z.id, z.partner_id, z.mode, z.card_id, row_number() OVER (ORDER BY z.expires_at, z.id) AS turn
+      FROM card_authorization z
+      WHERE z.status = 'pending' AND z.partner_id = f.partner_id AND z.mode = f.mode AND z.expires_at <= f.now
+        AND z.id <> ALL (${except}::text[])
+      ORDER BY z.expires_at, z.id LIMIT ${limit}) d
+    ORDER BY d.turn, random() LIMIT ${limit}`,
+  { acrossTenants: 'queue' },
+);
+
+/**
+ * Expires authorizations of one account, together, in one transaction. Cards that are locked are left for the next time: what
+ * holds the lock may decide about the same authorization.
+ * @returns the ids of those that have ended now or before; the others are on locked cards
+ */
+export function expireAuthorizations(
+  orm: Orm,
+  { partnerId, mode }: Tenant,
+  due: readonly DueAuthorization[],
+): Promise<string[]> {
+  const ids = due.map(({ id }) => id);
+  return transaction(orm, async (tx) => {
+    const cardIds = [...new Set(due.map(({ card_id: cardId }) => cardId))];
+    const cards = await lockFreeCards(tx, { partnerId, mode, cardIds });
+    const locked = new Map(cards.map((card) => [card.id, card]));
+    const rows = await readLocked(tx, { partnerId, mode, ids, cardIds: [...locked.keys()] });
+    const balances = new Map<string, { balanceCents: number; heldCents: number }>();
+    let prepaidCents = Number(rows[0]?.prepaid_cents ?? 0);
+    const changes = rows.map(({ card_cents, card_held_cents, prepaid_cents: _, ...row }) => {
+      const card = locked.get(row.card_id);
+      if (card === undefined) throw new Error(`${row.card_id} is not locked`);
+      const balance = balances.get(card.id) ?? {
+        balanceCents: Number(card_cents),
+        heldCents: Number(card_held_cents),
+      };
+      const change = expire({ card, balance, clock: card.clock, prepaidCents }, row);
+      balances.set(card.id, change.balance);
+      prepaidCents += balance.balanceCents - change.balance.balanceCents;
+      return change;
+    });
+    if (changes.length > 0) await writeChanges(tx, changes);
+    return due.filter(({ card_id: cardId }) => locked.has(cardId)).map(({ id }) => id);
+  });
+}
+
+const lockFreeCards = writeStatement(
+  (db, { partnerId, mode, cardIds }: Tenant & { cardIds: readonly string[] }) =>
+    db
+      .selectFrom('card')
+      .select([...CARD_COLUMNS, heldClock(sql.ref('partner_id'), sql.ref('mode')).as('clock')])
+      .where('partner_id', '=', partnerId)
+      .where('mode', '=', mode)
+      .where('id', '=', anyOf(cardIds))
+      .orderBy('id')
+      .forNoKeyUpdate()
+      .skipLocked(),
+);
+
+type LockedRow = AuthorizationRow & {
+  card_cents: string;
+  card_held_cents: string;
+  prepaid_cents: string;
+};
+
+// In a separate statement, so that it sees what the last holder of each card's lock has committed.
+const readLocked = readStatement(
+  (_, values: Tenant & { ids: readonly string[]; cardIds: readonly string[] }) => sql<LockedRow>`
+    SELECT ${columnList('card_authorization', AUTHORIZATION_COLUMNS, 'z')}, a.posted AS card_cents, a.held AS card_held_cents,
+      coalesce((SELECT b.posted FROM ledger.account b WHERE b.kind = 'prepaid' AND b.partner_id = ${values.partnerId}
+        AND b.mode = ${values.mode} AND b.id = 'prepaid/' || ${values.mode} || '/' || ${values.partnerId}), 0) AS prepaid_cents
+    FROM card_authorization z JOIN ledger.account a ON a.card_id = z.card_id AND a.partner_id = z.partner_id AND a.mode = z.mode
+    WHERE z.partner_id = ${values.partnerId} AND z.mode = ${values.mode} AND z.id = ANY (${values.ids}::text[])
+      AND z.card_id = ANY (${values.cardIds}::text[]) AND z.status = 'pending'
+      AND z.expires_at <= account_now(${values.partnerId}, ${values.mode})
+    ORDER BY z.expires_at, z.id`,
+);
+
+/** How long the oldest authorization that is due has been so, in seconds of real time: 0 if none is. */
+export async function readExpiryLag(em: Reader): Promise<number> {
+  const [row] = await oldestDue(em, {});
+  return row?.lag_seconds ?? 0;
+}
+
+const oldestDue = readStatement(
+  () => sql<{ lag_seconds: number | null }>`
+    WITH RECURSIVE ${followingAccounts(WITH_PENDING)}
+    SELECT max(extract(epoch FROM now() - real_time(f.partner_id, f.mode, d.expires_at)))::float8 AS lag_seconds
+    FROM (SELECT partner_id, mode, account_now(partner_id, mode) AS now FROM following OFFSET 0) f CROSS JOIN LATERAL (
+      SELECT z.expires_at FROM card_authorization z
+      WHERE z.status = 'pending' AND z.partner_id = f.partner_id AND z.mode = f.mode AND z.expires_at <= f.now
+      ORDER BY z.expires_at LIMIT 1) d`,
+  { acrossTenants: 'measurement' },
+);

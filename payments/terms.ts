@@ -1,0 +1,205 @@
+import { sql } from 'kysely';
+import { heldClock } from '../accounts/clock.ts';
+import { AUTHORIZATION_COLUMNS, CARD_COLUMNS, of } from '../platform/db/columns.ts';
+import { type Transactor, writeStatement } from '../platform/db/sql.ts';
+import type { Row } from '../platform/db/tables.ts';
+import type { AccountClock } from '../domain/account-clock.ts';
+import { ApiError } from '../domain/api-error.ts';
+import { DEFAULT_FEE_PLAN, FeePlan } from '../domain/fees.ts';
+import { isId } from '../domain/ids.ts';
+import type { AppliedControls } from '../domain/spending-controls.ts';
+import type { AuthorizationRow } from './authorization-resource.ts';
+import type { CardBalance, CardRow } from '../cards/resource.ts';
+import type { OpenCommand } from '../requests/command-context.ts';
+import type { FoundClaim, KeyedRequest } from '../requests/claim.ts';
+import { type KeyedResponse, readReplay } from '../requests/respond-once.ts';
+import { appliedControls, type ControlsColumns } from './applied-controls.ts';
+
+/** What everything about an authorization is decided on. The transaction holds the card's lock, which guards all of it. */
+export interface AuthorizationTerms {
+  card: CardRow;
+  /** The card's. */
+  balance: CardBalance;
+  feePlan: FeePlan;
+  /** The account's prepaid balance, which is not locked: it may change at any time. */
+  prepaidCents: number;
+  /** The account's, which the transaction holds. */
+  clock: AccountClock;
+}
+
+/** What a request for money is decided on, too. */
+export interface DecisionTerms extends AuthorizationTerms {
+  /** What restricts the card. Spending limits are in it only if a request is to be decided. */
+  controls: AppliedControls;
+  /** When the terms were asked for, before the wait for the card's lock, in real time. */
+  askedAt: Date;
+}
+
+interface TermsColumns extends ControlsColumns {
+  card_cents: string;
+  card_held_cents: string;
+  prepaid_cents: string;
+  fee_plan: unknown;
+  clock: AccountClock;
+}
+
+// After the card is locked, which the function does, and by that row of it. An increment counts when its authorization began.
+const controlsColumns = (decides: boolean, askedAt: Date) => sql`p.spending_controls AS account_controls,
+      CASE WHEN ${decides}::boolean AND num_nonnulls((f.card).spending_controls, p.spending_controls) > 0
+        THEN count_spending(f.card, p.spending_controls, coalesce((f.authorized).created_at,
+          account_time((f.card).partner_id, (f.card).mode, ${askedAt}::timestamptz))) END AS spending`;
+const ACCOUNT = sql`LEFT JOIN LATERAL (SELECT spending_controls FROM partner WHERE id = (f.card).partner_id LIMIT 1) p ON true`;
+
+/** An authorization's columns beside a card's, which have the same names. Each is null if there is no authorization. */
+type AuthorizedColumns = { [Column in keyof AuthorizationRow as `authorized_${Column}`]: unknown };
+
+const AUTHORIZED = sql.raw(
+  AUTHORIZATION_COLUMNS.map((column) => `(f.authorized).${column} AS authorized_${column}`).join(', '),
+);
+
+/**
+ * Locks the card that a request of test mode is about, and looks the request's key up.
+ * @param decides whether a merchant asks for money, so that spending limits matter
+ * @returns the stored response if the key has one
+ * @throws ApiError `card_not_found`, `idempotency_conflict`
+ */
+export async function lockTestCard(
+  { tx, ring }: OpenCommand,
+  request: KeyedRequest,
+  { decides } = { decides: false },
+): Promise<DecisionTerms | KeyedResponse> {
+  const { partnerId, key, cardId } = request;
+  const askedAt = new Date();
+  const [row] = await lockTestTerms(tx, { partnerId, key, cardId, authorizationId: null, decides, askedAt });
+  if (row === undefined || row.id === null) throw new ApiError('card_not_found');
+  return readReplay(ring, request, row) ?? toTerms(row, askedAt);
+}
+
+/**
+ * The same for a request about an authorization.
+ * @throws ApiError `authorization_not_found`, `idempotency_conflict`
+ */
+export async function lockTestAuthorization(
+  { tx, ring }: OpenCommand,
+  request: KeyedRequest,
+  authorizationId: string,
+  { decides } = { decides: false },
+): Promise<(DecisionTerms & { authorization: AuthorizationRow }) | KeyedResponse> {
+  const { partnerId, key } = request;
+  const askedAt = new Date();
+  const [row] = isId('auth', authorizationId)
+    ? await lockTestTerms(tx, { partnerId, key, cardId: null, authorizationId, decides, askedAt })
+    : [];
+  const authorization = row === undefined ? null : toAuthorizationRow(row);
+  if (row === undefined || authorization === null) throw new ApiError('authorization_not_found');
+  return readReplay(ring, request, row) ?? { ...toTerms(row, askedAt), authorization };
+}
+
+interface AboutInTestMode {
+  partnerId: string;
+  key: string | null;
+  cardId: string | null;
+  authorizationId: string | null;
+  decides: boolean;
+  askedAt: Date;
+}
+
+const lockTestTerms = writeStatement(
+  (_, { partnerId, key, cardId, authorizationId, decides, askedAt }: AboutInTestMode) => sql<
+    FoundClaim & TermsColumns & CardRow & AuthorizedColumns
+  >`
+    SELECT f.claim_id, f.fingerprint, f.response_status, f.response_body, f.card_cents, f.card_held_cents,
+      f.prepaid_cents, f.fee_plan, a.clock, ${sql.raw(of('(f.card)', CARD_COLUMNS).join(', '))}, ${AUTHORIZED},
+      ${controlsColumns(decides, askedAt)}
+    FROM (SELECT p.id, lock_test_clock(p.id) AS clock FROM (SELECT ${partnerId}::text AS id) p OFFSET 0) a
+      CROSS JOIN LATERAL lock_test_card_terms(a.id, ${key}, ${cardId}, ${authorizationId}, false) f ${ACCOUNT}`,
+);
+
+/** What a message about a card names. */
+interface AboutCard {
+  cardId: string;
+  /** Our id of the authorization, or the network's; both null if it names none. */
+  authorizationId: string | null;
+  networkAuthorizationId: string | null;
+  /** The network's id of the message; null if it is not the network's. */
+  messageId: string | null;
+  /** Whether a merchant asks for money, so that spending limits matter. */
+  decides: boolean;
+  /** How long to wait for the card's lock; null for as long as a session may. */
+  lockWaitMs: number | null;
+}
+
+/** What a message of the network is decided on. */
+export interface MessageTerms extends DecisionTerms {
+  authorization: AuthorizationRow | null;
+  /** What became of the message, if it is a repeated one. */
+  known: KnownMessage | null;
+  /** The transaction that has the message's id at the network. */
+  transactionId: string | null;
+  /** What was cleared of the authorization before its request arrived. */
+  cleared: { cents: number; isFinal: boolean };
+}
+
+export type KnownMessage = Row<'card_authorization_message', (typeof MESSAGE_COLUMNS)[number]>;
+
+const MESSAGE_COLUMNS = [
+  'card_id',
+  'type',
+  'network_authorization_id',
+  'amount_cents',
+  'is_final',
+  'authorization_id',
+  'transaction_id',
+  'decline_reason',
+] as const;
+
+type MessageColumns = { [Column in (typeof MESSAGE_COLUMNS)[number] as `message_${Column}`]: unknown };
+
+/** Locks a card for what is said about it. @returns null if there is no such card */
+export async function lockMessageTerms(tx: Transactor, about: AboutCard): Promise<MessageTerms | null> {
+  const askedAt = new Date();
+  const [row] = await lockTerms(tx, { ...about, askedAt });
+  if (row === undefined) return null;
+  const known = Object.fromEntries(MESSAGE_COLUMNS.map((column) => [column, row[`message_${column}`]]));
+  return {
+    ...toTerms(row, askedAt),
+    authorization: toAuthorizationRow(row),
+    known: row.message_type === null ? null : (known as KnownMessage),
+    transactionId: row.settled_id,
+    cleared: { cents: Number(row.cleared_cents), isFinal: row.is_cleared_finally },
+  };
+}
+
+const HELD_CLOCK = heldClock(sql.raw('(f.card).partner_id'), sql.raw('(f.card).mode'));
+
+const lockTerms = writeStatement(
+  (_, about: AboutCard & { askedAt: Date }) => sql<
+    TermsColumns &
+      CardRow &
+      AuthorizedColumns &
+      MessageColumns & { settled_id: string | null; cleared_cents: string; is_cleared_finally: boolean }
+  >`
+    SELECT f.card_cents, f.card_held_cents, f.prepaid_cents, f.fee_plan, ${HELD_CLOCK} AS clock, f.transaction_id AS settled_id, f.cleared_cents,
+      f.is_cleared_finally, ${controlsColumns(about.decides, about.askedAt)}, ${sql.raw(of('(f.card)', CARD_COLUMNS).join(', '))}, ${AUTHORIZED},
+      ${sql.raw(MESSAGE_COLUMNS.map((column) => `(f.message).${column} AS message_${column}`).join(', '))}
+    FROM lock_authorization_terms(${about.cardId}, ${about.authorizationId}, ${about.networkAuthorizationId},
+      ${about.messageId}, ${about.lockWaitMs}) f ${ACCOUNT}`,
+);
+
+function toTerms(row: TermsColumns & CardRow, askedAt: Date): DecisionTerms {
+  return {
+    card: row,
+    balance: { balanceCents: Number(row.card_cents), heldCents: Number(row.card_held_cents) },
+    feePlan: row.fee_plan === null ? DEFAULT_FEE_PLAN : FeePlan.parse(row.fee_plan),
+    controls: appliedControls(row.spending_controls, row),
+    askedAt,
+    prepaidCents: Number(row.prepaid_cents),
+    clock: row.clock,
+  };
+}
+
+function toAuthorizationRow(row: AuthorizedColumns): AuthorizationRow | null {
+  if (row.authorized_id === null) return null;
+  const columns = AUTHORIZATION_COLUMNS.map((column) => [column, row[`authorized_${column}`]]);
+  return Object.fromEntries(columns) as AuthorizationRow;
+}

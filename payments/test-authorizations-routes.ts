@@ -1,0 +1,234 @@
+import { z } from 'zod';
+import { captureInTestMode, forceCaptureInTestMode } from './clear.ts';
+import { authorizeInTestMode, incrementInTestMode } from './decide.ts';
+import { expireInTestMode, reverseInTestMode } from './end.ts';
+import type { CommandContext } from '../requests/command-context.ts';
+import { amountBetween } from '../domain/fields.ts';
+import { AuthorizationResource } from './authorization-resource.ts';
+import * as EXAMPLES from '../api/openapi/examples.ts';
+import { TransactionResource } from './transaction-resource.ts';
+import { NoFields } from '../cards/status-routes.ts';
+import { requestedCardId } from '../cards/routes.ts';
+import { keyedRequest, replyOnce } from '../api/http/keyed.ts';
+import { declare, resource } from '../api/http/route.ts';
+import { MAX_UNCHECKED_CENTS, MERCHANT_FIELDS, toMerchant } from './test-mode-routes.ts';
+
+// What a merchant and the card network do with authorizations, on request (docs/partners/authorizations.md). Each is one
+// transaction.
+
+const Amount = amountBetween(1, MAX_UNCHECKED_CENTS).describe('Cents, at most 10,000,000.');
+
+const CardUse = z.strictObject({ amount: Amount, ...MERCHANT_FIELDS });
+
+const ERRORS_OF_CARD = [
+  'live_key_not_allowed',
+  'card_not_found',
+  'invalid_state',
+  'idempotency_in_flight',
+  'idempotency_conflict',
+] as const;
+
+const ERRORS_OF_AUTHORIZATION = [
+  'live_key_not_allowed',
+  'authorization_not_found',
+  'invalid_state',
+  'idempotency_in_flight',
+  'idempotency_conflict',
+] as const;
+
+const createTestAuthorization = declare({
+  method: 'post',
+  path: '/test/cards/:cardId/authorizations',
+  scope: 'test:write',
+  operationId: 'testHelpers.createAuthorization',
+  summary: 'Simulate an authorization',
+  description:
+    "A merchant asks for money on a test card. If the card's status, spending controls and its available balance allow it, the " +
+    'amount is held, and the authorization is `pending`. Otherwise it is `declined`, and you pay the fee of a decline.',
+  mode: 'test',
+  idempotencyKey: 'accepted',
+  query: z.strictObject({}),
+  body: CardUse.meta({ id: 'CreateTestAuthorizationRequest', description: 'What the merchant asks for.' }),
+  responses: { 201: AuthorizationResource },
+  examples: { body: EXAMPLES.CREATE_AUTHORIZATION, 201: EXAMPLES.AUTHORIZATION },
+  errors: ERRORS_OF_CARD,
+});
+
+const incrementTestAuthorization = declare({
+  method: 'post',
+  path: '/test/authorizations/:authorizationId/increment',
+  scope: 'test:write',
+  operationId: 'testHelpers.incrementAuthorization',
+  summary: 'Simulate an increment',
+  description:
+    'The merchant asks for more. The authorization has to be pending. If the increment is declined, the authorization stays ' +
+    'as it was: its last request says why.',
+  mode: 'test',
+  idempotencyKey: 'accepted',
+  query: z.strictObject({}),
+  body: z
+    .strictObject({ amount: Amount })
+    .meta({ id: 'IncrementAuthorizationRequest', description: 'How much more the merchant asks for.' }),
+  responses: { 200: AuthorizationResource },
+  examples: { body: { amount: 500 }, 200: EXAMPLES.AUTHORIZATION },
+  errors: ERRORS_OF_AUTHORIZATION,
+});
+
+const captureTestAuthorization = declare({
+  method: 'post',
+  path: '/test/authorizations/:authorizationId/capture',
+  scope: 'test:write',
+  operationId: 'testHelpers.captureAuthorization',
+  summary: 'Simulate a clearing',
+  description:
+    'The merchant takes its money: all that is left, or `amount`, which can be more. It is never declined. What the ' +
+    "authorization and the card can't pay comes from your balance.",
+  mode: 'test',
+  idempotencyKey: 'accepted',
+  query: z.strictObject({}),
+  body: z
+    .strictObject({
+      amount: Amount.optional().describe(
+        'Cents, at most 10,000,000. Leave it out for all that is left. If nothing is left, it is required.',
+      ),
+      final: z
+        .boolean({ error: 'must be true or false' })
+        .default(true)
+        .describe('Whether the rest is released. If not, it stays held, and more clearings may follow.'),
+    })
+    .meta({ id: 'CaptureAuthorizationRequest', description: 'What the merchant takes.' }),
+  bodyIsOptional: true,
+  responses: { 201: TransactionResource },
+  examples: { body: { amount: 1_250 }, 201: EXAMPLES.CLEARING },
+  errors: ERRORS_OF_AUTHORIZATION,
+});
+
+const reverseTestAuthorization = declare({
+  method: 'post',
+  path: '/test/authorizations/:authorizationId/reverse',
+  scope: 'test:write',
+  operationId: 'testHelpers.reverseAuthorization',
+  summary: 'Simulate a reversal',
+  description: 'The merchant gives back all that is left, or `amount`. The authorization has to be pending.',
+  mode: 'test',
+  idempotencyKey: 'accepted',
+  query: z.strictObject({}),
+  body: z
+    .strictObject({
+      amount: Amount.optional().describe('Cents, at most what is left. Leave it out for all that is left.'),
+    })
+    .meta({ id: 'ReverseAuthorizationRequest', description: 'What the merchant gives back.' }),
+  bodyIsOptional: true,
+  responses: { 200: AuthorizationResource },
+  examples: { body: {}, 200: EXAMPLES.REVERSED_AUTHORIZATION },
+  errors: ERRORS_OF_AUTHORIZATION,
+});
+
+const expireTestAuthorization = declare({
+  method: 'post',
+  path: '/test/authorizations/:authorizationId/expire',
+  scope: 'test:write',
+  operationId: 'testHelpers.expireAuthorization',
+  summary: 'Simulate an expiry',
+  description: 'The authorization expires now, not at `expires_at`. It has to be pending.',
+  mode: 'test',
+  idempotencyKey: 'accepted',
+  query: z.strictObject({}),
+  body: NoFields,
+  bodyIsOptional: true,
+  responses: { 200: AuthorizationResource },
+  examples: { 200: EXAMPLES.EXPIRED_AUTHORIZATION },
+  errors: ERRORS_OF_AUTHORIZATION,
+});
+
+const forceCapture = declare({
+  method: 'post',
+  path: '/test/cards/:cardId/force-capture',
+  scope: 'test:write',
+  operationId: 'testHelpers.forceCapture',
+  summary: 'Simulate a clearing without an authorization',
+  description:
+    'A merchant takes money that it never asked for. It is never declined: what the card does not have comes from your ' +
+    'balance. Any card that was issued will do, a blocked one too.',
+  mode: 'test',
+  idempotencyKey: 'accepted',
+  query: z.strictObject({}),
+  body: CardUse.meta({ id: 'ForceCaptureRequest', description: 'What the merchant takes.' }),
+  responses: { 201: TransactionResource },
+  examples: { body: EXAMPLES.CREATE_AUTHORIZATION, 201: EXAMPLES.TRANSACTION },
+  errors: ERRORS_OF_CARD,
+});
+
+export interface TestAuthorizationDependencies extends CommandContext {
+  /** How long an authorization holds its amount at most. */
+  authorizationTtlMs: number;
+  /** Called after a commit, so that events are sent without delay. */
+  eventsWritten(): void;
+}
+
+export const testAuthorizations = resource(
+  {
+    createTestAuthorization,
+    incrementTestAuthorization,
+    captureTestAuthorization,
+    reverseTestAuthorization,
+    expireTestAuthorization,
+    forceCapture,
+  },
+  (dependencies: TestAuthorizationDependencies) => ({
+    async createTestAuthorization(input) {
+      const request = keyedRequest('authorize_card', input, requestedCardId(input));
+      const answer = await authorizeInTestMode(dependencies, request, {
+        amountCents: input.body.amount,
+        merchant: toMerchant(input.body),
+        messageId: `simulated/${input.requestId}`,
+        networkAuthorizationId: null,
+        ttlMs: dependencies.authorizationTtlMs,
+      });
+      return replyOnce(answer, dependencies.eventsWritten);
+    },
+
+    async incrementTestAuthorization(input) {
+      const request = keyedRequest('increment_authorization', input, null);
+      const answer = await incrementInTestMode(dependencies, request, input.params.authorizationId ?? '', {
+        amountCents: input.body.amount,
+        messageId: `simulated/${input.requestId}`,
+      });
+      return replyOnce(answer, dependencies.eventsWritten);
+    },
+
+    async captureTestAuthorization(input) {
+      const request = keyedRequest('capture_authorization', input, null);
+      const answer = await captureInTestMode(dependencies, request, input.params.authorizationId ?? '', {
+        amountCents: input.body.amount,
+        isFinal: input.body.final,
+        messageId: `simulated/${input.requestId}`,
+      });
+      return replyOnce(answer, dependencies.eventsWritten);
+    },
+
+    async reverseTestAuthorization(input) {
+      const request = keyedRequest('reverse_authorization', input, null);
+      const { authorizationId = '' } = input.params;
+      const answer = await reverseInTestMode(dependencies, request, authorizationId, input.body.amount);
+      return replyOnce(answer, dependencies.eventsWritten);
+    },
+
+    async expireTestAuthorization(input) {
+      const request = keyedRequest('expire_authorization', input, null);
+      const { authorizationId = '' } = input.params;
+      const answer = await expireInTestMode(dependencies, request, authorizationId);
+      return replyOnce(answer, dependencies.eventsWritten);
+    },
+
+    async forceCapture(input) {
+      const request = keyedRequest('force_capture', input, requestedCardId(input));
+      const answer = await forceCaptureInTestMode(dependencies, request, {
+        amountCents: input.body.amount,
+        merchant: toMerchant(input.body),
+        messageId: `simulated/${input.requestId}`,
+      });
+      return replyOnce(answer, dependencies.eventsWritten);
+    },
+  }),
+);

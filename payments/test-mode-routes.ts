@@ -1,0 +1,188 @@
+import { z } from 'zod';
+import { creditFaucet } from '../accounts/faucet.ts';
+import type { CommandContext } from '../requests/command-context.ts';
+import type { SettlementQueue } from './settlement-queue.ts';
+import { simulateTransaction } from './simulate-transaction.ts';
+import { AmountCents, Label } from '../domain/fields.ts';
+import { idPattern } from '../domain/ids.ts';
+import { CategoryCode, CountryCode } from '../domain/merchant.ts';
+import { TransactionType } from '../domain/transaction.ts';
+import { BalanceResource } from '../accounts/balance-resource.ts';
+import * as EXAMPLES from '../api/openapi/examples.ts';
+import { type Merchant, TransactionResource } from './transaction-resource.ts';
+import { requestedCardId } from '../cards/routes.ts';
+import { keyedRequest, replyOnce } from '../api/http/keyed.ts';
+import { declare, resource } from '../api/http/route.ts';
+
+const MAX_CREDIT_CENTS = 10_000_000;
+
+const CreditRequest = z
+  .strictObject({
+    amount: AmountCents.max(MAX_CREDIT_CENTS, `must be at most ${MAX_CREDIT_CENTS}`).describe(
+      'Cents to add.',
+    ),
+  })
+  .meta({ id: 'CreditBalanceRequest', description: 'How much to add to the test balance.' });
+
+/** The most that can be simulated where no balance limits it. It is the same as one faucet credit. */
+export const MAX_UNCHECKED_CENTS = 10_000_000;
+
+/** Where a simulated transaction or authorization takes place. */
+export const MERCHANT_FIELDS = {
+  merchant_name: Label(255).optional().describe("The merchant's name."),
+  merchant_category_code: CategoryCode.optional().describe(
+    'The merchant category code: four digits (ISO 18245).',
+  ),
+  merchant_city: Label(255).optional().describe("The merchant's city."),
+  merchant_country: CountryCode.optional().describe(
+    "The merchant's country: an ISO 3166-1 alpha-2 code in capitals.",
+  ),
+};
+
+/** docs/partners/transactions.md says what each type and `force` do. */
+const SimulateTransactionRequest = z
+  .strictObject({
+    type: TransactionType.describe('What to simulate.'),
+    amount: AmountCents.describe(
+      'Cents. A refund or a transaction with `force` can be at most 10,000,000 cents.',
+    ),
+    ...MERCHANT_FIELDS,
+    transaction_id: z
+      .string()
+      .regex(new RegExp(idPattern('txn')), 'must be the id of a transaction')
+      .optional()
+      .describe(
+        'The purchase on this card that a refund gives money back for, all or a part of it. The merchant is then that of the purchase, ' +
+          'unless you name one.',
+      ),
+    force: z
+      .boolean({ error: 'must be true or false' })
+      .optional()
+      .describe(
+        "Processes the transaction as if the card network had reported it, whatever the card's status. A purchase on a frozen card " +
+          'is declined; on a blocked card it is a late debit, which your balance pays.',
+      ),
+  })
+  .refine(
+    ({ type, force, amount }) => (type !== 'refund' && force !== true) || amount <= MAX_UNCHECKED_CENTS,
+    {
+      path: ['amount'],
+      message: `must be at most ${MAX_UNCHECKED_CENTS} for a refund, or with force`,
+    },
+  )
+  .refine(({ type, transaction_id }) => type === 'refund' || transaction_id === undefined, {
+    path: ['transaction_id'],
+    message: 'can only be given with type refund',
+  })
+  .meta({
+    id: 'SimulateTransactionRequest',
+    description: 'The transaction to simulate.',
+    if: {
+      anyOf: [
+        { properties: { type: { const: 'refund' } } },
+        { properties: { force: { const: true } }, required: ['force'] },
+      ],
+    },
+    // biome-ignore lint/suspicious/noThenProperty: it is JSON Schema's.
+    then: { properties: { amount: { maximum: MAX_UNCHECKED_CENTS } } },
+  });
+
+export interface SimulationDependencies extends CommandContext {
+  settlements: SettlementQueue;
+  /** Called after a commit, so that events are sent without delay. */
+  eventsWritten(): void;
+}
+
+const creditTestBalance = declare({
+  method: 'post',
+  path: '/test/credit',
+  scope: 'test:write',
+  operationId: 'testHelpers.creditBalance',
+  summary: 'Credit the test balance',
+  description: 'Adds pretend money: at most $100,000 per call, and 60 calls in any hour.',
+  mode: 'test',
+  idempotencyKey: 'required',
+  query: z.strictObject({}),
+  body: CreditRequest,
+  responses: { 201: BalanceResource },
+  examples: { body: { amount: 1_000_000 }, 201: EXAMPLES.BALANCE },
+  errors: ['live_key_not_allowed', 'idempotency_in_flight', 'idempotency_conflict'],
+});
+
+const simulateCardTransaction = declare({
+  method: 'post',
+  path: '/test/cards/:cardId/simulate-transaction',
+  scope: 'test:write',
+  operationId: 'testHelpers.simulateTransaction',
+  summary: 'Simulate a transaction',
+  description:
+    'Simulates a purchase, decline or refund on a test card. The card has to be active unless you set `force`. As in live mode, ' +
+    "money moves, fees are debited, and an event is sent. A purchase that spending controls refuse, or above the card's " +
+    'available balance, is declined.',
+  mode: 'test',
+  idempotencyKey: 'accepted',
+  query: z.strictObject({}),
+  body: SimulateTransactionRequest,
+  responses: { 201: TransactionResource },
+  examples: { body: EXAMPLES.SIMULATE_TRANSACTION, 201: EXAMPLES.TRANSACTION },
+  errors: [
+    'live_key_not_allowed',
+    'card_not_found',
+    'invalid_state',
+    'idempotency_in_flight',
+    'idempotency_conflict',
+  ],
+});
+
+export const testMode = resource(
+  { creditTestBalance, simulateCardTransaction },
+  (dependencies: SimulationDependencies) => ({
+    async creditTestBalance(input) {
+      const request = keyedRequest('credit_faucet', input, null);
+      return replyOnce(await creditFaucet(dependencies, request, input.body.amount));
+    },
+
+    async simulateCardTransaction(input) {
+      const { caller, body, requestId } = input;
+      const cardId = requestedCardId(input);
+      const { partnerId, mode } = caller;
+      const { force = false } = body;
+      const settlement = {
+        partnerId,
+        mode,
+        cardId,
+        type: body.type,
+        amountCents: body.amount,
+        networkTransactionId: `simulated/${requestId}`,
+        forced: force,
+        simulated: !force,
+        refundedTransactionId: body.transaction_id,
+        merchant: toMerchant(body),
+      };
+      if (input.idempotencyKey === '') {
+        const { transaction } = await dependencies.settlements.settle(settlement);
+        return { status: 201, body: transaction };
+      }
+      const request = keyedRequest('simulate_transaction', input, cardId);
+      return replyOnce(
+        await simulateTransaction(dependencies, request, settlement),
+        dependencies.eventsWritten,
+      );
+    },
+  }),
+);
+
+interface GivenMerchant {
+  merchant_name?: string | undefined;
+  merchant_category_code?: string | undefined;
+  merchant_city?: string | undefined;
+  merchant_country?: string | undefined;
+}
+
+/** The merchant of {@link MERCHANT_FIELDS}. */
+export const toMerchant = (given: GivenMerchant): Merchant => ({
+  name: given.merchant_name ?? null,
+  category_code: given.merchant_category_code ?? null,
+  city: given.merchant_city ?? null,
+  country: given.merchant_country ?? null,
+});

@@ -1,0 +1,202 @@
+import { sql } from 'kysely';
+import { MAX_PAYMENTS_SHOWN, type PaymentStatus } from '../../domain/deposit.ts';
+import type { Row, Tables } from './tables.ts';
+
+/**
+ * The columns that each resource is read with, never `*`: if a migration changed the columns of a prepared statement, it
+ * would fail in every process that runs during the migration.
+ */
+type Columns<Table extends keyof Tables> = readonly (keyof Tables[Table])[];
+
+export const CARD_COLUMNS = [
+  'id',
+  'partner_id',
+  'mode',
+  'status',
+  'external_ref',
+  'card_name',
+  'cardholder_first_name',
+  'cardholder_last_name',
+  'email',
+  'metadata',
+  'product_code',
+  'network',
+  'network_card_id',
+  'last4',
+  'exp_month',
+  'exp_year',
+  'failure_code',
+  'funding_cents',
+  'fees',
+  'overdue_since',
+  'spending_controls',
+  'created_at',
+] as const satisfies Columns<'card'>;
+
+export const TOPUP_COLUMNS = [
+  'id',
+  'partner_id',
+  'mode',
+  'card_id',
+  'status',
+  'failure_code',
+  'amount_cents',
+  'fees',
+  'card_balance_cents',
+  'overdue_since',
+  'created_at',
+  'completed_at',
+] as const satisfies Columns<'topup'>;
+
+export const WITHDRAWAL_COLUMNS = [
+  ...(['id', 'partner_id', 'mode', 'card_id', 'status', 'failure_code', 'amount_cents'] as const),
+  ...(['card_balance_cents', 'overdue_since', 'created_at', 'completed_at'] as const),
+] as const satisfies Columns<'withdrawal'>;
+
+export const TRANSACTION_COLUMNS = [
+  'id',
+  'partner_id',
+  'mode',
+  'card_id',
+  'network_transaction_id',
+  'requested_type',
+  'forced',
+  'type',
+  'amount_cents',
+  'fees',
+  'merchant_name',
+  'merchant_category_code',
+  'merchant_city',
+  'merchant_country',
+  'decline_reason',
+  'charged_to',
+  'card_balance_after_cents',
+  'created_at',
+  'authorization_id',
+  'from_hold_cents',
+  'partner_balance_cents',
+  'network_payment_id',
+  'refunded_transaction_id',
+] as const satisfies Columns<'card_transaction'>;
+
+export const OPERATION_COLUMNS = [
+  'id',
+  'partner_id',
+  'mode',
+  'key',
+  'operation',
+  'operation_status',
+  'resource_id',
+  'card_id',
+  'response_status',
+  'created_at',
+  'completed_at',
+  'network_asked',
+  'network_last_answer',
+  'network_last_asked_at',
+  'network_next_ask_at',
+  'network_deadline',
+] as const satisfies Columns<'idempotency_claim'>;
+
+/** Why the card network gave no answer when it was last asked for a pending card, top-up or withdrawal; null if it did. */
+export function networkProblem(table: 'card' | 'topup' | 'withdrawal') {
+  return sql<string | null>`(SELECT c.network_problem FROM idempotency_claim c
+    WHERE c.id = ${sql.ref(`${table}.claim_id`)})`.as('network_problem');
+}
+
+/** How far an account's clock was ahead of the real time that a claim's id has (docs/decisions/sandbox-clock.md). */
+export function clockAhead(claim: string) {
+  const [partnerId, mode, at] = ['partner_id', 'mode', 'created_at'].map((name) =>
+    sql.ref(`${claim}.${name}`),
+  );
+  return sql<number>`extract(epoch FROM account_time(${partnerId}, ${mode}, ${at}) - ${at})::float8`.as(
+    'clock_ahead_seconds',
+  );
+}
+
+export const AUTHORIZATION_COLUMNS = [
+  'id',
+  'partner_id',
+  'mode',
+  'card_id',
+  'network_authorization_id',
+  'status',
+  'amount_cents',
+  'held_cents',
+  'settled_cents',
+  'decline_reason',
+  'merchant_name',
+  'merchant_category_code',
+  'merchant_city',
+  'merchant_country',
+  'requests',
+  'holds',
+  'expires_at',
+  'created_at',
+] as const satisfies Columns<'card_authorization'>;
+
+export const DEPOSIT_COLUMNS = [
+  'id',
+  'partner_id',
+  'mode',
+  'network',
+  'contract_address',
+  'address',
+  'amount_cents',
+  'status',
+  'credited_cents',
+  'created_at',
+  'expires_at',
+  'confirmed_at',
+] as const satisfies Columns<'deposit'>;
+
+type PaymentOfDeposit = Row<
+  'deposit_payment',
+  | 'tx_hash'
+  | 'log_index'
+  | 'value_micro_usdt'
+  | 'block_number'
+  | 'block_time'
+  | 'denied_by'
+  | 'status'
+  | 'review_reason'
+>;
+
+/**
+ * A deposit's payments as one JSON array, in the order of the chain: `[]` if there are none.
+ * @param deposit the alias of table `deposit` in the statement
+ * @param which only those with this status; all if omitted
+ */
+export const selectPayments = (
+  deposit: string,
+  { status, limit = MAX_PAYMENTS_SHOWN }: { status?: PaymentStatus; limit?: number } = {},
+) => {
+  const which = status === undefined ? sql`true` : sql`p.status = ${sql.lit(status)}`;
+  // Large numbers as text: JSON's would be rounded.
+  return sql<PaymentOfDeposit[]>`coalesce((SELECT json_agg(p) FROM (
+    SELECT p.tx_hash, p.log_index, p.value_micro_usdt::text, p.block_number::text, p.block_time, p.denied_by, p.status,
+      p.review_reason
+    FROM deposit_payment p WHERE p.deposit_id = ${sql.ref(`${deposit}.id`)} AND ${which}
+    ORDER BY p.block_number, p.transaction_index, p.log_index LIMIT ${sql.lit(limit)}) p), '[]')`;
+};
+
+/**
+ * What arrived for a deposit, in decimal digits: all recorded payments, judged or not. The scan records them without waiting
+ * for the deposit's row, so the row can't have their sum.
+ * @param deposit the alias of table `deposit` in the statement
+ */
+export const receivedBy = (deposit: string) =>
+  sql<string>`(SELECT coalesce(sum(p.value_micro_usdt), 0)::text FROM deposit_payment p
+    WHERE p.deposit_id = ${sql.ref(`${deposit}.id`)})`;
+
+/** Columns of a table's alias in a statement. */
+export const of = <Alias extends string, Column extends string>(
+  alias: Alias,
+  columns: readonly Column[],
+): `${Alias}.${Column}`[] => columns.map((column) => `${alias}.${column}` as const);
+
+/** An API key as partners see it, in the account's time, for a `sql` template where the key is `k`. */
+export const SHOWN_KEY = sql`k.id, k.partner_id, k.mode, k.name, k.hint, k.prefix, k.scopes, k.ip_allowlist, k.created_by,
+  k.created_at, k.expires_at, account_time(k.partner_id, k.mode, k.last_used_at) AS last_used_at,
+  CASE WHEN k.revoked_at IS NOT NULL THEN 'revoked' WHEN k.expires_at <= account_now(k.partner_id, k.mode) THEN 'expired'
+    ELSE 'active' END AS status`;

@@ -1,0 +1,164 @@
+import type { Client } from '@temporalio/client';
+import type { Logger } from 'pino';
+import {
+  type AbandonedClaim,
+  putClaimOff,
+  takeAbandonedClaims,
+} from './abandoned-claims.ts';
+import type { Config } from '../platform/config/service.ts';
+import type { Orm } from '../platform/db/orm.ts';
+import { transaction } from '../platform/db/transaction.ts';
+import type { WorkflowOperation } from '../domain/claim-operation.ts';
+import { type DescribedError, describeError } from '../platform/process/describe-error.ts';
+import { type Repetition, repeat } from '../platform/process/repeat.ts';
+import { asPartOf } from '../platform/process/work-context.ts';
+import { startClaimed } from './claimed-workflow.ts';
+import { isTemporalAway } from '../platform/temporal/connection.ts';
+
+const INTERVAL_MS = 1_000;
+const STARTS_AT_ONCE = 16;
+const START_TIMEOUT_MS = 3_000;
+/** How long a claim is left alone after it was started, and at most after it could not be. */
+const MAX_PAUSE_MS = 60_000;
+/** The pause after the first failure; it doubles with each further one. Until it ends, no other worker takes the claim. */
+const FIRST_PAUSE_MS = START_TIMEOUT_MS + 2_000;
+const LOG_EVERY_MS = 10_000;
+
+interface SweepDependencies {
+  orm: Orm;
+  client: Client;
+  taskQueue: string;
+  config: Pick<Config, 'issuanceDeadlineMs' | 'topUpDeadlineMs' | 'withdrawalDeadlineMs'>;
+  logger: Logger;
+}
+
+export interface Sweep {
+  /** Starts what is due, until nothing more is or it is told to stop. */
+  pass(stopping: AbortSignal): Promise<void>;
+  /** Waits for the starts that are under way, because a slow one doesn't hold up the next pass. */
+  settle(): Promise<void>;
+}
+
+/**
+ * Starts the workflows of abandoned claims: if a claim without a response has an expired lease, its process died. Starting a
+ * workflow that is running changes nothing, so a claim is started again every minute until it has a response. A claim that
+ * can't be started delays no other.
+ */
+export function startSweep(dependencies: SweepDependencies): Repetition {
+  const { pass, settle } = createSweep(dependencies);
+  const sweep = repeat('the sweep of abandoned claims', INTERVAL_MS, dependencies.logger, pass);
+  return {
+    stop: async () => {
+      await sweep.stop();
+      await settle();
+    },
+  };
+}
+
+/** The sweep's passes, for one caller after the other. */
+export function createSweep(dependencies: SweepDependencies, now = Date.now): Sweep {
+  const { orm, logger } = dependencies;
+  const underWay = new Set<Promise<void>>();
+  const tally = new Tally(logger, now);
+  const operations = Object.keys(toDeadlines(dependencies.config)) as WorkflowOperation[];
+
+  async function pass(stopping: AbortSignal): Promise<void> {
+    let wanted = 0;
+    let taken: AbandonedClaim[] = [];
+    do {
+      while (underWay.size === STARTS_AT_ONCE) await Promise.race(underWay);
+      wanted = STARTS_AT_ONCE - underWay.size;
+      const taking = { operations, limit: wanted, leaseMs: FIRST_PAUSE_MS };
+      taken = await transaction(orm, (tx) => takeAbandonedClaims(tx, taking));
+      for (const claim of taken) {
+        const start = startOne(dependencies, tally, claim).finally(() => underWay.delete(start));
+        underWay.add(start);
+      }
+      tally.log();
+    } while (taken.length === wanted && !stopping.aborted);
+  }
+  return { pass, settle: async () => void (await Promise.all(underWay)) };
+}
+
+/** Never throws: the result is counted, and the claim gets its next turn anyway. */
+async function startOne(dependencies: SweepDependencies, tally: Tally, claim: AbandonedClaim): Promise<void> {
+  const { orm, client, taskQueue, config } = dependencies;
+  const { operation } = claim;
+  try {
+    const cardId = claim.card_id ?? claim.resource_id;
+    if (cardId === null) throw new Error(`${claim.id} is about no card`);
+    const workflow = {
+      operation,
+      taskQueue,
+      deadlineMs: toDeadlines(config)[operation],
+      claimId: claim.id,
+      cardId,
+      topUpId: operation === 'top_up_card' ? (claim.resource_id ?? undefined) : undefined,
+      withdrawalId: operation === 'withdraw_from_card' ? (claim.resource_id ?? undefined) : undefined,
+      partnerId: claim.partner_id,
+      mode: claim.mode,
+    };
+    await asPartOf({ requestId: claim.request_id }, () =>
+      client.withDeadline(Date.now() + START_TIMEOUT_MS, () => startClaimed(client, workflow)),
+    );
+    tally.started += 1;
+    await putClaimOff(orm, { claimId: claim.id, pauseMs: MAX_PAUSE_MS });
+  } catch (error) {
+    tally.fail(claim.id, error);
+    // This says nothing about the claim, which should get its turn soon after Temporal is back.
+    if (isTemporalAway(error)) return;
+    const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** (claim.attempts - 1), MAX_PAUSE_MS);
+    await putClaimOff(orm, { claimId: claim.id, pauseMs }).catch((another: unknown) =>
+      tally.fail(claim.id, another),
+    );
+  }
+}
+
+function toDeadlines(config: SweepDependencies['config']): Record<WorkflowOperation, number> {
+  return {
+    create_card: config.issuanceDeadlineMs,
+    top_up_card: config.topUpDeadlineMs,
+    withdraw_from_card: config.withdrawalDeadlineMs,
+    freeze_card: 0,
+    unfreeze_card: 0,
+    block_card: 0,
+  };
+}
+
+/** What the sweep did, in one line for many claims. */
+class Tally {
+  started = 0;
+  #failed = 0;
+  #example: { claimId: string; error: DescribedError } | undefined;
+  #loggedAt = 0;
+  readonly #logger: Logger;
+  readonly #now: () => number;
+
+  constructor(logger: Logger, now: () => number) {
+    this.#logger = logger;
+    this.#now = now;
+  }
+
+  fail(claimId: string, error: unknown): void {
+    this.#failed += 1;
+    // The client's error only names the call; its cause has the server's message.
+    const { cause } = error as { cause?: unknown };
+    this.#example ??= { claimId, error: describeError(cause ?? error) };
+  }
+
+  log(): void {
+    if (this.#now() < this.#loggedAt + LOG_EVERY_MS) return;
+    if (this.started > 0)
+      this.#logger.info({ claims: this.started }, 'restarted the abandoned work of claims');
+    if (this.#failed > 0) {
+      this.#logger.error(
+        { claims: this.#failed, ...this.#example },
+        'the sweep of abandoned claims could not restart some of them; trying again within a minute',
+      );
+    }
+    if (this.started + this.#failed > 0) this.#loggedAt = this.#now();
+    this.started = 0;
+    this.#failed = 0;
+    this.#example = undefined;
+  }
+}

@@ -1,0 +1,128 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import type { Admission } from '../../api/http/admission.ts';
+import { createAuthenticate } from '../../api/http/authenticate.ts';
+import { createApiKey, revokeApiKey } from '../../accounts/api-keys.ts';
+import { apiKeyHasher, generateApiKey } from '../../platform/crypto/api-key.ts';
+import { KeyRing } from '../../platform/crypto/key-ring.ts';
+import { expectError } from '../support/api/answers.ts';
+import { asOwner } from '../support/postgres.ts';
+import { sharedStack } from '../support/shared-stack.ts';
+import type { TestPartner, TestStack } from '../support/stack.ts';
+
+describe('authentication', () => {
+  let stack: TestStack;
+  let partner: TestPartner;
+  before(async () => {
+    stack = await sharedStack('api');
+    partner = await stack.createPartner();
+  });
+
+  const ping = (authorization: string) => partner.call('GET', '/ping', { headers: { authorization } });
+  const mistyped = (key: string) => key.slice(0, -1) + (key.endsWith('0') ? '1' : '0');
+
+  it('accepts Bearer in any case', async () => {
+    for (const scheme of ['Bearer', 'bearer', 'BEARER', 'Bearer  ']) {
+      assert.equal((await ping(`${scheme} ${partner.keys.test}`)).status, 200, scheme);
+    }
+  });
+
+  const REFUSED: Record<string, [authorization: () => string, message: RegExp]> = {
+    'an empty header': [() => '', /^The Authorization header is missing\. Send/],
+    'no scheme': [() => partner.keys.test, /does not begin with Bearer/],
+    'another scheme': [
+      () => `Basic ${Buffer.from(`${partner.keys.test}:`).toString('base64')}`,
+      /does not begin with Bearer/,
+    ],
+    'a scheme without a key': [() => 'Bearer', /exactly one key after Bearer/],
+    'an unknown key': [
+      () => `Bearer ${generateApiKey('test')}`,
+      /^The API key is unknown, revoked or expired\./,
+    ],
+    'a wrong checksum': [
+      () => `Bearer ${mistyped(partner.keys.test)}`,
+      /mistyped: its checksum does not match/,
+    ],
+    "the other mode's prefix": [
+      () => `Bearer ${partner.keys.test.replace('test', 'live')}`,
+      /mistyped: its checksum does not match/,
+    ],
+    'lower case': [
+      () => `Bearer ${partner.keys.test.toLowerCase()}`,
+      /mistyped: its checksum does not match/,
+    ],
+    'something after the key': [() => `Bearer ${partner.keys.test} x`, /exactly one key after Bearer/],
+    'two keys': [
+      () => `Bearer ${partner.keys.test}, Bearer ${partner.keys.live}`,
+      /exactly one key after Bearer/,
+    ],
+    'a shorter key': [
+      () => `Bearer ${partner.keys.test.slice(0, -1)}`,
+      /sk_test_ or sk_live_ and 42 letters/,
+    ],
+    'a key of another kind': [() => 'Bearer sk_prod_0123456789', /sk_test_ or sk_live_ and 42 letters/],
+    'a very long key': [() => `Bearer ${'sk_test_'.repeat(500)}`, /sk_test_ or sk_live_ and 42 letters/],
+    'bytes that are not ASCII': [() => 'Bearer sk_test_\xff\xfe', /sk_test_ or sk_live_ and 42 letters/],
+  };
+  for (const [what, [authorization, message]] of Object.entries(REFUSED)) {
+    it(`answers 401 for ${what}, and says what is wrong without repeating the key`, async () => {
+      const sent = authorization();
+      const answer = await ping(sent);
+      expectError(answer, 'invalid_api_key');
+      assert.match(answer.json.error.message, message);
+      assert.ok(!answer.text.includes(sent.slice('Bearer '.length) || 'no key'));
+      assert.equal(answer.headers.get('www-authenticate'), 'Bearer');
+    });
+  }
+
+  it('stores a keyed hash of an API key, and neither the key nor a plain digest', async () => {
+    const key = partner.keys.live;
+    const found = await asOwner<{ hits: number; hint: string }>(
+      stack,
+      `SELECT (SELECT count(*)::int FROM api_key k WHERE row_to_json(k)::text LIKE '%' || $1 || '%'
+           OR k.hash IN (sha256($2::bytea), sha512($2::bytea))) AS hits,
+         (SELECT hint FROM api_key WHERE partner_id = $3 AND mode = 'live') AS hint`,
+      [key.slice(8), Buffer.from(key), partner.id],
+    );
+    assert.deepEqual(found, [{ hits: 0, hint: `sk_live_…${key.slice(-4)}` }]);
+  });
+
+  it("refuses a revoked key within two seconds in every process, and still accepts the account's other keys", async () => {
+    const { id, key } = await createApiKey(stack.operator, {
+      ...{ partnerId: partner.id, mode: 'test', name: null },
+    });
+    let nowMs = 0;
+    const authenticate = authenticateWith(stack.operator.ring, () => nowMs);
+    assert.equal((await authenticate(`Bearer ${key}`)).keyId, id);
+    await revokeApiKey(stack.operator, id);
+    nowMs = 1_999;
+    assert.equal((await authenticate(`Bearer ${key}`)).keyId, id);
+    nowMs = 2_000;
+    await assert.rejects(authenticate(`Bearer ${key}`), { code: 'invalid_api_key' });
+    const revoked = await ping(`Bearer ${key}`);
+    expectError(revoked, 'invalid_api_key');
+    const unknown = await ping(`Bearer ${generateApiKey('test')}`);
+    assert.equal(revoked.json.error.message, unknown.json.error.message);
+    assert.equal((await partner.call('GET', '/ping')).status, 200);
+  });
+
+  it('still accepts old API keys when the key ring gets a new first key', async () => {
+    const [old, added] = [stack.config.encryptionKeys, { id: 'k2', secret: randomBytes(32) }];
+    const authorization = `Bearer ${partner.keys.test}`;
+    const rotated = authenticateWith(new KeyRing([added, ...old]));
+    assert.equal((await rotated(authorization)).partnerId, partner.id);
+    const stranger = authenticateWith(new KeyRing([added]));
+    await assert.rejects(stranger(authorization), { code: 'invalid_api_key' });
+  });
+
+  /** As a process does that has seen no key yet. */
+  const authenticateWith = (ring: KeyRing, now?: () => number) =>
+    createAuthenticate(stack.orm, async (key) => apiKeyHasher(ring)(key), NO_QUEUE, now);
+});
+
+const NO_QUEUE: Admission = {
+  arrive: () => ({ begin: async () => true, passTurn() {}, leave() {}, end() {} }),
+  exchange: async () => {},
+  stop() {},
+  metrics: [],
+};

@@ -1,0 +1,132 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { createApiKey } from '../../accounts/api-keys.ts';
+import { expectError } from '../support/api/answers.ts';
+import { networkIdOf, networkTransaction, sendAsNetwork } from '../support/api/network-events.ts';
+import { createCard, readCardRow } from '../support/cards.ts';
+import { fundedPartner } from '../support/money.ts';
+import { ACTOR, environmentOf, lastAudit, type Operate, operateIn } from '../support/operator/operate.ts';
+import { sharedStack } from '../support/shared-stack.ts';
+import type { TestPartner, TestStack } from '../support/stack.ts';
+import { until } from '../support/until.ts';
+import { answer, type Receiver, startReceiver } from '../support/webhooks/receiver.ts';
+
+const REASON = ['--reason', 'key published, ticket 4711'];
+const NOWHERE = 'prt_01k0000000000000000000000a';
+const live = { mode: 'live' } as const;
+
+describe('operator partner suspend and resume', () => {
+  let stack: TestStack;
+  let operate: Operate;
+  let partner: TestPartner;
+  let receiver: Receiver;
+
+  before(async () => {
+    stack = await sharedStack();
+    operate = operateIn(environmentOf(stack.config));
+    receiver = await startReceiver();
+    receiver.behave(answer(200));
+  });
+  after(() => receiver.stop());
+  beforeEach(async () => {
+    partner = await fundedPartner(stack);
+  });
+
+  it('refuses every key of the account with 403, also one that was in use, and lets them in again', async () => {
+    const asks = [{}, live].map((options) => () => partner.call('GET', '/ping', options));
+    /** A process may know a key for two seconds. */
+    const untilAnswers = (status: number) =>
+      until(`both keys get ${status}`, async () => {
+        const answers = await Promise.all(asks.map((ask) => ask()));
+        return answers.every((one) => one.status === status) && answers;
+      });
+    await untilAnswers(200);
+    const { code, json } = await operate('partner', 'suspend', partner.id, ...REASON);
+    assert.equal(code, 0);
+    assert.equal(json.suspension_reason, REASON[1]);
+    for (const refused of await untilAnswers(403)) expectError(refused, 'account_suspended');
+    assert.deepEqual(await lastAudit(operate), {
+      ...{ actor: ACTOR, action: 'partner.suspend', subject: partner.id },
+      detail: { reason: REASON[1] },
+    });
+
+    const shown = await operate('partner', 'show', partner.id);
+    assert.equal(shown.json.suspended_at, json.suspended_at);
+    const other = await stack.createPartner();
+    assert.equal((await other.call('GET', '/ping')).status, 200);
+
+    const resumed = await operate('partner', 'resume', partner.id, '--reason', 'keys replaced');
+    assert.deepEqual([resumed.json.suspended_at, resumed.json.suspension_reason], [null, null]);
+    await untilAnswers(200);
+    assert.deepEqual(await lastAudit(operate), {
+      ...{ actor: ACTOR, action: 'partner.resume', subject: partner.id },
+      detail: { reason: 'keys replaced', suspendedAt: json.suspended_at },
+    });
+  });
+
+  it('refuses before the rate limit, the mode and the path’s rules, but after the key', async () => {
+    await operate('partner', 'suspend', partner.id, ...REASON);
+    const key = randomUUID();
+    const body = { external_ref: 'suspended', amount: 1_000 };
+    expectError(await partner.call('POST', '/cards', { body, idempotencyKey: key }), 'account_suspended');
+    expectError(await partner.call('POST', '/test/credit', { ...live, body: 'x' }), 'account_suspended');
+    expectError(await partner.call('GET', '/cards?limit=x'), 'account_suspended');
+    const stranger = { headers: { authorization: `Bearer ${partner.keys.test}0` } };
+    expectError(await partner.call('GET', '/ping', stranger), 'invalid_api_key');
+
+    await operate('partner', 'resume', partner.id, ...REASON);
+    // Another key of the account, which the process has not seen refused.
+    const other = await createApiKey(stack.operator, { partnerId: partner.id, mode: 'test', name: null });
+    const headers = { authorization: `Bearer ${other.key}` };
+    const issued = await partner.call('POST', '/cards', { body, idempotencyKey: key, headers });
+    assert.equal(issued.status, 201, issued.text);
+    assert.equal(issued.headers.get('idempotent-replayed'), null);
+  });
+
+  it('lets what had begun go on: the issuance, the network’s transactions, and webhooks', async () => {
+    await operate('webhook-endpoint', 'set', partner.id, '--url', receiver.url);
+    const active = await createCard(partner, { amount: 10_000 }, live);
+    assert.equal(active.status, 201, active.text);
+    const pending = await createCard(partner, { amount: 10_041 }, live);
+    assert.equal(pending.status, 202, pending.text);
+    await operate('partner', 'suspend', partner.id, ...REASON);
+
+    await until('the card is active', async () => {
+      return (await readCardRow(stack, pending.json.id))?.status === 'active';
+    });
+    const purchase = networkTransaction(await networkIdOf(stack, active.json.id));
+    const settled = await sendAsNetwork(stack, '/network/transactions', JSON.stringify(purchase));
+    assert.equal(settled.status, 200, settled.text);
+    for (const [type, cardId] of [
+      ['card.issued', pending.json.id],
+      ['card.transaction.created', active.json.id],
+    ]) {
+      await until(`${type} is delivered`, async () =>
+        receiver.received.some(({ body }) => body.includes(`"${type}"`) && body.includes(`"${cardId}"`)),
+      );
+    }
+  });
+
+  it('changes and records nothing if it is suspended already, or not at all', async () => {
+    const first = await operate('partner', 'suspend', partner.id, ...REASON);
+    const again = await operate('partner', 'suspend', partner.id, '--reason', 'another');
+    assert.deepEqual([again.code, again.json], [0, first.json]);
+    await operate('partner', 'resume', partner.id, ...REASON);
+    const twice = await operate('partner', 'resume', partner.id, ...REASON);
+    assert.deepEqual([twice.code, twice.json.suspended_at], [0, null]);
+    const { json } = await operate('audit', 'list', '--subject', partner.id);
+    const actions = json.map(({ action }: { action: string }) => action);
+    assert.deepEqual(actions.slice(0, 2), ['partner.resume', 'partner.suspend']);
+    assert.equal(actions.filter((action: string) => /suspend|resume/.test(action)).length, 2);
+  });
+
+  for (const verb of ['suspend', 'resume']) {
+    it(`refuses to ${verb} an unknown or hostile id, and says what to do`, async () => {
+      for (const id of [NOWHERE, 'prt_', "x'; DROP TABLE partner", 'é'.repeat(500)]) {
+        const { code, out, err } = await operate('partner', verb, id, ...REASON);
+        assert.deepEqual([code, out], [1, ''], err);
+        assert.match(err, /partner list/);
+      }
+    });
+  }
+});

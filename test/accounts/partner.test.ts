@@ -1,0 +1,217 @@
+import assert from 'node:assert/strict';
+import {
+  ACTOR,
+  lastAudit,
+  type Operate,
+  operateIn,
+  operatorEnvironment,
+} from '../support/operator/operate.ts';
+
+const NOWHERE = 'prt_01k0000000000000000000000a';
+
+describe('operator partner', () => {
+  let operate: Operate;
+
+  before(async () => {
+    operate = operateIn(await operatorEnvironment());
+  });
+
+  it('prints the id and the name of a new partner, and records it', async () => {
+    const { code, json } = await operate('partner', 'create', '--name', 'Acme Ltd', '--secure-details');
+    assert.equal(code, 0);
+    assert.match(json.id, /^prt_[0-9a-z]{26}$/);
+    assert.deepEqual(json, { id: json.id, name: 'Acme Ltd' });
+    assert.deepEqual(await lastAudit(operate), {
+      actor: ACTOR,
+      action: 'partner.create',
+      subject: json.id,
+      detail: { name: 'Acme Ltd', secureDetailsEnabled: true },
+    });
+  });
+
+  it('shows fees and limits, at first the platform’s', async () => {
+    const id = await createPartner('Shown');
+    const { code, json } = await operate('partner', 'show', id);
+    assert.equal(code, 0);
+    assert.deepEqual(json, {
+      id,
+      object: 'partner',
+      name: 'Shown',
+      secure_details: false,
+      suspended_at: null,
+      suspension_reason: null,
+      test_clock: null,
+      fees: {
+        card_activation: 100,
+        card_funding_bps: 200,
+        card_funding_min: 50,
+        transaction_flat: 10,
+        transaction_bps: 50,
+        decline_flat: 25,
+        negotiated: false,
+      },
+      limits: {
+        min_card: 100,
+        max_card: 1_000_000,
+        max_open_cards: 10_000,
+        max_issued_per_day: 100_000_000,
+        negotiated: false,
+      },
+      spending_controls: null,
+      created: json.created,
+    });
+    assert.equal(new Date(json.created).toISOString(), json.created);
+  });
+
+  it('shows, replaces and removes the spending controls of an account, and records each change', async () => {
+    const id = await createPartner('Controlled');
+    const stored = {
+      allowed_categories: null,
+      blocked_categories: ['7995'],
+      allowed_merchant_countries: null,
+      blocked_merchant_countries: null,
+      spending_limits: [{ amount: 500, interval: 'daily', categories: null }],
+    };
+    const asked = { blocked_categories: ['7995'], spending_limits: [{ amount: 500, interval: 'daily' }] };
+    const shown = await operate('partner', 'controls', id);
+    assert.deepEqual(shown.json, { partner_id: id, spending_controls: null });
+    const set = await operate('partner', 'controls', id, '--set', JSON.stringify(asked));
+    assert.deepEqual(set.json, { partner_id: id, spending_controls: stored }, set.err);
+    assert.deepEqual((await operate('partner', 'show', id)).json.spending_controls, stored);
+    assert.deepEqual(await lastAudit(operate), {
+      actor: ACTOR,
+      action: 'partner.controls',
+      subject: id,
+      detail: { before: null, after: stored },
+    });
+    const cleared = await operate('partner', 'controls', id, '--clear');
+    assert.equal(cleared.json.spending_controls, null);
+    assert.deepEqual(await lastAudit(operate), {
+      actor: ACTOR,
+      action: 'partner.controls',
+      subject: id,
+      detail: { before: stored, after: null },
+    });
+    assert.equal((await operate('partner', 'controls', NOWHERE, '--clear')).code, 1);
+  });
+
+  it('lists every account, newest first', async () => {
+    const first = await createPartner('One');
+    const second = await createPartner('Two');
+    const { json } = await operate('partner', 'list');
+    assert.deepEqual(
+      json.slice(0, 2).map((partner: { id: string }) => partner.id),
+      [second, first],
+    );
+  });
+
+  it('changes only what is given with update', async () => {
+    const id = await createPartner('Before');
+    const on = await operate('partner', 'update', id, '--secure-details', 'on');
+    assert.deepEqual([on.json.name, on.json.secure_details], ['Before', true]);
+    const renamed = await operate('partner', 'update', id, '--name', 'After');
+    assert.deepEqual([renamed.json.name, renamed.json.secure_details], ['After', true]);
+    assert.deepEqual(await lastAudit(operate), {
+      actor: ACTOR,
+      action: 'partner.update',
+      subject: id,
+      detail: {
+        before: { name: 'Before', secureDetailsEnabled: true },
+        after: { name: 'After', secureDetailsEnabled: true },
+      },
+    });
+  });
+
+  it('changes only what is given with fees', async () => {
+    const id = await createPartner('Negotiator');
+    const first = await operate(
+      'partner',
+      'fees',
+      id,
+      '--card-activation',
+      '0',
+      '--card-funding-bps',
+      '10000',
+    );
+    assert.equal(first.code, 0);
+    assert.deepEqual(first.json, {
+      card_activation: 0,
+      card_funding_bps: 10_000,
+      card_funding_min: 50,
+      transaction_flat: 10,
+      transaction_bps: 50,
+      decline_flat: 25,
+      negotiated: true,
+    });
+    const second = await operate(
+      ...['partner', 'fees', id, '--card-funding-min', '7', '--transaction-flat', '8'],
+      ...['--transaction-bps', '9', '--decline-flat', '11'],
+    );
+    assert.deepEqual(second.json, {
+      card_activation: 0,
+      card_funding_bps: 10_000,
+      card_funding_min: 7,
+      transaction_flat: 8,
+      transaction_bps: 9,
+      decline_flat: 11,
+      negotiated: true,
+    });
+    const shown = await operate('partner', 'fees', id);
+    assert.deepEqual(shown.json, second.json);
+    const { json: entries } = await operate('audit', 'list');
+    const negotiations = entries.filter((entry: { subject: string }) => entry.subject === id).slice(0, 2);
+    assert.deepEqual(
+      negotiations.map((entry: { action: string }) => entry.action),
+      ['partner.fees', 'partner.fees'],
+    );
+    assert.equal(negotiations[0].detail.before.cardActivationCents, 0);
+    assert.equal(negotiations[0].detail.after.declineFlatCents, 11);
+  });
+
+  it('changes only what is given with limits, and refuses a smallest card above the largest', async () => {
+    const id = await createPartner('Limited');
+    const { json } = await operate(
+      ...['partner', 'limits', id, '--min-card', '500', '--max-card', '600'],
+      ...['--max-open-cards', '0', '--max-issued-per-day', '9007199254740991'],
+    );
+    const negotiated = {
+      min_card: 500,
+      max_card: 600,
+      max_open_cards: 0,
+      max_issued_per_day: Number.MAX_SAFE_INTEGER,
+      negotiated: true,
+    };
+    assert.deepEqual(json, negotiated);
+    assert.equal(((await lastAudit(operate)) as { action: string }).action, 'partner.limits');
+    const refused = await operate('partner', 'limits', id, '--max-card', '499');
+    assert.equal(refused.code, 1);
+    assert.match(refused.err, /--min-card and --max-card together/);
+    assert.deepEqual((await operate('partner', 'limits', id)).json, negotiated);
+  });
+
+  it('refuses an unknown partner, and says where to look', async () => {
+    for (const words of [
+      `show ${NOWHERE}`,
+      `update ${NOWHERE} --name x`,
+      `fees ${NOWHERE}`,
+      `fees ${NOWHERE} --card-activation 1`,
+      `limits ${NOWHERE} --max-card 1000`,
+      `adjust ${NOWHERE} --mode test --amount 1 --reason r`,
+    ]) {
+      const { code, out, err } = await operate('partner', ...words.split(' '));
+      assert.deepEqual({ code, out }, { code: 1, out: '' }, words);
+      assert.equal(err, `There is no partner ${NOWHERE}: run "operator partner list".\n`);
+    }
+  });
+
+  it('does not repeat a key that is given in place of an id', async () => {
+    const { code, err } = await operate('partner', 'show', 'sk_live_pastedByMistake');
+    assert.equal(code, 1);
+    assert.doesNotMatch(err, /sk_live/);
+    assert.match(err, /partner list/);
+  });
+
+  async function createPartner(name: string): Promise<string> {
+    return (await operate('partner', 'create', '--name', name)).json.id;
+  }
+});

@@ -1,0 +1,65 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { networkIdOf, networkTransaction, sendAsNetwork } from '../support/api/network-events.ts';
+import { createCard } from '../support/cards.ts';
+import { fundedPartner } from '../support/money.ts';
+import { sharedStack } from '../support/shared-stack.ts';
+import type { Answer, TestPartner, TestStack } from '../support/stack.ts';
+import { withdraw } from '../support/withdrawals.ts';
+
+const AT_ONCE = 8;
+
+/** A list on which all that was made at once is, and nothing out of order. */
+async function expectNewestFirst(
+  partner: TestPartner,
+  mode: 'test' | 'live',
+  path: string,
+  atLeast: number,
+): Promise<void> {
+  const { json, text } = await partner.call('GET', `${path}?limit=100`, { mode });
+  const created: string[] = json.data.map((item: { created: string }) => item.created);
+  assert.ok(created.length >= atLeast, `${path} has ${created.length}: ${text}`);
+  assert.deepEqual(created, created.toSorted().reverse(), `${mode} ${path} is out of order`);
+}
+
+describe('a list of things that were made at once', () => {
+  let stack: TestStack;
+  before(async () => {
+    stack = await sharedStack();
+  });
+
+  for (const mode of ['test', 'live'] as const) {
+    it(`is sorted newest first by created, for every resource in ${mode} mode`, async () => {
+      const partner = await fundedPartner(stack, 10_000_000);
+      const atOnce = async (status: number, ask: (i: number) => Promise<Answer>) => {
+        const answers = await Promise.all(Array.from({ length: AT_ONCE }, (_, i) => ask(i)));
+        for (const answer of answers) assert.equal(answer.status, status, answer.text);
+        return answers.map(({ json }) => json);
+      };
+      const [{ id: cardId }] = await atOnce(201, () => createCard(partner, { amount: 10_000 }, { mode }));
+      await atOnce(201, () =>
+        partner.call('POST', `/cards/${cardId}/topups`, {
+          ...{ mode, body: { amount: 1_000 }, idempotencyKey: randomUUID() },
+        }),
+      );
+      await atOnce(201, () => withdraw({ partner, mode, cardId }, 100));
+      const networkId = mode === 'live' ? await networkIdOf(stack, cardId) : '';
+      await atOnce(mode === 'live' ? 200 : 201, (i) =>
+        mode === 'live'
+          ? sendAsNetwork(stack, '/network/transactions', JSON.stringify(networkTransaction(networkId, {})))
+          : partner.call('POST', `/test/cards/${cardId}/simulate-transaction`, {
+              body: { type: 'purchase', amount: 100 },
+              // With a key and without, as these are two ways to book one.
+              ...(i % 2 === 0 && { idempotencyKey: randomUUID() }),
+            }),
+      );
+
+      await expectNewestFirst(partner, mode, '/cards', AT_ONCE);
+      await expectNewestFirst(partner, mode, `/cards/${cardId}/topups`, AT_ONCE);
+      await expectNewestFirst(partner, mode, `/cards/${cardId}/withdrawals`, AT_ONCE);
+      await expectNewestFirst(partner, mode, `/cards/${cardId}/transactions`, AT_ONCE);
+      await expectNewestFirst(partner, mode, '/events', 4 * AT_ONCE);
+      await expectNewestFirst(partner, mode, '/balance/transactions', 5 * AT_ONCE);
+    });
+  }
+});

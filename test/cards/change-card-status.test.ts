@@ -1,0 +1,341 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { settleTransaction } from '../../payments/settle-transactions.ts';
+import { newId } from '../../platform/crypto/new-id.ts';
+import { query } from '../../platform/db/sql.ts';
+import { transaction } from '../../platform/db/transaction.ts';
+import type { StatusChangeRequest } from '../../issuers/card-network.ts';
+import type { Mode } from '../../domain/mode.ts';
+import { expectError } from '../support/api/answers.ts';
+import {
+  assertOneOrder,
+  cardIn,
+  changeStatus,
+  claimUnderWay,
+  networkStatus,
+  statusClaims,
+  type Verb,
+} from '../support/card-status.ts';
+import { eventTypes, forgetNetworkCard, readCardRow } from '../support/cards.ts';
+import { settlementOf } from '../support/commands/cards.ts';
+import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from '../support/money.ts';
+import type { Answer, TestPartner, TestStack } from '../support/stack.ts';
+import {
+  answerLost,
+  refused,
+  startUnrulyStack,
+  type UnrulyNetwork,
+  unavailable,
+} from '../support/unruly-network.ts';
+import { withdraw } from '../support/withdrawals.ts';
+
+const FROZEN = ['card.issued', 'card.frozen'];
+/** What a card of $100 costs beside what is on it: that stays spent. */
+const FEES_CENTS = priceOf(10_000) - 10_000;
+
+describe('a change of a card’s status', () => {
+  let stack: TestStack;
+  let partner: TestPartner;
+  let network: UnrulyNetwork;
+  before(async () => {
+    ({ stack, network } = await startUnrulyStack(60_000));
+  });
+  beforeEach(async () => {
+    partner = await fundedPartner(stack);
+  });
+  after(async () => {
+    await assertLedgerClean(stack);
+    await stack.stop();
+  });
+
+  describe('a live status change', () => {
+    let cardId: string;
+    beforeEach(async () => {
+      cardId = await cardIn(stack, partner, 'live', 'active');
+      network.asked.length = 0;
+    });
+    afterEach(() => {
+      assert.equal(network.next.length, 0, 'the network was not asked as often as the test thought');
+    });
+    const change = (verb: 'freeze' | 'unfreeze' | 'block', idempotencyKey = randomUUID()) =>
+      changeStatus(partner, cardId, verb, { mode: 'live', idempotencyKey });
+
+    async function assertBoth(status: string, events: readonly string[]): Promise<void> {
+      assert.equal((await readCardRow(stack, cardId))?.status, status);
+      assert.equal(await networkStatus(stack, cardId), status);
+      assert.deepEqual(await eventTypes(stack, cardId), events);
+      assert.equal(await claimUnderWay(stack, cardId), null);
+    }
+
+    const tokens = () => new Set(network.asked.map(({ token }) => token)).size;
+
+    it('is requested again with the same token if the network answers 503 at first', async () => {
+      network.next.push(unavailable, unavailable, unavailable);
+      const answer = await change('freeze');
+      assert.equal(answer.status, 200, answer.text);
+      await assertBoth('frozen', FROZEN);
+      assert.deepEqual([network.asked.length, tokens()], [4, 1]);
+    });
+
+    it('is made once if the network acts but its answer is lost, again and again', async () => {
+      network.next.push(answerLost, answerLost, answerLost);
+      const answer = await change('freeze');
+      assert.equal(answer.status, 200, answer.text);
+      await assertBoth('frozen', FROZEN);
+      assert.deepEqual([network.asked.length, tokens()], [4, 1]);
+    });
+
+    it('ignores an answer that arrives after it was requested again', async () => {
+      const late = Promise.withResolvers<void>();
+      network.next.push(async (ask) => {
+        const answer = await ask();
+        await late.promise;
+        return answer;
+      });
+      const answer = await change('freeze');
+      assert.equal(answer.status, 200, answer.text);
+      assert.equal(network.asked.length, 2);
+      assert.equal((await change('unfreeze')).status, 200);
+      late.resolve();
+      assert.equal((await change('freeze')).status, 200);
+      await assertBoth('frozen', [...FROZEN, 'card.unfrozen', 'card.frozen']);
+    });
+
+    it('is not repeated if the network gets its request a second time, long after the opposite change', async () => {
+      assert.equal((await change('freeze')).status, 200);
+      const [freeze] = network.asked;
+      assert.ok(freeze);
+      assert.equal((await change('unfreeze')).status, 200);
+      assert.deepEqual(await network.ask(freeze), { status: 'applied' });
+      await assertBoth('active', [...FROZEN, 'card.unfrozen']);
+    });
+
+    it('is answered 409 with the unchanged status if the network refuses, also on a retry, and the next one is possible', async () => {
+      network.next.push(refused);
+      const key = randomUUID();
+      const answer = await change('freeze', key);
+      expectError(answer, 'invalid_state');
+      assert.match(answer.json.error.message, /network refused.* The card is still active\.$/);
+      await assertBoth('active', ['card.issued']);
+      assert.equal((await change('freeze', key)).text, answer.text);
+      assert.equal((await change('freeze')).status, 200);
+      await assertBoth('frozen', FROZEN);
+    });
+
+    it('is answered 409 for an unfreeze if the network has blocked the card, and a block is possible', async () => {
+      assert.equal((await change('freeze')).status, 200);
+      await network.ask({
+        ...network.asked[0],
+        token: newId('claim'),
+        cardStatus: 'blocked',
+      } as StatusChangeRequest);
+      expectError(await change('unfreeze'), 'invalid_state');
+      assert.equal((await change('block')).status, 200);
+      await assertBoth('blocked', [...FROZEN, 'card.blocked']);
+    });
+
+    it("is answered 409 without asking the network if the network's id of the card is missing", async () => {
+      await forgetNetworkCard(stack, cardId);
+      for (const verb of ['freeze', 'block'] as const) {
+        const answer = await change(verb);
+        expectError(answer, 'invalid_state');
+        assert.match(
+          answer.json.error.message,
+          /^The card is active, .*do not have the card network's id for it/,
+        );
+      }
+      assert.deepEqual(network.asked, []);
+      assert.deepEqual(await eventTypes(stack, cardId), ['card.issued']);
+    });
+  });
+
+  describe('simultaneous opposite status changes', () => {
+    let cardId: string;
+    beforeEach(async () => {
+      cardId = await cardIn(stack, partner, 'live', 'active');
+    });
+    afterEach(() => {
+      network.usual = (ask) => ask();
+    });
+
+    async function changeAtOnce(verbs: readonly Verb[]): Promise<string[]> {
+      const answers = await Promise.all(
+        verbs.map((verb) => changeStatus(partner, cardId, verb, { mode: 'live' })),
+      );
+      const order = await assertOneOrder(stack, cardId, answers);
+      assert.equal((await statusClaims(stack, cardId)).length, verbs.length);
+      return order;
+    }
+
+    it('come to one order for 8 freezes and 8 unfreezes with a faulty network', async () => {
+      let count = 0;
+      network.usual = async (ask) => {
+        count += 1;
+        if (count % 7 === 3) return answerLost(ask);
+        return count % 7 === 5 ? unavailable(ask) : ask();
+      };
+      const verbs = Array.from({ length: 16 }, (_, index): Verb => (index % 2 === 0 ? 'freeze' : 'unfreeze'));
+      const order = await changeAtOnce(verbs);
+      assert.ok(order.length > 0);
+      for (const [index, to] of order.entries()) assert.equal(to, index % 2 === 0 ? 'frozen' : 'active');
+    });
+
+    it('end blocked if blocks are among them, and the card’s money is released once', async () => {
+      const verbs = Array.from({ length: 5 }, () => ['freeze', 'block', 'unfreeze'] as const).flat();
+      const order = await changeAtOnce(verbs);
+      assert.deepEqual([order.indexOf('blocked'), order.at(-1)], [order.length - 1, 'blocked']);
+      await assertBalance(stack, partner, 'live', { spentCents: priceOf(10_000) - 10_000, heldCents: 0 });
+    });
+
+    it('are judged one after the other in test mode as well', async () => {
+      const testCard = await cardIn(stack, partner, 'test', 'active');
+      const answers = await Promise.all(
+        Array.from({ length: 16 }, (_, index) =>
+          changeStatus(partner, testCard, index % 2 === 0 ? 'freeze' : 'unfreeze'),
+        ),
+      );
+      const made = answers.filter(({ status }) => status === 200);
+      assert.ok(answers.every(({ status, json }) => status === 200 || json.error.code === 'invalid_state'));
+      const events = (await eventTypes(stack, testCard)).slice(1);
+      assert.equal(events.length, made.length);
+      assert.equal(events.filter((type) => type === 'card.frozen').length, Math.ceil(events.length / 2));
+      const status = events.length % 2 === 0 ? 'active' : 'frozen';
+      assert.equal((await readCardRow(stack, testCard))?.status, status);
+    });
+  });
+
+  describe('POST /cards/{cardId}/block', () => {
+    async function openCards(mode: Mode): Promise<number | undefined> {
+      const [usage] = await query<{ open_cards: number }>(
+        stack.orm.em.fork(),
+        'SELECT open_cards FROM account_usage WHERE partner_id = $1 AND mode = $2',
+        [partner.id, mode],
+      );
+      return usage?.open_cards;
+    }
+
+    const block = (cardId: string, mode: Mode, key = randomUUID()) =>
+      changeStatus(partner, cardId, 'block', { mode, idempotencyKey: key });
+
+    const topUp = (cardId: string, amount: number): Promise<Answer> =>
+      partner.call('POST', `/cards/${cardId}/topups`, {
+        mode: 'live',
+        body: { amount },
+        idempotencyKey: randomUUID(),
+      });
+
+    for (const mode of ['test', 'live'] as const) {
+      for (const status of ['active', 'frozen'] as const) {
+        it(`releases exactly the balance of a card that is ${status}, once, in ${mode} mode`, async () => {
+          const cardId = await cardIn(stack, partner, mode, status);
+          const other = await cardIn(stack, partner, mode, 'active');
+          assert.equal(await openCards(mode), 2);
+          const key = randomUUID();
+          const answer = await block(cardId, mode, key);
+          assert.deepEqual([answer.status, answer.json.status, answer.json.balance], [200, 'blocked', 0]);
+          assert.equal((await block(cardId, mode, key)).text, answer.text);
+          expectError(await block(cardId, mode), 'invalid_state');
+
+          const spentCents = FEES_CENTS + priceOf(10_000);
+          await assertBalance(stack, partner, mode, { spentCents, heldCents: 0 });
+          assert.equal(await openCards(mode), 1);
+          const [released] = await query(
+            stack.orm.em.fork(),
+            'SELECT code, amount::int FROM ledger.transfer WHERE operation_id = $1',
+            [`block/${cardId}`],
+          );
+          assert.deepEqual(released, { code: 'block_release', amount: 10_000 });
+          assert.equal((await partner.call('GET', `/cards/${other}`, { mode })).json.balance, 10_000);
+        });
+      }
+
+      it(`releases nothing if the card's balance is zero, in ${mode} mode`, async () => {
+        const cardId = await cardIn(stack, partner, mode, 'active');
+        await transaction(stack.orm, (tx) =>
+          settleTransaction(
+            tx,
+            settlementOf({ partnerId: partner.id, mode }, cardId, { amountCents: 10_000 }),
+          ),
+        );
+        const before = (await partner.call('GET', '/balance', { mode })).json;
+        const answer = await block(cardId, mode);
+        assert.deepEqual([answer.status, answer.json.status, answer.json.balance], [200, 'blocked', 0]);
+        assert.deepEqual((await partner.call('GET', '/balance', { mode })).json, before);
+        assert.equal(await openCards(mode), 0);
+      });
+    }
+
+    it("fails the card's pending top-ups, releases what they hold, and writes their events", async () => {
+      const cardId = await cardIn(stack, partner, 'live', 'active');
+      const accepted = [await topUp(cardId, 5_047), await topUp(cardId, 6_047)];
+      for (const { status, text } of accepted) assert.equal(status, 202, text);
+      assert.equal((await block(cardId, 'live')).status, 200);
+
+      for (const { json } of accepted) {
+        const { json: ended } = await partner.call('GET', `/topups/${json.id}`, { mode: 'live' });
+        assert.deepEqual([ended.status, ended.failure_code], ['failed', 'card_blocked']);
+      }
+      await assertBalance(stack, partner, 'live', { spentCents: FEES_CENTS, heldCents: 0 });
+      assert.deepEqual((await eventTypes(stack, cardId)).sort(), [
+        'card.blocked',
+        'card.issued',
+        'topup.failed',
+        'topup.failed',
+      ]);
+      expectError(await topUp(cardId, 5_000), 'invalid_state');
+    });
+
+    for (const [answer, status] of [
+      ['yes', 201],
+      ['no', 402],
+    ] as const) {
+      it(`lets a withdrawal that had no response yet end as the network says (${answer}), and loses no cent`, async () => {
+        const cardId = await cardIn(stack, partner, 'live', 'active');
+        const asked = Promise.withResolvers<void>();
+        const hold = Promise.withResolvers<void>();
+        network.withdrawals = async (ask) => {
+          const said = answer === 'yes' ? await ask() : { status: 'declined' as const, reason: 'in_a_test' };
+          asked.resolve();
+          await hold.promise;
+          return said;
+        };
+        const waiting = withdraw({ partner, mode: 'live', cardId }, 4_000);
+        await asked.promise;
+        const blocked = await block(cardId, 'live');
+        assert.deepEqual(
+          [blocked.status, blocked.json.balance, blocked.json.available_balance],
+          [200, 4_000, 0],
+          blocked.text,
+        );
+        hold.resolve();
+        const ended = await waiting;
+        assert.equal(ended.status, status, ended.text);
+        if (answer === 'no') expectError(ended, 'provider_declined');
+        network.withdrawals = (ask) => ask();
+        await assertBalance(stack, partner, 'live', { spentCents: FEES_CENTS, heldCents: 0 });
+        const { json: card } = await partner.call('GET', `/cards/${cardId}`, { mode: 'live' });
+        assert.deepEqual([card.balance, card.available_balance], [0, 0]);
+        const told = answer === 'yes' ? ['withdrawal.succeeded'] : [];
+        assert.deepEqual(await eventTypes(stack, cardId), ['card.issued', 'card.blocked', ...told]);
+      });
+    }
+
+    it('answers a top-up that had no response yet with 409, as if it came after the block', async () => {
+      const cardId = await cardIn(stack, partner, 'live', 'active');
+      const asked = Promise.withResolvers<void>();
+      const hold = Promise.withResolvers<void>();
+      network.topUps = async (ask) => {
+        asked.resolve();
+        await hold.promise;
+        return ask();
+      };
+      const waiting = topUp(cardId, 5_000);
+      await asked.promise;
+      assert.equal((await block(cardId, 'live')).status, 200);
+      expectError(await waiting, 'invalid_state');
+      hold.resolve();
+      await assertBalance(stack, partner, 'live', { spentCents: FEES_CENTS, heldCents: 0 });
+      assert.deepEqual((await eventTypes(stack, cardId)).sort(), ['card.blocked', 'card.issued']);
+    });
+  });
+});

@@ -1,0 +1,123 @@
+import assert from 'node:assert/strict';
+import { updatePartner } from '../../accounts/partners.ts';
+import { newId } from '../../platform/crypto/new-id.ts';
+import type { Mode } from '../../domain/mode.ts';
+import { passesLuhn } from '../support/adapters/luhn.ts';
+import { expectError } from '../support/api/answers.ts';
+import { issueCard, reveal, revealingPartner } from '../support/api/reveals.ts';
+import { forgetNetworkCard, settledCard } from '../support/cards.ts';
+import { asOwner } from '../support/postgres.ts';
+import { sharedStack } from '../support/shared-stack.ts';
+import type { TestPartner, TestStack } from '../support/stack.ts';
+
+describe('GET /cards/{cardId}/secure-details', () => {
+  let stack: TestStack;
+  let partner: TestPartner;
+  before(async () => {
+    stack = await sharedStack();
+  });
+  beforeEach(async () => {
+    partner = await revealingPartner(stack);
+  });
+
+  for (const [mode, prefix] of [
+    ['test', '4242'],
+    ['live', '424242'],
+  ] as const) {
+    it(`answers 200 with the ${mode} card's number, the same each time, and forbids caching`, async () => {
+      const cardId = await issueCard(partner, mode, {
+        cardholder_first_name: 'Ada',
+        cardholder_last_name: 'Lovelace',
+      });
+      const { json: card } = await partner.call('GET', `/cards/${cardId}`, { mode });
+      const answer = await reveal(partner, cardId, mode);
+      assert.equal(answer.status, 200, answer.text);
+      assert.equal(answer.headers.get('cache-control'), 'no-store');
+      const { pan, cvv, ...rest } = answer.json;
+      assert.match(pan, new RegExp(`^${prefix}[0-9]{${16 - prefix.length}}$`));
+      assert.ok(passesLuhn(pan));
+      assert.match(cvv, /^[0-9]{3}$/);
+      assert.equal(pan.slice(-4), card.last4);
+      assert.deepEqual(rest, {
+        card_id: cardId,
+        exp_month: String(card.exp_month).padStart(2, '0'),
+        exp_year: String(card.exp_year),
+        cardholder_name: 'Ada Lovelace',
+      });
+      assert.equal((await reveal(partner, cardId, mode)).text, answer.text);
+    });
+  }
+
+  it('returns as much of the name as there is', async () => {
+    const nameOf = async (body: object) =>
+      (await reveal(partner, await issueCard(partner, 'test', body))).json.cardholder_name;
+    assert.equal(await nameOf({}), null);
+    assert.equal(await nameOf({ cardholder_last_name: 'Lovelace' }), 'Lovelace');
+  });
+
+  it('answers 403 before anything else if it is not enabled, from the moment it is switched off', async () => {
+    const cardId = await issueCard(partner, 'test');
+    const switchTo = (secureDetailsEnabled: boolean) =>
+      updatePartner(stack.operator, partner.id, { secureDetailsEnabled });
+    await switchTo(false);
+    for (const id of [cardId, newId('card'), 'x']) {
+      expectError(await reveal(partner, id), 'secure_details_disabled');
+    }
+    await switchTo(true);
+    assert.equal((await reveal(partner, cardId)).status, 200);
+    await switchTo(false);
+    expectError(await reveal(partner, cardId), 'secure_details_disabled');
+    const byDefault = await stack.createPartner();
+    expectError(await reveal(byDefault, cardId), 'secure_details_disabled');
+  });
+
+  it('answers 409 and names the status, except for active and frozen cards', async () => {
+    const refused = async (cardId: string, status: string, mode: Mode = 'live') => {
+      const answer = await reveal(partner, cardId, mode);
+      expectError(answer, 'invalid_state');
+      assert.match(answer.json.error.message, new RegExp(`is ${status}\\. Only active and frozen`));
+    };
+    await refused(await issueCard(partner, 'live', { amount: 1_047 }), 'funding_pending');
+    const failing = await issueCard(partner, 'live', { amount: 1_043 });
+    assert.equal((await settledCard(partner, failing)).status, 'failed');
+    await refused(failing, 'failed');
+
+    const cardId = await issueCard(partner, 'test');
+    const active = await reveal(partner, cardId);
+    assert.equal((await partner.call('POST', `/cards/${cardId}/freeze`)).status, 200);
+    assert.equal((await reveal(partner, cardId)).text, active.text);
+    assert.equal((await partner.call('POST', `/cards/${cardId}/block`)).status, 200);
+    await refused(cardId, 'blocked', 'test');
+  });
+
+  it('answers 409 if the network never gave the number', async () => {
+    const cardId = await issueCard(partner, 'live');
+    await forgetNetworkCard(stack, cardId);
+    const answer = await reveal(partner, cardId, 'live');
+    expectError(answer, 'invalid_state');
+    assert.match(answer.json.error.message, /active, but we do not have the card network's id for it/);
+  });
+
+  it("records who revealed which card, when and in which request, and nothing of the card's details", async () => {
+    const cardId = await issueCard(partner, 'test');
+    const answer = await reveal(partner, cardId);
+    const rows = await asOwner(stack, 'SELECT * FROM card_reveal WHERE partner_id = $1', [partner.id]);
+    const [key] = await asOwner<{ id: string }>(
+      stack,
+      `SELECT id FROM api_key WHERE partner_id = $1 AND mode = 'test'`,
+      [partner.id],
+    );
+    assert.equal(rows.length, 1);
+    const { id, created_at, ...row } = rows[0] ?? {};
+    assert.match(id, /^rvl_/);
+    assert.ok(Math.abs(Date.now() - created_at.getTime()) < 60_000);
+    assert.deepEqual(row, {
+      partner_id: partner.id,
+      mode: 'test',
+      card_id: cardId,
+      api_key_id: key?.id,
+      request_id: answer.headers.get('request-id'),
+      client_address: '127.0.0.1',
+    });
+  });
+});

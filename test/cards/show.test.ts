@@ -1,0 +1,175 @@
+import assert from 'node:assert/strict';
+import { newId } from '../../platform/crypto/new-id.ts';
+import { freePort } from '../../dev/free-port.ts';
+import { createCard } from '../support/cards.ts';
+import { fundedPartner } from '../support/money.ts';
+import { environmentOf, type Operate, operateIn } from '../support/operator/operate.ts';
+import { NEVER_FINISHES, RESOLVABLE } from '../support/operator/resolving.ts';
+import { sharedStack } from '../support/shared-stack.ts';
+import type { TestStack } from '../support/stack.ts';
+import { type Cardholder, cardholder, topUp } from '../support/top-ups.ts';
+import { withdraw } from '../support/withdrawals.ts';
+
+const CARDHOLDER = {
+  card_name: 'Travel',
+  cardholder_first_name: 'Ada',
+  cardholder_last_name: 'Lovelace',
+  email: 'ada@example.com',
+};
+const live = { mode: 'live' } as const;
+
+describe('operator show', () => {
+  let stack: TestStack;
+  let operate: Operate;
+  before(async () => {
+    stack = await sharedStack();
+    operate = operateIn(environmentOf(stack.config));
+  });
+
+  const show = async (noun: string, id: string) => {
+    const { code, json, err } = await operate(noun, 'show', id);
+    assert.equal(code, 0, err);
+    return json;
+  };
+
+  it('has a card, its money, its request and its workflow, but not the cardholder', async () => {
+    const partner = await fundedPartner(stack);
+    const metadata = { order: 'of Ada', 'a note': CARDHOLDER.email };
+    const created = await createCard(partner, { amount: 10_000, ...CARDHOLDER, metadata }, live);
+    const { id } = created.json;
+    await stack.client.workflow.getHandle(`issue-card/${id}`).result();
+    const { code, json, out } = await operate('card', 'show', id);
+    assert.deepEqual(
+      { code, json },
+      {
+        code: 0,
+        json: {
+          id,
+          object: 'card',
+          partner_id: partner.id,
+          partner_name: 'Test Partner',
+          mode: 'live',
+          status: 'active',
+          balance: 10_000,
+          available_balance: 10_000,
+          currency: 'USD',
+          funding: 10_000,
+          fees: [
+            { type: 'card_activation', amount: 100 },
+            { type: 'card_funding', amount: 200 },
+          ],
+          external_ref: created.json.external_ref,
+          metadata_keys: ['a note', 'order'],
+          spending_controls: null,
+          spending_limits: [],
+          cardholder_erased_at: null,
+          product_code: 'TEST-USD',
+          network: 'visa',
+          network_card_id: json.network_card_id,
+          last4: created.json.last4,
+          exp_month: created.json.exp_month,
+          exp_year: created.json.exp_year,
+          failure_code: null,
+          overdue_since: null,
+          status_change: null,
+          request: json.request,
+          pending_authorizations: [],
+          topups: [],
+          withdrawals: [],
+          created: created.json.created,
+          workflow_id: `issue-card/${id}`,
+          waiting: null,
+          workflow_status: 'completed',
+        },
+      },
+    );
+    assert.deepEqual(
+      [json.request.request_id, json.request.client_address],
+      [created.headers.get('request-id'), '127.0.0.1'],
+    );
+    for (const personal of Object.values(CARDHOLDER)) assert.ok(!out.includes(personal));
+  });
+
+  for (const [noun, make, prefix] of [
+    ['topup', topUp, 'top-up'],
+    ['withdrawal', withdraw, 'withdraw'],
+  ] as const) {
+    it(`has a ${noun} as its partner sees it, with the account and its workflow`, async () => {
+      const holder: Cardholder = await cardholder(stack, 'live', 100_000);
+      const { json: made } = await make(holder, 700);
+      const workflowId = `${prefix}/${made.id}`;
+      await stack.client.workflow.getHandle(workflowId).result();
+      assert.deepEqual(await show(noun, made.id), {
+        ...made,
+        ...{ partner_id: holder.partner.id, partner_name: 'Test Partner', overdue_since: null },
+        ...{ workflow_id: workflowId, waiting: null, workflow_status: 'completed' },
+      });
+    });
+  }
+
+  for (const what of RESOLVABLE) {
+    it(`says what a pending ${what.command} waits for, by the deadline that is configured now`, async () => {
+      const { id } = await what.begin(stack);
+      const { status, created, workflow_status, waiting } = await show(what.command, id);
+      assert.deepEqual([status, workflow_status], [what.pending, 'running']);
+      const { deadline, asked, last_answer, last_asked_at, next_poll_at } = waiting;
+      assert.equal(Date.parse(deadline) - Date.parse(created), 24 * 3_600_000);
+      assert.ok(asked >= 1);
+      assert.equal(last_answer, 'pending');
+      assert.ok(last_asked_at < next_poll_at);
+      const later = operateIn({ ...environmentOf(stack.config), [what.deadline]: '1ms' });
+      const changed = (await later(what.command, 'show', id)).json.waiting.deadline;
+      assert.equal(Date.parse(changed) - Date.parse(created), 1);
+    });
+  }
+
+  for (const [noun, make] of [
+    ['topup', topUp],
+    ['withdrawal', withdraw],
+  ] as const) {
+    it(`shows no workflow for a card and a ${noun} of test mode`, async () => {
+      const holder: Cardholder = await cardholder(stack, 'test', 100_000);
+      const { json: made } = await make(holder, 700);
+      for (const shown of [await show(noun, made.id), await show('card', made.card_id)])
+        assert.deepEqual([shown.workflow_id, shown.workflow_status], [null, null]);
+    });
+  }
+
+  it('has a transaction as its partner sees it, with the account and the id at the network', async () => {
+    const { partner, cardId } = await cardholder(stack, 'test', 100_000);
+    const body = { type: 'purchase', amount: 50, merchant_name: 'Café' };
+    const { json: made } = await partner.call('POST', `/test/cards/${cardId}/simulate-transaction`, { body });
+    const { network_transaction_id, ...shown } = await show('transaction', made.id);
+    assert.deepEqual(shown, { ...made, partner_id: partner.id, partner_name: 'Test Partner' });
+    assert.equal(typeof network_transaction_id, 'string');
+    const unknown = await operate('transaction', 'show', newId('txn'));
+    assert.equal(unknown.code, 1);
+    assert.match(unknown.err, /transaction list/);
+  });
+
+  it('has an operation as its partner sees it, with the account and the request', async () => {
+    const partner = await fundedPartner(stack);
+    const card = await createCard(partner, { amount: NEVER_FINISHES }, live);
+    const id = card.headers.get('operation-id') ?? '';
+    const { partner_id, partner_name, request_id, resource, type, status } = await show('operation', id);
+    assert.deepEqual(
+      [partner_id, partner_name, request_id],
+      [partner.id, 'Test Partner', card.headers.get('request-id')],
+    );
+    const { json: seen } = await partner.call('GET', `/operations/${id}`, live);
+    assert.deepEqual([resource, type, status], [seen.resource, seen.type, seen.status]);
+    const unknown = await operate('operation', 'show', newId('op'));
+    assert.equal(unknown.code, 1);
+    assert.match(unknown.err, /operation list/);
+  });
+
+  it("has all but the workflow's status without Temporal", async () => {
+    const partner = await fundedPartner(stack);
+    const { json: card } = await createCard(partner, { amount: 1_000 }, live);
+    const address = `127.0.0.1:${await freePort()}`;
+    const cut = operateIn({ ...environmentOf(stack.config), TEMPORAL_ADDRESS: address });
+    const { code, json, err } = await cut('card', 'show', card.id);
+    assert.deepEqual([code, json.id, json.workflow_status], [0, card.id, null]);
+    assert.ok(err.includes(`Temporal does not respond at ${address}`));
+  });
+});

@@ -1,0 +1,259 @@
+import assert from 'node:assert/strict';
+import { setCurrentProduct } from '../../cards/products.ts';
+import {
+  CardNetworkUnavailable,
+  type IssueCardRequest,
+  type TopUpAsked,
+} from '../../issuers/card-network.ts';
+import { createCard, readCardRow } from '../support/cards.ts';
+import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from '../support/money.ts';
+import { asOwner } from '../support/postgres.ts';
+import { TEST_PRODUCT, type TestPartner, type TestStack } from '../support/stack.ts';
+import { createTopUp } from '../support/top-ups.ts';
+import { startUnrulyStack, type UnrulyNetwork } from '../support/unruly-network.ts';
+import { until } from '../support/until.ts';
+
+/** The network has seen the request, and answers 503 to the first three. */
+const SEEN_CENTS = 10_048;
+const DECLINED = 1_042;
+const ISSUED = 1_000;
+
+describe('while the card network does not answer', () => {
+  let stack: TestStack;
+  let partner: TestPartner;
+  let network: UnrulyNetwork;
+  before(async () => {
+    ({ stack, network } = await startUnrulyStack(60_000));
+  });
+  beforeEach(async () => {
+    partner = await fundedPartner(stack);
+  });
+  after(async () => {
+    await assertLedgerClean(stack);
+    await stack.stop();
+  });
+
+  describe('a request that the network has seen but not accepted', () => {
+    let asked: (IssueCardRequest | TopUpAsked)[];
+    /** Happens after the network's first answer. */
+    let meanwhile: () => Promise<unknown>;
+
+    async function record<Answer>(
+      ask: () => Promise<Answer>,
+      request: IssueCardRequest | TopUpAsked,
+    ): Promise<Answer> {
+      asked.push(request);
+      try {
+        return await ask();
+      } finally {
+        if (asked.length === 1) await meanwhile();
+      }
+    }
+
+    beforeEach(() => {
+      asked = [];
+      meanwhile = async () => {};
+      network.issuances = record;
+      network.topUps = record;
+    });
+    afterEach(() => {
+      network.issuances = (ask) => ask();
+      network.topUps = (ask) => ask();
+    });
+
+    /** Asserts that the network was asked several times, with the same request each time. */
+    function assertSame(): void {
+      assert.ok(asked.length > 1);
+      for (const again of asked) assert.deepEqual(again, asked[0]);
+    }
+
+    it("is repeated as it was, although the product's BIN and issuer's reference have changed", async () => {
+      meanwhile = () =>
+        setCurrentProduct(stack.operator, { ...TEST_PRODUCT, bin: '454545', issuerProduct: 'program_2' });
+      const names = { cardholder_first_name: 'Ada', cardholder_last_name: 'Lovelace' };
+      const { status, json, text } = await createCard(
+        partner,
+        { amount: SEEN_CENTS, ...names },
+        { mode: 'live' },
+      );
+      await setCurrentProduct(stack.operator, TEST_PRODUCT);
+      assert.equal(status, 201, text);
+      assertSame();
+      assert.deepEqual(asked[0], {
+        token: json.id,
+        productCode: TEST_PRODUCT.code,
+        bin: TEST_PRODUCT.bin,
+        amountCents: SEEN_CENTS,
+        cardholderName: 'Ada Lovelace',
+        issuerProduct: null,
+      });
+      await assertBalance(stack, partner, 'live', { spentCents: priceOf(SEEN_CENTS), heldCents: 0 });
+    });
+
+    it("is repeated as it was, although the card's network id has been corrected", async () => {
+      const card = await createCard(partner, { amount: 10_000 }, { mode: 'live' });
+      assert.equal(card.status, 201, card.text);
+      asked = [];
+      const giveId = (networkCardId: string) =>
+        asOwner(stack, 'UPDATE card SET network_card_id = $1 WHERE id = $2', [networkCardId, card.json.id]);
+      meanwhile = () => giveId('another');
+      const topUp = await createTopUp(partner, 'live', card.json.id, SEEN_CENTS);
+      assert.equal(topUp.status, 201, topUp.text);
+      assertSame();
+    });
+
+    it('is repeated with the present BIN if a process of the last release made it', async () => {
+      meanwhile = async () => {
+        await asOwner(stack, 'UPDATE card SET asked = NULL WHERE id = $1', [asked[0]?.token]);
+        throw new CardNetworkUnavailable('card network: no answer, in a test');
+      };
+      const { status, text } = await createCard(partner, { amount: SEEN_CENTS }, { mode: 'live' });
+      assert.equal(status, 201, text);
+      assertSame();
+    });
+
+    it("keeps its cardholder's name until the network has decided", async () => {
+      const names = { cardholder_first_name: 'Ada', cardholder_last_name: 'Lovelace' };
+      const rename = (cardId: string) =>
+        asOwner(stack, 'UPDATE card SET cardholder_last_name = NULL WHERE id = $1', [cardId]);
+      const pending = await createCard(partner, { amount: 10_047, ...names }, { mode: 'live' });
+      assert.equal(pending.status, 202, pending.text);
+      await assert.rejects(rename(pending.json.id), { constraint: 'card_name_asked' });
+      const active = await createCard(partner, { amount: 10_000, ...names }, { mode: 'live' });
+      await rename(active.json.id);
+      assert.equal((await readCardRow(stack, active.json.id))?.cardholder_last_name, null);
+    });
+
+    it("is looked up to its end although its product's BIN has changed", async () => {
+      const accepted = await createCard(partner, { amount: 10_045 }, { mode: 'live' });
+      assert.equal(accepted.status, 202, accepted.text);
+      await setCurrentProduct(stack.operator, { ...TEST_PRODUCT, bin: '454545' });
+      await until('the card is settled', async () => {
+        const row = await readCardRow(stack, accepted.json.id);
+        return row?.status === 'active';
+      });
+      await setCurrentProduct(stack.operator, TEST_PRODUCT);
+      await assertBalance(stack, partner, 'live', { spentCents: priceOf(10_045), heldCents: 0 });
+    });
+  });
+
+  describe('PATCH /cards/{cardId} while POST /cards waits for the card network', () => {
+    /** The network answers nothing before this. */
+    let gate: PromiseWithResolvers<void>;
+    beforeEach(() => {
+      gate = Promise.withResolvers();
+      network.issuances = (ask) => gate.promise.then(ask);
+    });
+    afterEach(() => {
+      gate.resolve();
+      network.issuances = (ask) => ask();
+    });
+
+    const live = { mode: 'live' } as const;
+    const eventTypes = async () => {
+      const { json } = await partner.call('GET', '/events', live);
+      return json.data.map(({ type }: { type: string }) => type).toReversed();
+    };
+
+    /** Creates a card, and changes it while the network says nothing. @returns both responses */
+    async function changeWhilePending(amount: number) {
+      const creating = createCard(partner, { amount, metadata: { order: '1' } }, live);
+      const card = await until('the card is pending', async () => {
+        const { json } = await partner.call('GET', '/cards?status=funding_pending', live);
+        return json.data[0];
+      });
+      const body = { card_name: 'Ads', metadata: { order: '2' } };
+      const changed = await partner.call('PATCH', `/cards/${card.id}`, { ...live, body });
+      assert.deepEqual([changed.status, changed.json], [200, { ...card, ...body }], changed.text);
+      assert.deepEqual(await eventTypes(), []);
+      gate.resolve();
+      return { changed, created: await creating };
+    }
+
+    it('leaves no card and no event behind if the network declines', async () => {
+      const { changed, created } = await changeWhilePending(DECLINED);
+      assert.deepEqual([created.status, created.json.error.code], [402, 'provider_declined']);
+      assert.deepEqual(await eventTypes(), []);
+      assert.equal((await partner.call('GET', `/cards/${changed.json.id}`, live)).status, 404);
+    });
+
+    it('is announced after the card if the network issues it', async () => {
+      const { changed, created } = await changeWhilePending(ISSUED);
+      assert.equal(created.status, 201, created.text);
+      const { card_name, metadata } = created.json;
+      assert.deepEqual([card_name, metadata], ['Ads', { order: '2' }]);
+      assert.equal(created.json.id, changed.json.id);
+      assert.deepEqual(await eventTypes(), ['card.updated', 'card.issued']);
+    });
+  });
+
+  describe('an operation whose network is silent', () => {
+    const ask = async (path: string, body: object | undefined, idempotencyKey: string) => {
+      const answer = await partner.call('POST', path, { mode: 'live', body, idempotencyKey });
+      assert.ok(answer.status < 300, answer.text);
+    };
+    // biome-ignore lint/suspicious/noExplicitAny: an operation as the API returns it.
+    const untilIts = async (key: string, is: (operation: any) => boolean): Promise<any> =>
+      until(`the operation of ${key} is so`, async () => {
+        const { json } = await partner.call('GET', `/operations?idempotency_key=${key}`, { mode: 'live' });
+        return json.data.length === 1 && is(json.data[0]) && json.data[0];
+      });
+    const liveCard = async (): Promise<string> => {
+      const { status, json, text } = await createCard(partner, { amount: 10_000 }, { mode: 'live' });
+      assert.equal(status, 201, text);
+      return json.id;
+    };
+
+    it('says that it is being asked before it answers, and counts that once', async () => {
+      const [cardId, frozenId] = [await liveCard(), await liveCard()];
+      const gate = Promise.withResolvers<void>();
+      network.topUps = (request) => gate.promise.then(request);
+      network.withdrawals = (request) => gate.promise.then(request);
+      network.usual = (request) => gate.promise.then(request);
+      const startedAt = new Date().toISOString();
+      const requests = [
+        ask(`/cards/${cardId}/topups`, { amount: 1_000 }, 'top-up'),
+        ask(`/cards/${cardId}/withdrawals`, { amount: 1_000 }, 'withdrawal'),
+        ask(`/cards/${frozenId}/freeze`, undefined, 'freeze'),
+      ];
+      const keys = ['top-up', 'withdrawal', 'freeze'];
+      for (const key of keys) {
+        const { network: shown } = await untilIts(key, (operation) => operation.network.asked > 0);
+        assert.deepEqual([shown.asked, shown.last_answer, shown.next_ask_at], [1, null, null], key);
+        assert.ok(shown.last_asked_at >= startedAt && shown.last_asked_at <= new Date().toISOString());
+        assert.equal(shown.deadline === null, key === 'freeze');
+      }
+      gate.resolve();
+      await Promise.all(requests);
+      for (const key of keys) {
+        const { network: shown } = await untilIts(key, ({ status }) => status === 'completed');
+        assert.deepEqual([shown.asked, shown.last_answer, shown.next_ask_at], [1, 'succeeded', null], key);
+      }
+    });
+
+    it('says of withdrawals and of changes of a card, too, when a network is asked again that was away', async () => {
+      const [cardId, frozenId] = [await liveCard(), await liveCard()];
+      const away = () => Promise.reject(new CardNetworkUnavailable('card network: away, in a test'));
+      network.withdrawals = away;
+      network.usual = away;
+      const requests = [
+        ask(`/cards/${cardId}/withdrawals`, { amount: 1_000 }, 'withdrawal-2'),
+        ask(`/cards/${frozenId}/freeze`, undefined, 'freeze-2'),
+      ];
+      for (const key of ['withdrawal-2', 'freeze-2']) {
+        const first = await untilIts(key, (operation) => operation.network.asked > 0);
+        assert.equal(first.network.last_answer, 'no_answer');
+        assert.ok(first.network.next_ask_at > first.network.last_asked_at);
+        const next = await untilIts(key, (operation) => operation.network.asked > first.network.asked);
+        assert.ok(next.network.last_asked_at > first.network.last_asked_at);
+      }
+      network.withdrawals = (request) => request();
+      network.usual = (request) => request();
+      await Promise.all(requests);
+      for (const key of ['withdrawal-2', 'freeze-2']) {
+        const { network: shown } = await untilIts(key, ({ status }) => status === 'completed');
+        assert.deepEqual([shown.last_answer, shown.next_ask_at], ['succeeded', null], key);
+      }
+    });
+  });
+});

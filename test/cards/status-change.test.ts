@@ -1,0 +1,130 @@
+import assert from 'node:assert/strict';
+import {
+  beginStatusChange,
+  completeStatusChange,
+  refuseStatusChange,
+} from '../../cards/change-status.ts';
+import { query } from '../../platform/db/sql.ts';
+import type { StatusChangeOperation } from '../../domain/card-status.ts';
+import type { Mode } from '../../domain/mode.ts';
+import { checkLedger } from '../../ledger/check-ledger.ts';
+import { begun, openCommands, type TestCommands } from '../support/commands/open-commands.ts';
+
+const TIMES = Array.from({ length: 10 }, (_, index) => index);
+
+describe('a live status change', () => {
+  let commands: TestCommands;
+  let card: { partnerId: string; mode: Mode; cardId: string };
+  before(async () => {
+    commands = await openCommands();
+  });
+  after(async () => {
+    assert.deepEqual(await checkLedger(commands.context.orm.em.fork()), []);
+    await commands.close();
+  });
+
+  async function newCard(mode: Mode): Promise<void> {
+    const partnerId = await commands.createFundedPartner(100_000);
+    card = { partnerId, mode, cardId: await commands.createActiveCard(partnerId, mode, 1_000) };
+  }
+  const claim = (operation: StatusChangeOperation) => commands.claimOf(operation, card, {});
+  const begin = (claimId: string) => begun(beginStatusChange, commands.context, claimId);
+  const end = (claimId: string, decision: 'applied' | 'refused') =>
+    (decision === 'applied' ? completeStatusChange : refuseStatusChange)(commands.context, claimId);
+  /** The card's status, the claim under way, its events, and how its claims are answered. */
+  async function state() {
+    const em = commands.context.orm.em.fork();
+    const [row] = await query<{ status: string; under_way: string | null }>(
+      em,
+      'SELECT status, status_change_claim_id AS under_way FROM card WHERE id = $1',
+      [card.cardId],
+    );
+    const events = await query<{ type: string }>(
+      em,
+      'SELECT type FROM event WHERE card_id = $1 ORDER BY id',
+      [card.cardId],
+    );
+    const claims = await query<{ status: number | null }>(
+      em,
+      'SELECT response_status AS status FROM idempotency_claim WHERE card_id = $1 ORDER BY created_at',
+      [card.cardId],
+    );
+    const [, ...changed] = events.map(({ type }) => type);
+    return [row?.status, row?.under_way, changed, claims.map(({ status }) => status)];
+  }
+
+  const networkCardId = async () => {
+    const [row] = await query<{ id: string }>(
+      commands.context.orm.em.fork(),
+      'SELECT network_card_id AS id FROM card WHERE id = $1',
+      [card.cardId],
+    );
+    return row?.id ?? '';
+  };
+
+  it('keeps its turn until it ends, and another one waits', async () => {
+    await newCard('live');
+    const [freeze, block] = [await claim('freeze_card'), await claim('block_card')];
+    assert.equal(await begin(freeze), 'begun');
+    assert.equal(await begin(block), 'busy');
+    assert.equal(await begin(freeze), 'begun');
+    assert.deepEqual(await beginStatusChange(commands.context, freeze), {
+      state: 'begun',
+      isFirst: false,
+      asked: { token: freeze, networkCardId: await networkCardId(), cardStatus: 'frozen' },
+    });
+    assert.deepEqual(await state(), ['active', freeze, [], [null, null]]);
+    await end(freeze, 'applied');
+    assert.equal(await begin(freeze), 'answered');
+    assert.deepEqual(await state(), ['frozen', null, ['card.frozen'], [200, null]]);
+    assert.equal(await begin(block), 'begun');
+    assert.deepEqual(await state(), ['frozen', block, ['card.frozen'], [200, null]]);
+  });
+
+  it('ignores an answer that is late, repeated or different, also during the next change', async () => {
+    await newCard('live');
+    const freeze = await claim('freeze_card');
+    await begin(freeze);
+    await end(freeze, 'applied');
+    const unfreeze = await claim('unfreeze_card');
+    await begin(unfreeze);
+    const before = await state();
+    for (const decision of ['applied', 'refused'] as const) await end(freeze, decision);
+    assert.deepEqual(await state(), before);
+    await end(unfreeze, 'applied');
+    for (const decision of ['applied', 'refused'] as const) await end(freeze, decision);
+    assert.equal(await begin(freeze), 'answered');
+    assert.deepEqual(await state(), ['active', null, ['card.frozen', 'card.unfrozen'], [200, 200]]);
+  });
+
+  it('leaves the card unchanged if it is refused, and passes its turn on', async () => {
+    await newCard('live');
+    const freeze = await claim('freeze_card');
+    await begin(freeze);
+    await end(freeze, 'refused');
+    await end(freeze, 'applied');
+    assert.deepEqual(await state(), ['active', null, [], [409]]);
+    assert.equal(await begin(await claim('block_card')), 'begun');
+  });
+
+  it('cannot end before it begins', async () => {
+    await newCard('live');
+    const [freeze, block] = [await claim('freeze_card'), await claim('block_card')];
+    await begin(freeze);
+    await assert.rejects(end(block, 'applied'), /is not under way/);
+    assert.deepEqual(await state(), ['active', freeze, [], [null, null]]);
+  });
+
+  it('has one end if both are reported at once, again and again', async () => {
+    await newCard('live');
+    const block = await claim('block_card');
+    await begin(block);
+    await Promise.all(TIMES.map((index) => end(block, index % 2 === 0 ? 'applied' : 'refused')));
+    const [status, underWay, events, [answer]] = (await state()) as [string, null, string[], number[]];
+    assert.equal(underWay, null);
+    assert.deepEqual(
+      [status, events, answer],
+      status === 'blocked' ? ['blocked', ['card.blocked'], 200] : ['active', [], 409],
+    );
+  });
+});

@@ -1,0 +1,117 @@
+import assert from 'node:assert/strict';
+import { failPendingTopUps, lockPendingTopUps } from '../../../cards/block.ts';
+import { lockCard } from '../../../cards/lock-card.ts';
+import { acceptTopUp, completeTopUp } from '../../../cards/transfers/end-top-up.ts';
+import { beginTopUp } from '../../../cards/transfers/top-up.ts';
+import { query } from '../../../platform/db/sql.ts';
+import { transaction } from '../../../platform/db/transaction.ts';
+import { checkLedger } from '../../../ledger/check-ledger.ts';
+import { begun, openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
+import { stateOf, type TopUpCase } from '../../support/commands/top-ups.ts';
+
+/** What is left of 100,000 cents after a card of 1,000 and its fees. */
+const FUNDS = 98_850;
+
+describe('failPendingTopUps', () => {
+  let commands: TestCommands;
+  let card: Omit<TopUpCase, 'claimId'>;
+  before(async () => {
+    commands = await openCommands();
+  });
+  beforeEach(async () => {
+    const partnerId = await commands.createFundedPartner(100_000);
+    const cardId = await commands.createActiveCard(partnerId, 'live', 1_000);
+    card = { partnerId, mode: 'live', cardId };
+  });
+  after(async () => {
+    assert.deepEqual(await checkLedger(commands.context.orm.em.fork()), []);
+    await commands.close();
+  });
+
+  const claim = (amount: number) => commands.claimOf('top_up_card', card, { amount });
+  const hold = async (amount: number) => {
+    const claimId = await claim(amount);
+    assert.equal(await begun(beginTopUp, commands.context, claimId), 'held');
+    return claimId;
+  };
+  /** What a block does of it: the card's status, and this. */
+  const block = () =>
+    transaction(commands.context.orm, async (tx) => {
+      await lockPendingTopUps(tx, card, card.cardId);
+      const row = await lockCard(tx, card, card.cardId);
+      assert.ok(row);
+      await query(tx, `UPDATE card SET status = 'blocked' WHERE id = $1`, [card.cardId]);
+      return failPendingTopUps({ tx, ring: commands.context.ring }, { ...row, status: 'blocked' });
+    });
+  const state = (claimId: string) => stateOf(commands, { ...card, claimId });
+  const RELEASED = { cents: [FUNDS, 0], card: 1_000, usage: [1, 1_000] };
+
+  it('fails accepted top-ups, refuses those without an answer, and returns them', async () => {
+    const accepted = [await hold(2_000), await hold(3_000)];
+    for (const claimId of accepted) await acceptTopUp(commands.context, claimId);
+    const unanswered = await hold(4_000);
+    assert.deepEqual((await state(unanswered)).cents, [FUNDS - 9_190, 9_190]);
+
+    assert.deepEqual(await block(), [unanswered]);
+    for (const claimId of accepted) {
+      assert.deepEqual(await state(claimId), {
+        topUp: ['failed', 'card_blocked', '1000'],
+        events: [['topup.failed', 'failed', 1_000, 1_000]],
+        answer: [202, 'pending'],
+        ...RELEASED,
+      });
+    }
+    const refused = { topUp: null, events: [], answer: [409, 'invalid_state'], ...RELEASED };
+    assert.deepEqual(await state(unanswered), refused);
+
+    for (const claimId of [...accepted, unanswered]) {
+      await completeTopUp(commands.context, claimId);
+      await acceptTopUp(commands.context, claimId);
+      assert.equal(await begun(beginTopUp, commands.context, claimId), 'answered');
+    }
+    assert.deepEqual(await state(unanswered), refused);
+    assert.deepEqual(await block(), []);
+  });
+
+  it('leaves top-ups that have ended, and other cards, as they are', async () => {
+    const loaded = await hold(2_000);
+    await completeTopUp(commands.context, loaded);
+    const otherCard = { ...card, cardId: await commands.createActiveCard(card.partnerId, 'live', 1_000) };
+    const other = await commands.claimOf('top_up_card', otherCard, { amount: 2_000 });
+    await begun(beginTopUp, commands.context, other);
+    const before = [await state(loaded), await stateOf(commands, { ...otherCard, claimId: other })];
+    assert.deepEqual(await block(), []);
+    assert.deepEqual(
+      [await state(loaded), await stateOf(commands, { ...otherCard, claimId: other })],
+      before,
+    );
+  });
+
+  it('ends each top-up once, whether a new request, the network or the block comes first', async () => {
+    const claims = await Promise.all(Array.from({ length: 6 }, () => hold(1_000)));
+    const late = await Promise.all(Array.from({ length: 4 }, () => claim(1_000)));
+    await Promise.all([
+      ...late.map((claimId) => begun(beginTopUp, commands.context, claimId)),
+      ...claims.map((claimId, index) =>
+        index % 2 === 0 ? completeTopUp(commands.context, claimId) : acceptTopUp(commands.context, claimId),
+      ),
+      block(),
+    ]);
+    const states = await Promise.all([...claims, ...late].map(state));
+    const loaded = states.filter(({ topUp }) => topUp?.[0] === 'succeeded').length;
+    for (const { topUp, answer } of states) {
+      const ends = [
+        ['succeeded', 201],
+        ['failed', 202],
+        [null, 409],
+      ];
+      assert.ok(ends.some(([status, code]) => (topUp?.[0] ?? null) === status && answer?.[0] === code));
+    }
+    const debited = loaded * 1_050;
+    const [now] = states;
+    assert.deepEqual(
+      [now?.cents, now?.card, now?.usage],
+      [[FUNDS - debited, 0], 1_000 + loaded * 1_000, [1, 1_000 + loaded * 1_000]],
+    );
+  });
+});

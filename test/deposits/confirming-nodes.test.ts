@@ -1,0 +1,203 @@
+import assert from 'node:assert/strict';
+import { readWaitingDeposits } from '../../deposits/attention.ts';
+import { query } from '../../platform/db/sql.ts';
+import { type Draft, tokenTransfer } from '../../dev/tron/drafts.ts';
+import type { FakeNode } from '../../dev/tron/fake-node.ts';
+import { openAddress, readLeft } from '../support/deposits/deposit-stack.ts';
+import {
+  type ScannedChain,
+  startAddressStack,
+  startScannedChain,
+} from '../support/deposits/scanned-chain.ts';
+import { assertLedgerClean } from '../support/money.ts';
+import { asOwner } from '../support/postgres.ts';
+import type { TestPartner, TestStack } from '../support/stack.ts';
+
+const CENTS = 2_500;
+const pays = (to: string): Draft => tokenTransfer({ to, valueMicroUsdt: 25_000_000n });
+const hostOf = (node: FakeNode | undefined) => new URL(node?.url ?? '').host;
+
+describe('payments that two nodes have to show', () => {
+  let stack: TestStack;
+  let scanned: ScannedChain;
+  let partner: TestPartner;
+  before(async () => {
+    stack = await startAddressStack();
+  });
+  afterEach(async () => {
+    await assertLedgerClean(stack);
+    await scanned.stop();
+  });
+  after(() => stack.stop());
+
+  const start = async (count: number) => {
+    scanned = await startScannedChain(stack, { names: ['one', 'two', 'three'].slice(0, count) });
+    partner = await stack.createPartner();
+  };
+  /** A deposit whose payment is in a solid block. */
+  const paid = async () => {
+    const deposit = await openAddress(partner, CENTS);
+    const block = scanned.chain.mine([pays(deposit.address)]);
+    scanned.chain.solidify();
+    return { ...deposit, block };
+  };
+  const left = ({ id }: { id: string }) => readLeft(scanned, partner, id);
+  const assertStatus = async (deposit: { id: string }, status: string) =>
+    assert.equal((await left(deposit)).status, status);
+  const unconfirmed = async () => {
+    const rows = await query<{ deposit_id: string }>(
+      stack.orm.em.fork(),
+      'SELECT deposit_id FROM unconfirmed_payment',
+    );
+    return rows.map(({ deposit_id }) => deposit_id);
+  };
+  /** What is in `attention list` ten minutes later. */
+  const attention = async () => {
+    const { databaseUrl, taskQueuePrefix } = stack.config;
+    await asOwner(databaseUrl, `UPDATE unconfirmed_payment SET seen_at = seen_at - interval '11 minutes'`);
+    await asOwner(
+      databaseUrl,
+      `UPDATE deposit SET changed_at = changed_at - interval '11 minutes' WHERE status = 'confirming'`,
+    );
+    const items = await readWaitingDeposits(stack.orm, taskQueuePrefix);
+    return items.filter(({ kind }) => kind === 'deposit_confirmation');
+  };
+  const reasonOf = async ({ id }: { id: string }) =>
+    (await attention()).find((item) => item.id === id)?.reason ?? '';
+
+  it('are neither invented, hidden nor sent to review by one of three nodes', async () => {
+    await start(3);
+    const { chain, nodes, look } = scanned;
+    const [hidden, forged] = [await openAddress(partner, CENTS), await openAddress(partner, CENTS)];
+    const block = chain.mine([pays(hidden.address)]);
+    nodes[0]?.view.hideLogs(block.transactions[0]?.id ?? '');
+    nodes[0]?.view.forge(chain.mine().number, pays(forged.address));
+    chain.solidify();
+    await look();
+    assert.deepEqual(await unconfirmed(), []);
+    chain.solidify();
+    await look();
+    await assertStatus(hidden, 'confirmed');
+    await assertStatus(forged, 'awaiting_payment');
+    assert.deepEqual((await left(forged)).payments, []);
+    assert.deepEqual((await left(hidden)).payments, ['credited']);
+    assert.equal((await left(hidden)).balanceCents, CENTS);
+    const denied = 'a TRON node showed a payment that enough others deny; it is not credited';
+    assert.ok(scanned.log.some(({ msg }) => msg === denied));
+  });
+
+  it('wait if one of two nodes hides or invents them, are shown with what each node says, and then settle', async () => {
+    await start(2);
+    const { chain, nodes, look } = scanned;
+    const [hidden, forged] = [await openAddress(partner, CENTS), await openAddress(partner, CENTS)];
+    const block = chain.mine([pays(hidden.address)]);
+    nodes[1]?.view.hideLogs(block.transactions[0]?.id ?? '');
+    nodes[1]?.view.forge(chain.mine().number, pays(forged.address));
+    const fine = await paid();
+    await look();
+    await assertStatus(fine, 'confirmed');
+    assert.deepEqual((await unconfirmed()).toSorted(), [hidden.id, forged.id].toSorted());
+    for (const deposit of [hidden, forged]) {
+      await assertStatus(deposit, 'confirming');
+      assert.deepEqual((await left(deposit)).payments, []);
+    }
+    const [one, two] = [hostOf(nodes[0]), hostOf(nodes[1])];
+    assert.match(await reasonOf(hidden), new RegExp(`${one}: shows it; ${two}: denies it`));
+    assert.match(await reasonOf(forged), new RegExp(`${one}: denies it; ${two}: shows it`));
+    nodes[1]?.view.reform();
+    await look();
+    await assertStatus(hidden, 'confirmed');
+    assert.deepEqual(await unconfirmed(), []);
+    chain.solidify();
+    await look();
+    await assertStatus(forged, 'awaiting_payment');
+    assert.equal((await left(hidden)).balanceCents, 2 * CENTS);
+  });
+
+  it('are not credited from a block that one node shows before it is solid, and that a fork replaces', async () => {
+    await start(2);
+    const { chain, nodes, look } = scanned;
+    const lost = await openAddress(partner, CENTS);
+    const [liar] = nodes;
+    assert.ok(liar);
+    liar.view.unsolidBlocks = 2;
+    chain.mine([pays(lost.address)]);
+    await look();
+    await assertStatus(lost, 'confirming');
+    chain.fork(1);
+    chain.solidify();
+    const kept = await paid();
+    await look();
+    await assertStatus(kept, 'confirmed');
+    await assertStatus(lost, 'awaiting_payment');
+    assert.equal((await left(kept)).balanceCents, CENTS);
+  });
+
+  it('are not credited from forged blocks that follow the last one and have right hashes', async () => {
+    await start(2);
+    const { chain, nodes, look } = scanned;
+    const first = await paid();
+    await look();
+    await assertStatus(first, 'confirmed');
+    const forged = await openAddress(partner, CENTS);
+    const [liar] = nodes;
+    assert.ok(liar);
+    const next = chain.solidNumber() + 1;
+    liar.view.forge(next, pays(forged.address));
+    liar.view.forksAt = next;
+    const real = await paid();
+    await look();
+    await assertStatus(real, 'confirming');
+    assert.match(await reasonOf(real), new RegExp(`block ${next} is 0`));
+    assert.deepEqual((await left(forged)).payments, []);
+    liar.view.reform();
+    await look();
+    await assertStatus(real, 'confirmed');
+    assert.deepEqual((await left(forged)).payments, []);
+    assert.equal((await left(real)).balanceCents, 2 * CENTS);
+  });
+
+  it('stay confirming while one of two nodes is dead, and are credited once it is back', async () => {
+    await start(2);
+    const { nodes, look } = scanned;
+    await paid();
+    await look();
+    const revive = nodes[1]?.faults.add({ fault: 'disconnect' });
+    const waiting = await paid();
+    await look();
+    await assertStatus(waiting, 'confirming');
+    const item = (await attention()).find(({ id }) => id === waiting.id);
+    assert.ok(item);
+    assert.ok(item.reason.includes(`${hostOf(nodes[0])}: block `), item.reason);
+    assert.ok(item.reason.includes(`${hostOf(nodes[1])}: disconnected`), item.reason);
+    assert.equal(item.command, `npm run operator -- deposit show ${waiting.id}`);
+    revive?.();
+    await look();
+    await assertStatus(waiting, 'confirmed');
+  });
+
+  it('are credited though the two nodes are never up at the same time', async () => {
+    await start(2);
+    const { nodes, look } = scanned;
+    await paid();
+    await look();
+    for (const [up, down] of [
+      [0, 1],
+      [1, 0],
+    ] as const) {
+      const revive = nodes[down]?.faults.add({ fault: 'disconnect' });
+      const deposit = await paid();
+      await look();
+      const [scan] = await query<{ says: string | null }>(
+        stack.orm.em.fork(),
+        `SELECT nodes->${up}->>'says' AS says FROM chain_scan`,
+      );
+      assert.match(scan?.says ?? '', /^block /);
+      const reviveOther = nodes[up]?.faults.add({ fault: 'disconnect' });
+      revive?.();
+      await look();
+      await assertStatus(deposit, 'confirmed');
+      reviveOther?.();
+    }
+  });
+});

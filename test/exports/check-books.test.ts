@@ -1,0 +1,161 @@
+import assert from 'node:assert/strict';
+import { checkBooks } from '../../exports/check-books.ts';
+import { type Orm, openOrm } from '../../platform/db/orm.ts';
+import { query } from '../../platform/db/sql.ts';
+import { encodePosting, type TransferCode } from '../../ledger/posting.ts';
+import { openCommands, type TestCommands } from '../support/commands/open-commands.ts';
+import { operation, transfer } from '../support/ledger/operations.ts';
+import { ownerUrlOf } from '../support/postgres.ts';
+
+class Undo extends Error {}
+
+describe('the comparison of the ledger with the rows that it books', () => {
+  let commands: TestCommands;
+  let owners: Orm;
+  let partnerId: string;
+  let cardId: string;
+
+  before(async () => {
+    commands = await openCommands();
+    const databaseUrl = ownerUrlOf(commands.operatorUrl);
+    owners = await openOrm({ databaseUrl, poolSize: 1, onOwnerLogin: () => {} });
+    partnerId = await commands.createFundedPartner(100_000);
+    cardId = await commands.createActiveCard(partnerId, 'live', 1_000);
+    await commands.createActiveCard(partnerId, 'test', 1_000);
+  });
+  after(async () => {
+    await owners.close();
+    await commands.close();
+  });
+
+  /** What is found after a statement of the owner's, which is undone afterwards. */
+  async function foundAfter(statement: string, values: unknown[] = []): Promise<string[]> {
+    let found: string[] = [];
+    const run = owners.em.fork().transactional(async (tx) => {
+      await query(tx, 'SET LOCAL session_replication_role = replica');
+      await query(tx, statement, values);
+      found = (await checkBooks(tx)).map(({ subject, message }) => `${subject}: ${message}`);
+      throw new Undo();
+    });
+    await assert.rejects(run, Undo);
+    return found;
+  }
+
+  it('finds nothing where every posting has its row, for operators and workers alike', async () => {
+    assert.deepEqual(await foundAfter('SELECT'), []);
+    assert.deepEqual(await checkBooks(commands.context.orm.em.fork()), []);
+    assert.deepEqual(await checkBooks(commands.operator.orm.em.fork()), []);
+  });
+
+  const POSTED: TransferCode[] = [
+    ...([
+      'adjustment_credit',
+      'adjustment_debit',
+      'fund_usdt',
+      'issue_load',
+      'topup',
+      'withdrawal',
+      'fee_activation',
+    ] as const),
+    ...([
+      'fee_funding',
+      'purchase',
+      'refund',
+      'late_debit',
+      'late_refund',
+      'fee_transaction',
+      'fee_decline',
+    ] as const),
+  ];
+  for (const code of [...POSTED, 'fund_faucet' as const]) {
+    it(`finds a ${code} without its row`, async () => {
+      const mode = code === 'fund_faucet' ? 'test' : 'live';
+      const sent = {
+        ...operation(`made-up/${code}`, transfer(code, 7, { cardId })),
+        partnerId,
+        mode,
+      } as const;
+      const steps = encodePosting(sent).steps.map((step) => ({ operation: 0, ...step }));
+      const found = await foundAfter('SELECT ledger.apply_operations($1)', [JSON.stringify(steps)]);
+      assert.deepEqual(found, [
+        `made-up/${code}: for ${code} the ledger has 7 posted and 0 held, ${partnerId} ${mode}; the row it is for says nothing`,
+      ]);
+    });
+  }
+
+  const ROWS: [what: string, statement: string][] = [
+    [
+      'an adjustment',
+      `WITH audited AS (INSERT INTO audit_entry (id, actor, action, subject, detail)
+         VALUES ('aud_0', 'a', 'partner.adjust', 'p', '{"adjustmentId": "x"}'))
+       INSERT INTO balance_adjustment (id, partner_id, mode, amount_cents, reason) VALUES ('x', 'p', 'live', -5, '')`,
+    ],
+    [
+      'a faucet credit',
+      `INSERT INTO faucet_credit (id, partner_id, mode, amount_cents) VALUES ('x', 'p', 'test', 5)`,
+    ],
+    [
+      'a credited payment',
+      `INSERT INTO deposit_payment (network, tx_hash, log_index, deposit_id, partner_id, mode, value_micro_usdt, block_number,
+         transaction_index, block_time, status) VALUES ('nile', repeat('ab', 32), 0, 'x', 'p', 'live', 50000, 1, 0, now(), 'credited')`,
+    ],
+    [
+      'a top-up',
+      `INSERT INTO topup (id, partner_id, mode, card_id, status, amount_cents, fees, card_balance_cents, created_at, completed_at)
+       VALUES ('x', 'p', 'live', 'c', 'succeeded', 5, '[]', 5, now(), now())`,
+    ],
+    [
+      'a withdrawal',
+      `INSERT INTO withdrawal (id, partner_id, mode, card_id, status, amount_cents, card_balance_cents, created_at, completed_at)
+       VALUES ('x', 'p', 'live', 'c', 'succeeded', 5, 0, now(), now())`,
+    ],
+    [
+      'a settled purchase',
+      `INSERT INTO card_transaction (id, partner_id, mode, card_id, network_transaction_id, requested_type, forced, type, amount_cents,
+         fees, charged_to, card_balance_after_cents, created_at)
+       VALUES ('x', 'p', 'live', 'c', 'n', 'purchase', false, 'purchase', 5, '[]', 'card', 0, now())`,
+    ],
+  ];
+  for (const [what, statement] of ROWS) {
+    it(`finds ${what} without its posting`, async () => {
+      const found = await foundAfter(statement);
+      assert.equal(found.length, 1);
+      assert.match(
+        found[0] ?? '',
+        /^\S*\bx: for \w+ the ledger has nothing; the row it is for says 5 posted and 0 held, p/,
+      );
+    });
+  }
+
+  it('finds a pending withdrawal without its hold', async () => {
+    const found = await foundAfter(
+      `INSERT INTO withdrawal (id, partner_id, mode, card_id, status, amount_cents, created_at)
+       VALUES ('x', 'p', 'live', 'c', 'pending', 5, now())`,
+    );
+    assert.deepEqual(found.length, 1);
+    assert.match(found[0] ?? '', /for withdrawal the ledger has nothing; .* says 0 posted and 5 held/);
+  });
+
+  it('finds an adjustment without its entry in the audit log', async () => {
+    const found = await foundAfter(`DELETE FROM audit_entry WHERE action = 'partner.adjust'`);
+    assert.equal(found.length, 2);
+    const login = new URL(commands.operatorUrl).username;
+    for (const one of found) {
+      assert.match(one, /^adj_\w+: this adjustment of 100000 cents, prt_\w+ (live|test), /);
+      assert.match(one, new RegExp(`by the login ${login}, has no entry in the audit log$`));
+    }
+  });
+
+  it('finds a row of another amount, account or state', async () => {
+    for (const change of [
+      `UPDATE card SET funding_cents = 999 WHERE id = '${cardId}'`,
+      `UPDATE card SET partner_id = 'other' WHERE id = '${cardId}'`,
+      `UPDATE card SET status = 'funding_pending' WHERE id = '${cardId}'`,
+      `DELETE FROM card WHERE id = '${cardId}'`,
+      "UPDATE balance_adjustment SET amount_cents = amount_cents + 1 WHERE mode = 'live'",
+    ]) {
+      const found = await foundAfter(change);
+      assert.ok(found.length > 0, change);
+    }
+  });
+});

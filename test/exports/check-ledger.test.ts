@@ -1,0 +1,105 @@
+import assert from 'node:assert/strict';
+import pg from 'pg';
+import { pino } from 'pino';
+import type { LedgerCheck } from '../../exports/check-ledger.ts';
+import { readMeasurement } from '../../platform/monitoring/measurements.ts';
+import { type Orm, openOrm } from '../../platform/db/orm.ts';
+import type { Repetition } from '../../platform/process/repeat.ts';
+import { nextTime, startCheckingLedger } from '../../exports/jobs.ts';
+import { operateIn } from '../support/operator/operate.ts';
+import { asOwner, createTestDatabase, operatorUrlOf, ownerUrlOf } from '../support/postgres.ts';
+import { until } from '../support/until.ts';
+
+describe('the daily ledger check', () => {
+  let databaseUrl: string;
+  let orm: Orm;
+  const logged: string[] = [];
+  const logger = pino({}, { write: (line: string) => logged.push(line) });
+  const workers: Repetition[] = [];
+
+  beforeEach(async () => {
+    databaseUrl = await createTestDatabase();
+    orm = await openOrm({ databaseUrl, poolSize: 4 });
+    logged.length = 0;
+  });
+  afterEach(async () => {
+    await Promise.all(workers.splice(0).map((worker) => worker.stop()));
+    await orm.close();
+  });
+
+  function startWorkers(count: number): void {
+    const direct = { databaseUrl, onOwnerLogin: undefined };
+    for (let n = 0; n < count; n++)
+      workers.push(startCheckingLedger({ orm, direct, at: { hour: 3, minute: 0 }, logger }));
+  }
+  const checked = () =>
+    until(
+      'the ledger is checked',
+      async () => (await readMeasurement<LedgerCheck>(orm, 'ledger_check'))?.result,
+    );
+  const dueAt = async () =>
+    (
+      await asOwner<{ due_at: Date }>(
+        databaseUrl,
+        `SELECT due_at FROM measurement WHERE name = 'ledger_check'`,
+      )
+    )[0]?.due_at as Date;
+
+  it('is made by one of all workers, and is due again at the configured time', async () => {
+    startWorkers(3);
+    const { violations, durationSeconds } = await checked();
+    assert.deepEqual(new Set(Object.values(violations)), new Set([0]));
+    assert.ok(durationSeconds > 0);
+    assert.equal(logged.filter((line) => line.includes('every invariant holds')).length, 1);
+    const next = await dueAt();
+    assert.ok(next > new Date());
+    assert.match(next.toISOString(), /T03:00:00\.000Z$/);
+  });
+
+  it('reports the broken invariant in the log and in its result, until an operator has checked again', async () => {
+    await asOwner(databaseUrl, 'ALTER TABLE ledger.entry DISABLE TRIGGER append_only');
+    startWorkers(1);
+    const { violations } = await checked();
+    assert.equal(violations['11'], 1);
+    assert.match(logged.join(), /operator -- ledger check/);
+
+    await asOwner(databaseUrl, 'ALTER TABLE ledger.entry ENABLE TRIGGER append_only');
+    const before = await dueAt();
+    const { code } = await operateIn({ DATABASE_URL: operatorUrlOf(databaseUrl) })('ledger', 'check');
+    assert.equal(code, 0);
+    assert.equal((await checked()).violations['11'], 0);
+    assert.deepEqual(await dueAt(), before);
+  });
+
+  it('ends at once when its worker stops, and another worker starts over', async () => {
+    const holder = new pg.Client(ownerUrlOf(databaseUrl));
+    await holder.connect();
+    await holder.query('BEGIN; LOCK TABLE ledger.entry');
+    try {
+      startWorkers(1);
+      await until('it waits for the table', async () => {
+        const [row] = await asOwner<{ count: number }>(
+          databaseUrl,
+          `SELECT count(*)::int AS count FROM pg_stat_activity
+           WHERE datname = current_database() AND application_name = 'card-issuing-ledger-check' AND wait_event_type = 'Lock'`,
+        );
+        return row?.count === 1;
+      });
+      await workers.splice(0)[0]?.stop();
+      assert.ok((await dueAt()) <= new Date());
+    } finally {
+      await holder.end();
+    }
+    startWorkers(1);
+    await checked();
+  });
+
+  it('is at least an hour away, so that a check just before its time is enough', () => {
+    const at = { hour: 3, minute: 0 };
+    const next = (now: string) => nextTime(at, new Date(now)).toISOString();
+    assert.equal(next('2026-03-01T01:59:59Z'), '2026-03-01T03:00:00.000Z');
+    assert.equal(next('2026-03-01T02:30:00Z'), '2026-03-02T03:00:00.000Z');
+    assert.equal(next('2026-03-01T03:00:00Z'), '2026-03-02T03:00:00.000Z');
+    assert.equal(next('2026-12-31T23:00:00Z'), '2027-01-01T03:00:00.000Z');
+  });
+});

@@ -1,0 +1,472 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { request as httpRequest, type IncomingMessage } from 'node:http';
+import { text as textOf } from 'node:stream/consumers';
+import { createApiKey, revokeApiKey } from '../../accounts/api-keys.ts';
+import { suspendPartner } from '../../accounts/partners.ts';
+import { lowestId } from '../../platform/crypto/new-id.ts';
+import { query } from '../../platform/db/sql.ts';
+import { expectError } from '../support/api/answers.ts';
+import { createCard } from '../support/cards.ts';
+import { fundedPartner } from '../support/money.ts';
+import { asOwner } from '../support/postgres.ts';
+import { sharedStack } from '../support/shared-stack.ts';
+import { startTestStack, type TestPartner, type TestStack } from '../support/stack.ts';
+import { until } from '../support/until.ts';
+
+const REPORTS = ['balance_transactions', 'card_transactions', 'deposits', 'authorizations'] as const;
+const HOUR_MS = 3_600_000;
+/** Rows of 2.5 kB that don't fit into the buffers between the service and a client. */
+const LONG = 8_000;
+
+/** From an hour ago until in an hour. */
+const aroundNow = () =>
+  new URLSearchParams({
+    from: new Date(Date.now() - HOUR_MS).toISOString(),
+    to: new Date(Date.now() + HOUR_MS).toISOString(),
+  });
+
+/** A long report of card transactions: their rows are written as they are, without the ledger. */
+async function writeTransactions(stack: TestStack, of: TestPartner): Promise<void> {
+  const cardId = (await createCard(of, { amount: 50_000 })).json.id;
+  const from = new Date(Date.now() - HOUR_MS / 2);
+  await asOwner(
+    stack,
+    `INSERT INTO card_transaction (id, partner_id, mode, card_id, network_transaction_id, requested_type, forced, type,
+       amount_cents, fees, merchant_name, charged_to, card_balance_after_cents, created_at)
+     SELECT substr($1, 1, 14) || lpad(n::text, 16, '0'), $2, 'test', $3, gen_random_uuid(), 'purchase', false, 'purchase',
+       n, '[]', repeat('A merchant with a long name ', 90), 'card', 0, $4 FROM generate_series(1, $5::integer) n`,
+    [lowestId('txn', from), of.id, cardId, from, LONG],
+  );
+}
+
+interface Download {
+  response: IncomingMessage;
+  /** Reads it to its end; rejects if the end is missing. */
+  rest(): Promise<string>;
+}
+
+/** A request whose body nobody reads yet. */
+async function downloadOf(
+  stack: TestStack,
+  name: string,
+  of: TestPartner,
+  key = of.keys.test,
+): Promise<Download> {
+  const { host, port } = stack.config;
+  const outgoing = httpRequest({
+    ...{ host, port, path: `/v1/reports/${name}?${aroundNow()}` },
+    headers: { authorization: `Bearer ${key}` },
+  }).end();
+  const [response] = (await once(outgoing, 'response')) as [IncomingMessage];
+  return { response, rest: () => textOf(response) };
+}
+
+/** What reports hold in the database: connections in a transaction, and slots of a partner. */
+async function heldBy(stack: TestStack, of: TestPartner): Promise<{ connections: number; slots: number }> {
+  const [row] = await asOwner<{ connections: number; slots: number }>(
+    stack,
+    `SELECT (SELECT count(*)::integer FROM pg_stat_activity WHERE application_name = 'card-issuing-reports'
+         AND datname = current_database() AND state <> 'idle') AS connections,
+       (SELECT count(*)::integer FROM report_transfer WHERE partner_id = $1) AS slots`,
+    [of.id],
+  );
+  return row ?? { connections: -1, slots: -1 };
+}
+
+async function isNothingHeld(stack: TestStack, of: TestPartner): Promise<boolean> {
+  const { connections, slots } = await heldBy(stack, of);
+  return connections === 0 && slots === 0;
+}
+
+describe('GET /reports/…', () => {
+  let stack: TestStack;
+  let partner: TestPartner;
+  /** With {@link LONG} card transactions. */
+  let busy: TestPartner;
+  before(async () => {
+    stack = await sharedStack('api');
+    busy = await fundedPartner(stack);
+    await writeTransactions(stack, busy);
+  });
+  beforeEach(async () => {
+    partner = await fundedPartner(stack);
+  });
+
+  const period = (from: Date | string, to: Date | string) =>
+    new URLSearchParams({
+      from: typeof from === 'string' ? from : from.toISOString(),
+      to: typeof to === 'string' ? to : to.toISOString(),
+    });
+  const report = (name: string, at = aroundNow()) => partner.call('GET', `/reports/${name}?${at}`);
+  const post = async (path: string, body: object) => {
+    const answer = await partner.call('POST', path, { body, idempotencyKey: randomUUID() });
+    assert.ok(answer.status < 300, answer.text);
+    return answer.json;
+  };
+  const makeCard = async (of = partner): Promise<string> =>
+    (await createCard(of, { amount: 50_000 })).json.id;
+  const purchase = (cardId: string, merchant: object = {}) =>
+    post(`/test/cards/${cardId}/simulate-transaction`, { type: 'purchase', amount: 700, ...merchant });
+
+  const download = (name: string) => downloadOf(stack, name, busy);
+
+  const heldByReports = () => heldBy(stack, busy);
+  const nothingHeld = () => isNothingHeld(stack, busy);
+
+  const rowsOf = (text: string): string[][] => {
+    assert.ok(text.endsWith('\r\n'));
+    return text
+      .slice(0, -2)
+      .split('\r\n')
+      .map((line) => line.split(','));
+  };
+
+  for (const [name, columns] of [
+    ['balance_transactions', 'id,object,type,amount,balance_after,source_type,source_id,mode,created'],
+    [
+      'card_transactions',
+      'id,object,card_id,type,status,amount,currency,fees,merchant_name,merchant_category_code,merchant_city,' +
+        'merchant_country,decline_reason,charged_to,card_amount,partner_balance_amount,authorization_id,' +
+        'refunded_transaction_id,card_balance_after,' +
+        'mode,created',
+    ],
+    [
+      'deposits',
+      'id,object,status,amount,currency,asset,network,contract_address,address,amount_usdt,received_amount,' +
+        'credited_amount,tx_hash,mode,created,expires_at,confirmed_at',
+    ],
+    [
+      'authorizations',
+      'id,object,card_id,status,amount,held_amount,settled_amount,currency,decline_reason,merchant_name,' +
+        'merchant_category_code,merchant_city,merchant_country,expires_at,mode,created',
+    ],
+  ] as const) {
+    it(`has, of ${name}, the resource's scalar fields as columns, and only a header line if there are none`, async () => {
+      const { status, headers, text } = await report(
+        name,
+        period('2020-01-01T00:00:00Z', '2020-12-31T00:00:00Z'),
+      );
+      assert.equal(status, 200, text);
+      assert.equal(text, `${columns}\r\n`);
+      assert.equal(headers.get('content-type'), 'text/csv; charset=utf-8');
+      assert.equal(headers.get('content-disposition'), `attachment; filename="${name}.csv"`);
+      assert.match(headers.get('request-id') ?? '', /^req_/);
+    });
+  }
+
+  it('lists balance transactions oldest first, as the API lists them', async () => {
+    const cardId = await makeCard();
+    await post(`/cards/${cardId}/topups`, { amount: 1_000 });
+    const [header, ...rows] = rowsOf((await report('balance_transactions')).text);
+    const { json } = await partner.call('GET', '/balance/transactions?limit=100');
+    assert.ok(rows.length > 3);
+    assert.deepEqual(
+      rows,
+      json.data
+        .toReversed()
+        // biome-ignore lint/suspicious/noExplicitAny: an item of the list.
+        .map((item: any) =>
+          [
+            item.id,
+            item.object,
+            item.type,
+            item.amount,
+            item.balance_after,
+            item.source.type,
+            item.source.id,
+          ].concat(item.mode, item.created),
+        )
+        .map((row: unknown[]) => row.map(String)),
+    );
+    assert.equal(header?.length, rows[0]?.length);
+  });
+
+  it('lists the transactions of all cards, with the sum of their fees', async () => {
+    const made = [await purchase(await makeCard()), await purchase(await makeCard())];
+    const [header = [], ...rows] = rowsOf((await report('card_transactions')).text);
+    const column = (name: string) => rows.map((row) => row[header.indexOf(name)]);
+    assert.deepEqual(
+      column('id'),
+      made.map(({ id }) => id),
+    );
+    assert.deepEqual(column('amount'), ['700', '700']);
+    const feesOf = ({ fees }: { fees: { amount: number }[] }) =>
+      String(fees.reduce((sum, { amount }) => sum + amount, 0));
+    assert.deepEqual(column('fees'), made.map(feesOf));
+    assert.deepEqual(column('decline_reason'), ['', '']);
+  });
+
+  it('lists authorizations, declined ones included', async () => {
+    const cardId = await makeCard();
+    const approved = await post(`/test/cards/${cardId}/authorizations`, { amount: 900 });
+    const declined = await post(`/test/cards/${cardId}/authorizations`, { amount: 9_000_000 });
+    const [header = [], ...rows] = rowsOf((await report('authorizations')).text);
+    const column = (name: string) => rows.map((row) => row[header.indexOf(name)]);
+    assert.deepEqual(column('id'), [approved.id, declined.id]);
+    assert.deepEqual(column('status'), ['pending', 'declined']);
+    assert.deepEqual(column('held_amount'), ['900', '0']);
+  });
+
+  it("includes what was created at `from`, excludes what was created at `to`, and has only the key's mode", async () => {
+    const made = await purchase(await makeCard());
+    const at = new Date(made.created);
+    const later = new Date(at.getTime() + 1);
+    const idsIn = async (from: Date, to: Date) =>
+      rowsOf((await report('card_transactions', period(from, to))).text)
+        .slice(1)
+        .map(([id]) => id);
+    assert.deepEqual(await idsIn(at, later), [made.id]);
+    assert.deepEqual(await idsIn(new Date(at.getTime() - HOUR_MS), at), []);
+    assert.deepEqual(await idsIn(later, new Date(at.getTime() + HOUR_MS)), []);
+    const live = await partner.call('GET', `/reports/card_transactions?${aroundNow()}`, { mode: 'live' });
+    assert.equal(rowsOf(live.text).length, 1);
+    const other = await stack.createPartner();
+    assert.equal(
+      rowsOf((await other.call('GET', `/reports/card_transactions?${aroundNow()}`)).text).length,
+      1,
+    );
+  });
+
+  it('includes the balance transaction that was made at `from`, and excludes the one that was made at `to`', async () => {
+    for (let i = 0; i < 5; i++) await post('/test/credit', { amount: 100 + i });
+    const { json } = await partner.call('GET', '/balance/transactions?limit=100');
+    // biome-ignore lint/suspicious/noExplicitAny: items of the list.
+    const items: any[] = json.data.toReversed();
+    for (const [index, { created }] of items.entries()) {
+      const before = await report('balance_transactions', period(new Date(Date.now() - HOUR_MS), created));
+      const fromThen = await report('balance_transactions', period(created, new Date(Date.now() + HOUR_MS)));
+      const first = items.findIndex((item) => item.created === created);
+      assert.equal(rowsOf(before.text).length - 1, first, String(index));
+      assert.equal(rowsOf(fromThen.text).length - 1, items.length - first);
+    }
+  });
+
+  it('quotes commas, quotes and line breaks, and prefixes text that a spreadsheet would run', async () => {
+    const cardId = await makeCard();
+    const names = ['=1+1', '+1', '-1', '@SUM(A1)', '\tx', '\rx', 'a, "b"\r\nc', "'fine", 'x=1'];
+    const expected = [
+      "'=1+1",
+      "'+1",
+      "'-1",
+      "'@SUM(A1)",
+      "'\tx",
+      `"'\rx"`,
+      '"a, ""b""\r\nc"',
+      "'fine",
+      'x=1',
+    ];
+    await asOwner(
+      stack,
+      `INSERT INTO card_transaction (id, partner_id, mode, card_id, network_transaction_id, requested_type, forced, type,
+         amount_cents, fees, merchant_name, charged_to, card_balance_after_cents, created_at)
+       SELECT substr($1, 1, 14) || lpad(n::text, 16, '0'), $2, 'test', $3, gen_random_uuid(), 'purchase', false, 'purchase',
+         n, '[]', name, 'card', 0, now() FROM unnest($4::text[]) WITH ORDINALITY t (name, n)`,
+      [lowestId('txn', new Date()), partner.id, cardId, names],
+    );
+    const { text } = await report('card_transactions');
+    for (const cell of expected) assert.ok(text.includes(`,USD,0,${cell},`), JSON.stringify(cell));
+  });
+
+  it('writes amounts below zero as integers', async () => {
+    await makeCard();
+    const [header = [], ...rows] = rowsOf((await report('balance_transactions')).text);
+    assert.ok(rows.some((row) => /^-\d+$/.test(row[header.indexOf('amount')] ?? '')));
+  });
+
+  it('answers 400 that names the parameter for what is no period of 366 days at most', async () => {
+    for (const [at, param, message] of [
+      [{}, 'from', /from is required; to is required/],
+      [{ from: '2026-01-01T00:00:00Z' }, 'to', /to is required/],
+      [{ from: 'yesterday', to: '2026-01-01T00:00:00Z' }, 'from', /from must be an ISO 8601 timestamp/],
+      [{ from: '2026-01-01T00:00:00Z', to: '2026-01-01T00:00:00Z' }, 'to', /to must be later/],
+      [{ from: '2026-01-01T00:00:00+01:00', to: '2025-12-31T23:00:00Z' }, 'to', /to must be later/],
+      [{ from: '2024-01-01T00:00:00Z', to: '2025-01-01T00:00:00.001Z' }, 'to', /at most 366 days/],
+    ] as const) {
+      const answer = await report('deposits', new URLSearchParams(at as Record<string, string>));
+      expectError(answer, 'validation_failed', Object.keys(at).length === 0 ? ['from', 'to'] : [param]);
+      assert.equal(answer.json.error.param, param);
+      assert.match(answer.json.error.message, message);
+    }
+  });
+
+  it('takes any year that a time can have, and 366 days', async () => {
+    for (const [from, to] of [
+      ['0000-01-01T00:00:00Z', '0000-12-31T00:00:00Z'],
+      ['0000-01-01T00:00:00+12:00', '0000-12-31T00:00:00+12:00'],
+      ['9998-01-01T00:00:00Z', '9999-01-01T00:00:00Z'],
+      ['9999-01-01T00:00:00-12:00', '9999-12-31T23:59:59-12:00'],
+      ['2024-01-01T00:00:00+14:00', '2025-01-01T00:00:00+14:00'],
+    ] as const) {
+      for (const name of REPORTS) {
+        const { status, text } = await report(name, period(from, to));
+        assert.equal(status, 200, text);
+      }
+    }
+  });
+
+  it('answers HEAD with the headers of GET, and holds nothing for it', async () => {
+    const { host, port } = stack.config;
+    const outgoing = httpRequest({
+      ...{ host, port, method: 'HEAD', path: `/v1/reports/deposits?${aroundNow()}` },
+      headers: { authorization: `Bearer ${partner.keys.test}` },
+    }).end();
+    const [response] = (await once(outgoing, 'response')) as [IncomingMessage];
+    assert.equal(response.statusCode, 200);
+    assert.equal(response.headers['content-type'], 'text/csv; charset=utf-8');
+    assert.ok(await nothingHeld());
+  });
+
+  it('shows one snapshot, whatever is written while it is read', async () => {
+    const { response, rest } = await download('card_transactions');
+    assert.equal(response.statusCode, 200);
+    await asOwner(
+      stack,
+      'UPDATE card_transaction SET amount_cents = amount_cents + 1000000 WHERE partner_id = $1 AND amount_cents > $2',
+      [busy.id, LONG - 100],
+    );
+    assert.equal((await heldByReports()).connections, 1);
+    const [header = [], ...rows] = rowsOf(await rest());
+    assert.deepEqual(
+      rows.map((row) => Number(row[header.indexOf('amount')])),
+      Array.from({ length: LONG }, (_, index) => index + 1),
+    );
+    await until('nothing is held', nothingHeld);
+  });
+
+  it('sends a third report of an account and mode at a time back with 429 and Retry-After, but no other account', async () => {
+    const first = await download('card_transactions');
+    const second = await download('card_transactions');
+    const refused = await busy.call('GET', `/reports/deposits?${aroundNow()}`);
+    expectError(refused, 'rate_limited');
+    assert.ok(Number(refused.headers.get('retry-after')) >= 1);
+    assert.equal((await busy.call('GET', `/reports/deposits?${aroundNow()}`, { mode: 'live' })).status, 200);
+    const other = await stack.createPartner();
+    assert.equal((await other.call('GET', `/reports/deposits?${aroundNow()}`)).status, 200);
+    await Promise.all([first.rest(), second.rest()]);
+    await until('the slots are free', nothingHeld);
+  });
+
+  it('counts two at a time across processes, and no more for a process that died', async () => {
+    for (const slot of [1, 2]) {
+      await query(
+        stack.orm.em.fork(),
+        `INSERT INTO report_transfer (partner_id, mode, slot, id, leased_until)
+         VALUES ($1, 'test', $2, gen_random_uuid(), now() + interval '1 hour')`,
+        [partner.id, slot],
+      );
+    }
+    expectError(await report('deposits'), 'rate_limited');
+    await asOwner(
+      stack,
+      'UPDATE report_transfer SET leased_until = now() WHERE partner_id = $1 AND slot = 1',
+      [partner.id],
+    );
+    assert.equal((await report('deposits')).status, 200);
+  });
+
+  it('ends a transfer whose client leaves, and holds nothing for it any more', async () => {
+    const { response } = await download('card_transactions');
+    response.destroy();
+    await until('nothing is held', nothingHeld);
+  });
+
+  it('leaves connections to every other account while one account reads nothing', async () => {
+    const stalled = [await download('card_transactions'), await download('card_transactions')];
+    const others = await Promise.all(Array.from({ length: 6 }, () => stack.createPartner()));
+    const answers = await Promise.all(
+      others.map((other) => other.call('GET', `/reports/balance_transactions?${aroundNow()}`)),
+    );
+    assert.deepEqual(
+      answers.map(({ status }) => status),
+      others.map(() => 200),
+    );
+    assert.equal((await busy.call('GET', '/cards')).status, 200);
+    for (const { response } of stalled) response.destroy();
+    await until('nothing is held', nothingHeld);
+  });
+
+  it('cuts the transfer if the database fails after its first part', async () => {
+    const { rest } = await download('card_transactions');
+    await asOwner(
+      stack,
+      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+       WHERE application_name = 'card-issuing-reports' AND datname = current_database()`,
+      [],
+    );
+    await assert.rejects(rest(), { code: 'ECONNRESET' });
+    await until('nothing is held', nothingHeld);
+    assert.equal((await report('deposits')).status, 200);
+  });
+
+  for (const { name, end } of [
+    { name: 'its key is revoked', end: (keyId: string) => revokeApiKey(stack.operator, keyId) },
+    {
+      name: 'its key expires',
+      end: (keyId: string) => asOwner(stack, 'UPDATE api_key SET expires_at = now() WHERE id = $1', [keyId]),
+    },
+    { name: 'its account is suspended', end: () => suspendPartner(stack.operator, busy.id, 'a stolen key') },
+  ]) {
+    it(`cuts the transfer once ${name}`, async () => {
+      const { id, key } = await createApiKey(stack.operator, {
+        partnerId: busy.id,
+        mode: 'test',
+        name: null,
+      });
+      const { response, rest } = await downloadOf(stack, 'card_transactions', busy, key);
+      await end(id);
+      await until('nothing is held', nothingHeld);
+      await assert.rejects(rest(), { code: 'ECONNRESET' });
+      const line = stack.logLines.findLast((one) => one.includes(String(response.headers['request-id'])));
+      assert.equal(JSON.parse(line ?? '{}').cutBy, 'key');
+    });
+  }
+});
+
+describe('a report that nobody reads', () => {
+  it('is cut, without the end of the body, and nothing is held for it any more', async () => {
+    const reportLimits = { stallMs: 1_500, maxMs: 60_000 };
+    const stack = await startTestStack({ reportLimits }, { worker: false });
+    try {
+      const partner = await fundedPartner(stack);
+      await writeTransactions(stack, partner);
+      const { response, rest } = await downloadOf(stack, 'card_transactions', partner);
+      await until('it is cut', () => isNothingHeld(stack, partner));
+      await assert.rejects(rest(), { code: 'ECONNRESET' });
+      assert.equal(response.complete, false);
+      const line = stack.logLines.findLast((one) => one.includes(String(response.headers['request-id'])));
+      assert.equal(JSON.parse(line ?? '{}').cutBy, 'stall');
+    } finally {
+      await stack.stop();
+    }
+  });
+});
+
+describe('reports that are read slowly by several accounts', () => {
+  it('give way to another account, the slowest first, and only as many as have to', async () => {
+    const stack = await sharedStack('api');
+    const slow = await Promise.all(Array.from({ length: 4 }, () => fundedPartner(stack)));
+    for (const partner of slow) await writeTransactions(stack, partner);
+    const downloads: Download[] = [];
+    for (const partner of slow) {
+      downloads.push(await downloadOf(stack, 'card_transactions', partner));
+      downloads.push(await downloadOf(stack, 'card_transactions', partner));
+    }
+    const other = await stack.createPartner();
+    const answer = await other.call('GET', `/reports/card_transactions?${aroundNow()}`);
+    assert.equal(answer.status, 200);
+    const cut = stack.logLines.filter(
+      (line) => line.includes('"cutBy":"others"') && slow.some(({ id }) => line.includes(id)),
+    );
+    assert.equal(cut.length, 1);
+    const [held] = await asOwner<{ slots: number }>(
+      stack,
+      'SELECT count(*)::integer AS slots FROM report_transfer WHERE partner_id = ANY ($1)',
+      [slow.map(({ id }) => id)],
+    );
+    assert.equal(held?.slots, downloads.length - 1);
+    for (const { response } of downloads) response.on('error', () => {}).destroy();
+    await until('nothing is held', () => isNothingHeld(stack, other));
+  });
+});

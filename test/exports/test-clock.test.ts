@@ -1,0 +1,480 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { pino } from 'pino';
+import { openTestClocks } from '../../api/http/test-clocks.ts';
+import { negotiateLimits } from '../../accounts/partners.ts';
+import { readIdTime } from '../../platform/crypto/new-id.ts';
+import { openOrm } from '../../platform/db/orm.ts';
+import { readPartner } from '../../accounts/operator-reads.ts';
+import { expectError, expectReplay } from '../support/api/answers.ts';
+import { issueCard, reveal, revealingPartner } from '../support/api/reveals.ts';
+import { authorizedCard, onAuthorization } from '../support/authorizations.ts';
+import { createCard } from '../support/cards.ts';
+import { fundedPartner } from '../support/money.ts';
+import { asOwner } from '../support/postgres.ts';
+import { sharedStack } from '../support/shared-stack.ts';
+import type { CallOptions, TestPartner, TestStack } from '../support/stack.ts';
+import { until } from '../support/until.ts';
+import { setUrl } from '../support/webhooks/events.ts';
+import { answer, type Receiver, startReceiver } from '../support/webhooks/receiver.ts';
+
+const MINUTE = 60;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+const YEAR = 31_536_000;
+/** More than a worker looks at at once. */
+const MANY = 600;
+
+describe('the test clock', () => {
+  let stack: TestStack;
+  let partner: TestPartner;
+  let beganMs: number;
+  before(async () => {
+    stack = await sharedStack();
+  });
+  beforeEach(async () => {
+    beganMs = Date.now();
+    partner = await fundedPartner(stack);
+  });
+
+  const clock = async (of = partner) => {
+    const { status, json, text } = await of.call('GET', '/test/clock');
+    assert.equal(status, 200, text);
+    return json;
+  };
+  const advance = (seconds: unknown, options: CallOptions = {}, of = partner) =>
+    of.call('POST', '/test/clock/advance', { body: { seconds }, ...options });
+  const advanced = async (seconds: number, of = partner) => {
+    const { status, json, text } = await advance(seconds, {}, of);
+    assert.equal(status, 200, text);
+    return json;
+  };
+  const ready = (of = partner) =>
+    until('what was due has begun', async () => (await clock(of)).status === 'ready');
+  /** Whether a time is of this test, in the time of an account that is so far ahead. */
+  const assertNow = (time: string, aheadSeconds: number, what = 'now') => {
+    const realMs = Date.parse(time) - aheadSeconds * 1_000;
+    assert.ok(realMs >= beganMs && realMs <= Date.now(), `${what} is ${time}`);
+  };
+
+  it('shows real time until it is advanced, and then as far ahead as all advances together', async () => {
+    const { now, ...first } = await clock();
+    assert.deepEqual(first, { object: 'test_clock', offset_seconds: 0, status: 'ready', mode: 'test' });
+    assertNow(now, 0);
+    assertNow((await advanced(HOUR)).now, HOUR);
+    const answers = await Promise.all([DAY, DAY, 1].map((seconds) => advanced(seconds)));
+    assert.deepEqual(
+      answers.map(({ object, mode }) => [object, mode]),
+      [1, 2, 3].map(() => ['test_clock', 'test']),
+    );
+    const shown = await clock();
+    assert.equal(shown.offset_seconds, HOUR + 2 * DAY + 1);
+    assertNow(shown.now, HOUR + 2 * DAY + 1);
+    assert.equal(Math.max(...answers.map((one) => one.offset_seconds)), shown.offset_seconds);
+  });
+
+  it('is advanced once by requests with one Idempotency-Key', async () => {
+    const together = await Promise.all([1, 2, 3, 4].map(() => advance(60, { idempotencyKey: 'together' })));
+    assert.deepEqual(new Set(together.map(({ text }) => text)).size, 1);
+    assert.equal((await clock()).offset_seconds, 60);
+  });
+
+  it('refuses what is no number of seconds up to a year with 400, and a live key with 403', async () => {
+    for (const seconds of [0, -1, 1.5, '60', undefined, null, YEAR + 1, Number.MAX_SAFE_INTEGER, 1e300]) {
+      expectError(await advance(seconds), 'validation_failed', ['seconds']);
+    }
+    expectError(await advance(1, { mode: 'live' }), 'live_key_not_allowed');
+    expectError(await partner.call('GET', '/test/clock', { mode: 'live' }), 'live_key_not_allowed');
+    assert.equal((await clock()).offset_seconds, 0);
+  });
+
+  it('refuses to be more than ten years ahead with 422, which a key keeps', async () => {
+    for (let year = 0; year < 10; year++) await advanced(YEAR);
+    const refusal = await advance(1, { idempotencyKey: 'far' });
+    expectError(refusal, 'limit_exceeded');
+    expectReplay(await advance(1, { idempotencyKey: 'far' }), refusal);
+    assert.equal((await clock()).offset_seconds, 10 * YEAR);
+    assert.equal((await createCard(partner, { amount: 1_000 })).status, 201);
+  });
+
+  it('refuses to be advanced more than 1,000 times in an hour with 429, and says when it can be', async () => {
+    await asOwner(
+      stack,
+      `INSERT INTO test_clock_advance (partner_id, advanced_at, seconds_before, offset_seconds, shows)
+       SELECT $1, at, i - 1, i, at + i * interval '1 second'
+       FROM generate_series(1, 1000) i, LATERAL (SELECT now() - interval '59 minutes' + i * interval '1 second' AS at) t`,
+      [partner.id],
+    );
+    const refused = await advance(1, { idempotencyKey: 'often' });
+    expectError(refused, 'rate_limited');
+    const seconds = Number(refused.headers.get('retry-after'));
+    assert.ok(seconds > 0 && seconds <= 61, `${seconds}`);
+    await asOwner(
+      stack,
+      `DELETE FROM test_clock_advance WHERE partner_id = $1 AND advanced_at < now() - interval '50 minutes'`,
+      [partner.id],
+    );
+    assert.equal((await advance(1, { idempotencyKey: 'often' })).status, 200);
+  });
+
+  it('has been advanced even if other processes can not be told', async () => {
+    const lines: string[] = [];
+    const orm = await openOrm({ databaseUrl: stack.config.databaseUrl, poolSize: 1, onOwnerLogin: () => {} });
+    await orm.close();
+    const clocks = openTestClocks(orm, pino({}, { write: (line) => lines.push(line) }));
+    await clocks.advanced(partner.id);
+    assert.match(lines.join(''), /could not tell other processes/);
+  });
+
+  it('is in the header Test-Clock of every response to its test keys, and of no others', async () => {
+    const other = await stack.createPartner();
+    const paths = ['/ping', '/cards', '/cards/card_0', '/cards?limit=x', '/test/clock'];
+    const headers = async (of: TestPartner, options: CallOptions = {}) =>
+      Promise.all(paths.map(async (path) => (await of.call('GET', path, options)).headers.get('test-clock')));
+    assert.deepEqual(new Set(await headers(partner)), new Set([null]));
+    assertNow((await advance(DAY)).headers.get('test-clock') ?? '', DAY);
+    for (const time of await headers(partner)) assertNow(time ?? '', DAY);
+    for (const time of await headers(partner)) assert.equal(time, new Date(time ?? '').toISOString());
+    const date = (await partner.call('GET', '/ping')).headers.get('date') ?? '';
+    assert.ok(Date.parse(date) <= Date.now(), 'the Date header is real');
+    assert.deepEqual(new Set(await headers(partner, { mode: 'live' })), new Set([null]));
+    assert.deepEqual(new Set(await headers(other)), new Set([null]));
+  });
+
+  it('dates what is made, whose ids keep real time, and leaves live mode and other accounts alone', async () => {
+    const other = await fundedPartner(stack);
+    await advanced(300 * DAY);
+    const card = await authorizedCard(partner, 5_000);
+    const authorization = (await card.authorize(100)).json;
+    const purchase = (await card.simulate({ type: 'purchase', amount: 50 })).json;
+    const topUp = (
+      await partner.call('POST', `/cards/${card.id}/topups`, { body: { amount: 500 }, idempotencyKey: 't' })
+    ).json;
+    const withdrawal = (
+      await partner.call('POST', `/cards/${card.id}/withdrawals`, {
+        body: { amount: 100 },
+        idempotencyKey: 'w',
+      })
+    ).json;
+    const made = [
+      (await partner.call('GET', `/cards/${card.id}`)).json,
+      authorization,
+      purchase,
+      topUp,
+      withdrawal,
+      ...(await partner.call('GET', '/events?limit=100')).json.data.filter(
+        ({ data }: { data: { card?: { id: string } } }) => data.card?.id === card.id,
+      ),
+    ];
+    assert.ok(made.length >= 10);
+    for (const { id, created } of made) {
+      assertNow(created, 300 * DAY, id);
+      assertNow(readIdTime(id).toISOString(), 0, `the time of ${id}`);
+    }
+    assertNow(authorization.requests[0].created, 300 * DAY);
+    assert.equal(Date.parse(authorization.expires_at) - Date.parse(authorization.created), 7 * DAY * 1_000);
+    for (const { completed_at } of [topUp, withdrawal]) assertNow(completed_at, 300 * DAY);
+    const [moved] = (await partner.call('GET', '/balance/transactions?limit=1')).json.data;
+    assertNow(moved.created, 300 * DAY);
+    const endpoint = await partner.call('PUT', '/webhook-endpoint', {
+      body: { url: 'https://example.com/hook' },
+    });
+    assertNow(endpoint.json.created, 300 * DAY);
+    const rotated = await partner.call('POST', '/webhook-endpoint/rotate-secret');
+    assertNow(rotated.json.previous_secret_expires_at, 301 * DAY);
+
+    assertNow((await createCard(other, { amount: 1_000 })).json.created, 0);
+    const live = await partner.call('PUT', '/webhook-endpoint', {
+      body: { url: 'https://example.com/hook' },
+      mode: 'live',
+    });
+    assertNow(live.json.created, 0);
+  });
+
+  it('keeps lists in order, and filters take its time', async () => {
+    const made: { id: string; created: string }[] = [];
+    for (const seconds of [1, 3, 2 * DAY, 1, 30]) {
+      await advanced(seconds);
+      made.unshift((await createCard(partner, { amount: 1_000 })).json);
+    }
+    const list = async (path: string) =>
+      (await partner.call('GET', path)).json.data.map(({ id }: { id: string }) => id);
+    const times = made.map(({ created }) => created);
+    assert.deepEqual(times, [...times].sort().reverse());
+    // Each time, those around it, and some that the clock jumped over.
+    for (const time of times) {
+      for (const aroundMs of [-1_500, -1, 0, 1]) {
+        const at = new Date(Date.parse(time) + aroundMs).toISOString();
+        const ids = (wanted: (created: string) => boolean) =>
+          made.filter(({ created }) => wanted(created)).map(({ id }) => id);
+        assert.deepEqual(
+          await list(`/cards?created_gte=${at}`),
+          ids((created) => created >= at),
+          `from ${at}`,
+        );
+        assert.deepEqual(
+          await list(`/cards?created_lte=${at}`),
+          ids((created) => created <= at),
+          `to ${at}`,
+        );
+      }
+    }
+    const events: { created: string; id: string }[] = (await partner.call('GET', '/events')).json.data;
+    assert.deepEqual(
+      await list(`/events?created_gte=${events[2]?.created}`),
+      events.slice(0, 3).map(({ id }) => id),
+    );
+  });
+
+  it('keeps lists in order while it is advanced by others', async () => {
+    let isOver = false;
+    const advancing = (async () => {
+      while (!isOver) await advanced(7);
+    })();
+    const issue = async () => {
+      for (let i = 0; i < 4; i++) assert.equal((await createCard(partner, { amount: 1_000 })).status, 201);
+    };
+    await Promise.all([1, 2, 3, 4].map(issue));
+    isOver = true;
+    await advancing;
+    for (const path of ['/cards', '/events', '/balance/transactions']) {
+      const { data } = (await partner.call('GET', `${path}?limit=100`)).json;
+      const times = data.map(({ created }: { created: string }) => created);
+      assert.ok(times.length >= 16, path);
+      assert.deepEqual(times, [...times].sort().reverse(), path);
+    }
+  });
+
+  it('moves the limit per day, the hour of the faucet, the windows of reveals and the intervals of spending limits', async () => {
+    await negotiateLimits(stack.operator, partner.id, { maxIssuedPerDayCents: 10_000 });
+    assert.equal((await createCard(partner, { amount: 10_000 })).status, 201);
+    expectError(await createCard(partner, { amount: 100 }), 'limit_exceeded');
+    await advanced(DAY);
+    const card = await createCard(partner, {
+      amount: 5_000,
+      spending_controls: { spending_limits: [{ amount: 300, interval: 'daily' }] },
+    });
+    assert.equal(card.status, 201, card.text);
+    const spend = async (amount: number) =>
+      (
+        await partner.call('POST', `/test/cards/${card.json.id}/simulate-transaction`, {
+          body: { type: 'purchase', amount },
+        })
+      ).json.status;
+    const left = async () =>
+      (await partner.call('GET', `/cards/${card.json.id}/spending-limits`)).json.data[0].remaining;
+    assert.deepEqual([await spend(200), await spend(200), await left()], ['settled', 'declined', 100]);
+    await advanced(DAY);
+    assert.deepEqual(
+      [await left(), await spend(300), await spend(1), await left()],
+      [300, 'settled', 'declined', 0],
+    );
+    expectError(await createCard(partner, { amount: 10_001 }), 'limit_exceeded');
+
+    const credit = () =>
+      partner.call('POST', '/test/credit', { body: { amount: 1 }, idempotencyKey: randomUUID() });
+    await asOwner(
+      stack,
+      `INSERT INTO faucet_credit (id, partner_id, mode, amount_cents, created_at)
+       SELECT 'credit_' || i || $1, $1, 'test', 1, account_now($1, 'test') FROM generate_series(1, 59) i`,
+      [partner.id],
+    );
+    assert.equal((await credit()).status, 201);
+    const refused = await credit();
+    expectError(refused, 'rate_limited');
+    assert.ok(Number(refused.headers.get('retry-after')) > 3_000);
+    await advanced(HOUR);
+    assert.equal((await credit()).status, 201);
+    await asOwner(stack, `DELETE FROM faucet_credit WHERE partner_id = $1 AND id LIKE 'credit_%prt_%'`, [
+      partner.id,
+    ]);
+  });
+
+  it('moves the windows in which reveals are counted', async () => {
+    const revealing = await revealingPartner(stack);
+    const cardId = await issueCard(revealing, 'test');
+    for (let i = 0; i < 3; i++) assert.equal((await reveal(revealing, cardId)).status, 200);
+    expectError(await reveal(revealing, cardId), 'reveal_limit_reached');
+    await advanced(61, revealing);
+    for (let i = 0; i < 3; i++) assert.equal((await reveal(revealing, cardId)).status, 200);
+    const refused = await reveal(revealing, cardId);
+    expectError(refused, 'reveal_limit_reached');
+    assert.ok(Number(refused.headers.get('retry-after')) <= 60);
+  });
+
+  it('is shown to operators with the account', async () => {
+    assert.equal((await readPartner(stack.orm, partner.id)).test_clock, null);
+    await advanced(90);
+    const { test_clock: shown } = await readPartner(stack.orm, partner.id);
+    assert.equal(shown?.offset_seconds, 90);
+    assertNow(shown?.now ?? '', 90);
+  });
+
+  describe('makes due', () => {
+    let receiver: Receiver;
+    beforeEach(async () => {
+      receiver = await startReceiver();
+      await setUrl(stack, partner, receiver.url);
+    });
+    afterEach(() => receiver.stop());
+
+    const deliveryOf = async (id: string) => (await partner.call('GET', `/events/${id}`)).json.delivery;
+    const ping = async () => (await partner.call('POST', '/webhook-endpoint/test')).json.id;
+    const attempted = (id: string, count: number) =>
+      until(`there are ${count} attempts`, async () => (await deliveryOf(id)).attempts.length === count);
+
+    it("a webhook's whole schedule in one jump, each attempt dated when it is made", async () => {
+      receiver.behave(answer(503));
+      const id = await ping();
+      await attempted(id, 1);
+      await advanced(3 * HOUR);
+      await attempted(id, 5);
+      const { status, attempts, next_attempt_at } = await deliveryOf(id);
+      assert.deepEqual([status, next_attempt_at], ['given_up', null]);
+      assertNow(attempts[0].started_at, 0);
+      for (const { started_at } of attempts.slice(1)) assertNow(started_at, 3 * HOUR);
+      await ready();
+      assert.equal(receiver.received.length, 5);
+      for (const { headers } of receiver.received) {
+        const at = new Date(Number(headers['x-service-timestamp'])).toISOString();
+        assertNow(at, 0, 'the timestamp of the signature is real');
+      }
+    });
+
+    it('only the attempts that are due by then, and the others from their due times', async () => {
+      receiver.behave(answer(503));
+      const id = await ping();
+      await attempted(id, 1);
+      const due = async () => Date.parse((await deliveryOf(id)).next_attempt_at);
+      const firstRetryMs = await due();
+      await advanced(20 * MINUTE);
+      await attempted(id, 3);
+      const fourthMs = firstRetryMs + 35 * MINUTE * 1_000;
+      assert.equal(await due(), fourthMs);
+      await advanced(5 * MINUTE);
+      await ready();
+      assert.deepEqual([(await deliveryOf(id)).attempts.length, await due()], [3, fourthMs]);
+      await advanced(20 * MINUTE);
+      await attempted(id, 4);
+      assert.equal(await due(), fourthMs + 2 * HOUR * 1_000);
+      receiver.behave(answer(200));
+      await advanced(2 * HOUR);
+      await attempted(id, 5);
+      assert.equal((await deliveryOf(id)).status, 'delivered');
+    });
+
+    it('an authorization that expires, once it has expired for its account', async () => {
+      const card = await authorizedCard(partner, 1_000);
+      const { id } = (await card.authorize(400)).json;
+      await advanced(7 * DAY - 3_600);
+      await ready();
+      assert.equal((await onAuthorization(partner, id).read()).status, 'pending');
+      await advanced(3_600);
+      await ready();
+      assert.equal((await onAuthorization(partner, id).read()).status, 'expired');
+      assert.deepEqual(await card.money(), [1_000, 1_000]);
+      const [{ created }] = (await partner.call('GET', '/events?limit=1&type=card.authorization.updated'))
+        .json.data;
+      assertNow(created, 7 * DAY);
+    });
+
+    it('many events at once', async () => {
+      receiver.behave(answer(503));
+      const ids = await Promise.all(Array.from({ length: 10 }, ping));
+      for (const id of ids) await attempted(id, 1);
+      await advanced(8 * DAY);
+      await ready();
+      for (const one of ids) assert.equal((await deliveryOf(one)).status, 'given_up', one);
+    });
+
+    it('nothing without a worker, and is advancing until one has done it', async () => {
+      const alone = await fundedPartner(await sharedStack('api'));
+      await (await authorizedCard(alone, 10_000)).authorize(100);
+      assert.equal((await advanced(8 * DAY, alone)).status, 'advancing');
+      assert.equal((await clock(alone)).status, 'advancing');
+    });
+
+    it("a webhook's whole schedule if the jump comes during its first attempt", async () => {
+      const { promise: mayAnswer, resolve } = Promise.withResolvers<void>();
+      receiver.behave((...request) => void mayAnswer.then(() => answer(503)(...request)));
+      const id = await ping();
+      await until('it is being tried', async () => receiver.received.length === 1);
+      await advanced(3 * HOUR);
+      resolve();
+      await attempted(id, 5);
+      assert.equal((await deliveryOf(id)).status, 'given_up');
+    });
+
+    it('nothing else has to wait behind a receiver that hangs', async () => {
+      receiver.behave(answer(503));
+      await attempted(await ping(), 1);
+      receiver.behave(() => {});
+      const { length } = receiver.received;
+      await advanced(HOUR);
+      await until('it hangs', async () => receiver.received.length > length);
+      const { json: deposit } = await partner.call('POST', '/test/deposits', { body: { amount: 1_000 } });
+      await until('its payment has arrived', async () => {
+        const { json } = await partner.call('GET', `/funding/deposits/${deposit.id}`);
+        return json.status === 'confirmed';
+      });
+    });
+
+    it('hundreds of things at once, while what is due for another account is in time', async () => {
+      const other = await fundedPartner(stack);
+      const theirs = (await (await authorizedCard(other, 1_000)).authorize(400)).json;
+      await asOwner(
+        stack,
+        `INSERT INTO deposit (id, partner_id, mode, network, contract_address, address, amount_cents, created_at, changed_at,
+           expires_at, told_version, test_payment, due_at)
+         SELECT 'dep_t' || lpad(n::text, 5, '0'), $1, 'test', 'test', 'test_usdt', 'test_', 100, now(), now(),
+           now() + interval '8 hours', NULL, 'none', now() + interval '8 hours' FROM generate_series(1, ${MANY}) n`,
+        [partner.id],
+      );
+      await advanced(9 * HOUR);
+      await advanced(8 * DAY, other);
+      await until("the other account's authorization has expired", async () => {
+        const { status } = await onAuthorization(other, theirs.id).read();
+        return status === 'expired';
+      });
+      await ready();
+      const [expired] = await asOwner<{ count: number }>(
+        stack,
+        `SELECT count(*)::int AS count FROM deposit WHERE partner_id = $1 AND status = 'expired'`,
+        [partner.id],
+      );
+      assert.equal(expired?.count, MANY);
+    });
+
+    it('nothing for another account, or for live mode', async () => {
+      const other = await fundedPartner(stack);
+      receiver.behave(answer(503));
+      await setUrl(stack, other, receiver.url);
+      const { id } = (await other.call('POST', '/webhook-endpoint/test')).json;
+      const delivery = async () => (await other.call('GET', `/events/${id}`)).json.delivery;
+      await until('it was tried', async () => (await delivery()).attempts.length === 1);
+      await advanced(30 * DAY);
+      await ready();
+      const { attempts, status } = await delivery();
+      assert.deepEqual([attempts.length, status], [1, 'retrying']);
+    });
+
+    it('the end of the previous webhook secret', async () => {
+      const created = await partner.call('PUT', '/webhook-endpoint', {
+        body: { url: receiver.url, standard_webhooks: true },
+      });
+      assert.equal(created.status, 200, created.text);
+      await partner.call('POST', '/webhook-endpoint/rotate-secret');
+      const signatures = async () => {
+        const before = receiver.received.length;
+        await ping();
+        await until('it was sent', async () => receiver.received.length > before);
+        return String(receiver.received.at(-1)?.headers['webhook-signature']).split(' ').length;
+      };
+      assert.equal(await signatures(), 2);
+      await advanced(23 * HOUR);
+      assert.equal(await signatures(), 2);
+      await advanced(HOUR);
+      assert.equal(await signatures(), 1);
+    });
+  });
+});

@@ -1,0 +1,332 @@
+import assert from 'node:assert/strict';
+import { newId } from '../../platform/crypto/new-id.ts';
+import {
+  type CardNetwork,
+  CardNetworkUnavailable,
+  type ListedMovement,
+} from '../../issuers/card-network.ts';
+import { toArray } from '../support/adapters/increase.ts';
+import { readable } from '../support/adapters/readable.ts';
+import {
+  FAULTS,
+  type Fault,
+  RETRY_AFTER_MS,
+  type UnrulyProxy,
+} from '../support/adapters/unruly-proxy.ts';
+
+/** A network's client, and the fake that it speaks to over HTTP, through a proxy that breaks requests. */
+export interface NetworkUnderTest {
+  network: CardNetwork;
+  proxy: UnrulyProxy;
+  /** The pauses that the network asked for and that every process would keep; null if its requests have no budget. */
+  pausesMs: number[] | null;
+  /** How much it has taken back from the card's account; null if there is nothing to take back at this network. */
+  returnedFrom(networkCardId: string): Promise<number | null>;
+  /** How many usable cards the network has for an id of ours. */
+  cardsOf(token: string): Promise<number>;
+  /** How much it has moved to or from the card; null if it holds no cards' money. */
+  movedTo(networkCardId: string): Promise<number | null>;
+  /** The next request that acts is carried out, and its answer is lost. @returns the amount to ask for */
+  loseNextAnswer(): number;
+  /** The next request that acts is refused for good. @returns the amount to ask for */
+  refuseNext(): number;
+  stop(): Promise<void>;
+}
+
+/** What every card network has to keep of `CardNetwork`, whatever it says on the wire. Describes a block of tests. */
+export function describeConformance(
+  name: string,
+  start: (terms: { keyLifetimeMs: number }) => Promise<NetworkUnderTest>,
+): void {
+  describe(`${name}, as every card network,`, () => {
+    let one: NetworkUnderTest;
+    before(async () => {
+      one = await start({ keyLifetimeMs: 20 * 3_600_000 });
+    });
+    after(() => one.stop());
+
+    const order = (token: string = newId('card')) => ({
+      token,
+      productCode: 'TEST-USD',
+      bin: '424242',
+      amountCents: 5_000,
+      cardholderName: null,
+    });
+    const issue = async () => {
+      const issued = await one.network.issueCard(order());
+      assert.equal(issued.status, 'issued');
+      return issued.status === 'issued' ? issued : assert.fail();
+    };
+
+    it('issues one card for a token, however often and at once it is asked', async () => {
+      const asked = order();
+      const first = await one.network.issueCard(asked);
+      const again = await Promise.all(Array.from({ length: 5 }, () => one.network.issueCard(asked)));
+      for (const answer of again) assert.deepEqual(answer, first);
+      assert.deepEqual(await one.network.lookUpIssuance(asked.token), first);
+      assert.equal(await one.cardsOf(asked.token), 1);
+    });
+
+    it('says that it is unavailable if an answer is lost, and then finds what it has made', async () => {
+      const asked = { ...order(), amountCents: one.loseNextAnswer() };
+      await assert.rejects(one.network.issueCard(asked), CardNetworkUnavailable);
+      const again = await one.network.issueCard(asked);
+      assert.equal(again.status, 'issued');
+      assert.deepEqual(await one.network.lookUpIssuance(asked.token), again);
+      assert.equal(await one.cardsOf(asked.token), 1);
+    });
+
+    it('leaves no usable card behind if it declines', async () => {
+      const asked = { ...order(), amountCents: one.refuseNext() };
+      const answer = await one.network.issueCard(asked);
+      assert.equal(answer.status, 'declined');
+      assert.equal(await one.cardsOf(asked.token), 0);
+    });
+
+    it('moves money once for each token', async () => {
+      const { networkCardId } = await issue();
+      const before = await one.movedTo(networkCardId);
+      const topUp = { token: newId('topup'), networkCardId, amountCents: 700 };
+      const withdrawal = { token: newId('wdr'), networkCardId, amountCents: 200 };
+      for (let asked = 0; asked < 2; asked++) {
+        assert.deepEqual(await one.network.topUpCard(topUp), { status: 'succeeded' });
+        assert.deepEqual(await one.network.withdrawFromCard(withdrawal), { status: 'succeeded' });
+      }
+      assert.deepEqual(await one.network.lookUpTopUp(topUp.token), { status: 'succeeded' });
+      assert.deepEqual(await one.network.lookUpWithdrawal(withdrawal.token), { status: 'succeeded' });
+      if (before !== null) assert.equal(await one.movedTo(networkCardId), before + 500);
+    });
+
+    it('freezes, unfreezes and blocks a card, and says the same if it is asked again', async () => {
+      const { networkCardId } = await issue();
+      for (const cardStatus of ['frozen', 'active', 'blocked'] as const) {
+        const change = { token: newId('claim'), networkCardId, cardStatus };
+        for (let asked = 0; asked < 2; asked++) {
+          assert.deepEqual(await one.network.changeCardStatus(change), { status: 'applied' });
+        }
+      }
+    });
+
+    it('shows the secret details of a card that it issued', async () => {
+      const token = newId('card');
+      const issued = await one.network.issueCard(order(token));
+      if (issued.status !== 'issued') assert.fail(issued.status);
+      const { networkCardId, last4 } = issued;
+      const { pan } = await one.network.revealCard({ cardId: token, networkCardId });
+      assert.equal(pan.slice(-4), last4);
+    });
+
+    it('lists the cards that it issued', async () => {
+      const since = new Date(Date.now() - 60_000);
+      const { networkCardId } = await issue();
+      const statuses: string[] = [];
+      for await (const card of readable(one.network.listCards(since))) {
+        if (card.networkCardId === networkCardId) statuses.push(card.status);
+      }
+      assert.deepEqual(statuses, ['active']);
+    });
+
+    it('lists the money that it moved, each movement with the id that it was asked for', async () => {
+      const since = new Date(Date.now() - 60_000);
+      const { token, networkCardId } = await issueFor();
+      const topUp = { token: newId('topup'), networkCardId, amountCents: 700 };
+      const withdrawal = { token: newId('wdr'), networkCardId, amountCents: 200 };
+      await one.network.topUpCard(topUp);
+      await one.network.withdrawFromCard(withdrawal);
+      const listed: ListedMovement[] = [];
+      for await (const movement of readable(one.network.listMovements(since)))
+        if ([token, topUp.token, withdrawal.token].includes(movement.token ?? '')) listed.push(movement);
+      const seen = listed.map(({ kind, token, amountCents, status }) => [kind, token, amountCents, status]);
+      const moved = [
+        ['issuance', token, 5_000, 'succeeded'],
+        ['topup', topUp.token, 700, 'succeeded'],
+        ['withdrawal', withdrawal.token, 200, 'succeeded'],
+      ];
+      assert.deepEqual(seen, one.network.abilities.moneyHeldBy === 'network' ? moved : []);
+      assert.equal(new Set(listed.map(({ networkMovementId }) => networkMovementId)).size, listed.length);
+    });
+
+    it('takes back the money of a blocked card once for each token, and lists what it moved', async () => {
+      const since = new Date(Date.now() - 60_000);
+      const { networkCardId } = await issueFor();
+      await change(networkCardId, 'blocked');
+      const asked = { token: newId('ret'), networkCardId, amountCents: 3_000 };
+      for (let times = 0; times < 2; times++) {
+        assert.deepEqual(await one.network.returnMoney(asked), { status: 'succeeded' });
+      }
+      const returned = await one.returnedFrom(networkCardId);
+      if (returned === null) return;
+      assert.equal(returned, 3_000);
+      const listed: unknown[] = [];
+      for await (const { kind, token, amountCents } of readable(one.network.listMovements(since))) {
+        if (kind === 'return' && token === asked.token) listed.push([token, amountCents]);
+      }
+      assert.deepEqual(listed, [[asked.token, 3_000]]);
+      const tooMuch = { token: newId('ret'), networkCardId, amountCents: 3_000 };
+      // It may be free there later.
+      assert.equal((await one.network.returnMoney(tooMuch)).status, 'not_yet');
+      assert.equal(await one.returnedFrom(networkCardId), 3_000);
+    });
+
+    it('covers a card, a blocked one too, once for each token, and lists what it moved', async () => {
+      const since = new Date(Date.now() - 60_000);
+      const { networkCardId } = await issueFor();
+      const before = await one.movedTo(networkCardId);
+      const covers = [];
+      for (const status of ['active', 'blocked'] as const) {
+        if (status === 'blocked') await change(networkCardId, status);
+        const asked = { token: newId('cov'), networkCardId, amountCents: 400 };
+        for (let times = 0; times < 2; times++) {
+          assert.deepEqual(await one.network.coverCard(asked), { status: 'succeeded' });
+        }
+        covers.push([asked.token, 400]);
+      }
+      if ((await one.returnedFrom(networkCardId)) === null) return;
+      assert.equal(await one.movedTo(networkCardId), Number(before) + 800);
+      const listed: unknown[] = [];
+      for await (const { token, amountCents } of readable(one.network.listMovements(since))) {
+        if (covers.some(([cover]) => cover === token)) listed.push([token, amountCents]);
+      }
+      assert.deepEqual(listed, covers);
+    });
+
+    it('knows nothing that it was not asked for, whatever it is', async () => {
+      assert.deepEqual(await one.network.lookUpIssuance(newId('card')), { status: 'unknown' });
+      // Where only our ledger knows the money, a movement has succeeded as soon as it is asked for.
+      const unmoved = one.network.abilities.moneyHeldBy === 'network' ? 'unknown' : 'succeeded';
+      assert.deepEqual(await one.network.lookUpTopUp(newId('topup')), { status: unmoved });
+      assert.deepEqual(await one.network.lookUpWithdrawal(newId('wdr')), { status: unmoved });
+    });
+
+    describe('if a request of an operation meets a fault,', () => {
+      for (const fault of FAULTS) {
+        it(`never takes it for a no, and has acted once when it is asked again: ${fault}`, () =>
+          survives(fault, [1, 2, 3]));
+      }
+
+      it('gives up in time if no answer comes, and has acted once when it is asked again', async () => {
+        const asked = order();
+        one.proxy.breakNext('no answer after acting', { acting: 1 });
+        await assert.rejects(one.network.issueCard(asked), CardNetworkUnavailable);
+        assert.equal(one.proxy.mend(), 1);
+        assert.equal((await one.network.issueCard(asked)).status, 'issued');
+        assert.equal(await one.cardsOf(asked.token), 1);
+      });
+
+      it('has every process wait for as long as a 429 says', async () => {
+        if (one.pausesMs === null) return;
+        one.pausesMs.length = 0;
+        one.proxy.breakNext('429', { acting: 1 });
+        await assert.rejects(one.network.issueCard(order()), CardNetworkUnavailable);
+        one.proxy.mend();
+        assert.deepEqual(one.pausesMs, [RETRY_AFTER_MS]);
+      });
+    });
+
+    for (const fault of [
+      '500 before acting',
+      'half an answer after acting',
+      'another shape after acting',
+    ] as const) {
+      it(`does not take what it can't read for something that isn't there: ${fault}`, async () => {
+        const { token, networkCardId } = await issueFor();
+        const topUp = { token: newId('topup'), networkCardId, amountCents: 700 };
+        await one.network.topUpCard(topUp);
+        one.proxy.breakAll(fault);
+        const isAway = (asked: Promise<unknown>) => assert.rejects(asked, CardNetworkUnavailable);
+        await isAway(one.network.lookUpIssuance(token));
+        await isAway(one.network.revealCard({ cardId: token, networkCardId }));
+        await isAway(toArray(readable(one.network.listCards(new Date(Date.now() - 60_000)))));
+        if (one.network.abilities.moneyHeldBy === 'network') {
+          await isAway(one.network.lookUpTopUp(topUp.token));
+          await isAway(toArray(readable(one.network.listMovements(new Date(Date.now() - 60_000)))));
+        }
+        assert.ok(one.proxy.mend() > 0);
+        assert.equal((await one.network.lookUpIssuance(token)).status, 'issued');
+      });
+    }
+
+    it('is never asked to act under a token that is older than NETWORK_KEY_LIFETIME', async () => {
+      const aged = await start({ keyLifetimeMs: -1 });
+      const networkCardId = 'card_of_nobody';
+      const move = (kind: 'topup' | 'wdr') => ({ token: newId(kind), networkCardId, amountCents: 700 });
+      await assert.rejects(aged.network.issueCard(order()), CardNetworkUnavailable);
+      if (aged.network.abilities.moneyHeldBy === 'network') {
+        await assert.rejects(aged.network.topUpCard(move('topup')), CardNetworkUnavailable);
+        await assert.rejects(aged.network.withdrawFromCard(move('wdr')), CardNetworkUnavailable);
+      }
+      const asked = { token: newId('ret'), networkCardId, amountCents: 700 };
+      const hasAccounts = (await aged.returnedFrom(networkCardId)) !== null;
+      const refused = { status: 'refused', reason: 'key_expired' };
+      const answer = hasAccounts ? refused : { status: 'succeeded' };
+      assert.deepEqual(await aged.network.returnMoney(asked), answer);
+      assert.deepEqual(await aged.network.coverCard({ ...asked, token: newId('cov') }), answer);
+      assert.equal(aged.proxy.acted(), 0);
+      await aged.stop();
+    });
+
+    async function issueFor(): Promise<{ token: string; networkCardId: string }> {
+      const asked = order();
+      const issued = await one.network.issueCard(asked);
+      return issued.status === 'issued'
+        ? { token: asked.token, networkCardId: issued.networkCardId }
+        : assert.fail(issued.status);
+    }
+
+    const change = (networkCardId: string, cardStatus: 'frozen' | 'blocked', token = newId('claim')) =>
+      one.network.changeCardStatus({ token, networkCardId, cardStatus });
+
+    /** Asks for each operation, with the fault at its first request that acts, then at its second, and so on. */
+    async function survives(fault: Fault, places: readonly number[]): Promise<void> {
+      for (const acting of places) {
+        const asking = order();
+        const issue = () => one.network.issueCard(asking);
+        await firstBroken(fault, acting, issue, 'issued');
+        const issued = await issue();
+        const networkCardId = issued.status === 'issued' ? issued.networkCardId : assert.fail();
+        assert.deepEqual(await one.network.lookUpIssuance(asking.token), issued);
+        assert.equal(await one.cardsOf(asking.token), 1);
+        if (acting > 1) continue;
+
+        const before = await one.movedTo(networkCardId);
+        const topUp = { token: newId('topup'), networkCardId, amountCents: 700 };
+        await firstBroken(fault, acting, () => one.network.topUpCard(topUp), 'succeeded');
+        const withdrawal = { token: newId('wdr'), networkCardId, amountCents: 200 };
+        await firstBroken(fault, acting, () => one.network.withdrawFromCard(withdrawal), 'succeeded');
+        if (before !== null) assert.equal(await one.movedTo(networkCardId), before + 500);
+
+        for (const status of ['frozen', 'blocked'] as const) {
+          const token = newId('claim');
+          await firstBroken(fault, acting, () => change(networkCardId, status, token), 'applied');
+        }
+        const asked = { token: newId('ret'), networkCardId, amountCents: 3_000 };
+        await firstBroken(fault, acting, () => one.network.returnMoney(asked), 'succeeded');
+        const returned = await one.returnedFrom(networkCardId);
+        if (returned !== null) assert.equal(returned, 3_000);
+        const covered = await one.movedTo(networkCardId);
+        const cover = { token: newId('cov'), networkCardId, amountCents: 400 };
+        await firstBroken(fault, acting, () => one.network.coverCard(cover), 'succeeded');
+        if (returned !== null) assert.equal(await one.movedTo(networkCardId), Number(covered) + 400);
+      }
+    }
+
+    /** The first try ends with yes, or without a definite answer; without the fault it is a yes. */
+    async function firstBroken(
+      fault: Fault,
+      acting: number,
+      ask: () => Promise<{ status: string }>,
+      yes: string,
+    ): Promise<void> {
+      one.proxy.breakNext(fault, { acting });
+      const first = await ask().catch((error: unknown) => {
+        assert.ok(error instanceof CardNetworkUnavailable, String(error));
+        return null;
+      });
+      const broken = one.proxy.mend();
+      if (first !== null) assert.equal(first.status, yes);
+      // Nothing but what acted may have been answered in spite of the fault.
+      if (broken > 0 && acting === 1 && !fault.includes('after')) assert.equal(first, null);
+      assert.equal((await ask()).status, yes);
+    }
+  });
+}

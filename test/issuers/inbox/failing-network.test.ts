@@ -1,0 +1,457 @@
+import assert from 'node:assert/strict';
+import { hostname } from 'node:os';
+import { askForStatusChange } from '../../../cards/ask-as-operator.ts';
+import { decideIssuance } from '../../../cards/resolve.ts';
+import { type CardNetwork, CardNetworkUnavailable, type LookUpAnswer } from '../../../issuers/card-network.ts';
+import { issueCardWorkflowId, networkResult } from '../../../workflows/messages.ts';
+import { cardIn, changeStatus, claimUnderWay, networkStatus } from '../../support/card-status.ts';
+import { createCard, eventTypes, readCardRow } from '../../support/cards.ts';
+import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from '../../support/money.ts';
+import { ACTOR, environmentOf, lastAudit, type Operate, operateIn } from '../../support/operator/operate.ts';
+import { NEVER_FINISHES } from '../../support/operator/resolving.ts';
+import { asOwner } from '../../support/postgres.ts';
+import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
+import { createTopUp } from '../../support/top-ups.ts';
+import { refused, unavailable, unrulyNetwork } from '../../support/unruly-network.ts';
+import { until } from '../../support/until.ts';
+
+describe('operator commands while the card network fails', () => {
+  const unruly = unrulyNetwork();
+  let stack: TestStack;
+  let partner: TestPartner;
+  let operate: Operate;
+  /** What happens to look-ups of issuances that the network has accepted. */
+  let isAway = false;
+  let knows: (answer: LookUpAnswer) => LookUpAnswer = (answer) => answer;
+  const asked = new Set<string>();
+
+  const reach = async <A extends LookUpAnswer>(
+    token: string,
+    ask: () => Promise<A>,
+  ): Promise<LookUpAnswer> => {
+    // The first question of each is how the network hears of it.
+    const isFirst = !asked.has(token);
+    asked.add(token);
+    if (isAway && !isFirst) throw new CardNetworkUnavailable('card network: no answer, in a test');
+    return knows(await ask());
+  };
+
+  before(async () => {
+    stack = await startTestStack({ issuanceDeadlineMs: 1_000 }, { worker: false });
+    const network = (real: CardNetwork): CardNetwork => ({
+      ...(unruly.options.around?.network?.(real) ?? real),
+      issueCard: async (request) => {
+        const answer = await reach(request.token, () => real.issueCard(request));
+        if (answer.status === 'unknown') throw new CardNetworkUnavailable('card network: 503, in a test');
+        return answer;
+      },
+      lookUpIssuance: (token) => reach(token, () => real.lookUpIssuance(token)),
+    });
+    await stack.startWorker({ around: { network } });
+    operate = operateIn(environmentOf(stack.config));
+  });
+  beforeEach(async () => {
+    isAway = false;
+    knows = (answer) => answer;
+    unruly.usual = (ask) => ask();
+    partner = await fundedPartner(stack);
+  });
+  after(async () => {
+    await assertLedgerClean(stack);
+    await stack.stop();
+  });
+
+  const row = (cardId: string) => readCardRow(stack, cardId);
+  const attention = async () => (await operate('attention', 'list')).json;
+  const itemOf = async (cardId: string) =>
+    (await attention()).find((item: { id: string }) => item.id === cardId);
+  const resolve = (cardId: string, ...flags: string[]) =>
+    operate('card', 'resolve', cardId, ...flags, '--reason', 'by telephone');
+  const assertHeld = () =>
+    assertBalance(stack, partner, 'live', { spentCents: 0, heldCents: priceOf(NEVER_FINISHES) });
+  const workflowOf = (cardId: string) => stack.client.workflow.getHandle(issueCardWorkflowId(cardId));
+
+  async function overdue(): Promise<string> {
+    const { status, json, text } = await createCard(partner, { amount: NEVER_FINISHES }, { mode: 'live' });
+    assert.equal(status, 202, text);
+    await until('it is overdue', async () => (await row(json.id))?.overdue_since);
+    return json.id;
+  }
+
+  /** The id that the simulated network has for a card of ours. */
+  async function idAtNetwork(cardId: string): Promise<string> {
+    const [card] = await asOwner<{ id: string }>(
+      stack,
+      'SELECT network_card_id AS id FROM simulated_network.card WHERE token = $1',
+      [cardId],
+    );
+    return card?.id ?? '';
+  }
+
+  async function assertUsable(cardId: string): Promise<void> {
+    const topUp = await createTopUp(partner, 'live', cardId, 5_000);
+    assert.equal(topUp.status, 201, topUp.text);
+    for (const verb of ['freeze', 'unfreeze', 'block'] as const) {
+      const changed = await changeStatus(partner, cardId, verb, { mode: 'live' });
+      assert.equal(changed.status, 200, changed.text);
+    }
+    const [there] = await asOwner<{ status: string }>(
+      stack,
+      'SELECT status FROM simulated_network.card WHERE token = $1',
+      [cardId],
+    );
+    assert.equal(there?.status, 'blocked');
+  }
+
+  /** Looks it up at once, not only in ten minutes. */
+  const hurry = (cardId: string) =>
+    asOwner(stack, `UPDATE card SET look_up_after = '-infinity' WHERE id = $1`, [cardId]);
+
+  it('show operators what the network last answered, until it answers again', async () => {
+    const cardId = await overdue();
+    const problems = async () => {
+      const { waiting } = (await operate('card', 'show', cardId)).json;
+      const [operation] = (await operate('operation', 'list', '--partner', partner.id)).json;
+      return [waiting.network_problem, operation.network_problem];
+    };
+    const reason = async () => (await itemOf(cardId)).reason;
+    const answered = 'the network has not said whether it issued the card';
+    assert.deepEqual([await reason(), ...(await problems())], [answered, null, null]);
+    isAway = true;
+    await workflowOf(cardId).signal(networkResult);
+    const away = 'card network: no answer, in a test';
+    await until(
+      'it is listed',
+      async () => (await reason()) === `${answered}. When it was last asked: ${away}`,
+    );
+    assert.deepEqual(await problems(), [away, away]);
+    isAway = false;
+    await workflowOf(cardId).signal(networkResult);
+    await until('it has answered', async () => (await reason()) === answered);
+    assert.deepEqual(await problems(), [null, null]);
+  });
+
+  /** Without it, a card could never be frozen, blocked or topped up. */
+  describe("have the network's id of a card that is resolved as issued, which", () => {
+    it('comes from the network, if it can be reached', async () => {
+      const cardId = await overdue();
+      const { code, json, err } = await resolve(cardId, '--issued');
+      assert.deepEqual(
+        [code, json?.status, json?.network_card_id],
+        [0, 'active', await idAtNetwork(cardId)],
+        err,
+      );
+      assert.match(json.last4, /^\d{4}$/);
+      await assertUsable(cardId);
+    });
+
+    it("must be given while the network can't be reached, and is checked until the network confirms it", async () => {
+      const cardId = await overdue();
+      isAway = true;
+      const refused = await resolve(cardId, '--issued');
+      assert.deepEqual([refused.code, refused.out], [1, '']);
+      assert.match(refused.err, /cannot be reached.*--network-card-id/);
+      assert.equal((await row(cardId))?.status, 'funding_pending');
+      await assertHeld();
+      assert.equal((await itemOf(cardId)).kind, 'card_issuance');
+
+      const networkCardId = await idAtNetwork(cardId);
+      const given = await resolve(cardId, '--issued', '--network-card-id', networkCardId);
+      assert.deepEqual(
+        [given.code, given.json?.network_card_id, given.json?.last4],
+        [0, networkCardId, null],
+        given.err,
+      );
+      assert.deepEqual(await lastAudit(operate), {
+        ...{ actor: ACTOR, action: 'card.resolve', subject: cardId },
+        detail: {
+          partnerId: partner.id,
+          mode: 'live',
+          outcome: 'issued',
+          networkCardId,
+          reason: 'by telephone',
+        },
+      });
+      assert.equal(await itemOf(cardId), undefined);
+      isAway = false;
+      await hurry(cardId);
+      await until('its digits are known', async () => (await row(cardId))?.last4);
+      await assertUsable(cardId);
+    });
+
+    it('is not needed for --failed, which is applied while the network is away, even if it was only recorded', async () => {
+      const cardId = await overdue();
+      isAway = true;
+      const decision = { cardId, outcome: 'failed' as const, reason: 'by telephone', deadlineMs: 1_000 };
+      await decideIssuance(stack.operator, decision);
+      await workflowOf(cardId).signal(networkResult);
+      await workflowOf(cardId).result();
+      const { status, failure_code } = (await row(cardId)) ?? {};
+      assert.deepEqual([status, failure_code], ['failed', 'operator_failed']);
+      await assertBalance(stack, partner, 'live', { spentCents: 0, heldCents: 0 });
+    });
+
+    it('must be given if the network does not know the card', async () => {
+      const cardId = await overdue();
+      knows = () => ({ status: 'unknown' });
+      const refused = await resolve(cardId, '--issued');
+      assert.equal(refused.code, 1);
+      assert.match(refused.err, /does not know the card.*--network-card-id.*--failed/);
+      await assertHeld();
+      const { code, json } = await resolve(cardId, '--failed');
+      assert.deepEqual([code, json.status], [0, 'failed']);
+      await assertBalance(stack, partner, 'live', { spentCents: 0, heldCents: 0 });
+    });
+
+    it('is refused if the network has the card under another id, or another card has this one', async () => {
+      const cardId = await overdue();
+      const { json: other } = await createCard(partner, { amount: 10_000 }, { mode: 'live' });
+      const taken = await resolve(cardId, '--issued', '--network-card-id', await idAtNetwork(other.id));
+      assert.equal(taken.code, 1);
+      assert.match(taken.err, /Another card already has the network card id/);
+      const wrong = await resolve(cardId, '--issued', '--network-card-id', 'mistyped');
+      assert.equal(wrong.code, 1);
+      assert.match(wrong.err, /under a different id/);
+      assert.equal((await row(cardId))?.status, 'funding_pending');
+      assert.equal((await resolve(cardId, '--issued')).code, 0);
+    });
+
+    it('must be in a signal from the Temporal UI as well', async () => {
+      const cardId = await overdue();
+      isAway = true;
+      await workflowOf(cardId).signal('resolve', { outcome: 'issued' });
+      await until('its details say why it still waits', async () => {
+        const metadata = await workflowOf(cardId).query<{ currentDetails?: string }>(
+          '__temporal_workflow_metadata',
+        );
+        return metadata.currentDetails?.includes('the network cannot be reached to look up its id');
+      });
+      await assertHeld();
+      const networkCardId = await idAtNetwork(cardId);
+      await workflowOf(cardId).signal('resolve', { outcome: 'issued', networkCardId });
+      await workflowOf(cardId).result();
+      const { status, network_card_id } = (await row(cardId)) ?? {};
+      assert.deepEqual([status, network_card_id], ['active', networkCardId]);
+      assert.deepEqual(await lastAudit(operate), {
+        ...{ actor: 'temporal', action: 'card.resolve', subject: cardId },
+        detail: {
+          partnerId: partner.id,
+          mode: 'live',
+          outcome: 'issued',
+          networkCardId,
+          // As Temporal recorded the client that sent the signal.
+          identity: `${process.pid}@${hostname()}`,
+        },
+      });
+    });
+
+    describe('for a card in use without it', () => {
+      /** A card in use without the network's id. */
+      async function stranded(): Promise<string> {
+        const cardId = await overdue();
+        assert.equal((await resolve(cardId, '--issued')).code, 0);
+        isAway = true;
+        await asOwner(
+          stack,
+          `UPDATE card SET network_card_id = NULL, last4 = NULL, exp_month = NULL, exp_year = NULL, decision = NULL
+           WHERE id = $1`,
+          [cardId],
+        );
+        return cardId;
+      }
+
+      it('is looked up until the network knows its id', async () => {
+        const cardId = await stranded();
+        assert.equal((await changeStatus(partner, cardId, 'freeze', { mode: 'live' })).status, 409);
+        isAway = false;
+        await hurry(cardId);
+        await until(
+          'it is known',
+          async () => (await row(cardId))?.network_card_id === (await idAtNetwork(cardId)),
+        );
+        assert.match((await row(cardId))?.last4 ?? '', /^\d{4}$/);
+        await assertUsable(cardId);
+      });
+
+      it('can get its id from an operator, as attention list says', async () => {
+        const cardId = await stranded();
+        const item = await itemOf(cardId);
+        assert.equal(item.kind, 'card_network_id');
+        assert.equal(
+          item.command,
+          `npm run operator -- card resolve ${cardId} --issued --network-card-id "…" --reason "…"`,
+        );
+        for (const flags of [['--issued'], ['--failed']]) {
+          const { code, err } = await resolve(cardId, ...flags);
+          assert.equal(code, 1);
+          assert.match(err, /the card is active.*--issued --network-card-id N/);
+        }
+        const networkCardId = await idAtNetwork(cardId);
+        const { code, json, err } = await resolve(cardId, '--issued', '--network-card-id', networkCardId);
+        assert.deepEqual([code, json?.network_card_id], [0, networkCardId], err);
+        assert.equal(await itemOf(cardId), undefined);
+        await assertUsable(cardId);
+      });
+
+      it("can get another id until the network has confirmed one, and the network's own id wins", async () => {
+        const cardId = await stranded();
+        assert.equal((await resolve(cardId, '--issued', '--network-card-id', 'mistyped')).code, 0);
+        const networkCardId = await idAtNetwork(cardId);
+        isAway = false;
+        await hurry(cardId);
+        await until(
+          'it is the right one',
+          async () => (await row(cardId))?.network_card_id === networkCardId,
+        );
+        const { err } = await resolve(cardId, '--issued', '--network-card-id', 'mistyped');
+        assert.match(err, /there is nothing to resolve/);
+        await assertUsable(cardId);
+      });
+    });
+
+    describe('that was given to another card', () => {
+      /** Two cards: the first was given the second one's id, which the network then says is issued. */
+      async function mistaken(): Promise<{ wrong: string; stuck: string; networkCardId: string }> {
+        const [wrong, stuck] = [await overdue(), await overdue()];
+        const networkCardId = await idAtNetwork(stuck);
+        isAway = true;
+        const given = await resolve(wrong, '--issued', '--network-card-id', networkCardId);
+        assert.equal(given.code, 0, given.err);
+        await asOwner(stack, `UPDATE card SET look_up_after = 'infinity' WHERE id = $1`, [wrong]);
+        isAway = false;
+        await complete(stuck);
+        await until('that it cannot be recorded is listed', async () =>
+          (await itemOf(stuck))?.reason.includes(wrong),
+        );
+        return { wrong, stuck, networkCardId };
+      }
+
+      async function complete(cardId: string): Promise<void> {
+        await asOwner(
+          stack,
+          'UPDATE simulated_network.operation SET completes_at = clock_timestamp() WHERE token = $1',
+          [cardId],
+        );
+        await workflowOf(cardId).signal(networkResult);
+      }
+
+      it('is corrected with the command that attention list shows, and the other card then becomes active', async () => {
+        const { wrong, stuck, networkCardId } = await mistaken();
+        const item = await itemOf(stuck);
+        assert.equal(item.kind, 'card_issuance');
+        assert.equal(
+          item.reason,
+          `the network has issued it as ${networkCardId}, but ${wrong} has this id: look that card up and correct its id`,
+        );
+        assert.equal(
+          item.command,
+          `npm run operator -- card resolve ${wrong} --issued --network-card-id "…" --reason "…"`,
+        );
+        const refused = await resolve(stuck, '--issued');
+        assert.match(refused.err, /another card already has its network card id/);
+        const corrected = await resolve(wrong, '--issued', '--network-card-id', await idAtNetwork(wrong));
+        assert.equal(corrected.code, 0, corrected.err);
+        await until('the other one is active', async () => (await row(stuck))?.status === 'active');
+        assert.equal((await row(stuck))?.network_card_id, networkCardId);
+        for (const cardId of [wrong, stuck]) assert.equal(await itemOf(cardId), undefined);
+        await workflowOf(stuck).result();
+      });
+
+      it('can be corrected on a card that is blocked by now', async () => {
+        const { wrong, stuck } = await mistaken();
+        await asOwner(stack, `UPDATE card SET status = 'blocked' WHERE id = $1`, [wrong]);
+        const corrected = await resolve(wrong, '--issued', '--network-card-id', await idAtNetwork(wrong));
+        assert.deepEqual([corrected.code, corrected.json?.status], [0, 'blocked'], corrected.err);
+        await until('the other one is active', async () => (await row(stuck))?.status === 'active');
+        await asOwner(stack, `UPDATE card SET status = 'active' WHERE id = $1`, [wrong]);
+      });
+
+      it("does not keep an operator's decision from being applied", async () => {
+        const { stuck } = await mistaken();
+        const { code, json, err } = await resolve(stuck, '--failed');
+        assert.deepEqual([code, json?.status], [0, 'failed'], err);
+        assert.equal(await itemOf(stuck), undefined);
+        await workflowOf(stuck).result();
+      });
+    });
+  });
+
+  describe('freeze and block', () => {
+    let cardId: string;
+    beforeEach(async () => {
+      cardId = await cardIn(stack, partner, 'live', 'active');
+    });
+
+    const block = (waitMs: number) =>
+      operateIn(environmentOf(stack.config), waitMs)('card', 'block', cardId, '--reason', 'r');
+    const untilBlocked = () => until('it is blocked', async () => (await row(cardId))?.status === 'blocked');
+    const ask = async (operation: 'freeze_card' | 'block_card') =>
+      (await askForStatusChange(stack.operator, { cardId, operation, reason: 'r' })).claimId;
+    /** As if it had been asked for 11 minutes ago; returns since when it waits for a person. */
+    const age = async (claimId: string): Promise<string | undefined> => {
+      const [claim] = await asOwner<{ since: Date }>(
+        stack,
+        `UPDATE idempotency_claim SET created_at = created_at - interval '11 minutes' WHERE id = $1
+         RETURNING created_at + interval '10 minutes' AS since`,
+        [claimId],
+      );
+      return claim?.since.toISOString();
+    };
+
+    it('go on by themselves once it is back, after the change that came first, and are listed after ten minutes', async () => {
+      unruly.usual = unavailable;
+      const freeze = await ask('freeze_card');
+      await until('the freeze is under way', async () => (await claimUnderWay(stack, cardId)) === freeze);
+      const { code, out, err } = await block(0);
+      assert.deepEqual([code, out], [1, '']);
+      assert.match(err, /recorded and goes on by itself, but card_\w+ is not blocked yet: another change of/);
+      const { json: shown } = await operate('card', 'show', cardId);
+      const workflowId = `card-status/${cardId}/${freeze}`;
+      assert.deepEqual(
+        [shown.status, shown.status_change.operation, shown.status_change.workflow_id],
+        ['active', 'freeze_card', workflowId],
+      );
+      assert.equal(await itemOf(cardId), undefined);
+      const since = await age(freeze);
+      assert.deepEqual(await itemOf(cardId), {
+        kind: 'card_status_change',
+        id: cardId,
+        since,
+        mode: 'live',
+        reason:
+          'the network has not confirmed that the card is frozen: check that it can be reached. ' +
+          'When it was last asked: card network: it answered 503, in a test',
+        at_issuer: `at the issuer: token ${freeze}, card ${await idAtNetwork(cardId)}`,
+        partner_id: partner.id,
+        partner_name: 'Test Partner',
+        command: `npm run operator -- card show ${cardId}`,
+        or_command: null,
+        workflow_id: workflowId,
+      });
+      unruly.usual = (pass) => pass();
+      await untilBlocked();
+      assert.deepEqual(await eventTypes(stack, cardId), ['card.issued', 'card.frozen', 'card.blocked']);
+      assert.equal(await networkStatus(stack, cardId), 'blocked');
+      assert.equal(await itemOf(cardId), undefined);
+      assert.equal((await operate('card', 'show', cardId)).json.status_change, null);
+    });
+
+    it('say that the network has not confirmed it', async () => {
+      unruly.usual = unavailable;
+      const claim = await ask('block_card');
+      await until('it is under way', async () => (await claimUnderWay(stack, cardId)) === claim);
+      await age(claim);
+      assert.match((await itemOf(cardId)).reason, /the network has not confirmed that the card is blocked/);
+      unruly.usual = (pass) => pass();
+      await untilBlocked();
+    });
+
+    it('print that it refused the change, and the card stays as it is', async () => {
+      unruly.next.push(refused);
+      const { code, err } = await operate('card', 'freeze', cardId, '--reason', 'r');
+      assert.equal(code, 1);
+      assert.match(err, /was not frozen: The card network refused the change\. The card is still active\./);
+      assert.equal((await row(cardId))?.status, 'active');
+    });
+  });
+});

@@ -1,0 +1,226 @@
+import assert from 'node:assert/strict';
+import { signBody } from '../../../issuers/simulated/signature.ts';
+import { expectError } from '../../support/api/answers.ts';
+import { keptRows } from '../../support/api/kept-transactions.ts';
+import { networkIdOf, networkTransaction, sendAsNetwork } from '../../support/api/network-events.ts';
+import { createCard } from '../../support/cards.ts';
+import { assertLedgerClean, balanceOf, fundedPartner } from '../../support/money.ts';
+import { sharedStack } from '../../support/shared-stack.ts';
+import type { TestPartner, TestStack } from '../../support/stack.ts';
+
+const live = { mode: 'live' } as const;
+
+describe('POST /network/transactions', () => {
+  let stack: TestStack;
+  let partner: TestPartner;
+  let cardId: string;
+  let networkCardId: string;
+  after(() => assertLedgerClean(stack, partner));
+  before(async () => {
+    stack = await sharedStack();
+    partner = await fundedPartner(stack, 100_000);
+  });
+  beforeEach(async () => {
+    cardId = (await createCard(partner, { amount: 1_000 }, live)).json.id;
+    networkCardId = await networkIdOf(stack, cardId);
+  });
+
+  const send = (body: unknown, signature?: string | null) =>
+    sendAsNetwork(
+      stack,
+      '/network/transactions',
+      typeof body === 'string' ? body : JSON.stringify(body),
+      signature,
+    );
+  const list = async () => (await partner.call('GET', `/cards/${cardId}/transactions`, live)).json.data;
+  const onCard = async () => (await partner.call('GET', `/cards/${cardId}`, live)).json.balance;
+  const change = async (verb: string) => {
+    const answer = await partner.call('POST', `/cards/${cardId}/${verb}`, live);
+    assert.equal(answer.status, 200, answer.text);
+  };
+
+  it('answers 200 with the id of the settled transaction', async () => {
+    const merchant = { name: 'Café', categoryCode: '5812', city: 'Oslo', country: 'NO' };
+    const { status, json } = await send(networkTransaction(networkCardId, { merchant }));
+    const [made, ...others] = await list();
+    assert.deepEqual([status, json, others], [200, { transactionId: made.id }, []]);
+    assert.deepEqual([made.type, made.mode, made.card_balance_after], ['purchase', 'live', 900]);
+    assert.deepEqual(made.merchant, { name: 'Café', category_code: '5812', city: 'Oslo', country: 'NO' });
+  });
+
+  it('settles one transaction when it is repeated twenty times at once', async () => {
+    const event = networkTransaction(networkCardId);
+    const answers = await Promise.all(Array.from({ length: 20 }, () => send(event)));
+    assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([200]));
+    assert.equal(new Set(answers.map(({ text }) => text)).size, 1);
+    // Left out, said to be what it is by default, and in another order: all the same.
+    const { text } = await send({ merchant: { name: null }, forced: true, ...event });
+    assert.equal(text, answers[0]?.text);
+    assert.deepEqual([(await list()).length, await onCard()], [1, 900]);
+  });
+
+  it('keeps another transaction with the same id, and does not book it', async () => {
+    const event = networkTransaction(networkCardId);
+    await send(event);
+    for (const other of [
+      { amountCents: 101 },
+      { type: 'refund' },
+      { forced: false },
+      { merchant: { city: 'X' } },
+    ]) {
+      assert.equal((await send({ ...event, ...other })).status, 202);
+    }
+    const kept = await keptRows(stack, event.networkTransactionId);
+    assert.deepEqual(
+      kept.map(({ reason }) => reason),
+      Array(4).fill('id_conflict'),
+    );
+    assert.equal(await onCard(), 900);
+  });
+
+  it('records purchases on a frozen card as declines, and refunds to it', async () => {
+    await change('freeze');
+    await send(networkTransaction(networkCardId));
+    await send(networkTransaction(networkCardId, { type: 'refund' }));
+    await send(networkTransaction(networkCardId, { type: 'decline' }));
+    assert.deepEqual(
+      (await list()).map((one: { decline_reason: string | null }) => one.decline_reason),
+      ['declined_by_network', null, 'card_frozen'],
+    );
+    assert.equal(await onCard(), 1_100);
+  });
+
+  it('charges purchases after a block to the balance, unless they are not forced', async () => {
+    await change('block');
+    const [, , before = 0] = await balanceOf(partner, 'live');
+    await send(networkTransaction(networkCardId, { amountCents: 200_000 }));
+    await send(networkTransaction(networkCardId, { forced: false }));
+    await send(networkTransaction(networkCardId, { type: 'refund', amountCents: 50 }));
+    const [refund, declined, debit] = await list();
+    assert.deepEqual(
+      [debit.charged_to, debit.status, debit.fees[0].amount],
+      ['partner_balance', 'settled', 1_010],
+    );
+    assert.equal(declined.decline_reason, 'card_blocked');
+    assert.deepEqual([refund.charged_to, refund.fees], ['partner_balance', []]);
+    const after = before - 200_000 - 1_010 - 25 + 50;
+    assert.deepEqual(await balanceOf(partner, 'live'), [after, 0, after]);
+    expectError(await createCard(partner, { amount: 100 }, live), 'insufficient_funds');
+    assert.equal(await onCard(), 0);
+    partner = await fundedPartner(stack, 100_000);
+  });
+
+  it('charges every cent once, to the card or to the balance, while the card is blocked and topped up', async () => {
+    const own = await fundedPartner(stack, 100_000);
+    const card = (await createCard(own, { amount: 2_000 }, live)).json.id;
+    const network = await networkIdOf(stack, card);
+    const [, , before = 0] = await balanceOf(own, 'live');
+    const settled = Array.from({ length: 40 }, () => send(networkTransaction(network)));
+    const topUp = own.call('POST', `/cards/${card}/topups`, {
+      ...live,
+      body: { amount: 500 },
+      idempotencyKey: 'k',
+    });
+    const block = await own.call('POST', `/cards/${card}/block`, live);
+    const more = Array.from({ length: 10 }, () => send(networkTransaction(network)));
+    for (const { status } of await Promise.all([...settled, ...more])) assert.equal(status, 200);
+    assert.equal(block.status, 200);
+    const { json } = await own.call('GET', `/cards/${card}/transactions?limit=100`, live);
+    assert.equal(json.data.length, 50);
+    const fees = json.data.flatMap((one: { fees: { amount: number }[] }) =>
+      one.fees.map((fee) => fee.amount),
+    );
+    const purchases = json.data.filter((one: { type: string }) => one.type === 'purchase').length;
+    const funding = (await topUp).status === 201 ? 50 : 0;
+    // What the block released has come back: only purchases and fees are gone.
+    const gone = purchases * 100 + fees.reduce((sum: number, cents: number) => sum + cents, 0) + funding;
+    const after = before + 2_000 - gone;
+    assert.deepEqual(await balanceOf(own, 'live'), [after, 0, after]);
+    assert.equal((await own.call('GET', `/cards/${card}`, live)).json.balance, 0);
+  });
+
+  it('keeps what is not about a live card of the service', async () => {
+    const test = await createCard(partner, { amount: 1_000 });
+    const ids = [cardId, await networkIdOf(stack, test.json.id), 'net_unknown', "';--"];
+    for (const id of ids) {
+      const event = networkTransaction(id);
+      assert.equal((await send(event)).status, 202);
+      const [row] = await keptRows(stack, event.networkTransactionId);
+      assert.deepEqual([row?.status, row?.reason, row?.network_card_id], ['waiting', 'card_unknown', id]);
+    }
+  });
+
+  it('answers 401 for a missing or wrong signature, before anything else', async () => {
+    const body = JSON.stringify(networkTransaction(networkCardId));
+    for (const signature of [null, '', 'x', signBody(body, 'another')]) {
+      expectError(await send(body, signature), 'invalid_api_key');
+      expectError(await send('{', signature), 'invalid_api_key');
+    }
+    assert.equal(await onCard(), 1_000);
+  });
+
+  it('answers 400 for a signed body without an id to recognise it by', async () => {
+    for (const body of ['', '{', '[]', '"x"', 'null', '{"type":"refund","type":"purchase"}']) {
+      expectError(await send(body), 'validation_failed', ['body']);
+    }
+    expectError(await send('{}'), 'validation_failed', [
+      ...['networkCardId', 'networkTransactionId', 'type', 'amountCents', 'currency'],
+    ]);
+    for (const id of ['', 1, null, 'a b', 'é', 'x'.repeat(101)]) {
+      const body = networkTransaction(networkCardId, { networkTransactionId: id });
+      expectError(await send(body), 'validation_failed', ['networkTransactionId']);
+    }
+    assert.deepEqual([await list(), await onCard()], [[], 1_000]);
+  });
+
+  it('keeps a transaction with anything that it does not understand, and books nothing', async () => {
+    for (const [field, ...values] of [
+      ['networkCardId', '', 1, null, 'a b', 'a\0', 'x'.repeat(101)],
+      ['type', 'capture', '', null],
+      ['amountCents', 0, -1, '100', null, 2 ** 53],
+      ['currency', 'EUR', 'usd', null],
+      ['forced', 'true', 1, null],
+      ['merchant', 'x', [], null, { name: 'a\nb' }, { street: 'x' }, { city: 5 }],
+      ['__proto', 1],
+    ] as [string, ...unknown[]][]) {
+      for (const value of values) {
+        const event = networkTransaction(networkCardId, { [field]: value });
+        assert.equal((await send(event)).status, 202, `${field}: ${value}`);
+        assert.equal((await keptRows(stack, event.networkTransactionId))[0]?.reason, 'not_understood');
+      }
+    }
+    for (const amount of ['1.0', '1e2', '1e400', '100.5']) {
+      const event = networkTransaction(networkCardId);
+      const answer = await send(JSON.stringify(event).replace(':100', `:${amount}`));
+      assert.equal(answer.status, 202);
+      assert.equal((await keptRows(stack, event.networkTransactionId))[0]?.reason, 'not_understood');
+    }
+    assert.deepEqual([await list(), await onCard()], [[], 1_000]);
+  });
+
+  it('keeps an amount that no balance can hold', async () => {
+    const event = networkTransaction(networkCardId, { type: 'refund', amountCents: Number.MAX_SAFE_INTEGER });
+    const [first, second] = [await send(event), await send(event)];
+    assert.deepEqual([first.status, second.text], [202, first.text]);
+    assert.equal((await keptRows(stack, event.networkTransactionId))[0]?.reason, 'unbookable');
+  });
+
+  it('answers 413 for more than 1 MiB', async () => {
+    expectError(await send(' '.repeat(1_048_577)), 'body_too_large');
+  });
+
+  it('keeps a transaction on a card that is still being issued', async () => {
+    const pending = await createCard(partner, { amount: 1_047 }, live);
+    assert.equal(pending.status, 202);
+    await stack.orm.em
+      .fork()
+      .getConnection()
+      .execute(
+        `UPDATE card SET network_card_id = 'net_pending_${pending.json.id}' WHERE id = '${pending.json.id}'`,
+      );
+    const event = networkTransaction(`net_pending_${pending.json.id}`);
+    const [first, second] = [await send(event), await send(event)];
+    assert.deepEqual([first.status, second.text], [202, first.text]);
+    assert.equal((await keptRows(stack, event.networkTransactionId))[0]?.reason, 'card_not_issued');
+  });
+});

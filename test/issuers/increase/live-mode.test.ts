@@ -1,0 +1,312 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { readAttention } from '../../../exports/attention.ts';
+import type { FakeIncrease } from '../../../dev/increase/fake-increase.ts';
+import { madeFor } from '../../support/adapters/increase.ts';
+import {
+  authorize,
+  type IncreaseCard,
+  liveCard,
+  read,
+  startIncreaseStack,
+  untilRead,
+} from '../../support/adapters/increase-stack.ts';
+import { issueCard, reveal, revealingPartner } from '../../support/api/reveals.ts';
+import { createCard, settledCard } from '../../support/cards.ts';
+import { assertLedgerClean, fundedPartner } from '../../support/money.ts';
+import { environmentOf, operateIn } from '../../support/operator/operate.ts';
+import { asOwner } from '../../support/postgres.ts';
+import type { TestStack } from '../../support/stack.ts';
+import { until } from '../../support/until.ts';
+
+type Order = <Item>(items: Item[]) => Item[];
+
+describe('live mode on Increase', () => {
+  let stack: TestStack;
+  let fake: FakeIncrease;
+  let stop: () => Promise<void>;
+  before(async () => {
+    ({ stack, fake, stop } = await startIncreaseStack());
+  });
+  after(async () => {
+    await assertLedgerClean(stack);
+    await stop();
+  });
+  afterEach(() => {
+    fake.faults.clear();
+    fake.bank.transfersNeedApproval = false;
+  });
+
+  const centsOf = ({ networkCardId }: IncreaseCard) =>
+    fake.bank.books.cents[fake.bank.card(networkCardId).account_id] ?? 0;
+  const post = ({ partner, cardId }: IncreaseCard, verb: string, body: object = {}) =>
+    partner.call('POST', `/cards/${cardId}/${verb}`, { mode: 'live', body, idempotencyKey: randomUUID() });
+
+  it('issues, tops up, withdraws and changes a card, and the issuer has the same money', async () => {
+    const card = await liveCard(stack);
+    assert.equal((await post(card, 'topups', { amount: 700 })).status, 201);
+    assert.equal((await post(card, 'withdrawals', { amount: 300 })).status, 201);
+    assert.equal((await read(card)).balance, 10_400);
+    assert.equal(centsOf(card), 10_400);
+    const bought = fake.simulations.settle({ card_id: card.networkCardId, amount: 900 });
+    for (const [verb, status] of [
+      ['freeze', 'disabled'],
+      ['unfreeze', 'active'],
+      ['block', 'canceled'],
+    ] as const) {
+      assert.equal((await post(card, verb)).status, 200, verb);
+      assert.equal(fake.bank.card(card.networkCardId).status, status);
+    }
+    await until('the money of the blocked card is back in the funding account', () => centsOf(card) === 0);
+    fake.simulations.refund(bought, 900);
+    assert.equal(centsOf(card), 900);
+    await untilRead(stack, fake);
+    await until('so is what was refunded later', () => centsOf(card) === 0);
+    assert.equal((await card.partner.call('GET', '/balance', { mode: 'live' })).json.held, 0);
+  });
+
+  it('reveals a card, and writes its number nowhere', async () => {
+    const partner = await revealingPartner(stack);
+    const cardId = await issueCard(partner, 'live');
+    const { status, json } = await reveal(partner, cardId, 'live');
+    assert.equal(status, 200);
+    const card = fake.bank.books.cards.find(({ description }) => description === cardId);
+    assert.equal(json.pan, fake.bank.books.pans[card?.id ?? '']);
+    assert.ok(!stack.logLines.join('\n').includes(fake.bank.books.pans[card?.id ?? ''] ?? '?'));
+  });
+
+  it('refuses what Increase refuses, and cancels the card that it had made', async () => {
+    const partner = await fundedPartner(stack);
+    const funds = fake.bank.books.cents[fake.fundingAccountId] ?? 0;
+    fake.bank.pay(fake.fundingAccountId, -funds);
+    const { status, json } = await createCard(partner, { amount: 5_000 }, { mode: 'live' });
+    fake.bank.pay(fake.fundingAccountId, funds);
+    assert.equal(status, 402);
+    assert.equal(json.error.code, 'provider_declined');
+    assert.equal(fake.bank.books.cards.at(-1)?.status, 'canceled');
+    assert.equal((await partner.call('GET', '/balance', { mode: 'live' })).json.available, 1_000_000);
+  });
+
+  it('waits for an approval at Increase, and learns of it from an event', async () => {
+    const partner = await fundedPartner(stack);
+    fake.bank.transfersNeedApproval = true;
+    for (const [decide, status] of [
+      ['approve', 'active'],
+      ['cancel', 'failed'],
+    ] as const) {
+      const { json } = await createCard(partner, { amount: 5_000 }, { mode: 'live' });
+      assert.equal(json.status, 'funding_pending');
+      const transfer = await until('the transfer is there', () =>
+        fake.bank.books.transfers.find(({ description }) => description === json.id),
+      );
+      fake.bank[decide](transfer.id);
+      assert.equal((await settledCard(partner, json.id)).status, status);
+    }
+  });
+
+  it('issues one card, however often Increase loses its answers', async () => {
+    const partner = await fundedPartner(stack);
+    fake.faults.add({ fault: 'lost after acting', request: 'POST', every: 2, times: 6 });
+    fake.faults.add({ fault: 'internal error', every: 3, times: 6 });
+    const answers = await Promise.all(
+      Array.from({ length: 5 }, () => createCard(partner, { amount: 5_000 }, { mode: 'live' })),
+    );
+    for (const { json } of answers) {
+      assert.equal((await settledCard(partner, json.id)).status, 'active');
+      const made = madeFor(fake, json.id);
+      assert.deepEqual(made, { accounts: 1, cards: ['active'], transfers: ['complete'], cents: 5_000 });
+    }
+  });
+
+  describe("tells the same story of a card's payments when its events come", () => {
+    const ORDERS: [string, Order][] = [
+      ['in order', (items) => items],
+      ['in reverse', (items) => items.toReversed()],
+      ['three times each', (items) => items.flatMap((item) => [item, item, item])],
+      ['once for all', (items) => items.slice(-1)],
+    ];
+    for (const [how, order] of ORDERS) {
+      it(how, async () => {
+        const card = await liveCard(stack);
+        fake.delivery.hold();
+        const payment = await fake.simulations
+          .authorize({
+            card_id: card.networkCardId,
+            amount: 3_000,
+            network_details: { visa: { stand_in_processing_reason: 'other' } },
+          })
+          .then(() => fake.bank.books.payments.at(-1));
+        assert.ok(payment);
+        const pending_transaction_id = payment.elements[0]?.card_authorization?.pending_transaction_id ?? '';
+        const card_payment_id = payment.id;
+        await fake.simulations.reverse({ card_payment_id, amount: 500 });
+        fake.simulations.settle({ card_id: card.networkCardId, amount: 1_000, pending_transaction_id }, true);
+        const last = fake.simulations.settle({
+          card_id: card.networkCardId,
+          amount: 800,
+          pending_transaction_id,
+        });
+        fake.simulations.refund(last, 300);
+        fake.delivery.release((held) =>
+          order(held.filter(({ associated_object_id }) => associated_object_id === card_payment_id)),
+        );
+        await untilRead(stack, fake);
+        const { balance, available_balance } = await read(card);
+        assert.deepEqual([balance, available_balance], [8_500, 8_500]);
+        const [authorization] = (await read(card, '/authorizations')).data;
+        const { status, amount, settled_amount, held_amount } = authorization;
+        assert.deepEqual([status, amount, settled_amount, held_amount], ['closed', 2_500, 1_800, 0]);
+        const { data } = await read(card, '/transactions');
+        assert.deepEqual(
+          data.map(({ type, amount }: { type: string; amount: number }) => `${type} ${amount}`).sort(),
+          ['purchase 1000', 'purchase 800', 'refund 300'],
+        );
+      });
+    }
+
+    it('while Increase answers badly', async () => {
+      const card = await liveCard(stack);
+      fake.faults.add({ fault: 'internal error', request: 'GET /card_payments', times: 2 });
+      fake.faults.add({ fault: 'not JSON', request: 'GET /card_payments', times: 1 });
+      fake.simulations.settle({ card_id: card.networkCardId, amount: 1_000 });
+      await untilRead(stack, fake);
+      assert.equal((await read(card)).balance, 9_000);
+    });
+  });
+
+  it('confirms fuel, expires, and takes single messages', async () => {
+    const card = await liveCard(stack);
+    const fuel = await authorize(fake, card, {
+      amount: 5_000,
+      processing_category: { category: 'automatic_fuel_dispenser' },
+    });
+    fake.simulations.confirmFuel({ card_payment_id: fuel.id, amount: 2_000 });
+    await untilRead(stack, fake);
+    assert.equal((await read(card)).available_balance, 8_000);
+    fake.simulations.expire({ card_payment_id: fuel.id });
+    await fake.simulations.single(card.networkCardId, 1_500);
+    await fake.simulations.single(card.networkCardId, 700, { asks: true });
+    await fake.simulations.single(card.networkCardId, 200, { isRefund: true });
+    await untilRead(stack, fake);
+    const { balance, available_balance } = await read(card);
+    assert.deepEqual([balance, available_balance], [8_000, 8_000]);
+  });
+
+  it('books a single message that Increase never asked about as a purchase, whatever our rules say', async () => {
+    const frozen = await liveCard(stack);
+    assert.equal((await post(frozen, 'freeze')).status, 200);
+    await fake.simulations.single(frozen.networkCardId, 1_500);
+    const refusing = await liveCard(stack, {
+      spending_controls: { spending_limits: [{ amount: 100, interval: 'per_authorization' }] },
+    });
+    await fake.simulations.single(refusing.networkCardId, 1_500);
+    const short = await liveCard(stack);
+    const prepaid = async () =>
+      (await short.partner.call('GET', '/balance', { mode: 'live' })).json.available;
+    const before = await prepaid();
+    await fake.simulations.single(short.networkCardId, 10_400);
+    await untilRead(stack, fake);
+    for (const card of [frozen, refusing]) {
+      const { balance, available_balance } = await read(card);
+      assert.deepEqual([balance, available_balance], [8_500, 8_500]);
+    }
+    const [purchase, ...others] = (await read(short, '/transactions')).data;
+    assert.deepEqual(others, []);
+    const { type, amount, card_amount, partner_balance_amount, fees } = purchase;
+    assert.deepEqual([type, amount, card_amount, partner_balance_amount], ['purchase', 10_400, 10_000, 400]);
+    assert.deepEqual(
+      fees.map((fee: { type: string }) => fee.type),
+      ['transaction'],
+    );
+    assert.equal(await prepaid(), before - 400 - fees[0].amount);
+    assert.equal((await read(short)).balance, 0);
+  });
+});
+
+describe('an operation on Increase that is older than NETWORK_KEY_LIFETIME', () => {
+  it('sends no key any more, is looked up, and waits for an operator or a canceled transfer', async () => {
+    const lifetime = { networkKeyLifetimeMs: 2_000, issuanceDeadlineMs: 6_000, cardCreationWaitMs: 500 };
+    const { stack, fake, stop } = await startIncreaseStack(lifetime);
+    try {
+      const partner = await fundedPartner(stack);
+      fake.bank.transfersNeedApproval = true;
+      const refused = await createCard(partner, { amount: 5_000 }, { mode: 'live' });
+      assert.equal(refused.json.status, 'funding_pending');
+      fake.faults.add({ fault: 'internal error', request: 'POST /account_transfers' });
+      const { json } = await createCard(partner, { amount: 5_000 }, { mode: 'live' });
+      assert.equal(json.status, 'funding_pending');
+      await until('its key has become too old', () => Date.now() - Date.parse(json.created) > 2_000);
+      // Had the key been sent now, a second account, card and transfer would be there.
+      fake.faults.clear();
+      fake.bank.aheadMs = 25 * 3_600_000;
+      fake.bank.cancel(fake.bank.books.transfers[0]?.id ?? '');
+      const sent = fake.requests.filter((request) => request.startsWith('POST')).length;
+      const settings = { ...stack.config, taskQueuePrefix: '' };
+      const item = await until('an operator is asked', async () =>
+        (await readAttention(stack.orm, settings)).find(({ id }) => id === json.id),
+      );
+      assert.equal(item.kind, 'card_issuance');
+      assert.equal(fake.requests.filter((request) => request.startsWith('POST')).length, sent);
+      const { accounts, cards, transfers } = madeFor(fake, json.id);
+      assert.deepEqual([accounts, cards.length, transfers.length], [1, 1, 0]);
+      assert.equal((await settledCard(partner, refused.json.id)).status, 'failed');
+      assert.deepEqual(madeFor(fake, refused.json.id).cards, ['canceled']);
+      assert.ok(fake.requests.slice(-20).some((request) => request === 'GET /cards'));
+    } finally {
+      await stop();
+    }
+  });
+});
+
+describe("a blocked card's money at Increase", () => {
+  it('is looked for, and not asked for anew, once its return is older than NETWORK_KEY_LIFETIME', async () => {
+    const { stack, fake, stop } = await startIncreaseStack({ networkKeyLifetimeMs: 3_000 });
+    try {
+      const lost = await liveCard(stack);
+      const neverMoved = await liveCard(stack);
+      const block = ({ partner, cardId }: IncreaseCard) =>
+        partner.call('POST', `/cards/${cardId}/block`, { mode: 'live' });
+      fake.faults.add({ fault: 'lost after acting', request: 'POST /account_transfers', times: 1 });
+      fake.faults.add({ fault: 'internal error', request: 'GET /account_transfers' });
+      assert.equal((await block(lost)).status, 200);
+      await until(
+        'it was moved',
+        () => fake.requests.includes('POST /account_transfers') && centsAt(lost) === 0,
+      );
+      fake.faults.add({ fault: 'internal error', request: 'POST /account_transfers' });
+      assert.equal((await block(neverMoved)).status, 200);
+      const blockedAtMs = Date.now();
+      await until('their keys are too old', () => Date.now() - blockedAtMs > 3_500);
+      // A key that Increase has forgotten would move the money again.
+      fake.faults.clear();
+      const transfers = fake.bank.books.transfers.length;
+      await asOwner(stack, "UPDATE true_up SET retry_after = '-infinity' WHERE status = 'pending'", []);
+      const statusOf = async ({ cardId }: IncreaseCard) => {
+        const rows = await asOwner<{ status: string; reason: string | null }>(
+          stack,
+          'SELECT status, reason FROM true_up WHERE card_id = $1',
+          [cardId],
+        );
+        return rows.map(({ status, reason }) => [status, reason]);
+      };
+      await until('the one was found', async () => (await statusOf(lost))[0]?.[0] === 'succeeded');
+      await until('the other was not', async () => (await statusOf(neverMoved))[0]?.[0] === 'refused');
+      assert.deepEqual(await statusOf(neverMoved), [['refused', 'key_expired']]);
+      assert.equal(fake.bank.books.transfers.length, transfers);
+      const operate = operateIn(environmentOf(stack.config));
+      const [item] = (await operate('attention', 'list')).json.filter(
+        ({ kind }: { kind: string }) => kind === 'money_return',
+      );
+      assert.match(item.reason, /too old to be sent/);
+      const retried = await operate('money-return', 'retry', item.id, '--reason', 'no transfer at Increase');
+      assert.equal(retried.code, 0, retried.err);
+      await until('it is asked for under another key', () => centsAt(neverMoved) === 0);
+
+      function centsAt({ networkCardId }: IncreaseCard) {
+        return fake.bank.books.cents[fake.bank.card(networkCardId).account_id];
+      }
+    } finally {
+      await stop();
+    }
+  });
+});

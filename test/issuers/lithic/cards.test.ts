@@ -1,0 +1,118 @@
+import assert from 'node:assert/strict';
+import type { FakeLithic } from '../../../dev/lithic/fake-lithic.ts';
+import type { Fault } from '../../../dev/lithic/faults.ts';
+import { lithicCard, startLithicStack } from '../../support/adapters/lithic.ts';
+import { expectError } from '../../support/api/answers.ts';
+import { moveRevealsBack, reveal, revealingPartner } from '../../support/api/reveals.ts';
+import { createCard, settledCard } from '../../support/cards.ts';
+import { assertLedgerClean, balanceOf, priceOf } from '../../support/money.ts';
+import type { TestPartner, TestStack } from '../../support/stack.ts';
+import { assertKeptNowhere } from '../../support/stored-data.ts';
+
+const live = { mode: 'live' } as const;
+
+describe('live cards at Lithic', () => {
+  let fake: FakeLithic;
+  let stack: TestStack;
+  let stop: () => Promise<void>;
+  let partner: TestPartner;
+  before(async () => {
+    ({ fake, stack, stop } = await startLithicStack({ logLevel: 'trace' }));
+    partner = await revealingPartner(stack);
+  });
+  beforeEach(() => fake.faults.clear());
+  after(async () => {
+    await assertLedgerClean(stack);
+    await stop();
+  });
+
+  const issue = (amount = 1_000) => createCard(partner, { amount }, live);
+  const cardsFor = (cardId: string) =>
+    [...fake.program.cards.values()].filter(({ memo }) => memo === cardId).length;
+  const post = (path: string, body: object | undefined = undefined, idempotencyKey = path) =>
+    partner.call('POST', path, { ...live, body, idempotencyKey });
+
+  it('are issued, with their last four digits', async () => {
+    const { status, json } = await issue();
+    assert.deepEqual([status, json.status, json.balance], [201, 'active', 1_000]);
+    const { last_four: last4 } = await lithicCard(fake, stack, json.id);
+    assert.equal(json.last4, last4);
+    assert.equal(cardsFor(json.id), 1);
+  });
+
+  for (const fault of ['lost before', 'lost after', '500 after', 'malformed', 'rate limited'] as Fault[]) {
+    it(`are issued once each after "${fault}"`, async () => {
+      fake.faults.add({ fault, call: 'POST /v1/cards' });
+      const { json } = await issue();
+      const card = await settledCard(partner, json.id);
+      assert.equal(card.status, 'active');
+      assert.equal(cardsFor(card.id), 1);
+    });
+  }
+
+  it('are declined by a 400, and the money is given back', async () => {
+    const [before] = await balanceOf(partner, 'live');
+    fake.faults.add({ fault: 'refused', call: 'POST /v1/cards' });
+    expectError(await issue(), 'provider_declined');
+    assert.deepEqual(await balanceOf(partner, 'live'), [before, 0, before]);
+  });
+
+  it('are topped up and withdrawn from at once, without a request', async () => {
+    const { json } = await issue();
+    const requests = fake.calls.length;
+    const [before = 0] = await balanceOf(partner, 'live');
+    assert.equal((await post(`/cards/${json.id}/topups`, { amount: 500 })).status, 201);
+    assert.equal((await post(`/cards/${json.id}/withdrawals`, { amount: 300 })).status, 201);
+    assert.equal((await settledCard(partner, json.id)).balance, 1_200);
+    assert.deepEqual((await balanceOf(partner, 'live'))[0], before - priceOf(500, 'card_topup') + 300);
+    assert.equal(fake.calls.length, requests);
+  });
+
+  it('are frozen, unfrozen and blocked at Lithic', async () => {
+    const { json } = await issue();
+    const states = [];
+    for (const verb of ['freeze', 'unfreeze', 'block']) {
+      assert.equal((await post(`/cards/${json.id}/${verb}`)).status, 200);
+      states.push((await lithicCard(fake, stack, json.id)).state);
+    }
+    assert.deepEqual(states, ['PAUSED', 'OPEN', 'CLOSED']);
+  });
+
+  it('are frozen once if the first answer is lost', async () => {
+    const { json } = await issue();
+    fake.faults.add({ fault: 'lost after', call: 'PATCH' });
+    assert.equal((await post(`/cards/${json.id}/freeze`)).status, 200);
+    assert.equal((await lithicCard(fake, stack, json.id)).state, 'PAUSED');
+  });
+
+  it('stay as they are if Lithic has closed them', async () => {
+    const { json } = await issue();
+    (await lithicCard(fake, stack, json.id)).state = 'CLOSED';
+    expectError(await post(`/cards/${json.id}/freeze`), 'invalid_state');
+    assert.equal((await settledCard(partner, json.id)).status, 'active');
+  });
+
+  it('show their details to the partner, and leave neither number nor CVV anywhere, whatever fails', async () => {
+    const cardIds = [];
+    for (const fault of [null, 'other shape', '500 after', 'malformed'] as const) {
+      if (fault !== null) fake.faults.add({ fault, call: 'POST /v1/cards' });
+      const card = await settledCard(partner, (await issue()).json.id);
+      if (fault !== null) fake.faults.add({ fault, call: 'PATCH' });
+      assert.equal((await post(`/cards/${card.id}/freeze`)).status, 200);
+      if (fault !== null) {
+        fake.faults.add({ fault, call: 'GET /v1/cards' });
+        assert.equal((await reveal(partner, card.id, 'live')).status, 503);
+      }
+      cardIds.push(card.id);
+    }
+    const revealed = [];
+    for (const cardId of cardIds) {
+      const { pan, cvv } = await lithicCard(fake, stack, cardId);
+      await moveRevealsBack(stack, partner, 90_000);
+      const { status, json } = await reveal(partner, cardId, 'live');
+      assert.deepEqual([status, json.pan, json.cvv], [200, pan, cvv]);
+      revealed.push({ pan, cvv });
+    }
+    await assertKeptNowhere(stack, revealed);
+  });
+});

@@ -1,0 +1,438 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import pg from 'pg';
+import { AUTHORIZATIONS_PATH } from '../../../issuers/lithic/wire.ts';
+import { signStandardWebhook } from '../../../issuers/standard-webhooks.ts';
+import type { FakeLithic } from '../../../dev/lithic/fake-lithic.ts';
+import { type Card, makeAuthorizationRequest, makeTransaction } from '../../../dev/lithic/objects.ts';
+import {
+  ASA_SECRET,
+  allTaken,
+  enrol,
+  lithicCard,
+  startLithicStack,
+  WEBHOOK_SECRET,
+} from '../../support/adapters/lithic.ts';
+import { createCard } from '../../support/cards.ts';
+import { assertLedgerClean, fundedPartner } from '../../support/money.ts';
+import { asOwner, ownerUrlOf } from '../../support/postgres.ts';
+import type { TestPartner, TestStack } from '../../support/stack.ts';
+import { until } from '../../support/until.ts';
+
+const live = { mode: 'live' } as const;
+
+describe('transactions at Lithic', () => {
+  let fake: FakeLithic;
+  let stack: TestStack;
+  let stop: () => Promise<void>;
+  let partner: TestPartner;
+  let cardId: string;
+  let card: Card;
+  before(async () => {
+    ({ fake, stack, stop } = await startLithicStack());
+    partner = await fundedPartner(stack, 1_000_000);
+  });
+  beforeEach(async () => {
+    const { program } = fake;
+    program.sendsEventTokens = false;
+    program.standsIn = false;
+    program.posts.holdsEvents = false;
+    program.posts.isDeaf = false;
+    enrol(fake, stack);
+    cardId = (await createCard(partner, { amount: 1_000 }, live)).json.id;
+    card = await lithicCard(fake, stack, cardId);
+  });
+  after(async () => {
+    await assertLedgerClean(stack);
+    await stop();
+  });
+
+  const money = async () => {
+    const { json } = await partner.call('GET', `/cards/${cardId}`, live);
+    return [json.balance, json.available_balance];
+  };
+  const list = async (what: 'transactions' | 'authorizations') =>
+    (await partner.call('GET', `/cards/${cardId}/${what}`, live)).json.data;
+  /** Oldest first. */
+  const transactions = async () =>
+    (await list('transactions'))
+      .reverse()
+      .map(({ type, amount }: { type: string; amount: number }) => [type, amount]);
+  const authorization = async () => {
+    const [only, ...others] = await list('authorizations');
+    assert.deepEqual(others, []);
+    return only;
+  };
+  const told = () => allTaken(fake, stack);
+
+  /** Asks with the bytes of a request, as Lithic does. */
+  async function ask(
+    request: object,
+    { id = `msg_${randomUUID()}`, secret = ASA_SECRET, at = Date.now() } = {},
+  ): Promise<{ status: number; body: unknown }> {
+    const body = JSON.stringify(request);
+    const timestamp = String(Math.floor(at / 1_000));
+    const key = Buffer.from(secret.replace('whsec_', ''), 'base64');
+    const response = await fetch(`http://${stack.config.host}:${stack.config.port}${AUTHORIZATIONS_PATH}`, {
+      method: 'POST',
+      headers: {
+        'webhook-id': id,
+        'webhook-timestamp': timestamp,
+        'webhook-signature': signStandardWebhook({ id, timestamp }, body, key),
+      },
+      body,
+    });
+    return { status: response.status, body: await response.json() };
+  }
+  const request = (amount: number, on = card) => {
+    const asked = { amount, status: 'AUTHORIZATION', eventToken: null } as const;
+    return makeAuthorizationRequest(makeTransaction(on, {}, new Date()), on, asked);
+  };
+
+  describe('decisions', () => {
+    it('are made by the available balance', async () => {
+      assert.equal((await fake.program.authorize({ card, amount: 700 })).result, 'APPROVED');
+      assert.deepEqual(await money(), [1_000, 300]);
+      assert.equal((await fake.program.authorize({ card, amount: 301 })).result, 'INSUFFICIENT_FUNDS');
+      assert.deepEqual(await money(), [1_000, 300]);
+    });
+
+    it('are made by spending controls', async () => {
+      const spending_controls = {
+        blocked_categories: ['7995'],
+        allowed_merchant_countries: ['US', 'AT'],
+        spending_limits: [{ amount: 400, interval: 'per_authorization' }],
+      };
+      const body = { spending_controls };
+      const set = await partner.call('PATCH', `/cards/${cardId}`, { ...live, body });
+      assert.equal(set.status, 200, set.text);
+      const result = async (merchant: object, amount = 100) =>
+        (await fake.program.authorize({ card, amount, ...merchant })).result;
+      assert.equal(await result({ mcc: '7995' }), 'UNAUTHORIZED_MERCHANT');
+      assert.equal(await result({ country: 'DEU' }), 'UNAUTHORIZED_MERCHANT');
+      assert.equal(await result({}, 401), 'USER_TRANSACTION_LIMIT');
+      assert.equal(await result({ country: 'AUT' }), 'APPROVED');
+      assert.equal(await result({ country: 'QZZ' }), 'UNAUTHORIZED_MERCHANT');
+    });
+
+    it('approve an increment by the addition alone', async () => {
+      const { token } = await fake.program.authorize({ card, amount: 700 });
+      await fake.program.increment(token, 200);
+      assert.deepEqual(await money(), [1_000, 100]);
+      await fake.program.increment(token, 200);
+      await told();
+      const { amount, requests } = await authorization();
+      assert.equal(amount, 900);
+      assert.deepEqual(
+        requests.map(({ approved }: { approved: boolean }) => approved),
+        [true, true, false],
+      );
+      assert.deepEqual(await transactions(), [['decline', 200]]);
+    });
+
+    it('approve what takes no money, and hold nothing', async () => {
+      for (const status of ['BALANCE_INQUIRY', 'CREDIT_AUTHORIZATION'] as const) {
+        const amount = status === 'BALANCE_INQUIRY' ? 0 : 500;
+        assert.equal((await fake.program.authorize({ card, amount, status })).result, 'APPROVED');
+      }
+      assert.equal((await fake.program.authorize({ card, amount: 0 })).result, 'APPROVED');
+      await told();
+      assert.deepEqual(await money(), [1_000, 1_000]);
+      assert.deepEqual([await list('authorizations'), await transactions()], [[], []]);
+    });
+
+    it('are the same for a request that is repeated, twenty times at once, and hold once', async () => {
+      const repeated = request(300);
+      const answers = await Promise.all(
+        Array.from({ length: 20 }, () => ask(repeated, { id: 'msg_repeated' })),
+      );
+      for (const answer of answers) {
+        assert.deepEqual(answer, { status: 200, body: { token: repeated.token, result: 'APPROVED' } });
+      }
+      assert.deepEqual(await money(), [1_000, 700]);
+    });
+
+    it('decline a card that we do not know, and a message id that was used for something else', async () => {
+      const unknown = request(100, { ...card, token: randomUUID() });
+      assert.deepEqual(await ask(unknown), {
+        status: 200,
+        body: { token: unknown.token, result: 'CARD_PAUSED' },
+      });
+      assert.ok(
+        stack.logLines.some((line) => line.includes(unknown.token) && line.includes('card_not_found')),
+      );
+      const id = `msg_${randomUUID()}`;
+      await ask(request(100), { id });
+      const other = request(200);
+      assert.deepEqual(await ask(other, { id }), {
+        status: 200,
+        body: { token: other.token, result: 'DECLINED' },
+      });
+    });
+
+    it('decline a card that stays locked, while Lithic still listens', async () => {
+      const owner = new pg.Client({ connectionString: ownerUrlOf(stack.config.databaseUrl) });
+      await owner.connect();
+      try {
+        await owner.query('BEGIN');
+        await owner.query('SELECT FROM card WHERE id = $1 FOR UPDATE', [cardId]);
+        const locked = request(100);
+        assert.deepEqual(await ask(locked), {
+          status: 200,
+          body: { token: locked.token, result: 'DECLINED' },
+        });
+      } finally {
+        await owner.end();
+      }
+      assert.deepEqual(await money(), [1_000, 1_000]);
+    });
+
+    it("are not made for anybody else: another secret, the events' secret, an old request", async () => {
+      for (const wrong of [
+        { secret: `whsec_${Buffer.alloc(24, 9).toString('base64')}` },
+        { secret: WEBHOOK_SECRET },
+        { at: Date.now() - 301_000 },
+        { at: Date.now() + 301_000 },
+      ]) {
+        assert.equal((await ask(request(100), wrong)).status, 401);
+      }
+      assert.deepEqual(await money(), [1_000, 1_000]);
+    });
+  });
+
+  for (const sendsEventTokens of [false, true]) {
+    describe(`told of ${sendsEventTokens ? 'with' : 'without'} event tokens in requests`, () => {
+      beforeEach(() => {
+        fake.program.sendsEventTokens = sendsEventTokens;
+      });
+
+      it('change nothing about what we have decided', async () => {
+        const { token } = await fake.program.authorize({ card, amount: 300 });
+        await fake.program.increment(token, 200);
+        await fake.program.authorize({ card, amount: 2_000 });
+        await told();
+        assert.deepEqual(await money(), [1_000, 500]);
+        assert.deepEqual(await transactions(), [['decline', 2_000]]);
+        const listed = await list('authorizations');
+        assert.deepEqual(
+          listed.map(({ status, amount }: { status: string; amount: number }) => [status, amount]),
+          [
+            ['declined', 2_000],
+            ['pending', 500],
+          ],
+        );
+      });
+
+      it('give back what we approved and Lithic declined, because our answer came too late', async () => {
+        fake.program.posts.isDeaf = true;
+        const late = await fake.program.authorize({ card, amount: 300 });
+        assert.deepEqual(late.events[0]?.detailed_results, ['CUSTOMER_ASA_TIMEOUT']);
+        await told();
+        assert.deepEqual(await money(), [1_000, 1_000]);
+        assert.deepEqual(await transactions(), [['decline', 300]]);
+      });
+    });
+  }
+
+  it('take everything of an authorization: advice, partial clearings, reversal', async () => {
+    const { program } = fake;
+    const transaction = await program.authorize({ card, amount: 100 });
+    program.record(transaction, { type: 'AUTHORIZATION_ADVICE', amount: 600 });
+    await told();
+    assert.deepEqual(await money(), [1_000, 400]);
+    program.record(transaction, { type: 'CLEARING', amount: 250 });
+    await told();
+    assert.deepEqual(await money(), [750, 400]);
+    program.record(transaction, { type: 'AUTHORIZATION_REVERSAL', amount: 50 });
+    await told();
+    assert.deepEqual(await money(), [750, 450]);
+    program.record(transaction, { type: 'CLEARING', amount: 300 });
+    await told();
+    assert.deepEqual(await money(), [450, 450]);
+    assert.equal((await authorization()).status, 'closed');
+    assert.deepEqual(await transactions(), [
+      ['purchase', 250],
+      ['purchase', 300],
+    ]);
+  });
+
+  it('release the rest once Lithic holds nothing any more', async () => {
+    const transaction = await fake.program.authorize({ card, amount: 600 });
+    transaction.amounts.hold.amount = 100;
+    fake.program.record(transaction, { type: 'CLEARING', amount: 100 });
+    await told();
+    assert.deepEqual(await money(), [900, 900]);
+    assert.equal((await authorization()).status, 'closed');
+  });
+
+  it('expire and are reversed', async () => {
+    const [expiring, reversed] = [
+      await fake.program.authorize({ card, amount: 100 }),
+      await fake.program.authorize({ card, amount: 200 }),
+    ];
+    fake.program.record(expiring, { type: 'AUTHORIZATION_EXPIRY', amount: 100 });
+    fake.program.record(reversed, { type: 'AUTHORIZATION_REVERSAL', amount: 200 });
+    await told();
+    assert.deepEqual(await money(), [1_000, 1_000]);
+    const statuses = (await list('authorizations')).map(({ status }: { status: string }) => status);
+    assert.deepEqual(statuses, ['reversed', 'expired']);
+  });
+
+  it('take the money of a single message once, from the hold of its request', async () => {
+    await fake.program.authorize({ card, amount: 400, status: 'FINANCIAL_AUTHORIZATION' });
+    await told();
+    assert.deepEqual(await money(), [600, 600]);
+    assert.deepEqual(await transactions(), [['purchase', 400]]);
+  });
+
+  it('give refunds, and take them back, whatever the card has', async () => {
+    const { program } = fake;
+    const refund = program.begin(card, {}, { type: 'RETURN', amount: 200, polarity: 'CREDIT' });
+    await told();
+    assert.deepEqual(await money(), [1_200, 1_200]);
+    await program.authorize({ card, amount: 1_150 });
+    program.record(refund, { type: 'RETURN_REVERSAL', amount: 200 });
+    await told();
+    assert.deepEqual(await money(), [1_150, 0]);
+    assert.deepEqual(await transactions(), [
+      ['refund', 200],
+      ['purchase', 200],
+    ]);
+  });
+
+  it('book what was cleared without an authorization', async () => {
+    fake.program.begin(card, {}, { type: 'CLEARING', amount: 400 });
+    await told();
+    assert.deepEqual(await money(), [600, 600]);
+    assert.deepEqual(await transactions(), [['purchase', 400]]);
+  });
+
+  it('hold what is available if Lithic approves without asking', async () => {
+    fake.program.responderUrl = null;
+    await fake.program.authorize({ card, amount: 700 });
+    enrol(fake, stack);
+    fake.program.standsIn = true;
+    await fake.program.authorize({ card, amount: 700 });
+    await told();
+    assert.deepEqual(await money(), [1_000, 0]);
+    const listed = await list('authorizations');
+    assert.deepEqual(
+      listed.map(({ status, held_amount: held }: { status: string; held_amount: number }) => [status, held]),
+      [
+        ['pending', 300],
+        ['pending', 700],
+      ],
+    );
+  });
+
+  it('hold both, if Lithic approves by itself and tells it after it asked us about more', async () => {
+    const { program } = fake;
+    program.posts.holdsEvents = true;
+    const first = program.posts.events.length;
+    const { token } = await program.authorize({ card, amount: 100 });
+    program.standsIn = true;
+    await program.increment(token, 300);
+    program.standsIn = false;
+    await program.increment(token, 50);
+    for (const event of program.posts.events.slice(first)) await program.posts.send(event);
+    await told();
+    assert.deepEqual(await money(), [1_000, 550]);
+  });
+
+  it('are a decline with its fee, once, if Lithic declines without asking', async () => {
+    card.state = 'PAUSED';
+    const { token } = await fake.program.authorize({ card, amount: 300 });
+    await told();
+    fake.program.posts.tell(fake.program.transaction(token));
+    await told();
+    const [decline, ...others] = await list('transactions');
+    assert.deepEqual(others, []);
+    assert.deepEqual([decline.type, decline.decline_reason], ['decline', 'declined_by_network']);
+    assert.deepEqual(
+      decline.fees.map(({ type }: { type: string }) => type),
+      ['decline'],
+    );
+  });
+
+  it('end the same if their events come twice, late, and in another order', async () => {
+    const { program } = fake;
+    program.posts.holdsEvents = true;
+    const first = program.posts.events.length;
+    const transaction = await program.authorize({ card, amount: 500 });
+    program.record(transaction, { type: 'CLEARING', amount: 200 });
+    program.record(transaction, { type: 'AUTHORIZATION_REVERSAL', amount: 100 });
+    program.record(transaction, { type: 'CLEARING', amount: 200 });
+    const events = program.posts.events.slice(first);
+    for (const event of [3, 0, 2, 1, 3, 0, 1, 2]) {
+      assert.equal(await program.posts.send(events[event] as (typeof events)[number]), 200);
+      await until('it is taken', async () => (await waiting()) === 0);
+    }
+    assert.deepEqual(await money(), [600, 600]);
+    assert.deepEqual(await transactions(), [
+      ['purchase', 200],
+      ['purchase', 200],
+    ]);
+    assert.equal((await authorization()).status, 'closed');
+    assert.deepEqual(await keptFor(transaction.events.map(({ token }) => token)), []);
+  });
+
+  it('are the same if Lithic has learned more of their merchant by the time it tells them again', async () => {
+    const { program } = fake;
+    const bought = await program.authorize({ card, amount: 500, descriptor: 'SHOP 12' });
+    program.record(bought, { type: 'CLEARING', amount: 200 });
+    const returned = program.begin(
+      card,
+      { descriptor: 'SHOP 12' },
+      { type: 'RETURN', amount: 50, polarity: 'CREDIT' },
+    );
+    await told();
+    for (const { merchant } of [bought, returned]) merchant.descriptor = 'THE SHOP, WIEN';
+    program.record(bought, { type: 'CLEARING', amount: 100 });
+    program.posts.tell(returned);
+    await told();
+    assert.deepEqual(await keptFor([...bought.events, ...returned.events].map(({ token }) => token)), []);
+    const listed = (await list('transactions')).map(
+      ({ type, amount, merchant }: { type: string; amount: number; merchant: { name: string } }) =>
+        `${type} ${amount} ${merchant.name}`,
+    );
+    assert.deepEqual(listed.sort(), [
+      'purchase 100 THE SHOP, WIEN',
+      'purchase 200 SHOP 12',
+      'refund 50 SHOP 12',
+    ]);
+  });
+
+  it('are refused if somebody else sends them, and kept once if Lithic sends them again', async () => {
+    const { program } = fake;
+    program.posts.holdsEvents = true;
+    program.begin(card, {}, { type: 'CLEARING', amount: 400 });
+    const event = program.posts.events.at(-1);
+    assert.ok(event !== undefined);
+    assert.equal(await program.posts.send(event, { secrets: [ASA_SECRET], at: new Date() }), 401);
+    const hourAgo = new Date(Date.now() - 3_600_000);
+    assert.equal(await program.posts.send(event, { secrets: [WEBHOOK_SECRET], at: hourAgo }), 401);
+    const rotated = [`whsec_${Buffer.alloc(24, 9).toString('base64')}`, WEBHOOK_SECRET];
+    for (let n = 0; n < 3; n++)
+      assert.equal(await program.posts.send(event, { secrets: rotated, at: new Date() }), 200);
+    await told();
+    assert.deepEqual(await transactions(), [['purchase', 400]]);
+  });
+
+  it('wait for an operator if they are corrections', async () => {
+    const transaction = fake.program.begin(card, {}, { type: 'CORRECTION_DEBIT', amount: 50 });
+    await told();
+    assert.deepEqual(await keptFor(transaction.events.map(({ token }) => token)), ['not_understood']);
+    assert.deepEqual(await money(), [1_000, 1_000]);
+  });
+
+  const waiting = async () =>
+    (await asOwner(stack, "SELECT FROM network_event WHERE status = 'waiting'", [])).length;
+  const keptFor = async (tokens: string[]) =>
+    (
+      await asOwner<{ reason: string }>(
+        stack,
+        "SELECT reason FROM network_message WHERE message_id = any($1) AND status = 'waiting'",
+        [tokens],
+      )
+    ).map(({ reason }) => reason);
+});

@@ -1,0 +1,156 @@
+import assert from 'node:assert/strict';
+import { createSecretKey } from 'node:crypto';
+import pg from 'pg';
+import pino from 'pino';
+import { request } from 'undici';
+import { simulatedNetworkCredentials } from '../../../issuers/simulated/credentials.ts';
+import { startSimulatedNetwork } from '../../../issuers/simulated/server/start-server.ts';
+import { query } from '../../../platform/db/sql.ts';
+import { issuance, statusChange, topUp, withdrawal } from '../../support/adapters/network-requests.ts';
+import { startTestNetwork, type TestNetwork } from '../../support/adapters/simulated-network.ts';
+import { ownerUrlOf } from '../../support/postgres.ts';
+import { untilHolds } from '../../support/until.ts';
+
+describe("the simulated network's HTTP API", () => {
+  let test: TestNetwork;
+  let authorization: string;
+  before(async () => {
+    test = await startTestNetwork();
+    authorization = `Bearer ${simulatedNetworkCredentials(test.secret).bearerToken}`;
+  });
+  after(() => test.close());
+
+  async function post(
+    body: string,
+    headers: Record<string, string> = { authorization },
+    path = '/issuances',
+  ): Promise<number> {
+    const response = await request(test.url + path, { method: 'POST', headers, body });
+    await response.body.dump();
+    return response.statusCode;
+  }
+
+  async function get(path: string, headers: Record<string, string> = { authorization }): Promise<number> {
+    const response = await request(test.url + path, { headers });
+    await response.body.dump();
+    return response.statusCode;
+  }
+
+  async function operations(): Promise<number> {
+    return (await query(test.orm.em.fork(), 'SELECT 1 FROM simulated_network.operation')).length;
+  }
+
+  it('answers only callers with the bearer token', async () => {
+    const before = await operations();
+    const other = simulatedNetworkCredentials(createSecretKey(new Uint8Array(32))).bearerToken;
+    const wrong = [{}, { authorization: 'Bearer ' }, { authorization: `Bearer ${other}` }];
+    for (const headers of [...wrong, { authorization: authorization.replace('Bearer', 'Basic') }]) {
+      assert.equal(await post(JSON.stringify(issuance(0)), headers as Record<string, string>), 401);
+      assert.equal(await get(`/issuances/${issuance(0).token}`, headers as Record<string, string>), 401);
+      assert.equal(await get('/cards/sim_1/details', headers as Record<string, string>), 401);
+      for (const path of ['/topups', '/withdrawals', '/status-changes']) {
+        assert.equal(await post('{}', headers as Record<string, string>, path), 401);
+      }
+    }
+    assert.equal(await operations(), before);
+  });
+
+  it('refuses issuances that it cannot read, and keeps none of them', async () => {
+    const before = await operations();
+    const asked = issuance(0);
+    const wrong: object[] = [
+      { ...asked, token: 'topup_01kahqw5t0abcdefghjkmnpqrs' },
+      { ...asked, token: `${asked.token}\0` },
+      { ...asked, amountCents: 0 },
+      { ...asked, amountCents: 1.5 },
+      { ...asked, amountCents: 2 ** 53 },
+      { ...asked, amountCents: '100' },
+      { ...asked, bin: '42x' },
+      { ...asked, bin: '4242424242424' },
+      { ...asked, productCode: '' },
+      { ...asked, productCode: 'a\0b' },
+      { ...asked, cardholderName: 7 },
+      [],
+    ];
+    for (const body of wrong) assert.equal(await post(JSON.stringify(body)), 400, JSON.stringify(body));
+    assert.equal(await post('{'), 400);
+    assert.equal(await post(''), 400);
+    assert.equal(await post(JSON.stringify({ ...asked, cardholderName: 'x'.repeat(20_000) })), 413);
+    assert.equal(await get('/issuances/a%00b'), 400);
+    assert.equal(await get('/nothing'), 404);
+    assert.equal(await get('/cards'), 400);
+    assert.equal(await operations(), before);
+    assert.deepEqual(test.logged, []);
+  });
+
+  it('refuses top-ups, withdrawals and status changes that it cannot read, and keeps none of them', async () => {
+    const before = await operations();
+    const load = topUp('sim_1', 0);
+    const take = withdrawal('sim_1', 0);
+    const freeze = statusChange('sim_1', 'frozen');
+    const wrong: [string, object][] = [
+      ['/topups', { ...load, token: issuance(0).token }],
+      ['/topups', { ...load, amountCents: 0 }],
+      ['/topups', { ...load, networkCardId: 'a\0b' }],
+      ['/topups', []],
+      ['/withdrawals', { ...take, token: load.token }],
+      ['/withdrawals', { ...take, amountCents: 0 }],
+      ['/withdrawals', { ...take, networkCardId: 'a\0b' }],
+      ['/withdrawals', []],
+      ['/status-changes', { ...freeze, token: load.token }],
+      ['/status-changes', { ...freeze, cardStatus: 'failed' }],
+      ['/status-changes', { ...freeze, networkCardId: '' }],
+      ['/status-changes', []],
+    ];
+    for (const [path, body] of wrong) {
+      assert.equal(await post(JSON.stringify(body), undefined, path), 400, JSON.stringify(body));
+    }
+    assert.equal(await get(`/topups/${issuance(0).token}`), 400);
+    assert.equal(await get(`/withdrawals/${load.token}`), 400);
+    assert.equal(await operations(), before);
+    assert.deepEqual(test.logged, []);
+  });
+
+  it('accepts the largest amount', async () => {
+    assert.equal(await post(JSON.stringify(issuance(0, { amountCents: Number.MAX_SAFE_INTEGER }))), 200);
+  });
+
+  it('stores neither the cardholder nor the card number', async () => {
+    const asked = issuance(41, { cardholderName: 'Grace Hopper' });
+    await test.network.issueCard(asked);
+    const rows = await query(
+      test.orm.em.fork(),
+      `SELECT to_jsonb(o) AS operation, to_jsonb(c) AS card, to_jsonb(b) AS callback
+         FROM simulated_network.operation o JOIN simulated_network.card c USING (token)
+         JOIN simulated_network.callback b USING (token) WHERE token = $1`,
+      [asked.token],
+    );
+    assert.equal(rows.length, 1);
+    assert.doesNotMatch(JSON.stringify(rows), /Grace|Hopper|[0-9]{16}/);
+  });
+
+  it('says what to do when its port is taken', async () => {
+    const port = Number(new URL(test.url).port);
+    const { orm, secret, receiver } = test;
+    await assert.rejects(
+      startSimulatedNetwork({
+        orm,
+        callbackUrl: receiver.url,
+        secrets: () => [secret],
+        logger: pino(),
+        port,
+      }),
+      /listen on port \d+: free it, or choose another/,
+    );
+  });
+
+  it('answers 500, and logs it, when the database is not what it should be', async () => {
+    const owner = new pg.Client(ownerUrlOf(test.databaseUrl));
+    await owner.connect();
+    await owner.query('DROP SCHEMA simulated_network CASCADE');
+    await owner.end();
+    await assert.rejects(test.network.lookUpIssuance(issuance(0).token), /answered 500/);
+    assert.match(test.logged.join(), /simulated network: a request failed/);
+    await untilHolds(() => assert.match(test.logged.join(), /cannot send callbacks; check PostgreSQL/));
+  });
+});

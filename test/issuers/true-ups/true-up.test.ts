@@ -1,0 +1,424 @@
+import assert from 'node:assert/strict';
+import { checkBooks } from '../../../exports/check-books.ts';
+import { newId } from '../../../platform/crypto/new-id.ts';
+import type { FakeIncrease } from '../../../dev/increase/fake-increase.ts';
+import type { CardNetwork, TrueUpAnswer, TrueUpAsked } from '../../../issuers/card-network.ts';
+import { CardNetworkUnavailable } from '../../../issuers/card-network.ts';
+import {
+  authorize,
+  type IncreaseCard,
+  liveCard,
+  read,
+  startIncreaseStack,
+  untilRead,
+} from '../../support/adapters/increase-stack.ts';
+import { networkIdOf, networkTransaction, sendAsNetwork } from '../../support/api/network-events.ts';
+import { createCard } from '../../support/cards.ts';
+import { assertLedgerClean, fundedPartner } from '../../support/money.ts';
+import { environmentOf, operateIn } from '../../support/operator/operate.ts';
+import { reconciler } from '../../support/operator/reconcile.ts';
+import { asOwner } from '../../support/postgres.ts';
+import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
+import { until } from '../../support/until.ts';
+
+const live = { mode: 'live' } as const;
+
+describe("a blocked card's money at the network", () => {
+  let stack: TestStack;
+  let partner: TestPartner;
+  let cardId: string;
+  let asked: TrueUpAsked[];
+  let answer: (asked: TrueUpAsked) => Promise<TrueUpAnswer>;
+  /** What the network has moved, by token. */
+  let moved: Map<string, number>;
+  const around = {
+    activities: <Same>(same: Same) => same,
+    network: (network: CardNetwork): CardNetwork => ({
+      ...network,
+      returnMoney: (request) => {
+        asked.push(request);
+        return answer(request);
+      },
+      coverCard: (request) => {
+        asked.push(request);
+        return answer(request);
+      },
+    }),
+  };
+  const succeed = async ({ token, amountCents }: TrueUpAsked): Promise<TrueUpAnswer> => {
+    moved.set(token, amountCents);
+    return { status: 'succeeded' };
+  };
+
+  before(async () => {
+    stack = await startTestStack({}, { worker: false });
+    await stack.startWorker({ around });
+    partner = await fundedPartner(stack, 100_000);
+  });
+  beforeEach(async () => {
+    asked = [];
+    moved = new Map();
+    answer = succeed;
+    cardId = (await createCard(partner, { amount: 1_000 }, live)).json.id;
+  });
+  after(async () => {
+    await assertLedgerClean(stack);
+    await stack.stop();
+  });
+
+  const block = async () => {
+    assert.equal((await partner.call('POST', `/cards/${cardId}/block`, live)).status, 200);
+  };
+  const trueUps = () =>
+    asOwner<{ id: string; token: string; status: string; amount_cents: string; reason: string | null }>(
+      stack,
+      'SELECT id, token, status, amount_cents, reason FROM true_up WHERE card_id = $1 ORDER BY id',
+      [cardId],
+    );
+  const allAre = (status: string) =>
+    until(`all are ${status}`, async () => {
+      const rows = await trueUps();
+      return rows.length > 0 && rows.every((row) => row.status === status);
+    });
+  const makeDue = () =>
+    asOwner(stack, "UPDATE true_up SET retry_after = '-infinity' WHERE card_id = $1", [cardId]);
+  const movedCents = () => [...moved.values()];
+
+  it('is returned when the card is blocked, and later what becomes free', async () => {
+    const networkCardId = await networkIdOf(stack, cardId);
+    const send = (path: string, more: object) => {
+      const body = networkTransaction(networkCardId, { networkAuthorizationId: 'A-return', ...more });
+      return sendAsNetwork(stack, path, JSON.stringify(body));
+    };
+    const { json } = await send('/network/authorizations', { type: 'authorization', amountCents: 300 });
+    assert.equal(json.approved, true);
+    await block();
+    await allAre('succeeded');
+    assert.deepEqual(movedCents(), [700]);
+    await send('/network/transactions', { type: 'reversal', amountCents: 100 });
+    await until('it is returned', () => moved.size === 2);
+    await send('/network/transactions', { type: 'expiry', amountCents: null });
+    await until('the rest is returned', () => moved.size === 3);
+    await allAre('succeeded');
+    assert.deepEqual(movedCents(), [700, 100, 200]);
+    assert.deepEqual(new Set(asked.map((one) => one.networkCardId)), new Set([networkCardId]));
+    for (const { token } of asked) assert.match(token, /^ret_[0-9a-z]{26}$/);
+  });
+
+  it('is returned, too, when a refund reaches the card after its block, once however often it is reported', async () => {
+    const networkCardId = await networkIdOf(stack, cardId);
+    await block();
+    await allAre('succeeded');
+    const refund = JSON.stringify(networkTransaction(networkCardId, { type: 'refund', amountCents: 250 }));
+    for (let sent = 0; sent < 2; sent++) {
+      assert.equal((await sendAsNetwork(stack, '/network/transactions', refund)).status, 200);
+    }
+    await until('the refund is returned', () => moved.size === 2);
+    await allAre('succeeded');
+    assert.deepEqual(movedCents(), [1_000, 250]);
+    assert.deepEqual(await checkBooks(stack.orm.em.fork()), []);
+  });
+
+  it('is asked for with the same token until it has been returned', async () => {
+    let attempts = 0;
+    answer = async (request) => {
+      attempts += 1;
+      if (attempts === 1) throw new CardNetworkUnavailable('no answer');
+      const done = await succeed(request);
+      if (attempts === 2) throw new CardNetworkUnavailable('the answer is lost');
+      return attempts === 3 ? { status: 'accepted' } : done;
+    };
+    await block();
+    await until('it is returned', async () => {
+      await makeDue();
+      return (await trueUps())[0]?.status === 'succeeded';
+    });
+    assert.equal(new Set(asked.map(({ token }) => token)).size, 1);
+    assert.deepEqual(movedCents(), [1_000]);
+  });
+
+  it('that the network refuses to return waits for an operator, who has it asked for again, or dismisses it', async () => {
+    answer = async () => ({ status: 'refused', reason: 'account_closed' });
+    await block();
+    await allAre('refused');
+    const operate = operateIn(environmentOf(stack.config));
+    const attention = async () =>
+      (await operate('attention', 'list')).json.filter(
+        ({ kind }: { kind: string }) => kind === 'money_return',
+      );
+    const [row] = await trueUps();
+    const [item] = await attention();
+    assert.deepEqual([item.id, /account_closed/.test(item.reason)], [row?.id, true]);
+    assert.match(item.at_issuer, new RegExp(`^at the issuer: 1000 cents, token ${row?.token}, card \\S+$`));
+    answer = succeed;
+    const { json } = await operate('money-return', 'retry', row?.id ?? '', '--reason', 'open again');
+    assert.notEqual(json.token, row?.token);
+    await allAre('succeeded');
+    assert.deepEqual(movedCents(), [1_000]);
+    assert.deepEqual(await attention(), []);
+    assert.equal((await operate('money-return', 'dismiss', row?.id ?? '', '--reason', 'late')).code, 1);
+  });
+
+  it('is covered by the network if the prepaid balance paid it, which an operator has asked for again', async () => {
+    answer = async () => ({ status: 'refused', reason: 'account_closed' });
+    const clearing = { type: 'clearing', networkAuthorizationId: null, amountCents: 1_250 };
+    const body = networkTransaction(await networkIdOf(stack, cardId), clearing);
+    assert.equal((await sendAsNetwork(stack, '/network/transactions', JSON.stringify(body))).status, 200);
+    await allAre('refused');
+    const [row] = await trueUps();
+    const operate = operateIn(environmentOf(stack.config));
+    const covers = async () =>
+      (await operate('attention', 'list')).json.filter(
+        ({ kind }: { kind: string }) => kind === 'money_cover',
+      );
+    const [item] = await covers();
+    assert.equal(item.id, row?.id);
+    assert.match(item.reason, /^250 cents .* refused to move them \(account_closed\)/);
+    const [listed] = (await operate('money-cover', 'list', '--status', 'refused')).json;
+    assert.deepEqual([listed.id, listed.amount], [row?.id, 250]);
+    assert.deepEqual((await operate('money-return', 'list', '--status', 'refused')).json, []);
+    assert.equal((await operate('money-return', 'retry', row?.id ?? '', '--reason', 'no return')).code, 2);
+    answer = succeed;
+    const { json } = await operate('money-cover', 'retry', row?.id ?? '', '--reason', 'open again');
+    assert.match(json.token, /^cov_[0-9a-z]{26}$/);
+    assert.notEqual(json.token, row?.token);
+    await allAre('succeeded');
+    assert.deepEqual([...moved], [[json.token, 250]]);
+    assert.deepEqual(await covers(), []);
+  });
+
+  it('needs a person after an hour without an answer, who can dismiss it', async () => {
+    answer = async () => {
+      throw new CardNetworkUnavailable('no answer');
+    };
+    await block();
+    await until('it was asked', () => asked.length > 0);
+    await asOwner(stack, "UPDATE true_up SET created_at = now() - interval '61 minutes' WHERE card_id = $1", [
+      cardId,
+    ]);
+    const operate = operateIn(environmentOf(stack.config));
+    const listed = (await operate('money-return', 'list')).json;
+    assert.equal(listed[0].card_id, cardId);
+    const items = (await operate('attention', 'list')).json;
+    assert.equal(items.filter(({ kind }: { kind: string }) => kind === 'money_return').length, 1);
+    const { json } = await operate('money-return', 'dismiss', listed[0].id, '--reason', 'by hand');
+    assert.equal(json.status, 'dismissed');
+  });
+
+  it('is not missed by a comparison with the simulated network, which moves nothing', async () => {
+    await block();
+    await allAre('succeeded');
+    const { missing_at_issuer: missing } = await reconciler(stack, {}).reconcile();
+    const [row] = await trueUps();
+    assert.ok(!missing.some(({ id }: { id: string }) => id === row?.id));
+  });
+
+  it('is found by the release before under the old name, which has no covers', async () => {
+    answer = async () => {
+      throw new CardNetworkUnavailable('no answer');
+    };
+    await block();
+    const clearing = { type: 'clearing', networkAuthorizationId: null, amountCents: 350 };
+    const body = networkTransaction(await networkIdOf(stack, cardId), clearing);
+    assert.equal((await sendAsNetwork(stack, '/network/transactions', JSON.stringify(body))).status, 200);
+    const taken = await stack.orm.em
+      .fork()
+      .getConnection()
+      .execute(
+        `UPDATE money_return m SET attempts = m.attempts + 1 FROM (
+           SELECT r.id FROM money_return r JOIN card c ON c.id = r.card_id
+           WHERE r.status = 'pending' AND r.card_id = '${cardId}' FOR NO KEY UPDATE OF r SKIP LOCKED
+         ) due WHERE m.id = due.id RETURNING m.id`,
+      );
+    assert.deepEqual(
+      taken.map(({ id }) => id.slice(0, 4)),
+      ['ret_'],
+    );
+    assert.deepEqual((await trueUps()).map(({ id }) => id.slice(0, 4)).sort(), ['cov_', 'ret_']);
+  });
+
+  it('is compared with the releases by the check of the ledger', async () => {
+    await block();
+    await allAre('succeeded');
+    const [row] = await trueUps();
+    const check = async () => (await checkBooks(stack.orm.em.fork())).map(({ message }) => message);
+    assert.deepEqual(await check(), []);
+    await asOwner(stack, 'UPDATE true_up SET amount_cents = 999 WHERE id = $1', [row?.id]);
+    assert.deepEqual(await check(), ['its block_release of 1000 has a return of 999 by the card network']);
+    await asOwner(stack, 'UPDATE true_up SET amount_cents = 1000 WHERE id = $1', [row?.id]);
+
+    const refund = { type: 'refund', amountCents: 250 };
+    const body = networkTransaction(await networkIdOf(stack, cardId), refund);
+    assert.equal((await sendAsNetwork(stack, '/network/transactions', JSON.stringify(body))).status, 200);
+    const [late] = (await trueUps()).filter(({ amount_cents }) => amount_cents === '250');
+    await asOwner(stack, 'UPDATE true_up SET amount_cents = 251 WHERE id = $1', [late?.id]);
+    assert.deepEqual(await check(), ['its late_refund of 250 has a return of 251 by the card network']);
+    await asOwner(stack, 'UPDATE true_up SET amount_cents = 250 WHERE id = $1', [late?.id]);
+
+    const clearing = { type: 'clearing', networkAuthorizationId: null, amountCents: 350 };
+    const forced = networkTransaction(await networkIdOf(stack, cardId), clearing);
+    assert.equal((await sendAsNetwork(stack, '/network/transactions', JSON.stringify(forced))).status, 200);
+    const [cover] = (await trueUps()).filter(({ amount_cents }) => amount_cents === '350');
+    await asOwner(stack, 'UPDATE true_up SET amount_cents = 351 WHERE id = $1', [cover?.id]);
+    assert.deepEqual(await check(), ['its late_debit of 350 has a cover of 351 by the card network']);
+    await asOwner(stack, 'UPDATE true_up SET amount_cents = 350 WHERE id = $1', [cover?.id]);
+  });
+});
+
+describe("a card's account at Increase", () => {
+  let stack: TestStack;
+  let fake: FakeIncrease;
+  let stop: () => Promise<void>;
+  let card: IncreaseCard;
+  before(async () => {
+    ({ stack, fake, stop } = await startIncreaseStack());
+  });
+  beforeEach(async () => {
+    card = await liveCard(stack);
+  });
+  afterEach(() => fake.faults.clear());
+  after(async () => {
+    await assertLedgerClean(stack);
+    await stop();
+  });
+
+  interface TrueUp {
+    id: string;
+    direction: string;
+    status: string;
+    amount_cents: string;
+    reason: string | null;
+    attempts: number;
+  }
+  const trueUps = () =>
+    asOwner<TrueUp>(
+      stack,
+      `SELECT id, direction, status, amount_cents, reason, attempts FROM true_up
+       WHERE card_id = $1 ORDER BY created_at, id`,
+      [card.cardId],
+    );
+  const makeDue = () =>
+    asOwner(stack, "UPDATE true_up SET retry_after = '-infinity' WHERE card_id = $1", [card.cardId]);
+  const call = async (verb: string, body: object = {}) => {
+    const path = `/cards/${card.cardId}/${verb}`;
+    const answer = await card.partner.call('POST', path, { ...live, body, idempotencyKey: newId('req') });
+    assert.ok([200, 201].includes(answer.status), answer.text);
+  };
+  const settle = (amount: number, pendingTransactionId?: string) =>
+    fake.simulations.settle({
+      card_id: card.networkCardId,
+      amount,
+      ...(pendingTransactionId && { pending_transaction_id: pendingTransactionId }),
+    });
+  const centsThere = () => fake.bank.books.cents[fake.bank.card(card.networkCardId).account_id] ?? 0;
+  const transfersFor = (prefix: string) =>
+    fake.bank.books.transfers
+      .filter(({ account_id, destination_account_id }) =>
+        [account_id, destination_account_id].includes(fake.bank.card(card.networkCardId).account_id),
+      )
+      .filter(({ idempotency_key: key }) => key?.startsWith(prefix))
+      .map(({ amount }) => amount);
+
+  /** Once everything is moved, with what the ledger says. */
+  async function assertEven(balanceCents: number): Promise<void> {
+    await untilRead(stack, fake);
+    await until('everything is moved', async () =>
+      (await trueUps()).every(({ status }) => status === 'succeeded'),
+    );
+    assert.equal((await read(card)).balance, balanceCents);
+    assert.equal(centsThere(), balanceCents);
+  }
+
+  it('has what the ledger says after a clearing above the balance, so that later money is whole', async () => {
+    const payment = await authorize(fake, card, { amount: 10_000 });
+    const pending = payment.elements[0]?.card_authorization?.pending_transaction_id ?? '';
+    settle(11_000, pending);
+    await assertEven(0);
+    assert.deepEqual(transfersFor('cov_'), [1_000]);
+    await call('topups', { amount: 5_000 });
+    await assertEven(5_000);
+    await authorize(fake, card, { amount: 5_000 });
+    await untilRead(stack, fake);
+    assert.equal((await read(card)).available_balance, 0);
+    fake.simulations.expire({ card_payment_id: fake.bank.books.payments.at(-1)?.id ?? '' });
+    await untilRead(stack, fake);
+    await call('block');
+    await assertEven(0);
+  });
+
+  it('has what the ledger says after a purchase that reaches the card after its block, and after its refund', async () => {
+    await call('block');
+    await assertEven(0);
+    const bought = settle(900);
+    await assertEven(0);
+    assert.deepEqual(transfersFor('cov_'), [900]);
+    fake.simulations.refund(bought, 900);
+    await assertEven(0);
+    assert.deepEqual(transfersFor('ret_'), [10_000, 900]);
+    assert.ok((await trueUps()).every(({ attempts }) => attempts === 1));
+    assert.equal((await card.partner.call('GET', '/balance', live)).json.held, 0);
+  });
+
+  it('is not asked to give back anything before it is covered', async () => {
+    fake.faults.add({ fault: 'internal error', request: 'POST /account_transfers' });
+    const bought = settle(11_000);
+    await untilRead(stack, fake);
+    fake.simulations.refund(bought, 2_000);
+    await untilRead(stack, fake);
+    await call('block');
+    await until('the cover is asked for again', async () => {
+      await makeDue();
+      return ((await trueUps())[0]?.attempts ?? 0) > 2;
+    });
+    const [, waiting] = await trueUps();
+    assert.deepEqual(
+      [waiting?.direction, waiting?.amount_cents, waiting?.status, waiting?.attempts],
+      ['from_card', '2000', 'pending', 0],
+    );
+    fake.faults.clear();
+    await makeDue();
+    await assertEven(0);
+    assert.equal((await trueUps())[1]?.attempts, 1);
+  });
+
+  it('gives back what Increase still holds once it does not, with the same key, and is refused only when that is too old', async () => {
+    const held = () => trueUps().then((rows) => rows.find(({ amount_cents }) => amount_cents === '3000'));
+    /** Our authorization ends; Increase goes on holding its money. */
+    const expireBeforeIncrease = async () => {
+      await call('block');
+      await until('the free money is back', () => centsThere() === 3_000);
+      await asOwner(
+        stack,
+        "UPDATE card_authorization SET expires_at = now() - interval '1 second' WHERE card_id = $1",
+        [card.cardId],
+      );
+    };
+    const untilNotYet = () =>
+      until('Increase says no', async () => {
+        await makeDue();
+        return (await held())?.reason === 'invalid_operation_error';
+      });
+    const payment = await authorize(fake, card, { amount: 3_000 });
+    await untilRead(stack, fake);
+    await expireBeforeIncrease();
+    await untilNotYet();
+    assert.equal((await held())?.status, 'pending');
+    fake.simulations.expire({ card_payment_id: payment.id });
+    await makeDue();
+    await assertEven(0);
+    assert.deepEqual(transfersFor((await held())?.id ?? ''), [3_000]);
+
+    card = await liveCard(stack);
+    await authorize(fake, card, { amount: 3_000 });
+    await untilRead(stack, fake);
+    await expireBeforeIncrease();
+    await untilNotYet();
+    const dayAgo = newId('ret', new Date(Date.now() - 86_400_000));
+    await asOwner(stack, 'UPDATE true_up SET token = $1 WHERE id = $2', [dayAgo, (await held())?.id]);
+    await until('it is refused', async () => {
+      await makeDue();
+      return (await held())?.status === 'refused';
+    });
+    assert.equal((await held())?.reason, 'invalid_operation_error');
+  });
+});

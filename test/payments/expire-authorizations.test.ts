@@ -1,0 +1,170 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { pino } from 'pino';
+import { authorizeInTestMode } from '../../payments/decide.ts';
+import { findDueAuthorizations, readExpiryLag } from '../../payments/expire.ts';
+import { changeStatusInTestMode } from '../../cards/change-in-test-mode.ts';
+import { checkBooks } from '../../exports/check-books.ts';
+import { checkLedger } from '../../ledger/check-ledger.ts';
+import { NO_MERCHANT } from '../../payments/transaction-resource.ts';
+import { createExpiry } from '../../payments/jobs.ts';
+import { keyedRequest, openCommands, type TestCommands } from '../support/commands/open-commands.ts';
+
+const mode = 'test';
+
+describe('authorizations that nobody clears', () => {
+  let commands: TestCommands;
+  let partnerId: string;
+  let cardId: string;
+  let nowMs = 0;
+  let logged: string[];
+  let expire: () => Promise<void>;
+  before(async () => {
+    commands = await openCommands();
+    const logger = pino({}, { write: (line: string) => logged.push(line) });
+    const pass = createExpiry({ orm: commands.context.orm, logger }, () => nowMs);
+    expire = () => pass(new AbortController().signal);
+  });
+  beforeEach(async () => {
+    logged = [];
+    partnerId = await commands.createFundedPartner(100_000);
+    cardId = await commands.createActiveCard(partnerId, mode, 10_000);
+  });
+  after(async () => {
+    const em = commands.context.orm.em.fork();
+    assert.deepEqual([await checkLedger(em), await checkBooks(em)], [[], []]);
+    await commands.close();
+  });
+
+  async function authorize(count: number, on = cardId, of = partnerId): Promise<string[]> {
+    const ids = [];
+    for (let made = 0; made < count; made++) {
+      const request = keyedRequest('authorize_card', on, {}, { partnerId: of, mode });
+      const { response } = await authorizeInTestMode(commands.context, request, {
+        ...{ amountCents: 10, merchant: NO_MERCHANT, messageId: randomUUID() },
+        ...{ networkAuthorizationId: null, ttlMs: 86_400_000 },
+      });
+      ids.push(JSON.parse(response.body).id as string);
+    }
+    return ids;
+  }
+  const otherCard = () => commands.createActiveCard(partnerId, mode, 1_000);
+  const makeDue = (ids: string[]) =>
+    commands.owner.query(
+      `UPDATE card_authorization SET expires_at = now() - interval '1 hour' WHERE id = ANY ($1)`,
+      [ids],
+    );
+  const pending = async (ids: string[]): Promise<string[]> => {
+    const { rows } = await commands.owner.query<{ id: string }>(
+      `SELECT id FROM card_authorization WHERE status = 'pending' AND id = ANY ($1) ORDER BY id`,
+      [ids],
+    );
+    return rows.map(({ id }) => id);
+  };
+  const money = async () => {
+    const { rows } = await commands.owner.query<{ posted: string; held: string }>(
+      'SELECT posted, held FROM ledger.account WHERE card_id = $1',
+      [cardId],
+    );
+    return rows.map(({ posted, held }) => [Number(posted), Number(posted) - Number(held)])[0];
+  };
+  const events = async () => {
+    const { rows } = await commands.owner.query<{ body: string }>(
+      `SELECT body FROM event WHERE partner_id = $1 AND type = 'card.authorization.updated' ORDER BY id`,
+      [partnerId],
+    );
+    return rows.map(({ body }) => JSON.parse(body).data);
+  };
+
+  it('expire when their time is over, and not before', async () => {
+    const [due = '', later = ''] = await authorize(2);
+    await makeDue([due]);
+    await expire();
+    assert.deepEqual(await pending([due, later]), [later]);
+    assert.deepEqual(await money(), [10_000, 9_990]);
+    const [{ authorization, card }, ...others] = await events();
+    assert.deepEqual(others, []);
+    const { id, status, amount, held_amount: held } = authorization;
+    assert.deepEqual([id, status, amount, held], [due, 'expired', 10, 0]);
+    assert.equal(card.available_balance, 9_990);
+  });
+
+  it('expire after an outage of the workers, many of one account together, each with its event', async () => {
+    const ids = [...(await authorize(101)), ...(await authorize(20, await otherCard()))];
+    await makeDue(ids);
+    assert.ok((await readExpiryLag(commands.context.orm.em.fork())) > 3_000);
+    await expire();
+    assert.deepEqual(await money(), [10_000, 10_000]);
+    const told = (await events()).map(({ authorization }) => authorization.id);
+    assert.deepEqual(told.sort(), ids.toSorted());
+    assert.equal(await readExpiryLag(commands.context.orm.em.fork()), 0);
+  });
+
+  it('delay no others on a card that is locked, for a second, or that can not be written, for a minute', async () => {
+    const locked = await authorize(1);
+    const free = await authorize(3, await otherCard());
+    const broken = await authorize(1, await otherCard());
+    // Its hold is not what its row says, so the ledger refuses to release it.
+    await commands.owner.query('UPDATE card_authorization SET holds = 7 WHERE id = ANY ($1)', [broken]);
+    await makeDue([...locked, ...broken, ...free]);
+    const all = [...locked, ...broken, ...free];
+    const locker = await commands.connect();
+    try {
+      await locker.query('BEGIN');
+      await locker.query('SELECT FROM card WHERE id = $1 FOR UPDATE', [cardId]);
+      await expire();
+      assert.deepEqual(await pending(all), [...locked, ...broken].sort());
+    } finally {
+      await locker.end();
+    }
+    assert.equal(logged.filter((line) => line.includes('could not expire an authorization')).length, 1);
+    await expire();
+    assert.deepEqual(await pending(all), [...locked, ...broken].sort());
+    nowMs += 1_000;
+    await expire();
+    assert.deepEqual(await pending(all), broken);
+    await commands.owner.query('UPDATE card_authorization SET holds = 1 WHERE id = ANY ($1)', [broken]);
+    nowMs += 58_999;
+    await expire();
+    assert.deepEqual(await pending(all), broken);
+    nowMs += 1;
+    await expire();
+    assert.deepEqual(await pending(all), []);
+  });
+
+  it('on a blocked card release what they hold to the prepaid balance', async () => {
+    const ids = await authorize(2);
+    await changeStatusInTestMode(
+      commands.context,
+      keyedRequest('block_card', cardId, {}, { partnerId, mode }),
+    );
+    assert.deepEqual(await money(), [20, 0]);
+    await makeDue(ids);
+    await expire();
+    assert.deepEqual(await money(), [0, 0]);
+    const { rows } = await commands.owner.query<{ amount: string }>(
+      `SELECT amount FROM ledger.transfer WHERE partner_id = $1 AND code = 'block_release' ORDER BY seq`,
+      [partnerId],
+    );
+    assert.deepEqual(
+      rows.map(({ amount }) => Number(amount)),
+      [9_980, 10, 10],
+    );
+  });
+
+  it('of one account, however many, do not keep those of another waiting', async () => {
+    const neighbour = await commands.createFundedPartner(100_000);
+    const [theirs = ''] = await authorize(
+      1,
+      await commands.createActiveCard(neighbour, mode, 1_000),
+      neighbour,
+    );
+    const ids = [...(await authorize(3)), theirs];
+    await makeDue(ids);
+    await commands.owner.query('UPDATE card_authorization SET expires_at = now() WHERE id = $1', [theirs]);
+    const found = await findDueAuthorizations(commands.context.orm.em.fork(), { except: [], limit: 2 });
+    assert.ok(found.some(({ id }) => id === theirs));
+    await expire();
+    assert.deepEqual(await pending(ids), []);
+  });
+});

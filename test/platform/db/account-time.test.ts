@@ -1,0 +1,171 @@
+import assert from 'node:assert/strict';
+import { readdir, readFile } from 'node:fs/promises';
+import fc from 'fast-check';
+import pg from 'pg';
+import { EXCEPTIONS } from '../../../dev/account-time/exceptions.ts';
+import { findViolations } from '../../../dev/account-time/find-violations.ts';
+import { type AccountClock, accountTime } from '../../../domain/account-clock.ts';
+import { createTestDatabase, ownerUrlOf } from '../../support/postgres.ts';
+import { propertyRuns } from '../../support/property-runs.ts';
+
+const FOLDER = new URL('../../../platform/db/functions/', import.meta.url);
+const START_MS = Date.parse('2026-11-23T12:00:00.000Z');
+
+/** Functions of the database that take the real time, and why that is right. */
+const REAL_TIME_IN_FUNCTIONS: Record<string, string> = {
+  account_now: 'it is the one place',
+  chain_audit: 'the audit log',
+  claim_status_change: 'the end of a lease',
+  drop_old_events: 'how long events are kept',
+  'ledger.apply_operations': 'it turns it into the time of the account',
+  'ledger.tell_crossing': 'it turns it into the time of the account; the id keeps the real time',
+  make_partition: 'partitions are ranges of ids, or of the days of postings',
+  note_money_return: 'live mode: what the card network takes back',
+  note_late_true_up: 'live mode: what the card network has to move',
+  prune_deliveries: 'how long events are kept',
+  rows_without_partition: 'partitions are ranges of ids, or of the days of postings',
+  stamp_adjustment_request: 'what operators did',
+};
+
+/** Columns of tenants' rows whose default is the real time, and why nothing is dated by it that should not be. */
+const REAL_TIME_DEFAULTS: Record<string, string> = {
+  'adjustment_request.created_at': 'what operators did',
+  'balance_adjustment.created_at': 'what operators did',
+  'api_key.created_at': 'what operators did',
+  'card_reveal.created_at': 'the audit log; the limits turn it into the time of the account',
+  'refused_reveal.created_at': 'the audit log',
+  'deposit.changed_at': 'live mode: the chain; given in test mode',
+  'deposit_payment.found_at': 'what operators see of live mode',
+  'unconfirmed_payment.asked_at': 'live mode: the chain',
+  'unconfirmed_payment.seen_at': 'live mode: the chain',
+  'idempotency_claim.created_at': 'how long keys are kept',
+  'ledger.transfer.booked_on': 'partitions',
+  'true_up.created_at': 'live mode: what the card network has to move',
+  'webhook_allowance.full_at': 'a rate limit',
+  'webhook_endpoint.allowance_full_at': 'a rate limit',
+  // Their statements give them, in the time of the account.
+  'card.counted_on': 'given',
+  'card_authorization_message.created_at': 'messages of the card network',
+  'faucet_credit.created_at': 'given',
+  'ledger.transfer.created_at': 'given',
+  'topup.counted_on': 'given',
+  'webhook_endpoint.created_at': 'given',
+  'webhook_endpoint.id': 'ids have real time',
+  'webhook_replay.due_at': 'the pace of a replay is in real time',
+};
+
+describe("an account's time", () => {
+  let client: pg.Client;
+  beforeEach(async () => {
+    client = new pg.Client(ownerUrlOf(await createTestDatabase()));
+    await client.connect();
+    await client.query("INSERT INTO partner (id, name) VALUES ('prt_a', 'A'), ('prt_b', 'B')");
+  });
+  afterEach(() => client.end());
+
+  const ask = async (call: string, values: unknown[]): Promise<number> => {
+    const { rows } = await client.query<{ at: Date }>(`SELECT ${call} AS at`, values);
+    return rows[0]?.at.getTime() ?? Number.NaN;
+  };
+
+  it('runs at the pace of real time, jumps at each advance, and is found again from either side', async () => {
+    const advance = fc.record({ laterMs: fc.nat(10_000), seconds: fc.integer({ min: 1, max: 20 }) });
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(advance, { maxLength: 6 }),
+        fc.array(fc.integer({ min: -5_000, max: 150_000 }), { minLength: 1, maxLength: 8 }),
+        async (advances, afterMs) => {
+          await client.query('DELETE FROM test_clock_advance');
+          let atMs = START_MS;
+          let offset = 0;
+          const clocks: NonNullable<AccountClock>[] = [];
+          for (const { laterMs, seconds } of advances) {
+            atMs += laterMs + 1;
+            clocks.push({
+              advancedAtMs: atMs,
+              secondsBefore: offset,
+              offsetSeconds: offset + seconds,
+            });
+            offset += seconds;
+            await client.query("INSERT INTO test_clock_advance VALUES ('prt_a', $1, $2, $3, $4)", [
+              new Date(atMs),
+              offset - seconds,
+              offset,
+              new Date(atMs + offset * 1_000),
+            ]);
+          }
+          const model = (realMs: number) =>
+            realMs +
+            1_000 *
+              Math.max(0, ...clocks.filter((c) => c.advancedAtMs <= realMs).map((c) => c.offsetSeconds));
+          for (const ms of afterMs) {
+            const at = new Date(START_MS + ms);
+            const time = await ask("account_time('prt_a', 'test', $1)", [at]);
+            assert.equal(time, model(at.getTime()));
+            assert.equal(await ask("account_time('prt_a', 'live', $1)", [at]), at.getTime());
+            assert.equal(await ask("account_time('prt_b', 'test', $1)", [at]), at.getTime());
+            const realMs = await ask("real_time('prt_a', 'test', $1)", [at]);
+            assert.ok(model(realMs) >= at.getTime(), 'it was not that late yet');
+            assert.ok(model(realMs - 1) < at.getTime(), 'it was that late before');
+            const { rows } = await client.query<{ clock: AccountClock }>(
+              "SELECT lock_test_clock('prt_a') AS clock",
+            );
+            const clock = rows[0]?.clock ?? null;
+            assert.deepEqual(clock, clocks.at(-1) ?? null);
+            const recent = new Date(Math.max(at.getTime(), clocks.at(-2)?.advancedAtMs ?? 0));
+            assert.equal(accountTime(clock, recent).getTime(), model(recent.getTime()));
+          }
+        },
+      ),
+      { numRuns: propertyRuns(6) },
+    );
+  });
+
+  it('is asked by every function of the database that dates a row, unless a reason is given', async () => {
+    const real = [];
+    for (const file of await readdir(FOLDER)) {
+      const text = (await readFile(new URL(file, FOLDER), 'utf8')).replaceAll(/--.*$/gm, '');
+      if (/\bnow\(\)|clock_timestamp|current_date|current_timestamp/i.test(text))
+        real.push(file.replace(/\.sql$/, ''));
+    }
+    assert.deepEqual(real.sort(), Object.keys(REAL_TIME_IN_FUNCTIONS).sort());
+  });
+
+  it("is not left to the default of a tenant's column, unless a reason is given", async () => {
+    const { rows } = await client.query<{ name: string }>(`
+      SELECT CASE n.nspname WHEN 'public' THEN '' ELSE n.nspname || '.' END || c.relname || '.' || a.attname AS name
+      FROM pg_attrdef d JOIN pg_class c ON c.oid = d.adrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+        JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = d.adnum
+      WHERE pg_get_expr(d.adbin, d.adrelid) ~ 'now\\(\\)|clock_timestamp|CURRENT_' AND NOT c.relispartition
+        AND (SELECT count(*) FROM pg_attribute t WHERE t.attrelid = c.oid AND t.attname IN ('partner_id', 'mode')) = 2`);
+    assert.deepEqual(rows.map(({ name }) => name).sort(), Object.keys(REAL_TIME_DEFAULTS).sort());
+  });
+
+  it('is what the check asks for wherever code takes the real time', () => {
+    const refused = [
+      'const at = new Date();',
+      'created_at: readIdTime(id).toISOString(),',
+      "SELECT FROM card WHERE created_at > now() - interval '1 day'",
+      'expires_at < clock_timestamp()',
+      'const until = Date.now() + 1;',
+    ];
+    for (const line of refused) {
+      const found = findViolations('cards/new.ts', line);
+      assert.deepEqual(found, [`cards/new.ts:1: takes the real time: ${line}`]);
+    }
+    const accepted = [
+      'const created = accountTime(clock, readIdTime(id));',
+      'account_time(d.partner_id, d.mode, clock_timestamp())',
+      'WHERE expires_at <= account_now(partner_id, mode)',
+      'const startedAt = performance.now();',
+      "import { readIdTime } from '../platform/crypto/new-id.ts';",
+      '// now() is when the transaction began',
+      'lease_expires_at <= clock_timestamp()',
+    ];
+    for (const line of accepted) assert.deepEqual(findViolations('cards/new.ts', line), [], line);
+  });
+
+  it('has a reason for each exception', () => {
+    for (const { path, why } of EXCEPTIONS) assert.notEqual(why, '', path);
+  });
+});

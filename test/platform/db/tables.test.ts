@@ -1,0 +1,80 @@
+import assert from 'node:assert/strict';
+import { MikroORM } from '@mikro-orm/postgresql';
+import { ENTITIES } from '../../../platform/db/tables.ts';
+import { asOwner, createTestDatabase, ownerUrlOf } from '../../support/postgres.ts';
+
+/** What the migrations alone have: nothing that reads or writes a row has to know it. */
+const OF_MIGRATIONS = [
+  // An id for the release before, which writes none. PostgreSQL says the expression in other words than the entity.
+  /^alter table "webhook_endpoint" alter column "id" set default /,
+  // Checks, foreign keys and uniques hold whoever writes; statements name the few that they meet (ON CONFLICT).
+  /^alter table \S+ drop constraint /,
+  // Indexes of lists and queues, many of them partial, which an entity can't say.
+  /^drop index /,
+  // The ledger is append-only and balanced; an event has its delivery from its first moment on.
+  /^drop (trigger|function) if exists /,
+  // A table's old name, for the release before.
+  /^drop view if exists "(money_return|api_key_usage)" cascade$/,
+  // Entities have the columns of these types as text.
+  /^drop type "ledger"\."(account_kind|phase|side)"$/,
+  // An identity that is no primary key reads as a column with a default that the entity lacks.
+  /^alter table "ledger"\."transfer" alter column "seq" drop default$/,
+];
+
+describe('entities', () => {
+  let databaseUrl: string;
+  beforeEach(async () => {
+    databaseUrl = await createTestDatabase();
+  });
+
+  it('match the migrations in every table and column', async () => {
+    assert.deepEqual(await difference(databaseUrl), []);
+  });
+
+  for (const { change, becomes } of [
+    {
+      change: 'ALTER TABLE card RENAME email TO mail',
+      becomes: ['alter table "card" rename column "mail" to "email"'],
+    },
+    {
+      change: 'ALTER TABLE topup ALTER amount_cents TYPE numeric',
+      becomes: ['alter table "topup" alter column "amount_cents" type bigint using ("amount_cents"::bigint)'],
+    },
+    {
+      change: 'ALTER TABLE api_key ALTER name SET NOT NULL',
+      becomes: ['alter table "api_key" alter column "name" drop not null'],
+    },
+    {
+      change: 'ALTER TABLE ledger.account ALTER partner_id TYPE text COLLATE "en-x-icu"',
+      becomes: [
+        'alter table "ledger"."account" alter column "partner_id" type text collate "C" using ("partner_id"::text)',
+      ],
+    },
+    { change: 'CREATE TABLE refund (id text)', becomes: ['drop table if exists "refund" cascade'] },
+  ]) {
+    it(`do not match after a migration with ${change}`, async () => {
+      await asOwner(databaseUrl, change);
+      assert.deepEqual(await difference(databaseUrl), becomes);
+    });
+  }
+});
+
+/** What would make the database what the entities say, in statements. */
+async function difference(databaseUrl: string): Promise<string[]> {
+  const orm = await MikroORM.init({
+    clientUrl: ownerUrlOf(databaseUrl),
+    entities: ENTITIES,
+    ensureDatabase: false,
+    forceUtcTimezone: true,
+    // It is the migrations' own.
+    schemaGenerator: { skipTables: ['schema_migration'] },
+  });
+  try {
+    const statements = await orm.schema.getUpdateSchemaSQL({ wrap: false });
+    return statements
+      .split(/;\n+/)
+      .filter((statement) => statement !== '' && !OF_MIGRATIONS.some((known) => known.test(statement)));
+  } finally {
+    await orm.close();
+  }
+}

@@ -1,0 +1,137 @@
+import assert from 'node:assert/strict';
+import { globSync, readFileSync } from 'node:fs';
+import { type Compilable, type RawBuilder, sql } from 'kysely';
+import { type BuiltStatement, type Writes, writeStatement } from '../../../platform/db/sql.ts';
+import { ENTITIES } from '../../../platform/db/tables.ts';
+import { BUILT_STATEMENTS } from '../../support/built-statements.ts';
+import { createTestDatabase } from '../../support/postgres.ts';
+import { isOfTenants, readSchema, type Schema, unboundTables } from '../../support/tenant-guard.ts';
+
+/** Where statements are built that no process of production runs. */
+const ELSEWHERE = /^(node_modules|test|bench|dev|client)\//;
+/** The folder of the tests, as it stands in a stack. */
+const TESTS = new URL('../../', import.meta.url).href;
+const BUILDS = /(Statement|statementWithOperation)\(/;
+
+describe('the tenant guard', () => {
+  let schema: Schema;
+  before(async () => {
+    schema = await readSchema(await createTestDatabase());
+  });
+
+  it('finds every statement tied to the account and mode it is given, unless it says why not', async () => {
+    const files = globSync('*/**/*.ts').filter((file) => !ELSEWHERE.test(file) && BUILDS.test(textOf(file)));
+    for (const file of files) await import(`../../../${file}`);
+    const unbound = [];
+    /** Whether a place in the code that gives a reason needs it: it can build a statement for each of several tables. */
+    const reasons = new Map<string, boolean>();
+    for (const statement of BUILT_STATEMENTS) {
+      const place = placeOf(statement);
+      // Tests that ran earlier in this process have built statements of their own.
+      if (place.includes(TESTS)) continue;
+      const tables = await unboundTables(schema, statement);
+      if (statement.acrossTenants !== undefined) {
+        reasons.set(place, reasons.get(place) === true || tables.length > 0);
+      } else if (tables.length > 0) {
+        unbound.push(
+          `${tables.join(', ')}: use partnerId and mode, or say acrossTenants: ${place} ${statement.text}`,
+        );
+      }
+    }
+    const needless = [...reasons].filter(([, isNeeded]) => !isNeeded);
+    assert.ok(BUILT_STATEMENTS.length > 250, 'the statements were not found');
+    assert.deepEqual(unbound, []);
+    assert.deepEqual(needless, [], 'these are tied to an account and mode, so they need no acrossTenants');
+  });
+
+  it('knows the tables of tenants as the entities have them', () => {
+    const columns = ENTITIES.map(({ meta: { schema: name, tableName, properties } }) => ({
+      table: name === undefined ? tableName : `${name}.${tableName}`,
+      isOfTenants: 'partnerId' in properties && 'mode' in properties,
+    }));
+    for (const { table, isOfTenants: expected } of columns) {
+      assert.equal(isOfTenants(schema, table), expected, table);
+    }
+  });
+
+  /** What the guard says of a statement that is built like this. */
+  const judge = (build: Build) => {
+    writeStatement(build);
+    return unboundTables(schema, BUILT_STATEMENTS.pop() as BuiltStatement);
+  };
+
+  it('accepts what can only reach rows of the account and mode', async () => {
+    const bound: Build[] = [
+      (db, { partnerId, mode }) =>
+        db.selectFrom('card').select('id').where('mode', '=', mode).where('partner_id', '=', partnerId),
+      (_, { partnerId, mode }) =>
+        sql`SELECT FROM card c WHERE (c.mode, c.partner_id) = (${mode}, (SELECT ${partnerId}::text))`,
+      (_, { partnerId }) =>
+        sql`DELETE FROM card WHERE partner_id = ${partnerId} AND mode = 'test' AND (id = 'a' OR id = 'b')`,
+      (_, { partnerId, mode }) => sql`
+        SELECT FROM card c JOIN topup t ON t.card_id = c.id WHERE t.partner_id = ${partnerId} AND t.mode = ${mode}`,
+      (_, { partnerId, mode }) => sql`
+        SELECT FROM card c LEFT JOIN ledger.account a ON a.card_id = c.id AND a.mode = c.mode AND a.partner_id = c.partner_id
+        WHERE c.partner_id = ${partnerId} AND c.mode = ${mode}`,
+      (_, { partnerId, mode, other }) => sql`
+        SELECT FROM card WHERE (partner_id, mode, id) >= (${partnerId}, ${mode}, ${other})
+          AND (partner_id, mode, id) < (${partnerId}, ${mode}, '~')`,
+      (_, { partnerId, mode, other }) => sql`
+        WITH done AS (UPDATE card SET email = ${other} WHERE partner_id = ${partnerId} AND mode = ${mode} RETURNING *)
+        INSERT INTO event (id, partner_id, mode) SELECT ${other}, partner_id, mode FROM done`,
+      (_, { partnerId, mode, other }) => sql`
+        INSERT INTO idempotency_claim AS c (id, partner_id, mode, key) VALUES (${other}, ${partnerId}, ${mode}, ${other})
+        ON CONFLICT (partner_id, mode, key) DO UPDATE SET request_id = ${other}`,
+    ];
+    for (const build of bound) assert.deepEqual(await judge(build), []);
+  });
+
+  it('refuses what can reach a row of another account or the other mode', async () => {
+    const unbound: Build[] = [
+      (_) => sql`SELECT FROM card`,
+      (_, { partnerId }) => sql`SELECT FROM card WHERE partner_id = ${partnerId}`,
+      (_, { partnerId, other }) => sql`SELECT FROM card WHERE partner_id = ${partnerId} AND mode = ${other}`,
+      (_, { partnerId, mode }) => sql`SELECT FROM card WHERE partner_id = ${mode} AND mode = ${partnerId}`,
+      (_, { partnerId, mode }) => sql`SELECT FROM card WHERE partner_id = ${partnerId} OR mode = ${mode}`,
+      (_, { partnerId, mode }) =>
+        sql`SELECT FROM card WHERE NOT (partner_id = ${partnerId} AND mode = ${mode})`,
+      (_, { partnerId, mode }) => sql`
+        SELECT FROM card c, card d WHERE c.partner_id = ${partnerId} AND c.mode = ${mode}`,
+      (_, { partnerId, mode }) => sql`
+        SELECT (SELECT count(*) FROM card) FROM card WHERE partner_id = ${partnerId} AND mode = ${mode}`,
+      (_, { partnerId, mode }) => sql`
+        SELECT FROM card c LEFT JOIN topup t ON c.partner_id = ${partnerId} AND c.mode = ${mode} AND t.card_id = c.id`,
+      (_, { partnerId, mode, other }) => sql`
+        SELECT FROM card WHERE (partner_id, mode, id) >= (${partnerId}, ${mode}, ${other})
+          AND (partner_id, mode, id) < (${partnerId}, '~', '~')`,
+      (_, { partnerId, mode }) => sql`
+        WITH known AS (SELECT 1 FROM card WHERE partner_id = ${partnerId} AND mode = ${mode})
+        UPDATE card SET email = '' FROM known`,
+      (_, { partnerId, mode }) => sql`
+        SELECT FROM card WHERE partner_id = ${partnerId} AND mode = ${mode} UNION ALL SELECT FROM card`,
+      (_, { mode, other }) =>
+        sql`INSERT INTO event (id, partner_id, mode) VALUES (${other}, ${other}, ${mode})`,
+      (_, { partnerId, mode, other }) => sql`
+        INSERT INTO card (id, partner_id, mode) VALUES (${other}, ${partnerId}, ${mode})
+        ON CONFLICT (id) DO UPDATE SET email = ${other}`,
+    ];
+    for (const build of unbound) assert.notDeepEqual(await judge(build), [], String(build));
+  });
+});
+
+interface Values {
+  partnerId: string;
+  mode: 'test' | 'live';
+  other: string;
+}
+
+type Build = (db: Writes, values: Values) => Compilable | RawBuilder<unknown>;
+
+const textOf = (file: string) => readFileSync(file, 'utf8');
+
+/** Where a statement was built: the first line outside what builds statements. */
+function placeOf({ built }: BuiltStatement): string {
+  const frames = (built.stack ?? '').split('\n').filter((line) => /^ {4}at .*:\d+:\d+\)?$/.test(line));
+  const [place = ''] = frames.filter((line) => !/\/(db\/sql|ledger\/apply-posting)\.ts:/.test(line));
+  return place.trim();
+}

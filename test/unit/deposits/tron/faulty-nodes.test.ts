@@ -1,0 +1,254 @@
+import assert from 'node:assert/strict';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { gzipSync } from 'node:zlib';
+import { ChainUnreadable } from '../../../../deposits/tron/tron-chain.ts';
+import { tokenTransfer } from '../../../../dev/tron/drafts.ts';
+import type { Fault, FaultRule } from '../../../../dev/tron/faults.ts';
+import {
+  ALICE,
+  type ChainOfNodes,
+  NEVER,
+  nameOf,
+  readUpTo,
+  startChainOfNodes,
+} from '../../../support/adapters/chain-of-nodes.ts';
+import { inParallel } from '../../../support/in-parallel.ts';
+import { until } from '../../../support/until.ts';
+
+const START = { number: 0, hash: null };
+const INFOS = 'gettransactioninfobyblocknum';
+
+/** What a node does, and what is said of it then; null if that is no reason to pass it over at once. */
+const FAULTS: [FaultRule, string | null][] = [
+  [{ fault: 'overloaded' }, 'overloaded'],
+  [{ fault: 'overloaded', path: INFOS }, 'overloaded'],
+  [{ fault: 'lite', path: INFOS }, 'lite_node'],
+  [{ fault: 'forbidden' }, 'http_403'],
+  [{ fault: 'rate limited' }, 'http_429'],
+  [{ fault: 'rate limited', path: INFOS }, 'http_429'],
+  [{ fault: 'internal error' }, 'http_500'],
+  [{ fault: 'hang' }, 'timeout'],
+  [{ fault: 'hang', path: INFOS }, 'timeout'],
+  [{ fault: 'truncated' }, 'not_json'],
+  [{ fault: 'truncated', path: INFOS }, 'not_json'],
+  [{ fault: 'trickle' }, 'timeout'],
+  [{ fault: 'endless', path: INFOS }, 'too_large'],
+  [{ fault: 'redirect' }, 'http_302'],
+  [{ fault: 'unknown key' }, 'http_401'],
+  [{ fault: 'disconnect' }, 'disconnected'],
+  [{ fault: 'empty object', path: 'getnowblock' }, 'no_blocks'],
+  [{ fault: 'empty list', path: 'getnowblock' }, 'wrong_shape'],
+  [{ fault: 'empty list', path: 'getblockbynum' }, 'wrong_shape'],
+  [{ fault: 'empty object', path: 'getblockbynum' }, null],
+  [{ fault: 'empty list', path: INFOS }, null],
+  [{ fault: 'empty object', path: INFOS }, null],
+];
+
+const mineIn = ({ chain }: ChainOfNodes, count: number) => {
+  for (let made = 0; made < count; made++) chain.mine([tokenTransfer({ to: ALICE, valueMicroUsdt: 1n })]);
+};
+
+async function assertPassedOver(rule: FaultRule, problem: string | null): Promise<void> {
+  const requestTimeoutMs = problem === 'timeout' ? 3_000 : 30_000;
+  const all = await startChainOfNodes([{}, {}], { timings: { requestTimeoutMs } });
+  try {
+    mineIn(all, 12);
+    const [bad, good] = all.nodes;
+    bad?.faults.add(rule);
+    // By both; the block at the head needs no getblockbynum.
+    const first = await all.tron.readBlocks(START, 10, NEVER);
+    assert.deepEqual(
+      first.map(({ number, transfers, node }) => [number, transfers.length, node]),
+      Array.from({ length: 10 }, (_, at) => [at + 1, 1, nameOf(good)]),
+    );
+    const [state] = all.tron.state().nodes;
+    assert.deepEqual([state?.problem ?? null, state?.name], [problem, nameOf(bad)]);
+    assert.equal(state?.state, problem === null ? 'standby' : 'failing');
+    assert.equal(all.log.length, problem === null ? 0 : 1);
+    assert.deepEqual([all.tron.state().node, all.tron.state().solidBlockNumber], [nameOf(good), 10]);
+  } finally {
+    await all.stop();
+  }
+}
+
+describe('a TRON node with a fault', () => {
+  let ends: Promise<void>[];
+  before(() => {
+    ends = inParallel(
+      4,
+      FAULTS.map(
+        ([rule, problem]) =>
+          () =>
+            assertPassedOver(rule, problem),
+      ),
+    );
+  });
+
+  FAULTS.forEach(([rule], index) => {
+    it(`is passed over without missing a block when it has the fault "${rule.fault}"${rule.path === undefined ? '' : ` in ${rule.path}`}`, () =>
+      ends[index]);
+  });
+});
+
+describe('a faulty TRON node', () => {
+  let all: ChainOfNodes;
+  afterEach(() => all.stop());
+  const mine = (count: number) => mineIn(all, count);
+
+  it('is logged when it fails and when it recovers, and not on each call in between', async () => {
+    all = await startChainOfNodes([{}, {}]);
+    mine(2);
+    const [bad] = all.nodes;
+    let last = { number: 0, hash: null as string | null };
+    const readOne = async () => {
+      mine(1);
+      last = (await all.tron.readBlocks(last, 1, NEVER))[0] ?? last;
+    };
+    await readOne();
+    const [was] = all.tron.state().nodes;
+    bad?.faults.add({ fault: 'overloaded' });
+    for (let round = 0; round < 30; round++) await readOne();
+    bad?.faults.clear();
+    all.passTime(1_000);
+    await until('the first node is read from again', async () => {
+      await readOne();
+      return all.tron.state().node === nameOf(bad);
+    });
+    assert.deepEqual(
+      all.log.map(({ level, node, problem }) => [level, node, problem]),
+      [
+        [40, nameOf(bad), 'overloaded'],
+        [30, nameOf(bad), undefined],
+      ],
+    );
+    const [is] = all.tron.state().nodes;
+    assert.deepEqual([is?.state, is?.problem], ['in_use', null]);
+    assert.ok(String(is?.since) > String(was?.since));
+  });
+
+  it('is not preferred while it flaps, and every block is read once, whichever node answers', async () => {
+    all = await startChainOfNodes([{}, {}]);
+    mine(102);
+    const [flapping, good] = all.nodes;
+    flapping?.faults.add({ fault: 'overloaded', every: 3 });
+    const blocks = await readUpTo(all.tron, START, 100, 5);
+    assert.deepEqual(
+      blocks.map(({ number }) => number),
+      Array.from({ length: 100 }, (_, at) => at + 1),
+    );
+    assert.ok(blocks.filter(({ node }) => node === nameOf(good)).length > 80);
+    assert.ok(all.log.length <= 3, JSON.stringify(all.log));
+  });
+
+  it('is still read if there is no other, and nothing is missed', async () => {
+    all = await startChainOfNodes();
+    mine(62);
+    const faults: Fault[] = [
+      'overloaded',
+      'truncated',
+      'empty object',
+      'empty list',
+      'disconnect',
+      'internal error',
+    ];
+    for (const [at, fault] of faults.entries()) all.nodes[0]?.faults.add({ fault, every: 19 + at });
+    const blocks = await readUpTo(all.tron, START, 60, 7);
+    assert.deepEqual(
+      blocks.map(({ number, transfers }) => [number, transfers.length]),
+      Array.from({ length: 60 }, (_, at) => [at + 1, 1]),
+    );
+  });
+
+  it('gets the pause that it asked for while other nodes are read', async () => {
+    const alsoServe = (_request: unknown, _body: string, response: ServerResponse) => {
+      response.writeHead(429, { 'retry-after': '240' }).end();
+      return true;
+    };
+    all = await startChainOfNodes([{ alsoServe }, {}]);
+    mine(2);
+    const [limited, other] = all.nodes;
+    other?.faults.add({ fault: 'internal error', times: 1 });
+    await assert.rejects(all.tron.readBlocks(START, 1, NEVER), (error) => {
+      assert.ok(error instanceof ChainUnreadable);
+      assert.match(error.message, /http_429.*http_500/);
+      return true;
+    });
+    const calls = limited?.calls.get('/walletsolidity/getnowblock');
+    mine(30);
+    assert.equal((await readUpTo(all.tron, START, 30, 3)).length, 30);
+    assert.equal(limited?.calls.get('/walletsolidity/getnowblock'), calls);
+  });
+
+  it('is told from a slow one if it never serves a block that it claims to have', async () => {
+    all = await startChainOfNodes([{}], { timings: { patienceMs: 400 } });
+    mine(3);
+    const [node] = all.nodes;
+    const txHash = all.chain.block(1)?.transactions[0]?.id ?? '';
+    node?.view.dropInfo(txHash);
+    assert.deepEqual(await all.tron.readBlocks(START, 1, NEVER), []);
+    assert.equal(all.tron.state().nodes[0]?.state, 'in_use');
+    await until('it is a problem', async () => {
+      await all.tron
+        .readBlocks(START, 1, NEVER)
+        .catch((error) => assert.ok(error instanceof ChainUnreadable));
+      return all.tron.state().nodes[0]?.problem === 'block_incomplete';
+    });
+    node?.view.reform();
+    assert.equal((await readUpTo(all.tron, START, 1))[0]?.transfers.length, 1);
+  });
+
+  it('does not serve a block if one of its many infos is missing', async () => {
+    all = await startChainOfNodes([{}, {}]);
+    const payments = Array.from({ length: 40 }, () => tokenTransfer({ to: ALICE, valueMicroUsdt: 1n }));
+    const block = all.chain.mine(payments);
+    mine(2);
+    const [bad, good] = all.nodes;
+    bad?.view.dropInfo(block.transactions[17]?.id ?? '');
+    const [read] = await all.tron.readBlocks(START, 1, NEVER);
+    assert.deepEqual([read?.node, read?.transfers.length], [nameOf(good), 40]);
+  });
+
+  it('may compress its answers, but no further than the limit for uncompressed ones', async () => {
+    let zipped = gzipSync('{}');
+    const alsoServe = (request: IncomingMessage, _body: string, response: ServerResponse) => {
+      assert.equal(request.headers['accept-encoding'], 'gzip');
+      response.writeHead(200, { 'content-encoding': 'gzip' }).end(zipped);
+      return true;
+    };
+    all = await startChainOfNodes([{ alsoServe }]);
+    const problem = async () => {
+      await until('it is asked', async () => {
+        const error = await all.tron.readBlocks(START, 1, NEVER).catch((thrown) => thrown);
+        return all.tron.state().nodes[0]?.problem !== before && error instanceof ChainUnreadable;
+      });
+      before = all.tron.state().nodes[0]?.problem ?? null;
+      return before;
+    };
+    let before: string | null = null;
+    assert.equal(await problem(), 'no_blocks');
+    zipped = gzipSync(Buffer.alloc(64 * 1_048_576, ' '));
+    assert.equal(await problem(), 'too_large');
+    zipped = Buffer.from('not zipped at all');
+    assert.equal(await problem(), 'z_data_error');
+  });
+
+  it('is never quoted in a log, a state or an error, since it might repeat a key', async () => {
+    const secret = 'hunter2-hunter2';
+    const alsoServe = (_request: unknown, _body: string, response: ServerResponse) => {
+      response.writeHead(200, { 'content-type': 'application/json' });
+      response.end(JSON.stringify({ Error: `ApiKey ${secret} not exists` }));
+      return true;
+    };
+    all = await startChainOfNodes([{ alsoServe }]);
+    const error = await all.tron.readBlocks(START, 1, NEVER).catch((thrown) => thrown);
+    assert.ok(error instanceof ChainUnreadable);
+    const said = [
+      String(error.stack),
+      JSON.stringify(error),
+      JSON.stringify(all.tron.state()),
+      JSON.stringify(all.log),
+    ];
+    assert.ok(!said.join().includes(secret), said.join());
+    assert.match(error.message, /error_answer/);
+  });
+});

@@ -1,0 +1,209 @@
+import assert from 'node:assert/strict';
+import { ConfigurationError } from '../../../../platform/config/environment.ts';
+import { readApiConfig, readWorkerConfig } from '../../../../platform/config/service.ts';
+
+const SECRET = `whsec_${Buffer.alloc(24, 7).toString('base64')}`;
+const INCREASE = {
+  CARD_NETWORK: 'increase',
+  INCREASE_API_KEY: 'key',
+  INCREASE_WEBHOOK_SECRET: 'a-shared-secret-of-ours-1',
+  INCREASE_FUNDING_ACCOUNT_ID: 'account_of_funds',
+};
+const NEEDED = {
+  DATABASE_URL: 'postgres://127.0.0.1/db',
+  TEMPORAL_ADDRESS: '127.0.0.1:7233',
+  ENCRYPTION_KEYS: `k1:${Buffer.alloc(32).toString('base64')}`,
+  CARD_NETWORK: 'lithic',
+};
+const LITHIC = { LITHIC_API_KEY: 'key', LITHIC_WEBHOOK_SECRET: SECRET, LITHIC_ASA_SECRET: SECRET };
+
+function problemsOf(
+  env: NodeJS.ProcessEnv,
+  read: (env: NodeJS.ProcessEnv) => unknown = readApiConfig,
+): string {
+  try {
+    read({ ...NEEDED, ...env });
+    return '';
+  } catch (error) {
+    assert.ok(error instanceof ConfigurationError);
+    return error.message;
+  }
+}
+
+describe("Lithic's configuration", () => {
+  it("has Lithic's production and five requests a second by default", () => {
+    assert.deepEqual(readApiConfig({ ...NEEDED, ...LITHIC }).lithic, {
+      apiKey: 'key',
+      webhookSecret: SECRET,
+      asaSecret: SECRET,
+      baseUrl: 'https://api.lithic.com',
+      cardProgramToken: null,
+      requestsPerSecond: 5,
+    });
+  });
+
+  it('is not read with another network', () => {
+    assert.equal(readApiConfig({ ...NEEDED, ...LITHIC, CARD_NETWORK: 'none' }).lithic, null);
+  });
+
+  it('names each variable that is missing', () => {
+    const problems = problemsOf({});
+    for (const name of Object.keys(LITHIC)) {
+      assert.match(problems, new RegExp(`${name}: is required with CARD_NETWORK=lithic`));
+    }
+  });
+
+  it('refuses secrets that no key of 24 bytes can be read from, since somebody could guess it', () => {
+    const short = `whsec_${Buffer.alloc(23, 7).toString('base64')}`;
+    for (const secret of ['whsec_', 'whsec_!', 'not base64!', 'whsec_ab', short]) {
+      assert.match(problemsOf({ ...LITHIC, LITHIC_ASA_SECRET: secret }), /LITHIC_ASA_SECRET: must be whsec_/);
+    }
+    assert.equal(problemsOf({ ...LITHIC, LITHIC_ASA_SECRET: SECRET.slice('whsec_'.length) }), '');
+  });
+});
+
+describe("Increase's configuration", () => {
+  it("has Increase's production, decisions by us, and fifty requests a second by default", () => {
+    assert.deepEqual(readApiConfig({ ...NEEDED, ...INCREASE }).increase, {
+      apiKey: 'key',
+      webhookSecret: 'a-shared-secret-of-ours-1',
+      baseUrl: 'https://api.increase.com',
+      fundingAccountId: 'account_of_funds',
+      programId: null,
+      entityId: null,
+      asksForDecisions: true,
+      requestsPerSecond: 50,
+    });
+  });
+
+  it('takes what is given', () => {
+    const given = readApiConfig({
+      ...NEEDED,
+      ...INCREASE,
+      INCREASE_BASE_URL: 'https://sandbox.increase.com/',
+      INCREASE_PROGRAM_ID: 'program_1',
+      INCREASE_ENTITY_ID: 'entity_1',
+      INCREASE_REAL_TIME_DECISIONS: 'false',
+      INCREASE_REQUESTS_PER_SECOND: '20',
+    }).increase;
+    const { baseUrl, programId, entityId, asksForDecisions, requestsPerSecond } = given ?? assert.fail();
+    assert.deepEqual(
+      { baseUrl, programId, entityId, asksForDecisions, requestsPerSecond },
+      {
+        baseUrl: 'https://sandbox.increase.com',
+        programId: 'program_1',
+        entityId: 'entity_1',
+        asksForDecisions: false,
+        requestsPerSecond: 20,
+      },
+    );
+  });
+
+  it('is not read with another network', () => {
+    assert.equal(readApiConfig({ ...NEEDED, ...INCREASE, CARD_NETWORK: 'none' }).increase, null);
+  });
+
+  it('names each variable that is missing or empty', () => {
+    const names = ['INCREASE_API_KEY', 'INCREASE_WEBHOOK_SECRET', 'INCREASE_FUNDING_ACCOUNT_ID'];
+    for (const name of names) {
+      const problems = problemsOf({ ...INCREASE, [name]: '' });
+      assert.match(problems, new RegExp(`${name}: is required with CARD_NETWORK=increase`));
+      assert.equal(names.filter((other) => problems.includes(`${other}:`)).length, 1);
+    }
+  });
+
+  it('does not say what a malformed value is, only what is wrong with it', () => {
+    const malformed = {
+      INCREASE_API_KEY: 'two words',
+      INCREASE_WEBHOOK_SECRET: 'schl\u00fcssel',
+      INCREASE_FUNDING_ACCOUNT_ID: 'an account',
+      INCREASE_REAL_TIME_DECISIONS: 'yes',
+      INCREASE_REQUESTS_PER_SECOND: '0',
+    };
+    for (const [name, value] of Object.entries(malformed)) {
+      const problems = problemsOf({ ...INCREASE, [name]: value });
+      assert.match(problems, new RegExp(`${name}: must be `));
+      assert.ok(name === 'INCREASE_REQUESTS_PER_SECOND' || !problems.includes(value), name);
+    }
+  });
+});
+
+describe("an issuer's secrets", () => {
+  const apiWith = (API_PARTS: string) => (env: NodeJS.ProcessEnv) => readApiConfig({ ...env, API_PARTS });
+  const key = { increase: ['INCREASE_API_KEY'], lithic: ['LITHIC_API_KEY'] };
+  const signatures = {
+    increase: ['INCREASE_WEBHOOK_SECRET'],
+    lithic: ['LITHIC_WEBHOOK_SECRET', 'LITHIC_ASA_SECRET'],
+  };
+  const all = {
+    increase: [...key.increase, ...signatures.increase],
+    lithic: [...key.lithic, ...signatures.lithic],
+  };
+  // Increase's posts name only what to ask it for.
+  const ofPosts = { increase: all.increase, lithic: signatures.lithic };
+  for (const [name, read, needed] of [
+    ['a worker', readWorkerConfig, key],
+    ['an API of partners', apiWith('partner'), key],
+    ['an API of reveals', apiWith('reveal'), key],
+    ['an API of both', apiWith('partner,reveal'), key],
+    ["an API of the network's posts", apiWith('network'), ofPosts],
+    ['an API of posts and reveals', apiWith('reveal,network'), all],
+    ['an API of posts and partners', apiWith('network,partner'), all],
+    ['an API of everything', apiWith('all'), all],
+  ] as const) {
+    it(`are required and opened where they are used: ${name}`, () => {
+      for (const issuer of ['increase', 'lithic'] as const) {
+        const missing = { CARD_NETWORK: issuer, INCREASE_FUNDING_ACCOUNT_ID: 'account_of_funds' };
+        const required = needed[issuer].map((one) => `${one}: is required with CARD_NETWORK=${issuer}`);
+        assert.deepEqual(linesOf(problemsOf(missing, read)), required);
+        const files = Object.fromEntries(all[issuer].map((one) => [`${one}_FILE`, '/none']));
+        const unopened = linesOf(problemsOf({ ...missing, ...files }, read)).filter((line) =>
+          line.includes('_FILE'),
+        );
+        assert.deepEqual(
+          unopened,
+          needed[issuer].map((one) => `${one}_FILE: can't be read (ENOENT)`),
+        );
+      }
+    });
+  }
+
+  const linesOf = (problems: string) =>
+    problems
+      .split('\n')
+      .slice(1)
+      .map((line) => line.trim());
+});
+
+for (const [name, env] of [
+  ['INCREASE_BASE_URL', INCREASE],
+  ['LITHIC_BASE_URL', LITHIC],
+] as const) {
+  describe(`${name}`, () => {
+    for (const url of [
+      'http://127.0.0.1:4010',
+      'http://localhost:4010',
+      'http://[::1]:4010',
+      'https://issuer.example',
+    ]) {
+      it(`can be ${url}`, () => {
+        assert.equal(problemsOf({ ...env, [name]: url }), '');
+      });
+    }
+
+    it('can not lead to another machine in clear, since card numbers and the key would pass', () => {
+      assert.match(
+        problemsOf({ ...env, [name]: 'http://issuer.example' }),
+        new RegExp(`${name}: leads to another`),
+      );
+    });
+
+    for (const url of ['issuer.example', 'ftp://issuer.example', 'https://user:secret@issuer.example']) {
+      it(`can not be ${url}`, () => {
+        const problems = problemsOf({ ...env, [name]: url });
+        assert.match(problems, new RegExp(`${name}: must be an http\\(s\\) URL without a user`));
+        assert.ok(!problems.includes('secret'));
+      });
+    }
+  });
+}

@@ -1,0 +1,135 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { ConfigurationError } from '../../../../platform/config/environment.ts';
+import { readOperatorConfig } from '../../../../platform/config/operator.ts';
+
+const STACK = {
+  databaseUrl: 'postgres://local:secret@127.0.0.1:5432/service',
+  ownerDatabaseUrl: 'postgres://owner:secret@127.0.0.1:5432/service',
+  operatorDatabaseUrl: 'postgres://operator:secret@127.0.0.1:5432/service',
+  temporalAddress: '127.0.0.1:7233',
+  temporalNamespace: 'local',
+};
+const KEYS = `k1:${randomBytes(32).toString('base64')}`;
+
+describe('readOperatorConfig', () => {
+  let dataDir: string;
+
+  beforeEach(async () => {
+    dataDir = await mkdtemp(join(tmpdir(), 'card-issuing-operator-'));
+    await writeFile(join(dataDir, 'stack.json'), JSON.stringify(STACK));
+    await writeFile(join(dataDir, 'secrets.json'), JSON.stringify({ encryptionKeys: KEYS }));
+  });
+
+  afterEach(() => rm(dataDir, { recursive: true, force: true }));
+
+  for (const [what, databaseUrl] of [
+    ['is not set', undefined],
+    ['is empty', ''],
+    ['is the local stack’s login', STACK.databaseUrl],
+    ['is the owner’s login', STACK.ownerDatabaseUrl],
+    ['is the operator’s login', STACK.operatorDatabaseUrl],
+  ] as const) {
+    it(`uses the local stack's operator login if DATABASE_URL ${what}`, () => {
+      const config = readOperatorConfig({ DATA_DIR: dataDir, DATABASE_URL: databaseUrl });
+      assert.equal(config.databaseUrl, STACK.operatorDatabaseUrl);
+      assert.equal(config.temporal?.connectionOptions.address, STACK.temporalAddress);
+      assert.equal(config.temporal?.namespace, 'local');
+      assert.deepEqual(
+        config.encryptionKeys?.map((key) => key.id),
+        ['k1'],
+      );
+      assert.equal(config.issuanceDeadlineMs, 86_400_000);
+      assert.equal(config.webhookAllowLoopbackHttp, true);
+      assert.equal(config.cardNetwork, 'simulated');
+    });
+  }
+
+  it('ignores the local stack if DATABASE_URL names another database', () => {
+    const DATABASE_URL = 'postgres://db.example/service?sslmode=verify-full';
+    const config = readOperatorConfig({ DATA_DIR: dataDir, DATABASE_URL });
+    assert.deepEqual(
+      [config.databaseUrl, config.temporal, config.encryptionKeys, config.cardNetwork],
+      [DATABASE_URL, null, null, 'none'],
+    );
+  });
+
+  it('prefers the environment to the local stack', () => {
+    const config = readOperatorConfig({
+      DATA_DIR: dataDir,
+      TEMPORAL_ADDRESS: 'temporal.example:7233',
+      TEMPORAL_TLS: 'true',
+      ENCRYPTION_KEYS: `k2:${randomBytes(32).toString('base64')}`,
+      ISSUANCE_DEADLINE: '2h',
+      TASK_QUEUE_PREFIX: 'blue-',
+      CARD_NETWORK: 'none',
+    });
+    assert.equal(config.cardNetwork, 'none');
+    assert.equal(config.temporal?.connectionOptions.address, 'temporal.example:7233');
+    assert.deepEqual(
+      config.encryptionKeys?.map((key) => key.id),
+      ['k2'],
+    );
+    assert.deepEqual([config.issuanceDeadlineMs, config.taskQueuePrefix], [7_200_000, 'blue-']);
+  });
+
+  it('refuses a misspelt DATABASE_URL instead of using the local stack', () => {
+    for (const folder of [dataDir, join(dataDir, 'empty')]) {
+      assert.throws(
+        () => readOperatorConfig({ DATA_DIR: folder, DATABSE_URL: 'postgres://production/cards' }),
+        (error) =>
+          error instanceof ConfigurationError &&
+          /DATABSE_URL: is not a known variable; did you mean DATABASE_URL\?/.test(error.message),
+      );
+    }
+  });
+
+  it('says how to start a local stack if there is none', () => {
+    assert.throws(
+      () => readOperatorConfig({ DATA_DIR: join(dataDir, 'empty') }),
+      (error) =>
+        error instanceof ConfigurationError &&
+        /start one with npm start, or set DATABASE_URL/.test(error.message),
+    );
+  });
+
+  it('names a file that npm start did not write, without quoting it', async () => {
+    await writeFile(join(dataDir, 'secrets.json'), '{"encryptionKeys": 5, "hidden": "hidden"}');
+    assert.throws(
+      () => readOperatorConfig({ DATA_DIR: dataDir }),
+      (error) =>
+        error instanceof ConfigurationError &&
+        /secrets\.json/.test(error.message) &&
+        !/hidden/.test(error.message),
+    );
+  });
+
+  it('names every problem in the environment, without the values', () => {
+    assert.throws(
+      () =>
+        readOperatorConfig({
+          DATABASE_URL: 'mysql://hidden',
+          ENCRYPTION_KEYS: 'hidden',
+          ISSUANCE_DEADLINE: 'hidden',
+          CARD_NETWROK: 'hidden',
+        }),
+      (error) =>
+        error instanceof ConfigurationError &&
+        ['DATABASE_URL', 'ENCRYPTION_KEYS', 'ISSUANCE_DEADLINE', 'CARD_NETWROK'].every((name) =>
+          error.message.includes(`${name}: `),
+        ) &&
+        !error.message.includes('hidden'),
+    );
+  });
+
+  it('requires OPERATOR in production, where everybody is the same system user', () => {
+    const env = { DATA_DIR: dataDir, NODE_ENV: 'production', CODEC_KEYS: KEYS };
+    assert.throws(() => readOperatorConfig(env), /OPERATOR: is required/);
+    assert.equal(readOperatorConfig({ ...env, OPERATOR: 'ada@example.com' }).operator, 'ada@example.com');
+    assert.equal(readOperatorConfig({ DATA_DIR: dataDir }).operator, null);
+    assert.throws(() => readOperatorConfig({ DATA_DIR: dataDir, OPERATOR: 'Ada L' }), /OPERATOR: must be/);
+  });
+});

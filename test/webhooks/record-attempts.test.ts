@@ -1,0 +1,178 @@
+import assert from 'node:assert/strict';
+import { type Attempt, recordAttempts } from '../../webhooks/deliveries.ts';
+import { tellOfFailing } from '../../webhooks/endpoint-events.ts';
+import { setEndpoint } from '../../webhooks/endpoints.ts';
+import { newId } from '../../platform/crypto/new-id.ts';
+import { openCommands, type TestCommands } from '../support/commands/open-commands.ts';
+import { until } from '../support/until.ts';
+
+const LINES = 8;
+const EACH = 40;
+
+describe('the record of webhook attempts', () => {
+  let commands: TestCommands;
+  let partnerId: string;
+  let endpointId: string;
+
+  before(async () => {
+    commands = await openCommands();
+  });
+  after(() => commands.close());
+  beforeEach(async () => {
+    partnerId = await commands.createFundedPartner(1);
+    const url = 'https://hooks.example.com/';
+    const { endpoints } = await setEndpoint(
+      { ...commands.context, actor: 'test' },
+      { partnerId, modes: ['test'], url },
+    );
+    endpointId = endpoints[0]?.id ?? '';
+  });
+
+  async function write(count: number): Promise<string[]> {
+    const ids = Array.from({ length: count }, () => newId('evt'));
+    await commands.owner.query(
+      `INSERT INTO event (id, partner_id, mode, type, body, created_at)
+       SELECT id, $2, 'test', 'ping', '{}', now() FROM unnest($1::text[]) id`,
+      [ids, partnerId],
+    );
+    return ids;
+  }
+  const failed = (eventId: string): Attempt => ({
+    ...{ eventId, endpointId, startedAt: new Date(), durationMs: 1, answerStart: null },
+    ...{ httpStatus: 503, error: 'http_503', status: 'retrying', nextAttemptMs: 60_000 },
+  });
+  const succeeded = (eventId: string): Attempt => ({
+    ...{ eventId, endpointId, startedAt: new Date(), durationMs: 1, answerStart: null },
+    ...{ httpStatus: 200, error: null, status: 'delivered', nextAttemptMs: null },
+  });
+  async function health() {
+    const { rows } = await commands.owner.query(
+      `SELECT consecutive_failures AS failures, failing_since IS NOT NULL AS failing, last_failure_error AS error
+       FROM webhook_endpoint WHERE id = $1`,
+      [endpointId],
+    );
+    return rows[0];
+  }
+
+  it('counts each failed attempt once, however many processes record at the same moment', async () => {
+    const ids = await write(LINES * EACH);
+    await Promise.all(
+      Array.from({ length: LINES }, async (_, line) => {
+        for (let i = 0; i < EACH; i++)
+          await recordAttempts(commands.context, [failed(ids[line * EACH + i] as string)]);
+      }),
+    );
+    assert.deepEqual(await health(), { failures: LINES * EACH, failing: true, error: 'http_503' });
+  });
+
+  it('counts only the failures after the last success of those that it records together', async () => {
+    const [a = '', b = '', c = '', d = ''] = await write(4);
+    await recordAttempts(commands.context, [failed(a)]);
+    await recordAttempts(commands.context, [failed(b), succeeded(c), failed(d)]);
+    assert.deepEqual(await health(), { failures: 1, failing: true, error: 'http_503' });
+    await recordAttempts(commands.context, [succeeded(d)]);
+    assert.deepEqual(await health(), { failures: 0, failing: false, error: 'http_503' });
+  });
+
+  /** How often the account was told, by the events, which its own endpoint does not get. */
+  async function told(): Promise<number> {
+    assert.deepEqual((await tellOfFailing(commands.context.orm)).errors, []);
+    const { rows } = await commands.owner.query(
+      `SELECT count(*)::int AS count FROM event WHERE partner_id = $1 AND type = 'webhook_endpoint.failing'`,
+      [partnerId],
+    );
+    return rows[0].count;
+  }
+
+  it('owes the account news of ten failures in a row, even if it records a success with them', async () => {
+    const ids = await write(11);
+    const ten = ids.slice(0, 10).map(failed);
+    await recordAttempts(commands.context, [...ten, succeeded(ids[10] as string)]);
+    assert.equal((await health()).failures, 0);
+    assert.equal(await told(), 1);
+    assert.equal(await told(), 1, 'once');
+  });
+
+  it('owes nothing for nine failures on each side of a success', async () => {
+    const ids = await write(19);
+    const attempts = ids.map((id, i) => (i === 9 ? succeeded(id) : failed(id)));
+    await recordAttempts(commands.context, attempts.slice(0, 4));
+    await recordAttempts(commands.context, attempts.slice(4));
+    assert.equal((await health()).failures, 9);
+    assert.equal(await told(), 0);
+  });
+
+  it('tells the account once for each run of ten failures, however they are recorded', async () => {
+    const ids = await write(60);
+    const next = (fails: boolean) => {
+      const id = ids.pop() as string;
+      return fails ? failed(id) : succeeded(id);
+    };
+    const record = (...fail: boolean[]) => recordAttempts(commands.context, fail.map(next));
+    await record(...Array.from({ length: 6 }, () => true));
+    await record(...Array.from({ length: 6 }, () => true));
+    assert.equal(await told(), 1);
+    await record(...Array.from({ length: 12 }, () => true));
+    assert.equal(await told(), 1, 'it has not succeeded since');
+    await record(false, ...Array.from({ length: 10 }, () => true));
+    assert.equal(await told(), 2);
+    await record(true, false, true);
+    await record(...Array.from({ length: 9 }, () => true));
+    assert.equal(await told(), 3);
+  });
+
+  it('tells the other accounts even if one can not be told yet', async () => {
+    const fail = async () => recordAttempts(commands.context, (await write(10)).map(failed));
+    await fail();
+    const stuck = partnerId;
+    await commands.owner.query(
+      `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'refused'; END $$;
+       CREATE TRIGGER refuse BEFORE INSERT ON event FOR EACH ROW WHEN (new.partner_id = '${stuck}') EXECUTE FUNCTION refuse()`,
+    );
+    try {
+      partnerId = await commands.createFundedPartner(1);
+      const url = 'https://hooks.example.com/';
+      const { endpoints } = await setEndpoint(
+        { ...commands.context, actor: 'test' },
+        { partnerId, modes: ['test'], url },
+      );
+      endpointId = endpoints[0]?.id ?? '';
+      await fail();
+      const { told: count, errors } = await tellOfFailing(commands.context.orm);
+      assert.deepEqual([count, errors.length], [1, 1]);
+    } finally {
+      await commands.owner.query('DROP TRIGGER refuse ON event; DROP FUNCTION refuse()');
+    }
+    assert.equal(await told(), 1);
+    partnerId = stuck;
+    assert.equal(await told(), 1, 'it was kept for later');
+  });
+
+  it('lets a success end the failures that another process is about to commit', async () => {
+    const [a = '', b = '', c = ''] = await write(3);
+    await recordAttempts(commands.context, [succeeded(a)]);
+    const other = await commands.connect();
+    try {
+      // The record of a failure, not yet committed.
+      await other.query('BEGIN');
+      await other.query(
+        'UPDATE webhook_endpoint SET consecutive_failures = 5, failing_since = now() WHERE id = $1',
+        [endpointId],
+      );
+      const recorded = recordAttempts(commands.context, [succeeded(b)]);
+      await until('it waits', async () => {
+        const { rows } = await commands.owner.query(
+          `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+        );
+        return rows.length > 0;
+      });
+      await other.query('COMMIT');
+      await recorded;
+      assert.deepEqual(await health(), { failures: 0, failing: false, error: null });
+    } finally {
+      await other.end();
+    }
+    await recordAttempts(commands.context, [failed(c)]);
+    assert.equal((await health()).failures, 1);
+  });
+});

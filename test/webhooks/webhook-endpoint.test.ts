@@ -1,0 +1,326 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { openEndpointSecret } from '../../webhooks/secrets.ts';
+import type { Mode } from '../../domain/mode.ts';
+import { expectError } from '../support/api/answers.ts';
+import { asOwner } from '../support/postgres.ts';
+import { sharedStack } from '../support/shared-stack.ts';
+import type { TestPartner, TestStack } from '../support/stack.ts';
+import { until } from '../support/until.ts';
+import { seedEvents } from '../support/webhooks/events.ts';
+import { type Receiver, startReceiver } from '../support/webhooks/receiver.ts';
+
+const URL_A = 'https://hooks.example.com/a?x=1';
+const URL_B = 'https://hooks.example.com:8443/b';
+const ROUTES_WITHOUT_BODY = [
+  ['GET', ''],
+  ['DELETE', ''],
+  ['POST', '/rotate-secret'],
+  ['POST', '/test'],
+] as const;
+
+describe('/webhook-endpoint', () => {
+  let stack: TestStack;
+  let partner: TestPartner;
+  before(async () => {
+    stack = await sharedStack();
+  });
+  beforeEach(async () => {
+    partner = await stack.createPartner();
+  });
+
+  const put = (body: unknown, mode: Mode = 'test') =>
+    partner.call('PUT', '/webhook-endpoint', { body, mode });
+  const get = (mode: Mode = 'test') => partner.call('GET', '/webhook-endpoint', { mode });
+  const rotate = () => partner.call('POST', '/webhook-endpoint/rotate-secret');
+
+  /** The secret that signs, by the row. */
+  async function storedSecret(column: 'secret' | 'previous_secret' = 'secret'): Promise<string> {
+    const [row] = await asOwner<{ id: string; sealed: Buffer }>(
+      stack,
+      `SELECT id, ${column} AS sealed FROM webhook_endpoint WHERE partner_id = $1 AND mode = 'test'`,
+      [partner.id],
+    );
+    const key = { id: row?.id ?? '', partner_id: partner.id, mode: 'test' };
+    return openEndpointSecret(stack.operator.ring, key, row?.sealed as Buffer);
+  }
+
+  it('is made by PUT, which shows its secret only then', async () => {
+    const { status, json } = await put({ url: URL_A });
+    assert.equal(status, 200);
+    const { secret, created, ...rest } = json;
+    const resource = {
+      id: json.id,
+      object: 'webhook_endpoint',
+      url: URL_A,
+      mode: 'test',
+      event_types: null,
+      description: null,
+      status: 'enabled',
+      disabled_reason: null,
+      standard_webhooks: false,
+      previous_secret_expires_at: null,
+      consecutive_failures: 0,
+      failing_since: null,
+      last_success_at: null,
+      last_failure: null,
+    };
+    assert.deepEqual(rest, resource);
+    assert.match(secret, /^whsec_[A-Za-z0-9+/]{40}$/);
+    assert.equal(created, new Date(created).toISOString());
+    assert.equal(await storedSecret(), secret);
+    const read = await get();
+    assert.deepEqual([read.status, read.json], [200, { ...resource, created }]);
+  });
+
+  it('has a secret that appears in no log line, and in clear in no table', async () => {
+    const first = (await put({ url: URL_A })).json.secret;
+    const second = (await rotate()).json.secret;
+    const [row] = await asOwner<{ row: string }>(
+      stack,
+      'SELECT row_to_json(w)::text AS row FROM webhook_endpoint w WHERE partner_id = $1',
+      [partner.id],
+    );
+    for (const secret of [first, second]) {
+      const text = secret.slice('whsec_'.length);
+      for (const hidden of [
+        text,
+        Buffer.from(text).toString('hex'),
+        Buffer.from(text, 'base64').toString('hex'),
+      ])
+        assert.ok(!row?.row.includes(hidden));
+      assert.ok(stack.logLines.every((line) => !line.includes(text)));
+    }
+  });
+
+  it('keeps its secret after PUT with another URL, and standard_webhooks unless that is given', async () => {
+    const { secret } = (await put({ url: URL_A, standard_webhooks: true })).json;
+    const changed = await put({ url: URL_B });
+    assert.deepEqual(
+      [changed.status, changed.json.url, changed.json.secret, changed.json.standard_webhooks],
+      [200, URL_B, undefined, true],
+    );
+    assert.equal(await storedSecret(), secret);
+    assert.equal((await put({ url: URL_B, standard_webhooks: false })).json.standard_webhooks, false);
+  });
+
+  it('is separate for each mode and each account', async () => {
+    const test = (await put({ url: URL_A })).json;
+    expectError(await get('live'), 'webhook_endpoint_not_found');
+    const live = (await put({ url: URL_B }, 'live')).json;
+    assert.notEqual(live.secret, test.secret);
+    assert.deepEqual([(await get()).json.url, (await get('live')).json.url], [URL_A, URL_B]);
+    const other = await stack.createPartner();
+    for (const [method, path] of ROUTES_WITHOUT_BODY) {
+      expectError(await other.call(method, `/webhook-endpoint${path}`), 'webhook_endpoint_not_found');
+    }
+    assert.equal((await get()).status, 200);
+  });
+
+  it('is removed by DELETE with a 204 without a body, and the next one has a new secret', async () => {
+    const { secret } = (await put({ url: URL_A })).json;
+    const deleted = await partner.call('DELETE', '/webhook-endpoint');
+    assert.deepEqual([deleted.status, deleted.text, deleted.headers.get('content-type')], [204, '', null]);
+    expectError(await get(), 'webhook_endpoint_not_found');
+    expectError(await partner.call('DELETE', '/webhook-endpoint'), 'webhook_endpoint_not_found');
+    const again = (await put({ url: URL_A })).json.secret;
+    assert.match(again, /^whsec_/);
+    assert.notEqual(again, secret);
+  });
+
+  it('gets a new secret from rotate-secret, and keeps the previous one for 24 hours', async () => {
+    const { secret: first } = (await put({ url: URL_A })).json;
+    const { status, json } = await rotate();
+    assert.equal(status, 200);
+    assert.match(json.secret, /^whsec_/);
+    assert.notEqual(json.secret, first);
+    const inMs = Date.parse(json.previous_secret_expires_at) - Date.now();
+    assert.ok(inMs > 23.9 * 3_600_000 && inMs <= 24 * 3_600_000, `${inMs} ms`);
+    assert.deepEqual([await storedSecret(), await storedSecret('previous_secret')], [json.secret, first]);
+    const again = (await rotate()).json.secret;
+    assert.deepEqual([await storedSecret(), await storedSecret('previous_secret')], [again, json.secret]);
+    await asOwner(
+      stack,
+      `UPDATE webhook_endpoint SET previous_secret_expires_at = now() - interval '1 second' WHERE partner_id = $1`,
+      [partner.id],
+    );
+    assert.equal((await get()).json.previous_secret_expires_at, null);
+  });
+
+  it('is made once, with one secret, by eight simultaneous PUTs', async () => {
+    const answers = await Promise.all(Array.from({ length: 8 }, () => put({ url: URL_A })));
+    assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([200]));
+    const secrets = answers.flatMap(({ json }) => (json.secret === undefined ? [] : [json.secret]));
+    assert.deepEqual(secrets, [await storedSecret()]);
+  });
+
+  describe('refuses', () => {
+    const HOSTILE = [
+      ['', 'not a url', '//hooks.example.com/', 'https:///x', 'https:hooks.example.com', 'https://'],
+      ['http://hooks.example.com/', 'ftp://hooks.example.com/', 'file:///etc/passwd', 'javascript:alert(1)'],
+      [
+        'https://user@hooks.example.com/',
+        'https://user:pass@hooks.example.com/',
+        'https://@hooks.example.com/',
+      ],
+      ['https://hooks.example.com:22/', 'https://hooks.example.com:80/', 'https://hooks.example.com:0/'],
+      ['https://localhost/', 'https://hooks/', 'https://hooks.example.com./', 'https://a.localhost/'],
+      ['https://127.0.0.1/', 'https://2130706433/', 'https://0x7f.1/', 'https://[::1]/', 'https://10.0.0.1/'],
+      ['https://169.254.169.254/latest', 'https://[::ffff:10.0.0.1]/', 'https://[fd00::1]/', 'https://0/'],
+      [
+        'https://hooks.example.com/#x',
+        'https://hooks.example.com\\@10.0.0.1/',
+        'https://hooks.example.com/ a',
+      ],
+      ['http://10.0.0.1/', 'http://127.0.0.1.example.com/', `https://hooks.example.com/${'x'.repeat(2_048)}`],
+      ['https://hooks.example.com/\u0000', 'https://hooks.example.com/\ud800'],
+    ].flat();
+    for (const url of HOSTILE) {
+      it(`the URL ${JSON.stringify(url.slice(0, 60))}`, async () => {
+        await put({ url: URL_A });
+        expectError(await put({ url }), 'validation_failed', ['url']);
+        assert.equal((await get()).json.url, URL_A);
+      });
+    }
+
+    for (const [body, paths] of [
+      [{}, ['url']],
+      [{ url: 1 }, ['url']],
+      [{ url: null }, ['url']],
+      [{ url: [URL_A] }, ['url']],
+      [{ url: URL_A, mode: 'live' }, ['mode']],
+      [{ url: URL_A, secret: 'whsec_x', status: 'enabled' }, ['secret', 'status']],
+      [{ url: URL_A, standard_webhooks: 'true' }, ['standard_webhooks']],
+      [{ standard_webhooks: 1 }, ['standard_webhooks', 'url']],
+      [[], ['body']],
+    ] as const) {
+      it(`the body ${JSON.stringify(body)}, and names ${paths.join(', ')}`, async () => {
+        expectError(await put(body), 'validation_failed', paths);
+        expectError(await get(), 'webhook_endpoint_not_found');
+      });
+    }
+
+    it('query parameters on every route', async () => {
+      for (const [method, path] of ROUTES_WITHOUT_BODY) {
+        const answer = await partner.call(method, `/webhook-endpoint${path}?mode=live`);
+        expectError(answer, 'validation_failed', ['mode']);
+      }
+    });
+  });
+
+  describe('with a receiver', () => {
+    let receiver: Receiver;
+    beforeEach(async () => {
+      receiver = await startReceiver();
+    });
+    afterEach(() => receiver.stop());
+
+    const test = () => partner.call('POST', '/webhook-endpoint/test');
+
+    it('gets a ping event, signed with its secret, after test answers 202', async () => {
+      const { secret, ...endpoint } = (await put({ url: receiver.url })).json;
+      const { status, json } = await test();
+      assert.equal(status, 202);
+      const { delivery, deliveries, object, ...envelope } = json;
+      assert.deepEqual([object, envelope.type, envelope.mode], ['event', 'ping', 'test']);
+      assert.match(envelope.id, /^evt_/);
+      assert.deepEqual(envelope.data, { webhook_endpoint: endpoint });
+      await until('the ping arrives', async () => receiver.received.length > 0);
+      const { headers, body } = receiver.received[0] as Receiver['received'][0];
+      assert.deepEqual(JSON.parse(body), envelope);
+      const signed = `${headers['x-service-timestamp']}${body}${secret}`;
+      assert.equal(headers['x-service-signature'], createHash('sha256').update(signed).digest('hex'));
+      assert.equal(headers['webhook-signature'], undefined);
+      await until('it is delivered', async () => {
+        const read = await partner.call('GET', `/events/${envelope.id}`);
+        return read.json.delivery.status === 'delivered';
+      });
+      assert.equal(receiver.received.length, 1);
+    });
+
+    it('gets the headers of standard_webhooks as well, with two signatures during a rotation', async () => {
+      await put({ url: receiver.url, standard_webhooks: true });
+      await test();
+      await until('the first ping arrives', async () => receiver.received.length === 1);
+      await rotate();
+      await test();
+      await until('the second ping arrives', async () => receiver.received.length === 2);
+      const signatures = receiver.received.map(({ headers }) =>
+        String(headers['webhook-signature']).split(' '),
+      );
+      assert.deepEqual(
+        signatures.map((one) => one.length),
+        [1, 2],
+      );
+    });
+
+    it('is enabled again by PUT, and parked events are sent', async () => {
+      await put({ url: URL_A });
+      await asOwner(
+        stack,
+        `UPDATE webhook_endpoint SET status = 'disabled', disabled_reason = 'it answered 410 Gone' WHERE partner_id = $1`,
+        [partner.id],
+      );
+      const disabled = (await get()).json;
+      assert.deepEqual([disabled.status, disabled.disabled_reason], ['disabled', 'it answered 410 Gone']);
+      expectError(await test(), 'invalid_state');
+      const parked = await seedEvents(stack, partner, [{ status: 'parked' }, { status: 'parked' }]);
+      await seedEvents(stack, partner, [{ status: 'no_endpoint' }, { status: 'given_up' }]);
+      const other = await stack.createPartner();
+      await other.call('POST', '/webhook-endpoints', { body: { url: URL_A } });
+      await asOwner(
+        stack,
+        `UPDATE webhook_endpoint SET status = 'disabled', disabled_reason = 'for a test' WHERE partner_id = $1`,
+        [other.id],
+      );
+      const [kept] = await seedEvents(stack, other, [{ status: 'parked' }]);
+      const enabled = (await put({ url: receiver.url })).json;
+      assert.deepEqual([enabled.status, enabled.disabled_reason], ['enabled', null]);
+      await until('both arrive', async () => receiver.received.length === 2);
+      assert.deepEqual(receiver.received.map(({ id }) => id).sort(), parked.sort());
+      assert.equal((await other.call('GET', `/events/${kept}`)).json.delivery.status, 'parked');
+    });
+
+    it('gets nothing that was given up as the previous endpoint was deleted, unless it is resent', async () => {
+      receiver.behave((_request, response) => response.writeHead(500).end());
+      await put({ url: receiver.url });
+      const [id = ''] = await seedEvents(stack, partner, [{ status: 'retrying' }]);
+      await partner.call('DELETE', '/webhook-endpoint');
+      const read = async () => (await partner.call('GET', `/events/${id}`)).json.delivery.status;
+      await until('it is given up', async () => (await read()) === 'given_up');
+      receiver.behave((_request, response) => response.writeHead(200).end());
+      await put({ url: receiver.url });
+      assert.equal(receiver.received.length, 0);
+      assert.equal((await partner.call('POST', `/events/${id}/resend`)).status, 202);
+      await until('it arrives', async () => receiver.received.length === 1);
+    });
+
+    it('gets 60 tests at once, and then one a second', async () => {
+      await put({ url: receiver.url });
+      // Nearly used up, and for longer than this test can take.
+      await asOwner(
+        stack,
+        `INSERT INTO webhook_allowance (partner_id, mode, full_at) VALUES ($1, 'test', now() + interval '1 hour')`,
+        [partner.id],
+      );
+      const refused = await test();
+      expectError(refused, 'rate_limited');
+      const seconds = Number(refused.headers.get('retry-after'));
+      assert.ok(seconds > 3_500 && seconds <= 3_541, `${seconds} s`);
+      assert.deepEqual((await partner.call('GET', '/events')).json.data, []);
+      await asOwner(stack, `UPDATE webhook_allowance SET full_at = now() WHERE partner_id = $1`, [
+        partner.id,
+      ]);
+      const statuses = (await Promise.all(Array.from({ length: 120 }, test))).map(({ status }) => status);
+      const accepted = statuses.filter((status) => status === 202).length;
+      assert.ok(accepted >= 60, `${accepted}`);
+      assert.ok(statuses.every((status) => status === 202 || status === 429));
+      const [row] = await asOwner<{ ahead: number }>(
+        stack,
+        `SELECT extract(epoch FROM full_at - now())::float8 AS ahead FROM webhook_allowance WHERE partner_id = $1`,
+        [partner.id],
+      );
+      assert.ok((row?.ahead ?? 99) <= 60, `${row?.ahead}`);
+    });
+  });
+});

@@ -1,0 +1,319 @@
+import { sql } from 'kysely';
+import { sealAnswerStart } from './secrets.ts';
+import { followingAccounts } from '../platform/db/following-accounts.ts';
+import type { Orm } from '../platform/db/orm.ts';
+import { dropOldEvents } from '../platform/db/partitions.ts';
+import {
+  ASYNCHRONOUS_COMMIT,
+  anyOf,
+  autocommitStatement,
+  readStatement,
+  writeStatement,
+} from '../platform/db/sql.ts';
+import type { Row } from '../platform/db/tables.ts';
+import type { DeliveryStatus } from '../domain/event.ts';
+import type { CommandContext } from '../requests/command-context.ts';
+import { FAILING_AFTER } from './endpoint-events.ts';
+
+/** Names a delivery: an event and one of its account's endpoints. */
+export interface DeliveryKey {
+  eventId: string;
+  endpointId: string;
+}
+
+/** An endpoint in the order in which the queues take turns. */
+export type QueuedEndpoint = Row<'delivery', 'partner_id' | 'mode' | 'endpoint_id'>;
+
+/** An event to send to an endpoint, with the endpoint's current state. */
+export interface Delivery
+  extends Row<
+      'delivery',
+      'event_id' | 'endpoint_id' | 'partner_id' | 'mode' | 'schedule_attempts' | 'replayed'
+    >,
+    Row<'webhook_endpoint', 'standard_headers' | 'secret' | 'previous_secret'> {
+  /** Null if the event is no longer kept. */
+  body: string | null;
+  /** Null if the endpoint was deleted; its other columns are then null as well. */
+  url: string | null;
+  endpoint_status: 'enabled' | 'disabled' | null;
+}
+
+/**
+ * Leases pending events for the caller to send, oldest first for each endpoint, as many as it has free slots and `limit` in
+ * all: one endpoint's backlog takes nobody else's slots. Replayed events come last, and have few of the slots.
+ * @param request.freeSlots by the endpoint's id
+ * @param request.initialSlots of endpoints that `freeSlots` does not have
+ * @param request.freeReplaySlots how many of them replayed events may have, by the endpoint's id
+ * @param request.replaySlots of endpoints that `freeReplaySlots` does not have
+ * @param request.after the endpoint to begin after, so that the same ones don't always fill the limit; null: the first
+ */
+export async function takeDeliveries(
+  orm: Orm,
+  request: {
+    freeSlots: Record<string, number>;
+    initialSlots: number;
+    freeReplaySlots: Record<string, number>;
+    replaySlots: number;
+    limit: number;
+    leaseMs: number;
+    after: QueuedEndpoint | null;
+  },
+): Promise<Delivery[]> {
+  const { freeSlots, initialSlots, freeReplaySlots, replaySlots, limit, leaseMs, after } = request;
+  const leased = await take(orm, {
+    afterPartnerId: after?.partner_id ?? '',
+    afterMode: after?.mode ?? '',
+    afterEndpointId: after?.endpoint_id ?? '',
+    freeSlots: JSON.stringify(freeSlots),
+    initialSlots,
+    freeReplaySlots: JSON.stringify(freeReplaySlots),
+    replaySlots,
+    limit,
+    leaseMs,
+  });
+  if (leased.length === 0) return [];
+  const events = await readBodies(orm.em.fork(), { eventIds: leased.map(({ event_id }) => event_id) });
+  const bodies = new Map(events.map(({ id, body }) => [id, body]));
+  return leased.map((delivery) => ({ ...delivery, body: bodies.get(delivery.event_id) ?? null }));
+}
+
+interface TakeValues {
+  afterPartnerId: string;
+  afterMode: string;
+  afterEndpointId: string;
+  freeSlots: string;
+  initialSlots: number;
+  freeReplaySlots: string;
+  replaySlots: number;
+  limit: number;
+  leaseMs: number;
+}
+
+// A statement of its own: see findErrors in retries.ts.
+const readBodies = readStatement(
+  (db, { eventIds }: { eventIds: readonly string[] }) =>
+    db.selectFrom('event').select(['id', 'body']).where('id', '=', anyOf(eventIds)),
+  { acrossTenants: 'queue' },
+);
+
+// Written out, because it takes events of all endpoints in turn, and locks and leases rows of each.
+const take = autocommitStatement(
+  (_, values: TakeValues) => sql<Omit<Delivery, 'body'>>`
+  WITH RECURSIVE ${ASYNCHRONOUS_COMMIT}, ${followingAccounts({
+    table: 'delivery',
+    account: ['partner_id', 'mode', 'endpoint_id'],
+    isQueued: sql`status = 'pending'`,
+    after: sql`${values.afterPartnerId}, ${values.afterMode}, ${values.afterEndpointId}`,
+  })}, due AS MATERIALIZED (
+    SELECT d.event_id, d.endpoint_id
+    FROM following a
+      CROSS JOIN LATERAL (
+        SELECT coalesce((${values.freeSlots}::jsonb ->> a.endpoint_id)::int, ${values.initialSlots}) AS free,
+          coalesce((${values.freeReplaySlots}::jsonb ->> a.endpoint_id)::int, ${values.replaySlots}) AS free_for_replays) s
+      CROSS JOIN LATERAL (
+        SELECT q.event_id, q.endpoint_id FROM (
+          SELECT live.* FROM (
+            SELECT p.event_id, p.endpoint_id FROM delivery p
+            WHERE p.status = 'pending' AND p.partner_id = a.partner_id AND p.mode = a.mode AND p.endpoint_id = a.endpoint_id
+              AND NOT p.replayed AND p.lease_expires_at <= clock_timestamp()
+            ORDER BY p.event_id LIMIT s.free FOR UPDATE SKIP LOCKED) live
+          UNION ALL
+          SELECT replayed.* FROM (
+            SELECT p.event_id, p.endpoint_id FROM delivery p
+            WHERE p.status = 'pending' AND p.partner_id = a.partner_id AND p.mode = a.mode AND p.endpoint_id = a.endpoint_id
+              AND p.replayed AND p.lease_expires_at <= clock_timestamp()
+            ORDER BY p.event_id LIMIT s.free_for_replays FOR UPDATE SKIP LOCKED) replayed) q
+        LIMIT s.free) d
+    LIMIT ${values.limit}
+  ), leased AS (
+    UPDATE delivery d SET lease_expires_at = clock_timestamp() + ${values.leaseMs} * interval '1 millisecond'
+    FROM due WHERE d.event_id = due.event_id AND d.endpoint_id = due.endpoint_id
+    RETURNING d.event_id, d.endpoint_id, d.partner_id, d.mode, d.schedule_attempts,
+      d.replayed
+  )
+  SELECT l.event_id, l.endpoint_id, l.partner_id, l.mode, l.schedule_attempts, l.replayed, w.url,
+    w.status AS endpoint_status, w.standard_headers, w.secret,
+    CASE WHEN w.previous_secret_expires_at > account_now(w.partner_id, w.mode) THEN w.previous_secret END AS previous_secret
+  FROM asynchronous_commit, leased l
+    LEFT JOIN webhook_endpoint w ON w.partner_id = l.partner_id AND w.mode = l.mode AND w.id = l.endpoint_id
+  ORDER BY l.partner_id, l.mode, l.endpoint_id, l.event_id`,
+  { acrossTenants: 'queue' },
+);
+
+/** One attempt to send an event to an endpoint, and the delivery's status afterwards. */
+export interface Attempt extends DeliveryKey {
+  startedAt: Date;
+  durationMs: number;
+  httpStatus: number | null;
+  /** A short code; null if the event was delivered. */
+  error: string | null;
+  /** The start of the response to a failed attempt; it is stored sealed. */
+  answerStart: string | null;
+  /** `pending` if the event is to be parked next. */
+  status: DeliveryStatus;
+  nextAttemptMs: number | null;
+}
+
+/**
+ * Records attempts, at most one per delivery, in one statement, and counts them in the health of their endpoints. They are in
+ * the order in which they ended. Their workflows are informed elsewhere. An event that was delivered stays delivered, whatever
+ * the result of a concurrent attempt. A crash of PostgreSQL may lose the record; the event is then sent again.
+ */
+export async function recordAttempts(
+  { orm, ring }: CommandContext,
+  attempts: readonly Attempt[],
+): Promise<void> {
+  await record(orm, {
+    eventIds: attempts.map(({ eventId }) => eventId),
+    endpointIds: attempts.map(({ endpointId }) => endpointId),
+    startedAt: attempts.map(({ startedAt }) => startedAt.toISOString()),
+    durationsMs: attempts.map(({ durationMs }) => Math.round(durationMs)),
+    httpStatuses: attempts.map(({ httpStatus }) => httpStatus),
+    errors: attempts.map(({ error }) => error),
+    answerStarts: attempts.map(({ eventId, answerStart }) =>
+      answerStart ? sealAnswerStart(ring, eventId, answerStart) : null,
+    ),
+    statuses: attempts.map(({ status }) => status),
+    nextAttemptsMs: attempts.map(({ nextAttemptMs }) => nextAttemptMs),
+  });
+}
+
+/** The attempts by column. */
+interface RecordValues {
+  eventIds: string[];
+  endpointIds: string[];
+  startedAt: string[];
+  durationsMs: number[];
+  httpStatuses: (number | null)[];
+  errors: (string | null)[];
+  answerStarts: (Buffer | null)[];
+  statuses: DeliveryStatus[];
+  nextAttemptsMs: (number | null)[];
+}
+
+// Row "attempted" of the table in domain/event.ts. Written out: it writes three tables. The endpoints come first, in one
+// order, since everybody else writes them last. All of them are locked, because only a locked row has what others have just
+// committed; while they succeed, each is written about once a second. Each run of ten failures owes an event, even if a success
+// ends it in the same statement.
+const record = autocommitStatement(
+  (_, values: RecordValues) => sql`
+  WITH ${ASYNCHRONOUS_COMMIT}, attempt AS MATERIALIZED (
+    SELECT *, started_at + duration_ms * interval '1 millisecond' AS ended_at
+    FROM unnest(${values.eventIds}::text[], ${values.endpointIds}::text[], ${values.startedAt}::timestamptz[],
+      ${values.durationsMs}::int[], ${values.httpStatuses}::smallint[], ${values.errors}::text[],
+      ${values.answerStarts}::bytea[], ${values.statuses}::text[], ${values.nextAttemptsMs}::float8[])
+      WITH ORDINALITY a (event_id, endpoint_id, started_at, duration_ms, http_status, error, answer_start, status,
+        next_attempt_ms, nth)
+  ), last_success AS (
+    SELECT endpoint_id, max(nth) AS nth, max(ended_at) AS at FROM attempt WHERE error IS NULL GROUP BY endpoint_id
+  ), last_failure AS (
+    SELECT DISTINCT ON (endpoint_id) endpoint_id, ended_at AS at, http_status, error FROM attempt WHERE error IS NOT NULL
+    ORDER BY endpoint_id, nth DESC
+  ), failed_since AS (
+    SELECT a.endpoint_id, count(*)::int AS count, min(a.ended_at) AS since
+    FROM attempt a LEFT JOIN last_success s ON s.endpoint_id = a.endpoint_id
+    WHERE a.nth > coalesce(s.nth, 0) GROUP BY a.endpoint_id
+  ), run AS (
+    SELECT endpoint_id, successes, count(*)::int AS count FROM (
+      SELECT endpoint_id, error, count(*) FILTER (WHERE error IS NULL) OVER (PARTITION BY endpoint_id ORDER BY nth) AS successes
+      FROM attempt
+    ) a WHERE error IS NOT NULL GROUP BY endpoint_id, successes
+  ), longest AS (
+    SELECT endpoint_id, max(count) FILTER (WHERE successes = 0) AS first, max(count) FILTER (WHERE successes > 0) AS later
+    FROM run GROUP BY endpoint_id
+  ), held AS MATERIALIZED (
+    SELECT w.id, w.consecutive_failures > 0 OR w.last_success_at IS NULL
+        OR w.last_success_at < account_time(w.partner_id, w.mode, clock_timestamp()) - interval '1 second' AS is_behind
+    FROM webhook_endpoint w WHERE w.id = ANY (${values.endpointIds}) ORDER BY w.id FOR NO KEY UPDATE
+  ), judged AS (
+    UPDATE webhook_endpoint w SET
+      consecutive_failures = coalesce(f.count, 0) + CASE WHEN s.nth IS NULL THEN w.consecutive_failures ELSE 0 END,
+      failing_since = CASE WHEN s.nth IS NULL AND w.failing_since IS NOT NULL THEN w.failing_since
+        ELSE account_time(w.partner_id, w.mode, f.since) END,
+      failing_told = w.failing_told AND s.nth IS NULL OR coalesce(f.count, 0)
+        + CASE WHEN s.nth IS NULL THEN w.consecutive_failures ELSE 0 END >= ${sql.lit(FAILING_AFTER)},
+      failing_owed = w.failing_owed OR coalesce(r.later >= ${sql.lit(FAILING_AFTER)}, false)
+        OR NOT w.failing_told AND coalesce(r.first + w.consecutive_failures >= ${sql.lit(FAILING_AFTER)}, false),
+      last_success_at = coalesce(account_time(w.partner_id, w.mode, s.at), w.last_success_at),
+      last_failure_at = coalesce(account_time(w.partner_id, w.mode, l.at), w.last_failure_at),
+      last_failure_http_status = CASE WHEN l.at IS NULL THEN w.last_failure_http_status ELSE l.http_status END,
+      last_failure_error = coalesce(l.error, w.last_failure_error)
+    FROM held LEFT JOIN last_success s ON s.endpoint_id = held.id LEFT JOIN last_failure l ON l.endpoint_id = held.id
+      LEFT JOIN failed_since f ON f.endpoint_id = held.id LEFT JOIN longest r ON r.endpoint_id = held.id
+    WHERE w.id = held.id AND (held.is_behind OR l.endpoint_id IS NOT NULL)
+  ), counted AS (
+    UPDATE delivery d SET attempt_count = d.attempt_count + 1, schedule_attempts = d.schedule_attempts + 1,
+      status = CASE WHEN d.status = 'delivered' THEN d.status ELSE a.status END,
+      next_attempt_at = CASE WHEN d.status <> 'delivered' THEN a.next_attempt_ms * interval '1 millisecond'
+        -- One jump of a sandbox clock runs the whole schedule, also one that came during the first attempt.
+        + CASE WHEN d.mode = 'test' AND EXISTS (SELECT FROM test_clock_advance c WHERE c.partner_id = d.partner_id)
+            THEN coalesce(d.next_attempt_at, account_time(d.partner_id, d.mode, a.started_at))
+            ELSE account_time(d.partner_id, d.mode, clock_timestamp()) END END,
+      lease_expires_at = '-infinity',
+      workflow = CASE WHEN a.status = 'pending' OR (d.workflow = 'none' AND a.status = 'delivered') THEN d.workflow
+        ELSE 'untold' END
+    FROM attempt a, asynchronous_commit, (SELECT count(*) FROM held) locked
+    WHERE d.event_id = a.event_id AND d.endpoint_id = a.endpoint_id
+    RETURNING d.event_id, d.endpoint_id, d.attempt_count, account_time(d.partner_id, d.mode, a.started_at) AS started_at
+  )
+  INSERT INTO delivery_attempt (event_id, endpoint_id, number, started_at, duration_ms, delivered, http_status, error,
+    answer_start)
+  SELECT c.event_id, c.endpoint_id, c.attempt_count, c.started_at, a.duration_ms, a.error IS NULL, a.http_status, a.error,
+    a.answer_start
+  FROM counted c JOIN attempt a ON a.event_id = c.event_id AND a.endpoint_id = c.endpoint_id`,
+  { acrossTenants: 'queue' },
+);
+
+/** Gives up deliveries whose events are no longer kept, so that they are taken no more. */
+export async function giveUpLost(orm: Orm, deliveries: readonly DeliveryKey[]): Promise<void> {
+  await giveUp(orm, {
+    eventIds: deliveries.map(({ eventId }) => eventId),
+    endpointIds: deliveries.map(({ endpointId }) => endpointId),
+  });
+}
+
+// Row "lost" of the table in domain/event.ts.
+const giveUp = autocommitStatement(
+  (_, { eventIds, endpointIds }: { eventIds: readonly string[]; endpointIds: readonly string[] }) => sql`
+  UPDATE delivery d SET status = 'given_up', next_attempt_at = NULL, lease_expires_at = '-infinity',
+    workflow = CASE WHEN d.workflow = 'told' THEN 'untold' ELSE d.workflow END
+  FROM unnest(${eventIds}::text[], ${endpointIds}::text[]) k (event_id, endpoint_id)
+  WHERE d.event_id = k.event_id AND d.endpoint_id = k.endpoint_id AND d.status = 'pending'`,
+  { acrossTenants: 'queue' },
+);
+
+/**
+ * Makes the row of an event that no endpoint wanted that of the first endpoint it is sent to. It comes before the statement that
+ * makes the event pending, and is not one with it, since that reads a partitioned table: see findErrors in retries.ts.
+ */
+export const giveEndpoint = writeStatement(
+  (_, { eventIds, endpointIds }: { eventIds: readonly string[]; endpointIds: readonly string[] }) => sql`
+  UPDATE delivery d SET endpoint_id = k.endpoint_id
+  FROM (SELECT event_id, min(endpoint_id) AS endpoint_id
+    FROM unnest(${eventIds}::text[], ${endpointIds}::text[]) k (event_id, endpoint_id) GROUP BY event_id) k
+  WHERE d.event_id = k.event_id AND d.endpoint_id = ''`,
+  { acrossTenants: 'id' },
+);
+
+/**
+ * Deletes events after 30 days (docs/partners/webhooks.md). Their deliveries are deleted in small batches without long
+ * locks, except those that are still being sent or are locked, which are left for the next time. Once a week of events has
+ * no deliveries left, it is dropped with all attempts. An event without a delivery is shown nowhere.
+ * @returns what {@link dropOldEvents} dropped
+ */
+export async function pruneEvents(
+  orm: Orm,
+  { batch = 500, stopping }: { batch?: number; stopping?: AbortSignal } = {},
+): Promise<string[]> {
+  for (let after: string | null = ''; after !== null && !stopping?.aborted; ) {
+    const [seen]: { last: string | null }[] = await prune(orm, { after, batch });
+    after = seen?.last ?? null;
+  }
+  return dropOldEvents(orm, stopping);
+}
+
+// The service's role may not delete younger rows, so the database enforces the 30 days.
+const prune = autocommitStatement(
+  (_, { after, batch }: { after: string; batch: number }) => sql<{ last: string | null }>`
+  SELECT prune_deliveries(${after}, ${batch}) AS last`,
+);

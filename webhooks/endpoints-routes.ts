@@ -1,0 +1,334 @@
+import { z } from 'zod';
+import { authorOf } from '../accounts/asking-key.ts';
+import type { CommandContext } from '../requests/command-context.ts';
+import { rotateEndpointSecret } from './endpoint-secrets.ts';
+import { changeEndpoint, createEndpoint, removeEndpoint } from './endpoints.ts';
+import { endpointNotFound, readEndpoint, shownEndpointColumns } from './endpoint-reads.ts';
+import { sendPing } from './send-on-request.ts';
+import { newestRows } from '../platform/db/newest.ts';
+import type { ReadList } from '../platform/db/read-replica.ts';
+import { tenantStatement } from '../platform/db/sql.ts';
+import { ApiError } from '../domain/api-error.ts';
+import { MAX_ENDPOINTS } from '../domain/event.ts';
+import { Label } from '../domain/fields.ts';
+import { isId } from '../domain/ids.ts';
+import type { Tenant } from '../domain/mode.ts';
+import { parseWebhookUrl, WEBHOOK_URL_PROBLEMS } from './client/webhook-url.ts';
+import { EventResource, eventExample } from './resource.ts';
+import { EventType } from './event-types.ts';
+import * as EXAMPLES from '../api/openapi/examples.ts';
+import {
+  presentWebhookEndpoint,
+  WebhookEndpointResource,
+  type WebhookEndpointRow,
+} from './endpoint-resource.ts';
+import { readEvent } from './events-routes.ts';
+import { askingKey } from '../api/http/asking-key.ts';
+import {
+  CREATED_FILTERS,
+  idRange,
+  Limit,
+  listEnvelope,
+  type PageValues,
+  pageRows,
+  pageValues,
+  presentList,
+  requestedPage,
+  requireStartingAfter,
+  StartingAfter,
+} from '../api/http/list-envelope.ts';
+import { declare, resource } from '../api/http/route.ts';
+
+const MAX_URL_LENGTH = 2_048;
+
+export const WebhookUrl = z
+  .string({ error: 'must be a string' })
+  .refine((url) => [...url].length <= MAX_URL_LENGTH, 'must be at most 2,048 characters long')
+  .meta({
+    format: 'uri',
+    maxLength: MAX_URL_LENGTH,
+    description: 'Where to send events: an https:// URL on port 443 or above 1023, at a public address.',
+  });
+
+export const StandardWebhooks = z.boolean({ error: 'must be true or false' }).optional();
+
+const SETTINGS = {
+  event_types: z
+    .array(EventType, { error: 'must be a list of event types, or null for all' })
+    .min(1, 'must have at least one event type; null stands for all')
+    .max(100, 'must have at most 100 event types')
+    .nullable()
+    .optional()
+    .describe(
+      'The types of events to send there. Null, or left out at first: all types, future ones included.',
+    ),
+  description: Label(255).nullable().optional().describe('Your own words about it, up to 255 characters.'),
+  standard_webhooks: StandardWebhooks.describe('Whether to send the Standard Webhooks headers as well.'),
+};
+
+const CreateRequest = z
+  .strictObject({ url: WebhookUrl, ...SETTINGS })
+  .meta({ id: 'CreateWebhookEndpointRequest', description: 'Where to send events, and which.' });
+
+const UpdateRequest = z
+  .strictObject({
+    url: WebhookUrl.optional(),
+    ...SETTINGS,
+    status: z
+      .enum(['enabled', 'disabled'], { error: 'must be enabled or disabled' })
+      .optional()
+      .describe('`disabled` parks its events; `enabled` sends them.'),
+  })
+  .refine((body) => Object.keys(body).length > 0, { error: 'must have at least one field' })
+  .meta({
+    id: 'UpdateWebhookEndpointRequest',
+    description: 'What to change. What you leave out stays.',
+    minProperties: 1,
+  });
+
+const createWebhookEndpoint = declare({
+  method: 'post',
+  path: '/webhook-endpoints',
+  scope: 'webhooks:write',
+  operationId: 'webhookEndpoints.create',
+  summary: 'Create a webhook endpoint',
+  description:
+    `Adds an endpoint to the key's mode, which can have up to ${MAX_ENDPOINTS}, disabled ones included. It gets the events that ` +
+    "happen from now on. The response has the secret. Store it: we don't show it again, so this path takes no Idempotency-Key.",
+  query: z.strictObject({}),
+  body: CreateRequest,
+  responses: { 201: WebhookEndpointResource },
+  examples: {
+    body: {
+      url: EXAMPLES.SECOND_ENDPOINT.url,
+      event_types: EXAMPLES.SECOND_ENDPOINT.event_types,
+      description: EXAMPLES.SECOND_ENDPOINT.description,
+    },
+    201: { ...EXAMPLES.SECOND_ENDPOINT, secret: EXAMPLES.WEBHOOK_SECRET },
+  },
+  errors: ['webhook_endpoint_url_taken', 'limit_exceeded'],
+});
+
+const listWebhookEndpoints = declare({
+  method: 'get',
+  path: '/webhook-endpoints',
+  scope: 'events:read',
+  operationId: 'webhookEndpoints.list',
+  summary: 'List webhook endpoints',
+  description: "The endpoints of the key's mode, newest first, without their secrets.",
+  query: z.strictObject({ limit: Limit, starting_after: StartingAfter('we'), ...CREATED_FILTERS }),
+  responses: { 200: listEnvelope(WebhookEndpointResource) },
+  examples: { 200: EXAMPLES.exampleList(EXAMPLES.SECOND_ENDPOINT) },
+});
+
+const getWebhookEndpointById = declare({
+  method: 'get',
+  path: '/webhook-endpoints/:endpointId',
+  scope: 'events:read',
+  operationId: 'webhookEndpoints.get',
+  summary: 'Retrieve a webhook endpoint',
+  description: 'Where it sends events, and how its attempts went.',
+  query: z.strictObject({}),
+  responses: { 200: WebhookEndpointResource },
+  examples: { 200: EXAMPLES.SECOND_ENDPOINT },
+  errors: ['webhook_endpoint_not_found'],
+});
+
+const updateWebhookEndpoint = declare({
+  method: 'patch',
+  path: '/webhook-endpoints/:endpointId',
+  scope: 'webhooks:write',
+  operationId: 'webhookEndpoints.update',
+  summary: 'Change a webhook endpoint',
+  description:
+    'Changes the fields that you send. Other event types hold for events that happen from now on. If you enable it, its parked ' +
+    'events are sent.',
+  query: z.strictObject({}),
+  body: UpdateRequest,
+  responses: { 200: WebhookEndpointResource },
+  examples: { body: { description: 'Accounting', status: 'enabled' }, 200: EXAMPLES.SECOND_ENDPOINT },
+  errors: ['webhook_endpoint_not_found', 'webhook_endpoint_url_taken'],
+});
+
+const deleteWebhookEndpointById = declare({
+  method: 'delete',
+  path: '/webhook-endpoints/:endpointId',
+  scope: 'webhooks:write',
+  operationId: 'webhookEndpoints.delete',
+  summary: 'Delete a webhook endpoint',
+  description: 'We send nothing more there, and give up what was not delivered.',
+  query: z.strictObject({}),
+  responses: { 204: z.null() },
+  examples: {},
+  errors: ['webhook_endpoint_not_found'],
+});
+
+const rotateWebhookEndpointSecret = declare({
+  method: 'post',
+  path: '/webhook-endpoints/:endpointId/rotate-secret',
+  scope: 'webhooks:write',
+  operationId: 'webhookEndpoints.rotateSecret',
+  summary: "Rotate a webhook endpoint's secret",
+  description:
+    "The response has the new secret, which we sign with from now on. Store it: we don't show it again. For 24 hours, until " +
+    '`previous_secret_expires_at`, the Standard Webhooks header has a signature with the previous secret too.',
+  query: z.strictObject({}),
+  responses: { 200: WebhookEndpointResource },
+  examples: { 200: EXAMPLES.ROTATED_ENDPOINT },
+  errors: ['webhook_endpoint_not_found'],
+});
+
+const testWebhookEndpointById = declare({
+  method: 'post',
+  path: '/webhook-endpoints/:endpointId/test',
+  scope: 'webhooks:write',
+  operationId: 'webhookEndpoints.test',
+  summary: 'Send a test event to a webhook endpoint',
+  description:
+    'Sends an event of type `ping` to this endpoint alone, whatever its `event_types`. It is delivered, retried and listed like ' +
+    'any other.',
+  query: z.strictObject({}),
+  responses: { 202: EventResource },
+  examples: { 202: eventExample('ping', { status: 'pending', attempts: [] }) },
+  errors: ['webhook_endpoint_not_found', 'invalid_state'],
+});
+
+export interface WebhookEndpointDependencies extends CommandContext {
+  readList: ReadList;
+  webhookAllowLoopbackHttp: boolean;
+  /** Tells the relays that there is something to send. */
+  eventsWritten(): void;
+  /** Tells the workers that an endpoint was enabled or deleted. */
+  endpointsChanged(): void;
+}
+
+export const webhookEndpoints = resource(
+  {
+    createWebhookEndpoint,
+    listWebhookEndpoints,
+    getWebhookEndpointById,
+    updateWebhookEndpoint,
+    deleteWebhookEndpointById,
+    rotateWebhookEndpointSecret,
+    testWebhookEndpointById,
+  },
+  ({
+    orm,
+    ring,
+    readList,
+    webhookAllowLoopbackHttp,
+    eventsWritten,
+    endpointsChanged,
+  }: WebhookEndpointDependencies) => ({
+    async createWebhookEndpoint({ caller, body, ...input }) {
+      const author = authorOf(askingKey({ caller, ...input }));
+      const { endpoint, secret } = await createEndpoint({ orm, ring, ...author }, caller, {
+        url: checkedUrl(body.url, webhookAllowLoopbackHttp),
+        standardWebhooks: body.standard_webhooks,
+        eventTypes: body.event_types && [...new Set(body.event_types)],
+        description: body.description,
+      });
+      return { status: 201, body: presentWebhookEndpoint(endpoint, secret) };
+    },
+
+    async listWebhookEndpoints({ caller, query }) {
+      const page = pageValues(requestedPage(query));
+      const rows = await readList((from) => selectPage(from.em.fork(), caller, page));
+      const endpoints = pageRows<WebhookEndpointRow>(rows, 'a webhook endpoint');
+      return {
+        status: 200,
+        body: presentList(
+          endpoints.map((row) => presentWebhookEndpoint(row)),
+          query.limit,
+        ),
+      };
+    },
+
+    getWebhookEndpointById: async ({ caller, params }) => ({
+      status: 200,
+      body: presentWebhookEndpoint(await readEndpoint(orm.em.fork(), caller, requestedId(params.endpointId))),
+    }),
+
+    async updateWebhookEndpoint({ caller, params, body, ...input }) {
+      const author = authorOf(askingKey({ caller, ...input }));
+      const url = body.url === undefined ? undefined : checkedUrl(body.url, webhookAllowLoopbackHttp);
+      const endpoint = await changeEndpoint({ orm, ...author }, caller, requestedId(params.endpointId), {
+        url,
+        standardWebhooks: body.standard_webhooks,
+        eventTypes: body.event_types && [...new Set(body.event_types)],
+        description: body.description,
+        status: body.status,
+      });
+      if (body.status === 'enabled') endpointsChanged();
+      if (body.status === 'disabled') eventsWritten();
+      return { status: 200, body: presentWebhookEndpoint(endpoint) };
+    },
+
+    async deleteWebhookEndpointById({ caller, params, ...input }) {
+      const endpointId = requestedId(params.endpointId);
+      const author = authorOf(askingKey({ caller, ...input }));
+      if (!(await removeEndpoint({ orm, ...author }, caller, endpointId))) throw endpointNotFound(endpointId);
+      endpointsChanged();
+      return { status: 204, body: null };
+    },
+
+    async rotateWebhookEndpointSecret({ caller, params, ...input }) {
+      const endpointId = requestedId(params.endpointId);
+      const { partnerId, mode } = caller;
+      const { endpoints, secret } = await rotateEndpointSecret(
+        { orm, ring, ...authorOf(askingKey({ caller, ...input })) },
+        { partnerId, modes: [mode], endpointId },
+      );
+      const [endpoint] = endpoints;
+      if (endpoint === undefined) throw endpointNotFound(endpointId);
+      return { status: 200, body: presentWebhookEndpoint(endpoint, secret) };
+    },
+
+    async testWebhookEndpointById({ caller, params }) {
+      const eventId = await sendPing(orm, caller, requestedId(params.endpointId));
+      eventsWritten();
+      return { status: 202, body: await readEvent(orm, caller, eventId) };
+    },
+  }),
+);
+
+/** The URL as it is stored. @throws ApiError `validation_failed` */
+export function checkedUrl(url: string, allowLoopbackHttp: boolean): string {
+  const target = parseWebhookUrl(url, { allowLoopbackHttp });
+  if ('problem' in target) throw ApiError.ofField('url', `url ${WEBHOOK_URL_PROBLEMS[target.problem]}`);
+  return target.href;
+}
+
+/** @throws ApiError `webhook_endpoint_not_found` for an id of another shape, which can't exist */
+function requestedId(endpointId = ''): string {
+  if (!isId('we', endpointId)) throw endpointNotFound(endpointId);
+  return endpointId;
+}
+
+const selectPage = tenantStatement((db, values: Tenant & PageValues) => {
+  const { partnerId, mode, limit } = values;
+  const newest = newestRows({
+    table: 'webhook_endpoint',
+    columns: ['id'],
+    where: { partner_id: partnerId, mode },
+    id: 'id',
+    ...idRange('we', values),
+    limit,
+  });
+  return db
+    .selectFrom(requireStartingAfter('webhook_endpoint', values).as('k'))
+    .leftJoin(newest.as('newest'), (join) => join.onTrue())
+    .leftJoinLateral(
+      ({ selectFrom }) =>
+        selectFrom('webhook_endpoint')
+          .select(shownEndpointColumns)
+          .whereRef('id', '=', 'newest.id')
+          .where('partner_id', '=', partnerId)
+          .where('mode', '=', mode)
+          .as('page'),
+      (join) => join.onTrue(),
+    )
+    .select('k.known')
+    .selectAll('page')
+    .orderBy('page.id', 'desc');
+});

@@ -1,0 +1,66 @@
+import { type Client, WorkflowNotFoundError } from '@temporalio/client';
+import { TypedSearchAttributes } from '@temporalio/common';
+import type { Tenant } from '../domain/mode.ts';
+import type { deliverWebhook } from '../workflows/deliver-webhook.ts';
+import {
+  DELIVER_WEBHOOK,
+  type DeliveryProgress,
+  deliverWebhookWorkflowId,
+  progress,
+} from '../workflows/messages.ts';
+import {
+  deliveryStatusAttribute,
+  eventTypeAttribute,
+  modeAttribute,
+  partnerIdAttribute,
+} from '../platform/temporal/search-attributes.ts';
+
+interface EventToDeliver extends Tenant {
+  eventId: string;
+  endpointId: string;
+  /** Whether its workflow began before there were several endpoints. */
+  workflowOfEvent: boolean;
+  /** The event's, such as `card.issued`. */
+  type: string;
+  taskQueue: string;
+}
+
+/**
+ * Tells a delivery's workflow the result of the latest attempt. If the workflow isn't running, this starts it, unless the event
+ * was delivered or parked. The signal comes with the start, so that a workflow that is about to end handles it and continues.
+ * @throws ServiceError if Temporal can't be reached
+ */
+export async function notifyDelivery(
+  client: Client,
+  event: EventToDeliver,
+  latest: DeliveryProgress,
+): Promise<void> {
+  const { eventId, endpointId, workflowOfEvent } = event;
+  const workflowId = deliverWebhookWorkflowId(eventId, workflowOfEvent ? null : endpointId);
+  if (latest.status === 'retrying' || latest.status === 'given_up') {
+    await client.workflow.signalWithStart<typeof deliverWebhook, [DeliveryProgress]>(DELIVER_WEBHOOK, {
+      workflowId,
+      taskQueue: event.taskQueue,
+      workflowIdReusePolicy: 'ALLOW_DUPLICATE',
+      args: [workflowOfEvent ? { eventId } : { eventId, endpointId }],
+      signal: progress,
+      signalArgs: [latest],
+      staticSummary: `Deliver ${event.type} (${event.mode})`,
+      staticDetails: `Partner \`${event.partnerId}\`, endpoint \`${endpointId}\`. On the command line: \`npm run operator -- webhook show ${eventId} --endpoint ${endpointId}\`.`,
+      // If tasks queue up in Temporal, partners take turns.
+      priority: { fairnessKey: event.partnerId },
+      typedSearchAttributes: new TypedSearchAttributes([
+        { key: partnerIdAttribute, value: event.partnerId },
+        { key: modeAttribute, value: event.mode },
+        { key: eventTypeAttribute, value: event.type },
+        { key: deliveryStatusAttribute, value: 'retrying' },
+      ]),
+    });
+    return;
+  }
+  try {
+    await client.workflow.getHandle(workflowId).signal(progress, latest);
+  } catch (error) {
+    if (!(error instanceof WorkflowNotFoundError)) throw error;
+  }
+}

@@ -1,0 +1,243 @@
+import type { Logger } from 'pino';
+import type { Metric } from 'prom-client';
+import type { WebhookClient } from './client/webhook-client.ts';
+import type { CommandContext } from '../requests/command-context.ts';
+import {
+  type Attempt,
+  type Delivery,
+  type DeliveryKey,
+  giveUpLost,
+  type QueuedEndpoint,
+  recordAttempts,
+  takeDeliveries,
+} from './deliveries.ts';
+import { disableEndpoint } from './endpoint-status.ts';
+import { parkDeliveries } from './parking.ts';
+import { openEndpointSecret, signEvent } from './secrets.ts';
+import { isLockTimeout } from '../platform/db/is-retryable.ts';
+import { coalesce } from '../platform/process/coalesce.ts';
+import { describeError } from '../platform/process/describe-error.ts';
+import { Waker } from '../worker/waker.ts';
+import { EndpointConcurrency } from './endpoint-concurrency.ts';
+import { createRelayMetrics } from './relay-metrics.ts';
+
+const MAX_IN_FLIGHT = 2_000;
+const MAX_TAKEN = 250;
+const MAX_RECORDED = 500;
+/** A fallback for notifications, which can be lost. */
+const POLL_MS = 500;
+/**
+ * A lease lasts for two attempts (the event's own and the one whose connection it waits for) plus this margin for recording.
+ */
+const MARGIN_MS = 10_000;
+const GONE = 410;
+
+interface RelayDependencies extends CommandContext {
+  webhooks: WebhookClient;
+  logger: Logger;
+  /** How long to wait after each failed attempt; there is one more attempt than there are delays. */
+  delaysMs: number[];
+  /** How long an attempt may take. */
+  timeoutMs: number;
+  /** Called when an attempt is recorded of which a workflow has to hear. */
+  onRetried(): void;
+}
+
+interface Relay {
+  /** Makes it look for events to send. */
+  wake(): void;
+  metrics: Metric[];
+  /** Takes no more events, and resolves when those in progress are done. */
+  stop(): Promise<void>;
+}
+
+/** A delivery whose endpoint is enabled. */
+type Sendable = Delivery & { url: string; body: string };
+
+/**
+ * Makes every attempt of every delivery, straight from its row: the first within milliseconds of the commit, and retries when
+ * they are pending, all within the limits of their endpoints. A crash between an attempt and its record repeats the
+ * attempt and loses nothing.
+ */
+export function startRelay(dependencies: RelayDependencies): Relay {
+  const { orm, logger } = dependencies;
+  const concurrency = new EndpointConcurrency();
+  const record = createAttemptRecorder(dependencies);
+  const inProgress = new Set<Promise<void>>();
+  const waker = new Waker(POLL_MS);
+  const metrics = createRelayMetrics({
+    inFlight: () => inProgress.size,
+    endpoints: () => concurrency.count(),
+  });
+  let after: QueuedEndpoint | null = null;
+
+  async function take(): Promise<Delivery[]> {
+    const limit = Math.min(MAX_TAKEN, MAX_IN_FLIGHT - inProgress.size);
+    const request = {
+      freeSlots: concurrency.freeSlots(),
+      initialSlots: concurrency.initialSlots,
+      freeReplaySlots: concurrency.freeReplaySlots(),
+      replaySlots: concurrency.replaySlots,
+      limit,
+      leaseMs: 2 * dependencies.timeoutMs + MARGIN_MS,
+      after,
+    };
+    const taken = limit > 0 ? await takeDeliveries(orm, request) : [];
+    const last = taken.at(-1);
+    // If the limit was reached, the next read continues after the last endpoint; otherwise all later ones were read.
+    const wrapped = after !== null && taken.length < limit;
+    after = last !== undefined && taken.length === limit ? last : null;
+    if (wrapped) waker.wake();
+    return taken;
+  }
+
+  function begin(taken: readonly Delivery[]): void {
+    const unsendable: DeliveryKey[] = [];
+    const lost: DeliveryKey[] = [];
+    for (const delivery of taken) {
+      if (isSendable(delivery)) start(delivery);
+      else if (delivery.body === null) lost.push(toKey(delivery));
+      else unsendable.push(toKey(delivery));
+    }
+    if (lost.length > 0) {
+      const eventIds = lost.map(({ eventId }) => eventId);
+      logger.error({ eventIds }, 'gave up deliveries of events that are no longer kept');
+      track(giveUpLost(orm, lost), lost);
+    }
+    if (unsendable.length > 0) track(parkDeliveries(orm, unsendable), unsendable);
+  }
+
+  function start(delivery: Sendable): void {
+    const { endpoint_id: endpointId, replayed } = delivery;
+    let hasSlot = true;
+    // The slot is free as soon as the receiver has responded, before the attempt is recorded.
+    const releaseSlot = (succeeded: boolean) => {
+      if (!hasSlot) return;
+      hasSlot = false;
+      concurrency.release(endpointId, replayed, succeeded);
+      waker.wake();
+    };
+    concurrency.acquire(endpointId, replayed);
+    track(
+      send(delivery, releaseSlot).finally(() => releaseSlot(false)),
+      [toKey(delivery)],
+    );
+  }
+
+  async function send(delivery: Sendable, releaseSlot: (succeeded: boolean) => void): Promise<void> {
+    const attempt = await attemptDelivery(dependencies, delivery);
+    metrics.observe(attempt);
+    releaseSlot(attempt.error === null);
+    const hasFailed = attempt.error !== null;
+    if (hasFailed && attempt.httpStatus === GONE) return parkGone(delivery, attempt);
+    const nextAttemptMs = (hasFailed && dependencies.delaysMs[delivery.schedule_attempts]) || null;
+    const ended = hasFailed ? 'given_up' : 'delivered';
+    await record({ ...attempt, status: nextAttemptMs === null ? ended : 'retrying', nextAttemptMs });
+    if (hasFailed || delivery.schedule_attempts > 0) dependencies.onRetried();
+  }
+
+  /** The receiver wants no more events: its endpoint is disabled, and this event is parked with the others. */
+  async function parkGone(delivery: Sendable, attempt: AttemptMade): Promise<void> {
+    const { endpoint_id: endpointId, partner_id: partnerId, mode, url } = delivery;
+    await disableEndpoint(orm, { partnerId, mode, endpointId, url, reason: 'it answered 410 Gone' });
+    await record({ ...attempt, status: 'pending', nextAttemptMs: null });
+    await parkDeliveries(orm, [toKey(delivery)]);
+  }
+
+  function track(work: Promise<void>, deliveries: DeliveryKey[]): void {
+    const tracked = work
+      .catch((error: unknown) =>
+        logger.error(
+          { eventIds: deliveries.map(({ eventId }) => eventId), error: describeError(error) },
+          'could not send events; trying again when their lease expires',
+        ),
+      )
+      .then(() => {
+        inProgress.delete(tracked);
+        waker.wake();
+      });
+    inProgress.add(tracked);
+  }
+
+  const running = waker.run(
+    async () => begin(await take()),
+    (error) => logger.error({ error: describeError(error) }, 'the relay could not read events; trying again'),
+  );
+
+  return {
+    metrics: metrics.all,
+    wake: () => waker.wake(),
+    stop: async () => {
+      waker.stop();
+      await running;
+      await Promise.all(inProgress);
+    },
+  };
+}
+
+const toKey = ({ event_id: eventId, endpoint_id: endpointId }: Delivery): DeliveryKey => ({
+  eventId,
+  endpointId,
+});
+
+const isSendable = (delivery: Delivery): delivery is Sendable =>
+  delivery.url !== null && delivery.body !== null && delivery.endpoint_status === 'enabled';
+
+type AttemptMade = Omit<Attempt, 'status' | 'nextAttemptMs'>;
+
+/** Sends an event once, signed at that moment, to its endpoint. Whatever the receiver does is not an error. */
+async function attemptDelivery(
+  { ring, webhooks }: Pick<RelayDependencies, 'ring' | 'webhooks'>,
+  delivery: Sendable,
+): Promise<AttemptMade> {
+  const { event_id: eventId, endpoint_id: endpointId, body, url, previous_secret: previous } = delivery;
+  const endpoint = { ...delivery, id: endpointId };
+  const startedAt = new Date();
+  const current = openEndpointSecret(ring, endpoint, delivery.secret);
+  const headers = signEvent({
+    eventId,
+    body,
+    secrets: previous === null ? [current] : [current, openEndpointSecret(ring, endpoint, previous)],
+    standardWebhooks: delivery.standard_headers,
+    nowMs: startedAt.getTime(),
+  });
+  const result = await webhooks.deliver({ url, body, headers });
+  const { outcome, httpStatus, durationMs } = result;
+  const made = { eventId, endpointId, startedAt, durationMs, httpStatus };
+  if (outcome === 'delivered') return { ...made, error: null, answerStart: null };
+  return { ...made, error: result.error ?? `http_${httpStatus}`, answerStart: result.answerStart };
+}
+
+/**
+ * Records attempts; those that end at the same time share one statement.
+ * @returns a function that resolves when its attempt is recorded, or could not be: the event is then sent again
+ */
+function createAttemptRecorder({
+  orm,
+  ring,
+  logger,
+}: RelayDependencies): (attempt: Attempt) => Promise<void> {
+  const recordTogether = async (attempts: readonly Attempt[]): Promise<void> => {
+    try {
+      await recordAttempts({ orm, ring }, attempts);
+    } catch (error) {
+      const byEndpoint = Map.groupBy(attempts, ({ endpointId }) => endpointId);
+      if (isLockTimeout(error) && byEndpoint.size > 1) {
+        // Somebody holds the row of one of the endpoints: that is no reason to send the others' events again.
+        await Promise.all([...byEndpoint.values()].map(recordTogether));
+        return;
+      }
+      logger.error(
+        { events: attempts.length, error: describeError(error) },
+        'could not record webhook attempts; the events are sent again when their leases expire',
+      );
+    }
+  };
+  return coalesce<Attempt, void>({
+    maxTogether: MAX_RECORDED,
+    async run(attempts) {
+      await recordTogether(attempts);
+      return [];
+    },
+  });
+}

@@ -1,0 +1,200 @@
+import { sql } from 'kysely';
+import { Refusal } from '../domain/refusal.ts';
+import { requeueDeliveries } from './send-on-request.ts';
+import { lowestId } from '../platform/crypto/new-id.ts';
+import { notifyEvents } from '../platform/db/notifications.ts';
+import type { Orm } from '../platform/db/orm.ts';
+import { readStatement } from '../platform/db/sql.ts';
+import type { DeliveryStatus } from '../domain/event.ts';
+import { readPartner } from '../accounts/operator-reads.ts';
+import { readWebhook, type WebhookDetail } from './operator-reads.ts';
+import type { Session } from '../operator/session.ts';
+import type { Verbs } from '../operator/verbs.ts';
+
+const PAGE = 500;
+
+/**
+ * Sends one event again, at once: to each endpoint that it is for, or to those that want it now if it is for none.
+ * @param wanted.endpointId only to this one, even if the event is not for it; null: see above
+ * @returns the event as it is then
+ * @throws Refusal if there is no such event, or no enabled endpoint for it
+ */
+export async function requeueWebhook(
+  session: Session,
+  { eventId, endpointId }: { eventId: string; endpointId: string | null },
+): Promise<WebhookDetail> {
+  const orm = await session.orm();
+  const event = await readWebhook(orm, session.keys(), { eventId, endpointId: null });
+  const all = await findTargets(orm.em.fork(), { eventId });
+  const had = all.filter(({ had_delivery }) => had_delivery);
+  const wanting = had.length > 0 ? had : all.filter(({ wants }) => wants);
+  const targets = (endpointId === null ? wanting : all.filter(({ id }) => id === endpointId)).filter(
+    ({ status }) => status === 'enabled',
+  );
+  if (targets.length === 0) {
+    const verb = all.length === 0 ? 'set' : 'enable';
+    throw new Refusal(
+      `${eventId} has no enabled endpoint: run "operator webhook-endpoint ${verb} ${event.partner_id}` +
+        `${verb === 'set' ? ' --url U' : ''} --mode ${event.mode}" first.`,
+    );
+  }
+  const waiting = targets.filter(({ is_pending }) => !is_pending);
+  if (waiting.length > 0) {
+    const { actor } = await session.operator();
+    const detail = { status: event.status, endpoints: waiting.map(({ id }) => id) };
+    const deliveries = waiting.map(({ id }) => ({ eventId, endpointId: id }));
+    await requeueDeliveries(orm, deliveries, { actor, audit: { subject: eventId, detail } });
+    await notifyEvents(orm);
+  }
+  return readWebhook(orm, session.keys(), { eventId, endpointId });
+}
+
+interface Target {
+  id: string;
+  status: 'enabled' | 'disabled';
+  had_delivery: boolean;
+  is_pending: boolean;
+  wants: boolean;
+}
+
+const findTargets = readStatement(
+  (_, { eventId }: { eventId: string }) => sql<Target>`
+  SELECT w.id, w.status, d.event_id IS NOT NULL AS had_delivery, coalesce(d.status = 'pending', false) AS is_pending,
+    CASE WHEN e.only_endpoint_id IS NOT NULL THEN w.id = e.only_endpoint_id
+      ELSE (w.event_types IS NULL OR e.type = ANY (w.event_types)) AND w.id IS DISTINCT FROM e.except_endpoint_id
+      END AS wants
+  FROM event e JOIN webhook_endpoint w ON w.partner_id = e.partner_id AND w.mode = e.mode
+    LEFT JOIN delivery d ON d.event_id = e.id AND d.endpoint_id = w.id
+  WHERE e.id = ${eventId} ORDER BY w.id`,
+  { acrossTenants: 'operator' },
+);
+
+/** Which of an account's events to send again. */
+interface Wanted {
+  partnerId: string;
+  /** Only to this endpoint; null for each that an event is for. */
+  endpointId: string | null;
+  statuses: readonly DeliveryStatus[];
+  since: Date | null;
+}
+
+interface Requeued {
+  partner_id: string;
+  requeued: number;
+  by_status: Partial<Record<DeliveryStatus, number>>;
+}
+
+/**
+ * Sends many of an account's events again, after a person has seen how many and confirmed. Events that are created later are
+ * left out.
+ * @param yes whether somebody agreed beforehand
+ * @throws Refusal if there is no such account, or nobody agreed
+ */
+export async function requeueWebhooks(
+  { session, err, confirm }: Verbs,
+  { partnerId, endpointId, statuses, since }: Wanted,
+  yes: boolean,
+): Promise<Requeued> {
+  const orm = await session.orm();
+  await readPartner(orm, partnerId);
+  const { count, readPage } = statementsFor(statuses);
+  const range = {
+    partnerId,
+    endpointId,
+    from: lowestId('evt', since ?? new Date(0)),
+    until: lowestId('evt', new Date()),
+  };
+  const { byStatus, total, waiting } = await counted(orm, count, range);
+  if (waiting > 0)
+    err(`${waiting} more have no enabled endpoint: see "operator webhook-endpoint show ${partnerId}".\n`);
+  if (total === 0) return { partner_id: partnerId, requeued: 0, by_status: {} };
+  const each = Object.entries(byStatus).map(([status, events]) => `${events} ${status}`);
+  const what = `${total} ${total === 1 ? 'event' : 'events'} of ${partnerId} (${each.join(', ')})`;
+  if (!yes) await agree(confirm, what);
+
+  const { actor } = await session.operator();
+  const detail = { since: since?.toISOString() ?? null, endpoint: endpointId, statuses, count: total };
+  let requeued = 0;
+  for (let after = { eventId: '', endpointId: '' }; ; ) {
+    const values = { ...range, afterEventId: after.eventId, afterEndpointId: after.endpointId, limit: PAGE };
+    const page = await readPage(orm.em.fork(), values);
+    // The first page records the whole request.
+    const audit = after.eventId === '' ? { subject: partnerId, detail } : null;
+    const deliveries = page.map(({ event_id, endpoint_id }) => ({
+      eventId: event_id,
+      endpointId: endpoint_id,
+    }));
+    await requeueDeliveries(orm, deliveries, { actor, audit });
+    await notifyEvents(orm);
+    requeued += page.length;
+    if (page.length > 0) err(`requeued ${requeued} of ${total}\n`);
+    const last = deliveries.at(-1);
+    if (last === undefined || page.length < PAGE) break;
+    after = last;
+  }
+  return { partner_id: partnerId, requeued, by_status: byStatus };
+}
+
+async function agree(confirm: Verbs['confirm'], what: string): Promise<void> {
+  const agreed = await confirm(`Send ${what} again?`);
+  if (agreed === null)
+    throw new Refusal(`This would send ${what} again. Nothing was done: add --yes to confirm.`);
+  if (!agreed) throw new Refusal('Nothing was done.');
+}
+
+/** An account's events from one id to another. */
+interface Range {
+  partnerId: string;
+  endpointId: string | null;
+  from: string;
+  until: string;
+}
+
+/** @returns how many events can be sent, by status and in total, and how many wait because they have no enabled endpoint */
+async function counted(orm: Orm, count: ReturnType<typeof statementsFor>['count'], range: Range) {
+  const rows = await count(orm.em.fork(), range);
+  const sendable = rows.filter((row) => row.has_endpoint);
+  const byStatus: Requeued['by_status'] = Object.fromEntries(
+    sendable.map(({ status, events }) => [status, events]),
+  );
+  const total = sendable.reduce((sum, { events }) => sum + events, 0);
+  const waiting = rows.reduce((sum, { has_endpoint, events }) => sum + (has_endpoint ? 0 : events), 0);
+  return { byStatus, total, waiting };
+}
+
+/**
+ * The statements are built for these statuses: only literals let the partial index of waiting events be used. An event that no
+ * endpoint wanted counts for each one that wants it now, as `findTargets` says.
+ */
+function statementsFor(statuses: readonly DeliveryStatus[]) {
+  const wanted = ({ partnerId, endpointId, from, until }: Range) => sql`
+    FROM delivery d LEFT JOIN LATERAL (
+      SELECT only_endpoint_id, except_endpoint_id FROM event WHERE id = d.event_id AND d.endpoint_id = '' LIMIT 1
+    ) e ON true LEFT JOIN webhook_endpoint w ON w.partner_id = d.partner_id AND w.mode = d.mode
+      AND w.status = 'enabled' AND w.id = coalesce(${endpointId}::text, w.id)
+      AND CASE WHEN d.endpoint_id <> '' THEN w.id = d.endpoint_id
+        WHEN e.only_endpoint_id IS NOT NULL THEN w.id = e.only_endpoint_id
+        ELSE (w.event_types IS NULL OR d.type = ANY (w.event_types)) AND w.id IS DISTINCT FROM e.except_endpoint_id END
+    WHERE d.partner_id = ${partnerId} AND d.status IN (${sql.join(statuses.map((status) => sql.lit(status)))})
+      AND d.event_id >= ${from} AND d.event_id < ${until}
+      AND (${endpointId}::text IS NULL OR d.endpoint_id IN ('', ${endpointId}))`;
+  return {
+    count: readStatement(
+      (_, range: Range) => sql<{ status: DeliveryStatus; has_endpoint: boolean; events: number }>`
+        SELECT d.status, w.id IS NOT NULL AS has_endpoint, count(*)::int AS events ${wanted(range)}
+        GROUP BY d.status, has_endpoint ORDER BY d.status`,
+      { acrossTenants: 'operator' },
+    ),
+    /** The next of the deliveries that have an enabled endpoint, the oldest event first, by key. */
+    readPage: readStatement(
+      (_, page: Range & { afterEventId: string; afterEndpointId: string; limit: number }) => sql<{
+        event_id: string;
+        endpoint_id: string;
+      }>`
+        SELECT d.event_id, w.id AS endpoint_id ${wanted(page)}
+          AND w.id IS NOT NULL AND (d.event_id, w.id) > (${page.afterEventId}, ${page.afterEndpointId})
+        ORDER BY d.event_id, w.id LIMIT ${page.limit}`,
+      { acrossTenants: 'operator' },
+    ),
+  };
+}

@@ -1,0 +1,80 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createWebhookActivities } from '../webhooks/activities.ts';
+import { createWebhookClient } from '../webhooks/client/webhook-client.ts';
+import { continueReplays, type ReplayTurn } from '../webhooks/replays/continue.ts';
+import { webhooksTaskQueue } from '../platform/config/task-queues.ts';
+import { ENDPOINT_CHANGED, EVENT_WRITTEN, listenToNotifications } from '../platform/db/notifications.ts';
+import { repeat } from '../platform/process/repeat.ts';
+import { createReadSignalSender } from '../platform/temporal/signal-sender.ts';
+import { createPartWorker, type PartOptions, type WorkerPart } from './worker-part.ts';
+import { MAX_SLOTS } from '../webhooks/endpoint-concurrency.ts';
+import { startFollowingEndpoints } from '../webhooks/follow-endpoints-jobs.ts';
+import { startNotifyingWorkflows } from '../webhooks/notify-workflows-jobs.ts';
+import { startRelay } from '../webhooks/relay-jobs.ts';
+
+const REPLAYS_INTERVAL_MS = 500;
+/** Between two looks while a replay is running. */
+const REPLAYS_PAUSE_MS = 10;
+
+/**
+ * Starts the delivery of events: the relay, which makes every attempt, and a worker for the workflows that wait between them,
+ * on a separate task queue.
+ */
+export async function startWebhooks(options: PartOptions): Promise<WorkerPart> {
+  const { config, orm, ring, client, logger } = options;
+  const taskQueue = webhooksTaskQueue(config.taskQueuePrefix);
+  const webhooks = createWebhookClient({
+    timeoutMs: config.webhookTimeoutMs,
+    allowLoopbackHttp: config.webhookAllowLoopbackHttp,
+    connectionsPerEndpoint: MAX_SLOTS / 2,
+  });
+  const worker = await createPartWorker(options, {
+    taskQueue,
+    versioning: 'AUTO_UPGRADE',
+    activities: createWebhookActivities(orm, () => relay.wake(), createReadSignalSender(client)),
+    maxCachedWorkflows: 200,
+  });
+  const relay = startRelay({
+    orm,
+    ring,
+    webhooks,
+    logger,
+    delaysMs: config.webhookDelaysMs,
+    timeoutMs: config.webhookTimeoutMs,
+    onRetried: () => notifying.wake(),
+  });
+  const notifying = startNotifyingWorkflows({
+    orm,
+    client,
+    logger,
+    taskQueue,
+    wake: relay.wake,
+  });
+  const following = startFollowingEndpoints({ orm, logger, wakeRelay: relay.wake });
+  const replaying = repeat('the replays', REPLAYS_INTERVAL_MS, logger, async (stopping) => {
+    let turn: ReplayTurn;
+    do {
+      turn = await continueReplays(orm, logger);
+      if (turn.queued > 0) relay.wake();
+      if (turn.isAnyRunning) await sleep(REPLAYS_PAUSE_MS);
+    } while (turn.isAnyRunning && !stopping.aborted);
+  });
+  const listening = listenToNotifications({
+    database: options.direct,
+    logger,
+    on: { [EVENT_WRITTEN]: relay.wake, [ENDPOINT_CHANGED]: following.wake },
+    onListening: () => {
+      relay.wake();
+      following.wake();
+    },
+  });
+  return {
+    metrics: relay.metrics,
+    worker,
+    stop: async () => {
+      await listening.stop();
+      await Promise.all([relay.stop(), notifying.stop(), following.stop(), replaying.stop()]);
+      await webhooks.close();
+    },
+  };
+}
