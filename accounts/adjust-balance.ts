@@ -1,13 +1,12 @@
-import { newId } from '../platform/crypto/new-id.ts';
-import { holdClock } from './clock.ts';
-import { readStatement, type Transactor, writeStatement } from '../platform/db/sql.ts';
-import { transaction } from '../platform/db/transaction.ts';
 import type { Tenant } from '../domain/mode.ts';
+import { Refusal } from '../domain/refusal.ts';
 import { applyPosting } from '../ledger/apply-posting.ts';
 import { LedgerRejected } from '../ledger/ledger-error.ts';
 import type { Posting } from '../ledger/posting.ts';
-import type { BalanceCents } from './balance-resource.ts';
-import { Refusal } from '../domain/refusal.ts';
+import { newId } from '../platform/crypto/new-id.ts';
+import { readStatement, type Transactor, writeStatement } from '../platform/db/sql.ts';
+import { transaction } from '../platform/db/transaction.ts';
+import { type Operator, recordAudit } from '../requests/operator-context.ts';
 import {
   type BalanceAdjustment,
   findRequestByKey,
@@ -15,7 +14,8 @@ import {
   requestApproval,
   type WaitingAdjustment,
 } from './adjustment-requests.ts';
-import { type Operator, recordAudit } from '../requests/operator-context.ts';
+import type { BalanceCents } from './balance-resource.ts';
+import { holdClock } from './clock.ts';
 import { lockPartner } from './partners.ts';
 
 export interface AdjustedBalance {

@@ -1,8 +1,8 @@
 import { sql } from 'kysely';
+import type { Mode } from '../domain/mode.ts';
 import { unknownId } from '../domain/refusal.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { type Reads, readStatement } from '../platform/db/sql.ts';
-import type { Mode } from '../domain/mode.ts';
 
 /** An adjustment that waits for a second operator, or was decided. */
 export interface AdjustmentRequestResource {

@@ -1,9 +1,9 @@
 import { type Command, Option } from 'commander';
-import { approveAdjustment, rejectAdjustment } from './decide-adjustment.ts';
 import { read, Text } from '../operator/flag-values.ts';
-import { type AdjustmentRequestResource, readRequest, readRequests } from './adjustment-operator-reads.ts';
 import { presentAmounts } from '../operator/render.ts';
 import { listNewest, type Verbs, withLimit } from '../operator/verbs.ts';
+import { type AdjustmentRequestResource, readRequest, readRequests } from './adjustment-operator-reads.ts';
+import { approveAdjustment, rejectAdjustment } from './decide-adjustment.ts';
 
 export function adjustmentNoun(adjustment: Command, { session, verb, examples, err }: Verbs): void {
   adjustment.addHelpText(

@@ -1,9 +1,9 @@
 import { sql } from 'kysely';
+import type { Mode, Tenant } from '../domain/mode.ts';
+import { Refusal, unknownId } from '../domain/refusal.ts';
 import { newId } from '../platform/crypto/new-id.ts';
 import { readStatement, type Transactor, writeStatement } from '../platform/db/sql.ts';
 import type { Row } from '../platform/db/tables.ts';
-import type { Mode, Tenant } from '../domain/mode.ts';
-import { Refusal, unknownId } from '../domain/refusal.ts';
 import { recordAudit } from '../requests/operator-context.ts';
 
 export interface BalanceAdjustment {

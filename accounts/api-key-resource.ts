@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import type { Row } from '../platform/db/tables.ts';
 import { LAST_MS } from '../domain/account-clock.ts';
 import { Label, ObjectType, Timestamp } from '../domain/fields.ts';
 import { IpAllowlist } from '../domain/ip-address.ts';
 import { Mode } from '../domain/mode.ts';
+import type { Row } from '../platform/db/tables.ts';
 import { Scope } from './scope-rules.ts';
 
 const ApiKeyStatus = z.enum(['active', 'expired', 'revoked']).meta({

@@ -1,20 +1,5 @@
 import { sql } from 'kysely';
 import { z } from 'zod';
-import { createOwnKey, revokeOwnKey, rotateOwnKey } from './own-keys.ts';
-import type { CommandContext } from '../requests/command-context.ts';
-import { SHOWN_KEY } from '../platform/db/columns.ts';
-import { type Reader, tenantStatement } from '../platform/db/sql.ts';
-import { ApiError } from '../domain/api-error.ts';
-import { isId } from '../domain/ids.ts';
-import type { Tenant } from '../domain/mode.ts';
-import {
-  ApiKeyRequest,
-  ApiKeyResource,
-  type ApiKeyRow,
-  presentApiKey,
-  RotateApiKeyRequest,
-} from './api-key-resource.ts';
-import * as EXAMPLES from '../api/openapi/examples.ts';
 import { askingKey } from '../api/http/asking-key.ts';
 import {
   CREATED_FILTERS,
@@ -31,6 +16,21 @@ import {
   StartingAfter,
 } from '../api/http/list-envelope.ts';
 import { declare, resource } from '../api/http/route.ts';
+import * as EXAMPLES from '../api/openapi/examples.ts';
+import { ApiError } from '../domain/api-error.ts';
+import { isId } from '../domain/ids.ts';
+import type { Tenant } from '../domain/mode.ts';
+import { SHOWN_KEY } from '../platform/db/columns.ts';
+import { type Reader, tenantStatement } from '../platform/db/sql.ts';
+import type { CommandContext } from '../requests/command-context.ts';
+import {
+  ApiKeyRequest,
+  ApiKeyResource,
+  type ApiKeyRow,
+  presentApiKey,
+  RotateApiKeyRequest,
+} from './api-key-resource.ts';
+import { createOwnKey, revokeOwnKey, rotateOwnKey } from './own-keys.ts';
 
 const createApiKey = declare({
   method: 'post',

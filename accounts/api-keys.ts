@@ -1,16 +1,16 @@
+import { type AccountClock, accountTime } from '../domain/account-clock.ts';
+import type { Mode, Tenant } from '../domain/mode.ts';
+import { Refusal, unknownId } from '../domain/refusal.ts';
 import { apiKeyHasher, apiKeyHint, apiKeyPrefix, generateApiKey } from '../platform/crypto/api-key.ts';
 import type { KeyRing } from '../platform/crypto/key-ring.ts';
 import { newId, readIdTime } from '../platform/crypto/new-id.ts';
-import { holdClock } from './clock.ts';
-import { ApiKeyEntity } from './tables.ts';
 import { type Transactor, writeStatement } from '../platform/db/sql.ts';
 import { transaction } from '../platform/db/transaction.ts';
-import { type AccountClock, accountTime } from '../domain/account-clock.ts';
-import type { Mode, Tenant } from '../domain/mode.ts';
-import { DEFAULT_SCOPES, type Scope } from './scope-rules.ts';
-import { Refusal, unknownId } from '../domain/refusal.ts';
 import { type Operator, type OperatorContext, recordAudit } from '../requests/operator-context.ts';
+import { holdClock } from './clock.ts';
 import { lockPartner } from './partners.ts';
+import { DEFAULT_SCOPES, type Scope } from './scope-rules.ts';
+import { ApiKeyEntity } from './tables.ts';
 
 interface NewApiKey {
   partnerId: string;

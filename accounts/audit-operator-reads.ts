@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
+import { Mode } from '../domain/mode.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { type Reads, readStatement } from '../platform/db/sql.ts';
-import { Mode } from '../domain/mode.ts';
 
 export interface AuditResource {
   id: string;

@@ -1,10 +1,10 @@
 import type { Command } from 'commander';
-import { type Anchor, exportAudit, verifyAudit } from './audit-chain-operator.ts';
 import { WrongUsage } from '../operator/errors.ts';
 import { read, Since, Text } from '../operator/flag-values.ts';
-import { readAudit } from './audit-operator-reads.ts';
 import { renderJson } from '../operator/render.ts';
 import type { Verbs } from '../operator/verbs.ts';
+import { type Anchor, exportAudit, verifyAudit } from './audit-chain-operator.ts';
+import { readAudit } from './audit-operator-reads.ts';
 
 export function auditNoun(audit: Command, verbs: Verbs): void {
   const { session, verb, examples } = verbs;

@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import { setBalanceAlert } from './balance-alert.ts';
-import type { Orm } from '../platform/db/orm.ts';
-import { readAlertThreshold } from '../ledger/balances.ts';
-import { BalanceAlertRequest, BalanceAlertResource } from './balance-alert-resource.ts';
-import * as EXAMPLES from '../api/openapi/examples.ts';
 import { declare, resource } from '../api/http/route.ts';
+import * as EXAMPLES from '../api/openapi/examples.ts';
+import { readAlertThreshold } from '../ledger/balances.ts';
+import type { Orm } from '../platform/db/orm.ts';
+import { setBalanceAlert } from './balance-alert.ts';
+import { BalanceAlertRequest, BalanceAlertResource } from './balance-alert-resource.ts';
 
 const getBalanceAlert = declare({
   method: 'get',

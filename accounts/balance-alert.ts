@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
+import type { Tenant } from '../domain/mode.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { autocommitStatement } from '../platform/db/sql.ts';
-import type { Tenant } from '../domain/mode.ts';
 
 /**
  * Sets the threshold of an account's balance alert; null turns it off. If the balance is on the other side of it, this writes the

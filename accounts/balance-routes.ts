@@ -1,16 +1,4 @@
 import { z } from 'zod';
-import type { Orm } from '../platform/db/orm.ts';
-import type { ReadList } from '../platform/db/read-replica.ts';
-import { ApiError } from '../domain/api-error.ts';
-import type { Tenant } from '../domain/mode.ts';
-import { EVERY_VERSION, readBalance, readPrepaidEntries, readPrepaidVersions } from '../ledger/balances.ts';
-import { BalanceResource, presentBalance } from './balance-resource.ts';
-import {
-  BalanceTransactionResource,
-  parseVersion,
-  presentBalanceTransaction,
-} from './balance-transaction-resource.ts';
-import * as EXAMPLES from '../api/openapi/examples.ts';
 import {
   CREATED_FILTERS,
   Limit,
@@ -21,6 +9,18 @@ import {
   StartingAfter,
 } from '../api/http/list-envelope.ts';
 import { declare, resource } from '../api/http/route.ts';
+import * as EXAMPLES from '../api/openapi/examples.ts';
+import { ApiError } from '../domain/api-error.ts';
+import type { Tenant } from '../domain/mode.ts';
+import { EVERY_VERSION, readBalance, readPrepaidEntries, readPrepaidVersions } from '../ledger/balances.ts';
+import type { Orm } from '../platform/db/orm.ts';
+import type { ReadList } from '../platform/db/read-replica.ts';
+import { BalanceResource, presentBalance } from './balance-resource.ts';
+import {
+  BalanceTransactionResource,
+  parseVersion,
+  presentBalanceTransaction,
+} from './balance-transaction-resource.ts';
 
 const getBalance = declare({
   method: 'get',

@@ -1,6 +1,6 @@
-import { holdClock } from './clock.ts';
-import { transaction } from '../platform/db/transaction.ts';
 import { Refusal } from '../domain/refusal.ts';
+import { transaction } from '../platform/db/transaction.ts';
+import { type Operator, recordAudit } from '../requests/operator-context.ts';
 import { type AdjustedBalance, bookAdjustment, createAdjustment } from './adjust-balance.ts';
 import {
   type AdjustmentRequestRow,
@@ -8,7 +8,7 @@ import {
   decideRequest,
   lockRequest,
 } from './adjustment-requests.ts';
-import { type Operator, recordAudit } from '../requests/operator-context.ts';
+import { holdClock } from './clock.ts';
 import { lockPartner } from './partners.ts';
 
 /**

@@ -1,14 +1,14 @@
 import { sql } from 'kysely';
-import { readStatement, type Transactor, writeStatement } from '../platform/db/sql.ts';
+import { refuseTooLarge } from '../cards/funding-posting.ts';
+import { lockTestTerms } from '../cards/terms.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { applyPosting } from '../ledger/apply-posting.ts';
 import type { Posting } from '../ledger/posting.ts';
-import { presentBalance } from './balance-resource.ts';
-import type { CommandContext } from '../requests/command-context.ts';
-import { refuseTooLarge } from '../cards/funding-posting.ts';
-import { lockTestTerms } from '../cards/terms.ts';
+import { readStatement, type Transactor, writeStatement } from '../platform/db/sql.ts';
 import type { KeyedRequest } from '../requests/claim.ts';
+import type { CommandContext } from '../requests/command-context.ts';
 import { type KeyedResponse, respondOnce, respondWith } from '../requests/respond-once.ts';
+import { presentBalance } from './balance-resource.ts';
 
 const MAX_CREDITS_PER_HOUR = 60;
 

@@ -1,10 +1,10 @@
 import type { Logger } from 'pino';
-import { announceExpiry, findExpiringKeys } from './expiring-keys.ts';
 import { notifyEvents } from '../platform/db/notifications.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { describeError } from '../platform/process/describe-error.ts';
 import { type Repetition, repeat } from '../platform/process/repeat.ts';
 import { asAccount, asService } from '../platform/process/work-context.ts';
+import { announceExpiry, findExpiringKeys } from './expiring-keys.ts';
 
 const INTERVAL_MS = 1_000;
 const MAX_FOUND = 100;

@@ -1,14 +1,14 @@
 import type { Command } from 'commander';
 import { z } from 'zod';
-import { createApiKey, revokeApiKey } from './api-keys.ts';
-import { type ApiKey, ApiKeyEntity } from './tables.ts';
-import type { Orm } from '../platform/db/orm.ts';
 import { isId } from '../domain/ids.ts';
 import type { Mode } from '../domain/mode.ts';
-import type { Scope } from './scope-rules.ts';
 import { At, IpBlocks, ModeName, read, ScopeNames, Text } from '../operator/flag-values.ts';
-import { readPartner, readPartnerNames } from './operator-reads.ts';
 import { listNewest, type Verbs, withLimit } from '../operator/verbs.ts';
+import type { Orm } from '../platform/db/orm.ts';
+import { createApiKey, revokeApiKey } from './api-keys.ts';
+import { readPartner, readPartnerNames } from './operator-reads.ts';
+import type { Scope } from './scope-rules.ts';
+import { type ApiKey, ApiKeyEntity } from './tables.ts';
 
 export function keyNoun(key: Command, { session, verb, examples, err }: Verbs): void {
   key.addHelpText('after', examples('key create prt_01k0… --mode test', 'key list prt_01k0…'));

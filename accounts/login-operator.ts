@@ -1,5 +1,7 @@
 import type { Command } from 'commander';
 import { z } from 'zod';
+import { read } from '../operator/flag-values.ts';
+import type { Verbs } from '../operator/verbs.ts';
 import {
   createOperatorLogin,
   LOGIN_NAME,
@@ -7,8 +9,6 @@ import {
   readOperatorLogins,
   revokeOperatorLogin,
 } from './operator-logins.ts';
-import { read } from '../operator/flag-values.ts';
-import type { Verbs } from '../operator/verbs.ts';
 
 export function loginNoun(login: Command, { session, verb, examples }: Verbs): void {
   login.addHelpText('after', examples('login create anna', 'login list'));

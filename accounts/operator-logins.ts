@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { sql } from 'kysely';
+import { Refusal } from '../domain/refusal.ts';
 import { scramVerifier } from '../platform/crypto/scram.ts';
 import { OPERATOR_ROLE } from '../platform/db/login.ts';
 import { query, type Reader, readStatement } from '../platform/db/sql.ts';
 import { transaction } from '../platform/db/transaction.ts';
-import { Refusal } from '../domain/refusal.ts';
 import { type Operator, recordAudit } from '../requests/operator-context.ts';
 
 /** A database login of an operator. */

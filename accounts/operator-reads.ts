@@ -1,11 +1,11 @@
-import { readAccountClock } from './test-clock.ts';
-import { unknownId } from '../domain/refusal.ts';
-import { type Partner, PartnerEntity } from './tables.ts';
-import type { Orm } from '../platform/db/orm.ts';
 import { accountTime } from '../domain/account-clock.ts';
 import { DEFAULT_FEE_PLAN, type FeePlan } from '../domain/fees.ts';
-import { type AccountLimits, DEFAULT_LIMITS } from './limits-rules.ts';
+import { unknownId } from '../domain/refusal.ts';
 import { completeControls, type SpendingControls } from '../domain/spending-controls.ts';
+import type { Orm } from '../platform/db/orm.ts';
+import { type AccountLimits, DEFAULT_LIMITS } from './limits-rules.ts';
+import { type Partner, PartnerEntity } from './tables.ts';
+import { readAccountClock } from './test-clock.ts';
 
 /** An account as the command line shows it; amounts are in cents. */
 interface PartnerResource {

@@ -1,8 +1,27 @@
 import { type Command, Option } from 'commander';
 import type { z } from 'zod';
-import { adjustBalance } from './adjust-balance.ts';
 import { eraseCardholder } from '../cards/erase-cardholder.ts';
+import { FeePlan } from '../domain/fees.ts';
+import type { Mode } from '../domain/mode.ts';
+import { Refusal } from '../domain/refusal.ts';
+import type { SpendingControls } from '../domain/spending-controls.ts';
+import { WrongUsage } from '../operator/errors.ts';
+import {
+  ControlsJson,
+  ModeName,
+  OnOff,
+  read,
+  SignedCents,
+  Text,
+  WholeNumber,
+} from '../operator/flag-values.ts';
+import { presentAmounts } from '../operator/render.ts';
+import type { Verbs } from '../operator/verbs.ts';
 import type { Operator } from '../requests/operator-context.ts';
+import { adjustBalance } from './adjust-balance.ts';
+import { readRequest } from './adjustment-operator-reads.ts';
+import { AccountLimits } from './limits-rules.ts';
+import { FEE_FIELDS, LIMIT_FIELDS, type PlanField, readPartner, readPartners } from './operator-reads.ts';
 import {
   controlSpending,
   createPartner,
@@ -13,17 +32,6 @@ import {
   suspendPartner,
   updatePartner,
 } from './partners.ts';
-import { Refusal } from '../domain/refusal.ts';
-import { FeePlan } from '../domain/fees.ts';
-import { AccountLimits } from './limits-rules.ts';
-import type { Mode } from '../domain/mode.ts';
-import type { SpendingControls } from '../domain/spending-controls.ts';
-import { WrongUsage } from '../operator/errors.ts';
-import { ControlsJson, ModeName, OnOff, read, SignedCents, Text, WholeNumber } from '../operator/flag-values.ts';
-import { readRequest } from './adjustment-operator-reads.ts';
-import { FEE_FIELDS, LIMIT_FIELDS, type PlanField, readPartner, readPartners } from './operator-reads.ts';
-import { presentAmounts } from '../operator/render.ts';
-import type { Verbs } from '../operator/verbs.ts';
 
 const NAME = read(Text(255));
 

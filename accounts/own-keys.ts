@@ -1,20 +1,20 @@
 import { type RawBuilder, sql } from 'kysely';
-import { holdClock } from './clock.ts';
-import { SHOWN_KEY } from '../platform/db/columns.ts';
-import { type Transactor, writeStatement } from '../platform/db/sql.ts';
-import { transaction } from '../platform/db/transaction.ts';
 import { type AccountClock, accountTime } from '../domain/account-clock.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { isId } from '../domain/ids.ts';
 import { blocksOutside } from '../domain/ip-address.ts';
 import type { Tenant } from '../domain/mode.ts';
-import { Scope, withoutApiKeys } from './scope-rules.ts';
-import type { ApiKeyRequest, ApiKeyRow, RotateApiKeyRequest } from './api-key-resource.ts';
+import { SHOWN_KEY } from '../platform/db/columns.ts';
+import { type Transactor, writeStatement } from '../platform/db/sql.ts';
+import { transaction } from '../platform/db/transaction.ts';
 import type { CommandContext } from '../requests/command-context.ts';
+import { recordAudit } from '../requests/operator-context.ts';
+import type { ApiKeyRequest, ApiKeyRow, RotateApiKeyRequest } from './api-key-resource.ts';
 import { insertApiKey } from './api-keys.ts';
 import { type AskingKey, authorOf } from './asking-key.ts';
-import { recordAudit } from '../requests/operator-context.ts';
+import { holdClock } from './clock.ts';
 import { lockPartner } from './partners.ts';
+import { Scope, withoutApiKeys } from './scope-rules.ts';
 
 /** How many active keys an account can have in a mode (docs/partners/keys-and-modes.md). */
 const MAX_ACTIVE = 50;

@@ -1,12 +1,12 @@
+import { DEFAULT_FEE_PLAN, FeePlan } from '../domain/fees.ts';
+import { Refusal, unknownId } from '../domain/refusal.ts';
+import { completeControls, type SpendingControls } from '../domain/spending-controls.ts';
 import { newId } from '../platform/crypto/new-id.ts';
-import { AccountUsageEntity, type Partner, PartnerEntity } from './tables.ts';
 import { type Transactor, writeStatement } from '../platform/db/sql.ts';
 import { transaction } from '../platform/db/transaction.ts';
-import { DEFAULT_FEE_PLAN, FeePlan } from '../domain/fees.ts';
-import { AccountLimits, DEFAULT_LIMITS } from './limits-rules.ts';
-import { completeControls, type SpendingControls } from '../domain/spending-controls.ts';
-import { Refusal, unknownId } from '../domain/refusal.ts';
 import { type Operator, recordAudit } from '../requests/operator-context.ts';
+import { AccountLimits, DEFAULT_LIMITS } from './limits-rules.ts';
+import { AccountUsageEntity, type Partner, PartnerEntity } from './tables.ts';
 
 interface NewPartner {
   name: string;

@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import type { Orm } from '../platform/db/orm.ts';
-import { readStatement } from '../platform/db/sql.ts';
+import { declare, resource } from '../api/http/route.ts';
+import * as EXAMPLES from '../api/openapi/examples.ts';
 import { DEFAULT_FEE_PLAN, Fee, FeePlan, FundingKind, quoteFunding } from '../domain/fees.ts';
 import { AmountCents, Usd } from '../domain/fields.ts';
-import * as EXAMPLES from '../api/openapi/examples.ts';
-import { declare, resource } from '../api/http/route.ts';
+import type { Orm } from '../platform/db/orm.ts';
+import { readStatement } from '../platform/db/sql.ts';
 
 const QuoteRequest = z
   .strictObject({

@@ -3,9 +3,9 @@ import { z } from 'zod';
 import { isId } from '../domain/ids.ts';
 import { WrongUsage } from '../operator/errors.ts';
 import { read, Since, Text } from '../operator/flag-values.ts';
+import { listNewest, type Verbs, withLimit } from '../operator/verbs.ts';
 import { readPartner } from './operator-reads.ts';
 import { findByApiKey, findByIdempotencyKey, findByRequestId } from './request-operator-reads.ts';
-import { listNewest, type Verbs, withLimit } from '../operator/verbs.ts';
 
 export function requestNoun(request: Command, { session, verb, examples, err }: Verbs): void {
   const find = request

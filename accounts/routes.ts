@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { Mode } from '../domain/mode.ts';
-import * as EXAMPLES from '../api/openapi/examples.ts';
 import { declare, resource } from '../api/http/route.ts';
+import * as EXAMPLES from '../api/openapi/examples.ts';
+import { Mode } from '../domain/mode.ts';
 
 const Ping = z
   .object({

@@ -1,9 +1,9 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import type { FeePlan } from '../domain/fees.ts';
-import type { AccountLimits } from './limits-rules.ts';
 import type { Mode } from '../domain/mode.ts';
-import { DEFAULT_SCOPES, type Scope } from './scope-rules.ts';
 import type { SpendingControls } from '../domain/spending-controls.ts';
+import type { AccountLimits } from './limits-rules.ts';
+import { DEFAULT_SCOPES, type Scope } from './scope-rules.ts';
 
 export const PartnerEntity = defineEntity({
   name: 'Partner',

@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from 'kysely';
-import { type Reader, readStatement, writeStatement } from '../platform/db/sql.ts';
 import type { AccountClock } from '../domain/account-clock.ts';
 import { ApiError } from '../domain/api-error.ts';
-import { presentTestClock, type TestClockResource } from './test-clock-resource.ts';
-import type { CommandContext } from '../requests/command-context.ts';
+import { type Reader, readStatement, writeStatement } from '../platform/db/sql.ts';
 import type { KeyedRequest } from '../requests/claim.ts';
+import type { CommandContext } from '../requests/command-context.ts';
 import { findReplay, type KeyedResponse, respondOnce, respondWith } from '../requests/respond-once.ts';
+import { presentTestClock, type TestClockResource } from './test-clock-resource.ts';
 
 /** The most that a clock can be ahead of real time, in seconds: ten years. */
 const MAX_OFFSET_SECONDS = 10 * 365 * 86_400;

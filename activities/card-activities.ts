@@ -1,10 +1,18 @@
 import {
+  createIssuanceActivities,
+  type IssuanceActivities,
+  type IssuanceDependencies,
+} from '../cards/activities.ts';
+import {
   type CardStatusActivities,
   type CardStatusDependencies,
   createCardStatusActivities,
 } from '../cards/status-activities.ts';
-import { createIssuanceActivities, type IssuanceActivities, type IssuanceDependencies } from '../cards/activities.ts';
-import { createTopUpActivities, type TopUpActivities, type TopUpActivityDependencies } from '../cards/transfers/top-up-activities.ts';
+import {
+  createTopUpActivities,
+  type TopUpActivities,
+  type TopUpActivityDependencies,
+} from '../cards/transfers/top-up-activities.ts';
 import {
   createWithdrawalActivities,
   type WithdrawalActivities,

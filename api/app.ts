@@ -2,8 +2,10 @@ import Router, { type RouterContext } from '@koa/router';
 import Koa from 'koa';
 import helmet from 'koa-helmet';
 import { Histogram } from 'prom-client';
-import type { ApiPart } from '../platform/config/api-parts.ts';
+import type { RevealDependencies } from '../cards/secure-details-routes.ts';
 import { ApiError } from '../domain/api-error.ts';
+import { type NetworkDependencies, networkRoutes } from '../issuers/inbox/routes.ts';
+import type { ApiPart } from '../platform/config/api-parts.ts';
 import { health, type ReadinessDependencies, readiness } from '../platform/monitoring/health.ts';
 import type { ProcessMetrics } from '../platform/monitoring/metrics.ts';
 import { describeError } from '../platform/process/describe-error.ts';
@@ -18,11 +20,9 @@ import { type IdentifyDependencies, identify } from './http/identify.ts';
 import { logRequest, type RequestDurations, type RequestState, traceRequest } from './http/log-request.ts';
 import { showTestClock, type TestClocks } from './http/test-clocks.ts';
 import { limitReading, type ResponseLimits } from './http/unsent.ts';
-import { type NetworkDependencies, networkRoutes } from '../issuers/inbox/routes.ts';
 import { openApiDocument } from './openapi/document.ts';
 import { reference } from './openapi/reference.ts';
 import { DECLARATIONS, partnerRoutes, type RouteDependencies, revealRoutes } from './routes.ts';
-import type { RevealDependencies } from '../cards/secure-details-routes.ts';
 
 interface AppDependencies
   extends RouteDependencies,

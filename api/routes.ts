@@ -1,30 +1,33 @@
-import { account } from '../accounts/routes.ts';
 import { apiKeys } from '../accounts/api-keys-routes.ts';
-import { authorizations } from '../payments/authorizations-routes.ts';
-import { balance } from '../accounts/balance-routes.ts';
 import { balanceAlert } from '../accounts/balance-alert-routes.ts';
-import { cardStatus } from '../cards/status-routes.ts';
-import { type CardDependencies, cards } from '../cards/routes.ts';
-import { type DepositDependencies, deposits } from '../deposits/routes.ts';
-import { events } from '../webhooks/events-routes.ts';
-import type { Declaration, Route } from './http/route.ts';
-import { operations } from '../requests/routes.ts';
-import { products } from '../cards/products-routes.ts';
+import { balance } from '../accounts/balance-routes.ts';
 import { quotes } from '../accounts/quotes-routes.ts';
-import { type ReportDependencies, reports } from '../exports/reports-routes.ts';
+import { account } from '../accounts/routes.ts';
+import { products } from '../cards/products-routes.ts';
+import { type CardDependencies, cards } from '../cards/routes.ts';
 import { type RevealDependencies, secureDetails } from '../cards/secure-details-routes.ts';
-import { spendingLimits } from '../payments/spending-limits-routes.ts';
-import { statements } from '../exports/statements-routes.ts';
-import { type TestAuthorizationDependencies, testAuthorizations } from '../payments/test-authorizations-routes.ts';
-import { type TestClockDependencies, testClock } from '../exports/test-clock-routes.ts';
-import { type TestDepositDependencies, testDeposits } from '../deposits/test-deposits-routes.ts';
-import { type SimulationDependencies, testMode } from '../payments/test-mode-routes.ts';
+import { cardStatus } from '../cards/status-routes.ts';
 import { type TopUpDependencies, topups } from '../cards/transfers/top-ups-routes.ts';
+import { type WithdrawalDependencies, withdrawals } from '../cards/transfers/withdrawals-routes.ts';
+import { type DepositDependencies, deposits } from '../deposits/routes.ts';
+import { type TestDepositDependencies, testDeposits } from '../deposits/test-deposits-routes.ts';
+import { type ReportDependencies, reports } from '../exports/reports-routes.ts';
+import { statements } from '../exports/statements-routes.ts';
+import { type TestClockDependencies, testClock } from '../exports/test-clock-routes.ts';
+import { authorizations } from '../payments/authorizations-routes.ts';
+import { spendingLimits } from '../payments/spending-limits-routes.ts';
+import {
+  type TestAuthorizationDependencies,
+  testAuthorizations,
+} from '../payments/test-authorizations-routes.ts';
+import { type SimulationDependencies, testMode } from '../payments/test-mode-routes.ts';
 import { transactions } from '../payments/transactions-routes.ts';
+import { operations } from '../requests/routes.ts';
 import { type WebhookEndpointDependencies, webhookEndpoints } from '../webhooks/endpoints-routes.ts';
+import { events } from '../webhooks/events-routes.ts';
 import { webhookReplays } from '../webhooks/replays/routes.ts';
 import { type WebhookDependencies, webhooks } from '../webhooks/routes.ts';
-import { type WithdrawalDependencies, withdrawals } from '../cards/transfers/withdrawals-routes.ts';
+import type { Declaration, Route } from './http/route.ts';
 
 export interface RouteDependencies
   extends CardDependencies,

@@ -2,16 +2,17 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from '@temporalio/client';
 import type { Logger } from 'pino';
+import { shareActiveAccounts } from '../accounts/active-accounts.ts';
+import { recordKeyUses } from '../accounts/key-usage.ts';
+import { shareUsage } from '../accounts/usage-buckets.ts';
 import { type CardActivities, createCardActivities } from '../activities/card-activities.ts';
+import type { DepositTerms } from '../deposits/open.ts';
+import { createDatabaseMetrics } from '../exports/metrics.ts';
+import type { CardNetwork } from '../issuers/card-network.ts';
 import { testCardIssuer, testCardRevealer } from '../issuers/derived-cards.ts';
 import { openIngress, startLiveNetwork } from '../issuers/live-network.ts';
 import { takeLiveNetwork } from '../issuers/own-network.ts';
 import { openRequestBudget } from '../issuers/request-budget.ts';
-import { shareActiveAccounts } from '../accounts/active-accounts.ts';
-import { recordKeyUses } from '../accounts/key-usage.ts';
-import { shareUsage } from '../accounts/usage-buckets.ts';
-import type { DepositTerms } from '../deposits/open.ts';
-import { keptKeys } from '../platform/db/kept-keys.ts';
 import { createSettlementQueue } from '../payments/settlement-queue.ts';
 import type { ApiPart } from '../platform/config/api-parts.ts';
 import type { Config } from '../platform/config/service.ts';
@@ -19,6 +20,7 @@ import { cardsTaskQueue, depositsTaskQueue, webhooksTaskQueue } from '../platfor
 import { apiKeyHasher } from '../platform/crypto/api-key.ts';
 import { KeyRing } from '../platform/crypto/key-ring.ts';
 import { deriveDepositAddress } from '../platform/crypto/tron-address.ts';
+import { keptKeys } from '../platform/db/kept-keys.ts';
 import { API_ROLE } from '../platform/db/login.ts';
 import {
   createNotifier,
@@ -31,8 +33,6 @@ import {
 import { type Orm, openServiceDatabase } from '../platform/db/orm.ts';
 import { openLists } from '../platform/db/read-replica.ts';
 import { openReportReads } from '../platform/db/report-reads.ts';
-import type { CardNetwork } from '../issuers/card-network.ts';
-import { createDatabaseMetrics } from '../exports/metrics.ts';
 import { createProcessMetrics } from '../platform/monitoring/metrics.ts';
 import { poolMetrics } from '../platform/monitoring/process-metrics.ts';
 import { describeError } from '../platform/process/describe-error.ts';

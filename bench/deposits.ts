@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openNodeApi } from '../deposits/tron/node-api.ts';
-import { query } from '../platform/db/sql.ts';
 import { FAKE_USDT_CONTRACT } from '../dev/tron/drafts.ts';
+import { query } from '../platform/db/sql.ts';
 import { TEST_TRON } from '../test/support/deposits/seed-deposits.ts';
 import { medianNumber, monotonicMs, readCpuSeconds, summarize } from './support/measure.ts';
 import { DEPOSIT_CENTS, type Range, seedDeposits, seededDeposit, seedScan } from './support/seed.ts';

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { setCurrentProduct } from '../cards/products.ts';
+import { checkLedger } from '../ledger/check-ledger.ts';
 import { createSettlementQueue } from '../payments/settlement-queue.ts';
+import { NO_MERCHANT } from '../payments/transaction-resource.ts';
 import { createNotifier, notifyEvents } from '../platform/db/notifications.ts';
 import { openOrm } from '../platform/db/orm.ts';
-import { checkLedger } from '../ledger/check-ledger.ts';
-import { NO_MERCHANT } from '../payments/transaction-resource.ts';
 import { createTestDatabase, openOperatorOrm } from '../test/support/postgres.ts';
 import { createBareSettlement } from './bare-settlement/bare-settlement.ts';
 import { describe, type Measurement, measure, median, medianNumber } from './support/measure.ts';

@@ -1,4 +1,9 @@
 import type { Logger } from 'pino';
+import type { IssuanceDecision } from '../domain/decision.ts';
+import { type CardNetwork, CardNetworkUnavailable, type LookUpAnswer } from '../issuers/card-network.ts';
+import { isLasting } from '../platform/db/is-retryable.ts';
+import { describeError } from '../platform/process/describe-error.ts';
+import { readClaimResponse, type StoredResponse } from '../requests/response.ts';
 import { flagOverdue, noteNotRecorded, refuseLastingly } from './decision.ts';
 import {
   acceptIssuance,
@@ -7,17 +12,7 @@ import {
   readIssuanceEnd,
   resolveIssuance,
 } from './end-issuance.ts';
-import {
-  type AskedIssuance,
-  beginIssuance,
-  type FundingContext,
-  readPendingIssuance,
-} from './issue.ts';
-import { readClaimResponse, type StoredResponse } from '../requests/response.ts';
-import { isLasting } from '../platform/db/is-retryable.ts';
-import { type CardNetwork, CardNetworkUnavailable, type LookUpAnswer } from '../issuers/card-network.ts';
-import type { IssuanceDecision } from '../domain/decision.ts';
-import { describeError } from '../platform/process/describe-error.ts';
+import { type AskedIssuance, beginIssuance, type FundingContext, readPendingIssuance } from './issue.ts';
 import {
   askAndNote,
   askOrLookUp,

@@ -1,4 +1,7 @@
 import { sql } from 'kysely';
+import { ApiError } from '../domain/api-error.ts';
+import { isId } from '../domain/ids.ts';
+import type { Tenant } from '../domain/mode.ts';
 import { newId } from '../platform/crypto/new-id.ts';
 import { CARD_COLUMNS } from '../platform/db/columns.ts';
 import type { Orm } from '../platform/db/orm.ts';
@@ -11,9 +14,6 @@ import {
   writeStatement,
 } from '../platform/db/sql.ts';
 import { transaction } from '../platform/db/transaction.ts';
-import { ApiError } from '../domain/api-error.ts';
-import { isId } from '../domain/ids.ts';
-import type { Tenant } from '../domain/mode.ts';
 import type { CardRow } from './resource.ts';
 
 export interface RevealAttempt extends Tenant {

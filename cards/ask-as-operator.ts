@@ -1,11 +1,11 @@
 import { sql } from 'kysely';
+import type { StatusChangeOperation } from '../domain/card-status.ts';
+import { unknownId } from '../domain/refusal.ts';
 import { newId } from '../platform/crypto/new-id.ts';
 import { writeStatement } from '../platform/db/sql.ts';
 import type { Row } from '../platform/db/tables.ts';
 import { transaction } from '../platform/db/transaction.ts';
-import type { StatusChangeOperation } from '../domain/card-status.ts';
 import { type Operator, recordAudit } from '../requests/operator-context.ts';
-import { unknownId } from '../domain/refusal.ts';
 
 const ACTIONS: Record<StatusChangeOperation, string> = {
   freeze_card: 'card.freeze',

@@ -1,13 +1,17 @@
 import { type Expression, sql } from 'kysely';
-import type { DecidedTable } from './decision.ts';
+import { type CardStatus, STATUS_CHANGES, type StatusChangeOperation } from '../domain/card-status.ts';
+import type { NotRecorded } from '../domain/decision.ts';
 import type { OperatorConfig } from '../platform/config/operator.ts';
 import { networkProblem } from '../platform/db/columns.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { readStatement } from '../platform/db/sql.ts';
-import { type CardStatus, STATUS_CHANGES, type StatusChangeOperation } from '../domain/card-status.ts';
-import type { NotRecorded } from '../domain/decision.ts';
-import type { TopUpStatus } from './transfers/top-up-rules.ts';
-import type { WithdrawalStatus } from './transfers/withdrawal-rules.ts';
+import {
+  type AttentionItem,
+  atIssuer,
+  decisionCommands,
+  type UnfinishedItem,
+} from '../platform/monitoring/attention-item.ts';
+import { CHECK_WORKER, SEE_LOG } from '../platform/monitoring/worker-check.ts';
 import {
   changeCardStatusWorkflowId,
   issueCardWorkflowId,
@@ -15,8 +19,9 @@ import {
   topUpCardWorkflowId,
   withdrawFromCardWorkflowId,
 } from '../workflows/messages.ts';
-import { type AttentionItem, atIssuer, decisionCommands, type UnfinishedItem } from '../platform/monitoring/attention-item.ts';
-import { CHECK_WORKER, SEE_LOG } from '../platform/monitoring/worker-check.ts';
+import type { DecidedTable } from './decision.ts';
+import type { TopUpStatus } from './transfers/top-up-rules.ts';
+import type { WithdrawalStatus } from './transfers/withdrawal-rules.ts';
 
 /** Issuances, top-ups, withdrawals and status changes that take too long, and cards whose id at the network is missing. */
 export async function readWaitingOperations(

@@ -1,17 +1,17 @@
 import { sql } from 'kysely';
-import { of, TOPUP_COLUMNS } from '../platform/db/columns.ts';
-import { type Transactor, writeStatement } from '../platform/db/sql.ts';
 import { ApiError } from '../domain/api-error.ts';
 import type { Tenant } from '../domain/mode.ts';
 import { MAX_AMOUNT_CENTS } from '../domain/money.ts';
-import { topUpNotPossible } from './transfers/top-up-rules.ts';
 import { applyPosting } from '../ledger/apply-posting.ts';
 import { readBalance, readCardBalance } from '../ledger/balances.ts';
 import { LedgerRejected } from '../ledger/ledger-error.ts';
 import type { Posting } from '../ledger/posting.ts';
-import type { CardRow } from './resource.ts';
+import { of, TOPUP_COLUMNS } from '../platform/db/columns.ts';
+import { type Transactor, writeStatement } from '../platform/db/sql.ts';
 import type { OpenCommand } from '../requests/command-context.ts';
+import type { CardRow } from './resource.ts';
 import { voidTopUp } from './transfers/end-top-up.ts';
+import { topUpNotPossible } from './transfers/top-up-rules.ts';
 
 /**
  * Makes the changes of a block other than the status itself (docs/partners/card-status.md): moves the card's balance to the

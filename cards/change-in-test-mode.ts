@@ -1,13 +1,11 @@
 import { sql } from 'kysely';
-import { type Writes, writeStatement } from '../platform/db/sql.ts';
 import type { CardStatus } from '../domain/card-status.ts';
 import { STATUS_CHANGES, type StatusChangeOperation, statusChangeRefusal } from '../domain/card-status.ts';
 import { statementWithPosting } from '../ledger/apply-posting.ts';
 import { LedgerRejected } from '../ledger/ledger-error.ts';
-import { presentCard } from './resource.ts';
-import type { CommandContext } from '../requests/command-context.ts';
-import { lockTestTerms } from './terms.ts';
+import { type Writes, writeStatement } from '../platform/db/sql.ts';
 import type { KeyedRequest } from '../requests/claim.ts';
+import type { CommandContext } from '../requests/command-context.ts';
 import {
   forRequests,
   type KeyedOutcomeValues,
@@ -18,6 +16,8 @@ import {
 } from '../requests/outcome.ts';
 import { type KeyedResponse, requireStored, respondOnce } from '../requests/respond-once.ts';
 import { releaseNotPossible, releasePosting } from './block.ts';
+import { presentCard } from './resource.ts';
+import { lockTestTerms } from './terms.ts';
 
 /**
  * Freezes, unfreezes or blocks a test card. The lock on the card's row puts its changes in order.

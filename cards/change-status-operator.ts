@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { checkHint, SEE_LOG } from '../platform/monitoring/worker-check.ts';
-import { askForStatusChange } from './ask-as-operator.ts';
-import { openBody } from '../requests/response.ts';
-import { Refusal } from '../domain/refusal.ts';
-import { readStatement } from '../platform/db/sql.ts';
 import { STATUS_CHANGES, type StatusChangeOperation } from '../domain/card-status.ts';
-import { changeCardStatusWorkflowId } from '../workflows/messages.ts';
-import { type OperatorCard, readCard } from './operator-reads.ts';
+import { Refusal } from '../domain/refusal.ts';
 import type { Session } from '../operator/session.ts';
+import { readStatement } from '../platform/db/sql.ts';
+import { checkHint, SEE_LOG } from '../platform/monitoring/worker-check.ts';
+import { openBody } from '../requests/response.ts';
+import { changeCardStatusWorkflowId } from '../workflows/messages.ts';
+import { askForStatusChange } from './ask-as-operator.ts';
+import { type OperatorCard, readCard } from './operator-reads.ts';
 
 const POLL_INTERVAL_MS = 200;
 

@@ -1,9 +1,5 @@
 import { sql } from 'kysely';
-import { CARD_COLUMNS } from '../platform/db/columns.ts';
-import { type Transactor, writeStatement } from '../platform/db/sql.ts';
-import { transaction } from '../platform/db/transaction.ts';
 import { ApiError } from '../domain/api-error.ts';
-import type { StatusChangeRequest } from '../issuers/card-network.ts';
 import {
   type CardStatus,
   STATUS_CHANGES,
@@ -11,8 +7,11 @@ import {
   statusChangeRefusal,
 } from '../domain/card-status.ts';
 import type { Tenant } from '../domain/mode.ts';
+import type { StatusChangeRequest } from '../issuers/card-network.ts';
 import { readCardBalance } from '../ledger/balances.ts';
-import { type CardRow, presentCard } from './resource.ts';
+import { CARD_COLUMNS } from '../platform/db/columns.ts';
+import { type Transactor, writeStatement } from '../platform/db/sql.ts';
+import { transaction } from '../platform/db/transaction.ts';
 import type { CommandContext, OpenCommand } from '../requests/command-context.ts';
 import {
   claimOutcome,
@@ -23,6 +22,7 @@ import {
 } from '../requests/outcome.ts';
 import { type StoredResponse, storeError } from '../requests/response.ts';
 import { blockRefusal, lockPendingTopUps, releaseBlockedCard } from './block.ts';
+import { type CardRow, presentCard } from './resource.ts';
 
 // A freeze, unfreeze or block by a workflow: all of live mode, and an operator's in test mode. Changes of one live card take
 // turns: while the card network is asked for one, the card's row carries its claim as a mark, and the others wait

@@ -1,4 +1,5 @@
 import { sql } from 'kysely';
+import type { Decision, NotRecorded, RecordedDecision, Verdict, WhyNot } from '../domain/decision.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import {
   autocommitStatement,
@@ -7,7 +8,6 @@ import {
   type Transactor,
   writeStatement,
 } from '../platform/db/sql.ts';
-import type { Decision, NotRecorded, RecordedDecision, Verdict, WhyNot } from '../domain/decision.ts';
 import { lockClaim } from '../requests/claim.ts';
 
 export type DecidedTable = 'card' | 'topup' | 'withdrawal';

@@ -1,17 +1,16 @@
 import { sql } from 'kysely';
-import { newId } from '../platform/crypto/new-id.ts';
-import { CARD_COLUMNS, of } from '../platform/db/columns.ts';
-import { readStatement, type Transactor, writeStatement } from '../platform/db/sql.ts';
-import { transaction } from '../platform/db/transaction.ts';
 import { ApiError } from '../domain/api-error.ts';
 import type { CardFailureCode, IssuedCard } from '../domain/card.ts';
 import type { IssuanceDecision, Verdict } from '../domain/decision.ts';
 import type { Tenant } from '../domain/mode.ts';
 import { applyPosting, statementWithPosting } from '../ledger/apply-posting.ts';
-import { type CardRow, EMPTY_CARD, presentCard } from './resource.ts';
-import type { EventType } from '../webhooks/event-types.ts';
-import { recordAudit } from '../requests/operator-context.ts';
+import { newId } from '../platform/crypto/new-id.ts';
+import { CARD_COLUMNS, of } from '../platform/db/columns.ts';
+import { readStatement, type Transactor, writeStatement } from '../platform/db/sql.ts';
+import { transaction } from '../platform/db/transaction.ts';
 import type { CommandContext, OpenCommand } from '../requests/command-context.ts';
+import { newEvent } from '../requests/new-event.ts';
+import { recordAudit } from '../requests/operator-context.ts';
 import {
   claimOutcome,
   type Outcome,
@@ -20,11 +19,12 @@ import {
   writeClaimOutcome,
 } from '../requests/outcome.ts';
 import { type StoredResponse, storeError, storeResponse } from '../requests/response.ts';
-import { newEvent } from '../requests/new-event.ts';
+import type { EventType } from '../webhooks/event-types.ts';
 import { checkDecision, refuseDecision, verdictOnMissing } from './decision.ts';
 import { type Funding, fundingPosting } from './funding-posting.ts';
 import { watchDecided } from './late-answers.ts';
 import { type NetworkEvidence, readNetworkCard } from './network-card.ts';
+import { type CardRow, EMPTY_CARD, presentCard } from './resource.ts';
 import { lockClaimUsage } from './terms.ts';
 
 /**

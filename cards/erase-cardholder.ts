@@ -1,12 +1,12 @@
 import { sql } from 'kysely';
+import type { Mode, Tenant } from '../domain/mode.ts';
+import { Refusal, unknownId } from '../domain/refusal.ts';
 import type { KeyRing } from '../platform/crypto/key-ring.ts';
 import { autocommitStatement, readStatement, type Transactor, writeStatement } from '../platform/db/sql.ts';
 import { transaction } from '../platform/db/transaction.ts';
-import type { Metadata } from './metadata-rules.ts';
-import type { Mode, Tenant } from '../domain/mode.ts';
-import { requestContext, responseContext } from '../requests/response.ts';
-import { Refusal, unknownId } from '../domain/refusal.ts';
 import { type OperatorContext, recordAudit } from '../requests/operator-context.ts';
+import { requestContext, responseContext } from '../requests/response.ts';
+import type { Metadata } from './metadata-rules.ts';
 
 interface Erasure {
   partnerId: string;

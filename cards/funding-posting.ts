@@ -1,4 +1,3 @@
-import type { Transactor } from '../platform/db/sql.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { type Fee, insufficientFunds } from '../domain/fees.ts';
 import type { Mode } from '../domain/mode.ts';
@@ -7,6 +6,7 @@ import type { LedgerResult } from '../ledger/apply-posting.ts';
 import { readBalance } from '../ledger/balances.ts';
 import { LedgerRejected } from '../ledger/ledger-error.ts';
 import type { Posting, Transfer, TransferCode } from '../ledger/posting.ts';
+import type { Transactor } from '../platform/db/sql.ts';
 
 /** Money for a card, with its fees, from the prepaid balance. */
 export interface Funding {

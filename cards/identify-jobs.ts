@@ -1,10 +1,10 @@
 import type { Logger } from 'pino';
-import { heard, toEvidence } from './network-activities.ts';
-import { identifyCard, takeUnidentifiedCards } from './network-card.ts';
-import type { Orm } from '../platform/db/orm.ts';
 import type { CardNetwork } from '../issuers/card-network.ts';
+import type { Orm } from '../platform/db/orm.ts';
 import { describeError } from '../platform/process/describe-error.ts';
 import { type Repetition, repeat } from '../platform/process/repeat.ts';
+import { heard, toEvidence } from './network-activities.ts';
+import { identifyCard, takeUnidentifiedCards } from './network-card.ts';
 
 const INTERVAL_MS = 2_000;
 const AT_ONCE = 8;

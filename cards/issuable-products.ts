@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
-import { type Reader, readStatement } from '../platform/db/sql.ts';
 import type { Mode } from '../domain/mode.ts';
+import { type Reader, readStatement } from '../platform/db/sql.ts';
 
 export interface IssuableProduct {
   code: string;

@@ -1,21 +1,19 @@
 import { type RawBuilder, sql } from 'kysely';
-import { readIdTime } from '../platform/crypto/new-id.ts';
 import { accountToday } from '../accounts/clock.ts';
-import { CARD_COLUMNS, of } from '../platform/db/columns.ts';
-import { readStatement, type Writes, writeStatement } from '../platform/db/sql.ts';
-import { transaction } from '../platform/db/transaction.ts';
+import { checkLimits } from '../accounts/limits-rules.ts';
 import { accountTime } from '../domain/account-clock.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { cardholderName, chooseProduct, type IssuedCard } from '../domain/card.ts';
 import type { IssuanceDecision } from '../domain/decision.ts';
 import { type Fee, quoteFunding } from '../domain/fees.ts';
-import { checkLimits } from '../accounts/limits-rules.ts';
-import type { Metadata } from './metadata-rules.ts';
 import { completeControls, type SpendingControls } from '../domain/spending-controls.ts';
 import { statementWithPosting } from '../ledger/apply-posting.ts';
-import { type CardRow, CreateCardRequest } from './resource.ts';
-import type { CommandContext } from '../requests/command-context.ts';
+import { readIdTime } from '../platform/crypto/new-id.ts';
+import { CARD_COLUMNS, of } from '../platform/db/columns.ts';
+import { readStatement, type Writes, writeStatement } from '../platform/db/sql.ts';
+import { transaction } from '../platform/db/transaction.ts';
 import { type KeyedRequest, lockUsageAndClaim } from '../requests/claim.ts';
+import type { CommandContext } from '../requests/command-context.ts';
 import {
   type KeyedOutcomeValues,
   outcomeResponse,
@@ -24,7 +22,6 @@ import {
 } from '../requests/outcome.ts';
 import { type KeyedResponse, requireStored, respondOnce } from '../requests/respond-once.ts';
 import { openRequest, type StoredResponse, storeError } from '../requests/response.ts';
-import { type IssuableProduct, issuableIn, issuableProducts } from './issuable-products.ts';
 import {
   activeCard,
   type BoundCard,
@@ -34,6 +31,9 @@ import {
   lockPendingIssuance,
 } from './end-issuance.ts';
 import { fundingPosting, refuseTooLarge, requireFunds } from './funding-posting.ts';
+import { type IssuableProduct, issuableIn, issuableProducts } from './issuable-products.ts';
+import type { Metadata } from './metadata-rules.ts';
+import { type CardRow, CreateCardRequest } from './resource.ts';
 import { type ClaimedTermsColumns, type FundingTerms, fundingTerms, lockTestTerms } from './terms.ts';
 
 // An issuance creates a card and loads its first money. In live mode, the money is held while the card network decides, and

@@ -1,8 +1,8 @@
 import { sql } from 'kysely';
 import type { Orm } from '../platform/db/orm.ts';
 import { readStatement } from '../platform/db/sql.ts';
-import type { LateDecision, LateKind, WhyNotBooked } from './late-answer-rules.ts';
 import { type AttentionItem, atIssuer } from '../platform/monitoring/attention-item.ts';
+import type { LateDecision, LateKind, WhyNotBooked } from './late-answer-rules.ts';
 
 /** Operations that have ended, about which the network says something else than our record. */
 export async function readContradictions(orm: Orm): Promise<AttentionItem[]> {

@@ -1,20 +1,20 @@
 import type { Logger } from 'pino';
-import { heard } from './network-activities.ts';
-import { bookTopUp } from './transfers/book-top-up.ts';
-import { recordLateAnswer, takeLateAnswers } from './late-answers.ts';
-import { refuseBooking } from './late-decisions.ts';
-import { bookWithdrawal } from './transfers/book-withdrawal.ts';
-import { isLasting } from '../platform/db/is-retryable.ts';
-import type { Orm } from '../platform/db/orm.ts';
 import type {
   CardNetwork,
   LookUpAnswer,
   TopUpLookUpAnswer,
   WithdrawalLookUpAnswer,
 } from '../issuers/card-network.ts';
-import type { LateAnswer, LateKind } from './late-answer-rules.ts';
+import { isLasting } from '../platform/db/is-retryable.ts';
+import type { Orm } from '../platform/db/orm.ts';
 import { describeError } from '../platform/process/describe-error.ts';
 import { type Repetition, repeat } from '../platform/process/repeat.ts';
+import type { LateAnswer, LateKind } from './late-answer-rules.ts';
+import { recordLateAnswer, takeLateAnswers } from './late-answers.ts';
+import { refuseBooking } from './late-decisions.ts';
+import { heard } from './network-activities.ts';
+import { bookTopUp } from './transfers/book-top-up.ts';
+import { bookWithdrawal } from './transfers/book-withdrawal.ts';
 
 const INTERVAL_MS = 2_000;
 const AT_ONCE = 8;

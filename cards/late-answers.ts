@@ -1,8 +1,8 @@
 import { sql } from 'kysely';
+import type { Fee } from '../domain/fees.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { autocommitStatement, type Transactor, writeStatement } from '../platform/db/sql.ts';
 import { transaction } from '../platform/db/transaction.ts';
-import type { Fee } from '../domain/fees.ts';
 import type { LateAnswer, LateKind } from './late-answer-rules.ts';
 
 /** Has a worker look an operation up that has ended, because the network says that it has news of it. */

@@ -1,9 +1,9 @@
 import { sql } from 'kysely';
+import { Refusal } from '../domain/refusal.ts';
 import { autocommitStatement, readStatement, type Transactor, writeStatement } from '../platform/db/sql.ts';
 import { transaction } from '../platform/db/transaction.ts';
-import type { LateDecision, LateKind, WhyNotBooked } from './late-answer-rules.ts';
 import { type Operator, recordAudit } from '../requests/operator-context.ts';
-import { Refusal } from '../domain/refusal.ts';
+import type { LateDecision, LateKind, WhyNotBooked } from './late-answer-rules.ts';
 
 /**
  * Records what an operator decided about an operation that the network contradicts our record of. To book a top-up or a

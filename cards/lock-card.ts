@@ -1,15 +1,15 @@
 import { sql } from 'kysely';
 import { heldClock } from '../accounts/clock.ts';
-import { CARD_COLUMNS } from '../platform/db/columns.ts';
-import { readStatement, type Transactor, writeStatement } from '../platform/db/sql.ts';
 import type { AccountClock } from '../domain/account-clock.ts';
 import { ApiError } from '../domain/api-error.ts';
 import type { Tenant } from '../domain/mode.ts';
 import { readCardBalance } from '../ledger/balances.ts';
-import type { CardBalance, CardRow } from './resource.ts';
-import type { OpenCommand } from '../requests/command-context.ts';
+import { CARD_COLUMNS } from '../platform/db/columns.ts';
+import { readStatement, type Transactor, writeStatement } from '../platform/db/sql.ts';
 import type { KeyedRequest } from '../requests/claim.ts';
+import type { OpenCommand } from '../requests/command-context.ts';
 import { findReplay, type KeyedResponse } from '../requests/respond-once.ts';
+import type { CardBalance, CardRow } from './resource.ts';
 
 // A separate module, because both funding and status changes lock the card, and the latter import the former.
 

@@ -1,10 +1,10 @@
-import type { NetworkEvidence } from './network-card.ts';
+import type { Decision, Verdict } from '../domain/decision.ts';
+import { type CardNetwork, CardNetworkUnavailable, type LookUpAnswer } from '../issuers/card-network.ts';
+import type { Orm } from '../platform/db/orm.ts';
 import { noteAsked, noteAsking } from '../requests/network-progress.ts';
 import type { StoredResponse } from '../requests/response.ts';
-import type { Orm } from '../platform/db/orm.ts';
-import { type CardNetwork, CardNetworkUnavailable, type LookUpAnswer } from '../issuers/card-network.ts';
-import type { Decision, Verdict } from '../domain/decision.ts';
 import type { NetworkAnswer } from '../requests/rules.ts';
+import type { NetworkEvidence } from './network-card.ts';
 
 /**
  * How an operation ended. `refused`: our rules refused it before the network was asked. `failed`: the network's definite no,

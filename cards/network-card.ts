@@ -1,12 +1,12 @@
 import { sql } from 'kysely';
+import type { IssuedCard } from '../domain/card.ts';
+import type { WhyNot } from '../domain/decision.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { autocommitStatement, readStatement, type Transactor, writeStatement } from '../platform/db/sql.ts';
 import { transaction } from '../platform/db/transaction.ts';
-import type { IssuedCard } from '../domain/card.ts';
-import type { WhyNot } from '../domain/decision.ts';
-import type { CardRow } from './resource.ts';
-import { lockAnyCard } from './lock-card.ts';
 import { readDecision, refuseDecision } from './decision.ts';
+import { lockAnyCard } from './lock-card.ts';
+import type { CardRow } from './resource.ts';
 
 /** What the network says about a card it never reported as issued: the card, null for none, `away` if it did not answer. */
 export type NetworkEvidence = { card: IssuedCard | null } | 'away';

@@ -1,14 +1,14 @@
 import { sql } from 'kysely';
-import type { DecidedTable } from './decision.ts';
+import { Mode } from '../domain/mode.ts';
 import { unknownId } from '../domain/refusal.ts';
 import { readIdTime } from '../platform/crypto/new-id.ts';
 import { clockAhead, networkProblem, OPERATION_COLUMNS, of } from '../platform/db/columns.ts';
 import { newestRows } from '../platform/db/newest.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { readStatement } from '../platform/db/sql.ts';
-import { Mode } from '../domain/mode.ts';
-import { claimOfOperation, OperationStatus } from '../requests/rules.ts';
 import { type OperationResource, type OperationRow, presentOperation } from '../requests/resource.ts';
+import { claimOfOperation, OperationStatus } from '../requests/rules.ts';
+import type { DecidedTable } from './decision.ts';
 
 /** An operation as the partner sees it, with its account and what made it. */
 export interface OperatorOperation extends OperationResource {

@@ -1,12 +1,12 @@
 import type { Command } from 'commander';
 import { z } from 'zod';
+import { readPartner } from '../accounts/operator-reads.ts';
 import { isId } from '../domain/ids.ts';
 import { Mode } from '../domain/mode.ts';
-import { OperationStatus } from '../requests/rules.ts';
 import { read, Text } from '../operator/flag-values.ts';
-import { readOperation, readOperations } from './operation-operator-reads.ts';
-import { readPartner } from '../accounts/operator-reads.ts';
 import { listNewest, type Verbs, withLimit } from '../operator/verbs.ts';
+import { OperationStatus } from '../requests/rules.ts';
+import { readOperation, readOperations } from './operation-operator-reads.ts';
 
 const StatusName = z.enum(OperationStatus.options, `must be one of ${OperationStatus.options.join(', ')}`);
 const ModeName = z.enum(Mode.options, 'must be test or live');

@@ -1,17 +1,17 @@
 import { type Command, Option } from 'commander';
 import { z } from 'zod';
+import { readPartner } from '../accounts/operator-reads.ts';
+import { readMakers } from '../accounts/request-operator-reads.ts';
 import { CardStatus, type StatusChangeOperation } from '../domain/card-status.ts';
 import { NetworkId } from '../domain/fields.ts';
 import { isId } from '../domain/ids.ts';
 import { WrongUsage } from '../operator/errors.ts';
 import { read, Text } from '../operator/flag-values.ts';
+import { listNewest, type Verbs, waitingFor, withLimit, workflowOf } from '../operator/verbs.ts';
 import { type OperatorAuthorization, readAuthorizations } from '../payments/authorization-operator-reads.ts';
 import { readCard, readCards } from './operator-reads.ts';
-import { readPartner } from '../accounts/operator-reads.ts';
-import { readMakers } from '../accounts/request-operator-reads.ts';
 import { type ListedTopUp, readTopUps } from './transfers/top-up-operator-reads.ts';
 import { type ListedWithdrawal, readWithdrawals } from './transfers/withdrawal-operator-reads.ts';
-import { listNewest, type Verbs, waitingFor, withLimit, workflowOf } from '../operator/verbs.ts';
 
 export function cardNoun(card: Command, { session, verb, examples, err, resolveWaitMs }: Verbs): void {
   card.addHelpText('after', examples('card list --partner prt_01k0…', 'card block --help'));

@@ -1,11 +1,11 @@
 import type { Command } from 'commander';
 import { z } from 'zod';
+import { ProductBin, ProductCode, read, readEach, Text } from '../operator/flag-values.ts';
+import type { Verbs } from '../operator/verbs.ts';
+import type { Orm } from '../platform/db/orm.ts';
 import { readIssuableProducts } from './issuable-products.ts';
 import { allowProducts, retireProduct, setCurrentProduct } from './products.ts';
 import { type Product, ProductEntity } from './tables.ts';
-import type { Orm } from '../platform/db/orm.ts';
-import { ProductBin, ProductCode, read, readEach, Text } from '../operator/flag-values.ts';
-import type { Verbs } from '../operator/verbs.ts';
 
 const COLUMNS = ['product_code', 'bin', 'network', 'issuer_product', 'current', 'created', 'retired_at'];
 

@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { issuableIn, readIssuableProducts } from './issuable-products.ts';
-import type { Orm } from '../platform/db/orm.ts';
-import * as EXAMPLES from '../api/openapi/examples.ts';
 import { listEnvelope } from '../api/http/list-envelope.ts';
 import { declare, resource } from '../api/http/route.ts';
+import * as EXAMPLES from '../api/openapi/examples.ts';
+import type { Orm } from '../platform/db/orm.ts';
+import { issuableIn, readIssuableProducts } from './issuable-products.ts';
 
 const ProductResource = z
   .object({

@@ -1,11 +1,11 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { sql } from 'kysely';
-import { PartnerProductEntity, type Product, ProductEntity } from './tables.ts';
+import { lockPartner } from '../accounts/partners.ts';
+import { Refusal } from '../domain/refusal.ts';
 import { writeStatement } from '../platform/db/sql.ts';
 import { transaction } from '../platform/db/transaction.ts';
 import { type Operator, recordAudit } from '../requests/operator-context.ts';
-import { lockPartner } from '../accounts/partners.ts';
-import { Refusal } from '../domain/refusal.ts';
+import { PartnerProductEntity, type Product, ProductEntity } from './tables.ts';
 
 interface NewCurrentProduct {
   code: string;

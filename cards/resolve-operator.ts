@@ -1,24 +1,28 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from 'kysely';
-import { checkHint, SEE_LOG } from '../platform/monitoring/worker-check.ts';
-import type { Operator } from '../requests/operator-context.ts';
-import { type DecidedTable, readDecision } from './decision.ts';
-import { decideIssuance, decideTopUp, decideWithdrawal } from './resolve.ts';
-import { Refusal } from '../domain/refusal.ts';
-import { readStatement } from '../platform/db/sql.ts';
 import type { CardStatus } from '../domain/card-status.ts';
 import type { IssuanceDecision, TopUpDecision, WhyNot, WithdrawalDecision } from '../domain/decision.ts';
+import { Refusal } from '../domain/refusal.ts';
+import type { Session } from '../operator/session.ts';
+import { readStatement } from '../platform/db/sql.ts';
+import { checkHint, SEE_LOG } from '../platform/monitoring/worker-check.ts';
 import {
   type ClaimedWorkflow,
   type OperationDecision,
   resolveOperation,
 } from '../requests/claimed-workflow.ts';
+import type { Operator } from '../requests/operator-context.ts';
 import { readWorkflowStatus } from '../requests/workflow-status.ts';
 import { issueCardWorkflowId, networkResult } from '../workflows/messages.ts';
+import { type DecidedTable, readDecision } from './decision.ts';
 import { findCard, type OperatorCard, readCard } from './operator-reads.ts';
+import { decideIssuance, decideTopUp, decideWithdrawal } from './resolve.ts';
 import { findTopUp, type OperatorTopUp, readTopUp } from './transfers/top-up-operator-reads.ts';
-import { findWithdrawal, type OperatorWithdrawal, readWithdrawal } from './transfers/withdrawal-operator-reads.ts';
-import type { Session } from '../operator/session.ts';
+import {
+  findWithdrawal,
+  type OperatorWithdrawal,
+  readWithdrawal,
+} from './transfers/withdrawal-operator-reads.ts';
 
 /**
  * Resolves an issuance that is past its deadline, or gives an active card its missing id at the network, and waits until

@@ -1,12 +1,11 @@
+import type { IssuanceDecision, TopUpDecision, WithdrawalDecision } from '../domain/decision.ts';
+import { Refusal, unknownId } from '../domain/refusal.ts';
 import { TOPUP_COLUMNS, WITHDRAWAL_COLUMNS } from '../platform/db/columns.ts';
 import { writeStatement } from '../platform/db/sql.ts';
 import { transaction } from '../platform/db/transaction.ts';
-import type { IssuanceDecision, TopUpDecision, WithdrawalDecision } from '../domain/decision.ts';
-import type { CardRow } from './resource.ts';
 import { type Operator, recordAudit } from '../requests/operator-context.ts';
-import { lockAnyCard } from './lock-card.ts';
-import { Refusal, unknownId } from '../domain/refusal.ts';
 import { markOverdue, recordDecision } from './decision.ts';
+import { lockAnyCard } from './lock-card.ts';
 import {
   correctNetworkId,
   isAnotherCardsId,
@@ -14,6 +13,7 @@ import {
   isUnidentified,
   lookUpSoon,
 } from './network-card.ts';
+import type { CardRow } from './resource.ts';
 
 interface ByOperator {
   reason: string;

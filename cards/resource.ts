@@ -1,12 +1,12 @@
 import { z } from 'zod';
-import type { CARD_COLUMNS } from '../platform/db/columns.ts';
-import type { Row } from '../platform/db/tables.ts';
 import { CardFailureCode } from '../domain/card.ts';
 import { CardStatus } from '../domain/card-status.ts';
 import { AmountCents, Email, Label, Line, ObjectType, Usd } from '../domain/fields.ts';
-import { inOrder, Metadata, MetadataChanges } from './metadata-rules.ts';
 import { Mode } from '../domain/mode.ts';
 import { completeControls, SpendingControls, SpendingControlsRequest } from '../domain/spending-controls.ts';
+import type { CARD_COLUMNS } from '../platform/db/columns.ts';
+import type { Row } from '../platform/db/tables.ts';
+import { inOrder, Metadata, MetadataChanges } from './metadata-rules.ts';
 
 /** A card as partners see it (docs/partners/cards.md). */
 export const CardResource = z

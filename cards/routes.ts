@@ -1,32 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
 import { z } from 'zod';
-import { updateCard as changeCard } from './update.ts';
-import { acceptIssuance } from './end-issuance.ts';
-import {
-  beginIssuance,
-  type FundingContext,
-  issueInTestMode,
-  type TestIssuanceContext,
-} from './issue.ts';
-import { CARD_COLUMNS, of } from '../platform/db/columns.ts';
-import { newestRows } from '../platform/db/newest.ts';
-import type { Orm } from '../platform/db/orm.ts';
-import type { ReadList } from '../platform/db/read-replica.ts';
-import { tenantStatement } from '../platform/db/sql.ts';
-import { ApiError } from '../domain/api-error.ts';
-import { CardStatus } from '../domain/card-status.ts';
-import { Line } from '../domain/fields.ts';
-import { isId } from '../domain/ids.ts';
-import type { Mode, Tenant } from '../domain/mode.ts';
-import {
-  CardResource,
-  type CardRow,
-  CreateCardRequest,
-  presentCard,
-  UpdateCardRequest,
-} from './resource.ts';
-import * as EXAMPLES from '../api/openapi/examples.ts';
-import { issueCardWorkflowId } from '../workflows/messages.ts';
 import { type RespondingDependencies, respondToClaimed } from '../api/http/claimed-work.ts';
 import { claimOperation, keyedRequest, replay, replyAs, replyOnce } from '../api/http/keyed.ts';
 import {
@@ -44,6 +17,22 @@ import {
   StartingAfter,
 } from '../api/http/list-envelope.ts';
 import { declare, resource } from '../api/http/route.ts';
+import * as EXAMPLES from '../api/openapi/examples.ts';
+import { ApiError } from '../domain/api-error.ts';
+import { CardStatus } from '../domain/card-status.ts';
+import { Line } from '../domain/fields.ts';
+import { isId } from '../domain/ids.ts';
+import type { Mode, Tenant } from '../domain/mode.ts';
+import { CARD_COLUMNS, of } from '../platform/db/columns.ts';
+import { newestRows } from '../platform/db/newest.ts';
+import type { Orm } from '../platform/db/orm.ts';
+import type { ReadList } from '../platform/db/read-replica.ts';
+import { tenantStatement } from '../platform/db/sql.ts';
+import { issueCardWorkflowId } from '../workflows/messages.ts';
+import { acceptIssuance } from './end-issuance.ts';
+import { beginIssuance, type FundingContext, issueInTestMode, type TestIssuanceContext } from './issue.ts';
+import { CardResource, type CardRow, CreateCardRequest, presentCard, UpdateCardRequest } from './resource.ts';
+import { updateCard as changeCard } from './update.ts';
 
 const createCard = declare({
   method: 'post',

@@ -1,12 +1,7 @@
 import type { Logger } from 'pino';
 import { z } from 'zod';
-import {
-  type AdmittedCard,
-  admitReveal,
-  type RevealAttempt,
-  recordRefusedReveal,
-} from './admit-reveal.ts';
-import type { Orm } from '../platform/db/orm.ts';
+import { declare, resource } from '../api/http/route.ts';
+import * as EXAMPLES from '../api/openapi/examples.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { cardholderName } from '../domain/card.ts';
 import {
@@ -15,9 +10,9 @@ import {
   type RevealedCard,
   type RevealRequest,
 } from '../issuers/card-network.ts';
+import type { Orm } from '../platform/db/orm.ts';
 import { describeError } from '../platform/process/describe-error.ts';
-import * as EXAMPLES from '../api/openapi/examples.ts';
-import { declare, resource } from '../api/http/route.ts';
+import { type AdmittedCard, admitReveal, type RevealAttempt, recordRefusedReveal } from './admit-reveal.ts';
 
 /** The response to a reveal (docs/partners/secure-details.md). Secret: it goes to the partner and nowhere else. */
 const SecureDetails = z

@@ -1,12 +1,8 @@
 import { ApplicationFailure, ApplicationFailureCategory } from '@temporalio/common';
-import {
-  beginStatusChange,
-  completeStatusChange,
-  refuseStatusChange,
-} from './change-status.ts';
+import type { CardNetwork } from '../issuers/card-network.ts';
 import type { CommandContext } from '../requests/command-context.ts';
 import { readClaimResponse, type StoredResponse } from '../requests/response.ts';
-import type { CardNetwork } from '../issuers/card-network.ts';
+import { beginStatusChange, completeStatusChange, refuseStatusChange } from './change-status.ts';
 import { askAndNote, configured } from './network-activities.ts';
 
 /**

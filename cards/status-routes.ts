@@ -1,18 +1,18 @@
 import { z } from 'zod';
-import { changeStatusInTestMode } from './change-in-test-mode.ts';
-import { beginStatusChange } from './change-status.ts';
-import type { StoredResponse } from '../requests/response.ts';
-import { ApiError } from '../domain/api-error.ts';
-import type { StatusChangeOperation } from '../domain/card-status.ts';
-import { CardResource } from './resource.ts';
-import * as EXAMPLES from '../api/openapi/examples.ts';
-import type { ClaimedWorkflow } from '../requests/claimed-workflow.ts';
-import { changeCardStatusWorkflowId } from '../workflows/messages.ts';
-import { requestedCardId, requireCard } from './routes.ts';
 import { type RespondingDependencies, respondToClaimed } from '../api/http/claimed-work.ts';
 import { isOutage } from '../api/http/errors.ts';
 import { claimOperation, keyedRequest, replay, replyAs, replyOnce } from '../api/http/keyed.ts';
 import { type Declaration, declare, type Reply, type RouteInput, resource } from '../api/http/route.ts';
+import * as EXAMPLES from '../api/openapi/examples.ts';
+import { ApiError } from '../domain/api-error.ts';
+import type { StatusChangeOperation } from '../domain/card-status.ts';
+import type { ClaimedWorkflow } from '../requests/claimed-workflow.ts';
+import type { StoredResponse } from '../requests/response.ts';
+import { changeCardStatusWorkflowId } from '../workflows/messages.ts';
+import { changeStatusInTestMode } from './change-in-test-mode.ts';
+import { beginStatusChange } from './change-status.ts';
+import { CardResource } from './resource.ts';
+import { requestedCardId, requireCard } from './routes.ts';
 
 /** The body of a request that says everything in its path. */
 export const NoFields = z

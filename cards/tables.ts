@@ -9,11 +9,11 @@ import type { CardFailureCode } from '../domain/card.ts';
 import type { CardStatus } from '../domain/card-status.ts';
 import type { NotRecorded, RecordedDecision } from '../domain/decision.ts';
 import type { Fee } from '../domain/fees.ts';
-import type { Metadata } from './metadata-rules.ts';
 import type { Mode } from '../domain/mode.ts';
 import type { SpendingControls } from '../domain/spending-controls.ts';
-import type { TopUpFailureCode, TopUpStatus } from './transfers/top-up-rules.ts';
 import type { ChargedTo, TransactionFee, TransactionType } from '../domain/transaction.ts';
+import type { Metadata } from './metadata-rules.ts';
+import type { TopUpFailureCode, TopUpStatus } from './transfers/top-up-rules.ts';
 import type { WithdrawalFailureCode, WithdrawalStatus } from './transfers/withdrawal-rules.ts';
 
 /** What cards are issued from. */

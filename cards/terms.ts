@@ -1,16 +1,16 @@
 import { sql } from 'kysely';
-import { CARD_COLUMNS, of } from '../platform/db/columns.ts';
-import { writeStatement } from '../platform/db/sql.ts';
+import { AccountLimits, DEFAULT_LIMITS, type Usage } from '../accounts/limits-rules.ts';
 import type { AccountClock } from '../domain/account-clock.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { DEFAULT_FEE_PLAN, FeePlan } from '../domain/fees.ts';
-import { AccountLimits, DEFAULT_LIMITS, type Usage } from '../accounts/limits-rules.ts';
 import type { Mode } from '../domain/mode.ts';
-import type { CardBalance, CardRow } from './resource.ts';
-import type { OpenCommand } from '../requests/command-context.ts';
+import { CARD_COLUMNS, of } from '../platform/db/columns.ts';
+import { writeStatement } from '../platform/db/sql.ts';
 import type { FoundClaim, KeyedRequest } from '../requests/claim.ts';
+import type { OpenCommand } from '../requests/command-context.ts';
 import { type KeyedResponse, readReplay } from '../requests/respond-once.ts';
 import { type IssuableProduct, issuableProducts } from './issuable-products.ts';
+import type { CardBalance, CardRow } from './resource.ts';
 
 /** The account's state that any funding of a card is decided on. */
 export interface FundingTerms {

@@ -1,15 +1,15 @@
 import { sql } from 'kysely';
-import { writeStatement } from '../platform/db/sql.ts';
 import { ApiError } from '../domain/api-error.ts';
-import { type Metadata, mergeMetadata } from './metadata-rules.ts';
 import type { Tenant } from '../domain/mode.ts';
 import { completeControls, type SpendingControls } from '../domain/spending-controls.ts';
-import { type CardRow, presentCard, type UpdateCardRequest } from './resource.ts';
-import { isAnnounced, lockRequestedCard } from './lock-card.ts';
-import type { CommandContext } from '../requests/command-context.ts';
+import { writeStatement } from '../platform/db/sql.ts';
 import type { KeyedRequest } from '../requests/claim.ts';
+import type { CommandContext } from '../requests/command-context.ts';
 import { respondWithEvent } from '../requests/outcome.ts';
 import { type KeyedResponse, respondOnce, respondWith } from '../requests/respond-once.ts';
+import { isAnnounced, lockRequestedCard } from './lock-card.ts';
+import { type Metadata, mergeMetadata } from './metadata-rules.ts';
+import { type CardRow, presentCard, type UpdateCardRequest } from './resource.ts';
 
 /**
  * Changes a card's label, e-mail address, metadata or spending controls (docs/partners/cards.md), in both modes: the card

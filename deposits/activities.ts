@@ -1,13 +1,9 @@
-import { resolveDeposit } from './resolve.ts';
-import {
-  markDepositNotified,
-  readWatchedDeposit,
-  type WatchedDeposit,
-} from './watched-deposits.ts';
-import { notifyEvents } from '../platform/db/notifications.ts';
-import type { Orm } from '../platform/db/orm.ts';
 import type { DepositVerdict, VersionedDecision } from '../domain/deposit.ts';
 import { Label } from '../domain/fields.ts';
+import { notifyEvents } from '../platform/db/notifications.ts';
+import type { Orm } from '../platform/db/orm.ts';
+import { resolveDeposit } from './resolve.ts';
+import { markDepositNotified, readWatchedDeposit, type WatchedDeposit } from './watched-deposits.ts';
 
 export type { WatchedDeposit } from './watched-deposits.ts';
 

@@ -1,13 +1,9 @@
 import type { Logger } from 'pino';
-import type { TronChain } from './tron/tron-chain.ts';
-import {
-  type AskedAgain,
-  readUnconfirmed,
-  settleUnconfirmed,
-} from './unconfirmed-payments.ts';
-import type { Orm } from '../platform/db/orm.ts';
 import type { ChainName } from '../domain/deposit.ts';
+import type { Orm } from '../platform/db/orm.ts';
 import { describeError } from '../platform/process/describe-error.ts';
+import type { TronChain } from './tron/tron-chain.ts';
+import { type AskedAgain, readUnconfirmed, settleUnconfirmed } from './unconfirmed-payments.ts';
 
 /** How often the nodes are asked about the same payments, at most. */
 const ASK_EVERY_MS = 5_000;

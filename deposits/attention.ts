@@ -1,11 +1,11 @@
 import { sql } from 'kysely';
-import { readScanStates, type ScanState } from './chain-scan.ts';
-import type { Orm } from '../platform/db/orm.ts';
-import { readStatement } from '../platform/db/sql.ts';
 import { type ChainName, MICRO_USDT_PER_CENT, usdt } from '../domain/deposit.ts';
 import { MAX_LAG_SECONDS } from '../domain/scan-lag.ts';
-import { scanChainWorkflowId, watchDepositWorkflowId } from '../workflows/messages.ts';
+import type { Orm } from '../platform/db/orm.ts';
+import { readStatement } from '../platform/db/sql.ts';
 import { decisionCommands, type UnfinishedItem } from '../platform/monitoring/attention-item.ts';
+import { scanChainWorkflowId, watchDepositWorkflowId } from '../workflows/messages.ts';
+import { readScanStates, type ScanState } from './chain-scan.ts';
 
 /** Payments in review, not confirmed or not processed, scans that are behind, and workflows that are out of date. */
 export async function readWaitingDeposits(orm: Orm, taskQueuePrefix: string): Promise<UnfinishedItem[]> {

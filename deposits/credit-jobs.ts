@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
-import { creditPayments, findUncredited } from './credit-payments.ts';
 import type { Orm } from '../platform/db/orm.ts';
+import { creditPayments, findUncredited } from './credit-payments.ts';
 import { type Serving, serveAccounts } from './serve-accounts-jobs.ts';
 
 /** How long a locked account may keep others from its slot: it is tried again soon. */

@@ -1,14 +1,13 @@
 import { sql } from 'kysely';
-import { followingAccounts } from '../platform/db/following-accounts.ts';
-import type { Orm } from '../platform/db/orm.ts';
-import { type Reader, readStatement, type Transactor, writeStatement } from '../platform/db/sql.ts';
-import { transaction } from '../platform/db/transaction.ts';
 import { judgePayment, type ReviewReason } from '../domain/deposit.ts';
 import type { Mode } from '../domain/mode.ts';
 import { applyPostings } from '../ledger/apply-posting.ts';
 import { LedgerRejected } from '../ledger/ledger-error.ts';
 import { encodePosting } from '../ledger/posting.ts';
-import type { PaymentRow } from './resource.ts';
+import { followingAccounts } from '../platform/db/following-accounts.ts';
+import type { Orm } from '../platform/db/orm.ts';
+import { type Reader, readStatement, type Transactor, writeStatement } from '../platform/db/sql.ts';
+import { transaction } from '../platform/db/transaction.ts';
 import { type AccountDeposits, type AccountsWanted, accountOf, MAX_AT_ONCE } from './account-deposits.ts';
 import {
   creditOperation,
@@ -17,6 +16,7 @@ import {
   lockDeposits,
   writeDeposits,
 } from './deposit-state.ts';
+import type { PaymentRow } from './resource.ts';
 
 /** The judgement of a payment. */
 interface Verdict {

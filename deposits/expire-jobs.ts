@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
-import { expireDeposits, findUnpaid } from './expire.ts';
 import type { Orm } from '../platform/db/orm.ts';
+import { expireDeposits, findUnpaid } from './expire.ts';
 import { type Serving, serveAccounts } from './serve-accounts-jobs.ts';
 
 /**

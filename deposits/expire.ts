@@ -1,9 +1,9 @@
 import { sql } from 'kysely';
+import type { Mode, Tenant } from '../domain/mode.ts';
 import { DEPOSIT_COLUMNS, of } from '../platform/db/columns.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { anyOf, type Reader, readStatement, writeStatement } from '../platform/db/sql.ts';
 import { transaction } from '../platform/db/transaction.ts';
-import type { Mode, Tenant } from '../domain/mode.ts';
 import { type AccountDeposits, type AccountsWanted, accountOf, MAX_AT_ONCE } from './account-deposits.ts';
 import { writeDepositEvents } from './deposit-state.ts';
 

@@ -1,10 +1,10 @@
 import type { Logger } from 'pino';
-import type { TronChain } from './tron/tron-chain.ts';
+import type { ChainName } from '../domain/deposit.ts';
+import type { Orm } from '../platform/db/orm.ts';
+import { describeError } from '../platform/process/describe-error.ts';
 import { isAnyAwaited, markConfirming } from './chain-scan.ts';
 import { findOwners } from './take-blocks.ts';
-import type { Orm } from '../platform/db/orm.ts';
-import type { ChainName } from '../domain/deposit.ts';
-import { describeError } from '../platform/process/describe-error.ts';
+import type { TronChain } from './tron/tron-chain.ts';
 
 interface UnsolidDependencies {
   orm: Orm;

@@ -1,10 +1,10 @@
 import { sql } from 'kysely';
-import { readFirstDepositTime, readScanStates, type ScanState } from './chain-scan.ts';
-import type { Orm } from '../platform/db/orm.ts';
-import { readStatement } from '../platform/db/sql.ts';
 import type { ChainName } from '../domain/deposit.ts';
 import { type ScanLag, scanLag } from '../domain/scan-lag.ts';
+import type { Orm } from '../platform/db/orm.ts';
+import { readStatement } from '../platform/db/sql.ts';
 import type { Measured, MeasuredGauge } from '../platform/monitoring/measured-gauges.ts';
+import { readFirstDepositTime, readScanStates, type ScanState } from './chain-scan.ts';
 
 /** Counting stops here: for an operator, more makes no difference. */
 const MAX_COUNTED = 10_000;

@@ -1,14 +1,13 @@
 import { sql } from 'kysely';
+import { ApiError } from '../domain/api-error.ts';
+import type { ChainName } from '../domain/deposit.ts';
+import type { Tenant } from '../domain/mode.ts';
 import type { KeyRing } from '../platform/crypto/key-ring.ts';
 import { readIdTime } from '../platform/crypto/new-id.ts';
 import { type Transactor, tenantStatement, writeStatement } from '../platform/db/sql.ts';
 import type { Row } from '../platform/db/tables.ts';
-import { ApiError } from '../domain/api-error.ts';
-import type { ChainName } from '../domain/deposit.ts';
-import type { Tenant } from '../domain/mode.ts';
-import { type DepositRow, presentDeposit } from './resource.ts';
-import type { CommandContext } from '../requests/command-context.ts';
 import type { FoundClaim, KeyedRequest } from '../requests/claim.ts';
+import type { CommandContext } from '../requests/command-context.ts';
 import {
   type ClaimWithResponse,
   claimWithResponse,
@@ -18,6 +17,7 @@ import {
   requireStored,
   respondOnce,
 } from '../requests/respond-once.ts';
+import { type DepositRow, presentDeposit } from './resource.ts';
 
 /** The limit of an account's open deposits. Each is an address to watch, and a workflow. */
 export const MAX_OPEN_DEPOSITS = 10_000;

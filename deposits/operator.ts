@@ -1,15 +1,15 @@
 import { type Command, Option } from 'commander';
 import { z } from 'zod';
-import { resolveDeposit } from './resolve.ts';
-import { Refusal } from '../domain/refusal.ts';
-import { notifyDeposits, notifyEvents } from '../platform/db/notifications.ts';
+import { readPartner } from '../accounts/operator-reads.ts';
 import { type DepositDecision, DepositStatus, type WhyNotResolved } from '../domain/deposit.ts';
+import { Refusal } from '../domain/refusal.ts';
 import { WrongUsage } from '../operator/errors.ts';
 import { read, Text, WholeNumber } from '../operator/flag-values.ts';
-import { type DepositDetail, readDeposit, readDeposits } from './operator-reads.ts';
-import { readPartner } from '../accounts/operator-reads.ts';
 import type { Session } from '../operator/session.ts';
 import { listNewest, type Verbs, withLimit } from '../operator/verbs.ts';
+import { notifyDeposits, notifyEvents } from '../platform/db/notifications.ts';
+import { type DepositDetail, readDeposit, readDeposits } from './operator-reads.ts';
+import { resolveDeposit } from './resolve.ts';
 
 const COLUMNS = 'created id partner_name status amount received_amount credited_amount expires_at'.split(' ');
 const StatusName = z.enum(DepositStatus.options, `must be one of ${DepositStatus.options.join(', ')}`);

@@ -1,15 +1,15 @@
 import { sql } from 'kysely';
-import { DEPOSIT_COLUMNS, of, receivedBy, selectPayments } from '../platform/db/columns.ts';
-import { tenantStatement, writeStatement } from '../platform/db/sql.ts';
 import { ApiError } from '../domain/api-error.ts';
 import type { DepositDecision } from '../domain/deposit.ts';
 import type { Tenant } from '../domain/mode.ts';
-import { presentDeposit } from './resource.ts';
-import type { CommandContext } from '../requests/command-context.ts';
+import { DEPOSIT_COLUMNS, of, receivedBy, selectPayments } from '../platform/db/columns.ts';
+import { tenantStatement, writeStatement } from '../platform/db/sql.ts';
 import type { KeyedRequest } from '../requests/claim.ts';
+import type { CommandContext } from '../requests/command-context.ts';
 import { findReplay, type KeyedResponse, respondOnce, respondWith } from '../requests/respond-once.ts';
 import { lockDeposits, writeDepositEvents } from './deposit-state.ts';
 import { creditReview } from './resolve.ts';
+import { presentDeposit } from './resource.ts';
 
 /**
  * Settles what is in review of a test deposit, as an operator does for a live one (docs/partners/testing.md).

@@ -1,11 +1,11 @@
 import { sql } from 'kysely';
-import { readStatement, type Transactor, writeStatement } from '../platform/db/sql.ts';
-import { transaction } from '../platform/db/transaction.ts';
 import type { DepositVerdict, WhyNotResolved } from '../domain/deposit.ts';
 import { type DepositDecision, MICRO_USDT_PER_CENT, usdt } from '../domain/deposit.ts';
 import { MAX_AMOUNT_CENTS } from '../domain/money.ts';
 import { applyPosting } from '../ledger/apply-posting.ts';
 import { LedgerRejected } from '../ledger/ledger-error.ts';
+import { readStatement, type Transactor, writeStatement } from '../platform/db/sql.ts';
+import { transaction } from '../platform/db/transaction.ts';
 import { type Operator, recordAudit } from '../requests/operator-context.ts';
 import { creditOperation, type LockedDeposit, lockDeposits, writeDeposits } from './deposit-state.ts';
 

@@ -1,6 +1,4 @@
 import { z } from 'zod';
-import type { DEPOSIT_COLUMNS } from '../platform/db/columns.ts';
-import type { Row } from '../platform/db/tables.ts';
 import {
   DepositStatus,
   MAX_PAYMENTS_SHOWN,
@@ -11,6 +9,8 @@ import {
 } from '../domain/deposit.ts';
 import { amountBetween, ObjectType, Usd } from '../domain/fields.ts';
 import { Mode } from '../domain/mode.ts';
+import type { DEPOSIT_COLUMNS } from '../platform/db/columns.ts';
+import type { Row } from '../platform/db/tables.ts';
 
 /** Of one deposit: $1 to $100,000,000. Less is not worth the network fee, and nobody sends more in one payment. */
 const AMOUNT_LIMITS = { leastCents: 100, mostCents: 10_000_000_000 };

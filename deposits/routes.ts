@@ -1,17 +1,4 @@
 import { z } from 'zod';
-import type { CommandContext } from '../requests/command-context.ts';
-import { type DepositTerms, openDeposit } from './open.ts';
-import { DEPOSIT_COLUMNS, of, receivedBy, selectPayments } from '../platform/db/columns.ts';
-import { newestRows } from '../platform/db/newest.ts';
-import type { Orm } from '../platform/db/orm.ts';
-import type { ReadList } from '../platform/db/read-replica.ts';
-import { tenantStatement } from '../platform/db/sql.ts';
-import { ApiError } from '../domain/api-error.ts';
-import { isId } from '../domain/ids.ts';
-import type { Tenant } from '../domain/mode.ts';
-import { DepositRequest, DepositResource, type DepositRow, presentDeposit } from './resource.ts';
-import * as EXAMPLES from '../api/openapi/examples.ts';
-import { watchDepositWorkflowId } from '../workflows/messages.ts';
 import { keyedRequest, replyOnce } from '../api/http/keyed.ts';
 import {
   CREATED_FILTERS,
@@ -28,6 +15,19 @@ import {
   StartingAfter,
 } from '../api/http/list-envelope.ts';
 import { declare, resource } from '../api/http/route.ts';
+import * as EXAMPLES from '../api/openapi/examples.ts';
+import { ApiError } from '../domain/api-error.ts';
+import { isId } from '../domain/ids.ts';
+import type { Tenant } from '../domain/mode.ts';
+import { DEPOSIT_COLUMNS, of, receivedBy, selectPayments } from '../platform/db/columns.ts';
+import { newestRows } from '../platform/db/newest.ts';
+import type { Orm } from '../platform/db/orm.ts';
+import type { ReadList } from '../platform/db/read-replica.ts';
+import { tenantStatement } from '../platform/db/sql.ts';
+import type { CommandContext } from '../requests/command-context.ts';
+import { watchDepositWorkflowId } from '../workflows/messages.ts';
+import { type DepositTerms, openDeposit } from './open.ts';
+import { DepositRequest, DepositResource, type DepositRow, presentDeposit } from './resource.ts';
 
 export interface DepositDependencies extends CommandContext {
   /** Null if this installation takes no deposits. */

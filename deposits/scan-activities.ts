@@ -1,6 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { ChainUnreadable, type SolidBlock, type TronChain } from './tron/tron-chain.ts';
+import type { ChainName } from '../domain/deposit.ts';
+import { MAX_LAG_SECONDS, type ScanLag, scanLag } from '../domain/scan-lag.ts';
+import type { Orm } from '../platform/db/orm.ts';
+import { currentWork } from '../platform/process/work-context.ts';
+import { UnconfirmedPayments } from './ask-unconfirmed.ts';
 import {
   beginScan,
   readCursor,
@@ -8,6 +12,8 @@ import {
   recordChainState,
   type ScanCursor,
 } from './chain-scan.ts';
+import { UnsolidBlocks } from './look-ahead.ts';
+import type { NodeState } from './tables.ts';
 import {
   CursorMoved,
   type FoundPayment,
@@ -15,13 +21,7 @@ import {
   takeBlocks,
   type UnconfirmedFound,
 } from './take-blocks.ts';
-import type { NodeState } from './tables.ts';
-import type { Orm } from '../platform/db/orm.ts';
-import type { ChainName } from '../domain/deposit.ts';
-import { MAX_LAG_SECONDS, type ScanLag, scanLag } from '../domain/scan-lag.ts';
-import { currentWork } from '../platform/process/work-context.ts';
-import { UnconfirmedPayments } from './ask-unconfirmed.ts';
-import { UnsolidBlocks } from './look-ahead.ts';
+import { ChainUnreadable, type SolidBlock, type TronChain } from './tron/tron-chain.ts';
 
 /** How long one run of the activity takes. */
 const ROUND_MS = 20_000;

@@ -1,10 +1,10 @@
 import type { Logger } from 'pino';
-import type { AccountDeposits, AccountsWanted } from './account-deposits.ts';
-import { accountOf } from './account-deposits.ts';
 import type { Tenant } from '../domain/mode.ts';
 import { describeError } from '../platform/process/describe-error.ts';
 import { asAccount, asService } from '../platform/process/work-context.ts';
 import { Waker } from '../worker/waker.ts';
+import type { AccountDeposits, AccountsWanted } from './account-deposits.ts';
+import { accountOf } from './account-deposits.ts';
 
 /** Accounts served at once, each with one transaction, because locks of an account allow no more. */
 const MAX_AT_ONCE = 6;

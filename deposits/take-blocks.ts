@@ -1,10 +1,10 @@
 import { sql } from 'kysely';
-import type { NodeSays } from './tables.ts';
+import type { ChainName } from '../domain/deposit.ts';
+import type { Mode } from '../domain/mode.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { type Reader, readStatement, writeStatement } from '../platform/db/sql.ts';
 import { transaction } from '../platform/db/transaction.ts';
-import type { ChainName } from '../domain/deposit.ts';
-import type { Mode } from '../domain/mode.ts';
+import type { NodeSays } from './tables.ts';
 
 /** A transfer to one of our addresses. */
 export interface FoundPayment {

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
-import { findDueTestDeposits, playTestDeposits } from './test-deposits.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { type Serving, serveAccounts } from './serve-accounts-jobs.ts';
+import { findDueTestDeposits, playTestDeposits } from './test-deposits.ts';
 
 /**
  * Lets the payments of test deposits arrive, and expires those without one, several accounts at a time.

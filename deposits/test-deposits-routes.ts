@@ -1,14 +1,14 @@
 import { z } from 'zod';
-import type { CommandContext } from '../requests/command-context.ts';
-import { resolveTestDeposit } from './resolve-in-test-mode.ts';
-import { openTestDeposit } from './test-deposits.ts';
+import { keyedRequest, replyOnce } from '../api/http/keyed.ts';
+import { declare, resource } from '../api/http/route.ts';
+import * as EXAMPLES from '../api/openapi/examples.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { TestPayment } from '../domain/deposit.ts';
 import { isId } from '../domain/ids.ts';
+import type { CommandContext } from '../requests/command-context.ts';
+import { resolveTestDeposit } from './resolve-in-test-mode.ts';
 import { DepositRequest, DepositResource } from './resource.ts';
-import * as EXAMPLES from '../api/openapi/examples.ts';
-import { keyedRequest, replyOnce } from '../api/http/keyed.ts';
-import { declare, resource } from '../api/http/route.ts';
+import { openTestDeposit } from './test-deposits.ts';
 
 const CreateTestDepositRequest = z
   .strictObject({ amount: DepositRequest.shape.amount, payment: TestPayment.optional() })

@@ -1,22 +1,28 @@
 import { sql } from 'kysely';
-import { readIdTime } from '../platform/crypto/new-id.ts';
 import { accountsNow, heldClock } from '../accounts/clock.ts';
-import { DEPOSIT_COLUMNS } from '../platform/db/columns.ts';
-import { followingAccounts } from '../platform/db/following-accounts.ts';
-import type { Orm } from '../platform/db/orm.ts';
-import { columnList, type Reader, readStatement, tenantStatement, writeStatement } from '../platform/db/sql.ts';
-import { transaction } from '../platform/db/transaction.ts';
+import { lockTestTerms } from '../cards/terms.ts';
 import { type AccountClock, accountTime } from '../domain/account-clock.ts';
 import { type DepositNetwork, TEST_NETWORK, type TestPayment } from '../domain/deposit.ts';
 import type { Tenant } from '../domain/mode.ts';
-import { type DepositRow, presentDeposit } from './resource.ts';
-import type { CommandContext } from '../requests/command-context.ts';
-import { lockTestTerms } from '../cards/terms.ts';
+import { readIdTime } from '../platform/crypto/new-id.ts';
+import { DEPOSIT_COLUMNS } from '../platform/db/columns.ts';
+import { followingAccounts } from '../platform/db/following-accounts.ts';
+import type { Orm } from '../platform/db/orm.ts';
+import {
+  columnList,
+  type Reader,
+  readStatement,
+  tenantStatement,
+  writeStatement,
+} from '../platform/db/sql.ts';
+import { transaction } from '../platform/db/transaction.ts';
 import type { KeyedRequest } from '../requests/claim.ts';
+import type { CommandContext } from '../requests/command-context.ts';
 import { type KeyedResponse, respondOnce, respondWith } from '../requests/respond-once.ts';
 import { type AccountDeposits, type AccountsWanted, accountOf, MAX_AT_ONCE } from './account-deposits.ts';
 import { writeDepositEvents } from './deposit-state.ts';
 import { MAX_OPEN_DEPOSITS, tooManyOpen } from './open.ts';
+import { type DepositRow, presentDeposit } from './resource.ts';
 
 const HOURS_8_MS = 8 * 3_600_000;
 const SECOND_MS = 1_000;

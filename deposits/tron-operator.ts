@@ -1,10 +1,10 @@
 import type { Command } from 'commander';
 import { z } from 'zod';
-import { rescanFrom } from './chain-scan.ts';
 import { ChainName } from '../domain/deposit.ts';
 import { read, WholeNumber } from '../operator/flag-values.ts';
-import { readScan } from './tron-operator-reads.ts';
 import type { Verbs } from '../operator/verbs.ts';
+import { rescanFrom } from './chain-scan.ts';
+import { readScan } from './tron-operator-reads.ts';
 
 const ChainOption = z.enum(ChainName.options, `must be one of ${ChainName.options.join(', ')}`);
 const NETWORK =

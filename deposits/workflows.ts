@@ -3,6 +3,11 @@ import { TypedSearchAttributes } from '@temporalio/common';
 import type { ChainName } from '../domain/deposit.ts';
 import type { Mode } from '../domain/mode.ts';
 import {
+  depositIdAttribute,
+  modeAttribute,
+  partnerIdAttribute,
+} from '../platform/temporal/search-attributes.ts';
+import {
   depositChanged,
   SCAN_CHAIN,
   type ScanChainInput,
@@ -11,7 +16,6 @@ import {
   type WatchDepositInput,
   watchDepositWorkflowId,
 } from '../workflows/messages.ts';
-import { depositIdAttribute, modeAttribute, partnerIdAttribute } from '../platform/temporal/search-attributes.ts';
 
 /** After this, a task that went to a frozen worker goes to another one. */
 const WORKFLOW_TASK_TIMEOUT_MS = 5_000;

@@ -5,9 +5,9 @@ import { findViolations, OTHERS, ROOMS } from './account-time/find-violations.ts
 /** `npm run check`: what time it is for an account is said in one place (docs/decisions/sandbox-clock.md). */
 const used = new Set<Exception>();
 const files = ROOMS.flatMap((room) => globSync(`${room}/**/*.ts`));
-const violations = files.filter((file) => !OTHERS.test(file.replaceAll('\\', '/'))).flatMap((file) =>
-  findViolations(file.replaceAll('\\', '/'), readFileSync(file, 'utf8'), used),
-);
+const violations = files
+  .filter((file) => !OTHERS.test(file.replaceAll('\\', '/')))
+  .flatMap((file) => findViolations(file.replaceAll('\\', '/'), readFileSync(file, 'utf8'), used));
 for (const violation of violations) console.error(violation);
 const needless = EXCEPTIONS.filter((exception) => !used.has(exception));
 for (const { path, lines } of needless)

@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import { createApiKey } from '../accounts/api-keys.ts';
-import type { OperatorContext } from '../requests/operator-context.ts';
 import { createPartner } from '../accounts/partners.ts';
 import { createFirstProduct } from '../cards/products.ts';
 import type { Config, MigrationConfig } from '../platform/config/service.ts';
@@ -8,6 +7,7 @@ import { KeyRing } from '../platform/crypto/key-ring.ts';
 import { OPERATOR_ROLE } from '../platform/db/login.ts';
 import { openOrm } from '../platform/db/orm.ts';
 import { query } from '../platform/db/sql.ts';
+import type { OperatorContext } from '../requests/operator-context.ts';
 import { readJsonFile, writePrivateFile } from './process/files.ts';
 
 export const DemoPartner = z.object({ partnerId: z.string(), testKey: z.string(), liveKey: z.string() });

@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { z } from 'zod';
+import { isReadable } from '../issuers/card-network.ts';
 import { createIncreaseClient } from '../issuers/increase/client.ts';
 import { createIncreaseApi } from '../issuers/increase/increase-api.ts';
 import { UNLIMITED } from '../issuers/request-budget.ts';
 import { increaseConfig, NETWORK_VARIABLES, networkProblems } from '../platform/config/card-networks.ts';
 import { parseEnvironment } from '../platform/config/environment.ts';
 import { newId } from '../platform/crypto/new-id.ts';
-import { isReadable } from '../issuers/card-network.ts';
 
 /**
  * `npm run smoke:increase`: issues a card in Increase's sandbox, uses it and blocks it, and prints what it saw. It needs a key and a

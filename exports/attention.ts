@@ -1,17 +1,17 @@
-import type { OperatorConfig } from '../platform/config/operator.ts';
-import type { Orm } from '../platform/db/orm.ts';
 import { readWaitingAdjustments } from '../accounts/attention.ts';
-import type { AttentionItem, UnfinishedItem } from '../platform/monitoring/attention-item.ts';
-import { readServerLog, readWithoutPartition } from '../platform/db/attention.ts';
+import { readWaitingOperations } from '../cards/attention.ts';
+import { readContradictions } from '../cards/late-answers-attention.ts';
 import { readWaitingDeposits } from '../deposits/attention.ts';
 import { readKept } from '../issuers/inbox/kept-transactions-attention.ts';
-import { readContradictions } from '../cards/late-answers-attention.ts';
 import { readUnreadEvents } from '../issuers/inbox/network-events-attention.ts';
-import { readWaitingOperations } from '../cards/attention.ts';
 import { readReconciliation } from '../issuers/reconciliation/attention.ts';
 import { readUnfinishedTrueUps } from '../issuers/true-ups/attention.ts';
-import { readGivenUp, readParked } from '../webhooks/attention.ts';
+import type { OperatorConfig } from '../platform/config/operator.ts';
+import { readServerLog, readWithoutPartition } from '../platform/db/attention.ts';
+import type { Orm } from '../platform/db/orm.ts';
+import type { AttentionItem, UnfinishedItem } from '../platform/monitoring/attention-item.ts';
 import { type CountWorkers, checkHint } from '../platform/monitoring/worker-check.ts';
+import { readGivenUp, readParked } from '../webhooks/attention.ts';
 
 export type AttentionConfig = Pick<
   OperatorConfig,

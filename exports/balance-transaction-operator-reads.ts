@@ -1,21 +1,21 @@
-import { Refusal } from '../domain/refusal.ts';
-import { readIdTime } from '../platform/crypto/new-id.ts';
-import type { Orm } from '../platform/db/orm.ts';
+import {
+  type BalanceTransactionResource,
+  parseVersion,
+  presentBalanceTransaction,
+} from '../accounts/balance-transaction-resource.ts';
+import { readMakers } from '../accounts/request-operator-reads.ts';
+import { readCard } from '../cards/operator-reads.ts';
 import type { Tenant } from '../domain/mode.ts';
+import { Refusal } from '../domain/refusal.ts';
 import {
   type PrepaidEntry,
   readEntriesOfPostings,
   readPrepaidEntries,
   readPrepaidEntriesOfCard,
 } from '../ledger/balances.ts';
-import {
-  type BalanceTransactionResource,
-  parseVersion,
-  presentBalanceTransaction,
-} from '../accounts/balance-transaction-resource.ts';
-import { readCard } from '../cards/operator-reads.ts';
-import { readMakers } from '../accounts/request-operator-reads.ts';
 import { readTransactions } from '../payments/transaction-operator-reads.ts';
+import { readIdTime } from '../platform/crypto/new-id.ts';
+import type { Orm } from '../platform/db/orm.ts';
 
 /** A change of a prepaid balance, with the request that caused it, if one did and it is not older than 31 days. */
 export interface OperatorBalanceTransaction extends BalanceTransactionResource {

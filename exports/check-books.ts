@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
-import { type Reader, readStatement } from '../platform/db/sql.ts';
 import { MAX_EACH, type Violation } from '../ledger/check-ledger.ts';
+import { type Reader, readStatement } from '../platform/db/sql.ts';
 
 /** The number of the invariant: every posting has the row it is for, every such row its posting, and every adjustment its audit entry. */
 export const BOOKS_INVARIANT = 13;

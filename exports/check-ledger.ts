@@ -1,7 +1,7 @@
-import type { Orm } from '../platform/db/orm.ts';
 import { checkLedger, INVARIANT_NUMBERS, type Violation } from '../ledger/check-ledger.ts';
-import { BOOKS_INVARIANT, CLOSINGS_INVARIANT, COUNTERS_INVARIANT, checkBooks } from './check-books.ts';
+import type { Orm } from '../platform/db/orm.ts';
 import { recordMeasurement } from '../platform/monitoring/measurements.ts';
+import { BOOKS_INVARIANT, CLOSINGS_INVARIANT, COUNTERS_INVARIANT, checkBooks } from './check-books.ts';
 
 /** The result of a check of the whole ledger. */
 export interface LedgerCheck {

@@ -1,10 +1,10 @@
 import { sql } from 'kysely';
 import type { Logger } from 'pino';
+import type { Mode, Tenant } from '../domain/mode.ts';
+import { readDayToClose } from '../ledger/account-month.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { autocommitStatement, readStatement } from '../platform/db/sql.ts';
 import type { Row } from '../platform/db/tables.ts';
-import type { Mode, Tenant } from '../domain/mode.ts';
-import { readDayToClose } from '../ledger/account-month.ts';
 import { describeError } from '../platform/process/describe-error.ts';
 
 /** Transactions that began on a day have ended long before. */

@@ -1,12 +1,12 @@
 import type { Logger } from 'pino';
-import { checkAndRecord } from './check-ledger.ts';
-import { keepMeasurement, takeMeasurement } from '../platform/monitoring/measurements.ts';
 import type { TimeOfDay } from '../platform/config/time-of-day.ts';
 import { type Orm, openOrm, type ServiceDatabase } from '../platform/db/orm.ts';
 import { SERVICE_LIMITS } from '../platform/db/session.ts';
 import { query } from '../platform/db/sql.ts';
+import { keepMeasurement, takeMeasurement } from '../platform/monitoring/measurements.ts';
 import { type Repetition, repeat } from '../platform/process/repeat.ts';
 import { untilAborted } from '../platform/process/work-context.ts';
+import { checkAndRecord } from './check-ledger.ts';
 
 const LOOK_EVERY_MS = 60_000;
 /** Each invariant's statement reads the whole ledger. */

@@ -1,17 +1,17 @@
 import type { Command } from 'commander';
 import { z } from 'zod';
-import { checkAndRecord } from './check-ledger.ts';
-import { Refusal } from '../domain/refusal.ts';
+import { readPartner } from '../accounts/operator-reads.ts';
 import { isId } from '../domain/ids.ts';
 import type { Mode } from '../domain/mode.ts';
+import { Refusal } from '../domain/refusal.ts';
 import { readAccountMonth } from '../ledger/account-month.ts';
 import { readBalance } from '../ledger/balances.ts';
-import { presentStatement } from './statement-resource.ts';
 import { ModeName, read, Since, Text } from '../operator/flag-values.ts';
-import { readBalanceTransactions, requireOwnCard } from './balance-transaction-operator-reads.ts';
-import { readPartner } from '../accounts/operator-reads.ts';
 import { presentAmounts } from '../operator/render.ts';
 import { listNewest, type Verbs, withLimit } from '../operator/verbs.ts';
+import { readBalanceTransactions, requireOwnCard } from './balance-transaction-operator-reads.ts';
+import { checkAndRecord } from './check-ledger.ts';
+import { presentStatement } from './statement-resource.ts';
 
 export function ledgerNoun(ledger: Command, { session, verb, examples, err }: Verbs): void {
   ledger.addHelpText(

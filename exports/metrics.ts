@@ -1,18 +1,18 @@
 import type { Logger } from 'pino';
 import type { Metric } from 'prom-client';
-import { ATTENTION_KINDS, type AttentionKind } from '../platform/monitoring/attention-item.ts';
+import { depositsMeasured } from '../deposits/metrics.ts';
+import type { ChainName } from '../domain/deposit.ts';
+import { MAX_WAITING_BYTES, MAX_WAITING_MESSAGES } from '../issuers/inbox/kept-messages.ts';
 import { readTotals } from '../issuers/inbox/kept-transactions-attention.ts';
 import { readWaitingEvents, type WaitingEvents } from '../issuers/inbox/network-events-attention.ts';
-import { type AttentionConfig, readItems } from './attention.ts';
-import { readExpiryLag } from '../payments/expire.ts';
-import type { LedgerCheck } from './check-ledger.ts';
 import type { ReconciliationCounts } from '../issuers/reconciliation/reconcile.ts';
-import { MAX_WAITING_BYTES, MAX_WAITING_MESSAGES } from '../issuers/inbox/kept-messages.ts';
+import { readExpiryLag } from '../payments/expire.ts';
 import type { Orm } from '../platform/db/orm.ts';
-import type { ChainName } from '../domain/deposit.ts';
-import { depositsMeasured } from '../deposits/metrics.ts';
+import { ATTENTION_KINDS, type AttentionKind } from '../platform/monitoring/attention-item.ts';
 import { type Measured, measuredGauges, measurementMetrics } from '../platform/monitoring/measured-gauges.ts';
 import { webhooksMeasured } from '../webhooks/metrics.ts';
+import { type AttentionConfig, readItems } from './attention.ts';
+import type { LedgerCheck } from './check-ledger.ts';
 
 /** The dependencies of the metrics of the whole database. */
 interface DatabaseMetricsOptions extends AttentionConfig {

@@ -1,7 +1,27 @@
 import { sql } from 'kysely';
 import { z } from 'zod';
-import { takeTransferSlot } from './transfer-slots.ts';
+import {
+  BalanceTransactionResource,
+  presentBalanceTransaction,
+} from '../accounts/balance-transaction-resource.ts';
 import { boundTime, firstId } from '../accounts/clock.ts';
+import { declare, resource } from '../api/http/route.ts';
+import type { StreamedReply, StreamLimits } from '../api/http/stream-reply.ts';
+import * as EXAMPLES from '../api/openapi/examples.ts';
+import { DepositResource, type DepositRow, presentDeposit } from '../deposits/resource.ts';
+import { Timestamp } from '../domain/fields.ts';
+import type { Tenant } from '../domain/mode.ts';
+import { streamPrepaidEntries } from '../ledger/balances.ts';
+import {
+  AuthorizationResource,
+  type AuthorizationRow,
+  presentAuthorization,
+} from '../payments/authorization-resource.ts';
+import {
+  presentTransaction,
+  TransactionResource,
+  type TransactionRow,
+} from '../payments/transaction-resource.ts';
 import {
   AUTHORIZATION_COLUMNS,
   DEPOSIT_COLUMNS,
@@ -13,23 +33,10 @@ import {
 import type { Orm } from '../platform/db/orm.ts';
 import type { ReadReport } from '../platform/db/report-reads.ts';
 import { columnList, cursorStatement, type Reader } from '../platform/db/sql.ts';
-import { Timestamp } from '../domain/fields.ts';
-import type { Tenant } from '../domain/mode.ts';
-import { streamPrepaidEntries } from '../ledger/balances.ts';
 import { untilAborted } from '../platform/process/work-context.ts';
-import {
-  AuthorizationResource,
-  type AuthorizationRow,
-  presentAuthorization,
-} from '../payments/authorization-resource.ts';
-import { BalanceTransactionResource, presentBalanceTransaction } from '../accounts/balance-transaction-resource.ts';
-import { DepositResource, type DepositRow, presentDeposit } from '../deposits/resource.ts';
-import * as EXAMPLES from '../api/openapi/examples.ts';
-import { reportColumns } from './report-columns.ts';
-import { presentTransaction, TransactionResource, type TransactionRow } from '../payments/transaction-resource.ts';
 import { Csv, csvHeader, csvLines } from './csv.ts';
-import { declare, resource } from '../api/http/route.ts';
-import type { StreamedReply, StreamLimits } from '../api/http/stream-reply.ts';
+import { reportColumns } from './report-columns.ts';
+import { takeTransferSlot } from './transfer-slots.ts';
 
 export interface ReportDependencies {
   orm: Orm;

@@ -1,7 +1,10 @@
 import { z } from 'zod';
+import {
+  BalanceTransactionType,
+  toBalanceTransactionType,
+} from '../accounts/balance-transaction-resource.ts';
 import { ObjectType } from '../domain/fields.ts';
 import { Mode } from '../domain/mode.ts';
-import { BalanceTransactionType, toBalanceTransactionType } from '../accounts/balance-transaction-resource.ts';
 
 const StatementLine = z
   .object({

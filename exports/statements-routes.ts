@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import type { ReadList } from '../platform/db/read-replica.ts';
+import { declare, resource } from '../api/http/route.ts';
+import * as EXAMPLES from '../api/openapi/examples.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { readAccountMonth } from '../ledger/account-month.ts';
-import * as EXAMPLES from '../api/openapi/examples.ts';
+import type { ReadList } from '../platform/db/read-replica.ts';
 import { presentStatement, StatementResource } from './statement-resource.ts';
-import { declare, resource } from '../api/http/route.ts';
 
 const getStatement = declare({
   method: 'get',

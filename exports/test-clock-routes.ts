@@ -1,11 +1,11 @@
 import { z } from 'zod';
 import { advanceTestClock, readTestClock } from '../accounts/test-clock.ts';
-import type { CommandContext } from '../requests/command-context.ts';
-import * as EXAMPLES from '../api/openapi/examples.ts';
 import { TestClockResource } from '../accounts/test-clock-resource.ts';
 import { keyedRequest, replyOnce } from '../api/http/keyed.ts';
 import { declare, resource } from '../api/http/route.ts';
 import type { TestClocks } from '../api/http/test-clocks.ts';
+import * as EXAMPLES from '../api/openapi/examples.ts';
+import type { CommandContext } from '../requests/command-context.ts';
 
 const MAX_ADVANCE_SECONDS = 31_536_000;
 const IN_RANGE = `must be between 1 and ${MAX_ADVANCE_SECONDS}`;

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'kysely';
-import type { Orm } from '../platform/db/orm.ts';
-import { autocommitStatement } from '../platform/db/sql.ts';
 import { ApiError } from '../domain/api-error.ts';
 import type { Tenant } from '../domain/mode.ts';
+import type { Orm } from '../platform/db/orm.ts';
+import { autocommitStatement } from '../platform/db/sql.ts';
 import { asService } from '../platform/process/work-context.ts';
 
 /** How many reports an account can transfer at a time in each mode, in all processes. */

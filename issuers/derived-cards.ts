@@ -1,7 +1,7 @@
 import { createHmac, type KeyObject } from 'node:crypto';
 import { decodeTime } from 'ulid';
-import type { KeyRing } from '../platform/crypto/key-ring.ts';
 import type { NetworkCard } from '../domain/card.ts';
+import type { KeyRing } from '../platform/crypto/key-ring.ts';
 import type { RevealedCard, RevealRequest } from './card-network.ts';
 
 // Cards in test mode and on the simulated network are derived from a key and the card's id, so nothing secret about them has

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request } from 'undici';
 import type { z } from 'zod';
-import { CardNetworkUnavailable } from './card-network.ts';
-import { currentWork } from '../platform/process/work-context.ts';
 import { retryAfterMs } from '../platform/process/retry-after.ts';
+import { currentWork } from '../platform/process/work-context.ts';
+import { CardNetworkUnavailable } from './card-network.ts';
 import type { RequestBudget, TurnClass } from './request-budget.ts';
 
 /** A request to an issuer's HTTP API. */

@@ -1,7 +1,7 @@
 import { Histogram, type Metric } from 'prom-client';
 import type { Config } from '../platform/config/service.ts';
-import { type CardNetwork, CardNetworkUnavailable, type IngressRoute } from './card-network.ts';
 import type { AdapterOptions, CardNetworkAdapter } from './adapter.ts';
+import { type CardNetwork, CardNetworkUnavailable, type IngressRoute } from './card-network.ts';
 import { increase } from './increase/adapter.ts';
 import { lithicNetwork } from './lithic/adapter.ts';
 import { askedIfOwn } from './own-network.ts';

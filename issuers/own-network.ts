@@ -2,8 +2,8 @@ import { sql } from 'kysely';
 import type { Config } from '../platform/config/service.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { autocommitStatement } from '../platform/db/sql.ts';
-import { type CardNetwork, CardNetworkUnavailable } from './card-network.ts';
 import { StartRefused } from '../platform/process/run-process.ts';
+import { type CardNetwork, CardNetworkUnavailable } from './card-network.ts';
 
 // A database's live data is at one card network. Another would issue what is pending a second time
 // (docs/decisions/one-live-network.md).

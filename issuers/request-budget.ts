@@ -5,10 +5,10 @@ import { Counter, Histogram, type Metric } from 'prom-client';
 import type { Config } from '../platform/config/service.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { ASYNCHRONOUS_COMMIT, autocommitStatement } from '../platform/db/sql.ts';
-import { CardNetworkUnavailable } from './card-network.ts';
 import { describeError } from '../platform/process/describe-error.ts';
 import { Turns } from '../platform/process/turns.ts';
 import { asService, currentWork, untilAborted } from '../platform/process/work-context.ts';
+import { CardNetworkUnavailable } from './card-network.ts';
 
 /** What a request to the card network is for, the most urgent first. */
 export type TurnClass = 'authorization' | 'reveal' | 'operation' | 'event' | 'reconciliation';

@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
-import { cursorStatement, type Reader, tenantStatement } from '../platform/db/sql.ts';
 import type { Mode, Tenant } from '../domain/mode.ts';
+import { cursorStatement, type Reader, tenantStatement } from '../platform/db/sql.ts';
 import { accountId, type Balance, type TransferCode, toBalance, transferId } from './posting.ts';
 
 /** The partner's prepaid balance in one mode: zeros if nothing has touched it yet. */

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
-import { readAttention } from '../exports/attention.ts';
 import { readPartnerNames } from '../accounts/operator-reads.ts';
+import { readAttention } from '../exports/attention.ts';
 import type { Verbs } from './verbs.ts';
 
 export function attentionNoun(attention: Command, { session, verb, examples }: Verbs): void {

@@ -1,6 +1,6 @@
 import { InvalidArgumentError } from 'commander';
 import { z } from 'zod';
-import { parseDuration } from '../platform/config/duration.ts';
+import { Scope } from '../accounts/scope-rules.ts';
 import { LAST_MS } from '../domain/account-clock.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { Label } from '../domain/fields.ts';
@@ -8,8 +8,8 @@ import { IpAllowlist } from '../domain/ip-address.ts';
 import { Mode } from '../domain/mode.ts';
 import { MAX_AMOUNT_CENTS } from '../domain/money.ts';
 import { parseJson } from '../domain/parse-json.ts';
-import { Scope } from '../accounts/scope-rules.ts';
 import { completeControls, SpendingControlsRequest } from '../domain/spending-controls.ts';
+import { parseDuration } from '../platform/config/duration.ts';
 
 /** Makes commander's parser of a flag or an argument. A flag that is given twice is refused. */
 export function read<T>(schema: z.ZodType<T>): (text: string, previous?: T) => T {

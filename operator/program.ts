@@ -93,26 +93,35 @@ const NOUNS: Record<string, readonly [about: string, load: () => Promise<Noun>]>
     'large adjustments that need a second operator',
     async () => (await import('../accounts/adjustment-operator.ts')).adjustmentNoun,
   ],
-  login: ["operators' own database logins", async () => (await import('../accounts/login-operator.ts')).loginNoun],
-  key: ["partners' API keys", async () => (await import('../accounts/key-operator.ts')).keyNoun],
-  'key-ring': [
-    'the encryption keys of the service',
-    async () => (await import('./key-ring.ts')).keyRingNoun,
+  login: [
+    "operators' own database logins",
+    async () => (await import('../accounts/login-operator.ts')).loginNoun,
   ],
-  product: ["the platform's card products", async () => (await import('../cards/product-operator.ts')).productNoun],
+  key: ["partners' API keys", async () => (await import('../accounts/key-operator.ts')).keyNoun],
+  'key-ring': ['the encryption keys of the service', async () => (await import('./key-ring.ts')).keyRingNoun],
+  product: [
+    "the platform's card products",
+    async () => (await import('../cards/product-operator.ts')).productNoun,
+  ],
   card: ['cards and their issuance', async () => (await import('../cards/operator.ts')).cardNoun],
   topup: ['card top-ups', async () => (await import('../cards/transfers/top-up-operator.ts')).topUpNoun],
   withdrawal: [
     'withdrawals from cards to the prepaid balance',
     async () => (await import('../cards/transfers/withdrawal-operator.ts')).withdrawalNoun,
   ],
-  deposit: ['USDT deposits and their payments', async () => (await import('../deposits/operator.ts')).depositNoun],
+  deposit: [
+    'USDT deposits and their payments',
+    async () => (await import('../deposits/operator.ts')).depositNoun,
+  ],
   tron: ['the scan of the TRON chain', async () => (await import('../deposits/tron-operator.ts')).tronNoun],
   authorization: [
     'what merchants hold on cards',
     async () => (await import('../payments/authorization-operator.ts')).authorizationNoun,
   ],
-  transaction: ['card transactions', async () => (await import('../issuers/inbox/transaction-operator.ts')).transactionNoun],
+  transaction: [
+    'card transactions',
+    async () => (await import('../issuers/inbox/transaction-operator.ts')).transactionNoun,
+  ],
   request: [
     "partners' requests: what they did",
     async () => (await import('../accounts/request-operator.ts')).requestNoun,
@@ -145,10 +154,16 @@ const NOUNS: Record<string, readonly [about: string, load: () => Promise<Noun>]>
     "partners' events and their delivery",
     async () => (await import('../webhooks/operator.ts')).webhookNoun,
   ],
-  ledger: ['the ledger: balances and invariants', async () => (await import('../exports/ledger-operator.ts')).ledgerNoun],
+  ledger: [
+    'the ledger: balances and invariants',
+    async () => (await import('../exports/ledger-operator.ts')).ledgerNoun,
+  ],
   attention: ['what needs an operator', async () => (await import('./attention.ts')).attentionNoun],
   restore: ['what to fix after a restore', async () => (await import('./restore.ts')).restoreNoun],
-  audit: ['who changed or revealed what, and when', async () => (await import('../accounts/audit-operator.ts')).auditNoun],
+  audit: [
+    'who changed or revealed what, and when',
+    async () => (await import('../accounts/audit-operator.ts')).auditNoun,
+  ],
 };
 
 /** Lists every noun, but loads only the modules of those that `args` mention, which keeps every command fast. */

@@ -1,12 +1,12 @@
 import { type RawBuilder, sql } from 'kysely';
+import { eventContext } from '../issuers/inbox/kept-events.ts';
+import { messageContext } from '../issuers/inbox/kept-messages.ts';
 import { type KeyRing, readKeyId, rootContext } from '../platform/crypto/key-ring.ts';
-import { accountSecretContext, answerStartContext, endpointSecretContext } from '../webhooks/secrets.ts';
 import { readStatement, type Transactor, writeStatement } from '../platform/db/sql.ts';
 import { transaction } from '../platform/db/transaction.ts';
 import { type OperatorContext, recordAudit } from '../requests/operator-context.ts';
 import { requestContext, responseContext } from '../requests/response.ts';
-import { eventContext } from '../issuers/inbox/kept-events.ts';
-import { messageContext } from '../issuers/inbox/kept-messages.ts';
+import { accountSecretContext, answerStartContext, endpointSecretContext } from '../webhooks/secrets.ts';
 
 /** How many rows one statement reads. */
 const BATCH = 1_000;

@@ -1,12 +1,17 @@
 import type { Client, Connection } from '@temporalio/client';
-import type { Operator, OperatorContext } from '../requests/operator-context.ts';
 import { ConfigurationError } from '../platform/config/environment.ts';
 import type { OperatorConfig } from '../platform/config/operator.ts';
-import { cardsTaskQueue, prefixedTaskQueue, WORKER_QUEUES, type WorkerQueue } from '../platform/config/task-queues.ts';
+import {
+  cardsTaskQueue,
+  prefixedTaskQueue,
+  WORKER_QUEUES,
+  type WorkerQueue,
+} from '../platform/config/task-queues.ts';
 import { KeyRing } from '../platform/crypto/key-ring.ts';
 import { OPERATOR_ROLE } from '../platform/db/login.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { OPERATOR_LIMITS } from '../platform/db/session.ts';
+import type { Operator, OperatorContext } from '../requests/operator-context.ts';
 import type { NetworkOperationState } from '../workflows/messages.ts';
 import { isTemporalError } from './errors.ts';
 

@@ -1,10 +1,10 @@
 import type { Command } from 'commander';
 import { z } from 'zod';
 import type { DecidedTable } from '../cards/decision.ts';
+import { readNetworkProblem } from '../cards/operation-operator-reads.ts';
 import type { Mode } from '../domain/mode.ts';
 import type { NetworkAnswer } from '../requests/rules.ts';
 import { read, WholeNumber } from './flag-values.ts';
-import { readNetworkProblem } from '../cards/operation-operator-reads.ts';
 import type { Output } from './render.ts';
 import type { Session } from './session.ts';
 

@@ -1,20 +1,16 @@
 import { sql } from 'kysely';
+import { AuthorizationStatus } from '../domain/authorization.ts';
 import { unknownId } from '../domain/refusal.ts';
 import { AUTHORIZATION_COLUMNS, TRANSACTION_COLUMNS } from '../platform/db/columns.ts';
 import { newestRows } from '../platform/db/newest.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { columnList, readStatement } from '../platform/db/sql.ts';
-import { AuthorizationStatus } from '../domain/authorization.ts';
 import {
   type AuthorizationResource,
   type AuthorizationRow,
   presentAuthorization,
 } from './authorization-resource.ts';
-import {
-  presentTransaction,
-  type TransactionResource,
-  type TransactionRow,
-} from './transaction-resource.ts';
+import { presentTransaction, type TransactionResource, type TransactionRow } from './transaction-resource.ts';
 
 /** An authorization as the partner sees it, with its account and its id at the network. */
 export interface OperatorAuthorization extends AuthorizationResource {

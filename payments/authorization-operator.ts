@@ -1,11 +1,11 @@
 import type { Command } from 'commander';
 import { z } from 'zod';
+import { readCard } from '../cards/operator-reads.ts';
 import { AuthorizationStatus } from '../domain/authorization.ts';
 import { isId } from '../domain/ids.ts';
 import { read, Text } from '../operator/flag-values.ts';
-import { readAuthorization, readAuthorizations } from './authorization-operator-reads.ts';
-import { readCard } from '../cards/operator-reads.ts';
 import { listNewest, type Verbs, withLimit } from '../operator/verbs.ts';
+import { readAuthorization, readAuthorizations } from './authorization-operator-reads.ts';
 
 const StatusName = z.enum(
   AuthorizationStatus.options,

@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import type { AUTHORIZATION_COLUMNS } from '../platform/db/columns.ts';
-import type { Row } from '../platform/db/tables.ts';
 import { AuthorizationRequest, AuthorizationStatus, DeclineReason } from '../domain/authorization.ts';
 import { ObjectType, Usd } from '../domain/fields.ts';
 import { Mode } from '../domain/mode.ts';
+import type { AUTHORIZATION_COLUMNS } from '../platform/db/columns.ts';
+import type { Row } from '../platform/db/tables.ts';
 import { Merchant } from './transaction-resource.ts';
 
 /** An authorization as partners see it (docs/partners/authorizations.md). */

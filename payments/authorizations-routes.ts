@@ -1,20 +1,5 @@
 import { sql } from 'kysely';
 import { z } from 'zod';
-import { AUTHORIZATION_COLUMNS } from '../platform/db/columns.ts';
-import { newestRows } from '../platform/db/newest.ts';
-import type { Orm } from '../platform/db/orm.ts';
-import type { ReadList } from '../platform/db/read-replica.ts';
-import { tenantStatement } from '../platform/db/sql.ts';
-import { ApiError } from '../domain/api-error.ts';
-import { AuthorizationStatus } from '../domain/authorization.ts';
-import { idPattern, isId } from '../domain/ids.ts';
-import type { Tenant } from '../domain/mode.ts';
-import {
-  AuthorizationResource,
-  type AuthorizationRow,
-  presentAuthorization,
-} from './authorization-resource.ts';
-import * as EXAMPLES from '../api/openapi/examples.ts';
 import {
   CREATED_FILTERS,
   idRange,
@@ -31,6 +16,21 @@ import {
   StartingAfter,
 } from '../api/http/list-envelope.ts';
 import { declare, resource } from '../api/http/route.ts';
+import * as EXAMPLES from '../api/openapi/examples.ts';
+import { ApiError } from '../domain/api-error.ts';
+import { AuthorizationStatus } from '../domain/authorization.ts';
+import { idPattern, isId } from '../domain/ids.ts';
+import type { Tenant } from '../domain/mode.ts';
+import { AUTHORIZATION_COLUMNS } from '../platform/db/columns.ts';
+import { newestRows } from '../platform/db/newest.ts';
+import type { Orm } from '../platform/db/orm.ts';
+import type { ReadList } from '../platform/db/read-replica.ts';
+import { tenantStatement } from '../platform/db/sql.ts';
+import {
+  AuthorizationResource,
+  type AuthorizationRow,
+  presentAuthorization,
+} from './authorization-resource.ts';
 
 const getAuthorization = declare({
   method: 'get',

@@ -1,17 +1,17 @@
-import { newId, readIdTime } from '../platform/crypto/new-id.ts';
 import { accountTime } from '../domain/account-clock.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { clearedState, clearingShares } from '../domain/authorization.ts';
 import { type ChargedTo, transactionFees } from '../domain/transaction.ts';
-import type { AuthorizationRow } from './authorization-resource.ts';
-import { type Merchant, presentTransaction, type TransactionRow } from './transaction-resource.ts';
-import type { CommandContext } from '../requests/command-context.ts';
+import { newId, readIdTime } from '../platform/crypto/new-id.ts';
 import type { KeyedRequest } from '../requests/claim.ts';
+import type { CommandContext } from '../requests/command-context.ts';
 import { type KeyedResponse, respondOnce } from '../requests/respond-once.ts';
-import { settlementPosting } from './decide-settlements.ts';
+import type { AuthorizationRow } from './authorization-resource.ts';
 import { requireIssued } from './decide.ts';
+import { settlementPosting } from './decide-settlements.ts';
 import { holdPosting, releaseFromBlocked, toMerchant, toState, withState } from './holds.ts';
 import { type AuthorizationTerms, lockTestAuthorization, lockTestCard } from './terms.ts';
+import { type Merchant, presentTransaction, type TransactionRow } from './transaction-resource.ts';
 import { type AuthorizationChange, respondWithChange } from './write-change.ts';
 
 // A merchant takes its money. The network has already moved it, so a clearing is never declined: what its hold and the card

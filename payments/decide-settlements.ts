@@ -1,4 +1,4 @@
-import { newId, readIdTime } from '../platform/crypto/new-id.ts';
+import type { CardBalance, CardRow } from '../cards/resource.ts';
 import { type AccountClock, accountTime } from '../domain/account-clock.ts';
 import { ApiError } from '../domain/api-error.ts';
 import type { FeePlan } from '../domain/fees.ts';
@@ -10,7 +10,7 @@ import {
   type TransactionRequest,
 } from '../domain/transaction.ts';
 import type { Posting, Transfer } from '../ledger/posting.ts';
-import type { CardBalance, CardRow } from '../cards/resource.ts';
+import { newId, readIdTime } from '../platform/crypto/new-id.ts';
 import {
   type Merchant,
   partnerShareCents,

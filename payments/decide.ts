@@ -1,4 +1,3 @@
-import { newId, readIdTime } from '../platform/crypto/new-id.ts';
 import { accountTime } from '../domain/account-clock.ts';
 import { ApiError } from '../domain/api-error.ts';
 import {
@@ -11,15 +10,16 @@ import {
 } from '../domain/authorization.ts';
 import { type ControlledRequest, refusalByControls } from '../domain/spending-controls.ts';
 import { transactionFees } from '../domain/transaction.ts';
-import { type AuthorizationRow, presentAuthorization } from './authorization-resource.ts';
-import type { Merchant, TransactionRow } from './transaction-resource.ts';
-import type { CommandContext } from '../requests/command-context.ts';
+import { newId, readIdTime } from '../platform/crypto/new-id.ts';
 import type { KeyedRequest } from '../requests/claim.ts';
+import type { CommandContext } from '../requests/command-context.ts';
 import { type KeyedResponse, respondOnce } from '../requests/respond-once.ts';
-import { settlementPosting } from './decide-settlements.ts';
 import { decisionTime } from './applied-controls.ts';
+import { type AuthorizationRow, presentAuthorization } from './authorization-resource.ts';
+import { settlementPosting } from './decide-settlements.ts';
 import { holdPosting, toMerchant, toState, withState } from './holds.ts';
 import { type AuthorizationTerms, type DecisionTerms, lockTestAuthorization, lockTestCard } from './terms.ts';
+import type { Merchant, TransactionRow } from './transaction-resource.ts';
 import { type AuthorizationChange, type ChangedAuthorization, respondWithChange } from './write-change.ts';
 
 // A merchant asks for money on a card, or for more of it. The card's lock is held from the decision to the commit, so

@@ -1,9 +1,9 @@
 import { ApiError } from '../domain/api-error.ts';
 import { type AuthorizationState, expiredState, reversedState } from '../domain/authorization.ts';
-import { type AuthorizationRow, presentAuthorization } from './authorization-resource.ts';
-import type { CommandContext } from '../requests/command-context.ts';
 import type { KeyedRequest } from '../requests/claim.ts';
+import type { CommandContext } from '../requests/command-context.ts';
 import { type KeyedResponse, respondOnce } from '../requests/respond-once.ts';
+import { type AuthorizationRow, presentAuthorization } from './authorization-resource.ts';
 import { requirePending } from './decide.ts';
 import { holdPosting, releaseFromBlocked, toState, withState } from './holds.ts';
 import { type AuthorizationTerms, lockTestAuthorization } from './terms.ts';

@@ -1,12 +1,12 @@
 import { sql } from 'kysely';
 import { accountsNow, heldClock } from '../accounts/clock.ts';
+import type { Tenant } from '../domain/mode.ts';
 import { AUTHORIZATION_COLUMNS, CARD_COLUMNS } from '../platform/db/columns.ts';
 import { followingAccounts } from '../platform/db/following-accounts.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { anyOf, columnList, type Reader, readStatement, writeStatement } from '../platform/db/sql.ts';
 import type { Row } from '../platform/db/tables.ts';
 import { transaction } from '../platform/db/transaction.ts';
-import type { Tenant } from '../domain/mode.ts';
 import type { AuthorizationRow } from './authorization-resource.ts';
 import { expire } from './end.ts';
 import { writeChanges } from './write-change.ts';

@@ -1,10 +1,10 @@
+import { releasePosting } from '../cards/block.ts';
+import type { CardBalance, CardRow } from '../cards/resource.ts';
 import type { AuthorizationState } from '../domain/authorization.ts';
 import { MAX_AMOUNT_CENTS } from '../domain/money.ts';
 import type { Posting, Transfer } from '../ledger/posting.ts';
 import type { AuthorizationRow } from './authorization-resource.ts';
-import type { CardBalance, CardRow } from '../cards/resource.ts';
 import type { Merchant } from './transaction-resource.ts';
-import { releasePosting } from '../cards/block.ts';
 
 // A pending authorization has exactly one hold in the ledger, of all that it holds. What changes that resolves the hold and
 // makes the next one, in one posting.

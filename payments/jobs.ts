@@ -1,14 +1,10 @@
 import type { Logger } from 'pino';
-import {
-  type DueAuthorization,
-  expireAuthorizations,
-  findDueAuthorizations,
-} from './expire.ts';
 import { notifyEvents } from '../platform/db/notifications.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { describeError } from '../platform/process/describe-error.ts';
 import { type Repetition, repeat } from '../platform/process/repeat.ts';
 import { asAccount, asService } from '../platform/process/work-context.ts';
+import { type DueAuthorization, expireAuthorizations, findDueAuthorizations } from './expire.ts';
 
 const INTERVAL_MS = 1_000;
 /** Found at once; and how many of an account share a transaction, which locks their cards for some milliseconds. */

@@ -1,6 +1,4 @@
 import { sql } from 'kysely';
-import { AUTHORIZATION_COLUMNS, TRANSACTION_COLUMNS } from '../platform/db/columns.ts';
-import { readStatement, type Transactor, writeStatement } from '../platform/db/sql.ts';
 import {
   type AuthorizationMessageType,
   type DeclineReason,
@@ -8,9 +6,11 @@ import {
   MAX_REQUESTS,
 } from '../domain/authorization.ts';
 import type { Tenant } from '../domain/mode.ts';
+import { AUTHORIZATION_COLUMNS, TRANSACTION_COLUMNS } from '../platform/db/columns.ts';
+import { readStatement, type Transactor, writeStatement } from '../platform/db/sql.ts';
 import type { AuthorizationRow } from './authorization-resource.ts';
-import type { Merchant, TransactionRow } from './transaction-resource.ts';
 import type { KnownMessage } from './terms.ts';
+import type { Merchant, TransactionRow } from './transaction-resource.ts';
 
 // What is recorded of the card network's messages about authorizations, beside what they did: network-messages.ts takes them.
 

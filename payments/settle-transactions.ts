@@ -1,8 +1,6 @@
 import { sql } from 'kysely';
-import { newId, readIdTime } from '../platform/crypto/new-id.ts';
 import { heldClock } from '../accounts/clock.ts';
-import { CARD_COLUMNS, of, TRANSACTION_COLUMNS } from '../platform/db/columns.ts';
-import { columnList, type Transactor, writeStatement } from '../platform/db/sql.ts';
+import { presentCard } from '../cards/resource.ts';
 import type { AccountClock } from '../domain/account-clock.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { DEFAULT_FEE_PLAN, FeePlan } from '../domain/fees.ts';
@@ -10,11 +8,12 @@ import { MAX_AMOUNT_CENTS } from '../domain/money.ts';
 import { applyPostings } from '../ledger/apply-posting.ts';
 import { LedgerRejected } from '../ledger/ledger-error.ts';
 import { encodePosting } from '../ledger/posting.ts';
-import { presentCard } from '../cards/resource.ts';
-import type { EventType } from '../webhooks/event-types.ts';
-import { presentTransaction, type TransactionRow } from './transaction-resource.ts';
-import { appliedControls, type ControlsColumns } from './applied-controls.ts';
+import { newId, readIdTime } from '../platform/crypto/new-id.ts';
+import { CARD_COLUMNS, of, TRANSACTION_COLUMNS } from '../platform/db/columns.ts';
+import { columnList, type Transactor, writeStatement } from '../platform/db/sql.ts';
 import { newEvent } from '../requests/new-event.ts';
+import type { EventType } from '../webhooks/event-types.ts';
+import { appliedControls, type ControlsColumns } from './applied-controls.ts';
 import {
   decideSettlements,
   type NewTransaction,
@@ -26,6 +25,7 @@ import {
   type SettlementTerms,
   settlementPosting,
 } from './decide-settlements.ts';
+import { presentTransaction, type TransactionRow } from './transaction-resource.ts';
 
 /**
  * The one place that settles transactions (docs/partners/transactions.md): simulated ones and those that the network

@@ -2,8 +2,8 @@ import type { Orm } from '../platform/db/orm.ts';
 import { transaction } from '../platform/db/transaction.ts';
 import { coalesce } from '../platform/process/coalesce.ts';
 import { asAccount, asService } from '../platform/process/work-context.ts';
-import { settleTransaction, settleTransactions } from './settle-transactions.ts';
 import type { Settled, Settlement, SettlementOutcome } from './decide-settlements.ts';
+import { settleTransaction, settleTransactions } from './settle-transactions.ts';
 
 const MAX_TOGETHER = 100;
 /** If more transactions run at once on one server, each takes that much longer. */

@@ -1,16 +1,16 @@
+import { lockTestTerms } from '../cards/terms.ts';
+import { ApiError } from '../domain/api-error.ts';
+import { Refusal } from '../domain/refusal.ts';
 import { notifyEvents } from '../platform/db/notifications.ts';
 import { transaction } from '../platform/db/transaction.ts';
-import { ApiError } from '../domain/api-error.ts';
-import { type Operator, recordAudit } from '../requests/operator-context.ts';
-import type { AuthorizationMessage, MessageOutcome } from './message-record.ts';
-import { AuthorizationUnknown, takeMessage } from './take-message.ts';
-import type { CommandContext } from '../requests/command-context.ts';
-import { lockTestTerms } from '../cards/terms.ts';
 import type { KeyedRequest } from '../requests/claim.ts';
+import type { CommandContext } from '../requests/command-context.ts';
+import { type Operator, recordAudit } from '../requests/operator-context.ts';
 import { type KeyedResponse, respondOnce, respondWith } from '../requests/respond-once.ts';
-import { Refusal } from '../domain/refusal.ts';
-import { settleTransaction } from './settle-transactions.ts';
 import type { Settled, Settlement } from './decide-settlements.ts';
+import type { AuthorizationMessage, MessageOutcome } from './message-record.ts';
+import { settleTransaction } from './settle-transactions.ts';
+import { AuthorizationUnknown, takeMessage } from './take-message.ts';
 
 /**
  * Settles a partner's simulated transaction under an Idempotency-Key. It runs alone, since the claim must be in its

@@ -1,9 +1,8 @@
-import type { Transactor } from '../platform/db/sql.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { decideDecline, leftOf } from '../domain/authorization.ts';
 import { refusalByControls } from '../domain/spending-controls.ts';
+import type { Transactor } from '../platform/db/sql.ts';
 import type { AuthorizationRow } from './authorization-resource.ts';
-import type { Merchant, TransactionRow } from './transaction-resource.ts';
 import { bookClearing } from './clear.ts';
 import { decideAuthorization, decideIncrement, requireIssued } from './decide.ts';
 import { expire, reverse } from './end.ts';
@@ -21,6 +20,7 @@ import {
 } from './message-record.ts';
 import { type KnownMessage, lockMessageTerms, type MessageTerms } from './terms.ts';
 import { bookApproval, bookDecline, raise, type ToldDecision, takeBackApproval } from './told-decisions.ts';
+import type { Merchant, TransactionRow } from './transaction-resource.ts';
 import { type AuthorizationChange, type NewMessage, writeChange } from './write-change.ts';
 
 // What the card network says about authorizations: it asks for the first two types, and reports the others. A message has an id

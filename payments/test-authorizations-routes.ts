@@ -1,17 +1,17 @@
 import { z } from 'zod';
+import { keyedRequest, replyOnce } from '../api/http/keyed.ts';
+import { declare, resource } from '../api/http/route.ts';
+import * as EXAMPLES from '../api/openapi/examples.ts';
+import { requestedCardId } from '../cards/routes.ts';
+import { NoFields } from '../cards/status-routes.ts';
+import { amountBetween } from '../domain/fields.ts';
+import type { CommandContext } from '../requests/command-context.ts';
+import { AuthorizationResource } from './authorization-resource.ts';
 import { captureInTestMode, forceCaptureInTestMode } from './clear.ts';
 import { authorizeInTestMode, incrementInTestMode } from './decide.ts';
 import { expireInTestMode, reverseInTestMode } from './end.ts';
-import type { CommandContext } from '../requests/command-context.ts';
-import { amountBetween } from '../domain/fields.ts';
-import { AuthorizationResource } from './authorization-resource.ts';
-import * as EXAMPLES from '../api/openapi/examples.ts';
-import { TransactionResource } from './transaction-resource.ts';
-import { NoFields } from '../cards/status-routes.ts';
-import { requestedCardId } from '../cards/routes.ts';
-import { keyedRequest, replyOnce } from '../api/http/keyed.ts';
-import { declare, resource } from '../api/http/route.ts';
 import { MAX_UNCHECKED_CENTS, MERCHANT_FIELDS, toMerchant } from './test-mode-routes.ts';
+import { TransactionResource } from './transaction-resource.ts';
 
 // What a merchant and the card network do with authorizations, on request (docs/partners/authorizations.md). Each is one
 // transaction.

@@ -1,18 +1,18 @@
 import { z } from 'zod';
+import { BalanceResource } from '../accounts/balance-resource.ts';
 import { creditFaucet } from '../accounts/faucet.ts';
-import type { CommandContext } from '../requests/command-context.ts';
-import type { SettlementQueue } from './settlement-queue.ts';
-import { simulateTransaction } from './simulate-transaction.ts';
+import { keyedRequest, replyOnce } from '../api/http/keyed.ts';
+import { declare, resource } from '../api/http/route.ts';
+import * as EXAMPLES from '../api/openapi/examples.ts';
+import { requestedCardId } from '../cards/routes.ts';
 import { AmountCents, Label } from '../domain/fields.ts';
 import { idPattern } from '../domain/ids.ts';
 import { CategoryCode, CountryCode } from '../domain/merchant.ts';
 import { TransactionType } from '../domain/transaction.ts';
-import { BalanceResource } from '../accounts/balance-resource.ts';
-import * as EXAMPLES from '../api/openapi/examples.ts';
+import type { CommandContext } from '../requests/command-context.ts';
+import type { SettlementQueue } from './settlement-queue.ts';
+import { simulateTransaction } from './simulate-transaction.ts';
 import { type Merchant, TransactionResource } from './transaction-resource.ts';
-import { requestedCardId } from '../cards/routes.ts';
-import { keyedRequest, replyOnce } from '../api/http/keyed.ts';
-import { declare, resource } from '../api/http/route.ts';
 
 const MAX_CREDIT_CENTS = 10_000_000;
 

@@ -1,4 +1,3 @@
-import { newId, readIdTime } from '../platform/crypto/new-id.ts';
 import { accountTime } from '../domain/account-clock.ts';
 import {
   type AuthorizationState,
@@ -7,12 +6,13 @@ import {
   leftOf,
   MAX_REQUESTS,
 } from '../domain/authorization.ts';
+import { newId, readIdTime } from '../platform/crypto/new-id.ts';
 import type { AuthorizationRow } from './authorization-resource.ts';
-import type { Merchant } from './transaction-resource.ts';
 import { recordDecline, toRequest } from './decide.ts';
 import { reverse } from './end.ts';
 import { holdPosting, toMerchant, toState, withState } from './holds.ts';
 import type { MessageTerms } from './terms.ts';
+import type { Merchant } from './transaction-resource.ts';
 import type { AuthorizationChange, ChangedAuthorization } from './write-change.ts';
 
 // The issuer decided otherwise than we did, or without us. It is booked whatever our rules say, because the issuer answers to the

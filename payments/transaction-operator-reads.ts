@@ -1,17 +1,13 @@
 import { sql } from 'kysely';
+import type { Whose } from '../cards/transfers/top-up-operator-reads.ts';
+import { Mode } from '../domain/mode.ts';
 import { unknownId } from '../domain/refusal.ts';
 import { lowestId } from '../platform/crypto/new-id.ts';
 import { of, TRANSACTION_COLUMNS } from '../platform/db/columns.ts';
 import { newestRows } from '../platform/db/newest.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { readStatement } from '../platform/db/sql.ts';
-import { Mode } from '../domain/mode.ts';
-import {
-  presentTransaction,
-  type TransactionResource,
-  type TransactionRow,
-} from './transaction-resource.ts';
-import type { Whose } from '../cards/transfers/top-up-operator-reads.ts';
+import { presentTransaction, type TransactionResource, type TransactionRow } from './transaction-resource.ts';
 
 /** A transaction as the partner sees it, with its id at the network. */
 interface OperatorTransaction extends TransactionResource {

@@ -1,16 +1,5 @@
 import { sql } from 'kysely';
 import { z } from 'zod';
-import { TRANSACTION_COLUMNS } from '../platform/db/columns.ts';
-import { newestRows } from '../platform/db/newest.ts';
-import type { Orm } from '../platform/db/orm.ts';
-import type { ReadList } from '../platform/db/read-replica.ts';
-import { tenantStatement } from '../platform/db/sql.ts';
-import { ApiError } from '../domain/api-error.ts';
-import { idPattern, isId } from '../domain/ids.ts';
-import type { Tenant } from '../domain/mode.ts';
-import { TransactionType } from '../domain/transaction.ts';
-import * as EXAMPLES from '../api/openapi/examples.ts';
-import { presentTransaction, TransactionResource, type TransactionRow } from './transaction-resource.ts';
 import {
   CREATED_FILTERS,
   idRange,
@@ -27,6 +16,17 @@ import {
   StartingAfter,
 } from '../api/http/list-envelope.ts';
 import { declare, resource } from '../api/http/route.ts';
+import * as EXAMPLES from '../api/openapi/examples.ts';
+import { ApiError } from '../domain/api-error.ts';
+import { idPattern, isId } from '../domain/ids.ts';
+import type { Tenant } from '../domain/mode.ts';
+import { TransactionType } from '../domain/transaction.ts';
+import { TRANSACTION_COLUMNS } from '../platform/db/columns.ts';
+import { newestRows } from '../platform/db/newest.ts';
+import type { Orm } from '../platform/db/orm.ts';
+import type { ReadList } from '../platform/db/read-replica.ts';
+import { tenantStatement } from '../platform/db/sql.ts';
+import { presentTransaction, TransactionResource, type TransactionRow } from './transaction-resource.ts';
 
 const listCardTransactions = declare({
   method: 'get',

@@ -1,7 +1,5 @@
 import { sql } from 'kysely';
-import { newId } from '../platform/crypto/new-id.ts';
-import { AUTHORIZATION_COLUMNS, TRANSACTION_COLUMNS } from '../platform/db/columns.ts';
-import type { Transactor } from '../platform/db/sql.ts';
+import { type CardBalance, type CardRow, presentCard } from '../cards/resource.ts';
 import type { AccountClock } from '../domain/account-clock.ts';
 import { ApiError } from '../domain/api-error.ts';
 import type { AuthorizationMessageType, DeclineReason } from '../domain/authorization.ts';
@@ -9,11 +7,12 @@ import { MAX_AMOUNT_CENTS } from '../domain/money.ts';
 import { type PostingOutcome, statementWithPostings } from '../ledger/apply-posting.ts';
 import { LedgerRejected } from '../ledger/ledger-error.ts';
 import type { Posting } from '../ledger/posting.ts';
-import { type AuthorizationRow, presentAuthorization } from './authorization-resource.ts';
-import { type CardBalance, type CardRow, presentCard } from '../cards/resource.ts';
-import { presentTransaction, type TransactionRow } from './transaction-resource.ts';
-import type { OpenCommand } from '../requests/command-context.ts';
+import { newId } from '../platform/crypto/new-id.ts';
+import { AUTHORIZATION_COLUMNS, TRANSACTION_COLUMNS } from '../platform/db/columns.ts';
+import type { Transactor } from '../platform/db/sql.ts';
 import type { KeyedRequest } from '../requests/claim.ts';
+import type { OpenCommand } from '../requests/command-context.ts';
+import { newEvent } from '../requests/new-event.ts';
 import {
   type ClaimWithResponse,
   claimWithResponse,
@@ -22,7 +21,8 @@ import {
   requireStored,
 } from '../requests/respond-once.ts';
 import type { StoredResponse } from '../requests/response.ts';
-import { newEvent } from '../requests/new-event.ts';
+import { type AuthorizationRow, presentAuthorization } from './authorization-resource.ts';
+import { presentTransaction, type TransactionRow } from './transaction-resource.ts';
 
 /** What a request, a clearing, a reversal or an expiry changes, as it will be written. */
 export interface AuthorizationChange {

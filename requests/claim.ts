@@ -1,5 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from 'kysely';
+import { ApiError } from '../domain/api-error.ts';
+import type { ClaimOperation } from '../domain/claim-operation.ts';
+import type { IdPrefix } from '../domain/ids.ts';
+import type { Tenant } from '../domain/mode.ts';
 import type { KeyRing } from '../platform/crypto/key-ring.ts';
 import { newId } from '../platform/crypto/new-id.ts';
 import type { Orm } from '../platform/db/orm.ts';
@@ -11,13 +15,9 @@ import {
   writeStatement,
 } from '../platform/db/sql.ts';
 import type { Row } from '../platform/db/tables.ts';
-import { ApiError } from '../domain/api-error.ts';
-import type { ClaimOperation } from '../domain/claim-operation.ts';
-import type { IdPrefix } from '../domain/ids.ts';
-import type { Tenant } from '../domain/mode.ts';
-import { operationId } from './rules.ts';
 import type { CommandContext } from './command-context.ts';
 import { openBody, type StoredResponse } from './response.ts';
+import { operationId } from './rules.ts';
 
 const RESOURCE_PREFIX = {
   create_card: 'card',

@@ -8,6 +8,11 @@ import { TypedSearchAttributes } from '@temporalio/common';
 import type { WorkflowOperation } from '../domain/claim-operation.ts';
 import type { IssuanceDecision, TopUpDecision, WithdrawalDecision } from '../domain/decision.ts';
 import type { Tenant } from '../domain/mode.ts';
+import {
+  cardIdAttribute,
+  modeAttribute,
+  partnerIdAttribute,
+} from '../platform/temporal/search-attributes.ts';
 import type { changeCardStatus } from '../workflows/change-card-status.ts';
 import type { issueCard } from '../workflows/issue-card.ts';
 import {
@@ -23,7 +28,6 @@ import {
   WITHDRAW_FROM_CARD,
   withdrawFromCardWorkflowId,
 } from '../workflows/messages.ts';
-import { cardIdAttribute, modeAttribute, partnerIdAttribute } from '../platform/temporal/search-attributes.ts';
 import type { topUpCard } from '../workflows/top-up-card.ts';
 import type { withdrawFromCard } from '../workflows/withdraw-from-card.ts';
 

@@ -1,19 +1,15 @@
 import type { Client } from '@temporalio/client';
 import type { Logger } from 'pino';
-import {
-  type AbandonedClaim,
-  putClaimOff,
-  takeAbandonedClaims,
-} from './abandoned-claims.ts';
+import type { WorkflowOperation } from '../domain/claim-operation.ts';
 import type { Config } from '../platform/config/service.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { transaction } from '../platform/db/transaction.ts';
-import type { WorkflowOperation } from '../domain/claim-operation.ts';
 import { type DescribedError, describeError } from '../platform/process/describe-error.ts';
 import { type Repetition, repeat } from '../platform/process/repeat.ts';
 import { asPartOf } from '../platform/process/work-context.ts';
-import { startClaimed } from './claimed-workflow.ts';
 import { isTemporalAway } from '../platform/temporal/connection.ts';
+import { type AbandonedClaim, putClaimOff, takeAbandonedClaims } from './abandoned-claims.ts';
+import { startClaimed } from './claimed-workflow.ts';
 
 const INTERVAL_MS = 1_000;
 const STARTS_AT_ONCE = 16;

@@ -1,6 +1,6 @@
-import { newId, readIdTime } from '../platform/crypto/new-id.ts';
 import { type AccountClock, accountTime } from '../domain/account-clock.ts';
 import type { Mode } from '../domain/mode.ts';
+import { newId, readIdTime } from '../platform/crypto/new-id.ts';
 import type { EventType } from '../webhooks/event-types.ts';
 
 /**

@@ -1,6 +1,6 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
-import { newId } from '../platform/crypto/new-id.ts';
 import { AuditEntryEntity } from '../accounts/tables.ts';
+import { newId } from '../platform/crypto/new-id.ts';
 import type { CommandContext } from './command-context.ts';
 
 /** The context of an operator's command. */

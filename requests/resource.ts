@@ -1,17 +1,11 @@
 import { z } from 'zod';
-import type { OPERATION_COLUMNS } from '../platform/db/columns.ts';
-import type { Row } from '../platform/db/tables.ts';
 import type { ClaimOperation } from '../domain/claim-operation.ts';
 import { ObjectType } from '../domain/fields.ts';
 import type { IdPrefix } from '../domain/ids.ts';
 import { Mode } from '../domain/mode.ts';
-import {
-  NetworkAnswer,
-  OPERATION_TYPES,
-  OperationStatus,
-  OperationType,
-  operationId,
-} from './rules.ts';
+import type { OPERATION_COLUMNS } from '../platform/db/columns.ts';
+import type { Row } from '../platform/db/tables.ts';
+import { NetworkAnswer, OPERATION_TYPES, OperationStatus, OperationType, operationId } from './rules.ts';
 
 const ResourceType = z.enum([
   'card',

@@ -1,14 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type RawBuilder, sql } from 'kysely';
-import type { KeyRing } from '../platform/crypto/key-ring.ts';
-import { autocommitStatement, type Transactor, writeStatement } from '../platform/db/sql.ts';
-import { transaction } from '../platform/db/transaction.ts';
 import { ApiError } from '../domain/api-error.ts';
 import type { ClaimOperation } from '../domain/claim-operation.ts';
 import type { Mode } from '../domain/mode.ts';
-import { operationId } from './rules.ts';
-import { presentError } from './error-resource.ts';
-import type { CommandContext, OpenCommand } from './command-context.ts';
+import type { KeyRing } from '../platform/crypto/key-ring.ts';
+import { autocommitStatement, type Transactor, writeStatement } from '../platform/db/sql.ts';
+import { transaction } from '../platform/db/transaction.ts';
 import {
   claimUnderKey,
   type FoundClaim,
@@ -18,7 +15,10 @@ import {
   type KeyedRequest,
   openStoredResponse,
 } from './claim.ts';
+import type { CommandContext, OpenCommand } from './command-context.ts';
+import { presentError } from './error-resource.ts';
 import { type StoredResponse, sealBody } from './response.ts';
+import { operationId } from './rules.ts';
 
 /** The response to a request with an Idempotency-Key. */
 export interface KeyedResponse {

@@ -1,8 +1,8 @@
+import type { ApiError } from '../domain/api-error.ts';
 import type { KeyRing } from '../platform/crypto/key-ring.ts';
 import { readStatement, writeStatement } from '../platform/db/sql.ts';
-import type { ApiError } from '../domain/api-error.ts';
-import { presentError } from './error-resource.ts';
 import type { CommandContext, OpenCommand } from './command-context.ts';
+import { presentError } from './error-resource.ts';
 
 /** The response to a request exactly as it is sent: the status and the body's text. */
 export interface StoredResponse {

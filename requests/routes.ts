@@ -1,16 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
 import { z } from 'zod';
-import { readIdTime } from '../platform/crypto/new-id.ts';
-import { clockAhead, OPERATION_COLUMNS } from '../platform/db/columns.ts';
-import { newestRows } from '../platform/db/newest.ts';
-import type { Orm } from '../platform/db/orm.ts';
-import type { ReadList } from '../platform/db/read-replica.ts';
-import { columnList, tenantStatement } from '../platform/db/sql.ts';
-import { ApiError } from '../domain/api-error.ts';
-import type { Tenant } from '../domain/mode.ts';
-import { claimOfOperation, OperationStatus } from './rules.ts';
-import * as EXAMPLES from '../api/openapi/examples.ts';
-import { OperationResource, type OperationRow, presentOperation } from './resource.ts';
 import {
   CREATED_FILTERS,
   idRange,
@@ -26,6 +15,17 @@ import {
   StartingAfter,
 } from '../api/http/list-envelope.ts';
 import { declare, resource } from '../api/http/route.ts';
+import * as EXAMPLES from '../api/openapi/examples.ts';
+import { ApiError } from '../domain/api-error.ts';
+import type { Tenant } from '../domain/mode.ts';
+import { readIdTime } from '../platform/crypto/new-id.ts';
+import { clockAhead, OPERATION_COLUMNS } from '../platform/db/columns.ts';
+import { newestRows } from '../platform/db/newest.ts';
+import type { Orm } from '../platform/db/orm.ts';
+import type { ReadList } from '../platform/db/read-replica.ts';
+import { columnList, tenantStatement } from '../platform/db/sql.ts';
+import { OperationResource, type OperationRow, presentOperation } from './resource.ts';
+import { claimOfOperation, OperationStatus } from './rules.ts';
 
 const getOperation = declare({
   method: 'get',

@@ -1,6 +1,6 @@
+import type { Orm } from '../platform/db/orm.ts';
 import { queueRetry } from './retries.ts';
 import { requeueForWorkflow } from './send-on-request.ts';
-import type { Orm } from '../platform/db/orm.ts';
 
 export interface WebhookActivities {
   /**

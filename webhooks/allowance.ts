@@ -1,10 +1,10 @@
 import { sql } from 'kysely';
 import { heldClock } from '../accounts/clock.ts';
-import { type Transactor, writeStatement } from '../platform/db/sql.ts';
-import { tokenBucket } from '../platform/db/token-bucket.ts';
 import type { AccountClock } from '../domain/account-clock.ts';
 import { ApiError } from '../domain/api-error.ts';
 import type { Tenant } from '../domain/mode.ts';
+import { type Transactor, writeStatement } from '../platform/db/sql.ts';
+import { tokenBucket } from '../platform/db/token-bucket.ts';
 
 /** How many events and replays a partner can ask for in each mode: one per second, in bursts of up to 60. */
 const ALLOWANCE = tokenBucket('a.full_at', { size: 60, perSecond: 1 });

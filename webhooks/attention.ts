@@ -2,8 +2,8 @@ import { sql } from 'kysely';
 import { readIdTime } from '../platform/crypto/new-id.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { readStatement } from '../platform/db/sql.ts';
-import { deliverWebhookWorkflowId } from '../workflows/messages.ts';
 import type { AttentionItem } from '../platform/monitoring/attention-item.ts';
+import { deliverWebhookWorkflowId } from '../workflows/messages.ts';
 
 /** If an account has more than this, they share one line, with one command for all of them. */
 const MAX_SINGLE = 20;

@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import { sealAnswerStart } from './secrets.ts';
+import type { DeliveryStatus } from '../domain/event.ts';
 import { followingAccounts } from '../platform/db/following-accounts.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { dropOldEvents } from '../platform/db/partitions.ts';
@@ -11,9 +11,9 @@ import {
   writeStatement,
 } from '../platform/db/sql.ts';
 import type { Row } from '../platform/db/tables.ts';
-import type { DeliveryStatus } from '../domain/event.ts';
 import type { CommandContext } from '../requests/command-context.ts';
 import { FAILING_AFTER } from './endpoint-events.ts';
+import { sealAnswerStart } from './secrets.ts';
 
 /** Names a delivery: an event and one of its account's endpoints. */
 export interface DeliveryKey {

@@ -1,13 +1,13 @@
 import { sql } from 'kysely';
 import { holdClock } from '../accounts/clock.ts';
+import type { AccountClock } from '../domain/account-clock.ts';
+import type { Tenant } from '../domain/mode.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { readStatement, type Transactor, writeStatement } from '../platform/db/sql.ts';
 import { transaction } from '../platform/db/transaction.ts';
-import type { AccountClock } from '../domain/account-clock.ts';
-import type { Tenant } from '../domain/mode.ts';
-import { presentEndpointForOthers, type WebhookEndpointRow } from './endpoint-resource.ts';
 import { newEvent } from '../requests/new-event.ts';
 import { shownEndpointColumns } from './endpoint-reads.ts';
+import { presentEndpointForOthers, type WebhookEndpointRow } from './endpoint-resource.ts';
 
 /** So many failed attempts in a row are an event. */
 export const FAILING_AFTER = 10;

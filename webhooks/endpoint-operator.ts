@@ -1,23 +1,23 @@
 import { type Command, Option } from 'commander';
 import { sql } from 'kysely';
 import { z } from 'zod';
+import { readPartner } from '../accounts/operator-reads.ts';
+import { ApiError } from '../domain/api-error.ts';
+import { Mode } from '../domain/mode.ts';
 import { Refusal } from '../domain/refusal.ts';
+import { WrongUsage } from '../operator/errors.ts';
+import { ModeNames, read, Text } from '../operator/flag-values.ts';
+import type { Output } from '../operator/render.ts';
+import type { Verbs } from '../operator/verbs.ts';
+import type { Orm } from '../platform/db/orm.ts';
+import { anyOf, readStatement } from '../platform/db/sql.ts';
+import { parseWebhookUrl, WEBHOOK_URL_PROBLEMS } from './client/webhook-url.ts';
+import { pickEndpoints, readEndpoints } from './endpoint-reads.ts';
+import { presentWebhookEndpoint, type WebhookEndpointRow } from './endpoint-resource.ts';
 import { rotateEndpointSecret } from './endpoint-secrets.ts';
 import { switchEndpoints } from './endpoint-status.ts';
 import { setEndpoint } from './endpoints.ts';
-import { pickEndpoints, readEndpoints } from './endpoint-reads.ts';
-import type { Orm } from '../platform/db/orm.ts';
-import { anyOf, readStatement } from '../platform/db/sql.ts';
-import { ApiError } from '../domain/api-error.ts';
-import { Mode } from '../domain/mode.ts';
-import { parseWebhookUrl, WEBHOOK_URL_PROBLEMS } from './client/webhook-url.ts';
-import { presentWebhookEndpoint, type WebhookEndpointRow } from './endpoint-resource.ts';
 import { presentWebhookReplay } from './replays/resource.ts';
-import { WrongUsage } from '../operator/errors.ts';
-import { ModeNames, read, Text } from '../operator/flag-values.ts';
-import { readPartner } from '../accounts/operator-reads.ts';
-import type { Output } from '../operator/render.ts';
-import type { Verbs } from '../operator/verbs.ts';
 
 interface Flags {
   mode?: readonly Mode[];

@@ -1,13 +1,13 @@
 import { sql } from 'kysely';
-import { generateWebhookSecret, sealEndpointSecret } from './secrets.ts';
+import { lockPartner } from '../accounts/partners.ts';
+import type { Mode, Tenant } from '../domain/mode.ts';
 import { writeStatement } from '../platform/db/sql.ts';
 import { transaction } from '../platform/db/transaction.ts';
-import type { Mode, Tenant } from '../domain/mode.ts';
-import type { WebhookEndpointRow } from './endpoint-resource.ts';
-import { type Author, recordAudit } from '../requests/operator-context.ts';
-import { lockPartner } from '../accounts/partners.ts';
 import type { CommandContext } from '../requests/command-context.ts';
+import { type Author, recordAudit } from '../requests/operator-context.ts';
 import { type EndpointId, pickEndpoints, readEndpoints, shownEndpointColumns } from './endpoint-reads.ts';
+import type { WebhookEndpointRow } from './endpoint-resource.ts';
+import { generateWebhookSecret, sealEndpointSecret } from './secrets.ts';
 
 /** How long the previous secret keeps signing after a rotation. */
 const GRACE_HOURS = 24;

@@ -1,14 +1,14 @@
 import { holdClock } from '../accounts/clock.ts';
+import { lockPartner } from '../accounts/partners.ts';
+import type { AccountClock } from '../domain/account-clock.ts';
+import type { Mode, Tenant } from '../domain/mode.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { anyOf, type Transactor, writeStatement } from '../platform/db/sql.ts';
 import { transaction } from '../platform/db/transaction.ts';
-import type { AccountClock } from '../domain/account-clock.ts';
-import type { Mode, Tenant } from '../domain/mode.ts';
-import type { WebhookEndpointRow } from './endpoint-resource.ts';
 import { type Operator, recordAudit } from '../requests/operator-context.ts';
-import { lockPartner } from '../accounts/partners.ts';
 import { writeEndpointEvent } from './endpoint-events.ts';
 import { type EndpointId, readEndpoints, shownEndpointColumns } from './endpoint-reads.ts';
+import type { WebhookEndpointRow } from './endpoint-resource.ts';
 
 type EndpointStatus = WebhookEndpointRow['status'];
 

@@ -1,28 +1,5 @@
 import { z } from 'zod';
 import { authorOf } from '../accounts/asking-key.ts';
-import type { CommandContext } from '../requests/command-context.ts';
-import { rotateEndpointSecret } from './endpoint-secrets.ts';
-import { changeEndpoint, createEndpoint, removeEndpoint } from './endpoints.ts';
-import { endpointNotFound, readEndpoint, shownEndpointColumns } from './endpoint-reads.ts';
-import { sendPing } from './send-on-request.ts';
-import { newestRows } from '../platform/db/newest.ts';
-import type { ReadList } from '../platform/db/read-replica.ts';
-import { tenantStatement } from '../platform/db/sql.ts';
-import { ApiError } from '../domain/api-error.ts';
-import { MAX_ENDPOINTS } from '../domain/event.ts';
-import { Label } from '../domain/fields.ts';
-import { isId } from '../domain/ids.ts';
-import type { Tenant } from '../domain/mode.ts';
-import { parseWebhookUrl, WEBHOOK_URL_PROBLEMS } from './client/webhook-url.ts';
-import { EventResource, eventExample } from './resource.ts';
-import { EventType } from './event-types.ts';
-import * as EXAMPLES from '../api/openapi/examples.ts';
-import {
-  presentWebhookEndpoint,
-  WebhookEndpointResource,
-  type WebhookEndpointRow,
-} from './endpoint-resource.ts';
-import { readEvent } from './events-routes.ts';
 import { askingKey } from '../api/http/asking-key.ts';
 import {
   CREATED_FILTERS,
@@ -38,6 +15,29 @@ import {
   StartingAfter,
 } from '../api/http/list-envelope.ts';
 import { declare, resource } from '../api/http/route.ts';
+import * as EXAMPLES from '../api/openapi/examples.ts';
+import { ApiError } from '../domain/api-error.ts';
+import { MAX_ENDPOINTS } from '../domain/event.ts';
+import { Label } from '../domain/fields.ts';
+import { isId } from '../domain/ids.ts';
+import type { Tenant } from '../domain/mode.ts';
+import { newestRows } from '../platform/db/newest.ts';
+import type { ReadList } from '../platform/db/read-replica.ts';
+import { tenantStatement } from '../platform/db/sql.ts';
+import type { CommandContext } from '../requests/command-context.ts';
+import { parseWebhookUrl, WEBHOOK_URL_PROBLEMS } from './client/webhook-url.ts';
+import { endpointNotFound, readEndpoint, shownEndpointColumns } from './endpoint-reads.ts';
+import {
+  presentWebhookEndpoint,
+  WebhookEndpointResource,
+  type WebhookEndpointRow,
+} from './endpoint-resource.ts';
+import { rotateEndpointSecret } from './endpoint-secrets.ts';
+import { changeEndpoint, createEndpoint, removeEndpoint } from './endpoints.ts';
+import { EventType } from './event-types.ts';
+import { readEvent } from './events-routes.ts';
+import { EventResource, eventExample } from './resource.ts';
+import { sendPing } from './send-on-request.ts';
 
 const MAX_URL_LENGTH = 2_048;
 

@@ -1,21 +1,21 @@
 import { isDeepStrictEqual } from 'node:util';
 import { sql } from 'kysely';
-import type { KeyRing } from '../platform/crypto/key-ring.ts';
-import { newId, readIdTime } from '../platform/crypto/new-id.ts';
-import { generateWebhookSecret, openEndpointSecret, sealEndpointSecret } from './secrets.ts';
 import { holdClock } from '../accounts/clock.ts';
-import { anyOf, readStatement, writeStatement } from '../platform/db/sql.ts';
-import { transaction } from '../platform/db/transaction.ts';
+import { lockPartner } from '../accounts/partners.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { MAX_ENDPOINTS } from '../domain/event.ts';
 import type { Mode, Tenant } from '../domain/mode.ts';
-import type { EventType } from './event-types.ts';
-import type { WebhookEndpointRow } from './endpoint-resource.ts';
-import { type Author, recordAudit } from '../requests/operator-context.ts';
-import { lockPartner } from '../accounts/partners.ts';
+import type { KeyRing } from '../platform/crypto/key-ring.ts';
+import { newId, readIdTime } from '../platform/crypto/new-id.ts';
+import { anyOf, readStatement, writeStatement } from '../platform/db/sql.ts';
+import { transaction } from '../platform/db/transaction.ts';
 import type { CommandContext } from '../requests/command-context.ts';
-import { disableEndpoints, enableEndpoints } from './endpoint-status.ts';
+import { type Author, recordAudit } from '../requests/operator-context.ts';
 import { type EndpointId, pickEndpoints, readEndpoint, readEndpoints } from './endpoint-reads.ts';
+import type { WebhookEndpointRow } from './endpoint-resource.ts';
+import { disableEndpoints, enableEndpoints } from './endpoint-status.ts';
+import type { EventType } from './event-types.ts';
+import { generateWebhookSecret, openEndpointSecret, sealEndpointSecret } from './secrets.ts';
 
 /** What a partner can choose for an endpoint. What is left out stays as it is. */
 interface EndpointSettings {

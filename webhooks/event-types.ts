@@ -1,16 +1,16 @@
 import { z } from 'zod';
+import { ApiKeyInEvent } from '../accounts/api-key-resource.ts';
+import { BalanceResource } from '../accounts/balance-resource.ts';
+import * as EXAMPLES from '../api/openapi/examples.ts';
+import { CardResource } from '../cards/resource.ts';
+import { TopUpResource } from '../cards/transfers/top-up-resource.ts';
+import { WithdrawalResource } from '../cards/transfers/withdrawal-resource.ts';
+import { DepositResource } from '../deposits/resource.ts';
 import type { Mode } from '../domain/mode.ts';
 import { nearestWord } from '../domain/slips.ts';
-import { ApiKeyInEvent } from '../accounts/api-key-resource.ts';
 import { AuthorizationResource } from '../payments/authorization-resource.ts';
-import { BalanceResource } from '../accounts/balance-resource.ts';
-import { CardResource } from '../cards/resource.ts';
-import { DepositResource } from '../deposits/resource.ts';
-import * as EXAMPLES from '../api/openapi/examples.ts';
-import { TopUpResource } from '../cards/transfers/top-up-resource.ts';
 import { TransactionResource } from '../payments/transaction-resource.ts';
 import { WebhookEndpointResource } from './endpoint-resource.ts';
-import { WithdrawalResource } from '../cards/transfers/withdrawal-resource.ts';
 
 const card = CardResource.describe('The card right after the change.');
 

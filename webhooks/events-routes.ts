@@ -1,19 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
 import { z } from 'zod';
-import { resendEvent as sendAgain } from './send-on-request.ts';
-import { lowestId } from '../platform/crypto/new-id.ts';
-import { newestRows, unseen } from '../platform/db/newest.ts';
-import type { Orm } from '../platform/db/orm.ts';
-import type { ReadList } from '../platform/db/read-replica.ts';
-import { tenantStatement } from '../platform/db/sql.ts';
-import type { Row } from '../platform/db/tables.ts';
-import { ApiError } from '../domain/api-error.ts';
-import { DeliveryStatus, EVENTS_KEPT_DAYS } from '../domain/event.ts';
-import { idPattern, isId } from '../domain/ids.ts';
-import type { Tenant } from '../domain/mode.ts';
-import { EventResource, type EventRow, eventExample, presentEvent } from './resource.ts';
-import { EventType } from './event-types.ts';
-import * as EXAMPLES from '../api/openapi/examples.ts';
 import {
   CREATED_FILTERS,
   idRange,
@@ -29,6 +15,20 @@ import {
   StartingAfter,
 } from '../api/http/list-envelope.ts';
 import { declare, resource } from '../api/http/route.ts';
+import * as EXAMPLES from '../api/openapi/examples.ts';
+import { ApiError } from '../domain/api-error.ts';
+import { DeliveryStatus, EVENTS_KEPT_DAYS } from '../domain/event.ts';
+import { idPattern, isId } from '../domain/ids.ts';
+import type { Tenant } from '../domain/mode.ts';
+import { lowestId } from '../platform/crypto/new-id.ts';
+import { newestRows, unseen } from '../platform/db/newest.ts';
+import type { Orm } from '../platform/db/orm.ts';
+import type { ReadList } from '../platform/db/read-replica.ts';
+import { tenantStatement } from '../platform/db/sql.ts';
+import type { Row } from '../platform/db/tables.ts';
+import { EventType } from './event-types.ts';
+import { EventResource, type EventRow, eventExample, presentEvent } from './resource.ts';
+import { resendEvent as sendAgain } from './send-on-request.ts';
 
 const listEvents = declare({
   method: 'get',

@@ -1,9 +1,9 @@
 import type { Logger } from 'pino';
-import type { QueuedEndpoint } from './deliveries.ts';
-import { type EndpointsTurn, giveUpDeliveries, unparkDeliveries } from './parking.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { describeError } from '../platform/process/describe-error.ts';
 import { Waker } from '../worker/waker.ts';
+import type { QueuedEndpoint } from './deliveries.ts';
+import { type EndpointsTurn, giveUpDeliveries, unparkDeliveries } from './parking.ts';
 
 /** Fallbacks for notifications, which can be lost. The second one looks at each endpoint that has events to send. */
 const UNPARK_POLL_MS = 1_000;

@@ -1,6 +1,12 @@
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import { TypedSearchAttributes } from '@temporalio/common';
 import type { Tenant } from '../domain/mode.ts';
+import {
+  deliveryStatusAttribute,
+  eventTypeAttribute,
+  modeAttribute,
+  partnerIdAttribute,
+} from '../platform/temporal/search-attributes.ts';
 import type { deliverWebhook } from '../workflows/deliver-webhook.ts';
 import {
   DELIVER_WEBHOOK,
@@ -8,12 +14,6 @@ import {
   deliverWebhookWorkflowId,
   progress,
 } from '../workflows/messages.ts';
-import {
-  deliveryStatusAttribute,
-  eventTypeAttribute,
-  modeAttribute,
-  partnerIdAttribute,
-} from '../platform/temporal/search-attributes.ts';
 
 interface EventToDeliver extends Tenant {
   eventId: string;

@@ -1,7 +1,12 @@
 import type { Client } from '@temporalio/client';
 import type { Logger } from 'pino';
+import type { Orm } from '../platform/db/orm.ts';
+import { describeError } from '../platform/process/describe-error.ts';
+import { repeat } from '../platform/process/repeat.ts';
+import { notifyInTurns } from '../worker/notify-in-turns.ts';
 import type { QueuedEndpoint } from './deliveries.ts';
 import { tellOfFailing } from './endpoint-events.ts';
+import { notifyDelivery } from './notify-delivery.ts';
 import {
   markDeliveryNotified,
   queueDueByClock,
@@ -9,11 +14,6 @@ import {
   takeUnnotifiedDeliveries,
   type UnnotifiedDelivery,
 } from './retries.ts';
-import type { Orm } from '../platform/db/orm.ts';
-import { describeError } from '../platform/process/describe-error.ts';
-import { repeat } from '../platform/process/repeat.ts';
-import { notifyDelivery } from './notify-delivery.ts';
-import { notifyInTurns } from '../worker/notify-in-turns.ts';
 
 const IDLE_MS = 1_000;
 /** An endpoint's full allowance is available again after 250 ms. */

@@ -1,14 +1,14 @@
 import { type Command, Option } from 'commander';
 import { z } from 'zod';
+import { readPartner } from '../accounts/operator-reads.ts';
+import { readCard } from '../cards/operator-reads.ts';
 import { DeliveryStatus } from '../domain/event.ts';
-import { EventType } from './event-types.ts';
 import { WrongUsage } from '../operator/errors.ts';
 import { read, Since, Text } from '../operator/flag-values.ts';
-import { readCard } from '../cards/operator-reads.ts';
-import { readPartner } from '../accounts/operator-reads.ts';
+import { listNewest, type Verbs, withLimit } from '../operator/verbs.ts';
+import { EventType } from './event-types.ts';
 import { readWebhook, readWebhooks } from './operator-reads.ts';
 import { requeueWebhook, requeueWebhooks } from './requeue-operator.ts';
-import { listNewest, type Verbs, withLimit } from '../operator/verbs.ts';
 
 const COLUMNS = [
   'created',

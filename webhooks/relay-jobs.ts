@@ -1,7 +1,11 @@
 import type { Logger } from 'pino';
 import type { Metric } from 'prom-client';
-import type { WebhookClient } from './client/webhook-client.ts';
+import { isLockTimeout } from '../platform/db/is-retryable.ts';
+import { coalesce } from '../platform/process/coalesce.ts';
+import { describeError } from '../platform/process/describe-error.ts';
 import type { CommandContext } from '../requests/command-context.ts';
+import { Waker } from '../worker/waker.ts';
+import type { WebhookClient } from './client/webhook-client.ts';
 import {
   type Attempt,
   type Delivery,
@@ -11,15 +15,11 @@ import {
   recordAttempts,
   takeDeliveries,
 } from './deliveries.ts';
+import { EndpointConcurrency } from './endpoint-concurrency.ts';
 import { disableEndpoint } from './endpoint-status.ts';
 import { parkDeliveries } from './parking.ts';
-import { openEndpointSecret, signEvent } from './secrets.ts';
-import { isLockTimeout } from '../platform/db/is-retryable.ts';
-import { coalesce } from '../platform/process/coalesce.ts';
-import { describeError } from '../platform/process/describe-error.ts';
-import { Waker } from '../worker/waker.ts';
-import { EndpointConcurrency } from './endpoint-concurrency.ts';
 import { createRelayMetrics } from './relay-metrics.ts';
+import { openEndpointSecret, signEvent } from './secrets.ts';
 
 const MAX_IN_FLIGHT = 2_000;
 const MAX_TAKEN = 250;

@@ -1,15 +1,15 @@
 import { sql } from 'kysely';
+import { readPartner } from '../accounts/operator-reads.ts';
+import type { DeliveryStatus } from '../domain/event.ts';
 import { Refusal } from '../domain/refusal.ts';
-import { requeueDeliveries } from './send-on-request.ts';
+import type { Session } from '../operator/session.ts';
+import type { Verbs } from '../operator/verbs.ts';
 import { lowestId } from '../platform/crypto/new-id.ts';
 import { notifyEvents } from '../platform/db/notifications.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { readStatement } from '../platform/db/sql.ts';
-import type { DeliveryStatus } from '../domain/event.ts';
-import { readPartner } from '../accounts/operator-reads.ts';
 import { readWebhook, type WebhookDetail } from './operator-reads.ts';
-import type { Session } from '../operator/session.ts';
-import type { Verbs } from '../operator/verbs.ts';
+import { requeueDeliveries } from './send-on-request.ts';
 
 const PAGE = 500;
 

@@ -1,11 +1,11 @@
 import { sql } from 'kysely';
 import { accountsNow } from '../accounts/clock.ts';
+import type { DeliveryStatus } from '../domain/event.ts';
 import { followingAccounts } from '../platform/db/following-accounts.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { ASYNCHRONOUS_COMMIT, autocommitStatement, readStatement } from '../platform/db/sql.ts';
 import type { Row } from '../platform/db/tables.ts';
 import { tokenBucket } from '../platform/db/token-bucket.ts';
-import type { DeliveryStatus } from '../domain/event.ts';
 import type { DeliveryKey, QueuedEndpoint } from './deliveries.ts';
 
 /** How many workflows of an endpoint can be notified at once; with one more every 62.5 ms, at most 20 in any second. */

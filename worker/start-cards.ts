@@ -1,23 +1,23 @@
 import { type CardActivities, createCardActivities } from '../activities/card-activities.ts';
+import { startIdentifying } from '../cards/identify-jobs.ts';
+import { startLateAnswers } from '../cards/late-answers-jobs.ts';
+import type { CardNetwork } from '../issuers/card-network.ts';
+import { startBookingKept } from '../issuers/inbox/book-kept-jobs.ts';
+import { startReadingEvents } from '../issuers/inbox/read-events-jobs.ts';
 import { startLiveNetwork } from '../issuers/live-network.ts';
+import { startReconciling } from '../issuers/reconciliation/jobs.ts';
 import { openRequestBudget } from '../issuers/request-budget.ts';
-import { createResponseNotifier } from '../requests/response-notice.ts';
+import { startTruingUp } from '../issuers/true-ups/jobs.ts';
+import { startExpiring } from '../payments/jobs.ts';
 import { createSettlementQueue } from '../payments/settlement-queue.ts';
 import { cardsTaskQueue } from '../platform/config/task-queues.ts';
 import { createNotifier, notifyEvents } from '../platform/db/notifications.ts';
-import type { CardNetwork } from '../issuers/card-network.ts';
 import { describeError } from '../platform/process/describe-error.ts';
 import { SIGN_OF_LIFE_MS } from '../platform/temporal/attempts.ts';
 import { createReadSignalSender } from '../platform/temporal/signal-sender.ts';
-import { createPartWorker, type PartOptions, type WorkerPart } from './worker-part.ts';
-import { startBookingKept } from '../issuers/inbox/book-kept-jobs.ts';
-import { startExpiring } from '../payments/jobs.ts';
-import { startIdentifying } from '../cards/identify-jobs.ts';
-import { startLateAnswers } from '../cards/late-answers-jobs.ts';
-import { startReadingEvents } from '../issuers/inbox/read-events-jobs.ts';
-import { startReconciling } from '../issuers/reconciliation/jobs.ts';
 import { startSweep } from '../requests/jobs.ts';
-import { startTruingUp } from '../issuers/true-ups/jobs.ts';
+import { createResponseNotifier } from '../requests/response-notice.ts';
+import { createPartWorker, type PartOptions, type WorkerPart } from './worker-part.ts';
 
 export interface CardsOptions extends PartOptions {
   /** Wraps the activities, for tests that kill the process between them. */

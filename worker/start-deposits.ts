@@ -1,7 +1,11 @@
-import { createScanChainActivities, type ScanChainActivities } from '../deposits/scan-activities.ts';
 import { createWatchDepositActivities, type WatchDepositActivities } from '../deposits/activities.ts';
+import { startCrediting } from '../deposits/credit-jobs.ts';
+import { startExpiring } from '../deposits/expire-jobs.ts';
+import { createScanChainActivities, type ScanChainActivities } from '../deposits/scan-activities.ts';
+import { startPlaying } from '../deposits/test-deposits-jobs.ts';
 import { createTronChain } from '../deposits/tron/create-tron-chain.ts';
 import { awaitLook, takeUnnotifiedDeposits } from '../deposits/watched-deposits.ts';
+import { ensureScan, notifyDeposit } from '../deposits/workflows.ts';
 import { depositsTaskQueue } from '../platform/config/task-queues.ts';
 import {
   createNotifier,
@@ -14,13 +18,9 @@ import type { Orm } from '../platform/db/orm.ts';
 import { describeError } from '../platform/process/describe-error.ts';
 import { repeat } from '../platform/process/repeat.ts';
 import { reportProgress, SIGN_OF_LIFE_MS } from '../platform/temporal/attempts.ts';
-import { ensureScan, notifyDeposit } from '../deposits/workflows.ts';
 import { createReadSignalSender } from '../platform/temporal/signal-sender.ts';
 import { notifyInTurns } from './notify-in-turns.ts';
 import { createPartWorker, type PartOptions, type WorkerPart } from './worker-part.ts';
-import { startCrediting } from '../deposits/credit-jobs.ts';
-import { startExpiring } from '../deposits/expire-jobs.ts';
-import { startPlaying } from '../deposits/test-deposits-jobs.ts';
 
 /** How often the worker makes sure that the scan runs: if somebody terminated it, it is back that soon. */
 const ENSURE_INTERVAL_MS = 10_000;

@@ -1,16 +1,16 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createWebhookActivities } from '../webhooks/activities.ts';
-import { createWebhookClient } from '../webhooks/client/webhook-client.ts';
-import { continueReplays, type ReplayTurn } from '../webhooks/replays/continue.ts';
 import { webhooksTaskQueue } from '../platform/config/task-queues.ts';
 import { ENDPOINT_CHANGED, EVENT_WRITTEN, listenToNotifications } from '../platform/db/notifications.ts';
 import { repeat } from '../platform/process/repeat.ts';
 import { createReadSignalSender } from '../platform/temporal/signal-sender.ts';
-import { createPartWorker, type PartOptions, type WorkerPart } from './worker-part.ts';
+import { createWebhookActivities } from '../webhooks/activities.ts';
+import { createWebhookClient } from '../webhooks/client/webhook-client.ts';
 import { MAX_SLOTS } from '../webhooks/endpoint-concurrency.ts';
 import { startFollowingEndpoints } from '../webhooks/follow-endpoints-jobs.ts';
 import { startNotifyingWorkflows } from '../webhooks/notify-workflows-jobs.ts';
 import { startRelay } from '../webhooks/relay-jobs.ts';
+import { continueReplays, type ReplayTurn } from '../webhooks/replays/continue.ts';
+import { createPartWorker, type PartOptions, type WorkerPart } from './worker-part.ts';
 
 const REPLAYS_INTERVAL_MS = 500;
 /** Between two looks while a replay is running. */

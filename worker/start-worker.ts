@@ -4,15 +4,14 @@ import { Client } from '@temporalio/client';
 import { NativeConnection, Runtime, type WorkflowBundleOption } from '@temporalio/worker';
 import Koa from 'koa';
 import type { Logger } from 'pino';
-import { takeLiveNetwork } from '../issuers/own-network.ts';
 import { chainAudit } from '../accounts/audit-chain.ts';
-import { pruneClaims } from '../requests/abandoned-claims.ts';
-import { loadKeptKeys } from '../platform/db/kept-keys.ts';
+import { startAnnouncingKeys } from '../accounts/jobs.ts';
+import { closeDays } from '../exports/close-days.ts';
+import { startCheckingLedger } from '../exports/jobs.ts';
+import { createDatabaseMetrics } from '../exports/metrics.ts';
 import { pruneNetworkEvents } from '../issuers/inbox/kept-events.ts';
 import { pruneMessages } from '../issuers/inbox/kept-messages.ts';
-import { closeDays } from '../exports/close-days.ts';
-import { pruneEvents } from '../webhooks/deliveries.ts';
-import { pruneReplays } from '../webhooks/replays/start.ts';
+import { takeLiveNetwork } from '../issuers/own-network.ts';
 import type { Config } from '../platform/config/service.ts';
 import {
   cardsTaskQueue,
@@ -21,10 +20,10 @@ import {
   webhooksTaskQueue,
 } from '../platform/config/task-queues.ts';
 import { KeyRing } from '../platform/crypto/key-ring.ts';
+import { loadKeptKeys } from '../platform/db/kept-keys.ts';
 import { WORKER_ROLE } from '../platform/db/login.ts';
 import { type Orm, openServiceDatabase } from '../platform/db/orm.ts';
 import { makePartitions } from '../platform/db/partitions.ts';
-import { createDatabaseMetrics } from '../exports/metrics.ts';
 import { health, type ReadinessDependencies, readiness } from '../platform/monitoring/health.ts';
 import { createProcessMetrics, type ProcessMetrics } from '../platform/monitoring/metrics.ts';
 import { poolMetrics } from '../platform/monitoring/process-metrics.ts';
@@ -38,9 +37,10 @@ import { ensureSearchAttributes } from '../platform/temporal/namespace.ts';
 import { TemporalPlugin } from '../platform/temporal/plugin.ts';
 import { readSdkMetrics } from '../platform/temporal/sdk-metrics.ts';
 import { becomeCurrentIfFirst } from '../platform/temporal/worker-deployment.ts';
-import { startAnnouncingKeys } from '../accounts/jobs.ts';
+import { pruneClaims } from '../requests/abandoned-claims.ts';
+import { pruneEvents } from '../webhooks/deliveries.ts';
+import { pruneReplays } from '../webhooks/replays/start.ts';
 import { type CardsOptions, startCards } from './start-cards.ts';
-import { startCheckingLedger } from '../exports/jobs.ts';
 import { type DepositActivities, startDeposits } from './start-deposits.ts';
 import { startWebhooks } from './start-webhooks.ts';
 import type { WorkerPart } from './worker-part.ts';

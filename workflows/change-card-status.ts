@@ -10,9 +10,9 @@ import {
   upsertSearchAttributes,
 } from '@temporalio/workflow';
 import type { CardStatusActivities, StatusChangeEnd } from '../cards/status-activities.ts';
+import { needsAttentionAttribute, outcomeAttribute } from '../platform/temporal/search-attributes.ts';
 import { LOCAL_NETWORK_CALL, NETWORK_CALL, RETRIED_FOR_EVER, summarized } from './activity-options.ts';
 import { type ChangeCardStatusInput, STATUS_CHANGE_PATIENCE_MS } from './messages.ts';
-import { needsAttentionAttribute, outcomeAttribute } from '../platform/temporal/search-attributes.ts';
 
 const FIRST_PAUSE_MS = 1_000;
 const MAX_PAUSE_MS = 60_000;

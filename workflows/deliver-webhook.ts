@@ -7,10 +7,10 @@ import {
   upsertSearchAttributes,
   workflowInfo,
 } from '@temporalio/workflow';
+import { deliveryStatusAttribute, needsAttentionAttribute } from '../platform/temporal/search-attributes.ts';
 import type { WebhookActivities } from '../webhooks/activities.ts';
 import { LOCAL_STEP, summarized } from './activity-options.ts';
 import { type DeliverWebhookInput, type DeliveryProgress, progress, requeue } from './messages.ts';
-import { deliveryStatusAttribute, needsAttentionAttribute } from '../platform/temporal/search-attributes.ts';
 
 const GIVEN_UP_FOR = '30 days';
 /** An event can wait longer than this for a slot at its endpoint. The workflow then reads its status. */

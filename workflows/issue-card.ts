@@ -1,6 +1,6 @@
 import { proxyActivities, proxyLocalActivities } from '@temporalio/workflow';
-import type { FundingEnd } from '../cards/network-activities.ts';
 import type { IssuanceActivities } from '../cards/activities.ts';
+import type { FundingEnd } from '../cards/network-activities.ts';
 import { LOCAL_NETWORK_CALL, NETWORK_REQUEST, RETRIED_FOR_EVER, summarized } from './activity-options.ts';
 import { type NetworkOperationInput, resolveIssuanceSignal } from './messages.ts';
 import { runNetworkOperation } from './network-operation.ts';

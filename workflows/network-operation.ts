@@ -11,6 +11,7 @@ import {
 } from '@temporalio/workflow';
 import type { FundingEnd, NetworkProgress, Resolved } from '../cards/network-activities.ts';
 import type { Decision, WhyNot } from '../domain/decision.ts';
+import { needsAttentionAttribute, outcomeAttribute } from '../platform/temporal/search-attributes.ts';
 import {
   type NetworkOperationInput,
   type NetworkOperationState,
@@ -18,7 +19,6 @@ import {
   networkResult,
   parseWorkflowId,
 } from './messages.ts';
-import { needsAttentionAttribute, outcomeAttribute } from '../platform/temporal/search-attributes.ts';
 
 const FIRST_POLL_MS = 1_000;
 const MAX_POLL_MS = 3_600_000;

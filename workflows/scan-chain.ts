@@ -11,8 +11,8 @@ import {
 } from '@temporalio/workflow';
 import type { ScanChainActivities, ScanProgress } from '../deposits/scan-activities.ts';
 import { MAX_LAG_SECONDS } from '../domain/scan-lag.ts';
-import type { ScanChainInput } from './messages.ts';
 import { needsAttentionAttribute } from '../platform/temporal/search-attributes.ts';
+import type { ScanChainInput } from './messages.ts';
 
 /** Each adds 6 events to the history and lasts 20 s. */
 const MAX_ROUNDS = 150;

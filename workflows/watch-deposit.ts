@@ -10,6 +10,7 @@ import {
 } from '@temporalio/workflow';
 import type { WatchDepositActivities, WatchedDeposit } from '../deposits/activities.ts';
 import type { DepositDecision, WhyNotResolved } from '../domain/deposit.ts';
+import { needsAttentionAttribute } from '../platform/temporal/search-attributes.ts';
 import { LOCAL_STEP, RETRIED_FOR_EVER, summarized } from './activity-options.ts';
 import {
   depositChanged,
@@ -17,7 +18,6 @@ import {
   type SentDecision,
   type WatchDepositInput,
 } from './messages.ts';
-import { needsAttentionAttribute } from '../platform/temporal/search-attributes.ts';
 
 const { readDeposit } = proxyLocalActivities<WatchDepositActivities>(
   summarized(LOCAL_STEP, 'read the deposit'),

@@ -1,14 +1,14 @@
 import { hash } from 'node:crypto';
 import { sql } from 'kysely';
 import { LRUCache } from 'lru-cache';
+import type { Scope } from '../../accounts/scope-rules.ts';
+import { ApiError } from '../../domain/api-error.ts';
+import { type CidrBlock, parseBlock } from '../../domain/ip-address.ts';
+import type { Mode, Tenant } from '../../domain/mode.ts';
 import { isApiKeyShaped, readApiKeyMode } from '../../platform/crypto/api-key.ts';
 import { lowestId } from '../../platform/crypto/new-id.ts';
 import type { Orm } from '../../platform/db/orm.ts';
 import { anyOf, readStatement } from '../../platform/db/sql.ts';
-import { ApiError } from '../../domain/api-error.ts';
-import { type CidrBlock, parseBlock } from '../../domain/ip-address.ts';
-import type { Mode, Tenant } from '../../domain/mode.ts';
-import type { Scope } from '../../accounts/scope-rules.ts';
 import type { Admission } from './admission.ts';
 
 /** A revoked key, or a suspended account's, may still work for this long: docs/partners/keys-and-modes.md promises 5 s. */

@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import type { CommandContext } from '../../requests/command-context.ts';
-import { forgetClaim, renewLease } from '../../requests/claim.ts';
-import { readClaimResponse, type StoredResponse } from '../../requests/response.ts';
-import type { ResponseNotice } from '../../requests/response-notice.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import { describeError } from '../../platform/process/describe-error.ts';
+import { forgetClaim, renewLease } from '../../requests/claim.ts';
 import type { ClaimedWorkflow, Started } from '../../requests/claimed-workflow.ts';
+import type { CommandContext } from '../../requests/command-context.ts';
+import { readClaimResponse, type StoredResponse } from '../../requests/response.ts';
+import type { ResponseNotice } from '../../requests/response-notice.ts';
 import type { LiveWork } from './live-work.ts';
 import type { ResponseHints } from './response-hints.ts';
 

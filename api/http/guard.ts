@@ -1,6 +1,6 @@
 import type { RouterContext, RouterMiddleware } from '@koa/router';
-import { ApiError } from '../../domain/api-error.ts';
 import type { Scope } from '../../accounts/scope-rules.ts';
+import { ApiError } from '../../domain/api-error.ts';
 import { asAccount } from '../../platform/process/work-context.ts';
 import type { Admission } from './admission.ts';
 import type { Authenticate } from './authenticate.ts';

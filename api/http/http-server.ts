@@ -8,8 +8,8 @@ import {
 import type { Duplex } from 'node:stream';
 import type Koa from 'koa';
 import type { Middleware } from 'koa';
-import { newId } from '../../platform/crypto/new-id.ts';
 import { ApiError } from '../../domain/api-error.ts';
+import { newId } from '../../platform/crypto/new-id.ts';
 import { type HttpAddress, type ListeningServer, listenOnPort } from '../../platform/process/listen.ts';
 import { presentError } from '../../requests/error-resource.ts';
 import type { RequestState } from './log-request.ts';

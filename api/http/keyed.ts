@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
-import type { CommandContext } from '../../requests/command-context.ts';
+import type { ClaimOperation } from '../../domain/claim-operation.ts';
+import { newId } from '../../platform/crypto/new-id.ts';
 import {
   type Claim,
   claimIdempotencyKey,
@@ -7,10 +8,9 @@ import {
   type KeyedRequest,
   newResourceId,
 } from '../../requests/claim.ts';
+import type { CommandContext } from '../../requests/command-context.ts';
 import type { KeyedResponse } from '../../requests/respond-once.ts';
 import { type StoredResponse, sealRequest } from '../../requests/response.ts';
-import { newId } from '../../platform/crypto/new-id.ts';
-import type { ClaimOperation } from '../../domain/claim-operation.ts';
 import { operationId } from '../../requests/rules.ts';
 import { LEASE_MS } from './claimed-work.ts';
 import type { Method, RouteInput, StoredReply } from './route.ts';

@@ -2,8 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
 import type { Logger } from 'pino';
 import { type Repetition, repeat } from '../../platform/process/repeat.ts';
-import { type ClaimedWorkflow, type Started, startClaimed } from '../../requests/claimed-workflow.ts';
 import type { EagerWorker } from '../../platform/temporal/eager-worker.ts';
+import { type ClaimedWorkflow, type Started, startClaimed } from '../../requests/claimed-workflow.ts';
 
 const START_TIMEOUT_MS = 3_000;
 /** A start that takes longer is also sent over the other connection, which reports within a second if Temporal is down. */

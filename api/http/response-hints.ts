@@ -1,12 +1,12 @@
 import type { Logger } from 'pino';
+import { CLAIM_HAS_RESPONSE, listenToNotifications } from '../../platform/db/notifications.ts';
+import type { Orm, ServiceDatabase } from '../../platform/db/orm.ts';
 import type { StoredResponse } from '../../requests/response.ts';
 import {
   createResponseNotifier,
   type ResponseNotice,
   readResponseNotice,
 } from '../../requests/response-notice.ts';
-import { CLAIM_HAS_RESPONSE, listenToNotifications } from '../../platform/db/notifications.ts';
-import type { Orm, ServiceDatabase } from '../../platform/db/orm.ts';
 
 /** What a request learns about its claim while it waits. */
 interface Hearing {

@@ -1,8 +1,8 @@
 import type { z } from 'zod';
-import type { StoredResponse } from '../../requests/response.ts';
+import type { Scope } from '../../accounts/scope-rules.ts';
 import type { ErrorCode } from '../../domain/error-catalogue.ts';
 import type { Mode } from '../../domain/mode.ts';
-import type { Scope } from '../../accounts/scope-rules.ts';
+import type { StoredResponse } from '../../requests/response.ts';
 import type { OperationId } from '../openapi/tags.ts';
 import type { Caller } from './authenticate.ts';
 import type { StreamedReply } from './stream-reply.ts';

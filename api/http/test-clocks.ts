@@ -2,9 +2,9 @@ import type Koa from 'koa';
 import { LRUCache } from 'lru-cache';
 import type { Logger } from 'pino';
 import { readAccountClock } from '../../accounts/test-clock.ts';
+import { type AccountClock, shownTime } from '../../domain/account-clock.ts';
 import { notifyTestClock } from '../../platform/db/notifications.ts';
 import type { Orm } from '../../platform/db/orm.ts';
-import { type AccountClock, shownTime } from '../../domain/account-clock.ts';
 import { describeError } from '../../platform/process/describe-error.ts';
 import type { RequestState } from './log-request.ts';
 

@@ -1,18 +1,18 @@
 import type { ApiKeyInEvent, ApiKeyResource } from '../../accounts/api-key-resource.ts';
-import type { AuthorizationResource } from '../../payments/authorization-resource.ts';
 import type { BalanceResource } from '../../accounts/balance-resource.ts';
 import type { BalanceTransactionResource } from '../../accounts/balance-transaction-resource.ts';
-import type { CardResource, CreateCardRequest, UpdateCardRequest } from '../../cards/resource.ts';
-import type { DepositResource } from '../../deposits/resource.ts';
-import type { OperationResource } from '../../requests/resource.ts';
-import type { SpendingLimitResource } from '../../payments/spending-limit-resource.ts';
-import type { StatementResource } from '../../exports/statement-resource.ts';
 import type { TestClockResource } from '../../accounts/test-clock-resource.ts';
+import type { CardResource, CreateCardRequest, UpdateCardRequest } from '../../cards/resource.ts';
 import type { TopUpResource } from '../../cards/transfers/top-up-resource.ts';
+import type { WithdrawalResource } from '../../cards/transfers/withdrawal-resource.ts';
+import type { DepositResource } from '../../deposits/resource.ts';
+import type { StatementResource } from '../../exports/statement-resource.ts';
+import type { AuthorizationResource } from '../../payments/authorization-resource.ts';
+import type { SpendingLimitResource } from '../../payments/spending-limit-resource.ts';
 import type { TransactionResource } from '../../payments/transaction-resource.ts';
+import type { OperationResource } from '../../requests/resource.ts';
 import type { WebhookEndpointResource } from '../../webhooks/endpoint-resource.ts';
 import type { WebhookReplayResource } from '../../webhooks/replays/resource.ts';
-import type { WithdrawalResource } from '../../cards/transfers/withdrawal-resource.ts';
 
 // The examples of the API reference: real responses to a sequence of requests. Those of events are made in event.ts.
 

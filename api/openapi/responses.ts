@@ -1,12 +1,12 @@
+import { insufficientCardBalance } from '../../cards/transfers/withdrawal-rules.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import { ERROR_CODES, ERRORS, type ErrorCode } from '../../domain/error-catalogue.ts';
 import { insufficientFunds } from '../../domain/fees.ts';
 import { idPattern } from '../../domain/ids.ts';
-import { insufficientCardBalance } from '../../cards/transfers/withdrawal-rules.ts';
 import { presentError } from '../../requests/error-resource.ts';
-import { OPERATION_ID, REQUEST_ID } from './examples.ts';
 import { type Declaration, declaredErrorCodes } from '../http/route.ts';
 import { keyError } from '../http/validate.ts';
+import { OPERATION_ID, REQUEST_ID } from './examples.ts';
 import type { Schemas } from './schemas.ts';
 
 /** Every response an operation can give. */

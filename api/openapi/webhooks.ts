@@ -1,6 +1,6 @@
 import { idPattern } from '../../domain/ids.ts';
-import { webhookEventExample, webhookEventSchema } from '../../webhooks/resource.ts';
 import { EVENT_TYPES, EventType } from '../../webhooks/event-types.ts';
+import { webhookEventExample, webhookEventSchema } from '../../webhooks/resource.ts';
 import { json } from './responses.ts';
 import type { Schemas } from './schemas.ts';
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
-import { AUTHORIZATION_COLUMNS, CARD_COLUMNS, of } from '../../platform/db/columns.ts';
 import { transferId } from '../../ledger/posting.ts';
+import { AUTHORIZATION_COLUMNS, CARD_COLUMNS, of } from '../../platform/db/columns.ts';
 import { createBareTransactions } from '../support/bare-transactions.ts';
 import type { BenchCard } from '../support/seed.ts';
 import { INSERT_AUTHORIZATION, INSERT_CLEARING, UPDATE_REVERSED } from './statements.ts';

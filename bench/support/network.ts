@@ -1,9 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Pool } from 'undici';
-import {
-  simulatedNetworkCredentials,
-  simulatedNetworkSecrets,
-} from '../../issuers/simulated/credentials.ts';
+import { simulatedNetworkCredentials, simulatedNetworkSecrets } from '../../issuers/simulated/credentials.ts';
 import { SIGNATURE_HEADER, signBody } from '../../issuers/simulated/signature.ts';
 import { AUTHORIZATIONS_PATH } from '../../issuers/simulated/wire.ts';
 import type { KeyRing } from '../../platform/crypto/key-ring.ts';

@@ -1,15 +1,15 @@
 import { createHash } from 'node:crypto';
 import pg from 'pg';
 import { adjustBalance } from '../../accounts/adjust-balance.ts';
-import type { OperatorContext } from '../../requests/operator-context.ts';
 import { createPartner } from '../../accounts/partners.ts';
-import { lowestId, newId } from '../../platform/crypto/new-id.ts';
-import type { Orm } from '../../platform/db/orm.ts';
-import type { Transactor } from '../../platform/db/sql.ts';
 import { toBase58Address } from '../../dev/tron/address.ts';
 import { FAKE_USDT_CONTRACT } from '../../dev/tron/drafts.ts';
 import type { Mode, Tenant } from '../../domain/mode.ts';
 import { applyPosting } from '../../ledger/apply-posting.ts';
+import { lowestId, newId } from '../../platform/crypto/new-id.ts';
+import type { Orm } from '../../platform/db/orm.ts';
+import type { Transactor } from '../../platform/db/sql.ts';
+import type { OperatorContext } from '../../requests/operator-context.ts';
 import { asOwner, ownerUrlOf } from '../../test/support/postgres.ts';
 
 /**

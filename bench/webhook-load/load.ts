@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createPartner } from '../../accounts/partners.ts';
+import type { Mode } from '../../domain/mode.ts';
 import { newId } from '../../platform/crypto/new-id.ts';
-import { sealEndpointSecret } from '../../webhooks/secrets.ts';
 import { EVENT_WRITTEN } from '../../platform/db/notifications.ts';
 import { query } from '../../platform/db/sql.ts';
 import { transaction } from '../../platform/db/transaction.ts';
-import type { Mode } from '../../domain/mode.ts';
+import { sealEndpointSecret } from '../../webhooks/secrets.ts';
 import { type Measurement, monotonicMs, summarize } from '../support/measure.ts';
 import type { BenchService } from '../support/service.ts';
 import type { BenchReceiver } from '../webhook-receiver/start.ts';

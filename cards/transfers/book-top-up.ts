@@ -1,18 +1,18 @@
 import { sql } from 'kysely';
+import { applyPosting } from '../../ledger/apply-posting.ts';
+import { readCardBalance } from '../../ledger/balances.ts';
 import { readIdTime } from '../../platform/crypto/new-id.ts';
 import { TOPUP_COLUMNS } from '../../platform/db/columns.ts';
 import type { Orm } from '../../platform/db/orm.ts';
 import { writeStatement } from '../../platform/db/sql.ts';
 import { transaction } from '../../platform/db/transaction.ts';
-import { applyPosting } from '../../ledger/apply-posting.ts';
-import { readCardBalance } from '../../ledger/balances.ts';
-import type { CardRow } from '../resource.ts';
-import type { TopUpRow } from './top-up-resource.ts';
-import { lockAnyCard } from '../lock-card.ts';
 import { newEvent } from '../../requests/new-event.ts';
-import { loadedTopUp, topUpFunding, topUpOutcome } from './end-top-up.ts';
 import { fundingPosting } from '../funding-posting.ts';
 import { findLateCard, lockLate, refuse } from '../late-decisions.ts';
+import { lockAnyCard } from '../lock-card.ts';
+import type { CardRow } from '../resource.ts';
+import { loadedTopUp, topUpFunding, topUpOutcome } from './end-top-up.ts';
+import type { TopUpRow } from './top-up-resource.ts';
 
 /**
  * Books a top-up that failed by our record, and that the network has carried out, as an operator decided: the money is debited

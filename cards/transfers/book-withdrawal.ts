@@ -1,16 +1,16 @@
 import { sql } from 'kysely';
+import { applyPosting } from '../../ledger/apply-posting.ts';
+import { readCardBalance } from '../../ledger/balances.ts';
 import { readIdTime } from '../../platform/crypto/new-id.ts';
 import { WITHDRAWAL_COLUMNS } from '../../platform/db/columns.ts';
 import type { Orm } from '../../platform/db/orm.ts';
 import { writeStatement } from '../../platform/db/sql.ts';
 import { transaction } from '../../platform/db/transaction.ts';
-import { applyPosting } from '../../ledger/apply-posting.ts';
-import { readCardBalance } from '../../ledger/balances.ts';
-import type { WithdrawalRow } from './withdrawal-resource.ts';
-import { lockAnyCard } from '../lock-card.ts';
-import { findLateCard, lockLate, refuse } from '../late-decisions.ts';
 import { newEvent } from '../../requests/new-event.ts';
+import { findLateCard, lockLate, refuse } from '../late-decisions.ts';
+import { lockAnyCard } from '../lock-card.ts';
 import { withdrawalOutcome } from './end-withdrawal.ts';
+import type { WithdrawalRow } from './withdrawal-resource.ts';
 
 /**
  * Books a withdrawal that failed by our record, and that the network has carried out, as an operator decided: the money moves

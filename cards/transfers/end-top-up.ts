@@ -1,16 +1,13 @@
 import { sql } from 'kysely';
-import { CARD_COLUMNS, of, TOPUP_COLUMNS } from '../../platform/db/columns.ts';
-import { readStatement, type Transactor, writeStatement } from '../../platform/db/sql.ts';
-import { transaction } from '../../platform/db/transaction.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import type { TopUpDecision, Verdict } from '../../domain/decision.ts';
 import type { Tenant } from '../../domain/mode.ts';
-import type { TopUpFailureCode } from './top-up-rules.ts';
 import { applyPosting, statementWithPosting } from '../../ledger/apply-posting.ts';
-import { type CardBalance, type CardRow, presentCard } from '../resource.ts';
-import { presentTopUp, type TopUpRow } from './top-up-resource.ts';
-import { recordAudit } from '../../requests/operator-context.ts';
+import { CARD_COLUMNS, of, TOPUP_COLUMNS } from '../../platform/db/columns.ts';
+import { readStatement, type Transactor, writeStatement } from '../../platform/db/sql.ts';
+import { transaction } from '../../platform/db/transaction.ts';
 import type { CommandContext, OpenCommand } from '../../requests/command-context.ts';
+import { recordAudit } from '../../requests/operator-context.ts';
 import {
   claimOutcome,
   type Outcome,
@@ -22,7 +19,10 @@ import { type StoredResponse, storeError, storeResponse } from '../../requests/r
 import { checkDecision, verdictOnMissing } from '../decision.ts';
 import { type Funding, fundingPosting } from '../funding-posting.ts';
 import { watchDecided } from '../late-answers.ts';
+import { type CardBalance, type CardRow, presentCard } from '../resource.ts';
 import { lockClaimUsage } from '../terms.ts';
+import { presentTopUp, type TopUpRow } from './top-up-resource.ts';
+import type { TopUpFailureCode } from './top-up-rules.ts';
 
 /**
  * Answers a top-up that is still pending with 202. After this, a failure is a `failed` top-up and an event instead of a

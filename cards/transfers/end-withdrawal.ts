@@ -1,19 +1,13 @@
 import { sql } from 'kysely';
-import { readStatement, writeStatement } from '../../platform/db/sql.ts';
-import { transaction } from '../../platform/db/transaction.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import type { Verdict, WithdrawalDecision } from '../../domain/decision.ts';
 import type { Tenant } from '../../domain/mode.ts';
-import type { WithdrawalFailureCode } from './withdrawal-rules.ts';
 import { applyPosting } from '../../ledger/apply-posting.ts';
 import { readCardBalance } from '../../ledger/balances.ts';
-import { type CardBalance, type CardRow, presentCard } from '../resource.ts';
-import { presentWithdrawal, type WithdrawalRow } from './withdrawal-resource.ts';
-import { recordAudit } from '../../requests/operator-context.ts';
-import { releaseBalance } from '../block.ts';
+import { readStatement, writeStatement } from '../../platform/db/sql.ts';
+import { transaction } from '../../platform/db/transaction.ts';
 import type { CommandContext, OpenCommand } from '../../requests/command-context.ts';
-import { checkDecision, verdictOnMissing } from '../decision.ts';
-import { watchDecided } from '../late-answers.ts';
+import { recordAudit } from '../../requests/operator-context.ts';
 import {
   claimOutcome,
   type Outcome,
@@ -22,7 +16,13 @@ import {
   writeClaimOutcome,
 } from '../../requests/outcome.ts';
 import { type StoredResponse, storeError, storeResponse } from '../../requests/response.ts';
+import { releaseBalance } from '../block.ts';
+import { checkDecision, verdictOnMissing } from '../decision.ts';
+import { watchDecided } from '../late-answers.ts';
+import { type CardBalance, type CardRow, presentCard } from '../resource.ts';
 import { lockPendingWithdrawal, type PendingWithdrawal, withdrawalPosting } from './pending-withdrawal.ts';
+import { presentWithdrawal, type WithdrawalRow } from './withdrawal-resource.ts';
+import type { WithdrawalFailureCode } from './withdrawal-rules.ts';
 
 /**
  * Answers a withdrawal that is still pending with 202. After this, a failure is a `failed` withdrawal and an event instead of a

@@ -1,6 +1,6 @@
+import type { Posting } from '../../ledger/posting.ts';
 import { CARD_COLUMNS, of, WITHDRAWAL_COLUMNS } from '../../platform/db/columns.ts';
 import { type Transactor, writeStatement } from '../../platform/db/sql.ts';
-import type { Posting } from '../../ledger/posting.ts';
 import type { CardRow } from '../resource.ts';
 import type { WithdrawalRow } from './withdrawal-resource.ts';
 

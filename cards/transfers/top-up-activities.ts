@@ -1,19 +1,15 @@
 import type { Logger } from 'pino';
-import type { CommandContext } from '../../requests/command-context.ts';
-import { flagOverdue, noteNotRecorded, refuseLastingly } from '../decision.ts';
-import {
-  acceptTopUp,
-  completeTopUp,
-  failTopUp,
-  readTopUpEnd,
-  resolveTopUp,
-} from './end-top-up.ts';
-import { type AskedTopUp, beginTopUp, readPendingTopUp } from './top-up.ts';
-import { readClaimResponse, type StoredResponse } from '../../requests/response.ts';
-import { isLasting } from '../../platform/db/is-retryable.ts';
-import { type CardNetwork, CardNetworkUnavailable, type TopUpLookUpAnswer } from '../../issuers/card-network.ts';
 import type { TopUpDecision } from '../../domain/decision.ts';
+import {
+  type CardNetwork,
+  CardNetworkUnavailable,
+  type TopUpLookUpAnswer,
+} from '../../issuers/card-network.ts';
+import { isLasting } from '../../platform/db/is-retryable.ts';
 import { describeError } from '../../platform/process/describe-error.ts';
+import type { CommandContext } from '../../requests/command-context.ts';
+import { readClaimResponse, type StoredResponse } from '../../requests/response.ts';
+import { flagOverdue, noteNotRecorded, refuseLastingly } from '../decision.ts';
 import {
   askAndNote,
   askOrLookUp,
@@ -27,6 +23,8 @@ import {
   type Resolved,
   refusedWith,
 } from '../network-activities.ts';
+import { acceptTopUp, completeTopUp, failTopUp, readTopUpEnd, resolveTopUp } from './end-top-up.ts';
+import { type AskedTopUp, beginTopUp, readPendingTopUp } from './top-up.ts';
 
 /** The activities of `topUpCard`. Each can be repeated at any point, and then does only what is left to do. */
 export interface TopUpActivities {

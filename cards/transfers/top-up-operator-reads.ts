@@ -1,16 +1,16 @@
 import { type RawBuilder, sql } from 'kysely';
+import { readPartner } from '../../accounts/operator-reads.ts';
+import { type MadeBy, readMakers } from '../../accounts/request-operator-reads.ts';
+import { Mode } from '../../domain/mode.ts';
 import { unknownId } from '../../domain/refusal.ts';
+import { WrongUsage } from '../../operator/errors.ts';
 import { of, TOPUP_COLUMNS } from '../../platform/db/columns.ts';
 import { newestRows } from '../../platform/db/newest.ts';
 import type { Orm } from '../../platform/db/orm.ts';
 import { readStatement } from '../../platform/db/sql.ts';
-import { Mode } from '../../domain/mode.ts';
-import { presentTopUp, type TopUpResource, type TopUpRow } from './top-up-resource.ts';
 import { topUpCardWorkflowId } from '../../workflows/messages.ts';
-import { WrongUsage } from '../../operator/errors.ts';
 import { readCard } from '../operator-reads.ts';
-import { readPartner } from '../../accounts/operator-reads.ts';
-import { type MadeBy, readMakers } from '../../accounts/request-operator-reads.ts';
+import { presentTopUp, type TopUpResource, type TopUpRow } from './top-up-resource.ts';
 
 /** A top-up as the partner sees it, with its partner and its workflow. */
 export interface OperatorTopUp extends TopUpResource {

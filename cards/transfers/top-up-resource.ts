@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import type { TOPUP_COLUMNS } from '../../platform/db/columns.ts';
-import type { Row } from '../../platform/db/tables.ts';
 import { Fee } from '../../domain/fees.ts';
 import { AmountCents, ObjectType } from '../../domain/fields.ts';
 import { Mode } from '../../domain/mode.ts';
+import type { TOPUP_COLUMNS } from '../../platform/db/columns.ts';
+import type { Row } from '../../platform/db/tables.ts';
 import { TopUpFailureCode, TopUpStatus } from './top-up-rules.ts';
 
 /** A top-up as partners see it (docs/partners/topups.md). */

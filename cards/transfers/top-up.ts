@@ -1,23 +1,19 @@
 import { type RawBuilder, sql } from 'kysely';
-import { readIdTime } from '../../platform/crypto/new-id.ts';
 import { accountToday } from '../../accounts/clock.ts';
-import type { TOPUP_COLUMNS } from '../../platform/db/columns.ts';
-import { readStatement, type Writes, writeStatement } from '../../platform/db/sql.ts';
-import { transaction } from '../../platform/db/transaction.ts';
+import { checkLimits } from '../../accounts/limits-rules.ts';
 import { accountTime } from '../../domain/account-clock.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import type { TopUpDecision } from '../../domain/decision.ts';
 import { type Fee, quoteFunding } from '../../domain/fees.ts';
 import { isId } from '../../domain/ids.ts';
-import { checkLimits } from '../../accounts/limits-rules.ts';
 import { MAX_AMOUNT_CENTS } from '../../domain/money.ts';
-import { topUpNotPossible, unknownCardTopUp } from './top-up-rules.ts';
 import { statementWithPosting } from '../../ledger/apply-posting.ts';
-import type { CardRow } from '../resource.ts';
-import { TopUpRequest, type TopUpRow } from './top-up-resource.ts';
-import { lockCard } from '../lock-card.ts';
-import type { CommandContext } from '../../requests/command-context.ts';
+import { readIdTime } from '../../platform/crypto/new-id.ts';
+import type { TOPUP_COLUMNS } from '../../platform/db/columns.ts';
+import { readStatement, type Writes, writeStatement } from '../../platform/db/sql.ts';
+import { transaction } from '../../platform/db/transaction.ts';
 import { type KeyedRequest, lockUsageAndClaim } from '../../requests/claim.ts';
+import type { CommandContext } from '../../requests/command-context.ts';
 import {
   type KeyedOutcomeValues,
   outcomeResponse,
@@ -26,6 +22,10 @@ import {
 } from '../../requests/outcome.ts';
 import { type KeyedResponse, requireStored, respondOnce } from '../../requests/respond-once.ts';
 import { openRequest, type StoredResponse, storeError } from '../../requests/response.ts';
+import { fundingPosting, refuseTooLarge, requireFunds } from '../funding-posting.ts';
+import { lockCard } from '../lock-card.ts';
+import type { CardRow } from '../resource.ts';
+import { type ClaimedTermsColumns, type FundingTerms, fundingTerms, lockTestTerms } from '../terms.ts';
 import {
   type BoundTopUp,
   boundTopUp,
@@ -34,8 +34,8 @@ import {
   topUpFunding,
   topUpOutcome,
 } from './end-top-up.ts';
-import { fundingPosting, refuseTooLarge, requireFunds } from '../funding-posting.ts';
-import { type ClaimedTermsColumns, type FundingTerms, fundingTerms, lockTestTerms } from '../terms.ts';
+import { TopUpRequest, type TopUpRow } from './top-up-resource.ts';
+import { topUpNotPossible, unknownCardTopUp } from './top-up-rules.ts';
 
 // A top-up loads money on an existing card. In live mode, the money is held while the card network decides, and end-topup.ts
 // has what follows. In test mode, all of it is one transaction.

@@ -1,19 +1,5 @@
 import { sql } from 'kysely';
 import { z } from 'zod';
-import { acceptTopUp } from './end-top-up.ts';
-import { beginTopUp, topUpInTestMode } from './top-up.ts';
-import { of, TOPUP_COLUMNS } from '../../platform/db/columns.ts';
-import { newestRows } from '../../platform/db/newest.ts';
-import type { Orm } from '../../platform/db/orm.ts';
-import type { ReadList } from '../../platform/db/read-replica.ts';
-import { tenantStatement } from '../../platform/db/sql.ts';
-import { ApiError } from '../../domain/api-error.ts';
-import { isId } from '../../domain/ids.ts';
-import type { Tenant } from '../../domain/mode.ts';
-import * as EXAMPLES from '../../api/openapi/examples.ts';
-import { presentTopUp, TopUpRequest, TopUpResource, type TopUpRow } from './top-up-resource.ts';
-import { topUpCardWorkflowId } from '../../workflows/messages.ts';
-import { requestedCardId, requireCard } from '../routes.ts';
 import { type RespondingDependencies, respondToClaimed } from '../../api/http/claimed-work.ts';
 import { claimOperation, keyedRequest, replay, replyAs, replyOnce } from '../../api/http/keyed.ts';
 import {
@@ -31,6 +17,20 @@ import {
   StartingAfter,
 } from '../../api/http/list-envelope.ts';
 import { declare, resource } from '../../api/http/route.ts';
+import * as EXAMPLES from '../../api/openapi/examples.ts';
+import { ApiError } from '../../domain/api-error.ts';
+import { isId } from '../../domain/ids.ts';
+import type { Tenant } from '../../domain/mode.ts';
+import { of, TOPUP_COLUMNS } from '../../platform/db/columns.ts';
+import { newestRows } from '../../platform/db/newest.ts';
+import type { Orm } from '../../platform/db/orm.ts';
+import type { ReadList } from '../../platform/db/read-replica.ts';
+import { tenantStatement } from '../../platform/db/sql.ts';
+import { topUpCardWorkflowId } from '../../workflows/messages.ts';
+import { requestedCardId, requireCard } from '../routes.ts';
+import { acceptTopUp } from './end-top-up.ts';
+import { beginTopUp, topUpInTestMode } from './top-up.ts';
+import { presentTopUp, TopUpRequest, TopUpResource, type TopUpRow } from './top-up-resource.ts';
 
 const createTopUp = declare({
   method: 'post',

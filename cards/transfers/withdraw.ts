@@ -1,25 +1,16 @@
 import { type RawBuilder, sql } from 'kysely';
-import { readIdTime } from '../../platform/crypto/new-id.ts';
-import type { WITHDRAWAL_COLUMNS } from '../../platform/db/columns.ts';
-import { readStatement, type Transactor, type Writes } from '../../platform/db/sql.ts';
-import { transaction } from '../../platform/db/transaction.ts';
 import { type AccountClock, accountTime } from '../../domain/account-clock.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import type { WithdrawalDecision } from '../../domain/decision.ts';
 import { MAX_AMOUNT_CENTS } from '../../domain/money.ts';
-import {
-  insufficientCardBalance,
-  unknownCardWithdrawal,
-  withdrawalRefusal,
-} from './withdrawal-rules.ts';
 import { statementWithPosting } from '../../ledger/apply-posting.ts';
 import { readBalance, readCardBalance } from '../../ledger/balances.ts';
-import type { CardRow } from '../resource.ts';
-import { WithdrawalRequest, type WithdrawalRow } from './withdrawal-resource.ts';
-import type { CommandContext } from '../../requests/command-context.ts';
-import { refuseTooLarge } from '../funding-posting.ts';
-import { lockTestTerms } from '../terms.ts';
+import { readIdTime } from '../../platform/crypto/new-id.ts';
+import type { WITHDRAWAL_COLUMNS } from '../../platform/db/columns.ts';
+import { readStatement, type Transactor, type Writes } from '../../platform/db/sql.ts';
+import { transaction } from '../../platform/db/transaction.ts';
 import { type KeyedRequest, lockClaim } from '../../requests/claim.ts';
+import type { CommandContext } from '../../requests/command-context.ts';
 import {
   type KeyedOutcomeValues,
   outcomeResponse,
@@ -28,6 +19,9 @@ import {
 } from '../../requests/outcome.ts';
 import { type KeyedResponse, requireStored, respondOnce } from '../../requests/respond-once.ts';
 import { openRequest, type StoredResponse, storeError } from '../../requests/response.ts';
+import { refuseTooLarge } from '../funding-posting.ts';
+import type { CardRow } from '../resource.ts';
+import { lockTestTerms } from '../terms.ts';
 import { withdrawalOutcome } from './end-withdrawal.ts';
 import {
   lockClaimAndCard,
@@ -35,6 +29,8 @@ import {
   lockWithdrawal,
   withdrawalPosting,
 } from './pending-withdrawal.ts';
+import { WithdrawalRequest, type WithdrawalRow } from './withdrawal-resource.ts';
+import { insufficientCardBalance, unknownCardWithdrawal, withdrawalRefusal } from './withdrawal-rules.ts';
 
 // A withdrawal moves money from a card back to the prepaid balance. In live mode, the money is held on the card while the card
 // network decides, and end-withdrawal.ts has what follows. In test mode, all of it is one transaction.

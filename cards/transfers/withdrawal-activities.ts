@@ -1,27 +1,15 @@
 import type { Logger } from 'pino';
-import type { CommandContext } from '../../requests/command-context.ts';
-import { flagOverdue, noteNotRecorded, refuseLastingly } from '../decision.ts';
-import { readClaimResponse, type StoredResponse } from '../../requests/response.ts';
-import {
-  acceptWithdrawal,
-  completeWithdrawal,
-  failWithdrawal,
-  readWithdrawalEnd,
-  resolveWithdrawal,
-} from './end-withdrawal.ts';
-import {
-  type AskedWithdrawal,
-  beginWithdrawal,
-  readPendingWithdrawal,
-} from './withdraw.ts';
-import { isLasting } from '../../platform/db/is-retryable.ts';
+import type { WithdrawalDecision } from '../../domain/decision.ts';
 import {
   type CardNetwork,
   CardNetworkUnavailable,
   type WithdrawalLookUpAnswer,
 } from '../../issuers/card-network.ts';
-import type { WithdrawalDecision } from '../../domain/decision.ts';
+import { isLasting } from '../../platform/db/is-retryable.ts';
 import { describeError } from '../../platform/process/describe-error.ts';
+import type { CommandContext } from '../../requests/command-context.ts';
+import { readClaimResponse, type StoredResponse } from '../../requests/response.ts';
+import { flagOverdue, noteNotRecorded, refuseLastingly } from '../decision.ts';
 import {
   askAndNote,
   askOrLookUp,
@@ -35,6 +23,14 @@ import {
   type Resolved,
   refusedWith,
 } from '../network-activities.ts';
+import {
+  acceptWithdrawal,
+  completeWithdrawal,
+  failWithdrawal,
+  readWithdrawalEnd,
+  resolveWithdrawal,
+} from './end-withdrawal.ts';
+import { type AskedWithdrawal, beginWithdrawal, readPendingWithdrawal } from './withdraw.ts';
 
 /** The activities of `withdrawFromCard`. Each can be repeated at any point, and then does only what is left to do. */
 export interface WithdrawalActivities {

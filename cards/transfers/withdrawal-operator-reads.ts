@@ -1,18 +1,14 @@
 import { type RawBuilder, sql } from 'kysely';
+import { type MadeBy, readMakers } from '../../accounts/request-operator-reads.ts';
+import { Mode } from '../../domain/mode.ts';
 import { unknownId } from '../../domain/refusal.ts';
 import { of, WITHDRAWAL_COLUMNS } from '../../platform/db/columns.ts';
 import { newestRows } from '../../platform/db/newest.ts';
 import type { Orm } from '../../platform/db/orm.ts';
 import { readStatement } from '../../platform/db/sql.ts';
-import { Mode } from '../../domain/mode.ts';
-import {
-  presentWithdrawal,
-  type WithdrawalResource,
-  type WithdrawalRow,
-} from './withdrawal-resource.ts';
 import { withdrawFromCardWorkflowId } from '../../workflows/messages.ts';
-import { type MadeBy, readMakers } from '../../accounts/request-operator-reads.ts';
 import type { Whose } from './top-up-operator-reads.ts';
+import { presentWithdrawal, type WithdrawalResource, type WithdrawalRow } from './withdrawal-resource.ts';
 
 /** A withdrawal as the partner sees it, with its partner and its workflow. */
 export interface OperatorWithdrawal extends WithdrawalResource {

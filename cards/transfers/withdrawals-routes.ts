@@ -1,24 +1,5 @@
 import { sql } from 'kysely';
 import { z } from 'zod';
-import { acceptWithdrawal } from './end-withdrawal.ts';
-import { beginWithdrawal, withdrawInTestMode } from './withdraw.ts';
-import { of, WITHDRAWAL_COLUMNS } from '../../platform/db/columns.ts';
-import { newestRows } from '../../platform/db/newest.ts';
-import type { Orm } from '../../platform/db/orm.ts';
-import type { ReadList } from '../../platform/db/read-replica.ts';
-import { tenantStatement } from '../../platform/db/sql.ts';
-import { ApiError } from '../../domain/api-error.ts';
-import { isId } from '../../domain/ids.ts';
-import type { Tenant } from '../../domain/mode.ts';
-import * as EXAMPLES from '../../api/openapi/examples.ts';
-import {
-  presentWithdrawal,
-  WithdrawalRequest,
-  WithdrawalResource,
-  type WithdrawalRow,
-} from './withdrawal-resource.ts';
-import { withdrawFromCardWorkflowId } from '../../workflows/messages.ts';
-import { requestedCardId, requireCard } from '../routes.ts';
 import { type RespondingDependencies, respondToClaimed } from '../../api/http/claimed-work.ts';
 import { claimOperation, keyedRequest, replay, replyAs, replyOnce } from '../../api/http/keyed.ts';
 import {
@@ -36,6 +17,25 @@ import {
   StartingAfter,
 } from '../../api/http/list-envelope.ts';
 import { declare, resource } from '../../api/http/route.ts';
+import * as EXAMPLES from '../../api/openapi/examples.ts';
+import { ApiError } from '../../domain/api-error.ts';
+import { isId } from '../../domain/ids.ts';
+import type { Tenant } from '../../domain/mode.ts';
+import { of, WITHDRAWAL_COLUMNS } from '../../platform/db/columns.ts';
+import { newestRows } from '../../platform/db/newest.ts';
+import type { Orm } from '../../platform/db/orm.ts';
+import type { ReadList } from '../../platform/db/read-replica.ts';
+import { tenantStatement } from '../../platform/db/sql.ts';
+import { withdrawFromCardWorkflowId } from '../../workflows/messages.ts';
+import { requestedCardId, requireCard } from '../routes.ts';
+import { acceptWithdrawal } from './end-withdrawal.ts';
+import { beginWithdrawal, withdrawInTestMode } from './withdraw.ts';
+import {
+  presentWithdrawal,
+  WithdrawalRequest,
+  WithdrawalResource,
+  type WithdrawalRow,
+} from './withdrawal-resource.ts';
 
 const createWithdrawal = declare({
   method: 'post',

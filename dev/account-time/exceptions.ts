@@ -136,7 +136,11 @@ export const EXCEPTIONS: readonly Exception[] = [
     why: "it becomes an account's time later",
   },
   { path: 'accounts/test-clock.ts', why: 'when a clock is advanced, and how long ago' },
-  { path: 'payments/spending-limits-routes.ts', lines: /at = new Date\(\)/, why: "it becomes the account's time later" },
+  {
+    path: 'payments/spending-limits-routes.ts',
+    lines: /at = new Date\(\)/,
+    why: "it becomes the account's time later",
+  },
   {
     path: 'payments/settle-transactions.ts',
     lines: /at = new Date\(\)/,

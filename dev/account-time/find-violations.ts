@@ -2,7 +2,16 @@ import { EXCEPTIONS, type Exception } from './exceptions.ts';
 
 /** The code that writes or judges tenants' rows. */
 export const ROOMS = [
-  'accounts', 'api', 'cards', 'deposits', 'exports', 'issuers', 'ledger', 'payments', 'requests', 'webhooks',
+  'accounts',
+  'api',
+  'cards',
+  'deposits',
+  'exports',
+  'issuers',
+  'ledger',
+  'payments',
+  'requests',
+  'webhooks',
 ];
 
 /** What operators, workers and the outside world have to do with it, by the names of files: theirs is the real time. */

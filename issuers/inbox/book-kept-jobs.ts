@@ -1,10 +1,4 @@
 import type { Logger } from 'pino';
-import {
-  bookMessage,
-  type DueMessage,
-  hurryMessages,
-  takeDueMessages,
-} from './book-messages.ts';
 import type { KeyRing } from '../../platform/crypto/key-ring.ts';
 import { CARD_IDENTIFIED, listenToNotifications, notifyEvents } from '../../platform/db/notifications.ts';
 import type { Orm, ServiceDatabase } from '../../platform/db/orm.ts';
@@ -12,6 +6,7 @@ import { describeError } from '../../platform/process/describe-error.ts';
 import type { Repetition } from '../../platform/process/repeat.ts';
 import { asAccount } from '../../platform/process/work-context.ts';
 import { Waker } from '../../worker/waker.ts';
+import { bookMessage, type DueMessage, hurryMessages, takeDueMessages } from './book-messages.ts';
 
 /** How often it looks without being notified. */
 const IDLE_MS = 2_000;

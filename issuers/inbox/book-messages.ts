@@ -1,8 +1,9 @@
 import { sql } from 'kysely';
+import type { WhyKept } from '../../domain/network-transaction.ts';
+import { settleTransactions } from '../../payments/settle-transactions.ts';
+import { takeMessage } from '../../payments/take-message.ts';
 import { autocommitStatement } from '../../platform/db/sql.ts';
 import { transaction } from '../../platform/db/transaction.ts';
-import type { WhyKept } from '../../domain/network-transaction.ts';
-import { takeMessage } from '../../payments/take-message.ts';
 import type { CommandContext } from '../../requests/command-context.ts';
 import { endMessage, forgetMessage, type KnownMessage, lockMessage } from './kept-messages.ts';
 import {
@@ -12,7 +13,6 @@ import {
   toSettlement,
   whyKept,
 } from './reports.ts';
-import { settleTransactions } from '../../payments/settle-transactions.ts';
 
 /** How long a booking waits for a card that is locked: the caller tries again, and others need the connection. */
 const MAX_LOCK_WAIT_MS = 250;

@@ -1,10 +1,10 @@
 import { sql } from 'kysely';
+import { ApiError } from '../../domain/api-error.ts';
 import { newId } from '../../platform/crypto/new-id.ts';
-import type { WhyWaiting } from './tables.ts';
 import type { Orm } from '../../platform/db/orm.ts';
 import { autocommitStatement } from '../../platform/db/sql.ts';
-import { ApiError } from '../../domain/api-error.ts';
 import type { CommandContext } from '../../requests/command-context.ts';
+import type { WhyWaiting } from './tables.ts';
 
 // Events that the card network posted. An event is kept before it is answered, and waits until everything in it is taken
 // (docs/decisions/card-networks.md).

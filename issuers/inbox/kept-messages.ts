@@ -1,14 +1,19 @@
 import { createHmac } from 'node:crypto';
 import { sql } from 'kysely';
-import type { KeyRing } from '../../platform/crypto/key-ring.ts';
-import { newId } from '../../platform/crypto/new-id.ts';
-import type { NetworkMessageStatus } from './tables.ts';
-import type { Orm } from '../../platform/db/orm.ts';
-import { autocommitStatement, readStatement, type Transactor, writeStatement } from '../../platform/db/sql.ts';
-import type { Row } from '../../platform/db/tables.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import { type ReportedTransaction, readReport, type WhyKept } from '../../domain/network-transaction.ts';
 import { parseJson } from '../../domain/parse-json.ts';
+import type { KeyRing } from '../../platform/crypto/key-ring.ts';
+import { newId } from '../../platform/crypto/new-id.ts';
+import type { Orm } from '../../platform/db/orm.ts';
+import {
+  autocommitStatement,
+  readStatement,
+  type Transactor,
+  writeStatement,
+} from '../../platform/db/sql.ts';
+import type { Row } from '../../platform/db/tables.ts';
+import type { NetworkMessageStatus } from './tables.ts';
 
 /** How many messages may wait at once, and how many bytes of bodies. Past either, the network is asked to repeat. */
 export const MAX_WAITING_MESSAGES = 10_000;

@@ -1,11 +1,11 @@
 import { sql } from 'kysely';
+import type { NetworkTransaction, WhyKept } from '../../domain/network-transaction.ts';
 import { unknownId } from '../../domain/refusal.ts';
-import { openReport } from './kept-messages.ts';
 import type { KeyRing } from '../../platform/crypto/key-ring.ts';
-import type { NetworkMessageStatus } from './tables.ts';
 import type { Orm } from '../../platform/db/orm.ts';
 import { readStatement } from '../../platform/db/sql.ts';
-import type { NetworkTransaction, WhyKept } from '../../domain/network-transaction.ts';
+import { openReport } from './kept-messages.ts';
+import type { NetworkMessageStatus } from './tables.ts';
 
 /** A transaction that the network reported and that could not be booked at once. */
 export interface KeptTransaction {

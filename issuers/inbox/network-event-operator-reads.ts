@@ -1,11 +1,11 @@
 import { sql } from 'kysely';
-import { eventContext } from './kept-events.ts';
+import { parseJson } from '../../domain/parse-json.ts';
 import { unknownId } from '../../domain/refusal.ts';
 import type { KeyRing } from '../../platform/crypto/key-ring.ts';
-import type { NetworkEventStatus, WhyWaiting } from './tables.ts';
 import type { Orm } from '../../platform/db/orm.ts';
 import { readStatement } from '../../platform/db/sql.ts';
-import { parseJson } from '../../domain/parse-json.ts';
+import { eventContext } from './kept-events.ts';
+import type { NetworkEventStatus, WhyWaiting } from './tables.ts';
 
 /** An event that the card network posted, and that was kept to be read. */
 export interface NetworkEvent {

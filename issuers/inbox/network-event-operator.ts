@@ -1,23 +1,23 @@
 import type { Command } from 'commander';
 import { z } from 'zod';
-import { dismissEvent, retryEvent } from './decide-by-hand.ts';
-import { Refusal } from '../../domain/refusal.ts';
-import { sendAuthorizationEvent, sendNetworkEvent } from '../../payments/simulate-transaction.ts';
-import type { NetworkEventStatus } from './tables.ts';
-import { notifyNetworkEvents } from '../../platform/db/notifications.ts';
+import { type OperatorCard, readCard } from '../../cards/operator-reads.ts';
 import { AUTHORIZATION_MESSAGE_TYPES } from '../../domain/authorization.ts';
 import { AmountCents, NetworkId } from '../../domain/fields.ts';
 import { isId } from '../../domain/ids.ts';
 import { CategoryCode, CountryCode } from '../../domain/merchant.ts';
+import { Refusal } from '../../domain/refusal.ts';
 import { TransactionType } from '../../domain/transaction.ts';
-import { presentAuthorization } from '../../payments/authorization-resource.ts';
-import { type Merchant, presentTransaction } from '../../payments/transaction-resource.ts';
 import { WrongUsage } from '../../operator/errors.ts';
 import { read, Text, WholeNumber } from '../../operator/flag-values.ts';
-import { type OperatorCard, readCard } from '../../cards/operator-reads.ts';
-import { readNetworkEvent, readNetworkEvents } from './network-event-operator-reads.ts';
 import type { Session } from '../../operator/session.ts';
 import { listNewest, type Verbs, withLimit } from '../../operator/verbs.ts';
+import { presentAuthorization } from '../../payments/authorization-resource.ts';
+import { sendAuthorizationEvent, sendNetworkEvent } from '../../payments/simulate-transaction.ts';
+import { type Merchant, presentTransaction } from '../../payments/transaction-resource.ts';
+import { notifyNetworkEvents } from '../../platform/db/notifications.ts';
+import { dismissEvent, retryEvent } from './decide-by-hand.ts';
+import { readNetworkEvent, readNetworkEvents } from './network-event-operator-reads.ts';
+import type { NetworkEventStatus } from './tables.ts';
 
 interface Flags {
   card: string;

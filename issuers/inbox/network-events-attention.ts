@@ -1,9 +1,9 @@
 import { sql } from 'kysely';
-import { MAX_WAITING_EVENT_BYTES, MAX_WAITING_EVENTS } from './kept-events.ts';
-import type { WhyWaiting } from './tables.ts';
 import type { Orm } from '../../platform/db/orm.ts';
 import { readStatement } from '../../platform/db/sql.ts';
 import { type AttentionItem, atIssuer } from '../../platform/monitoring/attention-item.ts';
+import { MAX_WAITING_EVENT_BYTES, MAX_WAITING_EVENTS } from './kept-events.ts';
+import type { WhyWaiting } from './tables.ts';
 
 /** If more than this wait for the same reason, they share one line. */
 const MAX_SINGLE = 20;

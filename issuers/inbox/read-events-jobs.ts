@@ -1,22 +1,16 @@
 import type { Client } from '@temporalio/client';
 import type { Logger } from 'pino';
 import { expectLateAnswer } from '../../cards/late-answers.ts';
-import {
-  endEvent,
-  eventContext,
-  leaveEvent,
-  type TakenEvent,
-  takeDueEvents,
-} from './kept-events.ts';
-import { type ReceivingContext, receiveTransaction } from './receive-transaction.ts';
-import type { WhyWaiting } from './tables.ts';
 import { listenToNotifications, NETWORK_EVENT_KEPT } from '../../platform/db/notifications.ts';
 import type { ServiceDatabase } from '../../platform/db/orm.ts';
-import { type CardNetwork, CardNetworkUnavailable, type NetworkMessage } from '../card-network.ts';
 import { describeError } from '../../platform/process/describe-error.ts';
 import type { Repetition } from '../../platform/process/repeat.ts';
-import { signalNetworkResult } from './network-result.ts';
 import { Waker } from '../../worker/waker.ts';
+import { type CardNetwork, CardNetworkUnavailable, type NetworkMessage } from '../card-network.ts';
+import { endEvent, eventContext, leaveEvent, type TakenEvent, takeDueEvents } from './kept-events.ts';
+import { signalNetworkResult } from './network-result.ts';
+import { type ReceivingContext, receiveTransaction } from './receive-transaction.ts';
+import type { WhyWaiting } from './tables.ts';
 
 /** How often it looks without being notified. */
 const IDLE_MS = 1_000;

@@ -1,15 +1,16 @@
 import { sql } from 'kysely';
-import type { Orm } from '../../platform/db/orm.ts';
-import { readStatement } from '../../platform/db/sql.ts';
-import { transaction } from '../../platform/db/transaction.ts';
 import type {
   NetworkAuthorizationReport,
   NetworkTransaction,
   WhyKept,
 } from '../../domain/network-transaction.ts';
-import { asAccount } from '../../platform/process/work-context.ts';
 import type { AuthorizationMessage } from '../../payments/message-record.ts';
+import type { SettlementQueue } from '../../payments/settlement-queue.ts';
 import { takeMessage } from '../../payments/take-message.ts';
+import type { Orm } from '../../platform/db/orm.ts';
+import { readStatement } from '../../platform/db/sql.ts';
+import { transaction } from '../../platform/db/transaction.ts';
+import { asAccount } from '../../platform/process/work-context.ts';
 import type { CommandContext } from '../../requests/command-context.ts';
 import { type AppliedMessage, bookMessage } from './book-messages.ts';
 import { findMessage, type KnownMessage, keepMessage, type ReportedMessage } from './kept-messages.ts';
@@ -22,7 +23,6 @@ import {
   toSettlement,
   whyKept,
 } from './reports.ts';
-import type { SettlementQueue } from '../../payments/settlement-queue.ts';
 
 /** What became of a report: the id of its transaction, of the authorization it ended, or of the message that is kept for it. */
 export type Received =

@@ -1,5 +1,4 @@
 import { sql } from 'kysely';
-import { type Reader, readStatement } from '../../platform/db/sql.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import type { CardStatus } from '../../domain/card-status.ts';
 import type {
@@ -8,9 +7,10 @@ import type {
   NetworkTransaction,
   WhyKept,
 } from '../../domain/network-transaction.ts';
+import type { Settlement } from '../../payments/decide-settlements.ts';
 import type { AuthorizationMessage } from '../../payments/message-record.ts';
 import { AuthorizationUnknown } from '../../payments/take-message.ts';
-import type { Settlement } from '../../payments/decide-settlements.ts';
+import { type Reader, readStatement } from '../../platform/db/sql.ts';
 
 // What the network reports about a live card, as the commands for it take it.
 

@@ -2,21 +2,17 @@ import Router from '@koa/router';
 import type { Client } from '@temporalio/client';
 import { LRUCache } from 'lru-cache';
 import type { Logger } from 'pino';
-import { takeMessage } from '../../payments/take-message.ts';
+import { readBytes } from '../../api/http/body.ts';
+import type { RequestState } from '../../api/http/log-request.ts';
 import { expectLateAnswer } from '../../cards/late-answers.ts';
-import { keepEvent } from './kept-events.ts';
-import { receiveTransaction } from './receive-transaction.ts';
-import {
-  findNetworkCard,
-  type NetworkCardOwner,
-  toAuthorizationMessage,
-} from './reports.ts';
+import { ApiError } from '../../domain/api-error.ts';
 import type { SettlementQueue } from '../../payments/settlement-queue.ts';
+import { takeMessage } from '../../payments/take-message.ts';
 import type { KeyRing } from '../../platform/crypto/key-ring.ts';
 import { isLockTimeout } from '../../platform/db/is-retryable.ts';
 import type { Orm } from '../../platform/db/orm.ts';
 import { transaction } from '../../platform/db/transaction.ts';
-import { ApiError } from '../../domain/api-error.ts';
+import { asAccount } from '../../platform/process/work-context.ts';
 import type {
   EventForLater,
   IngressRoute,
@@ -25,10 +21,10 @@ import type {
   RequestMessage,
   TransactionMessage,
 } from '../card-network.ts';
-import { asAccount } from '../../platform/process/work-context.ts';
+import { keepEvent } from './kept-events.ts';
 import { OPERATION_WORKFLOW_IDS, signalNetworkResult } from './network-result.ts';
-import { readBytes } from '../../api/http/body.ts';
-import type { RequestState } from '../../api/http/log-request.ts';
+import { receiveTransaction } from './receive-transaction.ts';
+import { findNetworkCard, type NetworkCardOwner, toAuthorizationMessage } from './reports.ts';
 
 /** An issuer can send the events of a whole purchase at once: 200 of Lithic's are 88 KB. */
 const MAX_BODY_BYTES = 1_048_576;

@@ -1,14 +1,14 @@
 import { sql } from 'kysely';
+import { ApiError } from '../../domain/api-error.ts';
+import { Refusal, unknownId } from '../../domain/refusal.ts';
+import type { TransactionType } from '../../domain/transaction.ts';
+import { settleTransactions } from '../../payments/settle-transactions.ts';
+import type { TransactionResource } from '../../payments/transaction-resource.ts';
 import { readStatement, type Transactor } from '../../platform/db/sql.ts';
 import { transaction } from '../../platform/db/transaction.ts';
-import { ApiError } from '../../domain/api-error.ts';
-import type { TransactionType } from '../../domain/transaction.ts';
-import type { TransactionResource } from '../../payments/transaction-resource.ts';
 import { type OperatorContext, recordAudit } from '../../requests/operator-context.ts';
-import { Refusal, unknownId } from '../../domain/refusal.ts';
 import { endMessage, type LockedMessage, lockMessage } from './kept-messages.ts';
 import { findNetworkCard, type NetworkCardOwner, toSettlement } from './reports.ts';
-import { settleTransactions } from '../../payments/settle-transactions.ts';
 
 /** What an operator gives in place of what the network reported; undefined leaves that. */
 export interface BookedByHand {

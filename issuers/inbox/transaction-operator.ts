@@ -1,17 +1,17 @@
 import type { Command } from 'commander';
 import { z } from 'zod';
-import { bookByHand, dismissMessage } from './settle-by-hand.ts';
-import type { NetworkMessageStatus } from './tables.ts';
-import { notifyEvents } from '../../platform/db/notifications.ts';
+import { requireWhose } from '../../cards/transfers/top-up-operator-reads.ts';
 import { AmountCents } from '../../domain/fields.ts';
 import { isId } from '../../domain/ids.ts';
 import { WHY_KEPT, type WhyKept } from '../../domain/network-transaction.ts';
 import { TransactionType } from '../../domain/transaction.ts';
 import { read, Since, Text, WholeNumber } from '../../operator/flag-values.ts';
-import { readKeptTransaction, readKeptTransactions } from './kept-transaction-operator-reads.ts';
-import { requireWhose } from '../../cards/transfers/top-up-operator-reads.ts';
-import { readTransaction, readTransactions } from '../../payments/transaction-operator-reads.ts';
 import { listNewest, type Verbs, withLimit } from '../../operator/verbs.ts';
+import { readTransaction, readTransactions } from '../../payments/transaction-operator-reads.ts';
+import { notifyEvents } from '../../platform/db/notifications.ts';
+import { readKeptTransaction, readKeptTransactions } from './kept-transaction-operator-reads.ts';
+import { bookByHand, dismissMessage } from './settle-by-hand.ts';
+import type { NetworkMessageStatus } from './tables.ts';
 
 export function transactionNoun(transaction: Command, verbs: Verbs): void {
   transaction.addHelpText(

@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import { isId } from '../../domain/ids.ts';
 import { readIdTime } from '../../platform/crypto/new-id.ts';
 import type {
   CardNetwork,
@@ -13,7 +14,6 @@ import type {
   TrueUpAsked,
   UnreadableObject,
 } from '../card-network.ts';
-import { isId } from '../../domain/ids.ts';
 import { oldestFirst } from '../oldest-first.ts';
 import { orUnreadable } from '../or-unreadable.ts';
 import {

@@ -1,5 +1,8 @@
 import { ApiError } from '../../domain/api-error.ts';
 import type { DeclineReason } from '../../domain/authorization.ts';
+import { NetworkAuthorizationRequest } from '../../domain/network-transaction.ts';
+import { parseJson } from '../../domain/parse-json.ts';
+import { untilAborted } from '../../platform/process/work-context.ts';
 import {
   CardNetworkUnavailable,
   type IngressRoute,
@@ -7,9 +10,6 @@ import {
   type NetworkResponse,
   type PostForNow,
 } from '../card-network.ts';
-import { NetworkAuthorizationRequest } from '../../domain/network-transaction.ts';
-import { parseJson } from '../../domain/parse-json.ts';
-import { untilAborted } from '../../platform/process/work-context.ts';
 import { STANDARD_SIGNATURE_HEADER, verifyStandardWebhook } from '../standard-webhooks.ts';
 import { createIncreaseApi, type IncreaseApi, type IncreaseApiOptions } from './increase-api.ts';
 import { merchantOf } from './transactions.ts';

@@ -1,5 +1,6 @@
 import { v5 } from 'uuid';
 import type { z } from 'zod';
+import { isId } from '../../domain/ids.ts';
 import { readIdTime } from '../../platform/crypto/new-id.ts';
 import type {
   CardNetwork,
@@ -8,7 +9,6 @@ import type {
   StatusChangeRequest,
   UnreadableObject,
 } from '../card-network.ts';
-import { isId } from '../../domain/ids.ts';
 import { oldestFirst } from '../oldest-first.ts';
 import { orUnreadable } from '../or-unreadable.ts';
 import { createLithicApi, type LithicApiOptions, unavailable } from './lithic-api.ts';

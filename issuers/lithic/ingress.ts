@@ -1,7 +1,9 @@
 import type { Logger } from 'pino';
-import type { LithicConfig } from '../../platform/config/card-networks.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import type { DeclineReason } from '../../domain/authorization.ts';
+import { NetworkAuthorizationRequest } from '../../domain/network-transaction.ts';
+import { parseJson } from '../../domain/parse-json.ts';
+import type { LithicConfig } from '../../platform/config/card-networks.ts';
 import type {
   IngressRoute,
   MessageResult,
@@ -9,8 +11,6 @@ import type {
   NetworkResponse,
   ReceivedPost,
 } from '../card-network.ts';
-import { NetworkAuthorizationRequest } from '../../domain/network-transaction.ts';
-import { parseJson } from '../../domain/parse-json.ts';
 import { STANDARD_SIGNATURE_HEADER, verifyStandardWebhook } from '../standard-webhooks.ts';
 import { toMerchant } from './transactions.ts';
 import {

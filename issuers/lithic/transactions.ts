@@ -1,11 +1,11 @@
 import type { z } from 'zod';
-import type { TransactionMessage } from '../card-network.ts';
 import { Label } from '../../domain/fields.ts';
 import {
   type NetworkAuthorizationReport,
   type NetworkTransaction,
   readReport,
 } from '../../domain/network-transaction.ts';
+import type { TransactionMessage } from '../card-network.ts';
 import { toAlpha2 } from './countries.ts';
 import { type Merchant, moneyOf, type Transaction } from './wire.ts';
 

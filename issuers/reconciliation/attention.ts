@@ -1,9 +1,9 @@
 import { sql } from 'kysely';
-import type { ReconciliationProblem } from './tables.ts';
 import type { Orm } from '../../platform/db/orm.ts';
 import { readStatement } from '../../platform/db/sql.ts';
 import type { UnfinishedItem } from '../../platform/monitoring/attention-item.ts';
 import { SEE_LOG } from '../../platform/monitoring/worker-check.ts';
+import type { ReconciliationProblem } from './tables.ts';
 
 /** If more than this have the same problem, they share one line. */
 const MAX_SINGLE = 20;

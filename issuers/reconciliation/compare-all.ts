@@ -1,6 +1,8 @@
 import type { Logger } from 'pino';
+import type { IdPrefix } from '../../domain/ids.ts';
 import { lowestId, newId } from '../../platform/crypto/new-id.ts';
 import type { Orm } from '../../platform/db/orm.ts';
+import { describeError } from '../../platform/process/describe-error.ts';
 import {
   type CardNetwork,
   CardNetworkUnavailable,
@@ -11,8 +13,6 @@ import {
   type TransactionMessage,
   type UnreadableObject,
 } from '../card-network.ts';
-import type { IdPrefix } from '../../domain/ids.ts';
-import { describeError } from '../../platform/process/describe-error.ts';
 import { type Received, receiveTransaction } from '../inbox/receive-transaction.ts';
 import {
   type ChangedCard,

@@ -1,8 +1,8 @@
 import { sql } from 'kysely';
+import type { CardStatus } from '../../domain/card-status.ts';
 import type { Orm } from '../../platform/db/orm.ts';
 import { readStatement } from '../../platform/db/sql.ts';
 import type { ListedCard } from '../card-network.ts';
-import type { CardStatus } from '../../domain/card-status.ts';
 import type { Finding } from './findings.ts';
 
 /** What a comparison says about one object. `under_way`: it is about to become the same. */

@@ -1,9 +1,9 @@
 import { sql } from 'kysely';
+import { type AuthorizationRequest, findDecision, MAX_REQUESTS } from '../../domain/authorization.ts';
+import type { NetworkAuthorizationReport, NetworkTransaction } from '../../domain/network-transaction.ts';
 import type { Orm } from '../../platform/db/orm.ts';
 import { readStatement } from '../../platform/db/sql.ts';
-import { type AuthorizationRequest, findDecision, MAX_REQUESTS } from '../../domain/authorization.ts';
 import type { TransactionMessage } from '../card-network.ts';
-import type { NetworkAuthorizationReport, NetworkTransaction } from '../../domain/network-transaction.ts';
 import type { OurObject, Page, Verdict } from './compare-cards.ts';
 
 /**

@@ -1,14 +1,14 @@
 import { sql } from 'kysely';
 import type { Logger } from 'pino';
+import { Refusal, unknownId } from '../../domain/refusal.ts';
 import { newId, readIdTime } from '../../platform/crypto/new-id.ts';
-import type { ReconciliationProblem } from './tables.ts';
 import type { Orm } from '../../platform/db/orm.ts';
 import { readStatement, type Transactor, writeStatement } from '../../platform/db/sql.ts';
 import { transaction } from '../../platform/db/transaction.ts';
-import { type CardNetwork, CardNetworkUnavailable } from '../card-network.ts';
 import { describeError } from '../../platform/process/describe-error.ts';
 import { type Operator, recordAudit } from '../../requests/operator-context.ts';
-import { Refusal, unknownId } from '../../domain/refusal.ts';
+import { type CardNetwork, CardNetworkUnavailable } from '../card-network.ts';
+import type { ReconciliationProblem } from './tables.ts';
 
 /** A card, a movement of money or a transaction about which our record and the card network's lists differ. */
 export interface Finding {

@@ -1,17 +1,17 @@
 import type { Logger } from 'pino';
+import { nextTime } from '../../exports/jobs.ts';
 import {
   keepMeasurement,
   recordMeasurement,
   takeMeasurement,
 } from '../../platform/monitoring/measurements.ts';
-import type { ReconciliationOptions } from './compare-all.ts';
-import { checkSetUp } from './findings.ts';
-import { countReconciliation, dailyPeriod, reconcile } from './reconcile.ts';
-import { type CardNetwork, CardNetworkUnavailable } from '../card-network.ts';
 import { describeError } from '../../platform/process/describe-error.ts';
 import { type Repetition, repeat } from '../../platform/process/repeat.ts';
 import { asService, untilAborted } from '../../platform/process/work-context.ts';
-import { nextTime } from '../../exports/jobs.ts';
+import { type CardNetwork, CardNetworkUnavailable } from '../card-network.ts';
+import type { ReconciliationOptions } from './compare-all.ts';
+import { checkSetUp } from './findings.ts';
+import { countReconciliation, dailyPeriod, reconcile } from './reconcile.ts';
 
 const LOOK_EVERY_MS = 60_000;
 /** In UTC: an hour after the usual time of the check of the ledger. */

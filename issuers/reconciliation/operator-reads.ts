@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
-import type { ReconciliationProblem } from './tables.ts';
 import type { Orm } from '../../platform/db/orm.ts';
 import { readStatement } from '../../platform/db/sql.ts';
+import type { ReconciliationProblem } from './tables.ts';
 
 /** What the reconciliation with the card network found, and nobody has dismissed. */
 interface OpenFinding {

@@ -1,30 +1,25 @@
 import type { Command } from 'commander';
 import { z } from 'zod';
-import { startLiveNetwork } from '../live-network.ts';
-import { openRequestBudget } from '../request-budget.ts';
-import { recordAudit } from '../../requests/operator-context.ts';
-import { recordMeasurement } from '../../platform/monitoring/measurements.ts';
-import { checkSetUp, dismissFinding, type Finding } from './findings.ts';
-import {
-  countReconciliation,
-  dailyPeriod,
-  type Reconciliation,
-  reconcile,
-} from './reconcile.ts';
+import { isId } from '../../domain/ids.ts';
 import { Refusal } from '../../domain/refusal.ts';
+import { read, Since, Text } from '../../operator/flag-values.ts';
+import type { Output } from '../../operator/render.ts';
+import { listNewest, type Verbs, withLimit } from '../../operator/verbs.ts';
 import { createSettlementQueue } from '../../payments/settlement-queue.ts';
 import { ConfigurationError } from '../../platform/config/environment.ts';
 import type { OperatorConfig } from '../../platform/config/operator.ts';
-import type { ReconciliationProblem } from './tables.ts';
 import { notifyEvents } from '../../platform/db/notifications.ts';
 import { transaction } from '../../platform/db/transaction.ts';
-import { CardNetworkUnavailable } from '../card-network.ts';
-import { isId } from '../../domain/ids.ts';
+import { recordMeasurement } from '../../platform/monitoring/measurements.ts';
 import { createLogger } from '../../platform/process/logger.ts';
-import { read, Since, Text } from '../../operator/flag-values.ts';
+import { recordAudit } from '../../requests/operator-context.ts';
+import { CardNetworkUnavailable } from '../card-network.ts';
+import { startLiveNetwork } from '../live-network.ts';
+import { openRequestBudget } from '../request-budget.ts';
+import { checkSetUp, dismissFinding, type Finding } from './findings.ts';
 import { readOpenFindings } from './operator-reads.ts';
-import type { Output } from '../../operator/render.ts';
-import { listNewest, type Verbs, withLimit } from '../../operator/verbs.ts';
+import { countReconciliation, dailyPeriod, type Reconciliation, reconcile } from './reconcile.ts';
+import type { ReconciliationProblem } from './tables.ts';
 
 const FindingId = z.string().refine((text) => isId('rec', text), 'must be the id of a finding: rec_01k0…');
 const PROBLEMS = ['missing_here', 'missing_at_issuer', 'different', 'set_up'] as const;

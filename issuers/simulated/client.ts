@@ -1,14 +1,10 @@
 import { Agent, request } from 'undici';
 import type { z } from 'zod';
-import { readIdTime } from '../../platform/crypto/new-id.ts';
-import {
-  type CardNetwork,
-  CardNetworkUnavailable,
-  type NetworkMessage,
-} from '../card-network.ts';
 import { readReport } from '../../domain/network-transaction.ts';
 import { parseJson } from '../../domain/parse-json.ts';
+import { readIdTime } from '../../platform/crypto/new-id.ts';
 import { currentWork } from '../../platform/process/work-context.ts';
+import { type CardNetwork, CardNetworkUnavailable, type NetworkMessage } from '../card-network.ts';
 import { describeFailure } from '../issuer-http.ts';
 import {
   CALLBACK_SUBJECTS,

@@ -1,18 +1,13 @@
 import type { z } from 'zod';
-import type { KeyRing } from '../../platform/crypto/key-ring.ts';
 import { ApiError } from '../../domain/api-error.ts';
-import type {
-  IngressRoute,
-  MessageResult,
-  NetworkPost,
-  NetworkResponse,
-} from '../card-network.ts';
 import {
   NetworkAuthorizationRequest,
   NetworkTransaction,
   readReport,
 } from '../../domain/network-transaction.ts';
 import { parseJson } from '../../domain/parse-json.ts';
+import type { KeyRing } from '../../platform/crypto/key-ring.ts';
+import type { IngressRoute, MessageResult, NetworkPost, NetworkResponse } from '../card-network.ts';
 import { simulatedNetworkCredentials, trustedNetworkSecrets } from './credentials.ts';
 import { SIGNATURE_HEADER, verifySignature } from './signature.ts';
 import {

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { type IdPrefix, isId } from '../../domain/ids.ts';
 import type {
   IssueCardRequest,
   RevealedCard,
@@ -6,7 +7,6 @@ import type {
   TopUpAsked,
   WithdrawalAsked,
 } from '../card-network.ts';
-import { type IdPrefix, isId } from '../../domain/ids.ts';
 
 // The messages between the simulated network's server and us. Its transactions have our own shape, NetworkTransaction.
 

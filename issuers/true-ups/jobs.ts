@@ -1,10 +1,10 @@
 import type { Logger } from 'pino';
 import { heard } from '../../cards/network-activities.ts';
-import { type DueTrueUp, recordTrueUp, takeDueTrueUps } from './true-ups.ts';
 import type { Orm } from '../../platform/db/orm.ts';
-import type { CardNetwork } from '../card-network.ts';
 import { describeError } from '../../platform/process/describe-error.ts';
 import { type Repetition, repeat } from '../../platform/process/repeat.ts';
+import type { CardNetwork } from '../card-network.ts';
+import { type DueTrueUp, recordTrueUp, takeDueTrueUps } from './true-ups.ts';
 
 const INTERVAL_MS = 2_000;
 const AT_ONCE = 8;

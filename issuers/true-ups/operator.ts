@@ -1,13 +1,13 @@
 import type { Command } from 'commander';
 import { sql } from 'kysely';
 import { z } from 'zod';
-import { dismissTrueUp, retryTrueUp, unknownTrueUp } from './true-ups.ts';
 import type { TrueUpDirection, TrueUpStatus } from '../../cards/tables.ts';
-import type { Orm } from '../../platform/db/orm.ts';
-import { readStatement } from '../../platform/db/sql.ts';
 import { isId } from '../../domain/ids.ts';
 import { read, Text } from '../../operator/flag-values.ts';
 import { listNewest, type Verbs, withLimit } from '../../operator/verbs.ts';
+import type { Orm } from '../../platform/db/orm.ts';
+import { readStatement } from '../../platform/db/sql.ts';
+import { dismissTrueUp, retryTrueUp, unknownTrueUp } from './true-ups.ts';
 
 const STATUSES = ['pending', 'refused', 'succeeded', 'dismissed'] as const satisfies TrueUpStatus[];
 const StatusName = z.enum(STATUSES, `must be one of ${STATUSES.join(', ')}`);

@@ -1,13 +1,13 @@
 import { sql } from 'kysely';
-import { newId } from '../../platform/crypto/new-id.ts';
 import type { TrueUpDirection } from '../../cards/tables.ts';
+import { Refusal, unknownId } from '../../domain/refusal.ts';
+import { newId } from '../../platform/crypto/new-id.ts';
 import type { Orm } from '../../platform/db/orm.ts';
 import { autocommitStatement, type Transactor, writeStatement } from '../../platform/db/sql.ts';
 import type { Row } from '../../platform/db/tables.ts';
 import { transaction } from '../../platform/db/transaction.ts';
-import type { TrueUpAnswer } from '../card-network.ts';
 import { type Operator, recordAudit } from '../../requests/operator-context.ts';
-import { Refusal, unknownId } from '../../domain/refusal.ts';
+import type { TrueUpAnswer } from '../card-network.ts';
 
 // What the card network has to move so that a card's account there has what our ledger says: a return comes from the card's account,
 // a cover goes to it. The ledger's posting writes the row (docs/decisions/card-networks.md); a worker asks the network until it has

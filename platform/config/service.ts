@@ -1,7 +1,7 @@
 import { type ClientConnectConfig, loadClientConnectConfig } from '@temporalio/envconfig';
 import type { z } from 'zod';
-import type { RingKey } from '../crypto/key-ring.ts';
 import type { CidrBlock } from '../../domain/ip-address.ts';
+import type { RingKey } from '../crypto/key-ring.ts';
 import type { TracingConfig } from '../process/tracing.ts';
 import { type ApiPart, ApiParts } from './api-parts.ts';
 import {

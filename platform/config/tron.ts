@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { tronAddressHash, xpubProblem } from '../crypto/tron-address.ts';
 import { ChainName } from '../../domain/deposit.ts';
+import { tronAddressHash, xpubProblem } from '../crypto/tron-address.ts';
 
 const NodeUrls = z
   .string()

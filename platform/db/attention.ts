@@ -1,8 +1,8 @@
 import { sql } from 'kysely';
+import type { AttentionItem, UnfinishedItem } from '../monitoring/attention-item.ts';
 import { readLoggedValues } from './logged-values.ts';
 import type { Orm } from './orm.ts';
 import { readStatement } from './sql.ts';
-import type { AttentionItem, UnfinishedItem } from '../monitoring/attention-item.ts';
 
 /** Tables with rows for which no worker had made a partition: they are in the default one. */
 export async function readWithoutPartition(orm: Orm): Promise<UnfinishedItem[]> {

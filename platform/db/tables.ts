@@ -1,20 +1,23 @@
 import type { InferKyselyTable } from '@mikro-orm/sql';
 import type { ColumnType, Selectable } from 'kysely';
 import * as accounts from '../../accounts/tables.ts';
+import { LateAnswerEntity } from '../../cards/late-answers-tables.ts';
 import * as cards from '../../cards/tables.ts';
 import * as deposits from '../../deposits/tables.ts';
-import { IdempotencyClaimEntity } from '../../requests/tables.ts';
-import { LateAnswerEntity } from '../../cards/late-answers-tables.ts';
-import * as ledger from '../../ledger/tables.ts';
-import { LiveNetworkEntity } from '../../issuers/live-network-tables.ts';
-import { MeasurementEntity } from '../monitoring/tables.ts';
-import { NetworkEventEntity, NetworkMessageEntity } from '../../issuers/inbox/tables.ts';
-import { ReconciliationFindingEntity, ReconciliationSeenEntity } from '../../issuers/reconciliation/tables.ts';
 import { ReportTransferEntity } from '../../exports/reports-tables.ts';
+import { DayClosingEntity } from '../../exports/statements-tables.ts';
+import { NetworkEventEntity, NetworkMessageEntity } from '../../issuers/inbox/tables.ts';
+import { LiveNetworkEntity } from '../../issuers/live-network-tables.ts';
+import {
+  ReconciliationFindingEntity,
+  ReconciliationSeenEntity,
+} from '../../issuers/reconciliation/tables.ts';
 import { RequestBudgetEntity } from '../../issuers/request-budget-tables.ts';
 import * as simulatedNetwork from '../../issuers/simulated/tables.ts';
-import { DayClosingEntity } from '../../exports/statements-tables.ts';
+import * as ledger from '../../ledger/tables.ts';
+import { IdempotencyClaimEntity } from '../../requests/tables.ts';
 import * as webhooks from '../../webhooks/tables.ts';
+import { MeasurementEntity } from '../monitoring/tables.ts';
 
 /** Every table, by its name in statements. */
 const TABLES = {

@@ -3,13 +3,13 @@ import type { Client } from '@temporalio/client';
 import { sql } from 'kysely';
 import type { Logger } from 'pino';
 import { Gauge, type Metric } from 'prom-client';
+import { readScanProgress } from '../../deposits/metrics.ts';
+import type { ChainName } from '../../domain/deposit.ts';
 import { expectedMigrations } from '../db/migrate.ts';
 import type { Orm } from '../db/orm.ts';
 import { readStatement } from '../db/sql.ts';
-import type { ChainName } from '../../domain/deposit.ts';
 import { describeError } from '../process/describe-error.ts';
 import { atMostOften } from './at-most-often.ts';
-import { readScanProgress } from '../../deposits/metrics.ts';
 
 const PROBE_TIMEOUT_MS = 3_000;
 /** More frequent probes get the cached result, so that they cost little. */

@@ -1,16 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { Gauge, type Metric } from 'prom-client';
-import {
-  type Latest,
-  readMeasurement,
-  recordMeasurement,
-  takeMeasurement,
-} from './measurements.ts';
-import type { MeasurementName } from './tables.ts';
 import type { Orm } from '../db/orm.ts';
 import { describeError } from '../process/describe-error.ts';
 import { asService } from '../process/work-context.ts';
+import { type Latest, readMeasurement, recordMeasurement, takeMeasurement } from './measurements.ts';
+import type { MeasurementName } from './tables.ts';
 
 /** The longest that a scrape waits for a measurement. */
 const MAX_WAIT_MS = 1_000;

@@ -1,8 +1,8 @@
 import { sql } from 'kysely';
-import type { MeasurementName } from './tables.ts';
 import type { Orm } from '../db/orm.ts';
 import { ASYNCHRONOUS_COMMIT, autocommitStatement, readStatement } from '../db/sql.ts';
 import type { Row } from '../db/tables.ts';
+import type { MeasurementName } from './tables.ts';
 
 export interface Latest<Result> {
   measuredAt: Date;

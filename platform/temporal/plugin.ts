@@ -9,8 +9,8 @@ import type {
 import type { Logger } from 'pino';
 import type { RingKey } from '../crypto/key-ring.ts';
 import type { Tracing } from '../process/tracing.ts';
-import type { TraceSinks } from './carried-headers.ts';
 import { attemptInterceptors } from './attempts.ts';
+import type { TraceSinks } from './carried-headers.ts';
 import { EncryptionCodec } from './encryption-codec.ts';
 import { runSinks, tracedAttempts, tracedStarts } from './traces.ts';
 import { workHeaders } from './work-header.ts';

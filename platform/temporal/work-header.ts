@@ -8,8 +8,8 @@ import {
 import type { Mode } from '../../domain/mode.ts';
 import { currentWork } from '../process/work-context.ts';
 import { TRACE, WORK } from './carried-headers.ts';
-import { modeAttribute, partnerIdAttribute } from './search-attributes.ts';
 import type { EncryptionCodec } from './encryption-codec.ts';
+import { modeAttribute, partnerIdAttribute } from './search-attributes.ts';
 
 /** What the start of a workflow tells its activities about their work. */
 interface CarriedWork {

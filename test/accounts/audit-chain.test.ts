@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { chainAudit } from '../../accounts/audit-chain.ts';
-import { recordAudit } from '../../requests/operator-context.ts';
+import { runOperator } from '../../operator/program.ts';
 import { readOperatorConfig } from '../../platform/config/operator.ts';
 import { newId } from '../../platform/crypto/new-id.ts';
 import { type Orm, openOrm } from '../../platform/db/orm.ts';
 import { transaction } from '../../platform/db/transaction.ts';
-import { runOperator } from '../../operator/program.ts';
+import { recordAudit } from '../../requests/operator-context.ts';
 import { type Operate, operateIn, operatorEnvironment } from '../support/operator/operate.ts';
 import { asOwner, openOperatorOrm, serviceUrlOf } from '../support/postgres.ts';
 

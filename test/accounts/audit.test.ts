@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { recordAudit } from '../../requests/operator-context.ts';
 import { transaction } from '../../platform/db/transaction.ts';
+import { recordAudit } from '../../requests/operator-context.ts';
 import { reveal, revealingPartner } from '../support/api/reveals.ts';
 import { createCard } from '../support/cards.ts';
 import { seedDeposit } from '../support/deposits/seed-deposits.ts';

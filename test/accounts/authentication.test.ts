@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
+import { createApiKey, revokeApiKey } from '../../accounts/api-keys.ts';
 import type { Admission } from '../../api/http/admission.ts';
 import { createAuthenticate } from '../../api/http/authenticate.ts';
-import { createApiKey, revokeApiKey } from '../../accounts/api-keys.ts';
 import { apiKeyHasher, generateApiKey } from '../../platform/crypto/api-key.ts';
 import { KeyRing } from '../../platform/crypto/key-ring.ts';
 import { expectError } from '../support/api/answers.ts';

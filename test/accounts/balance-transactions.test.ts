@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { adjustBalance } from '../../accounts/adjust-balance.ts';
-import type { Mode } from '../../domain/mode.ts';
 import { BalanceTransactionResource } from '../../accounts/balance-transaction-resource.ts';
+import type { Mode } from '../../domain/mode.ts';
 import { networkIdOf, networkTransaction, sendAsNetwork } from '../support/api/network-events.ts';
 import { createCard, settledCard } from '../support/cards.ts';
 import { balanceOf, fundedPartner } from '../support/money.ts';

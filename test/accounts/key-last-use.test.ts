@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import pg from 'pg';
 import { pino } from 'pino';
-import { startApi } from '../../api/server.ts';
 import { recordKeyUses } from '../../accounts/key-usage.ts';
+import { startApi } from '../../api/server.ts';
 import { freePort } from '../../dev/free-port.ts';
 import { environmentOf, type Operate, operateIn } from '../support/operator/operate.ts';
 import { ownerUrlOf } from '../support/postgres.ts';

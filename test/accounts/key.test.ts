@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { readApiKeyMode } from '../../platform/crypto/api-key.ts';
 import { DEFAULT_SCOPES } from '../../accounts/scope-rules.ts';
+import { readApiKeyMode } from '../../platform/crypto/api-key.ts';
 import {
   ACTOR,
   lastAudit,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { negotiateLimits } from '../../accounts/partners.ts';
 import type { AccountLimits } from '../../accounts/limits-rules.ts';
+import { negotiateLimits } from '../../accounts/partners.ts';
 import { expectError } from '../support/api/answers.ts';
 import { createCard, settledCard } from '../support/cards.ts';
 import { balanceOf, fundedPartner } from '../support/money.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { DECLARATIONS } from '../../api/routes.ts';
 import { createApiKey } from '../../accounts/api-keys.ts';
 import { DEFAULT_SCOPES, Scope } from '../../accounts/scope-rules.ts';
+import { DECLARATIONS } from '../../api/routes.ts';
 import { expectError } from '../support/api/answers.ts';
 import { asOwner } from '../support/postgres.ts';
 import { sharedStack } from '../support/shared-stack.ts';

@@ -1,16 +1,13 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { pino } from 'pino';
-import {
-  simulatedNetworkCredentials,
-  simulatedNetworkSecrets,
-} from '../../issuers/simulated/credentials.ts';
-import { signBody } from '../../issuers/simulated/signature.ts';
-import { type RunningApi, startApi } from '../../api/server.ts';
 import { updatePartner } from '../../accounts/partners.ts';
+import { type RunningApi, startApi } from '../../api/server.ts';
+import { freePort } from '../../dev/free-port.ts';
+import { simulatedNetworkCredentials, simulatedNetworkSecrets } from '../../issuers/simulated/credentials.ts';
+import { signBody } from '../../issuers/simulated/signature.ts';
 import { API_PARTS, type ApiPart } from '../../platform/config/api-parts.ts';
 import { newId } from '../../platform/crypto/new-id.ts';
-import { freePort } from '../../dev/free-port.ts';
 import { expectError } from '../support/api/answers.ts';
 import { createCard } from '../support/cards.ts';
 import { fundedPartner } from '../support/money.ts';

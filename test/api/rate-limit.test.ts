@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { pino } from 'pino';
+import { createApiKey } from '../../accounts/api-keys.ts';
+import { shareUsage } from '../../accounts/usage-buckets.ts';
 import { createRateLimit, type RateLimit } from '../../api/http/rate-limit.ts';
 import { createStorageBudget } from '../../api/http/storage-budget.ts';
 import { createUsageBuckets } from '../../api/http/usage-buckets.ts';
 import { startApi } from '../../api/server.ts';
-import { createApiKey } from '../../accounts/api-keys.ts';
-import { shareUsage } from '../../accounts/usage-buckets.ts';
 import { freePort } from '../../dev/free-port.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import { expectError } from '../support/api/answers.ts';

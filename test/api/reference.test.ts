@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { DECLARATIONS } from '../../api/routes.ts';
-import { ERRORS } from '../../domain/error-catalogue.ts';
 import { CreateCardRequest } from '../../cards/resource.ts';
+import { ERRORS } from '../../domain/error-catalogue.ts';
 import { inlined } from '../support/api/fuzz/document.ts';
 import { sharedStack } from '../support/shared-stack.ts';
 

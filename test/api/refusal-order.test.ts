@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import ipaddr from 'ipaddr.js';
 import { createApiKey, revokeApiKey } from '../../accounts/api-keys.ts';
 import { suspendPartner } from '../../accounts/partners.ts';
-import { newId } from '../../platform/crypto/new-id.ts';
+import type { Scope } from '../../accounts/scope-rules.ts';
 import type { ErrorCode } from '../../domain/error-catalogue.ts';
 import type { Mode } from '../../domain/mode.ts';
-import type { Scope } from '../../accounts/scope-rules.ts';
+import { newId } from '../../platform/crypto/new-id.ts';
 import { expectError } from '../support/api/answers.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../support/stack.ts';
 

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import type { Declaration } from '../../api/http/route.ts';
 import { DECLARATIONS } from '../../api/routes.ts';
-import { newId } from '../../platform/crypto/new-id.ts';
 import type { ErrorCode } from '../../domain/error-catalogue.ts';
 import type { IdPrefix } from '../../domain/ids.ts';
 import type { Mode } from '../../domain/mode.ts';
+import { newId } from '../../platform/crypto/new-id.ts';
 import { makeOneOfEach, unrestrictedPartner } from '../support/api/accounts.ts';
 import { expectError } from '../support/api/answers.ts';
 import { exampleOf, nameOf, parametersOf, pathTo } from '../support/api/declared-operations.ts';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { DECLARATIONS } from '../../api/routes.ts';
-import { newId } from '../../platform/crypto/new-id.ts';
 import type { IdPrefix } from '../../domain/ids.ts';
+import { newId } from '../../platform/crypto/new-id.ts';
 import { makeOneOfEach, unrestrictedPartner } from '../support/api/accounts.ts';
 import { expectError } from '../support/api/answers.ts';
 import { nameOf, pathTo, queryParametersOf } from '../support/api/declared-operations.ts';

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { askForStatusChange } from '../../cards/ask-as-operator.ts';
-import { newId } from '../../platform/crypto/new-id.ts';
-import { query } from '../../platform/db/sql.ts';
 import { freePort } from '../../dev/free-port.ts';
 import type { Mode } from '../../domain/mode.ts';
+import { newId } from '../../platform/crypto/new-id.ts';
+import { query } from '../../platform/db/sql.ts';
 import { cardIn, changeStatus, networkStatus, statusClaims, VERBS } from '../support/card-status.ts';
 import { createCard, eventTypes, forgetNetworkCard, readCardRow } from '../support/cards.ts';
 import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from '../support/money.ts';

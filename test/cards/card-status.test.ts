@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { query } from '../../platform/db/sql.ts';
 import type { CardStatus } from '../../domain/card-status.ts';
 import type { Mode } from '../../domain/mode.ts';
+import { query } from '../../platform/db/sql.ts';
 import { expectError } from '../support/api/answers.ts';
 import { cardIn, changeStatus, networkStatus, VERBS, type Verb } from '../support/card-status.ts';
 import { eventTypes } from '../support/cards.ts';

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import type { Mode } from '../../domain/mode.ts';
+import type { StatusChangeRequest } from '../../issuers/card-network.ts';
 import { settleTransaction } from '../../payments/settle-transactions.ts';
 import { newId } from '../../platform/crypto/new-id.ts';
 import { query } from '../../platform/db/sql.ts';
 import { transaction } from '../../platform/db/transaction.ts';
-import type { StatusChangeRequest } from '../../issuers/card-network.ts';
-import type { Mode } from '../../domain/mode.ts';
 import { expectError } from '../support/api/answers.ts';
 import {
   assertOneOrder,

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { Client, Connection } from '@temporalio/client';
-import { newId } from '../../platform/crypto/new-id.ts';
 import type { WorkflowOperation } from '../../domain/claim-operation.ts';
+import { newId } from '../../platform/crypto/new-id.ts';
 import { resolveOperation, startClaimed } from '../../requests/claimed-workflow.ts';
 import { notifyDelivery } from '../../webhooks/notify-delivery.ts';
 import { testServers } from '../support/servers.ts';

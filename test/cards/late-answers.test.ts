@@ -1,8 +1,5 @@
 import assert from 'node:assert/strict';
-import {
-  simulatedNetworkCredentials,
-  simulatedNetworkSecrets,
-} from '../../issuers/simulated/credentials.ts';
+import { simulatedNetworkCredentials, simulatedNetworkSecrets } from '../../issuers/simulated/credentials.ts';
 import { signBody } from '../../issuers/simulated/signature.ts';
 import { newId } from '../../platform/crypto/new-id.ts';
 import { createCard } from '../support/cards.ts';

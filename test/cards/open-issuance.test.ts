@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { acceptIssuance } from '../../cards/end-issuance.ts';
 import { beginIssuance } from '../../cards/issue.ts';
-import { readClaimResponse } from '../../requests/response.ts';
-import { query } from '../../platform/db/sql.ts';
 import { readBalance } from '../../ledger/balances.ts';
+import { query } from '../../platform/db/sql.ts';
+import { readClaimResponse } from '../../requests/response.ts';
 import { begun, openCommands, type TestCommands } from '../support/commands/open-commands.ts';
 import { until } from '../support/until.ts';
 

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { WorkflowHandle } from '@temporalio/client';
-import { type ClaimRequest, claimIdempotencyKey } from '../../requests/claim.ts';
 import { newId } from '../../platform/crypto/new-id.ts';
 import { query } from '../../platform/db/sql.ts';
+import { type ClaimRequest, claimIdempotencyKey } from '../../requests/claim.ts';
 import { changeCardStatusWorkflowId } from '../../workflows/messages.ts';
 import { expectError } from '../support/api/answers.ts';
 import {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { query } from '../../platform/db/sql.ts';
 import { freePort } from '../../dev/free-port.ts';
+import { query } from '../../platform/db/sql.ts';
 import { claimOf } from '../support/claims.ts';
 import { assertLedgerClean, balanceOf, balanceOfCard } from '../support/money.ts';
 import { ACTOR, environmentOf, lastAudit, type Operate, operateIn } from '../support/operator/operate.ts';

@@ -2,13 +2,7 @@ import assert from 'node:assert/strict';
 import { updatePartner } from '../../accounts/partners.ts';
 import { newId } from '../../platform/crypto/new-id.ts';
 import { expectError } from '../support/api/answers.ts';
-import {
-  issueCard,
-  moveRevealsBack,
-  reveal,
-  revealCount,
-  revealingPartner,
-} from '../support/api/reveals.ts';
+import { issueCard, moveRevealsBack, reveal, revealCount, revealingPartner } from '../support/api/reveals.ts';
 import { sharedStack } from '../support/shared-stack.ts';
 import type { TestPartner, TestStack } from '../support/stack.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { updatePartner } from '../../accounts/partners.ts';
-import { newId } from '../../platform/crypto/new-id.ts';
 import type { Mode } from '../../domain/mode.ts';
+import { newId } from '../../platform/crypto/new-id.ts';
 import { passesLuhn } from '../support/adapters/luhn.ts';
 import { expectError } from '../support/api/answers.ts';
 import { issueCard, reveal, revealingPartner } from '../support/api/reveals.ts';

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { acceptIssuance, completeIssuance, failIssuance } from '../../cards/end-issuance.ts';
 import { beginIssuance } from '../../cards/issue.ts';
-import { readClaimResponse } from '../../requests/response.ts';
-import { query } from '../../platform/db/sql.ts';
 import { readBalance } from '../../ledger/balances.ts';
 import { checkLedger } from '../../ledger/check-ledger.ts';
+import { query } from '../../platform/db/sql.ts';
+import { readClaimResponse } from '../../requests/response.ts';
 import { begun, openCommands, type TestCommands } from '../support/commands/open-commands.ts';
 
 const FUNDS = 10_000;

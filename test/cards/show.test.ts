@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { newId } from '../../platform/crypto/new-id.ts';
 import { freePort } from '../../dev/free-port.ts';
+import { newId } from '../../platform/crypto/new-id.ts';
 import { createCard } from '../support/cards.ts';
 import { fundedPartner } from '../support/money.ts';
 import { environmentOf, type Operate, operateIn } from '../support/operator/operate.ts';

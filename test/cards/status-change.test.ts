@@ -1,13 +1,9 @@
 import assert from 'node:assert/strict';
-import {
-  beginStatusChange,
-  completeStatusChange,
-  refuseStatusChange,
-} from '../../cards/change-status.ts';
-import { query } from '../../platform/db/sql.ts';
+import { beginStatusChange, completeStatusChange, refuseStatusChange } from '../../cards/change-status.ts';
 import type { StatusChangeOperation } from '../../domain/card-status.ts';
 import type { Mode } from '../../domain/mode.ts';
 import { checkLedger } from '../../ledger/check-ledger.ts';
+import { query } from '../../platform/db/sql.ts';
 import { begun, openCommands, type TestCommands } from '../support/commands/open-commands.ts';
 
 const TIMES = Array.from({ length: 10 }, (_, index) => index);

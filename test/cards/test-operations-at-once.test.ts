@@ -3,10 +3,10 @@ import { changeStatusInTestMode } from '../../cards/change-in-test-mode.ts';
 import { beginStatusChange } from '../../cards/change-status.ts';
 import { beginIssuance, issueInTestMode } from '../../cards/issue.ts';
 import { beginTopUp, topUpInTestMode } from '../../cards/transfers/top-up.ts';
+import { checkLedger } from '../../ledger/check-ledger.ts';
 import { claimIdempotencyKey, type KeyedRequest } from '../../requests/claim.ts';
 import { respondOnce, respondWith } from '../../requests/respond-once.ts';
 import { readClaimResponse, sealRequest } from '../../requests/response.ts';
-import { checkLedger } from '../../ledger/check-ledger.ts';
 import { keyedRequest, openCommands, type TestCommands } from '../support/commands/open-commands.ts';
 import { until } from '../support/until.ts';
 

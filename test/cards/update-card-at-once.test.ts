@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { updateCard } from '../../cards/update.ts';
 import { acceptIssuance, completeIssuance, failIssuance } from '../../cards/end-issuance.ts';
 import { beginIssuance } from '../../cards/issue.ts';
+import { updateCard } from '../../cards/update.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import { checkLedger } from '../../ledger/check-ledger.ts';
 import { keyedRequest, openCommands, type TestCommands } from '../support/commands/open-commands.ts';

@@ -2,6 +2,9 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { inspect } from 'node:util';
+import { createApiKey } from '../../accounts/api-keys.ts';
+import { updatePartner } from '../../accounts/partners.ts';
+import { Scope } from '../../accounts/scope-rules.ts';
 import {
   CardIssuing,
   CardIssuingError,
@@ -9,10 +12,7 @@ import {
   type Topup,
   type Withdrawal,
 } from '../../client/index.ts';
-import { createApiKey } from '../../accounts/api-keys.ts';
-import { updatePartner } from '../../accounts/partners.ts';
 import type { Mode } from '../../domain/mode.ts';
-import { Scope } from '../../accounts/scope-rules.ts';
 import { type DepositStack, startDepositStack } from '../support/deposits/deposit-stack.ts';
 import { FUNDS_CENTS, fundedPartner } from '../support/money.ts';
 import { startLossyProxy } from '../support/sockets.ts';
@@ -434,9 +434,7 @@ describe('the TypeScript client, used with the whole service,', () => {
   });
 
   it('has a method for every operation of the OpenAPI document', async () => {
-    const { paths } = JSON.parse(
-      await readFile(new URL('../../docs/openapi.json', import.meta.url), 'utf8'),
-    );
+    const { paths } = JSON.parse(await readFile(new URL('../../docs/openapi.json', import.meta.url), 'utf8'));
     const operations = Object.values<Record<string, { operationId: string }>>(paths).flatMap((path) =>
       Object.values(path).map(({ operationId }) => operationId),
     );

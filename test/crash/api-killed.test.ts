@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { freePort } from '../../dev/free-port.ts';
+import type { Child } from '../../dev/process/child.ts';
 import type { Config } from '../../platform/config/service.ts';
 import { CLAIM_HAS_RESPONSE } from '../../platform/db/notifications.ts';
 import { query } from '../../platform/db/sql.ts';
-import { freePort } from '../../dev/free-port.ts';
-import type { Child } from '../../dev/process/child.ts';
 import type { DeadlyStatement } from '../support/crash/die-at-statement.ts';
 import { prepareIssuance } from '../support/crash/fundings.ts';
 import {

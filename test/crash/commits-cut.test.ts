@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { query } from '../../platform/db/sql.ts';
 import type { Mode } from '../../domain/mode.ts';
+import { query } from '../../platform/db/sql.ts';
 import { networkIdOf, networkTransaction, sendAsNetwork } from '../support/api/network-events.ts';
 import { cardIn } from '../support/card-status.ts';
 import { createCard, eventTypes } from '../support/cards.ts';

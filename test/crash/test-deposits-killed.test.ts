@@ -1,11 +1,7 @@
 import assert from 'node:assert/strict';
 import { creditPayments } from '../../deposits/credit-payments.ts';
 import { resolveTestDeposit } from '../../deposits/resolve-in-test-mode.ts';
-import {
-  findDueTestDeposits,
-  openTestDeposit,
-  playTestDeposits,
-} from '../../deposits/test-deposits.ts';
+import { findDueTestDeposits, openTestDeposit, playTestDeposits } from '../../deposits/test-deposits.ts';
 import { readBalance } from '../../ledger/balances.ts';
 import { checkLedger } from '../../ledger/check-ledger.ts';
 import { keyedRequest, openCommands, type TestCommands } from '../support/commands/open-commands.ts';

@@ -3,11 +3,11 @@ import fc from 'fast-check';
 import type pg from 'pg';
 import { isOutage } from '../../api/http/errors.ts';
 import { rescanFrom } from '../../deposits/chain-scan.ts';
-import { query } from '../../platform/db/sql.ts';
 import { addressHash } from '../../dev/tron/address.ts';
 import type { HandChain } from '../../dev/tron/chain.ts';
 import { FAKE_USDT_CONTRACT, failedTransfer, tokenTransfer } from '../../dev/tron/drafts.ts';
 import type { Fault } from '../../dev/tron/faults.ts';
+import { query } from '../../platform/db/sql.ts';
 import { aroundCommits } from '../support/crash/around-commits.ts';
 import { newChain, openAddress, readLeft } from '../support/deposits/deposit-stack.ts';
 import {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { readWaitingDeposits } from '../../deposits/attention.ts';
-import { query } from '../../platform/db/sql.ts';
 import { type Draft, tokenTransfer } from '../../dev/tron/drafts.ts';
 import type { FakeNode } from '../../dev/tron/fake-node.ts';
+import { query } from '../../platform/db/sql.ts';
 import { openAddress, readLeft } from '../support/deposits/deposit-stack.ts';
 import {
   type ScannedChain,

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { pino } from 'pino';
 import { beginScan, readCursor } from '../../deposits/chain-scan.ts';
-import { takeBlocks } from '../../deposits/take-blocks.ts';
 import { startCrediting } from '../../deposits/credit-jobs.ts';
 import type { Serving } from '../../deposits/serve-accounts-jobs.ts';
+import { takeBlocks } from '../../deposits/take-blocks.ts';
 import { openCommands, type TestCommands } from '../support/commands/open-commands.ts';
 import { paymentFor, readDeposits, seedDeposits } from '../support/deposits/seed-deposits.ts';
 import { until } from '../support/until.ts';

@@ -9,12 +9,7 @@ import { readBalance } from '../../ledger/balances.ts';
 import { checkLedger } from '../../ledger/check-ledger.ts';
 import { openCommands, type TestCommands } from '../support/commands/open-commands.ts';
 import { aroundCommits } from '../support/crash/around-commits.ts';
-import {
-  hoursFromNow,
-  paymentFor,
-  readDeposits,
-  seedDeposits,
-} from '../support/deposits/seed-deposits.ts';
+import { hoursFromNow, paymentFor, readDeposits, seedDeposits } from '../support/deposits/seed-deposits.ts';
 import { countStatements } from '../support/statements.ts';
 
 const NETWORK = 'private';

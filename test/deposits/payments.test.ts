@@ -1,12 +1,6 @@
 import assert from 'node:assert/strict';
 import { hashName, toBase58Address } from '../../dev/tron/address.ts';
-import {
-  approval,
-  type Draft,
-  failedTransfer,
-  tokenTransfer,
-  trxTransfer,
-} from '../../dev/tron/drafts.ts';
+import { approval, type Draft, failedTransfer, tokenTransfer, trxTransfer } from '../../dev/tron/drafts.ts';
 import { type Left, openAddress, readDeposit, readLeft } from '../support/deposits/deposit-stack.ts';
 import {
   type ScannedChain,

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { creditPayments } from '../../deposits/credit-payments.ts';
 import { type DepositByHand, resolveDeposit } from '../../deposits/resolve.ts';
-import { query } from '../../platform/db/sql.ts';
 import { readBalance } from '../../ledger/balances.ts';
 import { checkLedger } from '../../ledger/check-ledger.ts';
+import { query } from '../../platform/db/sql.ts';
 import { openCommands, type TestCommands } from '../support/commands/open-commands.ts';
 import { depositEvents, pay, readDepositState, recordPayment } from '../support/deposits/payments.ts';
 import { seedDeposits } from '../support/deposits/seed-deposits.ts';

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { Worker } from '@temporalio/worker';
-import type { ScanReport } from '../../deposits/scan-activities.ts';
 import { rescanFrom } from '../../deposits/chain-scan.ts';
-import { depositsTaskQueue } from '../../platform/config/task-queues.ts';
-import { tokenTransfer } from '../../dev/tron/drafts.ts';
+import type { ScanReport } from '../../deposits/scan-activities.ts';
 import { ensureScan } from '../../deposits/workflows.ts';
+import { tokenTransfer } from '../../dev/tron/drafts.ts';
+import { depositsTaskQueue } from '../../platform/config/task-queues.ts';
 import { scanChainWorkflowId, watchDepositWorkflowId } from '../../workflows/messages.ts';
 import { openAddress, readLeft, untilDeposit } from '../support/deposits/deposit-stack.ts';
 import {

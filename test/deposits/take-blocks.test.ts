@@ -18,12 +18,7 @@ import {
 } from '../../deposits/take-blocks.ts';
 import { query } from '../../platform/db/sql.ts';
 import { openCommands, type TestCommands } from '../support/commands/open-commands.ts';
-import {
-  addressHashOf,
-  paymentFor,
-  readDeposits,
-  seedDeposits,
-} from '../support/deposits/seed-deposits.ts';
+import { addressHashOf, paymentFor, readDeposits, seedDeposits } from '../support/deposits/seed-deposits.ts';
 import { countStatements } from '../support/statements.ts';
 
 const NETWORK = 'private';

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { creditPayments } from '../../deposits/credit-payments.ts';
+import { DepositResource } from '../../deposits/resource.ts';
 import { playTestDeposits } from '../../deposits/test-deposits.ts';
+import { checkLedger } from '../../ledger/check-ledger.ts';
 import { newId } from '../../platform/crypto/new-id.ts';
 import { tronAddressHash } from '../../platform/crypto/tron-address.ts';
-import { checkLedger } from '../../ledger/check-ledger.ts';
-import { DepositResource } from '../../deposits/resource.ts';
 import { expectError, expectReplay } from '../support/api/answers.ts';
 import { depositEvents } from '../support/deposits/payments.ts';
 import { seedDeposit } from '../support/deposits/seed-deposits.ts';

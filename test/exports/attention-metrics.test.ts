@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
+import { newId } from '../../platform/crypto/new-id.ts';
 import { ATTENTION_KINDS, type AttentionKind } from '../../platform/monitoring/attention-item.ts';
 import { claimIdempotencyKey } from '../../requests/claim.ts';
-import { newId } from '../../platform/crypto/new-id.ts';
 import { changeStatus } from '../support/card-status.ts';
 import { createCard, forgetNetworkCard } from '../support/cards.ts';
 import { seedDeposit } from '../support/deposits/seed-deposits.ts';

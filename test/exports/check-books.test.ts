@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { checkBooks } from '../../exports/check-books.ts';
+import { encodePosting, type TransferCode } from '../../ledger/posting.ts';
 import { type Orm, openOrm } from '../../platform/db/orm.ts';
 import { query } from '../../platform/db/sql.ts';
-import { encodePosting, type TransferCode } from '../../ledger/posting.ts';
 import { openCommands, type TestCommands } from '../support/commands/open-commands.ts';
 import { operation, transfer } from '../support/ledger/operations.ts';
 import { ownerUrlOf } from '../support/postgres.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { checkBooks } from '../../exports/check-books.ts';
 import type { Mode } from '../../domain/mode.ts';
+import { checkBooks } from '../../exports/check-books.ts';
 import { expectError } from '../support/api/answers.ts';
 import { authorizedCard } from '../support/authorizations.ts';
 import { createCard } from '../support/cards.ts';

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { pino } from 'pino';
-import { openTestClocks } from '../../api/http/test-clocks.ts';
+import { readPartner } from '../../accounts/operator-reads.ts';
 import { negotiateLimits } from '../../accounts/partners.ts';
+import { openTestClocks } from '../../api/http/test-clocks.ts';
 import { readIdTime } from '../../platform/crypto/new-id.ts';
 import { openOrm } from '../../platform/db/orm.ts';
-import { readPartner } from '../../accounts/operator-reads.ts';
 import { expectError, expectReplay } from '../support/api/answers.ts';
 import { issueCard, reveal, revealingPartner } from '../support/api/reveals.ts';
 import { authorizedCard, onAuthorization } from '../support/authorizations.ts';

@@ -1,18 +1,9 @@
 import assert from 'node:assert/strict';
+import { type CardNetwork, CardNetworkUnavailable, type ListedMovement } from '../../issuers/card-network.ts';
 import { newId } from '../../platform/crypto/new-id.ts';
-import {
-  type CardNetwork,
-  CardNetworkUnavailable,
-  type ListedMovement,
-} from '../../issuers/card-network.ts';
 import { toArray } from '../support/adapters/increase.ts';
 import { readable } from '../support/adapters/readable.ts';
-import {
-  FAULTS,
-  type Fault,
-  RETRY_AFTER_MS,
-  type UnrulyProxy,
-} from '../support/adapters/unruly-proxy.ts';
+import { FAULTS, type Fault, RETRY_AFTER_MS, type UnrulyProxy } from '../support/adapters/unruly-proxy.ts';
 
 /** A network's client, and the fake that it speaks to over HTTP, through a proxy that breaks requests. */
 export interface NetworkUnderTest {

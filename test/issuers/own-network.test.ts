@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import pg from 'pg';
 import { pino } from 'pino';
-import { askedIfOwn, takeLiveNetwork } from '../../issuers/own-network.ts';
 import { startApi } from '../../api/server.ts';
 import { type CardNetwork, CardNetworkUnavailable } from '../../issuers/card-network.ts';
+import { askedIfOwn, takeLiveNetwork } from '../../issuers/own-network.ts';
 import { StartRefused } from '../../platform/process/run-process.ts';
 import { startWorker } from '../../worker/start-worker.ts';
 import { createCard } from '../support/cards.ts';

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { pino } from 'pino';
+import { CardNetworkUnavailable } from '../../issuers/card-network.ts';
 import { createRequestBudget, type TurnClass } from '../../issuers/request-budget.ts';
 import { type Orm, openOrm } from '../../platform/db/orm.ts';
 import { query } from '../../platform/db/sql.ts';
 import { transaction } from '../../platform/db/transaction.ts';
-import { CardNetworkUnavailable } from '../../issuers/card-network.ts';
 import { asAccount } from '../../platform/process/work-context.ts';
 import { asOwner, createTestDatabase } from '../support/postgres.ts';
 import { until } from '../support/until.ts';

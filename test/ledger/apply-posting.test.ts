@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
-import { query } from '../../platform/db/sql.ts';
 import { applyPosting } from '../../ledger/apply-posting.ts';
 import { readBalance } from '../../ledger/balances.ts';
 import { checkLedger } from '../../ledger/check-ledger.ts';
 import { LedgerConflict, LedgerRejected } from '../../ledger/ledger-error.ts';
 import type { Transfer } from '../../ledger/posting.ts';
+import { query } from '../../platform/db/sql.ts';
 import { forkOf, openLedger, type TestLedger } from '../support/ledger/open-ledger.ts';
 import { cardHold, operation, resolve, transfer } from '../support/ledger/operations.ts';
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import { query } from '../../platform/db/sql.ts';
 import { applyPosting } from '../../ledger/apply-posting.ts';
 import { checkLedger } from '../../ledger/check-ledger.ts';
 import { encodePosting, type Posting, transferId } from '../../ledger/posting.ts';
+import { query } from '../../platform/db/sql.ts';
 import { openLedger, type TestLedger } from '../support/ledger/open-ledger.ts';
 import { operation, transfer } from '../support/ledger/operations.ts';
 

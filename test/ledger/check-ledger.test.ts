@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import { type Orm, openOrm } from '../../platform/db/orm.ts';
-import { query } from '../../platform/db/sql.ts';
 import { applyPosting } from '../../ledger/apply-posting.ts';
 import { checkLedger, type Violation } from '../../ledger/check-ledger.ts';
+import { type Orm, openOrm } from '../../platform/db/orm.ts';
+import { query } from '../../platform/db/sql.ts';
 import { openLedger, type TestLedger } from '../support/ledger/open-ledger.ts';
 import { cardHold, operation, resolve, transfer } from '../support/ledger/operations.ts';
 import { PLANTS } from '../support/ledger/plants.ts';

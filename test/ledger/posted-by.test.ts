@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
-import { API_ROLE, OPERATOR_ROLE, SERVICE_ROLE, WORKER_ROLE } from '../../platform/db/login.ts';
 import { encodePosting, type Posting, type TransferCode } from '../../ledger/posting.ts';
+import { API_ROLE, OPERATOR_ROLE, SERVICE_ROLE, WORKER_ROLE } from '../../platform/db/login.ts';
 import { FLOWS, operation, transfer } from '../support/ledger/operations.ts';
 import {
   apiUrlOf,

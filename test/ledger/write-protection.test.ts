@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { query } from '../../platform/db/sql.ts';
 import { applyPosting } from '../../ledger/apply-posting.ts';
+import { query } from '../../platform/db/sql.ts';
 import { openLedger, type TestLedger } from '../support/ledger/open-ledger.ts';
 import { cardHold, operation, transfer } from '../support/ledger/operations.ts';
 

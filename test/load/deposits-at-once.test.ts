@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import pg from 'pg';
-import { query } from '../../platform/db/sql.ts';
 import { toBase58Address } from '../../dev/tron/address.ts';
 import { tokenTransfer } from '../../dev/tron/drafts.ts';
 import { checkLedger } from '../../ledger/check-ledger.ts';
+import { query } from '../../platform/db/sql.ts';
 import {
   type DepositStack,
   openAddress,

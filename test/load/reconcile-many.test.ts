@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { newId } from '../../platform/crypto/new-id.ts';
 import type { FakeLithic } from '../../dev/lithic/fake-lithic.ts';
 import { makeCard } from '../../dev/lithic/objects.ts';
+import { newId } from '../../platform/crypto/new-id.ts';
 import { API_KEY, startLithicStack } from '../support/adapters/lithic.ts';
 import { createCard } from '../support/cards.ts';
 import { fundedPartner } from '../support/money.ts';

@@ -1,6 +1,6 @@
 import { rmSync } from 'node:fs';
-import type { Config } from '../../platform/config/service.ts';
 import type { Child } from '../../dev/process/child.ts';
+import type { Config } from '../../platform/config/service.ts';
 import { kill, scratchFolder, startProcess } from '../support/crash/processes.ts';
 import { tronConfigOf } from '../support/deposits/deposit-stack.ts';
 import { asOwner } from '../support/postgres.ts';

@@ -4,9 +4,9 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { hostname, tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { readOperatorConfig } from '../../platform/config/operator.ts';
 import { freePort } from '../../dev/free-port.ts';
 import { runOperator } from '../../operator/program.ts';
+import { readOperatorConfig } from '../../platform/config/operator.ts';
 import { ACTOR, operateIn, operatorEnvironment } from '../support/operator/operate.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { pino } from 'pino';
+import { ApiError } from '../../domain/api-error.ts';
 import { type Orm, openOrm } from '../../platform/db/orm.ts';
 import { type ReadList, readListsFrom } from '../../platform/db/read-replica.ts';
 import { query } from '../../platform/db/sql.ts';
-import { ApiError } from '../../domain/api-error.ts';
 import { createCard } from '../support/cards.ts';
 import { asOwner } from '../support/postgres.ts';
 import { type ReplicatedPostgres, startReplicatedPostgres } from '../support/replicated-postgres.ts';

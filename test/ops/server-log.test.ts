@@ -2,13 +2,13 @@ import assert from 'node:assert/strict';
 import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { freePort } from '../../dev/free-port.ts';
+import { type RunningPostgres, startEmbeddedPostgres } from '../../dev/postgres/embedded-postgres.ts';
 import { readLoggedValues } from '../../platform/db/logged-values.ts';
 import { WORKER_ROLE } from '../../platform/db/login.ts';
 import { migrate } from '../../platform/db/migrate.ts';
 import { openOrm } from '../../platform/db/orm.ts';
 import { query } from '../../platform/db/sql.ts';
-import { freePort } from '../../dev/free-port.ts';
-import { type RunningPostgres, startEmbeddedPostgres } from '../../dev/postgres/embedded-postgres.ts';
 import { asOwner, createTestLogins, workerUrlOf } from '../support/postgres.ts';
 
 describe("PostgreSQL's log", () => {

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { chmod, chown, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { openOrm } from '../../platform/db/orm.ts';
-import { query } from '../../platform/db/sql.ts';
 import { freePort } from '../../dev/free-port.ts';
 import { type RunningPostgres, startEmbeddedPostgres } from '../../dev/postgres/embedded-postgres.ts';
 import { postgresUser } from '../../dev/postgres/run-as.ts';
+import { openOrm } from '../../platform/db/orm.ts';
+import { query } from '../../platform/db/sql.ts';
 import { createAuthority } from '../support/adapters/webhooks/tls.ts';
 
 describe('the connections to a PostgreSQL with TLS', () => {

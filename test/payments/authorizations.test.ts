@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { newId } from '../../platform/crypto/new-id.ts';
 import { AuthorizationResource } from '../../payments/authorization-resource.ts';
+import { newId } from '../../platform/crypto/new-id.ts';
 import { expectError, expectReplay } from '../support/api/answers.ts';
 import { type AuthorizedCard, authorizedCard, onAuthorization } from '../support/authorizations.ts';
 import { assertLedgerClean, balanceOf, fundedPartner } from '../support/money.ts';

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { pino } from 'pino';
-import { authorizeInTestMode } from '../../payments/decide.ts';
-import { findDueAuthorizations, readExpiryLag } from '../../payments/expire.ts';
 import { changeStatusInTestMode } from '../../cards/change-in-test-mode.ts';
 import { checkBooks } from '../../exports/check-books.ts';
 import { checkLedger } from '../../ledger/check-ledger.ts';
-import { NO_MERCHANT } from '../../payments/transaction-resource.ts';
+import { authorizeInTestMode } from '../../payments/decide.ts';
+import { findDueAuthorizations, readExpiryLag } from '../../payments/expire.ts';
 import { createExpiry } from '../../payments/jobs.ts';
+import { NO_MERCHANT } from '../../payments/transaction-resource.ts';
 import { keyedRequest, openCommands, type TestCommands } from '../support/commands/open-commands.ts';
 
 const mode = 'test';

@@ -6,22 +6,17 @@ import { changeStatusInTestMode } from '../../cards/change-in-test-mode.ts';
 import { beginStatusChange, completeStatusChange } from '../../cards/change-status.ts';
 import { completeTopUp, failTopUp } from '../../cards/transfers/end-top-up.ts';
 import { beginTopUp, topUpInTestMode } from '../../cards/transfers/top-up.ts';
-import { readClaimResponse } from '../../requests/response.ts';
-import { Refusal } from '../../domain/refusal.ts';
-import { settleTransaction } from '../../payments/settle-transactions.ts';
-import { transaction } from '../../platform/db/transaction.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import type { Tenant } from '../../domain/mode.ts';
 import { MAX_AMOUNT_CENTS as MAX } from '../../domain/money.ts';
+import { Refusal } from '../../domain/refusal.ts';
 import { readBalance } from '../../ledger/balances.ts';
 import { checkLedger } from '../../ledger/check-ledger.ts';
+import { settleTransaction } from '../../payments/settle-transactions.ts';
+import { transaction } from '../../platform/db/transaction.ts';
+import { readClaimResponse } from '../../requests/response.ts';
 import { seedCard, settlementOf } from '../support/commands/cards.ts';
-import {
-  begun,
-  keyedRequest,
-  openCommands,
-  type TestCommands,
-} from '../support/commands/open-commands.ts';
+import { begun, keyedRequest, openCommands, type TestCommands } from '../support/commands/open-commands.ts';
 import { balanceOfCard } from '../support/money.ts';
 import { propertyRuns } from '../support/property-runs.ts';
 

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
-import { settleTransactions } from '../../payments/settle-transactions.ts';
-import type { Settled, Settlement, SettlementOutcome } from '../../payments/decide-settlements.ts';
-import { transaction } from '../../platform/db/transaction.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import type { Tenant } from '../../domain/mode.ts';
 import { readBalance } from '../../ledger/balances.ts';
 import { checkLedger } from '../../ledger/check-ledger.ts';
+import type { Settled, Settlement, SettlementOutcome } from '../../payments/decide-settlements.ts';
+import { settleTransactions } from '../../payments/settle-transactions.ts';
 import { TransactionResource } from '../../payments/transaction-resource.ts';
+import { transaction } from '../../platform/db/transaction.ts';
 import { seedCard, settlementOf } from '../support/commands/cards.ts';
 import { openCommands, type TestCommands } from '../support/commands/open-commands.ts';
 import { balanceOfCard } from '../support/money.ts';

@@ -1,13 +1,10 @@
 import assert from 'node:assert/strict';
-import type { Settled, Settlement } from '../../payments/decide-settlements.ts';
-import {
-  createSettlementQueue,
-  type SettlementQueue,
-} from '../../payments/settlement-queue.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import type { Tenant } from '../../domain/mode.ts';
 import { readBalance } from '../../ledger/balances.ts';
 import { checkLedger } from '../../ledger/check-ledger.ts';
+import type { Settled, Settlement } from '../../payments/decide-settlements.ts';
+import { createSettlementQueue, type SettlementQueue } from '../../payments/settlement-queue.ts';
 import { seedCard, settlementOf } from '../support/commands/cards.ts';
 import { openCommands, type TestCommands } from '../support/commands/open-commands.ts';
 import { balanceOfCard } from '../support/money.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { newId } from '../../platform/crypto/new-id.ts';
 import { TransactionResource } from '../../payments/transaction-resource.ts';
+import { newId } from '../../platform/crypto/new-id.ts';
 import { expectError } from '../support/api/answers.ts';
 import { createCard } from '../support/cards.ts';
 import { balanceOf, fundedPartner } from '../support/money.ts';

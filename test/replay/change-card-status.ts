@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { WorkflowHandle } from '@temporalio/client';
 import pg from 'pg';
+import type { Mode } from '../../domain/mode.ts';
 import { cardsTaskQueue } from '../../platform/config/task-queues.ts';
 import { newId } from '../../platform/crypto/new-id.ts';
-import type { Mode } from '../../domain/mode.ts';
 import {
   CHANGE_CARD_STATUS as CHANGE_CARD_STATUS_TYPE,
   type ChangeCardStatusInput,

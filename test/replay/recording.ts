@@ -1,6 +1,6 @@
 import type { WorkflowHandle } from '@temporalio/client';
-import { query } from '../../platform/db/sql.ts';
 import type { ClaimOperation } from '../../domain/claim-operation.ts';
+import { query } from '../../platform/db/sql.ts';
 import type { TestPartner, TestStack } from '../support/stack.ts';
 
 /** Brings a workflow to one outcome. @returns the workflow, which ends by itself from there */

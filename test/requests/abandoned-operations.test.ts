@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { fingerprintRequest } from '../../api/http/keyed.ts';
 import { acceptTopUp, completeTopUp } from '../../cards/transfers/end-top-up.ts';
-import { beginTopUp } from '../../cards/transfers/top-up.ts';
-import { claimIdempotencyKey, newResourceId } from '../../requests/claim.ts';
-import { sealRequest } from '../../requests/response.ts';
 import { acceptWithdrawal, completeWithdrawal } from '../../cards/transfers/end-withdrawal.ts';
+import { beginTopUp } from '../../cards/transfers/top-up.ts';
 import { beginWithdrawal } from '../../cards/transfers/withdraw.ts';
 import { newId } from '../../platform/crypto/new-id.ts';
+import { claimIdempotencyKey, newResourceId } from '../../requests/claim.ts';
+import { sealRequest } from '../../requests/response.ts';
 import { resourceOf } from '../support/claims.ts';
 import { begun } from '../support/commands/open-commands.ts';
 import {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
+import { ApiError, type FieldIssue } from '../../domain/api-error.ts';
+import { transaction } from '../../platform/db/transaction.ts';
 import { type Claim, forgetClaim, renewLease } from '../../requests/claim.ts';
 import { openRequest, storeResponse } from '../../requests/response.ts';
-import { transaction } from '../../platform/db/transaction.ts';
-import { ApiError, type FieldIssue } from '../../domain/api-error.ts';
 import { openCommands, type TestClaim, type TestCommands } from '../support/commands/open-commands.ts';
 import { countStatements } from '../support/statements.ts';
 import { until } from '../support/until.ts';

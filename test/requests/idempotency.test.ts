@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
-import { fingerprintRequest } from '../../api/http/keyed.ts';
 import { negotiateLimits } from '../../accounts/partners.ts';
+import { fingerprintRequest } from '../../api/http/keyed.ts';
+import { MAX_AMOUNT_CENTS } from '../../domain/money.ts';
+import { newId } from '../../platform/crypto/new-id.ts';
 import { claimIdempotencyKey } from '../../requests/claim.ts';
 import { readClaimResponse, sealRequest } from '../../requests/response.ts';
-import { newId } from '../../platform/crypto/new-id.ts';
-import { MAX_AMOUNT_CENTS } from '../../domain/money.ts';
 import { expectError, expectReplay } from '../support/api/answers.ts';
 import { changeStatus } from '../support/card-status.ts';
 import { createCard, eventTypes, settledCard } from '../support/cards.ts';

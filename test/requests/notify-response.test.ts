@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { storeResponse } from '../../requests/response.ts';
-import { notifyResponse, readResponseNotice } from '../../requests/response-notice.ts';
 import { newId } from '../../platform/crypto/new-id.ts';
 import { CLAIM_HAS_RESPONSE } from '../../platform/db/notifications.ts';
 import { transaction } from '../../platform/db/transaction.ts';
+import { storeResponse } from '../../requests/response.ts';
+import { notifyResponse, readResponseNotice } from '../../requests/response-notice.ts';
 import { openCommands, type TestCommands } from '../support/commands/open-commands.ts';
 
 describe('notifyResponse', () => {

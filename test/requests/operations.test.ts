@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { newId } from '../../platform/crypto/new-id.ts';
 import type { Mode } from '../../domain/mode.ts';
+import { newId } from '../../platform/crypto/new-id.ts';
 import { expectError, expectReplay } from '../support/api/answers.ts';
 import { authorizedCard } from '../support/authorizations.ts';
 import { createCard } from '../support/cards.ts';

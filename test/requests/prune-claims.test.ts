@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { acceptIssuance } from '../../cards/end-issuance.ts';
-import { acceptTopUp, completeTopUp } from '../../cards/transfers/end-top-up.ts';
 import { beginIssuance } from '../../cards/issue.ts';
-import { beginTopUp } from '../../cards/transfers/top-up.ts';
-import { pruneClaims } from '../../requests/abandoned-claims.ts';
+import { acceptTopUp, completeTopUp } from '../../cards/transfers/end-top-up.ts';
 import { acceptWithdrawal, completeWithdrawal } from '../../cards/transfers/end-withdrawal.ts';
+import { beginTopUp } from '../../cards/transfers/top-up.ts';
 import { beginWithdrawal } from '../../cards/transfers/withdraw.ts';
 import { query } from '../../platform/db/sql.ts';
+import { pruneClaims } from '../../requests/abandoned-claims.ts';
 import { openCommands, type TestCommands } from '../support/commands/open-commands.ts';
 
 const BODY = { amount: 1_000, external_ref: 'r' };

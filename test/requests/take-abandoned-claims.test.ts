@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import pg from 'pg';
 import { createPartner } from '../../accounts/partners.ts';
-import { putClaimOff, takeAbandonedClaims } from '../../requests/abandoned-claims.ts';
 import { type Orm, openOrm } from '../../platform/db/orm.ts';
 import { query } from '../../platform/db/sql.ts';
 import { transaction } from '../../platform/db/transaction.ts';
+import { putClaimOff, takeAbandonedClaims } from '../../requests/abandoned-claims.ts';
 import { createTestDatabase, openOperatorOrm, ownerUrlOf } from '../support/postgres.ts';
 
 describe('abandoned claims', () => {

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readAttention } from '../../exports/attention.ts';
-import { query } from '../../platform/db/sql.ts';
 import { checkLedger } from '../../ledger/check-ledger.ts';
+import { query } from '../../platform/db/sql.ts';
+import { scanChainWorkflowId } from '../../workflows/messages.ts';
 import { untilThere } from '../model/clients/running-service.ts';
 import { Difference } from '../model/difference.ts';
-import { scanChainWorkflowId } from '../../workflows/messages.ts';
 import type { Receivers } from './receivers.ts';
 import { DEADLINE_MS, type SoakedStack } from './soaked-stack.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { query } from '../../platform/db/sql.ts';
 import type { CardStatus, StatusChangeOperation } from '../../domain/card-status.ts';
 import type { Mode } from '../../domain/mode.ts';
+import { query } from '../../platform/db/sql.ts';
 import { createCard, eventTypes, readCardRow } from './cards.ts';
 import { setCardStatus } from './money.ts';
 import type { Answer, CallOptions, TestPartner, TestStack } from './stack.ts';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { query } from '../../platform/db/sql.ts';
 import type { CardRow } from '../../cards/resource.ts';
+import { query } from '../../platform/db/sql.ts';
 import { asOwner } from './postgres.ts';
 import type { Answer, CallOptions, TestPartner, TestStack } from './stack.ts';
 import { until } from './until.ts';

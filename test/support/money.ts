@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { adjustBalance } from '../../accounts/adjust-balance.ts';
-import { checkBooks } from '../../exports/check-books.ts';
-import { query, type Reader } from '../../platform/db/sql.ts';
 import type { CardStatus } from '../../domain/card-status.ts';
 import { DEFAULT_FEE_PLAN, type FundingKind, quoteFunding } from '../../domain/fees.ts';
 import type { Mode } from '../../domain/mode.ts';
+import { checkBooks } from '../../exports/check-books.ts';
 import { readBalance } from '../../ledger/balances.ts';
 import { checkLedger } from '../../ledger/check-ledger.ts';
+import { query, type Reader } from '../../platform/db/sql.ts';
 import { asOwner } from './postgres.ts';
 import type { TestPartner, TestStack } from './stack.ts';
 

@@ -5,14 +5,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import pg from 'pg';
-import { API_ROLE, OPERATOR_ROLE, WORKER_ROLE } from '../../platform/db/login.ts';
-import { migrate } from '../../platform/db/migrate.ts';
-import { type Orm, openOrm } from '../../platform/db/orm.ts';
-import { OPERATOR_LIMITS } from '../../platform/db/session.ts';
 import { freePort } from '../../dev/free-port.ts';
 import { type RunningPostgres, startEmbeddedPostgres } from '../../dev/postgres/embedded-postgres.ts';
 import { createLogin, databaseUrl, urlFor } from '../../dev/postgres/logins.ts';
 import { signalProcess } from '../../dev/process/identity.ts';
+import { API_ROLE, OPERATOR_ROLE, WORKER_ROLE } from '../../platform/db/login.ts';
+import { migrate } from '../../platform/db/migrate.ts';
+import { type Orm, openOrm } from '../../platform/db/orm.ts';
+import { OPERATOR_LIMITS } from '../../platform/db/session.ts';
 import { testServers } from './servers.ts';
 
 const TEMPLATE = 'migrated_template';

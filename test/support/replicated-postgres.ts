@@ -3,9 +3,9 @@ import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { migrate } from '../../platform/db/migrate.ts';
 import { freePort } from '../../dev/free-port.ts';
 import { startEmbeddedPostgres } from '../../dev/postgres/embedded-postgres.ts';
+import { migrate } from '../../platform/db/migrate.ts';
 import { asOwner, createTestLogins, serviceUrlOf } from './postgres.ts';
 
 export interface ReplicatedPostgres {

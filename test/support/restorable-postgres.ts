@@ -3,10 +3,10 @@ import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { migrate } from '../../platform/db/migrate.ts';
 import { freePort } from '../../dev/free-port.ts';
 import { startEmbeddedPostgres } from '../../dev/postgres/embedded-postgres.ts';
 import { withClient } from '../../dev/postgres/with-client.ts';
+import { migrate } from '../../platform/db/migrate.ts';
 import { createTestLogins, serviceUrlOf } from './postgres.ts';
 import { until } from './until.ts';
 

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { adjustBalance } from '../../accounts/adjust-balance.ts';
+import type { TopUpRow } from '../../cards/transfers/top-up-resource.ts';
+import type { Mode } from '../../domain/mode.ts';
 import { of, TOPUP_COLUMNS } from '../../platform/db/columns.ts';
 import { query } from '../../platform/db/sql.ts';
-import type { Mode } from '../../domain/mode.ts';
-import type { TopUpRow } from '../../cards/transfers/top-up-resource.ts';
 import { createCard } from './cards.ts';
 import type { Answer, CallOptions, TestPartner, TestStack } from './stack.ts';
 import { until } from './until.ts';

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
+import type { WithdrawalRow } from '../../cards/transfers/withdrawal-resource.ts';
+import type { Mode } from '../../domain/mode.ts';
 import { of, WITHDRAWAL_COLUMNS } from '../../platform/db/columns.ts';
 import { query } from '../../platform/db/sql.ts';
-import type { Mode } from '../../domain/mode.ts';
-import type { WithdrawalRow } from '../../cards/transfers/withdrawal-resource.ts';
 import type { Answer, CallOptions, TestPartner, TestStack } from './stack.ts';
 import type { Cardholder } from './top-ups.ts';
 

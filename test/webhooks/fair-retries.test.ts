@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
+import { newId } from '../../platform/crypto/new-id.ts';
 import { setEndpoint } from '../../webhooks/endpoints.ts';
 import { takeUnnotifiedDeliveries } from '../../webhooks/retries.ts';
-import { newId } from '../../platform/crypto/new-id.ts';
 import { openCommands, type TestCommands } from '../support/commands/open-commands.ts';
 
 describe('the workflows of failed events', () => {

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
-import { unparkDeliveries } from '../../webhooks/parking.ts';
 import { readOperatorConfig } from '../../platform/config/operator.ts';
 import { KeyRing } from '../../platform/crypto/key-ring.ts';
+import { unparkDeliveries } from '../../webhooks/parking.ts';
 import { openEndpointSecret } from '../../webhooks/secrets.ts';
 import {
   ACTOR,

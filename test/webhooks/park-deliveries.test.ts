@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
+import type { DeliveryStatus } from '../../domain/event.ts';
+import { newId } from '../../platform/crypto/new-id.ts';
 import type { QueuedEndpoint } from '../../webhooks/deliveries.ts';
 import { switchEndpoints } from '../../webhooks/endpoint-status.ts';
 import { removeEndpoint, setEndpoint } from '../../webhooks/endpoints.ts';
 import { giveUpDeliveries, parkDeliveries, unparkDeliveries } from '../../webhooks/parking.ts';
-import { newId } from '../../platform/crypto/new-id.ts';
-import type { DeliveryStatus } from '../../domain/event.ts';
 import { openCommands, type TestCommands } from '../support/commands/open-commands.ts';
 
 describe('the parking of events', () => {

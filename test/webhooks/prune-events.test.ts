@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import pg from 'pg';
 import { createPartner } from '../../accounts/partners.ts';
-import { pruneEvents } from '../../webhooks/deliveries.ts';
+import { DeliveryStatus } from '../../domain/event.ts';
 import { lowestId, newId } from '../../platform/crypto/new-id.ts';
 import { type Orm, openOrm } from '../../platform/db/orm.ts';
-import { DeliveryStatus } from '../../domain/event.ts';
+import { pruneEvents } from '../../webhooks/deliveries.ts';
 import { createTestDatabase, openOperatorOrm, ownerUrlOf } from '../support/postgres.ts';
 
 const DAY_MS = 24 * 3_600_000;

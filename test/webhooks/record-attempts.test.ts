@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
+import { newId } from '../../platform/crypto/new-id.ts';
 import { type Attempt, recordAttempts } from '../../webhooks/deliveries.ts';
 import { tellOfFailing } from '../../webhooks/endpoint-events.ts';
 import { setEndpoint } from '../../webhooks/endpoints.ts';
-import { newId } from '../../platform/crypto/new-id.ts';
 import { openCommands, type TestCommands } from '../support/commands/open-commands.ts';
 import { until } from '../support/until.ts';
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { WorkflowHandle } from '@temporalio/client';
-import { queueOverdueRetries } from '../../webhooks/retries.ts';
 import { query } from '../../platform/db/sql.ts';
+import { queueOverdueRetries } from '../../webhooks/retries.ts';
 import { testServers } from '../support/servers.ts';
 import { startTcpProxy, type TcpProxy } from '../support/sockets.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../support/stack.ts';

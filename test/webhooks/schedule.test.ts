@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { WorkflowHandle } from '@temporalio/client';
-import { requeueDeliveries } from '../../webhooks/send-on-request.ts';
 import { query } from '../../platform/db/sql.ts';
+import { requeueDeliveries } from '../../webhooks/send-on-request.ts';
 import { requeue } from '../../workflows/messages.ts';
 import { sharedStack } from '../support/shared-stack.ts';
 import type { TestPartner, TestStack } from '../support/stack.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import { openEndpointSecret } from '../../webhooks/secrets.ts';
 import type { Mode } from '../../domain/mode.ts';
+import { openEndpointSecret } from '../../webhooks/secrets.ts';
 import { expectError } from '../support/api/answers.ts';
 import { asOwner } from '../support/postgres.ts';
 import { sharedStack } from '../support/shared-stack.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { newId } from '../../platform/crypto/new-id.ts';
 import { freePort } from '../../dev/free-port.ts';
+import { newId } from '../../platform/crypto/new-id.ts';
 import { ACTOR, environmentOf, lastAudit, type Operate, operateIn } from '../support/operator/operate.ts';
 import { asOwner } from '../support/postgres.ts';
 import { sharedStack } from '../support/shared-stack.ts';

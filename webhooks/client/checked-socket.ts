@@ -2,8 +2,8 @@ import { Resolver } from 'node:dns/promises';
 import { connect, type Socket } from 'node:net';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { isPublicAddress } from '../../domain/public-address.ts';
-import type { WebhookTarget } from './webhook-url.ts';
 import { connectFailure, DeliveryFailure } from './delivery-result.ts';
+import type { WebhookTarget } from './webhook-url.ts';
 
 /** How many of a name's addresses are tried. All of them are checked. */
 const ADDRESSES_TRIED = 4;

@@ -1,7 +1,7 @@
 import { Client } from 'undici';
-import type { WebhookTarget } from './webhook-url.ts';
 import { type NetworkAccess, openCheckedSocket } from './checked-socket.ts';
 import { connectFailure } from './delivery-result.ts';
+import type { WebhookTarget } from './webhook-url.ts';
 
 /** How long an idle connection is kept, unless the receiver says otherwise. */
 const IDLE_MS = 10_000;

@@ -1,6 +1,5 @@
 import { LRUCache } from 'lru-cache';
 import type { Client, Dispatcher } from 'undici';
-import { parseWebhookUrl } from './webhook-url.ts';
 import {
   createHostResolver,
   type NetworkAccess,
@@ -21,6 +20,7 @@ import {
   type EndpointConnection,
   type EndpointConnections,
 } from './endpoint-connections.ts';
+import { parseWebhookUrl } from './webhook-url.ts';
 
 const MAX_RESPONSE_BYTES = 16_384;
 const KEPT_RESPONSE_BYTES = 1_024;

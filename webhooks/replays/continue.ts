@@ -1,14 +1,14 @@
 import { sql } from 'kysely';
 import type { Logger } from 'pino';
+import { type DeliveryStatus, EVENTS_KEPT_DAYS } from '../../domain/event.ts';
+import type { Tenant } from '../../domain/mode.ts';
 import type { Orm } from '../../platform/db/orm.ts';
 import { anyOf, autocommitStatement, readStatement, writeStatement } from '../../platform/db/sql.ts';
 import type { Row } from '../../platform/db/tables.ts';
 import { transaction } from '../../platform/db/transaction.ts';
-import { type DeliveryStatus, EVENTS_KEPT_DAYS } from '../../domain/event.ts';
-import type { Tenant } from '../../domain/mode.ts';
 import { describeError } from '../../platform/process/describe-error.ts';
-import type { WebhookReplayRow } from './resource.ts';
 import { giveEndpoint } from '../deliveries.ts';
+import type { WebhookReplayRow } from './resource.ts';
 import { isMatching, type MatchValues } from './start.ts';
 
 /** How many events of a replay are in line at a time: few, so that the table of pending rows stays short. */

@@ -1,14 +1,14 @@
 import { z } from 'zod';
-import { endpointNotFound } from '../endpoint-reads.ts';
-import { readWebhookReplay, startReplay } from './start.ts';
-import type { Orm } from '../../platform/db/orm.ts';
+import { declare, resource } from '../../api/http/route.ts';
+import * as EXAMPLES from '../../api/openapi/examples.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import { Timestamp } from '../../domain/fields.ts';
 import { isId } from '../../domain/ids.ts';
+import type { Orm } from '../../platform/db/orm.ts';
+import { endpointNotFound } from '../endpoint-reads.ts';
 import { EventType } from '../event-types.ts';
-import * as EXAMPLES from '../../api/openapi/examples.ts';
 import { presentWebhookReplay, WebhookReplayResource } from './resource.ts';
-import { declare, resource } from '../../api/http/route.ts';
+import { readWebhookReplay, startReplay } from './start.ts';
 
 const ReplayRequest = z
   .strictObject({

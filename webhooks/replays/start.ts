@@ -1,16 +1,16 @@
 import { sql } from 'kysely';
-import { newId } from '../../platform/crypto/new-id.ts';
 import { boundTime, firstId } from '../../accounts/clock.ts';
-import type { Orm } from '../../platform/db/orm.ts';
-import { autocommitStatement, readStatement, writeStatement } from '../../platform/db/sql.ts';
-import { transaction } from '../../platform/db/transaction.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import { EVENTS_KEPT_DAYS } from '../../domain/event.ts';
 import type { Tenant } from '../../domain/mode.ts';
-import type { EventType } from '../event-types.ts';
-import type { WebhookReplayRow } from './resource.ts';
+import { newId } from '../../platform/crypto/new-id.ts';
+import type { Orm } from '../../platform/db/orm.ts';
+import { autocommitStatement, readStatement, writeStatement } from '../../platform/db/sql.ts';
+import { transaction } from '../../platform/db/transaction.ts';
 import { lockAllowance, takeFromAllowance } from '../allowance.ts';
 import { endpointDisabled, readEndpoint } from '../endpoint-reads.ts';
+import type { EventType } from '../event-types.ts';
+import type { WebhookReplayRow } from './resource.ts';
 
 /** How many events a replay can go through: they are counted before it begins, which has to end long before its time limit. */
 const MAX_EVENTS = 250_000;

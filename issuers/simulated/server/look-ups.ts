@@ -1,9 +1,8 @@
 import type { KeyObject } from 'node:crypto';
 import { sql } from 'kysely';
 import type { z } from 'zod';
-import type { OperationKind } from '../tables.ts';
-import { type Reader, readStatement } from '../../../platform/db/sql.ts';
 import type { NetworkCard } from '../../../domain/card.ts';
+import { type Reader, readStatement } from '../../../platform/db/sql.ts';
 import type {
   LookUpAnswer,
   RevealedCard,
@@ -11,6 +10,7 @@ import type {
   WithdrawalLookUpAnswer,
 } from '../../card-network.ts';
 import { deriveCard, deriveRevealedCard } from '../../derived-cards.ts';
+import type { OperationKind } from '../tables.ts';
 import type { ListedCards, ListedMovements } from '../wire.ts';
 
 /** The state of an issuance, with its card if there is one. */

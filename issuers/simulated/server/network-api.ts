@@ -5,8 +5,8 @@ import Koa, { type Context, type Middleware } from 'koa';
 import type { Logger } from 'pino';
 import rawBody from 'raw-body';
 import { z } from 'zod';
-import type { Orm } from '../../../platform/db/orm.ts';
 import { isId } from '../../../domain/ids.ts';
+import type { Orm } from '../../../platform/db/orm.ts';
 import { IssuanceOrder, StatusChangeOrder, TopUpOrder, WithdrawalOrder } from '../wire.ts';
 import {
   issuedCardWith,

@@ -1,10 +1,10 @@
 import type { KeyObject } from 'node:crypto';
 import { sql } from 'kysely';
-import type { OperationKind } from '../tables.ts';
+import type { NetworkCard } from '../../../domain/card.ts';
+import type { SettableStatus } from '../../../domain/card-status.ts';
 import type { Orm } from '../../../platform/db/orm.ts';
 import { type Transactor, writeStatement } from '../../../platform/db/sql.ts';
 import { transaction } from '../../../platform/db/transaction.ts';
-import type { NetworkCard } from '../../../domain/card.ts';
 import type {
   IssueCardRequest,
   LookUpAnswer,
@@ -15,8 +15,8 @@ import type {
   WithdrawalAsked,
   WithdrawalLookUpAnswer,
 } from '../../card-network.ts';
-import type { SettableStatus } from '../../../domain/card-status.ts';
 import { deriveCard } from '../../derived-cards.ts';
+import type { OperationKind } from '../tables.ts';
 import { type Behaviour, behaviourFor, DECLINED, SUCCESS } from './behaviours.ts';
 import { lookUpIssuance, lookUpTopUp, lookUpWithdrawal, readOperation } from './look-ups.ts';
 

@@ -3,9 +3,9 @@ import { failPendingTopUps, lockPendingTopUps } from '../../../cards/block.ts';
 import { lockCard } from '../../../cards/lock-card.ts';
 import { acceptTopUp, completeTopUp } from '../../../cards/transfers/end-top-up.ts';
 import { beginTopUp } from '../../../cards/transfers/top-up.ts';
+import { checkLedger } from '../../../ledger/check-ledger.ts';
 import { query } from '../../../platform/db/sql.ts';
 import { transaction } from '../../../platform/db/transaction.ts';
-import { checkLedger } from '../../../ledger/check-ledger.ts';
 import { begun, openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
 import { stateOf, type TopUpCase } from '../../support/commands/top-ups.ts';
 

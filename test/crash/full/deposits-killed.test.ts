@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { query } from '../../../platform/db/sql.ts';
 import type { Child } from '../../../dev/process/child.ts';
 import { tokenTransfer } from '../../../dev/tron/drafts.ts';
+import { query } from '../../../platform/db/sql.ts';
 import type { DeadlyStatement } from '../../support/crash/die-at-statement.ts';
 import { kill, scratchFolder, startProcess } from '../../support/crash/processes.ts';
 import {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { query } from '../../../platform/db/sql.ts';
 import type { CardNetwork } from '../../../issuers/card-network.ts';
+import { query } from '../../../platform/db/sql.ts';
 import { startTestNetwork, type TestNetwork } from '../../support/adapters/simulated-network.ts';
 import { changeStatus } from '../../support/card-status.ts';
 import { createCard, readCardRow } from '../../support/cards.ts';

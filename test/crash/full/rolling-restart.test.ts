@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Config } from '../../../platform/config/service.ts';
 import { freePort } from '../../../dev/free-port.ts';
 import type { Child } from '../../../dev/process/child.ts';
+import type { Config } from '../../../platform/config/service.ts';
 import { createCard, readCardRow } from '../../support/cards.ts';
 import {
   bundleFile,

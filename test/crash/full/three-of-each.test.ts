@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { rmSync } from 'node:fs';
-import type { Config } from '../../../platform/config/service.ts';
 import { freePort } from '../../../dev/free-port.ts';
 import type { Child } from '../../../dev/process/child.ts';
 import type { Mode } from '../../../domain/mode.ts';
+import type { Config } from '../../../platform/config/service.ts';
 import { askAt } from '../../support/crash/operations.ts';
 import {
   bundleFile,

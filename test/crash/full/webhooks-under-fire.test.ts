@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { createPartner } from '../../../accounts/partners.ts';
+import type { Child } from '../../../dev/process/child.ts';
 import { KeyRing } from '../../../platform/crypto/key-ring.ts';
 import { newId } from '../../../platform/crypto/new-id.ts';
-import { sealEndpointSecret } from '../../../webhooks/secrets.ts';
 import { type Orm, openOrm } from '../../../platform/db/orm.ts';
 import { query } from '../../../platform/db/sql.ts';
-import type { Child } from '../../../dev/process/child.ts';
+import { sealEndpointSecret } from '../../../webhooks/secrets.ts';
 import { kill, scratchFolder, startProcess } from '../../support/crash/processes.ts';
 import { type OwnPostgres, openOperatorOrm, startOwnPostgres } from '../../support/postgres.ts';
 import { testConfig } from '../../support/stack.ts';

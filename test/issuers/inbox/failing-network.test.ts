@@ -2,7 +2,11 @@ import assert from 'node:assert/strict';
 import { hostname } from 'node:os';
 import { askForStatusChange } from '../../../cards/ask-as-operator.ts';
 import { decideIssuance } from '../../../cards/resolve.ts';
-import { type CardNetwork, CardNetworkUnavailable, type LookUpAnswer } from '../../../issuers/card-network.ts';
+import {
+  type CardNetwork,
+  CardNetworkUnavailable,
+  type LookUpAnswer,
+} from '../../../issuers/card-network.ts';
 import { issueCardWorkflowId, networkResult } from '../../../workflows/messages.ts';
 import { cardIn, changeStatus, claimUnderWay, networkStatus } from '../../support/card-status.ts';
 import { createCard, eventTypes, readCardRow } from '../../support/cards.ts';

@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { pino } from 'pino';
+import { startApi } from '../../../api/server.ts';
+import { freePort } from '../../../dev/free-port.ts';
 import {
   simulatedNetworkCredentials,
   simulatedNetworkSecrets,
 } from '../../../issuers/simulated/credentials.ts';
 import { signBody } from '../../../issuers/simulated/signature.ts';
-import { startApi } from '../../../api/server.ts';
 import { KeyRing } from '../../../platform/crypto/key-ring.ts';
 import { newId } from '../../../platform/crypto/new-id.ts';
-import { freePort } from '../../../dev/free-port.ts';
 import { expectError } from '../../support/api/answers.ts';
 import { createCard } from '../../support/cards.ts';
 import { fundedPartner } from '../../support/money.ts';

@@ -5,10 +5,10 @@ import { pino } from 'pino';
 import { Histogram } from 'prom-client';
 import { respondWithErrors } from '../../../api/http/errors.ts';
 import { logRequest, type RequestState } from '../../../api/http/log-request.ts';
+import { readReport } from '../../../domain/network-transaction.ts';
+import type { IngressRoute } from '../../../issuers/card-network.ts';
 import { networkRoutes } from '../../../issuers/inbox/routes.ts';
 import { createSettlementQueue } from '../../../payments/settlement-queue.ts';
-import type { IngressRoute } from '../../../issuers/card-network.ts';
-import { readReport } from '../../../domain/network-transaction.ts';
 
 import { networkIdOf, networkTransaction } from '../../support/api/network-events.ts';
 import { createCard } from '../../support/cards.ts';

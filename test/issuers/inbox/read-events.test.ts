@@ -1,18 +1,18 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { pino } from 'pino';
-import { keepEvent, takeDueEvents } from '../../../issuers/inbox/kept-events.ts';
-import { createSettlementQueue } from '../../../payments/settlement-queue.ts';
-import { WORKER_ROLE } from '../../../platform/db/login.ts';
+import { readReport } from '../../../domain/network-transaction.ts';
+import { parseJson } from '../../../domain/parse-json.ts';
 import {
   type CardNetwork,
   CardNetworkUnavailable,
   type NetworkMessage,
 } from '../../../issuers/card-network.ts';
-import { readReport } from '../../../domain/network-transaction.ts';
-import { parseJson } from '../../../domain/parse-json.ts';
-import type { Repetition } from '../../../platform/process/repeat.ts';
+import { keepEvent, takeDueEvents } from '../../../issuers/inbox/kept-events.ts';
 import { startReadingEvents } from '../../../issuers/inbox/read-events-jobs.ts';
+import { createSettlementQueue } from '../../../payments/settlement-queue.ts';
+import { WORKER_ROLE } from '../../../platform/db/login.ts';
+import type { Repetition } from '../../../platform/process/repeat.ts';
 import { networkIdOf, networkTransaction } from '../../support/api/network-events.ts';
 import { createCard } from '../../support/cards.ts';
 import { readMetrics } from '../../support/metrics.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { newId } from '../../../platform/crypto/new-id.ts';
 import type { FakeIncrease } from '../../../dev/increase/fake-increase.ts';
 import type { Fault } from '../../../dev/increase/faults.ts';
+import { newId } from '../../../platform/crypto/new-id.ts';
 import {
   authorize,
   EVENTS_PATH,

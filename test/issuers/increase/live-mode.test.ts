@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { readAttention } from '../../../exports/attention.ts';
 import type { FakeIncrease } from '../../../dev/increase/fake-increase.ts';
+import { readAttention } from '../../../exports/attention.ts';
 import { madeFor } from '../../support/adapters/increase.ts';
 import {
   authorize,

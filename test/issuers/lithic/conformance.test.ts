@@ -1,7 +1,7 @@
 import { pino } from 'pino';
+import { startFakeLithic } from '../../../dev/lithic/fake-lithic.ts';
 import { createLithicClient } from '../../../issuers/lithic/client.ts';
 import { UNLIMITED } from '../../../issuers/request-budget.ts';
-import { startFakeLithic } from '../../../dev/lithic/fake-lithic.ts';
 import { startUnrulyProxy } from '../../support/adapters/unruly-proxy.ts';
 import { describeConformance } from '../conformance.ts';
 

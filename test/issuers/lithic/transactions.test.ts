@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
-import { AUTHORIZATIONS_PATH } from '../../../issuers/lithic/wire.ts';
-import { signStandardWebhook } from '../../../issuers/standard-webhooks.ts';
 import type { FakeLithic } from '../../../dev/lithic/fake-lithic.ts';
 import { type Card, makeAuthorizationRequest, makeTransaction } from '../../../dev/lithic/objects.ts';
+import { AUTHORIZATIONS_PATH } from '../../../issuers/lithic/wire.ts';
+import { signStandardWebhook } from '../../../issuers/standard-webhooks.ts';
 import {
   ASA_SECRET,
   allTaken,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { mock } from 'node:test';
-import { lowestId, newId } from '../../../platform/crypto/new-id.ts';
 import { type FakeIncrease, startFakeIncrease } from '../../../dev/increase/fake-increase.ts';
+import { lowestId, newId } from '../../../platform/crypto/new-id.ts';
 import { increaseConfigOf, WEBHOOK_SECRET } from '../../support/adapters/increase.ts';
 import { changeStatus } from '../../support/card-status.ts';
 import { reconciler } from '../../support/operator/reconcile.ts';

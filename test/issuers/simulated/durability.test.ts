@@ -75,9 +75,7 @@ describe("the simulated network's state", () => {
       const child = spawn(
         process.execPath,
         [
-          fileURLToPath(
-            new URL('../../support/adapters/simulated-network-process.ts', import.meta.url),
-          ),
+          fileURLToPath(new URL('../../support/adapters/simulated-network-process.ts', import.meta.url)),
           test.databaseUrl,
           test.receiver.url,
           test.secret.export().toString('hex'),

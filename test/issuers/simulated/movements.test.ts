@@ -1,11 +1,6 @@
 import assert from 'node:assert/strict';
 import type { CardNetwork, TopUpLookUpAnswer } from '../../../issuers/card-network.ts';
-import {
-  issuedCard,
-  statusChange,
-  topUp,
-  withdrawal,
-} from '../../support/adapters/network-requests.ts';
+import { issuedCard, statusChange, topUp, withdrawal } from '../../support/adapters/network-requests.ts';
 import { startTestNetwork, type TestNetwork } from '../../support/adapters/simulated-network.ts';
 import { untilHolds } from '../../support/until.ts';
 

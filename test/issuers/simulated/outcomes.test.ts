@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { query } from '../../../platform/db/sql.ts';
 import { CardNetworkUnavailable, type LookUpAnswer } from '../../../issuers/card-network.ts';
+import { query } from '../../../platform/db/sql.ts';
 import { issuance } from '../../support/adapters/network-requests.ts';
 import { startTestNetwork, type TestNetwork } from '../../support/adapters/simulated-network.ts';
 

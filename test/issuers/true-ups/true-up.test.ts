@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
-import { checkBooks } from '../../../exports/check-books.ts';
-import { newId } from '../../../platform/crypto/new-id.ts';
 import type { FakeIncrease } from '../../../dev/increase/fake-increase.ts';
+import { checkBooks } from '../../../exports/check-books.ts';
 import type { CardNetwork, TrueUpAnswer, TrueUpAsked } from '../../../issuers/card-network.ts';
 import { CardNetworkUnavailable } from '../../../issuers/card-network.ts';
+import { newId } from '../../../platform/crypto/new-id.ts';
 import {
   authorize,
   type IncreaseCard,

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
+import { freePort } from '../../../dev/free-port.ts';
 import { startCodec } from '../../../operator/codec/server.ts';
 import type { RingKey } from '../../../platform/crypto/key-ring.ts';
-import { freePort } from '../../../dev/free-port.ts';
 import type { ListeningServer } from '../../../platform/process/listen.ts';
 import { createLogger } from '../../../platform/process/logger.ts';
 import { issueCardWorkflowId } from '../../../workflows/messages.ts';

@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict';
 import { randomBytes, randomUUID } from 'node:crypto';
+import { freePort } from '../../../dev/free-port.ts';
 import {
   simulatedNetworkCredentials,
   simulatedNetworkSecrets,
 } from '../../../issuers/simulated/credentials.ts';
 import { signBody } from '../../../issuers/simulated/signature.ts';
 import { resealEverything } from '../../../operator/reseal.ts';
-import { setEndpoint } from '../../../webhooks/endpoints.ts';
 import { KeyRing, type RingKey } from '../../../platform/crypto/key-ring.ts';
 import { newId } from '../../../platform/crypto/new-id.ts';
+import { setEndpoint } from '../../../webhooks/endpoints.ts';
 import { signEvent } from '../../../webhooks/secrets.ts';
-import { freePort } from '../../../dev/free-port.ts';
 import { issueCard, reveal, revealingPartner } from '../../support/api/reveals.ts';
 import { createCard } from '../../support/cards.ts';
 import { assertLedgerClean } from '../../support/money.ts';

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
-import { API_ROLE, WORKER_ROLE } from '../../../platform/db/login.ts';
 import { freePort } from '../../../dev/free-port.ts';
 import { createLogin, urlFor } from '../../../dev/postgres/logins.ts';
+import { API_ROLE, WORKER_ROLE } from '../../../platform/db/login.ts';
 import { createCard } from '../../support/cards.ts';
 import { fundedPartner } from '../../support/money.ts';
 import { environmentOf, type Operate, operateIn } from '../../support/operator/operate.ts';

@@ -2,7 +2,12 @@ import assert from 'node:assert/strict';
 import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { readApiConfig, readConfig, readMigrationConfig, readWorkerConfig } from '../../../platform/config/service.ts';
+import {
+  readApiConfig,
+  readConfig,
+  readMigrationConfig,
+  readWorkerConfig,
+} from '../../../platform/config/service.ts';
 import { problemsOf } from '../../support/config-problems.ts';
 import { TEST_TRON } from '../../support/deposits/seed-deposits.ts';
 

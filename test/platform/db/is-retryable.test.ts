@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { IsolationLevel } from '@mikro-orm/core';
 import pg from 'pg';
-import { isRetryable } from '../../../platform/db/is-retryable.ts';
-import { query } from '../../../platform/db/sql.ts';
 import { applyPosting } from '../../../ledger/apply-posting.ts';
 import { readBalance } from '../../../ledger/balances.ts';
+import { isRetryable } from '../../../platform/db/is-retryable.ts';
+import { query } from '../../../platform/db/sql.ts';
 import { forkOf, openLedger, type TestLedger } from '../../support/ledger/open-ledger.ts';
 import { operation, transfer } from '../../support/ledger/operations.ts';
 import { asOwner, ownerUrlOf } from '../../support/postgres.ts';

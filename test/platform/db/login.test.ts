@@ -3,10 +3,10 @@ import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { pino } from 'pino';
 import { startApi } from '../../../api/server.ts';
+import { createLogin, urlFor } from '../../../dev/postgres/logins.ts';
 import { API_ROLE, LoginRefused, OPERATOR_ROLE, WORKER_ROLE } from '../../../platform/db/login.ts';
 import { type OrmOptions, openOrm } from '../../../platform/db/orm.ts';
 import { query } from '../../../platform/db/sql.ts';
-import { createLogin, urlFor } from '../../../dev/postgres/logins.ts';
 import { startWorker } from '../../../worker/start-worker.ts';
 import { operateIn } from '../../support/operator/operate.ts';
 import {

@@ -3,9 +3,9 @@ import { randomUUID } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import { runner } from 'node-pg-migrate';
 import pg from 'pg';
+import { checkLedger } from '../../../ledger/check-ledger.ts';
 import { newId } from '../../../platform/crypto/new-id.ts';
 import { expectedMigrations, MIGRATIONS_FOLDER, migrate } from '../../../platform/db/migrate.ts';
-import { checkLedger } from '../../../ledger/check-ledger.ts';
 import {
   asOwner,
   createEmptyDatabase,

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import pg from 'pg';
-import { readWithoutPartition } from '../../../platform/db/attention.ts';
 import { adjustBalance } from '../../../accounts/adjust-balance.ts';
 import { createPartner } from '../../../accounts/partners.ts';
-import { pruneEvents } from '../../../webhooks/deliveries.ts';
+import type { DeliveryStatus } from '../../../domain/event.ts';
 import { lowestId, newId } from '../../../platform/crypto/new-id.ts';
+import { readWithoutPartition } from '../../../platform/db/attention.ts';
 import { type Orm, openOrm } from '../../../platform/db/orm.ts';
 import { dropOldEvents, makePartitions } from '../../../platform/db/partitions.ts';
 import { query } from '../../../platform/db/sql.ts';
-import type { DeliveryStatus } from '../../../domain/event.ts';
+import { pruneEvents } from '../../../webhooks/deliveries.ts';
 import { partitionsOf, splitFirst } from '../../support/partitions.ts';
 import { createTestDatabase, openOperatorOrm, ownerUrlOf } from '../../support/postgres.ts';
 import { until } from '../../support/until.ts';

@@ -4,7 +4,12 @@ import { isOutage } from '../../../api/http/errors.ts';
 import { newId } from '../../../platform/crypto/new-id.ts';
 import { OPERATOR_ROLE, WORKER_ROLE } from '../../../platform/db/login.ts';
 import { type Orm, openOrm } from '../../../platform/db/orm.ts';
-import { checkSession, SERVICE_LIMITS, SessionUnlimited, type TimeLimits } from '../../../platform/db/session.ts';
+import {
+  checkSession,
+  SERVICE_LIMITS,
+  SessionUnlimited,
+  type TimeLimits,
+} from '../../../platform/db/session.ts';
 import { query, type Reader } from '../../../platform/db/sql.ts';
 import { transaction } from '../../../platform/db/transaction.ts';
 import { asAccount, asService, untilAborted } from '../../../platform/process/work-context.ts';

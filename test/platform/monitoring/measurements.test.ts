@@ -2,10 +2,14 @@ import assert from 'node:assert/strict';
 import pg from 'pg';
 import { pino } from 'pino';
 import { Registry } from 'prom-client';
-import { takeMeasurement } from '../../../platform/monitoring/measurements.ts';
-import { type Orm, openOrm } from '../../../platform/db/orm.ts';
 import { createDatabaseMetrics } from '../../../exports/metrics.ts';
-import { type Measured, measuredGauges, measurementMetrics } from '../../../platform/monitoring/measured-gauges.ts';
+import { type Orm, openOrm } from '../../../platform/db/orm.ts';
+import {
+  type Measured,
+  measuredGauges,
+  measurementMetrics,
+} from '../../../platform/monitoring/measured-gauges.ts';
+import { takeMeasurement } from '../../../platform/monitoring/measurements.ts';
 import { asOwner, createTestDatabase, ownerUrlOf } from '../../support/postgres.ts';
 import { until } from '../../support/until.ts';
 

@@ -5,9 +5,9 @@ import { Worker } from '@temporalio/worker';
 import { webhooksTaskQueue } from '../../../platform/config/task-queues.ts';
 import { newId } from '../../../platform/crypto/new-id.ts';
 import { createLogger } from '../../../platform/process/logger.ts';
-import { notifyDelivery } from '../../../webhooks/notify-delivery.ts';
 import { EncryptionCodec } from '../../../platform/temporal/encryption-codec.ts';
 import { TemporalPlugin } from '../../../platform/temporal/plugin.ts';
+import { notifyDelivery } from '../../../webhooks/notify-delivery.ts';
 import { type RunningWorker, startWorker } from '../../../worker/start-worker.ts';
 import {
   deliverWebhookWorkflowId,

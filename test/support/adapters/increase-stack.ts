@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import type { Increase } from 'increase';
-import type { IncreaseConfig } from '../../../platform/config/card-networks.ts';
-import type { Config } from '../../../platform/config/service.ts';
 import { freePort } from '../../../dev/free-port.ts';
 import { type FakeIncrease, startFakeIncrease } from '../../../dev/increase/fake-increase.ts';
+import type { IncreaseConfig } from '../../../platform/config/card-networks.ts';
+import type { Config } from '../../../platform/config/service.ts';
 import { networkIdOf } from '../api/network-events.ts';
 import { createCard } from '../cards.ts';
 import { fundedPartner } from '../money.ts';

@@ -1,9 +1,9 @@
+import { type FakeIncrease, startFakeIncrease } from '../../../dev/increase/fake-increase.ts';
+import type { IssueCardRequest } from '../../../issuers/card-network.ts';
 import { createIncreaseClient } from '../../../issuers/increase/client.ts';
 import { UNLIMITED } from '../../../issuers/request-budget.ts';
 import type { IncreaseConfig } from '../../../platform/config/card-networks.ts';
 import { newId } from '../../../platform/crypto/new-id.ts';
-import { type FakeIncrease, startFakeIncrease } from '../../../dev/increase/fake-increase.ts';
-import type { IssueCardRequest } from '../../../issuers/card-network.ts';
 import { createLogger } from '../../../platform/process/logger.ts';
 import { startUnrulyProxy } from './unruly-proxy.ts';
 

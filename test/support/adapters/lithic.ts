@@ -1,7 +1,7 @@
-import { AUTHORIZATIONS_PATH } from '../../../issuers/lithic/wire.ts';
-import type { Config } from '../../../platform/config/service.ts';
 import { type FakeLithic, startFakeLithic } from '../../../dev/lithic/fake-lithic.ts';
 import type { Card } from '../../../dev/lithic/objects.ts';
+import { AUTHORIZATIONS_PATH } from '../../../issuers/lithic/wire.ts';
+import type { Config } from '../../../platform/config/service.ts';
 import { networkIdOf } from '../api/network-events.ts';
 import { asOwner } from '../postgres.ts';
 import { startTestStack, type TestStack } from '../stack.ts';

@@ -1,6 +1,7 @@
 import { createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
 import { buffer } from 'node:stream/consumers';
 import pino from 'pino';
+import type { CardNetwork } from '../../../issuers/card-network.ts';
 import { createSimulatedClient } from '../../../issuers/simulated/client.ts';
 import { simulatedNetworkCredentials } from '../../../issuers/simulated/credentials.ts';
 import { startSimulatedNetwork } from '../../../issuers/simulated/server/start-server.ts';
@@ -8,7 +9,6 @@ import { verifySignature } from '../../../issuers/simulated/signature.ts';
 import { NetworkCallback } from '../../../issuers/simulated/wire.ts';
 import { type Orm, openOrm } from '../../../platform/db/orm.ts';
 import { query } from '../../../platform/db/sql.ts';
-import type { CardNetwork } from '../../../issuers/card-network.ts';
 import { createTestDatabase } from '../postgres.ts';
 import { listenOnLoopback } from '../sockets.ts';
 

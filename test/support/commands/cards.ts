@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import type { Settlement } from '../../../payments/decide-settlements.ts';
-import { newId } from '../../../platform/crypto/new-id.ts';
 import type { CardStatus } from '../../../domain/card-status.ts';
 import type { Tenant } from '../../../domain/mode.ts';
 import { applyPosting } from '../../../ledger/apply-posting.ts';
+import type { Settlement } from '../../../payments/decide-settlements.ts';
 import { NO_MERCHANT } from '../../../payments/transaction-resource.ts';
+import { newId } from '../../../platform/crypto/new-id.ts';
 import { forkOf } from '../ledger/open-ledger.ts';
 import type { TestCommands } from './open-commands.ts';
 

@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes, randomUUID } from 'node:crypto';
 import pg from 'pg';
-import { testCardIssuer } from '../../../issuers/derived-cards.ts';
 import { adjustBalance } from '../../../accounts/adjust-balance.ts';
-import type { OperatorContext } from '../../../requests/operator-context.ts';
 import { createPartner } from '../../../accounts/partners.ts';
 import { completeIssuance } from '../../../cards/end-issuance.ts';
 import {
@@ -12,21 +10,23 @@ import {
   issueInTestMode,
   type TestIssuanceContext,
 } from '../../../cards/issue.ts';
+import { setCurrentProduct } from '../../../cards/products.ts';
+import type { CreateCardRequest } from '../../../cards/resource.ts';
+import type { ClaimOperation } from '../../../domain/claim-operation.ts';
+import type { Mode } from '../../../domain/mode.ts';
+import { testCardIssuer } from '../../../issuers/derived-cards.ts';
+import { KeyRing } from '../../../platform/crypto/key-ring.ts';
+import { newId } from '../../../platform/crypto/new-id.ts';
+import { openOrm } from '../../../platform/db/orm.ts';
+import { query } from '../../../platform/db/sql.ts';
 import {
   type Claim,
   claimIdempotencyKey,
   type KeyedRequest,
   newResourceId,
 } from '../../../requests/claim.ts';
+import type { OperatorContext } from '../../../requests/operator-context.ts';
 import { sealRequest } from '../../../requests/response.ts';
-import { setCurrentProduct } from '../../../cards/products.ts';
-import { KeyRing } from '../../../platform/crypto/key-ring.ts';
-import { newId } from '../../../platform/crypto/new-id.ts';
-import { openOrm } from '../../../platform/db/orm.ts';
-import { query } from '../../../platform/db/sql.ts';
-import type { ClaimOperation } from '../../../domain/claim-operation.ts';
-import type { Mode } from '../../../domain/mode.ts';
-import type { CreateCardRequest } from '../../../cards/resource.ts';
 import { createTestDatabase, openOperatorOrm, operatorUrlOf, ownerUrlOf } from '../postgres.ts';
 
 export interface TestCommands {

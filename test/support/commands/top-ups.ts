@@ -1,9 +1,9 @@
-import { readClaimResponse } from '../../../requests/response.ts';
-import { of, TOPUP_COLUMNS } from '../../../platform/db/columns.ts';
-import { query } from '../../../platform/db/sql.ts';
+import type { TopUpRow } from '../../../cards/transfers/top-up-resource.ts';
 import type { Mode } from '../../../domain/mode.ts';
 import { readBalance } from '../../../ledger/balances.ts';
-import type { TopUpRow } from '../../../cards/transfers/top-up-resource.ts';
+import { of, TOPUP_COLUMNS } from '../../../platform/db/columns.ts';
+import { query } from '../../../platform/db/sql.ts';
+import { readClaimResponse } from '../../../requests/response.ts';
 import { resourceOf } from '../claims.ts';
 import { balanceOfCard } from '../money.ts';
 import { readUsage, type TestCommands } from './open-commands.ts';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { adjustBalance } from '../../../accounts/adjust-balance.ts';
-import { query } from '../../../platform/db/sql.ts';
 import type { Mode } from '../../../domain/mode.ts';
+import { query } from '../../../platform/db/sql.ts';
 import { issueCardWorkflowId, topUpCardWorkflowId } from '../../../workflows/messages.ts';
 import { createCard, eventTypes, networkCardCount, readCardRow } from '../cards.ts';
 import { assertBalance, balanceOfCard, fundedPartner, priceOf } from '../money.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { query } from '../../../platform/db/sql.ts';
 import type { Mode } from '../../../domain/mode.ts';
+import { query } from '../../../platform/db/sql.ts';
 import type { Answer, TestPartner, TestStack } from '../stack.ts';
 import { until } from '../until.ts';
 

@@ -2,8 +2,8 @@ import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { Config } from '../../../platform/config/service.ts';
 import { type Child, startChild } from '../../../dev/process/child.ts';
+import type { Config } from '../../../platform/config/service.ts';
 import { testWorkflowBundle } from '../stack.ts';
 import { until } from '../until.ts';
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { query } from '../../../platform/db/sql.ts';
 import type { CardStatus } from '../../../domain/card-status.ts';
 import type { Mode } from '../../../domain/mode.ts';
+import { query } from '../../../platform/db/sql.ts';
 import { changeCardStatusWorkflowId } from '../../../workflows/messages.ts';
 import {
   assertOneOrder,

@@ -1,8 +1,8 @@
+import { HandChain, type HandChainOptions } from '../../../dev/tron/chain.ts';
+import { type FakeNode, type FakeNodeOptions, startFakeNode } from '../../../dev/tron/fake-node.ts';
 import type { Config } from '../../../platform/config/service.ts';
 import type { TronConfig } from '../../../platform/config/tron.ts';
 import { query } from '../../../platform/db/sql.ts';
-import { HandChain, type HandChainOptions } from '../../../dev/tron/chain.ts';
-import { type FakeNode, type FakeNodeOptions, startFakeNode } from '../../../dev/tron/fake-node.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../stack.ts';
 import { until } from '../until.ts';
 import { TEST_TRON_OF_FAKES } from './seed-deposits.ts';

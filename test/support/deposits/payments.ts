@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { creditPayments } from '../../../deposits/credit-payments.ts';
+import type { DepositStatus, PaymentStatus } from '../../../domain/deposit.ts';
 import type { Orm } from '../../../platform/db/orm.ts';
 import { query } from '../../../platform/db/sql.ts';
-import type { DepositStatus, PaymentStatus } from '../../../domain/deposit.ts';
 
 interface TestPayment {
   /** `25`, `0.000001`. */

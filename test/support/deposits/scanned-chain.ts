@@ -1,7 +1,7 @@
-import { type ScanReport, scanOnce } from '../../../deposits/scan-activities.ts';
-import { createTronChain } from '../../../deposits/tron/create-tron-chain.ts';
 import { creditPayments, findUncredited } from '../../../deposits/credit-payments.ts';
 import { expireDeposits, findUnpaid } from '../../../deposits/expire.ts';
+import { type ScanReport, scanOnce } from '../../../deposits/scan-activities.ts';
+import { createTronChain } from '../../../deposits/tron/create-tron-chain.ts';
 import type { Orm } from '../../../platform/db/orm.ts';
 import { keptLog } from '../adapters/chain-of-nodes.ts';
 import { asOwner } from '../postgres.ts';

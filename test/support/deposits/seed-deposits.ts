@@ -1,10 +1,10 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type pg from 'pg';
 import type { FoundPayment } from '../../../deposits/take-blocks.ts';
-import type { TronConfig } from '../../../platform/config/tron.ts';
-import { newId, readIdTime } from '../../../platform/crypto/new-id.ts';
 import { FAKE_USDT_CONTRACT } from '../../../dev/tron/drafts.ts';
 import type { DepositStatus, PaymentStatus } from '../../../domain/deposit.ts';
+import type { TronConfig } from '../../../platform/config/tron.ts';
+import { newId, readIdTime } from '../../../platform/crypto/new-id.ts';
 import { asOwner } from '../postgres.ts';
 import type { TestStack } from '../stack.ts';
 

@@ -1,7 +1,7 @@
-import { isRetryable } from '../../../platform/db/is-retryable.ts';
-import type { Orm } from '../../../platform/db/orm.ts';
 import { applyPosting } from '../../../ledger/apply-posting.ts';
 import type { Posting } from '../../../ledger/posting.ts';
+import { isRetryable } from '../../../platform/db/is-retryable.ts';
+import type { Orm } from '../../../platform/db/orm.ts';
 import type { Answer } from './model.ts';
 import { attempt, type Recorder } from './observe.ts';
 import { forkOf } from './open-ledger.ts';

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
+import { runOperator } from '../../../operator/program.ts';
 import { readOperatorConfig } from '../../../platform/config/operator.ts';
 import type { Config } from '../../../platform/config/service.ts';
-import { runOperator } from '../../../operator/program.ts';
 import { createTestDatabase, operatorUrlOf } from '../postgres.ts';
 
 export const ACTOR = 'tester@here';

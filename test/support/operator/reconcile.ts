@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { readOperatorConfig } from '../../../platform/config/operator.ts';
 import { runOperator } from '../../../operator/program.ts';
+import { readOperatorConfig } from '../../../platform/config/operator.ts';
 import type { TestStack } from '../stack.ts';
 import { environmentOf } from './operate.ts';
 

@@ -1,13 +1,13 @@
 import { readFileSync } from 'node:fs';
 import pg from 'pg';
-import { queueOverdueRetries } from '../../../webhooks/retries.ts';
-import { KeyRing } from '../../../platform/crypto/key-ring.ts';
-import { lowestId, newId } from '../../../platform/crypto/new-id.ts';
-import { sealEndpointSecret } from '../../../webhooks/secrets.ts';
-import { query } from '../../../platform/db/sql.ts';
 import type { DeliveryStatus } from '../../../domain/event.ts';
 import type { Mode } from '../../../domain/mode.ts';
+import { KeyRing } from '../../../platform/crypto/key-ring.ts';
+import { lowestId, newId } from '../../../platform/crypto/new-id.ts';
+import { query } from '../../../platform/db/sql.ts';
 import type { EventType } from '../../../webhooks/event-types.ts';
+import { queueOverdueRetries } from '../../../webhooks/retries.ts';
+import { sealEndpointSecret } from '../../../webhooks/secrets.ts';
 import { deliverWebhookWorkflowId } from '../../../workflows/messages.ts';
 import { ownerUrlOf } from '../postgres.ts';
 import type { TestPartner, TestStack } from '../stack.ts';

@@ -37,7 +37,10 @@ describe('the rule about import directions', () => {
       'cards/routes.ts',
       `import { createSimulatedClient } from '../adapters/card-networks/simulated/client.ts';`,
     ],
-    ['issuers/inbox/routes.ts', `import { simulatedIngress } from '../adapters/card-networks/simulated/ingress.ts';`],
+    [
+      'issuers/inbox/routes.ts',
+      `import { simulatedIngress } from '../adapters/card-networks/simulated/ingress.ts';`,
+    ],
     [
       'cards/secure-details-routes.ts',
       `import { startLiveNetwork } from '../adapters/card-networks/live-network.ts';`,

@@ -114,12 +114,21 @@ describe('a Node that is too old', () => {
   it('gets a clear instruction from every script that runs TypeScript, not a syntax error', () => {
     const { scripts } = readJson('package.json') as { scripts: Record<string, string> };
     for (const name of ['start', 'reset', 'api', 'worker', 'migrate', 'operator']) {
-      assert.match(scripts[name] ?? '', /^(exec )?node --import \.\/platform\/process\/check-node\.mjs \S+\.ts$/);
+      assert.match(
+        scripts[name] ?? '',
+        /^(exec )?node --import \.\/platform\/process\/check-node\.mjs \S+\.ts$/,
+      );
     }
     const older = `Object.defineProperty(process, 'versions', { value: { node: '20.20.2' } })`;
     const { status, stdout, stderr } = spawnSync(
       process.execPath,
-      ['--import', `data:text/javascript,${older}`, '--import', './platform/process/check-node.mjs', 'api/main.ts'],
+      [
+        '--import',
+        `data:text/javascript,${older}`,
+        '--import',
+        './platform/process/check-node.mjs',
+        'api/main.ts',
+      ],
       { cwd: ROOT, encoding: 'utf8' },
     );
     assert.deepEqual([status, stdout], [1, '']);

@@ -5,10 +5,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { openApiDocument } from '../../../api/openapi/document.ts';
-import { DECLARATIONS } from '../../../api/routes.ts';
 import { createApiKey } from '../../../accounts/api-keys.ts';
 import { Scope } from '../../../accounts/scope-rules.ts';
+import { openApiDocument } from '../../../api/openapi/document.ts';
+import { DECLARATIONS } from '../../../api/routes.ts';
 import { findProgram } from '../../support/find-program.ts';
 import { sharedStack } from '../../support/shared-stack.ts';
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import { drawKills, VICTIMS } from '../../soak/draw-kills.ts';
-import { describeReport, makeReport } from '../../soak/report.ts';
 import { Difference } from '../../model/difference.ts';
 import { newTally } from '../../model/tally.ts';
+import { drawKills, VICTIMS } from '../../soak/draw-kills.ts';
+import { describeReport, makeReport } from '../../soak/report.ts';
 
 describe('the kills of a soak', () => {
   it('are the same for the same seed, and different for another', () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { ApiError } from '../../../domain/api-error.ts';
 import { AccountLimits, checkLimits, DEFAULT_LIMITS } from '../../../accounts/limits-rules.ts';
+import { ApiError } from '../../../domain/api-error.ts';
 import { MAX_AMOUNT_CENTS } from '../../../domain/money.ts';
 
 const NOTHING = { openCards: 0, loadedTodayCents: 0 };

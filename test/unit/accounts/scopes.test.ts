@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { z } from 'zod';
+import { Scope } from '../../../accounts/scope-rules.ts';
 import { createAdmission } from '../../../api/http/admission.ts';
 import { guard } from '../../../api/http/guard.ts';
 import { declare } from '../../../api/http/route.ts';
@@ -8,7 +9,6 @@ import { countUnsent } from '../../../api/http/unsent.ts';
 import { createUsageBuckets } from '../../../api/http/usage-buckets.ts';
 import { openApiDocument } from '../../../api/openapi/document.ts';
 import { DECLARATIONS } from '../../../api/routes.ts';
-import { Scope } from '../../../accounts/scope-rules.ts';
 
 /** Every endpoint under the scope that it needs. */
 const PROMISED: Record<Scope | 'none', string[]> = {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { accountTime } from '../../../domain/account-clock.ts';
 import { presentTestClock } from '../../../accounts/test-clock-resource.ts';
+import { accountTime } from '../../../domain/account-clock.ts';
 
 describe("an account's clock", () => {
   const clockAdvanced = (inMs: number) => ({

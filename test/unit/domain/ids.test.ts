@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { newId } from '../../../platform/crypto/new-id.ts';
 import { isId } from '../../../domain/ids.ts';
+import { newId } from '../../../platform/crypto/new-id.ts';
 
 describe('ids', () => {
   it('have their prefix and 26 characters that readers do not confuse', () => {

@@ -1,9 +1,6 @@
 import assert from 'node:assert/strict';
 import { Webhook } from 'standardwebhooks';
-import {
-  signStandardWebhook,
-  verifyStandardWebhook,
-} from '../../../issuers/standard-webhooks.ts';
+import { signStandardWebhook, verifyStandardWebhook } from '../../../issuers/standard-webhooks.ts';
 
 const KEY = Buffer.from('a secret that is not base64');
 const BODY = Buffer.from('{"id":"event_1"}');

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { loadSecrets } from '../../../../dev/stack/data-folder.ts';
+import { makeLogins } from '../../../../dev/stack/database.ts';
 import { API_ROLE, OPERATOR_ROLE, WORKER_ROLE } from '../../../../platform/db/login.ts';
 import { openOrm } from '../../../../platform/db/orm.ts';
 import { query } from '../../../../platform/db/sql.ts';
-import { loadSecrets } from '../../../../dev/stack/data-folder.ts';
-import { makeLogins } from '../../../../dev/stack/database.ts';
 import { scratchFolder } from '../../../support/dev/scratch.ts';
 import { asOwner, createTestDatabase, ownerUrlOf } from '../../../support/postgres.ts';
 

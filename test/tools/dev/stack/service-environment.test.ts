@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { IN_FILES } from '../../../../platform/config/environment.ts';
 import { dataFolder } from '../../../../dev/stack/data-folder.ts';
 import { serviceEnvironment } from '../../../../dev/stack/service-environment.ts';
 import { readSettings } from '../../../../dev/stack/settings.ts';
+import { IN_FILES } from '../../../../platform/config/environment.ts';
 import { scratchFolder } from '../../../support/dev/scratch.ts';
 
 describe('the environment of the services that npm start runs', () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
+import { type CardNetwork, CardNetworkUnavailable } from '../../../../issuers/card-network.ts';
 import { DECISION_EVENT } from '../../../../issuers/increase/wire.ts';
 import { newId } from '../../../../platform/crypto/new-id.ts';
-import { type CardNetwork, CardNetworkUnavailable } from '../../../../issuers/card-network.ts';
 import { madeFor, orderCard, startIncreaseClient, toArray } from '../../../support/adapters/increase.ts';
 import { readable } from '../../../support/adapters/readable.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Increase } from 'increase';
-import { newId } from '../../../../platform/crypto/new-id.ts';
 import type { NetworkMessage } from '../../../../issuers/card-network.ts';
+import { newId } from '../../../../platform/crypto/new-id.ts';
 import { orderCard, startIncreaseClient, toArray } from '../../../support/adapters/increase.ts';
 import { readable } from '../../../support/adapters/readable.ts';
 

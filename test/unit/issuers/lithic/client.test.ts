@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { inspect } from 'node:util';
 import type Lithic from 'lithic';
 import { pino } from 'pino';
-import { createLithicClient } from '../../../../issuers/lithic/client.ts';
-import { UNLIMITED } from '../../../../issuers/request-budget.ts';
-import { newId } from '../../../../platform/crypto/new-id.ts';
 import { type FakeLithic, startFakeLithic } from '../../../../dev/lithic/fake-lithic.ts';
 import type { Fault } from '../../../../dev/lithic/faults.ts';
 import { CardNetworkUnavailable } from '../../../../issuers/card-network.ts';
+import { createLithicClient } from '../../../../issuers/lithic/client.ts';
+import { UNLIMITED } from '../../../../issuers/request-budget.ts';
+import { newId } from '../../../../platform/crypto/new-id.ts';
 import { readable } from '../../../support/adapters/readable.ts';
 
 const API_KEY = 'lithic-api-key';

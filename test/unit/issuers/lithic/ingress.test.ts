@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { pino } from 'pino';
 import { Webhook } from 'standardwebhooks';
-import { lithicIngress } from '../../../../issuers/lithic/ingress.ts';
 import {
   makeAuthorizationRequest,
   makeCard,
@@ -11,6 +10,7 @@ import {
 import { ApiError } from '../../../../domain/api-error.ts';
 import type { DeclineReason } from '../../../../domain/authorization.ts';
 import type { IngressRoute, MessageResult } from '../../../../issuers/card-network.ts';
+import { lithicIngress } from '../../../../issuers/lithic/ingress.ts';
 
 const secretOf = (fill: number) => `whsec_${Buffer.alloc(24, fill).toString('base64')}`;
 const config = {

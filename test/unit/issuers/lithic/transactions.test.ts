@@ -1,6 +1,4 @@
 import assert from 'node:assert/strict';
-import { readTransaction } from '../../../../issuers/lithic/transactions.ts';
-import { Transaction } from '../../../../issuers/lithic/wire.ts';
 import {
   type EventAsked,
   type MerchantAsked,
@@ -9,6 +7,8 @@ import {
   makeTransaction,
 } from '../../../../dev/lithic/objects.ts';
 import { CountryCode } from '../../../../domain/merchant.ts';
+import { readTransaction } from '../../../../issuers/lithic/transactions.ts';
+import { Transaction } from '../../../../issuers/lithic/wire.ts';
 
 const card = makeCard({}, new Date());
 

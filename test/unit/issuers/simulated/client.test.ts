@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import type { RequestListener } from 'node:http';
 import { text } from 'node:stream/consumers';
-import { createSimulatedClient } from '../../../../issuers/simulated/client.ts';
 import { freePort } from '../../../../dev/free-port.ts';
 import { CardNetworkUnavailable } from '../../../../issuers/card-network.ts';
+import { createSimulatedClient } from '../../../../issuers/simulated/client.ts';
 import { CALLS, type Call } from '../../../support/adapters/network-calls.ts';
 import { listenOnLoopback } from '../../../support/sockets.ts';
 

@@ -195,6 +195,9 @@ describe('a start that would send or store something in clear', () => {
       assert.match(output, /CODEC_KEYS: is required in production.*ALLOW_PLAINTEXT_HISTORIES=true/);
     }
     assert.match(run(['operator/migrate.ts']), /DATABASE_URL: leads to another machine without TLS/);
-    assert.match(run(['operator/codec/main.ts'], CODEC), /CODEC_JWKS_URL: leads to another machine without TLS/);
+    assert.match(
+      run(['operator/codec/main.ts'], CODEC),
+      /CODEC_JWKS_URL: leads to another machine without TLS/,
+    );
   });
 });

@@ -1,5 +1,10 @@
 import assert from 'node:assert/strict';
-import { apiKeyHasher, apiKeyHint, generateApiKey, readApiKeyMode } from '../../../../platform/crypto/api-key.ts';
+import {
+  apiKeyHasher,
+  apiKeyHint,
+  generateApiKey,
+  readApiKeyMode,
+} from '../../../../platform/crypto/api-key.ts';
 import { KeyRing } from '../../../../platform/crypto/key-ring.ts';
 
 const MODES = ['test', 'live'] as const;

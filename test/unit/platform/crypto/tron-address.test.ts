@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict';
 import { pbkdf2Sync } from 'node:crypto';
 import { HDKey } from '@scure/bip32';
-import { deriveDepositAddress, tronAddressHash, xpubProblem } from '../../../../platform/crypto/tron-address.ts';
+import {
+  deriveDepositAddress,
+  tronAddressHash,
+  xpubProblem,
+} from '../../../../platform/crypto/tron-address.ts';
 
 /** Public mnemonics, and the addresses /0/0 and /0/1 below their account m/44'/195'/0'. */
 const VECTORS = [
