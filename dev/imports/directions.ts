@@ -1,95 +1,136 @@
-/** Which rooms a room may import from. `types` may only be imported with `import type`. */
+/** A file, a folder, `folder/*` for the files directly in it, or what files are named. */
+export type Place = string | RegExp;
+
+/** What the files of a room may import, besides each other. `types` may only be imported with `import type`. */
 export interface Direction {
-  rooms: readonly string[];
-  types?: readonly string[];
+  rooms: readonly Place[];
+  types?: readonly Place[];
+  /** What it may import of its own room; all if left out. */
+  own?: readonly Place[];
   /** npm packages and node:* modules. If left out, any. */
   packages?: readonly string[];
 }
 
+/** What a file's name allows or forbids, in every room. The first that matches applies. */
+export interface Role {
+  name: RegExp;
+  /** Allowed besides what the room may import. */
+  also?: readonly Place[];
+  /** If given, only these of what the room may import; `onlyTypes` with `import type`. */
+  only?: readonly Place[];
+  onlyTypes?: readonly Place[];
+}
+
+/** Files with a name in any room: `rules.ts`, `fees-rules.ts`. */
+const named = (name: string) => new RegExp(`(?:^|[/-])${name}\\.ts$`);
+
 const TEMPORAL_WORKFLOW = ['@temporalio/workflow', '@temporalio/common'];
 
-const API = [
-  'domain',
-  'resources',
-  'crypto',
-  'config',
-  'process',
-  'db',
-  'ledger',
-  'commands',
-  'temporal',
-  'monitoring',
-  'workflows/messages.ts',
-];
+/** The ids, signals and inputs of workflows: whoever starts one or sends to it imports these, never its code. */
+const MESSAGES = 'workflows/messages.ts';
+/** What a card network can do, in our words. */
+const SEAM = 'issuers/card-network.ts';
+
+// Each capability may import those before it.
+const REQUESTS = ['domain', 'platform', 'ledger', MESSAGES];
+const ACCOUNTS = [...REQUESTS, 'requests'];
+const CARDS = [...ACCOUNTS, 'accounts', SEAM];
+const PAYMENTS = [...CARDS, 'cards', 'issuers/simulated/fold.ts'];
+const INBOX = [...PAYMENTS, 'payments', 'issuers/inbox'];
+const EXPORTS = [...INBOX, 'issuers/true-ups', 'issuers/reconciliation', 'webhooks', 'deposits'];
+const ALL = [...EXPORTS, 'exports', 'issuers'];
+
+/** What a card network's client may import: nothing of ours but words, tools and the seam. */
+const ADAPTER = {
+  rooms: ['domain', 'platform'],
+  own: ['issuers/*', 'issuers/simulated', 'issuers/increase', 'issuers/lithic'],
+};
+
+/** The frames that the roots put around the capabilities' routes, nouns and jobs. */
+const HTTP = ['api/http', 'api/openapi/tags.ts', 'api/openapi/examples.ts'];
+const COMMAND_LINE = ['errors', 'flag-values', 'render', 'session', 'verbs'].map(
+  (name) => `operator/${name}.ts`,
+);
+const LOOPS = ['waker', 'notify-in-turns', 'worker-part'].map((name) => `worker/${name}.ts`);
+const FRAME = ['domain', 'platform', 'ledger', 'requests', 'accounts', MESSAGES];
 
 /** docs/ARCHITECTURE.md, "Import directions". The longest entry that a file's path begins with applies. */
 export const DIRECTIONS: Record<string, Direction> = {
   domain: { rooms: [], packages: ['zod', 'ipaddr.js'] },
-  resources: { rooms: ['domain'], types: ['db'], packages: ['zod'] },
-  crypto: { rooms: ['domain'] },
-  process: { rooms: ['domain'] },
-  config: { rooms: ['domain', 'crypto', 'process'] },
-  db: { rooms: ['domain', 'crypto', 'config', 'process'] },
-  ledger: { rooms: ['domain', 'db'] },
-  commands: { rooms: ['domain', 'resources', 'crypto', 'process', 'db', 'ledger'] },
-  adapters: { rooms: ['domain', 'crypto', 'process', 'db'], types: ['config'] },
-  activities: { rooms: ['domain', 'crypto', 'process', 'db', 'commands', 'adapters'] },
-  // A workflow's imports are evaluated for each execution. zod alone, which most of the domain imports, takes 2 ms.
-  workflows: { rooms: ['domain/scan-lag.ts'], types: ['domain', 'activities'], packages: TEMPORAL_WORKFLOW },
-  temporal: {
-    rooms: [
-      'domain',
-      'config',
-      'process',
-      'workflows/messages.ts',
-      'platform/temporal/search-attributes.ts',
-      'crypto',
-      'platform/temporal/carried-headers.ts',
-    ],
-    types: ['workflows'],
+  platform: { rooms: ['domain'], own: [] },
+  'platform/crypto': { rooms: ['domain'] },
+  'platform/process': { rooms: ['domain'] },
+  'platform/config': { rooms: ['domain', 'platform/crypto', 'platform/process'] },
+  'platform/db': { rooms: ['domain', 'platform/crypto', 'platform/config', 'platform/process'] },
+  // Both are bundled with the workflows.
+  'platform/temporal/carried-headers.ts': { rooms: [], own: [], packages: TEMPORAL_WORKFLOW },
+  'platform/temporal/search-attributes.ts': { rooms: [], own: [], packages: TEMPORAL_WORKFLOW },
+  'platform/temporal': { rooms: ['domain', 'platform/crypto', 'platform/config', 'platform/process'] },
+  'platform/monitoring': {
+    rooms: ['domain', 'platform/crypto', 'platform/config', 'platform/process', 'platform/db'],
   },
-  attention: { rooms: ['domain', 'crypto', 'db', 'commands', 'workflows/messages.ts'], types: ['config'] },
-  monitoring: { rooms: ['domain', 'crypto', 'process', 'db', 'commands', 'attention'] },
-  api: { rooms: API },
-  // The root of the process: it puts the parts together, and passes in what the others may not import.
-  'api/server.ts': { rooms: [...API, 'adapters', 'activities'] },
-  codec: { rooms: ['crypto', 'config', 'process', 'platform/temporal/encryption-codec.ts'] },
-  worker: {
-    rooms: [
-      'domain',
-      'crypto',
-      'config',
-      'process',
-      'db',
-      'commands',
-      'adapters',
-      'activities',
-      'temporal',
-      'monitoring',
-    ],
+  // It says what waits for a person in its own room's words.
+  'platform/db/attention.ts': {
+    rooms: ['domain', 'platform/config', 'platform/process', 'platform/monitoring/attention-item.ts'],
   },
-  operator: {
-    rooms: [
-      'domain',
-      'resources',
-      'crypto',
-      'db',
-      'ledger',
-      'commands',
-      'attention',
-      'temporal',
-      'workflows/messages.ts',
-      'config',
-      'process',
-    ],
-  },
+  ledger: { rooms: ['domain', 'platform'] },
+  requests: { rooms: REQUESTS },
+  accounts: { rooms: ACCOUNTS },
+  cards: { rooms: CARDS },
+  payments: { rooms: PAYMENTS },
+  webhooks: { rooms: [...ACCOUNTS, 'accounts'] },
+  'webhooks/client': { rooms: ['domain', 'platform'] },
+  deposits: { rooms: [...ACCOUNTS, 'accounts'] },
+  'deposits/tron': { rooms: ['domain', 'platform'] },
+  [SEAM]: { rooms: ['domain'], own: [] },
+  issuers: ADAPTER,
+  'issuers/simulated': ADAPTER,
+  'issuers/increase': ADAPTER,
+  'issuers/lithic': ADAPTER,
+  'issuers/inbox': { rooms: [...INBOX] },
+  'issuers/true-ups': { rooms: INBOX },
+  'issuers/reconciliation': { rooms: [...INBOX, 'issuers/true-ups'] },
   // It asks the card network, as the worker does.
-  'issuers/reconciliation/operator.ts': {
-    rooms: ['operator', 'domain', 'config', 'process', 'db', 'commands', 'adapters'],
+  'issuers/reconciliation/operator.ts': { rooms: [...INBOX, 'issuers', ...COMMAND_LINE] },
+  exports: { rooms: EXPORTS },
+  // The roots put the parts together, and pass in what the others may not import.
+  activities: { rooms: ALL },
+  api: { rooms: ALL },
+  'api/server.ts': { rooms: [...ALL, 'activities', 'api'] },
+  'api/http': { rooms: [...FRAME, 'api/openapi/tags.ts'] },
+  'api/openapi': { rooms: ALL, own: ['api'] },
+  worker: { rooms: [...ALL, 'activities'] },
+  operator: { rooms: ALL },
+  'operator/codec': { rooms: ['platform'] },
+  ...Object.fromEntries(
+    [...COMMAND_LINE, ...LOOPS].map((file) => [file, { rooms: FRAME, own: [...COMMAND_LINE, ...LOOPS] }]),
+  ),
+  // A workflow's imports are evaluated for each execution. zod alone, which most of the domain imports, takes 2 ms.
+  workflows: {
+    rooms: [
+      'domain/scan-lag.ts',
+      'platform/temporal/carried-headers.ts',
+      'platform/temporal/search-attributes.ts',
+    ],
+    // What an activity takes and returns.
+    types: ['domain', named('activities')],
+    packages: TEMPORAL_WORKFLOW,
   },
   // Published by itself, so it imports nothing of the service and needs no package.
   client: { rooms: [], packages: ['node:crypto', 'node:timers/promises', 'node:util'] },
-  dev: {
-    rooms: ['domain', 'crypto', 'db', 'commands', 'config', 'process', 'adapters', 'temporal', 'client'],
-  },
+  dev: { rooms: [...ALL, 'client'] },
 };
+
+export const ROLES: readonly Role[] = [
+  // Pure decisions, and what partners see: no I/O.
+  {
+    name: named('(?:rules|resource)'),
+    only: ['domain', named('(?:rules|resource)')],
+    onlyTypes: ['domain', named('(?:rules|resource)'), 'platform/db/tables.ts', 'platform/db/columns.ts'],
+  },
+  { name: named('tables'), only: ['domain', named('rules')] },
+  { name: named('routes'), also: HTTP },
+  { name: named('operator'), also: COMMAND_LINE },
+  { name: named('operator-reads'), also: ['operator/errors.ts'] },
+  { name: named('jobs'), also: LOOPS },
+];

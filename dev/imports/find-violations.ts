@@ -1,7 +1,7 @@
 import { stripTypeScriptTypes } from 'node:module';
 import { dirname, join } from 'node:path/posix';
 import { init, parse } from 'es-module-lexer';
-import { DIRECTIONS, type Direction } from './directions.ts';
+import { DIRECTIONS, type Direction, type Place, ROLES } from './directions.ts';
 
 await init;
 
@@ -13,14 +13,22 @@ await init;
 export function findViolations(path: string, code: string): string[] {
   const [room, direction] = findDirection(path);
   if (direction === undefined) return [`${path}: belongs to no room of dev/imports/directions.ts`];
-  const runtime = runtimeImports(code);
   const types = [...code.matchAll(/^(?:import|export) type [^;]*? from '([^']+)'/gm)].flatMap(
     ([, one]) => one ?? [],
   );
+  const role = ROLES.find(({ name }) => name.test(path));
+  const rooms = [...ownPlaces(room, direction), ...direction.rooms, ...(role?.also ?? [])];
+  const asTypes = [...rooms, ...(direction.types ?? [])];
+  const { only, onlyTypes = [] } = role ?? {};
   return [
-    ...runtime.filter((one) => !allowed({ path, room, specifier: one }, direction.rooms, direction.packages)),
+    ...runtimeImports(code).filter(
+      (one) =>
+        !isAllowedPackage(one, direction.packages) && !(leads(path, one, rooms) && leads(path, one, only)),
+    ),
     ...types.filter(
-      (one) => !allowed({ path, room, specifier: one }, [...direction.rooms, ...(direction.types ?? [])]),
+      (one) =>
+        one.startsWith('.') &&
+        !(leads(path, one, asTypes) && leads(path, one, only === undefined ? only : [...only, ...onlyTypes])),
     ),
   ].map((specifier) => `${path}: may not import ${specifier}`);
 }
@@ -37,18 +45,27 @@ function findDirection(path: string): [room: string, direction: Direction | unde
   return [room, DIRECTIONS[room]];
 }
 
-function allowed(
-  { path, room, specifier }: { path: string; room: string; specifier: string },
-  rooms: readonly string[],
-  packages?: readonly string[],
-): boolean {
-  if (!specifier.startsWith('.')) return packages === undefined || packages.includes(specifier);
-  const target = join(dirname(path), specifier);
-  const home = room.split('/')[0] ?? '';
-  const own = room.endsWith('.ts') || room === home ? home : room;
-  return [own, ...rooms].some((other) => isIn(target, other));
+function ownPlaces(room: string, { own }: Direction): readonly Place[] {
+  return own ?? [room.endsWith('.ts') ? dirname(room) : room];
 }
 
+/** Whether an import of a package is allowed. */
+function isAllowedPackage(specifier: string, packages?: readonly string[]): boolean {
+  return !specifier.startsWith('.') && (packages === undefined || packages.includes(specifier));
+}
+
+/** Whether a relative import leads to one of the places; to any if they are left out. */
+function leads(path: string, specifier: string, places?: readonly Place[]): boolean {
+  if (!specifier.startsWith('.')) return false;
+  const target = join(dirname(path), specifier);
+  return (
+    places === undefined ||
+    places.some((place) => (typeof place === 'string' ? isIn(target, place) : place.test(target)))
+  );
+}
+
+/** @param room a file, a folder, or `folder/*` for the files directly in it */
 function isIn(path: string, room: string): boolean {
+  if (room.endsWith('/*')) return dirname(path) === room.slice(0, -2);
   return path === room || path.startsWith(`${room}/`);
 }
