@@ -2,8 +2,8 @@ import { sql } from 'kysely';
 import type { Mode, Tenant } from '../domain/mode.ts';
 import { Refusal, unknownId } from '../domain/refusal.ts';
 import { newId } from '../platform/crypto/new-id.ts';
+import type { Row } from '../platform/db/entities.ts';
 import { readStatement, type Transactor, writeStatement } from '../platform/db/sql.ts';
-import type { Row } from '../platform/db/tables.ts';
 import { recordAudit } from '../requests/operator-context.ts';
 
 export interface BalanceAdjustment {

@@ -3,7 +3,7 @@ import { LAST_MS } from '../domain/account-clock.ts';
 import { Label, ObjectType, Timestamp } from '../domain/fields.ts';
 import { IpAllowlist } from '../domain/ip-address.ts';
 import { Mode } from '../domain/mode.ts';
-import type { Row } from '../platform/db/tables.ts';
+import type { Row } from '../platform/db/entities.ts';
 import { Scope } from './scope-rules.ts';
 
 const ApiKeyStatus = z.enum(['active', 'expired', 'revoked']).meta({

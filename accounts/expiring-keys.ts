@@ -1,4 +1,5 @@
 import { sql } from 'kysely';
+import type { EventType } from '../domain/event.ts';
 import type { Mode, Tenant } from '../domain/mode.ts';
 import { SHOWN_KEY } from '../platform/db/columns.ts';
 import { followingAccounts } from '../platform/db/following-accounts.ts';
@@ -6,7 +7,6 @@ import type { Orm } from '../platform/db/orm.ts';
 import { readStatement, writeStatement } from '../platform/db/sql.ts';
 import { transaction } from '../platform/db/transaction.ts';
 import { newEvent } from '../requests/new-event.ts';
-import type { EventType } from '../webhooks/event-types.ts';
 import { type ApiKeyRow, presentKeyInEvent } from './api-key-resource.ts';
 import { accountsNow, holdClock, KEY_ANNOUNCED_AHEAD } from './clock.ts';
 

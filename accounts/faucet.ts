@@ -1,14 +1,14 @@
 import { sql } from 'kysely';
-import { refuseTooLarge } from '../cards/funding-posting.ts';
-import { lockTestTerms } from '../cards/terms.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { applyPosting } from '../ledger/apply-posting.ts';
 import type { Posting } from '../ledger/posting.ts';
+import { refuseTooLarge } from '../ledger/refuse-too-large.ts';
 import { readStatement, type Transactor, writeStatement } from '../platform/db/sql.ts';
 import type { KeyedRequest } from '../requests/claim.ts';
 import type { CommandContext } from '../requests/command-context.ts';
 import { type KeyedResponse, respondOnce, respondWith } from '../requests/respond-once.ts';
 import { presentBalance } from './balance-resource.ts';
+import { lockTestAccount } from './lock-test-account.ts';
 
 const MAX_CREDITS_PER_HOUR = 60;
 
@@ -26,7 +26,7 @@ export function creditFaucet(
   const { partnerId, resourceId: creditId } = request;
   return respondOnce(context, request, async (tx) => {
     // Locks the account's usage row, so that credits are counted one at a time.
-    const locked = await lockTestTerms({ tx, ring }, request, { counts: true });
+    const locked = await lockTestAccount({ tx, ring }, request, { counts: true });
     if ('replayed' in locked) return locked;
     await limitFaucetCredits(tx, partnerId);
     await insertFaucetCredit(tx, { id: creditId, partnerId, amountCents: String(amountCents) });

@@ -3,10 +3,10 @@ import type { ClaimOperation } from '../domain/claim-operation.ts';
 import { Mode } from '../domain/mode.ts';
 import { unknownId } from '../domain/refusal.ts';
 import { lowestId, readIdTime } from '../platform/crypto/new-id.ts';
+import type { Row } from '../platform/db/entities.ts';
 import { newestRows } from '../platform/db/newest.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { columnList, readStatement } from '../platform/db/sql.ts';
-import type { Row } from '../platform/db/tables.ts';
 import { readPartnerNames } from './operator-reads.ts';
 
 /** A request that was recorded: with an Idempotency-Key, or a change of a live card's status, or a reveal. */

@@ -6,6 +6,7 @@ import { shareActiveAccounts } from '../accounts/active-accounts.ts';
 import { recordKeyUses } from '../accounts/key-usage.ts';
 import { shareUsage } from '../accounts/usage-buckets.ts';
 import { type CardActivities, createCardActivities } from '../activities/card-activities.ts';
+import { presentScan } from '../deposits/metrics.ts';
 import type { DepositTerms } from '../deposits/open.ts';
 import { createDatabaseMetrics } from '../exports/metrics.ts';
 import type { CardNetwork } from '../issuers/card-network.ts';
@@ -254,7 +255,7 @@ export async function startApi(
     unsent: countUnsent(config.responseLimits),
     eventsWritten,
     endpointsChanged,
-    tronNetwork: config.tron?.network ?? null,
+    readScan: config.tron && presentScan.bind(null, orm, config.tron.network),
     depositTerms: depositTerms(config),
     depositsChanged,
     settlements: createSettlementQueue(orm, eventsWritten),

@@ -2,8 +2,8 @@ import { sql } from 'kysely';
 import type { StatusChangeOperation } from '../domain/card-status.ts';
 import { unknownId } from '../domain/refusal.ts';
 import { newId } from '../platform/crypto/new-id.ts';
+import type { Row } from '../platform/db/entities.ts';
 import { writeStatement } from '../platform/db/sql.ts';
-import type { Row } from '../platform/db/tables.ts';
 import { transaction } from '../platform/db/transaction.ts';
 import { type Operator, recordAudit } from '../requests/operator-context.ts';
 

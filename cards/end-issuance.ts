@@ -2,6 +2,7 @@ import { sql } from 'kysely';
 import { ApiError } from '../domain/api-error.ts';
 import type { CardFailureCode, IssuedCard } from '../domain/card.ts';
 import type { IssuanceDecision, Verdict } from '../domain/decision.ts';
+import type { EventType } from '../domain/event.ts';
 import type { Tenant } from '../domain/mode.ts';
 import { applyPosting, statementWithPosting } from '../ledger/apply-posting.ts';
 import { newId } from '../platform/crypto/new-id.ts';
@@ -19,7 +20,6 @@ import {
   writeClaimOutcome,
 } from '../requests/outcome.ts';
 import { type StoredResponse, storeError, storeResponse } from '../requests/response.ts';
-import type { EventType } from '../webhooks/event-types.ts';
 import { checkDecision, refuseDecision, verdictOnMissing } from './decision.ts';
 import { type Funding, fundingPosting } from './funding-posting.ts';
 import { watchDecided } from './late-answers.ts';

@@ -1,10 +1,7 @@
-import { ApiError } from '../domain/api-error.ts';
 import { type Fee, insufficientFunds } from '../domain/fees.ts';
 import type { Mode } from '../domain/mode.ts';
-import { MAX_AMOUNT_CENTS } from '../domain/money.ts';
 import type { LedgerResult } from '../ledger/apply-posting.ts';
 import { readBalance } from '../ledger/balances.ts';
-import { LedgerRejected } from '../ledger/ledger-error.ts';
 import type { Posting, Transfer, TransferCode } from '../ledger/posting.ts';
 import type { Transactor } from '../platform/db/sql.ts';
 
@@ -66,13 +63,4 @@ export async function requireFunds(
   const { availableCents } = await readBalance(tx, partnerId, mode);
   const totalDebitedCents = fees.reduce((sum, fee) => sum + fee.amount, amountCents);
   throw insufficientFunds(totalDebitedCents, availableCents);
-}
-
-/** Turns the ledger's refusal of a balance past the largest integer into the partner's 400. */
-export function refuseTooLarge(error: unknown): never {
-  if (!(error instanceof LedgerRejected) || error.reason !== 'balance_out_of_range') throw error;
-  throw ApiError.ofField(
-    'amount',
-    `amount would take a balance above the maximum of ${MAX_AMOUNT_CENTS} cents`,
-  );
 }

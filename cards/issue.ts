@@ -8,6 +8,7 @@ import type { IssuanceDecision } from '../domain/decision.ts';
 import { type Fee, quoteFunding } from '../domain/fees.ts';
 import { completeControls, type SpendingControls } from '../domain/spending-controls.ts';
 import { statementWithPosting } from '../ledger/apply-posting.ts';
+import { refuseTooLarge } from '../ledger/refuse-too-large.ts';
 import { readIdTime } from '../platform/crypto/new-id.ts';
 import { CARD_COLUMNS, of } from '../platform/db/columns.ts';
 import { readStatement, type Writes, writeStatement } from '../platform/db/sql.ts';
@@ -30,7 +31,7 @@ import {
   issuanceOutcome,
   lockPendingIssuance,
 } from './end-issuance.ts';
-import { fundingPosting, refuseTooLarge, requireFunds } from './funding-posting.ts';
+import { fundingPosting, requireFunds } from './funding-posting.ts';
 import { type IssuableProduct, issuableIn, issuableProducts } from './issuable-products.ts';
 import type { Metadata } from './metadata-rules.ts';
 import { type CardRow, CreateCardRequest } from './resource.ts';

@@ -4,14 +4,14 @@ import type { Fee } from '../domain/fees.ts';
 import { Mode } from '../domain/mode.ts';
 import { unknownId } from '../domain/refusal.ts';
 import { completeControls, type SpendingControls } from '../domain/spending-controls.ts';
-import { appliedControls, type SpendingRow } from '../payments/applied-controls.ts';
-import { presentSpendingLimit, type SpendingLimitResource } from '../payments/spending-limit-resource.ts';
 import { CARD_COLUMNS, of } from '../platform/db/columns.ts';
+import type { Row } from '../platform/db/entities.ts';
 import { newestRows } from '../platform/db/newest.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { readStatement } from '../platform/db/sql.ts';
-import type { Row } from '../platform/db/tables.ts';
 import { changeCardStatusWorkflowId, issueCardWorkflowId } from '../workflows/messages.ts';
+import { appliedControls, type SpendingRow } from './applied-controls.ts';
+import { presentSpendingLimit, type SpendingLimitResource } from './spending-limit-resource.ts';
 
 /** A card with its partner and its money, but without the cardholder's data. */
 export interface OperatorCard {

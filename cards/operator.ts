@@ -7,13 +7,30 @@ import { NetworkId } from '../domain/fields.ts';
 import { isId } from '../domain/ids.ts';
 import { WrongUsage } from '../operator/errors.ts';
 import { read, Text } from '../operator/flag-values.ts';
-import { listNewest, type Verbs, waitingFor, withLimit, workflowOf } from '../operator/verbs.ts';
-import { type OperatorAuthorization, readAuthorizations } from '../payments/authorization-operator-reads.ts';
+import { listNewest, type Verbs, withLimit, workflowOf } from '../operator/verbs.ts';
+import type { Orm } from '../platform/db/orm.ts';
 import { readCard, readCards } from './operator-reads.ts';
 import { type ListedTopUp, readTopUps } from './transfers/top-up-operator-reads.ts';
 import { type ListedWithdrawal, readWithdrawals } from './transfers/withdrawal-operator-reads.ts';
+import { waitingFor } from './waiting-operator.ts';
 
-export function cardNoun(card: Command, { session, verb, examples, err, resolveWaitMs }: Verbs): void {
+interface Hold {
+  created: string;
+  id: string;
+  held_amount: number;
+  expires_at: string | null;
+  merchant: { name: string | null };
+}
+
+/** @param readHolds reads the authorizations that hold a card's balance, newest first */
+export function cardNoun(
+  card: Command,
+  { session, verb, examples, err, resolveWaitMs }: Verbs,
+  readHolds: (
+    orm: Orm,
+    page: { cardId: string; status: 'pending'; before: null; limit: number },
+  ) => Promise<Hold[]>,
+): void {
   card.addHelpText('after', examples('card list --partner prt_01k0…', 'card block --help'));
 
   const list = card
@@ -62,7 +79,7 @@ export function cardNoun(card: Command, { session, verb, examples, err, resolveW
         const page = { before: null, limit: MAX_SHOWN + 1 };
         const topUps = await readTopUps(orm, { cardId: id }, page);
         const withdrawals = await readWithdrawals(orm, { cardId: id }, page);
-        const pending = await readAuthorizations(orm, { ...page, cardId: id, status: 'pending' });
+        const pending = await readHolds(orm, { ...page, cardId: id, status: 'pending' });
         const sayMore = (shown: readonly unknown[], what: string, command: string) => {
           if (shown.length <= MAX_SHOWN) return;
           err(`It has more than ${MAX_SHOWN} ${what}: "operator ${command}" has all of them.\n`);
@@ -179,7 +196,7 @@ const STATUS_CHANGES: readonly [verb: string, StatusChangeOperation, description
 const MAX_SHOWN = 20;
 
 /** What `card show` says of a pending authorization. */
-function presentHold({ created, id, held_amount, expires_at, merchant }: OperatorAuthorization) {
+function presentHold({ created, id, held_amount, expires_at, merchant }: Hold) {
   return { created, id, held_amount, expires_at, merchant: merchant.name };
 }
 

@@ -5,7 +5,7 @@ import { AmountCents, Email, Label, Line, ObjectType, Usd } from '../domain/fiel
 import { Mode } from '../domain/mode.ts';
 import { completeControls, SpendingControls, SpendingControlsRequest } from '../domain/spending-controls.ts';
 import type { CARD_COLUMNS } from '../platform/db/columns.ts';
-import type { Row } from '../platform/db/tables.ts';
+import type { Row } from '../platform/db/entities.ts';
 import { inOrder, Metadata, MetadataChanges } from './metadata-rules.ts';
 
 /** A card as partners see it (docs/partners/cards.md). */

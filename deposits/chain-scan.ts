@@ -1,13 +1,12 @@
 import { sql } from 'kysely';
-import type { ChainName } from '../domain/deposit.ts';
+import type { ChainName, NodeState } from '../domain/deposit.ts';
 import { Refusal } from '../domain/refusal.ts';
 import { type ScanLag, scanLag } from '../domain/scan-lag.ts';
+import type { Row } from '../platform/db/entities.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { autocommitStatement, type Reader, readStatement, writeStatement } from '../platform/db/sql.ts';
-import type { Row } from '../platform/db/tables.ts';
 import { transaction } from '../platform/db/transaction.ts';
 import { type Operator, recordAudit } from '../requests/operator-context.ts';
-import type { NodeState } from './tables.ts';
 
 /** The position of a chain's scan: the last block that was taken. */
 export interface ScanCursor {

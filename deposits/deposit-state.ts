@@ -2,12 +2,12 @@ import { sql } from 'kysely';
 import { heldClock } from '../accounts/clock.ts';
 import { type AccountClock, accountTime } from '../domain/account-clock.ts';
 import { MICRO_USDT_PER_CENT, type PaymentStatus, paidStatus } from '../domain/deposit.ts';
+import type { EventType } from '../domain/event.ts';
 import type { Posting } from '../ledger/posting.ts';
 import { DEPOSIT_COLUMNS, of, selectPayments } from '../platform/db/columns.ts';
+import type { Row } from '../platform/db/entities.ts';
 import { anyOf, readStatement, type Transactor, writeStatement } from '../platform/db/sql.ts';
-import type { Row } from '../platform/db/tables.ts';
 import { newEvent } from '../requests/new-event.ts';
-import type { EventType } from '../webhooks/event-types.ts';
 import { type DepositRow, type PaymentRow, presentDeposit } from './resource.ts';
 
 /** Payments of one deposit that one transaction judges. Nobody has more unless they send dust on purpose. */

@@ -19,7 +19,7 @@ interface ScanProgress {
   state: ScanState | null;
 }
 
-export async function readScanProgress(orm: Orm, network: ChainName): Promise<ScanProgress> {
+async function readScanProgress(orm: Orm, network: ChainName): Promise<ScanProgress> {
   const em = orm.em.fork();
   const [state] = await readScanStates(em, network);
   if (state !== undefined) return { network, waitsFor: null, lag: state.lag, state };
@@ -29,6 +29,19 @@ export async function readScanProgress(orm: Orm, network: ChainName): Promise<Sc
   // The lag is the age of the first payment that it could miss.
   const lag = scanLag({ blockNumber: 0, blockTime: firstAt, solidBlockNumber: null });
   return { network, waitsFor: 'node', lag, state: null };
+}
+
+/** What `GET /readyz` says of the scan. */
+export async function presentScan(orm: Orm, tronNetwork: ChainName): Promise<object> {
+  const { network, waitsFor, lag, state } = await readScanProgress(orm, tronNetwork);
+  return {
+    network,
+    waits_for: waitsFor,
+    height: state?.blockNumber ?? null,
+    lag_blocks: lag.blocks,
+    lag_seconds: lag.seconds,
+    node: state?.node ?? null,
+  };
 }
 
 /** How far the chain has been scanned, and which deposits are waiting. @param network null if there is no chain to read */

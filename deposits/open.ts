@@ -4,8 +4,8 @@ import type { ChainName } from '../domain/deposit.ts';
 import type { Tenant } from '../domain/mode.ts';
 import type { KeyRing } from '../platform/crypto/key-ring.ts';
 import { readIdTime } from '../platform/crypto/new-id.ts';
+import type { Row } from '../platform/db/entities.ts';
 import { type Transactor, tenantStatement, writeStatement } from '../platform/db/sql.ts';
-import type { Row } from '../platform/db/tables.ts';
 import type { FoundClaim, KeyedRequest } from '../requests/claim.ts';
 import type { CommandContext } from '../requests/command-context.ts';
 import {

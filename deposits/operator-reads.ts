@@ -1,4 +1,5 @@
 import { type Expression, sql } from 'kysely';
+import type { NodeSays } from '../domain/deposit.ts';
 import {
   type DepositNetwork,
   type DepositStatus,
@@ -9,13 +10,12 @@ import {
 } from '../domain/deposit.ts';
 import { unknownId } from '../domain/refusal.ts';
 import { DEPOSIT_COLUMNS, of, receivedBy, selectPayments } from '../platform/db/columns.ts';
+import type { Row } from '../platform/db/entities.ts';
 import { newestRows } from '../platform/db/newest.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { type Reads, readStatement } from '../platform/db/sql.ts';
-import type { Row } from '../platform/db/tables.ts';
 import { watchDepositWorkflowId } from '../workflows/messages.ts';
 import { type DepositResource, type DepositRow, type PaymentRow, presentDeposit } from './resource.ts';
-import type { NodeSays } from './tables.ts';
 
 /** A deposit as the partner sees it, with its partner and its chain. Amounts are in cents. */
 interface OperatorDeposit extends DepositResource {

@@ -10,7 +10,7 @@ import {
 import { amountBetween, ObjectType, Usd } from '../domain/fields.ts';
 import { Mode } from '../domain/mode.ts';
 import type { DEPOSIT_COLUMNS } from '../platform/db/columns.ts';
-import type { Row } from '../platform/db/tables.ts';
+import type { Row } from '../platform/db/entities.ts';
 
 /** Of one deposit: $1 to $100,000,000. Less is not worth the network fee, and nobody sends more in one payment. */
 const AMOUNT_LIMITS = { leastCents: 100, mostCents: 10_000_000_000 };

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import type { ChainName } from '../domain/deposit.ts';
+import type { ChainName, NodeState } from '../domain/deposit.ts';
 import { MAX_LAG_SECONDS, type ScanLag, scanLag } from '../domain/scan-lag.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { currentWork } from '../platform/process/work-context.ts';
@@ -13,7 +13,6 @@ import {
   type ScanCursor,
 } from './chain-scan.ts';
 import { UnsolidBlocks } from './look-ahead.ts';
-import type { NodeState } from './tables.ts';
 import {
   CursorMoved,
   type FoundPayment,

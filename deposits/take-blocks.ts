@@ -1,10 +1,9 @@
 import { sql } from 'kysely';
-import type { ChainName } from '../domain/deposit.ts';
+import type { ChainName, NodeSays } from '../domain/deposit.ts';
 import type { Mode } from '../domain/mode.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { type Reader, readStatement, writeStatement } from '../platform/db/sql.ts';
 import { transaction } from '../platform/db/transaction.ts';
-import type { NodeSays } from './tables.ts';
 
 /** A transfer to one of our addresses. */
 export interface FoundPayment {

@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import { accountsNow, heldClock } from '../accounts/clock.ts';
-import { lockTestTerms } from '../cards/terms.ts';
+import { lockTestAccount } from '../accounts/lock-test-account.ts';
 import { type AccountClock, accountTime } from '../domain/account-clock.ts';
 import { type DepositNetwork, TEST_NETWORK, type TestPayment } from '../domain/deposit.ts';
 import type { Tenant } from '../domain/mode.ts';
@@ -39,12 +39,12 @@ export function openTestDeposit(
 ): Promise<KeyedResponse> {
   const { ring } = context;
   return respondOnce(context, request, async (tx) => {
-    const locked = await lockTestTerms({ tx, ring }, request, { counts: false });
+    const locked = await lockTestAccount({ tx, ring }, request, { counts: false });
     if ('replayed' in locked) return locked;
     const [open] = await countOpen(tx, request, {});
     if ((open?.count ?? 0) >= MAX_OPEN_DEPOSITS) throw tooManyOpen();
     const { resourceId: id, partnerId, mode } = request;
-    const createdAt = accountTime(locked.terms.clock, readIdTime(id));
+    const createdAt = accountTime(locked.clock, readIdTime(id));
     const after = (ms: number) => new Date(createdAt.getTime() + ms).toISOString();
     const expiresAt = after(payment === 'late' ? SECOND_MS : HOURS_8_MS);
     const isPaidInTime = payment !== 'late' && payment !== 'none';

@@ -1,10 +1,9 @@
-import type { ChainName } from '../domain/deposit.ts';
+import type { ChainName, NodeState } from '../domain/deposit.ts';
 import { Refusal } from '../domain/refusal.ts';
 import type { OperatorConfig } from '../platform/config/operator.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { scanChainWorkflowId } from '../workflows/messages.ts';
 import { readScanStates } from './chain-scan.ts';
-import type { NodeState } from './tables.ts';
 
 /** How far a chain has been scanned. */
 export interface ScanResource {

@@ -1,8 +1,7 @@
 import { sql } from 'kysely';
-import type { ChainName } from '../domain/deposit.ts';
+import type { ChainName, NodeSays } from '../domain/deposit.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { autocommitStatement, type Reader, readStatement } from '../platform/db/sql.ts';
-import type { NodeSays } from './tables.ts';
 
 /** Payments that the nodes are asked about in one turn. Those of one block cost no more than one. */
 const MAX_ASKED = 1_000;

@@ -8,10 +8,10 @@ import {
   whyInReview,
 } from '../domain/deposit.ts';
 import { selectPayments } from '../platform/db/columns.ts';
+import type { Row } from '../platform/db/entities.ts';
 import { followingAccounts } from '../platform/db/following-accounts.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { ASYNCHRONOUS_COMMIT, autocommitStatement, readStatement } from '../platform/db/sql.ts';
-import type { Row } from '../platform/db/tables.ts';
 
 // Every deposit has a workflow that shows its state. This module has what the workflow reads, and finds deposits that have
 // changed since their workflows were last informed.

@@ -143,3 +143,24 @@ export function whyInReview({
   if (review_reason === 'nodes_disagree' && denied_by !== null) return `the node ${denied_by} denies it`;
   return review_reason === null ? null : WHY_IN_REVIEW[review_reason];
 }
+
+/** What a node says about a payment. */
+export interface NodeSays {
+  /** Host and port. */
+  node: string;
+  /** `shows it`, `denies it`, or why it is no witness. */
+  says: string;
+}
+
+/** What the scan last saw of a node. */
+export interface NodeState {
+  /** Host and port; nothing of its path or key. */
+  name: string;
+  state: 'in_use' | 'standby' | 'behind' | 'failing' | 'contradicting';
+  /** A short code; null if there is none. */
+  problem: string | null;
+  /** What it says about the block after the last one taken; null if it was not asked. Rows of former releases lack it. */
+  says?: string | null;
+  /** ISO 8601. */
+  since: string;
+}

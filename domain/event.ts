@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { nearestWord } from './slips.ts';
 
 /*
  * How a delivery moves: an event's row for one endpoint. `status` says how it stands. `workflow` is about the workflow that keeps
@@ -51,3 +52,45 @@ export const EVENTS_KEPT_DAYS = 30;
 
 /** How many webhook endpoints an account can have in a mode, disabled ones included (docs/partners/webhooks.md). */
 export const MAX_ENDPOINTS = 5;
+
+/** Every type of event. webhooks/event-types-resource.ts says what is in them. */
+export const EventType = z
+  .enum(
+    [
+      'card.issued',
+      'card.issue_failed',
+      'card.updated',
+      'card.frozen',
+      'card.unfrozen',
+      'card.blocked',
+      'topup.succeeded',
+      'topup.failed',
+      'withdrawal.succeeded',
+      'withdrawal.failed',
+      'card.transaction.created',
+      'card.authorization.created',
+      'card.authorization.updated',
+      'deposit.confirmed',
+      'deposit.needs_review',
+      'deposit.expired',
+      'webhook_endpoint.failing',
+      'webhook_endpoint.disabled',
+      'api_key.expiring',
+      'balance.low',
+      'balance.recovered',
+      'ping',
+    ],
+    { error: suggestType },
+  )
+  .meta({ id: 'EventType', description: 'The kind of event.' });
+export type EventType = z.infer<typeof EventType>;
+
+/** Undefined, and so the list of all types, if it is near none of them. */
+function suggestType({ input }: z.core.$ZodRawIssue): string | undefined {
+  if (typeof input !== 'string' || input.length > MAX_TYPE_LENGTH) return undefined;
+  const nearest = nearestWord(input, EventType.options);
+  return nearest && `must be an event type: did you mean ${nearest}?`;
+}
+
+/** Longer text is near none, and would take long to compare. */
+const MAX_TYPE_LENGTH = 100;

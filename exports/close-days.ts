@@ -2,9 +2,9 @@ import { sql } from 'kysely';
 import type { Logger } from 'pino';
 import type { Mode, Tenant } from '../domain/mode.ts';
 import { readDayToClose } from '../ledger/account-month.ts';
+import type { Row } from '../platform/db/entities.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { autocommitStatement, readStatement } from '../platform/db/sql.ts';
-import type { Row } from '../platform/db/tables.ts';
 import { describeError } from '../platform/process/describe-error.ts';
 
 /** Transactions that began on a day have ended long before. */

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import type { TimeOfDay } from '../platform/config/time-of-day.ts';
+import { nextTime, type TimeOfDay } from '../platform/config/time-of-day.ts';
 import { type Orm, openOrm, type ServiceDatabase } from '../platform/db/orm.ts';
 import { SERVICE_LIMITS } from '../platform/db/session.ts';
 import { query } from '../platform/db/sql.ts';
@@ -61,12 +61,4 @@ export function startCheckingLedger(options: {
     const { isTaken } = await takeMeasurement(orm, 'ledger_check', LEASE_MS);
     if (isTaken) await check(stopping);
   });
-}
-
-/** The next such time in UTC that is at least an hour away, so that a check shortly before it is not repeated. */
-export function nextTime({ hour, minute }: TimeOfDay, now: Date): Date {
-  const next = new Date(now);
-  next.setUTCHours(hour, minute, 0, 0);
-  while (next.getTime() < now.getTime() + 3_600_000) next.setUTCDate(next.getUTCDate() + 1);
-  return next;
 }

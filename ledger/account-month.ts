@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import type { Tenant } from '../domain/mode.ts';
+import type { Row } from '../platform/db/entities.ts';
 import { type Reader, tenantStatement } from '../platform/db/sql.ts';
-import type { Row } from '../platform/db/tables.ts';
 import type { TransferCode } from './posting.ts';
 
 /** A month of an account: what was there when it began and when it ended, and what was booked in it. Amounts are in cents. */

@@ -88,7 +88,19 @@ type Noun = (noun: Command, verbs: Verbs) => void;
 
 /** What each noun is about, and its module. */
 const NOUNS: Record<string, readonly [about: string, load: () => Promise<Noun>]> = {
-  partner: ["partners' accounts", async () => (await import('../accounts/operator.ts')).partnerNoun],
+  partner: [
+    "partners' accounts",
+    async () => {
+      const [{ partnerNoun }, { eraseCardholderVerb }] = await Promise.all([
+        import('../accounts/operator.ts'),
+        import('../cards/erase-cardholder-operator.ts'),
+      ]);
+      return (noun, verbs) => {
+        partnerNoun(noun, verbs);
+        eraseCardholderVerb(noun, verbs);
+      };
+    },
+  ],
   adjustment: [
     'large adjustments that need a second operator',
     async () => (await import('../accounts/adjustment-operator.ts')).adjustmentNoun,
@@ -103,7 +115,16 @@ const NOUNS: Record<string, readonly [about: string, load: () => Promise<Noun>]>
     "the platform's card products",
     async () => (await import('../cards/product-operator.ts')).productNoun,
   ],
-  card: ['cards and their issuance', async () => (await import('../cards/operator.ts')).cardNoun],
+  card: [
+    'cards and their issuance',
+    async () => {
+      const [{ cardNoun }, { readAuthorizations }] = await Promise.all([
+        import('../cards/operator.ts'),
+        import('../payments/authorization-operator-reads.ts'),
+      ]);
+      return (noun, verbs) => cardNoun(noun, verbs, readAuthorizations);
+    },
+  ],
   topup: ['card top-ups', async () => (await import('../cards/transfers/top-up-operator.ts')).topUpNoun],
   withdrawal: [
     'withdrawals from cards to the prepaid balance',
@@ -152,7 +173,13 @@ const NOUNS: Record<string, readonly [about: string, load: () => Promise<Noun>]>
   ],
   webhook: [
     "partners' events and their delivery",
-    async () => (await import('../webhooks/operator.ts')).webhookNoun,
+    async () => {
+      const [{ webhookNoun }, { readCard }] = await Promise.all([
+        import('../webhooks/operator.ts'),
+        import('../cards/operator-reads.ts'),
+      ]);
+      return (noun, verbs) => webhookNoun(noun, verbs, readCard);
+    },
   ],
   ledger: [
     'the ledger: balances and invariants',

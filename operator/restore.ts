@@ -3,9 +3,9 @@ import type { Command } from 'commander';
 import { sql } from 'kysely';
 import type { WorkflowOperation } from '../domain/claim-operation.ts';
 import { depositsTaskQueue } from '../platform/config/task-queues.ts';
+import type { Row } from '../platform/db/entities.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { readStatement } from '../platform/db/sql.ts';
-import type { Row } from '../platform/db/tables.ts';
 import { claimedWorkflowId, startAgain } from '../requests/claimed-workflow.ts';
 import { readWorkflowStatus } from '../requests/workflow-status.ts';
 import {

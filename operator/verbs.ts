@@ -1,9 +1,6 @@
 import type { Command } from 'commander';
 import { z } from 'zod';
-import type { DecidedTable } from '../cards/decision.ts';
-import { readNetworkProblem } from '../cards/operation-operator-reads.ts';
 import type { Mode } from '../domain/mode.ts';
-import type { NetworkAnswer } from '../requests/rules.ts';
 import { read, WholeNumber } from './flag-values.ts';
 import type { Output } from './render.ts';
 import type { Session } from './session.ts';
@@ -23,36 +20,6 @@ export interface Verbs {
   confirm(question: string): Promise<boolean | null>;
   resolveWaitMs: number;
   reconcileGraceMs: number;
-}
-
-/** What an undecided issuance or top-up is waiting for. */
-interface Waiting {
-  /** By the configuration, which may have changed since the operation began. */
-  deadline: string;
-  asked: number | null;
-  last_answer: NetworkAnswer | null;
-  /** Why there was no answer. */
-  network_problem: string | null;
-  last_asked_at: string | null;
-  next_poll_at: string | null;
-}
-
-export async function waitingFor(
-  session: Session,
-  table: DecidedTable,
-  { id, created, workflow_id }: { id: string; created: string; workflow_id: string },
-  deadlineMs: number,
-): Promise<Waiting> {
-  const state = await session.operationState(workflow_id);
-  return {
-    deadline: new Date(Date.parse(created) + deadlineMs).toISOString(),
-    asked: state?.asked ?? null,
-    // The word of GET /operations.
-    last_answer: state?.lastAnswer === 'accepted' ? 'pending' : (state?.lastAnswer ?? null),
-    network_problem: await readNetworkProblem(await session.orm(), table, id),
-    last_asked_at: state?.lastAskedAt ?? null,
-    next_poll_at: state?.nextAskAt ?? null,
-  };
 }
 
 /** The workflow of something that was made, with its status. In test mode there is none. */

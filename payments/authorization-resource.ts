@@ -3,7 +3,7 @@ import { AuthorizationRequest, AuthorizationStatus, DeclineReason } from '../dom
 import { ObjectType, Usd } from '../domain/fields.ts';
 import { Mode } from '../domain/mode.ts';
 import type { AUTHORIZATION_COLUMNS } from '../platform/db/columns.ts';
-import type { Row } from '../platform/db/tables.ts';
+import type { Row } from '../platform/db/entities.ts';
 import { Merchant } from './transaction-resource.ts';
 
 /** An authorization as partners see it (docs/partners/authorizations.md). */

@@ -1,3 +1,4 @@
+import { decisionTime } from '../cards/applied-controls.ts';
 import { accountTime } from '../domain/account-clock.ts';
 import { ApiError } from '../domain/api-error.ts';
 import {
@@ -14,7 +15,6 @@ import { newId, readIdTime } from '../platform/crypto/new-id.ts';
 import type { KeyedRequest } from '../requests/claim.ts';
 import type { CommandContext } from '../requests/command-context.ts';
 import { type KeyedResponse, respondOnce } from '../requests/respond-once.ts';
-import { decisionTime } from './applied-controls.ts';
 import { type AuthorizationRow, presentAuthorization } from './authorization-resource.ts';
 import { settlementPosting } from './decide-settlements.ts';
 import { holdPosting, toMerchant, toState, withState } from './holds.ts';

@@ -1,8 +1,10 @@
 import { sql } from 'kysely';
 import { heldClock } from '../accounts/clock.ts';
+import { appliedControls, type ControlsColumns } from '../cards/applied-controls.ts';
 import { presentCard } from '../cards/resource.ts';
 import type { AccountClock } from '../domain/account-clock.ts';
 import { ApiError } from '../domain/api-error.ts';
+import type { EventType } from '../domain/event.ts';
 import { DEFAULT_FEE_PLAN, FeePlan } from '../domain/fees.ts';
 import { MAX_AMOUNT_CENTS } from '../domain/money.ts';
 import { applyPostings } from '../ledger/apply-posting.ts';
@@ -12,8 +14,6 @@ import { newId, readIdTime } from '../platform/crypto/new-id.ts';
 import { CARD_COLUMNS, of, TRANSACTION_COLUMNS } from '../platform/db/columns.ts';
 import { columnList, type Transactor, writeStatement } from '../platform/db/sql.ts';
 import { newEvent } from '../requests/new-event.ts';
-import type { EventType } from '../webhooks/event-types.ts';
-import { appliedControls, type ControlsColumns } from './applied-controls.ts';
 import {
   decideSettlements,
   type NewTransaction,

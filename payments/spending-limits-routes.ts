@@ -3,14 +3,14 @@ import { z } from 'zod';
 import { listEnvelope } from '../api/http/list-envelope.ts';
 import { declare, resource } from '../api/http/route.ts';
 import * as EXAMPLES from '../api/openapi/examples.ts';
+import { appliedControls, type ControlsColumns } from '../cards/applied-controls.ts';
+import { presentSpendingLimit, SpendingLimitResource } from '../cards/spending-limit-resource.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { isId } from '../domain/ids.ts';
 import type { Tenant } from '../domain/mode.ts';
 import type { SpendingControls } from '../domain/spending-controls.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { tenantStatement } from '../platform/db/sql.ts';
-import { appliedControls, type ControlsColumns } from './applied-controls.ts';
-import { presentSpendingLimit, SpendingLimitResource } from './spending-limit-resource.ts';
 
 const listSpendingLimits = declare({
   method: 'get',

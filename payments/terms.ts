@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import { heldClock } from '../accounts/clock.ts';
+import { appliedControls, type ControlsColumns } from '../cards/applied-controls.ts';
 import type { CardBalance, CardRow } from '../cards/resource.ts';
 import type { AccountClock } from '../domain/account-clock.ts';
 import { ApiError } from '../domain/api-error.ts';
@@ -7,12 +8,11 @@ import { DEFAULT_FEE_PLAN, FeePlan } from '../domain/fees.ts';
 import { isId } from '../domain/ids.ts';
 import type { AppliedControls } from '../domain/spending-controls.ts';
 import { AUTHORIZATION_COLUMNS, CARD_COLUMNS, of } from '../platform/db/columns.ts';
+import type { Row } from '../platform/db/entities.ts';
 import { type Transactor, writeStatement } from '../platform/db/sql.ts';
-import type { Row } from '../platform/db/tables.ts';
 import type { FoundClaim, KeyedRequest } from '../requests/claim.ts';
 import type { OpenCommand } from '../requests/command-context.ts';
 import { type KeyedResponse, readReplay } from '../requests/respond-once.ts';
-import { appliedControls, type ControlsColumns } from './applied-controls.ts';
 import type { AuthorizationRow } from './authorization-resource.ts';
 
 /** What everything about an authorization is decided on. The transaction holds the card's lock, which guards all of it. */

@@ -4,7 +4,7 @@ import { ObjectType, Usd } from '../domain/fields.ts';
 import { Mode } from '../domain/mode.ts';
 import { ChargedTo, TransactionFee, TransactionType } from '../domain/transaction.ts';
 import type { TRANSACTION_COLUMNS } from '../platform/db/columns.ts';
-import type { Row } from '../platform/db/tables.ts';
+import type { Row } from '../platform/db/entities.ts';
 
 /** Where the card was used, as far as the network says. */
 export const Merchant = z

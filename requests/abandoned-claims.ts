@@ -1,9 +1,9 @@
 import { sql } from 'kysely';
 import type { WorkflowOperation } from '../domain/claim-operation.ts';
+import type { Row } from '../platform/db/entities.ts';
 import { followingAccounts } from '../platform/db/following-accounts.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { autocommitStatement, writeStatement } from '../platform/db/sql.ts';
-import type { Row } from '../platform/db/tables.ts';
 
 /** A claim without a response whose process seems to have died. It is the caller's to start until the lease expires. */
 export type AbandonedClaim = Row<

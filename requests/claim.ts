@@ -6,6 +6,7 @@ import type { IdPrefix } from '../domain/ids.ts';
 import type { Tenant } from '../domain/mode.ts';
 import type { KeyRing } from '../platform/crypto/key-ring.ts';
 import { newId } from '../platform/crypto/new-id.ts';
+import type { Row } from '../platform/db/entities.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import {
   ASYNCHRONOUS_COMMIT,
@@ -14,7 +15,6 @@ import {
   tenantStatement,
   writeStatement,
 } from '../platform/db/sql.ts';
-import type { Row } from '../platform/db/tables.ts';
 import type { CommandContext } from './command-context.ts';
 import { openBody, type StoredResponse } from './response.ts';
 import { operationId } from './rules.ts';

@@ -13,13 +13,13 @@ import {
   modeAttribute,
   partnerIdAttribute,
 } from '../platform/temporal/search-attributes.ts';
-import type { changeCardStatus } from '../workflows/change-card-status.ts';
-import type { issueCard } from '../workflows/issue-card.ts';
 import {
   CHANGE_CARD_STATUS,
+  type ChangeCardStatusWorkflow,
   changeCardStatusWorkflowId,
   ISSUE_CARD,
   issueCardWorkflowId,
+  type NetworkOperationWorkflow,
   resolveIssuanceSignal,
   resolveTopUpSignal,
   resolveWithdrawalSignal,
@@ -28,8 +28,6 @@ import {
   WITHDRAW_FROM_CARD,
   withdrawFromCardWorkflowId,
 } from '../workflows/messages.ts';
-import type { topUpCard } from '../workflows/top-up-card.ts';
-import type { withdrawFromCard } from '../workflows/withdraw-from-card.ts';
 
 /** A claim whose work is done by a workflow. */
 export interface ClaimedWorkflow extends Tenant {
@@ -95,15 +93,15 @@ function start(
   const funding: [{ claimId: string; deadlineMs: number }] = [{ claimId, deadlineMs }];
   switch (operation) {
     case 'create_card':
-      return client.start<typeof issueCard>(ISSUE_CARD, { ...options, args: funding });
+      return client.start<NetworkOperationWorkflow>(ISSUE_CARD, { ...options, args: funding });
     case 'top_up_card':
-      return client.start<typeof topUpCard>(TOP_UP_CARD, { ...options, args: funding });
+      return client.start<NetworkOperationWorkflow>(TOP_UP_CARD, { ...options, args: funding });
     case 'withdraw_from_card':
-      return client.start<typeof withdrawFromCard>(WITHDRAW_FROM_CARD, { ...options, args: funding });
+      return client.start<NetworkOperationWorkflow>(WITHDRAW_FROM_CARD, { ...options, args: funding });
     case 'freeze_card':
     case 'unfreeze_card':
     case 'block_card':
-      return client.start<typeof changeCardStatus>(CHANGE_CARD_STATUS, { ...options, args: [{ claimId }] });
+      return client.start<ChangeCardStatusWorkflow>(CHANGE_CARD_STATUS, { ...options, args: [{ claimId }] });
   }
 }
 
@@ -130,13 +128,13 @@ export async function resolveOperation(
   } as const;
   if (decided.operation === 'create_card') {
     const signalled = { signal: resolveIssuanceSignal, signalArgs: [decided.decision] as [IssuanceDecision] };
-    await client.workflow.signalWithStart<typeof issueCard, [IssuanceDecision]>(ISSUE_CARD, {
+    await client.workflow.signalWithStart<NetworkOperationWorkflow, [IssuanceDecision]>(ISSUE_CARD, {
       ...options,
       ...signalled,
     });
   } else if (decided.operation === 'top_up_card') {
     const signalled = { signal: resolveTopUpSignal, signalArgs: [decided.decision] as [TopUpDecision] };
-    await client.workflow.signalWithStart<typeof topUpCard, [TopUpDecision]>(TOP_UP_CARD, {
+    await client.workflow.signalWithStart<NetworkOperationWorkflow, [TopUpDecision]>(TOP_UP_CARD, {
       ...options,
       ...signalled,
     });
@@ -145,10 +143,13 @@ export async function resolveOperation(
       signal: resolveWithdrawalSignal,
       signalArgs: [decided.decision] as [WithdrawalDecision],
     };
-    await client.workflow.signalWithStart<typeof withdrawFromCard, [WithdrawalDecision]>(WITHDRAW_FROM_CARD, {
-      ...options,
-      ...signalled,
-    });
+    await client.workflow.signalWithStart<NetworkOperationWorkflow, [WithdrawalDecision]>(
+      WITHDRAW_FROM_CARD,
+      {
+        ...options,
+        ...signalled,
+      },
+    );
   }
 }
 

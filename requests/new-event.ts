@@ -1,7 +1,7 @@
 import { type AccountClock, accountTime } from '../domain/account-clock.ts';
+import type { EventType } from '../domain/event.ts';
 import type { Mode } from '../domain/mode.ts';
 import { newId, readIdTime } from '../platform/crypto/new-id.ts';
-import type { EventType } from '../webhooks/event-types.ts';
 
 /**
  * Creates an event, to be written in the same transaction as the change it reports.

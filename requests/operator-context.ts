@@ -1,7 +1,7 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
-import { AuditEntryEntity } from '../accounts/tables.ts';
 import { newId } from '../platform/crypto/new-id.ts';
 import type { CommandContext } from './command-context.ts';
+import { AuditEntryEntity } from './tables.ts';
 
 /** The context of an operator's command. */
 export interface OperatorContext extends CommandContext {

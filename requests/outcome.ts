@@ -1,9 +1,9 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { AccountClock } from '../domain/account-clock.ts';
+import type { EventType } from '../domain/event.ts';
 import type { Mode } from '../domain/mode.ts';
 import type { KeyRing } from '../platform/crypto/key-ring.ts';
 import { writeStatement } from '../platform/db/sql.ts';
-import type { EventType } from '../webhooks/event-types.ts';
 import type { KeyedRequest } from './claim.ts';
 import type { OpenCommand } from './command-context.ts';
 import { newEvent } from './new-event.ts';

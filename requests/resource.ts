@@ -4,7 +4,7 @@ import { ObjectType } from '../domain/fields.ts';
 import type { IdPrefix } from '../domain/ids.ts';
 import { Mode } from '../domain/mode.ts';
 import type { OPERATION_COLUMNS } from '../platform/db/columns.ts';
-import type { Row } from '../platform/db/tables.ts';
+import type { Row } from '../platform/db/entities.ts';
 import { NetworkAnswer, OPERATION_TYPES, OperationStatus, OperationType, operationId } from './rules.ts';
 
 const ResourceType = z.enum([

@@ -47,3 +47,27 @@ export const IdempotencyClaimEntity = defineEntity({
     networkProblem: p.text().nullable(),
   },
 });
+
+/** Who changed what, and when; written in the transaction of the change. */
+export const AuditEntryEntity = defineEntity({
+  name: 'AuditEntry',
+  tableName: 'audit_entry',
+  properties: {
+    id: p.text().collation('C').primary(),
+    at: p
+      .datetime()
+      .defaultRaw('now()')
+      .onCreate(() => new Date()),
+    actor: p.text(),
+    action: p.text(),
+    subject: p.text(),
+    detail: p.json().$type<Record<string, unknown>>(),
+    // The database fills these in, whatever a statement says (docs/decisions/audit-chain.md).
+    /** OPERATOR; null if it is not set. */
+    operator: p.text().nullable(),
+    /** The operating system's, of the command line. */
+    osUser: p.text().nullable(),
+    host: p.text().nullable(),
+    databaseLogin: p.text().nullable(),
+  },
+});

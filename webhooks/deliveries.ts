@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import type { DeliveryStatus } from '../domain/event.ts';
+import type { Row } from '../platform/db/entities.ts';
 import { followingAccounts } from '../platform/db/following-accounts.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { dropOldEvents } from '../platform/db/partitions.ts';
@@ -10,7 +11,6 @@ import {
   readStatement,
   writeStatement,
 } from '../platform/db/sql.ts';
-import type { Row } from '../platform/db/tables.ts';
 import type { CommandContext } from '../requests/command-context.ts';
 import { FAILING_AFTER } from './endpoint-events.ts';
 import { sealAnswerStart } from './secrets.ts';

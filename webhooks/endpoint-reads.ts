@@ -1,8 +1,8 @@
 import { type ExpressionBuilder, sql } from 'kysely';
 import { ApiError } from '../domain/api-error.ts';
 import type { Mode, Tenant } from '../domain/mode.ts';
+import type { Tables } from '../platform/db/entities.ts';
 import { anyOf, type Reader, readStatement } from '../platform/db/sql.ts';
-import type { Tables } from '../platform/db/tables.ts';
 import type { WebhookEndpointRow } from './endpoint-resource.ts';
 
 /** The columns of a WebhookEndpointRow. */

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { ObjectType } from '../domain/fields.ts';
 import { Mode } from '../domain/mode.ts';
-import type { Row } from '../platform/db/tables.ts';
+import type { Row } from '../platform/db/entities.ts';
 
 const LastFailure = z
   .object({

@@ -17,7 +17,7 @@ import {
 import { declare, resource } from '../api/http/route.ts';
 import * as EXAMPLES from '../api/openapi/examples.ts';
 import { ApiError } from '../domain/api-error.ts';
-import { MAX_ENDPOINTS } from '../domain/event.ts';
+import { EventType, MAX_ENDPOINTS } from '../domain/event.ts';
 import { Label } from '../domain/fields.ts';
 import { isId } from '../domain/ids.ts';
 import type { Tenant } from '../domain/mode.ts';
@@ -34,7 +34,6 @@ import {
 } from './endpoint-resource.ts';
 import { rotateEndpointSecret } from './endpoint-secrets.ts';
 import { changeEndpoint, createEndpoint, removeEndpoint } from './endpoints.ts';
-import { EventType } from './event-types.ts';
 import { readEvent } from './events-routes.ts';
 import { EventResource, eventExample } from './resource.ts';
 import { sendPing } from './send-on-request.ts';

@@ -3,6 +3,7 @@ import { sql } from 'kysely';
 import { holdClock } from '../accounts/clock.ts';
 import { lockPartner } from '../accounts/partners.ts';
 import { ApiError } from '../domain/api-error.ts';
+import type { EventType } from '../domain/event.ts';
 import { MAX_ENDPOINTS } from '../domain/event.ts';
 import type { Mode, Tenant } from '../domain/mode.ts';
 import type { KeyRing } from '../platform/crypto/key-ring.ts';
@@ -14,7 +15,6 @@ import { type Author, recordAudit } from '../requests/operator-context.ts';
 import { type EndpointId, pickEndpoints, readEndpoint, readEndpoints } from './endpoint-reads.ts';
 import type { WebhookEndpointRow } from './endpoint-resource.ts';
 import { disableEndpoints, enableEndpoints } from './endpoint-status.ts';
-import type { EventType } from './event-types.ts';
 import { generateWebhookSecret, openEndpointSecret, sealEndpointSecret } from './secrets.ts';
 
 /** What a partner can choose for an endpoint. What is left out stays as it is. */

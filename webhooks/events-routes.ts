@@ -17,16 +17,15 @@ import {
 import { declare, resource } from '../api/http/route.ts';
 import * as EXAMPLES from '../api/openapi/examples.ts';
 import { ApiError } from '../domain/api-error.ts';
-import { DeliveryStatus, EVENTS_KEPT_DAYS } from '../domain/event.ts';
+import { DeliveryStatus, EVENTS_KEPT_DAYS, EventType } from '../domain/event.ts';
 import { idPattern, isId } from '../domain/ids.ts';
 import type { Tenant } from '../domain/mode.ts';
 import { lowestId } from '../platform/crypto/new-id.ts';
+import type { Row } from '../platform/db/entities.ts';
 import { newestRows, unseen } from '../platform/db/newest.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import type { ReadList } from '../platform/db/read-replica.ts';
 import { tenantStatement } from '../platform/db/sql.ts';
-import type { Row } from '../platform/db/tables.ts';
-import { EventType } from './event-types.ts';
 import { EventResource, type EventRow, eventExample, presentEvent } from './resource.ts';
 import { resendEvent as sendAgain } from './send-on-request.ts';
 

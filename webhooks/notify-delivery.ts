@@ -7,9 +7,9 @@ import {
   modeAttribute,
   partnerIdAttribute,
 } from '../platform/temporal/search-attributes.ts';
-import type { deliverWebhook } from '../workflows/deliver-webhook.ts';
 import {
   DELIVER_WEBHOOK,
+  type DeliverWebhookWorkflow,
   type DeliveryProgress,
   deliverWebhookWorkflowId,
   progress,
@@ -38,7 +38,7 @@ export async function notifyDelivery(
   const { eventId, endpointId, workflowOfEvent } = event;
   const workflowId = deliverWebhookWorkflowId(eventId, workflowOfEvent ? null : endpointId);
   if (latest.status === 'retrying' || latest.status === 'given_up') {
-    await client.workflow.signalWithStart<typeof deliverWebhook, [DeliveryProgress]>(DELIVER_WEBHOOK, {
+    await client.workflow.signalWithStart<DeliverWebhookWorkflow, [DeliveryProgress]>(DELIVER_WEBHOOK, {
       workflowId,
       taskQueue: event.taskQueue,
       workflowIdReusePolicy: 'ALLOW_DUPLICATE',

@@ -1,15 +1,14 @@
 import { type RawBuilder, sql } from 'kysely';
-import { DeliveryStatus } from '../domain/event.ts';
+import { DeliveryStatus, EventType } from '../domain/event.ts';
 import { Mode } from '../domain/mode.ts';
 import { Refusal, unknownId } from '../domain/refusal.ts';
 import type { KeyRing } from '../platform/crypto/key-ring.ts';
 import { lowestId } from '../platform/crypto/new-id.ts';
+import type { Row } from '../platform/db/entities.ts';
 import { newestRows } from '../platform/db/newest.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { readStatement } from '../platform/db/sql.ts';
-import type { Row } from '../platform/db/tables.ts';
 import { deliverWebhookWorkflowId } from '../workflows/messages.ts';
-import { EventType } from './event-types.ts';
 import { presentAttempt } from './resource.ts';
 import { openAnswerStart } from './secrets.ts';
 

@@ -1,12 +1,11 @@
 import { type Command, Option } from 'commander';
 import { z } from 'zod';
 import { readPartner } from '../accounts/operator-reads.ts';
-import { readCard } from '../cards/operator-reads.ts';
-import { DeliveryStatus } from '../domain/event.ts';
+import { DeliveryStatus, EventType } from '../domain/event.ts';
 import { WrongUsage } from '../operator/errors.ts';
 import { read, Since, Text } from '../operator/flag-values.ts';
 import { listNewest, type Verbs, withLimit } from '../operator/verbs.ts';
-import { EventType } from './event-types.ts';
+import type { Orm } from '../platform/db/orm.ts';
 import { readWebhook, readWebhooks } from './operator-reads.ts';
 import { requeueWebhook, requeueWebhooks } from './requeue-operator.ts';
 
@@ -24,9 +23,12 @@ const COLUMNS = [
 ];
 const SINCE = 'only those created since then: 24h, 2026-11-20 or 2026-11-20T08:00:00Z';
 
-export function webhookNoun(webhook: Command, verbs: Verbs): void {
+/** Throws if there is no such card. */
+type ReadCard = (orm: Orm, cardId: string) => Promise<unknown>;
+
+export function webhookNoun(webhook: Command, verbs: Verbs, readCard: ReadCard): void {
   webhook.addHelpText('after', verbs.examples('webhook list --status given_up', 'webhook requeue evt_01k0…'));
-  listVerb(webhook, verbs);
+  listVerb(webhook, verbs, readCard);
   showVerb(webhook, verbs);
   requeueVerb(webhook, verbs);
 }
@@ -41,7 +43,7 @@ interface ListFlags {
   limit?: number;
 }
 
-function listVerb(webhook: Command, { session, verb, examples, err }: Verbs): void {
+function listVerb(webhook: Command, { session, verb, examples, err }: Verbs, readCard: ReadCard): void {
   const list = webhook
     .command('list')
     .description('the events of the last 30 days, newest first, a line for each endpoint')

@@ -1,10 +1,10 @@
 import { sql } from 'kysely';
 import { accountsNow } from '../accounts/clock.ts';
 import type { DeliveryStatus } from '../domain/event.ts';
+import type { Row } from '../platform/db/entities.ts';
 import { followingAccounts } from '../platform/db/following-accounts.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { ASYNCHRONOUS_COMMIT, autocommitStatement, readStatement } from '../platform/db/sql.ts';
-import type { Row } from '../platform/db/tables.ts';
 import { tokenBucket } from '../platform/db/token-bucket.ts';
 import type { DeliveryKey, QueuedEndpoint } from './deliveries.ts';
 

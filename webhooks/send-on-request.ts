@@ -1,10 +1,11 @@
 import { type RawBuilder, sql } from 'kysely';
 import { ApiError } from '../domain/api-error.ts';
+import type { EventType } from '../domain/event.ts';
 import { EVENTS_KEPT_DAYS } from '../domain/event.ts';
 import type { Tenant } from '../domain/mode.ts';
+import type { Tables } from '../platform/db/entities.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { readStatement, type Transactor, writeStatement } from '../platform/db/sql.ts';
-import type { Tables } from '../platform/db/tables.ts';
 import { transaction } from '../platform/db/transaction.ts';
 import { newEvent } from '../requests/new-event.ts';
 import { recordAudit } from '../requests/operator-context.ts';
@@ -12,7 +13,6 @@ import { lockAllowance, takeFromAllowance } from './allowance.ts';
 import { type DeliveryKey, giveEndpoint } from './deliveries.ts';
 import { type EndpointId, endpointDisabled, readEndpoint } from './endpoint-reads.ts';
 import { presentWebhookEndpoint } from './endpoint-resource.ts';
-import type { EventType } from './event-types.ts';
 import type { WorkflowDelivery } from './retries.ts';
 
 const PING: EventType = 'ping';

@@ -6,6 +6,7 @@ import Koa from 'koa';
 import type { Logger } from 'pino';
 import { chainAudit } from '../accounts/audit-chain.ts';
 import { startAnnouncingKeys } from '../accounts/jobs.ts';
+import { presentScan } from '../deposits/metrics.ts';
 import { closeDays } from '../exports/close-days.ts';
 import { startCheckingLedger } from '../exports/jobs.ts';
 import { createDatabaseMetrics } from '../exports/metrics.ts';
@@ -163,7 +164,7 @@ async function startWork(
     orm,
     client,
     logger,
-    tronNetwork: config.tron?.network ?? null,
+    readScan: config.tron && presentScan.bind(null, orm, config.tron.network),
     taskQueues: [cardsTaskQueue, webhooksTaskQueue, depositsTaskQueue].map((queue) =>
       queue(config.taskQueuePrefix),
     ),

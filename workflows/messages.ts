@@ -38,6 +38,11 @@ export interface DeliveryProgress {
   error: string | null;
 }
 
+/** What the workflows are, to those who start them. */
+export type NetworkOperationWorkflow = (input: NetworkOperationInput) => Promise<unknown>;
+export type ChangeCardStatusWorkflow = (input: ChangeCardStatusInput) => Promise<unknown>;
+export type DeliverWebhookWorkflow = (input: DeliverWebhookInput) => Promise<unknown>;
+
 export const ISSUE_CARD = 'issueCard';
 export const TOP_UP_CARD = 'topUpCard';
 export const WITHDRAW_FROM_CARD = 'withdrawFromCard';

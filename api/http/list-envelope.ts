@@ -5,7 +5,7 @@ import { ApiError } from '../../domain/api-error.ts';
 import { ObjectType, Timestamp } from '../../domain/fields.ts';
 import { type IdPrefix, idPattern } from '../../domain/ids.ts';
 import type { Tenant } from '../../domain/mode.ts';
-import type { Tables } from '../../platform/db/tables.ts';
+import type { Tables } from '../../platform/db/entities.ts';
 
 /** What every list looks like (docs/partners/lists.md). The API document names it after its items: `CardList`. */
 export const listEnvelope = <Item extends z.ZodType>(item: Item) =>

@@ -1,5 +1,5 @@
 import { readFile, writeFile } from 'node:fs/promises';
-import { EVENT_DATA, EVENT_TYPES } from '../../webhooks/event-types.ts';
+import { EVENT_DATA, EVENT_TYPES } from '../../webhooks/event-types-resource.ts';
 import { DECLARATIONS } from '../routes.ts';
 import { openApiDocument } from './document.ts';
 

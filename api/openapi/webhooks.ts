@@ -1,5 +1,6 @@
+import { EventType } from '../../domain/event.ts';
 import { idPattern } from '../../domain/ids.ts';
-import { EVENT_TYPES, EventType } from '../../webhooks/event-types.ts';
+import { EVENT_TYPES } from '../../webhooks/event-types-resource.ts';
 import { webhookEventExample, webhookEventSchema } from '../../webhooks/resource.ts';
 import { json } from './responses.ts';
 import type { Schemas } from './schemas.ts';

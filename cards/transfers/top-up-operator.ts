@@ -3,7 +3,8 @@ import { z } from 'zod';
 import { isId } from '../../domain/ids.ts';
 import { WrongUsage } from '../../operator/errors.ts';
 import { read, Text } from '../../operator/flag-values.ts';
-import { listNewest, type Verbs, waitingFor, withLimit, workflowOf } from '../../operator/verbs.ts';
+import { listNewest, type Verbs, withLimit, workflowOf } from '../../operator/verbs.ts';
+import { waitingFor } from '../waiting-operator.ts';
 import { readTopUp, readTopUps, requireWhose } from './top-up-operator-reads.ts';
 
 export function topUpNoun(topUp: Command, { session, verb, examples, err, resolveWaitMs }: Verbs): void {

@@ -3,7 +3,7 @@ import { Fee } from '../../domain/fees.ts';
 import { AmountCents, ObjectType } from '../../domain/fields.ts';
 import { Mode } from '../../domain/mode.ts';
 import type { TOPUP_COLUMNS } from '../../platform/db/columns.ts';
-import type { Row } from '../../platform/db/tables.ts';
+import type { Row } from '../../platform/db/entities.ts';
 import { TopUpFailureCode, TopUpStatus } from './top-up-rules.ts';
 
 /** A top-up as partners see it (docs/partners/topups.md). */

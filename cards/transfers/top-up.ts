@@ -8,6 +8,7 @@ import { type Fee, quoteFunding } from '../../domain/fees.ts';
 import { isId } from '../../domain/ids.ts';
 import { MAX_AMOUNT_CENTS } from '../../domain/money.ts';
 import { statementWithPosting } from '../../ledger/apply-posting.ts';
+import { refuseTooLarge } from '../../ledger/refuse-too-large.ts';
 import { readIdTime } from '../../platform/crypto/new-id.ts';
 import type { TOPUP_COLUMNS } from '../../platform/db/columns.ts';
 import { readStatement, type Writes, writeStatement } from '../../platform/db/sql.ts';
@@ -22,7 +23,7 @@ import {
 } from '../../requests/outcome.ts';
 import { type KeyedResponse, requireStored, respondOnce } from '../../requests/respond-once.ts';
 import { openRequest, type StoredResponse, storeError } from '../../requests/response.ts';
-import { fundingPosting, refuseTooLarge, requireFunds } from '../funding-posting.ts';
+import { fundingPosting, requireFunds } from '../funding-posting.ts';
 import { lockCard } from '../lock-card.ts';
 import type { CardRow } from '../resource.ts';
 import { type ClaimedTermsColumns, type FundingTerms, fundingTerms, lockTestTerms } from '../terms.ts';

@@ -5,6 +5,7 @@ import type { WithdrawalDecision } from '../../domain/decision.ts';
 import { MAX_AMOUNT_CENTS } from '../../domain/money.ts';
 import { statementWithPosting } from '../../ledger/apply-posting.ts';
 import { readBalance, readCardBalance } from '../../ledger/balances.ts';
+import { refuseTooLarge } from '../../ledger/refuse-too-large.ts';
 import { readIdTime } from '../../platform/crypto/new-id.ts';
 import type { WITHDRAWAL_COLUMNS } from '../../platform/db/columns.ts';
 import { readStatement, type Transactor, type Writes } from '../../platform/db/sql.ts';
@@ -19,7 +20,6 @@ import {
 } from '../../requests/outcome.ts';
 import { type KeyedResponse, requireStored, respondOnce } from '../../requests/respond-once.ts';
 import { openRequest, type StoredResponse, storeError } from '../../requests/response.ts';
-import { refuseTooLarge } from '../funding-posting.ts';
 import type { CardRow } from '../resource.ts';
 import { lockTestTerms } from '../terms.ts';
 import { withdrawalOutcome } from './end-withdrawal.ts';

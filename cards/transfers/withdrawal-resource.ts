@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { AmountCents, ObjectType } from '../../domain/fields.ts';
 import { Mode } from '../../domain/mode.ts';
 import type { WITHDRAWAL_COLUMNS } from '../../platform/db/columns.ts';
-import type { Row } from '../../platform/db/tables.ts';
+import type { Row } from '../../platform/db/entities.ts';
 import { WithdrawalFailureCode, WithdrawalStatus } from './withdrawal-rules.ts';
 
 /** A withdrawal as partners see it (docs/partners/withdrawals.md). */

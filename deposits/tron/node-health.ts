@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import type { NodeState } from '../tables.ts';
+import type { NodeState } from '../../domain/deposit.ts';
 
 /** Why a call to a node failed. It never quotes the node's response, which may contain an API key that was sent to it. */
 export class NodeProblem extends Error {

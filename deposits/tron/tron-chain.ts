@@ -1,4 +1,4 @@
-import type { NodeSays, NodeState } from '../tables.ts';
+import type { NodeSays, NodeState } from '../../domain/deposit.ts';
 
 /** The chain as the scan reads it, from whatever nodes. Hashes are lower-case hex. */
 export interface TronChain {

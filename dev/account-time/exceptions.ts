@@ -147,7 +147,7 @@ export const EXCEPTIONS: readonly Exception[] = [
     why: "it becomes each account's time later",
   },
   {
-    path: 'payments/applied-controls.ts',
+    path: 'cards/applied-controls.ts',
     lines: /now = new Date\(\)/,
     why: 'the time of an id, which is real',
   },

@@ -69,6 +69,8 @@ export const DIRECTIONS: Record<string, Direction> = {
   'platform/monitoring': {
     rooms: ['domain', 'platform/crypto', 'platform/config', 'platform/process', 'platform/db'],
   },
+  // The list of all entities, which stand in their capabilities and import nothing of them.
+  'platform/db/entities.ts': { rooms: ['domain', named('tables')] },
   // It says what waits for a person in its own room's words.
   'platform/db/attention.ts': {
     rooms: ['domain', 'platform/config', 'platform/process', 'platform/monitoring/attention-item.ts'],
@@ -125,8 +127,10 @@ export const ROLES: readonly Role[] = [
   // Pure decisions, and what partners see: no I/O.
   {
     name: named('(?:rules|resource)'),
-    only: ['domain', named('(?:rules|resource)')],
-    onlyTypes: ['domain', named('(?:rules|resource)'), 'platform/db/tables.ts', 'platform/db/columns.ts'],
+    // What partners see is one document: an event shows whole cards and deposits.
+    also: [named('resource'), 'api/openapi/examples.ts'],
+    only: ['domain', named('(?:rules|resource)'), 'api/openapi/examples.ts'],
+    onlyTypes: ['domain', named('(?:rules|resource)'), 'platform/db/entities.ts', 'platform/db/columns.ts'],
   },
   { name: named('tables'), only: ['domain', named('rules')] },
   { name: named('routes'), also: HTTP },

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { Refusal, unknownId } from '../../domain/refusal.ts';
+import type { Row } from '../../platform/db/entities.ts';
 import { type Transactor, writeStatement } from '../../platform/db/sql.ts';
-import type { Row } from '../../platform/db/tables.ts';
 import { transaction } from '../../platform/db/transaction.ts';
 import { type Operator, recordAudit } from '../../requests/operator-context.ts';
 

@@ -5,6 +5,7 @@ import { type ReportedTransaction, readReport, type WhyKept } from '../../domain
 import { parseJson } from '../../domain/parse-json.ts';
 import type { KeyRing } from '../../platform/crypto/key-ring.ts';
 import { newId } from '../../platform/crypto/new-id.ts';
+import type { Row } from '../../platform/db/entities.ts';
 import type { Orm } from '../../platform/db/orm.ts';
 import {
   autocommitStatement,
@@ -12,7 +13,6 @@ import {
   type Transactor,
   writeStatement,
 } from '../../platform/db/sql.ts';
-import type { Row } from '../../platform/db/tables.ts';
 import type { NetworkMessageStatus } from './tables.ts';
 
 /** How many messages may wait at once, and how many bytes of bodies. Past either, the network is asked to repeat. */

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { nextTime } from '../../exports/jobs.ts';
+import { nextTime } from '../../platform/config/time-of-day.ts';
 import {
   keepMeasurement,
   recordMeasurement,

@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import { MAX_PAYMENTS_SHOWN, type PaymentStatus } from '../../domain/deposit.ts';
-import type { Row, Tables } from './tables.ts';
+import type { Row, Tables } from './entities.ts';
 
 /**
  * The columns that each resource is read with, never `*`: if a migration changed the columns of a prepared statement, it

@@ -1,5 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
-import type { Tables } from './tables.ts';
+import type { Tables } from './entities.ts';
 
 /**
  * The recursive CTE `following` for a `sql` template: every account that has a row in a queue, in order. It skips from account

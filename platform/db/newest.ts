@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
+import type { Row, Tables } from './entities.ts';
 import { columnList } from './sql.ts';
-import type { Row, Tables } from './tables.ts';
 
 /** The largest page of a list, plus the row that says whether there are more. */
 const LARGEST_PAGE = 101;

@@ -3,6 +3,7 @@ import { type Dialect, PostgresAdapter, PostgresIntrospector, PostgresQueryCompi
 import pg from 'pg';
 import type { Logger } from 'pino';
 import { Connection } from './connection.ts';
+import { ENTITIES } from './entities.ts';
 import { readLoggedValues } from './logged-values.ts';
 import {
   type API_ROLE,
@@ -21,7 +22,6 @@ import {
   type TimeLimits,
 } from './session.ts';
 import { query } from './sql.ts';
-import { ENTITIES } from './tables.ts';
 
 export type Orm = MikroORM;
 

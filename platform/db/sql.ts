@@ -14,7 +14,7 @@ import {
 } from 'kysely';
 import type { ReadonlyKysely } from 'kysely/readonly';
 import type { Tenant } from '../../domain/mode.ts';
-import type { Tables } from './tables.ts';
+import type { Tables } from './entities.ts';
 
 /** Runs statements that read: an EntityManager, inside its transaction if it has one. */
 export type Reader = EntityManager;

@@ -3,8 +3,6 @@ import type { Client } from '@temporalio/client';
 import { sql } from 'kysely';
 import type { Logger } from 'pino';
 import { Gauge, type Metric } from 'prom-client';
-import { readScanProgress } from '../../deposits/metrics.ts';
-import type { ChainName } from '../../domain/deposit.ts';
 import { expectedMigrations } from '../db/migrate.ts';
 import type { Orm } from '../db/orm.ts';
 import { readStatement } from '../db/sql.ts';
@@ -21,8 +19,8 @@ export interface ReadinessDependencies {
   client: Client;
   /** The task queues that workers poll; null in a process that does not use Temporal. */
   taskQueues: string[] | null;
-  /** Null if there is no chain to read. */
-  tronNetwork: ChainName | null;
+  /** How far the chain has been scanned; null if there is no chain to read. */
+  readScan: (() => Promise<object>) | null;
   logger: Logger;
 }
 
@@ -102,7 +100,8 @@ async function checkAll(dependencies: ReadinessDependencies): Promise<Checked> {
   const [{ problems }, temporal, scan] = await Promise.all([
     checkPostgres(dependencies),
     probe(dependencies, 'temporal', () => countPollers(dependencies)),
-    probe(dependencies, 'scan', () => presentScan(dependencies)),
+    // For information only: a scan that is behind finds payments later.
+    probe(dependencies, 'scan', async () => (await dependencies.readScan?.()) ?? null),
   ]);
   if (temporal === null) problems.temporal = UNREACHABLE;
   return { problems, information: { workers: temporal ?? {}, scan } };
@@ -145,20 +144,6 @@ async function findMissingMigrations({ orm }: ReadinessDependencies): Promise<st
 }
 
 const appliedMigrations = readStatement(() => sql<{ name: string }>`SELECT name FROM schema_migration`);
-
-/** How far the chain has been scanned. For information only: a scan that is behind finds payments later. */
-async function presentScan({ orm, tronNetwork }: ReadinessDependencies): Promise<object | null> {
-  if (tronNetwork === null) return null;
-  const { network, waitsFor, lag, state } = await readScanProgress(orm, tronNetwork);
-  return {
-    network,
-    waits_for: waitsFor,
-    height: state?.blockNumber ?? null,
-    lag_blocks: lag.blocks,
-    lag_seconds: lag.seconds,
-    node: state?.node ?? null,
-  };
-}
 
 /** How many workers poll each queue. For information only: without any, work waits and nothing is lost. */
 async function countPollers({ client, taskQueues }: ReadinessDependencies): Promise<Record<string, number>> {

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
+import type { Row } from '../db/entities.ts';
 import type { Orm } from '../db/orm.ts';
 import { ASYNCHRONOUS_COMMIT, autocommitStatement, readStatement } from '../db/sql.ts';
-import type { Row } from '../db/tables.ts';
 import type { MeasurementName } from './tables.ts';
 
 export interface Latest<Result> {

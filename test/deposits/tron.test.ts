@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { beginScan, readCursor, recordChainState } from '../../deposits/chain-scan.ts';
-import type { NodeState } from '../../deposits/tables.ts';
 import { takeBlocks } from '../../deposits/take-blocks.ts';
-import type { ChainName } from '../../domain/deposit.ts';
+import type { ChainName, NodeState } from '../../domain/deposit.ts';
 import { openCommands, type TestCommands } from '../support/commands/open-commands.ts';
 import { readDepositState } from '../support/deposits/payments.ts';
 import { paymentFor, seedDeposits } from '../support/deposits/seed-deposits.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
+import type { EventType } from '../../domain/event.ts';
 import { DeliveryStatus } from '../../domain/event.ts';
-import type { EventType } from '../../webhooks/event-types.ts';
 import { expectError } from '../support/api/answers.ts';
 import { createCard } from '../support/cards.ts';
 import { fundedPartner } from '../support/money.ts';

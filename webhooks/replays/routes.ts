@@ -2,11 +2,11 @@ import { z } from 'zod';
 import { declare, resource } from '../../api/http/route.ts';
 import * as EXAMPLES from '../../api/openapi/examples.ts';
 import { ApiError } from '../../domain/api-error.ts';
+import { EventType } from '../../domain/event.ts';
 import { Timestamp } from '../../domain/fields.ts';
 import { isId } from '../../domain/ids.ts';
 import type { Orm } from '../../platform/db/orm.ts';
 import { endpointNotFound } from '../endpoint-reads.ts';
-import { EventType } from '../event-types.ts';
 import { presentWebhookReplay, WebhookReplayResource } from './resource.ts';
 import { readWebhookReplay, startReplay } from './start.ts';
 

@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import { boundTime, firstId } from '../../accounts/clock.ts';
 import { ApiError } from '../../domain/api-error.ts';
+import type { EventType } from '../../domain/event.ts';
 import { EVENTS_KEPT_DAYS } from '../../domain/event.ts';
 import type { Tenant } from '../../domain/mode.ts';
 import { newId } from '../../platform/crypto/new-id.ts';
@@ -9,7 +10,6 @@ import { autocommitStatement, readStatement, writeStatement } from '../../platfo
 import { transaction } from '../../platform/db/transaction.ts';
 import { lockAllowance, takeFromAllowance } from '../allowance.ts';
 import { endpointDisabled, readEndpoint } from '../endpoint-reads.ts';
-import type { EventType } from '../event-types.ts';
 import type { WebhookReplayRow } from './resource.ts';
 
 /** How many events a replay can go through: they are counted before it begins, which has to end long before its time limit. */

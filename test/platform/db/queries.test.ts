@@ -3,6 +3,7 @@ import type { EntityManager } from '@mikro-orm/postgresql';
 import { sql } from 'kysely';
 import pg from 'pg';
 import { newId } from '../../../platform/crypto/new-id.ts';
+import type { Row } from '../../../platform/db/entities.ts';
 import { newestRows } from '../../../platform/db/newest.ts';
 import type { Orm } from '../../../platform/db/orm.ts';
 import {
@@ -13,7 +14,6 @@ import {
   readStatement,
   writeStatement,
 } from '../../../platform/db/sql.ts';
-import type { Row } from '../../../platform/db/tables.ts';
 import { transaction } from '../../../platform/db/transaction.ts';
 import { createTestDatabase, openOwnerOrm, ownerUrlOf } from '../../support/postgres.ts';
 

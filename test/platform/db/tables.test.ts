@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { MikroORM } from '@mikro-orm/postgresql';
-import { ENTITIES } from '../../../platform/db/tables.ts';
+import { ENTITIES } from '../../../platform/db/entities.ts';
 import { asOwner, createTestDatabase, ownerUrlOf } from '../../support/postgres.ts';
 
 /** What the migrations alone have: nothing that reads or writes a row has to know it. */

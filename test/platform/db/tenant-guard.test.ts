@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
 import { type Compilable, type RawBuilder, sql } from 'kysely';
+import { ENTITIES } from '../../../platform/db/entities.ts';
 import { type BuiltStatement, type Writes, writeStatement } from '../../../platform/db/sql.ts';
-import { ENTITIES } from '../../../platform/db/tables.ts';
 import { BUILT_STATEMENTS } from '../../support/built-statements.ts';
 import { createTestDatabase } from '../../support/postgres.ts';
 import { isOfTenants, readSchema, type Schema, unboundTables } from '../../support/tenant-guard.ts';

@@ -1,5 +1,5 @@
+import type { Row } from '../../../platform/db/entities.ts';
 import { query } from '../../../platform/db/sql.ts';
-import type { Row } from '../../../platform/db/tables.ts';
 import type { TestStack } from '../stack.ts';
 
 /** What is kept of the network's transactions with these ids, oldest first. */

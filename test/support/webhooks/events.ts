@@ -1,11 +1,10 @@
 import { readFileSync } from 'node:fs';
 import pg from 'pg';
-import type { DeliveryStatus } from '../../../domain/event.ts';
+import type { DeliveryStatus, EventType } from '../../../domain/event.ts';
 import type { Mode } from '../../../domain/mode.ts';
 import { KeyRing } from '../../../platform/crypto/key-ring.ts';
 import { lowestId, newId } from '../../../platform/crypto/new-id.ts';
 import { query } from '../../../platform/db/sql.ts';
-import type { EventType } from '../../../webhooks/event-types.ts';
 import { queueOverdueRetries } from '../../../webhooks/retries.ts';
 import { sealEndpointSecret } from '../../../webhooks/secrets.ts';
 import { deliverWebhookWorkflowId } from '../../../workflows/messages.ts';

@@ -22,7 +22,7 @@ describe('the rule about import directions', () => {
     ['platform/crypto/key-ring.ts', `import { readConfig } from '../config/service.ts';`],
     ['platform/config/service.ts', `import { query } from '../db/sql.ts';`],
     ['platform/db/orm.ts', `import { applyPosting } from '../../ledger/apply-posting.ts';`],
-    ['platform/db/tables.ts', `import { CardEntity } from '../../cards/tables.ts';`],
+    ['platform/db/entities.ts', `import { CardEntity } from '../../cards/tables.ts';`],
     // Between the capabilities: each knows only those below it.
     ['ledger/balances.ts', `import { claimIdempotencyKey } from '../requests/claim.ts';`],
     ['requests/claim.ts', `import { createPartner } from '../accounts/partners.ts';`],
@@ -91,7 +91,7 @@ describe('the rule about import directions', () => {
     ['cards/status-routes.ts', `import { declare } from '../api/http/route.ts';`],
     ['cards/operator.ts', `import { WrongUsage } from '../operator/errors.ts';`],
     ['webhooks/relay-jobs.ts', `import { Waker } from '../worker/waker.ts';`],
-    ['cards/resource.ts', `import type { Row } from '../platform/db/tables.ts';`],
+    ['cards/resource.ts', `import type { Row } from '../platform/db/entities.ts';`],
     ['payments/transaction-resource.ts', `import { CardResource } from '../cards/resource.ts';`],
     ['issuers/increase/client.ts', `import { oldestFirst } from '../oldest-first.ts';`],
     [

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { z } from 'zod';
-import { EventType } from '../../../webhooks/event-types.ts';
+import { EventType } from '../../../domain/event.ts';
 import { fitsTogether, inlined, readDocument } from '../../support/api/fuzz/document.ts';
 
 /** What a generator and a reader need of docs/openapi.json, beside its being true, which openapi-fuzz.test.ts shows. */

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import pg from 'pg';
 import { pino } from 'pino';
+import type { EventType } from '../../../domain/event.ts';
 import { newId } from '../../../platform/crypto/new-id.ts';
 import { query } from '../../../platform/db/sql.ts';
-import type { EventType } from '../../../webhooks/event-types.ts';
 import { continueReplays } from '../../../webhooks/replays/continue.ts';
 import { requeueForWorkflow } from '../../../webhooks/send-on-request.ts';
 import { expectError } from '../../support/api/answers.ts';

@@ -15,7 +15,7 @@ import {
 import { RequestBudgetEntity } from '../../issuers/request-budget-tables.ts';
 import * as simulatedNetwork from '../../issuers/simulated/tables.ts';
 import * as ledger from '../../ledger/tables.ts';
-import { IdempotencyClaimEntity } from '../../requests/tables.ts';
+import { AuditEntryEntity, IdempotencyClaimEntity } from '../../requests/tables.ts';
 import * as webhooks from '../../webhooks/tables.ts';
 import { MeasurementEntity } from '../monitoring/tables.ts';
 
@@ -32,7 +32,7 @@ const TABLES = {
   adjustment_request: accounts.AdjustmentRequestEntity,
   adjustment_limit: accounts.AdjustmentLimitEntity,
   test_clock_advance: accounts.TestClockAdvanceEntity,
-  audit_entry: accounts.AuditEntryEntity,
+  audit_entry: AuditEntryEntity,
   audit_unchained: accounts.AuditUnchainedEntity,
   audit_chain: accounts.AuditChainEntity,
   product: cards.ProductEntity,

@@ -6,8 +6,8 @@ import { CardResource } from '../cards/resource.ts';
 import { TopUpResource } from '../cards/transfers/top-up-resource.ts';
 import { WithdrawalResource } from '../cards/transfers/withdrawal-resource.ts';
 import { DepositResource } from '../deposits/resource.ts';
+import type { EventType } from '../domain/event.ts';
 import type { Mode } from '../domain/mode.ts';
-import { nearestWord } from '../domain/slips.ts';
 import { AuthorizationResource } from '../payments/authorization-resource.ts';
 import { TransactionResource } from '../payments/transaction-resource.ts';
 import { WebhookEndpointResource } from './endpoint-resource.ts';
@@ -54,8 +54,8 @@ interface Declared<Name extends keyof EventData> {
 type AnyDeclared = { [Name in keyof EventData]: Declared<Name> }[keyof EventData];
 
 /**
- * Every type of event (docs/partners/webhooks.md). To add one, add its entry: its schemas, the API reference, the partners' list
- * and the client's types are made from these.
+ * What there is to say of each type of event (docs/partners/webhooks.md): the schemas, the API reference, the partners' list and
+ * the client's types are made from it.
  */
 export const EVENT_TYPES = {
   'card.issued': {
@@ -257,19 +257,4 @@ export const EVENT_TYPES = {
       data: { webhook_endpoint: EXAMPLES.WEBHOOK_ENDPOINT },
     },
   },
-} as const satisfies Record<string, AnyDeclared>;
-
-export const EventType = z
-  .enum(Object.keys(EVENT_TYPES) as (keyof typeof EVENT_TYPES)[], { error: suggestType })
-  .meta({ id: 'EventType', description: 'The kind of event.' });
-export type EventType = z.infer<typeof EventType>;
-
-/** Undefined, and so the list of all types, if it is near none of them. */
-function suggestType({ input }: z.core.$ZodRawIssue): string | undefined {
-  if (typeof input !== 'string' || input.length > MAX_TYPE_LENGTH) return undefined;
-  const nearest = nearestWord(input, EventType.options);
-  return nearest && `must be an event type: did you mean ${nearest}?`;
-}
-
-/** Longer text is near none, and would take long to compare. */
-const MAX_TYPE_LENGTH = 100;
+} as const satisfies Record<EventType, AnyDeclared>;
