@@ -1,8 +1,8 @@
 import type { Logger } from 'pino';
 import type { Tenant } from '../domain/mode.ts';
 import { describeError } from '../platform/process/describe-error.ts';
+import { repeat } from '../platform/process/repeat.ts';
 import { asAccount, asService } from '../platform/process/work-context.ts';
-import { Waker } from '../worker/waker.ts';
 import type { AccountDeposits, AccountsWanted } from './account-deposits.ts';
 import { accountOf } from './account-deposits.ts';
 
@@ -47,12 +47,11 @@ interface Served extends Tenant {
  * delays no other. If an account's deposits fail together, each is tried alone, so that one doesn't hold up the others.
  */
 export function serveAccounts({ what, logger, find, serve, served: committed }: Work): Serving {
-  const waker = new Waker(IDLE_MS);
   const served = new Map<string, Served>();
   const underWay = new Set<Promise<void>>();
   let after: Tenant | null = null;
 
-  async function turn(): Promise<void> {
+  const serving = repeat(`finding where to ${what}`, IDLE_MS, logger, async () => {
     const now = performance.now();
     for (const [account, { againAtMs, failures }] of served)
       if (againAtMs <= now && failures === 0) served.delete(account);
@@ -61,10 +60,10 @@ export function serveAccounts({ what, logger, find, serve, served: committed }: 
     if (limit === 0) return;
     const found = await asService('deposits', () => find({ after, except, limit }));
     // After the last account it begins again with the first.
-    if (after !== null && found.length < limit) waker.wake();
+    if (after !== null && found.length < limit) serving.wake();
     after = found.length < limit ? null : (found.at(-1) ?? null);
     for (const account of found) start(account);
-  }
+  });
 
   function start(account: AccountDeposits): void {
     const { partnerId, mode } = account;
@@ -74,7 +73,7 @@ export function serveAccounts({ what, logger, find, serve, served: committed }: 
     const work = asAccount({ partnerId, mode }, () => attempt(account, failures)).then((next) => {
       served.set(key, next);
       underWay.delete(work);
-      waker.wake();
+      serving.wake();
     });
     underWay.add(work);
   }
@@ -121,7 +120,7 @@ export function serveAccounts({ what, logger, find, serve, served: committed }: 
     let count = 0;
     let failure: unknown;
     for (const depositId of account.depositIds) {
-      if (waker.stopped) break;
+      if (serving.stopping.aborted) break;
       try {
         count += await serve({ ...account, depositIds: [depositId] });
       } catch (error) {
@@ -133,14 +132,10 @@ export function serveAccounts({ what, logger, find, serve, served: committed }: 
     return count;
   }
 
-  const running = waker.run(turn, (error) =>
-    logger.error({ error: describeError(error) }, `could not find where to ${what}; trying again`),
-  );
   return {
-    wake: () => waker.wake(),
+    wake: serving.wake,
     stop: async () => {
-      waker.stop();
-      await running;
+      await serving.stop();
       await Promise.all(underWay);
     },
   };

@@ -40,7 +40,7 @@ export interface Sweep {
  * workflow that is running changes nothing, so a claim is started again every minute until it has a response. A claim that
  * can't be started delays no other.
  */
-export function startSweep(dependencies: SweepDependencies): Repetition {
+export function startSweep(dependencies: SweepDependencies): Pick<Repetition, 'stop'> {
   const { pass, settle } = createSweep(dependencies);
   const sweep = repeat('the sweep of abandoned claims', INTERVAL_MS, dependencies.logger, pass);
   return {

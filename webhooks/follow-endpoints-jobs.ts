@@ -1,7 +1,6 @@
 import type { Logger } from 'pino';
 import type { Orm } from '../platform/db/orm.ts';
-import { describeError } from '../platform/process/describe-error.ts';
-import { Waker } from '../worker/waker.ts';
+import { type Repetition, repeat } from '../platform/process/repeat.ts';
 import type { QueuedEndpoint } from './deliveries.ts';
 import { type EndpointsTurn, giveUpDeliveries, unparkDeliveries } from './parking.ts';
 
@@ -20,40 +19,32 @@ export function startFollowingEndpoints(dependencies: {
   wakeRelay(): void;
 }): { wake(): void; stop(): Promise<void> } {
   const { orm, logger, wakeRelay } = dependencies;
-  const unparking = new Waker(UNPARK_POLL_MS);
-  const givingUp = new Waker(GIVE_UP_POLL_MS);
 
-  async function repeatTurns(
-    waker: Waker,
+  function follow(
+    what: string,
+    intervalMs: number,
     takeTurn: (orm: Orm, after: QueuedEndpoint | null) => Promise<EndpointsTurn>,
-  ): Promise<void> {
+  ): Repetition {
     let after: QueuedEndpoint | null = null;
-    await waker.run(
-      async () => {
-        const { changed, last } = await takeTurn(orm, after);
-        // After the last endpoint, the first ones may have more.
-        if (changed > 0 || last !== null || after !== null) waker.wake();
-        after = last;
-        if (changed > 0) wakeRelay();
-      },
-      (error) =>
-        logger.error(
-          { error: describeError(error) },
-          'could not send parked events, or give up those of deleted endpoints; trying again',
-        ),
-    );
+    const following = repeat(what, intervalMs, logger, async () => {
+      const { changed, last } = await takeTurn(orm, after);
+      // After the last endpoint, the first ones may have more.
+      if (changed > 0 || last !== null || after !== null) following.wake();
+      after = last;
+      if (changed > 0) wakeRelay();
+    });
+    return following;
   }
 
-  const running = [repeatTurns(unparking, unparkDeliveries), repeatTurns(givingUp, giveUpDeliveries)];
+  const unparking = follow('sending parked events', UNPARK_POLL_MS, unparkDeliveries);
+  const givingUp = follow('giving up events of deleted endpoints', GIVE_UP_POLL_MS, giveUpDeliveries);
   return {
     wake: () => {
       unparking.wake();
       givingUp.wake();
     },
     stop: async () => {
-      unparking.stop();
-      givingUp.stop();
-      await Promise.all(running);
+      await Promise.all([unparking.stop(), givingUp.stop()]);
     },
   };
 }

@@ -3,8 +3,8 @@ import type { Metric } from 'prom-client';
 import { isLockTimeout } from '../platform/db/is-retryable.ts';
 import { coalesce } from '../platform/process/coalesce.ts';
 import { describeError } from '../platform/process/describe-error.ts';
+import { repeat } from '../platform/process/repeat.ts';
 import type { CommandContext } from '../requests/command-context.ts';
-import { Waker } from '../worker/waker.ts';
 import type { WebhookClient } from './client/webhook-client.ts';
 import {
   type Attempt,
@@ -64,7 +64,6 @@ export function startRelay(dependencies: RelayDependencies): Relay {
   const concurrency = new EndpointConcurrency();
   const record = createAttemptRecorder(dependencies);
   const inProgress = new Set<Promise<void>>();
-  const waker = new Waker(POLL_MS);
   const metrics = createRelayMetrics({
     inFlight: () => inProgress.size,
     endpoints: () => concurrency.count(),
@@ -87,7 +86,7 @@ export function startRelay(dependencies: RelayDependencies): Relay {
     // If the limit was reached, the next read continues after the last endpoint; otherwise all later ones were read.
     const wrapped = after !== null && taken.length < limit;
     after = last !== undefined && taken.length === limit ? last : null;
-    if (wrapped) waker.wake();
+    if (wrapped) relaying.wake();
     return taken;
   }
 
@@ -115,7 +114,7 @@ export function startRelay(dependencies: RelayDependencies): Relay {
       if (!hasSlot) return;
       hasSlot = false;
       concurrency.release(endpointId, replayed, succeeded);
-      waker.wake();
+      relaying.wake();
     };
     concurrency.acquire(endpointId, replayed);
     track(
@@ -154,22 +153,18 @@ export function startRelay(dependencies: RelayDependencies): Relay {
       )
       .then(() => {
         inProgress.delete(tracked);
-        waker.wake();
+        relaying.wake();
       });
     inProgress.add(tracked);
   }
 
-  const running = waker.run(
-    async () => begin(await take()),
-    (error) => logger.error({ error: describeError(error) }, 'the relay could not read events; trying again'),
-  );
+  const relaying = repeat('reading events to send', POLL_MS, logger, async () => begin(await take()));
 
   return {
     metrics: metrics.all,
-    wake: () => waker.wake(),
+    wake: relaying.wake,
     stop: async () => {
-      waker.stop();
-      await running;
+      await relaying.stop();
       await Promise.all(inProgress);
     },
   };

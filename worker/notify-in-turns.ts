@@ -1,13 +1,6 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { describeError } from '../platform/process/describe-error.ts';
-import { Waker } from './waker.ts';
-
-interface Notifying {
-  /** Call it when there may be workflows to inform. */
-  wake(): void;
-  stop(): Promise<void>;
-}
+import { pause, type Repetition, repeat } from '../platform/process/repeat.ts';
 
 /**
  * Informs workflows of changes to their rows, a few of each account in turn. If a workflow can't be reached, its change is
@@ -25,13 +18,11 @@ export function notifyInTurns<Change, Account>(options: {
   take(after: Account | null): Promise<{ unnotified: Change[]; last: Account | null }>;
   /** Informs one workflow, and then records that. */
   notify(change: Change): Promise<void>;
-}): Notifying {
+}): Repetition {
   const { what, idleMs, roundPauseMs, logger, take, notify } = options;
-  const waker = new Waker(idleMs);
-
   let after: Account | null = null;
 
-  async function turn(): Promise<void> {
+  const notifying = repeat(`informing workflows of changed ${what}`, idleMs, logger, async (stopping) => {
     const { unnotified, last } = await take(after);
     after = last;
     const ends = await Promise.allSettled(unnotified.map(notify));
@@ -42,22 +33,9 @@ export function notifyInTurns<Change, Account>(options: {
         `could not reach the workflows of ${what}; trying again when their leases expire`,
       );
     }
-    if (unnotified.length > 0 && failed.length === unnotified.length) await waker.pause();
-    else if (unnotified.length > 0 || last !== null) waker.wake();
-    if (unnotified.length > 0 && last === null && !waker.stopped) await sleep(roundPauseMs);
-  }
-
-  const notifying = waker.run(turn, (error) =>
-    logger.error(
-      { error: describeError(error) },
-      `could not read which workflows to inform of changed ${what}`,
-    ),
-  );
-  return {
-    wake: () => waker.wake(),
-    stop: async () => {
-      waker.stop();
-      await notifying;
-    },
-  };
+    if (unnotified.length > 0 && failed.length === unnotified.length) await pause(idleMs, stopping);
+    else if (unnotified.length > 0 || last !== null) notifying.wake();
+    if (unnotified.length > 0 && last === null) await pause(roundPauseMs, stopping);
+  });
+  return notifying;
 }

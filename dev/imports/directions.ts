@@ -51,7 +51,7 @@ const HTTP = ['api/http', 'api/openapi/tags.ts', 'api/openapi/examples.ts'];
 const COMMAND_LINE = ['errors', 'flag-values', 'render', 'session', 'verbs'].map(
   (name) => `operator/${name}.ts`,
 );
-const LOOPS = ['waker', 'notify-in-turns', 'worker-part'].map((name) => `worker/${name}.ts`);
+const LOOPS = ['notify-in-turns', 'worker-part'].map((name) => `worker/${name}.ts`);
 const FRAME = ['domain', 'platform', 'ledger', 'requests', 'accounts', MESSAGES];
 
 /** docs/ARCHITECTURE.md, "Import directions". The longest entry that a file's path begins with applies. */

@@ -3,9 +3,8 @@ import type { KeyRing } from '../../platform/crypto/key-ring.ts';
 import { CARD_IDENTIFIED, listenToNotifications, notifyEvents } from '../../platform/db/notifications.ts';
 import type { Orm, ServiceDatabase } from '../../platform/db/orm.ts';
 import { describeError } from '../../platform/process/describe-error.ts';
-import type { Repetition } from '../../platform/process/repeat.ts';
+import { type Repetition, repeat } from '../../platform/process/repeat.ts';
 import { asAccount } from '../../platform/process/work-context.ts';
-import { Waker } from '../../worker/waker.ts';
 import { bookMessage, type DueMessage, hurryMessages, takeDueMessages } from './book-messages.ts';
 
 /** How often it looks without being notified. */
@@ -23,17 +22,15 @@ export function startBookingKept(dependencies: {
   /** How long an authorization holds its amount at most. */
   authorizationTtlMs: number;
   logger: Logger;
-}): Repetition {
+}): Pick<Repetition, 'stop'> {
   const { orm, direct, logger } = dependencies;
-  const waker = new Waker(IDLE_MS);
-
-  async function turn(): Promise<void> {
+  const booking = repeat('looking for kept transactions', IDLE_MS, logger, async () => {
     const due = await takeDueMessages(orm, { limit: MAX_AT_ONCE });
-    if (due.length === MAX_AT_ONCE) waker.wake();
+    if (due.length === MAX_AT_ONCE) booking.wake();
     const cards = Map.groupBy(due, (message) => message.network_card_id);
     const booked = await Promise.all([...cards.values()].map(bookCardMessages));
     if (booked.includes(true)) await notifyEvents(orm);
-  }
+  });
 
   /** Never throws. @returns whether any was booked or applied, so that there are events to send */
   async function bookCardMessages(messages: DueMessage[]): Promise<boolean> {
@@ -61,26 +58,19 @@ export function startBookingKept(dependencies: {
     return isAnyBooked;
   }
 
-  const running = waker.run(turn, (error) =>
-    logger.error({ error: describeError(error) }, 'could not look for kept transactions; trying again'),
-  );
   const listening = listenToNotifications({
     database: direct,
     logger,
     on: {
       [CARD_IDENTIFIED]: (networkCardId) =>
-        void hurryMessages(orm, { networkCardId }).then(
-          () => waker.wake(),
-          () => waker.wake(),
-        ),
+        void hurryMessages(orm, { networkCardId }).then(booking.wake, booking.wake),
     },
-    onListening: () => waker.wake(),
+    onListening: booking.wake,
   });
   return {
     stop: async () => {
       await listening.stop();
-      waker.stop();
-      await running;
+      await booking.stop();
     },
   };
 }

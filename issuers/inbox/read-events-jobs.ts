@@ -4,8 +4,7 @@ import { expectLateAnswer } from '../../cards/late-answers.ts';
 import { listenToNotifications, NETWORK_EVENT_KEPT } from '../../platform/db/notifications.ts';
 import type { ServiceDatabase } from '../../platform/db/orm.ts';
 import { describeError } from '../../platform/process/describe-error.ts';
-import type { Repetition } from '../../platform/process/repeat.ts';
-import { Waker } from '../../worker/waker.ts';
+import { type Repetition, repeat } from '../../platform/process/repeat.ts';
 import { type CardNetwork, CardNetworkUnavailable, type NetworkMessage } from '../card-network.ts';
 import { endEvent, eventContext, leaveEvent, type TakenEvent, takeDueEvents } from './kept-events.ts';
 import { signalNetworkResult } from './network-result.ts';
@@ -31,12 +30,11 @@ interface ReadEventsOptions extends ReceivingContext {
  * delays no other. If this process dies, another one takes the event again after a minute: what was taken of it changes nothing
  * the second time.
  */
-export function startReadingEvents(options: ReadEventsOptions): Repetition {
+export function startReadingEvents(options: ReadEventsOptions): Pick<Repetition, 'stop'> {
   const { orm, direct, cardNetwork, logger } = options;
-  const waker = new Waker(IDLE_MS);
   const underWay = new Set<Promise<void>>();
 
-  async function turn(): Promise<void> {
+  const looking = repeat("looking for the card network's events", IDLE_MS, logger, async () => {
     const free = MAX_AT_ONCE - underWay.size;
     if (free === 0) return;
     const due = await takeDueEvents(orm, { network: cardNetwork, limit: free });
@@ -44,29 +42,22 @@ export function startReadingEvents(options: ReadEventsOptions): Repetition {
       const reading = readKept(options, event).finally(() => {
         underWay.delete(reading);
         // Another one may wait for its place.
-        waker.wake();
+        looking.wake();
       });
       underWay.add(reading);
     }
-  }
+  });
 
-  const running = waker.run(turn, (error) =>
-    logger.error(
-      { error: describeError(error) },
-      "could not look for the card network's events; trying again",
-    ),
-  );
   const listening = listenToNotifications({
     database: direct,
     logger,
-    on: { [NETWORK_EVENT_KEPT]: () => waker.wake() },
-    onListening: () => waker.wake(),
+    on: { [NETWORK_EVENT_KEPT]: looking.wake },
+    onListening: looking.wake,
   });
   return {
     stop: async () => {
       await listening.stop();
-      waker.stop();
-      await running;
+      await looking.stop();
       await Promise.all(underWay);
     },
   };

@@ -3,11 +3,16 @@ import type { Logger } from 'pino';
 import { describeError } from './describe-error.ts';
 
 export interface Repetition {
+  /** Makes it work again at once, or right after what it does now. */
+  wake(): void;
+  /** Aborted by {@link stop}. */
+  stopping: AbortSignal;
   stop(): Promise<void>;
 }
 
 /**
- * Runs `work` repeatedly, each time `intervalMs` after it last ended. A failure is logged and does not end the repetition.
+ * Runs `work` repeatedly, each time when somebody wakes it, or `intervalMs` after it last ended. A failure is logged and does not
+ * end the repetition; `work` runs again after `intervalMs`, whoever wakes it.
  * @param work is awaited by {@link Repetition.stop}, so long work must end early once `stopping` is aborted
  */
 export function repeat(
@@ -17,22 +22,40 @@ export function repeat(
   work: (stopping: AbortSignal) => Promise<void>,
 ): Repetition {
   const stopping = new AbortController();
+  const { signal } = stopping;
+  let isWanted = false;
+  let wakeUp = () => {};
   const running = (async () => {
-    while (!stopping.signal.aborted) {
+    // Several often wake it at the same moment: it works once for all of them.
+    while (await new Promise((resolve) => setImmediate(() => resolve(!signal.aborted)))) {
+      isWanted = false;
       try {
-        await work(stopping.signal);
+        await work(signal);
       } catch (error) {
         logger.error({ error: describeError(error) }, `${what} failed; trying again`);
+        await pause(intervalMs, signal);
+        continue;
       }
-      await sleep(intervalMs, undefined, { signal: stopping.signal }).catch((error) => {
-        if (!stopping.signal.aborted) throw error;
-      });
+      if (isWanted || signal.aborted) continue;
+      const idle = new AbortController();
+      wakeUp = () => idle.abort();
+      await pause(intervalMs, idle.signal);
     }
   })();
   return {
+    stopping: signal,
+    wake: () => {
+      isWanted = true;
+      wakeUp();
+    },
     stop: async () => {
       stopping.abort();
+      wakeUp();
       await running;
     },
   };
 }
+
+/** Waits until the time is over or `signal` is aborted, and doesn't say which. */
+export const pause = (ms: number, signal: AbortSignal): Promise<void> =>
+  sleep(ms, undefined, { signal }).catch(() => {});

@@ -30,7 +30,7 @@ describe("the card network's events that were kept", () => {
   let partner: TestPartner;
   let cardId: string;
   let networkCardId: string;
-  let running: Repetition[] = [];
+  let running: Pick<Repetition, 'stop'>[] = [];
   /** How the network answers about an event, by what the event says. */
   let faults: Record<string, () => Promise<void>>;
   let asked: string[];

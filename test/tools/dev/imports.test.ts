@@ -54,7 +54,7 @@ describe('the rule about import directions', () => {
     ['cards/routes.ts', `import { partnerRoutes } from '../api/routes.ts';`],
     ['cards/issue.ts', `import { WrongUsage } from '../operator/errors.ts';`],
     ['cards/operator.ts', `import { runOperator } from '../operator/program.ts';`],
-    ['cards/issue.ts', `import { Waker } from '../worker/waker.ts';`],
+    ['cards/issue.ts', `import { notifyInTurns } from '../worker/notify-in-turns.ts';`],
     ['cards/jobs.ts', `import { startWorker } from '../worker/start-worker.ts';`],
     // The roots and their frames.
     ['api/http/guard.ts', `import { issueCard } from '../../cards/issue.ts';`],
@@ -90,7 +90,7 @@ describe('the rule about import directions', () => {
     ['cards/routes.ts', `import { issueCardWorkflowId } from '../workflows/messages.ts';`],
     ['cards/status-routes.ts', `import { declare } from '../api/http/route.ts';`],
     ['cards/operator.ts', `import { WrongUsage } from '../operator/errors.ts';`],
-    ['webhooks/relay-jobs.ts', `import { Waker } from '../worker/waker.ts';`],
+    ['webhooks/relay-jobs.ts', `import { notifyInTurns } from '../worker/notify-in-turns.ts';`],
     ['cards/resource.ts', `import type { Row } from '../platform/db/entities.ts';`],
     ['payments/transaction-resource.ts', `import { CardResource } from '../cards/resource.ts';`],
     ['issuers/increase/client.ts', `import { oldestFirst } from '../oldest-first.ts';`],
