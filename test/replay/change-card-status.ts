@@ -100,28 +100,12 @@ const forgotten: Recording = ({ client, config }) =>
 /** Every outcome of changeCardStatus. */
 export const CHANGE_CARD_STATUS: Record<string, Recording> = {
   frozen: statusChange({ verbs: ['freeze'] }),
-  unfrozen: statusChange({ verbs: ['freeze', 'unfreeze'] }),
-  blocked: statusChange({ verbs: ['block'] }),
   refused: statusChange({ verbs: ['unfreeze'] }),
   'refused-by-network': statusChange({
     verbs: ['freeze'],
     before: `UPDATE simulated_network.card SET status = 'blocked' WHERE token = $1`,
   }),
-  'unknown-to-network': statusChange({
-    verbs: ['freeze'],
-    before: `UPDATE card SET network_card_id = NULL, look_up_after = now() + interval '1 day' WHERE id = $1`,
-  }),
-  'turn-soon': statusChange({
-    verbs: ['block'],
-    ahead: 'freeze',
-    meanwhile: untilBegun,
-  }),
   'turn-later': statusChange({ verbs: ['block'], ahead: 'freeze', meanwhile: untilBeyondLocal }),
-  'turn-refused': statusChange({
-    verbs: ['freeze'],
-    ahead: 'block',
-    meanwhile: untilBegun,
-  }),
   'turn-later-refused': statusChange({ verbs: ['freeze'], ahead: 'block', meanwhile: untilBeyondLocal }),
   forgotten,
   'network-later': statusChange({ verbs: ['freeze'], meanwhile: untilBeyondLocal }),
