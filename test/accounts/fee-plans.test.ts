@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
+import { adjustBalance } from '../../accounts/adjust-balance.ts';
 import type { FeePlan } from '../../domain/fees.ts';
-import { expectError } from '../support/api/answers.ts';
+import { expectError, expectReplay } from '../support/api/answers.ts';
 import { FUNDINGS, MAX, negotiatePlan } from '../support/api/fees.ts';
 import { createCard } from '../support/cards.ts';
 import { balanceOf, fundedPartner, transferCodes } from '../support/money.ts';
@@ -47,7 +48,7 @@ describe('a fee plan', () => {
         else assert.ok([201, 202].includes(created.status), created.text);
         assert.equal(MAX - (available as number), created.status === 402 ? 0 : total_debited);
       }),
-      { numRuns: 30 },
+      { numRuns: 15 },
     );
   });
 
@@ -56,43 +57,36 @@ describe('a fee plan', () => {
     const quote = await quoteOf(partner, 1_000);
     assert.deepEqual([quote.json.fees, quote.json.total_debited], [[], 1_000]);
     const { json } = await createCard(partner, { amount: 1_000 });
-    assert.equal(json.balance, 1_000);
-    assert.deepEqual(await balanceOf(partner), [0, 0, 0]);
     assert.deepEqual(await transferCodes(stack, `issue/${json.id}`), ['issue_load']);
   });
 
-  it("replaces the platform's plan as a whole, and rounds half up", async () => {
-    const partner = await partnerWith({ cardActivationCents: 7, cardFundingBasisPoints: 125 });
-    for (const [amount, funding] of [
-      [40, 1], // 0.5
-      [39, 0], // 0.4875
-      [119, 1], // 1.4875
-      [120, 2], // 1.5
-    ] as const) {
-      const { json } = await quoteOf(partner, amount);
-      assert.deepEqual(json.fees, [
-        { type: 'card_activation', amount: 7 },
-        ...(funding === 0 ? [] : [{ type: 'card_funding', amount: funding }]),
-      ]);
-      const topUp = await quoteOf(partner, amount, 'card_topup');
-      assert.equal(topUp.json.total_debited, amount + funding);
-    }
-  });
+  for (const mode of ['test', 'live'] as const) {
+    it(`lets no sum pass the largest integer in ${mode} mode: a block gets 409 until it fits, and a top-up 400`, async () => {
+      const partner = await partnerWith({}, 10_000);
+      const make = async () => (await createCard(partner, { amount: 1_000 }, { mode })).json;
+      const cards = [await make(), await make()];
+      const adjust = (amountCents: number) =>
+        adjustBalance(stack.operator, {
+          ...{ partnerId: partner.id, mode, amountCents, reason: 'a test', key: null },
+        });
+      await adjust(MAX - 8_000);
+      const block = (options = {}) =>
+        partner.call('POST', `/cards/${cards[0].id}/block`, { mode, ...options });
+      const refused = await block({ idempotencyKey: 'block' });
+      expectError(refused, 'invalid_state');
+      expectError(await block(), 'invalid_state');
+      const topUp = { mode, body: { amount: MAX - 999 }, idempotencyKey: 'top-up' };
+      const tooMuch = await partner.call('POST', `/cards/${cards[1].id}/topups`, topUp);
+      expectError(tooMuch, 'validation_failed', ['amount']);
+      for (const card of cards)
+        assert.deepEqual((await partner.call('GET', `/cards/${card.id}`, { mode })).json, card);
+      assert.deepEqual(await balanceOf(partner, mode), [MAX, 0, MAX]);
 
-  it('counts towards what the balance has to cover, to the cent', async () => {
-    const plan = { cardActivationCents: 3, cardFundingMinCents: 4 };
-    const poor = await partnerWith(plan, 1_006);
-    expectError(await createCard(poor, { amount: 1_000 }), 'insufficient_funds');
-    const covered = await partnerWith(plan, 1_007);
-    assert.equal((await createCard(covered, { amount: 1_000 })).status, 201);
-    assert.deepEqual(await balanceOf(covered), [0, 0, 0]);
-  });
-
-  it('leads to 400 for a card or a quote if amount and fees exceed the largest integer', async () => {
-    const partner = await partnerWith({ cardActivationCents: 1 });
-    expectError(await quoteOf(partner, MAX), 'validation_failed', ['amount']);
-    expectError(await createCard(partner, { amount: MAX }), 'validation_failed', ['amount']);
-    assert.equal((await createCard(partner, { amount: MAX - 1 })).status, 201);
-    assert.deepEqual(await balanceOf(partner), [0, 0, 0]);
-  });
+      await adjust(-1_000);
+      expectReplay(await block({ idempotencyKey: 'block' }), refused);
+      const blocked = await block();
+      assert.deepEqual([blocked.status, blocked.json.balance], [200, 0]);
+      assert.deepEqual(await balanceOf(partner, mode), [MAX, 0, MAX]);
+    });
+  }
 });

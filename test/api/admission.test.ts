@@ -11,16 +11,20 @@ import { type Admission, createAdmission } from '../../api/http/admission.ts';
 import { startApi } from '../../api/server.ts';
 import { freePort } from '../../dev/free-port.ts';
 import { ApiError } from '../../domain/api-error.ts';
-import { checkLedger } from '../../ledger/check-ledger.ts';
+import type { Tenant } from '../../domain/mode.ts';
 import { apiKeyHasher, generateApiKey } from '../../platform/crypto/api-key.ts';
 import { newId } from '../../platform/crypto/new-id.ts';
 import { expectError } from '../support/api/answers.ts';
-import { createCard, settledCard } from '../support/cards.ts';
-import { balanceOf, fundedPartner } from '../support/money.ts';
+import { createCard } from '../support/cards.ts';
+import { untilAnswered } from '../support/crash/operations.ts';
+import { assertLedgerClean, balanceOf, fundedPartner } from '../support/money.ts';
 import { asOwner, ownerUrlOf } from '../support/postgres.ts';
 import { sharedStack } from '../support/shared-stack.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../support/stack.ts';
 import { until } from '../support/until.ts';
+
+const range = (account: string, from: number, to: number) =>
+  Array.from({ length: to - from + 1 }, (_, n) => `${account}${from + n}`).join(' ');
 
 describe('request admission', () => {
   const admissionOf = (
@@ -29,294 +33,218 @@ describe('request admission', () => {
     maxTurnMs = 60_000,
     now?: () => number,
   ) => createAdmission({ accountConcurrency, maxWaitMs, maxTurnMs, maxStartMs: maxTurnMs }, now);
-  const account = (partnerId: string, mode: 'test' | 'live' = 'live') => ({ partnerId, mode });
+  const ACCOUNTS: Record<string, Tenant> = {
+    a: { partnerId: 'prt_1', mode: 'live' },
+    b: { partnerId: 'prt_2', mode: 'live' },
+    t: { partnerId: 'prt_1', mode: 'test' },
+  };
+  const arriveOf = (admission: Admission, name: string) =>
+    admission.arrive(ACCOUNTS[name.charAt(0)] as Tenant);
   /** Lets everything happen that is not waiting for something else to. */
   const settled = () => new Promise((resolve) => setImmediate(resolve));
 
-  /** Requests of one account whose work ends on demand. */
-  function requestsOf(admission: Admission, partnerId: string, mode?: 'test' | 'live') {
-    const begun: number[] = [];
-    const arrive = (name: number, startsWorkflow = false) => {
-      const visit = admission.arrive(account(partnerId, mode));
+  /** Requests with names that begin with the letter of their account. Their work ends on demand. */
+  function requestsOf(admission: Admission) {
+    const begun: string[] = [];
+    const visits: Record<string, ReturnType<Admission['arrive']> & { began: Promise<boolean> }> = {};
+    const arrive = (name: string, startsWorkflow = false) => {
+      const visit = arriveOf(admission, name);
       const began = visit.begin(startsWorkflow).then((isHere) => {
         if (isHere) begun.push(name);
         return isHere;
       });
       // A test may end before all its requests have their turn, and is over when they give up.
       began.catch(() => {});
-      return { ...visit, began };
+      visits[name] = { ...visit, began };
     };
-    return { begun, arrive };
+    const act = (verb: string, name: string) => {
+      if (verb === 'ask' || verb === 'start') return arrive(name, verb === 'start');
+      visits[name]?.[verb as 'end' | 'leave' | 'passTurn']();
+    };
+    /** Takes steps, and asserts which requests begin after each: `start` is to ask for what starts a workflow. */
+    const play = async (...steps: [does: string, begins: string][]) => {
+      for (const [does, begins] of steps) {
+        const before = begun.length;
+        for (const [verb = '', ...names] of does.split(', ').map((step) => step.split(' ')))
+          for (const name of names) act(verb, name);
+        const expected = begins === '' ? [] : begins.split(' ');
+        await settled();
+        await until(`${begins} begin after ${does}`, () => expected.every((name) => begun.includes(name)));
+        assert.deepEqual(begun.slice(before).sort(), expected.sort(), does);
+      }
+    };
+    return { begun, visits, arrive, play };
   }
 
   const isRefusal = (code: string) => (error: unknown) =>
     error instanceof ApiError && error.code === code && (error.detail.retryAfterSeconds ?? 0) >= 1;
 
-  it("lets a limited number of an account's requests work at once, and the others in order of arrival", async () => {
-    const { begun, arrive } = requestsOf(admissionOf(2), 'prt_1');
-    const requests = [1, 2, 3, 4, 5].map((name) => arrive(name));
-    await settled();
-    assert.deepEqual(begun, [1, 2]);
-    requests[1]?.end();
-    await settled();
-    assert.deepEqual(begun, [1, 2, 3]);
-    requests[0]?.end();
-    requests[2]?.end();
-    await settled();
-    assert.deepEqual(begun, [1, 2, 3, 4, 5]);
-  });
-
-  it('gives a free place to a request that waits, not to one that arrives at that moment', async () => {
-    const { begun, arrive } = requestsOf(admissionOf(1), 'prt_1');
-    const first = arrive(1);
-    arrive(2);
-    await settled();
-    first.end();
-    arrive(3);
-    await settled();
-    assert.deepEqual(begun, [1, 2]);
-  });
+  for (const [what, admission, ...steps] of [
+    [
+      "lets a limited number of an account's requests work at once, and the others in order of arrival",
+      admissionOf(2),
+      [`ask ${range('a', 1, 5)}`, 'a1 a2'],
+      ['end a2', 'a3'],
+      ['end a1 a3', 'a4 a5'],
+    ],
+    [
+      'gives a free place to a request that waits, not to one that arrives at that moment',
+      admissionOf(1),
+      ['ask a1 a2', 'a1'],
+      ['end a1, ask a3', 'a2'],
+    ],
+    [
+      'lets two requests of each account begin when several accounts ask',
+      admissionOf(16),
+      ['ask a1 a2 a3', 'a1 a2 a3'],
+      ['ask b1 a4 a5 a6', 'b1'],
+      ['end a1 a2 a3', 'a4 a5'],
+      ['end a4', 'a6'],
+    ],
+    [
+      'goes on after the longest turn',
+      admissionOf(16, 60_000, 10),
+      ['ask a1', 'a1'],
+      ['ask b1 b2 b3', 'b1 b2 b3'],
+    ],
+    [
+      'lets eight that start workflows begin at once if only one account starts some, and the next when one has ended',
+      admissionOf(16),
+      [`start ${range('a', 1, 10)}`, range('a', 1, 8)],
+      ['end a3', 'a9'],
+    ],
+    [
+      'lets one that starts a workflow begin of each account if several start some, and other requests at once',
+      admissionOf(16),
+      ['start a1 a2 a3', 'a1 a2 a3'],
+      ['start b1 a4, ask a5', 'b1 a5'],
+      ['end a1 a2', ''],
+      ['end a3', 'a4'],
+    ],
+    [
+      'lets the next start begin before a slow one has its answer',
+      admissionOf(16, 60_000, 10),
+      [`start ${range('a', 1, 9)}`, range('a', 1, 9)],
+    ],
+    [
+      'lets the next start begin when one has exceeded its turn, and counts that one until its end',
+      admissionOf(9),
+      [`start ${range('a', 1, 10)}`, range('a', 1, 8)],
+      ['passTurn a3 a3 a10', 'a9'],
+      ['passTurn a4', ''],
+      ['end a3', 'a10'],
+    ],
+  ] as [string, Admission, ...[does: string, begins: string][]][]) {
+    it(what, () => requestsOf(admission).play(...steps));
+  }
 
   it('delays no request of another account or mode', async () => {
-    const admission = admissionOf(1);
-    const flood = requestsOf(admission, 'prt_1');
-    for (let name = 0; name < 201; name++) flood.arrive(name);
-    assert.throws(() => flood.arrive(201), isRefusal('rate_limited'));
-    for (const other of [requestsOf(admission, 'prt_2'), requestsOf(admission, 'prt_1', 'test')]) {
-      other.arrive(1);
-      await settled();
-      assert.deepEqual(other.begun, [1]);
-    }
-    assert.deepEqual(flood.begun, [0]);
+    const { arrive, play } = requestsOf(admissionOf(1));
+    await play([`ask ${range('a', 0, 200)}`, 'a0']);
+    assert.throws(() => arrive('a201'), isRefusal('rate_limited'));
+    await play(['ask b1 t1', 'b1 t1']);
   });
 
   it("refuses an account's 217th request, also while bodies are arriving, and admits one more for each that ends", () => {
     const admission = admissionOf(16);
-    const visits = Array.from({ length: 216 }, () => admission.arrive(account('prt_1')));
-    assert.throws(() => admission.arrive(account('prt_1')), isRefusal('rate_limited'));
+    const visits = Array.from({ length: 216 }, () => arriveOf(admission, 'a'));
+    assert.throws(() => arriveOf(admission, 'a'), isRefusal('rate_limited'));
     visits[0]?.end();
-    admission.arrive(account('prt_1'));
-    assert.throws(() => admission.arrive(account('prt_1')), isRefusal('rate_limited'));
+    arriveOf(admission, 'a');
+    assert.throws(() => arriveOf(admission, 'a'), isRefusal('rate_limited'));
   });
 
   it('refuses a request that waited too long, and goes on with the next one', async () => {
-    const { begun, arrive } = requestsOf(admissionOf(1, 20), 'prt_1');
-    const first = arrive(1);
-    const second = arrive(2);
-    await assert.rejects(second.began, isRefusal('unavailable'));
-    second.end();
-    arrive(3);
-    first.end();
-    await settled();
-    assert.deepEqual(begun, [1, 3]);
+    const { visits, play } = requestsOf(admissionOf(1, 20));
+    await play(['ask a1 a2', 'a1']);
+    await assert.rejects(visits.a2?.began ?? Promise.resolve(), isRefusal('unavailable'));
+    await play(['end a2, ask a3, end a1', 'a3']);
+  });
+
+  it('counts both waits of a start together, and frees what it held', async () => {
+    const { visits, play } = requestsOf(admissionOf(16, 20));
+    await play([`start ${range('a', 1, 9)}`, range('a', 1, 8)]);
+    await assert.rejects(visits.a9?.began ?? Promise.resolve(), isRefusal('unavailable'));
+    await play([`end ${range('a', 1, 9)}, start ${range('a', 10, 17)}`, range('a', 10, 17)]);
   });
 
   it('drops requests whose client has gone, waiting or not', async () => {
     const admission = admissionOf(1);
-    const { begun, arrive } = requestsOf(admission, 'prt_1');
-    const first = arrive(1);
-    const second = arrive(2);
-    const third = arrive(3);
-    second.leave();
-    assert.equal(await second.began, false);
-    second.end();
-    const goneAtTheDoor = admission.arrive(account('prt_1'));
+    const { visits, play } = requestsOf(admission);
+    await play(['ask a1 a2 a3', 'a1'], ['leave a2', '']);
+    assert.equal(await visits.a2?.began, false);
+    const goneAtTheDoor = arriveOf(admission, 'a');
     goneAtTheDoor.leave();
     assert.equal(await goneAtTheDoor.begin(false), false);
     goneAtTheDoor.end();
-    first.end();
-    assert.equal(await third.began, true);
-    assert.deepEqual(begun, [1, 3]);
+    await play(['end a2, end a1', 'a3']);
   });
 
   it('refuses waiting and new requests once the process stops, and lets running ones finish', async () => {
     const admission = admissionOf(1);
-    const { begun, arrive } = requestsOf(admission, 'prt_1');
-    const first = arrive(1);
-    const second = arrive(2);
-    const late = admission.arrive(account('prt_1'));
-    await settled();
+    const { visits, arrive, play } = requestsOf(admission);
+    await play(['ask a1 a2', 'a1']);
+    const late = arriveOf(admission, 'a');
     admission.stop();
-    await assert.rejects(second.began, isRefusal('unavailable'));
+    await assert.rejects(visits.a2?.began ?? Promise.resolve(), isRefusal('unavailable'));
     await assert.rejects(late.begin(false), isRefusal('unavailable'));
-    assert.throws(() => admission.arrive(account('prt_2')), isRefusal('unavailable'));
-    assert.equal(await first.began, true);
-    for (const visit of [first, second, late]) visit.end();
-    assert.deepEqual(begun, [1]);
-  });
-
-  it('lets two requests of each account begin when several accounts ask, and goes on after the longest turn', async () => {
-    const admission = admissionOf(16);
-    const [flood, quiet] = [requestsOf(admission, 'prt_1'), requestsOf(admission, 'prt_2')];
-    const first = [1, 2, 3].map((name) => flood.arrive(name));
-    await settled();
-    quiet.arrive(1);
-    const more = [4, 5, 6].map((name) => flood.arrive(name));
-    await settled();
-    assert.deepEqual([flood.begun, quiet.begun], [[1, 2, 3], [1]]);
-    for (const request of first) request.end();
-    await settled();
-    assert.deepEqual(flood.begun, [1, 2, 3, 4, 5]);
-    more[0]?.end();
-    await settled();
-    assert.deepEqual(flood.begun, [1, 2, 3, 4, 5, 6]);
-
-    const hasty = admissionOf(16, 60_000, 10);
-    requestsOf(hasty, 'prt_1').arrive(1);
-    const slow = requestsOf(hasty, 'prt_2');
-    const begun = [1, 2, 3].map((name) => slow.arrive(name).began);
-    assert.deepEqual(await Promise.all(begun), [true, true, true]);
-  });
-
-  describe('for requests that start workflows', () => {
-    const startersOf = (admission: Admission, partnerId: string) => {
-      const { begun, arrive } = requestsOf(admission, partnerId);
-      return { begun, arrive: (name: number) => arrive(name, true) };
-    };
-
-    it('lets eight begin at once if only one account starts some, and the next when one has ended', async () => {
-      const { begun, arrive } = startersOf(admissionOf(16), 'prt_1');
-      const requests = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10].map(arrive);
-      await settled();
-      assert.deepEqual(begun, [1, 2, 3, 4, 5, 6, 7, 8]);
-      requests[2]?.end();
-      await requests[8]?.began;
-      assert.deepEqual(begun, [1, 2, 3, 4, 5, 6, 7, 8, 9]);
-    });
-
-    it('lets one of each account begin if several start some, and other requests at once', async () => {
-      const admission = admissionOf(16);
-      const [flood, quiet] = [startersOf(admission, 'prt_1'), startersOf(admission, 'prt_2')];
-      const asked = [flood.arrive(1), flood.arrive(2), flood.arrive(3)];
-      await settled();
-      quiet.arrive(1);
-      flood.arrive(4);
-      const read = requestsOf(admission, 'prt_1').arrive(5);
-      assert.equal(await read.began, true);
-      assert.deepEqual([flood.begun, quiet.begun], [[1, 2, 3], [1]]);
-      asked[0]?.end();
-      asked[1]?.end();
-      await settled();
-      assert.deepEqual(flood.begun, [1, 2, 3], 'one of its own is still on its way');
-      asked[2]?.end();
-      await settled();
-      assert.deepEqual(flood.begun, [1, 2, 3, 4]);
-    });
-
-    it('lets the next begin before a slow one has its answer', async () => {
-      const { arrive } = startersOf(admissionOf(16, 60_000, 10), 'prt_1');
-      const requests = [1, 2, 3, 4, 5, 6, 7, 8, 9].map(arrive);
-      assert.equal(await requests[8]?.began, true);
-    });
-
-    it('lets the next begin when one has exceeded its turn, and counts that one until its end', async () => {
-      const admission = admissionOf(9);
-      const { begun, arrive } = startersOf(admission, 'prt_1');
-      const requests = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10].map(arrive);
-      await settled();
-      requests[2]?.passTurn();
-      requests[2]?.passTurn();
-      requests[9]?.passTurn();
-      await settled();
-      assert.deepEqual(begun, [1, 2, 3, 4, 5, 6, 7, 8, 9]);
-      requests[3]?.passTurn();
-      await settled();
-      assert.deepEqual(begun, [1, 2, 3, 4, 5, 6, 7, 8, 9], 'nine are at work');
-      requests[2]?.end();
-      await requests[9]?.began;
-      assert.deepEqual(begun, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
-    });
-
-    it('counts both waits of a request together, and frees what it held', async () => {
-      const admission = admissionOf(16, 20);
-      const { begun, arrive } = startersOf(admission, 'prt_1');
-      const requests = [1, 2, 3, 4, 5, 6, 7, 8, 9].map(arrive);
-      await assert.rejects(requests[8]?.began ?? Promise.resolve(), isRefusal('unavailable'));
-      for (const request of requests) request.end();
-      for (const name of [10, 11, 12, 13, 14, 15, 16, 17]) arrive(name);
-      await settled();
-      assert.equal(begun.length, 16);
-    });
+    assert.throws(() => arrive('b1'), isRefusal('unavailable'));
+    await play(['end a1 a2', '']);
   });
 
   describe('of several processes', () => {
     it('shares what one account may have in progress between the processes it sends requests to', async () => {
       const admission = admissionOf(16);
-      const { begun, arrive } = requestsOf(admission, 'prt_1');
-      arrive(1);
-      await settled();
+      const { play } = requestsOf(admission);
+      await play(['ask a1', 'a1']);
       await admission.exchange(async (accounts) => {
         assert.deepEqual(accounts, ['prt_1/live']);
         return [['prt_1/live'], ['prt_1/live'], ['prt_1/live']];
       });
-      const requests = [2, 3, 4, 5, 6].map((name) => arrive(name));
-      await settled();
-      assert.deepEqual(begun, [1, 2, 3, 4]);
+      await play([`ask ${range('a', 2, 6)}`, 'a2 a3 a4']);
       await admission.exchange(async () => []);
-      requests[0]?.end();
-      await settled();
-      assert.deepEqual(begun, [1, 2, 3, 4, 5, 6]);
+      await play(['end a2', 'a5 a6']);
     });
 
-    it('lets an account begin less at once if others are active in another process only', async () => {
-      const admission = admissionOf(16);
-      const { begun, arrive } = requestsOf(admission, 'prt_1');
-      arrive(1);
-      await settled();
-      await admission.exchange(async () => [['prt_2/live']]);
-      for (const name of [2, 3, 4]) arrive(name);
-      await settled();
-      assert.deepEqual(begun, [1, 2]);
-    });
-
-    it('lets an account that two processes serve rest after each start, as long as the start took', async () => {
-      for (const [tookMs, rests] of [
-        [60_000, true],
-        [1, false],
-      ] as const) {
-        let nowMs = 0;
-        const admission = admissionOf(16, 60_000, 60_000, () => nowMs);
-        const { begun, arrive } = requestsOf(admission, 'prt_1');
-        const first = arrive(1, true);
-        await first.began;
-        await admission.exchange(async () => [['prt_1/live', 'prt_2/live']]);
-        const second = arrive(2, true);
-        await settled();
-        nowMs = tookMs;
-        first.end();
-        await settled();
-        if (rests) assert.deepEqual(begun, [1]);
-        else assert.equal(await second.began, true);
-        second.leave();
-      }
-    });
-
-    it('asks nobody while no account is active, and keeps what it knows if the others cannot be asked', async () => {
+    it('lets an account begin less at once if others are active elsewhere, as far as could be asked last', async () => {
       const admission = admissionOf(16);
       await admission.exchange(() => assert.fail('no account is active'));
-      const { begun, arrive } = requestsOf(admission, 'prt_1');
-      arrive(1);
-      await settled();
+      const { play } = requestsOf(admission);
+      await play(['ask a1', 'a1']);
       await admission.exchange(async () => [['prt_2/live']]);
       await assert.rejects(admission.exchange(() => Promise.reject(new Error('away'))));
-      for (const name of [2, 3]) arrive(name);
-      await settled();
-      assert.deepEqual(begun, [1, 2]);
+      await play(['ask a2 a3 a4', 'a2']);
     });
+
+    for (const [tookMs, begins] of [
+      [60_000, ''],
+      [1, 'a2'],
+    ] as const) {
+      it(`lets an account that two processes serve rest after a start of ${tookMs} ms`, async () => {
+        let nowMs = 0;
+        const admission = admissionOf(16, 60_000, 60_000, () => nowMs);
+        const { visits, play } = requestsOf(admission);
+        await play(['start a1', 'a1']);
+        await admission.exchange(async () => [['prt_1/live', 'prt_2/live']]);
+        await play(['start a2', '']);
+        nowMs = tookMs;
+        await play(['end a1', begins]);
+        visits.a2?.leave();
+      });
+    }
 
     it('is told by each process that shares the database, until that process has been gone for three seconds', async () => {
       const stack = await sharedStack();
-      const { orm } = stack;
       const [one, other] = [randomUUID(), randomUUID()];
-      await shareActiveAccounts(orm, one, ['prt_1/live']);
-      const heard = await shareActiveAccounts(orm, other, ['prt_2/test']);
-      assert.ok(heard.some((accounts) => accounts.includes('prt_1/live')));
-      assert.ok(!heard.some((accounts) => accounts.includes('prt_2/test')), 'not its own');
+      const heard = async () => (await shareActiveAccounts(stack.orm, other, ['prt_2/test'])).flat();
+      await shareActiveAccounts(stack.orm, one, ['prt_1/live']);
+      const first = await heard();
+      assert.ok(first.includes('prt_1/live'));
+      assert.ok(!first.includes('prt_2/test'), 'not its own');
       await asOwner(stack, `UPDATE api_process SET seen_at = now() - interval '3 seconds' WHERE id = $1`, [
         one,
       ]);
-      const later = await shareActiveAccounts(orm, other, ['prt_2/test']);
-      assert.ok(!later.some((accounts) => accounts.includes('prt_1/live')));
+      assert.ok(!(await heard()).includes('prt_1/live'));
     });
   });
 
@@ -324,72 +252,38 @@ describe('request admission', () => {
     { large: 'response', transferred: { bodyBytes: 0, responseBytes: 1_000_000 } },
     { large: 'body', transferred: { bodyBytes: 60_000, responseBytes: 0 } },
   ]) {
-    it(`lets an account rest after a large ${large} while another is active, and the other not`, async () => {
-      const admission = admissionOf(16);
-      const heavy = requestsOf(admission, 'prt_1');
-      const light = requestsOf(admission, 'prt_2');
-      const others = [light.arrive(1), light.arrive(2), light.arrive(3)];
-      const requests = [heavy.arrive(1), heavy.arrive(2), heavy.arrive(3)];
+    it(`lets an account rest after a large ${large} while another is active, and not if it is alone`, async () => {
+      const { begun, visits, play } = requestsOf(admissionOf(16));
+      await play(['ask a1', 'a1'], ['ask b1 b2 b3', 'b1 b2'], ['ask a2 a3', 'a2']);
+      visits.a1?.end(transferred);
+      visits.b1?.end({ bodyBytes: 500, responseBytes: 2_000 });
+      await visits.b3?.began;
+      assert.ok(!begun.includes('a3'));
+      assert.ok(await visits.a3?.began);
+
+      const alone = requestsOf(admissionOf(1));
+      await alone.play(['ask a1 a2', 'a1']);
+      alone.visits.a1?.end(transferred);
       await settled();
-      assert.deepEqual(
-        [heavy.begun, light.begun.slice(0, 2)],
-        [
-          [1, 2],
-          [1, 2],
-        ],
-      );
-      requests[0]?.end(transferred);
-      others[0]?.end({ bodyBytes: 500, responseBytes: 2_000 });
-      await others[2]?.began;
-      assert.deepEqual(heavy.begun, [1, 2]);
-      assert.ok(await requests[2]?.began);
+      assert.deepEqual(alone.begun, ['a1', 'a2']);
     });
   }
 
-  it('lets an account that is alone begin the next request right after a large response', async () => {
-    const { begun, arrive } = requestsOf(admissionOf(1), 'prt_1');
-    const first = arrive(1);
-    arrive(2);
-    await settled();
-    first.end({ bodyBytes: 0, responseBytes: 1_000_000 });
-    await settled();
-    assert.deepEqual(begun, [1, 2]);
-  });
-
-  it('measures how many requests work and wait, and how many it refused for which reason', async () => {
+  it('counts how many requests it refused for which reason', async () => {
     const admission = admissionOf(1, 20);
-    const { arrive } = requestsOf(admission, 'prt_1');
-    const [first, second] = [arrive(1), arrive(2)];
-    requestsOf(admission, 'prt_2').arrive(1);
-    await settled();
-    const values = async () =>
-      Object.fromEntries(
-        (await Promise.all(admission.metrics.map((metric) => metric.get()))).map(({ name, values: all }) => [
-          name,
-          all.map(({ value, labels }) => [value, ...Object.values(labels)]),
-        ]),
-      );
-    assert.deepEqual(await values(), {
-      admission_requests_at_work: [[2]],
-      admission_requests_waiting: [[1]],
-      admission_requests_refused_total: [
-        [0, 'queue_full'],
-        [0, 'too_late'],
-        [0, 'stopping'],
+    const { visits, play } = requestsOf(admission);
+    await play(['ask a1 a2', 'a1']);
+    await assert.rejects(visits.a2?.began ?? Promise.resolve());
+    const metrics = await Promise.all(admission.metrics.map((metric) => metric.get()));
+    const refused = metrics.find(({ name }) => name === 'admission_requests_refused_total');
+    assert.deepEqual(
+      refused?.values.map(({ labels, value }) => [...Object.values(labels), value]),
+      [
+        ['queue_full', 0],
+        ['too_late', 1],
+        ['stopping', 0],
       ],
-    });
-    await assert.rejects(second?.began ?? Promise.resolve());
-    second?.end();
-    first?.end();
-    assert.deepEqual(await values(), {
-      admission_requests_at_work: [[1]],
-      admission_requests_waiting: [[0]],
-      admission_requests_refused_total: [
-        [0, 'queue_full'],
-        [1, 'too_late'],
-        [0, 'stopping'],
-      ],
-    });
+    );
   });
 });
 
@@ -402,153 +296,82 @@ describe('the API, under more requests than it admits,', () => {
   after(() => stack.stop());
 
   /** Waits until so many requests of all accounts are at work, and so many wait. */
-  function untilAdmitted({ config }: TestStack, atWork: number, waiting: number): Promise<boolean> {
+  function untilAdmitted(atWork: number, waiting: number): Promise<boolean> {
+    const { host, port } = stack.config;
     return until(`${atWork} are at work and ${waiting} wait`, async () => {
-      const text = await (await fetch(`http://${config.host}:${config.port}/metrics`)).text();
+      const text = await (await fetch(`http://${host}:${port}/metrics`)).text();
       const numberOf = (name: string) => Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(text)?.[1]);
       const values = [numberOf('admission_requests_at_work'), numberOf('admission_requests_waiting')];
       return values[0] === atWork && values[1] === waiting;
     });
   }
 
-  /** Makes everybody who reads cards wait until it is released. */
-  async function holdCards({ config }: TestStack) {
-    const owner = new pg.Client(ownerUrlOf(config.databaseUrl));
-    await owner.connect();
-    await owner.query('BEGIN; LOCK TABLE card IN ACCESS EXCLUSIVE MODE');
-    return { release: () => owner.end() };
-  }
-
-  const claims = (on: TestStack, key: string) =>
-    asOwner(on, 'SELECT id FROM idempotency_claim WHERE key = $1', [key]);
-
   it('answers 240 simultaneous issuances of one account without a 500, and the money adds up', async () => {
-    const shared = await sharedStack();
-    for (const mode of ['test', 'live'] as const) {
-      const partner = await fundedPartner(shared, 30 * 1_150);
-      const issue = async () => {
-        const options = { mode, idempotencyKey: randomUUID() };
-        const body = { amount: 1_000, external_ref: randomUUID() };
-        const answer = await createCard(partner, body, options);
-        assert.ok([201, 202, 402, 429, 503].includes(answer.status), answer.text);
-        if (answer.status !== 503) return answer;
-        // A 503 does not say whether the card is on its way; the same request does, once it gets through.
-        return until('it has an answer', async () => {
-          const again = await createCard(partner, body, options);
-          const isKnown = ![409, 429, 503].includes(again.status);
-          return isKnown && again;
-        });
-      };
-      const answers = await Promise.all(Array.from({ length: 240 }, issue));
-      for (const answer of answers) {
-        if (answer.status === 429) assert.match(answer.headers.get('retry-after') ?? '', /^[1-9]\d*$/);
-        if (answer.status === 202) await settledCard(partner, answer.json.id);
-      }
-      const issued = answers.filter(({ status }) => status === 201 || status === 202).length;
-      assert.ok(issued >= 16, `${issued} were issued`);
-      const left = (30 - issued) * 1_150;
-      assert.deepEqual(await balanceOf(partner, mode), [left, 0, left]);
-    }
-    assert.deepEqual(await checkLedger(shared.orm.em.fork()), []);
+    const partner = await fundedPartner(stack, 30 * 1_150);
+    const issue = async () => {
+      const card = { amount: 1_000, external_ref: randomUUID() };
+      const options = { idempotencyKey: randomUUID() };
+      // A 503 does not say whether there is a card; the same request does, once it gets through.
+      const { status, headers, text } = await untilAnswered(() => createCard(partner, card, options));
+      assert.ok([201, 402, 429].includes(status), text);
+      if (status === 429) assert.match(headers.get('retry-after') ?? '', /^[1-9]\d*$/);
+      return status;
+    };
+    const statuses = await Promise.all(Array.from({ length: 240 }, issue));
+    const issued = statuses.filter((status) => status === 201).length;
+    assert.ok(issued >= 16, `${issued} were issued`);
+    const left = (30 - issued) * 1_150;
+    assert.deepEqual(await balanceOf(partner), [left, 0, left]);
+    await assertLedgerClean(stack, partner);
   });
 
-  describe('while 16 requests of an account are at work', () => {
+  it('queues 200 beside 16 at work, whatever their API key, drops those who hang up, and answers the next with 429', async () => {
     const live = { mode: 'live' } as const;
-    let partner: TestPartner;
-    let other: TestPartner;
-    let atWork: Promise<unknown>;
-    let isReleased: boolean;
-    before(async () => {
-      partner = await fundedPartner(stack, 100_000);
-      other = await fundedPartner(stack, 100_000);
-    });
-    // Live issuances: without a worker they wait for the first answer of their workflows.
-    beforeEach(async () => {
-      isReleased = false;
-      atWork = Promise.all(Array.from({ length: 16 }, () => createCard(partner, { amount: 1_000 }, live)));
-      await untilAdmitted(stack, 16, 0);
-    });
-    afterEach(async () => {
-      await release();
-      await stack.stopWorker();
-    });
+    const [partner, other] = [await fundedPartner(stack, 100_000), await fundedPartner(stack, 100_000)];
+    const { key } = await createApiKey(stack.operator, { ...live, partnerId: partner.id, name: null });
+    const headers = { authorization: `Bearer ${key}` };
+    // Without a worker live issuances wait for the first answer of their workflows.
+    const atWork = Promise.all(
+      Array.from({ length: 16 }, () => createCard(partner, { amount: 1_000 }, live)),
+    );
+    await untilAdmitted(16, 0);
 
-    async function release(): Promise<void> {
-      if (isReleased) return;
-      isReleased = true;
-      await stack.startWorker();
-      await atWork;
-    }
+    const hangUp = new AbortController();
+    const gone = fetch(`http://${stack.config.host}:${stack.config.port}/v1/cards`, {
+      method: 'POST',
+      headers: { ...headers, 'content-type': 'application/json', 'idempotency-key': 'gone' },
+      body: '{"amount":1000,"external_ref":"nobody-waits"}',
+      signal: hangUp.signal,
+    });
+    await untilAdmitted(16, 1);
+    hangUp.abort();
+    await assert.rejects(gone);
+    await untilAdmitted(16, 0);
 
-    it('queues 200 more, whatever their API key, and answers the 217th with 429 and Retry-After', async () => {
-      const { key } = await createApiKey(stack.operator, { ...live, partnerId: partner.id, name: null });
-      const headers = { authorization: `Bearer ${key}` };
-      const queued = Promise.all(
-        Array.from({ length: 200 }, (_, i) =>
-          partner.call('GET', '/balance', i % 2 === 0 ? { headers } : live),
-        ),
+    const queued = Promise.all(
+      Array.from({ length: 200 }, (_, i) =>
+        partner.call('GET', '/balance', i % 2 === 0 ? { headers } : live),
+      ),
+    );
+    await untilAdmitted(16, 200);
+    for (const options of [live, { headers }]) {
+      const refused = await partner.call('GET', '/balance', options);
+      expectError(refused, 'rate_limited');
+      assert.match(
+        refused.json.error.message,
+        /already has 16 requests in progress in this mode, and 200 more/,
       );
-      await untilAdmitted(stack, 16, 200);
-      for (const options of [live, { headers }]) {
-        const refused = await partner.call('GET', '/balance', options);
-        expectError(refused, 'rate_limited');
-        assert.match(
-          refused.json.error.message,
-          /already has 16 requests in progress in this mode, and 200 more/,
-        );
-        assert.match(refused.headers.get('retry-after') ?? '', /^[1-9]\d*$/);
-      }
-      assert.equal((await partner.call('GET', '/balance', { mode: 'test' })).status, 200);
-      assert.equal((await other.call('GET', '/balance', live)).status, 200);
-      await untilAdmitted(stack, 16, 200);
-      await release();
-      assert.ok((await queued).every(({ status }) => status === 200));
-    });
-
-    it('drops a request whose client hangs up while it waits', async () => {
-      const key = randomUUID();
-      const hangUp = new AbortController();
-      const asked = fetch(`http://${stack.config.host}:${stack.config.port}/v1/cards`, {
-        method: 'POST',
-        headers: {
-          ...{ authorization: `Bearer ${partner.keys.live}`, 'content-type': 'application/json' },
-          'idempotency-key': key,
-        },
-        body: '{"amount":1000,"external_ref":"nobody-waits"}',
-        signal: hangUp.signal,
-      });
-      await untilAdmitted(stack, 16, 1);
-      hangUp.abort();
-      await assert.rejects(asked);
-      await untilAdmitted(stack, 16, 0);
-      await release();
-      assert.deepEqual(await claims(stack, key), []);
-    });
-  });
-
-  it("answers 503 if the request's turn does not come in time, and keeps nothing of the request", async () => {
-    const hasty = await startTestStack({ cardCreationWaitMs: 200, accountConcurrency: 1 }, { worker: false });
-    try {
-      const partner = await fundedPartner(hasty, 100_000);
-      const { id } = (await createCard(partner, { amount: 1_000 })).json;
-      const before = await balanceOf(partner);
-      // The metrics measure the whole database now and then, and must not have to do so while cards are locked.
-      await untilAdmitted(hasty, 0, 0);
-      const held = await holdCards(hasty);
-      const atWork = partner.call('GET', `/cards/${id}`);
-      await untilAdmitted(hasty, 1, 0);
-      const key = randomUUID();
-      const late = await createCard(partner, { amount: 1_000 }, { idempotencyKey: key });
-      expectError(late, 'unavailable');
-      assert.match(late.headers.get('retry-after') ?? '', /^[1-9]\d*$/);
-      assert.deepEqual(await claims(hasty, key), []);
-      await held.release();
-      await atWork;
-      assert.deepEqual(await balanceOf(partner), before);
-      assert.equal((await createCard(partner, { amount: 1_000 }, { idempotencyKey: key })).status, 201);
-    } finally {
-      await hasty.stop();
+      assert.match(refused.headers.get('retry-after') ?? '', /^[1-9]\d*$/);
     }
+    assert.equal((await partner.call('GET', '/balance', { mode: 'test' })).status, 200);
+    assert.equal((await other.call('GET', '/balance', live)).status, 200);
+    await untilAdmitted(16, 200);
+    await stack.startWorker();
+    await atWork;
+    assert.ok((await queued).every(({ status }) => status === 200));
+    const claims = `SELECT FROM idempotency_claim WHERE partner_id = $1 AND key = 'gone'`;
+    assert.deepEqual(await asOwner(stack, claims, [partner.id]), []);
+    await stack.stopWorker();
   });
 
   it('gives no place to a request whose body is still arriving, so that it delays no other request of its account', async () => {
@@ -569,7 +392,7 @@ describe('the API, under more requests than it admits,', () => {
         await once(socket, 'data');
       }
       assert.deepEqual(await balanceOf(partner), [1_000, 0, 1_000]);
-      await untilAdmitted(stack, 0, 0);
+      await untilAdmitted(0, 0);
     } finally {
       for (const socket of sockets) socket.destroy();
     }

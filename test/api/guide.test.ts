@@ -40,18 +40,15 @@ describe('the partner guide', () => {
       }
     }
     assert.ok(withAnchor > 10);
-  });
-
-  it('leads from its first page to all others', async () => {
     const listed = (await readGuide()).map(({ path }) => path.replace('docs/partners/', ''));
-    assert.deepEqual(listed.sort(), (await readdir(FOLDER)).sort());
+    assert.deepEqual(listed.sort(), (await readdir(FOLDER)).sort(), 'not all are on the first page');
   });
 
   it('shows code as it is written, and tables as tables', async () => {
     const html = await (await fetch(`${origin}/guide/verifying-webhooks`)).text();
-    assert.match(html, /<pre><code class="language-\w+">/);
     assert.match(html, /=&gt; /);
-    const samples = found(html, /<pre><code[^>]*>(.*?)<\/code>/gs);
+    const samples = found(html, /<pre><code class="language-\w+">(.*?)<\/code>/gs);
+    assert.ok(samples.length > 0);
     for (const sample of samples) assert.doesNotMatch(sample, /[<>]/);
     assert.match(await (await fetch(`${origin}/guide`)).text(), /<table>.*<a href="\/guide\/cards">/s);
   });
@@ -63,14 +60,12 @@ describe('the partner guide', () => {
     const html = await page.text();
     assert.doesNotMatch(html, /<script|<img| style=/);
     assert.deepEqual(found(html, /<link [^>]*href="([^"]+)"/g), ['data:,', '/guide/guide.css']);
-    const stylesheet = await fetch(`${origin}/guide/guide.css`);
-    assert.equal(stylesheet.status, 200);
-    assert.match(stylesheet.headers.get('content-type') ?? '', /^text\/css/);
+    const { status, headers } = await fetch(`${origin}/guide/guide.css`);
+    assert.deepEqual([status, headers.get('content-type')?.slice(0, 8)], [200, 'text/css']);
   });
 
   it('answers 404 for a page that it does not have', async () => {
-    for (const path of ['/guide/nothing', '/guide/README', '/guide/cards/x', '/guide/..%2f..%2fREADME']) {
+    for (const path of ['/guide/nothing', '/guide/README', '/guide/cards/x', '/guide/..%2f..%2fREADME'])
       assert.equal((await fetch(origin + path)).status, 404, path);
-    }
   });
 });

@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
-import pg from 'pg';
 import { pino } from 'pino';
 import { type RunningApi, startApi } from '../../api/server.ts';
 import { freePort } from '../../dev/free-port.ts';
-import { ownerUrlOf } from '../support/postgres.ts';
+import { asOwner, createTestDatabase } from '../support/postgres.ts';
 import { sharedStack } from '../support/shared-stack.ts';
 import { testConfig } from '../support/stack.ts';
 import { until } from '../support/until.ts';
@@ -29,24 +28,17 @@ describe('the API process', () => {
     return api.url;
   };
 
-  it('answers GET /healthz without a key', async () => {
+  it('answers GET /healthz and GET /readyz without a key, with what answers and who polls the task queues', async () => {
     const { config } = await sharedStack();
-    assert.deepEqual(await get(`http://${config.host}:${config.port}`, '/healthz'), {
-      status: 200,
-      json: { status: 'ok' },
-    });
-  });
-
-  it('answers GET /readyz with what answers and who polls the task queue', async () => {
-    const { config } = await sharedStack();
+    const url = `http://${config.host}:${config.port}`;
+    assert.deepEqual(await get(url, '/healthz'), { status: 200, json: { status: 'ok' } });
     const queues = ['cards', 'webhooks'].map((name) => `${config.taskQueuePrefix}${name}`);
     // A worker that has just been started has yet to poll.
     const { status, json } = await until('a worker polls', async () => {
-      const answer = await get(`http://${config.host}:${config.port}`, '/readyz');
+      const answer = await get(url, '/readyz');
       return queues.every((queue) => answer.json.workers[queue] >= 1) && answer;
     });
-    assert.equal(status, 200);
-    assert.deepEqual([json.status, json.problems], ['ready', {}]);
+    assert.deepEqual([status, json.status, json.problems, json.scan], [200, 'ready', {}, null]);
     assert.deepEqual(Object.keys(json.workers), queues);
   });
 
@@ -54,10 +46,11 @@ describe('the API process', () => {
     const address = `127.0.0.1:${await freePort()}`;
     const url = await startAlone({ temporal: { connectionOptions: { address }, namespace: 'default' } });
     const { status, json } = await get(url, '/readyz');
-    assert.equal(status, 503);
-    assert.equal(json.status, 'not_ready');
     // Neither the place nor the library's message is in the response; both are in the log.
-    assert.deepEqual(json.problems, { temporal: 'is unreachable' });
+    assert.deepEqual(
+      [status, json.status, json.problems],
+      [503, 'not_ready', { temporal: 'is unreachable' }],
+    );
     assert.ok(logLines.some((line) => line.includes('"part":"temporal"')));
     assert.deepEqual(json.workers, {});
     assert.equal((await get(url, '/healthz')).status, 200);
@@ -71,12 +64,10 @@ describe('the API process', () => {
   it('names PostgreSQL in GET /readyz if nothing listens there', async () => {
     const databaseUrl = `postgres://nobody:secret-password@127.0.0.1:${await freePort()}/none`;
     const url = await startAlone({ databaseUrl });
+    const problems = { postgresql: 'is unreachable' };
     const { status, json } = await get(url, '/readyz');
-    assert.equal(status, 503);
-    assert.deepEqual(json.problems, { postgresql: 'is unreachable' });
-    const serving = await get(url, '/servez');
-    assert.deepEqual([serving.status, serving.json.status], [503, 'not_serving']);
-    assert.deepEqual(serving.json.problems, { postgresql: 'is unreachable' });
+    assert.deepEqual([status, json.problems], [503, problems]);
+    assert.deepEqual(await get(url, '/servez'), { status: 503, json: { status: 'not_serving', problems } });
     const logged = logLines.filter((line) => line.includes('"part":"postgresql"')).join();
     assert.match(logged, /ECONNREFUSED/);
     assert.doesNotMatch(logged, /secret-password/);
@@ -97,24 +88,21 @@ describe('the API process', () => {
       assert.equal((await get(apart, path)).json.error.code, 'not_found', path);
     }
     assert.equal((await get(url, '/v1/ping')).json.error.code, 'invalid_api_key');
-    await stopsByAndBy(url, apart);
-  });
 
-  /** From the moment it stops, it is not ready, and still serves and closes its connections. */
-  async function stopsByAndBy(url: string, operationsUrl: string): Promise<void> {
+    // From the moment it stops, it is not ready, and still serves and closes its connections.
     const stopped = api?.stop();
     api = undefined;
     const [ready, serving, response] = await Promise.all([
-      get(operationsUrl, '/readyz'),
-      get(operationsUrl, '/servez'),
+      get(apart, '/readyz'),
+      get(apart, '/servez'),
       fetch(new URL('/healthz', url)),
     ]);
     assert.deepEqual([ready.status, ready.json.problems], [503, { process: 'is stopping' }]);
     assert.equal(serving.status, 503);
     assert.deepEqual([response.status, response.headers.get('connection')], [200, 'close']);
     await stopped;
-    for (const origin of [url, operationsUrl]) await assert.rejects(fetch(origin), TypeError);
-  }
+    for (const origin of [url, apart]) await assert.rejects(fetch(origin), TypeError);
+  });
 
   it('answers GET /readyz even if a server accepts its connection and says nothing', async () => {
     const silent = createServer(() => {}).listen(0, '127.0.0.1');
@@ -123,23 +111,18 @@ describe('the API process', () => {
     try {
       const url = await startAlone({ databaseUrl: `postgres://nobody@127.0.0.1:${port}/none` });
       const { status, json } = await get(url, '/readyz');
-      assert.equal(status, 503);
-      assert.deepEqual(Object.keys(json.problems), ['postgresql']);
+      assert.deepEqual([status, Object.keys(json.problems)], [503, ['postgresql']]);
     } finally {
       silent.close();
     }
   });
 
   it('names missing migrations in GET /readyz', async () => {
-    const config = await testConfig();
-    const owner = new pg.Client(ownerUrlOf(config.databaseUrl));
-    await owner.connect();
-    await owner.query(`DELETE FROM schema_migration WHERE name LIKE '0003%'`);
-    await owner.end();
-    const url = await startAlone({ databaseUrl: config.databaseUrl });
+    const databaseUrl = await createTestDatabase();
+    await asOwner(databaseUrl, `DELETE FROM schema_migration WHERE name LIKE '0003%'`);
+    const url = await startAlone({ databaseUrl });
     const { status, json } = await get(url, '/readyz');
-    assert.equal(status, 503);
-    assert.deepEqual(Object.keys(json.problems), ['postgresql']);
+    assert.deepEqual([status, Object.keys(json.problems)], [503, ['postgresql']]);
     assert.equal((await get(url, '/servez')).status, 503);
     assert.match(json.problems.postgresql, /0003_\w+.*npm run migrate/);
   });

@@ -1,13 +1,17 @@
 import assert from 'node:assert/strict';
-import { randomUUID } from 'node:crypto';
 import { pino } from 'pino';
 import { type RunningApi, startApi } from '../../api/server.ts';
 import { freePort } from '../../dev/free-port.ts';
-import { cardsTaskQueue } from '../../platform/config/task-queues.ts';
-import { startEagerWorker } from '../../platform/temporal/eager-worker.ts';
 import { issueCardWorkflowId } from '../../workflows/messages.ts';
+import { createCard } from '../support/cards.ts';
 import { fundedPartner } from '../support/money.ts';
-import { startTestStack, type TestPartner, type TestStack, testWorkflowBundle } from '../support/stack.ts';
+import {
+  hostTestWorker,
+  partnerAt,
+  startTestStack,
+  type TestPartner,
+  type TestStack,
+} from '../support/stack.ts';
 import { until } from '../support/until.ts';
 
 describe('an API process whose own worker cannot start at first', () => {
@@ -23,16 +27,14 @@ describe('an API process whose own worker cannot start at first', () => {
     const config = { ...stack.config, port: await freePort() };
     const logger = pino({ level: 'error' }, { write: (line: string) => logged.push(line) });
     api = await startApi(config, logger, {
-      async hostWorker(activities) {
+      async hostWorker(activities, tracing) {
         attempts += 1;
         if (attempts === 1) throw new Error('no bundle, in a test');
         await mayStart.promise;
-        const taskQueue = cardsTaskQueue(config.taskQueuePrefix);
-        const workflowBundle = await testWorkflowBundle();
-        return startEagerWorker({ config, taskQueue, activities, workflowBundle, logger });
+        return hostTestWorker(config, logger)(activities, tracing);
       },
     });
-    partner = await fundedPartner(stack, 100_000);
+    partner = partnerAt(await fundedPartner(stack, 100_000), api.url);
   });
   after(async () => {
     await api.stop();
@@ -41,18 +43,9 @@ describe('an API process whose own worker cannot start at first', () => {
 
   /** Issues a live card at that process. @returns who had its first workflow task */
   async function issue(): Promise<string> {
-    const response = await fetch(`${api.url}/cards`, {
-      method: 'POST',
-      headers: {
-        authorization: `Bearer ${partner.keys.live}`,
-        'content-type': 'application/json',
-        'idempotency-key': randomUUID(),
-      },
-      body: JSON.stringify({ amount: 1_000, external_ref: randomUUID() }),
-    });
-    assert.equal(response.status, 201);
-    const { id } = (await response.json()) as { id: string };
-    const workflow = stack.client.workflow.getHandle(issueCardWorkflowId(id));
+    const { status, json, text } = await createCard(partner, { amount: 1_000 }, { mode: 'live' });
+    assert.equal(status, 201, text);
+    const workflow = stack.client.workflow.getHandle(issueCardWorkflowId(json.id));
     await workflow.result();
     const { events } = await workflow.fetchHistory();
     const started = events?.find((event) => event.workflowTaskStartedEventAttributes);

@@ -1,26 +1,14 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import { assertAddsUp } from '../support/api/balance-changes.ts';
 import { networkIdOf, networkTransaction, sendAsNetwork } from '../support/api/network-events.ts';
 import { createCard } from '../support/cards.ts';
 import { fundedPartner } from '../support/money.ts';
 import { sharedStack } from '../support/shared-stack.ts';
-import type { Answer, TestPartner, TestStack } from '../support/stack.ts';
+import type { Answer, TestStack } from '../support/stack.ts';
 import { withdraw } from '../support/withdrawals.ts';
 
 const AT_ONCE = 8;
-
-/** A list on which all that was made at once is, and nothing out of order. */
-async function expectNewestFirst(
-  partner: TestPartner,
-  mode: 'test' | 'live',
-  path: string,
-  atLeast: number,
-): Promise<void> {
-  const { json, text } = await partner.call('GET', `${path}?limit=100`, { mode });
-  const created: string[] = json.data.map((item: { created: string }) => item.created);
-  assert.ok(created.length >= atLeast, `${path} has ${created.length}: ${text}`);
-  assert.deepEqual(created, created.toSorted().reverse(), `${mode} ${path} is out of order`);
-}
 
 describe('a list of things that were made at once', () => {
   let stack: TestStack;
@@ -29,7 +17,7 @@ describe('a list of things that were made at once', () => {
   });
 
   for (const mode of ['test', 'live'] as const) {
-    it(`is sorted newest first by created, for every resource in ${mode} mode`, async () => {
+    it(`is sorted newest first by created, for every resource in ${mode} mode, and changes of the balance add up`, async () => {
       const partner = await fundedPartner(stack, 10_000_000);
       const atOnce = async (status: number, ask: (i: number) => Promise<Answer>) => {
         const answers = await Promise.all(Array.from({ length: AT_ONCE }, (_, i) => ask(i)));
@@ -54,12 +42,18 @@ describe('a list of things that were made at once', () => {
             }),
       );
 
-      await expectNewestFirst(partner, mode, '/cards', AT_ONCE);
-      await expectNewestFirst(partner, mode, `/cards/${cardId}/topups`, AT_ONCE);
-      await expectNewestFirst(partner, mode, `/cards/${cardId}/withdrawals`, AT_ONCE);
-      await expectNewestFirst(partner, mode, `/cards/${cardId}/transactions`, AT_ONCE);
-      await expectNewestFirst(partner, mode, '/events', 4 * AT_ONCE);
-      await expectNewestFirst(partner, mode, '/balance/transactions', 5 * AT_ONCE);
+      for (const [path, atLeast] of [
+        ['/cards', AT_ONCE],
+        ...['topups', 'withdrawals', 'transactions'].map((name) => [`/cards/${cardId}/${name}`, AT_ONCE]),
+        ['/events', 4 * AT_ONCE],
+        ['/balance/transactions', 5 * AT_ONCE],
+      ] as [string, number][]) {
+        const { json, text } = await partner.call('GET', `${path}?limit=100`, { mode });
+        const created: string[] = json.data.map((item: { created: string }) => item.created);
+        assert.ok(created.length >= atLeast, `${path} has ${created.length}: ${text}`);
+        assert.deepEqual(created, created.toSorted().reverse(), `${mode} ${path} is out of order`);
+        if (path === '/balance/transactions') await assertAddsUp(partner, json.data, mode);
+      }
     });
   }
 });

@@ -2,52 +2,35 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { expectError } from '../support/api/answers.ts';
+import { createCard } from '../support/cards.ts';
 import { fundedPartner } from '../support/money.ts';
 import { sharedStack } from '../support/shared-stack.ts';
-import { startTestStack, type TestPartner, type TestStack } from '../support/stack.ts';
+import { startTestStack, type TestPartner } from '../support/stack.ts';
 import { until } from '../support/until.ts';
 
 /** As large as metadata can be: 50 keys, here of 900 bytes. */
 const METADATA = Object.fromEntries(
   Array.from({ length: 50 }, (_, index) => [`key${index}`, '界'.repeat(300)]),
 );
-const CARDS = 30;
 
 async function makeCards(partner: TestPartner, count: number): Promise<void> {
-  for (let made = 0; made < count; made++) {
-    const { status, text } = await partner.call('POST', '/cards', {
-      body: { amount: 1_000, external_ref: `card ${made}`, metadata: METADATA },
-      idempotencyKey: `card ${made}`,
-    });
-    assert.equal(status, 201, text);
-  }
+  for (let made = 0; made < count; made++)
+    assert.equal((await createCard(partner, { amount: 1_000, metadata: METADATA })).status, 201);
 }
 
 describe('a long response', () => {
-  let stack: TestStack;
-  let partner: TestPartner;
-  before(async () => {
-    stack = await sharedStack('api');
-    partner = await fundedPartner(stack);
-    await makeCards(partner, CARDS);
-  });
-
-  it('of a list ends at about 1 MB, and the next page has the rest', async () => {
-    const first = await partner.call('GET', '/cards?limit=100');
+  it('of a list ends at about 1 MB, the next page has the rest, and it counts only until it has been read', async () => {
+    const partner = await fundedPartner(await sharedStack('api'));
+    await makeCards(partner, 30);
+    const read = (query = '') => partner.call('GET', `/cards?limit=100${query}`);
+    const first = await read();
     assert.ok(Buffer.byteLength(first.text) < 1.1 * 1_048_576);
-    assert.equal(first.json.has_more, true);
-    assert.equal(first.json.next_cursor, first.json.data.at(-1).id);
-    const rest = await partner.call('GET', `/cards?limit=100&starting_after=${first.json.next_cursor}`);
+    assert.deepEqual([first.json.has_more, first.json.next_cursor], [true, first.json.data.at(-1).id]);
+    const rest = await read(`&starting_after=${first.json.next_cursor}`);
     assert.equal(rest.json.has_more, false);
     const ids = [...first.json.data, ...rest.json.data].map(({ id }: { id: string }) => id);
-    assert.equal(new Set(ids).size, CARDS);
-  });
-
-  it('counts against its account only until it has been read', async () => {
-    for (let read = 0; read < 8; read++) {
-      const { status, text } = await partner.call('GET', '/cards?limit=100');
-      assert.equal(status, 200, text);
-    }
+    assert.equal(new Set(ids).size, 30);
+    for (let again = 0; again < 8; again++) assert.equal((await read()).status, 200);
   });
 });
 
@@ -67,20 +50,19 @@ describe('responses that nobody reads', () => {
       const head = `GET /v1/cards?limit=100 HTTP/1.1\r\nHost: api\r\nAuthorization: Bearer ${partner.keys.test}\r\n\r\n`;
       socket.write(head.repeat(ASKED));
 
-      const refused = await until('the account is refused', async () => {
-        const answer = await partner.call('GET', '/balance');
-        return answer.status === 429 && answer;
-      });
+      const balance = (status: number) =>
+        until(`the account gets ${status}`, async () => {
+          const answer = await partner.call('GET', '/balance');
+          return answer.status === status && answer;
+        });
+      const refused = await balance(429);
       expectError(refused, 'rate_limited');
       assert.match(refused.json.error.message, /have not read the responses/);
       assert.equal(refused.headers.get('retry-after'), '1');
       assert.equal((await other.call('GET', '/balance')).status, 200);
       assert.equal((await partner.call('GET', '/balance', { mode: 'live' })).status, 200);
 
-      await until('the connection is closed', async () => {
-        const { status } = await partner.call('GET', '/balance');
-        return status === 200;
-      });
+      await balance(200);
       let received = '';
       socket.on('data', (part) => {
         received += part;

@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict';
 import type { CardStatus } from '../../domain/card-status.ts';
 import type { Mode } from '../../domain/mode.ts';
-import { query } from '../../platform/db/sql.ts';
 import { expectError } from '../support/api/answers.ts';
 import { cardIn, changeStatus, networkStatus, VERBS, type Verb } from '../support/card-status.ts';
 import { eventTypes } from '../support/cards.ts';
 import { fundedPartner } from '../support/money.ts';
 import { sharedStack } from '../support/shared-stack.ts';
-import type { Answer, TestPartner, TestStack } from '../support/stack.ts';
+import type { TestPartner, TestStack } from '../support/stack.ts';
 
 /** What each makes of a card (docs/partners/card-status.md); in every other status it is refused. */
 const ALLOWED: Record<Verb, Partial<Record<CardStatus, CardStatus>>> = {
@@ -52,50 +51,21 @@ describe('POST /cards/{cardId}/freeze, unfreeze and block', () => {
       for (const verb of VERBS) {
         const to = ALLOWED[verb][status];
         if (to === undefined) continue;
-        it(`makes a card that is ${status} ${to} on ${verb} in ${mode} mode`, async () => {
+        it(`makes a card that is ${status} ${to} on ${verb} in ${mode} mode, with an event of it`, async () => {
           const cardId = await cardIn(stack, partner, mode, status);
           const card = await read(cardId, mode);
           const events = await eventTypes(stack, cardId);
-          const answer = await changeStatus(partner, cardId, verb, { mode });
-          assert.equal(answer.status, 200, answer.text);
-          assert.equal(answer.headers.get('Idempotent-Replayed'), null);
+          const { json, text } = await changeStatus(partner, cardId, verb, { mode });
           const balance = to === 'blocked' ? 0 : 10_000;
-          assert.deepEqual(answer.json, { ...card, status: to, balance, available_balance: balance });
-          assert.deepEqual(await read(cardId, mode), answer.json);
+          assert.deepEqual(json, { ...card, status: to, balance, available_balance: balance }, text);
+          assert.deepEqual(await read(cardId, mode), json);
           assert.deepEqual(await eventTypes(stack, cardId), [...events, EVENTS[verb]]);
+          const newest = await partner.call('GET', `/events?limit=1&card_id=${cardId}`, { mode });
+          const [{ data, mode: of }] = newest.json.data;
+          assert.deepEqual([data, of], [{ card: json }, mode]);
           assert.equal(await networkStatus(stack, cardId), mode === 'live' ? to : undefined);
         });
       }
     }
-
-    it(`writes events with the card of the response in ${mode} mode`, async () => {
-      const cardId = await cardIn(stack, partner, mode, 'active');
-      const answers: Answer[] = [];
-      for (const verb of ['freeze', 'unfreeze', 'block'] as const) {
-        answers.push(await changeStatus(partner, cardId, verb, { mode }));
-      }
-      const bodies = await eventBodies(stack, cardId);
-      assert.deepEqual(
-        bodies.slice(-3).map(({ type, data }) => ({ type, data })),
-        (['freeze', 'unfreeze', 'block'] as const).map((verb, index) => ({
-          type: EVENTS[verb],
-          data: { card: answers[index]?.json },
-        })),
-      );
-      for (const { id, mode: of, created } of bodies) {
-        assert.match(id, /^evt_[0-9a-z]{26}$/);
-        assert.equal(of, mode);
-        assert.equal(new Date(created).toISOString(), created);
-      }
-    });
   }
 });
-
-async function eventBodies(stack: TestStack, cardId: string) {
-  const rows = await query<{ body: string }>(
-    stack.orm.em.fork(),
-    'SELECT body FROM event WHERE card_id = $1 ORDER BY id',
-    [cardId],
-  );
-  return rows.map(({ body }) => JSON.parse(body));
-}

@@ -8,7 +8,6 @@ import { untilAnswered } from '../support/crash/operations.ts';
 import { TEST_TRON } from '../support/deposits/seed-deposits.ts';
 import { fundedPartner } from '../support/money.ts';
 import { asOwner, ownerUrlOf } from '../support/postgres.ts';
-import { sharedStack } from '../support/shared-stack.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../support/stack.ts';
 import { until } from '../support/until.ts';
 
@@ -29,14 +28,12 @@ describe('an Idempotency-Key whose request is running', () => {
 
   const claims = (where = '') =>
     asOwner(stack, `SELECT FROM idempotency_claim WHERE partner_id = $1 ${where}`, [partner.id]);
+  const expireLease = () =>
+    asOwner(stack, 'UPDATE idempotency_claim SET lease_expires_at = now() WHERE partner_id = $1', [
+      partner.id,
+    ]);
   const address = (amount: number) =>
     partner.call('POST', '/funding/deposit-address', { mode: 'live', body: { amount }, idempotencyKey: 'k' });
-  const deposits = async () => (await partner.call('GET', '/funding/deposits', { mode: 'live' })).json.data;
-  const connect = async () => {
-    const client = new pg.Client(ownerUrlOf(stack.config.databaseUrl));
-    await client.connect();
-    return client;
-  };
 
   it('gets 409 in live mode for as long as the request runs, then its response, and stands for nothing else', async () => {
     const options = { mode: 'live', idempotencyKey: 'k' } as const;
@@ -47,9 +44,7 @@ describe('an Idempotency-Key whose request is running', () => {
     expectError(await address(1_000), 'idempotency_conflict');
 
     // As if nobody had renewed the lease for as long as it lasts.
-    await asOwner(stack, 'UPDATE idempotency_claim SET lease_expires_at = now() WHERE partner_id = $1', [
-      partner.id,
-    ]);
+    await expireLease();
     await until('its process has renewed the lease', async () => {
       return (await claims('AND lease_expires_at > now()')).length === 1;
     });
@@ -62,32 +57,29 @@ describe('an Idempotency-Key whose request is running', () => {
     assert.deepEqual([replayed.status, replayed.text], [202, answer.text]);
     expectError(await address(1_000), 'idempotency_conflict');
     assert.equal((await claims()).length, 1);
-    assert.deepEqual(await deposits(), []);
+    const deposits = await partner.call('GET', '/funding/deposits', { mode: 'live' });
+    assert.deepEqual(deposits.json.data, []);
   });
 
   it('makes others wait for a request that is one transaction, which then get its response or 422', async () => {
     const { id: cardId } = (await createCard(partner, { amount: 1_000 })).json;
-    const usual = { elsewhere: '/test/credit', other: { amount: 2_000 } } as const;
-    for (const { path, body, elsewhere, other } of [
-      { ...usual, path: '/cards', body: { amount: 1_000, external_ref: 'r' } },
-      { ...usual, path: `/cards/${cardId}/topups`, body: { amount: 1_000 } },
-      { ...usual, path: `/cards/${cardId}/freeze`, body: undefined },
-      { ...usual, path: `/cards/${cardId}/block`, body: undefined },
-      {
-        path: '/test/credit',
-        body: { amount: 1_000 },
-        elsewhere: '/cards',
-        other: { amount: 1_000, external_ref: 's' },
-      },
+    for (const [path, body] of [
+      ['/cards', { amount: 1_000, external_ref: 'r' }],
+      [`/cards/${cardId}/topups`, { amount: 1_000 }],
+      [`/cards/${cardId}/freeze`, undefined],
+      [`/cards/${cardId}/block`, undefined],
+      ['/test/credit', { amount: 1_000 }],
     ] as const) {
-      const holder = await connect();
+      const elsewhere = path === '/test/credit' ? `/cards/${cardId}/topups` : '/test/credit';
+      const holder = new pg.Client(ownerUrlOf(stack.config.databaseUrl));
+      await holder.connect();
       await holder.query('BEGIN');
       await holder.query('SELECT FROM account_usage WHERE partner_id = $1 FOR UPDATE', [partner.id]);
       await holder.query('SELECT FROM card WHERE id = $1 FOR UPDATE', [cardId]);
       const ask = (to: string, asked: unknown) =>
         // Who has waited for a lock for too long has done nothing, and asks again.
         untilAnswered(() => partner.call('POST', to, { body: asked, idempotencyKey: path }));
-      const asked = [...Array.from({ length: 3 }, () => ask(path, body)), ask(elsewhere, other)];
+      const asked = [...Array.from({ length: 3 }, () => ask(path, body)), ask(elsewhere, { amount: 2_000 })];
       await until(`all wait at ${path}`, async () => {
         // Not by the holder: a transaction goes on seeing the connections that it saw at first.
         const rows = await asOwner(
@@ -113,47 +105,32 @@ describe('an Idempotency-Key whose request is running', () => {
     }
   });
 
-  describe('in a process that has found its request invalid', () => {
-    const leaveInvalid = (leaseExpiresAt: string) =>
-      asOwner(
-        stack,
-        `INSERT INTO idempotency_claim (id, partner_id, mode, key, operation, fingerprint, request_id, lease_expires_at,
-           response_status, response_body)
-         VALUES ('claim_' || $1, $1, 'live', 'k', 'create_card', 'f', 'req_1', ${leaseExpiresAt}, 400, 'sealed')`,
-        [partner.id],
-      );
-
-    it('is free for a deposit address if the process died before it freed the key', async () => {
-      await leaveInvalid('now()');
-      const answer = await address(2_500);
-      assert.equal(answer.status, 201, answer.text);
-      assert.equal(answer.headers.get('idempotent-replayed'), null);
-    });
-
-    it('is refused with 503, and no operation, while the process may be about to free it', async () => {
-      await leaveInvalid(`now() + interval '1 day'`);
-      const answer = await address(2_500);
-      expectError(answer, 'unavailable');
-      assert.equal(answer.headers.get('operation-id'), null);
-      await asOwner(stack, 'DELETE FROM idempotency_claim WHERE partner_id = $1', [partner.id]);
-      assert.equal((await address(2_500)).status, 201);
-    });
+  it('is refused with 503 while a process may be about to free it, and free once that process has died', async () => {
+    await asOwner(
+      stack,
+      `INSERT INTO idempotency_claim (id, partner_id, mode, key, operation, fingerprint, request_id, lease_expires_at,
+         response_status, response_body)
+       VALUES ('claim_' || $1, $1, 'live', 'k', 'create_card', 'f', 'req_1', now() + interval '1 day', 400, 'sealed')`,
+      [partner.id],
+    );
+    const waiting = await address(2_500);
+    expectError(waiting, 'unavailable');
+    assert.equal(waiting.headers.get('operation-id'), null);
+    await expireLease();
+    const answer = await address(2_500);
+    assert.equal(answer.status, 201, answer.text);
+    assert.equal(answer.headers.get('idempotent-replayed'), null);
   });
-});
 
-describe('POST /funding/deposit-address', () => {
-  it('gives each request without a key another address, and lets workers know after its commit', async () => {
-    const stack = await sharedStack('api');
-    const partner = await stack.createPartner();
+  it('is not needed for a deposit address, of which workers hear after its commit', async () => {
     const listener = new pg.Client(ownerUrlOf(stack.config.databaseUrl));
     await listener.connect();
     await listener.query(`LISTEN ${DEPOSIT_CHANGED}`);
     const told = once(listener, 'notification');
-    const ask = () =>
-      partner.call('POST', '/funding/deposit-address', { mode: 'live', body: { amount: 2_500 } });
-    const answers = [await ask(), await ask()];
+    const body = { amount: 2_500 };
+    const { status } = await partner.call('POST', '/funding/deposit-address', { mode: 'live', body });
+    assert.equal(status, 201);
     await told;
     await listener.end();
-    assert.equal(new Set(answers.map(({ json }) => json.address)).size, 2);
   });
 });

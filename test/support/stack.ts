@@ -83,7 +83,7 @@ export async function testConfig(overrides: Partial<Config> = {}): Promise<Confi
     apiParts: API_PARTS,
     operations: null,
     worker: { host: '127.0.0.1', port: 0, queues: WORKER_QUEUES },
-    databaseUrl: await createTestDatabase(),
+    databaseUrl: overrides.databaseUrl ?? (await createTestDatabase()),
     databaseDirectUrl: null,
     readDatabaseUrl: null,
     allowOwnerLogin: false,
