@@ -121,14 +121,6 @@ describe('operator deposit', () => {
       assert.equal(balance.total, 2_234);
     });
 
-    it('credits nothing with --returned', async () => {
-      const [id = ''] = await seed();
-      await pay(orm, id, { usdt: '12' });
-      const { code, json } = await resolve(id, '--returned');
-      assert.deepEqual([code, json.status, json.credited_amount], [0, 'returned', 0]);
-      assert.deepEqual(await depositEvents(orm, id), [['deposit.needs_review', 'needs_review', 1_200]]);
-    });
-
     it('is refused if nothing is in review, the deposit has changed, or less than a cent would be credited', async () => {
       const [id = ''] = await seed();
       const refused = async (words: RegExp, ...flags: string[]) => {
@@ -150,18 +142,6 @@ describe('operator deposit', () => {
       await resolve(id, '--returned');
       await refused(/it is returned/, '--credit');
       await refused(/it is returned/, '--returned');
-    });
-
-    it('changes nothing, and says so, if it is run again with the version it resolved', async () => {
-      const [id = ''] = await seed();
-      await pay(orm, id, { usdt: '3' });
-      const { version } = await readDepositState(orm, id);
-      assert.equal((await resolve(id, '--credit', '--if-version', String(version))).code, 0);
-      await pay(orm, id, { usdt: '4' });
-      const again = await resolve(id, '--credit', '--if-version', String(version));
-      assert.deepEqual([again.code, again.out], [1, '']);
-      assert.match(again.err, /You have already resolved .* this way/);
-      assert.equal((await readDepositState(orm, id)).creditedCents, 300);
     });
   });
 

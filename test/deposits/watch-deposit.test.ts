@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict';
 import type { WorkflowHandle } from '@temporalio/client';
 import { beginScan } from '../../deposits/chain-scan.ts';
-import { creditPayments } from '../../deposits/credit-payments.ts';
 import { takeBlocks } from '../../deposits/take-blocks.ts';
 import type { DepositDecision } from '../../domain/deposit.ts';
 import { notifyDeposits } from '../../platform/db/notifications.ts';
 import { query } from '../../platform/db/sql.ts';
 import { resolveDepositSignal, watchDepositWorkflowId } from '../../workflows/messages.ts';
-import { depositEvents, pay, readDepositState, recordPayment } from '../support/deposits/payments.ts';
+import { depositEvents, pay, readDepositState } from '../support/deposits/payments.ts';
 import { seedDeposit } from '../support/deposits/seed-deposits.ts';
 import { assertLedgerClean } from '../support/money.ts';
 import { environmentOf, operateIn } from '../support/operator/operate.ts';
@@ -216,19 +215,6 @@ describe('the workflow that watches a deposit', () => {
     assert.equal((await state()).status, 'confirmed');
   });
 
-  it('shows a payment in a block that is not solid yet, and a payment that is being judged', async () => {
-    const { id, workflow } = await watched();
-    const seen = `UPDATE deposit SET status = 'confirming', seen_block_number = 4711, version = version + 1 WHERE id = $1`;
-    await query(stack.orm.em.fork(), seen, [id]);
-    await untilSaid(
-      workflow,
-      'seen in block 4711. It counts once that block is solid and enough nodes show it',
-    );
-    await pay(stack.orm, id);
-    await notifyDeposits(stack.orm);
-    await workflow.result();
-  });
-
   it('shows payments in review, and credits them on a signal', async () => {
     const one = await inReview('10.005');
     const { id, workflow } = one;
@@ -260,30 +246,6 @@ describe('the workflow that watches a deposit', () => {
       (await depositEvents(stack.orm, id)).map(([type]) => type),
       ['deposit.needs_review', 'deposit.confirmed'],
     );
-  });
-
-  it('records payments as returned on a signal', async () => {
-    const one = await inReview();
-    await one.workflow.signal(resolveDepositSignal, RETURNED);
-    await one.workflow.result();
-    assert.equal((await one.state()).status, 'returned');
-    assert.deepEqual(
-      (await depositEvents(stack.orm, one.id)).map(([type]) => type),
-      ['deposit.needs_review'],
-    );
-    assert.deepEqual(await audited(one), [{ actor: 'temporal', ...RETURNED }]);
-    assert.match(await details(one.workflow), /^All payments were sent back/);
-  });
-
-  it('follows a decision of the command line', async () => {
-    const { id, workflow } = await inReview();
-    const operate = operateIn(environmentOf(stack.config));
-    const shown = await operate('deposit', 'show', id);
-    assert.deepEqual([shown.json.workflow_status, shown.err], ['running', '']);
-    const decide = ['--credit', '--if-version', String(shown.json.version), '--reason', 'ticket 9'];
-    assert.equal((await operate('deposit', 'resolve', id, ...decide)).code, 0);
-    await workflow.result();
-    assert.equal((await operate('deposit', 'show', id)).json.workflow_status, 'completed');
   });
 
   it('ignores signals that are not a decision, and says so', async () => {
@@ -381,20 +343,6 @@ describe('the workflow that watches a deposit', () => {
     assert.match(await details(one.workflow), /changed nothing: the deposit has changed since/);
   });
 
-  it('starts again for a payment after its end', async () => {
-    const { workflow, receive, state } = await watched();
-    await receive('25');
-    await workflow.result();
-    const { runId } = await workflow.describe();
-    await receive('25');
-    await until('another run', async () => (await workflow.describe()).runId !== runId);
-    await untilSaid(workflow, 'the exact amount was already paid');
-    assert.equal(await attribute(workflow, 'NeedsAttention'), true);
-    await workflow.signal(resolveDepositSignal, RETURNED);
-    await workflow.result();
-    assert.deepEqual([(await state()).status, (await state()).creditedCents], ['confirmed', 2_500]);
-  });
-
   it('starts again when its deposit changes after it was terminated or cancelled', async () => {
     const { id, workflow, receive, state } = await watched();
     const { runId } = await workflow.describe();
@@ -407,16 +355,6 @@ describe('the workflow that watches a deposit', () => {
     assert.equal((await operate('deposit', 'resolve', id, '--credit', '--reason', 'r')).code, 0);
     await until('it has ended', async () => (await workflow.describe()).status.name !== 'RUNNING');
     assert.equal((await state()).status, 'confirmed');
-  });
-
-  it('ends if the deposit does not exist', async () => {
-    const workflow = await stack.client.workflow.start('watchDeposit', {
-      workflowId: 'deposit/foreign',
-      taskQueue: `${stack.config.taskQueuePrefix}deposits`,
-      args: [{ depositId: 'dep_01k0000000000000000000000a' }],
-    });
-    await workflow.signal(resolveDepositSignal, CREDIT);
-    await workflow.result();
   });
 
   it('keeps its history short, however often its deposit changes, and loses no decision', async () => {
@@ -446,20 +384,5 @@ describe('the workflow that watches a deposit', () => {
     });
     await workflow.result();
     assert.equal(await attribute(workflow, 'NeedsAttention'), false);
-  });
-
-  it('leaves a payment that is found during a decision to the next one', async () => {
-    const one = await inReview('2');
-    await recordPayment(stack.orm, one.id, { usdt: '4' });
-    await one.workflow.signal(resolveDepositSignal, CREDIT);
-    await creditPayments(stack.orm, [one.id]);
-    await notifyDeposits(stack.orm);
-    await untilSaid(one.workflow, 'are in review:');
-    await until('everything is settled', async () => {
-      const { status } = await one.state();
-      if (status === 'needs_review') await one.workflow.signal(resolveDepositSignal, CREDIT).catch(() => {});
-      return status === 'confirmed';
-    });
-    assert.equal((await one.state()).creditedCents, 600);
   });
 });

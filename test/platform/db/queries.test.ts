@@ -10,7 +10,6 @@ import {
   autocommitStatement,
   columnList,
   query,
-  type Reader,
   readStatement,
   writeStatement,
 } from '../../../platform/db/sql.ts';
@@ -42,22 +41,6 @@ describe('a query', () => {
     } finally {
       await owner.end();
     }
-  });
-
-  it('in a transaction takes effect with all others or not at all', async () => {
-    const id = newId('prt');
-    const insert = (tx: Reader) => query(tx, `INSERT INTO partner (id, name) VALUES ($1, 'x')`, [id]);
-    const partners = () => query(orm.em.fork(), 'SELECT FROM partner WHERE id = $1', [id]);
-    await assert.rejects(
-      transaction(orm, async (tx) => {
-        await insert(tx);
-        throw new Error('no');
-      }),
-      /^Error: no$/,
-    );
-    assert.equal((await partners()).length, 0);
-    await transaction(orm, insert);
-    assert.equal((await partners()).length, 1);
   });
 
   it('in a transaction with a deadlock runs again, and both transactions take effect', async () => {
@@ -128,24 +111,6 @@ describe('statements', () => {
       { id: ids[0], name: 'a', fee_plan: null },
       { id: ids[2], name: 'c', fee_plan: null },
     ]);
-  });
-
-  it('can be written out, and bind values by name', async () => {
-    const insert = autocommitStatement(
-      (_, { id, names }: { id: string; names: string[] }) => sql<{ id: string; name: string }>`
-        INSERT INTO partner (id, name) SELECT ${id} || name, name FROM unnest(${names}::text[]) name
-        WHERE ${id}::text <> '' RETURNING id, name`,
-    );
-    const id = newId('prt');
-    assert.deepEqual(await insert(orm, { id, names: ['a', "'b"] }), [
-      { id: `${id}a`, name: 'a' },
-      { id: `${id}'b`, name: "'b" },
-    ]);
-    const find = readStatement(
-      (_, { id }: { id: string }) => sql<{ name: string }>`
-      SELECT name FROM partner WHERE id = ${id}`,
-    );
-    assert.deepEqual(await find(orm.em.fork(), { id: `${id}a` }), [{ name: 'a' }]);
   });
 
   it('return rows as the driver does and as their types say', async () => {

@@ -1,0 +1,227 @@
+import assert from 'node:assert/strict';
+import { changeStatusInTestMode } from '../../cards/change-in-test-mode.ts';
+import { beginStatusChange } from '../../cards/change-status.ts';
+import { acceptIssuance } from '../../cards/end-issuance.ts';
+import { beginIssuance, issueInTestMode } from '../../cards/issue.ts';
+import { beginTopUp, topUpInTestMode } from '../../cards/transfers/top-up.ts';
+import { readBalance } from '../../ledger/balances.ts';
+import { checkLedger } from '../../ledger/check-ledger.ts';
+import { claimIdempotencyKey, type KeyedRequest } from '../../requests/claim.ts';
+import { respondOnce, respondWith } from '../../requests/respond-once.ts';
+import { readClaimResponse, sealRequest } from '../../requests/response.ts';
+import {
+  begun,
+  keyedRequest,
+  openCommands,
+  readUsage,
+  type TestCommands,
+} from '../support/commands/open-commands.ts';
+import { until } from '../support/until.ts';
+
+const REQUEST = { amount: 1_000, external_ref: 'r-1' };
+/** Of 1,000 cents by the platform's plan: 100 for the activation, 50 for the funding. */
+const DEBITED = 1_150;
+const MODES = ['test', 'live'] as const;
+const FREE = {
+  ...{ cardActivationCents: 0, cardFundingBasisPoints: 0, cardFundingMinCents: 0 },
+  ...{ transactionFlatCents: 0, transactionBasisPoints: 0, declineFlatCents: 0 },
+};
+
+describe('an issuance', () => {
+  let commands: TestCommands;
+  before(async () => {
+    commands = await openCommands();
+  });
+  after(async () => {
+    assert.deepEqual(await checkLedger(commands.context.orm.em.fork()), []);
+    await commands.close();
+  });
+
+  const claimed = async (partnerId: string) => {
+    const claim = await commands.claimCard({ partnerId, mode: 'live', request: REQUEST });
+    assert.ok(claim.outcome === 'claimed');
+    return claim.claimId;
+  };
+  const keyed = (partnerId: string, key = 'k') =>
+    keyedRequest('create_card', null, REQUEST, { partnerId, mode: 'test', key });
+  const issue = (request: KeyedRequest<'create_card'>) => issueInTestMode(commands.context, request, REQUEST);
+  const claims = async (partnerId: string) =>
+    (
+      await commands.owner.query(
+        'SELECT id, response_status AS status FROM idempotency_claim WHERE partner_id = $1',
+        [partnerId],
+      )
+    ).rows;
+
+  /** Begins one, in the way of its mode. @returns begins it again, and says what its answer is */
+  async function start(partnerId: string, mode: (typeof MODES)[number]) {
+    const claimId = mode === 'live' ? await claimed(partnerId) : '';
+    const again = async () => {
+      if (mode === 'test') return (await issue(keyed(partnerId))).response;
+      await begun(beginIssuance, commands.context, claimId);
+      return readClaimResponse(commands.context, claimId);
+    };
+    return { answer: await again(), again };
+  }
+
+  /** Lets none of the account's operations begin while `work` gets them going. */
+  async function heldUp(partnerId: string, work: () => Promise<void>): Promise<void> {
+    const holder = await commands.connect();
+    await holder.query('BEGIN');
+    await holder.query('SELECT FROM account_usage WHERE partner_id = $1 FOR UPDATE', [partnerId]);
+    try {
+      await work();
+    } finally {
+      await holder.end();
+    }
+  }
+  const waiting = (runs: number) =>
+    until(`${runs} wait`, async () => {
+      const { rowCount } = await commands.owner.query(
+        `SELECT FROM pg_stat_activity
+         WHERE datname = current_database() AND application_name = 'commands-test' AND wait_event_type = 'Lock'`,
+      );
+      return rowCount === runs;
+    });
+
+  for (const mode of MODES) {
+    it(`keeps a refusal in ${mode} mode, even if money has arrived by the time of a retry`, async () => {
+      const partnerId = await commands.createFundedPartner(DEBITED - 1);
+      const { answer, again } = await start(partnerId, mode);
+      assert.equal(answer?.status, 402);
+      await commands.owner.query('UPDATE partner SET fee_plan = $1 WHERE id = $2', [FREE, partnerId]);
+      assert.deepEqual(await again(), answer);
+      assert.deepEqual(await readUsage(commands, partnerId, mode), [0, 0]);
+    });
+
+    it(`counts towards a day that began while it waited in ${mode} mode`, async () => {
+      const partnerId = await commands.createFundedPartner(10_000);
+      // What a transaction that waited over midnight finds: another one has begun the new day.
+      await commands.owner.query(
+        `UPDATE account_usage SET loaded_on = (now() AT TIME ZONE 'UTC')::date + 1, loaded_cents = 5 WHERE partner_id = $1`,
+        [partnerId],
+      );
+      await start(partnerId, mode);
+      assert.deepEqual(await readUsage(commands, partnerId, mode), [1, 1_005]);
+    });
+  }
+
+  it('holds the money once, however many runs of one claim meet at the lock, and refuses none', async () => {
+    const partnerId = await commands.createFundedPartner(10_000);
+    const claimId = await claimed(partnerId);
+    const runs: Promise<string>[] = [];
+    await heldUp(partnerId, async () => {
+      for (let i = 0; i < 4; i++) runs.push(begun(beginIssuance, commands.context, claimId));
+      await waiting(4);
+    });
+    assert.deepEqual(await Promise.all(runs), ['held', 'held', 'held', 'held']);
+    assert.equal(await readClaimResponse(commands.context, claimId), null);
+    assert.deepEqual(await readBalance(commands.context.orm.em.fork(), partnerId, 'live'), {
+      ...{ availableCents: 10_000 - DEBITED, heldCents: DEBITED, totalCents: 10_000 },
+    });
+    assert.deepEqual(await readUsage(commands, partnerId, 'live'), [1, 1_000]);
+  });
+
+  it('is held, not answered, if the claim was answered 202 while a run waited', async () => {
+    const partnerId = await commands.createFundedPartner(10_000);
+    const claimId = await claimed(partnerId);
+    const begin = () => begun(beginIssuance, commands.context, claimId);
+    const runs: Promise<string>[] = [];
+    await heldUp(partnerId, async () => {
+      runs.push(begin().then((said) => acceptIssuance(commands.context, claimId).then(() => said)));
+      await waiting(1);
+      runs.push(begin());
+      await waiting(2);
+    });
+    assert.deepEqual(await Promise.all([...runs, begin()]), ['held', 'held', 'held']);
+    assert.equal((await readClaimResponse(commands.context, claimId))?.status, 202);
+  });
+
+  it('is made once in test mode, however many requests with one key meet, and answers all the same', async () => {
+    const partnerId = await commands.createFundedPartner(DEBITED);
+    const runs: ReturnType<typeof issue>[] = [];
+    await heldUp(partnerId, async () => {
+      for (let i = 0; i < 4; i++) runs.push(issue(keyed(partnerId)));
+      await waiting(4);
+    });
+    const answers = await Promise.all(runs);
+    assert.equal(new Set(answers.map(({ response }) => response.body)).size, 1);
+    assert.equal(answers[0]?.response.status, 201);
+    assert.equal(answers.filter(({ replayed }) => !replayed).length, 1);
+    assert.deepEqual(await readUsage(commands, partnerId, 'test'), [1, 1_000]);
+    assert.equal((await claims(partnerId)).length, 1);
+  });
+
+  it('is rolled back if another operation has taken its key meanwhile, whose effect is then the only one', async () => {
+    const partnerId = await commands.createFundedPartner(10_000);
+    const cardId = await commands.createActiveCard(partnerId, 'test', 1_000);
+    const request = keyedRequest('freeze_card', cardId, {}, { partnerId, mode: 'test', key: 'one' });
+    const looked = Promise.withResolvers<void>();
+    const taken = Promise.withResolvers<void>();
+    let tries = 0;
+    const other = { ...request, fingerprint: Buffer.from('other') };
+    // It has looked before the freeze is there, as if both had begun at once, and writes after it.
+    const late = respondOnce(commands.context, other, async (tx) => {
+      tries += 1;
+      if (tries > 1) throw new Error('the key is looked for again');
+      looked.resolve();
+      await taken.promise;
+      const { ring } = commands.context;
+      return respondWith({ tx, ring }, { ...request, claimId: `${request.claimId}x` }, 200, {});
+    });
+    await looked.promise;
+    await changeStatusInTestMode(commands.context, request);
+    taken.resolve();
+    await assert.rejects(late, /looked for again/);
+    const done = (await claims(partnerId)).filter(({ status }) => status === 200);
+    assert.deepEqual(done, [{ id: request.claimId, status: 200 }]);
+  });
+
+  describe('in test mode with a claim that the previous release left without a response,', () => {
+    async function left(partnerId: string, cardId: string | null, operation: KeyedRequest['operation']) {
+      const { orm, ring } = commands.context;
+      const request = keyedRequest(operation, cardId, REQUEST, { partnerId, mode: 'test', key: 'left' });
+      const sealedRequest = sealRequest(ring, request.claimId, REQUEST);
+      await claimIdempotencyKey({ orm, ring }, { ...request, sealedRequest, leaseMs: 60_000 });
+      return request;
+    }
+
+    it('is not carried out by its workflow, nor are top-ups and changes of a card', async () => {
+      const partnerId = await commands.createFundedPartner(10_000);
+      const cardId = await commands.createActiveCard(partnerId, 'test', 1_000);
+      for (const [operation, open] of [
+        ['create_card', beginIssuance],
+        ['top_up_card', beginTopUp],
+        ['freeze_card', beginStatusChange],
+      ] as const) {
+        const { claimId } = await left(partnerId, operation === 'create_card' ? null : cardId, operation);
+        assert.equal((await open(commands.context, claimId)).state, 'answered');
+        assert.equal(await readClaimResponse(commands.context, claimId), null);
+        await commands.owner.query('DELETE FROM idempotency_claim WHERE id = $1', [claimId]);
+        assert.equal((await open(commands.context, claimId)).state, 'answered');
+      }
+      assert.deepEqual(await readUsage(commands, partnerId, 'test'), [1, 1_000]);
+    });
+
+    it('is carried out once by a retry', async () => {
+      const partnerId = await commands.createFundedPartner(10_000);
+      const { fingerprint } = await left(partnerId, null, 'create_card');
+      const retry = { ...keyed(partnerId, 'left'), fingerprint };
+      const issued = await issue(retry);
+      assert.deepEqual([issued.replayed, issued.response.status], [false, 201]);
+      assert.equal(JSON.parse(issued.response.body).id, retry.resourceId);
+      const again = await issue({ ...keyed(partnerId, 'left'), fingerprint });
+      assert.deepEqual([again.replayed, again.response], [true, issued.response]);
+      assert.deepEqual(await claims(partnerId), [{ id: retry.claimId, status: 201 }]);
+    });
+  });
+
+  it('leaves nothing of a top-up in test mode whose sum exceeds the safe integers', async () => {
+    const partnerId = await commands.createFundedPartner(10_000);
+    const cardId = await commands.createActiveCard(partnerId, 'test', 1_000);
+    const body = { amount: Number.MAX_SAFE_INTEGER - 999 };
+    const request = keyedRequest('top_up_card', cardId, body, { partnerId, mode: 'test', key: 'top-up' });
+    await assert.rejects(topUpInTestMode(commands.context, request, body), { code: 'validation_failed' });
+    assert.equal((await claims(partnerId)).length, 1);
+  });
+});
