@@ -32,19 +32,6 @@ describe("the simulated network's callbacks", () => {
     return asked.token;
   }
 
-  it('come once for 41 and 43, twice for 46, and never for 45, 47 or what ended at once', async () => {
-    const [late, failed, , twice] = await Promise.all([41, 43, 45, 46, 47, 0, 42, 44].map(ask));
-    await allSent();
-    assert.deepEqual([...test.receiver.tokens].sort(), [late, failed, twice, twice].sort());
-  });
-
-  it('come after the outcome can be read', async () => {
-    const token = await ask(41);
-    await test.skipDelays();
-    await untilHolds(() => assert.deepEqual(test.receiver.tokens, [token]));
-    assert.equal((await test.network.lookUpIssuance(token)).status, 'issued');
-  });
-
   it('are repeated when the receiver refuses them at first', async () => {
     test.receiver.status = 503;
     const token = await ask(41);
@@ -69,17 +56,6 @@ describe("the simulated network's callbacks", () => {
     assert.match(test.logged[0] ?? '', new RegExp(`${token}.*HTTP 302.*polling will find the outcome`));
     await test.skipDelays();
     assert.equal((await test.network.lookUpIssuance(token)).status, 'issued');
-  });
-
-  it('wait for a receiver that is down, and do not hold up others', async () => {
-    const unheard = await ask(41);
-    await test.receiver.close();
-    await test.skipDelays();
-    await untilHolds(async () => {
-      const [callback] = await waiting();
-      assert.ok(callback?.token === unheard && callback.attempts >= 1);
-    });
-    assert.equal((await test.network.issueCard(issuance(0))).status, 'issued');
   });
 
   it("are divided among the network's hosts", async () => {

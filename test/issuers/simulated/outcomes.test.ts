@@ -1,98 +1,147 @@
 import assert from 'node:assert/strict';
-import { CardNetworkUnavailable, type LookUpAnswer } from '../../../issuers/card-network.ts';
-import { query } from '../../../platform/db/sql.ts';
-import { issuance } from '../../support/adapters/network-requests.ts';
+import type { CardNetwork } from '../../../issuers/card-network.ts';
+import {
+  issuance,
+  issuedCard,
+  statusChange,
+  topUp,
+  withdrawal,
+} from '../../support/adapters/network-requests.ts';
 import { startTestNetwork, type TestNetwork } from '../../support/adapters/simulated-network.ts';
+import { untilHolds } from '../../support/until.ts';
 
-describe('the simulated network', () => {
+type Outcome = { status: string; reason?: string };
+
+/** An operation whose amount ends in these digits. */
+interface Asked {
+  token: string;
+  ask(): Promise<Outcome>;
+  lookUp(): Promise<Outcome>;
+}
+
+const KINDS: Record<string, (network: CardNetwork, networkCardId: string, digits: number) => Asked> = {
+  issuance(network, _networkCardId, digits) {
+    const asked = issuance(digits);
+    const { token } = asked;
+    return { token, ask: () => network.issueCard(asked), lookUp: () => network.lookUpIssuance(token) };
+  },
+  'top-up'(network, networkCardId, digits) {
+    const asked = topUp(networkCardId, digits);
+    const { token } = asked;
+    return { token, ask: () => network.topUpCard(asked), lookUp: () => network.lookUpTopUp(token) };
+  },
+  withdrawal(network, networkCardId, digits) {
+    const asked = withdrawal(networkCardId, digits);
+    const { token } = asked;
+    return {
+      token,
+      ask: () => network.withdrawFromCard(asked),
+      lookUp: () => network.lookUpWithdrawal(token),
+    };
+  },
+};
+const DECLINED = { status: 'declined', reason: 'declined_by_network' };
+const FAILED = { status: 'failed', reason: 'failed_at_network' };
+
+describe('at the simulated network,', () => {
   let test: TestNetwork;
+  let networkCardId: string;
   before(async () => {
     test = await startTestNetwork();
+    networkCardId = (await issuedCard(test.network)).networkCardId;
   });
   after(() => test.close());
 
-  async function outcomeOf(token: string): Promise<LookUpAnswer> {
-    await test.skipDelays();
-    return test.network.lookUpIssuance(token);
-  }
+  for (const [kind, make] of Object.entries(KINDS)) {
+    const put = (digits: number, cardId = networkCardId) => make(test.network, cardId, digits);
+    const done = kind === 'issuance' ? 'issued' : 'succeeded';
 
-  for (const digits of [0, 1, 40, 49, 99]) {
-    it(`issues a card at once for an amount ending in ${digits}`, async () => {
-      const asked = issuance(digits);
-      const answer = await test.network.issueCard(asked);
-      assert.equal(answer.status, 'issued');
-      assert.deepEqual(await test.network.issueCard(asked), answer);
-      assert.deepEqual(await test.network.lookUpIssuance(asked.token), answer);
-    });
-  }
-
-  for (const digits of [41, 45, 46]) {
-    it(`accepts an amount ending in ${digits} and issues the card later`, async () => {
-      const asked = issuance(digits);
-      assert.deepEqual(await test.network.issueCard(asked), { status: 'accepted' });
-      const outcome = await outcomeOf(asked.token);
-      assert.equal(outcome.status, 'issued');
-      assert.deepEqual(await test.network.issueCard(asked), outcome);
-    });
-  }
-
-  it('declines an amount ending in 42, also when it is asked again', async () => {
-    const asked = issuance(42);
-    const declined = { status: 'declined', reason: 'declined_by_network' };
-    assert.deepEqual(await test.network.issueCard(asked), declined);
-    assert.deepEqual(await test.network.issueCard(asked), declined);
-    assert.deepEqual(await test.network.lookUpIssuance(asked.token), declined);
-  });
-
-  it('accepts an amount ending in 43 and fails later', async () => {
-    const asked = issuance(43);
-    assert.deepEqual(await test.network.issueCard(asked), { status: 'accepted' });
-    const failed = { status: 'failed', reason: 'failed_at_network' };
-    assert.deepEqual(await outcomeOf(asked.token), failed);
-    assert.deepEqual(await test.network.issueCard(asked), failed);
-  });
-
-  it('loses its answer for an amount ending in 44, although a second request and a look-up find the card', async () => {
-    const asked = issuance(44);
-    await assert.rejects(test.network.issueCard(asked), (error) => {
-      return error instanceof CardNetworkUnavailable && /no response \(UND_ERR_SOCKET\)/.test(error.message);
-    });
-    const found = await test.network.lookUpIssuance(asked.token);
-    assert.equal(found.status, 'issued');
-    assert.deepEqual(await test.network.issueCard(asked), found);
-  });
-
-  it('accepts an amount ending in 47 and never completes it', async () => {
-    const asked = issuance(47);
-    assert.deepEqual(await test.network.issueCard(asked), { status: 'accepted' });
-    const [row] = await query(
-      test.orm.em.fork(),
-      'SELECT completes_at FROM simulated_network.operation WHERE token = $1',
-      [asked.token],
-    );
-    assert.deepEqual(row, { completes_at: null });
-    const found = await test.network.lookUpIssuance(asked.token);
-    assert.ok(found.status === 'accepted');
-    assert.match(found.card?.networkCardId ?? '', /^sim_/);
-    assert.deepEqual(await test.network.issueCard(asked), { status: 'accepted' });
-  });
-
-  it('answers 503 three times for an amount ending in 48, and knows nothing of it until it accepts', async () => {
-    const asked = issuance(48);
-    for (let attempt = 1; attempt <= 3; attempt++) {
-      await assert.rejects(test.network.issueCard(asked), /answered 503/);
-      assert.deepEqual(await test.network.lookUpIssuance(asked.token), { status: 'unknown' });
+    for (const [digits, answer, outcome] of [
+      [0, done, done],
+      [40, done, done],
+      [41, 'accepted', done],
+      [42, 'declined', 'declined'],
+      [43, 'accepted', 'failed'],
+      [45, 'accepted', done],
+      [46, 'accepted', done],
+      [47, 'accepted', 'accepted'],
+    ] as const) {
+      it(`a ${kind} of an amount ending in ${digits} is ${answer}, and in the end ${outcome}, also when it is asked again`, async () => {
+        const { ask, lookUp } = put(digits);
+        assert.equal((await ask()).status, answer);
+        await test.skipDelays();
+        const found = await lookUp();
+        assert.equal(found.status, outcome);
+        if (outcome === 'declined') assert.deepEqual(found, DECLINED);
+        if (outcome === 'failed') assert.deepEqual(found, FAILED);
+        const again = await ask();
+        assert.deepEqual(again, outcome === 'accepted' ? { status: outcome } : found);
+      });
     }
-    const answer = await test.network.issueCard(asked);
-    assert.equal(answer.status, 'issued');
-    assert.deepEqual(await test.network.lookUpIssuance(asked.token), answer);
-  });
 
-  it('knows nothing of a token that it was never asked for', async () => {
-    assert.deepEqual(await test.network.lookUpIssuance(issuance(0).token), { status: 'unknown' });
-  });
+    it(`a ${kind} of an amount ending in 44 is ${done} although its answer is lost`, async () => {
+      const { ask, lookUp } = put(44);
+      await assert.rejects(ask(), /no response \(UND_ERR_SOCKET\)/);
+      const found = await lookUp();
+      assert.equal(found.status, done);
+      assert.deepEqual(await ask(), found);
+    });
 
-  it('logs no warning or error about any of this', () => {
-    assert.deepEqual(test.logged, []);
+    it(`a ${kind} of an amount ending in 48 gets 503 three times, and is unknown until it is accepted`, async () => {
+      const { ask, lookUp } = put(48);
+      for (let attempt = 1; attempt <= 3; attempt++) {
+        await assert.rejects(ask(), /answered 503/);
+        assert.deepEqual(await lookUp(), { status: 'unknown' });
+      }
+      assert.equal((await ask()).status, done);
+    });
+
+    it(`a ${kind} is called back about once for 41 and 43, twice for 46, and never for what ended at once, 45 or 47`, async () => {
+      const asked = [41, 43, 46, 45, 47, 0, 42].map((digits) => put(digits));
+      for (const { ask } of asked) await ask();
+      await test.skipDelays();
+      const [late, failed, twice] = asked.map(({ token }) => token);
+      const ours = new Set(asked.map(({ token }) => token));
+      await untilHolds(() =>
+        assert.deepEqual(
+          test.receiver.tokens.filter((token) => ours.has(token)).sort(),
+          [late, failed, twice, twice].sort(),
+        ),
+      );
+    });
+
+    if (kind === 'issuance') continue;
+
+    it(`a ${kind} is declined for an unknown card and for a blocked one, and not for a frozen one`, async () => {
+      const { networkCardId: cardId } = await issuedCard(test.network);
+      await test.network.changeCardStatus(statusChange(cardId, 'frozen'));
+      assert.equal((await put(0, cardId).ask()).status, done);
+      await test.network.changeCardStatus(statusChange(cardId, 'blocked'));
+      for (const one of [put(0, cardId), put(0, 'sim_unknown')]) {
+        assert.deepEqual(await one.ask(), DECLINED);
+        assert.deepEqual(await one.lookUp(), DECLINED);
+      }
+    });
+
+    it(`a ${kind} that is unfinished when its card is blocked ${kind === 'top-up' ? 'fails' : 'goes on'}`, async () => {
+      const { networkCardId: cardId } = await issuedCard(test.network);
+      const [ended, later, elsewhere] = [put(0, cardId), put(41, cardId), put(47)];
+      for (const { ask } of [ended, later, elsewhere]) await ask();
+      await test.network.changeCardStatus(statusChange(cardId, 'blocked'));
+      await test.skipDelays();
+      assert.equal((await ended.lookUp()).status, done);
+      assert.deepEqual(await later.lookUp(), kind === 'top-up' ? FAILED : { status: done });
+      assert.equal((await elsewhere.lookUp()).status, 'accepted');
+    });
+  }
+
+  it('a top-up and a withdrawal are tied to the first request under their token', async () => {
+    const [load, take] = [topUp(networkCardId, 0), withdrawal(networkCardId, 0)];
+    await test.network.topUpCard(load);
+    await test.network.withdrawFromCard(take);
+    for (const change of [{ amountCents: 20_000 }, { networkCardId: 'sim_other' }]) {
+      await assert.rejects(test.network.topUpCard({ ...load, ...change }), /answered 409/);
+      await assert.rejects(test.network.withdrawFromCard({ ...take, ...change }), /answered 409/);
+    }
   });
 });

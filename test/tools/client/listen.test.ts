@@ -11,7 +11,7 @@ import { writeShellVariables } from '../../../dev/stack/stack-file.ts';
 import { newId } from '../../../platform/crypto/new-id.ts';
 import { scratchFolder } from '../../support/dev/scratch.ts';
 import { sharedStack } from '../../support/shared-stack.ts';
-import { type LoopbackServer, listenOnLoopback, startTcpProxy } from '../../support/sockets.ts';
+import { type LoopbackServer, listenOnLoopback } from '../../support/sockets.ts';
 import type { TestPartner } from '../../support/stack.ts';
 import { until } from '../../support/until.ts';
 import { type Receiver, startReceiver } from '../../support/webhooks/receiver.ts';
@@ -239,14 +239,6 @@ describe("the client's command listen", () => {
     assert.deepEqual(idsReceived().slice(0, 3), [old, recent, late]);
   });
 
-  it('says to go on after the newest event if it posted none', async () => {
-    puppet.events.push(secondsAgo(90), secondsAgo(60));
-    const listener = listenToPuppet();
-    await listener.printed(/^(Signing secret: )/m);
-    assert.equal(await stopped(listener), [...puppet.events].sort().at(-1));
-    assert.equal(receiver.received.length, 0);
-  });
-
   it('prints a time to go on from if it is stopped before there was an event, or before the API has answered', async () => {
     const listener = listenToPuppet();
     await listener.printed(/^(Signing secret: )/m);
@@ -261,55 +253,6 @@ describe("the client's command listen", () => {
     puppet.events.push(secondsAgo(0));
     listenToPuppet('--since', new Date(0).toISOString());
     await until('it is posted', () => receiver.received.length === 1);
-  });
-
-  it('repeats what was answered by something else than the API, or with an error that passes', async () => {
-    const start = secondsAgo(60);
-    puppet.events.push(start);
-    for (const reply of [
-      (response: ServerResponse) => response.writeHead(200).end('<h1>Welcome to our hotel</h1>'),
-      (response: ServerResponse) => response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end(),
-      (response: ServerResponse) => response.writeHead(200).end(),
-      refuse(429, 'rate_limited'),
-    ])
-      puppet.replies.push(reply, null);
-    const listener = listenToPuppet('--since', start);
-    await until('it has met them all', () => puppet.replies.length === 0);
-    assert.equal([...listener.output().matchAll(/^Trying again: /gm)].length, 4, listener.output());
-    puppet.events.push(secondsAgo(0));
-    await until('it still posts', () => receiver.received.length === 1);
-  });
-
-  it('reads a long list on from the page that failed', async () => {
-    const start = secondsAgo(1_000);
-    const ids = Array.from({ length: 250 }, (_, index) => secondsAgo(900 - index));
-    puppet.events.push(start, ...ids);
-    puppet.replies.push(null, refuse(503, 'unavailable'), null, refuse(503, 'unavailable'), null);
-    listenToPuppet('--since', start);
-    await until('all are posted', () => receiver.received.length === ids.length);
-    assert.deepEqual(idsReceived(), ids);
-    const [second, third] = [ids.at(-100) ?? '', ids.at(-200) ?? ''];
-    assert.deepEqual(puppet.cursors.slice(0, 5), [null, second, second, third, third]);
-  });
-
-  it('waits 10 seconds for a slow receiver, then goes on with the next event', async () => {
-    receiver.behave((_request, response, number) => number > 0 && response.writeHead(204).end());
-    const [start, first, second] = [secondsAgo(90), secondsAgo(60), secondsAgo(50)] as const;
-    puppet.events.push(start, first, second, secondsAgo(20));
-    const { printed } = listenToPuppet('--since', start);
-    await printed(new RegExp(`${first} ping -> no response \\((after 10 s)\\)`));
-    await printed(new RegExp(`${second} ping -> (204)`));
-    assert.deepEqual(idsReceived().slice(0, 2), [first, second]);
-  });
-
-  it('stops at once during a post, and says to go on so that the event is posted again', async () => {
-    receiver.behave((_request, response, number) => number !== 1 && response.writeHead(204).end());
-    const [start, first, second] = [secondsAgo(90), secondsAgo(60), secondsAgo(50)] as const;
-    puppet.events.push(start, first, second, secondsAgo(20));
-    const listener = listenToPuppet('--since', start);
-    await until('the second is being posted', () => receiver.received.length === 2);
-    assert.equal(await stopped(listener), first);
-    assert.match(listener.output(), new RegExp(`${second} ping -> no response \\(stopped\\)`));
   });
 
   it('loses no event if it is killed and started again after the last one that it printed', async () => {
@@ -334,24 +277,6 @@ describe("the client's command listen", () => {
     assert.ok(receiver.received.length <= cards.length + 3);
   });
 
-  it('goes on after the API could not be reached, without losing an event', async () => {
-    const proxy = await startTcpProxy(new URL(baseUrl).host);
-    const listener = run(['listen', '--forward-to', receiver.url], {
-      CARD_ISSUING_BASE_URL: `http://${proxy.address}/v1`,
-    });
-    await listener.printed(/^(Signing secret: )/m);
-    const cards = [await issueCard('1')];
-    await until('the first is posted', () => receiver.received.length === 1);
-    await proxy.cut();
-    await listener.printed(/^(Trying again: )/m);
-    cards.push(await issueCard('2'));
-    await proxy.restore();
-    cards.push(await issueCard('3'));
-    await until('all are posted', () => receiver.received.length === 3);
-    assert.deepEqual(cardsReceived(), cards);
-    await proxy.cut();
-  });
-
   it('ends with a message and status 1 if the key is revoked', async () => {
     const { operator } = await sharedStack();
     const { id, key } = await createApiKey(operator, { partnerId: partner.id, mode: 'test', name: null });
@@ -366,29 +291,6 @@ describe("the client's command listen", () => {
     await listen('--since', since);
     const next = await issueCard('2');
     await until('it goes on', () => cardsReceived().includes(next));
-  });
-
-  it('ends with a message and status 1 for a key without the scope events:read', async () => {
-    const { operator } = await sharedStack();
-    const { key } = await createApiKey(operator, {
-      partnerId: partner.id,
-      mode: 'test',
-      name: null,
-      scopes: ['cards:read'],
-    });
-    const listener = run(['listen', '--forward-to', receiver.url], { CARD_ISSUING_API_KEY: key });
-    assert.equal(await listener.ended, 1);
-    assert.match(listener.output(), /^Stopped: .*events:read/m);
-  });
-
-  it('ends with a message and status 1, and says where to go on, if the API refuses the key meanwhile', async () => {
-    const start = secondsAgo(60);
-    puppet.events.push(start);
-    puppet.replies.push(null, null, refuse(403, 'insufficient_scope'));
-    const listener = listenToPuppet('--since', start);
-    assert.equal(await listener.ended, 1);
-    assert.match(listener.output(), /^Stopped: It is insufficient_scope\.$/m);
-    assert.match(listener.output(), new RegExp(`^To go on from here, pass --since ${start}$`, 'm'));
   });
 
   it('ends with a message and status 1 for a key that is none', async () => {
@@ -433,19 +335,6 @@ describe("the client's command listen", () => {
     const helped = run(['--help'], { ...unset, DATA_DIR: join(scratch.path, 'elsewhere') }, LOCAL);
     assert.equal(await helped.ended, 0);
     assert.match(helped.output(), /^Usage: /);
-  });
-
-  it('explains itself with --help', async () => {
-    const { ended, output } = run(['listen', '--help']);
-    assert.equal(await ended, 0);
-    for (const word of [
-      '--forward-to',
-      '--types',
-      '--since',
-      'CARD_ISSUING_API_KEY',
-      'CARD_ISSUING_BASE_URL',
-    ])
-      assert.ok(output().includes(word), word);
   });
 
   const ELSEWHERE = ['listen', '--forward-to', 'http://localhost:1'];

@@ -108,8 +108,4 @@ describe('describeError', () => {
     assert.match(stack ?? '', /^ {4}at /);
     assert.doesNotMatch(stack ?? '', /first|second/);
   });
-
-  it('describes a thrown value that is not an error by its type alone', () => {
-    assert.deepEqual(describeError('sk_live_secret'), { name: 'NonError', summary: 'a string was thrown' });
-  });
 });

@@ -46,37 +46,6 @@ describe('the settings of the local stack', () => {
     assert.doesNotMatch(problems.join('\n'), /hunter2|xprv9/);
   });
 
-  it('name a variable that is a slip away from one of the stack or of the service', () => {
-    const slips = { DATADIR: '/data', POSTGRES_PROT: '5432', TEMPORAL_UI_PROT: '8233', PROT: '8080' };
-    assert.deepEqual(
-      problemsOf(slips, readSettings).map((problem) =>
-        /^(\w+): .*did you mean (\w+)\?/.exec(problem)?.slice(1),
-      ),
-      [
-        ['DATADIR', 'DATA_DIR'],
-        ['POSTGRES_PROT', 'POSTGRES_PORT'],
-        ['TEMPORAL_UI_PROT', 'TEMPORAL_UI_PORT'],
-        ['PROT', 'PORT'],
-      ],
-    );
-    assert.deepEqual(
-      problemsOf({ ...slips, IGNORED_VARIABLES: Object.keys(slips).join() }, readSettings),
-      [],
-    );
-  });
-
-  it('choose the production server unless another one is named as well', () => {
-    assert.equal(readSettings({ TEMPORAL_SERVER: 'production' }).TEMPORAL_SERVER, 'production');
-    const others = { TEMPORAL_ADDRESS: '127.0.0.1:7233', TEMPORAL_CLI: '/usr/bin/temporal' };
-    assert.deepEqual(
-      problemsOf({ ...others, TEMPORAL_SERVER: 'production' }, readSettings),
-      Object.keys(others).map(
-        (name) => `${name}: names another server than TEMPORAL_SERVER=production; unset one of them`,
-      ),
-    );
-    assert.deepEqual(problemsOf({ ...others, TEMPORAL_SERVER: 'cli' }, readSettings), []);
-  });
-
   it('need neither a database nor keys, but refuse wrong ones', () => {
     assert.deepEqual(problemsOf({}, readSettings), []);
     const [problem] = problemsOf(

@@ -172,14 +172,4 @@ describe('the API of a fake TRON node', () => {
     );
     assert.deepEqual(await tronWeb.isConnected(), { fullNode: true, solidityNode: true, eventServer: false });
   });
-
-  it('counts calls and keeps the last headers', async () => {
-    await Promise.all([ask('/wallet/getnowblock'), ask('/wallet/getnowblock'), ask('/wallet/getblock')]);
-    assert.deepEqual([...node.calls].sort(), [
-      ['/wallet/getblock', 1],
-      ['/wallet/getnowblock', 2],
-    ]);
-    await fetch(`${node.url}/wallet/getnowblock`, { headers: { 'TRON-PRO-API-KEY': 'secret' } });
-    assert.equal(node.lastHeaders['tron-pro-api-key'], 'secret');
-  });
 });

@@ -39,15 +39,4 @@ describe('npm run smoke:nile', () => {
     );
     assert.match(output, /^node 127\.0\.0\.1:\d+: in_use$/m);
   });
-
-  it('fails if nothing can be read, and says why', async () => {
-    node = await startFakeNode(new HandChain());
-    node.faults.add({ fault: 'forbidden' });
-    const { code, output } = await run();
-    assert.equal(code, 1);
-    assert.match(
-      output,
-      /^Nile can't be read: cannot read from any TRON node \(127\.0\.0\.1:\d+: http_403\)$/m,
-    );
-  });
 });

@@ -136,14 +136,6 @@ describe('the codec endpoint', () => {
     assert.match(logged.join('\n'), /CODEC_KEYS has no key \\"gone\\"/);
   });
 
-  it('warns once of a request, however many payloads it has no key for', async () => {
-    const foreign = sealedWith({ id: 'removed', secret: randomBytes(32) });
-    await ask('/decode', { payloads: Array.from({ length: 50 }, () => foreign) }, { authorization });
-    const warnings = logged.filter((line) => line.includes('removed'));
-    assert.equal(warnings.length, 1);
-    assert.match(warnings[0] ?? '', /"payloads":50/);
-  });
-
   it('answers 413 for more than 8 MiB, and 401 whatever the size is without a token', async () => {
     const large = 'x'.repeat(9 * 1024 * 1024);
     const { status } = await ask('/decode', large, { authorization });
