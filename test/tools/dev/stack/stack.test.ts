@@ -208,6 +208,16 @@ describe('npm start', () => {
     }
   });
 
+  it('gives each child only the part of its environment that is meant for it', async function () {
+    // Other systems do not show a process's environment.
+    if (process.platform !== 'linux') this.skip();
+    for (const [name, pid] of childrenOf(env.DATA_DIR)) {
+      const told = await readFile(`/proc/${pid}/environ`, 'utf8');
+      assert.match(told, /(^|\0)PATH=/, name);
+      assert.doesNotMatch(told, /SOMEBODY_ELSES_TOKEN|hunter2/, name);
+    }
+  });
+
   it('refuses a second start and a reset on the same folder', async () => {
     for (const script of ['start', 'reset'] as const) {
       const second = runStack(script, env);
@@ -292,6 +302,11 @@ describe('npm start', () => {
       'card active',
       'card funding_pending',
     ]);
+  });
+
+  it('stops on SIGINT too', async () => {
+    stack.kill('SIGINT');
+    assert.equal(await stack.ended, 0);
   });
 
   it('forgets everything after npm run reset', async () => {
