@@ -46,6 +46,13 @@ describe("Lithic's configuration", () => {
     assert.equal(readApiConfig({ ...NEEDED, ...LITHIC, CARD_NETWORK: 'none' }).lithic, null);
   });
 
+  it('names each variable that is missing', () => {
+    const problems = problemsOf({});
+    for (const name of Object.keys(LITHIC)) {
+      assert.match(problems, new RegExp(`${name}: is required with CARD_NETWORK=lithic`));
+    }
+  });
+
   it('refuses secrets that no key of 24 bytes can be read from, since somebody could guess it', () => {
     const short = `whsec_${Buffer.alloc(23, 7).toString('base64')}`;
     for (const secret of ['whsec_', 'whsec_!', 'not base64!', 'whsec_ab', short]) {
@@ -69,8 +76,40 @@ describe("Increase's configuration", () => {
     });
   });
 
+  it('takes what is given', () => {
+    const given = readApiConfig({
+      ...NEEDED,
+      ...INCREASE,
+      INCREASE_BASE_URL: 'https://sandbox.increase.com/',
+      INCREASE_PROGRAM_ID: 'program_1',
+      INCREASE_ENTITY_ID: 'entity_1',
+      INCREASE_REAL_TIME_DECISIONS: 'false',
+      INCREASE_REQUESTS_PER_SECOND: '20',
+    }).increase;
+    const { baseUrl, programId, entityId, asksForDecisions, requestsPerSecond } = given ?? assert.fail();
+    assert.deepEqual(
+      { baseUrl, programId, entityId, asksForDecisions, requestsPerSecond },
+      {
+        baseUrl: 'https://sandbox.increase.com',
+        programId: 'program_1',
+        entityId: 'entity_1',
+        asksForDecisions: false,
+        requestsPerSecond: 20,
+      },
+    );
+  });
+
   it('is not read with another network', () => {
     assert.equal(readApiConfig({ ...NEEDED, ...INCREASE, CARD_NETWORK: 'none' }).increase, null);
+  });
+
+  it('names each variable that is missing or empty', () => {
+    const names = ['INCREASE_API_KEY', 'INCREASE_WEBHOOK_SECRET', 'INCREASE_FUNDING_ACCOUNT_ID'];
+    for (const name of names) {
+      const problems = problemsOf({ ...INCREASE, [name]: '' });
+      assert.match(problems, new RegExp(`${name}: is required with CARD_NETWORK=increase`));
+      assert.equal(names.filter((other) => problems.includes(`${other}:`)).length, 1);
+    }
   });
 
   it('does not say what a malformed value is, only what is wrong with it', () => {

@@ -117,6 +117,35 @@ describe('an invalid configuration', () => {
     }
   });
 
+  it("does not include other programs' variables, nor those that IGNORED_VARIABLES names", () => {
+    const others = [
+      ...['HOME', 'PATH', 'PWD', 'LANG', 'LC_ALL', 'TERM', 'SHELL', 'SHLVL', 'USER', 'LOGNAME', 'HOSTNAME'],
+      ...['HOSTTYPE', 'HOSTS', 'POST', 'PORTS', 'SORT', 'host', 'port', 'EDITOR', 'XDG_DATA_DIRS', 'TMPDIR'],
+      ...['http_proxy', 'NO_PROXY', 'NODE_ENV', 'NODE_OPTIONS', 'npm_config_cache', 'PGHOST', 'PGPORT'],
+      ...['KUBERNETES_PORT', 'KUBERNETES_SERVICE_HOST', 'DB_PORT', 'API_HOST', 'DOCKER_HOST', 'SSH_TTY'],
+      ...[
+        'TEMPORAL_PROFILE',
+        'TEMPORAL_TLS_SERVER_NAME',
+        'TEMPORAL_TLS_CLIENT_CERT_DATA',
+        'OTEL_SERVICE_NAME',
+      ],
+      ...['OTEL_TRACES_SAMPLER', 'AWS_REGION', 'CI', 'DEBUG', 'OLDPWD', '_', 'GIT_EDITOR', 'LS_COLORS'],
+    ];
+    const set = Object.fromEntries(others.map((name) => [name, name.startsWith('TEMPORAL_') ? '' : 'x']));
+    assert.deepEqual(problemsOf({ ...NEEDED, ...set }), []);
+    assert.deepEqual(problemsOf({ ...NEEDED, PORT: '3000', PROT: 'x', DATABASE_URI: 'x' }), []);
+    const ignored = {
+      PROT: 'x',
+      TRON_NODES: 'x',
+      LOGLEVEL: 'x',
+      IGNORED_VARIABLES: 'PROT, TRON_NODES,LOGLEVEL',
+    };
+    assert.deepEqual(problemsOf({ ...NEEDED, ...ignored }), []);
+    assert.deepEqual(problemsOf({ ...NEEDED, IGNORED_VARIABLES: 'a b' }), [
+      'IGNORED_VARIABLES: must be names of variables, comma-separated',
+    ]);
+  });
+
   it('is reported without its values, because some are secret', () => {
     const secret = 'hunter2-hunter2';
     const problems = problemsOf({
@@ -235,6 +264,11 @@ describe('an invalid configuration', () => {
       { TRON_NETWORK: 'shasta', TRON_USDT_CONTRACT: own, TRON_NODE_URLS: 'https://api.shasta.trongrid.io' },
     ];
     for (const set of right) assert.deepEqual(problems(set), [], JSON.stringify(set));
+  });
+
+  it("is reported with the file of Temporal's configuration that cannot be read", () => {
+    const [problem] = problemsOf({ ...NEEDED, TEMPORAL_TLS_CLIENT_CERT_PATH: '/nowhere/cert.pem' });
+    assert.match(problem ?? '', /TEMPORAL_TLS_….*\/nowhere\/cert\.pem/);
   });
 
   it('is reported with the file of a secret that cannot be read or is given twice, never its contents', () => {

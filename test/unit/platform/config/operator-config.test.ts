@@ -48,6 +48,15 @@ describe('readOperatorConfig', () => {
     });
   }
 
+  it('ignores the local stack if DATABASE_URL names another database', () => {
+    const DATABASE_URL = 'postgres://db.example/service?sslmode=verify-full';
+    const config = readOperatorConfig({ DATA_DIR: dataDir, DATABASE_URL });
+    assert.deepEqual(
+      [config.databaseUrl, config.temporal, config.encryptionKeys, config.cardNetwork],
+      [DATABASE_URL, null, null, 'none'],
+    );
+  });
+
   it('prefers the environment to the local stack', () => {
     const config = readOperatorConfig({
       DATA_DIR: dataDir,
@@ -76,6 +85,26 @@ describe('readOperatorConfig', () => {
           /DATABSE_URL: is not a known variable; did you mean DATABASE_URL\?/.test(error.message),
       );
     }
+  });
+
+  it('says how to start a local stack if there is none', () => {
+    assert.throws(
+      () => readOperatorConfig({ DATA_DIR: join(dataDir, 'empty') }),
+      (error) =>
+        error instanceof ConfigurationError &&
+        /start one with npm start, or set DATABASE_URL/.test(error.message),
+    );
+  });
+
+  it('names a file that npm start did not write, without quoting it', async () => {
+    await writeFile(join(dataDir, 'secrets.json'), '{"encryptionKeys": 5, "hidden": "hidden"}');
+    assert.throws(
+      () => readOperatorConfig({ DATA_DIR: dataDir }),
+      (error) =>
+        error instanceof ConfigurationError &&
+        /secrets\.json/.test(error.message) &&
+        !/hidden/.test(error.message),
+    );
   });
 
   it('names every problem in the environment, without the values', () => {

@@ -1,7 +1,13 @@
 import assert from 'node:assert/strict';
 import type { TlsOptions } from 'node:tls';
+import type { openSocket } from '../../../../webhooks/client/checked-socket.ts';
 import { HOST, leadTo, PUBLIC, withClient } from '../../../support/adapters/webhooks/clients.ts';
-import { answering, startRawReceiver, startReceiver } from '../../../support/adapters/webhooks/receivers.ts';
+import {
+  answering,
+  BODY,
+  startRawReceiver,
+  startReceiver,
+} from '../../../support/adapters/webhooks/receivers.ts';
 import { createTrust, postOverTls, serving, type Trust } from '../../../support/adapters/webhooks/tls.ts';
 
 describe('a webhook over HTTPS', () => {
@@ -28,6 +34,15 @@ describe('a webhook over HTTPS', () => {
       ['delivered', null],
     ]);
     assert.deepEqual(heard, [HOST, `${HOST}:8443`, '1.1']);
+  });
+
+  it('reuses a connection', async () => {
+    const receiver = await serving(trust.good);
+    assert.deepEqual(
+      await postOverTls(trust, Promise.resolve(receiver), { times: 3 }),
+      Array(3).fill(['delivered', null]),
+    );
+    assert.equal(receiver.connections, 1);
   });
 
   it('accepts TLS 1.2 and refuses TLS 1.1', async () => {
@@ -81,6 +96,34 @@ describe('a webhook over HTTPS', () => {
       assert.deepEqual([result.outcome, result.error], ['failed', 'timeout']);
     } finally {
       await receiver.close();
+    }
+  });
+
+  it('delivers the body unchanged', async () => {
+    const bodies: string[] = [];
+    const receiver = startReceiver((request, response) => {
+      request.setEncoding('utf8').on('data', (text) => bodies.push(text));
+      answering(200)(request, response);
+    }, trust.good);
+    await postOverTls(trust, receiver);
+    assert.equal(bodies.join(''), BODY);
+  });
+
+  it('leaves time for the next address if the handshake with one hangs', async () => {
+    const hanging = await startRawReceiver(() => {});
+    const receiver = await serving(trust.good);
+    const options = {
+      ca: trust.authority.ca,
+      timeoutMs: 4_000,
+      resolve: async () => ['8.8.8.8', PUBLIC],
+      openSocket: ((target) =>
+        leadTo(target.address === PUBLIC ? receiver.port : hanging.port)(target)) satisfies typeof openSocket,
+    };
+    try {
+      const result = await withClient(options, (post) => post(`https://${HOST}/`));
+      assert.deepEqual([result.outcome, hanging.connections], ['delivered', 1]);
+    } finally {
+      await Promise.all([hanging.close(), receiver.close()]);
     }
   });
 });

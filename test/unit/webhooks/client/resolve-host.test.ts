@@ -33,6 +33,13 @@ describe('the DNS resolver', () => {
     assert.deepEqual(await resolve('new.example'), ['2606:4700:4700::1111']);
   });
 
+  it('fails for a name without addresses and for one that does not exist', async () => {
+    const resolve = createHostResolver([server.address]);
+    for (const name of ['empty.example', 'missing.example']) {
+      await assert.rejects(resolve(name), new RegExp(`${name} has no address`));
+    }
+  });
+
   it('is not held up by any number of names whose server never answers', async () => {
     const resolve = createHostResolver([server.address]);
     const ended: string[] = [];

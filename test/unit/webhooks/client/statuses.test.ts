@@ -65,6 +65,12 @@ describe('an HTTP status', () => {
     assert.deepEqual([result.outcome, result.httpStatus, result.answerStart], ['delivered', 201, 'ok']);
   });
 
+  it('may come over HTTP/1.0, in an answer that ends with the connection', async () => {
+    const old = startRawReceiver((socket) => socket.end('HTTP/1.0 200 OK\r\n\r\nbye'));
+    const result = await postTo(old);
+    assert.deepEqual([result.outcome, result.httpStatus, result.answerStart], ['delivered', 200, 'bye']);
+  });
+
   it('counts even if the receiver goes away in the middle of its answer', async () => {
     for (const away of ['destroy', 'resetAndDestroy'] as const) {
       const cutShort = startRawReceiver((socket) =>
