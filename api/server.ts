@@ -213,6 +213,7 @@ export async function startApi(
     webhooksTaskQueue,
     ...(config.tron === null ? [] : [depositsTaskQueue]),
   ];
+  const { tron } = config;
   const apps = createApps({
     parts: config.apiParts,
     isStopping: () => isStopping,
@@ -255,7 +256,7 @@ export async function startApi(
     unsent: countUnsent(config.responseLimits),
     eventsWritten,
     endpointsChanged,
-    readScan: config.tron && presentScan.bind(null, orm, config.tron.network),
+    readScan: tron && (() => presentScan(orm, tron.network)),
     depositTerms: depositTerms(config),
     depositsChanged,
     settlements: createSettlementQueue(orm, eventsWritten),

@@ -160,11 +160,12 @@ async function startWork(
       await orm.close();
       await tracing?.stop();
     });
+  const { tron } = config;
   const readiness: ReadinessDependencies = {
     orm,
     client,
     logger,
-    readScan: config.tron && presentScan.bind(null, orm, config.tron.network),
+    readScan: tron && (() => presentScan(orm, tron.network)),
     taskQueues: [cardsTaskQueue, webhooksTaskQueue, depositsTaskQueue].map((queue) =>
       queue(config.taskQueuePrefix),
     ),

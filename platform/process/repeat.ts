@@ -26,8 +26,10 @@ export function repeat(
   let isWanted = false;
   let wakeUp = () => {};
   const running = (async () => {
-    // Several often wake it at the same moment: it works once for all of them.
-    while (await new Promise((resolve) => setImmediate(() => resolve(!signal.aborted)))) {
+    while (!signal.aborted) {
+      // Several often wake it at the same moment: it works once for all of them.
+      await new Promise(setImmediate);
+      if (signal.aborted) return;
       isWanted = false;
       try {
         await work(signal);

@@ -12,10 +12,13 @@ export async function tableContents(stack: TestStack, text = ''): Promise<Record
     `SELECT format('%I.%I', schemaname, tablename) AS name FROM pg_tables
      WHERE schemaname NOT IN ('pg_catalog', 'information_schema') ORDER BY 1`,
   );
+  const selects = tables.map(
+    ({ name }) =>
+      `SELECT '${name}' AS name, row_to_json(t)::text AS line FROM ${name} t WHERE position($1 IN t::text) > 0`,
+  );
   const rows = await asOwner<{ name: string; line: string }>(
     stack,
-    `${tables.map(({ name }) => `SELECT '${name}' AS name, row_to_json(t)::text AS line FROM ${name} t WHERE position($1 IN t::text) > 0`).join(' UNION ALL ')}
-     ORDER BY name, line`,
+    `${selects.join(' UNION ALL ')} ORDER BY name, line`,
     [text],
   );
   const lines = Map.groupBy(rows, ({ name }) => name);
