@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import type { DeclineReason } from '../../../domain/authorization.ts';
 import type { PaymentSnapshot } from '../../../domain/payment.ts';
 import { type Asked, decideRequest } from '../../../payments/decision-rules.ts';
 import type { CardMoney } from '../../../payments/money-rules.ts';
@@ -63,14 +64,20 @@ export class Ours {
     return booking;
   }
 
-  ask(asked: Asked): boolean {
+  /** Decides, which has to be booked. @returns why not; null if it is approved */
+  decide(asked: Asked, holdsCents = asked.amountCents): DeclineReason | null {
     const { reason, payment } = decideRequest(this.payment, asked, {
       card: this.card,
-      holdsCents: asked.amountCents,
+      holdsCents,
       refusedByControls: null,
       now: new Date(this.nowMs).toISOString(),
     });
     this.payment = payment;
+    return reason;
+  }
+
+  ask(asked: Asked): boolean {
+    const reason = this.decide(asked);
     this.book(null, false);
     return reason === null;
   }
