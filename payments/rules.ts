@@ -127,7 +127,7 @@ export function bookPayment(before: Payment, money: CardMoney, terms: BookingTer
   const isOpen = before.authorization?.status === 'pending';
   // What the network says of it counts when it is news, or lies ahead.
   const isNamed =
-    said.expiresAt !== null && (said.expiresAt !== before.said.expiresAt || said.expiresAt > now);
+    said.expiresAt !== null && (said.expiresAt > now || said.expiresAt > (before.said.expiresAt ?? ''));
   const isRenewed = isNewlyApproved && !isOpen;
   const ownExpiry = isRenewed ? new Date(Date.parse(now) + ttlMs).toISOString() : ends;
   const expiresAt = isNamed ? said.expiresAt : ownExpiry;
