@@ -1,4 +1,4 @@
-import type { DeclineReason } from './authorization.ts';
+import type { AuthorizationState, DeclineReason } from './authorization.ts';
 
 // A payment is all that belongs to one purchase at the card network: what was asked, decided, cleared, given back and refunded
 // (docs/decisions/payments.md). Each adapter makes a snapshot of it from what it read; only payments/ books.
@@ -74,6 +74,15 @@ export interface UnreadableElement {
   /** As the network wrote them, in the currency's smallest unit. */
   currency: string | null;
   amount: number | null;
+}
+
+/** All messages of a payment so far, folded into one row, so that each further one costs the same. */
+export interface FoldedPayment {
+  messages: number;
+  /** Null until a request is approved. */
+  authorization: AuthorizationState | null;
+  /** What was cleared before that. */
+  cleared: { cents: number; isFinal: boolean };
 }
 
 /** Whether one version is older than another: by the first part in which they differ. */

@@ -52,7 +52,15 @@ export function decideRequest(
   );
   if (told?.told) {
     const { approved, reason } = told.told;
-    const decision = { key, id: told.told.id, approved, reason, isDropped: false, isCharged: false };
+    const decision = {
+      key,
+      id: told.told.id,
+      amountCents: told.amountCents,
+      approved,
+      reason,
+      isDropped: false,
+      isCharged: false,
+    };
     const taken = requests.map((request) => (request === told ? { ...told, decision } : request));
     return { reason, payment: { ...payment, requests: taken } };
   }
@@ -67,7 +75,15 @@ export function decideRequest(
         terms.holdsCents,
         terms.refusedByControls,
       );
-  const decision = { key, id, approved: reason === null, reason, isDropped: false, isCharged: false };
+  const decision = {
+    key,
+    id,
+    amountCents,
+    approved: reason === null,
+    reason,
+    isDropped: false,
+    isCharged: false,
+  };
   const request: Request = { amountCents, merchant, created: terms.now, decision, told: null };
   return { reason, payment: { ...payment, requests: [...requests, request] } };
 }

@@ -16,6 +16,8 @@ interface OurDecision {
   key: string;
   /** The network's id of the request; null if it named none. */
   id: string | null;
+  /** What was asked, which the network may tell converted. */
+  amountCents: number;
   approved: boolean;
   reason: DeclineReason | null;
   /** A request that the network did not take in time: it holds nothing any more. */
@@ -48,8 +50,8 @@ export const isUntold = (request: Request): boolean => request.told === null && 
 
 /**
  * Pairs the network's requests with our decisions, from the beginning each time, so that the order in which either came does not
- * matter: by the network's id; else by amount, those first that were decided alike; then an approved one takes the oldest decision
- * that is left, since its amount may have been converted. A request that the snapshot does not have stays as it was.
+ * matter: by the network's id; else by amount, in order; then an approved one takes the oldest decision that is left, since its
+ * amount may have been converted. A request that the snapshot does not have stays as it was.
  * @returns those told before, those of the snapshot in its order, then decisions that it lacks
  */
 export function pairRequests(
@@ -75,13 +77,7 @@ export function pairRequests(
   };
   pair(({ decision }, { id }) => decision?.id === id);
   const canBe = ({ decision }: Request, { by }: PaymentRequest) => decision?.id === null && by === 'us';
-  pair(
-    (asked, told) =>
-      canBe(asked, told) &&
-      asked.amountCents === told.amountCents &&
-      asked.decision?.approved === told.approved,
-  );
-  pair((asked, told) => canBe(asked, told) && asked.amountCents === told.amountCents);
+  pair((asked, told) => canBe(asked, told) && asked.decision?.amountCents === told.amountCents);
   pair((asked, told) => canBe(asked, told) && told.approved);
 
   const toldBefore = new Map(known.flatMap((request) => (request.told ? [[request.told.id, request]] : [])));
@@ -96,7 +92,11 @@ export function pairRequests(
       told: { id, approved, reason, by, isCharged: earlier?.told?.isCharged ?? false },
     };
   });
-  return [...before, ...told, ...[...left].map((request) => ({ ...request, told: null }))];
+  const untold = [...left].map((request) => {
+    const amountCents = request.decision?.amountCents ?? request.amountCents;
+    return { ...request, amountCents, told: null };
+  });
+  return [...before, ...told, ...untold];
 }
 
 export interface Decline {

@@ -8,7 +8,7 @@ import {
   leftOf,
   reversedState,
 } from '../../domain/authorization.ts';
-import type { PaymentEnd, PaymentMerchant, PaymentSnapshot } from '../../domain/payment.ts';
+import type { FoldedPayment, PaymentEnd, PaymentMerchant, PaymentSnapshot } from '../../domain/payment.ts';
 
 /** What the simulated network says, once we have decided it if it is a request. */
 export interface SimulatedMessage {
@@ -33,15 +33,6 @@ export interface SimulatedMessage {
   /** The movement that a refund gives money back for; null if it names none. */
   refunds: string | null;
   at: string;
-}
-
-/** All messages of a payment so far, folded into one row, so that each further one costs the same. */
-export interface FoldedPayment {
-  messages: number;
-  /** Null until a request is approved. */
-  authorization: AuthorizationState | null;
-  /** What was cleared before that. */
-  cleared: { cents: number; isFinal: boolean };
 }
 
 export const NOTHING_FOLDED: FoldedPayment = {

@@ -11,7 +11,7 @@ import {
   NEW_PAYMENT,
   type Payment,
 } from '../../../payments/rules.ts';
-import { IncreaseIssuer, type Issuer, LithicIssuer, MERCHANT } from './issuers.ts';
+import { type AskedAs, IncreaseIssuer, type Issuer, LithicIssuer, MERCHANT, type Read } from './issuers.ts';
 
 // A payment's life at an issuer, drawn from a list of numbers, and what we hear of it: late, twice, out of order, or not at all.
 
@@ -50,7 +50,17 @@ export class Ours {
       now,
       ttlMs: TTL_MS,
     };
+    const wasHeldCents = this.payment.authorization?.heldCents ?? 0;
     const booking = bookPayment(this.payment, this.card, terms);
+    let heldCents = wasHeldCents;
+    for (const { amountCents, ofAuthorization, fromHoldCents } of booking.movements) {
+      assert.equal(
+        fromHoldCents,
+        ofAuthorization ? Math.min(amountCents, heldCents) : 0,
+        'its hold pays first',
+      );
+      heldCents -= fromHoldCents;
+    }
     this.payment = booking.payment;
     for (const { id } of booking.movements) {
       assert.ok(!this.booked.has(id), 'a movement is booked once');
@@ -134,11 +144,35 @@ export function play(network: keyof typeof NETWORKS, numbers: readonly number[])
   const issuer: Issuer = NETWORKS[network]();
   const balanceCents = draws.below(4) === 0 ? 1_000 : 1_000_000;
   const ours = new Ours({ status: 'active', balanceCents, heldCents: 0, prepaidCents: 1_000_000 });
-  const reads: (() => PaymentSnapshot)[] = [];
+  const reads: Read[] = [];
+  const asks: { named: string; cents: number; said: boolean }[] = [];
+  const hasNames = network !== 'Lithic without event tokens';
+  let newest: Read | undefined;
   const late: (() => void)[] = [];
   const foreign: { id: string; cents: number }[] = [];
   let declined = 0;
 
+  const ask = (named: string, asked: AskedAs, amountCents: number): boolean => {
+    const said = ours.ask({ key: `asked ${named}`, ...asked, amountCents, merchant: MERCHANT });
+    asks.push({ named, cents: amountCents, said });
+    return said;
+  };
+  /** Books what was read, and compares with what the issuer's books were at that time. */
+  const hear = (read: Read | undefined, isRead: boolean) => {
+    if (read === undefined) return;
+    if (newest === undefined || reads.indexOf(read) > reads.indexOf(newest)) newest = read;
+    const wasHeldCents = ours.payment.authorization?.heldCents ?? 0;
+    const { movements } = ours.book(read.snapshot(), isRead);
+    const { holdCents, told, foreign: unread } = newest;
+    const { targetCents = 0, heldCents = 0 } = ours.payment.authorization ?? {};
+    const untold = asks.filter(({ named, said }) => said && !told.has(named));
+    const expectedCents = holdCents + untold.reduce((sum, { cents }) => sum + cents, 0);
+    if (unread.some((id) => !ours.handMade.has(id))) {
+      const takenCents = movements.reduce((sum, { fromHoldCents }) => sum + fromHoldCents, 0);
+      assert.ok(heldCents >= wasHeldCents - takenCents, 'nothing is freed while an element is undecided');
+    } else if (hasNames) assert.equal(targetCents, expectedCents, 'it is what the newest read says');
+    else assert.ok(targetCents <= expectedCents, 'it is no more than what the newest read says');
+  };
   const decide = (id: string) => {
     const { cents } = foreign.splice(
       foreign.findIndex((one) => one.id === id),
@@ -158,24 +192,24 @@ export function play(network: keyof typeof NETWORKS, numbers: readonly number[])
       case 3:
       case 4: {
         const { named, asked } = issuer.name();
-        const question = { key: `asked ${named}`, ...asked, amountCents: cents, merchant: MERCHANT };
         const how = draws.below(8);
         if (how === 7) {
           // It had no answer in time, and asks nobody any more: our answer comes after its own decision was told.
           const isApproved = draws.below(2) === 0;
           issuer.request(cents, isApproved, named);
           declined += isApproved ? 0 : 1;
-          if (draws.below(2) === 0) ours.book(issuer.read()());
+          reads.push(issuer.read());
+          if (draws.below(2) === 0) hear(reads.at(-1), true);
           late.push(() => {
             const isTold =
               asked.id !== null && ours.payment.requests.some(({ told }) => told?.id === asked.id);
-            const said = ours.ask(question);
+            const said = ask(named, asked, cents);
             // Decided anew, it is a decline of ours.
             if (!isTold && !said && isApproved) declined += 1;
           });
           break;
         }
-        const said = ours.ask(question);
+        const said = ask(named, asked, cents);
         // The answer was lost, and with it the request.
         if (how === 6) {
           declined += said ? 0 : 1;
@@ -196,7 +230,7 @@ export function play(network: keyof typeof NETWORKS, numbers: readonly number[])
         break;
       case 7: {
         const { named, asked } = issuer.name();
-        const said = ours.ask({ key: `asked ${named}`, ...asked, amountCents: cents, merchant: MERCHANT });
+        const said = ask(named, asked, cents);
         if (said) issuer.single(cents, named);
         else {
           issuer.request(cents, false, named);
@@ -244,8 +278,8 @@ export function play(network: keyof typeof NETWORKS, numbers: readonly number[])
     reads.push(issuer.read());
     // What is heard of it: nothing, the newest, or any earlier one.
     const heard = draws.below(4);
-    if (heard === 1) ours.book(reads.at(-1)?.() ?? null, draws.below(2) === 0);
-    if (heard === 2) ours.book(reads[draws.below(reads.length)]?.() ?? null, false);
+    if (heard === 1) hear(reads.at(-1), draws.below(2) === 0);
+    if (heard === 2) hear(reads[draws.below(reads.length)], false);
     if (heard === 3) {
       late.shift()?.();
       const told = ours.payment.said.unreadable.find(({ id }) => !ours.handMade.has(id));
@@ -254,8 +288,9 @@ export function play(network: keyof typeof NETWORKS, numbers: readonly number[])
     ours.nowMs += draws.below(3) * 1_000;
   }
   for (const decideLate of late) decideLate();
-  const last = issuer.read()();
-  ours.book(last);
+  reads.push(issuer.read());
+  hear(reads.at(-1), true);
+  const last = issuer.read().snapshot();
   for (const { id } of [...foreign]) decide(id);
   ours.nowMs += 11 * MINUTE_MS;
   ours.book(last);
@@ -265,6 +300,6 @@ export function play(network: keyof typeof NETWORKS, numbers: readonly number[])
     last,
     initialCents: balanceCents + 1_000_000,
     declined,
-    hasNames: network !== 'Lithic without event tokens',
+    hasNames,
   };
 }

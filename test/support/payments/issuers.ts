@@ -35,7 +35,17 @@ export interface Issuer {
   /** A clearing in a currency that is not ours, of this many of our cents. @returns the element's id */
   clearInEuros(cents: number): string;
   /** What it has now, to be read later. */
-  read(): () => PaymentSnapshot;
+  read(): Read;
+}
+
+/** What an issuer had at a moment. */
+export interface Read {
+  snapshot(): PaymentSnapshot;
+  holdCents: number;
+  /** The requests that it had asked about, by their names. */
+  told: ReadonlySet<string>;
+  /** The elements that only a person can read. */
+  foreign: readonly string[];
 }
 
 const AT = '2026-01-01T00:00:00.000Z';
@@ -51,6 +61,8 @@ export class LithicIssuer implements Issuer {
   movedCents = 0;
   #isAuthorized = false;
   #next = 0;
+  readonly #told: string[] = [];
+  readonly #foreign: string[] = [];
   readonly #events: WholeTransaction['events'] = [];
   readonly #namesRequests: boolean;
 
@@ -65,6 +77,7 @@ export class LithicIssuer implements Issuer {
 
   request(cents: number, isApproved: boolean, named: string | null): void {
     this.#add('AUTHORIZATION', cents, { isApproved, token: named });
+    if (named !== null) this.#told.push(named);
     if (!isApproved) return;
     this.holdCents += cents;
     this.#isAuthorized = true;
@@ -72,6 +85,7 @@ export class LithicIssuer implements Issuer {
 
   single(cents: number, named: string | null): void {
     this.#add('FINANCIAL_AUTHORIZATION', cents, { token: named });
+    if (named !== null) this.#told.push(named);
     this.movedCents += cents;
   }
 
@@ -117,21 +131,23 @@ export class LithicIssuer implements Issuer {
   clearInEuros(cents: number): string {
     const token = this.#add('CLEARING', cents - 1, { currency: 'EUR' });
     this.holdCents = Math.max(0, this.holdCents - cents);
+    this.#foreign.push(token);
     return token;
   }
 
-  read(): () => PaymentSnapshot {
+  read(): Read {
     const events = [...this.#events];
-    const hold = { amount: this.holdCents, currency: 'USD' };
-    return () =>
+    const { holdCents } = this;
+    const snapshot = () =>
       snapshotTransaction({
         token: 'T',
         card_token: 'C',
         updated: new Date(1_000 * events.length).toISOString(),
         merchant: { descriptor: 'SHOP' },
-        amounts: { hold },
+        amounts: { hold: { amount: holdCents, currency: 'USD' } },
         events,
       });
+    return { snapshot, holdCents, told: new Set(this.#told), foreign: [...this.#foreign] };
   }
 
   #token(): string {
@@ -164,6 +180,8 @@ export class IncreaseIssuer implements Issuer {
   holdCents = 0;
   movedCents = 0;
   #next = 0;
+  readonly #told: string[] = [];
+  readonly #foreign: string[] = [];
   #authorizations = 0;
   expiresAt = '2026-02-01T00:00:00.000Z';
   readonly #elements: WholePayment['elements'] = [];
@@ -176,6 +194,7 @@ export class IncreaseIssuer implements Issuer {
 
   request(cents: number, isApproved: boolean, named: string | null): void {
     const decided = { amount: cents, currency: 'USD', real_time_decision_id: named };
+    if (named !== null) this.#told.push(named);
     if (!isApproved) {
       this.#add('card_decline', { ...decided, direction: 'settlement', ...WHERE });
       return;
@@ -197,6 +216,7 @@ export class IncreaseIssuer implements Issuer {
 
   single(cents: number, named: string | null): void {
     const decided = { amount: cents, currency: 'USD', real_time_decision_id: named };
+    if (named !== null) this.#told.push(named);
     this.#add('card_financial', { ...decided, direction: 'settlement', ...WHERE });
     this.movedCents += cents;
   }
@@ -251,13 +271,15 @@ export class IncreaseIssuer implements Issuer {
   clearInEuros(cents: number): string {
     const id = this.#settle(cents - 1, 'EUR', this.#authorizations === 0 ? null : 'a');
     if (this.#authorizations > 0) this.#hold(Math.max(0, this.holdCents - cents), false);
+    this.#foreign.push(id);
     return id;
   }
 
-  read(): () => PaymentSnapshot {
+  read(): Read {
     const elements = [...this.#elements];
     const pending = this.#pending;
-    return () => snapshotPayment({ id: 'P', card_id: 'C', elements }, pending);
+    const snapshot = () => snapshotPayment({ id: 'P', card_id: 'C', elements }, pending);
+    return { snapshot, holdCents: this.holdCents, told: new Set(this.#told), foreign: [...this.#foreign] };
   }
 
   #settle(amount: number, currency: string, authorization: string | null): string {

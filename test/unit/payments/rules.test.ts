@@ -14,7 +14,7 @@ function open(issuer: Issuer, balanceCents = 10_000) {
     const question = { key: named, ...asked, amountCents: cents, merchant: MERCHANT };
     issuer.request(cents, outcome(ours.ask(question)), named);
   };
-  const tell = () => ours.book(issuer.read()());
+  const tell = () => ours.book(issuer.read().snapshot());
   const seen = () => {
     const { authorization } = ours.payment;
     const { status = null, amountCents = 0, heldCents = 0, settledCents = 0 } = authorization ?? {};
@@ -85,7 +85,7 @@ for (const namesRequests of [true, false]) {
       const issuer = lithic();
       const { ours, tell } = open(issuer);
       const id = issuer.clearInEuros(700);
-      const read = issuer.read()();
+      const read = issuer.read().snapshot();
       ours.handMade.set(id, { means: 'purchase', amountCents: 800 });
       assert.equal(ours.book(read).movements.length, 1);
       const [element] = read.unreadable;
@@ -127,7 +127,7 @@ for (const namesRequests of [true, false]) {
       const { ours, ask, tell, seen } = open(issuer);
       ask(100);
       issuer.clear(60, true);
-      const early = issuer.read()();
+      const early = issuer.read().snapshot();
       // Here it is pending still.
       ask(50);
       tell();
@@ -162,7 +162,7 @@ describe('a payment at Increase', () => {
     const { ours, ask, tell, seen } = open(issuer);
     ask(100);
     issuer.total(40);
-    const early = issuer.read()();
+    const early = issuer.read().snapshot();
     ask(60);
     tell();
     assert.deepEqual(seen(), ['pending', 100, 100, 0]);
@@ -198,7 +198,7 @@ describe('a decision of ours', () => {
     tell();
     assert.equal(seen()[2], 150, 'it may still be told');
     ours.nowMs += 2 * MINUTE_MS;
-    ours.book(issuer.read()(), false);
+    ours.book(issuer.read().snapshot(), false);
     assert.equal(seen()[2], 150, 'a post is no read');
     tell();
     assert.deepEqual(seen(), ['pending', 100, 100, 0]);
@@ -225,6 +225,18 @@ describe('a decision of ours', () => {
       const expected = said ? ['reversed', 0, 0, 0] : ['pending', 300, 200, 0];
       assert.deepEqual([seen(), ours.declines], [expected, 1]);
     }
+  });
+
+  it('is what it was, once the issuer tells the request that it is, after another', () => {
+    const issuer = new LithicIssuer(false);
+    const { ours, tell, seen } = open(issuer);
+    ours.ask({ key: 'asked', id: null, amountCents: 50, merchant: MERCHANT });
+    issuer.request(400, true, null);
+    tell();
+    assert.deepEqual(seen(), ['pending', 400, 400, 0]);
+    issuer.request(50, true, null);
+    tell();
+    assert.deepEqual([seen(), ours.payment.requests.length], [['pending', 450, 450, 0], 2]);
   });
 
   it('is the converted request that the issuer approved', () => {
@@ -286,7 +298,7 @@ describe('an authorization that has expired by our clock', () => {
     assert.deepEqual(seen(), ['expired', 100, 0, 0]);
     tell();
     assert.equal(seen()[2], 0);
-    ours.book({ ...issuer.read()(), expiresAt: '2027-01-01T00:00:00.000Z' });
+    ours.book({ ...issuer.read().snapshot(), expiresAt: '2027-01-01T00:00:00.000Z' });
     assert.deepEqual(seen(), ['pending', 100, 100, 0]);
     ours.nowMs = Date.parse('2027-01-01T00:00:00.000Z');
     ours.book(null);
