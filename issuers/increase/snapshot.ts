@@ -25,8 +25,8 @@ const WITHOUT_MONEY: ReadonlySet<string> = new Set([
 
 /**
  * A card payment of Increase's as a payment (docs/issuers.md, "What a card payment says").
- * @param pending the pending transactions of its card's account, read before the payment. One that the payment names and that is not
- *   among them is newer than they are, and holds what was asked for
+ * @param pending the pending transactions that it names, read before it. One that is not among them is newer than they are, and
+ *   holds what was asked for
  */
 export function snapshotPayment(
   payment: WholePayment,
@@ -177,6 +177,16 @@ export function snapshotPayment(
     expiresAt,
     unreadable,
   };
+}
+
+/** The pending transactions that a payment names: what it holds is in them. */
+export function pendingTransactionsOf({ elements }: WholePayment): string[] {
+  const named = elements.flatMap((element) => {
+    const read = readElement(element);
+    if (read === null || !('pending_transaction_id' in read.told)) return [];
+    return read.told.pending_transaction_id ?? [];
+  });
+  return [...new Set(named)];
 }
 
 const NOWHERE = { name: null, categoryCode: null, city: null, country: null };
