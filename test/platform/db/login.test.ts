@@ -268,7 +268,6 @@ describe('the database rights', () => {
       'INSERT INTO idempotency_claim SELECT * FROM idempotency_claim',
       'UPDATE idempotency_claim SET response_status = 200',
       'UPDATE idempotency_claim SET by_operator = true',
-      `SELECT lock_test_terms('a', 'b', 'c', true)`,
       // The reconciliation reads the simulated network's cards and operations.
       'SELECT * FROM simulated_network.callback',
       'UPDATE simulated_network.card SET token = token',
@@ -333,7 +332,6 @@ describe('the database rights', () => {
         'SELECT FROM ledger.account',
         'CREATE TABLE mine (id int)',
         `SELECT lock_funding_terms('a')`,
-        `SELECT lock_test_terms('a', 'b', 'c', true)`,
         `SELECT ledger.apply_operations('[]')`,
         `SELECT claim_status_change('a', 'b', 'c', 'd')`,
       ]) {
