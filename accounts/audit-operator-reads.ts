@@ -24,7 +24,7 @@ export interface AuditResource {
   /** The operating system's user and the machine of the command line. */
   os_user: string | null;
   host: string | null;
-  /** The login that made the change; null of entries from before logins were recorded, and of reveals. */
+  /** The login that made the change; null of reveals. */
   database_login: string | null;
   /** Where a reveal was asked for from. */
   client_address: string | null;

@@ -28,7 +28,7 @@ export interface OperatorRequest {
   response_status: number | null;
   /** Whether an operator asked for it ("audit list --subject CARD" has who), rather than the partner. */
   by_operator: boolean;
-  /** Null if an operator requested it, or if it is from before these were recorded. */
+  /** Null if an operator requested it. */
   api_key_id: string | null;
   client_address: string | null;
   created: string;

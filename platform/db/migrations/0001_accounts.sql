@@ -83,7 +83,7 @@ CREATE TABLE api_key (
   -- 'operator', or the id of the key that made it.
   created_by text NOT NULL DEFAULT 'operator',
   -- The first 12 characters.
-  prefix text,
+  prefix text NOT NULL,
   -- When api_key.expiring was written.
   expiry_announced_at timestamptz
 );
@@ -158,7 +158,7 @@ CREATE TABLE balance_adjustment (
   key text,
   created_at timestamptz NOT NULL DEFAULT now(),
   -- The database login that wrote it.
-  login text,
+  login text NOT NULL DEFAULT session_user,
   UNIQUE (partner_id, mode, key)
 );
 
