@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander';
 import { z } from 'zod';
-import { readPartner } from '../accounts/operator-reads.ts';
-import { readMakers } from '../accounts/request-operator-reads.ts';
+import { readPartner } from '../accounts/reads.ts';
+import { readMakers } from '../accounts/request-reads.ts';
 import { CardStatus, type StatusChangeOperation } from '../domain/card-status.ts';
 import { NetworkId } from '../domain/fields.ts';
 import { isId } from '../domain/ids.ts';

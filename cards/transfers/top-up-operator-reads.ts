@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
-import { readPartner } from '../../accounts/operator-reads.ts';
-import { type MadeBy, readMakers } from '../../accounts/request-operator-reads.ts';
+import { readPartner } from '../../accounts/reads.ts';
+import { type MadeBy, readMakers } from '../../accounts/request-reads.ts';
 import { Mode } from '../../domain/mode.ts';
 import { unknownId } from '../../domain/refusal.ts';
 import { WrongUsage } from '../../operator/errors.ts';
