@@ -4,7 +4,7 @@ import {
   presentBalanceTransaction,
 } from '../accounts/balance-transaction-resource.ts';
 import { readMakers } from '../accounts/request-reads.ts';
-import { readCard } from '../cards/operator-reads.ts';
+import { readCard } from '../cards/reads.ts';
 import type { Tenant } from '../domain/mode.ts';
 import { Refusal } from '../domain/refusal.ts';
 import {

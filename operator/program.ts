@@ -96,7 +96,7 @@ const NOUNS: Record<
     async () => {
       const [{ partnerNoun }, { eraseCardholderVerb }] = await Promise.all([
         import('../accounts/operator.ts'),
-        import('../cards/erase-cardholder-operator.ts'),
+        import('../cards/operator.ts'),
       ]);
       return { ...partnerNoun, 'erase-cardholder': eraseCardholderVerb };
     },
@@ -122,7 +122,7 @@ const NOUNS: Record<
         import('../cards/operator.ts'),
         import('../payments/authorization-operator-reads.ts'),
       ]);
-      return (noun, verbs) => cardNoun(noun, verbs, readAuthorizations);
+      return cardNoun(readAuthorizations);
     },
   ],
   topup: ['card top-ups', async () => (await import('../cards/transfers/top-up-operator.ts')).topUpNoun],
@@ -149,7 +149,7 @@ const NOUNS: Record<
   ],
   operation: [
     "partners' operations: how far they are",
-    async () => (await import('../cards/operation-operator.ts')).operationNoun,
+    async () => (await import('../requests/operator.ts')).operationNoun,
   ],
   network: [
     'the card network: whether its record and ours agree',
@@ -176,7 +176,7 @@ const NOUNS: Record<
     async () => {
       const [{ webhookNoun }, { readCard }] = await Promise.all([
         import('../webhooks/operator.ts'),
-        import('../cards/operator-reads.ts'),
+        import('../cards/reads.ts'),
       ]);
       return (noun, verbs) => webhookNoun(noun, verbs, readCard);
     },

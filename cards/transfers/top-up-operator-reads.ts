@@ -9,7 +9,7 @@ import { newestRows } from '../../platform/db/newest.ts';
 import type { Orm } from '../../platform/db/orm.ts';
 import { readStatement } from '../../platform/db/sql.ts';
 import { topUpCardWorkflowId } from '../../workflows/messages.ts';
-import { readCard } from '../operator-reads.ts';
+import { readCard } from '../reads.ts';
 import { presentTopUp, type TopUpResource, type TopUpRow } from './top-up-resource.ts';
 
 /** A top-up as the partner sees it, with its partner and its workflow. */
