@@ -6,11 +6,10 @@ import { TOPUP_COLUMNS } from '../../platform/db/columns.ts';
 import type { Orm } from '../../platform/db/orm.ts';
 import { writeStatement } from '../../platform/db/sql.ts';
 import { transaction } from '../../platform/db/transaction.ts';
-import { newEvent } from '../../requests/new-event.ts';
+import { insertEvents, newEvent } from '../../requests/event.ts';
 import { fundingPosting } from '../funding-posting.ts';
 import { findLateCard, lockLate, refuse } from '../late-decisions.ts';
 import { lockAnyCard } from '../lock-card.ts';
-import type { CardRow } from '../resource.ts';
 import { loadedTopUp, topUpFunding, topUpOutcome } from './end-top-up.ts';
 import type { TopUpRow } from './top-up-resource.ts';
 
@@ -55,19 +54,14 @@ export function bookTopUp(orm: Orm, id: string): Promise<boolean> {
     }));
     const { outcome } = await applyPosting(tx, { ...posting, transfers });
     if (outcome === 'insufficient_funds') return refuse(tx, id, outcome);
+    const event = newEvent({ ...topUpOutcome(booked, card, balance.heldCents), clock: null });
     await write(tx, {
       ...booked,
       fees: JSON.stringify(booked.fees),
-      ...bookedEvent(booked, card, balance.heldCents),
+      event: JSON.stringify([event]),
     });
     return true;
   });
-}
-
-function bookedEvent(booked: TopUpRow, card: CardRow, heldCents: number) {
-  const { type, mode, data } = topUpOutcome(booked, card, heldCents);
-  const { id, created, body } = newEvent({ type, mode, data, clock: null });
-  return { eventId: id, eventType: type, eventBody: body, eventCreatedAt: created };
 }
 
 const lockTopUp = writeStatement(
@@ -80,7 +74,7 @@ const lockTopUp = writeStatement(
   { acrossTenants: 'operator' },
 );
 
-type Booked = Omit<TopUpRow, 'fees'> & { fees: string } & ReturnType<typeof bookedEvent>;
+type Booked = Omit<TopUpRow, 'fees'> & { fees: string; event: string };
 
 /** Writes the row, which is new if it had been deleted with a refusal, and the event. Nothing is left to wait for. */
 const write = writeStatement(
@@ -91,11 +85,9 @@ const write = writeStatement(
         ${values.fees}::jsonb, ${values.card_balance_cents}, ${values.created_at}, ${values.completed_at})
       ON CONFLICT (id) DO UPDATE SET status = excluded.status, failure_code = NULL,
         card_balance_cents = excluded.card_balance_cents, completed_at = excluded.completed_at
-      RETURNING partner_id, mode, card_id
+      RETURNING partner_id, mode
     ), reported AS (
-      INSERT INTO event (id, partner_id, mode, type, card_id, body, created_at)
-      SELECT ${values.eventId}, partner_id, mode, ${values.eventType}, card_id, ${values.eventBody},
-        ${values.eventCreatedAt}::timestamptz FROM done
+      ${insertEvents(values.event, sql`done`)}
     )
     DELETE FROM late_answer WHERE id = ${values.id}`,
   { acrossTenants: 'operator' },

@@ -6,7 +6,7 @@ import { WITHDRAWAL_COLUMNS } from '../../platform/db/columns.ts';
 import type { Orm } from '../../platform/db/orm.ts';
 import { writeStatement } from '../../platform/db/sql.ts';
 import { transaction } from '../../platform/db/transaction.ts';
-import { newEvent } from '../../requests/new-event.ts';
+import { insertEvents, newEvent } from '../../requests/event.ts';
 import { findLateCard, lockLate, refuse } from '../late-decisions.ts';
 import { lockAnyCard } from '../lock-card.ts';
 import { withdrawalOutcome } from './end-withdrawal.ts';
@@ -61,15 +61,8 @@ export function bookWithdrawal(orm: Orm, id: string): Promise<boolean> {
       created_at: row?.created_at ?? readIdTime(id).toISOString(),
       completed_at: new Date().toISOString(),
     };
-    const { type, mode, data } = withdrawalOutcome(booked, card, balance);
-    const event = newEvent({ type, mode, data, clock: null });
-    await write(tx, {
-      ...booked,
-      eventId: event.id,
-      eventType: type,
-      eventBody: event.body,
-      eventCreatedAt: event.created,
-    });
+    const event = newEvent({ ...withdrawalOutcome(booked, card, balance), clock: null });
+    await write(tx, { ...booked, event: JSON.stringify([event]) });
     return true;
   });
 }
@@ -80,12 +73,7 @@ const lockWithdrawal = writeStatement(
   { acrossTenants: 'operator' },
 );
 
-interface Booked extends WithdrawalRow {
-  eventId: string;
-  eventType: string;
-  eventBody: string;
-  eventCreatedAt: string;
-}
+type Booked = WithdrawalRow & { event: string };
 
 /** Writes the row, which is new if it had been deleted with a refusal, and the event. Nothing is left to wait for. */
 const write = writeStatement(
@@ -97,11 +85,9 @@ const write = writeStatement(
         ${values.amount_cents}, ${values.card_balance_cents}, ${values.created_at}, ${values.completed_at})
       ON CONFLICT (id) DO UPDATE SET status = excluded.status, failure_code = NULL,
         card_balance_cents = excluded.card_balance_cents, completed_at = excluded.completed_at
-      RETURNING partner_id, mode, card_id
+      RETURNING partner_id, mode
     ), reported AS (
-      INSERT INTO event (id, partner_id, mode, type, card_id, body, created_at)
-      SELECT ${values.eventId}, partner_id, mode, ${values.eventType}, card_id, ${values.eventBody},
-        ${values.eventCreatedAt}::timestamptz FROM done
+      ${insertEvents(values.event, sql`done`)}
     )
     DELETE FROM late_answer WHERE id = ${values.id}`,
   { acrossTenants: 'operator' },
