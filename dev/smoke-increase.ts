@@ -78,9 +78,19 @@ async function useCard(): Promise<void> {
   }
   const again = await client.changeCardStatus({ token: newId('claim'), networkCardId, cardStatus: 'active' });
   console.log(`a blocked card made active again: ${again.status}`);
-  const cover = await client.coverCard({ token: newId('cov'), networkCardId, amountCents: 50 });
+  const cover = await client.trueUp({
+    token: newId('tru'),
+    direction: 'to_card',
+    networkCardId,
+    amountCents: 50,
+  });
   console.log(`the blocked card covered: ${cover.status}`);
-  const back = await client.returnMoney({ token: newId('ret'), networkCardId, amountCents: 100 });
+  const back = await client.trueUp({
+    token: newId('tru'),
+    direction: 'from_card',
+    networkCardId,
+    amountCents: 100,
+  });
   console.log(`money of the blocked card returned: ${back.status}`);
   for await (const movement of client.listMovements(started)) {
     if (!isReadable(movement)) console.log(`listed: can't be read: ${movement.unreadable}`);

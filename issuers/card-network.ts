@@ -29,13 +29,12 @@ export interface CardNetwork {
   revealCard(card: RevealRequest): Promise<RevealedCard>;
 
   /**
-   * Takes back money that a blocked card still has at the network, once it is free in our ledger. Asking again with the same token
-   * never acts twice. Under a token that is too old to be sent it only looks: if nothing was moved, that is a refusal (`key_expired`).
-   * A network that holds no cards' money answers `succeeded` without a request.
+   * Moves money between a card's account and ours, so that the card's has what our ledger says: what a blocked card still has comes
+   * back once it is free in our ledger, and what the prepaid balance has paid for a card, whatever its status, goes there. Asking again
+   * with the same token never acts twice. Under a token that is too old to be sent it only looks: if nothing was moved, that is a
+   * refusal (`key_expired`). A network that holds no cards' money answers `succeeded` without a request.
    */
-  returnMoney(request: TrueUpAsked): Promise<TrueUpAnswer>;
-  /** Moves to a card, whatever its status, what the prepaid balance has paid for it. The rest is as with `returnMoney`. */
-  coverCard(request: TrueUpAsked): Promise<TrueUpAnswer>;
+  trueUp(request: TrueUpAsked): Promise<TrueUpAnswer>;
 
   /** What a kept event says ({@link EventForLater}), in our words. The network may have to be asked for its object. */
   readEvent(body: Uint8Array): Promise<NetworkMessage[]>;
@@ -89,7 +88,7 @@ export interface ListedCard {
 /** A movement of money between our funding account and a card's, as the network lists it. */
 export interface ListedMovement {
   networkMovementId: string;
-  kind: 'issuance' | 'topup' | 'withdrawal' | 'return' | 'cover';
+  kind: 'issuance' | 'topup' | 'withdrawal' | 'true_up';
   /** The id that its idempotency key was derived from; null if we did not ask for it. */
   token: string | null;
   amountCents: number;
@@ -156,9 +155,12 @@ export type WithdrawalAnswer =
   | { status: 'accepted' }
   | { status: 'declined'; reason: string };
 
+export type TrueUpDirection = 'from_card' | 'to_card';
+
 export interface TrueUpAsked {
-  /** Our id of the return or the cover, or what an operator had it asked again with. */
+  /** Our id of the true-up, or what an operator had it asked again with. */
   token: string;
+  direction: TrueUpDirection;
   networkCardId: string;
   amountCents: number;
 }

@@ -61,8 +61,7 @@ export function askedIfOwn(network: CardNetwork, cardNetwork: string, orm: Orm):
     lookUpWithdrawal: own((token) => network.lookUpWithdrawal(token)),
     changeCardStatus: own((request) => network.changeCardStatus(request)),
     revealCard: own((card) => network.revealCard(card)),
-    coverCard: own((request) => network.coverCard(request)),
-    returnMoney: own((request) => network.returnMoney(request)),
+    trueUp: own((request) => network.trueUp(request)),
   };
 }
 

@@ -124,8 +124,7 @@ export function createLithicClient(options: LithicClientOptions): CardNetwork & 
     lookUpTopUp: async () => ({ status: 'succeeded' }),
     withdrawFromCard: async () => ({ status: 'succeeded' }),
     lookUpWithdrawal: async () => ({ status: 'succeeded' }),
-    returnMoney: async () => ({ status: 'succeeded' }),
-    coverCard: async () => ({ status: 'succeeded' }),
+    trueUp: async () => ({ status: 'succeeded' }),
 
     /** Lithic knows no tokens of changes, so one that has been overtaken must not be sent. */
     async changeCardStatus(asked) {

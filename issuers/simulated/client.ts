@@ -137,8 +137,7 @@ export function createSimulatedClient(
       return read(answer, DetailsResponse, (body) => body.networkCardId === networkCardId).details;
     },
     // It counts no balances, and a block gives the card's money back by itself.
-    returnMoney: async () => ({ status: 'succeeded' }),
-    coverCard: async () => ({ status: 'succeeded' }),
+    trueUp: async () => ({ status: 'succeeded' }),
     readEvent: async (body) => readSimulatedEvent(body),
     listCards: (since) => list('/cards', since, ListedCards),
     async *listMovements(since) {

@@ -37,8 +37,7 @@ const WAITED_MINUTES: Record<AttentionKind, number> = {
   network_transaction: 17,
   network_transactions_full: 17,
   network_event: 19,
-  money_return: 61,
-  money_cover: 62,
+  true_up: 61,
   network_contradiction: 17,
   network_difference: 19,
   network_setup: 20,
@@ -217,8 +216,7 @@ describe('the metrics of what waits for a person', () => {
       `INSERT INTO true_up (id, direction, transfer_id, operation_id, partner_id, mode, card_id, amount_cents, token, created_at)
        SELECT k.id, k.direction, gen_random_uuid(), k.operation_id, c.partner_id, c.mode, c.id, 5, k.id, k.created_at
        FROM (SELECT * FROM card WHERE mode = 'live' LIMIT 1) c, (VALUES
-         ('ret_1', 'from_card', 'block/1', ${minutesAgo('money_return')}),
-         ('cov_1', 'to_card', 'settle/1', ${minutesAgo('money_cover')})) k (id, direction, operation_id, created_at)`,
+         ('tru_1', 'from_card', 'block/1', ${minutesAgo('true_up')})) k (id, direction, operation_id, created_at)`,
     );
 
     await asOwner(

@@ -236,8 +236,8 @@ describe("Lithic's client", () => {
     const money = { token: newId('topup'), networkCardId: 'any', amountCents: 100 };
     assert.deepEqual(await client.topUpCard(money), { status: 'succeeded' });
     assert.deepEqual(await client.withdrawFromCard(money), { status: 'succeeded' });
-    assert.deepEqual(await client.returnMoney(money), { status: 'succeeded' });
-    assert.deepEqual(await client.coverCard(money), { status: 'succeeded' });
+    for (const direction of ['to_card', 'from_card'] as const)
+      assert.deepEqual(await client.trueUp({ ...money, direction }), { status: 'succeeded' });
     assert.deepEqual(await client.lookUpTopUp(money.token), { status: 'succeeded' });
     assert.equal(client.abilities.moneyHeldBy, 'ledger');
     assert.deepEqual(fake.calls, []);
