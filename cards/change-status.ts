@@ -151,12 +151,11 @@ interface LockedStatusChange {
 
 /**
  * Locks the claim of a status change and its card, and between them what else a block changes. Null if the claim is
- * answered, or forgotten, or a partner's of test mode, whose changes no workflow makes: a process of an earlier release left it.
+ * answered, or forgotten.
  */
 async function lockStatusChange(tx: Transactor, claimId: string): Promise<LockedStatusChange | null> {
   const [claim] = await lockClaim(tx, { claimId });
   if (claim === undefined || claim.response_status !== null) return null;
-  if (claim.mode === 'test' && !claim.by_operator) return null;
   const { operation, card_id: cardId } = claim;
   const tenant = { partnerId: claim.partner_id, mode: claim.mode };
   if (operation === 'block_card') await lockPendingTopUps(tx, tenant, cardId);
@@ -169,7 +168,7 @@ const lockClaim = writeStatement(
   (db, { claimId }: { claimId: string }) =>
     db
       .selectFrom('idempotency_claim')
-      .select(['operation', 'partner_id', 'mode', 'by_operator', 'card_id', 'response_status'])
+      .select(['operation', 'partner_id', 'mode', 'card_id', 'response_status'])
       .where('id', '=', claimId)
       .forNoKeyUpdate()
       .$narrowType<{ operation: StatusChangeOperation; card_id: string }>(),

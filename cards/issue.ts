@@ -56,8 +56,8 @@ export interface AskedIssuance {
 interface KeptIssuance {
   /** The product's when the network was first asked. */
   bin: string;
-  /** The network's own reference of the product then. A process of the last release kept none. */
-  issuerProduct?: string | null;
+  /** The network's own reference of the product then. */
+  issuerProduct: string | null;
   /** Whether a name was sent. The name is the row's, which can't change before the network has decided. */
   named: boolean;
 }
@@ -79,8 +79,7 @@ export async function beginIssuance(context: FundingContext, claimId: string): P
   try {
     return await transaction(orm, async (tx) => {
       const [claimed] = await lockClaimedTerms(tx, { claimId });
-      // No workflow works for a test-mode claim. A process of an earlier release left this one.
-      if (claimed === undefined || claimed.mode === 'test') return { state: 'answered', response: null };
+      if (claimed === undefined) return { state: 'answered', response: null };
       if (claimed.is_pending) return { state: 'held', asked: null };
       if (claimed.answered) return { state: 'answered', response: null };
       const { card, product } = draftCard(claimed.resource_id, {
@@ -158,7 +157,7 @@ function draftCard(cardId: string, terms: IssuanceTerms): { card: CardRow; produ
   return { card, product };
 }
 
-function askedFor(card: CardRow, { bin, issuerProduct = null, named }: KeptIssuance): AskedIssuance {
+function askedFor(card: CardRow, { bin, issuerProduct, named }: KeptIssuance): AskedIssuance {
   return {
     token: card.id,
     productCode: card.product_code,
@@ -238,20 +237,18 @@ export async function readPendingIssuance(
 ): Promise<{ asked: AskedIssuance; decision: IssuanceDecision | null } | null> {
   const [card] = await pendingCard(orm.em.fork(), { claimId });
   if (card === undefined) return null;
-  // A process of the last release kept nothing: then the product's BIN is the best guess.
-  const kept = card.asked ?? { bin: card.bin, named: cardholderName(card) !== null };
-  return { asked: askedFor(card, kept), decision: card.binding };
+  if (card.asked === null)
+    throw new Error(`card ${card.id} is pending, but not what its network was asked for`);
+  return { asked: askedFor(card, card.asked), decision: card.binding };
 }
 
 const pendingCard = readStatement(
   (db, { claimId }: { claimId: string }) =>
     db
       .selectFrom('card as c')
-      .innerJoin('product as p', 'p.code', 'c.product_code')
       .select(of('c', CARD_COLUMNS))
       .select([
         'c.asked',
-        'p.bin',
         sql<IssuanceDecision | null>`CASE WHEN NOT c.decision ? 'refused' THEN c.decision END`.as('binding'),
       ])
       .where('c.claim_id', '=', claimId)

@@ -15,7 +15,7 @@ import type { Operator } from '../requests/operator-context.ts';
 import { readWorkflowStatus } from '../requests/workflow-status.ts';
 import { issueCardWorkflowId, networkResult } from '../workflows/messages.ts';
 import { type DecidedTable, readDecision } from './decision.ts';
-import { findCard, type OperatorCard, readCard } from './operator-reads.ts';
+import { findCard, type OperatorCard, readCard } from './reads.ts';
 import { decideIssuance, decideTopUp, decideWithdrawal } from './resolve.ts';
 import { findTopUp, type OperatorTopUp, readTopUp } from './transfers/top-up-operator-reads.ts';
 import {

@@ -10,7 +10,6 @@ import {
   claimUnderKey,
   type FoundClaim,
   forgetInvalid,
-  forgetUnanswered,
   isInvalid,
   type KeyedRequest,
   openStoredResponse,
@@ -57,8 +56,7 @@ export async function respondOnce(
     } catch (error) {
       if (!(error instanceof KeyTaken)) throw error;
       if (attempt === ATTEMPTS) throw await stillTaken(context, request);
-      if (request.mode === 'test') await forgetUnanswered(context.orm, request);
-      else await forgetInvalid(context.orm, request);
+      if (request.mode === 'live') await forgetInvalid(context.orm, request);
       await sleep(Math.random() * attempt * 10);
     }
   }
@@ -112,7 +110,6 @@ export async function findReplay(
  * `idempotency_in_flight`. KeyTaken, for {@link respondOnce}, if it has a 400
  */
 export function readReplay(ring: KeyRing, request: KeyedRequest, found: FoundClaim): KeyedResponse | null {
-  if (request.mode === 'test' && found.response_status === null) return null;
   if (isInvalid(found)) throw new KeyTaken();
   const stored = openStoredResponse(ring, request, found);
   return stored && { replayed: true, ...stored };

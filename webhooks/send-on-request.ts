@@ -12,7 +12,6 @@ import { lockAllowance, takeFromAllowance } from './allowance.ts';
 import { type DeliveryKey, giveEndpoint } from './deliveries.ts';
 import { type EndpointId, endpointDisabled, readEndpoint } from './endpoint-reads.ts';
 import { presentWebhookEndpoint } from './endpoint-resource.ts';
-import type { WorkflowDelivery } from './retries.ts';
 
 /**
  * Sends one of a partner's events again at once, whatever its status, and restarts its retry schedule. The relay makes the
@@ -108,11 +107,7 @@ export function requeueDeliveries(
  * @param sentBy whom Temporal recorded as the signal's sender
  * @returns whether there is such a delivery; old ones are pruned
  */
-export function requeueForWorkflow(
-  orm: Orm,
-  delivery: WorkflowDelivery,
-  sentBy: string | null,
-): Promise<boolean> {
+export function requeueForWorkflow(orm: Orm, delivery: DeliveryKey, sentBy: string | null): Promise<boolean> {
   return transaction(orm, async (tx) => {
     const found = await requeue(tx, delivery);
     for (const { event_id } of found) {
@@ -133,7 +128,7 @@ const unlessPending = <Value>(column: keyof Tables['delivery'], value: RawBuilde
 
 // Row "requeued" of the table in domain/event.ts.
 const requeue = writeStatement(
-  (db, { eventId, endpointId }: WorkflowDelivery) =>
+  (db, { eventId, endpointId }: DeliveryKey) =>
     db
       .updateTable('delivery')
       .set({
@@ -148,8 +143,7 @@ const requeue = writeStatement(
         replayed: false,
       })
       .where('event_id', '=', eventId)
-      .where('workflow_of_event', '=', sql<boolean>`(${endpointId}::text IS NULL)`)
-      .where('endpoint_id', '=', sql<string>`coalesce(${endpointId}::text, endpoint_id)`)
+      .where('endpoint_id', '=', endpointId)
       .returning('event_id'),
   { acrossTenants: 'id' },
 );

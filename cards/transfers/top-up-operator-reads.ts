@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
-import { readPartner } from '../../accounts/operator-reads.ts';
-import { type MadeBy, readMakers } from '../../accounts/request-operator-reads.ts';
+import { readPartner } from '../../accounts/reads.ts';
+import { type MadeBy, readMakers } from '../../accounts/request-reads.ts';
 import { Mode } from '../../domain/mode.ts';
 import { unknownId } from '../../domain/refusal.ts';
 import { WrongUsage } from '../../operator/errors.ts';
@@ -9,7 +9,7 @@ import { newestRows } from '../../platform/db/newest.ts';
 import type { Orm } from '../../platform/db/orm.ts';
 import { readStatement } from '../../platform/db/sql.ts';
 import { topUpCardWorkflowId } from '../../workflows/messages.ts';
-import { readCard } from '../operator-reads.ts';
+import { readCard } from '../reads.ts';
 import { presentTopUp, type TopUpResource, type TopUpRow } from './top-up-resource.ts';
 
 /** A top-up as the partner sees it, with its partner and its workflow. */

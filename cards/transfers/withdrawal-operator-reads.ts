@@ -1,5 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
-import { type MadeBy, readMakers } from '../../accounts/request-operator-reads.ts';
+import { type MadeBy, readMakers } from '../../accounts/request-reads.ts';
 import { Mode } from '../../domain/mode.ts';
 import { unknownId } from '../../domain/refusal.ts';
 import { of, WITHDRAWAL_COLUMNS } from '../../platform/db/columns.ts';
