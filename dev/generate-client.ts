@@ -33,13 +33,10 @@ for (const [name, text] of Object.entries(files)) {
   }
 }
 
-/** Schemas that no method takes or returns as such. */
-const UNNAMED = ['Csv', 'Error', 'NoFields'];
-
 /** What the package exports of the types: the document's schemas, without those of single operations. */
 function writeModels(schemas: readonly string[]): string {
   const names = schemas
-    .filter((name) => !UNNAMED.includes(name))
+    .filter((name) => !['Csv', 'Error', 'NoFields'].includes(name))
     .toSorted()
     .map((name) => `  ${name},\n`);
   return `// Made from the API's OpenAPI document by "npm run client". Don't edit it.\nexport type {\n${names.join('')}} from './types.gen.ts';\n`;
