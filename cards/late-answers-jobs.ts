@@ -6,6 +6,7 @@ import type {
   WithdrawalLookUpAnswer,
 } from '../issuers/card-network.ts';
 import { isLasting } from '../platform/db/is-retryable.ts';
+import { workOff } from '../platform/db/leased-queue.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { describeError } from '../platform/process/describe-error.ts';
 import { type Repetition, repeat } from '../platform/process/repeat.ts';
@@ -50,13 +51,9 @@ export function startLateAnswers(dependencies: {
     }
   }
 
-  return repeat('looking up operations that have ended', INTERVAL_MS, logger, async (stopping) => {
-    let taken: { id: string; kind: LateKind }[];
-    do {
-      taken = await takeLateAnswers(orm, { limit: AT_ONCE });
-      await Promise.all(taken.map(hear));
-    } while (taken.length === AT_ONCE && !stopping.aborted);
-  });
+  return repeat('looking up operations that have ended', INTERVAL_MS, logger, (stopping) =>
+    workOff(stopping, AT_ONCE, (limit) => takeLateAnswers(orm, { limit }), hear),
+  );
 }
 
 const CONTRADICTS =

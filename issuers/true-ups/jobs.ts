@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import { heard } from '../../cards/network-activities.ts';
+import { workOff } from '../../platform/db/leased-queue.ts';
 import type { Orm } from '../../platform/db/orm.ts';
 import { describeError } from '../../platform/process/describe-error.ts';
 import { type Repetition, repeat } from '../../platform/process/repeat.ts';
@@ -43,10 +44,6 @@ export function startTruingUp(dependencies: {
 
   return repeat("truing up cards' accounts", INTERVAL_MS, logger, async (stopping) => {
     if (liveNetwork === null) return;
-    let taken: DueTrueUp[];
-    do {
-      taken = await takeDueTrueUps(orm, { limit: AT_ONCE });
-      await Promise.all(taken.map(ask));
-    } while (taken.length === AT_ONCE && !stopping.aborted);
+    await workOff(stopping, AT_ONCE, (limit) => takeDueTrueUps(orm, { limit }), ask);
   });
 }

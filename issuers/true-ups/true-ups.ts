@@ -2,6 +2,7 @@ import { sql } from 'kysely';
 import { Refusal, unknownId } from '../../domain/refusal.ts';
 import { newId } from '../../platform/crypto/new-id.ts';
 import type { Row } from '../../platform/db/entities.ts';
+import { backoffMs, takeDue } from '../../platform/db/leased-queue.ts';
 import type { Orm } from '../../platform/db/orm.ts';
 import { autocommitStatement, type Transactor, writeStatement } from '../../platform/db/sql.ts';
 import { transaction } from '../../platform/db/transaction.ts';
@@ -33,19 +34,16 @@ export interface DueTrueUp {
  * a card waits for what goes to it, because the account may lack the money until then.
  */
 export const takeDueTrueUps = autocommitStatement(
-  (_, { limit }: { limit: number }) => sql<DueTrueUp>`
-    UPDATE true_up m
-    SET attempts = m.attempts + 1, retry_after = now() + ${sql.lit(LEASE_MS)} * interval '1 millisecond'
-    FROM (
-      SELECT r.id, c.network_card_id FROM true_up r JOIN card c ON c.id = r.card_id
-      WHERE r.status = 'pending' AND r.retry_after < now() AND c.network_card_id IS NOT NULL
-        AND (r.direction = 'to_card' OR NOT EXISTS (
-          SELECT FROM true_up o WHERE o.card_id = r.card_id AND o.direction = 'to_card' AND o.status = 'pending'
-        ))
-      ORDER BY r.retry_after, r.id LIMIT ${limit} FOR NO KEY UPDATE OF r SKIP LOCKED
-    ) due
-    WHERE m.id = due.id
-    RETURNING m.id, m.direction, m.token, due.network_card_id, m.amount_cents, m.reason, m.attempts`,
+  (_, { limit }: { limit: number }) =>
+    takeDue('true_up', {
+      isWaiting: sql`q.status = 'pending' AND (q.direction = 'to_card' OR NOT EXISTS (
+          SELECT FROM true_up o WHERE o.card_id = q.card_id AND o.direction = 'to_card' AND o.status = 'pending'))
+        AND EXISTS (SELECT FROM card c WHERE c.id = q.card_id AND c.network_card_id IS NOT NULL)`,
+      leaseMs: sql.lit(LEASE_MS),
+      taken: sql<DueTrueUp>`q.id, q.direction, q.token, q.amount_cents, q.reason, q.attempts,
+        (SELECT c.network_card_id FROM card c WHERE c.id = q.card_id) AS network_card_id`,
+      limit,
+    }),
   { acrossTenants: 'queue' },
 );
 
@@ -64,7 +62,7 @@ export async function recordTrueUp(
     const why = answer.reason === 'key_expired' ? (reason ?? answer.reason) : answer.reason;
     return void (await refuse(orm, { id, token, reason: why.slice(0, 200) }));
   }
-  const pauseMs = Math.min(1_000 * 2 ** Math.min(attempts, 20), MAX_PAUSE_MS);
+  const pauseMs = backoffMs(attempts, MAX_PAUSE_MS);
   const said = answer?.status === 'not_yet' ? answer.reason.slice(0, 200) : null;
   await pause(orm, { id, attempts, pauseMs, reason: answer === null ? reason : said });
 }

@@ -130,7 +130,7 @@ describe('the metrics of what waits for a person', () => {
     );
     await asOwner(
       stack,
-      `INSERT INTO late_answer (id, kind, said, contradicts_since, look_up_after)
+      `INSERT INTO late_answer (id, kind, said, contradicts_since, retry_after)
        VALUES ('card_1', 'card', 'yes', ${minutesAgo('network_contradiction')}, 'infinity')`,
     );
     for (const [kind, operation] of [
