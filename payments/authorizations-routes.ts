@@ -16,7 +16,7 @@ import {
   StartingAfter,
 } from '../api/http/list-envelope.ts';
 import { declare, resource } from '../api/http/route.ts';
-import { exampleList } from '../api/openapi/examples.ts';
+import * as EXAMPLES from '../api/openapi/examples.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { AuthorizationStatus } from '../domain/authorization.ts';
 import { idPattern, isId } from '../domain/ids.ts';
@@ -31,7 +31,6 @@ import {
   type AuthorizationRow,
   presentAuthorization,
 } from './authorization-resource.ts';
-import { AUTHORIZATION } from './examples.ts';
 
 const getAuthorization = declare({
   method: 'get',
@@ -42,7 +41,7 @@ const getAuthorization = declare({
   description: 'The authorization as it is now.',
   query: z.strictObject({}),
   responses: { 200: AuthorizationResource },
-  examples: { 200: AUTHORIZATION },
+  examples: { 200: EXAMPLES.AUTHORIZATION },
   errors: ['authorization_not_found'],
 });
 
@@ -60,7 +59,7 @@ const listCardAuthorizations = declare({
     ...CREATED_FILTERS,
   }),
   responses: { 200: listEnvelope(AuthorizationResource) },
-  examples: { 200: exampleList(AUTHORIZATION) },
+  examples: { 200: EXAMPLES.exampleList(EXAMPLES.AUTHORIZATION) },
   errors: ['card_not_found'],
 });
 
@@ -83,7 +82,7 @@ const listAuthorizations = declare({
     ...CREATED_FILTERS,
   }),
   responses: { 200: listEnvelope(AuthorizationResource) },
-  examples: { 200: exampleList(AUTHORIZATION) },
+  examples: { 200: EXAMPLES.exampleList(EXAMPLES.AUTHORIZATION) },
 });
 
 export const authorizations = resource(
