@@ -134,7 +134,7 @@ const NOUNS: Record<
     'USDT deposits and their payments',
     async () => (await import('../deposits/operator.ts')).depositNoun,
   ],
-  tron: ['the scan of the TRON chain', async () => (await import('../deposits/tron-operator.ts')).tronNoun],
+  tron: ['the scan of the TRON chain', async () => (await import('../deposits/operator.ts')).tronNoun],
   authorization: [
     'what merchants hold on cards',
     async () => (await import('../payments/authorization-operator.ts')).authorizationNoun,
