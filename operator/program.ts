@@ -178,7 +178,7 @@ const NOUNS: Record<
         import('../webhooks/operator.ts'),
         import('../cards/reads.ts'),
       ]);
-      return (noun, verbs) => webhookNoun(noun, verbs, readCard);
+      return webhookNoun(readCard);
     },
   ],
   ledger: [
