@@ -183,7 +183,7 @@ const NOUNS: Record<
   ],
   ledger: [
     'the ledger: balances and invariants',
-    async () => (await import('../exports/ledger-operator.ts')).ledgerNoun,
+    async () => (await import('../exports/operator.ts')).ledgerNoun,
   ],
   attention: ['what needs an operator', async () => (await import('./attention.ts')).attentionNoun],
   restore: ['what to fix after a restore', async () => (await import('./restore.ts')).restoreNoun],
