@@ -34,8 +34,7 @@ import type { Orm } from '../platform/db/orm.ts';
 import type { ReadReport } from '../platform/db/report-reads.ts';
 import { columnList, cursorStatement, type Reader } from '../platform/db/sql.ts';
 import { untilAborted } from '../platform/process/work-context.ts';
-import { Csv, csvHeader, csvLines } from './csv.ts';
-import { reportColumns } from './report-columns.ts';
+import { Csv, csvHeader, csvLines, reportColumns } from './csv.ts';
 import { takeTransferSlot } from './transfer-slots.ts';
 
 export interface ReportDependencies {

@@ -11,11 +11,11 @@ import { argument, flag, type Noun, needed, verb } from '../operator/verbs.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { anyOf, readStatement } from '../platform/db/sql.ts';
 import { parseWebhookUrl, WEBHOOK_URL_PROBLEMS } from './client/webhook-url.ts';
-import { pickEndpoints, readEndpoints } from './endpoint-reads.ts';
 import { presentWebhookEndpoint, type WebhookEndpointRow } from './endpoint-resource.ts';
 import { rotateEndpointSecret } from './endpoint-secrets.ts';
 import { switchEndpoints } from './endpoint-status.ts';
 import { setEndpoint } from './endpoints.ts';
+import { pickEndpoints, readEndpoints } from './reads.ts';
 import { presentWebhookReplay } from './replays/resource.ts';
 
 const PARTNER = argument('id of the partner');

@@ -26,7 +26,6 @@ import type { ReadList } from '../platform/db/read-replica.ts';
 import { tenantStatement } from '../platform/db/sql.ts';
 import type { CommandContext } from '../requests/command-context.ts';
 import { parseWebhookUrl, WEBHOOK_URL_PROBLEMS } from './client/webhook-url.ts';
-import { endpointNotFound, readEndpoint, shownEndpointColumns } from './endpoint-reads.ts';
 import {
   presentWebhookEndpoint,
   WebhookEndpointResource,
@@ -35,6 +34,7 @@ import {
 import { rotateEndpointSecret } from './endpoint-secrets.ts';
 import { changeEndpoint, createEndpoint, removeEndpoint } from './endpoints.ts';
 import { readEvent } from './events-routes.ts';
+import { endpointNotFound, readEndpoint, shownEndpointColumns } from './reads.ts';
 import { EventResource, eventExample } from './resource.ts';
 import { sendPing } from './send-on-request.ts';
 

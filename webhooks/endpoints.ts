@@ -3,8 +3,7 @@ import { sql } from 'kysely';
 import { holdClock } from '../accounts/clock.ts';
 import { lockPartner } from '../accounts/partners.ts';
 import { ApiError } from '../domain/api-error.ts';
-import type { EventType } from '../domain/event.ts';
-import { MAX_ENDPOINTS } from '../domain/event.ts';
+import { type EventType, MAX_ENDPOINTS } from '../domain/event.ts';
 import type { Mode, Tenant } from '../domain/mode.ts';
 import type { KeyRing } from '../platform/crypto/key-ring.ts';
 import { newId, readIdTime } from '../platform/crypto/new-id.ts';
@@ -12,9 +11,9 @@ import { anyOf, readStatement, writeStatement } from '../platform/db/sql.ts';
 import { transaction } from '../platform/db/transaction.ts';
 import type { CommandContext } from '../requests/command-context.ts';
 import { type Author, recordAudit } from '../requests/operator-context.ts';
-import { type EndpointId, pickEndpoints, readEndpoint, readEndpoints } from './endpoint-reads.ts';
 import type { WebhookEndpointRow } from './endpoint-resource.ts';
 import { disableEndpoints, enableEndpoints } from './endpoint-status.ts';
+import { type EndpointId, pickEndpoints, readEndpoint, readEndpoints } from './reads.ts';
 import { generateWebhookSecret, openEndpointSecret, sealEndpointSecret } from './secrets.ts';
 
 /** What a partner can choose for an endpoint. What is left out stays as it is. */

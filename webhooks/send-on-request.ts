@@ -1,7 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import { ApiError } from '../domain/api-error.ts';
-import type { EventType } from '../domain/event.ts';
-import { EVENTS_KEPT_DAYS } from '../domain/event.ts';
+import { EVENTS_KEPT_DAYS, type EventType } from '../domain/event.ts';
 import type { Tenant } from '../domain/mode.ts';
 import type { Tables } from '../platform/db/entities.ts';
 import type { Orm } from '../platform/db/orm.ts';
@@ -11,8 +10,8 @@ import { newEvent } from '../requests/new-event.ts';
 import { recordAudit } from '../requests/operator-context.ts';
 import { lockAllowance, takeFromAllowance } from './allowance.ts';
 import { type DeliveryKey, giveEndpoint } from './deliveries.ts';
-import { type EndpointId, endpointDisabled, readEndpoint } from './endpoint-reads.ts';
 import { presentWebhookEndpoint } from './endpoint-resource.ts';
+import { type EndpointId, endpointDisabled, readEndpoint } from './reads.ts';
 import type { WorkflowDelivery } from './retries.ts';
 
 const PING: EventType = 'ping';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { sql } from 'kysely';
 import pg from 'pg';
-import { readBalanceTransactionPage } from '../../../accounts/balance-routes.ts';
+import { readBalanceTransactionPage } from '../../../accounts/routes.ts';
 import { readCardPage } from '../../../cards/routes.ts';
 import { readTopUpPage } from '../../../cards/transfers/top-ups-routes.ts';
 import { readWithdrawalPage } from '../../../cards/transfers/withdrawals-routes.ts';
