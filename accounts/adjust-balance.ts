@@ -14,9 +14,9 @@ import {
   requestApproval,
   type WaitingAdjustment,
 } from './adjustment-requests.ts';
-import type { BalanceCents } from './balance-resource.ts';
 import { holdClock } from './clock.ts';
 import { lockPartner } from './partners.ts';
+import type { BalanceCents } from './resource.ts';
 
 export interface AdjustedBalance {
   adjustmentId: string;

@@ -7,8 +7,8 @@ import { readStatement, type Transactor, writeStatement } from '../platform/db/s
 import type { KeyedRequest } from '../requests/claim.ts';
 import type { CommandContext } from '../requests/command-context.ts';
 import { type KeyedResponse, respondOnce, respondWith } from '../requests/respond-once.ts';
-import { presentBalance } from './balance-resource.ts';
 import { lockTestAccount } from './lock-test-account.ts';
+import { presentBalance } from './resource.ts';
 
 const MAX_CREDITS_PER_HOUR = 60;
 

@@ -25,12 +25,13 @@ import {
 import type { Orm } from '../platform/db/orm.ts';
 import type { ReadList } from '../platform/db/read-replica.ts';
 import { autocommitStatement, readStatement } from '../platform/db/sql.ts';
-import { BalanceResource, presentBalance } from './balance-resource.ts';
 import {
+  BalanceResource,
   BalanceTransactionResource,
   parseVersion,
+  presentBalance,
   presentBalanceTransaction,
-} from './balance-transaction-resource.ts';
+} from './resource.ts';
 
 const Ping = z
   .object({

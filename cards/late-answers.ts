@@ -3,7 +3,7 @@ import type { Fee } from '../domain/fees.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { autocommitStatement, type Transactor, writeStatement } from '../platform/db/sql.ts';
 import { transaction } from '../platform/db/transaction.ts';
-import type { LateAnswer, LateKind } from './late-answer-rules.ts';
+import type { LateAnswer, LateKind } from './late-answers-tables.ts';
 
 /** Has a worker look an operation up that has ended, because the network says that it has news of it. */
 export const expectLateAnswer = autocommitStatement(

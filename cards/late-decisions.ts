@@ -3,7 +3,7 @@ import { Refusal } from '../domain/refusal.ts';
 import { autocommitStatement, readStatement, type Transactor, writeStatement } from '../platform/db/sql.ts';
 import { transaction } from '../platform/db/transaction.ts';
 import { type Operator, recordAudit } from '../requests/operator-context.ts';
-import type { LateDecision, LateKind, WhyNotBooked } from './late-answer-rules.ts';
+import type { LateDecision, LateKind, WhyNotBooked } from './late-answers-tables.ts';
 
 /**
  * Records what an operator decided about an operation that the network contradicts our record of. To book a top-up or a

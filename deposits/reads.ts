@@ -8,12 +8,13 @@ import {
   whyInReview,
 } from '../domain/deposit.ts';
 import { isoTime } from '../domain/iso-time.ts';
+import type { Tenant } from '../domain/mode.ts';
 import { unknownId } from '../domain/refusal.ts';
-import { DEPOSIT_COLUMNS, receivedBy, selectPayments } from '../platform/db/columns.ts';
+import { DEPOSIT_COLUMNS, of, receivedBy, selectPayments } from '../platform/db/columns.ts';
 import type { Row } from '../platform/db/entities.ts';
 import { newestRows } from '../platform/db/newest.ts';
 import type { Orm } from '../platform/db/orm.ts';
-import { columnList, readStatement } from '../platform/db/sql.ts';
+import { columnList, readStatement, tenantStatement } from '../platform/db/sql.ts';
 import { watchDepositWorkflowId } from '../workflows/messages.ts';
 import { type DepositRow, type PaymentRow, presentDeposit } from './resource.ts';
 
@@ -127,4 +128,16 @@ const selectDeposit = readStatement(
         FROM deposit_resolution WHERE deposit_id = d.id) r) AS resolutions
     FROM deposit d WHERE d.id = ${depositId}`,
   { acrossTenants: 'operator' },
+);
+
+/** A deposit as its partner sees it. */
+export const selectOwnDeposit = tenantStatement(
+  (db, { partnerId, mode, depositId }: Tenant & { depositId: string }) =>
+    db
+      .selectFrom('deposit as d')
+      .select(of('d', DEPOSIT_COLUMNS))
+      .select([receivedBy('d').as('received_micro_usdt'), selectPayments('d').as('payments')])
+      .where('d.partner_id', '=', partnerId)
+      .where('d.mode', '=', mode)
+      .where('d.id', '=', depositId),
 );

@@ -20,7 +20,7 @@ import { ApiError } from '../domain/api-error.ts';
 import { TestPayment } from '../domain/deposit.ts';
 import { isId } from '../domain/ids.ts';
 import type { Tenant } from '../domain/mode.ts';
-import { DEPOSIT_COLUMNS, of, receivedBy, selectPayments } from '../platform/db/columns.ts';
+import { DEPOSIT_COLUMNS, receivedBy, selectPayments } from '../platform/db/columns.ts';
 import { newestRows } from '../platform/db/newest.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import type { ReadList } from '../platform/db/read-replica.ts';
@@ -28,7 +28,8 @@ import { tenantStatement } from '../platform/db/sql.ts';
 import type { CommandContext } from '../requests/command-context.ts';
 import { watchDepositWorkflowId } from '../workflows/messages.ts';
 import { type DepositTerms, openDeposit } from './open.ts';
-import { resolveTestDeposit } from './resolve-in-test-mode.ts';
+import { selectOwnDeposit } from './reads.ts';
+import { resolveTestDeposit } from './resolve.ts';
 import { DepositRequest, DepositResource, type DepositRow, presentDeposit } from './resource.ts';
 import { openTestDeposit } from './test-deposits.ts';
 
@@ -111,7 +112,7 @@ export const deposits = resource(
 
     async getDeposit({ caller, params: { depositId = '' } }) {
       const [row] = isId('dep', depositId)
-        ? await one(dependencies.orm.em.fork(), caller, { depositId })
+        ? await selectOwnDeposit(dependencies.orm.em.fork(), caller, { depositId })
         : [];
       if (row === undefined) throw new ApiError('deposit_not_found');
       return { status: 200, body: presentDeposit(row) };
@@ -152,16 +153,6 @@ const selectPage = tenantStatement((db, values: Tenant & PageValues) => {
     .select([receivedBy('page').as('received_micro_usdt'), selectPayments('page').as('payments')])
     .orderBy('page.id', 'desc');
 });
-
-const one = tenantStatement((db, { partnerId, mode, depositId }: Tenant & { depositId: string }) =>
-  db
-    .selectFrom('deposit as d')
-    .select(of('d', DEPOSIT_COLUMNS))
-    .select([receivedBy('d').as('received_micro_usdt'), selectPayments('d').as('payments')])
-    .where('d.partner_id', '=', partnerId)
-    .where('d.mode', '=', mode)
-    .where('d.id', '=', depositId),
-);
 
 const CreateTestDepositRequest = z
   .strictObject({ amount: DepositRequest.shape.amount, payment: TestPayment.optional() })

@@ -1,5 +1,5 @@
-import { parseVersion, presentBalanceTransaction } from '../accounts/balance-transaction-resource.ts';
 import { readMakers } from '../accounts/request-reads.ts';
+import { parseVersion, presentBalanceTransaction } from '../accounts/resource.ts';
 import { readCard } from '../cards/reads.ts';
 import type { Mode, Tenant } from '../domain/mode.ts';
 import { Refusal } from '../domain/refusal.ts';

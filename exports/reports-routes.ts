@@ -1,10 +1,7 @@
 import { sql } from 'kysely';
 import { z } from 'zod';
-import {
-  BalanceTransactionResource,
-  presentBalanceTransaction,
-} from '../accounts/balance-transaction-resource.ts';
 import { boundTime, firstId } from '../accounts/clock.ts';
+import { BalanceTransactionResource, presentBalanceTransaction } from '../accounts/resource.ts';
 import { declare, resource } from '../api/http/route.ts';
 import type { StreamedReply, StreamLimits } from '../api/http/stream-reply.ts';
 import * as EXAMPLES from '../api/openapi/examples.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
+import { TestClockResource } from '../accounts/resource.ts';
 import { advanceTestClock, readTestClock } from '../accounts/test-clock.ts';
-import { TestClockResource } from '../accounts/test-clock-resource.ts';
 import { keyedRequest, replyOnce } from '../api/http/keyed.ts';
 import { declare, resource } from '../api/http/route.ts';
 import type { TestClocks } from '../api/http/test-clocks.ts';

@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import { authorOf } from '../accounts/asking-key.ts';
 import { askingKey } from '../api/http/asking-key.ts';
 import {
   CREATED_FILTERS,
@@ -25,6 +24,7 @@ import { newestRows } from '../platform/db/newest.ts';
 import type { ReadList } from '../platform/db/read-replica.ts';
 import { tenantStatement } from '../platform/db/sql.ts';
 import type { CommandContext } from '../requests/command-context.ts';
+import { authorOf } from '../requests/operator-context.ts';
 import { parseWebhookUrl, WEBHOOK_URL_PROBLEMS } from './client/webhook-url.ts';
 import {
   presentWebhookEndpoint,

@@ -165,7 +165,7 @@ export function setEndpoint(
     await setOldest(tx, { partnerId, modes, endpointIds, url, standardHeaders: standardWebhooks ?? null });
     const missing = modes.filter((mode) => !existing.some((endpoint) => endpoint.mode === mode));
     const [known] = await readSecrets(tx, { partnerId, modes, endpointIds });
-    const secret = missing.length === 0 ? null : secretFor(ring, partnerId, known);
+    const secret = missing.length === 0 ? null : secretFor(ring, known);
     if (secret !== null) {
       const standardHeaders = standardWebhooks ?? existing[0]?.standard_headers ?? false;
       for (const mode of missing) {
@@ -227,13 +227,8 @@ function requireFreeUrl(ofMode: readonly WebhookEndpointRow[], url: string, endp
 /** Of a URL for the audit log: partners put tokens into its path. */
 const originOf = (url: string): string => new URL(url).origin;
 
-function secretFor(
-  ring: KeyRing,
-  partner_id: string,
-  known: { id: string; mode: Mode; secret: Buffer } | undefined,
-): string {
-  if (known === undefined) return generateWebhookSecret();
-  return openEndpointSecret(ring, { ...known, partner_id }, known.secret);
+function secretFor(ring: KeyRing, known: { id: string; secret: Buffer } | undefined): string {
+  return known === undefined ? generateWebhookSecret() : openEndpointSecret(ring, known, known.secret);
 }
 
 interface OldestEndpoints {

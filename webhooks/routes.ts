@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import { authorOf } from '../accounts/asking-key.ts';
 import { askingKey } from '../api/http/asking-key.ts';
 import { declare, resource } from '../api/http/route.ts';
 import * as EXAMPLES from '../api/openapi/examples.ts';
 import { ApiError } from '../domain/api-error.ts';
 import type { CommandContext } from '../requests/command-context.ts';
+import { authorOf } from '../requests/operator-context.ts';
 import {
   presentWebhookEndpoint,
   WebhookEndpointResource,

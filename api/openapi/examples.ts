@@ -1,7 +1,9 @@
 import type { ApiKeyInEvent, ApiKeyResource } from '../../accounts/api-key-resource.ts';
-import type { BalanceResource } from '../../accounts/balance-resource.ts';
-import type { BalanceTransactionResource } from '../../accounts/balance-transaction-resource.ts';
-import type { TestClockResource } from '../../accounts/test-clock-resource.ts';
+import type {
+  BalanceResource,
+  BalanceTransactionResource,
+  TestClockResource,
+} from '../../accounts/resource.ts';
 import type {
   CardResource,
   CreateCardRequest,

@@ -17,8 +17,7 @@ export const EXCEPTIONS: readonly Exception[] = [
   { path: '', lines: /nextTime\(/, why: 'when a job runs again' },
   { path: 'requests/jobs.ts', lines: /this\.#now/, why: 'how often something is logged' },
   { path: 'exports/check-ledger.ts', why: 'measurements of the whole database' },
-  { path: 'accounts/active-accounts.ts', why: 'which processes are alive' },
-  { path: 'accounts/usage-buckets.ts', why: 'the rate limit' },
+  { path: 'accounts/usage.ts', why: 'the rate limit, and which processes are alive' },
   { path: 'exports/transfer-slots.ts', why: 'leases' },
   { path: 'api/http/', why: 'rate limits, caches, the turns of requests, logs' },
 
