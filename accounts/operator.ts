@@ -202,7 +202,7 @@ interface PlanVerb<Plan> {
   fields: readonly PlanField<Plan>[];
   /** The values that each field accepts. */
   schema: Record<keyof Plan, z.ZodType<number, number>>;
-  change(operator: Operator, partnerId: string, changes: Partial<Plan>): Promise<void>;
+  change(operator: Operator, partnerId: string, changes: Partial<Plan>): Promise<unknown>;
 }
 
 /** A verb that shows an account's fees or limits or, with flags, changes them. */
