@@ -17,8 +17,7 @@ import {
   verb,
 } from '../operator/verbs.ts';
 import type { Operator } from '../requests/operator-context.ts';
-import { adjustBalance } from './adjust-balance.ts';
-import { approveAdjustment, rejectAdjustment } from './decide-adjustment.ts';
+import { adjustBalance, approveAdjustment, rejectAdjustment } from './adjust-balance.ts';
 import { AccountLimits } from './limits-rules.ts';
 import {
   controlSpending,
