@@ -4,8 +4,8 @@ import type { Orm } from '../platform/db/orm.ts';
 import { describeError } from '../platform/process/describe-error.ts';
 import { repeat } from '../platform/process/repeat.ts';
 import { asAccount, asService } from '../platform/process/work-context.ts';
-import { type AccountDeposits, type AccountsWanted, accountOf } from './account-deposits.ts';
 import { creditPayments, findUncredited } from './credit-payments.ts';
+import { type AccountDeposits, type AccountsWanted, accountOf } from './deposit-state.ts';
 import { expireDeposits, findUnpaid } from './expire.ts';
 import { findDueTestDeposits, playTestDeposits } from './test-deposits.ts';
 
