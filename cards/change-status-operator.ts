@@ -101,12 +101,8 @@ export function askForStatusChange(
     const [card] = await claim(tx, { claimId, cardId, operation, requestId });
     if (card === undefined) throw unknownId('card', cardId, 'run "operator card list"');
     const { partner_id: partnerId, mode } = card;
-    recordAudit(tx, {
-      actor,
-      action: ACTIONS[operation],
-      subject: cardId,
-      detail: { partnerId, mode, requestId, reason },
-    });
+    const detail = { partnerId, mode, requestId, reason };
+    recordAudit(tx, { actor, action: ACTIONS[operation], subject: cardId, detail });
     return { claimId, requestId };
   });
 }
