@@ -7,7 +7,7 @@ import { Refusal } from '../domain/refusal.ts';
 import { WrongUsage } from '../operator/errors.ts';
 import { ModeNames, Text } from '../operator/flag-values.ts';
 import type { Output } from '../operator/render.ts';
-import { argument, flag, type Noun, needed, verb } from '../operator/verbs.ts';
+import { argument, flag, flagOr, type Noun, needed, verb } from '../operator/verbs.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { anyOf, readStatement } from '../platform/db/sql.ts';
 import { parseWebhookUrl, WEBHOOK_URL_PROBLEMS } from './client/webhook-url.ts';
@@ -19,7 +19,7 @@ import { pickEndpoints, readEndpoints } from './reads.ts';
 import { presentWebhookReplay } from './replays/resource.ts';
 
 const PARTNER = argument('id of the partner');
-const MODES = flag('<mode>', 'test, live or both (default: both)', ModeNames);
+const MODES = flagOr(Mode.options, '<mode>', 'test, live or both (default: both)', ModeNames);
 const endpoint = (help: string) => flag('<id>', help, Text(100));
 
 /** Of an account, `replays` shows the newest ones. */
@@ -39,11 +39,11 @@ export const webhookEndpointNoun: Noun = {
       'prt_01k0… --url https://hooks.acme.example/cards',
       'prt_01k0… --url https://sandbox.acme.example/cards --mode test',
     ],
-    async run({ partner: partnerId, mode, url: text }, { session }) {
+    async run({ partner: partnerId, mode: modes, url: text }, { session }) {
       const { webhookAllowLoopbackHttp: allowLoopbackHttp } = session.config;
       const target = parseWebhookUrl(text, { allowLoopbackHttp });
       if ('problem' in target) throw new WrongUsage(`--url ${WEBHOOK_URL_PROBLEMS[target.problem]}`);
-      const change = { partnerId, modes: mode ?? Mode.options, url: target.href };
+      const change = { partnerId, modes, url: target.href };
       const { secret } = await setEndpoint(await session.withKeys(), change).catch(refuse);
       const kept = `The secret is unchanged; replace it with "operator webhook-endpoint rotate-secret ${partnerId}".`;
       return { value: { url: target.href, secret }, note: secret === null ? kept : SHOWN_ONCE };
@@ -54,8 +54,8 @@ export const webhookEndpointNoun: Noun = {
     about: 'all endpoints of each mode, the oldest first, without their secrets',
     takes: { partner: PARTNER, mode: MODES },
     examples: ['prt_01k0… --mode live'],
-    async run({ partner, mode }, { session }) {
-      const endpoints = await readWebhookEndpoints(await session.orm(), partner, mode ?? Mode.options);
+    async run({ partner, mode: modes }, { session }) {
+      const endpoints = await readWebhookEndpoints(await session.orm(), partner, modes);
       return { value: endpoints.map((row) => presentWebhookEndpoint(row)), columns: COLUMNS };
     },
   }),
@@ -64,8 +64,7 @@ export const webhookEndpointNoun: Noun = {
     about: 'the oldest endpoint of each mode, without its secret',
     takes: { partner: PARTNER, mode: MODES, endpoint: endpoint('that endpoint instead') },
     examples: ['prt_01k0…'],
-    async run({ partner, mode, endpoint }, { session }) {
-      const modes = mode ?? Mode.options;
+    async run({ partner, mode: modes, endpoint }, { session }) {
       const all = await readWebhookEndpoints(await session.orm(), partner, modes);
       return toOutput(requireEndpoints(pickEndpoints(all, endpoint), partner, modes), modes);
     },
@@ -75,10 +74,10 @@ export const webhookEndpointNoun: Noun = {
     about: "the partner's replays, newest first, and how far each has got",
     takes: { partner: PARTNER, mode: MODES },
     examples: ['prt_01k0… --mode live'],
-    async run({ partner: partnerId, mode }, { session }) {
+    async run({ partner: partnerId, mode: modes }, { session }) {
       const orm = await session.orm();
       await readPartner(orm, partnerId);
-      const wanted = { partnerId, modes: mode ?? Mode.options, limit: MAX_REPLAYS };
+      const wanted = { partnerId, modes, limit: MAX_REPLAYS };
       const rows = await selectReplays(orm.em.fork(), wanted);
       return {
         value: rows.map((row) => ({ ...presentWebhookReplay(row), events: row.wanted })),
@@ -91,8 +90,7 @@ export const webhookEndpointNoun: Noun = {
     about: "replace the oldest endpoint's secret with a new one for both modes, which is shown only once",
     takes: { partner: PARTNER, mode: MODES, endpoint: endpoint('that endpoint instead') },
     examples: ['prt_01k0…'],
-    async run({ partner: partnerId, mode, endpoint: endpointId }, { session }) {
-      const modes = mode ?? Mode.options;
+    async run({ partner: partnerId, mode: modes, endpoint: endpointId }, { session }) {
       const wanted = { partnerId, modes, endpointId };
       const { endpoints, secret } = await rotateEndpointSecret(await session.withKeys(), wanted);
       const [first] = requireEndpoints(endpoints, partnerId, modes);
@@ -115,8 +113,7 @@ function switchVerb(status: 'disabled' | 'enabled', about: string) {
     about,
     takes: { partner: PARTNER, mode: MODES, endpoint: endpoint('only that endpoint') },
     examples: ['prt_01k0… --mode live'],
-    async run({ partner: partnerId, mode, endpoint: endpointId }, { session }) {
-      const modes = mode ?? Mode.options;
+    async run({ partner: partnerId, mode: modes, endpoint: endpointId }, { session }) {
       const wanted = { partnerId, modes, endpointId, status };
       const endpoints = await switchEndpoints(await session.operator(), wanted);
       return toOutput(requireEndpoints(endpoints, partnerId, modes), modes);
