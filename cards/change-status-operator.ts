@@ -54,13 +54,8 @@ export async function changeStatusByHand(
 }
 
 const selectResponse = readStatement(
-  (db, { claimId }: { claimId: string }) =>
-    db
-      .selectFrom('idempotency_claim')
-      .select(['response_status', 'response_body'])
-      .where('id', '=', claimId)
-      .where('response_status', 'is not', null)
-      .$narrowType<{ response_body: Buffer }>(),
+  (_, { claimId }: { claimId: string }) => sql<{ response_status: number; response_body: Buffer }>`
+    SELECT response_status, response_body FROM idempotency_claim WHERE id = ${claimId} AND response_status IS NOT NULL`,
   { acrossTenants: 'id' },
 );
 

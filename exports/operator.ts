@@ -1,10 +1,11 @@
-import { readPartner } from '../accounts/reads.ts';
+import { readPartner, readPartnerNames } from '../accounts/reads.ts';
 import { Refusal } from '../domain/refusal.ts';
 import { readAccountMonth } from '../ledger/account-month.ts';
 import { readBalance } from '../ledger/balances.ts';
 import { ModeName, Since, Text } from '../operator/flag-values.ts';
 import { presentAmounts } from '../operator/render.ts';
 import { argument, flag, list, type Noun, needed, verb } from '../operator/verbs.ts';
+import { readAttention } from './attention.ts';
 import { checkAndRecord } from './check-ledger.ts';
 import { readBalanceTransactions } from './reads.ts';
 import { presentStatement } from './statement-resource.ts';
@@ -70,5 +71,28 @@ export const ledgerNoun: Noun = {
     columns: 'created id type amount balance_after source request_id idempotency_key',
     read: readBalanceTransactions,
     note: 'What is on hold is not listed until it is debited. See who asked for one with "operator request find --request-id ID".',
+  }),
+};
+
+export const attentionNoun: Noun = {
+  list: verb({
+    about: 'everything that needs an operator, oldest first, with the command that resolves it',
+    examples: [''],
+    async run(_, { session }) {
+      const orm = await session.orm();
+      const items = await readAttention(orm, session.config, session.countWorkers);
+      const partnerIds = items.flatMap(({ partner_id }) => partner_id ?? []);
+      const names = await readPartnerNames(orm, partnerIds);
+      return {
+        value: items.map(({ kind, id, since, mode, partner_id, ...rest }) => {
+          const partner_name = partner_id === null ? null : (names.get(partner_id) ?? null);
+          return { kind, id, since, mode, partner_id, partner_name, ...rest };
+        }),
+        columns: ['since', 'kind', 'mode', 'id', 'partner_name', 'reason'],
+        // Too long for a column.
+        below: ['at_issuer', 'command', 'or_command'],
+        note: items.length === 0 ? 'Nothing needs attention.' : undefined,
+      };
+    },
   }),
 };

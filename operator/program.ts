@@ -157,7 +157,7 @@ const NOUNS: Record<string, readonly [about: string, load: () => Promise<Loaded>
     'the ledger: balances and invariants',
     async () => (await import('../exports/operator.ts')).ledgerNoun,
   ],
-  attention: ['what needs an operator', async () => (await import('./attention.ts')).attentionNoun],
+  attention: ['what needs an operator', async () => (await import('../exports/operator.ts')).attentionNoun],
   restore: ['what to fix after a restore', async () => (await import('./restore.ts')).restoreNoun],
   audit: [
     'who changed or revealed what, and when',
