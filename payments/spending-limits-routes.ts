@@ -4,7 +4,7 @@ import { listEnvelope } from '../api/http/list-envelope.ts';
 import { declare, resource } from '../api/http/route.ts';
 import * as EXAMPLES from '../api/openapi/examples.ts';
 import { appliedControls, type ControlsColumns } from '../cards/applied-controls.ts';
-import { presentSpendingLimit, SpendingLimitResource } from '../cards/spending-limit-resource.ts';
+import { presentSpendingLimit, SpendingLimitResource } from '../cards/resource.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { isId } from '../domain/ids.ts';
 import type { Tenant } from '../domain/mode.ts';

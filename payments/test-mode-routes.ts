@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { BalanceResource } from '../accounts/balance-resource.ts';
 import { creditFaucet } from '../accounts/faucet.ts';
+import { BalanceResource } from '../accounts/resource.ts';
 import { keyedRequest, replyOnce } from '../api/http/keyed.ts';
 import { declare, resource } from '../api/http/route.ts';
 import * as EXAMPLES from '../api/openapi/examples.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { ApiKeyInEvent } from '../accounts/api-key-resource.ts';
-import { BalanceResource } from '../accounts/balance-resource.ts';
+import { BalanceResource } from '../accounts/resource.ts';
 import * as EXAMPLES from '../api/openapi/examples.ts';
 import { CardResource } from '../cards/resource.ts';
 import { TopUpResource } from '../cards/transfers/top-up-resource.ts';

@@ -1,9 +1,15 @@
 import type { ApiKeyInEvent, ApiKeyResource } from '../../accounts/api-key-resource.ts';
-import type { BalanceResource } from '../../accounts/balance-resource.ts';
-import type { BalanceTransactionResource } from '../../accounts/balance-transaction-resource.ts';
-import type { TestClockResource } from '../../accounts/test-clock-resource.ts';
-import type { CardResource, CreateCardRequest, UpdateCardRequest } from '../../cards/resource.ts';
-import type { SpendingLimitResource } from '../../cards/spending-limit-resource.ts';
+import type {
+  BalanceResource,
+  BalanceTransactionResource,
+  TestClockResource,
+} from '../../accounts/resource.ts';
+import type {
+  CardResource,
+  CreateCardRequest,
+  SpendingLimitResource,
+  UpdateCardRequest,
+} from '../../cards/resource.ts';
 import type { TopUpResource } from '../../cards/transfers/top-up-resource.ts';
 import type { WithdrawalResource } from '../../cards/transfers/withdrawal-resource.ts';
 import type { DepositResource } from '../../deposits/resource.ts';

@@ -3,8 +3,8 @@ import { Refusal } from '../../domain/refusal.ts';
 import type { Session } from '../../operator/session.ts';
 import { readStatement } from '../../platform/db/sql.ts';
 import { checkHint, SEE_LOG } from '../../platform/monitoring/worker-check.ts';
+import { decideContradiction } from '../late-answers.ts';
 import { NOT_BOOKED, WITHDRAWAL_NOT_BOOKED } from '../late-answers-attention.ts';
-import { decideContradiction } from '../late-decisions.ts';
 import { findTopUp, type OperatorTopUp } from './top-up-operator-reads.ts';
 import { findWithdrawal, type OperatorWithdrawal } from './withdrawal-operator-reads.ts';
 

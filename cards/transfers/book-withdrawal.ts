@@ -7,7 +7,7 @@ import type { Orm } from '../../platform/db/orm.ts';
 import { writeStatement } from '../../platform/db/sql.ts';
 import { transaction } from '../../platform/db/transaction.ts';
 import { insertEvents, newEvent } from '../../requests/event.ts';
-import { findLateCard, lockLate, refuse } from '../late-decisions.ts';
+import { findLateCard, lockLate, refuse } from '../late-answers.ts';
 import { lockAnyCard } from '../lock-card.ts';
 import { withdrawalOutcome } from './end-withdrawal.ts';
 import type { WithdrawalRow } from './withdrawal-resource.ts';

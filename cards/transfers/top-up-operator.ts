@@ -115,7 +115,7 @@ export function topUpNoun(topUp: Command, { session, verb, examples, err, resolv
     )
     .action(
       verb(async (id: string, { reason }: { reason: string }) => {
-        const { decideContradiction } = await import('../late-decisions.ts');
+        const { decideContradiction } = await import('../late-answers.ts');
         await decideContradiction(await session.operator(), {
           kind: 'topup',
           id,

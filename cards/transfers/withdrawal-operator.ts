@@ -122,7 +122,7 @@ export function withdrawalNoun(
     )
     .action(
       verb(async (id: string, { reason }: { reason: string }) => {
-        const { decideContradiction } = await import('../late-decisions.ts');
+        const { decideContradiction } = await import('../late-answers.ts');
         await decideContradiction(await session.operator(), {
           kind: 'withdrawal',
           id,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { decideContradiction } from '../../../cards/late-decisions.ts';
+import { decideContradiction } from '../../../cards/late-answers.ts';
 import { topUpCardWorkflowId, withdrawFromCardWorkflowId } from '../../../workflows/messages.ts';
 import { createCard, eventTypes } from '../../support/cards.ts';
 import { CUTS, cutCommits } from '../../support/crash/cut-commits.ts';
