@@ -10,7 +10,7 @@ import {
   StartingAfter,
 } from '../api/http/list-envelope.ts';
 import { declare, resource } from '../api/http/route.ts';
-import * as EXAMPLES from '../api/openapi/examples.ts';
+import { exampleList } from '../api/openapi/examples.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { DEFAULT_FEE_PLAN, Fee, FeePlan, FundingKind, quoteFunding } from '../domain/fees.ts';
 import { AmountCents, ObjectType, Usd } from '../domain/fields.ts';
@@ -25,6 +25,7 @@ import {
 import type { Orm } from '../platform/db/orm.ts';
 import type { ReadList } from '../platform/db/read-replica.ts';
 import { autocommitStatement, readStatement } from '../platform/db/sql.ts';
+import { BALANCE_ALERT, BALANCE_TRANSACTION, BALANCE_WITH_HOLD, PING, QUOTE } from './examples.ts';
 import {
   BalanceResource,
   BalanceTransactionResource,
@@ -51,7 +52,7 @@ const ping = declare({
   description: 'Tells you which account and mode the key belongs to.',
   query: z.strictObject({}),
   responses: { 200: Ping },
-  examples: { 200: EXAMPLES.PING },
+  examples: { 200: PING },
 });
 
 export const account = resource({ ping }, () => ({
@@ -94,7 +95,7 @@ const getBalanceAlert = declare({
     "When we tell you that the balance of the key's mode is low. Its `threshold` is null if you never set it.",
   query: z.strictObject({}),
   responses: { 200: BalanceAlertResource },
-  examples: { 200: EXAMPLES.BALANCE_ALERT },
+  examples: { 200: BALANCE_ALERT },
 });
 
 const setAlert = declare({
@@ -109,7 +110,7 @@ const setAlert = declare({
   query: z.strictObject({}),
   body: BalanceAlertRequest,
   responses: { 200: BalanceAlertResource },
-  examples: { body: { threshold: EXAMPLES.BALANCE_ALERT.threshold }, 200: EXAMPLES.BALANCE_ALERT },
+  examples: { body: { threshold: BALANCE_ALERT.threshold }, 200: BALANCE_ALERT },
 });
 
 export const balanceAlert = resource(
@@ -152,7 +153,7 @@ const getBalance = declare({
   description: "The balance of the key's mode.",
   query: z.strictObject({}),
   responses: { 200: BalanceResource },
-  examples: { 200: EXAMPLES.BALANCE_WITH_HOLD },
+  examples: { 200: BALANCE_WITH_HOLD },
 });
 
 const listBalanceTransactions = declare({
@@ -166,7 +167,7 @@ const listBalanceTransactions = declare({
     'debited.',
   query: z.strictObject({ limit: Limit, starting_after: StartingAfter('btx'), ...CREATED_FILTERS }),
   responses: { 200: listEnvelope(BalanceTransactionResource) },
-  examples: { 200: EXAMPLES.exampleList(EXAMPLES.BALANCE_TRANSACTION) },
+  examples: { 200: exampleList(BALANCE_TRANSACTION) },
 });
 
 export const balance = resource(
@@ -245,7 +246,7 @@ const createQuote = declare({
   query: z.strictObject({}),
   body: QuoteRequest,
   responses: { 200: QuoteResource },
-  examples: { body: { type: 'card_issue', amount: 5_000 }, 200: EXAMPLES.QUOTE },
+  examples: { body: { type: 'card_issue', amount: 5_000 }, 200: QUOTE },
 });
 
 export const quotes = resource({ createQuote }, ({ orm }: { orm: Orm }) => ({

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import type { Fee } from '../domain/fees.ts';
-import { takeDue } from '../platform/db/leased-queue.ts';
 import { Refusal } from '../domain/refusal.ts';
+import { takeDue } from '../platform/db/leased-queue.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { autocommitStatement, readStatement, type Transactor, writeStatement } from '../platform/db/sql.ts';
 import { transaction } from '../platform/db/transaction.ts';

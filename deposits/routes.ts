@@ -15,7 +15,7 @@ import {
   StartingAfter,
 } from '../api/http/list-envelope.ts';
 import { declare, resource } from '../api/http/route.ts';
-import * as EXAMPLES from '../api/openapi/examples.ts';
+import { exampleList } from '../api/openapi/examples.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { TestPayment } from '../domain/deposit.ts';
 import { isId } from '../domain/ids.ts';
@@ -27,6 +27,7 @@ import type { ReadList } from '../platform/db/read-replica.ts';
 import { tenantStatement } from '../platform/db/sql.ts';
 import type { CommandContext } from '../requests/command-context.ts';
 import { watchDepositWorkflowId } from '../workflows/messages.ts';
+import { CONFIRMED_DEPOSIT, DEPOSIT, RESOLVED_TEST_DEPOSIT, TEST_DEPOSIT } from './examples.ts';
 import { type DepositTerms, openDeposit } from './open.ts';
 import { selectOwnDeposit } from './reads.ts';
 import { resolveTestDeposit } from './resolve.ts';
@@ -55,7 +56,7 @@ const createDeposit = declare({
   query: z.strictObject({}),
   body: DepositRequest,
   responses: { 201: DepositResource },
-  examples: { body: { amount: 250_000 }, 201: EXAMPLES.DEPOSIT },
+  examples: { body: { amount: 250_000 }, 201: DEPOSIT },
   errors: [
     'test_key_not_allowed',
     'deposits_not_configured',
@@ -75,7 +76,7 @@ const listDeposits = declare({
     'Every deposit address you created, with its status and the payments it received, newest first. In test mode, the deposits of `POST /test/deposits`.',
   query: z.strictObject({ limit: Limit, starting_after: StartingAfter('dep'), ...CREATED_FILTERS }),
   responses: { 200: listEnvelope(DepositResource) },
-  examples: { 200: EXAMPLES.exampleList(EXAMPLES.CONFIRMED_DEPOSIT) },
+  examples: { 200: exampleList(CONFIRMED_DEPOSIT) },
 });
 
 const getDeposit = declare({
@@ -87,7 +88,7 @@ const getDeposit = declare({
   description: 'The address, its status, and the payments it received.',
   query: z.strictObject({}),
   responses: { 200: DepositResource },
-  examples: { 200: EXAMPLES.CONFIRMED_DEPOSIT },
+  examples: { 200: CONFIRMED_DEPOSIT },
   errors: ['deposit_not_found'],
 });
 
@@ -182,7 +183,7 @@ const createTestDeposit = declare({
   query: z.strictObject({}),
   body: CreateTestDepositRequest,
   responses: { 201: DepositResource },
-  examples: { body: { amount: 250_000, payment: 'exact' }, 201: EXAMPLES.TEST_DEPOSIT },
+  examples: { body: { amount: 250_000, payment: 'exact' }, 201: TEST_DEPOSIT },
   errors: ['live_key_not_allowed', 'limit_exceeded', 'idempotency_in_flight', 'idempotency_conflict'],
 });
 
@@ -199,7 +200,7 @@ const resolveDeposit = declare({
   query: z.strictObject({}),
   body: ResolveTestDepositRequest,
   responses: { 200: DepositResource },
-  examples: { body: { outcome: 'credit' }, 200: EXAMPLES.RESOLVED_TEST_DEPOSIT },
+  examples: { body: { outcome: 'credit' }, 200: RESOLVED_TEST_DEPOSIT },
   errors: [
     'live_key_not_allowed',
     'deposit_not_found',

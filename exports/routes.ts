@@ -1,14 +1,15 @@
 import { z } from 'zod';
+import { TEST_CLOCK } from '../accounts/examples.ts';
 import { TestClockResource } from '../accounts/resource.ts';
 import { advanceTestClock, readTestClock } from '../accounts/test-clock.ts';
 import { keyedRequest, replyOnce } from '../api/http/keyed.ts';
 import { declare, resource } from '../api/http/route.ts';
 import type { TestClocks } from '../api/http/test-clocks.ts';
-import * as EXAMPLES from '../api/openapi/examples.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { readAccountMonth } from '../ledger/account-month.ts';
 import type { ReadList } from '../platform/db/read-replica.ts';
 import type { CommandContext } from '../requests/command-context.ts';
+import { STATEMENT } from './examples.ts';
 import { presentStatement, StatementResource } from './statement-resource.ts';
 
 const getStatement = declare({
@@ -21,7 +22,7 @@ const getStatement = declare({
     'What changed your balance and the money on your cards in a month, by type. The current month is shown up to now.',
   query: z.strictObject({}),
   responses: { 200: StatementResource },
-  examples: { 200: EXAMPLES.STATEMENT },
+  examples: { 200: STATEMENT },
   errors: ['statement_not_found'],
 });
 
@@ -58,7 +59,7 @@ const getTestClock = declare({
   scope: 'test:write',
   query: z.strictObject({}),
   responses: { 200: TestClockResource },
-  examples: { 200: EXAMPLES.TEST_CLOCK },
+  examples: { 200: TEST_CLOCK },
   errors: ['live_key_not_allowed'],
 });
 
@@ -77,7 +78,7 @@ const advanceClock = declare({
   query: z.strictObject({}),
   body: AdvanceRequest,
   responses: { 200: TestClockResource },
-  examples: { body: { seconds: 30 }, 200: { ...EXAMPLES.TEST_CLOCK, status: 'advancing' } },
+  examples: { body: { seconds: 30 }, 200: { ...TEST_CLOCK, status: 'advancing' } },
   errors: ['live_key_not_allowed', 'limit_exceeded', 'idempotency_in_flight', 'idempotency_conflict'],
 });
 
