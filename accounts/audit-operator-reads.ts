@@ -15,7 +15,7 @@ export interface AuditResource {
   /** The partner it belongs to; null if it belongs to none, as a product does. */
   partner_id: string | null;
   partner_name: string | null;
-  /** The card's, also if the entry is about its top-up or transaction; null if it is about no card. */
+  /** The card's, also if the entry is about its transfer or transaction; null if it is about no card. */
   external_ref: string | null;
   last4: string | null;
   detail: Record<string, unknown>;
@@ -87,7 +87,7 @@ const entriesWith = (filter: AuditFilter) =>
       const partnerId = sql<string>`coalesce(k.partner_id, v.partner_id, d.partner_id, a.partner_id, e.subject) COLLATE "default"`;
       return db
         .selectFrom(unnamedEntries(db, filter, asked).as('e'))
-        .leftJoin('topup as t', (topUp) => topUp.on('t.id', '=', subject))
+        .leftJoin('card_transfer as t', (transfer) => transfer.on('t.id', '=', subject))
         .leftJoin('card_transaction as x', (transaction) => transaction.on('x.id', '=', subject))
         .leftJoin('event as v', (event) => event.on('v.id', '=', subject))
         .leftJoin('deposit as d', (deposit) => deposit.on('d.id', '=', subject))

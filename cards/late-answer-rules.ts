@@ -1,5 +1,7 @@
+import type { TransferDirection } from '../domain/transfer.ts';
+
 /** What can be looked up after its end. */
-export type LateKind = 'card' | 'topup' | 'withdrawal';
+export type LateKind = 'card' | TransferDirection;
 
 /** What the network says about an operation that has ended: `yes` and `no` are definite, `none` is not. */
 export type LateAnswer = 'yes' | 'no' | 'unknown' | 'none';

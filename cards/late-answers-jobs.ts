@@ -1,10 +1,6 @@
 import type { Logger } from 'pino';
-import type {
-  CardNetwork,
-  LookUpAnswer,
-  TopUpLookUpAnswer,
-  WithdrawalLookUpAnswer,
-} from '../issuers/card-network.ts';
+import { TRANSFERS } from '../domain/transfer.ts';
+import type { CardNetwork, LookUpAnswer, TransferLookUpAnswer } from '../issuers/card-network.ts';
 import { isLasting } from '../platform/db/is-retryable.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { describeError } from '../platform/process/describe-error.ts';
@@ -13,15 +9,14 @@ import type { LateAnswer, LateKind } from './late-answer-rules.ts';
 import { recordLateAnswer, takeLateAnswers } from './late-answers.ts';
 import { refuseBooking } from './late-decisions.ts';
 import { heard } from './network-activities.ts';
-import { bookTopUp } from './transfers/book-top-up.ts';
-import { bookWithdrawal } from './transfers/book-withdrawal.ts';
+import { bookTransfer } from './transfers/book.ts';
 
 const INTERVAL_MS = 2_000;
 const AT_ONCE = 8;
 
 /**
- * Looks up operations that have ended and about which the network may still say something else, and books top-ups and
- * withdrawals that an operator wants booked. A callback alone is only a hint, so nothing counts until a look-up has confirmed it.
+ * Looks up operations that have ended and about which the network may still say something else, and books transfers
+ * that an operator wants booked. A callback alone is only a hint, so nothing counts until a look-up has confirmed it.
  */
 export function startLateAnswers(dependencies: {
   orm: Orm;
@@ -35,11 +30,8 @@ export function startLateAnswers(dependencies: {
       const { answer, networkCardId } = await lookUp(liveNetwork, kind, id);
       const next = await recordLateAnswer(orm, id, answer, networkCardId);
       if (next === 'contradicts') logger.warn({ id, answer }, CONTRADICTS);
-      if (next === 'booked' && kind === 'topup' && (await bookTopUp(orm, id))) {
-        logger.info({ id }, 'booked a top-up late');
-      }
-      if (next === 'booked' && kind === 'withdrawal' && (await bookWithdrawal(orm, id))) {
-        logger.info({ id }, 'booked a withdrawal late');
+      if (next === 'booked' && kind !== 'card' && (await bookTransfer(orm, id))) {
+        logger.info({ id }, `booked a ${TRANSFERS[kind].noun} late`);
       }
     } catch (error) {
       logger.error(
@@ -62,7 +54,7 @@ export function startLateAnswers(dependencies: {
 const CONTRADICTS =
   'the card network contradicts our record of an operation that has ended; "operator attention list" has it, with what to do';
 
-type Said = LookUpAnswer | TopUpLookUpAnswer | WithdrawalLookUpAnswer;
+type Said = LookUpAnswer | TransferLookUpAnswer;
 
 async function lookUp(
   network: CardNetwork | null,
@@ -71,7 +63,7 @@ async function lookUp(
 ): Promise<{ answer: LateAnswer; networkCardId: string | null }> {
   const said = await heard(network, async (asked): Promise<Said> => {
     if (kind === 'card') return asked.lookUpIssuance(id);
-    return kind === 'topup' ? asked.lookUpTopUp(id) : asked.lookUpWithdrawal(id);
+    return asked.lookUpTransfer({ direction: kind, token: id });
   });
   switch (said?.status) {
     case 'issued':

@@ -2,16 +2,16 @@ import { defineEntity, p } from '@mikro-orm/core';
 import type { Fee } from '../domain/fees.ts';
 import type { LateDecision, LateKind } from './late-answer-rules.ts';
 
-/** An issuance, a top-up or a withdrawal that has ended, about which the network may still say something else. */
+/** An issuance or a transfer that has ended, about which the network may still say something else. */
 export const LateAnswerEntity = defineEntity({
   name: 'LateAnswer',
   tableName: 'late_answer',
   properties: {
-    /** Of the card, the top-up or the withdrawal. */
+    /** Of the card or the transfer. */
     id: p.text().collation('C').primary(),
     kind: p.text().$type<LateKind>(),
     partnerId: p.text().nullable(),
-    /** The card that a top-up or a withdrawal was about. */
+    /** The card that a transfer was about. */
     cardId: p.text().collation('C').nullable(),
     amountCents: p.bigint('string').nullable(),
     fees: p.json().$type<Fee[]>().nullable(),

@@ -53,7 +53,7 @@ export const takeLateAnswers = autocommitStatement(
 /**
  * Compares what the network says about an operation that has ended with our record. A contradiction is kept for an operator;
  * if the two agree, nothing is left to wait for.
- * @returns `contradicts` if they do; `booked`: an operator wants the top-up or withdrawal booked that the network has carried out
+ * @returns `contradicts` if they do; `booked`: an operator wants the transfer booked that the network has carried out
  */
 export function recordLateAnswer(
   orm: Orm,
@@ -99,15 +99,14 @@ const lockAndCompare = writeStatement(
       coalesce(l.decision ->> 'outcome' = 'dismissed', false) AS is_dismissed,
       coalesce(l.decision ->> 'outcome' = 'booked' AND NOT l.decision ? 'refused', false) AS is_to_be_booked,
       CASE
-        WHEN 'test' IN (k.mode, t.mode, w.mode) THEN NULL
-        WHEN k.status = 'funding_pending' OR 'pending' IN (t.status, w.status) THEN NULL
-        WHEN k.status IN ('active', 'frozen', 'blocked') OR 'succeeded' IN (t.status, w.status) THEN 'yes'
+        WHEN 'test' IN (k.mode, t.mode) THEN NULL
+        WHEN k.status = 'funding_pending' OR t.status = 'pending' THEN NULL
+        WHEN k.status IN ('active', 'frozen', 'blocked') OR t.status = 'succeeded' THEN 'yes'
         ELSE 'no'
       END AS recorded
     FROM late_answer l
       LEFT JOIN card k ON l.kind = 'card' AND k.id = l.id
-      LEFT JOIN topup t ON l.kind = 'topup' AND t.id = l.id
-      LEFT JOIN withdrawal w ON l.kind = 'withdrawal' AND w.id = l.id
+      LEFT JOIN card_transfer t ON t.direction = l.kind AND t.id = l.id
     WHERE l.id = ${id} FOR UPDATE OF l`,
   { acrossTenants: 'id' },
 );
@@ -120,12 +119,11 @@ const contradict = writeStatement(
   (_, values: { id: string; said: 'yes' | 'no'; networkCardId: string | null }) => sql`
     UPDATE late_answer l SET said = ${values.said}, network_card_id = ${values.networkCardId},
       contradicts_since = coalesce(l.contradicts_since, now()),
-      partner_id = coalesce(l.partner_id, t.partner_id, w.partner_id, k.partner_id),
-      card_id = coalesce(l.card_id, t.card_id, w.card_id, k.id),
-      amount_cents = coalesce(l.amount_cents, t.amount_cents, w.amount_cents), fees = coalesce(l.fees, t.fees)
+      partner_id = coalesce(l.partner_id, t.partner_id, k.partner_id),
+      card_id = coalesce(l.card_id, t.card_id, k.id),
+      amount_cents = coalesce(l.amount_cents, t.amount_cents), fees = coalesce(l.fees, t.fees)
     FROM late_answer self LEFT JOIN card k ON self.kind = 'card' AND k.id = self.id
-      LEFT JOIN topup t ON self.kind = 'topup' AND t.id = self.id
-      LEFT JOIN withdrawal w ON self.kind = 'withdrawal' AND w.id = self.id
+      LEFT JOIN card_transfer t ON t.direction = self.kind AND t.id = self.id
     WHERE l.id = ${values.id} AND self.id = l.id`,
   { acrossTenants: 'id' },
 );

@@ -6,8 +6,8 @@ import { type Operator, recordAudit } from '../requests/operator-context.ts';
 import type { LateDecision, LateKind, WhyNotBooked } from './late-answer-rules.ts';
 
 /**
- * Records what an operator decided about an operation that the network contradicts our record of. To book a top-up or a
- * withdrawal is left to a worker; to dismiss a contradiction takes effect at once.
+ * Records what an operator decided about an operation that the network contradicts our record of. To book a transfer is
+ * left to a worker; to dismiss a contradiction takes effect at once.
  * @throws Refusal if there is no contradiction, or none of that kind
  */
 export function decideContradiction(
@@ -63,9 +63,9 @@ const decide = writeStatement(
     WHERE id = ${id}`,
 );
 
-/** The card of a top-up or a withdrawal that an operator wants booked, which is locked before {@link lockLate}. */
-export const findLateCard = readStatement((db, { id, kind }: { id: string; kind: 'topup' | 'withdrawal' }) =>
-  db.selectFrom('late_answer').select('card_id').where('id', '=', id).where('kind', '=', kind),
+/** The card of a transfer that an operator wants booked, which is locked before {@link lockLate}. */
+export const findLateCard = readStatement((db, { id }: { id: string }) =>
+  db.selectFrom('late_answer').select('card_id').where('id', '=', id),
 );
 
 /** Notes why an operation can't be booked, for the operator who decided it. */
@@ -77,7 +77,7 @@ export async function refuse(tx: Transactor, id: string, why: WhyNotBooked): Pro
 const refusal = ({ id, why }: { id: string; why: WhyNotBooked }) => sql`
   UPDATE late_answer SET decision = decision || jsonb_build_object('refused', ${why}::text) WHERE id = ${id}`;
 const refuseOne = writeStatement((_, values: { id: string; why: WhyNotBooked }) => refusal(values));
-/** Notes that a top-up or a withdrawal can't be booked because of an error of ours, for the operator who decided it. */
+/** Notes that a transfer can't be booked because of an error of ours, for the operator who decided it. */
 export const refuseBooking = autocommitStatement((_, values: { id: string; why: WhyNotBooked }) =>
   refusal(values),
 );

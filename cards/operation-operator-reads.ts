@@ -133,4 +133,4 @@ const problemIn = (table: DecidedTable) =>
     { acrossTenants: 'operator' },
   );
 
-const PROBLEMS = { card: problemIn('card'), topup: problemIn('topup'), withdrawal: problemIn('withdrawal') };
+const PROBLEMS = { card: problemIn('card'), card_transfer: problemIn('card_transfer') };

@@ -10,8 +10,7 @@ import { read, Text } from '../operator/flag-values.ts';
 import { listNewest, type Verbs, withLimit, workflowOf } from '../operator/verbs.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { readCard, readCards } from './operator-reads.ts';
-import { type ListedTopUp, readTopUps } from './transfers/top-up-operator-reads.ts';
-import { type ListedWithdrawal, readWithdrawals } from './transfers/withdrawal-operator-reads.ts';
+import { type ListedTransfer, readTransfers } from './transfers/operator-reads.ts';
 import { waitingFor } from './waiting-operator.ts';
 
 interface Hold {
@@ -77,8 +76,8 @@ export function cardNoun(
         const value = await readCard(orm, id);
         const makers = await readMakers(orm, [id]);
         const page = { before: null, limit: MAX_SHOWN + 1 };
-        const topUps = await readTopUps(orm, { cardId: id }, page);
-        const withdrawals = await readWithdrawals(orm, { cardId: id }, page);
+        const topUps = await readTransfers(orm, 'topup', { cardId: id }, page);
+        const withdrawals = await readTransfers(orm, 'withdrawal', { cardId: id }, page);
         const pending = await readHolds(orm, { ...page, cardId: id, status: 'pending' });
         const sayMore = (shown: readonly unknown[], what: string, command: string) => {
           if (shown.length <= MAX_SHOWN) return;
@@ -92,8 +91,8 @@ export function cardNoun(
             ...value,
             request: makers.get(id) ?? null,
             pending_authorizations: pending.slice(0, MAX_SHOWN).map(presentHold),
-            topups: topUps.slice(0, MAX_SHOWN).map(presentTopUp),
-            withdrawals: withdrawals.slice(0, MAX_SHOWN).map(presentWithdrawal),
+            topups: topUps.slice(0, MAX_SHOWN).map(presentTransfer),
+            withdrawals: withdrawals.slice(0, MAX_SHOWN).map(presentTransfer),
             waiting:
               value.status === 'funding_pending'
                 ? await waitingFor(session, 'card', value, session.config.issuanceDeadlineMs)
@@ -200,30 +199,17 @@ function presentHold({ created, id, held_amount, expires_at, merchant }: Hold) {
   return { created, id, held_amount, expires_at, merchant: merchant.name };
 }
 
-/** What `card show` says of a top-up. */
-function presentTopUp(topUp: ListedTopUp) {
+/** What `card show` says of a top-up or a withdrawal. */
+function presentTransfer(transfer: ListedTransfer) {
   return {
-    created: topUp.created,
-    id: topUp.id,
-    status: topUp.status,
-    amount: topUp.amount,
-    total_debited: topUp.total_debited,
-    failure_code: topUp.failure_code,
-    request_id: topUp.request_id,
-    idempotency_key: topUp.idempotency_key,
-  };
-}
-
-/** What `card show` says of a withdrawal. */
-function presentWithdrawal(withdrawal: ListedWithdrawal) {
-  return {
-    created: withdrawal.created,
-    id: withdrawal.id,
-    status: withdrawal.status,
-    amount: withdrawal.amount,
-    failure_code: withdrawal.failure_code,
-    request_id: withdrawal.request_id,
-    idempotency_key: withdrawal.idempotency_key,
+    created: transfer.created,
+    id: transfer.id,
+    status: transfer.status,
+    amount: transfer.amount,
+    ...(transfer.object === 'topup' && { total_debited: transfer.total_debited }),
+    failure_code: transfer.failure_code,
+    request_id: transfer.request_id,
+    idempotency_key: transfer.idempotency_key,
   };
 }
 

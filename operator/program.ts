@@ -125,10 +125,10 @@ const NOUNS: Record<string, readonly [about: string, load: () => Promise<Noun>]>
       return (noun, verbs) => cardNoun(noun, verbs, readAuthorizations);
     },
   ],
-  topup: ['card top-ups', async () => (await import('../cards/transfers/top-up-operator.ts')).topUpNoun],
+  topup: ['card top-ups', async () => (await import('../cards/transfers/operator.ts')).topUpNoun],
   withdrawal: [
     'withdrawals from cards to the prepaid balance',
-    async () => (await import('../cards/transfers/withdrawal-operator.ts')).withdrawalNoun,
+    async () => (await import('../cards/transfers/operator.ts')).withdrawalNoun,
   ],
   deposit: [
     'USDT deposits and their payments',

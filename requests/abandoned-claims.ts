@@ -80,8 +80,7 @@ const prune = autocommitStatement(
       SELECT id FROM idempotency_claim
       WHERE created_at < now() - interval '31 days' AND (response_status IS NOT NULL OR mode = 'test')
         AND NOT EXISTS (SELECT FROM card WHERE card.claim_id = idempotency_claim.id)
-        AND NOT EXISTS (SELECT FROM topup WHERE topup.claim_id = idempotency_claim.id)
-        AND NOT EXISTS (SELECT FROM withdrawal WHERE withdrawal.claim_id = idempotency_claim.id)
+        AND NOT EXISTS (SELECT FROM card_transfer t WHERE t.claim_id = idempotency_claim.id)
       ORDER BY created_at LIMIT ${limit} FOR UPDATE SKIP LOCKED)
     RETURNING id`,
   { acrossTenants: 'queue' },

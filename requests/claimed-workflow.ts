@@ -6,7 +6,7 @@ import {
 } from '@temporalio/client';
 import { TypedSearchAttributes } from '@temporalio/common';
 import type { WorkflowOperation } from '../domain/claim-operation.ts';
-import type { IssuanceDecision, TopUpDecision, WithdrawalDecision } from '../domain/decision.ts';
+import type { Decision } from '../domain/decision.ts';
 import type { Tenant } from '../domain/mode.ts';
 import {
   cardIdAttribute,
@@ -20,13 +20,10 @@ import {
   ISSUE_CARD,
   issueCardWorkflowId,
   type NetworkOperationWorkflow,
-  resolveIssuanceSignal,
-  resolveTopUpSignal,
-  resolveWithdrawalSignal,
+  resolveOperationSignal,
   TOP_UP_CARD,
-  topUpCardWorkflowId,
+  transferWorkflowId,
   WITHDRAW_FROM_CARD,
-  withdrawFromCardWorkflowId,
 } from '../workflows/messages.ts';
 
 /** A claim whose work is done by a workflow. */
@@ -35,10 +32,8 @@ export interface ClaimedWorkflow extends Tenant {
   claimId: string;
   /** For an issuance, the id that the card will have. */
   cardId: string;
-  /** For a top-up, the id that it will have. */
-  topUpId?: string | undefined;
-  /** For a withdrawal, the id that it will have. */
-  withdrawalId?: string | undefined;
+  /** For a top-up or a withdrawal, the id that it will have. */
+  transferId?: string | undefined;
   taskQueue: string;
   /** How long the network may take before the operation waits for an operator. Status changes have no deadline. */
   deadlineMs: number;
@@ -90,25 +85,27 @@ function start(
     workflowIdReusePolicy,
     requestEagerStart,
   };
-  const funding: [{ claimId: string; deadlineMs: number }] = [{ claimId, deadlineMs }];
-  switch (operation) {
-    case 'create_card':
-      return client.start<NetworkOperationWorkflow>(ISSUE_CARD, { ...options, args: funding });
-    case 'top_up_card':
-      return client.start<NetworkOperationWorkflow>(TOP_UP_CARD, { ...options, args: funding });
-    case 'withdraw_from_card':
-      return client.start<NetworkOperationWorkflow>(WITHDRAW_FROM_CARD, { ...options, args: funding });
-    case 'freeze_card':
-    case 'unfreeze_card':
-    case 'block_card':
-      return client.start<ChangeCardStatusWorkflow>(CHANGE_CARD_STATUS, { ...options, args: [{ claimId }] });
-  }
+  if (TYPES[operation] === CHANGE_CARD_STATUS)
+    return client.start<ChangeCardStatusWorkflow>(CHANGE_CARD_STATUS, { ...options, args: [{ claimId }] });
+  return client.start<NetworkOperationWorkflow>(TYPES[operation], {
+    ...options,
+    args: [{ claimId, deadlineMs }],
+  });
 }
 
-export type OperationDecision =
-  | { operation: 'create_card'; decision: IssuanceDecision }
-  | { operation: 'top_up_card'; decision: TopUpDecision }
-  | { operation: 'withdraw_from_card'; decision: WithdrawalDecision };
+const TYPES = {
+  create_card: ISSUE_CARD,
+  top_up_card: TOP_UP_CARD,
+  withdraw_from_card: WITHDRAW_FROM_CARD,
+  freeze_card: CHANGE_CARD_STATUS,
+  unfreeze_card: CHANGE_CARD_STATUS,
+  block_card: CHANGE_CARD_STATUS,
+} as const satisfies Record<WorkflowOperation, string>;
+
+export interface OperationDecision {
+  operation: 'create_card' | 'top_up_card' | 'withdraw_from_card';
+  decision: Decision;
+}
 
 /**
  * Sends an operator's decision to an operation that is past its deadline. If its workflow has ended, this starts another
@@ -120,51 +117,26 @@ export async function resolveOperation(
   claim: Omit<ClaimedWorkflow, 'deadlineMs' | 'operation'>,
   decided: OperationDecision,
 ): Promise<void> {
-  const { operation } = decided;
-  const options = {
+  const { operation, decision } = decided;
+  await client.workflow.signalWithStart<NetworkOperationWorkflow, [Decision]>(TYPES[operation], {
     ...startOptions({ ...claim, operation, deadlineMs: 0 }),
     workflowIdReusePolicy: 'ALLOW_DUPLICATE',
-    args: [{ claimId: claim.claimId, deadlineMs: 0 }] as [{ claimId: string; deadlineMs: number }],
-  } as const;
-  if (decided.operation === 'create_card') {
-    const signalled = { signal: resolveIssuanceSignal, signalArgs: [decided.decision] as [IssuanceDecision] };
-    await client.workflow.signalWithStart<NetworkOperationWorkflow, [IssuanceDecision]>(ISSUE_CARD, {
-      ...options,
-      ...signalled,
-    });
-  } else if (decided.operation === 'top_up_card') {
-    const signalled = { signal: resolveTopUpSignal, signalArgs: [decided.decision] as [TopUpDecision] };
-    await client.workflow.signalWithStart<NetworkOperationWorkflow, [TopUpDecision]>(TOP_UP_CARD, {
-      ...options,
-      ...signalled,
-    });
-  } else {
-    const signalled = {
-      signal: resolveWithdrawalSignal,
-      signalArgs: [decided.decision] as [WithdrawalDecision],
-    };
-    await client.workflow.signalWithStart<NetworkOperationWorkflow, [WithdrawalDecision]>(
-      WITHDRAW_FROM_CARD,
-      {
-        ...options,
-        ...signalled,
-      },
-    );
-  }
+    args: [{ claimId: claim.claimId, deadlineMs: 0 }],
+    signal: resolveOperationSignal,
+    signalArgs: [decision],
+  });
 }
 
 /** The id of a claim's workflow, the same for every starter. */
 export function claimedWorkflowId(workflow: ClaimedWorkflow): string {
-  const { operation, claimId, cardId, topUpId, withdrawalId } = workflow;
+  const { operation, claimId, cardId, transferId } = workflow;
   switch (operation) {
     case 'create_card':
       return issueCardWorkflowId(cardId);
     case 'top_up_card':
-      if (topUpId === undefined) throw new Error(`${claimId} has no id for its top-up`);
-      return topUpCardWorkflowId(topUpId);
     case 'withdraw_from_card':
-      if (withdrawalId === undefined) throw new Error(`${claimId} has no id for its withdrawal`);
-      return withdrawFromCardWorkflowId(withdrawalId);
+      if (transferId === undefined) throw new Error(`${claimId} has no id for its transfer`);
+      return transferWorkflowId(operation === 'top_up_card' ? 'topup' : 'withdrawal', transferId);
     case 'freeze_card':
     case 'unfreeze_card':
     case 'block_card':
@@ -180,9 +152,9 @@ export function claimedWorkflowId(workflow: ClaimedWorkflow): string {
 const WORKFLOW_TASK_TIMEOUT_MS = 5_000;
 
 /** The operator command that shows what the workflow is about. */
-function shownBy({ operation, cardId, topUpId, withdrawalId }: ClaimedWorkflow): string {
-  if (operation === 'top_up_card') return `topup show ${topUpId}`;
-  if (operation === 'withdraw_from_card') return `withdrawal show ${withdrawalId}`;
+function shownBy({ operation, cardId, transferId }: ClaimedWorkflow): string {
+  if (operation === 'top_up_card') return `topup show ${transferId}`;
+  if (operation === 'withdraw_from_card') return `withdrawal show ${transferId}`;
   return `card show ${cardId}`;
 }
 

@@ -89,8 +89,7 @@ async function startOne(dependencies: SweepDependencies, tally: Tally, claim: Ab
       deadlineMs: toDeadlines(config)[operation],
       claimId: claim.id,
       cardId,
-      topUpId: operation === 'top_up_card' ? (claim.resource_id ?? undefined) : undefined,
-      withdrawalId: operation === 'withdraw_from_card' ? (claim.resource_id ?? undefined) : undefined,
+      transferId: claim.resource_id ?? undefined,
       partnerId: claim.partner_id,
       mode: claim.mode,
     };

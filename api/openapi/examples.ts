@@ -4,8 +4,7 @@ import type { BalanceTransactionResource } from '../../accounts/balance-transact
 import type { TestClockResource } from '../../accounts/test-clock-resource.ts';
 import type { CardResource, CreateCardRequest, UpdateCardRequest } from '../../cards/resource.ts';
 import type { SpendingLimitResource } from '../../cards/spending-limit-resource.ts';
-import type { TopUpResource } from '../../cards/transfers/top-up-resource.ts';
-import type { WithdrawalResource } from '../../cards/transfers/withdrawal-resource.ts';
+import type { TopUpResource, WithdrawalResource } from '../../cards/transfers/resource.ts';
 import type { DepositResource } from '../../deposits/resource.ts';
 import type { StatementResource } from '../../exports/statement-resource.ts';
 import type { AuthorizationResource } from '../../payments/authorization-resource.ts';

@@ -190,10 +190,9 @@ export function createIncreaseClient(
   /** Its money, to the card's account or back. */
   async function move(
     { token, networkCardId, amountCents }: { token: string; networkCardId: string; amountCents: number },
-    direction: 'to_card' | 'from_card',
+    isToCard: boolean,
   ) {
     const { account_id: cardAccountId } = await getCard(networkCardId);
-    const isToCard = direction === 'to_card';
     const made = await transfer({
       key: token,
       token,
@@ -208,15 +207,16 @@ export function createIncreaseClient(
    * Moves what belongs on the other side. An error makes no object, so a lack of money, such as of what Increase still holds, is final
    * only once the key is too old.
    */
-  async function trueUp(asked: TrueUpAsked, direction: 'to_card' | 'from_card'): Promise<TrueUpAnswer> {
-    const answer = isTooOld(asked.token) ? await lookUpTransfer(asked.token) : await move(asked, direction);
+  async function trueUp(asked: TrueUpAsked): Promise<TrueUpAnswer> {
+    const isToCard = asked.direction === 'to_card';
+    const answer = isTooOld(asked.token) ? await lookUp(asked.token) : await move(asked, isToCard);
     if (answer.status === 'unknown') return { status: 'refused', reason: 'key_expired' };
     if (answer.status === 'declined' && answer.reason === INVALID_OPERATION)
       return { status: 'not_yet', reason: answer.reason };
     return 'reason' in answer ? { status: 'refused', reason: answer.reason } : answer;
   }
 
-  async function lookUpTransfer(token: string) {
+  async function lookUp(token: string) {
     const made = await find('/account_transfers', token, AccountTransfer);
     return made === null ? { status: 'unknown' as const } : readTransfer(made);
   }
@@ -287,12 +287,9 @@ export function createIncreaseClient(
       return readIssuance(card, made);
     },
 
-    topUpCard: (asked) => move(asked, 'to_card'),
-    lookUpTopUp: lookUpTransfer,
-    withdrawFromCard: (asked) => move(asked, 'from_card'),
-    lookUpWithdrawal: lookUpTransfer,
-    returnMoney: (asked) => trueUp(asked, 'from_card'),
-    coverCard: (asked) => trueUp(asked, 'to_card'),
+    transfer: (asked) => move(asked, asked.direction === 'topup'),
+    lookUpTransfer: ({ token }) => lookUp(token),
+    trueUp,
 
     /** Increase takes no key here, so a change that has been overtaken must not be sent. */
     async changeCardStatus(asked) {

@@ -23,10 +23,8 @@ export function startTruingUp(dependencies: {
   async function ask(due: DueTrueUp): Promise<void> {
     const { id: trueUpId, direction, token, network_card_id: networkCardId } = due;
     try {
-      const asked = { token, networkCardId, amountCents: Number(due.amount_cents) };
-      const answer = await heard(liveNetwork, (network) =>
-        direction === 'to_card' ? network.coverCard(asked) : network.returnMoney(asked),
-      );
+      const asked = { token, direction, networkCardId, amountCents: Number(due.amount_cents) };
+      const answer = await heard(liveNetwork, (network) => network.trueUp(asked));
       await recordTrueUp(orm, due, answer);
       if (answer?.status === 'refused') {
         logger.warn(

@@ -3,7 +3,7 @@ import { changeStatusInTestMode } from '../../cards/change-in-test-mode.ts';
 import { beginStatusChange } from '../../cards/change-status.ts';
 import { acceptIssuance } from '../../cards/end-issuance.ts';
 import { beginIssuance, issueInTestMode } from '../../cards/issue.ts';
-import { beginTopUp, topUpInTestMode } from '../../cards/transfers/top-up.ts';
+import { transferInTestMode } from '../../cards/transfers/begin.ts';
 import { readBalance } from '../../ledger/balances.ts';
 import { checkLedger } from '../../ledger/check-ledger.ts';
 import { claimIdempotencyKey, type KeyedRequest } from '../../requests/claim.ts';
@@ -16,6 +16,7 @@ import {
   readUsage,
   type TestCommands,
 } from '../support/commands/open-commands.ts';
+import { beginTopUp } from '../support/commands/transfers.ts';
 import { until } from '../support/until.ts';
 
 const REQUEST = { amount: 1_000, external_ref: 'r-1' };
@@ -221,7 +222,7 @@ describe('an issuance', () => {
     const cardId = await commands.createActiveCard(partnerId, 'test', 1_000);
     const body = { amount: Number.MAX_SAFE_INTEGER - 999 };
     const request = keyedRequest('top_up_card', cardId, body, { partnerId, mode: 'test', key: 'top-up' });
-    await assert.rejects(topUpInTestMode(commands.context, request, body), { code: 'validation_failed' });
+    await assert.rejects(transferInTestMode(commands.context, request, body), { code: 'validation_failed' });
     assert.equal((await claims(partnerId)).length, 1);
   });
 });

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Mode } from '../../domain/mode.ts';
-import { issueCardWorkflowId, resolveIssuanceSignal } from '../../workflows/messages.ts';
+import { issueCardWorkflowId, resolveOperationSignal } from '../../workflows/messages.ts';
 import { readCardRow } from '../support/cards.ts';
 import { fundedPartner } from '../support/money.ts';
 import { asOwner } from '../support/postgres.ts';
@@ -48,12 +48,12 @@ const issuance =
     }
     if (early) {
       await workflow.signal('resolve', { outcome: 'issued', networkCardId: 'not an id' });
-      await workflow.signal(resolveIssuanceSignal, { outcome: 'issued' });
+      await workflow.signal(resolveOperationSignal, { outcome: 'issued' });
     }
     if (ahead) await skipTime(workflow, stack.config.issuanceDeadlineMs);
     if (resolve !== undefined) {
       await isOverdue();
-      await workflow.signal(resolveIssuanceSignal, { outcome: resolve });
+      await workflow.signal(resolveOperationSignal, { outcome: resolve });
     }
     return workflow;
   };

@@ -79,11 +79,10 @@ const NOT_REPLAYED: Record<string, string> = {
     STARTER,
   'messages.ts: export const scanChainWorkflowId = (network: ChainName, taskQueuePrefix: string): string =>':
     STARTER,
-  'messages.ts: export const topUpCardWorkflowId = (topupId: string): string => `top-up/${topupId}`;':
-    STARTER,
+  'messages.ts: export const transferWorkflowId = (topupId: string): string => `top-up/${topupId}`;': STARTER,
   'messages.ts: export const watchDepositWorkflowId = (depositId: string): string => `deposit/${depositId}`;':
     STARTER,
-  'messages.ts: export const withdrawFromCardWorkflowId = (withdrawalId: string): string => `withdraw/${withdrawalId}`;':
+  'messages.ts: export const transferWorkflowId = (withdrawalId: string): string => `withdraw/${withdrawalId}`;':
     STARTER,
   'network-operation.ts: setHandler(networkOperationState, () => ({ ...asked, deadline: iso(deadline), overdue }));':
     'answers a query, which leaves no trace in a history',

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { Mode } from '../../domain/mode.ts';
-import { resolveTopUpSignal, topUpCardWorkflowId } from '../../workflows/messages.ts';
+import { resolveOperationSignal, transferWorkflowId } from '../../workflows/messages.ts';
 import { fundedPartner } from '../support/money.ts';
-import { readTopUpRow } from '../support/top-ups.ts';
+import { readTransferRow } from '../support/transfers.ts';
 import { until } from '../support/until.ts';
 import { CARDHOLDER, madeBy, type Recording } from './recording.ts';
 
@@ -23,13 +23,13 @@ const topUp =
     const card = await post('/cards', { amount: 10_000, external_ref: randomUUID(), ...CARDHOLDER });
     await post(`/cards/${card.json.id}/topups`, { amount: amountCents });
     const topUpId = await madeBy(stack, partner, 'top_up_card');
-    const workflow = stack.client.workflow.getHandle(topUpCardWorkflowId(topUpId));
-    if (early) await workflow.signal(resolveTopUpSignal, { outcome: 'succeeded' });
+    const workflow = stack.client.workflow.getHandle(transferWorkflowId('topup', topUpId));
+    if (early) await workflow.signal(resolveOperationSignal, { outcome: 'succeeded' });
     if (afterwards === 'blocked') {
       await post(`/cards/${card.json.id}/block`, {});
     } else if (afterwards !== undefined) {
-      await until('it is overdue', async () => (await readTopUpRow(stack, topUpId))?.overdue_since);
-      await workflow.signal(resolveTopUpSignal, { outcome: afterwards });
+      await until('it is overdue', async () => (await readTransferRow(stack, topUpId))?.overdue_since);
+      await workflow.signal(resolveOperationSignal, { outcome: afterwards });
     }
     return workflow;
   };

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { resolveWithdrawalSignal, withdrawFromCardWorkflowId } from '../../workflows/messages.ts';
+import { resolveOperationSignal, transferWorkflowId } from '../../workflows/messages.ts';
 import { fundedPartner } from '../support/money.ts';
+import { readTransferRow } from '../support/transfers.ts';
 import { until } from '../support/until.ts';
-import { readWithdrawalRow } from '../support/withdrawals.ts';
 import { CARDHOLDER, madeBy, type Recording } from './recording.ts';
 
 interface Withdrawal {
@@ -21,11 +21,11 @@ const withdrawal =
     const card = await post('/cards', { amount: 10_000, external_ref: randomUUID(), ...CARDHOLDER });
     await post(`/cards/${card.json.id}/withdrawals`, { amount: amountCents });
     const withdrawalId = await madeBy(stack, partner, 'withdraw_from_card');
-    const workflow = stack.client.workflow.getHandle(withdrawFromCardWorkflowId(withdrawalId));
-    if (early) await workflow.signal(resolveWithdrawalSignal, { outcome: 'succeeded' });
+    const workflow = stack.client.workflow.getHandle(transferWorkflowId('withdrawal', withdrawalId));
+    if (early) await workflow.signal(resolveOperationSignal, { outcome: 'succeeded' });
     if (afterwards !== undefined) {
-      await until('it is overdue', async () => (await readWithdrawalRow(stack, withdrawalId))?.overdue_since);
-      await workflow.signal(resolveWithdrawalSignal, { outcome: afterwards });
+      await until('it is overdue', async () => (await readTransferRow(stack, withdrawalId))?.overdue_since);
+      await workflow.signal(resolveOperationSignal, { outcome: afterwards });
     }
     return workflow;
   };

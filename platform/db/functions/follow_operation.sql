@@ -1,4 +1,4 @@
--- Trigger of card, topup and withdrawal: takes the end of what was pending, or that it is past its deadline, over to the claim
+-- Trigger of card and card_transfer: takes the end of what was pending, or that it is past its deadline, over to the claim
 -- that asked for it. If the claim gets its response with the end, nothing is left to do.
 CREATE OR REPLACE FUNCTION follow_operation() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $$

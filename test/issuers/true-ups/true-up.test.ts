@@ -35,11 +35,7 @@ describe("a blocked card's money at the network", () => {
     activities: <Same>(same: Same) => same,
     network: (network: CardNetwork): CardNetwork => ({
       ...network,
-      returnMoney: (request) => {
-        asked.push(request);
-        return answer(request);
-      },
-      coverCard: (request) => {
+      trueUp: (request) => {
         asked.push(request);
         return answer(request);
       },

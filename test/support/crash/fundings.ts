@@ -3,11 +3,11 @@ import { randomUUID } from 'node:crypto';
 import { adjustBalance } from '../../../accounts/adjust-balance.ts';
 import type { Mode } from '../../../domain/mode.ts';
 import { query } from '../../../platform/db/sql.ts';
-import { issueCardWorkflowId, topUpCardWorkflowId } from '../../../workflows/messages.ts';
+import { issueCardWorkflowId, transferWorkflowId } from '../../../workflows/messages.ts';
 import { createCard, eventTypes, networkCardCount, readCardRow } from '../cards.ts';
 import { assertBalance, balanceOfCard, fundedPartner, priceOf } from '../money.ts';
 import type { TestPartner, TestStack } from '../stack.ts';
-import { readTopUpRow } from '../top-ups.ts';
+import { readTransferRow } from '../transfers.ts';
 import type { Prepare } from './operations.ts';
 
 /** The names of issueCard's steps. */
@@ -51,13 +51,13 @@ export const prepareIssuance: Prepare = async (kind, stack) => {
   };
 };
 
-/** The names of topUpCard's steps. */
-export const TOP_UP_STEPS = {
-  request: 'requestTopUp',
-  ask: 'topUpCard',
-  lookUp: 'lookUpTopUp',
-  flagOverdue: 'flagTopUpOverdue',
-  resolve: 'applyTopUpResolution',
+/** The names of the steps of topUpCard and withdrawFromCard. */
+export const TRANSFER_STEPS = {
+  request: 'requestTransfer',
+  ask: 'transfer',
+  lookUp: 'lookUpTransfer',
+  flagOverdue: 'flagTransferOverdue',
+  resolve: 'applyTransferResolution',
 };
 
 const CARD_CENTS = 10_000;
@@ -70,9 +70,10 @@ export const prepareTopUp: Prepare = async (kind, stack) => {
     ...{ case: kind, partner, key: randomUUID() },
     path: `/cards/${cardId}/topups`,
     body: { amount: amountCents },
-    workflowIdOf: (claim) => topUpCardWorkflowId(claim.resource_id ?? ''),
+    workflowIdOf: (claim) => transferWorkflowId('topup', claim.resource_id ?? ''),
     outcomes: { yes: 'succeeded', no: 'failed' },
-    isOverdue: async (_, { resource_id: id }) => (await readTopUpRow(stack, id ?? ''))?.overdue_since != null,
+    isOverdue: async (_, { resource_id: id }) =>
+      (await readTransferRow(stack, id ?? ''))?.overdue_since != null,
 
     async assertLeft(_, { resource_id }, { end }) {
       const topUpId = resource_id ?? '';

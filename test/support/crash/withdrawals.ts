@@ -1,20 +1,11 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { query } from '../../../platform/db/sql.ts';
-import { issueCardWorkflowId, withdrawFromCardWorkflowId } from '../../../workflows/messages.ts';
+import { issueCardWorkflowId, transferWorkflowId } from '../../../workflows/messages.ts';
 import { createCard, eventTypes } from '../cards.ts';
 import { assertBalance, balanceOfCard, fundedPartner, priceOf } from '../money.ts';
-import { readWithdrawalRow } from '../withdrawals.ts';
+import { readTransferRow } from '../transfers.ts';
 import type { Prepare } from './operations.ts';
-
-/** The names of withdrawFromCard's steps. */
-export const WITHDRAWAL_STEPS = {
-  request: 'requestWithdrawal',
-  ask: 'withdrawFromCard',
-  lookUp: 'lookUpWithdrawal',
-  flagOverdue: 'flagWithdrawalOverdue',
-  resolve: 'applyWithdrawalResolution',
-};
 
 /** A withdrawal from a card that has enough, or, if the case has no funds, too little. */
 export const prepareWithdrawal: Prepare = async (kind, stack) => {
@@ -32,10 +23,10 @@ export const prepareWithdrawal: Prepare = async (kind, stack) => {
     key: randomUUID(),
     path: `/cards/${cardId}/withdrawals`,
     body: { amount: amountCents },
-    workflowIdOf: (claim) => withdrawFromCardWorkflowId(claim.resource_id ?? ''),
+    workflowIdOf: (claim) => transferWorkflowId('withdrawal', claim.resource_id ?? ''),
     outcomes: { yes: 'succeeded', no: 'failed' },
     isOverdue: async (_, { resource_id: id }) =>
-      (await readWithdrawalRow(stack, id ?? ''))?.overdue_since != null,
+      (await readTransferRow(stack, id ?? ''))?.overdue_since != null,
 
     async assertLeft(_, { resource_id }, { end }) {
       const withdrawalId = resource_id ?? '';

@@ -1,12 +1,18 @@
-import type { TopUpRow } from '../../../cards/transfers/top-up-resource.ts';
+import { beginTransfer } from '../../../cards/transfers/begin.ts';
+import type { TransferRow } from '../../../cards/transfers/resource.ts';
 import type { Mode } from '../../../domain/mode.ts';
 import { readBalance } from '../../../ledger/balances.ts';
-import { of, TOPUP_COLUMNS } from '../../../platform/db/columns.ts';
+import { of, TRANSFER_COLUMNS } from '../../../platform/db/columns.ts';
 import { query } from '../../../platform/db/sql.ts';
+import type { CommandContext } from '../../../requests/command-context.ts';
 import { readClaimResponse } from '../../../requests/response.ts';
 import { resourceOf } from '../claims.ts';
 import { balanceOfCard } from '../money.ts';
 import { readUsage, type TestCommands } from './open-commands.ts';
+
+/** For `begun`. */
+export const beginTopUp = (context: CommandContext, claimId: string) =>
+  beginTransfer(context, claimId, 'topup');
 
 export interface TopUpCase {
   partnerId: string;
@@ -19,9 +25,9 @@ export interface TopUpCase {
 export async function stateOf(commands: TestCommands, { partnerId, mode, cardId, claimId }: TopUpCase) {
   const em = commands.context.orm.em.fork();
   const topUpId = await resourceOf(commands.context, claimId);
-  const [topUp] = await query<TopUpRow>(
+  const [topUp] = await query<TransferRow>(
     em,
-    `SELECT ${of('t', TOPUP_COLUMNS).join(', ')} FROM topup t WHERE id = $1`,
+    `SELECT ${of('t', TRANSFER_COLUMNS).join(', ')} FROM card_transfer t WHERE id = $1`,
     [topUpId],
   );
   const events = await query<{ type: string; body: string }>(

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { adjustBalance } from '../../accounts/adjust-balance.ts';
-import type { TopUpRow } from '../../cards/transfers/top-up-resource.ts';
+import type { TransferRow } from '../../cards/transfers/resource.ts';
 import type { Mode } from '../../domain/mode.ts';
-import { of, TOPUP_COLUMNS } from '../../platform/db/columns.ts';
+import type { TransferDirection } from '../../domain/transfer.ts';
+import { of, TRANSFER_COLUMNS } from '../../platform/db/columns.ts';
 import { query } from '../../platform/db/sql.ts';
 import { createCard } from './cards.ts';
 import type { Answer, CallOptions, TestPartner, TestStack } from './stack.ts';
@@ -31,17 +32,17 @@ export async function cardholder(stack: TestStack, mode: Mode, leftCents: number
   return { partner, mode, cardId: json.id };
 }
 
-/** POST /cards/{cardId}/topups, with a new key unless one is given. */
-export function topUp(
+/** POST /cards/{cardId}/topups or withdrawals, with a new key unless one is given. */
+export function transfer(
+  direction: TransferDirection,
   { partner, mode, cardId }: Cardholder,
   amount: unknown,
   options: Omit<CallOptions, 'mode'> = {},
 ): Promise<Answer> {
-  const body = { amount };
-  return partner.call('POST', `/cards/${cardId}/topups`, {
+  return partner.call('POST', `/cards/${cardId}/${direction}s`, {
     mode,
     idempotencyKey: randomUUID(),
-    body,
+    body: { amount },
     ...options,
   });
 }
@@ -66,23 +67,14 @@ export async function listTopUps({ partner, mode, cardId }: Cardholder, queryStr
   return (await partner.call('GET', `/cards/${cardId}/topups${queryString}`, { mode })).json;
 }
 
-/** Asks for a top-up; the last two digits of the amount choose live mode's outcome. */
-export function createTopUp(
-  partner: TestPartner,
-  mode: Mode,
-  cardId: string,
-  amountCents: number,
-  key: string = randomUUID(),
-): Promise<Answer> {
-  const body = { amount: amountCents };
-  return partner.call('POST', `/cards/${cardId}/topups`, { mode, body, idempotencyKey: key });
-}
-
-export async function readTopUpRow({ orm }: TestStack, topUpId: string): Promise<TopUpRow | undefined> {
-  const [row] = await query<TopUpRow>(
+export async function readTransferRow(
+  { orm }: TestStack,
+  transferId: string,
+): Promise<TransferRow | undefined> {
+  const [row] = await query<TransferRow>(
     orm.em.fork(),
-    `SELECT ${of('t', TOPUP_COLUMNS).join(', ')} FROM topup t WHERE t.id = $1`,
-    [topUpId],
+    `SELECT ${of('t', TRANSFER_COLUMNS).join(', ')} FROM card_transfer t WHERE t.id = $1`,
+    [transferId],
   );
   return row;
 }

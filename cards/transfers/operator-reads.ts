@@ -3,34 +3,33 @@ import { readPartner } from '../../accounts/operator-reads.ts';
 import { type MadeBy, readMakers } from '../../accounts/request-operator-reads.ts';
 import { Mode } from '../../domain/mode.ts';
 import { unknownId } from '../../domain/refusal.ts';
+import { TRANSFERS, type TransferDirection } from '../../domain/transfer.ts';
 import { WrongUsage } from '../../operator/errors.ts';
-import { of, TOPUP_COLUMNS } from '../../platform/db/columns.ts';
+import { of, TRANSFER_COLUMNS } from '../../platform/db/columns.ts';
 import { newestRows } from '../../platform/db/newest.ts';
 import type { Orm } from '../../platform/db/orm.ts';
 import { readStatement } from '../../platform/db/sql.ts';
-import { topUpCardWorkflowId } from '../../workflows/messages.ts';
+import { transferWorkflowId } from '../../workflows/messages.ts';
 import { readCard } from '../operator-reads.ts';
-import { presentTopUp, type TopUpResource, type TopUpRow } from './top-up-resource.ts';
+import { presentTransfer, type TransferResource, type TransferRow } from './resource.ts';
 
-/** A top-up as the partner sees it, with its partner and its workflow. */
-export interface OperatorTopUp extends TopUpResource {
+/** A transfer as the partner sees it, with its partner and its workflow. */
+export type OperatorTransfer = TransferResource & {
   partner_id: string;
   partner_name: string;
   /** When its deadline passed without an answer from the network. */
   overdue_since: string | null;
   workflow_id: string;
-}
+};
 
-/** A top-up in a list, with the request that made it; its fields are null if that is older than 31 days. */
-export interface ListedTopUp extends OperatorTopUp, Nullable<MadeBy> {}
-
-type Nullable<T> = { [Field in keyof T]: T[Field] | null };
+/** A transfer in a list, with the request that made it; its fields are null if that is older than 31 days. */
+export type ListedTransfer = OperatorTransfer & { [Field in keyof MadeBy]: MadeBy[Field] | null };
 
 /** Of one card, or of one partner. */
 export type Whose = { cardId: string } | { partnerId: string };
 
 /**
- * Whose top-ups or transactions to list, by the flags --card and --partner.
+ * Whose transfers or transactions to list, by the flags --card and --partner.
  * @throws WrongUsage unless exactly one is given; Refusal if there is no such card or partner
  */
 export async function requireWhose(
@@ -47,17 +46,18 @@ export async function requireWhose(
  * @param page.before only those older than this one
  * @param page.limit at most 10,001
  */
-export async function readTopUps(
+export async function readTransfers(
   orm: Orm,
+  direction: TransferDirection,
   whose: Whose,
   { before, limit }: { before: string | null; limit: number },
-): Promise<ListedTopUp[]> {
+): Promise<ListedTransfer[]> {
   const em = orm.em.fork();
-  const page = { before: before ?? '~', limit };
+  const page = { direction, before: before ?? '~', limit };
   const rows =
     'cardId' in whose
-      ? await selectCardTopUps(limit)(em, { ...page, cardId: whose.cardId })
-      : await selectPartnerTopUps(limit)(em, { ...page, partnerId: whose.partnerId });
+      ? await selectOfCard(limit)(em, { ...page, cardId: whose.cardId })
+      : await selectOfPartner(limit)(em, { ...page, partnerId: whose.partnerId });
   const makers = await readMakers(
     orm,
     rows.map(({ id }) => id),
@@ -74,73 +74,82 @@ export async function readTopUps(
   });
 }
 
-/** @throws Refusal if there is no such top-up. */
-export async function readTopUp(orm: Orm, topUpId: string): Promise<OperatorTopUp> {
-  const topUp = await findTopUp(orm, topUpId);
-  if (topUp === null) {
-    throw unknownId('topup', topUpId, 'its id is in GET /v1/cards/{cardId}/topups of the partner');
+/** @throws Refusal if there is no such transfer. */
+export async function readTransfer(
+  orm: Orm,
+  direction: TransferDirection,
+  transferId: string,
+): Promise<OperatorTransfer> {
+  const transfer = await findTransfer(orm, direction, transferId);
+  if (transfer === null) {
+    const where = `its id is in GET /v1/cards/{cardId}/${direction}s of the partner`;
+    throw unknownId(TRANSFERS[direction].idPrefix, transferId, where);
   }
-  return topUp;
+  return transfer;
 }
 
-export async function findTopUp(orm: Orm, topUpId: string): Promise<OperatorTopUp | null> {
-  const [row] = await selectTopUp(orm.em.fork(), { topUpId });
+export async function findTransfer(
+  orm: Orm,
+  direction: TransferDirection,
+  transferId: string,
+): Promise<OperatorTransfer | null> {
+  const [row] = await selectTransfer(orm.em.fork(), { direction, transferId });
   return row === undefined ? null : presentForOperators(row);
 }
 
-type OperatorRow = TopUpRow & {
-  partner_id: string;
+type OperatorRow = TransferRow & {
   partner_name: string;
-  overdue_since: string | null;
   balance_cents: string | null;
 };
 
-function presentForOperators(row: OperatorRow): OperatorTopUp {
+function presentForOperators(row: OperatorRow): OperatorTransfer {
   return {
-    ...presentTopUp(row, Number(row.balance_cents ?? 0)),
+    ...presentTransfer(row, Number(row.balance_cents ?? 0)),
     partner_id: row.partner_id,
     partner_name: row.partner_name,
     overdue_since: row.overdue_since === null ? null : new Date(row.overdue_since).toISOString(),
-    workflow_id: topUpCardWorkflowId(row.id),
+    workflow_id: transferWorkflowId(row.direction, row.id),
   };
 }
 
-const selectTopUp = readStatement(
-  (db, { topUpId }: { topUpId: string }) =>
+const selectTransfer = readStatement(
+  (db, { direction, transferId }: { direction: TransferDirection; transferId: string }) =>
     db
-      .selectFrom('topup as t')
+      .selectFrom('card_transfer as t')
       .innerJoin('partner as p', 'p.id', 't.partner_id')
       .leftJoin('ledger.account as a', 'a.card_id', 't.card_id')
-      .select(of('t', TOPUP_COLUMNS))
+      .select(of('t', TRANSFER_COLUMNS))
       .select(['p.name as partner_name', 'a.posted as balance_cents'])
-      .where('t.id', '=', topUpId),
+      .where('t.id', '=', transferId)
+      .where('t.direction', '=', direction),
   { acrossTenants: 'operator' },
 );
 
 interface Page {
+  direction: TransferDirection;
   before: string;
   limit: number;
 }
 
-const selectCardTopUps = (maxRows: number) =>
+const selectOfCard = (maxRows: number) =>
   readStatement(
-    (_, { cardId, before, limit }: Page & { cardId: string }) => {
-      const where = { card_id: cardId };
-      const columns = TOPUP_COLUMNS;
+    (_, { cardId, direction, before, limit }: Page & { cardId: string }) => {
+      const where = { card_id: cardId, direction };
+      const columns = TRANSFER_COLUMNS;
       return withPartner(
-        newestRows({ table: 'topup', columns, where, id: 'id', before, limit, maxRows }),
+        newestRows({ table: 'card_transfer', columns, where, id: 'id', before, limit, maxRows }),
         limit,
       );
     },
     { acrossTenants: 'operator' },
   );
 
-const selectPartnerTopUps = (maxRows: number) =>
+const selectOfPartner = (maxRows: number) =>
   readStatement(
-    (_, { partnerId, before, limit }: Page & { partnerId: string }) => {
-      const where = { partner_id: partnerId, mode: sql.ref('wanted.mode') };
-      const columns = TOPUP_COLUMNS;
-      const inMode = newestRows({ table: 'topup', columns, where, id: 'id', before, limit, maxRows });
+    (_, { partnerId, direction, before, limit }: Page & { partnerId: string }) => {
+      const where = { partner_id: partnerId, mode: sql.ref('wanted.mode'), direction };
+      const columns = TRANSFER_COLUMNS;
+      const inMode = newestRows({ table: 'card_transfer', columns, where, id: 'id', before, limit, maxRows });
       const found = sql`(SELECT one.* FROM unnest(${[...Mode.options]}::text[]) wanted (mode)
       CROSS JOIN LATERAL ${inMode} one ORDER BY one.id DESC LIMIT ${limit})`;
       return withPartner(found, limit);
