@@ -1,5 +1,6 @@
 -- Up Migration
 
+-- squawk-ignore ban-drop-table
 DROP TABLE topup, withdrawal;
 
 -- Money that moves between the prepaid balance and a card: a top-up onto it, a withdrawal back from it. While it is pending,
