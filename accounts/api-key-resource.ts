@@ -17,9 +17,7 @@ export const ApiKeyResource = z
     id: z.string().describe('Prefix `key_`.'),
     object: ObjectType('api_key'),
     name: z.string().nullable().describe('What you recognise it by. Null if we made it without a name.'),
-    prefix: z
-      .string()
-      .describe('The first 12 characters of the key, or the first 8 if it is from before these were kept.'),
+    prefix: z.string().describe('The first 12 characters of the key.'),
     scopes: z.array(Scope).describe('What the key may do.'),
     ip_allowlist: z
       .array(z.string())
@@ -128,7 +126,7 @@ export function presentApiKey(row: ApiKeyRow, key: string | null = null): ApiKey
     id: row.id,
     object: 'api_key',
     name: row.name,
-    prefix: row.prefix ?? row.hint.slice(0, 8),
+    prefix: row.prefix,
     scopes: row.scopes as Scope[],
     ip_allowlist: row.ip_allowlist,
     expires_at: time(row.expires_at),

@@ -3,7 +3,7 @@ import { sql } from 'kysely';
 import { lowestId, readIdTime } from '../platform/crypto/new-id.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { readStatement } from '../platform/db/sql.ts';
-import type { AuditResource } from './audit-operator-reads.ts';
+import type { AuditRow } from './audit-reads.ts';
 
 const PAGE = 1_000;
 const MAX_PROBLEMS_LISTED = 100;
@@ -147,7 +147,7 @@ const waiting = readStatement(
     SELECT count(*)::int AS waiting, min(queued_at) AS since FROM audit_unchained`,
 );
 
-export type ExportedEntry = Omit<AuditResource, 'partner_id' | 'partner_name' | 'external_ref' | 'last4'> & {
+export type ExportedEntry = AuditRow & {
   /** The entry's link; null if it is not in the chain yet. */
   chain: { seq: number; hash: string } | null;
 };

@@ -1,16 +1,13 @@
 import { sql } from 'kysely';
-import type { EventType } from '../domain/event.ts';
 import type { Mode, Tenant } from '../domain/mode.ts';
 import { SHOWN_KEY } from '../platform/db/columns.ts';
 import { followingAccounts } from '../platform/db/following-accounts.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { readStatement, writeStatement } from '../platform/db/sql.ts';
 import { transaction } from '../platform/db/transaction.ts';
-import { newEvent } from '../requests/new-event.ts';
+import { newEvent, writeEvent } from '../requests/event.ts';
 import { type ApiKeyRow, presentKeyInEvent } from './api-key-resource.ts';
 import { accountsNow, holdClock, KEY_ANNOUNCED_AHEAD } from './clock.ts';
-
-const EXPIRING: EventType = 'api_key.expiring';
 
 const TO_ANNOUNCE = sql`expires_at IS NOT NULL AND revoked_at IS NULL AND expiry_announced_at IS NULL`;
 
@@ -40,8 +37,8 @@ export function announceExpiry(orm: Orm, { partnerId, mode }: Tenant, id: string
     const clock = await holdClock(tx, { partnerId, mode });
     const [key] = await takeForAnnouncement(tx, { partnerId, mode, id });
     if (key === undefined) return false;
-    const event = newEvent({ type: EXPIRING, mode, data: { api_key: presentKeyInEvent(key) }, clock });
-    await insertEvent(tx, { ...event, partnerId, mode });
+    const data = { api_key: presentKeyInEvent(key) };
+    await writeEvent(tx, { partnerId, mode }, newEvent({ type: 'api_key.expiring', mode, data, clock }));
     return true;
   });
 }
@@ -52,15 +49,4 @@ const takeForAnnouncement = writeStatement(
   WHERE k.id = ${id} AND k.partner_id = ${partnerId} AND k.mode = ${mode} AND ${TO_ANNOUNCE}
     AND k.expires_at <= account_now(k.partner_id, k.mode) + ${KEY_ANNOUNCED_AHEAD}
   RETURNING ${SHOWN_KEY}`,
-);
-
-const insertEvent = writeStatement((db, event: Tenant & { id: string; created: string; body: string }) =>
-  db.insertInto('event').values({
-    id: event.id,
-    partner_id: event.partnerId,
-    mode: event.mode,
-    type: EXPIRING,
-    body: event.body,
-    created_at: event.created,
-  }),
 );

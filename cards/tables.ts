@@ -81,7 +81,7 @@ export const CardEntity = defineEntity({
       .defaultRaw("((now() at time zone 'UTC'::text))::date")
       .nullable(),
     /** What the network was asked with, besides the row's own fields; null in test mode. */
-    asked: p.json().$type<{ bin: string; named: boolean }>().nullable(),
+    asked: p.json().$type<{ bin: string; issuerProduct: string | null; named: boolean }>().nullable(),
     /** What an operator decided about its issuance. */
     decision: p.json().$type<RecordedDecision>().nullable(),
     /** Why the network's decision, or its id of the card, could not be recorded. */
@@ -106,7 +106,7 @@ export const CardTransactionEntity = defineEntity({
     mode: p.text().$type<Mode>(),
     cardId: p.text().collation('C'),
     networkTransactionId: p.text(),
-    /** The network's id of what it is part of; null if it was not told, or was booked before this was kept. */
+    /** The network's id of what it is part of; null if it was not told. */
     networkPaymentId: p.text().collation('C').nullable(),
     /** The purchase that a refund gives money back for; null if it is not known. */
     refundedTransactionId: p.text().collation('C').nullable(),
@@ -210,7 +210,6 @@ export const CardRevealEntity = defineEntity({
     cardId: p.text().collation('C'),
     apiKeyId: p.text(),
     requestId: p.text(),
-    /** Null of a reveal from before addresses were recorded. */
     clientAddress: p.text().nullable(),
     createdAt: p.datetime().defaultRaw('clock_timestamp()'),
   },

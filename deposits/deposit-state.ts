@@ -7,7 +7,7 @@ import type { Posting } from '../ledger/posting.ts';
 import { DEPOSIT_COLUMNS, of, selectPayments } from '../platform/db/columns.ts';
 import type { Row } from '../platform/db/entities.ts';
 import { anyOf, readStatement, type Transactor, writeStatement } from '../platform/db/sql.ts';
-import { newEvent } from '../requests/new-event.ts';
+import { insertEvents, newEvent } from '../requests/event.ts';
 import { type DepositRow, type PaymentRow, presentDeposit } from './resource.ts';
 
 /** Payments of one deposit that one transaction judges. Nobody has more unless they send dust on purpose. */
@@ -134,16 +134,14 @@ export async function writeDepositEvents(tx: Transactor, events: readonly Deposi
   if (events.length === 0) return;
   const rows = events.map(({ type, row, clock }) => {
     const { partner_id, mode } = row;
-    const { id, created, body } = newEvent({
-      type,
-      mode,
-      data: { deposit: presentDeposit(row) },
-      clock,
-    });
-    return { id, partner_id, mode, type, body, created_at: created };
+    return { ...newEvent({ type, mode, data: { deposit: presentDeposit(row) }, clock }), partner_id };
   });
-  await insertEvents(tx, { events: JSON.stringify(rows) });
+  await insert(tx, { events: JSON.stringify(rows) });
 }
+
+const insert = writeStatement((_, { events }: { events: string }) => insertEvents(events), {
+  acrossTenants: 'id',
+});
 
 type Lock = { depositIds: readonly string[]; waitMs: number | null };
 
@@ -209,14 +207,5 @@ const write = writeStatement(
     FROM json_to_recordset(${rows}) AS w (id text, status text, received_micro_usdt numeric, credited_cents bigint,
       confirmed_at timestamptz, review_since timestamptz)
     WHERE d.id = w.id`,
-  { acrossTenants: 'id' },
-);
-
-const insertEvents = writeStatement(
-  (_, { events }: { events: string }) => sql`
-    INSERT INTO event (id, partner_id, mode, type, body, created_at)
-    SELECT id, partner_id, mode, type, body, created_at
-    FROM json_to_recordset(${events})
-      AS e (id text, partner_id text, mode text, type text, body text, created_at timestamptz)`,
   { acrossTenants: 'id' },
 );

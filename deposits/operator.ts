@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander';
 import { z } from 'zod';
-import { readPartner } from '../accounts/operator-reads.ts';
+import { readPartner } from '../accounts/reads.ts';
 import { type DepositDecision, DepositStatus, type WhyNotResolved } from '../domain/deposit.ts';
 import { Refusal } from '../domain/refusal.ts';
 import { WrongUsage } from '../operator/errors.ts';

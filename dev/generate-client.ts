@@ -2,9 +2,10 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { registerHooks } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { type Document, writeResources } from './client-resources.ts';
 
 /**
- * `npm run client` writes client/generated from docs/openapi.json; `--check` compares them. The generator calls
+ * `npm run client` writes client/generated from docs/openapi.json; `--check` compares them. The types' generator calls
  * TypeScript's own API, which version 7 does not have, so it gets version 6's.
  */
 registerHooks({
@@ -14,27 +15,36 @@ registerHooks({
 const { createClient } = await import('@hey-api/openapi-ts');
 
 const DOCUMENT = new URL('../docs/openapi.json', import.meta.url);
-const FILE = new URL('../client/generated/types.gen.ts', import.meta.url);
+const FOLDER = new URL('../client/generated/', import.meta.url);
 
 // Webhooks are left out: their types are schemas already, and would be generated a second time under other names.
 const { webhooks: _, ...document } = JSON.parse(await readFile(DOCUMENT, 'utf8'));
-const folder = await mkdtemp(join(tmpdir(), 'card-issuing-client-'));
-try {
-  await createClient({
-    input: document,
-    output: { path: folder, entryFile: false, module: { extension: '.ts' }, postProcess: [] },
-    plugins: ['@hey-api/typescript'],
-    logs: { level: 'silent' },
-  });
-  const [file = '', ...others] = await readdir(folder);
-  if (others.length > 0) throw new Error(`the generator wrote more than one file: ${[file, ...others]}`);
-  const text = await readFile(join(folder, file), 'utf8');
+const files = {
+  'resources.gen.ts': writeResources(document as Document),
+  'types.gen.ts': await writeTypes(),
+};
+for (const [name, text] of Object.entries(files)) {
   if (!process.argv.includes('--check')) {
-    await writeFile(FILE, text);
-  } else if ((await readFile(FILE, 'utf8')) !== text) {
+    await writeFile(new URL(name, FOLDER), text);
+  } else if ((await readFile(new URL(name, FOLDER), 'utf8')) !== text) {
     console.error('client/generated does not match docs/openapi.json: run "npm run client" and commit it.');
     process.exitCode = 1;
   }
-} finally {
-  await rm(folder, { recursive: true });
+}
+
+async function writeTypes(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'card-issuing-client-'));
+  try {
+    await createClient({
+      input: document,
+      output: { path: folder, entryFile: false, module: { extension: '.ts' }, postProcess: [] },
+      plugins: ['@hey-api/typescript'],
+      logs: { level: 'silent' },
+    });
+    const [file = '', ...others] = await readdir(folder);
+    if (others.length > 0) throw new Error(`the generator wrote more than one file: ${[file, ...others]}`);
+    return await readFile(join(folder, file), 'utf8');
+  } finally {
+    await rm(folder, { recursive: true });
+  }
 }

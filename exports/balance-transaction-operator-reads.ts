@@ -3,8 +3,8 @@ import {
   parseVersion,
   presentBalanceTransaction,
 } from '../accounts/balance-transaction-resource.ts';
-import { readMakers } from '../accounts/request-operator-reads.ts';
-import { readCard } from '../cards/operator-reads.ts';
+import { readMakers } from '../accounts/request-reads.ts';
+import { readCard } from '../cards/reads.ts';
 import type { Tenant } from '../domain/mode.ts';
 import { Refusal } from '../domain/refusal.ts';
 import {

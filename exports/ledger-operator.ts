@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { z } from 'zod';
-import { readPartner } from '../accounts/operator-reads.ts';
+import { readPartner } from '../accounts/reads.ts';
 import { isId } from '../domain/ids.ts';
 import type { Mode } from '../domain/mode.ts';
 import { Refusal } from '../domain/refusal.ts';

@@ -42,7 +42,7 @@ const advanceClock = declare({
   operationId: 'testHelpers.advanceClock',
   summary: 'Advance the test clock',
   description:
-    'Moves the time of your test mode forward. What is due by then begins within 10 seconds, in the order of its due times: ' +
+    'Moves the time of your test mode forward. What is due by then begins within 10 seconds, in any order: ' +
     'webhook retries, expiring authorizations, test deposits and notices of expiring API keys. Limits and spending intervals follow ' +
     'it, too. It never goes back, can be at most ten years ahead, and can be advanced 1,000 times in an hour.',
   mode: 'test',

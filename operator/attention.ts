@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { readPartnerNames } from '../accounts/operator-reads.ts';
+import { readPartnerNames } from '../accounts/reads.ts';
 import { readAttention } from '../exports/attention.ts';
 import type { Verbs } from './verbs.ts';
 

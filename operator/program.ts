@@ -3,7 +3,7 @@ import type { OperatorConfig } from '../platform/config/operator.ts';
 import { explainError, WrongUsage } from './errors.ts';
 import { renderJson, renderText, visible } from './render.ts';
 import { createSession } from './session.ts';
-import type { Verbs } from './verbs.ts';
+import { addVerbs, type Noun, type Verbs } from './verbs.ts';
 
 export interface OperatorOptions {
   readConfig(): OperatorConfig;
@@ -43,13 +43,15 @@ export async function runOperator(args: readonly string[], options: OperatorOpti
     confirm: async (question) => options.confirm?.(question) ?? null,
     resolveWaitMs: options.resolveWaitMs ?? 15_000,
     reconcileGraceMs: options.reconcileGraceMs ?? 20_000,
+    print(answer) {
+      if (answer === null) return;
+      out(program.opts<{ json?: true }>().json ? renderJson(answer) : renderText(answer));
+      failed = answer.failed ?? false;
+    },
     verb:
       (work) =>
-      async (...given) => {
-        const answer = await work(...given);
-        out(program.opts<{ json?: true }>().json ? renderJson(answer) : renderText(answer));
-        failed = answer.failed ?? false;
-      },
+      async (...given) =>
+        verbs.print(await work(...given)),
   };
   try {
     await addNouns(program, args, verbs);
@@ -84,30 +86,28 @@ function examples(...lines: string[]): string {
   return `\nExamples:\n${lines.map((line) => `  npm run operator -- ${line}`).join('\n')}\n`;
 }
 
-type Noun = (noun: Command, verbs: Verbs) => void;
-
-/** What each noun is about, and its module. */
-const NOUNS: Record<string, readonly [about: string, load: () => Promise<Noun>]> = {
+/** What each noun is about, and its verbs, or what builds them. */
+const NOUNS: Record<
+  string,
+  readonly [about: string, load: () => Promise<Noun | ((noun: Command, verbs: Verbs) => void)>]
+> = {
   partner: [
     "partners' accounts",
     async () => {
       const [{ partnerNoun }, { eraseCardholderVerb }] = await Promise.all([
         import('../accounts/operator.ts'),
-        import('../cards/erase-cardholder-operator.ts'),
+        import('../cards/operator.ts'),
       ]);
-      return (noun, verbs) => {
-        partnerNoun(noun, verbs);
-        eraseCardholderVerb(noun, verbs);
-      };
+      return { ...partnerNoun, 'erase-cardholder': eraseCardholderVerb };
     },
   ],
   adjustment: [
     'large adjustments that need a second operator',
-    async () => (await import('../accounts/adjustment-operator.ts')).adjustmentNoun,
+    async () => (await import('../accounts/operator.ts')).adjustmentNoun,
   ],
   login: [
     "operators' own database logins",
-    async () => (await import('../accounts/login-operator.ts')).loginNoun,
+    async () => (await import('../accounts/key-operator.ts')).loginNoun,
   ],
   key: ["partners' API keys", async () => (await import('../accounts/key-operator.ts')).keyNoun],
   'key-ring': ['the encryption keys of the service', async () => (await import('./key-ring.ts')).keyRingNoun],
@@ -122,7 +122,7 @@ const NOUNS: Record<string, readonly [about: string, load: () => Promise<Noun>]>
         import('../cards/operator.ts'),
         import('../payments/authorization-operator-reads.ts'),
       ]);
-      return (noun, verbs) => cardNoun(noun, verbs, readAuthorizations);
+      return cardNoun(readAuthorizations);
     },
   ],
   topup: ['card top-ups', async () => (await import('../cards/transfers/operator.ts')).topUpNoun],
@@ -149,7 +149,7 @@ const NOUNS: Record<string, readonly [about: string, load: () => Promise<Noun>]>
   ],
   operation: [
     "partners' operations: how far they are",
-    async () => (await import('../cards/operation-operator.ts')).operationNoun,
+    async () => (await import('../requests/operator.ts')).operationNoun,
   ],
   network: [
     'the card network: whether its record and ours agree',
@@ -176,7 +176,7 @@ const NOUNS: Record<string, readonly [about: string, load: () => Promise<Noun>]>
     async () => {
       const [{ webhookNoun }, { readCard }] = await Promise.all([
         import('../webhooks/operator.ts'),
-        import('../cards/operator-reads.ts'),
+        import('../cards/reads.ts'),
       ]);
       return (noun, verbs) => webhookNoun(noun, verbs, readCard);
     },
@@ -197,6 +197,9 @@ const NOUNS: Record<string, readonly [about: string, load: () => Promise<Noun>]>
 async function addNouns(program: Command, args: readonly string[], verbs: Verbs): Promise<void> {
   for (const [name, [about, load]] of Object.entries(NOUNS)) {
     const noun = program.command(name).description(about);
-    if (args.includes(name)) (await load())(noun, verbs);
+    if (!args.includes(name)) continue;
+    const loaded = await load();
+    if (typeof loaded === 'function') loaded(noun, verbs);
+    else addVerbs(noun, loaded, verbs);
   }
 }

@@ -223,19 +223,6 @@ const forgetLeftInvalid = autocommitStatement((db, { partnerId, mode, key }: Ten
     .returning('id'),
 );
 
-/**
- * Deletes a claim of test mode that has no response. A process of an earlier release left it, and nothing was done under it.
- */
-export const forgetUnanswered = autocommitStatement(
-  (db, { partnerId, key }: { partnerId: string; key: string | null }) =>
-    db
-      .deleteFrom('idempotency_claim')
-      .where('partner_id', '=', partnerId)
-      .where('mode', '=', 'test')
-      .where('key', '=', key)
-      .where('response_status', 'is', null),
-);
-
 /** A claim that the transaction holds. */
 interface LockedClaim {
   /** Whether it has a response. */

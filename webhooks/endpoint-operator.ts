@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander';
 import { sql } from 'kysely';
 import { z } from 'zod';
-import { readPartner } from '../accounts/operator-reads.ts';
+import { readPartner } from '../accounts/reads.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { Mode } from '../domain/mode.ts';
 import { Refusal } from '../domain/refusal.ts';

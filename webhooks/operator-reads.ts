@@ -127,21 +127,21 @@ const selectCardWebhooks = ({ status }: WebhookFilter) =>
 /** The columns to show, for the events whose ids `found` returns. LIMIT 1 keeps the planner from joining whole tables. */
 const selectShown = (found: RawBuilder<unknown>) => sql<WebhookRow>`
   SELECT ${SHOWN} FROM (${found}) found
-    CROSS JOIN LATERAL (SELECT event_id, endpoint_id, status, attempt_count, next_attempt_at, workflow_of_event FROM delivery
+    CROSS JOIN LATERAL (SELECT event_id, endpoint_id, status, attempt_count, next_attempt_at FROM delivery
       WHERE event_id = found.event_id AND endpoint_id = found.endpoint_id LIMIT 1) d
     CROSS JOIN LATERAL (SELECT id, partner_id, mode, type, created_at FROM event WHERE id = found.event_id LIMIT 1) e
   ORDER BY d.event_id DESC, d.endpoint_id`;
 
 interface WebhookRow
   extends Row<'event', 'id' | 'partner_id' | 'mode' | 'type' | 'created_at'>,
-    Row<'delivery', 'endpoint_id' | 'status' | 'attempt_count' | 'next_attempt_at' | 'workflow_of_event'> {
+    Row<'delivery', 'endpoint_id' | 'status' | 'attempt_count' | 'next_attempt_at'> {
   last_error: string | null;
   partner_name: string;
 }
 
 /** The columns of a WebhookRow, from tables `event` e and `delivery` d. */
 const SHOWN = sql`e.id, e.partner_id, (SELECT name FROM partner WHERE id = e.partner_id) AS partner_name, e.mode, e.type, e.created_at,
-  d.endpoint_id, d.status, d.attempt_count, d.next_attempt_at, d.workflow_of_event,
+  d.endpoint_id, d.status, d.attempt_count, d.next_attempt_at,
   (SELECT a.error FROM delivery_attempt a
    WHERE a.event_id = d.event_id AND a.endpoint_id = d.endpoint_id AND a.number = d.attempt_count) AS last_error`;
 
@@ -188,7 +188,7 @@ export async function readWebhook(
         status: each.status,
         attempt_count: each.attempt_count,
       })),
-    workflow_id: deliverWebhookWorkflowId(eventId, row.workflow_of_event ? null : row.endpoint_id),
+    workflow_id: deliverWebhookWorkflowId(eventId, row.endpoint_id),
   };
 }
 

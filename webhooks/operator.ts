@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander';
 import { z } from 'zod';
-import { readPartner } from '../accounts/operator-reads.ts';
+import { readPartner } from '../accounts/reads.ts';
 import { DeliveryStatus, EventType } from '../domain/event.ts';
 import { WrongUsage } from '../operator/errors.ts';
 import { read, Since, Text } from '../operator/flag-values.ts';

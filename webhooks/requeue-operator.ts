@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import { readPartner } from '../accounts/operator-reads.ts';
+import { readPartner } from '../accounts/reads.ts';
 import type { DeliveryStatus } from '../domain/event.ts';
 import { Refusal } from '../domain/refusal.ts';
 import type { Session } from '../operator/session.ts';

@@ -21,8 +21,7 @@ export const STATUS_CHANGE_PATIENCE_MS = 600_000;
 /** The input of deliverWebhook, which a failed attempt starts together with the signal `progress`. */
 export interface DeliverWebhookInput {
   eventId: string;
-  /** Missing in a workflow that began before there were several endpoints. */
-  endpointId?: string;
+  endpointId: string;
 }
 
 /** The state of an event, from its row. */
@@ -56,9 +55,8 @@ export const changeCardStatusWorkflowId = (cardId: string, claimId: string): str
 /** The id of the object that a workflow is about: an issuance's card, or a transfer. */
 export const parseWorkflowId = (workflowId: string): string => workflowId.split('/')[1] ?? workflowId;
 
-/** @param endpointId null if it began before there were several endpoints (`delivery.workflow_of_event`) */
-export const deliverWebhookWorkflowId = (eventId: string, endpointId: string | null): string =>
-  endpointId === null ? `webhook/${eventId}` : `webhook/${eventId}/${endpointId}`;
+export const deliverWebhookWorkflowId = (eventId: string, endpointId: string): string =>
+  `webhook/${eventId}/${endpointId}`;
 
 /** A hint that the network has news. The workflow asks the network for it. */
 export const networkResult = defineSignal('networkResult');

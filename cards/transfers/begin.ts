@@ -12,15 +12,23 @@ import { readBalance } from '../../ledger/balances.ts';
 import { refuseTooLarge } from '../../ledger/refuse-too-large.ts';
 import { readIdTime } from '../../platform/crypto/new-id.ts';
 import type { TRANSFER_COLUMNS } from '../../platform/db/columns.ts';
-import { readStatement, type Writes, writeStatement } from '../../platform/db/sql.ts';
+import type { Row } from '../../platform/db/entities.ts';
+import {
+  type Cte,
+  cte,
+  readStatement,
+  type Writes,
+  withCtes,
+  writeStatement,
+} from '../../platform/db/sql.ts';
 import { transaction } from '../../platform/db/transaction.ts';
 import { type KeyedRequest, lockClaim, lockUsageAndClaim } from '../../requests/claim.ts';
 import type { CommandContext } from '../../requests/command-context.ts';
 import {
+  endRequest,
   type KeyedOutcomeValues,
   outcomeResponse,
   requestOutcome,
-  writeRequestOutcome,
 } from '../../requests/outcome.ts';
 import { type KeyedResponse, requireStored, respondOnce } from '../../requests/respond-once.ts';
 import { openRequest, type StoredResponse, storeError } from '../../requests/response.ts';
@@ -68,8 +76,7 @@ export async function beginTransfer(
   try {
     return await transaction(orm, async (tx) => {
       const [claimed] = await lockClaimedTerms(tx, { claimId });
-      // No workflow works for a test-mode claim.
-      if (claimed === undefined || claimed.mode === 'test') return { state: 'answered', response: null };
+      if (claimed === undefined) return { state: 'answered', response: null };
       if (claimed.is_pending) return { state: 'held', asked: null };
       if (claimed.answered) return { state: 'answered', response: null };
       const { resource_id: transferId, card_id: cardId, partner_id: partnerId, mode } = claimed;
@@ -201,15 +208,24 @@ const insertTransfer = (
     .returning(['partner_id', 'mode', 'amount_cents', 'counted_on']);
 
 /** Counts the inserted top-up towards its account's limits. */
-const COUNT_TRANSFER = sql`
-  UPDATE account_usage u SET loaded_on = greatest(u.loaded_on, done.counted_on),
-    loaded_cents = CASE WHEN u.loaded_on >= done.counted_on THEN u.loaded_cents ELSE 0 END + done.amount_cents
-  FROM done WHERE u.partner_id = done.partner_id AND u.mode = done.mode AND done.counted_on IS NOT NULL`;
+const countTransfer = (
+  made: Cte<Row<'card_transfer', 'partner_id' | 'mode' | 'amount_cents' | 'counted_on'>>,
+) =>
+  cte(
+    'counted',
+    sql`
+  UPDATE account_usage u SET loaded_on = greatest(u.loaded_on, made.counted_on),
+    loaded_cents = CASE WHEN u.loaded_on >= made.counted_on THEN u.loaded_cents ELSE 0 END + made.amount_cents
+  FROM ${made.rows} made
+  WHERE u.partner_id = made.partner_id AND u.mode = made.mode AND made.counted_on IS NOT NULL`,
+  );
 
 const holdTransfer = statementWithPosting(
-  (db, transfer: BoundTransfer & { claimId: string; asked: string }, ledger) => sql`
-    WITH done AS (${insertTransfer(db, transfer, { claim_id: transfer.claimId, asked: sql<KeptTransfer>`${transfer.asked}::jsonb` })}), counted AS (${COUNT_TRANSFER})
-    SELECT ${ledger.answer} FROM ${ledger.call}`,
+  (db, transfer: BoundTransfer & { claimId: string; asked: string }, ledger) => {
+    const pending = { claim_id: transfer.claimId, asked: sql<KeptTransfer>`${transfer.asked}::jsonb` };
+    const made = cte('made', insertTransfer(db, transfer, pending));
+    return sql`${withCtes([made, countTransfer(made)])} SELECT ${ledger.answer} FROM ${ledger.call}`;
+  },
 );
 
 /** What a pending transfer asks the network for, and what an operator has decided meanwhile; null if it is not pending. */
@@ -274,8 +290,9 @@ export function transferInTestMode(
 }
 
 const moveTransfer = statementWithPosting((db, transfer: BoundTransfer & KeyedOutcomeValues, ledger) => {
-  const { ctes, isStored } = writeRequestOutcome(transfer, true);
+  const made = cte('made', insertTransfer(db, transfer, null));
+  const { ctes, isStored } = endRequest(made, transfer);
   return sql<{ is_stored: boolean }>`
-    WITH done AS (${insertTransfer(db, transfer, null)}), counted AS (${COUNT_TRANSFER}), ${ctes}
+    ${withCtes([made, countTransfer(made), ...ctes])}
     SELECT ${ledger.answer}, ${isStored} AS is_stored FROM ${ledger.call}`;
 });

@@ -6,7 +6,7 @@ import { readStatement } from '../../platform/db/sql.ts';
 import { checkHint, SEE_LOG } from '../../platform/monitoring/worker-check.ts';
 import { NOT_BOOKED } from '../late-answers-attention.ts';
 import { decideContradiction } from '../late-decisions.ts';
-import { findTransfer, type OperatorTransfer } from './operator-reads.ts';
+import { findTransfer, type OperatorTransfer } from './reads.ts';
 
 const POLL_INTERVAL_MS = 200;
 

@@ -6,7 +6,7 @@ import { TRANSFER_COLUMNS } from '../../platform/db/columns.ts';
 import type { Orm } from '../../platform/db/orm.ts';
 import { writeStatement } from '../../platform/db/sql.ts';
 import { transaction } from '../../platform/db/transaction.ts';
-import { newEvent } from '../../requests/new-event.ts';
+import { insertEvents, newEvent } from '../../requests/event.ts';
 import { fundingPosting } from '../funding-posting.ts';
 import { findLateCard, lockLate, refuse } from '../late-decisions.ts';
 import { lockAnyCard } from '../lock-card.ts';
@@ -60,15 +60,8 @@ export function bookTransfer(orm: Orm, id: string): Promise<boolean> {
     if (moved === 'insufficient_funds') return refuse(tx, id, moved);
     const balance = await readCardBalance(tx, { partnerId: card.partner_id, mode: card.mode }, card.id);
     const booked = succeededTransfer(failed, balance, new Date());
-    const { type, mode, data } = transferOutcome(booked, card, balance);
-    const event = newEvent({ type, mode, data, clock: null });
-    await write(tx, {
-      ...boundTransfer(booked),
-      eventId: event.id,
-      eventType: type,
-      eventBody: event.body,
-      eventCreatedAt: event.created,
-    });
+    const event = newEvent({ ...transferOutcome(booked, card, balance), clock: null });
+    await write(tx, { ...boundTransfer(booked), event: JSON.stringify([event]) });
     return true;
   });
 }
@@ -79,16 +72,9 @@ const lockTransfer = writeStatement(
   { acrossTenants: 'operator' },
 );
 
-interface Booked extends BoundTransfer {
-  eventId: string;
-  eventType: string;
-  eventBody: string;
-  eventCreatedAt: string;
-}
-
 /** Writes the row, which is new if it had been deleted with a refusal, and the event. Nothing is left to wait for. */
 const write = writeStatement(
-  (_, values: Booked) => sql`
+  (_, values: BoundTransfer & { event: string }) => sql`
     WITH done AS (
       INSERT INTO card_transfer AS t (id, partner_id, mode, card_id, direction, status, amount_cents, fees, card_balance_cents,
         created_at, completed_at)
@@ -97,11 +83,9 @@ const write = writeStatement(
         ${values.completed_at})
       ON CONFLICT (id) DO UPDATE SET status = excluded.status, failure_code = NULL,
         card_balance_cents = excluded.card_balance_cents, completed_at = excluded.completed_at
-      RETURNING partner_id, mode, card_id
+      RETURNING partner_id, mode
     ), reported AS (
-      INSERT INTO event (id, partner_id, mode, type, card_id, body, created_at)
-      SELECT ${values.eventId}, partner_id, mode, ${values.eventType}, card_id, ${values.eventBody},
-        ${values.eventCreatedAt}::timestamptz FROM done
+      ${insertEvents(values.event, sql`done`)}
     )
     DELETE FROM late_answer WHERE id = ${values.id}`,
   { acrossTenants: 'operator' },

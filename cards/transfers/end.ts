@@ -1,20 +1,27 @@
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import { ApiError } from '../../domain/api-error.ts';
 import type { TransferDecision, Verdict } from '../../domain/decision.ts';
 import type { Tenant } from '../../domain/mode.ts';
 import { applyPosting, statementWithPosting } from '../../ledger/apply-posting.ts';
 import { readCardBalance } from '../../ledger/balances.ts';
 import { CARD_COLUMNS, of, TRANSFER_COLUMNS } from '../../platform/db/columns.ts';
-import { readStatement, type Transactor, type Writes, writeStatement } from '../../platform/db/sql.ts';
+import {
+  cte,
+  readStatement,
+  type Transactor,
+  type Writes,
+  withCtes,
+  writeStatement,
+} from '../../platform/db/sql.ts';
 import { transaction } from '../../platform/db/transaction.ts';
 import type { CommandContext, OpenCommand } from '../../requests/command-context.ts';
 import { recordAudit } from '../../requests/operator-context.ts';
 import {
   claimOutcome,
+  endClaim,
   type Outcome,
   type OutcomeValues,
   outcomeResponse,
-  writeClaimOutcome,
 } from '../../requests/outcome.ts';
 import { type StoredResponse, storeError, storeResponse } from '../../requests/response.ts';
 import { checkDecision, verdictOnMissing } from '../decision.ts';
@@ -239,33 +246,36 @@ const deleteTransfer = writeStatement(
 
 type EndValues = BoundTransfer & OutcomeValues;
 
-/** CTEs that write the end of a pending transfer, its event and, if there was none, the response of its claim. */
-const endOf = (db: Writes, transfer: EndValues) =>
-  sql`done AS (${db
-    .updateTable('card_transfer')
-    .set({
-      status: transfer.status,
-      failure_code: transfer.failure_code,
-      card_balance_cents: transfer.card_balance_cents,
-      completed_at: transfer.completed_at,
-      claim_id: null,
-      overdue_since: null,
-      not_recorded: null,
-    })
-    .where('id', '=', transfer.id)
-    .where('partner_id', '=', transfer.partner_id)
-    .where('mode', '=', transfer.mode)
-    .where('status', '=', 'pending')
-    .returning(['partner_id', 'mode'])}), ${writeClaimOutcome(transfer)}`;
+/** Writes the end of a pending transfer, its event and, if there was none, the response of its claim. */
+function endTransfer(db: Writes, transfer: EndValues): RawBuilder<unknown> {
+  const ended = cte(
+    'ended',
+    db
+      .updateTable('card_transfer')
+      .set({
+        status: transfer.status,
+        failure_code: transfer.failure_code,
+        card_balance_cents: transfer.card_balance_cents,
+        completed_at: transfer.completed_at,
+        claim_id: null,
+        overdue_since: null,
+        not_recorded: null,
+      })
+      .where('id', '=', transfer.id)
+      .where('partner_id', '=', transfer.partner_id)
+      .where('mode', '=', transfer.mode)
+      .where('status', '=', 'pending')
+      .returning(['partner_id', 'mode']),
+  );
+  return withCtes([ended, ...endClaim(ended, transfer)]);
+}
 
 const postAndWriteEnd = statementWithPosting(
   (db, transfer: EndValues, ledger) => sql`
-    WITH ${endOf(db, transfer)} SELECT ${ledger.answer} FROM ${ledger.call}`,
+    ${endTransfer(db, transfer)} SELECT ${ledger.answer} FROM ${ledger.call}`,
 );
 
-const writeEnd = writeStatement(
-  (db, transfer: EndValues) => sql`WITH ${endOf(db, transfer)} SELECT FROM done`,
-);
+const writeEnd = writeStatement((db, transfer: EndValues) => sql`${endTransfer(db, transfer)} SELECT`);
 
 /** A card's balance after a transfer. @param isHeld whether its money was held */
 export function balanceAfter(

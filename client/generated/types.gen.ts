@@ -31,7 +31,7 @@ export type ApiKey = {
      */
     name: string | null;
     /**
-     * The first 12 characters of the key, or the first 8 if it is from before these were kept.
+     * The first 12 characters of the key.
      */
     prefix: string;
     /**
@@ -122,7 +122,7 @@ export type ApiKeyInEvent = {
      */
     name: string | null;
     /**
-     * The first 12 characters of the key, or the first 8 if it is from before these were kept.
+     * The first 12 characters of the key.
      */
     prefix: string;
     /**

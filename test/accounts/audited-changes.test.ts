@@ -33,7 +33,7 @@ const CHANGES: [what: string, statement: string, subject: string, detail?: objec
   ['the products of an account', `INSERT INTO partner_product VALUES ('prt_1', 'USD')`, 'prt_1'],
   [
     'a new API key',
-    `INSERT INTO api_key (id, partner_id, mode, hash, hint) VALUES ('key_2', 'prt_1', 'live', 'y', 'y')`,
+    `INSERT INTO api_key (id, partner_id, mode, hash, prefix, hint) VALUES ('key_2', 'prt_1', 'live', 'y', 'p', 'y')`,
     'key_2',
   ],
   ['an API key', `UPDATE api_key SET revoked_at = now() WHERE id = 'key_1'`, 'key_1'],
@@ -66,7 +66,7 @@ describe("an operator's login", () => {
       'SET session_replication_role = replica',
       `INSERT INTO partner (id, name) VALUES ('prt_1', 'P')`,
       `INSERT INTO product (code, bin, network, is_current) VALUES ('USD', '424242', 'visa', true)`,
-      `INSERT INTO api_key (id, partner_id, mode, hash, hint) VALUES ('key_1', 'prt_1', 'live', 'x', 'x')`,
+      `INSERT INTO api_key (id, partner_id, mode, hash, prefix, hint) VALUES ('key_1', 'prt_1', 'live', 'x', 'p', 'x')`,
       `INSERT INTO adjustment_request (id, partner_id, mode, amount_cents, reason, requested_by)
        VALUES ('adj_0', 'prt_1', 'live', 900000, 'r', 'ada')`,
       `INSERT INTO card (id, partner_id, mode, status, external_ref, product_code, network, funding_cents, fees, created_at)

@@ -24,7 +24,7 @@ describe('the service', () => {
   });
   const eventOf = (partnerId: string) => ({
     ...{ eventId: newId('evt'), type: 'ping' as const, partnerId, mode: 'live' as const },
-    ...{ endpointId: newId('we'), workflowOfEvent: false },
+    endpointId: newId('we'),
     taskQueue,
   });
   const tell = (status: 'retrying' | 'given_up') => (partnerId: string) =>

@@ -102,16 +102,6 @@ describe('while the card network does not answer', () => {
       assertSame();
     });
 
-    it('is repeated with the present BIN if a process of the last release made it', async () => {
-      meanwhile = async () => {
-        await asOwner(stack, 'UPDATE card SET asked = NULL WHERE id = $1', [asked[0]?.token]);
-        throw new CardNetworkUnavailable('card network: no answer, in a test');
-      };
-      const { status, text } = await createCard(partner, { amount: SEEN_CENTS }, { mode: 'live' });
-      assert.equal(status, 201, text);
-      assertSame();
-    });
-
     it("keeps its cardholder's name until the network has decided", async () => {
       const names = { cardholder_first_name: 'Ada', cardholder_last_name: 'Lovelace' };
       const rename = (cardId: string) =>

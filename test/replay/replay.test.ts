@@ -73,7 +73,7 @@ const NOT_REPLAYED: Record<string, string> = {
     'whoever cancels the scan ends it, and nothing follows',
   'messages.ts: export const changeCardStatusWorkflowId = (cardId: string, claimId: string): string =>':
     STARTER,
-  'messages.ts: export const deliverWebhookWorkflowId = (eventId: string, endpointId: string | null): string =>':
+  'messages.ts: export const deliverWebhookWorkflowId = (eventId: string, endpointId: string): string =>':
     STARTER,
   'messages.ts: export const issueCardWorkflowId = (cardId: string): string => `issue-card/${cardId}`;':
     STARTER,

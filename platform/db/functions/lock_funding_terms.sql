@@ -1,7 +1,8 @@
--- Locks the usage row of the claim's account, which a withdrawal doesn't change, the claim, then the card it is about, and
--- returns everything that its money is decided on; no row if there is no such claim. It is one call because the account's
--- other fundings wait for every round trip under these locks. The locks have statements of their own: a statement that waited for a lock doesn't see
--- what was committed meanwhile, a later one does.
+-- Locks the usage row of the claim's account, which a withdrawal doesn't change, the claim, then the card it
+-- is about, and returns everything that its money is decided on; no row if there is no such claim. It is one
+-- call because the account's other fundings wait for every round trip under these locks. The locks have
+-- statements of their own: a statement that waited for a lock doesn't see what was committed meanwhile, a
+-- later one does.
 CREATE OR REPLACE FUNCTION lock_funding_terms(claim text) RETURNS TABLE (
   partner_id text,
   mode text,
@@ -43,3 +44,5 @@ BEGIN
     JOIN account_usage u ON u.partner_id = c.partner_id AND u.mode = c.mode
     WHERE c.id = claim;
 END $$;
+
+GRANT EXECUTE ON FUNCTION lock_funding_terms TO card_issuing_app;

@@ -1,6 +1,6 @@
--- Notes how a live card's account at the card network follows what the prepaid balance paid or got instead of the card: a late debit is
--- covered, a late refund is returned (docs/decisions/card-networks.md). A ledger's transfer doesn't name its card, so it is deferred: by
--- then the transaction has its row, which does.
+-- Notes how a live card's account at the card network follows what the prepaid balance paid or got instead of
+-- the card: a late debit is covered, a late refund is returned (docs/decisions/card-networks.md). A ledger's
+-- transfer doesn't name its card, so it is deferred: by then the transaction has its row, which does.
 CREATE OR REPLACE FUNCTION note_late_true_up() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -16,3 +16,7 @@ BEGIN
   WHERE t.id = substr(NEW.operation_id, 8) AND t.partner_id = NEW.partner_id AND t.mode = NEW.mode;
   RETURN NULL;
 END $$;
+
+DROP TRIGGER IF EXISTS late_truing_up ON ledger.transfer;
+CREATE CONSTRAINT TRIGGER late_truing_up AFTER INSERT ON ledger.transfer DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
+  WHEN (NEW.code IN ('late_debit', 'late_refund') AND NEW.mode = 'live') EXECUTE FUNCTION note_late_true_up();

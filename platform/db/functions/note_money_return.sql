@@ -8,3 +8,6 @@ BEGIN
   VALUES (id, 'from_card', NEW.id, NEW.operation_id, NEW.partner_id, NEW.mode, substr(NEW.debit_id, 6), NEW.amount, id);
   RETURN NULL;
 END $$;
+
+CREATE OR REPLACE TRIGGER returned AFTER INSERT ON ledger.transfer FOR EACH ROW
+  WHEN (NEW.code = 'block_release' AND NEW.mode = 'live') EXECUTE FUNCTION note_money_return();

@@ -1,6 +1,6 @@
--- For a process that starts: makes its network the one of this database's live data, unless another has open cards or pending
--- operations. Returns the network that then has them, and how many if it is another. It waits for whoever is about to ask, so
--- that it counts what they have begun.
+-- For a process that starts: makes its network the one of this database's live data, unless another has open
+-- cards or pending operations. Returns the network that then has them, and how many if it is another. It
+-- waits for whoever is about to ask, so that it counts what they have begun.
 CREATE OR REPLACE FUNCTION take_live_network(mine text) RETURNS TABLE (
   network text,
   open_cards bigint,
@@ -34,3 +34,5 @@ BEGIN
   END IF;
   RETURN QUERY SELECT mine, 0::bigint, 0::bigint;
 END $$;
+
+GRANT EXECUTE ON FUNCTION take_live_network TO card_issuing_app;

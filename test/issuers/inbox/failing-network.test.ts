@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { hostname } from 'node:os';
-import { askForStatusChange } from '../../../cards/ask-as-operator.ts';
+import { askForStatusChange } from '../../../cards/change-status-operator.ts';
 import { decideIssuance } from '../../../cards/resolve.ts';
 import {
   type CardNetwork,

@@ -209,30 +209,6 @@ describe("a blocked card's money at the network", () => {
     assert.ok(!missing.some(({ id }: { id: string }) => id === row?.id));
   });
 
-  it('is found by the release before under the old name, which has no covers', async () => {
-    answer = async () => {
-      throw new CardNetworkUnavailable('no answer');
-    };
-    await block();
-    const clearing = { type: 'clearing', networkAuthorizationId: null, amountCents: 350 };
-    const body = networkTransaction(await networkIdOf(stack, cardId), clearing);
-    assert.equal((await sendAsNetwork(stack, '/network/transactions', JSON.stringify(body))).status, 200);
-    const taken = await stack.orm.em
-      .fork()
-      .getConnection()
-      .execute(
-        `UPDATE money_return m SET attempts = m.attempts + 1 FROM (
-           SELECT r.id FROM money_return r JOIN card c ON c.id = r.card_id
-           WHERE r.status = 'pending' AND r.card_id = '${cardId}' FOR NO KEY UPDATE OF r SKIP LOCKED
-         ) due WHERE m.id = due.id RETURNING m.id`,
-      );
-    assert.deepEqual(
-      taken.map(({ id }) => id.slice(0, 4)),
-      ['ret_'],
-    );
-    assert.deepEqual((await trueUps()).map(({ id }) => id.slice(0, 4)).sort(), ['cov_', 'ret_']);
-  });
-
   it('is compared with the releases by the check of the ledger', async () => {
     await block();
     await allAre('succeeded');

@@ -42,7 +42,6 @@ const REAL_TIME_DEFAULTS: Record<string, string> = {
   'ledger.transfer.booked_on': 'partitions',
   'true_up.created_at': 'live mode: what the card network has to move',
   'webhook_allowance.full_at': 'a rate limit',
-  'webhook_endpoint.allowance_full_at': 'a rate limit',
   // Their statements give them, in the time of the account.
   'card.counted_on': 'given',
   'card_authorization_message.created_at': 'messages of the card network',
@@ -50,7 +49,6 @@ const REAL_TIME_DEFAULTS: Record<string, string> = {
   'ledger.transfer.created_at': 'given',
   'topup.counted_on': 'given',
   'webhook_endpoint.created_at': 'given',
-  'webhook_endpoint.id': 'ids have real time',
   'webhook_replay.due_at': 'the pace of a replay is in real time',
 };
 

@@ -69,10 +69,9 @@ describe('histories with CODEC_KEYS', () => {
     await workflow.signal(resolveOperationSignal, { outcome: 'failed' });
     await workflow.result();
     assert.match((await (await workflow.describe()).staticSummary()) ?? '', new RegExp(cardId));
-    const endpoint = { endpointId: newId('we'), workflowOfEvent: false };
     const event = {
       eventId: newId('evt'),
-      ...endpoint,
+      endpointId: newId('we'),
       type: 'ping',
       partnerId: partner.id,
       mode: 'live',

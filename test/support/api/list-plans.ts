@@ -3,7 +3,7 @@ import { sql } from 'kysely';
 import pg from 'pg';
 import { readBalanceTransactionPage } from '../../../accounts/balance-routes.ts';
 import { readCardPage } from '../../../cards/routes.ts';
-import { readTransferPage } from '../../../cards/transfers/routes.ts';
+import { readTransferPage } from '../../../cards/transfers/reads.ts';
 import { readDepositPage } from '../../../deposits/routes.ts';
 import { AuthorizationStatus } from '../../../domain/authorization.ts';
 import { CardStatus } from '../../../domain/card-status.ts';
@@ -473,13 +473,13 @@ function seedStatements({ rows, partitions }: Size): string[] {
      WHEN n % 2 = 0 THEN 'card.issued' ELSE 'card.transaction.created' END,
      CASE WHEN partner = '${OWNER.partnerId}' THEN (SELECT card FROM row c WHERE c.n = (row.n >= ${rows - 100})::int) END,
      json_build_object('id', evt, 'created', at), at FROM row`,
-    `INSERT INTO delivery (event_id, partner_id, mode, type, status)
-   SELECT e.id, e.partner_id, e.mode, e.type, CASE WHEN n >= ${rows - 50} THEN (ARRAY['given_up', 'retrying', 'parked'])[1 + n % 3]
+    `INSERT INTO delivery (event_id, endpoint_id, partner_id, mode, type, status)
+   SELECT e.id, '', e.partner_id, e.mode, e.type, CASE WHEN n >= ${rows - 50} THEN (ARRAY['given_up', 'retrying', 'parked'])[1 + n % 3]
      WHEN n < ${rows / 8} THEN 'pending' WHEN n < ${rows / 4} THEN 'no_endpoint'
      WHEN n % 2 = 0 THEN 'delivered' ELSE 'given_up' END
    FROM row JOIN event e ON e.id = row.evt`,
-    `INSERT INTO delivery_attempt (event_id, number, started_at, duration_ms, delivered)
-   SELECT evt, 1, at, 1, true FROM row WHERE n % 2 = 0 AND n >= ${rows / 4}`,
+    `INSERT INTO delivery_attempt (event_id, endpoint_id, number, started_at, duration_ms, delivered)
+   SELECT evt, '', 1, at, 1, true FROM row WHERE n % 2 = 0 AND n >= ${rows / 4}`,
     `INSERT INTO card (id, partner_id, mode, status, external_ref, product_code, network, failure_code, funding_cents, fees,
      created_at)
    SELECT card, partner, 'test', CASE WHEN n = 0 THEN 'active' WHEN n < ${rows / 2} THEN 'failed' WHEN n >= ${rows - 10} THEN 'frozen'

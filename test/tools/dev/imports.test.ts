@@ -59,7 +59,7 @@ describe('the rule about import directions', () => {
     ['cards/jobs.ts', `import { startWorker } from '../worker/start-worker.ts';`],
     // The roots and their frames.
     ['api/http/guard.ts', `import { issueCard } from '../../cards/issue.ts';`],
-    ['operator/verbs.ts', `import { readCard } from '../cards/operator-reads.ts';`],
+    ['operator/verbs.ts', `import { readCard } from '../cards/reads.ts';`],
     ['operator/main.ts', `import { guard } from '../api/http/guard.ts';`],
     ['api/app.ts', `import { startWorker } from '../worker/start-worker.ts';`],
     ['worker/start-worker.ts', `import { issueCard } from '../workflows/issue-card.ts';`],
