@@ -36,6 +36,7 @@ import { fundingPosting, requireFunds } from '../funding-posting.ts';
 import { lockCard } from '../lock-card.ts';
 import type { CardRow } from '../resource.ts';
 import { type ClaimedTermsColumns, type FundingTerms, fundingTerms, lockTestTerms } from '../terms.ts';
+import { TopUpRequest, type TransferRequest, type TransferRow } from './resource.ts';
 import {
   type BoundTransfer,
   balanceAfter,
@@ -44,8 +45,7 @@ import {
   succeededTransfer,
   transferFunding,
   transferOutcome,
-} from './end.ts';
-import { TopUpRequest, type TransferRequest, type TransferRow } from './resource.ts';
+} from './row.ts';
 import { insufficientCardBalance, requireRoom, transferRefusal, unknownCard } from './rules.ts';
 
 // A transfer moves money between the prepaid balance and a card. In live mode, the money is held where it comes from while the

@@ -10,14 +10,14 @@ import { insertEvents, newEvent } from '../../requests/event.ts';
 import { fundingPosting } from '../funding-posting.ts';
 import { findLateCard, lockLate, refuse } from '../late-decisions.ts';
 import { lockAnyCard } from '../lock-card.ts';
+import type { TransferRow } from './resource.ts';
 import {
   type BoundTransfer,
   boundTransfer,
   succeededTransfer,
   transferFunding,
   transferOutcome,
-} from './end.ts';
-import type { TransferRow } from './resource.ts';
+} from './row.ts';
 
 /**
  * Books a transfer that failed by our record, and that the network has carried out, as an operator decided: the money moves
