@@ -20,6 +20,7 @@ const FOLDER = new URL('../client/generated/', import.meta.url);
 // Webhooks are left out: their types are schemas already, and would be generated a second time under other names.
 const { webhooks: _, ...document } = JSON.parse(await readFile(DOCUMENT, 'utf8'));
 const files = {
+  'models.gen.ts': writeModels(Object.keys(document.components.schemas)),
   'resources.gen.ts': writeResources(document as Document),
   'types.gen.ts': await writeTypes(),
 };
@@ -30,6 +31,15 @@ for (const [name, text] of Object.entries(files)) {
     console.error('client/generated does not match docs/openapi.json: run "npm run client" and commit it.');
     process.exitCode = 1;
   }
+}
+
+/** What the package exports of the types: the document's schemas, without those of single operations. */
+function writeModels(schemas: readonly string[]): string {
+  const names = schemas
+    .filter((name) => !['Csv', 'Error', 'NoFields'].includes(name))
+    .toSorted()
+    .map((name) => `  ${name},\n`);
+  return `// Made from the API's OpenAPI document by "npm run client". Don't edit it.\nexport type {\n${names.join('')}} from './types.gen.ts';\n`;
 }
 
 async function writeTypes(): Promise<string> {

@@ -10,7 +10,7 @@ import {
   StartingAfter,
 } from '../../api/http/list-envelope.ts';
 import { declare, type RouteInput, resource } from '../../api/http/route.ts';
-import * as EXAMPLES from '../../api/openapi/examples.ts';
+import { exampleList } from '../../api/openapi/examples.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import {
   TRANSFERS,
@@ -20,6 +20,7 @@ import {
 } from '../../domain/transfer.ts';
 import type { ReadList } from '../../platform/db/read-replica.ts';
 import { transferWorkflowId } from '../../workflows/messages.ts';
+import { PENDING_TOPUP, PENDING_WITHDRAWAL, TOPUP, WITHDRAWAL } from '../examples.ts';
 import { requestedCardId, requireCard } from '../routes.ts';
 import { beginTransfer, transferInTestMode } from './begin.ts';
 import { acceptTransfer } from './end.ts';
@@ -46,7 +47,7 @@ const createTopUp = declare({
   query: z.strictObject({}),
   body: TopUpRequest,
   responses: { 201: TopUpResource, 202: TopUpResource },
-  examples: { body: { amount: 2_500 }, 201: EXAMPLES.TOPUP, 202: EXAMPLES.PENDING_TOPUP },
+  examples: { body: { amount: 2_500 }, 201: TOPUP, 202: PENDING_TOPUP },
   errors: [
     'insufficient_funds',
     'provider_declined',
@@ -73,7 +74,7 @@ const createWithdrawal = declare({
   query: z.strictObject({}),
   body: WithdrawalRequest,
   responses: { 201: WithdrawalResource, 202: WithdrawalResource },
-  examples: { body: { amount: 2_000 }, 201: EXAMPLES.WITHDRAWAL, 202: EXAMPLES.PENDING_WITHDRAWAL },
+  examples: { body: { amount: 2_000 }, 201: WITHDRAWAL, 202: PENDING_WITHDRAWAL },
   errors: [
     'insufficient_card_balance',
     'provider_declined',
@@ -93,7 +94,7 @@ const getTopUp = declare({
   description: 'The top-up as it is now. Poll this while it is `pending`.',
   query: z.strictObject({}),
   responses: { 200: TopUpResource },
-  examples: { 200: EXAMPLES.TOPUP },
+  examples: { 200: TOPUP },
   errors: ['topup_not_found'],
 });
 
@@ -106,7 +107,7 @@ const getWithdrawal = declare({
   description: 'The withdrawal as it is now. Poll this while it is `pending`.',
   query: z.strictObject({}),
   responses: { 200: WithdrawalResource },
-  examples: { 200: EXAMPLES.WITHDRAWAL },
+  examples: { 200: WITHDRAWAL },
   errors: ['withdrawal_not_found'],
 });
 
@@ -119,7 +120,7 @@ const listTopUps = declare({
   description: 'Newest first.',
   query: z.strictObject({ limit: Limit, starting_after: StartingAfter('topup'), ...CREATED_FILTERS }),
   responses: { 200: listEnvelope(TopUpResource) },
-  examples: { 200: EXAMPLES.exampleList(EXAMPLES.TOPUP) },
+  examples: { 200: exampleList(TOPUP) },
   errors: ['card_not_found'],
 });
 
@@ -132,7 +133,7 @@ const listWithdrawals = declare({
   description: 'Newest first.',
   query: z.strictObject({ limit: Limit, starting_after: StartingAfter('wdr'), ...CREATED_FILTERS }),
   responses: { 200: listEnvelope(WithdrawalResource) },
-  examples: { 200: EXAMPLES.exampleList(EXAMPLES.WITHDRAWAL) },
+  examples: { 200: exampleList(WITHDRAWAL) },
   errors: ['card_not_found'],
 });
 

@@ -418,7 +418,7 @@ export class TestHelpers extends OperationGroup {
     return this.send<api.TestClock>({ method: 'GET', url: '/test/clock' }, options);
   }
 
-  /** Advance the test clock. Moves the time of your test mode forward. What is due by then begins within 10 seconds, in the order of its due times: webhook retries, expiring authorizations, test deposits and notices of expiring API keys. Limits and spending intervals follow it, too. It never goes back, can be at most ten years ahead, and can be advanced 1,000 times in an hour. A test key only. */
+  /** Advance the test clock. Moves the time of your test mode forward. What is due by then begins within 10 seconds, in any order: webhook retries, expiring authorizations, test deposits and notices of expiring API keys. Limits and spending intervals follow it, too. It never goes back, can be at most ten years ahead, and can be advanced 1,000 times in an hour. A test key only. */
   advanceClock(body: api.AdvanceTestClockRequest, options?: IdempotentRequestOptions): Promise<ApiResponse<api.TestClock>> {
     return this.send<api.TestClock>({ method: 'POST', url: '/test/clock/advance', body, keyed: true }, options);
   }

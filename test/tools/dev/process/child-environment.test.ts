@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { childEnvironment, isForGo } from '../../../../dev/process/child.ts';
+import { childEnvironment } from '../../../../dev/process/child.ts';
 
 describe('the environment of a child process', () => {
   const before = { ...process.env };
@@ -35,7 +35,6 @@ describe('the environment of a child process', () => {
       assert.ok(!(name in ordinary), name);
     }
     assert.ok(!('NODE_OPTIONS' in ordinary) && !('npm_config_key' in ordinary) && !('GOPROXY' in ordinary));
-    assert.equal(childEnvironment(isForGo).GOPROXY, 'https://modules');
     assert.equal(childEnvironment((name) => name === 'DATABASE_URL').DATABASE_URL, 'postgres://x');
   });
 });

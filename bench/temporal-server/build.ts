@@ -5,92 +5,71 @@ import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { childEnvironment, endedAtOnce, isForGo, startChild } from '../process/child.ts';
-import { type FileLock, tryLock } from '../process/files.ts';
-import {
-  binariesIn,
-  isAtLeast,
-  type Look,
-  type ServerBinaries,
-  type TemporalSearch,
-} from './temporal-source.ts';
+import { childEnvironment, endedAtOnce, startChild } from '../../dev/process/child.ts';
+import { type FileLock, tryLock } from '../../dev/process/files.ts';
+import { cacheFolder } from '../../dev/stack/temporal-search.ts';
+import { isAtLeast } from '../../dev/temporal/temporal-source.ts';
 
-export const cachedBuild: Look = async (search) => {
-  const folder = buildFolder(search);
-  if (!existsSync(folder)) return `no build in ${folder}`;
-  return {
-    kind: 'built',
-    label: `server ${SERVER_VERSION}, built from source before`,
-    binaries: binariesIn(folder),
-  };
-};
+/** 1.32.2 needs a newer Go than some machines have. */
+export const SERVER_VERSION = '1.32.0';
 
-/** Builds the production server and its UI, which takes a few minutes the first time. */
-export const freshBuild: Look = async (search) => {
-  const version = await readGoVersion(search.searchPath);
-  if (version === undefined) return "it can't be built from source: there is no `go` on PATH";
-  if (!isAtLeast(OLDEST_GO, version)) {
-    return `it can't be built from source: Go is ${version}, and ${OLDEST_GO} or newer is needed`;
-  }
-  try {
-    await buildServer({
-      folder: buildFolder(search),
-      searchPath: search.searchPath,
-      onProgress: search.onProgress,
-    });
-  } catch (error) {
-    return `building it from source failed: ${error instanceof Error ? error.message : error}`;
-  }
-  const binaries = binariesIn(buildFolder(search));
-  return { kind: 'built', label: `server ${SERVER_VERSION}, built from source`, binaries };
-};
+const OLDEST_GO = '1.26';
 
-function buildFolder(search: TemporalSearch): string {
-  return join(search.cacheFolder, `temporal-server-${SERVER_VERSION}`);
+export interface ServerBinaries {
+  server: string;
+  sqlTool: string;
 }
 
-interface BuildOptions {
-  /** Where the binaries end up, all at once. */
-  folder: string;
-  searchPath: string;
-  onProgress: (line: string) => void;
-}
+/** What is built, the slowest first. */
+const PACKAGES: readonly { binary: keyof ServerBinaries; path: string }[] = [
+  { binary: 'server', path: 'go.temporal.io/server/cmd/server' },
+  { binary: 'sqlTool', path: 'go.temporal.io/server/cmd/tools/sql' },
+];
 
 const UNFINISHED = '.unfinished-';
 
-/** Builds the server with Go. If another process is already building it, waits for that build. */
-async function buildServer(options: BuildOptions): Promise<void> {
-  const { folder } = options;
+/**
+ * Builds the production server with Go, which takes a few minutes the first time. If another process is already building it,
+ * waits for that build.
+ * @throws {Error} there is no Go, or it is too old
+ */
+export async function buildServer(onProgress: (line: string) => void): Promise<ServerBinaries> {
+  const folder = join(cacheFolder(process.env), `temporal-server-${SERVER_VERSION}`);
+  if (existsSync(folder)) return binariesIn(folder);
+  const version = await readGoVersion();
+  if (version === undefined || !isAtLeast(OLDEST_GO, version))
+    throw new Error(
+      `The bench builds Temporal's production server, which needs Go ${OLDEST_GO} or newer (https://go.dev/dl) on PATH. Or set TEMPORAL_ADDRESS or TEMPORAL_CLI.`,
+    );
   await mkdir(dirname(folder), { recursive: true });
-  const lock = await waitForLock(`${folder}.lock`, options.onProgress);
+  const lock = await waitForLock(`${folder}.lock`, onProgress);
   try {
-    if (existsSync(folder)) return;
-    await build(options);
+    if (!existsSync(folder)) await build(folder, onProgress);
   } finally {
     lock.release();
   }
+  return binariesIn(folder);
 }
 
-async function build(options: BuildOptions): Promise<void> {
-  const { folder } = options;
+function binariesIn(folder: string): ServerBinaries {
+  return { server: join(folder, 'temporal-server'), sqlTool: join(folder, 'temporal-sql-tool') };
+}
+
+async function build(folder: string, onProgress: (line: string) => void): Promise<void> {
   await removeUnfinished(folder);
   // A new folder each time: the compiler of a killed build may still be writing to the old one.
   const unfinished = await mkdtemp(`${folder}${UNFINISHED}`);
   const binaries = binariesIn(unfinished);
-  for (const [index, { binary, path, version }] of PACKAGES.entries()) {
+  for (const [index, { binary, path }] of PACKAGES.entries()) {
     const scratch = join(unfinished, 'scratch');
     await mkdir(scratch);
+    const what = `building ${basename(binaries[binary])} from source (${index + 1} of ${PACKAGES.length})`;
     await goInstall({
-      module: `${path}@${version}`,
+      module: `${path}@v${SERVER_VERSION}`,
       outputFolder: scratch,
-      searchPath: options.searchPath,
       logFile: `${folder}.log`,
-      onProgress: (line) =>
-        options.onProgress(
-          `Temporal: building ${basename(binaries[binary])} from source (${index + 1} of ${PACKAGES.length}), ${line}`,
-        ),
+      onProgress: (line) => onProgress(`Temporal: ${what}, ${line}`),
     });
-    // Two of the packages call their binary `server`.
     const [built] = await readdir(scratch);
     if (built === undefined) throw new Error(`go install ${path} left no binary in ${scratch}`);
     await rename(join(scratch, built), binaries[binary]);
@@ -121,10 +100,12 @@ interface GoInstallOptions {
   /** `path@version`. */
   module: string;
   outputFolder: string;
-  searchPath: string;
   logFile: string;
   onProgress: (line: string) => void;
 }
+
+/** Go's proxies and caches, its C compiler, and how it fetches modules. */
+const isForGo = (name: string): boolean => /^(GO\w+|CGO_\w+|CC|CXX|GIT_\w+)$/.test(name);
 
 const REPORT_EVERY_MS = 5_000;
 
@@ -138,7 +119,6 @@ async function goInstall(options: GoInstallOptions): Promise<void> {
     args: ['install', '-ldflags=-s -w', '-trimpath', options.module],
     env: {
       ...childEnvironment(isForGo),
-      PATH: options.searchPath,
       GOBIN: options.outputFolder,
       GOFLAGS: '-mod=mod',
     },
@@ -156,32 +136,13 @@ async function goInstall(options: GoInstallOptions): Promise<void> {
   }
 }
 
-/** 1.32.2 needs a newer Go than some machines have. */
-const SERVER_VERSION = '1.32.0';
-
-interface GoPackage {
-  /** Which of the binaries it becomes. */
-  binary: keyof ServerBinaries;
-  path: string;
-  version: string;
-}
-
-/** What is built, the slowest first. */
-const PACKAGES: readonly GoPackage[] = [
-  { binary: 'server', path: 'go.temporal.io/server/cmd/server', version: `v${SERVER_VERSION}` },
-  { binary: 'sqlTool', path: 'go.temporal.io/server/cmd/tools/sql', version: `v${SERVER_VERSION}` },
-  { binary: 'ui', path: 'github.com/temporalio/ui-server/v2/cmd/server', version: 'v2.54.1' },
-];
-
-const OLDEST_GO = '1.26';
-
 /** The version of Go on this PATH, such as `1.26.8`; undefined if there is none. */
-async function readGoVersion(searchPath: string): Promise<string | undefined> {
+async function readGoVersion(): Promise<string | undefined> {
   try {
     // Away from any go.mod, which could ask for another toolchain.
     const options = {
       cwd: tmpdir(),
-      env: { ...childEnvironment(isForGo), PATH: searchPath },
+      env: childEnvironment(isForGo),
       timeout: 20_000,
     };
     const { stdout } = await promisify(execFile)('go', ['env', 'GOVERSION'], options);
