@@ -18,7 +18,7 @@ import { issueCardWorkflowId, networkResult } from '../workflows/messages.ts';
 import { type DecidedTable, readDecision } from './decision.ts';
 import { findCard, type OperatorCard, readCard } from './reads.ts';
 import { decideIssuance, decideTransfer } from './resolve.ts';
-import { findTransfer, type OperatorTransfer, requireTransfer } from './transfers/reads.ts';
+import { findTransfer, type OperatorTransfer, readTransfer } from './transfers/reads.ts';
 
 /**
  * Resolves an issuance that is past its deadline, or gives an active card its missing id at the network, and waits until
@@ -68,7 +68,7 @@ export async function resolveTransfer(
 ): Promise<OperatorTransfer> {
   const { direction, id, outcome } = decision;
   const orm = await session.orm();
-  const before = await requireTransfer(orm, direction, id);
+  const before = await readTransfer(orm, direction, id);
   const deadlineMs = transferDeadlineMs(session.config, direction);
   return resolvePending(session, waitMs, {
     noun: direction,

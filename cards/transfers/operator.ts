@@ -1,3 +1,4 @@
+import { readPartner } from '../../accounts/reads.ts';
 import { TRANSFERS, type TransferDirection, transferDeadlineMs } from '../../domain/transfer.ts';
 import { WrongUsage } from '../../operator/errors.ts';
 import { Text } from '../../operator/flag-values.ts';
@@ -12,8 +13,10 @@ import {
   verb,
   workflowOf,
 } from '../../operator/verbs.ts';
+import type { Orm } from '../../platform/db/orm.ts';
+import { readCard } from '../reads.ts';
 import { waitingFor } from '../waiting-operator.ts';
-import { readTransfers, requireTransfer, requireWhose } from './reads.ts';
+import { readTransfer, readTransfers, type Whose } from './reads.ts';
 
 /** What the help of each direction says. */
 const WORDS = {
@@ -60,7 +63,7 @@ function transferNoun(direction: TransferDirection): Noun {
       id: `of the ${noun}`,
       example,
       async read(orm, transferId, { session }) {
-        const transfer = await requireTransfer(orm, direction, transferId);
+        const transfer = await readTransfer(orm, direction, transferId);
         const deadlineMs = transferDeadlineMs(session.config, direction);
         const isPending = transfer.status === 'pending';
         return {
@@ -116,3 +119,16 @@ function transferNoun(direction: TransferDirection): Noun {
 
 export const topUpNoun = transferNoun('topup');
 export const withdrawalNoun = transferNoun('withdrawal');
+
+/**
+ * Whose transfers or transactions to list, by the flags --card and --partner.
+ * @throws WrongUsage unless exactly one is given; Refusal if there is no such card or partner
+ */
+export async function requireWhose(
+  orm: Orm,
+  { card, partner }: { card?: string | null; partner?: string | null },
+): Promise<Whose> {
+  if (card != null && partner == null) return { cardId: (await readCard(orm, card)).id };
+  if (card == null && partner != null) return { partnerId: (await readPartner(orm, partner)).id };
+  throw new WrongUsage('give one of --card and --partner');
+}

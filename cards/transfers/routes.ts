@@ -1,34 +1,49 @@
+import { sql } from 'kysely';
 import { z } from 'zod';
 import { type RespondingDependencies, respondToClaimed } from '../../api/http/claimed-work.ts';
 import { claimOperation, keyedRequest, replay, replyAs, replyOnce } from '../../api/http/keyed.ts';
 import {
   CREATED_FILTERS,
+  idRange,
   Limit,
   listEnvelope,
+  type PageRequest,
+  type PageValues,
+  pageRows,
+  pageValues,
   presentList,
+  readCardCursor,
   requestedPage,
   StartingAfter,
 } from '../../api/http/list-envelope.ts';
 import { declare, type RouteInput, resource } from '../../api/http/route.ts';
 import { exampleList } from '../../api/openapi/examples.ts';
 import { ApiError } from '../../domain/api-error.ts';
+import { isId } from '../../domain/ids.ts';
+import type { Tenant } from '../../domain/mode.ts';
 import {
   TRANSFERS,
   type TransferDeadlines,
   type TransferDirection,
   transferDeadlineMs,
 } from '../../domain/transfer.ts';
+import { of, TRANSFER_COLUMNS } from '../../platform/db/columns.ts';
+import { newestRows } from '../../platform/db/newest.ts';
+import type { Orm } from '../../platform/db/orm.ts';
 import type { ReadList } from '../../platform/db/read-replica.ts';
+import { tenantStatement } from '../../platform/db/sql.ts';
 import { transferWorkflowId } from '../../workflows/messages.ts';
 import { PENDING_TOPUP, PENDING_WITHDRAWAL, TOPUP, WITHDRAWAL } from '../examples.ts';
 import { requestedCardId, requireCard } from '../routes.ts';
 import { beginTransfer, transferInTestMode } from './begin.ts';
 import { acceptTransfer } from './end.ts';
-import { readTransfer, readTransferPage } from './reads.ts';
 import {
+  presentTransfer,
   TopUpRequest,
   TopUpResource,
   type TransferRequest,
+  type TransferResources,
+  type TransferRow,
   WithdrawalRequest,
   WithdrawalResource,
 } from './resource.ts';
@@ -210,3 +225,96 @@ async function createTransfer(
   });
   return replyAs(claimId, response);
 }
+
+interface ReadRow extends TransferRow {
+  balance_cents: string | null;
+}
+
+/** @throws ApiError `topup_not_found` or `withdrawal_not_found`, for an id of another shape as well. */
+async function readTransfer<Direction extends TransferDirection>(
+  orm: Orm,
+  tenant: Tenant,
+  direction: Direction,
+  transferId: string,
+): Promise<TransferResources[Direction]> {
+  const isOne = isId(TRANSFERS[direction].idPrefix, transferId);
+  const [row] = isOne ? await selectOne(orm.em.fork(), tenant, { transferId }) : [];
+  if (row === undefined) throw new ApiError(`${direction}_not_found`);
+  return present(row, direction);
+}
+
+interface TransferPage extends PageRequest {
+  cardId: string;
+}
+
+/**
+ * Up to `limit` + 1 transfers of a card, newest first, by key.
+ * @throws ApiError `card_not_found`; `validation_failed` if `startingAfter` is not a transfer of the card.
+ */
+export async function readTransferPage<Direction extends TransferDirection>(
+  orm: Orm,
+  tenant: Tenant,
+  direction: Direction,
+  page: TransferPage,
+): Promise<TransferResources[Direction][]> {
+  const { cardId } = page;
+  const rows = isId('card', cardId)
+    ? await SELECT_PAGE[direction](orm.em.fork(), tenant, { ...pageValues(page), cardId })
+    : [];
+  if (rows.length === 0) throw new ApiError('card_not_found');
+  const what = `a ${TRANSFERS[direction].noun} of this card`;
+  return pageRows<ReadRow>(rows, what).map((row) => present(row, direction));
+}
+
+const selectOne = tenantStatement((db, { partnerId, mode, transferId }: Tenant & { transferId: string }) =>
+  db
+    .selectFrom('card_transfer as t')
+    .leftJoin('ledger.account as a', (join) =>
+      join
+        .onRef('a.card_id', '=', 't.card_id')
+        .onRef('a.partner_id', '=', 't.partner_id')
+        .onRef('a.mode', '=', 't.mode'),
+    )
+    .select(of('t', TRANSFER_COLUMNS))
+    .select('a.posted as balance_cents')
+    .where('t.partner_id', '=', partnerId)
+    .where('t.mode', '=', mode)
+    .where('t.id', '=', transferId),
+);
+
+// One row for each transfer of the page, with the card; if the page is empty, one row with only the card.
+const selectPage = (direction: TransferDirection) =>
+  tenantStatement((db, values: Tenant & PageValues & { cardId: string }) => {
+    const { partnerId, mode, cardId, limit } = values;
+    return db
+      .selectFrom('card as c')
+      .leftJoinLateral(
+        newestRows({
+          table: 'card_transfer',
+          columns: TRANSFER_COLUMNS,
+          id: 'id',
+          ...idRange(TRANSFERS[direction].idPrefix, values),
+          limit,
+          where: { card_id: sql.ref('c.id'), direction: sql.lit(direction) },
+        }).as('page'),
+        (join) => join.onTrue(),
+      )
+      .leftJoin('ledger.account as a', (join) =>
+        join
+          .onRef('a.card_id', '=', 'c.id')
+          .onRef('a.partner_id', '=', 'c.partner_id')
+          .onRef('a.mode', '=', 'c.mode'),
+      )
+      .select(readCardCursor('card_transfer', values))
+      .selectAll('page')
+      .select('a.posted as balance_cents')
+      .where('c.partner_id', '=', partnerId)
+      .where('c.mode', '=', mode)
+      .where('c.id', '=', cardId)
+      .orderBy('page.id', 'desc');
+  });
+
+const SELECT_PAGE = { topup: selectPage('topup'), withdrawal: selectPage('withdrawal') };
+
+const present = <Direction extends TransferDirection>(row: ReadRow, direction: Direction) =>
+  presentTransfer({ ...row, direction }, Number(row.balance_cents ?? 0));

@@ -3,7 +3,7 @@ import { sql } from 'kysely';
 import pg from 'pg';
 import { readBalanceTransactionPage } from '../../../accounts/balance-routes.ts';
 import { readCardPage } from '../../../cards/routes.ts';
-import { readTransferPage } from '../../../cards/transfers/reads.ts';
+import { readTransferPage } from '../../../cards/transfers/routes.ts';
 import { readDepositPage } from '../../../deposits/routes.ts';
 import { AuthorizationStatus } from '../../../domain/authorization.ts';
 import { CardStatus } from '../../../domain/card-status.ts';
