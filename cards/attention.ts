@@ -48,9 +48,13 @@ const holderFor = (table: DecidedTable) =>
   sql<string | null>`(SELECT h.id FROM card h WHERE h.mode = 'live'
     AND h.network_card_id = ${sql.ref(`${table}.not_recorded`)} ->> 'networkCardId')`.as('holder');
 
-const overdueIn = (table: DecidedTable, pendingStatus: CardStatus | TransferStatus) =>
+const overdueIn = (
+  table: DecidedTable,
+  pendingStatus: CardStatus | TransferStatus,
+  direction?: TransferDirection,
+) =>
   readStatement(
-    (db, { kind, deadlineMs }: { kind: PendingKind; deadlineMs: number }) =>
+    (db, { deadlineMs }: { deadlineMs: number }) =>
       db
         .selectFrom(table)
         .select(({ eb, fn, ref }) => [
@@ -75,7 +79,7 @@ const overdueIn = (table: DecidedTable, pendingStatus: CardStatus | TransferStat
         ])
         // A literal, for the partial index of pending rows.
         .where('status', '=', sql.lit(pendingStatus))
-        .where(table === 'card' ? sql<boolean>`${kind}::text = 'card'` : sql<boolean>`direction = ${kind}`)
+        .where(direction === undefined ? sql<boolean>`true` : sql<boolean>`direction = ${sql.lit(direction)}`)
         .where(({ eb, or }) =>
           or([
             eb('overdue_since', 'is not', null),
@@ -93,23 +97,23 @@ type PendingKind = 'card' | TransferDirection;
 const OVERDUE = {
   card: {
     kind: 'card_issuance',
+    overdue: overdueIn('card', 'funding_pending'),
     outcomes: ['--issued', '--failed'],
     reason: 'the network has not said whether it issued the card',
   },
   topup: {
     kind: 'card_topup',
+    overdue: overdueIn('card_transfer', 'pending', 'topup'),
     outcomes: ['--succeeded', '--failed'],
     reason: 'the network has not said whether it loaded the card',
   },
   withdrawal: {
     kind: 'card_withdrawal',
+    overdue: overdueIn('card_transfer', 'pending', 'withdrawal'),
     outcomes: ['--succeeded', '--failed'],
     reason: 'the network has not said whether it took the money off the card',
   },
 } as const satisfies Record<PendingKind, object>;
-
-const overdueCards = overdueIn('card', 'funding_pending');
-const overdueTransfers = overdueIn('card_transfer', 'pending');
 
 const NOT_FLAGGED = {
   reason: 'past its deadline, but its workflow has not noticed',
@@ -124,9 +128,8 @@ const notApplied = (outcome: string) => ({
 });
 
 async function readOverdue(orm: Orm, pending: PendingKind, deadlineMs: number): Promise<UnfinishedItem[]> {
-  const { kind, outcomes, reason } = OVERDUE[pending];
-  const read = pending === 'card' ? overdueCards : overdueTransfers;
-  const rows = await read(orm.em.fork(), { kind: pending, deadlineMs });
+  const { kind, overdue, outcomes, reason } = OVERDUE[pending];
+  const rows = await overdue(orm.em.fork(), { deadlineMs });
   return rows.map(({ id, partner_id, flagged, decided, since, not_recorded, holder, ...row }) => {
     const item = {
       kind,
