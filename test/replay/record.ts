@@ -56,9 +56,10 @@ async function record(name: string): Promise<void> {
   console.log(`recorded ${name}`);
 }
 
-/** Removes what is specific to this machine: the worker's name, and the paths in stack traces. */
+/** An event a line, without what is specific to this machine: the worker's name, and the paths in stack traces. */
 function withoutMachine(history: string): string {
   const withoutPaths = (key: string, value: unknown) => (key === 'stackTrace' ? '' : value);
-  const identity = `${process.pid}@${hostname()}`;
-  return `${JSON.stringify(JSON.parse(history, withoutPaths), null, 1).replaceAll(identity, 'recorder')}\n`;
+  const { events } = JSON.parse(history, withoutPaths) as { events: object[] };
+  const lines = events.map((event) => JSON.stringify(event)).join(',\n');
+  return `{"events":[\n${lines}\n]}\n`.replaceAll(`${process.pid}@${hostname()}`, 'recorder');
 }
