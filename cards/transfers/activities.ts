@@ -1,4 +1,3 @@
-import type { Logger } from 'pino';
 import type { TransferDecision } from '../../domain/decision.ts';
 import {
   TRANSFERS,
@@ -7,14 +6,12 @@ import {
   transferDeadlineMs,
 } from '../../domain/transfer.ts';
 import {
-  type CardNetwork,
   CardNetworkUnavailable,
   type TransferAsked,
   type TransferLookUpAnswer,
 } from '../../issuers/card-network.ts';
 import { isLasting } from '../../platform/db/is-retryable.ts';
 import { describeError } from '../../platform/process/describe-error.ts';
-import type { CommandContext } from '../../requests/command-context.ts';
 import { readClaimResponse, type StoredResponse } from '../../requests/response.ts';
 import { flagOverdue, noteNotRecorded, refuseLastingly } from '../decision.ts';
 import {
@@ -27,6 +24,7 @@ import {
   isSameDecision,
   type NetworkProgress,
   NOT_RECORDED,
+  type OperationDependencies,
   type Resolved,
   refusedWith,
 } from '../network-activities.ts';
@@ -56,20 +54,7 @@ export interface TransferActivities {
   flagTransferOverdue(claimId: string, direction: TransferDirection): Promise<number>;
 }
 
-export interface TransferActivityDependencies extends CommandContext, TransferDeadlines {
-  /** Live mode's network; null if none is configured, in which case no money is ever held for it. */
-  liveNetwork: CardNetwork | null;
-  /**
-   * Called when a claim has its response, to notify waiting requests. Does not throw.
-   * @param response the response, if this process has just stored it; null if it was stored earlier
-   */
-  answered(claimId: string, response: StoredResponse | null): void;
-  logger: Logger;
-  /** Who sent the workflow's newest signal with such an input; null if Temporal doesn't say. */
-  signalSender(signal: string, isThis: (input: unknown) => boolean): Promise<string | null>;
-  /** Called after the money is held, before the network is asked. Does not throw. */
-  opened?(claimId: string): void;
-}
+export interface TransferActivityDependencies extends OperationDependencies, TransferDeadlines {}
 
 /** The claim of a transfer. */
 interface Claimed {
