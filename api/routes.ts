@@ -4,8 +4,7 @@ import { products } from '../cards/products-routes.ts';
 import { type CardDependencies, cards } from '../cards/routes.ts';
 import { type RevealDependencies, secureDetails } from '../cards/secure-details-routes.ts';
 import { cardStatus } from '../cards/status-routes.ts';
-import { type TopUpDependencies, topups } from '../cards/transfers/top-ups-routes.ts';
-import { type WithdrawalDependencies, withdrawals } from '../cards/transfers/withdrawals-routes.ts';
+import { type TransferDependencies, topups, withdrawals } from '../cards/transfers/routes.ts';
 import {
   type DepositDependencies,
   deposits,
@@ -31,8 +30,7 @@ import type { Declaration, Route } from './http/route.ts';
 
 export interface RouteDependencies
   extends CardDependencies,
-    TopUpDependencies,
-    WithdrawalDependencies,
+    TransferDependencies,
     SimulationDependencies,
     TestAuthorizationDependencies,
     TestClockDependencies,

@@ -4,8 +4,7 @@ import type {
   SpendingLimitResource,
   UpdateCardRequest,
 } from './resource.ts';
-import type { TopUpResource } from './transfers/top-up-resource.ts';
-import type { WithdrawalResource } from './transfers/withdrawal-resource.ts';
+import type { TopUpResource, WithdrawalResource } from './transfers/resource.ts';
 
 // Real responses to a sequence of requests, as the API reference shows them.
 

@@ -1,10 +1,6 @@
 import type { Logger } from 'pino';
-import type {
-  CardNetwork,
-  LookUpAnswer,
-  TopUpLookUpAnswer,
-  WithdrawalLookUpAnswer,
-} from '../issuers/card-network.ts';
+import { TRANSFERS } from '../domain/transfer.ts';
+import type { CardNetwork, LookUpAnswer, TransferLookUpAnswer } from '../issuers/card-network.ts';
 import { isLasting } from '../platform/db/is-retryable.ts';
 import { workOff } from '../platform/db/leased-queue.ts';
 import type { Orm } from '../platform/db/orm.ts';
@@ -14,8 +10,7 @@ import { recordLateAnswer, refuseBooking, takeLateAnswers } from './late-answers
 import type { LateAnswer, LateKind } from './late-answers-tables.ts';
 import { heard, toEvidence } from './network-activities.ts';
 import { identifyCard, takeUnidentifiedCards } from './network-card.ts';
-import { bookTopUp } from './transfers/book-top-up.ts';
-import { bookWithdrawal } from './transfers/book-withdrawal.ts';
+import { bookTransfer } from './transfers/book.ts';
 
 const INTERVAL_MS = 2_000;
 const AT_ONCE = 8;
@@ -49,8 +44,8 @@ export function startIdentifying({ orm, liveNetwork, logger }: Dependencies): Re
 }
 
 /**
- * Looks up operations that have ended and about which the network may still say something else, and books top-ups and
- * withdrawals that an operator wants booked. A callback alone is only a hint, so nothing counts until a look-up has confirmed it.
+ * Looks up operations that have ended and about which the network may still say something else, and books transfers
+ * that an operator wants booked. A callback alone is only a hint, so nothing counts until a look-up has confirmed it.
  */
 export function startLateAnswers({ orm, liveNetwork, logger }: Dependencies): Repetition {
   async function hear({ id, kind }: { id: string; kind: LateKind }): Promise<void> {
@@ -58,11 +53,8 @@ export function startLateAnswers({ orm, liveNetwork, logger }: Dependencies): Re
       const { answer, networkCardId } = await lookUp(liveNetwork, kind, id);
       const next = await recordLateAnswer(orm, id, answer, networkCardId);
       if (next === 'contradicts') logger.warn({ id, answer }, CONTRADICTS);
-      if (next === 'booked' && kind === 'topup' && (await bookTopUp(orm, id))) {
-        logger.info({ id }, 'booked a top-up late');
-      }
-      if (next === 'booked' && kind === 'withdrawal' && (await bookWithdrawal(orm, id))) {
-        logger.info({ id }, 'booked a withdrawal late');
+      if (next === 'booked' && kind !== 'card' && (await bookTransfer(orm, id))) {
+        logger.info({ id }, `booked a ${TRANSFERS[kind].noun} late`);
       }
     } catch (error) {
       logger.error(
@@ -81,7 +73,7 @@ export function startLateAnswers({ orm, liveNetwork, logger }: Dependencies): Re
 const CONTRADICTS =
   'the card network contradicts our record of an operation that has ended; "operator attention list" has it, with what to do';
 
-type Said = LookUpAnswer | TopUpLookUpAnswer | WithdrawalLookUpAnswer;
+type Said = LookUpAnswer | TransferLookUpAnswer;
 
 async function lookUp(
   network: CardNetwork | null,
@@ -90,7 +82,7 @@ async function lookUp(
 ): Promise<{ answer: LateAnswer; networkCardId: string | null }> {
   const said = await heard(network, async (asked): Promise<Said> => {
     if (kind === 'card') return asked.lookUpIssuance(id);
-    return kind === 'topup' ? asked.lookUpTopUp(id) : asked.lookUpWithdrawal(id);
+    return asked.lookUpTransfer({ direction: kind, token: id });
   });
   switch (said?.status) {
     case 'issued':

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { z } from 'zod';
+import { TRANSFERS, type TransferDirection } from '../domain/transfer.ts';
 import { isReadable } from '../issuers/card-network.ts';
 import { createIncreaseClient } from '../issuers/increase/client.ts';
 import { createIncreaseApi } from '../issuers/increase/increase-api.ts';
@@ -64,13 +65,14 @@ async function useCard(): Promise<void> {
   console.log(`  looked up: ${(await client.lookUpIssuance(order.token)).status}`);
   if (issued.status !== 'issued') return;
   const { networkCardId } = issued;
-  const movement = (prefix: 'topup' | 'wdr', amountCents: number) => ({
-    token: newId(prefix),
+  const movement = (direction: TransferDirection, amountCents: number) => ({
+    token: newId(TRANSFERS[direction].idPrefix),
+    direction,
     networkCardId,
     amountCents,
   });
-  console.log(`topped up: ${(await client.topUpCard(movement('topup', 200))).status}`);
-  console.log(`withdrew: ${(await client.withdrawFromCard(movement('wdr', 100))).status}`);
+  console.log(`topped up: ${(await client.transfer(movement('topup', 200))).status}`);
+  console.log(`withdrew: ${(await client.transfer(movement('withdrawal', 100))).status}`);
   await useOnce(networkCardId);
   for (const cardStatus of ['frozen', 'active', 'blocked'] as const) {
     const changed = await client.changeCardStatus({ token: newId('claim'), networkCardId, cardStatus });

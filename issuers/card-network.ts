@@ -3,6 +3,7 @@ import type { DeclineReason } from '../domain/authorization.ts';
 import type { NetworkCard } from '../domain/card.ts';
 import type { SettableStatus } from '../domain/card-status.ts';
 import type { NetworkAuthorizationRequest, ReportedTransaction } from '../domain/network-transaction.ts';
+import type { TransferDirection } from '../domain/transfer.ts';
 
 /**
  * The card network that issues our cards. Each operation that acts has a token of ours as its idempotency key: asking
@@ -16,11 +17,9 @@ export interface CardNetwork {
   issueCard(request: IssueCardRequest): Promise<IssueAnswer | OperationFailed>;
   lookUpIssuance(token: string): Promise<LookUpAnswer>;
 
-  topUpCard(request: TopUpAsked): Promise<TopUpAnswer | OperationFailed>;
-  lookUpTopUp(token: string): Promise<TopUpLookUpAnswer>;
-
-  withdrawFromCard(request: WithdrawalAsked): Promise<WithdrawalAnswer | OperationFailed>;
-  lookUpWithdrawal(token: string): Promise<WithdrawalLookUpAnswer>;
+  /** Moves a partner's money to a card, or back from it. */
+  transfer(request: TransferAsked): Promise<TransferAnswer | OperationFailed>;
+  lookUpTransfer(transfer: Pick<TransferAsked, 'direction' | 'token'>): Promise<TransferLookUpAnswer>;
 
   /** A token that was applied is never applied again, however late it arrives and whatever came after it. */
   changeCardStatus(request: StatusChangeRequest): Promise<StatusChangeAnswer>;
@@ -88,7 +87,7 @@ export interface ListedCard {
 /** A movement of money between our funding account and a card's, as the network lists it. */
 export interface ListedMovement {
   networkMovementId: string;
-  kind: 'issuance' | 'topup' | 'withdrawal' | 'true_up';
+  kind: 'issuance' | TransferDirection | 'true_up';
   /** The id that its idempotency key was derived from; null if we did not ask for it. */
   token: string | null;
   amountCents: number;
@@ -126,34 +125,22 @@ export type LookUpAnswer =
   | OperationFailed
   | { status: 'unknown' };
 
-export interface TopUpAsked {
-  /** Our top-up id. */
+export interface TransferAsked {
+  /** Our id of the top-up or the withdrawal. */
   token: string;
+  direction: TransferDirection;
   networkCardId: string;
   amountCents: number;
 }
 
-export type TopUpAnswer =
+type TransferAnswer =
   | { status: 'succeeded' }
   /** Completes asynchronously: a callback may say when, looking it up always does. */
   | { status: 'accepted' }
   | { status: 'declined'; reason: string };
 
 /** `unknown`: the network never accepted the token. */
-export type TopUpLookUpAnswer = TopUpAnswer | OperationFailed | { status: 'unknown' };
-
-export interface WithdrawalAsked {
-  /** Our withdrawal id. */
-  token: string;
-  networkCardId: string;
-  amountCents: number;
-}
-
-export type WithdrawalAnswer =
-  | { status: 'succeeded' }
-  /** Completes asynchronously: a callback may say when, looking it up always does. */
-  | { status: 'accepted' }
-  | { status: 'declined'; reason: string };
+export type TransferLookUpAnswer = TransferAnswer | OperationFailed | { status: 'unknown' };
 
 export type TrueUpDirection = 'from_card' | 'to_card';
 
@@ -172,9 +159,6 @@ export type TrueUpAnswer =
   | { status: 'not_yet'; reason: string }
   /** It will not do it under this token. */
   | { status: 'refused'; reason: string };
-
-/** `unknown`: the network never accepted the token. */
-export type WithdrawalLookUpAnswer = WithdrawalAnswer | OperationFailed | { status: 'unknown' };
 
 export interface StatusChangeRequest {
   /** Our claim's id. */
@@ -248,11 +232,11 @@ export interface NetworkPost {
 
 export type NetworkMessage = OutcomeMessage | TransactionMessage | RequestMessage;
 
-/** An issuance, a top-up or a withdrawal may have an outcome. It is only a hint: the network has to be asked. */
+/** An issuance or a transfer may have an outcome. It is only a hint: the network has to be asked. */
 export interface OutcomeMessage {
   type: 'outcome';
-  subject: 'card' | 'topup' | 'withdrawal';
-  /** The id of the card, the top-up or the withdrawal. */
+  subject: 'card' | TransferDirection;
+  /** The id of the card or the transfer. */
   token: string;
 }
 

@@ -108,10 +108,10 @@ const NOUNS: Record<string, readonly [about: string, load: () => Promise<Loaded>
     async () => (await import('../cards/product-operator.ts')).productNoun,
   ],
   card: ['cards and their issuance', loadCard],
-  topup: ['card top-ups', async () => (await import('../cards/transfers/top-up-operator.ts')).topUpNoun],
+  topup: ['card top-ups', async () => (await import('../cards/transfers/operator.ts')).topUpNoun],
   withdrawal: [
     'withdrawals from cards to the prepaid balance',
-    async () => (await import('../cards/transfers/withdrawal-operator.ts')).withdrawalNoun,
+    async () => (await import('../cards/transfers/operator.ts')).withdrawalNoun,
   ],
   deposit: ['USDT deposits and their payments', async () => (await deposits()).depositNoun],
   tron: ['the scan of the TRON chain', async () => (await deposits()).tronNoun],

@@ -93,8 +93,7 @@ const pendingClaims = readStatement(
     FROM idempotency_claim c
     WHERE c.mode = 'live' AND c.operation = ANY (${operations}) AND (c.response_status IS NULL
       OR EXISTS (SELECT FROM card k WHERE k.claim_id = c.id)
-      OR EXISTS (SELECT FROM topup t WHERE t.claim_id = c.id)
-      OR EXISTS (SELECT FROM withdrawal w WHERE w.claim_id = c.id))
+      OR EXISTS (SELECT FROM card_transfer t WHERE t.claim_id = c.id))
     ORDER BY c.id`,
   { acrossTenants: 'operator' },
 );
@@ -162,8 +161,7 @@ async function findUnknown(orm: Orm, described: readonly Left[]): Promise<Left[]
 /** A refused request only leaves its claim, which has the id of what it would have made. */
 const knownAmong = readStatement(
   (_, { ids }: { ids: readonly string[] }) => sql<{ id: string }>`
-    SELECT id FROM card WHERE id = ANY (${ids}) UNION SELECT id FROM topup WHERE id = ANY (${ids})
-    UNION SELECT id FROM withdrawal WHERE id = ANY (${ids})
+    SELECT id FROM card WHERE id = ANY (${ids}) UNION SELECT id FROM card_transfer WHERE id = ANY (${ids})
     UNION SELECT id FROM deposit WHERE id = ANY (${ids}) UNION SELECT id FROM idempotency_claim WHERE id = ANY (${ids})
     UNION SELECT asked.id FROM unnest(${ids}::text[]) asked (id)
       WHERE EXISTS (SELECT FROM idempotency_claim c WHERE c.resource_id = asked.id)`,

@@ -108,16 +108,8 @@ export const EXCEPTIONS: readonly Exception[] = [
   { path: 'cards/network-card.ts', why: 'answers of the card network' },
   { path: 'cards/resolve.ts', why: 'live mode: operations that wait for the card network' },
   { path: 'cards/decision.ts', why: 'live mode: operations that wait for the card network' },
-  { path: 'cards/transfers/end-top-up.ts', why: 'live mode: top-ups that waited for the card network' },
-  { path: 'cards/transfers/book-top-up.ts', why: 'live mode: top-ups that the card network made after all' },
-  {
-    path: 'cards/transfers/end-withdrawal.ts',
-    why: 'live mode: withdrawals that waited for the card network',
-  },
-  {
-    path: 'cards/transfers/book-withdrawal.ts',
-    why: 'live mode: withdrawals that the card network made after all',
-  },
+  { path: 'cards/transfers/end.ts', why: 'live mode: transfers that waited for the card network' },
+  { path: 'cards/transfers/book.ts', why: 'live mode: transfers that the card network made after all' },
   // Live mode: deposits on a chain, which has its own time.
   { path: 'deposits/chain-scan.ts', why: 'how far the scan of the chain is' },
   { path: 'deposits/open.ts', why: 'deposits to an address on the chain' },

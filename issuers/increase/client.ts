@@ -210,16 +210,14 @@ export function createIncreaseClient(
    * only once the key is too old.
    */
   async function trueUp(asked: TrueUpAsked): Promise<TrueUpAnswer> {
-    const answer = isTooOld(asked.token)
-      ? await lookUpTransfer(asked.token)
-      : await move(asked, asked.direction);
+    const answer = isTooOld(asked.token) ? await lookUp(asked.token) : await move(asked, asked.direction);
     if (answer.status === 'unknown') return { status: 'refused', reason: 'key_expired' };
     if (answer.status === 'declined' && answer.reason === INVALID_OPERATION)
       return { status: 'not_yet', reason: answer.reason };
     return 'reason' in answer ? { status: 'refused', reason: answer.reason } : answer;
   }
 
-  async function lookUpTransfer(token: string) {
+  async function lookUp(token: string) {
     const made = await find('/account_transfers', token, AccountTransfer);
     return made === null ? { status: 'unknown' as const } : readTransfer(made);
   }
@@ -290,10 +288,8 @@ export function createIncreaseClient(
       return readIssuance(card, made);
     },
 
-    topUpCard: (asked) => move(asked, 'to_card'),
-    lookUpTopUp: lookUpTransfer,
-    withdrawFromCard: (asked) => move(asked, 'from_card'),
-    lookUpWithdrawal: lookUpTransfer,
+    transfer: (asked) => move(asked, asked.direction === 'topup' ? 'to_card' : 'from_card'),
+    lookUpTransfer: ({ token }) => lookUp(token),
     trueUp,
 
     /** Increase takes no key here, so a change that has been overtaken must not be sent. */

@@ -10,10 +10,9 @@ import { fundedPartner } from '../support/money.ts';
 import { environmentOf, operateIn } from '../support/operator/operate.ts';
 import { asOwner } from '../support/postgres.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../support/stack.ts';
-import { createTopUp } from '../support/top-ups.ts';
+import { transfer } from '../support/transfers.ts';
 import { until } from '../support/until.ts';
 import { setUrl, writeEvents } from '../support/webhooks/events.ts';
-import { createWithdrawal } from '../support/withdrawals.ts';
 
 /** For how many minutes the oldest of each kind has waited; every kind has one item, and webhooks have two. */
 const WAITED_MINUTES: Record<AttentionKind, number> = {
@@ -93,15 +92,14 @@ describe('the metrics of what waits for a person', () => {
       await liveCard(1_000, 201),
       await liveCard(1_047, 202),
     ];
-    const topUp = await createTopUp(partner, 'live', used, 1_047);
+    const topUp = await transfer('topup', { partner, mode: 'live', cardId: used }, 1_047);
     assert.equal(topUp.status, 202, topUp.text);
-    const withdrawal = await createWithdrawal(partner, 'live', used, 147);
+    const withdrawal = await transfer('withdrawal', { partner, mode: 'live', cardId: used }, 147);
     assert.equal(withdrawal.status, 202, withdrawal.text);
     await until('all were asked for', async () => {
       const rows = await asOwner<{ id: string }>(
         stack,
-        `SELECT id FROM card WHERE id = $1 UNION ALL SELECT id FROM topup WHERE id = $2
-         UNION ALL SELECT id FROM withdrawal WHERE id = $3`,
+        'SELECT id FROM card WHERE id = $1 UNION ALL SELECT id FROM card_transfer WHERE id IN ($2, $3)',
         [pending, topUp.json.id, withdrawal.json.id],
       );
       return rows.length === 3;

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { TRANSFER_DIRECTIONS, TRANSFERS, type TransferDirection } from '../../domain/transfer.ts';
 import {
   type CardNetwork,
   CardNetworkUnavailable,
@@ -48,6 +49,12 @@ export function describeConformance(
       amountCents: 5_000,
       cardholderName: null,
     });
+    const move = (direction: TransferDirection, networkCardId: string, amountCents: number) => ({
+      token: newId(TRANSFERS[direction].idPrefix),
+      direction,
+      networkCardId,
+      amountCents,
+    });
     const issue = async () => {
       const issued = await one.network.issueCard(order());
       assert.equal(issued.status, 'issued');
@@ -82,14 +89,14 @@ export function describeConformance(
     it('moves money once for each token', async () => {
       const { networkCardId } = await issue();
       const before = await one.movedTo(networkCardId);
-      const topUp = { token: newId('topup'), networkCardId, amountCents: 700 };
-      const withdrawal = { token: newId('wdr'), networkCardId, amountCents: 200 };
+      const topUp = move('topup', networkCardId, 700);
+      const withdrawal = move('withdrawal', networkCardId, 200);
       for (let asked = 0; asked < 2; asked++) {
-        assert.deepEqual(await one.network.topUpCard(topUp), { status: 'succeeded' });
-        assert.deepEqual(await one.network.withdrawFromCard(withdrawal), { status: 'succeeded' });
+        assert.deepEqual(await one.network.transfer(topUp), { status: 'succeeded' });
+        assert.deepEqual(await one.network.transfer(withdrawal), { status: 'succeeded' });
       }
-      assert.deepEqual(await one.network.lookUpTopUp(topUp.token), { status: 'succeeded' });
-      assert.deepEqual(await one.network.lookUpWithdrawal(withdrawal.token), { status: 'succeeded' });
+      assert.deepEqual(await one.network.lookUpTransfer(topUp), { status: 'succeeded' });
+      assert.deepEqual(await one.network.lookUpTransfer(withdrawal), { status: 'succeeded' });
       if (before !== null) assert.equal(await one.movedTo(networkCardId), before + 500);
     });
 
@@ -125,10 +132,10 @@ export function describeConformance(
     it('lists the money that it moved, each movement with the id that it was asked for', async () => {
       const since = new Date(Date.now() - 60_000);
       const { token, networkCardId } = await issueFor();
-      const topUp = { token: newId('topup'), networkCardId, amountCents: 700 };
-      const withdrawal = { token: newId('wdr'), networkCardId, amountCents: 200 };
-      await one.network.topUpCard(topUp);
-      await one.network.withdrawFromCard(withdrawal);
+      const topUp = move('topup', networkCardId, 700);
+      const withdrawal = move('withdrawal', networkCardId, 200);
+      await one.network.transfer(topUp);
+      await one.network.transfer(withdrawal);
       const listed: ListedMovement[] = [];
       for await (const movement of readable(one.network.listMovements(since)))
         if ([token, topUp.token, withdrawal.token].includes(movement.token ?? '')) listed.push(movement);
@@ -190,8 +197,10 @@ export function describeConformance(
       assert.deepEqual(await one.network.lookUpIssuance(newId('card')), { status: 'unknown' });
       // Where only our ledger knows the money, a movement has succeeded as soon as it is asked for.
       const unmoved = one.network.abilities.moneyHeldBy === 'network' ? 'unknown' : 'succeeded';
-      assert.deepEqual(await one.network.lookUpTopUp(newId('topup')), { status: unmoved });
-      assert.deepEqual(await one.network.lookUpWithdrawal(newId('wdr')), { status: unmoved });
+      for (const direction of TRANSFER_DIRECTIONS) {
+        const unknown = move(direction, 'card_of_nobody', 700);
+        assert.deepEqual(await one.network.lookUpTransfer(unknown), { status: unmoved });
+      }
     });
 
     describe('if a request of an operation meets a fault,', () => {
@@ -226,15 +235,15 @@ export function describeConformance(
     ] as const) {
       it(`does not take what it can't read for something that isn't there: ${fault}`, async () => {
         const { token, networkCardId } = await issueFor();
-        const topUp = { token: newId('topup'), networkCardId, amountCents: 700 };
-        await one.network.topUpCard(topUp);
+        const topUp = move('topup', networkCardId, 700);
+        await one.network.transfer(topUp);
         one.proxy.breakAll(fault);
         const isAway = (asked: Promise<unknown>) => assert.rejects(asked, CardNetworkUnavailable);
         await isAway(one.network.lookUpIssuance(token));
         await isAway(one.network.revealCard({ cardId: token, networkCardId }));
         await isAway(toArray(readable(one.network.listCards(new Date(Date.now() - 60_000)))));
         if (one.network.abilities.moneyHeldBy === 'network') {
-          await isAway(one.network.lookUpTopUp(topUp.token));
+          await isAway(one.network.lookUpTransfer(topUp));
           await isAway(toArray(readable(one.network.listMovements(new Date(Date.now() - 60_000)))));
         }
         assert.ok(one.proxy.mend() > 0);
@@ -245,11 +254,12 @@ export function describeConformance(
     it('is never asked to act under a token that is older than NETWORK_KEY_LIFETIME', async () => {
       const aged = await start({ keyLifetimeMs: -1 });
       const networkCardId = 'card_of_nobody';
-      const move = (kind: 'topup' | 'wdr') => ({ token: newId(kind), networkCardId, amountCents: 700 });
       await assert.rejects(aged.network.issueCard(order()), CardNetworkUnavailable);
       if (aged.network.abilities.moneyHeldBy === 'network') {
-        await assert.rejects(aged.network.topUpCard(move('topup')), CardNetworkUnavailable);
-        await assert.rejects(aged.network.withdrawFromCard(move('wdr')), CardNetworkUnavailable);
+        for (const direction of TRANSFER_DIRECTIONS) {
+          const asked = move(direction, networkCardId, 700);
+          await assert.rejects(aged.network.transfer(asked), CardNetworkUnavailable);
+        }
       }
       const hasAccounts = (await aged.returnedFrom(networkCardId)) !== null;
       const refused = { status: 'refused', reason: 'key_expired' };
@@ -295,10 +305,10 @@ export function describeConformance(
         if (acting > 1) continue;
 
         const before = await one.movedTo(networkCardId);
-        const topUp = { token: newId('topup'), networkCardId, amountCents: 700 };
-        await firstBroken(fault, acting, () => one.network.topUpCard(topUp), 'succeeded');
-        const withdrawal = { token: newId('wdr'), networkCardId, amountCents: 200 };
-        await firstBroken(fault, acting, () => one.network.withdrawFromCard(withdrawal), 'succeeded');
+        const topUp = move('topup', networkCardId, 700);
+        await firstBroken(fault, acting, () => one.network.transfer(topUp), 'succeeded');
+        const withdrawal = move('withdrawal', networkCardId, 200);
+        await firstBroken(fault, acting, () => one.network.transfer(withdrawal), 'succeeded');
         if (before !== null) assert.equal(await one.movedTo(networkCardId), before + 500);
 
         for (const status of ['frozen', 'blocked'] as const) {

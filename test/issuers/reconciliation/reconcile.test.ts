@@ -7,7 +7,7 @@ import { changeStatus } from '../../support/card-status.ts';
 import { reconciler } from '../../support/operator/reconcile.ts';
 import { asOwner } from '../../support/postgres.ts';
 import { startTestStack, type TestStack } from '../../support/stack.ts';
-import { type Cardholder, cardholder, topUp } from '../../support/top-ups.ts';
+import { type Cardholder, cardholder, transfer } from '../../support/transfers.ts';
 import { until } from '../../support/until.ts';
 
 interface Entry {
@@ -78,7 +78,7 @@ describe('operator network reconcile with Increase', () => {
   }
 
   it('finds nothing where both agree', async () => {
-    const loaded = await topUp(holder, 300);
+    const loaded = await transfer('topup', holder, 300);
     assert.equal(loaded.status, 201, loaded.text);
     const card = await atIssuer();
     const { pending_transaction: pending } = await fake.simulations.authorize({
@@ -97,7 +97,7 @@ describe('operator network reconcile with Increase', () => {
     const { bank } = fake;
     const { books } = bank;
     const card = await atIssuer();
-    const [lost, changed] = [await topUp(holder, 300), await topUp(holder, 500)];
+    const [lost, changed] = [await transfer('topup', holder, 300), await transfer('topup', holder, 500)];
     const madeByHand = bank.makeCard({ account_id: card.account_id, description: 'by hand' }, null);
     const sentByHand = bank.transfer(
       {

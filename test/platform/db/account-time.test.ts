@@ -46,7 +46,6 @@ const REAL_TIME_DEFAULTS: Record<string, string> = {
   'card_authorization_message.created_at': 'messages of the card network',
   'faucet_credit.created_at': 'given',
   'ledger.transfer.created_at': 'given',
-  'topup.counted_on': 'given',
   'webhook_endpoint.created_at': 'given',
   'webhook_replay.due_at': 'the pace of a replay is in real time',
 };
