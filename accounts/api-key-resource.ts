@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { LAST_MS } from '../domain/account-clock.ts';
 import { Label, ObjectType, Timestamp } from '../domain/fields.ts';
 import { IpAllowlist } from '../domain/ip-address.ts';
+import { isoTime } from '../domain/iso-time.ts';
 import { Mode } from '../domain/mode.ts';
 import type { Row } from '../platform/db/entities.ts';
 import { Scope } from './scope-rules.ts';
@@ -17,9 +18,7 @@ export const ApiKeyResource = z
     id: z.string().describe('Prefix `key_`.'),
     object: ObjectType('api_key'),
     name: z.string().nullable().describe('What you recognise it by. Null if we made it without a name.'),
-    prefix: z
-      .string()
-      .describe('The first 12 characters of the key, or the first 8 if it is from before these were kept.'),
+    prefix: z.string().describe('The first 12 characters of the key.'),
     scopes: z.array(Scope).describe('What the key may do.'),
     ip_allowlist: z
       .array(z.string())
@@ -123,20 +122,19 @@ export function presentKeyInEvent(row: ApiKeyRow): ApiKeyInEvent {
 
 /** @param key only if it was just made, as it is never shown again */
 export function presentApiKey(row: ApiKeyRow, key: string | null = null): ApiKeyResource {
-  const time = (at: string | null) => (at === null ? null : new Date(at).toISOString());
   return {
     id: row.id,
     object: 'api_key',
     name: row.name,
-    prefix: row.prefix ?? row.hint.slice(0, 8),
+    prefix: row.prefix,
     scopes: row.scopes as Scope[],
     ip_allowlist: row.ip_allowlist,
-    expires_at: time(row.expires_at),
-    last_used_at: time(row.last_used_at),
+    expires_at: isoTime(row.expires_at),
+    last_used_at: isoTime(row.last_used_at),
     created_by: row.created_by,
     status: row.status,
     mode: row.mode,
-    created: new Date(row.created_at).toISOString(),
+    created: isoTime(row.created_at),
     ...(key !== null && { key }),
   };
 }

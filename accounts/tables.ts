@@ -71,8 +71,8 @@ export const ApiKeyEntity = defineEntity({
     expiresAt: p.datetime().nullable(),
     /** `operator`, or the id of the key that made it. */
     createdBy: p.text().default('operator'),
-    /** Its first 12 characters. Null: it is from before these were kept, and the hint has the first 8. */
-    prefix: p.text().nullable(),
+    /** Its first 12 characters. */
+    prefix: p.text(),
     /** When `api_key.expiring` was written. */
     expiryAnnouncedAt: p.datetime().nullable(),
   },
@@ -139,8 +139,8 @@ export const BalanceAdjustmentEntity = defineEntity({
     reason: p.text(),
     /** The operator's idempotency key. */
     key: p.text().nullable(),
-    /** Whose it was; the database fills it in. Null in rows from before it did. */
-    login: p.text().nullable(),
+    /** Whose it was; the database fills it in. */
+    login: p.text().defaultRaw('session_user'),
     createdAt: p.datetime().defaultRaw('now()'),
   },
 });

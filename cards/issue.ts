@@ -11,16 +11,12 @@ import { statementWithPosting } from '../ledger/apply-posting.ts';
 import { refuseTooLarge } from '../ledger/refuse-too-large.ts';
 import { readIdTime } from '../platform/crypto/new-id.ts';
 import { CARD_COLUMNS, of } from '../platform/db/columns.ts';
-import { readStatement, type Writes, writeStatement } from '../platform/db/sql.ts';
+import type { Row } from '../platform/db/entities.ts';
+import { type Cte, cte, readStatement, type Writes, withCtes, writeStatement } from '../platform/db/sql.ts';
 import { transaction } from '../platform/db/transaction.ts';
 import { type KeyedRequest, lockUsageAndClaim } from '../requests/claim.ts';
 import type { CommandContext } from '../requests/command-context.ts';
-import {
-  type KeyedOutcomeValues,
-  outcomeResponse,
-  requestOutcome,
-  writeRequestOutcome,
-} from '../requests/outcome.ts';
+import { endRequest, type KeyedOutcomeValues, outcomeResponse, requestOutcome } from '../requests/outcome.ts';
 import { type KeyedResponse, requireStored, respondOnce } from '../requests/respond-once.ts';
 import { openRequest, type StoredResponse, storeError } from '../requests/response.ts';
 import {
@@ -60,8 +56,8 @@ export interface AskedIssuance {
 interface KeptIssuance {
   /** The product's when the network was first asked. */
   bin: string;
-  /** The network's own reference of the product then. A process of the last release kept none. */
-  issuerProduct?: string | null;
+  /** The network's own reference of the product then. */
+  issuerProduct: string | null;
   /** Whether a name was sent. The name is the row's, which can't change before the network has decided. */
   named: boolean;
 }
@@ -83,8 +79,7 @@ export async function beginIssuance(context: FundingContext, claimId: string): P
   try {
     return await transaction(orm, async (tx) => {
       const [claimed] = await lockClaimedTerms(tx, { claimId });
-      // No workflow works for a test-mode claim. A process of an earlier release left this one.
-      if (claimed === undefined || claimed.mode === 'test') return { state: 'answered', response: null };
+      if (claimed === undefined) return { state: 'answered', response: null };
       if (claimed.is_pending) return { state: 'held', asked: null };
       if (claimed.answered) return { state: 'answered', response: null };
       const { card, product } = draftCard(claimed.resource_id, {
@@ -162,7 +157,7 @@ function draftCard(cardId: string, terms: IssuanceTerms): { card: CardRow; produ
   return { card, product };
 }
 
-function askedFor(card: CardRow, { bin, issuerProduct = null, named }: KeptIssuance): AskedIssuance {
+function askedFor(card: CardRow, { bin, issuerProduct, named }: KeptIssuance): AskedIssuance {
   return {
     token: card.id,
     productCode: card.product_code,
@@ -218,16 +213,22 @@ const insertCard = (
     .returning(['partner_id', 'mode', 'funding_cents', 'counted_on']);
 
 /** Counts the inserted card towards its account's limits. */
-const COUNT_CARD = sql`
-  UPDATE account_usage u SET open_cards = u.open_cards + 1, loaded_on = greatest(u.loaded_on, done.counted_on),
-    loaded_cents = CASE WHEN u.loaded_on >= done.counted_on THEN u.loaded_cents ELSE 0 END + done.funding_cents
-  FROM done WHERE u.partner_id = done.partner_id AND u.mode = done.mode`;
+const countCard = (made: Cte<Row<'card', 'partner_id' | 'mode' | 'funding_cents' | 'counted_on'>>) =>
+  cte(
+    'counted',
+    sql`
+  UPDATE account_usage u SET open_cards = u.open_cards + 1, loaded_on = greatest(u.loaded_on, made.counted_on),
+    loaded_cents = CASE WHEN u.loaded_on >= made.counted_on THEN u.loaded_cents ELSE 0 END + made.funding_cents
+  FROM ${made.rows} made WHERE u.partner_id = made.partner_id AND u.mode = made.mode`,
+  );
 
-const holdCard = statementWithPosting(
-  (db, card: BoundCard & { claimId: string; asked: string }, ledger) => sql<{ made: boolean }>`
-    WITH done AS (${insertCard(db, card, { claim_id: card.claimId, asked: sql<KeptIssuance>`${card.asked}::jsonb` })}), counted AS (${COUNT_CARD})
-    SELECT ${ledger.answer}, EXISTS (SELECT FROM done) AS made FROM ${ledger.call}`,
-);
+const holdCard = statementWithPosting((db, card: BoundCard & { claimId: string; asked: string }, ledger) => {
+  const pending = { claim_id: card.claimId, asked: sql<KeptIssuance>`${card.asked}::jsonb` };
+  const made = cte('made', insertCard(db, card, pending));
+  return sql<{ made: boolean }>`
+    ${withCtes([made, countCard(made)])}
+    SELECT ${ledger.answer}, EXISTS (SELECT FROM ${made.rows}) AS made FROM ${ledger.call}`;
+});
 
 /** What a pending issuance asks the network for, and what an operator has decided meanwhile; null if it is not pending. */
 export async function readPendingIssuance(
@@ -236,20 +237,18 @@ export async function readPendingIssuance(
 ): Promise<{ asked: AskedIssuance; decision: IssuanceDecision | null } | null> {
   const [card] = await pendingCard(orm.em.fork(), { claimId });
   if (card === undefined) return null;
-  // A process of the last release kept nothing: then the product's BIN is the best guess.
-  const kept = card.asked ?? { bin: card.bin, named: cardholderName(card) !== null };
-  return { asked: askedFor(card, kept), decision: card.binding };
+  if (card.asked === null)
+    throw new Error(`card ${card.id} is pending, but not what its network was asked for`);
+  return { asked: askedFor(card, card.asked), decision: card.binding };
 }
 
 const pendingCard = readStatement(
   (db, { claimId }: { claimId: string }) =>
     db
       .selectFrom('card as c')
-      .innerJoin('product as p', 'p.code', 'c.product_code')
       .select(of('c', CARD_COLUMNS))
       .select([
         'c.asked',
-        'p.bin',
         sql<IssuanceDecision | null>`CASE WHEN NOT c.decision ? 'refused' THEN c.decision END`.as('binding'),
       ])
       .where('c.claim_id', '=', claimId)
@@ -292,8 +291,9 @@ export function issueInTestMode(
 }
 
 const fundCard = statementWithPosting((db, card: BoundCard & KeyedOutcomeValues, ledger) => {
-  const { ctes, isStored } = writeRequestOutcome(card, true);
+  const made = cte('made', insertCard(db, card, null));
+  const { ctes, isStored } = endRequest(made, card);
   return sql<{ made: boolean; is_stored: boolean }>`
-    WITH done AS (${insertCard(db, card, null)}), counted AS (${COUNT_CARD}), ${ctes}
-    SELECT ${ledger.answer}, EXISTS (SELECT FROM done) AS made, ${isStored} AS is_stored FROM ${ledger.call}`;
+    ${withCtes([made, countCard(made), ...ctes])}
+    SELECT ${ledger.answer}, EXISTS (SELECT FROM ${made.rows}) AS made, ${isStored} AS is_stored FROM ${ledger.call}`;
 });

@@ -13,8 +13,6 @@ import type { Mode } from '../domain/mode.ts';
 import type { SpendingControls } from '../domain/spending-controls.ts';
 import type { ChargedTo, TransactionFee, TransactionType } from '../domain/transaction.ts';
 import type { Metadata } from './metadata-rules.ts';
-import type { TopUpFailureCode, TopUpStatus } from './transfers/top-up-rules.ts';
-import type { WithdrawalFailureCode, WithdrawalStatus } from './transfers/withdrawal-rules.ts';
 
 /** What cards are issued from. */
 export const ProductEntity = defineEntity({
@@ -83,7 +81,7 @@ export const CardEntity = defineEntity({
       .defaultRaw("((now() at time zone 'UTC'::text))::date")
       .nullable(),
     /** What the network was asked with, besides the row's own fields; null in test mode. */
-    asked: p.json().$type<{ bin: string; named: boolean }>().nullable(),
+    asked: p.json().$type<{ bin: string; issuerProduct: string | null; named: boolean }>().nullable(),
     /** What an operator decided about its issuance. */
     decision: p.json().$type<RecordedDecision>().nullable(),
     /** Why the network's decision, or its id of the card, could not be recorded. */
@@ -98,62 +96,6 @@ export const CardEntity = defineEntity({
   },
 });
 
-export const TopUpEntity = defineEntity({
-  name: 'TopUp',
-  tableName: 'topup',
-  properties: {
-    id: p.text().collation('C').primary(),
-    partnerId: p.text(),
-    mode: p.text().$type<Mode>(),
-    cardId: p.text().collation('C'),
-    /** Its claim, while it is pending. */
-    claimId: p.text().collation('C').nullable(),
-    status: p.text().$type<TopUpStatus>(),
-    failureCode: p.text().$type<TopUpFailureCode>().nullable(),
-    amountCents: p.bigint('string'),
-    fees: p.json().$type<Fee[]>(),
-    /** The card's balance when it ended; null while pending. */
-    cardBalanceCents: p.bigint('string').nullable(),
-    overdueSince: p.datetime().nullable(),
-    createdAt: p.datetime(),
-    completedAt: p.datetime().nullable(),
-    countedOn: p
-      .type('date')
-      .$type<string>()
-      .defaultRaw("((now() at time zone 'UTC'::text))::date")
-      .nullable(),
-    /** The card that the network was asked to load; null in test mode. */
-    asked: p.json().$type<{ networkCardId: string }>().nullable(),
-    decision: p.json().$type<RecordedDecision>().nullable(),
-    notRecorded: p.json().$type<NotRecorded>().nullable(),
-  },
-});
-
-export const WithdrawalEntity = defineEntity({
-  name: 'Withdrawal',
-  tableName: 'withdrawal',
-  properties: {
-    id: p.text().collation('C').primary(),
-    partnerId: p.text(),
-    mode: p.text().$type<Mode>(),
-    cardId: p.text().collation('C'),
-    /** Its claim, while it is pending. */
-    claimId: p.text().collation('C').nullable(),
-    status: p.text().$type<WithdrawalStatus>(),
-    failureCode: p.text().$type<WithdrawalFailureCode>().nullable(),
-    amountCents: p.bigint('string'),
-    /** The card's balance when it ended; null while pending. */
-    cardBalanceCents: p.bigint('string').nullable(),
-    overdueSince: p.datetime().nullable(),
-    createdAt: p.datetime(),
-    completedAt: p.datetime().nullable(),
-    /** The card that the network was asked to take money off; null in test mode. */
-    asked: p.json().$type<{ networkCardId: string }>().nullable(),
-    decision: p.json().$type<RecordedDecision>().nullable(),
-    notRecorded: p.json().$type<NotRecorded>().nullable(),
-  },
-});
-
 /** A card transaction, as the network settled it. */
 export const CardTransactionEntity = defineEntity({
   name: 'CardTransaction',
@@ -164,7 +106,7 @@ export const CardTransactionEntity = defineEntity({
     mode: p.text().$type<Mode>(),
     cardId: p.text().collation('C'),
     networkTransactionId: p.text(),
-    /** The network's id of what it is part of; null if it was not told, or was booked before this was kept. */
+    /** The network's id of what it is part of; null if it was not told. */
     networkPaymentId: p.text().collation('C').nullable(),
     /** The purchase that a refund gives money back for; null if it is not known. */
     refundedTransactionId: p.text().collation('C').nullable(),
@@ -270,7 +212,6 @@ export const CardRevealEntity = defineEntity({
     cardId: p.text().collation('C'),
     apiKeyId: p.text(),
     requestId: p.text(),
-    /** Null of a reveal from before addresses were recorded. */
     clientAddress: p.text().nullable(),
     createdAt: p.datetime().defaultRaw('clock_timestamp()'),
   },
@@ -301,8 +242,7 @@ export const TrueUpEntity = defineEntity({
   tableName: 'true_up',
   properties: {
     id: p.text().collation('C').primary(),
-    /** A return comes from the card's account, a cover goes to it. */
-    direction: p.text().$type<TrueUpDirection>().collation('C'),
+    direction: p.text().$type<'from_card' | 'to_card'>().collation('C'),
     /** The ledger's transfer that it follows. */
     transferId: p.uuid(),
     operationId: p.text().collation('C'),
@@ -321,5 +261,4 @@ export const TrueUpEntity = defineEntity({
   },
 });
 
-export type TrueUpDirection = 'from_card' | 'to_card';
 export type TrueUpStatus = 'pending' | 'succeeded' | 'refused' | 'dismissed';

@@ -9,11 +9,11 @@ export type { WatchedDeposit } from './watched-deposits.ts';
 
 export interface WatchDepositActivities {
   /**
-   * Null where there is no such deposit. A run on an earlier release's code gives no second argument.
+   * Null where there is no such deposit.
    * @param as.hasLooked whether the workflow may be notified of the next change: it is notified once, and not again until it
    * has looked
    */
-  readDeposit(depositId: string, as?: { hasLooked: boolean }): Promise<WatchedDeposit | null>;
+  readDeposit(depositId: string, as: { hasLooked: boolean }): Promise<WatchedDeposit | null>;
   /** Null where there is no such deposit. */
   resolveDepositByHand(depositId: string, decision: VersionedDecision): Promise<DepositVerdict | null>;
 }
@@ -30,7 +30,7 @@ export function createWatchDepositActivities(
   signalSender: (signal: string, isThis: (input: unknown) => boolean) => Promise<string | null>,
 ): WatchDepositActivities {
   return {
-    async readDeposit(depositId, { hasLooked } = { hasLooked: true }) {
+    async readDeposit(depositId, { hasLooked }) {
       const deposit = await readWatchedDeposit(orm, depositId);
       if (deposit !== null && hasLooked)
         await markDepositNotified(orm, { id: depositId, version: deposit.version });

@@ -44,7 +44,7 @@ export const NetworkAuthorizationReport = z
     final: z.boolean().default(true),
     /**
      * Of an approval, if the network's message names no request: its place among the approved ones of the same amount, from 1, in the
-     * authorization. Messages kept by earlier releases were numbered among all amounts.
+     * authorization.
      */
     approvalNumber: z.int().positive().nullable().default(null),
     /** The same of a decline: its place among all of the authorization's requests of the same amount, approved or declined. */

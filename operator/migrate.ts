@@ -8,7 +8,8 @@ import { runOnce, StartRefused } from '../platform/process/run-process.ts';
 
 await runOnce('migration', async () => {
   const config = readMigrationConfig();
-  const applied = await migrate(config.databaseUrl);
+  const { migrations, functions } = await migrate(config.databaseUrl);
+  const applied = [...migrations, ...functions.map((name) => `${name}()`)];
   console.log(applied.length === 0 ? 'The database is up to date.' : `Applied ${applied.join(', ')}.`);
   await limitAdjustments(config);
   await createProduct(config);

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { releasePosting } from '../cards/block.ts';
+import { releasePosting } from '../cards/release-balance.ts';
 import type { CardBalance, CardRow } from '../cards/resource.ts';
 import { type AccountClock, accountTime } from '../domain/account-clock.ts';
 import { type AuthorizationRequest, MAX_REQUESTS } from '../domain/authorization.ts';

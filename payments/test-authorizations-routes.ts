@@ -1,12 +1,19 @@
 import { z } from 'zod';
 import { keyedRequest, replyOnce } from '../api/http/keyed.ts';
 import { declare, resource } from '../api/http/route.ts';
-import * as EXAMPLES from '../api/openapi/examples.ts';
 import { requestedCardId } from '../cards/routes.ts';
 import { NoFields } from '../cards/status-routes.ts';
 import { amountBetween } from '../domain/fields.ts';
 import type { CommandContext } from '../requests/command-context.ts';
 import { AuthorizationResource } from './authorization-resource.ts';
+import {
+  AUTHORIZATION,
+  CLEARING,
+  CREATE_AUTHORIZATION,
+  EXPIRED_AUTHORIZATION,
+  REVERSED_AUTHORIZATION,
+  TRANSACTION,
+} from './examples.ts';
 import { simulateOnAuthorization, simulateOnCard } from './test-authorizations.ts';
 import { MAX_UNCHECKED_CENTS, MERCHANT_FIELDS, toMerchant } from './test-mode-routes.ts';
 import { TransactionResource } from './transaction-resource.ts';
@@ -48,7 +55,7 @@ const createTestAuthorization = declare({
   query: z.strictObject({}),
   body: CardUse.meta({ id: 'CreateTestAuthorizationRequest', description: 'What the merchant asks for.' }),
   responses: { 201: AuthorizationResource },
-  examples: { body: EXAMPLES.CREATE_AUTHORIZATION, 201: EXAMPLES.AUTHORIZATION },
+  examples: { body: CREATE_AUTHORIZATION, 201: AUTHORIZATION },
   errors: ERRORS_OF_CARD,
 });
 
@@ -68,7 +75,7 @@ const incrementTestAuthorization = declare({
     .strictObject({ amount: Amount })
     .meta({ id: 'IncrementAuthorizationRequest', description: 'How much more the merchant asks for.' }),
   responses: { 200: AuthorizationResource },
-  examples: { body: { amount: 500 }, 200: EXAMPLES.AUTHORIZATION },
+  examples: { body: { amount: 500 }, 200: AUTHORIZATION },
   errors: ERRORS_OF_AUTHORIZATION,
 });
 
@@ -97,7 +104,7 @@ const captureTestAuthorization = declare({
     .meta({ id: 'CaptureAuthorizationRequest', description: 'What the merchant takes.' }),
   bodyIsOptional: true,
   responses: { 201: TransactionResource },
-  examples: { body: { amount: 1_250 }, 201: EXAMPLES.CLEARING },
+  examples: { body: { amount: 1_250 }, 201: CLEARING },
   errors: ERRORS_OF_AUTHORIZATION,
 });
 
@@ -118,7 +125,7 @@ const reverseTestAuthorization = declare({
     .meta({ id: 'ReverseAuthorizationRequest', description: 'What the merchant gives back.' }),
   bodyIsOptional: true,
   responses: { 200: AuthorizationResource },
-  examples: { body: {}, 200: EXAMPLES.REVERSED_AUTHORIZATION },
+  examples: { body: {}, 200: REVERSED_AUTHORIZATION },
   errors: ERRORS_OF_AUTHORIZATION,
 });
 
@@ -135,7 +142,7 @@ const expireTestAuthorization = declare({
   body: NoFields,
   bodyIsOptional: true,
   responses: { 200: AuthorizationResource },
-  examples: { 200: EXAMPLES.EXPIRED_AUTHORIZATION },
+  examples: { 200: EXPIRED_AUTHORIZATION },
   errors: ERRORS_OF_AUTHORIZATION,
 });
 
@@ -153,7 +160,7 @@ const forceCapture = declare({
   query: z.strictObject({}),
   body: CardUse.meta({ id: 'ForceCaptureRequest', description: 'What the merchant takes.' }),
   responses: { 201: TransactionResource },
-  examples: { body: EXAMPLES.CREATE_AUTHORIZATION, 201: EXAMPLES.TRANSACTION },
+  examples: { body: CREATE_AUTHORIZATION, 201: TRANSACTION },
   errors: ERRORS_OF_CARD,
 });
 

@@ -9,7 +9,7 @@ import { AUTHORIZATION_COLUMNS, PAYMENT_COLUMNS, TRANSACTION_COLUMNS } from '../
 import type { Transactor } from '../platform/db/sql.ts';
 import type { KeyedRequest } from '../requests/claim.ts';
 import type { OpenCommand } from '../requests/command-context.ts';
-import { newEvent } from '../requests/new-event.ts';
+import { insertEvents, newEvent } from '../requests/event.ts';
 import {
   type ClaimWithResponse,
   claimWithResponse,
@@ -109,7 +109,7 @@ function toJson(booked: readonly BookedPayment[]): WrittenRows {
 
 /** Each event shows card and authorization as the booking leaves them. */
 function toEvents({ card, balance, clock, authorization, events }: BookedPayment) {
-  const { partner_id, mode, id: card_id } = card;
+  const { partner_id, mode, id: cardId } = card;
   const ids = events.map(() => newId('evt')).sort();
   return events.map(({ type, transaction }, index) => {
     const about =
@@ -117,8 +117,7 @@ function toEvents({ card, balance, clock, authorization, events }: BookedPayment
         ? { authorization: authorization && presentAuthorization(authorization) }
         : { transaction: presentTransaction(transaction) };
     const data = { ...about, card: presentCard(card, balance) };
-    const { id, created, body } = newEvent({ type, mode, data, clock }, ids[index]);
-    return { id, partner_id, mode, type, card_id, body, created_at: created };
+    return { ...newEvent({ type, mode, cardId, data, clock }, ids[index]), partner_id };
   });
 }
 
@@ -151,11 +150,7 @@ const insertRows = (rows: WrittenRows) => sql`
     ON CONFLICT (mode, payment_id) DO UPDATE SET authorization_id = excluded.authorization_id, said = excluded.said,
       requests = excluded.requests, cleared_cents = excluded.cleared_cents, is_expired = excluded.is_expired,
       folded = excluded.folded
-  ), notified AS (
-    INSERT INTO event (id, partner_id, mode, type, card_id, body, created_at)
-    SELECT id, partner_id, mode, type, card_id, body, created_at
-    FROM json_populate_recordset(NULL::event, ${rows.events})
-  )`;
+  ), notified AS (${insertEvents(rows.events)})`;
 
 // The rows are of the account whose card is locked, which they name.
 const writeRows = statementWithPostings(

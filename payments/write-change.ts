@@ -10,7 +10,7 @@ import type { Posting } from '../ledger/posting.ts';
 import { newId } from '../platform/crypto/new-id.ts';
 import { AUTHORIZATION_COLUMNS, TRANSACTION_COLUMNS } from '../platform/db/columns.ts';
 import type { Transactor } from '../platform/db/sql.ts';
-import { newEvent } from '../requests/new-event.ts';
+import { insertEvents, newEvent } from '../requests/event.ts';
 import { type AuthorizationRow, presentAuthorization } from './authorization-resource.ts';
 import { presentTransaction, type TransactionRow } from './transaction-resource.ts';
 
@@ -105,7 +105,7 @@ function outOfRange(): ApiError {
 
 /** Each event shows the card and the authorization as they are right after the change. */
 function toEvents({ card, balance, clock, authorization, transaction, events }: AuthorizationChange) {
-  const { partner_id, mode, id: card_id } = card;
+  const { partner_id, mode, id: cardId } = card;
   const ids = events.map(() => newId('evt')).sort();
   return events.map((type, index) => {
     const about =
@@ -113,8 +113,7 @@ function toEvents({ card, balance, clock, authorization, transaction, events }: 
         ? { transaction: transaction && presentTransaction(transaction) }
         : { authorization: authorization && presentAuthorization(authorization) };
     const data = { ...about, card: presentCard(card, balance) };
-    const { id, created, body } = newEvent({ type, mode, data, clock }, ids[index]);
-    return { id, partner_id, mode, type, card_id, body, created_at: created };
+    return { ...newEvent({ type, mode, cardId, data, clock }, ids[index]), partner_id };
   });
 }
 
@@ -157,9 +156,7 @@ const insertRows = (rows: ChangedRows) => sql`
     INSERT INTO card_authorization_message (${MESSAGE_COLUMNS})
     SELECT ${MESSAGE_COLUMNS} FROM json_populate_recordset(NULL::card_authorization_message, ${rows.messages})
   ), notified AS (
-    INSERT INTO event (id, partner_id, mode, type, card_id, body, created_at)
-    SELECT id, partner_id, mode, type, card_id, body, created_at
-    FROM json_populate_recordset(NULL::event, ${rows.events})
+    ${insertEvents(rows.events)}
   )`;
 
 // The rows are of the account whose card is locked, which they name.

@@ -181,16 +181,11 @@ function keyConflict(operationId: string): ApiError {
   });
 }
 
-/** Renews the lease of a process that is running the claim's request. @returns false if the claim has a response */
-export async function renewLease(orm: Orm, claimId: string, leaseMs: number): Promise<boolean> {
-  return (await renew(orm, { claimId, leaseMs })).length > 0;
-}
-
-const renew = autocommitStatement(
+/** Renews the lease of a process that is running the claim's request, until the claim has a response. */
+export const renewLease = autocommitStatement(
   (_, { claimId, leaseMs }: { claimId: string; leaseMs: number }) => sql`
     UPDATE idempotency_claim SET lease_expires_at = now() + ${leaseMs} * interval '1 millisecond'
-    WHERE id = ${claimId} AND response_status IS NULL
-    RETURNING id`,
+    WHERE id = ${claimId} AND response_status IS NULL`,
   { acrossTenants: 'id' },
 );
 
@@ -221,19 +216,6 @@ const forgetLeftInvalid = autocommitStatement((db, { partnerId, mode, key }: Ten
     .where('response_status', '=', 400)
     .where('lease_expires_at', '<', sql<string>`now()`)
     .returning('id'),
-);
-
-/**
- * Deletes a claim of test mode that has no response. A process of an earlier release left it, and nothing was done under it.
- */
-export const forgetUnanswered = autocommitStatement(
-  (db, { partnerId, key }: { partnerId: string; key: string | null }) =>
-    db
-      .deleteFrom('idempotency_claim')
-      .where('partner_id', '=', partnerId)
-      .where('mode', '=', 'test')
-      .where('key', '=', key)
-      .where('response_status', 'is', null),
 );
 
 /** A claim that the transaction holds. */

@@ -9,9 +9,9 @@ export interface WebhookActivities {
    * @param endpointId left out by a workflow that began before there were several endpoints
    * @returns whether the delivery still exists
    */
-  queueRetry(eventId: string, attemptCount: number, endpointId?: string): Promise<boolean>;
+  queueRetry(eventId: string, attemptCount: number, endpointId: string): Promise<boolean>;
   /** Has the relay send an event again at once, with a new retry schedule. @returns whether the delivery still exists */
-  requeueEvent(eventId: string, endpointId?: string): Promise<boolean>;
+  requeueEvent(eventId: string, endpointId: string): Promise<boolean>;
 }
 
 /**
@@ -26,13 +26,13 @@ export function createWebhookActivities(
 ): WebhookActivities {
   return {
     async queueRetry(eventId, attemptCount, endpointId) {
-      const exists = await queueRetry(orm, { eventId, endpointId: endpointId ?? null }, attemptCount);
+      const exists = await queueRetry(orm, { eventId, endpointId }, attemptCount);
       wake();
       return exists;
     },
     async requeueEvent(eventId, endpointId) {
       const sentBy = await signalSender('requeue', () => true);
-      const exists = await requeueForWorkflow(orm, { eventId, endpointId: endpointId ?? null }, sentBy);
+      const exists = await requeueForWorkflow(orm, { eventId, endpointId }, sentBy);
       wake();
       return exists;
     },

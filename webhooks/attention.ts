@@ -14,12 +14,12 @@ const MAX_SINGLE = 20;
  */
 export async function readGivenUp(orm: Orm): Promise<AttentionItem[]> {
   const rows = await givenUp(orm.em.fork(), { maxSingle: MAX_SINGLE });
-  return rows.map(({ id, endpoint_id, workflow_of_event, partner_id, count, error, since }) => ({
+  return rows.map(({ id, endpoint_id, partner_id, count, error, since }) => ({
     kind: 'webhook',
     id: id ?? partner_id,
     partner_id,
     mode: 'live',
-    workflow_id: id === null ? null : deliverWebhookWorkflowId(id, workflow_of_event ? null : endpoint_id),
+    workflow_id: id === null ? null : deliverWebhookWorkflowId(id, endpoint_id),
     or_command: null,
     since: new Date(since).toISOString(),
     reason:
@@ -71,7 +71,6 @@ interface GivenUpRow {
   /** Null for an item that stands for all of the account's events. */
   id: string | null;
   endpoint_id: string;
-  workflow_of_event: boolean;
   partner_id: string;
   count: number;
   error: string | null;
@@ -81,7 +80,7 @@ interface GivenUpRow {
 const givenUp = readStatement(
   (_, { maxSingle }: { maxSingle: number }) => sql<GivenUpRow>`
   WITH given_up AS MATERIALIZED (
-    SELECT d.event_id, d.endpoint_id, d.partner_id, d.workflow_of_event FROM delivery d
+    SELECT d.event_id, d.endpoint_id, d.partner_id FROM delivery d
     WHERE d.status = 'given_up' AND d.mode = 'live' AND EXISTS (SELECT FROM webhook_endpoint w WHERE w.id = d.endpoint_id)
   ), account AS (
     SELECT partner_id, count(*)::int AS count FROM given_up GROUP BY partner_id
@@ -93,7 +92,7 @@ const givenUp = readStatement(
       SELECT * FROM given_up g WHERE g.partner_id = a.partner_id ORDER BY g.event_id LIMIT 1) first
       WHERE a.count > ${maxSingle}
   )
-  SELECT i.id, i.endpoint_id, i.workflow_of_event, i.partner_id, i.count, last.error,
+  SELECT i.id, i.endpoint_id, i.partner_id, i.count, last.error,
     coalesce(last.started_at, e.created_at) AS since
   FROM item i JOIN event e ON e.id = i.event_id
     LEFT JOIN LATERAL (SELECT error, started_at FROM delivery_attempt a

@@ -18,8 +18,6 @@ import {
 interface EventToDeliver extends Tenant {
   eventId: string;
   endpointId: string;
-  /** Whether its workflow began before there were several endpoints. */
-  workflowOfEvent: boolean;
   /** The event's, such as `card.issued`. */
   type: string;
   taskQueue: string;
@@ -35,14 +33,14 @@ export async function notifyDelivery(
   event: EventToDeliver,
   latest: DeliveryProgress,
 ): Promise<void> {
-  const { eventId, endpointId, workflowOfEvent } = event;
-  const workflowId = deliverWebhookWorkflowId(eventId, workflowOfEvent ? null : endpointId);
+  const { eventId, endpointId } = event;
+  const workflowId = deliverWebhookWorkflowId(eventId, endpointId);
   if (latest.status === 'retrying' || latest.status === 'given_up') {
     await client.workflow.signalWithStart<DeliverWebhookWorkflow, [DeliveryProgress]>(DELIVER_WEBHOOK, {
       workflowId,
       taskQueue: event.taskQueue,
       workflowIdReusePolicy: 'ALLOW_DUPLICATE',
-      args: [workflowOfEvent ? { eventId } : { eventId, endpointId }],
+      args: [{ eventId, endpointId }],
       signal: progress,
       signalArgs: [latest],
       staticSummary: `Deliver ${event.type} (${event.mode})`,

@@ -38,14 +38,13 @@ export function startNotifyingWorkflows(dependencies: {
 
   async function notify(delivery: UnnotifiedDelivery): Promise<void> {
     const { event_id: eventId, endpoint_id: endpointId, partner_id: partnerId, type, mode } = delivery;
-    const about = { eventId, endpointId, workflowOfEvent: delivery.workflow_of_event };
     // What a deleted endpoint has given up needs nobody: its workflow ends as if the event were parked.
     const status =
       delivery.is_endpoint_deleted && delivery.status === 'given_up' ? 'parked' : delivery.status;
     await client.withDeadline(Date.now() + NOTIFY_TIMEOUT_MS, () =>
       notifyDelivery(
         client,
-        { ...about, type, partnerId, mode, taskQueue },
+        { eventId, endpointId, type, partnerId, mode, taskQueue },
         {
           status,
           attemptCount: delivery.attempt_count,

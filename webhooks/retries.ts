@@ -20,15 +20,9 @@ const BATCH = 500;
 /** How late a workflow may be before its event is sent without it. */
 const WORKFLOW_GRACE = '2 minutes';
 
-/** How long a workflow waits for an attempt that a sandbox clock has made due. */
-const CLOCK_GRACE_MS = 60_000;
-
 /** The state of a delivery that its workflow has to be informed of. */
 export interface UnnotifiedDelivery
-  extends Row<
-    'delivery',
-    'event_id' | 'endpoint_id' | 'partner_id' | 'mode' | 'type' | 'attempt_count' | 'workflow_of_event'
-  > {
+  extends Row<'delivery', 'event_id' | 'endpoint_id' | 'partner_id' | 'mode' | 'type' | 'attempt_count'> {
   status: Exclude<DeliveryStatus, 'pending' | 'no_endpoint'>;
   /** Whether the endpoint was deleted: then the workflow has nothing to wait for. */
   is_endpoint_deleted: boolean;
@@ -119,20 +113,15 @@ const take = autocommitStatement(
   ), leased AS (
     UPDATE delivery d SET lease_expires_at = clock_timestamp() + ${sql.lit(LEASE_SECONDS)} * interval '1 second'
     FROM due WHERE d.event_id = due.event_id AND d.endpoint_id = due.endpoint_id
-    RETURNING d.event_id, d.endpoint_id, d.type, d.status, d.attempt_count, d.next_attempt_at, d.workflow_of_event
+    RETURNING d.event_id, d.endpoint_id, d.type, d.status, d.attempt_count, d.next_attempt_at
   ), spent AS (
     UPDATE webhook_endpoint w SET workflows_full_at = ${ALLOWANCE.afterTaking(sql.ref('taken.count'))}
     FROM (SELECT endpoint_id, count(*) FROM leased GROUP BY endpoint_id) taken
     WHERE w.id = taken.endpoint_id
   )
   SELECT a.partner_id, a.mode, a.endpoint_id, a.is_endpoint_deleted, l.event_id, l.type, l.status, l.attempt_count,
-    l.workflow_of_event,
-    CASE WHEN l.next_attempt_at <= account_time(a.partner_id, a.mode, clock_timestamp()) AND a.mode = 'test'
-        AND EXISTS (SELECT FROM test_clock_advance c WHERE c.partner_id = a.partner_id)
-      -- The sandbox clock has made it due, and the sweep makes the attempt in its turn.
-      THEN ${sql.lit(CLOCK_GRACE_MS)}::float8
-      ELSE greatest(0, extract(epoch FROM l.next_attempt_at - account_time(a.partner_id, a.mode, clock_timestamp())) * 1000)::float8
-    END AS next_attempt_in_ms
+    greatest(0, extract(epoch FROM l.next_attempt_at - account_time(a.partner_id, a.mode, clock_timestamp())) * 1000)::float8
+      AS next_attempt_in_ms
   FROM asynchronous_commit, allowed a LEFT JOIN leased l ON l.endpoint_id = a.endpoint_id
   ORDER BY a.partner_id, a.mode, a.endpoint_id, l.event_id`,
   { acrossTenants: 'queue' },
@@ -170,30 +159,20 @@ const mark = autocommitStatement(
   { acrossTenants: 'queue' },
 );
 
-/** A delivery as its workflow names it. `endpointId` is null if the workflow began before there were several endpoints. */
-export interface WorkflowDelivery {
-  eventId: string;
-  endpointId: string | null;
-}
-
 /**
  * Makes an event pending when its workflow says that its next attempt is due. A delivery that has moved on without its
  * workflow stays as it is, and the workflow is informed of its state.
  * @param attemptCount how many attempts the workflow knows about
  * @returns whether there is such a delivery; old ones are pruned
  */
-export async function queueRetry(
-  orm: Orm,
-  delivery: WorkflowDelivery,
-  attemptCount: number,
-): Promise<boolean> {
+export async function queueRetry(orm: Orm, delivery: DeliveryKey, attemptCount: number): Promise<boolean> {
   const found = await queueIfDue(orm, { ...delivery, attemptCount });
   return found.length > 0;
 }
 
 // Row "due" of the table in domain/event.ts. A pending event's workflow is notified of the next attempt anyway.
 const queueIfDue = autocommitStatement(
-  (_, { eventId, endpointId, attemptCount }: WorkflowDelivery & { attemptCount: number }) => sql<{
+  (_, { eventId, endpointId, attemptCount }: DeliveryKey & { attemptCount: number }) => sql<{
     event_id: string;
   }>`
   UPDATE delivery d SET
@@ -203,8 +182,7 @@ const queueIfDue = autocommitStatement(
   FROM (
     SELECT event_id, endpoint_id, status = 'retrying' AND attempt_count = ${attemptCount} AS is_due
     FROM delivery
-    WHERE event_id = ${eventId} AND workflow_of_event = (${endpointId}::text IS NULL)
-      AND endpoint_id = coalesce(${endpointId}::text, endpoint_id)
+    WHERE event_id = ${eventId} AND endpoint_id = ${endpointId}
     FOR UPDATE
   ) known
   WHERE d.event_id = known.event_id AND d.endpoint_id = known.endpoint_id

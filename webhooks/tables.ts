@@ -26,11 +26,7 @@ export const WebhookEndpointEntity = defineEntity({
   name: 'WebhookEndpoint',
   tableName: 'webhook_endpoint',
   properties: {
-    id: p
-      .text()
-      .collation('C')
-      .primary()
-      .defaultRaw("('we_' || id_time(now())) || substr(md5(random()::text || random()::text), 1, 16)"),
+    id: p.text().collation('C').primary(),
     partnerId: p.text().collation('C'),
     mode: p.text().$type<Mode>().collation('C'),
     url: p.text(),
@@ -41,8 +37,6 @@ export const WebhookEndpointEntity = defineEntity({
     secret: p.blob(),
     previousSecret: p.blob().nullable(),
     previousSecretExpiresAt: p.datetime().nullable(),
-    /** The release before keeps here what WebhookAllowance has. */
-    allowanceFullAt: p.datetime().defaultRaw('now()'),
     createdAt: p.datetime().defaultRaw('now()'),
     /** When all of the endpoint's allowance of workflows to tell is available again. */
     workflowsFullAt: p.datetime().defaultRaw("'-infinity'"),
@@ -71,7 +65,7 @@ export const DeliveryEntity = defineEntity({
   properties: {
     eventId: p.text().collation('C').primary(),
     /** Empty if no endpoint wanted the event. */
-    endpointId: p.text().collation('C').primary().default(''),
+    endpointId: p.text().collation('C').primary(),
     partnerId: p.text().collation('C'),
     mode: p.text().$type<Mode>().collation('C'),
     status: p.text().$type<DeliveryStatus>(),
@@ -84,8 +78,6 @@ export const DeliveryEntity = defineEntity({
     workflow: p.text().$type<'none' | 'untold' | 'told'>().default('none'),
     /** The event's type. */
     type: p.text().collation('C'),
-    /** Whether its workflow has the event's id alone: it began before there were several endpoints. */
-    workflowOfEvent: p.boolean().default(false),
     /** Whether a replay has sent it: then it is sent after the endpoint's other events. */
     replayed: p.boolean().default(false),
   },
@@ -96,7 +88,7 @@ export const DeliveryAttemptEntity = defineEntity({
   tableName: 'delivery_attempt',
   properties: {
     eventId: p.text().collation('C').primary(),
-    endpointId: p.text().collation('C').primary().default(''),
+    endpointId: p.text().collation('C').primary(),
     number: p.integer().primary(),
     startedAt: p.datetime(),
     durationMs: p.integer(),

@@ -62,9 +62,10 @@ async function createIfMissing(postgres: RunningPostgres): Promise<void> {
 
 /** Brings the service's database up to date. */
 export async function migrateDatabase(databaseUrl: string, report: (line: string) => void): Promise<void> {
-  let applied: string[];
   try {
-    applied = await migrate(databaseUrl);
+    const { migrations, functions } = await migrate(databaseUrl);
+    if (migrations.length + functions.length > 0)
+      report(`applied ${migrations.length} migrations and ${functions.length} functions`);
   } catch (error) {
     if (error instanceof OtherMigrations) throw new Error(error.message);
     const { host, pathname } = new URL(databaseUrl);
@@ -73,7 +74,6 @@ export async function migrateDatabase(databaseUrl: string, report: (line: string
       { cause: error },
     );
   }
-  if (applied.length > 0) report(`applied ${applied.length} migrations`);
 }
 
 /** The URLs of the logins. */

@@ -3,7 +3,7 @@ import type { Client } from '@temporalio/client';
 import { sql } from 'kysely';
 import type { Logger } from 'pino';
 import { Gauge, type Metric } from 'prom-client';
-import { expectedMigrations } from '../db/migrate.ts';
+import { expectedMigrations, functionFiles } from '../db/migrate.ts';
 import type { Orm } from '../db/orm.ts';
 import { readStatement } from '../db/sql.ts';
 import { describeError } from '../process/describe-error.ts';
@@ -112,7 +112,7 @@ async function checkPostgres(dependencies: ReadinessDependencies): Promise<Check
   const problems: Checked['problems'] = {};
   if (missing === null) problems.postgresql = UNREACHABLE;
   else if (missing.length > 0)
-    problems.postgresql = `migrations are missing (${missing.join(', ')}): run "npm run migrate"`;
+    problems.postgresql = `the database lacks ${missing.join(', ')}: run "npm run migrate"`;
   return { problems, information: { workers: {}, scan: null } };
 }
 
@@ -138,12 +138,26 @@ async function probe<T>(
   }
 }
 
+/** This version's migrations and functions that were never applied. One that a later version replaced is not missing. */
 async function findMissingMigrations({ orm }: ReadinessDependencies): Promise<string[]> {
-  const applied = new Set((await appliedMigrations(orm.em.fork(), {})).map(({ name }) => name));
-  return (await expectedMigrations()).filter((name) => !applied.has(name));
+  const [rows, migrations, functions] = await Promise.all([
+    appliedMigrations(orm.em.fork(), {}),
+    expectedMigrations(),
+    functionFiles(),
+  ]);
+  const applied = new Set(rows.map(({ name }) => name));
+  return [
+    ...migrations.filter((name) => !applied.has(name)),
+    ...functions
+      .filter(({ name, sha256 }) => !applied.has(`${name} ${sha256.toString('hex')}`))
+      .map(({ name }) => name),
+  ];
 }
 
-const appliedMigrations = readStatement(() => sql<{ name: string }>`SELECT name FROM schema_migration`);
+const appliedMigrations = readStatement(
+  () => sql<{ name: string }>`SELECT name FROM schema_migration
+    UNION ALL SELECT name || ' ' || encode(sha256, 'hex') FROM schema_function`,
+);
 
 /** How many workers poll each queue. For information only: without any, work waits and nothing is lost. */
 async function countPollers({ client, taskQueues }: ReadinessDependencies): Promise<Record<string, number>> {

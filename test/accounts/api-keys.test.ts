@@ -208,7 +208,7 @@ describe('API keys', () => {
     const keyIds = Array.from({ length: 996 }, () => newId('key'));
     await asOwner(
       stack,
-      `INSERT INTO api_key (id, partner_id, mode, hash, hint, revoked_at) SELECT id, $1, 'test', convert_to(id, 'UTF8'), 'h', now() FROM unnest($2::text[]) id`,
+      `INSERT INTO api_key (id, partner_id, mode, hash, prefix, hint, revoked_at) SELECT id, $1, 'test', convert_to(id, 'UTF8'), 'p', 'h', now() FROM unnest($2::text[]) id`,
       [partner.id, keyIds],
     );
     await create({});

@@ -5,8 +5,8 @@ import { connect, type Socket } from 'node:net';
 import pg from 'pg';
 import { pino } from 'pino';
 import { Pool } from 'undici';
-import { shareActiveAccounts } from '../../accounts/active-accounts.ts';
 import { createApiKey } from '../../accounts/api-keys.ts';
+import { shareActiveAccounts } from '../../accounts/usage.ts';
 import { type Admission, createAdmission } from '../../api/http/admission.ts';
 import { startApi } from '../../api/server.ts';
 import { freePort } from '../../dev/free-port.ts';
@@ -404,8 +404,8 @@ describe('the API, under more requests than it admits,', () => {
     const hash = apiKeyHasher(stack.operator.ring);
     await asOwner(
       stack,
-      `INSERT INTO api_key (id, partner_id, mode, hash, hint)
-       SELECT id, $1, 'test', hash, 'h' FROM unnest($2::text[], $3::bytea[]) AS made (id, hash)`,
+      `INSERT INTO api_key (id, partner_id, mode, hash, prefix, hint)
+       SELECT id, $1, 'test', hash, 'p', 'h' FROM unnest($2::text[], $3::bytea[]) AS made (id, hash)`,
       [partner.id, keys.map(() => newId('key')), keys.map((key) => hash(key)[0])],
     );
     assert.equal(await ask(keys[0] ?? ''), 200);

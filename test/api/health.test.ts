@@ -117,14 +117,19 @@ describe('the API process', () => {
     }
   });
 
-  it('names missing migrations in GET /readyz', async () => {
+  it('names missing migrations and functions in GET /readyz, and none that was replaced', async () => {
     const databaseUrl = await createTestDatabase();
-    await asOwner(databaseUrl, `DELETE FROM schema_migration WHERE name LIKE '0003%'`);
+    await asOwner(databaseUrl, [
+      `DELETE FROM schema_migration WHERE name LIKE '0003%'`,
+      `UPDATE schema_function SET sha256 = sha256('another') WHERE name = 'id_time'`,
+      `INSERT INTO schema_function SELECT name, sha256('a later one'), clock_timestamp() FROM schema_function
+       WHERE name = 'account_now'`,
+    ]);
     const url = await startAlone({ databaseUrl });
     const { status, json } = await get(url, '/readyz');
     assert.deepEqual([status, Object.keys(json.problems)], [503, ['postgresql']]);
     assert.equal((await get(url, '/servez')).status, 503);
-    assert.match(json.problems.postgresql, /0003_\w+.*npm run migrate/);
+    assert.match(json.problems.postgresql, /lacks 0003_\w+, id_time: run "npm run migrate"/);
   });
 
   it('counts requests by route and status in GET /metrics, in the text format and without ids or keys', async () => {

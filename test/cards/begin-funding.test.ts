@@ -1,14 +1,13 @@
 import assert from 'node:assert/strict';
 import { changeStatusInTestMode } from '../../cards/change-in-test-mode.ts';
-import { beginStatusChange } from '../../cards/change-status.ts';
 import { acceptIssuance } from '../../cards/end-issuance.ts';
 import { beginIssuance, issueInTestMode } from '../../cards/issue.ts';
-import { beginTopUp, topUpInTestMode } from '../../cards/transfers/top-up.ts';
+import { transferInTestMode } from '../../cards/transfers/begin.ts';
 import { readBalance } from '../../ledger/balances.ts';
 import { checkLedger } from '../../ledger/check-ledger.ts';
-import { claimIdempotencyKey, type KeyedRequest } from '../../requests/claim.ts';
+import type { KeyedRequest } from '../../requests/claim.ts';
 import { respondOnce, respondWith } from '../../requests/respond-once.ts';
-import { readClaimResponse, sealRequest } from '../../requests/response.ts';
+import { readClaimResponse } from '../../requests/response.ts';
 import {
   begun,
   keyedRequest,
@@ -177,51 +176,12 @@ describe('an issuance', () => {
     assert.deepEqual(done, [{ id: request.claimId, status: 200 }]);
   });
 
-  describe('in test mode with a claim that the previous release left without a response,', () => {
-    async function left(partnerId: string, cardId: string | null, operation: KeyedRequest['operation']) {
-      const { orm, ring } = commands.context;
-      const request = keyedRequest(operation, cardId, REQUEST, { partnerId, mode: 'test', key: 'left' });
-      const sealedRequest = sealRequest(ring, request.claimId, REQUEST);
-      await claimIdempotencyKey({ orm, ring }, { ...request, sealedRequest, leaseMs: 60_000 });
-      return request;
-    }
-
-    it('is not carried out by its workflow, nor are top-ups and changes of a card', async () => {
-      const partnerId = await commands.createFundedPartner(10_000);
-      const cardId = await commands.createActiveCard(partnerId, 'test', 1_000);
-      for (const [operation, open] of [
-        ['create_card', beginIssuance],
-        ['top_up_card', beginTopUp],
-        ['freeze_card', beginStatusChange],
-      ] as const) {
-        const { claimId } = await left(partnerId, operation === 'create_card' ? null : cardId, operation);
-        assert.equal((await open(commands.context, claimId)).state, 'answered');
-        assert.equal(await readClaimResponse(commands.context, claimId), null);
-        await commands.owner.query('DELETE FROM idempotency_claim WHERE id = $1', [claimId]);
-        assert.equal((await open(commands.context, claimId)).state, 'answered');
-      }
-      assert.deepEqual(await readUsage(commands, partnerId, 'test'), [1, 1_000]);
-    });
-
-    it('is carried out once by a retry', async () => {
-      const partnerId = await commands.createFundedPartner(10_000);
-      const { fingerprint } = await left(partnerId, null, 'create_card');
-      const retry = { ...keyed(partnerId, 'left'), fingerprint };
-      const issued = await issue(retry);
-      assert.deepEqual([issued.replayed, issued.response.status], [false, 201]);
-      assert.equal(JSON.parse(issued.response.body).id, retry.resourceId);
-      const again = await issue({ ...keyed(partnerId, 'left'), fingerprint });
-      assert.deepEqual([again.replayed, again.response], [true, issued.response]);
-      assert.deepEqual(await claims(partnerId), [{ id: retry.claimId, status: 201 }]);
-    });
-  });
-
   it('leaves nothing of a top-up in test mode whose sum exceeds the safe integers', async () => {
     const partnerId = await commands.createFundedPartner(10_000);
     const cardId = await commands.createActiveCard(partnerId, 'test', 1_000);
     const body = { amount: Number.MAX_SAFE_INTEGER - 999 };
     const request = keyedRequest('top_up_card', cardId, body, { partnerId, mode: 'test', key: 'top-up' });
-    await assert.rejects(topUpInTestMode(commands.context, request, body), { code: 'validation_failed' });
+    await assert.rejects(transferInTestMode(commands.context, request, body), { code: 'validation_failed' });
     assert.equal((await claims(partnerId)).length, 1);
   });
 });

@@ -86,7 +86,6 @@ describe('the ledger', () => {
     const both = serviceUrlOf(url);
     assert.equal(await post(both, one('fund_faucet'), [`SET ROLE ${API_ROLE}`]), 'applied');
     assert.equal(await post(both, one('fund_faucet'), [`SET ROLE ${WORKER_ROLE}`]), 'not_permitted');
-    // As the release before works.
     assert.equal(await post(both, one('fund_faucet'), [`SET ROLE ${SERVICE_ROLE}`]), 'applied');
     assert.equal(await post(both, one('adjustment_credit'), [`SET ROLE ${SERVICE_ROLE}`]), 'not_permitted');
   });

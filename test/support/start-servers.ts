@@ -1,6 +1,8 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { RunningPostgres } from '../../dev/postgres/embedded-postgres.ts';
+import type { RunningTemporal } from '../../dev/temporal/running-temporal.ts';
 import { bundleWorkflows } from '../../platform/temporal/bundle-workflows.ts';
 import { startTestPostgres } from './postgres.ts';
 import type { Servers } from './servers.ts';
@@ -9,9 +11,12 @@ import { startTestTemporal } from './temporal.ts';
 /**
  * Starts what every test of a run works on: one PostgreSQL server with a migrated template, one Temporal server, and the
  * workflows, bundled once. TEST_SERVERS tells the processes of the run where they are.
+ * @param startTemporal the bench has a server of its own, on the same PostgreSQL
  * @returns a function that stops them
  */
-export async function startServers(): Promise<() => Promise<void>> {
+export async function startServers(
+  startTemporal: (postgres: Pick<RunningPostgres, 'url'>) => Promise<RunningTemporal> = startTestTemporal,
+): Promise<() => Promise<void>> {
   const cleanUp = new AsyncDisposableStack();
   const folder = await mkdtemp(join(tmpdir(), 'card-issuing-run-'));
   cleanUp.defer(() => rm(folder, { recursive: true, force: true }));
@@ -21,7 +26,7 @@ export async function startServers(): Promise<() => Promise<void>> {
   );
   const postgres = await startTestPostgres();
   cleanUp.defer(postgres.stop);
-  const temporal = await startTestTemporal(postgres);
+  const temporal = await startTemporal(postgres);
   cleanUp.defer(temporal.stop);
   await bundling;
   const { address, namespace, source } = temporal;

@@ -68,8 +68,8 @@ describe('GET /events', () => {
     await asOwner(
       stack,
       `INSERT INTO delivery_attempt
-         (event_id, number, started_at, duration_ms, delivered, http_status, error, answer_start)
-       SELECT $1, n, '2026-11-20T08:00:00.120Z'::timestamptz + n * interval '1 minute', n, n = 12,
+         (event_id, endpoint_id, number, started_at, duration_ms, delivered, http_status, error, answer_start)
+       SELECT $1, '', n, '2026-11-20T08:00:00.120Z'::timestamptz + n * interval '1 minute', n, n = 12,
          CASE n WHEN 3 THEN NULL WHEN 12 THEN 204 ELSE 500 END, CASE n WHEN 12 THEN NULL ELSE 'code_' || n END, 'SECRET'
        FROM generate_series(12, 1, -1) n`,
       [id],

@@ -39,8 +39,8 @@ describe('the pruning of events', () => {
     );
     await owner.query('UPDATE delivery SET status = $2, attempt_count = 1 WHERE event_id = $1', [id, status]);
     await owner.query(
-      `INSERT INTO delivery_attempt (event_id, number, started_at, duration_ms, delivered)
-       VALUES ($1, 1, $2, 1, true)`,
+      `INSERT INTO delivery_attempt (event_id, endpoint_id, number, started_at, duration_ms, delivered)
+       VALUES ($1, '', 1, $2, 1, true)`,
       [id, at],
     );
     return id;

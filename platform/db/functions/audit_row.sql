@@ -1,6 +1,6 @@
--- One entry of the audit log: an operator's change, a partner's reveal, or a reveal that was refused. `content` is what
--- the chain protects (docs/decisions/audit-chain.md). It may never change for an entry that exists, so a later column
--- needs another content.
+-- One entry of the audit log: an operator's change, a partner's reveal, or a reveal that was refused.
+-- `content` is what the chain protects (docs/decisions/audit-chain.md). It may never change for an entry that
+-- exists, so a later column needs another content.
 CREATE OR REPLACE FUNCTION audit_row(entry_id text) RETURNS TABLE (id text, at timestamptz, actor text, action text, subject text,
   detail jsonb, operator text, os_user text, host text, database_login text, client_address text, content text)
 LANGUAGE sql STABLE
@@ -22,3 +22,5 @@ BEGIN ATOMIC
     FROM refused_reveal f WHERE f.id = entry_id COLLATE "C"
   ) e;
 END;
+
+GRANT EXECUTE ON FUNCTION audit_row TO card_issuing_operator;

@@ -1,7 +1,8 @@
--- Takes a cardholder's names, e-mail address and metadata out of the bodies of the card's next `batch` events after
--- `after`, and deletes what receivers responded to them, since a response may quote the body. The rest of a body stays,
--- byte for byte: a quote inside a string has a backslash before it, so the patterns only match fields. Returns the last
--- event it looked at (NULL if there was none), how many it changed, and how many of those had been sent to the partner.
+-- Takes a cardholder's names, e-mail address and metadata out of the bodies of the card's next `batch` events
+-- after `after`, and deletes what receivers responded to them, since a response may quote the body. The rest
+-- of a body stays, byte for byte: a quote inside a string has a backslash before it, so the patterns only
+-- match fields. Returns the last event it looked at (NULL if there was none), how many it changed, and how
+-- many of those had been sent to the partner.
 CREATE OR REPLACE FUNCTION blank_cardholder_events(card text, after text, batch integer)
 RETURNS TABLE (last_id text, blanked integer, sent integer) LANGUAGE sql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $$
@@ -25,3 +26,5 @@ SET search_path = pg_catalog, pg_temp AS $$
     (SELECT count(*)::integer FROM changed
      WHERE EXISTS (SELECT FROM public.delivery d WHERE d.event_id = changed.id AND d.attempt_count > 0))
 $$;
+
+GRANT EXECUTE ON FUNCTION blank_cardholder_events TO card_issuing_operator;

@@ -1,6 +1,6 @@
 -- Adds the next committed entries to the audit chain, at most `batch`, and returns how many
--- (docs/decisions/audit-chain.md). One session does this at a time; any other returns at once. An entry that was
--- removed before it got here still gets its link, so that it is missed.
+-- (docs/decisions/audit-chain.md). One session does this at a time; any other returns at once. An entry that
+-- was removed before it got here still gets its link, so that it is missed.
 CREATE OR REPLACE FUNCTION chain_audit(batch integer) RETURNS integer LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -34,3 +34,5 @@ BEGIN
   END LOOP;
   RETURN taken;
 END $$;
+
+GRANT EXECUTE ON FUNCTION chain_audit TO card_issuing_app;

@@ -1,6 +1,6 @@
--- An operator's request to freeze, unfreeze or block a card: a claim without a key, which a worker works on as on a partner's.
--- It is all that an operator's login can claim, so it can ask for nothing that makes or moves money on its own. The lease has
--- ended, so that the workers' sweep starts the work.
+-- An operator's request to freeze, unfreeze or block a card: a claim without a key, which a worker works on
+-- as on a partner's. It is all that an operator's login can claim, so it can ask for nothing that makes or
+-- moves money on its own. The lease has ended, so that the workers' sweep starts the work.
 CREATE OR REPLACE FUNCTION claim_status_change(claim text, about_card text, change text, request text)
 RETURNS TABLE (partner_id text, mode text) LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $$
@@ -17,3 +17,5 @@ BEGIN
     FROM public.card k WHERE k.id = about_card
     RETURNING c.partner_id, c.mode;
 END $$;
+
+GRANT EXECUTE ON FUNCTION claim_status_change TO card_issuing_operator;

@@ -1,6 +1,7 @@
--- read_spending() for a decision, as a JSON array, or NULL if there are no limits. The caller has locked the card. It makes the
--- counters that are missing, and deletes those that no limit needs any more. A counter never goes back to an earlier interval. A
--- process whose clock is behind, and an increment of an older authorization, get their sums from the rows.
+-- read_spending() for a decision, as a JSON array, or NULL if there are no limits. The caller has locked the
+-- card. It makes the counters that are missing, and deletes those that no limit needs any more. A counter
+-- never goes back to an earlier interval. A process whose clock is behind, and an increment of an older
+-- authorization, get their sums from the rows.
 CREATE OR REPLACE FUNCTION count_spending(about card, account_controls jsonb, at timestamptz) RETURNS jsonb LANGUAGE plpgsql AS $$
 DECLARE
   spending jsonb;
@@ -27,3 +28,5 @@ BEGIN
   END IF;
   RETURN spending;
 END $$;
+
+GRANT EXECUTE ON FUNCTION count_spending TO card_issuing_app, card_issuing_operator;

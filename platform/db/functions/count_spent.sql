@@ -1,6 +1,7 @@
--- Counts something that a card spent or was refunded (`is_new`), or a change of it, in the counters whose interval contains `at`, and
--- which count merchants with this category code. `item` is what follows the prefix of its id. What is newest is added, and so is
--- any change if there are no refunds, after which the order doesn't matter. Anything else is added up from the rows.
+-- Counts something that a card spent or was refunded (`is_new`), or a change of it, in the counters whose
+-- interval contains `at`, and which count merchants with this category code. `item` is what follows the
+-- prefix of its id. What is newest is added, and so is any change if there are no refunds, after which the
+-- order doesn't matter. Anything else is added up from the rows.
 CREATE OR REPLACE FUNCTION count_spent(about_card text, code text, at timestamptz, item text, cents bigint, is_new boolean)
 RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
@@ -25,3 +26,5 @@ BEGIN
       WHERE s.card_id = c.card_id AND s.limit_key = c.limit_key;
   END LOOP;
 END $$;
+
+GRANT EXECUTE ON FUNCTION count_spent TO card_issuing_app, card_issuing_operator;

@@ -1,7 +1,7 @@
--- Drops the oldest week of events, with the attempts to deliver them, if all of it is older than 30 days and none of
--- its events has a delivery left (docs/decisions/time-partitions.md). Returns the week's name, NULL if there is none to
--- drop. Waits for each table at most for its lock_timeout; the caller tries again. Old rows of the default partitions
--- are deleted, at most 500 in one call.
+-- Drops the oldest week of events, with the attempts to deliver them, if all of it is older than 30 days and
+-- none of its events has a delivery left (docs/decisions/time-partitions.md). Returns the week's name, NULL
+-- if there is none to drop. Waits for each table at most for its lock_timeout; the caller tries again. Old
+-- rows of the default partitions are deleted, at most 500 in one call.
 CREATE OR REPLACE FUNCTION drop_old_events() RETURNS text LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp SET lock_timeout = '100ms' AS $$
 DECLARE
@@ -28,3 +28,5 @@ BEGIN
   END IF;
   RETURN period;
 END $$;
+
+GRANT EXECUTE ON FUNCTION drop_old_events TO card_issuing_worker;

@@ -1,5 +1,6 @@
--- Trigger of card, when a live card was issued or got its id at the network: tells the workers if the network's
--- messages wait for it. It notifies only then, because PostgreSQL commits transactions that notify one after another.
+-- Trigger of card, when a live card was issued or got its id at the network: tells the workers if the
+-- network's messages wait for it. It notifies only then, because PostgreSQL commits transactions that notify
+-- one after another.
 CREATE OR REPLACE FUNCTION hint_at_network_messages() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF EXISTS (SELECT FROM network_message WHERE status = 'waiting' AND network_card_id = NEW.network_card_id) THEN
@@ -7,3 +8,8 @@ BEGIN
   END IF;
   RETURN NULL;
 END $$;
+
+CREATE OR REPLACE TRIGGER hint_at_network_messages AFTER UPDATE OF status, network_card_id ON card FOR EACH ROW
+  WHEN (NEW.mode = 'live' AND NEW.network_card_id IS NOT NULL
+  AND (OLD.network_card_id IS DISTINCT FROM NEW.network_card_id OR OLD.status = 'funding_pending'))
+  EXECUTE FUNCTION hint_at_network_messages();

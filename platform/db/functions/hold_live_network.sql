@@ -1,6 +1,7 @@
--- The network that has this database's live data, before it is asked for anything: the asking process's own, if nothing live has
--- been made. What is pending by then stays that network's (docs/decisions/one-live-network.md). The row is read in a statement of
--- its own, which sees what was committed during the wait for the lock.
+-- The network that has this database's live data, before it is asked for anything: the asking process's own,
+-- if nothing live has been made. What is pending by then stays that network's
+-- (docs/decisions/one-live-network.md). The row is read in a statement of its own, which sees what was
+-- committed during the wait for the lock.
 CREATE OR REPLACE FUNCTION hold_live_network(mine text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
   theirs text;
@@ -13,3 +14,5 @@ BEGIN
   END IF;
   RETURN theirs;
 END $$;
+
+GRANT EXECUTE ON FUNCTION hold_live_network TO card_issuing_app;

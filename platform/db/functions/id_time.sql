@@ -3,3 +3,5 @@ CREATE OR REPLACE FUNCTION id_time(at timestamptz) RETURNS text LANGUAGE sql IMM
 RETURN (SELECT string_agg(substr('0123456789abcdefghjkmnpqrstvwxyz',
     ((floor(extract(epoch FROM at) * 1000)::bigint >> (5 * i)) & 31)::integer + 1, 1), '' ORDER BY i DESC)
   FROM generate_series(0, 9) i);
+
+GRANT EXECUTE ON FUNCTION id_time TO card_issuing_app, card_issuing_operator;

@@ -1,5 +1,5 @@
--- A key that was revoked stays so, and one that expires never lives longer: whoever can write as the service can't bring one back.
--- Only the owner of the database can.
+-- A key that was revoked stays so, and one that expires never lives longer: whoever can write as the service
+-- can't bring one back. Only the owner of the database can.
 CREATE OR REPLACE FUNCTION keep_keys_ended() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF pg_has_role(session_user, current_user, 'MEMBER') THEN
@@ -11,3 +11,6 @@ BEGIN
   END IF;
   RETURN NEW;
 END $$;
+
+CREATE OR REPLACE TRIGGER ended_for_good BEFORE UPDATE OF revoked_at, expires_at ON api_key
+  FOR EACH ROW EXECUTE FUNCTION keep_keys_ended();

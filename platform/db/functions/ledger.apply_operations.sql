@@ -1,15 +1,15 @@
--- The only writer of the ledger (docs/decisions/ledger-one-function.md). Applies operations in the order given, each as
--- a whole or not at all, and returns one row for each:
---   outcome 'applied' | 'replayed' (the same operation was applied before) | 'insufficient_funds'
---           | 'conflict' (an id was used for something else) | 'rejected' (reason says why)
---   prepaid_posted, prepaid_held: the prepaid balance after it, in cents; NULL if it touches none.
--- request is a JSON array of ledger.step (operation_id to amount); steps with the same `operation` belong together.
--- What the rules forbid is an outcome, so it aborts neither the other operations nor the caller's transaction. Only a
--- request that can't be read as steps is an error. A unique violation means that another transaction used an id first
--- that was unused when this one looked: run the transaction again. Who may post a code is in ledger.code.posted_by. The
--- function runs with its owner's rights, so current_user says nothing about the caller. It goes by the role that the
--- session has set, or else by its login: a session can only set a role that its login is a member of, and only a
--- superuser can change session_user. Whoever works as card_issuing_app may post what its login may.
+-- The only writer of the ledger (docs/decisions/ledger-one-function.md). Applies operations in the order
+-- given, each as a whole or not at all, and returns one row for each: outcome 'applied' | 'replayed' (the
+-- same operation was applied before) | 'insufficient_funds' | 'conflict' (an id was used for something else)
+-- | 'rejected' (reason says why) prepaid_posted, prepaid_held: the prepaid balance after it, in cents; NULL
+-- if it touches none. request is a JSON array of ledger.step (operation_id to amount); steps with the same
+-- `operation` belong together. What the rules forbid is an outcome, so it aborts neither the other operations
+-- nor the caller's transaction. Only a request that can't be read as steps is an error. A unique violation
+-- means that another transaction used an id first that was unused when this one looked: run the transaction
+-- again. Who may post a code is in ledger.code.posted_by. The function runs with its owner's rights, so
+-- current_user says nothing about the caller. It goes by the role that the session has set, or else by its
+-- login: a session can only set a role that its login is a member of, and only a superuser can change
+-- session_user. Whoever works as card_issuing_app may post what its login may.
 CREATE OR REPLACE FUNCTION ledger.apply_operations(request jsonb)
 RETURNS TABLE (outcome text, reason text, prepaid_posted bigint, prepaid_held bigint)
 LANGUAGE plpgsql SECURITY DEFINER
@@ -233,8 +233,8 @@ BEGIN
       SELECT a.id, a.partner_id, a.mode, a.kind
       FROM unnest(accounts) a WHERE a.id = ANY (new_account_ids) AND NOT a.tracked ORDER BY a.id
       ON CONFLICT DO NOTHING;
-    -- A transaction that has just opened the same account has also changed it. The insert has to fail then, not
-    -- overwrite that.
+    -- A transaction that has just opened the same account has also changed it. The insert has to fail then,
+    -- not overwrite that.
     INSERT INTO ledger.account (id, partner_id, mode, kind, card_id)
       SELECT a.id, a.partner_id, a.mode, a.kind, CASE a.kind WHEN 'card' THEN substr(a.id, 6) END
       FROM unnest(accounts) a WHERE a.id = ANY (new_account_ids) AND a.tracked ORDER BY a.id;
@@ -251,3 +251,5 @@ BEGIN
     FROM unnest(accounts) n
     WHERE a.id = n.id AND n.tracked AND (a.posted, a.held, a.version) IS DISTINCT FROM (n.posted, n.held, n.version);
 END $$;
+
+GRANT EXECUTE ON FUNCTION ledger.apply_operations TO card_issuing_app, card_issuing_operator;

@@ -1,6 +1,6 @@
--- Trigger of ledger.transfer, at commit: a fund_usdt, or a fund_test_usdt, needs what it is for, written by the same transaction. That is the
--- credited payment of the exact amount, or an operator's resolution. The owner is exempt, since it could also drop the
--- trigger.
+-- Trigger of ledger.transfer, at commit: a fund_usdt, or a fund_test_usdt, needs what it is for, written by
+-- the same transaction. That is the credited payment of the exact amount, or an operator's resolution. The
+-- owner is exempt, since it could also drop the trigger.
 CREATE OR REPLACE FUNCTION ledger.check_deposit_credit() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -25,3 +25,10 @@ BEGIN
   END IF;
   RETURN NULL;
 END $$;
+
+DROP TRIGGER IF EXISTS deposit_credit ON ledger.transfer;
+CREATE CONSTRAINT TRIGGER deposit_credit AFTER INSERT ON ledger.transfer DEFERRABLE INITIALLY DEFERRED
+  FOR EACH ROW WHEN (NEW.code = 'fund_usdt') EXECUTE FUNCTION ledger.check_deposit_credit();
+DROP TRIGGER IF EXISTS test_deposit_credit ON ledger.transfer;
+CREATE CONSTRAINT TRIGGER test_deposit_credit AFTER INSERT ON ledger.transfer DEFERRABLE INITIALLY DEFERRED
+  FOR EACH ROW WHEN (NEW.code = 'fund_test_usdt') EXECUTE FUNCTION ledger.check_deposit_credit();

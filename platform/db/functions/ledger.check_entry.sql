@@ -1,5 +1,5 @@
--- Trigger of ledger.entry, at commit: the transfer of an entry moved money, and has its amount, its account and its
--- day.
+-- Trigger of ledger.entry, at commit: the transfer of an entry moved money, and has its amount, its account
+-- and its day.
 CREATE OR REPLACE FUNCTION ledger.check_entry() RETURNS trigger LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
 BEGIN
@@ -13,3 +13,7 @@ BEGIN
   END IF;
   RETURN NULL;
 END $$;
+
+DROP TRIGGER IF EXISTS balanced ON ledger.entry;
+CREATE CONSTRAINT TRIGGER balanced AFTER INSERT ON ledger.entry DEFERRABLE INITIALLY DEFERRED
+  FOR EACH ROW EXECUTE FUNCTION ledger.check_entry();

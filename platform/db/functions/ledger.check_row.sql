@@ -1,6 +1,6 @@
--- Trigger of transfers that credit a balance because of a row, other than deposits: the row has to be written in the same transaction,
--- with this account, mode and amount. So a login that may post the code can't make money with it alone. The owner of the database can do
--- without, as in tests.
+-- Trigger of transfers that credit a balance because of a row, other than deposits: the row has to be written
+-- in the same transaction, with this account, mode and amount. So a login that may post the code can't make
+-- money with it alone. The owner of the database can do without, as in tests.
 CREATE OR REPLACE FUNCTION ledger.check_row() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -25,3 +25,7 @@ BEGIN
   END IF;
   RETURN NULL;
 END $$;
+
+DROP TRIGGER IF EXISTS has_row ON ledger.transfer;
+CREATE CONSTRAINT TRIGGER has_row AFTER INSERT ON ledger.transfer DEFERRABLE INITIALLY DEFERRED
+  FOR EACH ROW WHEN (NEW.code IN ('adjustment_credit', 'adjustment_debit', 'late_refund')) EXECUTE FUNCTION ledger.check_row();

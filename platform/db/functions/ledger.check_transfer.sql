@@ -1,6 +1,6 @@
--- Trigger of ledger.transfer, at commit: a transfer that moved money has two entries, any other has none. The primary
--- key of ledger.entry allows one entry for each side and check_entry() compares them with the transfer, so the two
--- entries balance.
+-- Trigger of ledger.transfer, at commit: a transfer that moved money has two entries, any other has none. The
+-- primary key of ledger.entry allows one entry for each side and check_entry() compares them with the
+-- transfer, so the two entries balance.
 CREATE OR REPLACE FUNCTION ledger.check_transfer() RETURNS trigger LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
 DECLARE
@@ -14,3 +14,7 @@ BEGIN
   END IF;
   RETURN NULL;
 END $$;
+
+DROP TRIGGER IF EXISTS balanced ON ledger.transfer;
+CREATE CONSTRAINT TRIGGER balanced AFTER INSERT ON ledger.transfer DEFERRABLE INITIALLY DEFERRED
+  FOR EACH ROW EXECUTE FUNCTION ledger.check_transfer();

@@ -1,6 +1,7 @@
--- Trigger of ledger.account: the available balance has crossed the threshold of the account's alert, so the transaction that does
--- this writes the event. Under the account's lock, so there is one for each crossing. The event is made as requests/new-event.ts
--- makes others. It runs with the rights of whoever writes the account: its owner.
+-- Trigger of ledger.account: the available balance has crossed the threshold of the account's alert, so the
+-- transaction that does this writes the event. Under the account's lock, so there is one for each crossing.
+-- The event is made as requests/new-event.ts makes others. It runs with the rights of whoever writes the
+-- account: its owner.
 CREATE OR REPLACE FUNCTION ledger.tell_crossing() RETURNS trigger LANGUAGE plpgsql
 SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE
@@ -22,3 +23,8 @@ BEGIN
       NEW.posted - NEW.held, NEW.held, NEW.posted, NEW.alert_cents), at);
   RETURN NEW;
 END $$;
+
+-- An account without an alert pays for a comparison with NULL.
+CREATE OR REPLACE TRIGGER tell_crossing BEFORE UPDATE ON ledger.account FOR EACH ROW
+  WHEN (NEW.alert_cents IS NOT NULL AND NEW.alert_is_low <> (NEW.posted - NEW.held < NEW.alert_cents))
+  EXECUTE FUNCTION ledger.tell_crossing();

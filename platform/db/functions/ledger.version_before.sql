@@ -1,7 +1,8 @@
--- The number of the last entry of a tracked account's chain that was made before a time; 0 if there is none. Entries of an
--- account are made one after the other, under its lock, so their times ascend. There is no index on them: this looks at
--- about as many entries as the chain's length has binary digits. Which ones depends on the time alone, not on the chain's
--- length. So the answer for a time that has passed stays the same, even if a clock was once set back.
+-- The number of the last entry of a tracked account's chain that was made before a time; 0 if there is none.
+-- Entries of an account are made one after the other, under its lock, so their times ascend. There is no
+-- index on them: this looks at about as many entries as the chain's length has binary digits. Which ones
+-- depends on the time alone, not on the chain's length. So the answer for a time that has passed stays the
+-- same, even if a clock was once set back.
 CREATE OR REPLACE FUNCTION ledger.version_before(account text, before timestamptz) RETURNS bigint
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 -- Never planned as a scan of a table that was small at the time.
@@ -27,3 +28,5 @@ BEGIN
   END LOOP;
   RETURN found;
 END $$;
+
+GRANT EXECUTE ON FUNCTION ledger.version_before TO card_issuing_app, card_issuing_operator;

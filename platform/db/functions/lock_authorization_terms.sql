@@ -1,7 +1,8 @@
--- For what the network says about a card, and for what expires: locks the card, and returns everything that is decided on;
--- no row if there is no such card. It is one call, so that a decision takes one round trip under the lock. The lock has a
--- statement of its own: a statement that waited for a lock doesn't see what was committed meanwhile, a later one does.
--- lock_wait_ms is how long to wait for the lock; NULL for the session's limit.
+-- For what the network says about a card, and for what expires: locks the card, and returns everything that
+-- is decided on; no row if there is no such card. It is one call, so that a decision takes one round trip
+-- under the lock. The lock has a statement of its own: a statement that waited for a lock doesn't see what
+-- was committed meanwhile, a later one does. lock_wait_ms is how long to wait for the lock; NULL for the
+-- session's limit.
 CREATE OR REPLACE FUNCTION lock_authorization_terms(
   about_card text, about_authorization text, network_authorization text, network_message text, lock_wait_ms integer
 ) RETURNS TABLE (
@@ -14,7 +15,8 @@ CREATE OR REPLACE FUNCTION lock_authorization_terms(
   -- What became of the message, if it is a repeated one; and the transaction that has its id.
   message card_authorization_message,
   transaction_id text,
-  -- What was cleared of the authorization before its request arrived, and whether one of the clearings was final.
+  -- What was cleared of the authorization before its request arrived, and whether one of the clearings was
+  -- final.
   cleared_cents bigint,
   is_cleared_finally boolean,
   -- The prepaid balance. It is not locked, so it may change at any time.
@@ -47,3 +49,5 @@ BEGIN
     ) e ON true
     WHERE k.id = about_card;
 END $$;
+
+GRANT EXECUTE ON FUNCTION lock_authorization_terms TO card_issuing_app, card_issuing_operator;

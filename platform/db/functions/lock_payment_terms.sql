@@ -31,3 +31,5 @@ BEGIN
     LEFT JOIN card_authorization z ON z.id = y.authorization_id
     WHERE k.id = about_card;
 END $$;
+
+GRANT EXECUTE ON FUNCTION lock_payment_terms TO card_issuing_app, card_issuing_operator;

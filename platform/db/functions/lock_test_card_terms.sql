@@ -1,7 +1,8 @@
--- For an operation in test mode: locks the account's usage row (if the operation counts towards it), then the card it
--- is about, and returns everything it is decided on; no row if there is no such account. It is one call because the
--- account's other operations wait for every round trip under these locks. The locks have statements of their own: a
--- statement that waited for a lock doesn't see what was committed meanwhile, a later one does.
+-- For an operation in test mode: locks the account's usage row (if the operation counts towards it), then the
+-- card it is about, and returns everything it is decided on; no row if there is no such account. It is one
+-- call because the account's other operations wait for every round trip under these locks. The locks have
+-- statements of their own: a statement that waited for a lock doesn't see what was committed meanwhile, a
+-- later one does.
 CREATE OR REPLACE FUNCTION lock_test_card_terms(
   account text, idempotency_key text, about_card text, about_authorization text, counts boolean
 ) RETURNS TABLE (
@@ -52,3 +53,5 @@ BEGIN
     LEFT JOIN idempotency_claim c ON c.partner_id = account AND c.mode = 'test' AND c.key = idempotency_key
     WHERE p.id = account;
 END $$;
+
+GRANT EXECUTE ON FUNCTION lock_test_card_terms TO card_issuing_app;

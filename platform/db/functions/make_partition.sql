@@ -1,7 +1,7 @@
--- Makes one partition that is missing, and returns its name; NULL if none is missing, or if another session is making
--- one (docs/decisions/time-partitions.md). One at a time, so that a transaction locks little. Waits for each table at
--- most for its lock_timeout; the caller tries again. A period that already has rows in the default partition gets no
--- partition, because moving them would lock the table for long.
+-- Makes one partition that is missing, and returns its name; NULL if none is missing, or if another session
+-- is making one (docs/decisions/time-partitions.md). One at a time, so that a transaction locks little. Waits
+-- for each table at most for its lock_timeout; the caller tries again. A period that already has rows in the
+-- default partition gets no partition, because moving them would lock the table for long.
 CREATE OR REPLACE FUNCTION make_partition() RETURNS text LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp SET lock_timeout = '100ms' SET timezone = 'UTC' AS $$
 DECLARE
@@ -23,7 +23,8 @@ BEGIN
       t (schema, name, key, prefix, width, label, ahead)
   LOOP
     FOR period IN
-      SELECT parent.name || '_' || to_char(s, parent.label) AS name,
+      SELECT CASE WHEN parent.made_until IS NULL THEN parent.name || '_first'
+          ELSE parent.name || '_' || to_char(s, parent.label) END AS name,
         coalesce(parent.prefix || public.id_time(s), s::date::text) AS first,
         coalesce(parent.prefix || public.id_time(s + ('1 ' || parent.width)::interval),
           (s + ('1 ' || parent.width)::interval)::date::text) AS last
@@ -41,10 +42,13 @@ BEGIN
         EXECUTE format('CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON ledger.%I
           FOR EACH STATEMENT EXECUTE FUNCTION ledger.deny_change()', period.name);
       END IF;
-      EXECUTE format('ALTER TABLE %1$I.%2$I ATTACH PARTITION %1$I.%3$I FOR VALUES FROM (%4$L) TO (%5$L)',
-        parent.schema, parent.name, period.name, period.first, period.last);
+      EXECUTE format('ALTER TABLE %1$I.%2$I ATTACH PARTITION %1$I.%3$I FOR VALUES FROM (%4$s) TO (%5$L)',
+        parent.schema, parent.name, period.name,
+        CASE WHEN parent.made_until IS NULL THEN 'MINVALUE' ELSE quote_literal(period.first) END, period.last);
       RETURN period.name;
     END LOOP;
   END LOOP;
   RETURN NULL;
 END $$;
+
+GRANT EXECUTE ON FUNCTION make_partition TO card_issuing_worker;

@@ -1,6 +1,6 @@
--- Of the next `batch` deliveries after that of the event `after`, deletes those whose event is older than 30 days,
--- unless they are still being sent or somebody has locked them. Returns the last event it looked at, NULL if there was
--- none.
+-- Of the next `batch` deliveries after that of the event `after`, deletes those whose event is older than 30
+-- days, unless they are still being sent or somebody has locked them. Returns the last event it looked at,
+-- NULL if there was none.
 CREATE OR REPLACE FUNCTION prune_deliveries(after text, batch integer) RETURNS text LANGUAGE sql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $$
   WITH old AS MATERIALIZED (
@@ -15,3 +15,5 @@ SET search_path = pg_catalog, pg_temp AS $$
   )
   SELECT max(event_id) FROM old
 $$;
+
+GRANT EXECUTE ON FUNCTION prune_deliveries TO card_issuing_worker;

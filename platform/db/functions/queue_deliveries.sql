@@ -1,6 +1,6 @@
--- Row "written" of the table in domain/event.ts. Trigger of event: the transaction that writes an event also writes its
--- deliveries, one for each endpoint that wants it, so no event is lost in between. An event that no endpoint wants is only
--- sent on request.
+-- Row "written" of the table in domain/event.ts. Trigger of event: the transaction that writes an event also
+-- writes its deliveries, one for each endpoint that wants it, so no event is lost in between. An event that
+-- no endpoint wants is only sent on request.
 CREATE OR REPLACE FUNCTION queue_deliveries() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   INSERT INTO delivery (event_id, endpoint_id, partner_id, mode, type, status)
@@ -11,3 +11,6 @@ BEGIN
         ELSE (w.event_types IS NULL OR e.type = ANY (w.event_types)) AND w.id IS DISTINCT FROM e.except_endpoint_id END;
   RETURN NULL;
 END $$;
+
+CREATE OR REPLACE TRIGGER queue_deliveries AFTER INSERT ON event REFERENCING NEW TABLE AS written
+  FOR EACH STATEMENT EXECUTE FUNCTION queue_deliveries();

@@ -1,5 +1,6 @@
--- The spending limits that apply to a card, its own first, each with what was spent in its interval at `at`. Intervals are in UTC,
--- and weeks begin on Monday. It reads the interval's counter. If there is none, it adds up the rows.
+-- The spending limits that apply to a card, its own first, each with what was spent in its interval at `at`.
+-- Intervals are in UTC, and weeks begin on Monday. It reads the interval's counter. If there is none, it adds
+-- up the rows.
 CREATE OR REPLACE FUNCTION read_spending(about card, account_controls jsonb, at timestamptz) RETURNS TABLE (
   source text,
   amount_cents bigint,
@@ -39,3 +40,5 @@ CREATE OR REPLACE FUNCTION read_spending(about card, account_controls jsonb, at 
   LEFT JOIN spending_counter c ON c.card_id = about.id AND c.limit_key = l.limit_key AND c.starts_at = l.starts_at
   ORDER BY l.source_place, l.place
 $$;
+
+GRANT EXECUTE ON FUNCTION read_spending TO card_issuing_app, card_issuing_operator;

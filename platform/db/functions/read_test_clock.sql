@@ -5,3 +5,5 @@ RETURN (
     'advancedAtMs', (extract(epoch FROM c.advanced_at) * 1000)::bigint)
   FROM test_clock_advance c WHERE c.partner_id = account ORDER BY c.advanced_at DESC LIMIT 1
 );
+
+GRANT EXECUTE ON FUNCTION read_test_clock TO card_issuing_app, card_issuing_operator;

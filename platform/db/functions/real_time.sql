@@ -1,5 +1,5 @@
--- The first real time at which it was a time or later for an account in a mode: account_time() the other way round. Ids keep the
--- real time, so a range of an account's time is a range of ids.
+-- The first real time at which it was a time or later for an account in a mode: account_time() the other way
+-- round. Ids keep the real time, so a range of an account's time is a range of ids.
 CREATE OR REPLACE FUNCTION real_time(account text, of_mode text, at timestamptz) RETURNS timestamptz LANGUAGE sql STABLE
 RETURN CASE WHEN of_mode = 'test' THEN least(
     at - coalesce((
@@ -10,3 +10,5 @@ RETURN CASE WHEN of_mode = 'test' THEN least(
     (SELECT c.advanced_at FROM test_clock_advance c
       WHERE c.partner_id = account AND c.shows > at ORDER BY c.shows LIMIT 1)
   ) ELSE at END;
+
+GRANT EXECUTE ON FUNCTION real_time TO card_issuing_app, card_issuing_operator;

@@ -12,3 +12,5 @@ BEGIN
   END IF;
   RETURN NEW;
 END $$;
+
+CREATE OR REPLACE TRIGGER require_approval BEFORE INSERT ON balance_adjustment FOR EACH ROW EXECUTE FUNCTION require_approval();

@@ -1,5 +1,6 @@
 -- Which tables had rows written to their default partition in the last two weeks, and since when it has rows
--- (docs/decisions/time-partitions.md). For the ledger's entries: whether this year has no partition of its own.
+-- (docs/decisions/time-partitions.md). For the ledger's entries: whether this year has no partition of its
+-- own.
 CREATE OR REPLACE FUNCTION rows_without_partition() RETURNS TABLE (name text, since timestamptz) LANGUAGE sql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $$
   SELECT 'event', (SELECT created_at FROM public.event_default ORDER BY id LIMIT 1)
@@ -18,3 +19,5 @@ SET search_path = pg_catalog, pg_temp AS $$
     AND (now() AT TIME ZONE 'UTC')::date::text COLLATE "C" < public.partition_bound('TO', inhrelid))
   LIMIT 1)
 $$;
+
+GRANT EXECUTE ON FUNCTION rows_without_partition TO card_issuing_app, card_issuing_operator;

@@ -1,5 +1,6 @@
--- Writes the decision about what is in review of a test deposit: the resolution, its payments and its row. The caller holds the
--- deposit, and posts the money. It runs with its owner's rights, because the API may not change live deposits.
+-- Writes the decision about what is in review of a test deposit: the resolution, its payments and its row.
+-- The caller holds the deposit, and posts the money. It runs with its owner's rights, because the API may not
+-- change live deposits.
 CREATE OR REPLACE FUNCTION settle_test_deposit(
   resolved text, decision text, credited bigint, why text, decided_by text
 ) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -16,3 +17,5 @@ BEGIN
       review_since = NULL, version = d.version + 1, changed_at = public.account_now(d.partner_id, d.mode)
     WHERE d.id = resolved AND d.mode = 'test';
 END $$;
+
+GRANT EXECUTE ON FUNCTION settle_test_deposit TO card_issuing_api;

@@ -4,3 +4,5 @@ BEGIN
   NEW.login := session_user;
   RETURN NEW;
 END $$;
+
+CREATE OR REPLACE TRIGGER stamp BEFORE INSERT ON balance_adjustment FOR EACH ROW EXECUTE FUNCTION stamp_adjustment();

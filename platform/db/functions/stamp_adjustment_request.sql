@@ -1,5 +1,5 @@
--- Trigger of adjustment_request: the logins are the session's own, whatever the statement says, and a request is
--- decided once.
+-- Trigger of adjustment_request: the logins are the session's own, whatever the statement says, and a request
+-- is decided once.
 CREATE OR REPLACE FUNCTION stamp_adjustment_request() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF TG_OP = 'INSERT' THEN
@@ -17,3 +17,6 @@ BEGIN
   END IF;
   RETURN NEW;
 END $$;
+
+CREATE OR REPLACE TRIGGER stamp BEFORE INSERT OR UPDATE ON adjustment_request
+  FOR EACH ROW EXECUTE FUNCTION stamp_adjustment_request();

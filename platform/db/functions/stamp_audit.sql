@@ -1,5 +1,5 @@
--- Trigger of audit_entry: the login is the session's own, whatever the statement says. The rest is what the operator's
--- command line sends when it connects.
+-- Trigger of audit_entry: the login is the session's own, whatever the statement says. The rest is what the
+-- operator's command line sends when it connects.
 CREATE OR REPLACE FUNCTION stamp_audit() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   NEW.database_login := session_user;
@@ -8,3 +8,5 @@ BEGIN
   NEW.host := nullif(current_setting('card_issuing.host', true), '');
   RETURN NEW;
 END $$;
+
+CREATE OR REPLACE TRIGGER stamp BEFORE INSERT ON audit_entry FOR EACH ROW EXECUTE FUNCTION stamp_audit();

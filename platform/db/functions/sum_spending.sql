@@ -1,6 +1,7 @@
--- What a card spent with merchants of these category codes (NULL for all): the running sum of what counts, in the order of creation,
--- in which a refund gives back at most what had been spent by then. The interval includes `starts_at` and ends before `ends_at`,
--- both in real time. Ids begin with their real time, so the rows are a range of an index, and what follows the prefix is the order.
+-- What a card spent with merchants of these category codes (NULL for all): the running sum of what counts, in
+-- the order of creation, in which a refund gives back at most what had been spent by then. The interval
+-- includes `starts_at` and ends before `ends_at`, both in real time. Ids begin with their real time, so the
+-- rows are a range of an index, and what follows the prefix is the order.
 CREATE OR REPLACE FUNCTION sum_spending(about_card text, codes text[], starts_at timestamptz, ends_at timestamptz) RETURNS TABLE (
   net_cents bigint,
   has_refunds boolean,
@@ -26,3 +27,5 @@ CREATE OR REPLACE FUNCTION sum_spending(about_card text, codes text[], starts_at
     ) i
   ) r
 $$;
+
+GRANT EXECUTE ON FUNCTION sum_spending TO card_issuing_app, card_issuing_operator;

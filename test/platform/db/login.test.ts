@@ -175,7 +175,7 @@ describe('the database rights', () => {
     await asOwner(url, [
       `INSERT INTO partner (id, name) VALUES ('prt_1', 'P')`,
       `INSERT INTO account_usage (partner_id, mode) VALUES ('prt_1', 'test')`,
-      `INSERT INTO api_key (id, partner_id, mode, hash, hint) VALUES ('key_1', 'prt_1', 'test', 'h', 'h')`,
+      `INSERT INTO api_key (id, partner_id, mode, hash, prefix, hint) VALUES ('key_1', 'prt_1', 'test', 'h', 'p', 'h')`,
       `INSERT INTO product (code, bin, network) VALUES ('USD', '424242', 'visa')`,
     ]);
   });
@@ -253,7 +253,7 @@ describe('the database rights', () => {
       'INSERT INTO deposit SELECT * FROM deposit',
       `SELECT nextval('deposit_address_index')`,
       'INSERT INTO usage_bucket SELECT * FROM usage_bucket',
-      `INSERT INTO api_key (id, partner_id, mode, hash, hint) VALUES ('key_2', 'prt_1', 'live', 'x', 'x')`,
+      `INSERT INTO api_key (id, partner_id, mode, hash, prefix, hint) VALUES ('key_2', 'prt_1', 'live', 'x', 'p', 'x')`,
       'UPDATE api_key SET revoked_at = NULL',
       'UPDATE api_key SET expires_at = NULL',
     ],
@@ -268,7 +268,6 @@ describe('the database rights', () => {
       'INSERT INTO idempotency_claim SELECT * FROM idempotency_claim',
       'UPDATE idempotency_claim SET response_status = 200',
       'UPDATE idempotency_claim SET by_operator = true',
-      `SELECT lock_test_terms('a', 'b', 'c', true)`,
       // The reconciliation reads the simulated network's cards and operations.
       'SELECT * FROM simulated_network.callback',
       'UPDATE simulated_network.card SET token = token',
@@ -305,8 +304,8 @@ describe('the database rights', () => {
     it(`of ${role} bring no key back that was revoked or has expired`, async () => {
       await asOwner(
         url,
-        `INSERT INTO api_key (id, partner_id, mode, hash, hint, revoked_at, expires_at)
-         VALUES ('key_ended', 'prt_1', 'test', 'ended', 'h', now(), now()) ON CONFLICT DO NOTHING`,
+        `INSERT INTO api_key (id, partner_id, mode, hash, prefix, hint, revoked_at, expires_at)
+         VALUES ('key_ended', 'prt_1', 'test', 'ended', 'p', 'h', now(), now()) ON CONFLICT DO NOTHING`,
       );
       const orm = await openOrm({ databaseUrl: URLS[role](url), poolSize: 1, role });
       try {
@@ -333,7 +332,6 @@ describe('the database rights', () => {
         'SELECT FROM ledger.account',
         'CREATE TABLE mine (id int)',
         `SELECT lock_funding_terms('a')`,
-        `SELECT lock_test_terms('a', 'b', 'c', true)`,
         `SELECT ledger.apply_operations('[]')`,
         `SELECT claim_status_change('a', 'b', 'c', 'd')`,
       ]) {

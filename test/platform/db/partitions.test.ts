@@ -51,7 +51,7 @@ describe('the time partitions', () => {
     );
     await query(
       em,
-      `INSERT INTO delivery_attempt (event_id, number, started_at, duration_ms, delivered) VALUES ($1, 1, now(), 1, true)`,
+      `INSERT INTO delivery_attempt (event_id, endpoint_id, number, started_at, duration_ms, delivered) VALUES ($1, '', 1, now(), 1, true)`,
       [id],
     );
     await query(em, 'UPDATE delivery SET status = $2 WHERE event_id = $1', [id, status]);
