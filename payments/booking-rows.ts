@@ -114,7 +114,12 @@ export function toRows(terms: PaymentTerms, booking: Booking, as: BookedAs): Boo
   const of = { ...as, authorizationId: authorization?.id ?? null };
   const declines = booking.declines.map((decline) => toDecline(terms, decline, of));
   const cleared = { ...of, authorizationId: isAuthorized ? of.authorizationId : null };
-  const moved = booking.movements.map((movement) => toTransaction(terms, movement, cleared));
+  const refundedIds = new Map(as.refundedIds);
+  const moved = booking.movements.map((movement) => {
+    const row = toTransaction(terms, movement, { ...cleared, refundedIds });
+    refundedIds.set(movement.id, row.id);
+    return row;
+  });
   const transactions = [...declines, ...moved];
 
   const holds = holdPostings(before, authorization, fromHoldCents);
