@@ -156,6 +156,7 @@ describe('bookPayments', () => {
   it('frees nothing until a person has said what an element means, which its own hold pays then', async () => {
     const { issuer, cardId, paymentId, book } = await open(new LithicIssuer(true), 5_000);
     issuer.request(5_000, true, null);
+    await book();
     const element = issuer.clearInEuros(5_000);
     await book();
     assert.deepEqual(await seen(cardId), [['pending', 5_000, 5_000, 0]]);
@@ -256,6 +257,7 @@ describe('bookPayments', () => {
     const history = fc.array(fc.nat(1_000_000), { minLength: 8, maxLength: 24 });
     await fc.assert(
       fc.asyncProperty(history, fc.boolean(), async (numbers, isLithic) => {
+        partnerId = await commands.createFundedPartner(1_000_000);
         const increase = new IncreaseIssuer();
         increase.expiresAt = '2099-01-01T00:00:00.000Z';
         const { issuer, cardId, book } = await open(isLithic ? new LithicIssuer(true) : increase);
