@@ -192,6 +192,7 @@ export async function startApi(
   const testClocks = openTestClocks(orm, logger);
   const responseHints = openResponseHints({
     orm,
+    ring,
     on: { [TEST_CLOCK_ADVANCED]: testClocks.forget },
     direct: serves('partner') ? direct : null,
     eventsWritten,
@@ -227,7 +228,7 @@ export async function startApi(
     operationsApart: config.operations !== null,
     tracing,
     checkResponses: config.checkResponses,
-    responseHints: responseHints,
+    responseHints,
     testClocks,
     liveWork,
     client,

@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import { TRANSFERS } from '../domain/transfer.ts';
 import type { CardNetwork, LookUpAnswer, TransferLookUpAnswer } from '../issuers/card-network.ts';
 import { isLasting } from '../platform/db/is-retryable.ts';
+import { workOff } from '../platform/db/leased-queue.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { describeError } from '../platform/process/describe-error.ts';
 import { type Repetition, repeat } from '../platform/process/repeat.ts';
@@ -42,13 +43,9 @@ export function startLateAnswers(dependencies: {
     }
   }
 
-  return repeat('looking up operations that have ended', INTERVAL_MS, logger, async (stopping) => {
-    let taken: { id: string; kind: LateKind }[];
-    do {
-      taken = await takeLateAnswers(orm, { limit: AT_ONCE });
-      await Promise.all(taken.map(hear));
-    } while (taken.length === AT_ONCE && !stopping.aborted);
-  });
+  return repeat('looking up operations that have ended', INTERVAL_MS, logger, (stopping) =>
+    workOff(stopping, AT_ONCE, (limit) => takeLateAnswers(orm, { limit }), hear),
+  );
 }
 
 const CONTRADICTS =

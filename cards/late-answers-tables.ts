@@ -15,8 +15,8 @@ export const LateAnswerEntity = defineEntity({
     cardId: p.text().collation('C').nullable(),
     amountCents: p.bigint('string').nullable(),
     fees: p.json().$type<Fee[]>().nullable(),
-    lookUpAfter: p.datetime().defaultRaw('now()'),
-    lookUps: p.integer().default(0),
+    retryAfter: p.datetime().defaultRaw('now()'),
+    attempts: p.integer().default(0),
     /** What the network said, if that contradicts our record. */
     said: p.text().$type<'yes' | 'no'>().nullable(),
     networkCardId: p.text().nullable(),

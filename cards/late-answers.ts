@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import type { Fee } from '../domain/fees.ts';
+import { takeDue } from '../platform/db/leased-queue.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { autocommitStatement, type Transactor, writeStatement } from '../platform/db/sql.ts';
 import { transaction } from '../platform/db/transaction.ts';
@@ -9,7 +10,7 @@ import type { LateAnswer, LateKind } from './late-answer-rules.ts';
 export const expectLateAnswer = autocommitStatement(
   (_, { kind, id }: { kind: LateKind; id: string }) => sql`
     INSERT INTO late_answer AS l (id, kind) VALUES (${id}, ${kind})
-    ON CONFLICT (id) DO UPDATE SET look_up_after = least(l.look_up_after, now())
+    ON CONFLICT (id) DO UPDATE SET retry_after = least(l.retry_after, now())
       WHERE l.decision ->> 'outcome' IS DISTINCT FROM 'dismissed'`,
 );
 
@@ -30,7 +31,7 @@ export async function watchDecided(tx: Transactor, decided: DecidedByHand): Prom
 
 const watch = writeStatement(
   (_, values: Omit<DecidedByHand, 'fees'> & { fees: string }) => sql`
-    INSERT INTO late_answer AS l (id, kind, partner_id, card_id, amount_cents, fees, look_up_after)
+    INSERT INTO late_answer AS l (id, kind, partner_id, card_id, amount_cents, fees, retry_after)
     VALUES (${values.id}, ${values.kind}, ${values.partnerId}, ${values.cardId}, ${values.amountCents},
       ${values.fees}::jsonb, now() + interval '1 minute')
     ON CONFLICT (id) DO UPDATE SET partner_id = excluded.partner_id, card_id = excluded.card_id,
@@ -41,13 +42,14 @@ const watch = writeStatement(
  * Takes operations that are due to be looked up. Nobody else takes them for a while: a minute after the first look-up, then
  * twice as long each time, up to a day, or up to an hour once the network has contradicted our record.
  */
-export const takeLateAnswers = autocommitStatement(
-  (_, { limit }: { limit: number }) => sql<{ id: string; kind: LateKind }>`
-    UPDATE late_answer SET look_ups = look_ups + 1, look_up_after = now() + least(interval '1 minute' * (1 << least(look_ups, 11)),
-      CASE WHEN contradicts_since IS NULL THEN interval '1 day' ELSE interval '1 hour' END)
-    WHERE id IN (SELECT id FROM late_answer WHERE look_up_after <= now()
-      ORDER BY look_up_after LIMIT ${limit} FOR UPDATE SKIP LOCKED)
-    RETURNING id, kind`,
+export const takeLateAnswers = autocommitStatement((_, { limit }: { limit: number }) =>
+  takeDue('late_answer', {
+    isWaiting: sql`true`,
+    leaseMs: sql`least(60000::bigint * (1 << least(q.attempts, 11)),
+      CASE WHEN q.contradicts_since IS NULL THEN 86400000 ELSE 3600000 END)`,
+    taken: sql<{ id: string; kind: LateKind }>`q.id, q.kind`,
+    limit,
+  }),
 );
 
 /**

@@ -59,7 +59,7 @@ export const lockLate = writeStatement((db, { id }: { id: string }) =>
 const decide = writeStatement(
   (_, { id, outcome }: { id: string; outcome: LateDecision['outcome'] }) => sql`
     UPDATE late_answer SET decision = jsonb_build_object('outcome', ${outcome}::text),
-      look_up_after = CASE WHEN ${outcome} = 'dismissed' THEN 'infinity' ELSE '-infinity'::timestamptz END
+      retry_after = CASE WHEN ${outcome} = 'dismissed' THEN 'infinity' ELSE '-infinity'::timestamptz END
     WHERE id = ${id}`,
 );
 

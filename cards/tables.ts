@@ -240,8 +240,7 @@ export const TrueUpEntity = defineEntity({
   tableName: 'true_up',
   properties: {
     id: p.text().collation('C').primary(),
-    /** A return comes from the card's account, a cover goes to it. */
-    direction: p.text().$type<TrueUpDirection>().collation('C'),
+    direction: p.text().$type<'from_card' | 'to_card'>().collation('C'),
     /** The ledger's transfer that it follows. */
     transferId: p.uuid(),
     operationId: p.text().collation('C'),
@@ -260,5 +259,4 @@ export const TrueUpEntity = defineEntity({
   },
 });
 
-export type TrueUpDirection = 'from_card' | 'to_card';
 export type TrueUpStatus = 'pending' | 'succeeded' | 'refused' | 'dismissed';

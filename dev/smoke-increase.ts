@@ -81,14 +81,14 @@ async function useCard(): Promise<void> {
   const again = await client.changeCardStatus({ token: newId('claim'), networkCardId, cardStatus: 'active' });
   console.log(`a blocked card made active again: ${again.status}`);
   const cover = await client.trueUp({
-    token: newId('cov'),
+    token: newId('tru'),
     direction: 'to_card',
     networkCardId,
     amountCents: 50,
   });
   console.log(`the blocked card covered: ${cover.status}`);
   const back = await client.trueUp({
-    token: newId('ret'),
+    token: newId('tru'),
     direction: 'from_card',
     networkCardId,
     amountCents: 100,

@@ -64,9 +64,8 @@ const wrongClosings = readStatement(
 const wrongTrueUps = readStatement(
   (_, { most }: { most: number }) => sql<Omit<Violation, 'invariant'>>`
     SELECT coalesce(t.operation_id, m.operation_id) AS subject, 'its ' || coalesce(t.code, 'release') || ' of '
-      || coalesce(t.amount::text, 'nothing') || ' has a '
-      || CASE coalesce(m.direction, t.direction) WHEN 'to_card' THEN 'cover' ELSE 'return' END || ' of '
-      || coalesce(m.amount_cents::text, 'nothing') || ' by the card network' AS message
+      || coalesce(t.amount::text, 'nothing') || ' has a true-up of '
+      || coalesce(m.amount_cents::text, 'nothing') || coalesce(', ' || m.direction, '') AS message
     FROM (
       SELECT seq, id, code, operation_id, partner_id, mode, amount, substr(debit_id, 6) AS card_id, 'from_card' AS direction
       FROM ledger.transfer WHERE code = 'block_release' AND mode = 'live'

@@ -28,10 +28,10 @@ export interface CardNetwork {
   revealCard(card: RevealRequest): Promise<RevealedCard>;
 
   /**
-   * Moves what our ledger has moved already, whatever the card's status: from a blocked card what is free again, to a card what
-   * the prepaid balance has paid for it. Asking again with the same token never acts twice. Under a token that is too old to be
-   * sent it only looks: if nothing was moved, that is a refusal (`key_expired`). A network that holds no cards' money answers
-   * `succeeded` without a request.
+   * Moves money between a card's account and ours, so that the card's has what our ledger says: what a blocked card still has comes
+   * back once it is free in our ledger, and what the prepaid balance has paid for a card, whatever its status, goes there. Asking again
+   * with the same token never acts twice. Under a token that is too old to be sent it only looks: if nothing was moved, that is a
+   * refusal (`key_expired`). A network that holds no cards' money answers `succeeded` without a request.
    */
   trueUp(request: TrueUpAsked): Promise<TrueUpAnswer>;
 
@@ -87,7 +87,7 @@ export interface ListedCard {
 /** A movement of money between our funding account and a card's, as the network lists it. */
 export interface ListedMovement {
   networkMovementId: string;
-  kind: 'issuance' | TransferDirection | 'return' | 'cover';
+  kind: 'issuance' | TransferDirection | 'true_up';
   /** The id that its idempotency key was derived from; null if we did not ask for it. */
   token: string | null;
   amountCents: number;
@@ -142,10 +142,12 @@ type TransferAnswer =
 /** `unknown`: the network never accepted the token. */
 export type TransferLookUpAnswer = TransferAnswer | OperationFailed | { status: 'unknown' };
 
+export type TrueUpDirection = 'from_card' | 'to_card';
+
 export interface TrueUpAsked {
-  /** Our id of the return or the cover, or what an operator had it asked again with. */
+  /** Our id of the true-up, or what an operator had it asked again with. */
   token: string;
-  direction: 'to_card' | 'from_card';
+  direction: TrueUpDirection;
   networkCardId: string;
   amountCents: number;
 }

@@ -159,13 +159,9 @@ const NOUNS: Record<
     'what the card network says: its events, and those of the simulated one',
     async () => (await import('../issuers/inbox/network-event-operator.ts')).networkEventNoun,
   ],
-  'money-return': [
-    "blocked cards' money that the card network has to take back",
-    async () => (await import('../issuers/true-ups/operator.ts')).moneyReturnNoun,
-  ],
-  'money-cover': [
-    'what the prepaid balance paid for cards, and the card network has to move to their accounts',
-    async () => (await import('../issuers/true-ups/operator.ts')).moneyCoverNoun,
+  'true-up': [
+    "what the card network has to move to or from cards' accounts",
+    async () => (await import('../issuers/true-ups/operator.ts')).trueUpNoun,
   ],
   'webhook-endpoint': [
     "partners' webhook endpoints",

@@ -6,7 +6,13 @@ import { depositsTaskQueue } from '../platform/config/task-queues.ts';
 import type { Row } from '../platform/db/entities.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { readStatement } from '../platform/db/sql.ts';
-import { claimedWorkflowId, startAgain } from '../requests/claimed-workflow.ts';
+import {
+  type ClaimRow,
+  claimedWorkflow,
+  claimedWorkflowId,
+  startClaimed,
+  WORKFLOW_OPERATIONS,
+} from '../requests/claimed-workflow.ts';
 import { readWorkflowStatus } from '../requests/workflow-status.ts';
 import {
   CHANGE_CARD_STATUS,
@@ -63,32 +69,14 @@ export function restoreNoun(restore: Command, { session, verb, examples }: Verbs
 async function startPending(session: Session): Promise<Left[]> {
   const { config, taskQueue } = session;
   const client = await session.temporal();
-  const deadlines = {
-    create_card: config.issuanceDeadlineMs,
-    top_up_card: config.topUpDeadlineMs,
-    withdraw_from_card: config.withdrawalDeadlineMs,
-    freeze_card: 0,
-    unfreeze_card: 0,
-    block_card: 0,
-  } satisfies Record<WorkflowOperation, number>;
-  const operations = Object.keys(deadlines) as WorkflowOperation[];
-  const claims = await pendingClaims((await session.orm()).em.fork(), { operations });
+  const claims = await pendingClaims((await session.orm()).em.fork(), { operations: WORKFLOW_OPERATIONS });
   const started: Left[] = [];
-  for (const { id, partner_id, mode, card_id, resource_id, ...claim } of claims) {
-    const operation = claim.operation as WorkflowOperation;
-    const workflow = {
-      operation,
-      claimId: id,
-      partnerId: partner_id,
-      mode,
-      taskQueue,
-      deadlineMs: deadlines[operation],
-      cardId: (operation === 'create_card' ? resource_id : card_id) ?? '',
-      transferId: resource_id ?? undefined,
-    };
+  for (const claim of claims) {
+    const { id, operation, partner_id, mode, resource_id } = claim;
+    const workflow = claimedWorkflow(claim, taskQueue, config);
     const workflowId = claimedWorkflowId(workflow);
     if ((await readWorkflowStatus(client, workflowId)) === 'running') continue;
-    await startAgain(client, workflow);
+    await startClaimed(client, workflow, { again: true });
     started.push({
       found: 'started_again',
       kind: operation,
@@ -103,10 +91,7 @@ async function startPending(session: Session): Promise<Left[]> {
   return started;
 }
 
-type PendingClaim = Row<
-  'idempotency_claim',
-  'id' | 'operation' | 'partner_id' | 'mode' | 'card_id' | 'resource_id' | 'created_at'
->;
+type PendingClaim = ClaimRow & Row<'idempotency_claim', 'created_at'>;
 
 /** Claims without a response, and claims with one whose card, top-up or withdrawal is still pending. */
 const pendingClaims = readStatement(

@@ -1,13 +1,14 @@
 import {
   type Client,
   WorkflowExecutionAlreadyStartedError,
-  type WorkflowIdReusePolicy,
   type WorkflowStartOptions,
 } from '@temporalio/client';
 import { TypedSearchAttributes } from '@temporalio/common';
 import type { WorkflowOperation } from '../domain/claim-operation.ts';
 import type { Decision } from '../domain/decision.ts';
 import type { Tenant } from '../domain/mode.ts';
+import type { Config } from '../platform/config/service.ts';
+import type { Row } from '../platform/db/entities.ts';
 import {
   cardIdAttribute,
   modeAttribute,
@@ -15,11 +16,9 @@ import {
 } from '../platform/temporal/search-attributes.ts';
 import {
   CHANGE_CARD_STATUS,
-  type ChangeCardStatusWorkflow,
   changeCardStatusWorkflowId,
   ISSUE_CARD,
   issueCardWorkflowId,
-  type NetworkOperationWorkflow,
   resolveOperationSignal,
   TOP_UP_CARD,
   transferWorkflowId,
@@ -39,6 +38,39 @@ export interface ClaimedWorkflow extends Tenant {
   deadlineMs: number;
 }
 
+/** A claim whose work may have to be started, as its row has it. */
+export type ClaimRow = Row<'idempotency_claim', 'id' | 'partner_id' | 'mode' | 'card_id' | 'resource_id'> & {
+  operation: WorkflowOperation;
+};
+
+/** The work of a claim that was read from its row. */
+export function claimedWorkflow(
+  { id: claimId, operation, partner_id: partnerId, mode, ...claim }: ClaimRow,
+  taskQueue: string,
+  config: Pick<Config, 'issuanceDeadlineMs' | 'topUpDeadlineMs' | 'withdrawalDeadlineMs'>,
+): ClaimedWorkflow {
+  const cardId = claim.card_id ?? claim.resource_id;
+  if (cardId === null) throw new Error(`${claimId} is about no card`);
+  const deadlines = {
+    create_card: config.issuanceDeadlineMs,
+    top_up_card: config.topUpDeadlineMs,
+    withdraw_from_card: config.withdrawalDeadlineMs,
+    freeze_card: 0,
+    unfreeze_card: 0,
+    block_card: 0,
+  };
+  return {
+    operation,
+    claimId,
+    cardId,
+    transferId: claim.resource_id ?? undefined,
+    partnerId,
+    mode,
+    taskQueue,
+    deadlineMs: deadlines[operation],
+  };
+}
+
 /**
  * `eager`: this process got the first task. `queued`: the first task goes to whichever worker polls next, or the workflow is
  * already running. `over`: it was started before and has completed.
@@ -47,60 +79,32 @@ export type Started = 'eager' | 'queued' | 'over';
 
 /**
  * Starts the work of a claim unless it runs already or has completed. A workflow that was terminated starts again.
- * @param requestEagerStart set it if a worker of this process shares the client's connection
+ * @param how.eagerly set it if a worker of this process shares the client's connection
+ * @param how.again also if it has completed: after a restore, Temporal may remember what the database forgot. The work uses the same
+ *   ids, so steps that were already done are recognised
  * @throws ServiceError if Temporal can't be reached.
  */
 export async function startClaimed(
   client: Client,
   workflow: ClaimedWorkflow,
-  requestEagerStart = false,
+  how: { eagerly?: boolean; again?: boolean } = {},
 ): Promise<Started> {
+  const { operation, claimId, deadlineMs } = workflow;
+  const { name, hasDeadline } = WORKFLOWS[operation];
+  const options = startOptions(workflow);
   try {
-    const { eagerlyStarted } = await start(client, workflow, requestEagerStart);
+    const { eagerlyStarted } = await client.workflow.start(name, {
+      ...options,
+      workflowIdReusePolicy: how.again === true ? 'ALLOW_DUPLICATE' : options.workflowIdReusePolicy,
+      requestEagerStart: how.eagerly === true,
+      args: [hasDeadline ? { claimId, deadlineMs } : { claimId }],
+    });
     return eagerlyStarted ? 'eager' : 'queued';
   } catch (error) {
     if (error instanceof WorkflowExecutionAlreadyStartedError) return 'over';
     throw error;
   }
 }
-
-/**
- * Starts the work of a claim even if its workflow has ended: after a restore, Temporal may remember what the database forgot.
- * The work uses the same ids, so steps that were already done are recognised.
- * @throws ServiceError if Temporal can't be reached.
- */
-export async function startAgain(client: Client, workflow: ClaimedWorkflow): Promise<void> {
-  await start(client, workflow, false, 'ALLOW_DUPLICATE');
-}
-
-function start(
-  { workflow: client }: Client,
-  workflow: ClaimedWorkflow,
-  requestEagerStart: boolean,
-  workflowIdReusePolicy: WorkflowIdReusePolicy = REUSE_POLICIES[workflow.operation],
-) {
-  const { operation, claimId, deadlineMs } = workflow;
-  const options = {
-    ...startOptions(workflow),
-    workflowIdReusePolicy,
-    requestEagerStart,
-  };
-  if (TYPES[operation] === CHANGE_CARD_STATUS)
-    return client.start<ChangeCardStatusWorkflow>(CHANGE_CARD_STATUS, { ...options, args: [{ claimId }] });
-  return client.start<NetworkOperationWorkflow>(TYPES[operation], {
-    ...options,
-    args: [{ claimId, deadlineMs }],
-  });
-}
-
-const TYPES = {
-  create_card: ISSUE_CARD,
-  top_up_card: TOP_UP_CARD,
-  withdraw_from_card: WITHDRAW_FROM_CARD,
-  freeze_card: CHANGE_CARD_STATUS,
-  unfreeze_card: CHANGE_CARD_STATUS,
-  block_card: CHANGE_CARD_STATUS,
-} as const satisfies Record<WorkflowOperation, string>;
 
 export interface OperationDecision {
   operation: 'create_card' | 'top_up_card' | 'withdraw_from_card';
@@ -115,17 +119,27 @@ export interface OperationDecision {
 export async function resolveOperation(
   client: Client,
   claim: Omit<ClaimedWorkflow, 'deadlineMs' | 'operation'>,
-  decided: OperationDecision,
+  { operation, decision }: OperationDecision,
 ): Promise<void> {
-  const { operation, decision } = decided;
-  await client.workflow.signalWithStart<NetworkOperationWorkflow, [Decision]>(TYPES[operation], {
+  await client.workflow.signalWithStart(WORKFLOWS[operation].name, {
     ...startOptions({ ...claim, operation, deadlineMs: 0 }),
     workflowIdReusePolicy: 'ALLOW_DUPLICATE',
     args: [{ claimId: claim.claimId, deadlineMs: 0 }],
-    signal: resolveOperationSignal,
+    signal: resolveOperationSignal.name,
     signalArgs: [decision],
   });
 }
+
+const WORKFLOWS = {
+  create_card: { name: ISSUE_CARD, title: 'Issue', hasDeadline: true },
+  top_up_card: { name: TOP_UP_CARD, title: 'Top up', hasDeadline: true },
+  withdraw_from_card: { name: WITHDRAW_FROM_CARD, title: 'Withdraw from', hasDeadline: true },
+  freeze_card: { name: CHANGE_CARD_STATUS, title: 'Freeze', hasDeadline: false },
+  unfreeze_card: { name: CHANGE_CARD_STATUS, title: 'Unfreeze', hasDeadline: false },
+  block_card: { name: CHANGE_CARD_STATUS, title: 'Block', hasDeadline: false },
+} as const satisfies Record<WorkflowOperation, object>;
+
+export const WORKFLOW_OPERATIONS = Object.keys(WORKFLOWS) as WorkflowOperation[];
 
 /** The id of a claim's workflow, the same for every starter. */
 export function claimedWorkflowId(workflow: ClaimedWorkflow): string {
@@ -158,24 +172,6 @@ function shownBy({ operation, cardId, transferId }: ClaimedWorkflow): string {
   return `card show ${cardId}`;
 }
 
-const TITLES: Record<WorkflowOperation, string> = {
-  create_card: 'Issue',
-  top_up_card: 'Top up',
-  withdraw_from_card: 'Withdraw from',
-  freeze_card: 'Freeze',
-  unfreeze_card: 'Unfreeze',
-  block_card: 'Block',
-};
-
-const REUSE_POLICIES = {
-  create_card: 'ALLOW_DUPLICATE_FAILED_ONLY',
-  top_up_card: 'ALLOW_DUPLICATE_FAILED_ONLY',
-  withdraw_from_card: 'ALLOW_DUPLICATE_FAILED_ONLY',
-  freeze_card: 'ALLOW_DUPLICATE',
-  unfreeze_card: 'ALLOW_DUPLICATE',
-  block_card: 'ALLOW_DUPLICATE',
-} as const satisfies Record<WorkflowOperation, string>;
-
 /**
  * The start options of a claim's workflow. A funding's is not started again once it has completed. One that was terminated
  * is: its request waits, and money may be held for it. A status change is always started again: other changes of its card
@@ -183,13 +179,14 @@ const REUSE_POLICIES = {
  */
 function startOptions(workflow: ClaimedWorkflow) {
   const { operation, cardId, partnerId, mode, taskQueue } = workflow;
+  const { title, hasDeadline } = WORKFLOWS[operation];
   return {
     taskQueue,
     workflowId: claimedWorkflowId(workflow),
     workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT_MS,
     workflowIdConflictPolicy: 'USE_EXISTING',
-    workflowIdReusePolicy: REUSE_POLICIES[operation],
-    staticSummary: `${TITLES[operation]} ${cardId} (${mode})`,
+    workflowIdReusePolicy: hasDeadline ? 'ALLOW_DUPLICATE_FAILED_ONLY' : 'ALLOW_DUPLICATE',
+    staticSummary: `${title} ${cardId} (${mode})`,
     staticDetails: `Partner \`${partnerId}\`. On the command line: \`npm run operator -- ${shownBy(workflow)}\`.`,
     // If tasks queue up in Temporal, partners take turns.
     priority: { fairnessKey: partnerId },

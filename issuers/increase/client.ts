@@ -323,7 +323,7 @@ export function createIncreaseClient(
         case 'account_transfer.updated': {
           const made = await api.get(`/account_transfers/${id}`, 'event', AccountTransfer);
           const { kind, token } = readKey(made.idempotency_key);
-          if (token === null || kind === 'return' || kind === 'cover') return [];
+          if (token === null || kind === 'true_up') return [];
           return [{ type: 'outcome', subject: kind === 'issuance' ? 'card' : kind, token }];
         }
         default:
@@ -482,6 +482,5 @@ function readKey(key: string | null): { kind: ListedMovement['kind']; token: str
   if (isId('card', id) && step === 'transfer') return { kind: 'issuance', token: id };
   if (isId('topup', id)) return { kind: 'topup', token: id };
   if (isId('wdr', id)) return { kind: 'withdrawal', token: id };
-  if (isId('cov', id)) return { kind: 'cover', token: id };
-  return { kind: 'return', token: isId('ret', id) ? id : null };
+  return { kind: 'true_up', token: isId('tru', id) ? id : null };
 }

@@ -203,8 +203,7 @@ async function compareListedMovements(look: Look): Promise<void> {
   await findMissing(look, { kind: 'movement', prefix: 'wdr', read: readOurTransfers });
   // The simulated network moves nothing back or after.
   if (cardNetwork === 'simulated') return;
-  await findMissing(look, { kind: 'movement', prefix: 'ret', read: readOurTrueUps });
-  await findMissing(look, { kind: 'movement', prefix: 'cov', read: readOurTrueUps });
+  await findMissing(look, { kind: 'movement', prefix: 'tru', read: readOurTrueUps });
 }
 
 async function compareListedTransactions(look: Look): Promise<void> {

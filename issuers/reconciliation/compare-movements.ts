@@ -16,7 +16,7 @@ export async function compareMovements(orm: Orm, listed: readonly ListedMovement
 
 interface OurMovement {
   id: string | null;
-  /** `overtaken`: a return or a cover that an operator had asked again with another token. `dismissed`: one that needs nothing more. */
+  /** `overtaken`: a true-up that an operator had asked again with another token. `dismissed`: one that needs nothing more. */
   outcome: 'pending' | 'succeeded' | 'failed' | 'overtaken' | 'dismissed' | null;
   cents: string | null;
 }
@@ -25,8 +25,7 @@ const WORDS = {
   issuance: 'issuance',
   topup: TRANSFERS.topup.noun,
   withdrawal: TRANSFERS.withdrawal.noun,
-  return: 'return',
-  cover: 'cover',
+  true_up: 'true-up',
 } as const;
 
 function verdict(listed: ListedMovement, { id, outcome, cents }: OurMovement): Verdict {
@@ -48,7 +47,7 @@ function verdict(listed: ListedMovement, { id, outcome, cents }: OurMovement): V
   };
 }
 
-// The first token of a return or a cover is its id, and each time an operator has it asked again it gets another one.
+// The first token of a true-up is its id, and each time an operator has it asked again it gets another one.
 const ours = readStatement(
   (_, { kinds, tokens }: { kinds: string[]; tokens: (string | null)[] }) => sql<OurMovement>`
     SELECT coalesce(c.id, t.id, r.id, o.id) AS id,
@@ -60,8 +59,8 @@ const ours = readStatement(
     FROM unnest(${kinds}::text[], ${tokens}::text[]) WITH ORDINALITY l (kind, token, n)
     LEFT JOIN card c ON l.kind = 'issuance' AND c.id = l.token AND c.mode = 'live'
     LEFT JOIN card_transfer t ON t.direction = l.kind AND t.id = l.token AND t.mode = 'live'
-    LEFT JOIN true_up r ON l.kind IN ('return', 'cover') AND r.token = l.token AND r.mode = 'live'
-    LEFT JOIN true_up o ON l.kind IN ('return', 'cover') AND o.id = l.token AND o.mode = 'live'
+    LEFT JOIN true_up r ON l.kind = 'true_up' AND r.token = l.token AND r.mode = 'live'
+    LEFT JOIN true_up o ON l.kind = 'true_up' AND o.id = l.token AND o.mode = 'live'
     ORDER BY l.n`,
   { acrossTenants: 'network' },
 );
@@ -98,11 +97,11 @@ export const readOurTransfers = readStatement(
   { acrossTenants: 'network' },
 );
 
-/** A page of what our live cards gave back or were covered with, by id. */
+/** A page of our live cards' true-ups, by id. */
 export const readOurTrueUps = readStatement(
   (_, { runId, after, until, limit }: Page) => sql<OurObject>`
     SELECT r.id, NULL AS issuer_id,
-      CASE r.direction WHEN 'to_card' THEN 'cover' ELSE 'return' END || ' of ' || r.amount_cents || ' cents, succeeded, here' AS detail,
+      'true-up of ' || r.amount_cents || ' cents, succeeded, here' AS detail,
       r.status = 'succeeded'
         AND s.is_seen IS NULL AND r.mode = 'live' AS is_missing
     FROM (SELECT * FROM true_up WHERE id > ${after} AND id < ${until} ORDER BY id LIMIT ${limit}) r

@@ -212,7 +212,7 @@ describe('the network, if it contradicts a decision made by hand,', () => {
     await callBack(id, 'card.issuance');
     const rows = await asOwner<{ due: boolean }>(
       stack,
-      'SELECT look_up_after <= now() AS due FROM late_answer WHERE id = $1',
+      'SELECT retry_after <= now() AS due FROM late_answer WHERE id = $1',
       [id],
     );
     assert.deepEqual(rows, [{ due: false }]);

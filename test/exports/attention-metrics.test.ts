@@ -36,8 +36,7 @@ const WAITED_MINUTES: Record<AttentionKind, number> = {
   network_transaction: 17,
   network_transactions_full: 17,
   network_event: 19,
-  money_return: 61,
-  money_cover: 62,
+  true_up: 61,
   network_contradiction: 17,
   network_difference: 19,
   network_setup: 20,
@@ -129,7 +128,7 @@ describe('the metrics of what waits for a person', () => {
     );
     await asOwner(
       stack,
-      `INSERT INTO late_answer (id, kind, said, contradicts_since, look_up_after)
+      `INSERT INTO late_answer (id, kind, said, contradicts_since, retry_after)
        VALUES ('card_1', 'card', 'yes', ${minutesAgo('network_contradiction')}, 'infinity')`,
     );
     for (const [kind, operation] of [
@@ -215,8 +214,7 @@ describe('the metrics of what waits for a person', () => {
       `INSERT INTO true_up (id, direction, transfer_id, operation_id, partner_id, mode, card_id, amount_cents, token, created_at)
        SELECT k.id, k.direction, gen_random_uuid(), k.operation_id, c.partner_id, c.mode, c.id, 5, k.id, k.created_at
        FROM (SELECT * FROM card WHERE mode = 'live' LIMIT 1) c, (VALUES
-         ('ret_1', 'from_card', 'block/1', ${minutesAgo('money_return')}),
-         ('cov_1', 'to_card', 'settle/1', ${minutesAgo('money_cover')})) k (id, direction, operation_id, created_at)`,
+         ('tru_1', 'from_card', 'block/1', ${minutesAgo('true_up')})) k (id, direction, operation_id, created_at)`,
     );
 
     await asOwner(

@@ -1,6 +1,11 @@
 import assert from 'node:assert/strict';
 import { TRANSFER_DIRECTIONS, TRANSFERS, type TransferDirection } from '../../domain/transfer.ts';
-import { type CardNetwork, CardNetworkUnavailable, type ListedMovement } from '../../issuers/card-network.ts';
+import {
+  type CardNetwork,
+  CardNetworkUnavailable,
+  type ListedMovement,
+  type TrueUpAsked,
+} from '../../issuers/card-network.ts';
 import { newId } from '../../platform/crypto/new-id.ts';
 import { toArray } from '../support/adapters/increase.ts';
 import { readable } from '../support/adapters/readable.ts';
@@ -144,16 +149,11 @@ export function describeConformance(
       assert.equal(new Set(listed.map(({ networkMovementId }) => networkMovementId)).size, listed.length);
     });
 
-    it('takes back the money of a blocked card once for each token, and lists what it moved', async () => {
+    it('moves the money of a blocked card back once for each token, and lists what it moved', async () => {
       const since = new Date(Date.now() - 60_000);
       const { networkCardId } = await issueFor();
       await change(networkCardId, 'blocked');
-      const asked = {
-        token: newId('ret'),
-        direction: 'from_card',
-        networkCardId,
-        amountCents: 3_000,
-      } as const;
+      const asked = fromCard(networkCardId, 3_000);
       for (let times = 0; times < 2; times++) {
         assert.deepEqual(await one.network.trueUp(asked), { status: 'succeeded' });
       }
@@ -162,40 +162,35 @@ export function describeConformance(
       assert.equal(returned, 3_000);
       const listed: unknown[] = [];
       for await (const { kind, token, amountCents } of readable(one.network.listMovements(since))) {
-        if (kind === 'return' && token === asked.token) listed.push([token, amountCents]);
+        if (kind === 'true_up' && token === asked.token) listed.push([token, amountCents]);
       }
       assert.deepEqual(listed, [[asked.token, 3_000]]);
-      const tooMuch = {
-        token: newId('ret'),
-        direction: 'from_card',
-        networkCardId,
-        amountCents: 3_000,
-      } as const;
+      const tooMuch = fromCard(networkCardId, 3_000);
       // It may be free there later.
       assert.equal((await one.network.trueUp(tooMuch)).status, 'not_yet');
       assert.equal(await one.returnedFrom(networkCardId), 3_000);
     });
 
-    it('covers a card, a blocked one too, once for each token, and lists what it moved', async () => {
+    it('moves money to a card, a blocked one too, once for each token, and lists what it moved', async () => {
       const since = new Date(Date.now() - 60_000);
       const { networkCardId } = await issueFor();
       const before = await one.movedTo(networkCardId);
-      const covers = [];
+      const moved = [];
       for (const status of ['active', 'blocked'] as const) {
         if (status === 'blocked') await change(networkCardId, status);
-        const asked = { token: newId('cov'), direction: 'to_card', networkCardId, amountCents: 400 } as const;
+        const asked = toCard(networkCardId, 400);
         for (let times = 0; times < 2; times++) {
           assert.deepEqual(await one.network.trueUp(asked), { status: 'succeeded' });
         }
-        covers.push([asked.token, 400]);
+        moved.push([asked.token, 400]);
       }
       if ((await one.returnedFrom(networkCardId)) === null) return;
       assert.equal(await one.movedTo(networkCardId), Number(before) + 800);
       const listed: unknown[] = [];
       for await (const { token, amountCents } of readable(one.network.listMovements(since))) {
-        if (covers.some(([cover]) => cover === token)) listed.push([token, amountCents]);
+        if (moved.some(([one]) => one === token)) listed.push([token, amountCents]);
       }
-      assert.deepEqual(listed, covers);
+      assert.deepEqual(listed, moved);
     });
 
     it('knows nothing that it was not asked for, whatever it is', async () => {
@@ -266,15 +261,11 @@ export function describeConformance(
           await assert.rejects(aged.network.transfer(asked), CardNetworkUnavailable);
         }
       }
-      const asked = { token: newId('ret'), direction: 'from_card', networkCardId, amountCents: 700 } as const;
       const hasAccounts = (await aged.returnedFrom(networkCardId)) !== null;
       const refused = { status: 'refused', reason: 'key_expired' };
       const answer = hasAccounts ? refused : { status: 'succeeded' };
-      assert.deepEqual(await aged.network.trueUp(asked), answer);
-      assert.deepEqual(
-        await aged.network.trueUp({ ...asked, token: newId('cov'), direction: 'to_card' }),
-        answer,
-      );
+      for (const asked of [fromCard(networkCardId, 700), toCard(networkCardId, 700)])
+        assert.deepEqual(await aged.network.trueUp(asked), answer);
       assert.equal(aged.proxy.acted(), 0);
       await aged.stop();
     });
@@ -286,6 +277,17 @@ export function describeConformance(
         ? { token: asked.token, networkCardId: issued.networkCardId }
         : assert.fail(issued.status);
     }
+
+    const fromCard = (networkCardId: string, amountCents: number): TrueUpAsked => ({
+      token: newId('tru'),
+      direction: 'from_card',
+      networkCardId,
+      amountCents,
+    });
+    const toCard = (networkCardId: string, amountCents: number): TrueUpAsked => ({
+      ...fromCard(networkCardId, amountCents),
+      direction: 'to_card',
+    });
 
     const change = (networkCardId: string, cardStatus: 'frozen' | 'blocked', token = newId('claim')) =>
       one.network.changeCardStatus({ token, networkCardId, cardStatus });
@@ -313,18 +315,13 @@ export function describeConformance(
           const token = newId('claim');
           await firstBroken(fault, acting, () => change(networkCardId, status, token), 'applied');
         }
-        const asked = {
-          token: newId('ret'),
-          direction: 'from_card',
-          networkCardId,
-          amountCents: 3_000,
-        } as const;
-        await firstBroken(fault, acting, () => one.network.trueUp(asked), 'succeeded');
+        const back = fromCard(networkCardId, 3_000);
+        await firstBroken(fault, acting, () => one.network.trueUp(back), 'succeeded');
         const returned = await one.returnedFrom(networkCardId);
         if (returned !== null) assert.equal(returned, 3_000);
         const covered = await one.movedTo(networkCardId);
-        const cover = { token: newId('cov'), direction: 'to_card', networkCardId, amountCents: 400 } as const;
-        await firstBroken(fault, acting, () => one.network.trueUp(cover), 'succeeded');
+        const missing = toCard(networkCardId, 400);
+        await firstBroken(fault, acting, () => one.network.trueUp(missing), 'succeeded');
         if (returned !== null) assert.equal(await one.movedTo(networkCardId), Number(covered) + 400);
       }
     }

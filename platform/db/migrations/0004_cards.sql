@@ -145,8 +145,8 @@ CREATE TABLE late_answer (
   card_id text COLLATE "C",
   amount_cents bigint,
   fees jsonb,
-  look_up_after timestamptz NOT NULL DEFAULT now(),
-  look_ups integer NOT NULL DEFAULT 0,
+  retry_after timestamptz NOT NULL DEFAULT now(),
+  attempts integer NOT NULL DEFAULT 0,
   -- What the network says that contradicts our record, its id of a card, and since when.
   said text CHECK (said IN ('yes', 'no')),
   network_card_id text,
@@ -156,7 +156,7 @@ CREATE TABLE late_answer (
   created_at timestamptz NOT NULL DEFAULT now(),
   CHECK ((said IS NULL) = (contradicts_since IS NULL))
 );
-CREATE INDEX late_answer_due ON late_answer (look_up_after);
+CREATE INDEX late_answer_due ON late_answer (retry_after);
 CREATE INDEX late_answer_contradiction ON late_answer (contradicts_since) WHERE contradicts_since IS NOT NULL;
 
 -- One attempt to read a card's number. It counts towards the limit whether or not the network responded. It
@@ -209,7 +209,7 @@ GRANT SELECT, INSERT, DELETE, UPDATE (status, failure_code, card_balance_cents, 
   decision, claim_id, not_recorded) ON card_transfer TO card_issuing_app;
 GRANT SELECT, UPDATE (overdue_since, decision) ON card_transfer TO card_issuing_operator;
 GRANT SELECT, INSERT, DELETE, UPDATE ON late_answer TO card_issuing_app;
-GRANT SELECT, UPDATE (look_up_after, decision) ON late_answer TO card_issuing_operator;
+GRANT SELECT, UPDATE (retry_after, decision) ON late_answer TO card_issuing_operator;
 GRANT SELECT ON card_reveal TO card_issuing_app, card_issuing_operator;
 GRANT INSERT ON card_reveal TO card_issuing_api;
 GRANT SELECT, INSERT ON refused_reveal TO card_issuing_app;

@@ -109,7 +109,7 @@ for (const direction of TRANSFER_DIRECTIONS) {
         }
         assert.equal(await isBooked(late.id), when === 'after commit');
         // The one that died had taken it for a minute.
-        await asOwner(stack, 'UPDATE late_answer SET look_up_after = now()');
+        await asOwner(stack, 'UPDATE late_answer SET retry_after = now()');
         await stack.startWorker();
         await until('it is booked', () => isBooked(late.id));
         await assertBookedOnce(late);
