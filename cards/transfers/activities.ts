@@ -99,7 +99,7 @@ export function createTransferActivities(dependencies: TransferActivityDependenc
     { claimId, direction }: Claimed,
     isHeld: boolean,
   ): Promise<{ asked: TransferAsked; decision: TransferDecision | null; isFirst: boolean } | FundingEnd> {
-    const found = isHeld ? await readPendingTransfer(dependencies, claimId) : null;
+    const found = isHeld ? await readPendingTransfer(dependencies, claimId, direction) : null;
     if (found !== null) return { ...found, isFirst: false };
     const begun = await beginTransfer(dependencies, claimId, direction);
     if (begun.state === 'answered') {
@@ -108,7 +108,7 @@ export function createTransferActivities(dependencies: TransferActivityDependenc
     }
     opened?.(claimId);
     if (begun.asked !== null) return { asked: begun.asked, decision: null, isFirst: true };
-    const held = await readPendingTransfer(dependencies, claimId);
+    const held = await readPendingTransfer(dependencies, claimId, direction);
     if (held !== null) return { ...held, isFirst: false };
     answered(claimId, null);
     return readEnd(claimId);
@@ -169,7 +169,8 @@ export function createTransferActivities(dependencies: TransferActivityDependenc
     const end = answer === null ? null : await follow(claimed, answer);
     if (end !== null) return { over: true, end };
     const { claimId, direction } = claimed;
-    const known = { deadlineMs: transferDeadlineMs(dependencies, direction), sentBy: await sending };
+    const deadlineMs = transferDeadlineMs(dependencies, direction);
+    const known = { direction, deadlineMs, sentBy: await sending };
     const { verdict, response } = await resolveTransfer(dependencies, claimId, decision, known).catch(
       async (error: unknown) => {
         if (!isLasting(error)) throw error;
@@ -189,10 +190,13 @@ export function createTransferActivities(dependencies: TransferActivityDependenc
       const sending = signalSender('resolve', (input) => isSameDecision(input, decision));
       // It is awaited after the network has answered, and not at all if that decides.
       sending.catch(() => {});
-      const pending = await readPendingTransfer(dependencies, claimId);
+      const pending = await readPendingTransfer(dependencies, claimId, direction);
       return resolve({ claimId, direction }, decision, pending?.asked ?? null, sending);
     },
-    flagTransferOverdue: (claimId, direction) =>
-      flagOverdue(orm, 'card_transfer', { claimId, deadlineMs: transferDeadlineMs(dependencies, direction) }),
+    async flagTransferOverdue(claimId, direction) {
+      if ((await readPendingTransfer(dependencies, claimId, direction)) === null) return 0;
+      const deadlineMs = transferDeadlineMs(dependencies, direction);
+      return flagOverdue(orm, 'card_transfer', { claimId, deadlineMs });
+    },
   };
 }

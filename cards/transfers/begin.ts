@@ -5,7 +5,8 @@ import { accountTime } from '../../domain/account-clock.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import type { TransferDecision } from '../../domain/decision.ts';
 import { type Fee, quoteFunding } from '../../domain/fees.ts';
-import type { TransferDirection } from '../../domain/transfer.ts';
+import { isId } from '../../domain/ids.ts';
+import { TRANSFERS, type TransferDirection } from '../../domain/transfer.ts';
 import type { TransferAsked } from '../../issuers/card-network.ts';
 import { statementWithPosting } from '../../ledger/apply-posting.ts';
 import { readBalance } from '../../ledger/balances.ts';
@@ -77,9 +78,12 @@ export async function beginTransfer(
     return await transaction(orm, async (tx) => {
       const [claimed] = await lockClaimedTerms(tx, { claimId });
       if (claimed === undefined) return { state: 'answered', response: null };
+      const { resource_id: transferId, card_id: cardId, partner_id: partnerId, mode } = claimed;
+      // Anybody with access to Temporal can start a workflow with another operation's claim.
+      const { idPrefix, noun } = TRANSFERS[direction];
+      if (!isId(idPrefix, transferId)) throw new Error(`${transferId} is not a ${noun}`);
       if (claimed.is_pending) return { state: 'held', asked: null };
       if (claimed.answered) return { state: 'answered', response: null };
-      const { resource_id: transferId, card_id: cardId, partner_id: partnerId, mode } = claimed;
       if (cardId === null) throw new Error(`the claim of ${transferId} names no card`);
       const card = await lockCard(tx, { partnerId, mode }, cardId);
       if (card === undefined) throw new Error(`the card ${cardId} of ${transferId} is gone`);
@@ -228,18 +232,22 @@ const holdTransfer = statementWithPosting(
   },
 );
 
-/** What a pending transfer asks the network for, and what an operator has decided meanwhile; null if it is not pending. */
+/**
+ * What a pending transfer asks the network for, and what an operator has decided meanwhile; null if it is not pending, or the
+ * claim is of something else.
+ */
 export async function readPendingTransfer(
   { orm }: CommandContext,
   claimId: string,
+  direction: TransferDirection,
 ): Promise<{ asked: TransferAsked; decision: TransferDecision | null } | null> {
-  const [row] = await pendingTransfer(orm.em.fork(), { claimId });
+  const [row] = await pendingTransfer(orm.em.fork(), { claimId, direction });
   if (row === undefined) return null;
   return { asked: askedFor(row, row.asked?.networkCardId ?? null), decision: row.binding };
 }
 
 const pendingTransfer = readStatement(
-  (db, { claimId }: { claimId: string }) =>
+  (db, { claimId, direction }: { claimId: string; direction: TransferDirection }) =>
     db
       .selectFrom('card_transfer')
       .select(['id', 'direction', 'amount_cents', 'asked'])
@@ -247,6 +255,7 @@ const pendingTransfer = readStatement(
         sql<TransferDecision | null>`CASE WHEN NOT decision ? 'refused' THEN decision END`.as('binding'),
       )
       .where('claim_id', '=', claimId)
+      .where('direction', '=', direction)
       .where('status', '=', 'pending'),
   { acrossTenants: 'id' },
 );

@@ -2,6 +2,7 @@ import { type RawBuilder, sql } from 'kysely';
 import { ApiError } from '../../domain/api-error.ts';
 import type { TransferDecision, Verdict } from '../../domain/decision.ts';
 import type { Tenant } from '../../domain/mode.ts';
+import type { TransferDirection } from '../../domain/transfer.ts';
 import { applyPosting, statementWithPosting } from '../../ledger/apply-posting.ts';
 import { readCardBalance } from '../../ledger/balances.ts';
 import { cte, readStatement, type Writes, withCtes, writeStatement } from '../../platform/db/sql.ts';
@@ -82,18 +83,20 @@ export function failTransfer(
  * `deadlineMs`, and no operator may have decided otherwise. The effect and its audit entry are one transaction. A transfer that
  * is over is left as it is.
  * @param received the decision as the workflow received it
+ * @param known.direction what the workflow is for
  * @param known.sentBy whom Temporal recorded as the sender of the decision
  */
 export function resolveTransfer(
   { orm, ring }: CommandContext,
   claimId: string,
   received: TransferDecision,
-  known: { deadlineMs: number; sentBy: string | null },
+  known: { direction: TransferDirection; deadlineMs: number; sentBy: string | null },
 ): Promise<{ verdict: Verdict; response: StoredResponse | null }> {
   return transaction(orm, async (tx) => {
     await lockClaimUsage(tx, { claimId });
     const pending = await lockPendingTransfer(tx, claimId);
-    if (pending === null) return { verdict: await verdictOnMissing(tx, claimId), response: null };
+    if (pending?.transfer.direction !== known.direction)
+      return { verdict: await verdictOnMissing(tx, claimId), response: null };
     const {
       id,
       direction,

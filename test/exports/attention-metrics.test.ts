@@ -107,9 +107,13 @@ describe('the metrics of what waits for a person', () => {
     await stack.stopWorker();
 
     await change('card', pending, `created_at = ${minutesAgo('card_issuance', "- interval '24 hours'")}`);
-    await change('topup', topUp.json.id, `created_at = ${minutesAgo('card_topup', "- interval '24 hours'")}`);
     await change(
-      'withdrawal',
+      'card_transfer',
+      topUp.json.id,
+      `created_at = ${minutesAgo('card_topup', "- interval '24 hours'")}`,
+    );
+    await change(
+      'card_transfer',
       withdrawal.json.id,
       `created_at = ${minutesAgo('card_withdrawal', "- interval '24 hours'")}`,
     );
