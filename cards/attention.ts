@@ -1,6 +1,7 @@
 import { type Expression, sql } from 'kysely';
 import { type CardStatus, STATUS_CHANGES, type StatusChangeOperation } from '../domain/card-status.ts';
 import type { NotRecorded } from '../domain/decision.ts';
+import type { Mode } from '../domain/mode.ts';
 import {
   TRANSFER_DIRECTIONS,
   type TransferDeadlines,
@@ -211,32 +212,25 @@ async function readStatusChanges(orm: Orm): Promise<UnfinishedItem[]> {
   }));
 }
 
-const STATUS_CHANGE_OPERATIONS = Object.keys(STATUS_CHANGES) as StatusChangeOperation[];
+interface SlowChange {
+  id: string;
+  partner_id: string;
+  mode: Mode;
+  network_card_id: string | null;
+  claim_id: string;
+  operation: StatusChangeOperation;
+  network_problem: string | null;
+  asked: boolean;
+  since: string;
+}
 
 const slowStatusChanges = readStatement(
-  (db, { patienceMs }: { patienceMs: number }) =>
-    db
-      .selectFrom('idempotency_claim as c')
-      .innerJoin('card as k', 'k.id', 'c.card_id')
-      .distinctOn('k.id')
-      .select(({ eb, ref }) => [
-        'k.id',
-        'k.partner_id',
-        'k.mode',
-        'k.network_card_id',
-        'c.id as claim_id',
-        'c.operation',
-        'c.network_problem',
-        eb('k.status_change_claim_id', 'is not', null).as('asked'),
-        later(ref('c.created_at'), patienceMs).as('since'),
-      ])
-      .where('c.response_status', 'is', null)
-      .where('c.operation', 'in', STATUS_CHANGE_OPERATIONS)
-      .where('c.created_at', '<', ago(patienceMs))
-      .orderBy('k.id')
-      .orderBy(({ eb, ref }) => eb('c.id', 'is distinct from', ref('k.status_change_claim_id')))
-      .orderBy('c.created_at')
-      .$narrowType<{ operation: StatusChangeOperation }>(),
+  (_, { patienceMs }: { patienceMs: number }) => sql<SlowChange>`
+    SELECT DISTINCT ON (k.id) k.id, k.partner_id, k.mode, k.network_card_id, c.id AS claim_id, c.operation, c.network_problem,
+      k.status_change_claim_id IS NOT NULL AS asked, ${later(sql`c.created_at`, patienceMs)} AS since
+    FROM idempotency_claim c JOIN card k ON k.id = c.card_id
+    WHERE c.response_status IS NULL AND c.operation = ANY (${Object.keys(STATUS_CHANGES)}) AND c.created_at < ${ago(patienceMs)}
+    ORDER BY k.id, c.id IS DISTINCT FROM k.status_change_claim_id, c.created_at`,
   { acrossTenants: 'measurement' },
 );
 

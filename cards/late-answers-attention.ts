@@ -3,7 +3,7 @@ import { TRANSFERS, type TransferDirection } from '../domain/transfer.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { readStatement } from '../platform/db/sql.ts';
 import { type AttentionItem, atIssuer } from '../platform/monitoring/attention-item.ts';
-import type { LateDecision, LateKind, WhyNotBooked } from './late-answer-rules.ts';
+import type { LateDecision, LateKind, WhyNotBooked } from './late-answers-tables.ts';
 
 /** Operations that have ended, about which the network says something else than our record. */
 export async function readContradictions(orm: Orm): Promise<AttentionItem[]> {

@@ -1,6 +1,6 @@
 import { defineEntity, p } from '@mikro-orm/core';
 import type { Fee } from '../domain/fees.ts';
-import type { LateDecision, LateKind } from './late-answer-rules.ts';
+import type { TransferDirection } from '../domain/transfer.ts';
 
 /** An issuance or a transfer that has ended, about which the network may still say something else. */
 export const LateAnswerEntity = defineEntity({
@@ -25,3 +25,17 @@ export const LateAnswerEntity = defineEntity({
     createdAt: p.datetime().defaultRaw('now()'),
   },
 });
+
+/** What can be looked up after its end. */
+export type LateKind = 'card' | TransferDirection;
+
+/** What the network says about an operation that has ended: `yes` and `no` are definite, `none` is not. */
+export type LateAnswer = 'yes' | 'no' | 'unknown' | 'none';
+
+/** What an operator decided about a contradiction. A refused decision has changed nothing. */
+export interface LateDecision {
+  outcome: 'booked' | 'dismissed';
+  refused?: WhyNotBooked;
+}
+
+export type WhyNotBooked = 'insufficient_funds' | 'card_closed' | 'not_recordable';

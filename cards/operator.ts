@@ -147,7 +147,7 @@ export const cardNoun = (readHolds: ReadHolds): Noun => ({
     takes: { id: ID, reason: reason('how you settled it, for the audit log') },
     examples: ['card_01k0… --reason "the network closed the card, ticket 4711"'],
     async run({ id, reason }, { session }) {
-      const { decideContradiction } = await import('./late-decisions.ts');
+      const { decideContradiction } = await import('./late-answers.ts');
       const decision = { kind: 'card', id, outcome: 'dismissed', reason } as const;
       await decideContradiction(await session.operator(), decision);
       return { value: { id, dismissed: true } };

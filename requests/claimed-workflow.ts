@@ -125,7 +125,7 @@ export async function resolveOperation(
     ...startOptions({ ...claim, operation, deadlineMs: 0 }),
     workflowIdReusePolicy: 'ALLOW_DUPLICATE',
     args: [{ claimId: claim.claimId, deadlineMs: 0 }],
-    signal: resolveOperationSignal.name,
+    signal: resolveOperationSignal,
     signalArgs: [decision],
   });
 }

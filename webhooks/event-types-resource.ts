@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { ApiKeyInEvent } from '../accounts/api-key-resource.ts';
-import { BalanceResource } from '../accounts/balance-resource.ts';
 import { BALANCE_ALERT, EXPIRING_API_KEY, LOW_BALANCE, RECOVERED_BALANCE } from '../accounts/examples.ts';
+import { BalanceResource } from '../accounts/resource.ts';
 import {
   BLOCKED_CARD,
   CARD,

@@ -1,6 +1,5 @@
 import { type CardActivities, createCardActivities } from '../activities/card-activities.ts';
-import { startIdentifying } from '../cards/identify-jobs.ts';
-import { startLateAnswers } from '../cards/late-answers-jobs.ts';
+import { startIdentifying, startLateAnswers } from '../cards/jobs.ts';
 import type { CardNetwork } from '../issuers/card-network.ts';
 import { startBookingKept } from '../issuers/inbox/book-kept-jobs.ts';
 import { startReadingEvents } from '../issuers/inbox/read-events-jobs.ts';

@@ -4,8 +4,8 @@ import type { TransferDirection } from '../../domain/transfer.ts';
 import type { Session } from '../../operator/session.ts';
 import { readStatement } from '../../platform/db/sql.ts';
 import { checkHint, SEE_LOG } from '../../platform/monitoring/worker-check.ts';
+import { decideContradiction } from '../late-answers.ts';
 import { NOT_BOOKED } from '../late-answers-attention.ts';
-import { decideContradiction } from '../late-decisions.ts';
 import { findTransfer, type OperatorTransfer } from './reads.ts';
 
 const POLL_INTERVAL_MS = 200;

@@ -8,7 +8,7 @@ import { writeStatement } from '../../platform/db/sql.ts';
 import { transaction } from '../../platform/db/transaction.ts';
 import { insertEvents, newEvent } from '../../requests/event.ts';
 import { fundingPosting } from '../funding-posting.ts';
-import { findLateCard, lockLate, refuse } from '../late-decisions.ts';
+import { findLateCard, lockLate, refuse } from '../late-answers.ts';
 import { lockAnyCard } from '../lock-card.ts';
 import type { TransferRow } from './resource.ts';
 import {

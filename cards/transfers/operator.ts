@@ -108,7 +108,7 @@ function transferNoun(direction: TransferDirection): Noun {
       takes: { id, reason: reason('how you settled it, for the audit log') },
       examples: [`${example} --reason "${words.settled}"`],
       async run({ id, reason }, { session }) {
-        const { decideContradiction } = await import('../late-decisions.ts');
+        const { decideContradiction } = await import('../late-answers.ts');
         const decision = { kind: direction, id, outcome: 'dismissed', reason } as const;
         await decideContradiction(await session.operator(), decision);
         return { value: { id, dismissed: true } };

@@ -12,6 +12,7 @@ import type {
   StatusChangeRequest,
   TrueUpAnswer,
   TrueUpAsked,
+  TrueUpDirection,
   UnreadableObject,
 } from '../card-network.ts';
 import { oldestFirst } from '../oldest-first.ts';
@@ -190,9 +191,10 @@ export function createIncreaseClient(
   /** Its money, to the card's account or back. */
   async function move(
     { token, networkCardId, amountCents }: { token: string; networkCardId: string; amountCents: number },
-    isToCard: boolean,
+    direction: TrueUpDirection,
   ) {
     const { account_id: cardAccountId } = await getCard(networkCardId);
+    const isToCard = direction === 'to_card';
     const made = await transfer({
       key: token,
       token,
@@ -208,8 +210,7 @@ export function createIncreaseClient(
    * only once the key is too old.
    */
   async function trueUp(asked: TrueUpAsked): Promise<TrueUpAnswer> {
-    const isToCard = asked.direction === 'to_card';
-    const answer = isTooOld(asked.token) ? await lookUp(asked.token) : await move(asked, isToCard);
+    const answer = isTooOld(asked.token) ? await lookUp(asked.token) : await move(asked, asked.direction);
     if (answer.status === 'unknown') return { status: 'refused', reason: 'key_expired' };
     if (answer.status === 'declined' && answer.reason === INVALID_OPERATION)
       return { status: 'not_yet', reason: answer.reason };
@@ -287,7 +288,7 @@ export function createIncreaseClient(
       return readIssuance(card, made);
     },
 
-    transfer: (asked) => move(asked, asked.direction === 'topup'),
+    transfer: (asked) => move(asked, asked.direction === 'topup' ? 'to_card' : 'from_card'),
     lookUpTransfer: ({ token }) => lookUp(token),
     trueUp,
 

@@ -5,8 +5,7 @@ import { LateAnswerEntity } from '../../cards/late-answers-tables.ts';
 import * as cards from '../../cards/tables.ts';
 import { CardTransferEntity } from '../../cards/transfers/tables.ts';
 import * as deposits from '../../deposits/tables.ts';
-import { ReportTransferEntity } from '../../exports/reports-tables.ts';
-import { DayClosingEntity } from '../../exports/statements-tables.ts';
+import { DayClosingEntity, ReportTransferEntity } from '../../exports/tables.ts';
 import { NetworkEventEntity, NetworkMessageEntity } from '../../issuers/inbox/tables.ts';
 import { LiveNetworkEntity } from '../../issuers/live-network-tables.ts';
 import {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { decideContradiction } from '../../../cards/late-decisions.ts';
+import { decideContradiction } from '../../../cards/late-answers.ts';
 import { TRANSFER_DIRECTIONS, TRANSFERS } from '../../../domain/transfer.ts';
 import { transferWorkflowId } from '../../../workflows/messages.ts';
 import { createCard, eventTypes } from '../../support/cards.ts';

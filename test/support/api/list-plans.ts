@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { sql } from 'kysely';
 import pg from 'pg';
-import { readBalanceTransactionPage } from '../../../accounts/balance-routes.ts';
+import { readBalanceTransactionPage } from '../../../accounts/routes.ts';
 import { readCardPage } from '../../../cards/routes.ts';
 import { readTransferPage } from '../../../cards/transfers/routes.ts';
 import { readDepositPage } from '../../../deposits/routes.ts';
@@ -25,7 +25,7 @@ import { readStatement, type Transactor } from '../../../platform/db/sql.ts';
 import { readOperationPage } from '../../../requests/routes.ts';
 import { OperationStatus } from '../../../requests/rules.ts';
 import { readEventPage } from '../../../webhooks/events-routes.ts';
-import { readWebhooks } from '../../../webhooks/operator-reads.ts';
+import { readWebhooks } from '../../../webhooks/reads.ts';
 import { splitFirst } from '../partitions.ts';
 import { createTestDatabase, ownerUrlOf } from '../postgres.ts';
 
@@ -354,8 +354,8 @@ export function describeListPlans({ rows, partitions }: Size): void {
           for (const status of [null, ...DeliveryStatus.options]) {
             for (const since of [null, at(100), at(rows - 1)]) {
               const filter = {
-                ...{ status, since, type: null, cardId: null, endpointId: null },
-                ...{ partnerId: OWNER.partnerId, limit: LIMIT },
+                ...{ status, since, type: null, card: null, endpoint: null },
+                ...{ partner: OWNER.partnerId, limit: LIMIT },
               };
               await readsLittle(filter, () => readWebhooks(orm, filter), { modes: 2 });
             }

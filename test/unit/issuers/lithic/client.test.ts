@@ -237,9 +237,9 @@ describe("Lithic's client", () => {
     const transfer = { ...money, direction: 'topup' } as const;
     const ended = { status: 'succeeded' };
     assert.deepEqual(await client.transfer(transfer), ended);
+    assert.deepEqual(await client.lookUpTransfer(transfer), ended);
     for (const direction of ['to_card', 'from_card'] as const)
       assert.deepEqual(await client.trueUp({ ...money, direction }), ended);
-    assert.deepEqual(await client.lookUpTransfer(transfer), ended);
     assert.equal(client.abilities.moneyHeldBy, 'ledger');
     assert.deepEqual(fake.calls, []);
   });

@@ -1,7 +1,40 @@
 import { z } from 'zod';
-import { ObjectType } from '../domain/fields.ts';
+import { type AccountClock, shownTime } from '../domain/account-clock.ts';
+import { ObjectType, Usd } from '../domain/fields.ts';
 import type { IdPrefix } from '../domain/ids.ts';
 import { Mode } from '../domain/mode.ts';
+
+/** available + held = total (docs/partners/money-fees-and-limits.md). */
+export const BalanceResource = z
+  .object({
+    object: ObjectType('balance'),
+    mode: Mode,
+    currency: Usd,
+    available: z
+      .int()
+      .describe('Cents you can spend. Below zero if fees or late debits exceeded the balance.'),
+    held: z.int().min(0).describe('Cents reserved for operations that are still in progress.'),
+    total: z.int().describe('`available` + `held`, in cents.'),
+  })
+  .meta({ id: 'Balance', description: 'Your prepaid balance in one mode.' });
+export type BalanceResource = z.infer<typeof BalanceResource>;
+
+export interface BalanceCents {
+  availableCents: number;
+  heldCents: number;
+  totalCents: number;
+}
+
+export function presentBalance(mode: Mode, balance: BalanceCents): BalanceResource {
+  return {
+    object: 'balance',
+    mode,
+    currency: 'USD',
+    available: balance.availableCents,
+    held: balance.heldCents,
+    total: balance.totalCents,
+  };
+}
 
 export const BalanceTransactionType = z
   .enum([
@@ -161,3 +194,28 @@ function toSource(operationId: string): BalanceTransactionSource {
   if (type === undefined) throw new Error(`unknown ledger operation ${operationId}`);
   return { type, id };
 }
+
+/** docs/partners/testing.md */
+export const TestClockResource = z
+  .object({
+    object: ObjectType('test_clock'),
+    now: z.iso.datetime().describe('What time it is in your test mode.'),
+    offset_seconds: z
+      .int()
+      .min(0)
+      .describe('How far it is ahead of real time: all the seconds you have advanced it by.'),
+    status: z
+      .enum(['ready', 'advancing'])
+      .describe('`advancing` until everything that was due by the last advance has begun.'),
+    mode: z.literal('test').describe('Always `test`.'),
+  })
+  .meta({ id: 'TestClock', description: "Your sandbox's clock." });
+export type TestClockResource = z.infer<typeof TestClockResource>;
+
+export const presentTestClock = (clock: AccountClock, isAdvancing: boolean): TestClockResource => ({
+  object: 'test_clock',
+  now: shownTime(clock).toISOString(),
+  offset_seconds: clock?.offsetSeconds ?? 0,
+  status: isAdvancing ? 'advancing' : 'ready',
+  mode: 'test',
+});

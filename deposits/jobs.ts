@@ -1,10 +1,13 @@
 import type { Logger } from 'pino';
 import type { Tenant } from '../domain/mode.ts';
+import type { Orm } from '../platform/db/orm.ts';
 import { describeError } from '../platform/process/describe-error.ts';
 import { repeat } from '../platform/process/repeat.ts';
 import { asAccount, asService } from '../platform/process/work-context.ts';
-import type { AccountDeposits, AccountsWanted } from './account-deposits.ts';
-import { accountOf } from './account-deposits.ts';
+import { creditPayments, findUncredited } from './credit-payments.ts';
+import { type AccountDeposits, type AccountsWanted, accountOf } from './deposit-state.ts';
+import { expireDeposits, findUnpaid } from './expire.ts';
+import { findDueTestDeposits, playTestDeposits } from './test-deposits.ts';
 
 /** Accounts served at once, each with one transaction, because locks of an account allow no more. */
 const MAX_AT_ONCE = 6;
@@ -139,4 +142,52 @@ export function serveAccounts({ what, logger, find, serve, served: committed }: 
       await Promise.all(underWay);
     },
   };
+}
+
+/**
+ * Expires the deposits that were not paid in time, several accounts at a time.
+ * @param dependencies.expired is called after each commit
+ */
+export function startExpiring(dependencies: { orm: Orm; logger: Logger; expired(): void }): Serving {
+  const { orm, logger, expired } = dependencies;
+  return serveAccounts({
+    what: "expire an account's deposits",
+    logger,
+    find: (wanted) => findUnpaid(orm.em.fork(), wanted),
+    serve: (account) => expireDeposits(orm, account),
+    served: expired,
+  });
+}
+
+/**
+ * Lets the payments of test deposits arrive, and expires those without one, several accounts at a time.
+ * @param dependencies.played is called after each commit
+ */
+export function startPlaying(dependencies: { orm: Orm; logger: Logger; played(): void }): Serving {
+  const { orm, logger, played } = dependencies;
+  return serveAccounts({
+    what: "do what is due for an account's test deposits",
+    logger,
+    find: (wanted) => findDueTestDeposits(orm.em.fork(), wanted),
+    serve: (account) => playTestDeposits(orm, account),
+    served: played,
+  });
+}
+
+/** How long a locked account may keep others from its slot: it is tried again soon. */
+const MAX_LOCK_WAIT_MS = 250;
+
+/**
+ * Credits the payments that were found, several accounts at a time.
+ * @param dependencies.credited is called after each commit
+ */
+export function startCrediting(dependencies: { orm: Orm; logger: Logger; credited(): void }): Serving {
+  const { orm, logger, credited } = dependencies;
+  return serveAccounts({
+    what: "credit an account's payments",
+    logger,
+    find: (wanted) => findUncredited(orm.em.fork(), wanted),
+    serve: async ({ depositIds }) => (await creditPayments(orm, depositIds, MAX_LOCK_WAIT_MS)).judged,
+    served: credited,
+  });
 }

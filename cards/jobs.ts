@@ -6,26 +6,48 @@ import { workOff } from '../platform/db/leased-queue.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { describeError } from '../platform/process/describe-error.ts';
 import { type Repetition, repeat } from '../platform/process/repeat.ts';
-import type { LateAnswer, LateKind } from './late-answer-rules.ts';
-import { recordLateAnswer, takeLateAnswers } from './late-answers.ts';
-import { refuseBooking } from './late-decisions.ts';
-import { heard } from './network-activities.ts';
+import { recordLateAnswer, refuseBooking, takeLateAnswers } from './late-answers.ts';
+import type { LateAnswer, LateKind } from './late-answers-tables.ts';
+import { heard, toEvidence } from './network-activities.ts';
+import { identifyCard, takeUnidentifiedCards } from './network-card.ts';
 import { bookTransfer } from './transfers/book.ts';
 
 const INTERVAL_MS = 2_000;
 const AT_ONCE = 8;
+/** The pause between two look-ups of one card. */
+const PAUSE_MS = 600_000;
+
+interface Dependencies {
+  orm: Orm;
+  liveNetwork: CardNetwork | null;
+  logger: Logger;
+}
+
+/**
+ * Looks up the network's id and digits of cards that an operator's decision made active, until they are known. Without its
+ * id, a card can't be frozen, blocked or topped up.
+ */
+export function startIdentifying({ orm, liveNetwork, logger }: Dependencies): Repetition {
+  async function lookUp(cardId: string): Promise<void> {
+    try {
+      const answer = await heard(liveNetwork, (network) => network.lookUpIssuance(cardId));
+      if (await identifyCard(orm, cardId, toEvidence(answer)))
+        logger.info({ cardId }, "learned a card's id at the network");
+    } catch (error) {
+      logger.error({ cardId, error: describeError(error) }, 'could not look up a card; trying again later');
+    }
+  }
+
+  return repeat('looking up cards at the network', INTERVAL_MS, logger, async () => {
+    await Promise.all((await takeUnidentifiedCards(orm, AT_ONCE, PAUSE_MS)).map(lookUp));
+  });
+}
 
 /**
  * Looks up operations that have ended and about which the network may still say something else, and books transfers
  * that an operator wants booked. A callback alone is only a hint, so nothing counts until a look-up has confirmed it.
  */
-export function startLateAnswers(dependencies: {
-  orm: Orm;
-  liveNetwork: CardNetwork | null;
-  logger: Logger;
-}): Repetition {
-  const { orm, liveNetwork, logger } = dependencies;
-
+export function startLateAnswers({ orm, liveNetwork, logger }: Dependencies): Repetition {
   async function hear({ id, kind }: { id: string; kind: LateKind }): Promise<void> {
     try {
       const { answer, networkCardId } = await lookUp(liveNetwork, kind, id);

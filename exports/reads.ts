@@ -1,11 +1,7 @@
-import {
-  type BalanceTransactionResource,
-  parseVersion,
-  presentBalanceTransaction,
-} from '../accounts/balance-transaction-resource.ts';
 import { readMakers } from '../accounts/request-reads.ts';
+import { parseVersion, presentBalanceTransaction } from '../accounts/resource.ts';
 import { readCard } from '../cards/reads.ts';
-import type { Tenant } from '../domain/mode.ts';
+import type { Mode, Tenant } from '../domain/mode.ts';
 import { Refusal } from '../domain/refusal.ts';
 import {
   type PrepaidEntry,
@@ -17,31 +13,26 @@ import { readTransactions } from '../payments/transaction-operator-reads.ts';
 import { readIdTime } from '../platform/crypto/new-id.ts';
 import type { Orm } from '../platform/db/orm.ts';
 
-/** A change of a prepaid balance, with the request that caused it, if one did and it is not older than 31 days. */
-export interface OperatorBalanceTransaction extends BalanceTransactionResource {
-  request_id: string | null;
-  idempotency_key: string | null;
-}
-
-interface Page {
-  /** Only those since then. */
+interface Wanted {
+  partner: string;
+  mode: Mode;
   since: Date | null;
   /** Only those about this card. */
-  cardId: string | null;
+  card: string | null;
   /** Only those older than this one. */
   before: string | null;
   limit: number;
 }
 
 /**
- * Newest first.
- * @throws Refusal if the card is not one of this account and mode.
+ * Changes of a prepaid balance, newest first, with the request that caused each, if one did and it is not older than 31 days.
+ * @throws Refusal if there is no such card, or it is of another account or mode
  */
 export async function readBalanceTransactions(
   orm: Orm,
-  { partnerId, mode }: Tenant,
-  { since, cardId, before, limit }: Page,
-): Promise<OperatorBalanceTransaction[]> {
+  { partner: partnerId, mode, since, card: cardId, before, limit }: Wanted,
+) {
+  if (cardId !== null) await requireOwnCard(orm, { partnerId, mode }, cardId);
   const em = orm.em.fork();
   const upTo = before === null ? undefined : parseVersion(before) - 1n;
   const page = { limit, fromVersion: upTo };
@@ -60,8 +51,7 @@ export async function readBalanceTransactions(
   }));
 }
 
-/** @throws Refusal if there is no such card, or it is of another account or mode. */
-export async function requireOwnCard(orm: Orm, { partnerId, mode }: Tenant, cardId: string): Promise<void> {
+async function requireOwnCard(orm: Orm, { partnerId, mode }: Tenant, cardId: string): Promise<void> {
   const card = await readCard(orm, cardId);
   if (card.partner_id === partnerId && card.mode === mode) return;
   throw new Refusal(
