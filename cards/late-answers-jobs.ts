@@ -7,6 +7,7 @@ import type {
 } from '../issuers/card-network.ts';
 import { isLasting } from '../platform/db/is-retryable.ts';
 import { workOff } from '../platform/db/leased-queue.ts';
+import { notifyEvents } from '../platform/db/notifications.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { describeError } from '../platform/process/describe-error.ts';
 import { type Repetition, repeat } from '../platform/process/repeat.ts';
@@ -38,9 +39,11 @@ export function startLateAnswers(dependencies: {
       if (next === 'contradicts') logger.warn({ id, answer }, CONTRADICTS);
       if (next === 'booked' && kind === 'topup' && (await bookTopUp(orm, id))) {
         logger.info({ id }, 'booked a top-up late');
+        await notifyEvents(orm);
       }
       if (next === 'booked' && kind === 'withdrawal' && (await bookWithdrawal(orm, id))) {
         logger.info({ id }, 'booked a withdrawal late');
+        await notifyEvents(orm);
       }
     } catch (error) {
       logger.error(

@@ -5,6 +5,8 @@ import { type Serving, serveAccounts } from './serve-accounts-jobs.ts';
 
 /** How long a locked account may keep others from its slot: it is tried again soon. */
 const MAX_LOCK_WAIT_MS = 250;
+/** A fallback for notifications, which can be lost. */
+const POLL_MS = 5_000;
 
 /**
  * Credits the payments that were found, several accounts at a time.
@@ -15,6 +17,7 @@ export function startCrediting(dependencies: { orm: Orm; logger: Logger; credite
   return serveAccounts({
     what: "credit an account's payments",
     logger,
+    idleMs: POLL_MS,
     find: (wanted) => findUncredited(orm.em.fork(), wanted),
     serve: async ({ depositIds }) => (await creditPayments(orm, depositIds, MAX_LOCK_WAIT_MS)).judged,
     served: credited,

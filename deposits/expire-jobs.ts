@@ -12,6 +12,7 @@ export function startExpiring(dependencies: { orm: Orm; logger: Logger; expired(
   return serveAccounts({
     what: "expire an account's deposits",
     logger,
+    idleMs: 1_000,
     find: (wanted) => findUnpaid(orm.em.fork(), wanted),
     serve: (account) => expireDeposits(orm, account),
     served: expired,

@@ -8,8 +8,6 @@ import { accountOf } from './account-deposits.ts';
 
 /** Accounts served at once, each with one transaction, because locks of an account allow no more. */
 const MAX_AT_ONCE = 6;
-/** How often it looks without being notified. */
-const IDLE_MS = 1_000;
 /** How long an account waits if another process serves it, or its transaction failed. */
 const FIRST_PAUSE_MS = 500;
 const MAX_PAUSE_MS = 30_000;
@@ -27,6 +25,8 @@ interface Work {
   /** What is done, for the log: `credit an account's payments`. */
   what: string;
   logger: Logger;
+  /** How often it looks without being woken. */
+  idleMs: number;
   /** Finds accounts with something to do. */
   find(wanted: AccountsWanted): Promise<AccountDeposits[]>;
   /** Does it for some deposits of an account, in one transaction. @returns for how many; 0 if another process holds all of them */
@@ -46,12 +46,12 @@ interface Served extends Tenant {
  * Does something with deposits, several accounts at a time, in turns. An account that is locked, or whose transactions fail,
  * delays no other. If an account's deposits fail together, each is tried alone, so that one doesn't hold up the others.
  */
-export function serveAccounts({ what, logger, find, serve, served: committed }: Work): Serving {
+export function serveAccounts({ what, logger, idleMs, find, serve, served: committed }: Work): Serving {
   const served = new Map<string, Served>();
   const underWay = new Set<Promise<void>>();
   let after: Tenant | null = null;
 
-  const serving = repeat(`finding where to ${what}`, IDLE_MS, logger, async () => {
+  const serving = repeat(`finding where to ${what}`, idleMs, logger, async () => {
     const now = performance.now();
     for (const [account, { againAtMs, failures }] of served)
       if (againAtMs <= now && failures === 0) served.delete(account);
@@ -74,6 +74,8 @@ export function serveAccounts({ what, logger, find, serve, served: committed }: 
       served.set(key, next);
       underWay.delete(work);
       serving.wake();
+      const pauseMs = next.againAtMs - performance.now();
+      if (pauseMs > 0) serving.wakeWithin(pauseMs);
     });
     underWay.add(work);
   }

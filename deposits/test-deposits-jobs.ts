@@ -12,6 +12,7 @@ export function startPlaying(dependencies: { orm: Orm; logger: Logger; played():
   return serveAccounts({
     what: "do what is due for an account's test deposits",
     logger,
+    idleMs: 1_000,
     find: (wanted) => findDueTestDeposits(orm.em.fork(), wanted),
     serve: (account) => playTestDeposits(orm, account),
     served: played,
