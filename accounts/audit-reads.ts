@@ -73,7 +73,7 @@ const entriesWith = (filter: AuditFilter) =>
       SELECT e.id, 'audit_entry' AS object, e.at, e.actor, e.action, e.subject, p.id AS partner_id, p.name AS partner_name,
         k.external_ref, k.last4, e.detail, e.operator, e.os_user, e.host, e.database_login, e.client_address
       FROM (${unnamedEntries(filter, asked)}) e
-        LEFT JOIN topup t ON t.id = e.subject COLLATE "C"
+        LEFT JOIN card_transfer t ON t.id = e.subject COLLATE "C"
         LEFT JOIN card_transaction x ON x.id = e.subject COLLATE "C"
         LEFT JOIN event v ON v.id = e.subject COLLATE "C"
         LEFT JOIN deposit d ON d.id = e.subject COLLATE "C"

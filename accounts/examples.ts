@@ -1,8 +1,6 @@
 import { CARD } from '../cards/examples.ts';
 import type { ApiKeyInEvent, ApiKeyResource } from './api-key-resource.ts';
-import type { BalanceResource } from './balance-resource.ts';
-import type { BalanceTransactionResource } from './balance-transaction-resource.ts';
-import type { TestClockResource } from './test-clock-resource.ts';
+import type { BalanceResource, BalanceTransactionResource, TestClockResource } from './resource.ts';
 
 // Real responses to a sequence of requests, as the API reference shows them.
 

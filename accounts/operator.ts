@@ -18,8 +18,7 @@ import {
 } from '../operator/verbs.ts';
 import { notifyEvents } from '../platform/db/notifications.ts';
 import type { Operator } from '../requests/operator-context.ts';
-import { adjustBalance } from './adjust-balance.ts';
-import { approveAdjustment, rejectAdjustment } from './decide-adjustment.ts';
+import { adjustBalance, approveAdjustment, rejectAdjustment } from './adjust-balance.ts';
 import { AccountLimits } from './limits-rules.ts';
 import {
   controlSpending,
@@ -205,7 +204,7 @@ interface PlanVerb<Plan> {
   fields: readonly PlanField<Plan>[];
   /** The values that each field accepts. */
   schema: Record<keyof Plan, z.ZodType<number, number>>;
-  change(operator: Operator, partnerId: string, changes: Partial<Plan>): Promise<void>;
+  change(operator: Operator, partnerId: string, changes: Partial<Plan>): Promise<unknown>;
 }
 
 /** A verb that shows an account's fees or limits or, with flags, changes them. */

@@ -15,7 +15,8 @@ import {
   requestOutcome,
 } from '../requests/outcome.ts';
 import { type KeyedResponse, requireStored, respondOnce } from '../requests/respond-once.ts';
-import { releaseNotPossible, releasePosting } from './block.ts';
+import { releaseNotPossible } from './block.ts';
+import { releasePosting } from './release-balance.ts';
 import { presentCard } from './resource.ts';
 import { lockTestTerms } from './terms.ts';
 

@@ -54,13 +54,8 @@ export async function changeStatusByHand(
 }
 
 const selectResponse = readStatement(
-  (db, { claimId }: { claimId: string }) =>
-    db
-      .selectFrom('idempotency_claim')
-      .select(['response_status', 'response_body'])
-      .where('id', '=', claimId)
-      .where('response_status', 'is not', null)
-      .$narrowType<{ response_body: Buffer }>(),
+  (_, { claimId }: { claimId: string }) => sql<{ response_status: number; response_body: Buffer }>`
+    SELECT response_status, response_body FROM idempotency_claim WHERE id = ${claimId} AND response_status IS NOT NULL`,
   { acrossTenants: 'id' },
 );
 
@@ -101,12 +96,8 @@ export function askForStatusChange(
     const [card] = await claim(tx, { claimId, cardId, operation, requestId });
     if (card === undefined) throw unknownId('card', cardId, 'run "operator card list"');
     const { partner_id: partnerId, mode } = card;
-    recordAudit(tx, {
-      actor,
-      action: ACTIONS[operation],
-      subject: cardId,
-      detail: { partnerId, mode, requestId, reason },
-    });
+    const detail = { partnerId, mode, requestId, reason };
+    recordAudit(tx, { actor, action: ACTIONS[operation], subject: cardId, detail });
     return { claimId, requestId };
   });
 }

@@ -329,7 +329,9 @@ export const issuanceFunding = (card: CardRow): Funding => ({
   partnerId: card.partner_id,
   mode: card.mode,
   cardId: card.id,
-  load: { step: 'load', code: 'issue_load' },
+  from: 'prepaid',
+  step: 'load',
+  code: 'issue_load',
   amountCents: Number(card.funding_cents),
   fees: card.fees,
 });

@@ -1,7 +1,10 @@
-import type { CardResource, CreateCardRequest, UpdateCardRequest } from './resource.ts';
-import type { SpendingLimitResource } from './spending-limit-resource.ts';
-import type { TopUpResource } from './transfers/top-up-resource.ts';
-import type { WithdrawalResource } from './transfers/withdrawal-resource.ts';
+import type {
+  CardResource,
+  CreateCardRequest,
+  SpendingLimitResource,
+  UpdateCardRequest,
+} from './resource.ts';
+import type { TopUpResource, WithdrawalResource } from './transfers/resource.ts';
 
 // Real responses to a sequence of requests, as the API reference shows them.
 

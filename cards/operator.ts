@@ -18,8 +18,7 @@ import {
 import type { Orm } from '../platform/db/orm.ts';
 import { eraseCardholder } from './erase-cardholder.ts';
 import { readCard, readCards } from './reads.ts';
-import { readTopUps } from './transfers/top-up-operator-reads.ts';
-import { readWithdrawals } from './transfers/withdrawal-operator-reads.ts';
+import { readTransfers } from './transfers/reads.ts';
 import { waitingFor } from './waiting-operator.ts';
 
 interface Hold {
@@ -67,8 +66,8 @@ export const cardNoun = (readHolds: ReadHolds): Noun => ({
       const makers = await readMakers(orm, [id]);
       const page = { before: null, limit: MAX_SHOWN + 1 };
       const pending = await readHolds(orm, { ...page, cardId: id, status: 'pending' });
-      const topUps = await readTopUps(orm, { cardId: id }, page);
-      const withdrawals = await readWithdrawals(orm, { cardId: id }, page);
+      const topUps = await readTransfers(orm, 'topup', { cardId: id }, page);
+      const withdrawals = await readTransfers(orm, 'withdrawal', { cardId: id }, page);
       const newest = (found: readonly object[], what: string, command: string, fields: string) => {
         if (found.length > MAX_SHOWN)
           err(`It has more than ${MAX_SHOWN} ${what}: "operator ${command}" has all of them.\n`);
@@ -148,7 +147,7 @@ export const cardNoun = (readHolds: ReadHolds): Noun => ({
     takes: { id: ID, reason: reason('how you settled it, for the audit log') },
     examples: ['card_01k0… --reason "the network closed the card, ticket 4711"'],
     async run({ id, reason }, { session }) {
-      const { decideContradiction } = await import('./late-decisions.ts');
+      const { decideContradiction } = await import('./late-answers.ts');
       const decision = { kind: 'card', id, outcome: 'dismissed', reason } as const;
       await decideContradiction(await session.operator(), decision);
       return { value: { id, dismissed: true } };

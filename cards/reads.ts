@@ -10,7 +10,7 @@ import type { Orm } from '../platform/db/orm.ts';
 import { readStatement } from '../platform/db/sql.ts';
 import { changeCardStatusWorkflowId, issueCardWorkflowId } from '../workflows/messages.ts';
 import { appliedControls, type ControlsColumns } from './applied-controls.ts';
-import { presentSpendingLimit } from './spending-limit-resource.ts';
+import { presentSpendingLimit } from './resource.ts';
 
 interface CardFilter {
   status: CardStatus | null;

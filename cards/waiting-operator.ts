@@ -4,7 +4,7 @@ import { readStatement } from '../platform/db/sql.ts';
 import type { NetworkAnswer } from '../requests/rules.ts';
 import type { DecidedTable } from './decision.ts';
 
-/** What an undecided issuance, top-up or withdrawal is waiting for. */
+/** What an undecided issuance or transfer is waiting for. */
 interface Waiting {
   /** By the configuration, which may have changed since the operation began. */
   deadline: string;
@@ -41,4 +41,4 @@ const problemIn = (table: DecidedTable) =>
     { acrossTenants: 'operator' },
   );
 
-const PROBLEMS = { card: problemIn('card'), topup: problemIn('topup'), withdrawal: problemIn('withdrawal') };
+const PROBLEMS = { card: problemIn('card'), card_transfer: problemIn('card_transfer') };

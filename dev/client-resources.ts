@@ -1,5 +1,6 @@
 /** What the client's methods are made from, in an OpenAPI document. */
 export interface Document {
+  components: { schemas: Record<string, object> };
   paths: Record<string, Record<string, OperationObject>>;
 }
 
@@ -7,7 +8,7 @@ interface OperationObject {
   operationId: string;
   summary: string;
   description?: string;
-  parameters?: { name: string; in: string }[];
+  parameters?: { name: string; in: string; required?: boolean; description?: string; schema: object }[];
   requestBody?: { required?: boolean; content: Content };
   responses: Record<string, { content?: Content }>;
   'x-mode'?: string;
@@ -64,6 +65,32 @@ export function writeResources({ paths }: Document): string {
   ].join('\n');
 }
 
+/** @returns a schema of each operation's query, such as `CardsListQuery` */
+export function querySchemas({ paths }: Document): Record<string, object> {
+  const queries = Object.values(paths)
+    .flatMap((operations) => Object.values(operations))
+    .map(({ operationId, parameters = [] }) => {
+      const taken = parameters.filter((parameter) => parameter.in === 'query');
+      return { name: queryName(operationId), taken };
+    })
+    .filter(({ taken }) => taken.length > 0);
+  return Object.fromEntries(
+    queries.map(({ name, taken }) => [
+      name,
+      {
+        type: 'object',
+        properties: Object.fromEntries(
+          taken.map(({ name, description, schema }) => [name, { description, ...schema }]),
+        ),
+        required: taken.filter(({ required }) => required === true).map(({ name }) => name),
+        additionalProperties: false,
+      },
+    ]),
+  );
+}
+
+const queryName = (operationId: string) => `${operationId.split('.').map(capitalize).join('')}Query`;
+
 /** Ids of the path come first, then the body or the query, then the options. */
 function writeMethod(method: string, url: string, operation: OperationObject): string {
   const { operationId, parameters = [], requestBody, responses } = operation;
@@ -80,10 +107,7 @@ function writeMethod(method: string, url: string, operation: OperationObject): s
 
   const taken = ids.map((id) => `${id}: string`);
   if (hasBody) taken.push(`body: api.${sent}${requestBody?.required === true ? '' : ' = {}'}`);
-  if (hasQuery) {
-    const query = `NonNullable<api.${capitalize(group)}${capitalize(name)}Data['query']>`;
-    taken.push(`query: ${query}${item === undefined ? '' : ' = {}'}`);
-  }
+  if (hasQuery) taken.push(`query: api.${queryName(operationId)}${item === undefined ? '' : ' = {}'}`);
   taken.push(`options?: ${keyed ? 'IdempotentRequestOptions' : 'RequestOptions'}`);
 
   const request = [`method: '${method}'`, `url: '${url}'`];

@@ -2,7 +2,7 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { registerHooks } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Document, writeResources } from './client-resources.ts';
+import { type Document, querySchemas, writeResources } from './client-resources.ts';
 
 /**
  * `npm run client` writes client/generated from docs/openapi.json; `--check` compares them. The types' generator calls
@@ -42,11 +42,19 @@ function writeModels(schemas: readonly string[]): string {
   return `// Made from the API's OpenAPI document by "npm run client". Don't edit it.\nexport type {\n${names.join('')}} from './types.gen.ts';\n`;
 }
 
+/** The schemas alone: the methods say the rest of an operation. */
 async function writeTypes(): Promise<string> {
+  const schemas = { ...document.components.schemas, ...querySchemas(document) };
+  const input = {
+    openapi: '3.1.0',
+    info: { title: 'API', version: '1' },
+    paths: {},
+    components: { schemas },
+  };
   const folder = await mkdtemp(join(tmpdir(), 'card-issuing-client-'));
   try {
     await createClient({
-      input: document,
+      input,
       output: { path: folder, entryFile: false, module: { extension: '.ts' }, postProcess: [] },
       plugins: ['@hey-api/typescript'],
       logs: { level: 'silent' },

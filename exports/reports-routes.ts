@@ -1,11 +1,8 @@
 import { sql } from 'kysely';
 import { z } from 'zod';
-import {
-  BalanceTransactionResource,
-  presentBalanceTransaction,
-} from '../accounts/balance-transaction-resource.ts';
 import { boundTime, firstId } from '../accounts/clock.ts';
 import { BALANCE_TRANSACTION } from '../accounts/examples.ts';
+import { BalanceTransactionResource, presentBalanceTransaction } from '../accounts/resource.ts';
 import { declare, resource } from '../api/http/route.ts';
 import type { StreamedReply, StreamLimits } from '../api/http/stream-reply.ts';
 import { CONFIRMED_DEPOSIT } from '../deposits/examples.ts';
@@ -36,8 +33,7 @@ import type { Orm } from '../platform/db/orm.ts';
 import type { ReadReport } from '../platform/db/report-reads.ts';
 import { columnList, cursorStatement, type Reader } from '../platform/db/sql.ts';
 import { untilAborted } from '../platform/process/work-context.ts';
-import { Csv, csvHeader, csvLines } from './csv.ts';
-import { reportColumns } from './report-columns.ts';
+import { Csv, csvHeader, csvLines, reportColumns } from './csv.ts';
 import { takeTransferSlot } from './transfer-slots.ts';
 
 export interface ReportDependencies {

@@ -86,55 +86,35 @@ function examples(...lines: string[]): string {
   return `\nExamples:\n${lines.map((line) => `  npm run operator -- ${line}`).join('\n')}\n`;
 }
 
+const accounts = () => import('../accounts/operator.ts');
+const keys = () => import('../accounts/key-operator.ts');
+const cards = () => import('../cards/operator.ts');
+const deposits = () => import('../deposits/operator.ts');
+
+type Loaded = Noun | ((noun: Command, verbs: Verbs) => void);
+
 /** What each noun is about, and its verbs, or what builds them. */
-const NOUNS: Record<
-  string,
-  readonly [about: string, load: () => Promise<Noun | ((noun: Command, verbs: Verbs) => void)>]
-> = {
-  partner: [
-    "partners' accounts",
-    async () => {
-      const [{ partnerNoun }, { eraseCardholderVerb }] = await Promise.all([
-        import('../accounts/operator.ts'),
-        import('../cards/operator.ts'),
-      ]);
-      return { ...partnerNoun, 'erase-cardholder': eraseCardholderVerb };
-    },
-  ],
+const NOUNS: Record<string, readonly [about: string, load: () => Promise<Loaded>]> = {
+  partner: ["partners' accounts", loadPartner],
   adjustment: [
     'large adjustments that need a second operator',
-    async () => (await import('../accounts/operator.ts')).adjustmentNoun,
+    async () => (await accounts()).adjustmentNoun,
   ],
-  login: [
-    "operators' own database logins",
-    async () => (await import('../accounts/key-operator.ts')).loginNoun,
-  ],
-  key: ["partners' API keys", async () => (await import('../accounts/key-operator.ts')).keyNoun],
+  login: ["operators' own database logins", async () => (await keys()).loginNoun],
+  key: ["partners' API keys", async () => (await keys()).keyNoun],
   'key-ring': ['the encryption keys of the service', async () => (await import('./key-ring.ts')).keyRingNoun],
   product: [
     "the platform's card products",
     async () => (await import('../cards/product-operator.ts')).productNoun,
   ],
-  card: [
-    'cards and their issuance',
-    async () => {
-      const [{ cardNoun }, { readAuthorizations }] = await Promise.all([
-        import('../cards/operator.ts'),
-        import('../payments/authorization-operator-reads.ts'),
-      ]);
-      return cardNoun(readAuthorizations);
-    },
-  ],
-  topup: ['card top-ups', async () => (await import('../cards/transfers/top-up-operator.ts')).topUpNoun],
+  card: ['cards and their issuance', loadCard],
+  topup: ['card top-ups', async () => (await import('../cards/transfers/operator.ts')).topUpNoun],
   withdrawal: [
     'withdrawals from cards to the prepaid balance',
-    async () => (await import('../cards/transfers/withdrawal-operator.ts')).withdrawalNoun,
+    async () => (await import('../cards/transfers/operator.ts')).withdrawalNoun,
   ],
-  deposit: [
-    'USDT deposits and their payments',
-    async () => (await import('../deposits/operator.ts')).depositNoun,
-  ],
-  tron: ['the scan of the TRON chain', async () => (await import('../deposits/tron-operator.ts')).tronNoun],
+  deposit: ['USDT deposits and their payments', async () => (await deposits()).depositNoun],
+  tron: ['the scan of the TRON chain', async () => (await deposits()).tronNoun],
   authorization: [
     'what merchants hold on cards',
     async () => (await import('../payments/authorization-operator.ts')).authorizationNoun,
@@ -159,39 +139,41 @@ const NOUNS: Record<
     'what the card network says: its events, and those of the simulated one',
     async () => (await import('../issuers/inbox/network-event-operator.ts')).networkEventNoun,
   ],
-  'money-return': [
-    "blocked cards' money that the card network has to take back",
-    async () => (await import('../issuers/true-ups/operator.ts')).moneyReturnNoun,
-  ],
-  'money-cover': [
-    'what the prepaid balance paid for cards, and the card network has to move to their accounts',
-    async () => (await import('../issuers/true-ups/operator.ts')).moneyCoverNoun,
+  'true-up': [
+    "what the card network has to move to or from cards' accounts",
+    async () => (await import('../issuers/true-ups/operator.ts')).trueUpNoun,
   ],
   'webhook-endpoint': [
     "partners' webhook endpoints",
     async () => (await import('../webhooks/endpoint-operator.ts')).webhookEndpointNoun,
   ],
-  webhook: [
-    "partners' events and their delivery",
-    async () => {
-      const [{ webhookNoun }, { readCard }] = await Promise.all([
-        import('../webhooks/operator.ts'),
-        import('../cards/reads.ts'),
-      ]);
-      return (noun, verbs) => webhookNoun(noun, verbs, readCard);
-    },
-  ],
+  webhook: ["partners' events and their delivery", loadWebhook],
   ledger: [
     'the ledger: balances and invariants',
-    async () => (await import('../exports/ledger-operator.ts')).ledgerNoun,
+    async () => (await import('../exports/operator.ts')).ledgerNoun,
   ],
-  attention: ['what needs an operator', async () => (await import('./attention.ts')).attentionNoun],
+  attention: ['what needs an operator', async () => (await import('../exports/operator.ts')).attentionNoun],
   restore: ['what to fix after a restore', async () => (await import('./restore.ts')).restoreNoun],
   audit: [
     'who changed or revealed what, and when',
     async () => (await import('../accounts/audit-operator.ts')).auditNoun,
   ],
 };
+
+async function loadPartner(): Promise<Noun> {
+  const [{ partnerNoun }, { eraseCardholderVerb }] = await Promise.all([accounts(), cards()]);
+  return { ...partnerNoun, 'erase-cardholder': eraseCardholderVerb };
+}
+
+async function loadCard(): Promise<Noun> {
+  const { readAuthorizations } = await import('../payments/authorization-operator-reads.ts');
+  return (await cards()).cardNoun(readAuthorizations);
+}
+
+async function loadWebhook(): Promise<Noun> {
+  const { readCard } = await import('../cards/reads.ts');
+  return (await import('../webhooks/operator.ts')).webhookNoun(readCard);
+}
 
 /** Lists every noun, but loads only the modules of those that `args` mention, which keeps every command fast. */
 async function addNouns(program: Command, args: readonly string[], verbs: Verbs): Promise<void> {

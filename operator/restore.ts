@@ -1,5 +1,4 @@
 import type { Client, WorkflowExecutionInfo } from '@temporalio/client';
-import type { Command } from 'commander';
 import { sql } from 'kysely';
 import type { WorkflowOperation } from '../domain/claim-operation.ts';
 import { depositsTaskQueue } from '../platform/config/task-queues.ts';
@@ -21,9 +20,9 @@ import {
   WATCH_DEPOSIT,
   WITHDRAW_FROM_CARD,
 } from '../workflows/messages.ts';
-import { read, Since } from './flag-values.ts';
+import { Since } from './flag-values.ts';
 import type { Session } from './session.ts';
-import type { Verbs } from './verbs.ts';
+import { type Noun, needed, verb } from './verbs.ts';
 
 /** An operation that a restore left inconsistent. */
 interface Left {
@@ -38,33 +37,27 @@ interface Left {
   since: string;
 }
 
-const EXAMPLE = 'restore reconcile --since 2026-11-20T08:00:00Z';
-
-export function restoreNoun(restore: Command, { session, verb, examples }: Verbs): void {
-  restore
-    .addHelpText('after', examples(EXAMPLE))
-    .command('reconcile')
-    .description(
-      'after a restore (docs/backup.md): restart pending operations that have no running workflow, and list what ' +
-        'Temporal knows and the database does not; exits with 1 if it lists any',
-    )
-    .requiredOption('--since <time>', 'the moment that was restored, or earlier', read(Since))
-    .addHelpText('after', examples(EXAMPLE))
-    .action(
-      verb(async ({ since }: { since: Date }) => {
-        const [started, forgotten] = [await startPending(session), await findForgotten(session, since)];
-        return {
-          value: [...started, ...forgotten],
-          columns: ['found', 'kind', 'id', 'partner_id', 'card_id', 'since'],
-          failed: forgotten.length > 0,
-          note:
-            forgotten.length === 0
-              ? 'The database knows everything that Temporal does.'
-              : 'The network may have carried out what is forgotten: docs/backup.md says what to do about each kind.',
-        };
-      }),
-    );
-}
+export const restoreNoun: Noun = {
+  reconcile: verb({
+    about:
+      'after a restore (docs/backup.md): restart pending operations that have no running workflow, and list what Temporal knows and ' +
+      'the database does not; exits with 1 if it lists any',
+    takes: { since: needed('<time>', 'the moment that was restored, or earlier', Since) },
+    examples: ['--since 2026-11-20T08:00:00Z'],
+    async run({ since }, { session }) {
+      const [started, forgotten] = [await startPending(session), await findForgotten(session, since)];
+      return {
+        value: [...started, ...forgotten],
+        columns: ['found', 'kind', 'id', 'partner_id', 'card_id', 'since'],
+        failed: forgotten.length > 0,
+        note:
+          forgotten.length === 0
+            ? 'The database knows everything that Temporal does.'
+            : 'The network may have carried out what is forgotten: docs/backup.md says what to do about each kind.',
+      };
+    },
+  }),
+};
 
 async function startPending(session: Session): Promise<Left[]> {
   const { config, taskQueue } = session;
@@ -100,8 +93,7 @@ const pendingClaims = readStatement(
     FROM idempotency_claim c
     WHERE c.mode = 'live' AND c.operation = ANY (${operations}) AND (c.response_status IS NULL
       OR EXISTS (SELECT FROM card k WHERE k.claim_id = c.id)
-      OR EXISTS (SELECT FROM topup t WHERE t.claim_id = c.id)
-      OR EXISTS (SELECT FROM withdrawal w WHERE w.claim_id = c.id))
+      OR EXISTS (SELECT FROM card_transfer t WHERE t.claim_id = c.id))
     ORDER BY c.id`,
   { acrossTenants: 'operator' },
 );
@@ -169,8 +161,7 @@ async function findUnknown(orm: Orm, described: readonly Left[]): Promise<Left[]
 /** A refused request only leaves its claim, which has the id of what it would have made. */
 const knownAmong = readStatement(
   (_, { ids }: { ids: readonly string[] }) => sql<{ id: string }>`
-    SELECT id FROM card WHERE id = ANY (${ids}) UNION SELECT id FROM topup WHERE id = ANY (${ids})
-    UNION SELECT id FROM withdrawal WHERE id = ANY (${ids})
+    SELECT id FROM card WHERE id = ANY (${ids}) UNION SELECT id FROM card_transfer WHERE id = ANY (${ids})
     UNION SELECT id FROM deposit WHERE id = ANY (${ids}) UNION SELECT id FROM idempotency_claim WHERE id = ANY (${ids})
     UNION SELECT asked.id FROM unnest(${ids}::text[]) asked (id)
       WHERE EXISTS (SELECT FROM idempotency_claim c WHERE c.resource_id = asked.id)`,

@@ -75,6 +75,14 @@ export const flag = <T>(
   conflicts?: string,
 ): Taken<T | null> => ({ kind: 'flag', value, help, read: read(schema), conflicts });
 
+export const flagOr = <T>(missing: T, value: string, help: string, schema: z.ZodType<T>): Taken<T> => ({
+  kind: 'flag',
+  value,
+  help,
+  read: read(schema),
+  missing,
+});
+
 export const needed = <T>(value: string, help: string, schema: z.ZodType<T>): Taken<T> => ({
   kind: 'needed flag',
   value,

@@ -188,7 +188,8 @@ const readTerms = writeStatement(
       CASE WHEN num_nonnulls(k.spending_controls, p.spending_controls) > 0
         THEN count_spending(k.card, p.spending_controls, account_time(s.partner_id, s.mode, ${asked.at})) END AS spending,
       ${heldClock(sql.ref('s.partner_id'), sql.ref('s.mode'))} AS clock,
-      coalesce((SELECT sum(o.amount_cents) FROM topup o WHERE o.card_id = s.card_id AND o.status = 'pending'), 0) AS arriving
+      coalesce((SELECT sum(o.amount_cents) FROM card_transfer o
+        WHERE o.card_id = s.card_id AND o.direction = 'topup' AND o.status = 'pending'), 0) AS arriving
     FROM unnest(${list(asked.cardIds)}, ${list(asked.partnerIds)}, ${list(asked.modes)},
       ${list(asked.networkTransactionIds)}, ${list(asked.refundedIds)}, ${list(asked.paymentIds)})
       WITH ORDINALITY s (card_id, partner_id, mode, network_transaction_id, refunded_id, payment_id, place)

@@ -5,7 +5,7 @@ import { declare, resource } from '../api/http/route.ts';
 import { exampleList } from '../api/openapi/examples.ts';
 import { appliedControls, type ControlsColumns } from '../cards/applied-controls.ts';
 import { SPENDING_LIMIT } from '../cards/examples.ts';
-import { presentSpendingLimit, SpendingLimitResource } from '../cards/spending-limit-resource.ts';
+import { presentSpendingLimit, SpendingLimitResource } from '../cards/resource.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { isId } from '../domain/ids.ts';
 import type { Tenant } from '../domain/mode.ts';

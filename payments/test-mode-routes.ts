@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { BalanceResource } from '../accounts/balance-resource.ts';
 import { BALANCE } from '../accounts/examples.ts';
 import { creditFaucet } from '../accounts/faucet.ts';
+import { BalanceResource } from '../accounts/resource.ts';
 import { keyedRequest, replyOnce } from '../api/http/keyed.ts';
 import { declare, resource } from '../api/http/route.ts';
 import { requestedCardId } from '../cards/routes.ts';

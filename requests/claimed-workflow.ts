@@ -5,7 +5,7 @@ import {
 } from '@temporalio/client';
 import { TypedSearchAttributes } from '@temporalio/common';
 import type { WorkflowOperation } from '../domain/claim-operation.ts';
-import type { IssuanceDecision, TopUpDecision, WithdrawalDecision } from '../domain/decision.ts';
+import type { Decision } from '../domain/decision.ts';
 import type { Tenant } from '../domain/mode.ts';
 import type { Config } from '../platform/config/service.ts';
 import type { Row } from '../platform/db/entities.ts';
@@ -19,13 +19,10 @@ import {
   changeCardStatusWorkflowId,
   ISSUE_CARD,
   issueCardWorkflowId,
-  resolveIssuanceSignal,
-  resolveTopUpSignal,
-  resolveWithdrawalSignal,
+  resolveOperationSignal,
   TOP_UP_CARD,
-  topUpCardWorkflowId,
+  transferWorkflowId,
   WITHDRAW_FROM_CARD,
-  withdrawFromCardWorkflowId,
 } from '../workflows/messages.ts';
 
 /** A claim whose work is done by a workflow. */
@@ -34,10 +31,8 @@ export interface ClaimedWorkflow extends Tenant {
   claimId: string;
   /** For an issuance, the id that the card will have. */
   cardId: string;
-  /** For a top-up, the id that it will have. */
-  topUpId?: string | undefined;
-  /** For a withdrawal, the id that it will have. */
-  withdrawalId?: string | undefined;
+  /** For a top-up or a withdrawal, the id that it will have. */
+  transferId?: string | undefined;
   taskQueue: string;
   /** How long the network may take before the operation waits for an operator. Status changes have no deadline. */
   deadlineMs: number;
@@ -64,13 +59,11 @@ export function claimedWorkflow(
     unfreeze_card: 0,
     block_card: 0,
   };
-  const resourceId = claim.resource_id ?? undefined;
   return {
     operation,
     claimId,
     cardId,
-    topUpId: operation === 'top_up_card' ? resourceId : undefined,
-    withdrawalId: operation === 'withdraw_from_card' ? resourceId : undefined,
+    transferId: claim.resource_id ?? undefined,
     partnerId,
     mode,
     taskQueue,
@@ -113,10 +106,10 @@ export async function startClaimed(
   }
 }
 
-export type OperationDecision =
-  | { operation: 'create_card'; decision: IssuanceDecision }
-  | { operation: 'top_up_card'; decision: TopUpDecision }
-  | { operation: 'withdraw_from_card'; decision: WithdrawalDecision };
+export interface OperationDecision {
+  operation: 'create_card' | 'top_up_card' | 'withdraw_from_card';
+  decision: Decision;
+}
 
 /**
  * Sends an operator's decision to an operation that is past its deadline. If its workflow has ended, this starts another
@@ -132,7 +125,7 @@ export async function resolveOperation(
     ...startOptions({ ...claim, operation, deadlineMs: 0 }),
     workflowIdReusePolicy: 'ALLOW_DUPLICATE',
     args: [{ claimId: claim.claimId, deadlineMs: 0 }],
-    signal: RESOLVE[operation].name,
+    signal: resolveOperationSignal,
     signalArgs: [decision],
   });
 }
@@ -148,24 +141,16 @@ const WORKFLOWS = {
 
 export const WORKFLOW_OPERATIONS = Object.keys(WORKFLOWS) as WorkflowOperation[];
 
-const RESOLVE = {
-  create_card: resolveIssuanceSignal,
-  top_up_card: resolveTopUpSignal,
-  withdraw_from_card: resolveWithdrawalSignal,
-};
-
 /** The id of a claim's workflow, the same for every starter. */
 export function claimedWorkflowId(workflow: ClaimedWorkflow): string {
-  const { operation, claimId, cardId, topUpId, withdrawalId } = workflow;
+  const { operation, claimId, cardId, transferId } = workflow;
   switch (operation) {
     case 'create_card':
       return issueCardWorkflowId(cardId);
     case 'top_up_card':
-      if (topUpId === undefined) throw new Error(`${claimId} has no id for its top-up`);
-      return topUpCardWorkflowId(topUpId);
     case 'withdraw_from_card':
-      if (withdrawalId === undefined) throw new Error(`${claimId} has no id for its withdrawal`);
-      return withdrawFromCardWorkflowId(withdrawalId);
+      if (transferId === undefined) throw new Error(`${claimId} has no id for its transfer`);
+      return transferWorkflowId(operation === 'top_up_card' ? 'topup' : 'withdrawal', transferId);
     case 'freeze_card':
     case 'unfreeze_card':
     case 'block_card':
@@ -181,9 +166,9 @@ export function claimedWorkflowId(workflow: ClaimedWorkflow): string {
 const WORKFLOW_TASK_TIMEOUT_MS = 5_000;
 
 /** The operator command that shows what the workflow is about. */
-function shownBy({ operation, cardId, topUpId, withdrawalId }: ClaimedWorkflow): string {
-  if (operation === 'top_up_card') return `topup show ${topUpId}`;
-  if (operation === 'withdraw_from_card') return `withdrawal show ${withdrawalId}`;
+function shownBy({ operation, cardId, transferId }: ClaimedWorkflow): string {
+  if (operation === 'top_up_card') return `topup show ${transferId}`;
+  if (operation === 'withdraw_from_card') return `withdrawal show ${transferId}`;
   return `card show ${cardId}`;
 }
 

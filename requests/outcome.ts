@@ -112,18 +112,3 @@ const writeOutcome = writeStatement((_, values: KeyedOutcomeValues) => {
   const { ctes, isStored } = endRequest(changed, values);
   return sql<{ is_stored: boolean }>`${withCtes([changed, ...ctes])} SELECT ${isStored} AS is_stored`;
 });
-
-// What cards/transfers puts together with a CTE of its own that is called `done`.
-
-const DONE: Cte<AccountColumns> = { definition: sql``, rows: sql<AccountColumns>`done` };
-
-export const writeClaimOutcome = (values: OutcomeValues): RawBuilder<unknown> =>
-  sql.join(endClaim(DONE, values).map(({ definition }) => definition));
-
-export function writeRequestOutcome(
-  values: KeyedOutcomeValues,
-  _: boolean,
-): { ctes: RawBuilder<unknown>; isStored: RawBuilder<boolean> } {
-  const { ctes, isStored } = endRequest(DONE, values);
-  return { ctes: sql.join(ctes.map(({ definition }) => definition)), isStored };
-}

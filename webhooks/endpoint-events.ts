@@ -6,8 +6,8 @@ import type { Orm } from '../platform/db/orm.ts';
 import { readStatement, type Transactor, writeStatement } from '../platform/db/sql.ts';
 import { transaction } from '../platform/db/transaction.ts';
 import { newEvent, writeEvent } from '../requests/event.ts';
-import { shownEndpointColumns } from './endpoint-reads.ts';
 import { presentEndpointForOthers, type WebhookEndpointRow } from './endpoint-resource.ts';
+import { shownEndpointColumns } from './reads.ts';
 
 /** So many failed attempts in a row are an event. */
 export const FAILING_AFTER = 10;

@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import { authorOf } from '../accounts/asking-key.ts';
 import { askingKey } from '../api/http/asking-key.ts';
 import {
   CREATED_FILTERS,
@@ -25,8 +24,8 @@ import { newestRows } from '../platform/db/newest.ts';
 import type { ReadList } from '../platform/db/read-replica.ts';
 import { tenantStatement } from '../platform/db/sql.ts';
 import type { CommandContext } from '../requests/command-context.ts';
+import { authorOf } from '../requests/operator-context.ts';
 import { parseWebhookUrl, WEBHOOK_URL_PROBLEMS } from './client/webhook-url.ts';
-import { endpointNotFound, readEndpoint, shownEndpointColumns } from './endpoint-reads.ts';
 import {
   presentWebhookEndpoint,
   WebhookEndpointResource,
@@ -36,6 +35,7 @@ import { rotateEndpointSecret } from './endpoint-secrets.ts';
 import { changeEndpoint, createEndpoint, removeEndpoint } from './endpoints.ts';
 import { readEvent } from './events-routes.ts';
 import { ROTATED_ENDPOINT, SECOND_ENDPOINT, WEBHOOK_SECRET } from './examples.ts';
+import { endpointNotFound, readEndpoint, shownEndpointColumns } from './reads.ts';
 import { EventResource, eventExample } from './resource.ts';
 import { sendPing } from './send-on-request.ts';
 

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { ApiKeyInEvent } from '../accounts/api-key-resource.ts';
-import { BalanceResource } from '../accounts/balance-resource.ts';
 import { BALANCE_ALERT, EXPIRING_API_KEY, LOW_BALANCE, RECOVERED_BALANCE } from '../accounts/examples.ts';
+import { BalanceResource } from '../accounts/resource.ts';
 import {
   BLOCKED_CARD,
   CARD,
@@ -14,8 +14,7 @@ import {
   WITHDRAWAL,
 } from '../cards/examples.ts';
 import { CardResource } from '../cards/resource.ts';
-import { TopUpResource } from '../cards/transfers/top-up-resource.ts';
-import { WithdrawalResource } from '../cards/transfers/withdrawal-resource.ts';
+import { TopUpResource, WithdrawalResource } from '../cards/transfers/resource.ts';
 import { CONFIRMED_DEPOSIT, DEPOSIT_IN_REVIEW, EXPIRED_DEPOSIT } from '../deposits/examples.ts';
 import { DepositResource } from '../deposits/resource.ts';
 import type { EventType } from '../domain/event.ts';

@@ -1,10 +1,9 @@
 import { z } from 'zod';
-import { authorOf } from '../accounts/asking-key.ts';
 import { askingKey } from '../api/http/asking-key.ts';
 import { declare, resource } from '../api/http/route.ts';
 import { ApiError } from '../domain/api-error.ts';
 import type { CommandContext } from '../requests/command-context.ts';
-import { endpointNotFound, readEndpoint } from './endpoint-reads.ts';
+import { authorOf } from '../requests/operator-context.ts';
 import {
   presentWebhookEndpoint,
   WebhookEndpointResource,
@@ -15,6 +14,7 @@ import { removeEndpoint, setEndpoint } from './endpoints.ts';
 import { checkedUrl, StandardWebhooks, WebhookUrl } from './endpoints-routes.ts';
 import { readEvent } from './events-routes.ts';
 import { ROTATED_ENDPOINT, WEBHOOK_ENDPOINT, WEBHOOK_SECRET } from './examples.ts';
+import { endpointNotFound, readEndpoint } from './reads.ts';
 import { EventResource, eventExample } from './resource.ts';
 import { sendPing } from './send-on-request.ts';
 

@@ -10,8 +10,8 @@ import { newEvent, writeEvent } from '../requests/event.ts';
 import { recordAudit } from '../requests/operator-context.ts';
 import { lockAllowance, takeFromAllowance } from './allowance.ts';
 import { type DeliveryKey, giveEndpoint } from './deliveries.ts';
-import { type EndpointId, endpointDisabled, readEndpoint } from './endpoint-reads.ts';
 import { presentWebhookEndpoint } from './endpoint-resource.ts';
+import { type EndpointId, endpointDisabled, readEndpoint } from './reads.ts';
 
 /**
  * Sends one of a partner's events again at once, whatever its status, and restarts its retry schedule. The relay makes the

@@ -15,7 +15,7 @@ export const SERVER_VERSION = '1.32.0';
 
 const OLDEST_GO = '1.26';
 
-export interface ServerBinaries {
+interface ServerBinaries {
   server: string;
   sqlTool: string;
 }

@@ -31,7 +31,7 @@ export class Balance extends OperationGroup {
 
 export class BalanceTransactions extends OperationGroup {
   /** List balance transactions. Every change to your balance, newest first. The amounts add up to its `total`. Money on hold is not listed until it is debited. */
-  list(query: NonNullable<api.BalanceTransactionsListData['query']> = {}, options?: RequestOptions): List<api.BalanceTransaction> {
+  list(query: api.BalanceTransactionsListQuery = {}, options?: RequestOptions): List<api.BalanceTransaction> {
     return this.pages<api.BalanceTransaction>({ method: 'GET', url: '/balance/transactions', query }, options);
   }
 }
@@ -50,7 +50,7 @@ export class Deposits extends OperationGroup {
   }
 
   /** List deposits. Every deposit address you created, with its status and the payments it received, newest first. In test mode, the deposits of `POST /test/deposits`. */
-  list(query: NonNullable<api.DepositsListData['query']> = {}, options?: RequestOptions): List<api.Deposit> {
+  list(query: api.DepositsListQuery = {}, options?: RequestOptions): List<api.Deposit> {
     return this.pages<api.Deposit>({ method: 'GET', url: '/funding/deposits', query }, options);
   }
 
@@ -74,7 +74,7 @@ export class Cards extends OperationGroup {
   }
 
   /** List cards. Newest first. */
-  list(query: NonNullable<api.CardsListData['query']> = {}, options?: RequestOptions): List<api.Card> {
+  list(query: api.CardsListQuery = {}, options?: RequestOptions): List<api.Card> {
     return this.pages<api.Card>({ method: 'GET', url: '/cards', query }, options);
   }
 
@@ -124,7 +124,7 @@ export class Topups extends OperationGroup {
   }
 
   /** List a card's top-ups. Newest first. */
-  list(cardId: string, query: NonNullable<api.TopupsListData['query']> = {}, options?: RequestOptions): List<api.Topup> {
+  list(cardId: string, query: api.TopupsListQuery = {}, options?: RequestOptions): List<api.Topup> {
     return this.pages<api.Topup>({ method: 'GET', url: '/cards/{cardId}/topups', path: { cardId }, query }, options);
   }
 
@@ -149,7 +149,7 @@ export class Withdrawals extends OperationGroup {
   }
 
   /** List a card's withdrawals. Newest first. */
-  list(cardId: string, query: NonNullable<api.WithdrawalsListData['query']> = {}, options?: RequestOptions): List<api.Withdrawal> {
+  list(cardId: string, query: api.WithdrawalsListQuery = {}, options?: RequestOptions): List<api.Withdrawal> {
     return this.pages<api.Withdrawal>({ method: 'GET', url: '/cards/{cardId}/withdrawals', path: { cardId }, query }, options);
   }
 
@@ -169,19 +169,19 @@ export class Withdrawals extends OperationGroup {
 
 export class Transactions extends OperationGroup {
   /** List the transactions of all cards. Purchases, refunds and declines on all of your cards, newest first. */
-  listAll(query: NonNullable<api.TransactionsListAllData['query']> = {}, options?: RequestOptions): List<api.Transaction> {
+  listAll(query: api.TransactionsListAllQuery = {}, options?: RequestOptions): List<api.Transaction> {
     return this.pages<api.Transaction>({ method: 'GET', url: '/transactions', query }, options);
   }
 
   /** List a card's transactions. Purchases, refunds and declines, newest first. */
-  list(cardId: string, query: NonNullable<api.TransactionsListData['query']> = {}, options?: RequestOptions): List<api.Transaction> {
+  list(cardId: string, query: api.TransactionsListQuery = {}, options?: RequestOptions): List<api.Transaction> {
     return this.pages<api.Transaction>({ method: 'GET', url: '/cards/{cardId}/transactions', path: { cardId }, query }, options);
   }
 }
 
 export class Authorizations extends OperationGroup {
   /** List the authorizations of all cards. The authorizations on all of your cards, newest first, declined ones included. */
-  listAll(query: NonNullable<api.AuthorizationsListAllData['query']> = {}, options?: RequestOptions): List<api.Authorization> {
+  listAll(query: api.AuthorizationsListAllQuery = {}, options?: RequestOptions): List<api.Authorization> {
     return this.pages<api.Authorization>({ method: 'GET', url: '/authorizations', query }, options);
   }
 
@@ -191,7 +191,7 @@ export class Authorizations extends OperationGroup {
   }
 
   /** List a card's authorizations. Newest first, declined ones included. */
-  list(cardId: string, query: NonNullable<api.AuthorizationsListData['query']> = {}, options?: RequestOptions): List<api.Authorization> {
+  list(cardId: string, query: api.AuthorizationsListQuery = {}, options?: RequestOptions): List<api.Authorization> {
     return this.pages<api.Authorization>({ method: 'GET', url: '/cards/{cardId}/authorizations', path: { cardId }, query }, options);
   }
 }
@@ -205,22 +205,22 @@ export class SpendingLimits extends OperationGroup {
 
 export class Reports extends OperationGroup {
   /** Download balance transactions. Every change to your balance in a period, as CSV, oldest first. Read it with `for await (const part of await …)`. */
-  balanceTransactions(query: NonNullable<api.ReportsBalanceTransactionsData['query']>, options?: RequestOptions): Promise<ReadableStream<Uint8Array>> {
+  balanceTransactions(query: api.ReportsBalanceTransactionsQuery, options?: RequestOptions): Promise<ReadableStream<Uint8Array>> {
     return this.download({ method: 'GET', url: '/reports/balance_transactions', query }, options);
   }
 
   /** Download card transactions. The transactions of all cards in a period, as CSV, oldest first. `fees` is the sum of the fees. Read it with `for await (const part of await …)`. */
-  cardTransactions(query: NonNullable<api.ReportsCardTransactionsData['query']>, options?: RequestOptions): Promise<ReadableStream<Uint8Array>> {
+  cardTransactions(query: api.ReportsCardTransactionsQuery, options?: RequestOptions): Promise<ReadableStream<Uint8Array>> {
     return this.download({ method: 'GET', url: '/reports/card_transactions', query }, options);
   }
 
   /** Download deposits. The deposits that were created in a period, as they are now, as CSV, oldest first. Read it with `for await (const part of await …)`. */
-  deposits(query: NonNullable<api.ReportsDepositsData['query']>, options?: RequestOptions): Promise<ReadableStream<Uint8Array>> {
+  deposits(query: api.ReportsDepositsQuery, options?: RequestOptions): Promise<ReadableStream<Uint8Array>> {
     return this.download({ method: 'GET', url: '/reports/deposits', query }, options);
   }
 
   /** Download authorizations. The authorizations of all cards that were created in a period, declined ones included, as they are now, as CSV, oldest first. Read it with `for await (const part of await …)`. */
-  authorizations(query: NonNullable<api.ReportsAuthorizationsData['query']>, options?: RequestOptions): Promise<ReadableStream<Uint8Array>> {
+  authorizations(query: api.ReportsAuthorizationsQuery, options?: RequestOptions): Promise<ReadableStream<Uint8Array>> {
     return this.download({ method: 'GET', url: '/reports/authorizations', query }, options);
   }
 }
@@ -234,7 +234,7 @@ export class Statements extends OperationGroup {
 
 export class Operations extends OperationGroup {
   /** List operations. The operations of the last 30 days, newest first. With `idempotency_key`, there is one at most. */
-  list(query: NonNullable<api.OperationsListData['query']> = {}, options?: RequestOptions): List<api.Operation> {
+  list(query: api.OperationsListQuery = {}, options?: RequestOptions): List<api.Operation> {
     return this.pages<api.Operation>({ method: 'GET', url: '/operations', query }, options);
   }
 
@@ -251,7 +251,7 @@ export class ApiKeys extends OperationGroup {
   }
 
   /** List API keys. Your account's keys in this mode, newest first, with those that have expired or were revoked. */
-  list(query: NonNullable<api.ApiKeysListData['query']> = {}, options?: RequestOptions): List<api.ApiKey> {
+  list(query: api.ApiKeysListQuery = {}, options?: RequestOptions): List<api.ApiKey> {
     return this.pages<api.ApiKey>({ method: 'GET', url: '/api-keys', query }, options);
   }
 
@@ -305,7 +305,7 @@ export class WebhookEndpoints extends OperationGroup {
   }
 
   /** List webhook endpoints. The endpoints of the key's mode, newest first, without their secrets. */
-  list(query: NonNullable<api.WebhookEndpointsListData['query']> = {}, options?: RequestOptions): List<api.WebhookEndpoint> {
+  list(query: api.WebhookEndpointsListQuery = {}, options?: RequestOptions): List<api.WebhookEndpoint> {
     return this.pages<api.WebhookEndpoint>({ method: 'GET', url: '/webhook-endpoints', query }, options);
   }
 
@@ -347,7 +347,7 @@ export class WebhookEndpoints extends OperationGroup {
 
 export class Events extends OperationGroup {
   /** List events. The events of the last 30 days, newest first, whether or not you have a webhook endpoint. Use it to catch up on events you missed. */
-  list(query: NonNullable<api.EventsListData['query']> = {}, options?: RequestOptions): List<api.Event> {
+  list(query: api.EventsListQuery = {}, options?: RequestOptions): List<api.Event> {
     return this.pages<api.Event>({ method: 'GET', url: '/events', query }, options);
   }
 

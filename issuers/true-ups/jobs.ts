@@ -11,8 +11,7 @@ const INTERVAL_MS = 2_000;
 const AT_ONCE = 8;
 
 /**
- * Has the network follow our ledger: it takes back what was released from blocked cards, and covers what the prepaid balance paid for
- * cards. If this process dies after the network has acted, another one asks again with the same token, and gets the same answer.
+ * Has the network follow our ledger. If this process dies after the network has acted, another one asks again with the same token, and gets the same answer.
  */
 export function startTruingUp(dependencies: {
   orm: Orm;
@@ -23,10 +22,10 @@ export function startTruingUp(dependencies: {
 
   async function ask(due: DueTrueUp): Promise<void> {
     const { id: trueUpId, direction, token, network_card_id: networkCardId } = due;
+    const amountCents = Number(due.amount_cents);
     try {
-      const asked = { token, networkCardId, amountCents: Number(due.amount_cents) };
       const answer = await heard(liveNetwork, (network) =>
-        direction === 'to_card' ? network.coverCard(asked) : network.returnMoney(asked),
+        network.trueUp({ token, direction, networkCardId, amountCents }),
       );
       await recordTrueUp(orm, due, answer);
       if (answer?.status === 'refused') {

@@ -1,5 +1,4 @@
 import { sql } from 'kysely';
-import type { TrueUpDirection } from '../../cards/tables.ts';
 import { Refusal, unknownId } from '../../domain/refusal.ts';
 import { newId } from '../../platform/crypto/new-id.ts';
 import type { Row } from '../../platform/db/entities.ts';
@@ -8,11 +7,10 @@ import type { Orm } from '../../platform/db/orm.ts';
 import { autocommitStatement, type Transactor, writeStatement } from '../../platform/db/sql.ts';
 import { transaction } from '../../platform/db/transaction.ts';
 import { type Operator, recordAudit } from '../../requests/operator-context.ts';
-import type { TrueUpAnswer } from '../card-network.ts';
+import type { TrueUpAnswer, TrueUpDirection } from '../card-network.ts';
 
-// What the card network has to move so that a card's account there has what our ledger says: a return comes from the card's account,
-// a cover goes to it. The ledger's posting writes the row (docs/decisions/card-networks.md); a worker asks the network until it has
-// done so.
+// What the card network has to move so that a card's account there has what our ledger says. The ledger's posting writes the row
+// (docs/decisions/card-networks.md); a worker asks the network until it has done so.
 
 /** How long nobody else asks about a true-up that has been taken. */
 const LEASE_MS = 60_000;
@@ -32,8 +30,8 @@ export interface DueTrueUp {
 }
 
 /**
- * Takes true-ups that are due, of cards whose id at the network is known. Nobody else takes them for a minute. A return waits for the
- * card's covers, because the account may lack the money until they are made.
+ * Takes true-ups that are due, of cards whose id at the network is known. Nobody else takes them for a minute. What comes from
+ * a card waits for what goes to it, because the account may lack the money until then.
  */
 export const takeDueTrueUps = autocommitStatement(
   (_, { limit }: { limit: number }) =>
@@ -113,7 +111,7 @@ const pause = autocommitStatement(
 export function retryTrueUp({ orm, actor }: Operator, id: string, reason: string): Promise<void> {
   return transaction(orm, async (tx) => {
     const known = await lockUnfinished(tx, id);
-    const token = newId(known.direction === 'to_card' ? 'cov' : 'ret');
+    const token = newId('tru');
     await askAgain(tx, { id, token });
     const detail = {
       cardId: known.card_id,
@@ -122,7 +120,7 @@ export function retryTrueUp({ orm, actor }: Operator, id: string, reason: string
       token,
       reason,
     };
-    recordAudit(tx, { actor, action: `${nounOf(known)}.retry`, subject: id, detail });
+    recordAudit(tx, { actor, action: 'true-up.retry', subject: id, detail });
   });
 }
 
@@ -140,13 +138,11 @@ export function dismissTrueUp({ orm, actor }: Operator, id: string, reason: stri
       token: known.token,
       reason,
     };
-    recordAudit(tx, { actor, action: `${nounOf(known)}.dismiss`, subject: id, detail });
+    recordAudit(tx, { actor, action: 'true-up.dismiss', subject: id, detail });
   });
 }
 
-type KnownTrueUp = Row<'true_up', 'direction' | 'card_id' | 'amount_cents' | 'token' | 'status'>;
-
-const nounOf = ({ direction }: KnownTrueUp) => (direction === 'to_card' ? 'money-cover' : 'money-return');
+type KnownTrueUp = Row<'true_up', 'card_id' | 'amount_cents' | 'token' | 'status'>;
 
 async function lockUnfinished(tx: Transactor, id: string): Promise<KnownTrueUp> {
   const [known] = await lock(tx, { id });
@@ -157,17 +153,13 @@ async function lockUnfinished(tx: Transactor, id: string): Promise<KnownTrueUp> 
   return known;
 }
 
-/** @param id of a return or a cover that is not there */
-export const unknownTrueUp = (id: string): Refusal =>
-  id.startsWith('cov_')
-    ? unknownId('cov', id, 'run "operator money-cover list"')
-    : unknownId('ret', id, 'run "operator money-return list"');
+export const unknownTrueUp = (id: string): Refusal => unknownId('tru', id, 'run "operator true-up list"');
 
 const lock = writeStatement(
   (db, { id }: { id: string }) =>
     db
       .selectFrom('true_up')
-      .select(['direction', 'card_id', 'amount_cents', 'token', 'status'])
+      .select(['card_id', 'amount_cents', 'token', 'status'])
       .where('id', '=', id)
       .forNoKeyUpdate(),
   { acrossTenants: 'operator' },

@@ -10,10 +10,9 @@ import { fundedPartner } from '../support/money.ts';
 import { environmentOf, operateIn } from '../support/operator/operate.ts';
 import { asOwner } from '../support/postgres.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../support/stack.ts';
-import { createTopUp } from '../support/top-ups.ts';
+import { transfer } from '../support/transfers.ts';
 import { until } from '../support/until.ts';
 import { setUrl, writeEvents } from '../support/webhooks/events.ts';
-import { createWithdrawal } from '../support/withdrawals.ts';
 
 /** For how many minutes the oldest of each kind has waited; every kind has one item, and webhooks have two. */
 const WAITED_MINUTES: Record<AttentionKind, number> = {
@@ -37,8 +36,7 @@ const WAITED_MINUTES: Record<AttentionKind, number> = {
   network_transaction: 17,
   network_transactions_full: 17,
   network_event: 19,
-  money_return: 61,
-  money_cover: 62,
+  true_up: 61,
   network_contradiction: 17,
   network_difference: 19,
   network_setup: 20,
@@ -94,15 +92,14 @@ describe('the metrics of what waits for a person', () => {
       await liveCard(1_000, 201),
       await liveCard(1_047, 202),
     ];
-    const topUp = await createTopUp(partner, 'live', used, 1_047);
+    const topUp = await transfer('topup', { partner, mode: 'live', cardId: used }, 1_047);
     assert.equal(topUp.status, 202, topUp.text);
-    const withdrawal = await createWithdrawal(partner, 'live', used, 147);
+    const withdrawal = await transfer('withdrawal', { partner, mode: 'live', cardId: used }, 147);
     assert.equal(withdrawal.status, 202, withdrawal.text);
     await until('all were asked for', async () => {
       const rows = await asOwner<{ id: string }>(
         stack,
-        `SELECT id FROM card WHERE id = $1 UNION ALL SELECT id FROM topup WHERE id = $2
-         UNION ALL SELECT id FROM withdrawal WHERE id = $3`,
+        'SELECT id FROM card WHERE id = $1 UNION ALL SELECT id FROM card_transfer WHERE id IN ($2, $3)',
         [pending, topUp.json.id, withdrawal.json.id],
       );
       return rows.length === 3;
@@ -217,8 +214,7 @@ describe('the metrics of what waits for a person', () => {
       `INSERT INTO true_up (id, direction, transfer_id, operation_id, partner_id, mode, card_id, amount_cents, token, created_at)
        SELECT k.id, k.direction, gen_random_uuid(), k.operation_id, c.partner_id, c.mode, c.id, 5, k.id, k.created_at
        FROM (SELECT * FROM card WHERE mode = 'live' LIMIT 1) c, (VALUES
-         ('ret_1', 'from_card', 'block/1', ${minutesAgo('money_return')}),
-         ('cov_1', 'to_card', 'settle/1', ${minutesAgo('money_cover')})) k (id, direction, operation_id, created_at)`,
+         ('tru_1', 'from_card', 'block/1', ${minutesAgo('true_up')})) k (id, direction, operation_id, created_at)`,
     );
 
     await asOwner(

@@ -7,7 +7,7 @@ import { negotiateLimits, updatePartner } from '../../accounts/partners.ts';
 import { advanceTestClock } from '../../accounts/test-clock.ts';
 import { admitReveal } from '../../cards/admit-reveal.ts';
 import { issueInTestMode } from '../../cards/issue.ts';
-import { topUpInTestMode } from '../../cards/transfers/top-up.ts';
+import { transferInTestMode } from '../../cards/transfers/begin.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import type { Tenant } from '../../domain/mode.ts';
 import { checkBooks } from '../../exports/check-books.ts';
@@ -171,7 +171,7 @@ abstract class Server {
         return statusOf(answer);
       }
       case 'topUp':
-        return statusOf(await topUpInTestMode(context, keyed('top_up_card', card), { amount }));
+        return statusOf(await transferInTestMode(context, keyed('top_up_card', card), { amount }));
       case 'purchase':
         return statusOf(
           await simulateTransaction(

@@ -5,8 +5,8 @@ import { EventType } from '../../domain/event.ts';
 import { Timestamp } from '../../domain/fields.ts';
 import { isId } from '../../domain/ids.ts';
 import type { Orm } from '../../platform/db/orm.ts';
-import { endpointNotFound } from '../endpoint-reads.ts';
 import { WEBHOOK_REPLAY } from '../examples.ts';
+import { endpointNotFound } from '../reads.ts';
 import { presentWebhookReplay, WebhookReplayResource } from './resource.ts';
 import { readWebhookReplay, startReplay } from './start.ts';
 

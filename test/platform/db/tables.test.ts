@@ -33,8 +33,10 @@ describe('entities', () => {
       becomes: ['alter table "card" rename column "mail" to "email"'],
     },
     {
-      change: 'ALTER TABLE topup ALTER amount_cents TYPE numeric',
-      becomes: ['alter table "topup" alter column "amount_cents" type bigint using ("amount_cents"::bigint)'],
+      change: 'ALTER TABLE card_transfer ALTER amount_cents TYPE numeric',
+      becomes: [
+        'alter table "card_transfer" alter column "amount_cents" type bigint using ("amount_cents"::bigint)',
+      ],
     },
     {
       change: 'ALTER TABLE api_key ALTER name SET NOT NULL',

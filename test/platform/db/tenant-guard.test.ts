@@ -69,7 +69,7 @@ describe('the tenant guard', () => {
       (_, { partnerId }) =>
         sql`DELETE FROM card WHERE partner_id = ${partnerId} AND mode = 'test' AND (id = 'a' OR id = 'b')`,
       (_, { partnerId, mode }) => sql`
-        SELECT FROM card c JOIN topup t ON t.card_id = c.id WHERE t.partner_id = ${partnerId} AND t.mode = ${mode}`,
+        SELECT FROM card c JOIN card_transfer t ON t.card_id = c.id WHERE t.partner_id = ${partnerId} AND t.mode = ${mode}`,
       (_, { partnerId, mode }) => sql`
         SELECT FROM card c LEFT JOIN ledger.account a ON a.card_id = c.id AND a.mode = c.mode AND a.partner_id = c.partner_id
         WHERE c.partner_id = ${partnerId} AND c.mode = ${mode}`,
@@ -100,7 +100,7 @@ describe('the tenant guard', () => {
       (_, { partnerId, mode }) => sql`
         SELECT (SELECT count(*) FROM card) FROM card WHERE partner_id = ${partnerId} AND mode = ${mode}`,
       (_, { partnerId, mode }) => sql`
-        SELECT FROM card c LEFT JOIN topup t ON c.partner_id = ${partnerId} AND c.mode = ${mode} AND t.card_id = c.id`,
+        SELECT FROM card c LEFT JOIN card_transfer t ON c.partner_id = ${partnerId} AND c.mode = ${mode} AND t.card_id = c.id`,
       (_, { partnerId, mode, other }) => sql`
         SELECT FROM card WHERE (partner_id, mode, id) >= (${partnerId}, ${mode}, ${other})
           AND (partner_id, mode, id) < (${partnerId}, '~', '~')`,
