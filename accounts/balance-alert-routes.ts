@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import { declare, resource } from '../api/http/route.ts';
-import * as EXAMPLES from '../api/openapi/examples.ts';
 import { readAlertThreshold } from '../ledger/balances.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { setBalanceAlert } from './balance-alert.ts';
 import { BalanceAlertRequest, BalanceAlertResource } from './balance-alert-resource.ts';
+import { BALANCE_ALERT } from './examples.ts';
 
 const getBalanceAlert = declare({
   method: 'get',
@@ -16,7 +16,7 @@ const getBalanceAlert = declare({
     "When we tell you that the balance of the key's mode is low. Its `threshold` is null if you never set it.",
   query: z.strictObject({}),
   responses: { 200: BalanceAlertResource },
-  examples: { 200: EXAMPLES.BALANCE_ALERT },
+  examples: { 200: BALANCE_ALERT },
 });
 
 const setAlert = declare({
@@ -31,7 +31,7 @@ const setAlert = declare({
   query: z.strictObject({}),
   body: BalanceAlertRequest,
   responses: { 200: BalanceAlertResource },
-  examples: { body: { threshold: EXAMPLES.BALANCE_ALERT.threshold }, 200: EXAMPLES.BALANCE_ALERT },
+  examples: { body: { threshold: BALANCE_ALERT.threshold }, 200: BALANCE_ALERT },
 });
 
 export const balanceAlert = resource(

@@ -9,7 +9,7 @@ import {
   StartingAfter,
 } from '../api/http/list-envelope.ts';
 import { declare, resource } from '../api/http/route.ts';
-import * as EXAMPLES from '../api/openapi/examples.ts';
+import { exampleList } from '../api/openapi/examples.ts';
 import { ApiError } from '../domain/api-error.ts';
 import type { Tenant } from '../domain/mode.ts';
 import { EVERY_VERSION, readBalance, readPrepaidEntries, readPrepaidVersions } from '../ledger/balances.ts';
@@ -21,6 +21,7 @@ import {
   parseVersion,
   presentBalanceTransaction,
 } from './balance-transaction-resource.ts';
+import { BALANCE_TRANSACTION, BALANCE_WITH_HOLD } from './examples.ts';
 
 const getBalance = declare({
   method: 'get',
@@ -31,7 +32,7 @@ const getBalance = declare({
   description: "The balance of the key's mode.",
   query: z.strictObject({}),
   responses: { 200: BalanceResource },
-  examples: { 200: EXAMPLES.BALANCE_WITH_HOLD },
+  examples: { 200: BALANCE_WITH_HOLD },
 });
 
 const listBalanceTransactions = declare({
@@ -45,7 +46,7 @@ const listBalanceTransactions = declare({
     'debited.',
   query: z.strictObject({ limit: Limit, starting_after: StartingAfter('btx'), ...CREATED_FILTERS }),
   responses: { 200: listEnvelope(BalanceTransactionResource) },
-  examples: { 200: EXAMPLES.exampleList(EXAMPLES.BALANCE_TRANSACTION) },
+  examples: { 200: exampleList(BALANCE_TRANSACTION) },
 });
 
 export const balance = resource(

@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import { declare, resource } from '../api/http/route.ts';
-import * as EXAMPLES from '../api/openapi/examples.ts';
 import { DEFAULT_FEE_PLAN, Fee, FeePlan, FundingKind, quoteFunding } from '../domain/fees.ts';
 import { AmountCents, Usd } from '../domain/fields.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { readStatement } from '../platform/db/sql.ts';
+import { QUOTE } from './examples.ts';
 
 const QuoteRequest = z
   .strictObject({
@@ -33,7 +33,7 @@ const createQuote = declare({
   query: z.strictObject({}),
   body: QuoteRequest,
   responses: { 200: QuoteResource },
-  examples: { body: { type: 'card_issue', amount: 5_000 }, 200: EXAMPLES.QUOTE },
+  examples: { body: { type: 'card_issue', amount: 5_000 }, 200: QUOTE },
 });
 
 export const quotes = resource({ createQuote }, ({ orm }: { orm: Orm }) => ({

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { declare, resource } from '../api/http/route.ts';
-import * as EXAMPLES from '../api/openapi/examples.ts';
 import { Mode } from '../domain/mode.ts';
+import { PING } from './examples.ts';
 
 const Ping = z
   .object({
@@ -21,7 +21,7 @@ const ping = declare({
   description: 'Tells you which account and mode the key belongs to.',
   query: z.strictObject({}),
   responses: { 200: Ping },
-  examples: { 200: EXAMPLES.PING },
+  examples: { 200: PING },
 });
 
 export const account = resource({ ping }, () => ({

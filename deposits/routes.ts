@@ -15,7 +15,7 @@ import {
   StartingAfter,
 } from '../api/http/list-envelope.ts';
 import { declare, resource } from '../api/http/route.ts';
-import * as EXAMPLES from '../api/openapi/examples.ts';
+import { exampleList } from '../api/openapi/examples.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { isId } from '../domain/ids.ts';
 import type { Tenant } from '../domain/mode.ts';
@@ -26,6 +26,7 @@ import type { ReadList } from '../platform/db/read-replica.ts';
 import { tenantStatement } from '../platform/db/sql.ts';
 import type { CommandContext } from '../requests/command-context.ts';
 import { watchDepositWorkflowId } from '../workflows/messages.ts';
+import { CONFIRMED_DEPOSIT, DEPOSIT } from './examples.ts';
 import { type DepositTerms, openDeposit } from './open.ts';
 import { DepositRequest, DepositResource, type DepositRow, presentDeposit } from './resource.ts';
 
@@ -51,7 +52,7 @@ const createDeposit = declare({
   query: z.strictObject({}),
   body: DepositRequest,
   responses: { 201: DepositResource },
-  examples: { body: { amount: 250_000 }, 201: EXAMPLES.DEPOSIT },
+  examples: { body: { amount: 250_000 }, 201: DEPOSIT },
   errors: [
     'test_key_not_allowed',
     'deposits_not_configured',
@@ -71,7 +72,7 @@ const listDeposits = declare({
     'Every deposit address you created, with its status and the payments it received, newest first. In test mode, the deposits of `POST /test/deposits`.',
   query: z.strictObject({ limit: Limit, starting_after: StartingAfter('dep'), ...CREATED_FILTERS }),
   responses: { 200: listEnvelope(DepositResource) },
-  examples: { 200: EXAMPLES.exampleList(EXAMPLES.CONFIRMED_DEPOSIT) },
+  examples: { 200: exampleList(CONFIRMED_DEPOSIT) },
 });
 
 const getDeposit = declare({
@@ -83,7 +84,7 @@ const getDeposit = declare({
   description: 'The address, its status, and the payments it received.',
   query: z.strictObject({}),
   responses: { 200: DepositResource },
-  examples: { 200: EXAMPLES.CONFIRMED_DEPOSIT },
+  examples: { 200: CONFIRMED_DEPOSIT },
   errors: ['deposit_not_found'],
 });
 

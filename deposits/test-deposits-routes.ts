@@ -1,11 +1,11 @@
 import { z } from 'zod';
 import { keyedRequest, replyOnce } from '../api/http/keyed.ts';
 import { declare, resource } from '../api/http/route.ts';
-import * as EXAMPLES from '../api/openapi/examples.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { TestPayment } from '../domain/deposit.ts';
 import { isId } from '../domain/ids.ts';
 import type { CommandContext } from '../requests/command-context.ts';
+import { RESOLVED_TEST_DEPOSIT, TEST_DEPOSIT } from './examples.ts';
 import { resolveTestDeposit } from './resolve-in-test-mode.ts';
 import { DepositRequest, DepositResource } from './resource.ts';
 import { openTestDeposit } from './test-deposits.ts';
@@ -38,7 +38,7 @@ const createTestDeposit = declare({
   query: z.strictObject({}),
   body: CreateTestDepositRequest,
   responses: { 201: DepositResource },
-  examples: { body: { amount: 250_000, payment: 'exact' }, 201: EXAMPLES.TEST_DEPOSIT },
+  examples: { body: { amount: 250_000, payment: 'exact' }, 201: TEST_DEPOSIT },
   errors: ['live_key_not_allowed', 'limit_exceeded', 'idempotency_in_flight', 'idempotency_conflict'],
 });
 
@@ -55,7 +55,7 @@ const resolveDeposit = declare({
   query: z.strictObject({}),
   body: ResolveTestDepositRequest,
   responses: { 200: DepositResource },
-  examples: { body: { outcome: 'credit' }, 200: EXAMPLES.RESOLVED_TEST_DEPOSIT },
+  examples: { body: { outcome: 'credit' }, 200: RESOLVED_TEST_DEPOSIT },
   errors: [
     'live_key_not_allowed',
     'deposit_not_found',

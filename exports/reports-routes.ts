@@ -5,9 +5,10 @@ import {
   presentBalanceTransaction,
 } from '../accounts/balance-transaction-resource.ts';
 import { boundTime, firstId } from '../accounts/clock.ts';
+import { BALANCE_TRANSACTION } from '../accounts/examples.ts';
 import { declare, resource } from '../api/http/route.ts';
 import type { StreamedReply, StreamLimits } from '../api/http/stream-reply.ts';
-import * as EXAMPLES from '../api/openapi/examples.ts';
+import { CONFIRMED_DEPOSIT } from '../deposits/examples.ts';
 import { DepositResource, type DepositRow, presentDeposit } from '../deposits/resource.ts';
 import { Timestamp } from '../domain/fields.ts';
 import type { Tenant } from '../domain/mode.ts';
@@ -17,6 +18,7 @@ import {
   type AuthorizationRow,
   presentAuthorization,
 } from '../payments/authorization-resource.ts';
+import { AUTHORIZATION, TRANSACTION } from '../payments/examples.ts';
 import {
   presentTransaction,
   TransactionResource,
@@ -90,7 +92,7 @@ const reportBalanceTransactions = declare({
   contentType: 'text/csv',
   examples: {
     query: OCTOBER,
-    200: csvHeader(BALANCE_TRANSACTIONS) + csvLines(BALANCE_TRANSACTIONS, [EXAMPLES.BALANCE_TRANSACTION]),
+    200: csvHeader(BALANCE_TRANSACTIONS) + csvLines(BALANCE_TRANSACTIONS, [BALANCE_TRANSACTION]),
   },
 });
 
@@ -105,7 +107,7 @@ const reportCardTransactions = declare({
   query: ReportQuery,
   responses: { 200: Csv },
   contentType: 'text/csv',
-  examples: { query: OCTOBER, 200: csvHeader(TRANSACTIONS) + csvLines(TRANSACTIONS, [EXAMPLES.TRANSACTION]) },
+  examples: { query: OCTOBER, 200: csvHeader(TRANSACTIONS) + csvLines(TRANSACTIONS, [TRANSACTION]) },
 });
 
 const reportDeposits = declare({
@@ -118,7 +120,7 @@ const reportDeposits = declare({
   query: ReportQuery,
   responses: { 200: Csv },
   contentType: 'text/csv',
-  examples: { query: OCTOBER, 200: csvHeader(DEPOSITS) + csvLines(DEPOSITS, [EXAMPLES.CONFIRMED_DEPOSIT]) },
+  examples: { query: OCTOBER, 200: csvHeader(DEPOSITS) + csvLines(DEPOSITS, [CONFIRMED_DEPOSIT]) },
 });
 
 const reportAuthorizations = declare({
@@ -135,7 +137,7 @@ const reportAuthorizations = declare({
   contentType: 'text/csv',
   examples: {
     query: OCTOBER,
-    200: csvHeader(AUTHORIZATIONS) + csvLines(AUTHORIZATIONS, [EXAMPLES.AUTHORIZATION]),
+    200: csvHeader(AUTHORIZATIONS) + csvLines(AUTHORIZATIONS, [AUTHORIZATION]),
   },
 });
 

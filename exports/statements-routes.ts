@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { declare, resource } from '../api/http/route.ts';
-import * as EXAMPLES from '../api/openapi/examples.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { readAccountMonth } from '../ledger/account-month.ts';
 import type { ReadList } from '../platform/db/read-replica.ts';
+import { STATEMENT } from './examples.ts';
 import { presentStatement, StatementResource } from './statement-resource.ts';
 
 const getStatement = declare({
@@ -16,7 +16,7 @@ const getStatement = declare({
     'What changed your balance and the money on your cards in a month, by type. The current month is shown up to now.',
   query: z.strictObject({}),
   responses: { 200: StatementResource },
-  examples: { 200: EXAMPLES.STATEMENT },
+  examples: { 200: STATEMENT },
   errors: ['statement_not_found'],
 });
 

@@ -1,10 +1,10 @@
 import { z } from 'zod';
+import { TEST_CLOCK } from '../accounts/examples.ts';
 import { advanceTestClock, readTestClock } from '../accounts/test-clock.ts';
 import { TestClockResource } from '../accounts/test-clock-resource.ts';
 import { keyedRequest, replyOnce } from '../api/http/keyed.ts';
 import { declare, resource } from '../api/http/route.ts';
 import type { TestClocks } from '../api/http/test-clocks.ts';
-import * as EXAMPLES from '../api/openapi/examples.ts';
 import type { CommandContext } from '../requests/command-context.ts';
 
 const MAX_ADVANCE_SECONDS = 31_536_000;
@@ -32,7 +32,7 @@ const getTestClock = declare({
   scope: 'test:write',
   query: z.strictObject({}),
   responses: { 200: TestClockResource },
-  examples: { 200: EXAMPLES.TEST_CLOCK },
+  examples: { 200: TEST_CLOCK },
   errors: ['live_key_not_allowed'],
 });
 
@@ -51,7 +51,7 @@ const advanceClock = declare({
   query: z.strictObject({}),
   body: AdvanceRequest,
   responses: { 200: TestClockResource },
-  examples: { body: { seconds: 30 }, 200: { ...EXAMPLES.TEST_CLOCK, status: 'advancing' } },
+  examples: { body: { seconds: 30 }, 200: { ...TEST_CLOCK, status: 'advancing' } },
   errors: ['live_key_not_allowed', 'limit_exceeded', 'idempotency_in_flight', 'idempotency_conflict'],
 });
 

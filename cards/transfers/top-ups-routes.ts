@@ -17,7 +17,7 @@ import {
   StartingAfter,
 } from '../../api/http/list-envelope.ts';
 import { declare, resource } from '../../api/http/route.ts';
-import * as EXAMPLES from '../../api/openapi/examples.ts';
+import { exampleList } from '../../api/openapi/examples.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import { isId } from '../../domain/ids.ts';
 import type { Tenant } from '../../domain/mode.ts';
@@ -27,6 +27,7 @@ import type { Orm } from '../../platform/db/orm.ts';
 import type { ReadList } from '../../platform/db/read-replica.ts';
 import { tenantStatement } from '../../platform/db/sql.ts';
 import { topUpCardWorkflowId } from '../../workflows/messages.ts';
+import { PENDING_TOPUP, TOPUP } from '../examples.ts';
 import { requestedCardId, requireCard } from '../routes.ts';
 import { acceptTopUp } from './end-top-up.ts';
 import { beginTopUp, topUpInTestMode } from './top-up.ts';
@@ -46,7 +47,7 @@ const createTopUp = declare({
   query: z.strictObject({}),
   body: TopUpRequest,
   responses: { 201: TopUpResource, 202: TopUpResource },
-  examples: { body: { amount: 2_500 }, 201: EXAMPLES.TOPUP, 202: EXAMPLES.PENDING_TOPUP },
+  examples: { body: { amount: 2_500 }, 201: TOPUP, 202: PENDING_TOPUP },
   errors: [
     'insufficient_funds',
     'provider_declined',
@@ -67,7 +68,7 @@ const getTopUp = declare({
   description: 'The top-up as it is now. Poll this while it is `pending`.',
   query: z.strictObject({}),
   responses: { 200: TopUpResource },
-  examples: { 200: EXAMPLES.TOPUP },
+  examples: { 200: TOPUP },
   errors: ['topup_not_found'],
 });
 
@@ -80,7 +81,7 @@ const listTopUps = declare({
   description: 'Newest first.',
   query: z.strictObject({ limit: Limit, starting_after: StartingAfter('topup'), ...CREATED_FILTERS }),
   responses: { 200: listEnvelope(TopUpResource) },
-  examples: { 200: EXAMPLES.exampleList(EXAMPLES.TOPUP) },
+  examples: { 200: exampleList(TOPUP) },
   errors: ['card_not_found'],
 });
 

@@ -17,7 +17,7 @@ import {
   StartingAfter,
 } from '../../api/http/list-envelope.ts';
 import { declare, resource } from '../../api/http/route.ts';
-import * as EXAMPLES from '../../api/openapi/examples.ts';
+import { exampleList } from '../../api/openapi/examples.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import { isId } from '../../domain/ids.ts';
 import type { Tenant } from '../../domain/mode.ts';
@@ -27,6 +27,7 @@ import type { Orm } from '../../platform/db/orm.ts';
 import type { ReadList } from '../../platform/db/read-replica.ts';
 import { tenantStatement } from '../../platform/db/sql.ts';
 import { withdrawFromCardWorkflowId } from '../../workflows/messages.ts';
+import { PENDING_WITHDRAWAL, WITHDRAWAL } from '../examples.ts';
 import { requestedCardId, requireCard } from '../routes.ts';
 import { acceptWithdrawal } from './end-withdrawal.ts';
 import { beginWithdrawal, withdrawInTestMode } from './withdraw.ts';
@@ -52,7 +53,7 @@ const createWithdrawal = declare({
   query: z.strictObject({}),
   body: WithdrawalRequest,
   responses: { 201: WithdrawalResource, 202: WithdrawalResource },
-  examples: { body: { amount: 2_000 }, 201: EXAMPLES.WITHDRAWAL, 202: EXAMPLES.PENDING_WITHDRAWAL },
+  examples: { body: { amount: 2_000 }, 201: WITHDRAWAL, 202: PENDING_WITHDRAWAL },
   errors: [
     'insufficient_card_balance',
     'provider_declined',
@@ -72,7 +73,7 @@ const getWithdrawal = declare({
   description: 'The withdrawal as it is now. Poll this while it is `pending`.',
   query: z.strictObject({}),
   responses: { 200: WithdrawalResource },
-  examples: { 200: EXAMPLES.WITHDRAWAL },
+  examples: { 200: WITHDRAWAL },
   errors: ['withdrawal_not_found'],
 });
 
@@ -85,7 +86,7 @@ const listWithdrawals = declare({
   description: 'Newest first.',
   query: z.strictObject({ limit: Limit, starting_after: StartingAfter('wdr'), ...CREATED_FILTERS }),
   responses: { 200: listEnvelope(WithdrawalResource) },
-  examples: { 200: EXAMPLES.exampleList(EXAMPLES.WITHDRAWAL) },
+  examples: { 200: exampleList(WITHDRAWAL) },
   errors: ['card_not_found'],
 });
 
