@@ -16,6 +16,7 @@ import {
   toggle,
   verb,
 } from '../operator/verbs.ts';
+import { notifyEvents } from '../platform/db/notifications.ts';
 import type { Operator } from '../requests/operator-context.ts';
 import { adjustBalance, approveAdjustment, rejectAdjustment } from './adjust-balance.ts';
 import { AccountLimits } from './limits-rules.ts';
@@ -186,6 +187,8 @@ export const partnerNoun: Noun = {
         const note = `Nothing is booked yet: another operator has to run "operator adjustment approve ${value.id}".`;
         return { value, note };
       }
+      // Its balance may have crossed the threshold of an alert.
+      await notifyEvents(await session.orm());
       const { adjustmentId: id, createdAt, balance } = adjusted;
       const object = 'balance_adjustment';
       const booked = { balance: presentAmounts(balance), created: createdAt.toISOString() };
@@ -245,6 +248,7 @@ export const adjustmentNoun: Noun = {
     examples: ['adj_01k0…'],
     async run({ id }, { session }) {
       const { balance } = await approveAdjustment(await session.operator(), id);
+      await notifyEvents(await session.orm());
       const request = await readAdjustmentRequest(await session.orm(), id);
       return { value: { ...request, balance: presentAmounts(balance) } };
     },

@@ -4,7 +4,6 @@ import type { CardFailureCode, IssuedCard } from '../domain/card.ts';
 import type { IssuanceDecision, Verdict } from '../domain/decision.ts';
 import type { Tenant } from '../domain/mode.ts';
 import { applyPosting, statementWithPosting } from '../ledger/apply-posting.ts';
-import { newId } from '../platform/crypto/new-id.ts';
 import { CARD_COLUMNS, of } from '../platform/db/columns.ts';
 import { cte, readStatement, type Transactor, withCtes, writeStatement } from '../platform/db/sql.ts';
 import { transaction } from '../platform/db/transaction.ts';
@@ -161,9 +160,7 @@ async function announceUpdate(tx: Transactor, { card, updateUnannounced }: Pendi
   if (!updateUnannounced) return;
   const { id: cardId, partner_id: partnerId, mode } = card;
   const data = { card: presentCard(card, EMPTY_CARD) };
-  // A millisecond back: ids of one millisecond sort by chance, and the event of the outcome may follow in the same one.
-  const eventId = newId('evt', new Date(Date.now() - 1));
-  const event = newEvent({ type: 'card.updated', mode, cardId, data, clock: null }, eventId);
+  const event = newEvent({ type: 'card.updated', mode, cardId, data, clock: null });
   await announce(tx, { partnerId, mode, cardId, event: JSON.stringify([event]) });
 }
 

@@ -3,6 +3,7 @@ import { TRANSFERS } from '../domain/transfer.ts';
 import type { CardNetwork, LookUpAnswer, TransferLookUpAnswer } from '../issuers/card-network.ts';
 import { isLasting } from '../platform/db/is-retryable.ts';
 import { workOff } from '../platform/db/leased-queue.ts';
+import { notifyEvents } from '../platform/db/notifications.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { describeError } from '../platform/process/describe-error.ts';
 import { type Repetition, repeat } from '../platform/process/repeat.ts';
@@ -55,6 +56,7 @@ export function startLateAnswers({ orm, liveNetwork, logger }: Dependencies): Re
       if (next === 'contradicts') logger.warn({ id, answer }, CONTRADICTS);
       if (next === 'booked' && kind !== 'card' && (await bookTransfer(orm, id))) {
         logger.info({ id }, `booked a ${TRANSFERS[kind].noun} late`);
+        await notifyEvents(orm);
       }
     } catch (error) {
       logger.error(

@@ -25,7 +25,7 @@ const MAX_IN_FLIGHT = 2_000;
 const MAX_TAKEN = 250;
 const MAX_RECORDED = 500;
 /** A fallback for notifications, which can be lost. */
-const POLL_MS = 500;
+const POLL_MS = 1_000;
 /**
  * A lease lasts for two attempts (the event's own and the one whose connection it waits for) plus this margin for recording.
  */
@@ -41,6 +41,8 @@ interface RelayDependencies extends CommandContext {
   timeoutMs: number;
   /** Called when an attempt is recorded of which a workflow has to hear. */
   onRetried(): void;
+  /** Called when deliveries were parked: their endpoints may be enabled by now. */
+  onParked(): void;
 }
 
 interface Relay {
@@ -103,7 +105,7 @@ export function startRelay(dependencies: RelayDependencies): Relay {
       logger.error({ eventIds }, 'gave up deliveries of events that are no longer kept');
       track(giveUpLost(orm, lost), lost);
     }
-    if (unsendable.length > 0) track(parkDeliveries(orm, unsendable), unsendable);
+    if (unsendable.length > 0) track(park(unsendable), unsendable);
   }
 
   function start(delivery: Sendable): void {
@@ -140,7 +142,12 @@ export function startRelay(dependencies: RelayDependencies): Relay {
     const { endpoint_id: endpointId, partner_id: partnerId, mode, url } = delivery;
     await disableEndpoint(orm, { partnerId, mode, endpointId, url, reason: 'it answered 410 Gone' });
     await record({ ...attempt, status: 'pending', nextAttemptMs: null });
-    await parkDeliveries(orm, [toKey(delivery)]);
+    await park([toKey(delivery)]);
+  }
+
+  async function park(deliveries: DeliveryKey[]): Promise<void> {
+    await parkDeliveries(orm, deliveries);
+    dependencies.onParked();
   }
 
   function track(work: Promise<void>, deliveries: DeliveryKey[]): void {

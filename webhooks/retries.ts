@@ -193,47 +193,23 @@ const queueIfDue = autocommitStatement(
 /**
  * Makes events pending whose next attempt is due although no workflow has said so: at once if there is no workflow yet
  * (Temporal is down, or the endpoint has more to start than its allowance), and after two minutes if the workflow is late
- * or gone.
- * @returns how many
+ * or gone. In test mode also those that are due by their account's clock, if that was ever advanced.
+ * @returns how many of each
  */
-export async function queueOverdueRetries(orm: Orm): Promise<number> {
-  for (let total = 0; ; ) {
-    const queued = await queueOverdue(orm, { batch: BATCH });
-    total += queued.length;
+export async function queueDueRetries(orm: Orm): Promise<{ overdue: number; byClock: number }> {
+  const total = { overdue: 0, byClock: 0 };
+  for (;;) {
+    const queued = await queueDue(orm, {});
+    const byClock = queued.filter(({ by_clock }) => by_clock).length;
+    total.byClock += byClock;
+    total.overdue += queued.length - byClock;
     if (queued.length < BATCH) return total;
   }
 }
 
 // Row "overdue" of the table in domain/event.ts.
-const queueOverdue = autocommitStatement(
-  (_, { batch }: { batch: number }) => sql<{ event_id: string }>`
-  UPDATE delivery d SET status = 'pending', lease_expires_at = '-infinity'
-  FROM (
-    SELECT event_id, endpoint_id FROM delivery
-    WHERE status = 'retrying' AND next_attempt_at <= clock_timestamp()
-      AND (workflow = 'untold' OR next_attempt_at <= clock_timestamp() - ${sql.lit(WORKFLOW_GRACE)}::interval)
-    ORDER BY next_attempt_at LIMIT ${batch} FOR UPDATE SKIP LOCKED
-  ) overdue
-  WHERE d.event_id = overdue.event_id AND d.endpoint_id = overdue.endpoint_id
-  RETURNING d.event_id`,
-  { acrossTenants: 'queue' },
-);
-
-/**
- * Makes events of test mode pending whose next attempt is due by their account's clock, if that was ever advanced.
- * @returns how many
- */
-export async function queueDueByClock(orm: Orm): Promise<number> {
-  for (let total = 0; ; ) {
-    const queued = await queueByClock(orm, {});
-    total += queued.length;
-    if (queued.length < BATCH) return total;
-  }
-}
-
-// Row "overdue" of the table in domain/event.ts.
-const queueByClock = autocommitStatement(
-  () => sql<{ event_id: string }>`
+const queueDue = autocommitStatement(
+  () => sql<{ by_clock: boolean }>`
   WITH RECURSIVE ${followingAccounts({
     table: 'delivery',
     account: ['partner_id', 'mode'],
@@ -243,7 +219,13 @@ const queueByClock = autocommitStatement(
     SELECT t.* FROM ${accountsNow(sql`SELECT partner_id, mode FROM following`)} t
     WHERE EXISTS (SELECT FROM test_clock_advance c WHERE c.partner_id = t.partner_id)
   ), due AS MATERIALIZED (
-    SELECT d.event_id, d.endpoint_id FROM clocked a CROSS JOIN LATERAL (
+    SELECT event_id, endpoint_id, false AS by_clock FROM (
+      SELECT event_id, endpoint_id FROM delivery
+      WHERE status = 'retrying' AND next_attempt_at <= clock_timestamp()
+        AND (workflow = 'untold' OR next_attempt_at <= clock_timestamp() - ${sql.lit(WORKFLOW_GRACE)}::interval)
+      ORDER BY next_attempt_at LIMIT ${sql.lit(BATCH)} FOR UPDATE SKIP LOCKED) overdue
+    UNION ALL
+    SELECT d.event_id, d.endpoint_id, true FROM clocked a CROSS JOIN LATERAL (
       SELECT u.event_id, u.endpoint_id FROM delivery u
       WHERE u.status = 'retrying' AND u.mode = 'test' AND u.partner_id = a.partner_id AND u.mode = a.mode
         AND u.next_attempt_at <= a.now
@@ -251,6 +233,6 @@ const queueByClock = autocommitStatement(
   )
   UPDATE delivery d SET status = 'pending', lease_expires_at = '-infinity'
   FROM due WHERE d.event_id = due.event_id AND d.endpoint_id = due.endpoint_id
-  RETURNING d.event_id`,
+  RETURNING due.by_clock`,
   { acrossTenants: 'queue' },
 );

@@ -24,7 +24,7 @@ import { createPartWorker, type PartOptions, type WorkerPart } from './worker-pa
 const ENSURE_INTERVAL_MS = 10_000;
 const CALL_TIMEOUT_MS = 5_000;
 /** How often it looks for changed deposits without being notified. */
-const IDLE_MS = 1_000;
+const IDLE_MS = 5_000;
 /** With 4 of each account in a round, at most 20 of one account in a second. */
 const ROUND_PAUSE_MS = 200;
 

@@ -4,9 +4,9 @@ import { readCardBalance } from '../../ledger/balances.ts';
 import { readIdTime } from '../../platform/crypto/new-id.ts';
 import { TRANSFER_COLUMNS } from '../../platform/db/columns.ts';
 import type { Orm } from '../../platform/db/orm.ts';
-import { writeStatement } from '../../platform/db/sql.ts';
+import { cte, withCtes, writeStatement } from '../../platform/db/sql.ts';
 import { transaction } from '../../platform/db/transaction.ts';
-import { insertEvents, newEvent } from '../../requests/event.ts';
+import { type AccountColumns, insertEvents, newEvent } from '../../requests/event.ts';
 import { fundingPosting } from '../funding-posting.ts';
 import { findLateCard, lockLate, refuse } from '../late-answers.ts';
 import { lockAnyCard } from '../lock-card.ts';
@@ -74,8 +74,10 @@ const lockTransfer = writeStatement(
 
 /** Writes the row, which is new if it had been deleted with a refusal, and the event. Nothing is left to wait for. */
 const write = writeStatement(
-  (_, values: BoundTransfer & { event: string }) => sql`
-    WITH done AS (
+  (_, values: BoundTransfer & { event: string }) => {
+    const booked = cte(
+      'booked',
+      sql<AccountColumns>`
       INSERT INTO card_transfer AS t (id, partner_id, mode, card_id, direction, status, amount_cents, fees, card_balance_cents,
         created_at, completed_at)
       VALUES (${values.id}, ${values.partner_id}, ${values.mode}, ${values.card_id}, ${values.direction}, ${values.status},
@@ -83,10 +85,10 @@ const write = writeStatement(
         ${values.completed_at})
       ON CONFLICT (id) DO UPDATE SET status = excluded.status, failure_code = NULL,
         card_balance_cents = excluded.card_balance_cents, completed_at = excluded.completed_at
-      RETURNING partner_id, mode
-    ), reported AS (
-      ${insertEvents(values.event, sql`done`)}
-    )
-    DELETE FROM late_answer WHERE id = ${values.id}`,
+      RETURNING partner_id, mode`,
+    );
+    const reported = cte('reported', insertEvents(values.event, booked.rows));
+    return sql`${withCtes([booked, reported])} DELETE FROM late_answer WHERE id = ${values.id}`;
+  },
   { acrossTenants: 'operator' },
 );

@@ -27,12 +27,6 @@ export const EXCEPTIONS: readonly Exception[] = [
     why: 'claims whose process died, and how long keys are kept',
   },
   { path: 'requests/respond-once.ts', lines: /responseBody.*now\(\)/, why: 'the end of a lease' },
-
-  {
-    path: 'cards/end-issuance.ts',
-    lines: /newId\('evt', new Date\(Date\.now\(\) - 1\)\)/,
-    why: 'live mode: an id that sorts before the next one',
-  },
   {
     path: 'requests/network-progress.ts',
     why: 'live mode: when the card network was asked',

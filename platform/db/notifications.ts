@@ -19,7 +19,7 @@ export const CLAIM_HAS_RESPONSE = 'claim_answered';
 /** No payload: there are events to send. */
 export const EVENT_WRITTEN = 'event_written';
 
-/** No payload: webhook endpoints were enabled or deleted, so what waits for them is to be sent or given up. */
+/** No payload: webhook endpoints were enabled or deleted, so what waits for them is to be sent or given up; or a replay began. */
 export const ENDPOINT_CHANGED = 'endpoint_changed';
 
 /** No payload: deposits have payments to judge, or have changes that their workflows don't know about. */

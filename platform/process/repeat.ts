@@ -5,6 +5,8 @@ import { describeError } from './describe-error.ts';
 export interface Repetition {
   /** Makes it work again at once, or right after what it does now. */
   wake(): void;
+  /** Makes it work again within this time, once for all who ask. */
+  wakeWithin(ms: number): void;
   /** Aborted by {@link stop}. */
   stopping: AbortSignal;
   stop(): Promise<void>;
@@ -25,6 +27,11 @@ export function repeat(
   const { signal } = stopping;
   let isWanted = false;
   let wakeUp = () => {};
+  let alarm: { timer: NodeJS.Timeout; atMs: number } | null = null;
+  const wake = () => {
+    isWanted = true;
+    wakeUp();
+  };
   const running = (async () => {
     while (!signal.aborted) {
       // Several often wake it at the same moment: it works once for all of them.
@@ -46,12 +53,20 @@ export function repeat(
   })();
   return {
     stopping: signal,
-    wake: () => {
-      isWanted = true;
-      wakeUp();
+    wake,
+    wakeWithin: (ms) => {
+      const atMs = performance.now() + ms;
+      if (alarm !== null && alarm.atMs <= atMs) return;
+      clearTimeout(alarm?.timer);
+      const ring = () => {
+        alarm = null;
+        wake();
+      };
+      alarm = { timer: setTimeout(ring, ms).unref(), atMs };
     },
     stop: async () => {
       stopping.abort();
+      clearTimeout(alarm?.timer);
       wakeUp();
       await running;
     },

@@ -5,7 +5,7 @@ import type { Mode } from '../../../domain/mode.ts';
 import { KeyRing } from '../../../platform/crypto/key-ring.ts';
 import { lowestId, newId } from '../../../platform/crypto/new-id.ts';
 import { query } from '../../../platform/db/sql.ts';
-import { queueOverdueRetries } from '../../../webhooks/retries.ts';
+import { queueDueRetries } from '../../../webhooks/retries.ts';
 import { sealEndpointSecret } from '../../../webhooks/secrets.ts';
 import { deliverWebhookWorkflowId } from '../../../workflows/messages.ts';
 import { ownerUrlOf } from '../postgres.ts';
@@ -118,7 +118,7 @@ export async function makeDue(stack: TestStack, eventIds: string[], agoSeconds: 
 /** Has the next attempts of failed events made without their workflows, which are that late. */
 export async function sendOverdue(stack: TestStack, eventIds: string[]): Promise<void> {
   await makeDue(stack, eventIds, 121);
-  await queueOverdueRetries(stack.orm);
+  await queueDueRetries(stack.orm);
 }
 
 export interface SeededEvent {
