@@ -33,7 +33,7 @@ export interface Verbs extends Tools {
 /** An argument or a flag. Its name is its key in {@link Verb.takes}, in a flag with dashes. */
 interface Taken<T> {
   kind: 'argument' | 'flag' | 'needed flag';
-  /** In the help, such as `<id>` or `[id]`; empty for a flag without a value. */
+  /** In the help: of a flag, such as `<id>`, or empty if it has none; of an argument, what is around its name, such as `[]`. */
   value: string;
   help: string;
   read?: (text: string, previous?: never) => T;
