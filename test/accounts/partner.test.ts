@@ -189,28 +189,6 @@ describe('operator partner', () => {
     assert.deepEqual((await operate('partner', 'limits', id)).json, negotiated);
   });
 
-  it('refuses an unknown partner, and says where to look', async () => {
-    for (const words of [
-      `show ${NOWHERE}`,
-      `update ${NOWHERE} --name x`,
-      `fees ${NOWHERE}`,
-      `fees ${NOWHERE} --card-activation 1`,
-      `limits ${NOWHERE} --max-card 1000`,
-      `adjust ${NOWHERE} --mode test --amount 1 --reason r`,
-    ]) {
-      const { code, out, err } = await operate('partner', ...words.split(' '));
-      assert.deepEqual({ code, out }, { code: 1, out: '' }, words);
-      assert.equal(err, `There is no partner ${NOWHERE}: run "operator partner list".\n`);
-    }
-  });
-
-  it('does not repeat a key that is given in place of an id', async () => {
-    const { code, err } = await operate('partner', 'show', 'sk_live_pastedByMistake');
-    assert.equal(code, 1);
-    assert.doesNotMatch(err, /sk_live/);
-    assert.match(err, /partner list/);
-  });
-
   async function createPartner(name: string): Promise<string> {
     return (await operate('partner', 'create', '--name', name)).json.id;
   }

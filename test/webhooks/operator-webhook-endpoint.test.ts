@@ -286,20 +286,6 @@ describe('operator webhook-endpoint', () => {
     assert.equal((await endpoint('disable')).json.length, 1);
   });
 
-  it('refuses an unknown partner', async () => {
-    for (const [verb, ...flags] of [
-      ['set', '--url', URL_A],
-      ['show'],
-      ['rotate-secret'],
-      ['disable'],
-      ['enable'],
-    ]) {
-      const { code, out, err } = await operate('webhook-endpoint', verb as string, NOWHERE, ...flags);
-      assert.deepEqual([code, out], [1, '']);
-      assert.match(err, /operator partner list/);
-    }
-  });
-
   it('accepts a loopback URL if the configuration says so', async () => {
     const local = operateIn({ ...env, WEBHOOK_ALLOW_LOOPBACK_HTTP: 'true' });
     const { code, json } = await local(

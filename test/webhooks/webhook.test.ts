@@ -15,8 +15,6 @@ import {
 } from '../support/webhooks/events.ts';
 import { answer, type Receiver, startReceiver } from '../support/webhooks/receiver.ts';
 
-const NO_EVENT = `evt_${'0'.repeat(26)}`;
-
 describe('operator webhook', () => {
   let stack: TestStack;
   let operate: Operate;
@@ -390,22 +388,6 @@ describe('operator webhook', () => {
       const { out, err } = await operate('webhook', ...args);
       assert.ok(out.includes(id));
       assert.ok(!`${out}${err}`.includes('zq@example.com') && !`${out}${err}`.includes(secret));
-    }
-  });
-
-  it('refuses an unknown event or partner', async () => {
-    for (const args of [
-      ['show', NO_EVENT],
-      ['requeue', NO_EVENT],
-    ]) {
-      const { code, out, err } = await operate('webhook', ...args);
-      assert.deepEqual([code, out], [1, '']);
-      assert.match(err, new RegExp(`^There is no event ${NO_EVENT}: run "operator webhook list"`));
-    }
-    for (const args of [['list'], ['requeue', '--yes']]) {
-      const { code, err } = await operate('webhook', ...args, '--partner', 'prt_01k0000000000000000000000a');
-      assert.equal(code, 1);
-      assert.match(err, /operator partner list/);
     }
   });
 });
