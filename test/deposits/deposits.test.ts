@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { expectError, expectReplay } from '../support/api/answers.ts';
+import { column } from '../support/column.ts';
 import { seedDeposit, TEST_ADDRESSES, TEST_TRON } from '../support/deposits/seed-deposits.ts';
 import { asOwner } from '../support/postgres.ts';
 import { sharedStack } from '../support/shared-stack.ts';
@@ -204,7 +205,7 @@ describe('the API', () => {
       const id = await seedDeposit(stack, partner.id, { status: 'needs_review', payments: dust });
       const { json } = await get(id);
       assert.deepEqual(
-        json.payments.map(({ block }: { block: number }) => block),
+        column(json.payments, 'block'),
         Array.from({ length: 100 }, (_, n) => 871 + n),
       );
       assert.deepEqual((await list()).json.data, [json]);
