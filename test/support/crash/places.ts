@@ -1,22 +1,15 @@
 import type { TestStack } from '../stack.ts';
 import type { Fault } from './fault.ts';
-import {
-  ISSUANCE_STEPS,
-  prepareIssuance,
-  prepareTopUp,
-  prepareWithdrawal,
-  TOP_UP_STEPS,
-  WITHDRAWAL_STEPS,
-} from './fundings.ts';
+import { ISSUANCE_STEPS, prepareIssuance, prepareTopUp, TOP_UP_STEPS } from './fundings.ts';
 import type { Standing } from './kill-at-places.ts';
-import type { Prepare } from './operations.ts';
-import { CASES, type CaseName } from './operations.ts';
+import { CASES, type CaseName, type Prepare } from './operations.ts';
 import {
   prepareOpposites,
   prepareStatusChange,
   STATUS_CASES,
   type StatusCaseName,
 } from './status-changes.ts';
+import { prepareWithdrawal, WITHDRAWAL_STEPS } from './withdrawals.ts';
 
 type Step = keyof typeof ISSUANCE_STEPS;
 type Place = Omit<Fault, 'step'> & { step: Step };
