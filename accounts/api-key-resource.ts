@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { LAST_MS } from '../domain/account-clock.ts';
 import { Label, ObjectType, Timestamp } from '../domain/fields.ts';
 import { IpAllowlist } from '../domain/ip-address.ts';
+import { isoTime } from '../domain/iso-time.ts';
 import { Mode } from '../domain/mode.ts';
 import type { Row } from '../platform/db/entities.ts';
 import { Scope } from './scope-rules.ts';
@@ -121,7 +122,6 @@ export function presentKeyInEvent(row: ApiKeyRow): ApiKeyInEvent {
 
 /** @param key only if it was just made, as it is never shown again */
 export function presentApiKey(row: ApiKeyRow, key: string | null = null): ApiKeyResource {
-  const time = (at: string | null) => (at === null ? null : new Date(at).toISOString());
   return {
     id: row.id,
     object: 'api_key',
@@ -129,12 +129,12 @@ export function presentApiKey(row: ApiKeyRow, key: string | null = null): ApiKey
     prefix: row.prefix,
     scopes: row.scopes as Scope[],
     ip_allowlist: row.ip_allowlist,
-    expires_at: time(row.expires_at),
-    last_used_at: time(row.last_used_at),
+    expires_at: isoTime(row.expires_at),
+    last_used_at: isoTime(row.last_used_at),
     created_by: row.created_by,
     status: row.status,
     mode: row.mode,
-    created: new Date(row.created_at).toISOString(),
+    created: isoTime(row.created_at),
     ...(key !== null && { key }),
   };
 }

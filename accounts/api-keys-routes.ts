@@ -16,7 +16,7 @@ import {
   StartingAfter,
 } from '../api/http/list-envelope.ts';
 import { declare, resource } from '../api/http/route.ts';
-import * as EXAMPLES from '../api/openapi/examples.ts';
+import { exampleList } from '../api/openapi/examples.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { isId } from '../domain/ids.ts';
 import type { Tenant } from '../domain/mode.ts';
@@ -30,6 +30,7 @@ import {
   presentApiKey,
   RotateApiKeyRequest,
 } from './api-key-resource.ts';
+import { API_KEY, API_KEY_REQUEST, NEW_API_KEY } from './examples.ts';
 import { createOwnKey, revokeOwnKey, rotateOwnKey } from './own-keys.ts';
 
 const createApiKey = declare({
@@ -45,7 +46,7 @@ const createApiKey = declare({
   query: z.strictObject({}),
   body: ApiKeyRequest,
   responses: { 201: ApiKeyResource },
-  examples: { body: EXAMPLES.API_KEY_REQUEST, 201: EXAMPLES.NEW_API_KEY },
+  examples: { body: API_KEY_REQUEST, 201: NEW_API_KEY },
   errors: ['limit_exceeded'],
 });
 
@@ -59,7 +60,7 @@ const listApiKeys = declare({
     "Your account's keys in this mode, newest first, with those that have expired or were revoked.",
   query: z.strictObject({ limit: Limit, starting_after: StartingAfter('key'), ...CREATED_FILTERS }),
   responses: { 200: listEnvelope(ApiKeyResource) },
-  examples: { 200: EXAMPLES.exampleList(EXAMPLES.API_KEY) },
+  examples: { 200: exampleList(API_KEY) },
 });
 
 const getApiKey = declare({
@@ -71,7 +72,7 @@ const getApiKey = declare({
   description: 'What the key may do, and when it was last used.',
   query: z.strictObject({}),
   responses: { 200: ApiKeyResource },
-  examples: { 200: EXAMPLES.API_KEY },
+  examples: { 200: API_KEY },
   errors: ['api_key_not_found'],
 });
 
@@ -103,7 +104,7 @@ const rotateApiKey = declare({
   body: RotateApiKeyRequest,
   bodyIsOptional: true,
   responses: { 201: ApiKeyResource },
-  examples: { body: { overlap_seconds: 3_600 }, 201: EXAMPLES.NEW_API_KEY },
+  examples: { body: { overlap_seconds: 3_600 }, 201: NEW_API_KEY },
   errors: ['api_key_not_found', 'invalid_state', 'limit_exceeded'],
 });
 

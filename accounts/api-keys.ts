@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import { type AccountClock, accountTime } from '../domain/account-clock.ts';
 import type { Mode, Tenant } from '../domain/mode.ts';
 import { Refusal, unknownId } from '../domain/refusal.ts';
@@ -40,12 +41,8 @@ export function createApiKey(
       throw new Refusal(`--expires-at must be in the future: for this account it is ${now.toISOString()}.`);
     const made = { partnerId, mode, name, scopes, ipAllowlist, expiresAt, createdBy: 'operator', clock };
     const { id, key, hint } = await insertApiKey(tx, ring, made);
-    recordAudit(tx, {
-      actor,
-      action: 'key.create',
-      subject: id,
-      detail: { partnerId, mode, name, hint, scopes, ipAllowlist, expiresAt },
-    });
+    const detail = { partnerId, mode, name, hint, scopes, ipAllowlist, expiresAt };
+    recordAudit(tx, { actor, action: 'key.create', subject: id, detail });
     return { id, key };
   });
 }
@@ -93,21 +90,11 @@ interface KeyValues extends Tenant {
   createdAt: string;
 }
 
-const insertKey = writeStatement((db, key: KeyValues) =>
-  db.insertInto('api_key').values({
-    id: key.id,
-    partner_id: key.partnerId,
-    mode: key.mode,
-    name: key.name,
-    hash: key.hash,
-    hint: key.hint,
-    prefix: key.prefix,
-    scopes: key.scopes as Scope[],
-    ip_allowlist: key.ipAllowlist,
-    expires_at: key.expiresAt,
-    created_by: key.createdBy,
-    created_at: key.createdAt,
-  }),
+const insertKey = writeStatement(
+  (_, key: KeyValues) => sql`
+    INSERT INTO api_key (id, partner_id, mode, name, hash, hint, prefix, scopes, ip_allowlist, expires_at, created_by, created_at)
+    VALUES (${key.id}, ${key.partnerId}, ${key.mode}, ${key.name}, ${key.hash}, ${key.hint}, ${key.prefix}, ${key.scopes},
+      ${key.ipAllowlist}, ${key.expiresAt}, ${key.createdBy}, ${key.createdAt})`,
 );
 
 /**

@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto';
 import { sql } from 'kysely';
+import { isoTime } from '../domain/iso-time.ts';
 import { lowestId, readIdTime } from '../platform/crypto/new-id.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { readStatement } from '../platform/db/sql.ts';
-import type { AuditResource } from './audit-operator-reads.ts';
+import type { AuditRow } from './audit-reads.ts';
 
 const PAGE = 1_000;
 const MAX_PROBLEMS_LISTED = 100;
@@ -12,23 +13,6 @@ interface Problem {
   /** The entry's id; of a missing or wrong link, its number in the chain. */
   id: string;
   problem: 'changed' | 'removed' | 'inserted' | 'chain_broken';
-}
-
-interface AuditVerification {
-  object: 'audit_verification';
-  whole: boolean;
-  /** Links of the chain. */
-  checked: number;
-  /** The number and hash of the last link. Kept elsewhere, it shows later whether the chain was cut off or made anew. */
-  head: string | null;
-  /** When the last link was added: what is in the chain was recorded before. */
-  chained_until: string | null;
-  /** Entries that are recorded but not in the chain yet, and the oldest one's time. */
-  waiting: number;
-  waiting_since: string | null;
-  problem_count: number;
-  /** The first ones. */
-  problems: Problem[];
 }
 
 /** A link that is known from an earlier head. */
@@ -46,7 +30,7 @@ export interface Anchor {
 export async function verifyAudit(
   orm: Orm,
   { since, anchor }: { since: Date | null; anchor: Anchor | null },
-): Promise<AuditVerification> {
+) {
   const problems: Problem[] = [];
   let problemCount = 0;
   const report = (id: string, problem: Problem['problem']) => {
@@ -79,9 +63,9 @@ export async function verifyAudit(
   }
   if (!isAnchored) report(anchor?.seq ?? '', 'chain_broken');
 
-  for (const [table, prefix] of TABLES) {
+  for (const { prefix, readPage } of ENTRIES) {
     for (let after: string = lowestId(prefix, since ?? new Date(0)); ; ) {
-      const page = await entriesIn[table](orm.em.fork(), { after, limit: PAGE });
+      const page = await readPage(orm.em.fork(), { after, limit: PAGE });
       for (const { id, is_known } of page) if (!is_known) report(id, 'inserted');
       const last = page.at(-1);
       if (last === undefined || page.length < PAGE) break;
@@ -93,21 +77,20 @@ export async function verifyAudit(
   return {
     object: 'audit_verification',
     whole: problemCount === 0,
+    /** Links of the chain. */
     checked: Number(seq),
+    /** The number and hash of the last link. Kept elsewhere, it shows later whether the chain was cut off or made anew. */
     head: seq === 0n ? null : `${seq}:${previous.toString('hex')}`,
-    chained_until: chainedAt && new Date(chainedAt).toISOString(),
+    /** When the last link was added: what is in the chain was recorded before. */
+    chained_until: isoTime(chainedAt),
+    /** Entries that are recorded but not in the chain yet, and the oldest one's time. */
     waiting: queue?.waiting ?? 0,
-    waiting_since: queue?.since ? new Date(queue.since).toISOString() : null,
+    waiting_since: isoTime(queue?.since ?? null),
     problem_count: problemCount,
+    /** The first ones. */
     problems,
   };
 }
-
-const TABLES = [
-  ['audit_entry', 'aud'],
-  ['card_reveal', 'rvl'],
-  ['refused_reveal', 'rvl'],
-] as const;
 
 const linksAfter = readStatement(
   (_, { after, limit }: { after: string; limit: number }) => sql<{
@@ -136,18 +119,19 @@ const knownIn = (table: 'audit_entry' | 'card_reveal' | 'refused_reveal') =>
       ORDER BY e.id`,
     { acrossTenants: 'measurement' },
   );
-const entriesIn = {
-  audit_entry: knownIn('audit_entry'),
-  card_reveal: knownIn('card_reveal'),
-  refused_reveal: knownIn('refused_reveal'),
-};
+
+const ENTRIES = [
+  { prefix: 'aud', readPage: knownIn('audit_entry') },
+  { prefix: 'rvl', readPage: knownIn('card_reveal') },
+  { prefix: 'rvl', readPage: knownIn('refused_reveal') },
+] as const;
 
 const waiting = readStatement(
   () => sql<{ waiting: number; since: string | null }>`
     SELECT count(*)::int AS waiting, min(queued_at) AS since FROM audit_unchained`,
 );
 
-export type ExportedEntry = Omit<AuditResource, 'partner_id' | 'partner_name' | 'external_ref' | 'last4'> & {
+export type ExportedEntry = AuditRow & {
   /** The entry's link; null if it is not in the chain yet. */
   chain: { seq: number; hash: string } | null;
 };
@@ -175,28 +159,13 @@ export async function* exportAudit(orm: Orm, since: Date): AsyncGenerator<Export
   }
 }
 
-interface ExportRow extends Omit<ExportedEntry, 'object' | 'chain'> {
-  seq: string | null;
-  hash: Buffer | null;
-}
+type ExportRow = AuditRow & { seq: string | null; hash: Buffer | null };
 
-function present({ seq, hash, at, id, ...entry }: ExportRow): ExportedEntry {
-  return {
-    id,
-    object: 'audit_entry',
-    at: new Date(at).toISOString(),
-    actor: entry.actor,
-    action: entry.action,
-    subject: entry.subject,
-    detail: entry.detail,
-    operator: entry.operator,
-    os_user: entry.os_user,
-    host: entry.host,
-    database_login: entry.database_login,
-    client_address: entry.client_address,
-    chain: seq === null || hash === null ? null : { seq: Number(seq), hash: hash.toString('hex') },
-  };
-}
+const present = ({ seq, hash, ...entry }: ExportRow): ExportedEntry => ({
+  ...entry,
+  at: isoTime(entry.at),
+  chain: seq === null || hash === null ? null : { seq: Number(seq), hash: hash.toString('hex') },
+});
 
 /** An entry is chained after it is recorded, but the two clocks can differ. */
 const firstLinkSince = readStatement(
@@ -204,9 +173,8 @@ const firstLinkSince = readStatement(
     SELECT min(seq) - 1 AS before FROM audit_chain WHERE chained_at >= ${at}::timestamptz - interval '1 hour'`,
 );
 
-const ENTRY = sql.raw(
-  'r.id, r.at, r.actor, r.action, r.subject, r.detail, r.operator, r.os_user, r.host, r.database_login, r.client_address',
-);
+const ENTRY = sql`r.id, 'audit_entry' AS object, r.at, r.actor, r.action, r.subject, r.detail, r.operator, r.os_user, r.host,
+  r.database_login, r.client_address`;
 
 const chainedEntries = readStatement(
   (_, { after, limit }: { after: string | null; limit: number }) => sql<ExportRow>`

@@ -7,8 +7,8 @@ import { readStatement, type Transactor, writeStatement } from '../platform/db/s
 import type { KeyedRequest } from '../requests/claim.ts';
 import type { CommandContext } from '../requests/command-context.ts';
 import { type KeyedResponse, respondOnce, respondWith } from '../requests/respond-once.ts';
-import { presentBalance } from './balance-resource.ts';
 import { lockTestAccount } from './lock-test-account.ts';
+import { presentBalance } from './resource.ts';
 
 const MAX_CREDITS_PER_HOUR = 60;
 
@@ -29,7 +29,7 @@ export function creditFaucet(
     const locked = await lockTestAccount({ tx, ring }, request, { counts: true });
     if ('replayed' in locked) return locked;
     await limitFaucetCredits(tx, partnerId);
-    await insertFaucetCredit(tx, { id: creditId, partnerId, amountCents: String(amountCents) });
+    await insertFaucetCredit(tx, { id: creditId, partnerId, amountCents });
     const posting = faucetOperation(creditId, partnerId, amountCents);
     const moved = await applyPosting(tx, posting).catch(refuseTooLarge);
     if (moved.outcome === 'insufficient_funds') throw new Error('a faucet never lacks funds');
@@ -49,31 +49,18 @@ async function limitFaucetCredits(tx: Transactor, partnerId: string): Promise<vo
   }
 }
 
-const HOUR = sql`interval '1 hour'`;
-
-const faucetCreditsInLastHour = readStatement((db, { partnerId }: { partnerId: string }) =>
-  db
-    .selectFrom('faucet_credit')
-    .select(({ fn }) => [
-      sql<number>`count(*)::int`.as('credits'),
-      sql<number>`ceil(extract(epoch FROM ${fn.min('created_at')} + ${HOUR} - account_now(${partnerId}, 'test')))::int`.as(
-        'wait_seconds',
-      ),
-    ])
-    .where('partner_id', '=', partnerId)
-    .where('mode', '=', 'test')
-    .where('created_at', '>', sql<string>`account_now(${partnerId}, 'test') - ${HOUR}`),
+const faucetCreditsInLastHour = readStatement(
+  (_, { partnerId }: { partnerId: string }) => sql<{ credits: number; wait_seconds: number }>`
+    SELECT count(*)::int AS credits,
+      ceil(extract(epoch FROM min(created_at) + interval '1 hour' - account_now(${partnerId}, 'test')))::int AS wait_seconds
+    FROM faucet_credit
+    WHERE partner_id = ${partnerId} AND mode = 'test' AND created_at > account_now(${partnerId}, 'test') - interval '1 hour'`,
 );
 
 const insertFaucetCredit = writeStatement(
-  (db, credit: { id: string; partnerId: string; amountCents: string }) =>
-    db.insertInto('faucet_credit').values({
-      id: credit.id,
-      partner_id: credit.partnerId,
-      mode: 'test',
-      amount_cents: credit.amountCents,
-      created_at: sql<string>`account_now(${credit.partnerId}, 'test')`,
-    }),
+  (_, { id, partnerId, amountCents }: { id: string; partnerId: string; amountCents: number }) => sql`
+    INSERT INTO faucet_credit (id, partner_id, mode, amount_cents, created_at)
+    VALUES (${id}, ${partnerId}, 'test', ${amountCents}, account_now(${partnerId}, 'test'))`,
 );
 
 function faucetOperation(creditId: string, partnerId: string, amountCents: number): Posting {

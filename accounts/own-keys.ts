@@ -4,14 +4,14 @@ import { ApiError } from '../domain/api-error.ts';
 import { isId } from '../domain/ids.ts';
 import { blocksOutside } from '../domain/ip-address.ts';
 import type { Tenant } from '../domain/mode.ts';
+import type { KeyRing } from '../platform/crypto/key-ring.ts';
 import { SHOWN_KEY } from '../platform/db/columns.ts';
 import { type Transactor, writeStatement } from '../platform/db/sql.ts';
 import { transaction } from '../platform/db/transaction.ts';
 import type { CommandContext } from '../requests/command-context.ts';
-import { recordAudit } from '../requests/operator-context.ts';
+import { type AskingKey, authorOf, recordAudit } from '../requests/operator-context.ts';
 import type { ApiKeyRequest, ApiKeyRow, RotateApiKeyRequest } from './api-key-resource.ts';
 import { insertApiKey } from './api-keys.ts';
-import { type AskingKey, authorOf } from './asking-key.ts';
 import { holdClock } from './clock.ts';
 import { lockPartner } from './partners.ts';
 import { Scope, withoutApiKeys } from './scope-rules.ts';
@@ -39,7 +39,6 @@ export function createOwnKey(
   asking: AskingKey,
   { name, scopes, ip_allowlist: ipAllowlist, expires_at: expiresAt }: ApiKeyRequest,
 ): Promise<MadeKey> {
-  const { partnerId, mode, keyId } = asking;
   return transaction(orm, async (tx) => {
     const { clock, key: creator } = await lockForChange(tx, asking);
     const given = Scope.options.filter((scope) =>
@@ -49,25 +48,8 @@ export function createOwnKey(
     const allowed = ipAllowlist === undefined ? creator.ip_allowlist : ipAllowlist;
     mustAllow(creator, allowed);
     const expires = chooseExpiry(creator, clock, expiresAt, creator.expires_at);
-    await mustHaveRoom(tx, asking);
-    const made = {
-      partnerId,
-      mode,
-      name,
-      scopes: given,
-      ipAllowlist: allowed,
-      expiresAt: expires,
-      createdBy: keyId,
-    };
-    const { id, key, hint } = await insertApiKey(tx, ring, { ...made, clock });
-    record(tx, asking, 'key.create', id, {
-      name,
-      hint,
-      scopes: given,
-      ipAllowlist: allowed,
-      expiresAt: expires,
-    });
-    return { row: await lockOwn(tx, asking, id), key };
+    const made = { name, scopes: given, ipAllowlist: allowed, expiresAt: expires };
+    return make(tx, ring, { asking, clock, made, replaces: null });
   });
 }
 
@@ -104,7 +86,7 @@ export function rotateOwnKey(
   id: string,
   { overlap_seconds: overlapSeconds, expires_at: expiresAt }: RotateApiKeyRequest,
 ): Promise<MadeKey> {
-  const { partnerId, mode, keyId } = asking;
+  const { partnerId, mode } = asking;
   return transaction(orm, async (tx) => {
     const { clock, key: asker } = await lockForChange(tx, asking);
     const old = await lockOwn(tx, asking, id);
@@ -117,21 +99,33 @@ export function rotateOwnKey(
     mustAllow(asker, ipAllowlist);
     const expires = chooseExpiry(asker, clock, expiresAt, old.expires_at);
     await expireOwn(tx, { partnerId, mode, id, overlapSeconds });
-    await mustHaveRoom(tx, asking);
-    const scopes = old.scopes as Scope[];
-    const made = { partnerId, mode, name, scopes, ipAllowlist, expiresAt: expires, createdBy: keyId, clock };
-    const { id: newId, key, hint } = await insertApiKey(tx, ring, made);
-    record(tx, asking, 'key.rotate', id, { replacedBy: newId, overlapSeconds });
-    record(tx, asking, 'key.create', newId, {
-      name,
-      hint,
-      scopes,
-      ipAllowlist,
-      expiresAt: expires,
-      replaces: id,
-    });
-    return { row: await lockOwn(tx, asking, newId), key };
+    const made = { name, scopes: old.scopes as Scope[], ipAllowlist, expiresAt: expires };
+    return make(tx, ring, { asking, clock, made, replaces: { id, overlapSeconds } });
   });
+}
+
+interface Making {
+  asking: AskingKey;
+  clock: AccountClock;
+  made: { name: string | null; scopes: Scope[]; ipAllowlist: string[] | null; expiresAt: Date | null };
+  /** The key that it takes the place of. */
+  replaces: { id: string; overlapSeconds: number } | null;
+}
+
+async function make(
+  tx: Transactor,
+  ring: KeyRing,
+  { asking, clock, made, replaces }: Making,
+): Promise<MadeKey> {
+  const { partnerId, mode, keyId: createdBy } = asking;
+  await mustHaveRoom(tx, asking);
+  const { id, key, hint } = await insertApiKey(tx, ring, { ...made, partnerId, mode, createdBy, clock });
+  if (replaces !== null) {
+    const { overlapSeconds } = replaces;
+    record(tx, asking, 'key.rotate', replaces.id, { replacedBy: id, overlapSeconds });
+  }
+  record(tx, asking, 'key.create', id, { ...made, hint, ...(replaces && { replaces: replaces.id }) });
+  return { row: await lockOwn(tx, asking, id), key };
 }
 
 /**

@@ -35,56 +35,33 @@ export interface PartnerChanges {
 }
 
 /** @throws Refusal if there is no such account. */
-export function updatePartner(
-  { orm, actor }: Operator,
-  partnerId: string,
-  changes: PartnerChanges,
-): Promise<void> {
-  return transaction(orm, async (tx) => {
-    const partner = await lockPartner(tx, partnerId);
+export const updatePartner = (operator: Operator, partnerId: string, changes: PartnerChanges) =>
+  change(operator, partnerId, 'partner.update', (partner) => {
     const { name, secureDetailsEnabled } = partner;
     const after = { name, secureDetailsEnabled, ...changes };
-    tx.assign(partner, after);
-    recordAudit(tx, {
-      actor,
-      action: 'partner.update',
-      subject: partnerId,
-      detail: { before: { name, secureDetailsEnabled }, after },
-    });
+    Object.assign(partner, after);
+    return { before: { name, secureDetailsEnabled }, after };
   });
-}
 
 /**
  * Changes fees of an account, which has its own fee plan from then on. Fees that `changes` leaves out keep their value.
  * The plan applies from the next quote on. Operations that already hold money keep their fees.
  * @throws Refusal if there is no such account.
  */
-export function negotiateFees(
-  { orm, actor }: Operator,
-  partnerId: string,
-  changes: Partial<FeePlan>,
-): Promise<void> {
-  return transaction(orm, async (tx) => {
-    const partner = await lockPartner(tx, partnerId);
+export const negotiateFees = (operator: Operator, partnerId: string, changes: Partial<FeePlan>) =>
+  change(operator, partnerId, 'partner.fees', (partner) => {
     const before = partner.feePlan ?? DEFAULT_FEE_PLAN;
-    const after = FeePlan.parse({ ...before, ...changes });
-    recordAudit(tx, { actor, action: 'partner.fees', subject: partnerId, detail: { before, after } });
-    partner.feePlan = after;
+    partner.feePlan = FeePlan.parse({ ...before, ...changes });
+    return { before, after: partner.feePlan };
   });
-}
 
 /**
  * Changes limits of an account in both modes, which has its own limits from then on. Limits that `changes` leaves out keep
  * their value.
  * @throws Refusal if there is no such account, or the smallest card would be larger than the largest.
  */
-export function negotiateLimits(
-  { orm, actor }: Operator,
-  partnerId: string,
-  changes: Partial<AccountLimits>,
-): Promise<void> {
-  return transaction(orm, async (tx) => {
-    const partner = await lockPartner(tx, partnerId);
+export const negotiateLimits = (operator: Operator, partnerId: string, changes: Partial<AccountLimits>) =>
+  change(operator, partnerId, 'partner.limits', (partner) => {
     const before = partner.limits ?? DEFAULT_LIMITS;
     const after = AccountLimits.parse({ ...before, ...changes });
     if (after.minCardCents > after.maxCardCents) {
@@ -93,33 +70,21 @@ export function negotiateLimits(
           'give --min-card and --max-card together.',
       );
     }
-    recordAudit(tx, { actor, action: 'partner.limits', subject: partnerId, detail: { before, after } });
     partner.limits = after;
+    return { before, after };
   });
-}
 
 /**
  * Replaces an account's spending controls, which hold for each of its cards by itself, in both modes, from the next decision on.
  * @param controls null removes them
  * @throws Refusal if there is no such account.
  */
-export function controlSpending(
-  { orm, actor }: Operator,
-  partnerId: string,
-  controls: SpendingControls | null,
-): Promise<void> {
-  return transaction(orm, async (tx) => {
-    const partner = await lockPartner(tx, partnerId);
+export const controlSpending = (operator: Operator, partnerId: string, controls: SpendingControls | null) =>
+  change(operator, partnerId, 'partner.controls', (partner) => {
     const before = completeControls(partner.spendingControls ?? null);
-    recordAudit(tx, {
-      actor,
-      action: 'partner.controls',
-      subject: partnerId,
-      detail: { before, after: controls },
-    });
     partner.spendingControls = controls;
+    return { before, after: controls };
   });
-}
 
 /**
  * Suspends an account: every process refuses all its keys within 5 s. What has begun goes on: workflows, the network's
@@ -127,35 +92,39 @@ export function controlSpending(
  * @returns false if it was suspended already, so that nothing changed
  * @throws Refusal if there is no such account.
  */
-export function suspendPartner(
-  { orm, actor }: Operator,
-  partnerId: string,
-  reason: string,
-): Promise<boolean> {
-  return transaction(orm, async (tx) => {
-    const partner = await lockPartner(tx, partnerId);
-    if (partner.suspendedAt) return false;
+export const suspendPartner = (operator: Operator, partnerId: string, reason: string) =>
+  change(operator, partnerId, 'partner.suspend', (partner) => {
+    if (partner.suspendedAt) return null;
     partner.suspendedAt = new Date();
     partner.suspensionReason = reason;
-    recordAudit(tx, { actor, action: 'partner.suspend', subject: partnerId, detail: { reason } });
-    return true;
+    return { reason };
   });
-}
 
 /**
  * Ends a suspension: the account's keys that are not revoked work again within 5 s.
  * @returns false if it was not suspended, so that nothing changed
  * @throws Refusal if there is no such account.
  */
-export function resumePartner({ orm, actor }: Operator, partnerId: string, reason: string): Promise<boolean> {
-  return transaction(orm, async (tx) => {
-    const partner = await lockPartner(tx, partnerId);
-    if (!partner.suspendedAt) return false;
+export const resumePartner = (operator: Operator, partnerId: string, reason: string) =>
+  change(operator, partnerId, 'partner.resume', (partner) => {
+    if (!partner.suspendedAt) return null;
     const suspendedAt = partner.suspendedAt.toISOString();
     partner.suspendedAt = null;
     partner.suspensionReason = null;
-    recordAudit(tx, { actor, action: 'partner.resume', subject: partnerId, detail: { reason, suspendedAt } });
-    return true;
+    return { reason, suspendedAt };
+  });
+
+/** @param apply changes the account, and returns what the audit log says; null if nothing changes @returns whether it did */
+function change(
+  { orm, actor }: Operator,
+  partnerId: string,
+  action: string,
+  apply: (partner: Partner) => Record<string, unknown> | null,
+): Promise<boolean> {
+  return transaction(orm, async (tx) => {
+    const detail = apply(await lockPartner(tx, partnerId));
+    if (detail !== null) recordAudit(tx, { actor, action, subject: partnerId, detail });
+    return detail !== null;
   });
 }
 

@@ -6,7 +6,7 @@ import { type Reader, readStatement, writeStatement } from '../platform/db/sql.t
 import type { KeyedRequest } from '../requests/claim.ts';
 import type { CommandContext } from '../requests/command-context.ts';
 import { findReplay, type KeyedResponse, respondOnce, respondWith } from '../requests/respond-once.ts';
-import { presentTestClock, type TestClockResource } from './test-clock-resource.ts';
+import { presentTestClock, type TestClockResource } from './resource.ts';
 
 /** The most that a clock can be ahead of real time, in seconds: ten years. */
 const MAX_OFFSET_SECONDS = 10 * 365 * 86_400;

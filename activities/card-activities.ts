@@ -9,35 +9,24 @@ import {
   createCardStatusActivities,
 } from '../cards/status-activities.ts';
 import {
-  createTopUpActivities,
-  type TopUpActivities,
-  type TopUpActivityDependencies,
-} from '../cards/transfers/top-up-activities.ts';
-import {
-  createWithdrawalActivities,
-  type WithdrawalActivities,
-  type WithdrawalActivityDependencies,
-} from '../cards/transfers/withdrawal-activities.ts';
+  createTransferActivities,
+  type TransferActivities,
+  type TransferActivityDependencies,
+} from '../cards/transfers/activities.ts';
 
 /** The activities on the cards task queue. */
-export interface CardActivities
-  extends IssuanceActivities,
-    TopUpActivities,
-    WithdrawalActivities,
-    CardStatusActivities {}
+export interface CardActivities extends IssuanceActivities, TransferActivities, CardStatusActivities {}
 
 interface CardActivityDependencies
   extends IssuanceDependencies,
-    TopUpActivityDependencies,
-    WithdrawalActivityDependencies,
+    TransferActivityDependencies,
     CardStatusDependencies {}
 
 /** The first argument of every activity is the claim's id. */
 export function createCardActivities(dependencies: CardActivityDependencies): CardActivities {
   return {
     ...createIssuanceActivities(dependencies),
-    ...createTopUpActivities(dependencies),
-    ...createWithdrawalActivities(dependencies),
+    ...createTransferActivities(dependencies),
     ...createCardStatusActivities(dependencies),
   };
 }

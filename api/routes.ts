@@ -1,19 +1,18 @@
 import { apiKeys } from '../accounts/api-keys-routes.ts';
-import { balanceAlert } from '../accounts/balance-alert-routes.ts';
-import { balance } from '../accounts/balance-routes.ts';
-import { quotes } from '../accounts/quotes-routes.ts';
-import { account } from '../accounts/routes.ts';
+import { account, balance, balanceAlert, quotes } from '../accounts/routes.ts';
 import { products } from '../cards/products-routes.ts';
 import { type CardDependencies, cards } from '../cards/routes.ts';
 import { type RevealDependencies, secureDetails } from '../cards/secure-details-routes.ts';
 import { cardStatus } from '../cards/status-routes.ts';
-import { type TopUpDependencies, topups } from '../cards/transfers/top-ups-routes.ts';
-import { type WithdrawalDependencies, withdrawals } from '../cards/transfers/withdrawals-routes.ts';
-import { type DepositDependencies, deposits } from '../deposits/routes.ts';
-import { type TestDepositDependencies, testDeposits } from '../deposits/test-deposits-routes.ts';
+import { type TransferDependencies, topups, withdrawals } from '../cards/transfers/routes.ts';
+import {
+  type DepositDependencies,
+  deposits,
+  type TestDepositDependencies,
+  testDeposits,
+} from '../deposits/routes.ts';
 import { type ReportDependencies, reports } from '../exports/reports-routes.ts';
-import { statements } from '../exports/statements-routes.ts';
-import { type TestClockDependencies, testClock } from '../exports/test-clock-routes.ts';
+import { statements, type TestClockDependencies, testClock } from '../exports/routes.ts';
 import { authorizations } from '../payments/authorizations-routes.ts';
 import { spendingLimits } from '../payments/spending-limits-routes.ts';
 import {
@@ -31,8 +30,7 @@ import type { Declaration, Route } from './http/route.ts';
 
 export interface RouteDependencies
   extends CardDependencies,
-    TopUpDependencies,
-    WithdrawalDependencies,
+    TransferDependencies,
     SimulationDependencies,
     TestAuthorizationDependencies,
     TestClockDependencies,

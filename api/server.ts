@@ -2,9 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from '@temporalio/client';
 import type { Logger } from 'pino';
-import { shareActiveAccounts } from '../accounts/active-accounts.ts';
-import { recordKeyUses } from '../accounts/key-usage.ts';
-import { shareUsage } from '../accounts/usage-buckets.ts';
+import { recordKeyUses, shareActiveAccounts, shareUsage } from '../accounts/usage.ts';
 import { type CardActivities, createCardActivities } from '../activities/card-activities.ts';
 import { presentScan } from '../deposits/metrics.ts';
 import type { DepositTerms } from '../deposits/open.ts';
@@ -192,6 +190,7 @@ export async function startApi(
   const testClocks = openTestClocks(orm, logger);
   const responseHints = openResponseHints({
     orm,
+    ring,
     on: { [TEST_CLOCK_ADVANCED]: testClocks.forget },
     direct: serves('partner') ? direct : null,
     eventsWritten,
@@ -227,7 +226,7 @@ export async function startApi(
     operationsApart: config.operations !== null,
     tracing,
     checkResponses: config.checkResponses,
-    responseHints: responseHints,
+    responseHints,
     testClocks,
     liveWork,
     client,

@@ -2,6 +2,7 @@ import { readdirSync } from 'node:fs';
 import { pino } from 'pino';
 import { installRuntime } from '../platform/temporal/install-runtime.ts';
 import { startServers } from '../test/support/start-servers.ts';
+import { startProductionServer } from './temporal-server/start.ts';
 
 /**
  * `npm run bench [name …]`: each measurement prints the server it ran on, what it compares in the same run, and the ratios.
@@ -16,10 +17,9 @@ if (unknown.length > 0) {
   process.exit(2);
 }
 
-// Production's server: the CLI's, on SQLite, is half as fast.
-if (!process.env.TEMPORAL_ADDRESS && !process.env.TEMPORAL_CLI) process.env.TEMPORAL_SERVER = 'production';
 installRuntime(pino({ level: 'error' }, process.stderr));
-const stopServers = await startServers();
+const named = process.env.TEMPORAL_ADDRESS || process.env.TEMPORAL_CLI;
+const stopServers = await startServers(named ? undefined : startProductionServer);
 try {
   for (const name of asked.length > 0 ? asked : available) {
     console.log(`\n# ${name}`);

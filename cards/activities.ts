@@ -1,6 +1,5 @@
-import type { Logger } from 'pino';
 import type { IssuanceDecision } from '../domain/decision.ts';
-import { type CardNetwork, CardNetworkUnavailable, type LookUpAnswer } from '../issuers/card-network.ts';
+import { CardNetworkUnavailable, type LookUpAnswer } from '../issuers/card-network.ts';
 import { isLasting } from '../platform/db/is-retryable.ts';
 import { describeError } from '../platform/process/describe-error.ts';
 import { readClaimResponse, type StoredResponse } from '../requests/response.ts';
@@ -23,6 +22,7 @@ import {
   isSameDecision,
   type NetworkProgress,
   NOT_RECORDED,
+  type OperationDependencies,
   type Resolved,
   refusedWith,
   toEvidence,
@@ -42,20 +42,8 @@ export interface IssuanceActivities {
   flagIssuanceOverdue(claimId: string): Promise<number>;
 }
 
-export interface IssuanceDependencies extends FundingContext {
-  /** Live mode's network; null if none is configured, in which case no money is ever held for it. */
-  liveNetwork: CardNetwork | null;
+export interface IssuanceDependencies extends FundingContext, OperationDependencies {
   issuanceDeadlineMs: number;
-  /**
-   * Called when a claim has its response, to notify waiting requests. Does not throw.
-   * @param response the response, if this process has just stored it; null if it was stored earlier
-   */
-  answered(claimId: string, response: StoredResponse | null): void;
-  logger: Logger;
-  /** Who sent the workflow's newest signal with such an input; null if Temporal doesn't say. */
-  signalSender(signal: string, isThis: (input: unknown) => boolean): Promise<string | null>;
-  /** Called after the money is held, before the network is asked. Does not throw. */
-  opened?(claimId: string): void;
 }
 
 export function createIssuanceActivities(dependencies: IssuanceDependencies): IssuanceActivities {

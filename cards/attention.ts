@@ -1,7 +1,13 @@
 import { type Expression, sql } from 'kysely';
 import { type CardStatus, STATUS_CHANGES, type StatusChangeOperation } from '../domain/card-status.ts';
 import type { NotRecorded } from '../domain/decision.ts';
-import type { OperatorConfig } from '../platform/config/operator.ts';
+import type { Mode } from '../domain/mode.ts';
+import {
+  TRANSFER_DIRECTIONS,
+  type TransferDeadlines,
+  type TransferDirection,
+  transferDeadlineMs,
+} from '../domain/transfer.ts';
 import { networkProblem } from '../platform/db/columns.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { readStatement } from '../platform/db/sql.ts';
@@ -16,26 +22,20 @@ import {
   changeCardStatusWorkflowId,
   issueCardWorkflowId,
   STATUS_CHANGE_PATIENCE_MS,
-  topUpCardWorkflowId,
-  withdrawFromCardWorkflowId,
+  transferWorkflowId,
 } from '../workflows/messages.ts';
 import type { DecidedTable } from './decision.ts';
-import type { TopUpStatus } from './transfers/top-up-rules.ts';
-import type { WithdrawalStatus } from './transfers/withdrawal-rules.ts';
+import type { TransferStatus } from './transfers/rules.ts';
 
-/** Issuances, top-ups, withdrawals and status changes that take too long, and cards whose id at the network is missing. */
+/** Issuances, transfers and status changes that take too long, and cards whose id at the network is missing. */
 export async function readWaitingOperations(
   orm: Orm,
-  deadlines: Pick<OperatorConfig, 'issuanceDeadlineMs' | 'topUpDeadlineMs' | 'withdrawalDeadlineMs'>,
+  deadlines: TransferDeadlines & { issuanceDeadlineMs: number },
 ): Promise<UnfinishedItem[]> {
-  const found = [
-    await readOverdue(orm, ISSUANCES, deadlines.issuanceDeadlineMs),
-    await readOverdue(orm, TOP_UPS, deadlines.topUpDeadlineMs),
-    await readOverdue(orm, WITHDRAWALS, deadlines.withdrawalDeadlineMs),
-    await readStatusChanges(orm),
-    await readWithoutNetworkId(orm),
-    await readNotStarted(orm),
-  ];
+  const found = [await readOverdue(orm, 'card', deadlines.issuanceDeadlineMs)];
+  for (const direction of TRANSFER_DIRECTIONS)
+    found.push(await readOverdue(orm, direction, transferDeadlineMs(deadlines, direction)));
+  found.push(await readStatusChanges(orm), await readWithoutNetworkId(orm), await readNotStarted(orm));
   return found.flat();
 }
 
@@ -44,21 +44,16 @@ const ago = (durationMs: number) => sql<string>`now() - ${durationMs} * ${MILLIS
 const later = (time: Expression<string>, durationMs: number) =>
   sql<string>`${time} + ${durationMs} * ${MILLISECOND}`;
 
-/** What differs between issuances, top-ups and withdrawals that are past their deadline. */
-interface Overdue {
-  kind: AttentionItem['kind'];
-  overdue: ReturnType<typeof overdueIn>;
-  reason: string;
-  commands(id: string): Pick<AttentionItem, 'command' | 'or_command'>;
-  workflowIdOf(id: string): string;
-}
-
 /** The other card that has the network id which this row's card should get. */
 const holderFor = (table: DecidedTable) =>
   sql<string | null>`(SELECT h.id FROM card h WHERE h.mode = 'live'
     AND h.network_card_id = ${sql.ref(`${table}.not_recorded`)} ->> 'networkCardId')`.as('holder');
 
-const overdueIn = (table: DecidedTable, pendingStatus: CardStatus | TopUpStatus | WithdrawalStatus) =>
+const overdueIn = (
+  table: DecidedTable,
+  pendingStatus: CardStatus | TransferStatus,
+  direction?: TransferDirection,
+) =>
   readStatement(
     (db, { deadlineMs }: { deadlineMs: number }) =>
       db
@@ -85,6 +80,7 @@ const overdueIn = (table: DecidedTable, pendingStatus: CardStatus | TopUpStatus 
         ])
         // A literal, for the partial index of pending rows.
         .where('status', '=', sql.lit(pendingStatus))
+        .where(direction === undefined ? sql<boolean>`true` : sql<boolean>`direction = ${sql.lit(direction)}`)
         .where(({ eb, or }) =>
           or([
             eb('overdue_since', 'is not', null),
@@ -97,29 +93,28 @@ const overdueIn = (table: DecidedTable, pendingStatus: CardStatus | TopUpStatus 
 
 const REASON = '--reason "…"';
 
-const ISSUANCES: Overdue = {
-  kind: 'card_issuance',
-  overdue: overdueIn('card', 'funding_pending'),
-  reason: 'the network has not said whether it issued the card',
-  commands: (id) => decisionCommands(`card resolve ${id}`, ['--issued', '--failed'], REASON),
-  workflowIdOf: issueCardWorkflowId,
-};
+type PendingKind = 'card' | TransferDirection;
 
-const TOP_UPS: Overdue = {
-  kind: 'card_topup',
-  overdue: overdueIn('topup', 'pending'),
-  reason: 'the network has not said whether it loaded the card',
-  commands: (id) => decisionCommands(`topup resolve ${id}`, ['--succeeded', '--failed'], REASON),
-  workflowIdOf: topUpCardWorkflowId,
-};
-
-const WITHDRAWALS: Overdue = {
-  kind: 'card_withdrawal',
-  overdue: overdueIn('withdrawal', 'pending'),
-  reason: 'the network has not said whether it took the money off the card',
-  commands: (id) => decisionCommands(`withdrawal resolve ${id}`, ['--succeeded', '--failed'], REASON),
-  workflowIdOf: withdrawFromCardWorkflowId,
-};
+const OVERDUE = {
+  card: {
+    kind: 'card_issuance',
+    overdue: overdueIn('card', 'funding_pending'),
+    outcomes: ['--issued', '--failed'],
+    reason: 'the network has not said whether it issued the card',
+  },
+  topup: {
+    kind: 'card_topup',
+    overdue: overdueIn('card_transfer', 'pending', 'topup'),
+    outcomes: ['--succeeded', '--failed'],
+    reason: 'the network has not said whether it loaded the card',
+  },
+  withdrawal: {
+    kind: 'card_withdrawal',
+    overdue: overdueIn('card_transfer', 'pending', 'withdrawal'),
+    outcomes: ['--succeeded', '--failed'],
+    reason: 'the network has not said whether it took the money off the card',
+  },
+} as const satisfies Record<PendingKind, object>;
 
 const NOT_FLAGGED = {
   reason: 'past its deadline, but its workflow has not noticed',
@@ -133,11 +128,8 @@ const notApplied = (outcome: string) => ({
   worker: SEE_LOG,
 });
 
-async function readOverdue(
-  orm: Orm,
-  { kind, overdue, reason, commands, workflowIdOf }: Overdue,
-  deadlineMs: number,
-): Promise<UnfinishedItem[]> {
+async function readOverdue(orm: Orm, pending: PendingKind, deadlineMs: number): Promise<UnfinishedItem[]> {
+  const { kind, overdue, outcomes, reason } = OVERDUE[pending];
   const rows = await overdue(orm.em.fork(), { deadlineMs });
   return rows.map(({ id, partner_id, flagged, decided, since, not_recorded, holder, ...row }) => {
     const item = {
@@ -151,8 +143,8 @@ async function readOverdue(
         token: id,
         card: row.network_card_id ?? not_recorded?.networkCardId ?? null,
       }),
-      workflow_id: workflowIdOf(id),
-      ...commands(id),
+      workflow_id: pending === 'card' ? issueCardWorkflowId(id) : transferWorkflowId(pending, id),
+      ...decisionCommands(`${pending} resolve ${id}`, outcomes, REASON),
     };
     if (not_recorded !== null)
       return { ...item, ...notRecorded(not_recorded, holder, item, Boolean(flagged)) };
@@ -220,32 +212,25 @@ async function readStatusChanges(orm: Orm): Promise<UnfinishedItem[]> {
   }));
 }
 
-const STATUS_CHANGE_OPERATIONS = Object.keys(STATUS_CHANGES) as StatusChangeOperation[];
+interface SlowChange {
+  id: string;
+  partner_id: string;
+  mode: Mode;
+  network_card_id: string | null;
+  claim_id: string;
+  operation: StatusChangeOperation;
+  network_problem: string | null;
+  asked: boolean;
+  since: string;
+}
 
 const slowStatusChanges = readStatement(
-  (db, { patienceMs }: { patienceMs: number }) =>
-    db
-      .selectFrom('idempotency_claim as c')
-      .innerJoin('card as k', 'k.id', 'c.card_id')
-      .distinctOn('k.id')
-      .select(({ eb, ref }) => [
-        'k.id',
-        'k.partner_id',
-        'k.mode',
-        'k.network_card_id',
-        'c.id as claim_id',
-        'c.operation',
-        'c.network_problem',
-        eb('k.status_change_claim_id', 'is not', null).as('asked'),
-        later(ref('c.created_at'), patienceMs).as('since'),
-      ])
-      .where('c.response_status', 'is', null)
-      .where('c.operation', 'in', STATUS_CHANGE_OPERATIONS)
-      .where('c.created_at', '<', ago(patienceMs))
-      .orderBy('k.id')
-      .orderBy(({ eb, ref }) => eb('c.id', 'is distinct from', ref('k.status_change_claim_id')))
-      .orderBy('c.created_at')
-      .$narrowType<{ operation: StatusChangeOperation }>(),
+  (_, { patienceMs }: { patienceMs: number }) => sql<SlowChange>`
+    SELECT DISTINCT ON (k.id) k.id, k.partner_id, k.mode, k.network_card_id, c.id AS claim_id, c.operation, c.network_problem,
+      k.status_change_claim_id IS NOT NULL AS asked, ${later(sql`c.created_at`, patienceMs)} AS since
+    FROM idempotency_claim c JOIN card k ON k.id = c.card_id
+    WHERE c.response_status IS NULL AND c.operation = ANY (${Object.keys(STATUS_CHANGES)}) AND c.created_at < ${ago(patienceMs)}
+    ORDER BY k.id, c.id IS DISTINCT FROM k.status_change_claim_id, c.created_at`,
   { acrossTenants: 'measurement' },
 );
 
@@ -320,10 +305,7 @@ const notStarted = readStatement(
         not(exists(selectFrom('card as k').select('k.id').whereRef('k.claim_id', '=', 'c.id'))),
       )
       .where(({ exists, not, selectFrom }) =>
-        not(exists(selectFrom('topup as t').select('t.id').whereRef('t.claim_id', '=', 'c.id'))),
-      )
-      .where(({ exists, not, selectFrom }) =>
-        not(exists(selectFrom('withdrawal as w').select('w.id').whereRef('w.claim_id', '=', 'c.id'))),
+        not(exists(selectFrom('card_transfer as t').select('t.id').whereRef('t.claim_id', '=', 'c.id'))),
       )
       .groupBy(['c.partner_id', 'c.mode']),
   { acrossTenants: 'measurement' },

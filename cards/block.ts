@@ -2,16 +2,14 @@ import { sql } from 'kysely';
 import { ApiError } from '../domain/api-error.ts';
 import type { Tenant } from '../domain/mode.ts';
 import { MAX_AMOUNT_CENTS } from '../domain/money.ts';
-import { applyPosting } from '../ledger/apply-posting.ts';
 import { readBalance, readCardBalance } from '../ledger/balances.ts';
-import { LedgerRejected } from '../ledger/ledger-error.ts';
-import type { Posting } from '../ledger/posting.ts';
-import { of, TOPUP_COLUMNS } from '../platform/db/columns.ts';
+import { of, TRANSFER_COLUMNS } from '../platform/db/columns.ts';
 import { type Transactor, writeStatement } from '../platform/db/sql.ts';
 import type { OpenCommand } from '../requests/command-context.ts';
+import { releaseBalance } from './release-balance.ts';
 import type { CardRow } from './resource.ts';
-import { voidTopUp } from './transfers/end-top-up.ts';
-import { topUpNotPossible } from './transfers/top-up-rules.ts';
+import { voidTransfer } from './transfers/end.ts';
+import { transferRefusal } from './transfers/rules.ts';
 
 /**
  * Makes the changes of a block other than the status itself (docs/partners/card-status.md): moves the card's balance to the
@@ -57,56 +55,6 @@ export function releaseNotPossible(): ApiError {
 }
 
 /**
- * Moves what is free on a blocked card to the prepaid balance.
- * @param step what released it, if that was later than the block
- */
-export function releasePosting(card: CardRow, amountCents: number, step = 'release'): Posting {
-  return {
-    operationId: `block/${card.id}`,
-    partnerId: card.partner_id,
-    mode: card.mode,
-    transfers: [
-      {
-        step,
-        phase: 'single',
-        code: 'block_release',
-        debit: { cardId: card.id },
-        credit: 'prepaid',
-        amountCents,
-      },
-    ],
-  };
-}
-
-/**
- * Moves what is free on a blocked card to the prepaid balance. The network has blocked the card, so the block stands, whatever
- * has happened to the balance since {@link blockRefusal}. Money that is held stays on the card, and so does what does not fit.
- * @param step what made the money free; each is released once
- */
-export async function releaseBalance(tx: Transactor, card: CardRow, step: string): Promise<void> {
-  const tenant = { partnerId: card.partner_id, mode: card.mode };
-  const { balanceCents, heldCents } = await readCardBalance(tx, tenant, card.id);
-  const availableCents = balanceCents - heldCents;
-  if (availableCents === 0 || (await release(tx, card, availableCents, step))) return;
-  // The ledger's call has locked the balance.
-  const { totalCents } = await readBalance(tx, card.partner_id, card.mode);
-  const roomCents = MAX_AMOUNT_CENTS - totalCents;
-  if (roomCents > 0 && !(await release(tx, card, roomCents, step))) throw new Error(`no room for ${card.id}`);
-}
-
-/** @returns false if it would take the balance past the largest safe integer */
-async function release(tx: Transactor, card: CardRow, amountCents: number, step: string): Promise<boolean> {
-  try {
-    const released = await applyPosting(tx, releasePosting(card, amountCents, step));
-    if (released.outcome !== 'applied') throw new Error(`the release of ${card.id} is ${released.outcome}`);
-    return true;
-  } catch (error) {
-    if (!(error instanceof LedgerRejected) || error.reason !== 'balance_out_of_range') throw error;
-    return false;
-  }
-}
-
-/**
  * Takes the locks that {@link failPendingTopUps} needs and that come before the card in the order of locks: the account's
  * usage, so that no top-up can begin, and the claims of the pending ones. The caller locks the card next.
  */
@@ -136,11 +84,12 @@ const lockClaims = writeStatement((db, { partnerId, mode, cardId }: Tenant & { c
     .where('partner_id', '=', partnerId)
     .where('mode', '=', mode)
     .where('id', 'in', ({ selectFrom }) =>
-      selectFrom('topup')
+      selectFrom('card_transfer')
         .select('claim_id')
         .where('partner_id', '=', partnerId)
         .where('mode', '=', mode)
         .where('card_id', '=', cardId)
+        .where('direction', '=', sql.lit<'topup'>('topup'))
         .where('status', '=', sql.lit<'pending'>('pending')),
     )
     .orderBy('id')
@@ -157,28 +106,29 @@ export async function failPendingTopUps(command: OpenCommand, card: CardRow): Pr
   const { tx } = command;
   const pending = await lockTopUps(tx, { partnerId: card.partner_id, mode: card.mode, cardId: card.id });
   if (pending.length === 0) return [];
-  const balance = await readCardBalance(tx, { partnerId: card.partner_id, mode: card.mode }, card.id);
-  const refusal = topUpNotPossible(card.status);
-  for (const { claim_id: claimId, answered, ...topUp } of pending) {
-    await voidTopUp(command, { claimId, answered, topUp, card, balance }, 'card_blocked', refusal);
+  const refusal = transferRefusal('topup', card.status);
+  if (refusal === null) throw new Error(`top-ups of ${card.id} fail, which is ${card.status}`);
+  for (const { claim_id: claimId, answered, ...transfer } of pending) {
+    await voidTransfer(command, { claimId, answered, transfer, card }, 'card_blocked', refusal);
   }
   return pending.filter(({ answered }) => !answered).map(({ claim_id: claimId }) => claimId);
 }
 
 const lockTopUps = writeStatement((db, { partnerId, mode, cardId }: Tenant & { cardId: string }) =>
   db
-    .selectFrom('topup as t')
+    .selectFrom('card_transfer as t')
     .innerJoin('idempotency_claim as c', (join) =>
       join
         .onRef('c.id', '=', 't.claim_id')
         .onRef('c.partner_id', '=', 't.partner_id')
         .onRef('c.mode', '=', 't.mode'),
     )
-    .select(of('t', TOPUP_COLUMNS))
+    .select(of('t', TRANSFER_COLUMNS))
     .select(['c.id as claim_id', sql<boolean>`c.response_status IS NOT NULL`.as('answered')])
     .where('t.partner_id', '=', partnerId)
     .where('t.mode', '=', mode)
     .where('t.card_id', '=', cardId)
+    .where('t.direction', '=', sql.lit<'topup'>('topup'))
     .where('t.status', '=', sql.lit<'pending'>('pending'))
     .orderBy('t.id')
     .forNoKeyUpdate('t'),

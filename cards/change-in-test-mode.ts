@@ -3,19 +3,20 @@ import type { CardStatus } from '../domain/card-status.ts';
 import { STATUS_CHANGES, type StatusChangeOperation, statusChangeRefusal } from '../domain/card-status.ts';
 import { statementWithPosting } from '../ledger/apply-posting.ts';
 import { LedgerRejected } from '../ledger/ledger-error.ts';
-import { type Writes, writeStatement } from '../platform/db/sql.ts';
+import { type Cte, cte, type Writes, withCtes, writeStatement } from '../platform/db/sql.ts';
 import type { KeyedRequest } from '../requests/claim.ts';
 import type { CommandContext } from '../requests/command-context.ts';
+import type { AccountColumns } from '../requests/event.ts';
 import {
-  forRequests,
+  endRequest,
   type KeyedOutcomeValues,
   type Outcome,
   outcomeResponse,
   requestOutcome,
-  writeRequestOutcome,
 } from '../requests/outcome.ts';
 import { type KeyedResponse, requireStored, respondOnce } from '../requests/respond-once.ts';
-import { releaseNotPossible, releasePosting } from './block.ts';
+import { releaseNotPossible } from './block.ts';
+import { releasePosting } from './release-balance.ts';
 import { presentCard } from './resource.ts';
 import { lockTestTerms } from './terms.ts';
 
@@ -48,60 +49,65 @@ export function changeStatusInTestMode(
       data: { card: resource },
       response: { status: 200, resource },
     };
-    const values = { ...requestOutcome(ring, request, outcome, locked.terms.clock), status: to };
+    const ended = requestOutcome(ring, request, outcome, locked.terms.clock);
+    const values = { ...ended, cardId: card.id, status: to };
     if (releasedCents > 0) {
       const release = releasePosting(card, releasedCents);
-      const { moved, wrote } = await blockAndRelease(request)(tx, release, values).catch((error: unknown) => {
+      const { moved, wrote } = await blockAndRelease(tx, release, values).catch((error: unknown) => {
         if (!(error instanceof LedgerRejected) || error.reason !== 'balance_out_of_range') throw error;
         throw releaseNotPossible();
       });
       if (moved.outcome !== 'applied') throw new Error(`the release of ${card.id} is ${moved.outcome}`);
       requireStored(wrote.is_stored);
     } else {
-      const [wrote] = await (to === 'blocked' ? block : change)(request)(tx, values);
+      const [wrote] = await (to === 'blocked' ? block : change)(tx, values);
       requireStored(wrote?.is_stored === true);
     }
     return { replayed: false, response: outcomeResponse(outcome) };
   });
 }
 
-type Change = KeyedOutcomeValues & { status: CardStatus };
+type Change = KeyedOutcomeValues & { cardId: string; status: CardStatus };
 
-const updateCard = (db: Writes, { partnerId, mode, eventCardId: cardId, status }: Change) =>
-  db
-    .updateTable('card')
-    .set({ status })
-    .where('id', '=', cardId)
-    .where('partner_id', '=', partnerId)
-    .where('mode', '=', mode)
-    .returning(['partner_id', 'mode']);
+/** The card's new status, with what follows from it in the same statement. */
+function changeAndEnd(db: Writes, values: Change) {
+  const { partnerId, mode, cardId, status } = values;
+  const changed = cte(
+    'changed',
+    db
+      .updateTable('card')
+      .set({ status })
+      .where('id', '=', cardId)
+      .where('partner_id', '=', partnerId)
+      .where('mode', '=', mode)
+      .returning(['partner_id', 'mode']),
+  );
+  const { ctes, isStored } = endRequest(changed, values);
+  return { changed, ctes: [changed, ...ctes], isStored };
+}
 
-const change = forRequests((isKeyed) =>
-  writeStatement((db, values: Change) => {
-    const { ctes, isStored } = writeRequestOutcome(values, isKeyed);
-    return sql<{ is_stored: boolean }>`
-      WITH done AS (${updateCard(db, values)}), ${ctes} SELECT ${isStored} AS is_stored`;
-  }),
-);
-
-const UNCOUNT_OPEN_CARD = sql`
+const uncount = (changed: Cte<AccountColumns>) =>
+  cte(
+    'uncounted',
+    sql`
   UPDATE account_usage u SET open_cards = u.open_cards - 1
-  FROM done WHERE u.partner_id = done.partner_id AND u.mode = done.mode`;
+  FROM ${changed.rows} changed WHERE u.partner_id = changed.partner_id AND u.mode = changed.mode`,
+  );
 
-const block = forRequests((isKeyed) =>
-  writeStatement((db, values: Change) => {
-    const { ctes, isStored } = writeRequestOutcome(values, isKeyed);
-    return sql<{ is_stored: boolean }>`
-      WITH done AS (${updateCard(db, values)}), uncounted AS (${UNCOUNT_OPEN_CARD}), ${ctes}
-      SELECT ${isStored} AS is_stored`;
-  }),
-);
+const change = writeStatement((db, values: Change) => {
+  const { ctes, isStored } = changeAndEnd(db, values);
+  return sql<{ is_stored: boolean }>`${withCtes(ctes)} SELECT ${isStored} AS is_stored`;
+});
 
-const blockAndRelease = forRequests((isKeyed) =>
-  statementWithPosting((db, values: Change, ledger) => {
-    const { ctes, isStored } = writeRequestOutcome(values, isKeyed);
-    return sql<{ is_stored: boolean }>`
-      WITH done AS (${updateCard(db, values)}), uncounted AS (${UNCOUNT_OPEN_CARD}), ${ctes}
-      SELECT ${ledger.answer}, ${isStored} AS is_stored FROM ${ledger.call}`;
-  }),
-);
+const block = writeStatement((db, values: Change) => {
+  const { changed, ctes, isStored } = changeAndEnd(db, values);
+  return sql<{
+    is_stored: boolean;
+  }>`${withCtes([...ctes, uncount(changed)])} SELECT ${isStored} AS is_stored`;
+});
+
+const blockAndRelease = statementWithPosting((db, values: Change, ledger) => {
+  const { changed, ctes, isStored } = changeAndEnd(db, values);
+  return sql<{ is_stored: boolean }>`
+    ${withCtes([...ctes, uncount(changed)])} SELECT ${ledger.answer}, ${isStored} AS is_stored FROM ${ledger.call}`;
+});

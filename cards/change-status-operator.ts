@@ -1,13 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { sql } from 'kysely';
 import { STATUS_CHANGES, type StatusChangeOperation } from '../domain/card-status.ts';
-import { Refusal } from '../domain/refusal.ts';
+import { Refusal, unknownId } from '../domain/refusal.ts';
 import type { Session } from '../operator/session.ts';
-import { readStatement } from '../platform/db/sql.ts';
+import { newId } from '../platform/crypto/new-id.ts';
+import type { Row } from '../platform/db/entities.ts';
+import { readStatement, writeStatement } from '../platform/db/sql.ts';
+import { transaction } from '../platform/db/transaction.ts';
 import { checkHint, SEE_LOG } from '../platform/monitoring/worker-check.ts';
+import { type Operator, recordAudit } from '../requests/operator-context.ts';
 import { openBody } from '../requests/response.ts';
 import { changeCardStatusWorkflowId } from '../workflows/messages.ts';
-import { askForStatusChange } from './ask-as-operator.ts';
-import { type OperatorCard, readCard } from './operator-reads.ts';
+import { type OperatorCard, readCard } from './reads.ts';
 
 const POLL_INTERVAL_MS = 200;
 
@@ -17,7 +21,7 @@ const POLL_INTERVAL_MS = 200;
  * @returns the card as it is then, and the id of the request
  * @throws Refusal if the change is refused, or takes longer than `waitMs`
  */
-export async function changeCardStatusByHand(
+export async function changeStatusByHand(
   session: Session,
   change: { cardId: string; operation: StatusChangeOperation; reason: string },
   waitMs: number,
@@ -50,13 +54,8 @@ export async function changeCardStatusByHand(
 }
 
 const selectResponse = readStatement(
-  (db, { claimId }: { claimId: string }) =>
-    db
-      .selectFrom('idempotency_claim')
-      .select(['response_status', 'response_body'])
-      .where('id', '=', claimId)
-      .where('response_status', 'is not', null)
-      .$narrowType<{ response_body: Buffer }>(),
+  (_, { claimId }: { claimId: string }) => sql<{ response_status: number; response_body: Buffer }>`
+    SELECT response_status, response_body FROM idempotency_claim WHERE id = ${claimId} AND response_status IS NOT NULL`,
   { acrossTenants: 'id' },
 );
 
@@ -73,3 +72,44 @@ async function whatItWaitsFor(session: Session, cardId: string, claimId: string)
     ? 'the card network has not confirmed it'
     : 'another change of the card comes first, and the card network has not confirmed that';
 }
+
+const ACTIONS: Record<StatusChangeOperation, string> = {
+  freeze_card: 'card.freeze',
+  unfreeze_card: 'card.unfreeze',
+  block_card: 'card.block',
+};
+
+/**
+ * Asks for a freeze, unfreeze or block, and records who did and why. The sweep of abandoned claims starts the work, as it does
+ * for partners' requests whose process died; in test mode too.
+ * @throws Refusal if there is no such card
+ */
+export function askForStatusChange(
+  { orm, actor }: Operator,
+  asked: { cardId: string; operation: StatusChangeOperation; reason: string },
+): Promise<{ claimId: string; requestId: string }> {
+  const { cardId, operation, reason } = asked;
+  return transaction(orm, async (tx) => {
+    // In this order, because a request's claim is looked for from the time of the request's id on.
+    const requestId = newId('req');
+    const claimId = newId('claim');
+    const [card] = await claim(tx, { claimId, cardId, operation, requestId });
+    if (card === undefined) throw unknownId('card', cardId, 'run "operator card list"');
+    const { partner_id: partnerId, mode } = card;
+    const detail = { partnerId, mode, requestId, reason };
+    recordAudit(tx, { actor, action: ACTIONS[operation], subject: cardId, detail });
+    return { claimId, requestId };
+  });
+}
+
+interface Claiming {
+  claimId: string;
+  cardId: string;
+  operation: StatusChangeOperation;
+  requestId: string;
+}
+
+const claim = writeStatement(
+  (_, { claimId, cardId, operation, requestId }: Claiming) => sql<Row<'card', 'partner_id' | 'mode'>>`
+    SELECT partner_id, mode FROM claim_status_change(${claimId}, ${cardId}, ${operation}, ${requestId})`,
+);

@@ -10,15 +10,15 @@ import type { Tenant } from '../domain/mode.ts';
 import type { StatusChangeRequest } from '../issuers/card-network.ts';
 import { readCardBalance } from '../ledger/balances.ts';
 import { CARD_COLUMNS } from '../platform/db/columns.ts';
-import { type Transactor, writeStatement } from '../platform/db/sql.ts';
+import { cte, type Transactor, withCtes, writeStatement } from '../platform/db/sql.ts';
 import { transaction } from '../platform/db/transaction.ts';
 import type { CommandContext, OpenCommand } from '../requests/command-context.ts';
 import {
   claimOutcome,
+  endClaim,
   type Outcome,
   type OutcomeValues,
   outcomeResponse,
-  writeClaimOutcome,
 } from '../requests/outcome.ts';
 import { type StoredResponse, storeError } from '../requests/response.ts';
 import { blockRefusal, lockPendingTopUps, releaseBlockedCard } from './block.ts';
@@ -112,7 +112,8 @@ async function apply(
     data: { card: resource },
     response: { status: 200, resource },
   };
-  await writeChange(tx, { ...cardTenant(card), ...claimOutcome(ring, claimId, outcome), status: to });
+  const ended = claimOutcome(ring, claimId, outcome);
+  await writeChange(tx, { ...cardTenant(card), ...ended, cardId: card.id, status: to });
   return { response: outcomeResponse(outcome), topUpClaimIds };
 }
 
@@ -198,15 +199,19 @@ const setMark = writeStatement(
 
 /** Writes the card's new status, removes its mark, and writes the outcome. */
 const writeChange = writeStatement(
-  (db, values: Tenant & OutcomeValues & { status: CardStatus }) => sql`
-    WITH done AS (${db
-      .updateTable('card')
-      .set({ status: values.status, status_change_claim_id: null })
-      .where('id', '=', values.eventCardId)
-      .where('partner_id', '=', values.partnerId)
-      .where('mode', '=', values.mode)
-      .returning(['partner_id', 'mode'])}), ${writeClaimOutcome(values)}
-    SELECT FROM done`,
+  (db, values: Tenant & OutcomeValues & { cardId: string; status: CardStatus }) => {
+    const changed = cte(
+      'changed',
+      db
+        .updateTable('card')
+        .set({ status: values.status, status_change_claim_id: null })
+        .where('id', '=', values.cardId)
+        .where('partner_id', '=', values.partnerId)
+        .where('mode', '=', values.mode)
+        .returning(['partner_id', 'mode']),
+    );
+    return sql`${withCtes([changed, ...endClaim(changed, values)])} SELECT FROM ${changed.rows}`;
+  },
 );
 
 /**

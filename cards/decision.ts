@@ -10,7 +10,7 @@ import {
 } from '../platform/db/sql.ts';
 import { lockClaim } from '../requests/claim.ts';
 
-export type DecidedTable = 'card' | 'topup' | 'withdrawal';
+export type DecidedTable = 'card' | 'card_transfer';
 
 export async function readDecision(
   em: Reader,
@@ -180,6 +180,5 @@ const decisionStatements = (name: DecidedTable) => {
 };
 const STATEMENTS = {
   card: decisionStatements('card'),
-  topup: decisionStatements('topup'),
-  withdrawal: decisionStatements('withdrawal'),
+  card_transfer: decisionStatements('card_transfer'),
 };

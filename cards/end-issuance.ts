@@ -2,22 +2,21 @@ import { sql } from 'kysely';
 import { ApiError } from '../domain/api-error.ts';
 import type { CardFailureCode, IssuedCard } from '../domain/card.ts';
 import type { IssuanceDecision, Verdict } from '../domain/decision.ts';
-import type { EventType } from '../domain/event.ts';
 import type { Tenant } from '../domain/mode.ts';
 import { applyPosting, statementWithPosting } from '../ledger/apply-posting.ts';
 import { newId } from '../platform/crypto/new-id.ts';
 import { CARD_COLUMNS, of } from '../platform/db/columns.ts';
-import { readStatement, type Transactor, writeStatement } from '../platform/db/sql.ts';
+import { cte, readStatement, type Transactor, withCtes, writeStatement } from '../platform/db/sql.ts';
 import { transaction } from '../platform/db/transaction.ts';
 import type { CommandContext, OpenCommand } from '../requests/command-context.ts';
-import { newEvent } from '../requests/new-event.ts';
+import { insertEvents, newEvent } from '../requests/event.ts';
 import { recordAudit } from '../requests/operator-context.ts';
 import {
   claimOutcome,
+  endClaim,
   type Outcome,
   type OutcomeValues,
   outcomeResponse,
-  writeClaimOutcome,
 } from '../requests/outcome.ts';
 import { type StoredResponse, storeError, storeResponse } from '../requests/response.ts';
 import { checkDecision, refuseDecision, verdictOnMissing } from './decision.ts';
@@ -164,25 +163,24 @@ async function announceUpdate(tx: Transactor, { card, updateUnannounced }: Pendi
   const data = { card: presentCard(card, EMPTY_CARD) };
   // A millisecond back: ids of one millisecond sort by chance, and the event of the outcome may follow in the same one.
   const eventId = newId('evt', new Date(Date.now() - 1));
-  const { created, body } = newEvent({ type: 'card.updated', mode, data, clock: null }, eventId);
-  await announce(tx, { partnerId, mode, cardId, eventId, created, body });
-}
-
-interface UpdateEvent extends Tenant {
-  cardId: string;
-  eventId: string;
-  created: string;
-  body: string;
+  const event = newEvent({ type: 'card.updated', mode, cardId, data, clock: null }, eventId);
+  await announce(tx, { partnerId, mode, cardId, event: JSON.stringify([event]) });
 }
 
 const announce = writeStatement(
-  (_, { partnerId, mode, cardId, eventId, created, body }: UpdateEvent) => sql`
-    WITH announced AS (
-      UPDATE card SET update_unannounced = false
-      WHERE id = ${cardId} AND partner_id = ${partnerId} AND mode = ${mode} RETURNING partner_id, mode)
-    INSERT INTO event (id, partner_id, mode, type, card_id, body, created_at)
-    SELECT ${eventId}, partner_id, mode, ${sql.lit<EventType>('card.updated')}, ${cardId}, ${body}, ${created}::timestamptz
-    FROM announced`,
+  (db, { partnerId, mode, cardId, event }: Tenant & { cardId: string; event: string }) => {
+    const announced = cte(
+      'announced',
+      db
+        .updateTable('card')
+        .set({ update_unannounced: false })
+        .where('id', '=', cardId)
+        .where('partner_id', '=', partnerId)
+        .where('mode', '=', mode)
+        .returning(['partner_id', 'mode']),
+    );
+    return sql`${withCtes([announced])} ${insertEvents(event, announced.rows)}`;
+  },
 );
 
 /** Releases the money of a pending issuance, in the caller's transaction, which holds the account's usage as well. */
@@ -240,26 +238,30 @@ async function endIssuance(
 }
 
 const endCard = statementWithPosting(
-  (db, card: BoundCard & OutcomeValues & { partnerId: string }, ledger) => sql`
-    WITH done AS (${db
-      .updateTable('card')
-      .set({
-        status: card.status,
-        network_card_id: card.network_card_id,
-        last4: card.last4,
-        exp_month: card.exp_month,
-        exp_year: card.exp_year,
-        failure_code: card.failure_code,
-        claim_id: null,
-        overdue_since: null,
-        not_recorded: null,
-      })
-      .where('id', '=', card.id)
-      .where('partner_id', '=', card.partnerId)
-      .where('mode', '=', card.mode)
-      .where('status', '=', 'funding_pending')
-      .returning(['partner_id', 'mode'])}), ${writeClaimOutcome(card)}
-    SELECT ${ledger.answer} FROM ${ledger.call}`,
+  (db, card: BoundCard & OutcomeValues & { partnerId: string }, ledger) => {
+    const ended = cte(
+      'ended',
+      db
+        .updateTable('card')
+        .set({
+          status: card.status,
+          network_card_id: card.network_card_id,
+          last4: card.last4,
+          exp_month: card.exp_month,
+          exp_year: card.exp_year,
+          failure_code: card.failure_code,
+          claim_id: null,
+          overdue_since: null,
+          not_recorded: null,
+        })
+        .where('id', '=', card.id)
+        .where('partner_id', '=', card.partnerId)
+        .where('mode', '=', card.mode)
+        .where('status', '=', 'funding_pending')
+        .returning(['partner_id', 'mode']),
+    );
+    return sql`${withCtes([ended, ...endClaim(ended, card)])} SELECT ${ledger.answer} FROM ${ledger.call}`;
+  },
 );
 
 /** The row of a card that the network has issued. */
@@ -327,7 +329,9 @@ export const issuanceFunding = (card: CardRow): Funding => ({
   partnerId: card.partner_id,
   mode: card.mode,
   cardId: card.id,
-  load: { step: 'load', code: 'issue_load' },
+  from: 'prepaid',
+  step: 'load',
+  code: 'issue_load',
   amountCents: Number(card.funding_cents),
   fees: card.fees,
 });

@@ -67,12 +67,8 @@ async function blankCard(tx: Transactor, actor: string, cardId: string, reason: 
   const { partner_id: partnerId, mode } = card;
   if (card.has_data || !card.is_marked) {
     await eraseCard(tx, { cardId });
-    recordAudit(tx, {
-      actor,
-      action: 'partner.erase-cardholder',
-      subject: cardId,
-      detail: { partnerId, mode, reason },
-    });
+    const detail = { partnerId, mode, reason };
+    recordAudit(tx, { actor, action: 'partner.erase-cardholder', subject: cardId, detail });
   }
   return { partnerId, mode };
 }

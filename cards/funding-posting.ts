@@ -1,18 +1,22 @@
 import { type Fee, insufficientFunds } from '../domain/fees.ts';
 import type { Mode } from '../domain/mode.ts';
 import type { LedgerResult } from '../ledger/apply-posting.ts';
-import { readBalance } from '../ledger/balances.ts';
+import { readBalance, readCardBalance } from '../ledger/balances.ts';
 import type { Posting, Transfer, TransferCode } from '../ledger/posting.ts';
 import type { Transactor } from '../platform/db/sql.ts';
+import { insufficientCardBalance } from './transfers/rules.ts';
 
-/** Money for a card, with its fees, from the prepaid balance. */
+/** Money between the prepaid balance and a card, with its fees. */
 export interface Funding {
   operationId: string;
   partnerId: string;
   mode: Mode;
   cardId: string;
-  /** The step and the code of the transfer to the card. */
-  load: { step: string; code: TransferCode };
+  /** Where the amount comes from; the other of the two gets it. Fees come from the prepaid balance. */
+  from: 'prepaid' | 'card';
+  /** The step and the code of the amount's transfer. */
+  step: string;
+  code: TransferCode;
   amountCents: number;
   fees: readonly Fee[];
 }
@@ -23,12 +27,17 @@ const FEE_CODES: Record<Fee['type'], TransferCode> = {
 };
 
 /**
- * The ledger's side of a funding in one phase: amount and fees held (`pending`), then all posted or all released
+ * The ledger's side in one phase: amount and fees held (`pending`), then all posted or all released
  * (`void`); or moved at once (`single`) if there is nothing to wait for. One operation id for all of them, so each phase
  * happens once.
  */
 export function fundingPosting(funding: Funding, phase: Transfer['phase']): Posting {
-  const { operationId, partnerId, mode, cardId, load, amountCents, fees } = funding;
+  const { operationId, partnerId, mode, cardId, code, amountCents, fees } = funding;
+  const card = { cardId };
+  const flow =
+    funding.from === 'prepaid'
+      ? { debit: 'prepaid' as const, credit: card }
+      : { debit: card, credit: 'prepaid' as const };
   const step = (name: string) =>
     phase === 'post' || phase === 'void'
       ? { step: `${name}:${phase}`, phase, resolves: name }
@@ -38,7 +47,7 @@ export function fundingPosting(funding: Funding, phase: Transfer['phase']): Post
     partnerId,
     mode,
     transfers: [
-      { ...step(load.step), code: load.code, debit: 'prepaid', credit: { cardId }, amountCents },
+      { ...step(funding.step), ...flow, code, amountCents },
       ...fees.map(
         (fee): Transfer => ({
           ...step(fee.type),
@@ -52,14 +61,18 @@ export function fundingPosting(funding: Funding, phase: Transfer['phase']): Post
   };
 }
 
-/** @throws ApiError `insufficient_funds`, with what was needed and what was available */
-export async function requireFunds(
-  tx: Transactor,
-  { partnerId, mode, amountCents, fees }: Funding,
-  moved: LedgerResult,
-): Promise<void> {
+/**
+ * @throws ApiError `insufficient_funds` or, for money from a card, `insufficient_card_balance`, with what was needed and what
+ * was available
+ */
+export async function requireFunds(tx: Transactor, funding: Funding, moved: LedgerResult): Promise<void> {
   if (moved.outcome !== 'insufficient_funds') return;
+  const { partnerId, mode, cardId, from, amountCents, fees } = funding;
   // The ledger has locked the balance, so this is what it decided on.
+  if (from === 'card') {
+    const { balanceCents, heldCents } = await readCardBalance(tx, { partnerId, mode }, cardId);
+    throw insufficientCardBalance(amountCents, balanceCents - heldCents);
+  }
   const { availableCents } = await readBalance(tx, partnerId, mode);
   const totalDebitedCents = fees.reduce((sum, fee) => sum + fee.amount, amountCents);
   throw insufficientFunds(totalDebitedCents, availableCents);

@@ -11,16 +11,12 @@ import { statementWithPosting } from '../ledger/apply-posting.ts';
 import { refuseTooLarge } from '../ledger/refuse-too-large.ts';
 import { readIdTime } from '../platform/crypto/new-id.ts';
 import { CARD_COLUMNS, of } from '../platform/db/columns.ts';
-import { readStatement, type Writes, writeStatement } from '../platform/db/sql.ts';
+import type { Row } from '../platform/db/entities.ts';
+import { type Cte, cte, readStatement, type Writes, withCtes, writeStatement } from '../platform/db/sql.ts';
 import { transaction } from '../platform/db/transaction.ts';
 import { type KeyedRequest, lockUsageAndClaim } from '../requests/claim.ts';
 import type { CommandContext } from '../requests/command-context.ts';
-import {
-  type KeyedOutcomeValues,
-  outcomeResponse,
-  requestOutcome,
-  writeRequestOutcome,
-} from '../requests/outcome.ts';
+import { endRequest, type KeyedOutcomeValues, outcomeResponse, requestOutcome } from '../requests/outcome.ts';
 import { type KeyedResponse, requireStored, respondOnce } from '../requests/respond-once.ts';
 import { openRequest, type StoredResponse, storeError } from '../requests/response.ts';
 import {
@@ -217,16 +213,22 @@ const insertCard = (
     .returning(['partner_id', 'mode', 'funding_cents', 'counted_on']);
 
 /** Counts the inserted card towards its account's limits. */
-const COUNT_CARD = sql`
-  UPDATE account_usage u SET open_cards = u.open_cards + 1, loaded_on = greatest(u.loaded_on, done.counted_on),
-    loaded_cents = CASE WHEN u.loaded_on >= done.counted_on THEN u.loaded_cents ELSE 0 END + done.funding_cents
-  FROM done WHERE u.partner_id = done.partner_id AND u.mode = done.mode`;
+const countCard = (made: Cte<Row<'card', 'partner_id' | 'mode' | 'funding_cents' | 'counted_on'>>) =>
+  cte(
+    'counted',
+    sql`
+  UPDATE account_usage u SET open_cards = u.open_cards + 1, loaded_on = greatest(u.loaded_on, made.counted_on),
+    loaded_cents = CASE WHEN u.loaded_on >= made.counted_on THEN u.loaded_cents ELSE 0 END + made.funding_cents
+  FROM ${made.rows} made WHERE u.partner_id = made.partner_id AND u.mode = made.mode`,
+  );
 
-const holdCard = statementWithPosting(
-  (db, card: BoundCard & { claimId: string; asked: string }, ledger) => sql<{ made: boolean }>`
-    WITH done AS (${insertCard(db, card, { claim_id: card.claimId, asked: sql<KeptIssuance>`${card.asked}::jsonb` })}), counted AS (${COUNT_CARD})
-    SELECT ${ledger.answer}, EXISTS (SELECT FROM done) AS made FROM ${ledger.call}`,
-);
+const holdCard = statementWithPosting((db, card: BoundCard & { claimId: string; asked: string }, ledger) => {
+  const pending = { claim_id: card.claimId, asked: sql<KeptIssuance>`${card.asked}::jsonb` };
+  const made = cte('made', insertCard(db, card, pending));
+  return sql<{ made: boolean }>`
+    ${withCtes([made, countCard(made)])}
+    SELECT ${ledger.answer}, EXISTS (SELECT FROM ${made.rows}) AS made FROM ${ledger.call}`;
+});
 
 /** What a pending issuance asks the network for, and what an operator has decided meanwhile; null if it is not pending. */
 export async function readPendingIssuance(
@@ -289,8 +291,9 @@ export function issueInTestMode(
 }
 
 const fundCard = statementWithPosting((db, card: BoundCard & KeyedOutcomeValues, ledger) => {
-  const { ctes, isStored } = writeRequestOutcome(card, true);
+  const made = cte('made', insertCard(db, card, null));
+  const { ctes, isStored } = endRequest(made, card);
   return sql<{ made: boolean; is_stored: boolean }>`
-    WITH done AS (${insertCard(db, card, null)}), counted AS (${COUNT_CARD}), ${ctes}
-    SELECT ${ledger.answer}, EXISTS (SELECT FROM done) AS made, ${isStored} AS is_stored FROM ${ledger.call}`;
+    ${withCtes([made, countCard(made), ...ctes])}
+    SELECT ${ledger.answer}, EXISTS (SELECT FROM ${made.rows}) AS made, ${isStored} AS is_stored FROM ${ledger.call}`;
 });

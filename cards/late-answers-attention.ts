@@ -1,8 +1,9 @@
 import { sql } from 'kysely';
+import { TRANSFERS, type TransferDirection } from '../domain/transfer.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { readStatement } from '../platform/db/sql.ts';
 import { type AttentionItem, atIssuer } from '../platform/monitoring/attention-item.ts';
-import type { LateDecision, LateKind, WhyNotBooked } from './late-answer-rules.ts';
+import type { LateDecision, LateKind, WhyNotBooked } from './late-answers-tables.ts';
 
 /** Operations that have ended, about which the network says something else than our record. */
 export async function readContradictions(orm: Orm): Promise<AttentionItem[]> {
@@ -19,21 +20,12 @@ export async function readContradictions(orm: Orm): Promise<AttentionItem[]> {
       workflow_id: null,
     };
     const dismiss = `npm run operator -- ${kind} dismiss ${id} --reason "…"`;
-    if (kind === 'topup' && said === 'yes') {
-      const refused = decision?.refused === undefined ? '' : `; ${NOT_BOOKED[decision.refused]}`;
+    if (kind !== 'card' && said === 'yes') {
+      const refused = decision?.refused === undefined ? '' : `; ${NOT_BOOKED[kind][decision.refused]}`;
       return {
         ...item,
-        reason: `by our record the top-up failed, and the network has loaded the card: book it now${refused}`,
-        command: `npm run operator -- topup book ${id} --reason "…"`,
-        or_command: dismiss,
-      };
-    }
-    if (kind === 'withdrawal' && said === 'yes') {
-      const refused = decision?.refused === undefined ? '' : `; ${WITHDRAWAL_NOT_BOOKED[decision.refused]}`;
-      return {
-        ...item,
-        reason: `by our record the withdrawal failed, and the network has taken the money off the card: book it now${refused}`,
-        command: `npm run operator -- withdrawal book ${id} --reason "…"`,
+        reason: `by our record the ${TRANSFERS[kind].noun} failed, and the network has ${MADE[kind]}: book it now${refused}`,
+        command: `npm run operator -- ${kind} book ${id} --reason "…"`,
         or_command: dismiss,
       };
     }
@@ -50,8 +42,7 @@ export async function readContradictions(orm: Orm): Promise<AttentionItem[]> {
 }
 
 function reasonFor(kind: LateKind, said: 'yes' | 'no', networkCardId: string | null): string {
-  if (kind === 'topup') return TOP_UP_NOT_LOADED;
-  if (kind === 'withdrawal') return WITHDRAWAL_NOT_MADE;
+  if (kind !== 'card') return NOT_MADE[kind];
   return said === 'yes' ? cardIssued(networkCardId) : CARD_NOT_ISSUED;
 }
 
@@ -60,29 +51,32 @@ const cardIssued = (networkCardId: string | null): string =>
 const CARD_NOT_ISSUED =
   'by our record the card is issued, and the network says that it is not: block it, which returns its balance, give its ' +
   'fees back with "partner adjust", then dismiss this';
-const TOP_UP_NOT_LOADED =
-  'by our record the top-up succeeded, and the network says that it has not loaded the card: have the network load it, then ' +
-  'dismiss this';
+const MADE = { topup: 'loaded the card', withdrawal: 'taken the money off the card' } as const;
+const NOT_MADE = {
+  topup:
+    'by our record the top-up succeeded, and the network says that it has not loaded the card: have the network load it, then ' +
+    'dismiss this',
+  withdrawal:
+    'by our record the withdrawal succeeded, and the network says that it has not taken the money off the card: have the ' +
+    'network take it, then dismiss this',
+} as const;
 
-const WITHDRAWAL_NOT_MADE =
-  'by our record the withdrawal succeeded, and the network says that it has not taken the money off the card: have the ' +
-  'network take it, then dismiss this';
-
-/** Why a top-up that an operator wanted booked was not. */
-export const NOT_BOOKED: Record<WhyNotBooked, string> = {
-  insufficient_funds: "the partner's balance does not cover it: have it funded, then book again",
-  card_closed:
-    'its card is closed by our record, so it cannot take the money: settle that with the network, then dismiss this',
-  not_recordable: "booking it failed because of an error of ours: see the worker's log, then book again",
-};
-
-/** Why a withdrawal that an operator wanted booked was not. */
-export const WITHDRAWAL_NOT_BOOKED: Record<WhyNotBooked, string> = {
-  insufficient_funds:
-    "the card's available balance does not cover it any more: settle that with the network, then dismiss this",
-  card_closed:
-    'its card is closed by our record, and its money is in the prepaid balance already: dismiss this',
-  not_recordable: "booking it failed because of an error of ours: see the worker's log, then book again",
+const NOT_RECORDABLE = "booking it failed because of an error of ours: see the worker's log, then book again";
+/** Why a transfer that an operator wanted booked was not. */
+export const NOT_BOOKED: Record<TransferDirection, Record<WhyNotBooked, string>> = {
+  topup: {
+    insufficient_funds: "the partner's balance does not cover it: have it funded, then book again",
+    card_closed:
+      'its card is closed by our record, so it cannot take the money: settle that with the network, then dismiss this',
+    not_recordable: NOT_RECORDABLE,
+  },
+  withdrawal: {
+    insufficient_funds:
+      "the card's available balance does not cover it any more: settle that with the network, then dismiss this",
+    card_closed:
+      'its card is closed by our record, and its money is in the prepaid balance already: dismiss this',
+    not_recordable: NOT_RECORDABLE,
+  },
 };
 
 interface Contradiction {

@@ -1,15 +1,18 @@
 import { sql } from 'kysely';
 import type { Fee } from '../domain/fees.ts';
+import { Refusal } from '../domain/refusal.ts';
+import { takeDue } from '../platform/db/leased-queue.ts';
 import type { Orm } from '../platform/db/orm.ts';
-import { autocommitStatement, type Transactor, writeStatement } from '../platform/db/sql.ts';
+import { autocommitStatement, readStatement, type Transactor, writeStatement } from '../platform/db/sql.ts';
 import { transaction } from '../platform/db/transaction.ts';
-import type { LateAnswer, LateKind } from './late-answer-rules.ts';
+import { type Operator, recordAudit } from '../requests/operator-context.ts';
+import type { LateAnswer, LateDecision, LateKind, WhyNotBooked } from './late-answers-tables.ts';
 
 /** Has a worker look an operation up that has ended, because the network says that it has news of it. */
 export const expectLateAnswer = autocommitStatement(
   (_, { kind, id }: { kind: LateKind; id: string }) => sql`
     INSERT INTO late_answer AS l (id, kind) VALUES (${id}, ${kind})
-    ON CONFLICT (id) DO UPDATE SET look_up_after = least(l.look_up_after, now())
+    ON CONFLICT (id) DO UPDATE SET retry_after = least(l.retry_after, now())
       WHERE l.decision ->> 'outcome' IS DISTINCT FROM 'dismissed'`,
 );
 
@@ -30,7 +33,7 @@ export async function watchDecided(tx: Transactor, decided: DecidedByHand): Prom
 
 const watch = writeStatement(
   (_, values: Omit<DecidedByHand, 'fees'> & { fees: string }) => sql`
-    INSERT INTO late_answer AS l (id, kind, partner_id, card_id, amount_cents, fees, look_up_after)
+    INSERT INTO late_answer AS l (id, kind, partner_id, card_id, amount_cents, fees, retry_after)
     VALUES (${values.id}, ${values.kind}, ${values.partnerId}, ${values.cardId}, ${values.amountCents},
       ${values.fees}::jsonb, now() + interval '1 minute')
     ON CONFLICT (id) DO UPDATE SET partner_id = excluded.partner_id, card_id = excluded.card_id,
@@ -41,19 +44,20 @@ const watch = writeStatement(
  * Takes operations that are due to be looked up. Nobody else takes them for a while: a minute after the first look-up, then
  * twice as long each time, up to a day, or up to an hour once the network has contradicted our record.
  */
-export const takeLateAnswers = autocommitStatement(
-  (_, { limit }: { limit: number }) => sql<{ id: string; kind: LateKind }>`
-    UPDATE late_answer SET look_ups = look_ups + 1, look_up_after = now() + least(interval '1 minute' * (1 << least(look_ups, 11)),
-      CASE WHEN contradicts_since IS NULL THEN interval '1 day' ELSE interval '1 hour' END)
-    WHERE id IN (SELECT id FROM late_answer WHERE look_up_after <= now()
-      ORDER BY look_up_after LIMIT ${limit} FOR UPDATE SKIP LOCKED)
-    RETURNING id, kind`,
+export const takeLateAnswers = autocommitStatement((_, { limit }: { limit: number }) =>
+  takeDue('late_answer', {
+    isWaiting: sql`true`,
+    leaseMs: sql`least(60000::bigint * (1 << least(q.attempts, 11)),
+      CASE WHEN q.contradicts_since IS NULL THEN 86400000 ELSE 3600000 END)`,
+    taken: sql<{ id: string; kind: LateKind }>`q.id, q.kind`,
+    limit,
+  }),
 );
 
 /**
  * Compares what the network says about an operation that has ended with our record. A contradiction is kept for an operator;
  * if the two agree, nothing is left to wait for.
- * @returns `contradicts` if they do; `booked`: an operator wants the top-up or withdrawal booked that the network has carried out
+ * @returns `contradicts` if they do; `booked`: an operator wants the transfer booked that the network has carried out
  */
 export function recordLateAnswer(
   orm: Orm,
@@ -99,15 +103,14 @@ const lockAndCompare = writeStatement(
       coalesce(l.decision ->> 'outcome' = 'dismissed', false) AS is_dismissed,
       coalesce(l.decision ->> 'outcome' = 'booked' AND NOT l.decision ? 'refused', false) AS is_to_be_booked,
       CASE
-        WHEN 'test' IN (k.mode, t.mode, w.mode) THEN NULL
-        WHEN k.status = 'funding_pending' OR 'pending' IN (t.status, w.status) THEN NULL
-        WHEN k.status IN ('active', 'frozen', 'blocked') OR 'succeeded' IN (t.status, w.status) THEN 'yes'
+        WHEN 'test' IN (k.mode, t.mode) THEN NULL
+        WHEN k.status = 'funding_pending' OR t.status = 'pending' THEN NULL
+        WHEN k.status IN ('active', 'frozen', 'blocked') OR t.status = 'succeeded' THEN 'yes'
         ELSE 'no'
       END AS recorded
     FROM late_answer l
       LEFT JOIN card k ON l.kind = 'card' AND k.id = l.id
-      LEFT JOIN topup t ON l.kind = 'topup' AND t.id = l.id
-      LEFT JOIN withdrawal w ON l.kind = 'withdrawal' AND w.id = l.id
+      LEFT JOIN card_transfer t ON t.direction = l.kind AND t.id = l.id
     WHERE l.id = ${id} FOR UPDATE OF l`,
   { acrossTenants: 'id' },
 );
@@ -120,12 +123,88 @@ const contradict = writeStatement(
   (_, values: { id: string; said: 'yes' | 'no'; networkCardId: string | null }) => sql`
     UPDATE late_answer l SET said = ${values.said}, network_card_id = ${values.networkCardId},
       contradicts_since = coalesce(l.contradicts_since, now()),
-      partner_id = coalesce(l.partner_id, t.partner_id, w.partner_id, k.partner_id),
-      card_id = coalesce(l.card_id, t.card_id, w.card_id, k.id),
-      amount_cents = coalesce(l.amount_cents, t.amount_cents, w.amount_cents), fees = coalesce(l.fees, t.fees)
+      partner_id = coalesce(l.partner_id, t.partner_id, k.partner_id),
+      card_id = coalesce(l.card_id, t.card_id, k.id),
+      amount_cents = coalesce(l.amount_cents, t.amount_cents), fees = coalesce(l.fees, t.fees)
     FROM late_answer self LEFT JOIN card k ON self.kind = 'card' AND k.id = self.id
-      LEFT JOIN topup t ON self.kind = 'topup' AND t.id = self.id
-      LEFT JOIN withdrawal w ON self.kind = 'withdrawal' AND w.id = self.id
+      LEFT JOIN card_transfer t ON t.direction = self.kind AND t.id = self.id
     WHERE l.id = ${values.id} AND self.id = l.id`,
   { acrossTenants: 'id' },
+);
+
+/**
+ * Records what an operator decided about an operation that the network contradicts our record of. To book a transfer is
+ * left to a worker; to dismiss a contradiction takes effect at once.
+ * @throws Refusal if there is no contradiction, or none of that kind
+ */
+export function decideContradiction(
+  { orm, actor }: Operator,
+  decision: { kind: LateKind; id: string; outcome: LateDecision['outcome']; reason: string },
+): Promise<void> {
+  const { kind, id, outcome, reason } = decision;
+  return transaction(orm, async (tx) => {
+    const [late] = await lockLate(tx, { id });
+    if (late?.said == null || late.kind !== kind || late.decision?.outcome === 'dismissed') {
+      throw new Refusal(
+        `The card network does not contradict our record of ${id}: there is nothing to ${outcome === 'booked' ? 'book' : 'dismiss'}.`,
+      );
+    }
+    if (outcome === 'booked' && (late.said === 'no' || late.card_id === null)) {
+      throw new Refusal(
+        late.said === 'no'
+          ? `The card network says that it has not carried out ${id}: there is nothing to book.`
+          : `Our record of ${id} does not have its card and amount: correct the balance with "operator partner adjust", then dismiss it.`,
+      );
+    }
+    await decide(tx, { id, outcome });
+    const { partner_id: partnerId, card_id: cardId } = late;
+    const detail = {
+      partnerId,
+      mode: 'live',
+      cardId: kind === 'card' ? undefined : cardId,
+      said: late.said,
+      reason,
+    };
+    recordAudit(tx, {
+      actor,
+      action: `${kind}.${outcome === 'booked' ? 'book' : 'dismiss'}`,
+      subject: id,
+      detail,
+    });
+  });
+}
+
+/** Locks what the network said about an operation that has ended. Its card and its row are locked before it. */
+export const lockLate = writeStatement((db, { id }: { id: string }) =>
+  db
+    .selectFrom('late_answer')
+    .select(['kind', 'said', 'partner_id', 'card_id', 'amount_cents', 'fees', 'decision'])
+    .where('id', '=', id)
+    .forUpdate(),
+);
+
+const decide = writeStatement(
+  (_, { id, outcome }: { id: string; outcome: LateDecision['outcome'] }) => sql`
+    UPDATE late_answer SET decision = jsonb_build_object('outcome', ${outcome}::text),
+      retry_after = CASE WHEN ${outcome} = 'dismissed' THEN 'infinity' ELSE '-infinity'::timestamptz END
+    WHERE id = ${id}`,
+);
+
+/** The card of a transfer that an operator wants booked, which is locked before {@link lockLate}. */
+export const findLateCard = readStatement((db, { id }: { id: string }) =>
+  db.selectFrom('late_answer').select('card_id').where('id', '=', id),
+);
+
+/** Notes why an operation can't be booked, for the operator who decided it. */
+export async function refuse(tx: Transactor, id: string, why: WhyNotBooked): Promise<false> {
+  await refuseOne(tx, { id, why });
+  return false;
+}
+
+const refusal = ({ id, why }: { id: string; why: WhyNotBooked }) => sql`
+  UPDATE late_answer SET decision = decision || jsonb_build_object('refused', ${why}::text) WHERE id = ${id}`;
+const refuseOne = writeStatement((_, values: { id: string; why: WhyNotBooked }) => refusal(values));
+/** Notes that a transfer can't be booked because of an error of ours, for the operator who decided it. */
+export const refuseBooking = autocommitStatement((_, values: { id: string; why: WhyNotBooked }) =>
+  refusal(values),
 );

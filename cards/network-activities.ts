@@ -1,10 +1,28 @@
+import type { Logger } from 'pino';
 import type { Decision, Verdict } from '../domain/decision.ts';
 import { type CardNetwork, CardNetworkUnavailable, type LookUpAnswer } from '../issuers/card-network.ts';
 import type { Orm } from '../platform/db/orm.ts';
+import type { CommandContext } from '../requests/command-context.ts';
 import { noteAsked, noteAsking } from '../requests/network-progress.ts';
 import type { StoredResponse } from '../requests/response.ts';
 import type { NetworkAnswer } from '../requests/rules.ts';
 import type { NetworkEvidence } from './network-card.ts';
+
+/** What the activities of an operation need that waits for the network. */
+export interface OperationDependencies extends CommandContext {
+  /** Live mode's network; null if none is configured, in which case no money is ever held for it. */
+  liveNetwork: CardNetwork | null;
+  /**
+   * Called when a claim has its response, to notify waiting requests. Does not throw.
+   * @param response the response, if this process has just stored it; null if it was stored earlier
+   */
+  answered(claimId: string, response: StoredResponse | null): void;
+  logger: Logger;
+  /** Who sent the workflow's newest signal with such an input; null if Temporal doesn't say. */
+  signalSender(signal: string, isThis: (input: unknown) => boolean): Promise<string | null>;
+  /** Called after the money is held, before the network is asked. Does not throw. */
+  opened?(claimId: string): void;
+}
 
 /**
  * How an operation ended. `refused`: our rules refused it before the network was asked. `failed`: the network's definite no,

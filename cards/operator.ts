@@ -1,17 +1,24 @@
-import { type Command, Option } from 'commander';
-import { z } from 'zod';
-import { readPartner } from '../accounts/operator-reads.ts';
-import { readMakers } from '../accounts/request-operator-reads.ts';
+import { readMakers } from '../accounts/request-reads.ts';
 import { CardStatus, type StatusChangeOperation } from '../domain/card-status.ts';
 import { NetworkId } from '../domain/fields.ts';
-import { isId } from '../domain/ids.ts';
 import { WrongUsage } from '../operator/errors.ts';
-import { read, Text } from '../operator/flag-values.ts';
-import { listNewest, type Verbs, withLimit, workflowOf } from '../operator/verbs.ts';
+import { Text } from '../operator/flag-values.ts';
+import {
+  argument,
+  flag,
+  list,
+  type Noun,
+  oneOf,
+  reason,
+  show,
+  toggle,
+  verb,
+  workflowOf,
+} from '../operator/verbs.ts';
 import type { Orm } from '../platform/db/orm.ts';
-import { readCard, readCards } from './operator-reads.ts';
-import { type ListedTopUp, readTopUps } from './transfers/top-up-operator-reads.ts';
-import { type ListedWithdrawal, readWithdrawals } from './transfers/withdrawal-operator-reads.ts';
+import { eraseCardholder } from './erase-cardholder.ts';
+import { readCard, readCards } from './reads.ts';
+import { readTransfers } from './transfers/reads.ts';
 import { waitingFor } from './waiting-operator.ts';
 
 interface Hold {
@@ -22,226 +29,170 @@ interface Hold {
   merchant: { name: string | null };
 }
 
-/** @param readHolds reads the authorizations that hold a card's balance, newest first */
-export function cardNoun(
-  card: Command,
-  { session, verb, examples, err, resolveWaitMs }: Verbs,
-  readHolds: (
-    orm: Orm,
-    page: { cardId: string; status: 'pending'; before: null; limit: number },
-  ) => Promise<Hold[]>,
-): void {
-  card.addHelpText('after', examples('card list --partner prt_01k0…', 'card block --help'));
+/** Reads the authorizations that hold a card's balance, newest first. */
+type ReadHolds = (
+  orm: Orm,
+  page: { cardId: string; status: 'pending'; before: null; limit: number },
+) => Promise<Hold[]>;
 
-  const list = card
-    .command('list')
-    .description('cards, newest first')
-    .option('--partner <id>', 'only those of this partner', read(Text(100)))
-    .option('--external-ref <ref>', 'only those with this external_ref', read(Text(255)))
-    .option('--status <status>', 'only those with this status', read(StatusName))
-    .option('--before <id>', 'only those older than this card: the next page', read(CardId));
-  withLimit(list)
-    .addHelpText(
-      'after',
-      examples(
-        'card list --partner prt_01k0… --status active',
-        'card list --external-ref order-4711',
-        'card list --status funding_pending --before card_01k0…',
-      ),
-    )
-    .action(
-      verb(async ({ partner = null, externalRef = null, status = null, before = null, limit }: ListFlags) => {
-        const orm = await session.orm();
-        if (partner !== null) await readPartner(orm, partner);
-        return listNewest(err, {
-          noun: 'card',
-          columns: COLUMNS,
-          limit,
-          isPaged: true,
-          readNewest: (atMost) =>
-            readCards(orm, { partnerId: partner, externalRef, status, before, limit: atMost }),
-        });
-      }),
-    );
+const ID = argument('of the card');
 
-  card
-    .command('show')
-    .description(
+export const cardNoun = (readHolds: ReadHolds): Noun => ({
+  list: list({
+    about: 'cards, newest first',
+    takes: {
+      partner: flag('<id>', 'only those of this partner', Text(100)),
+      externalRef: flag('<ref>', 'only those with this external_ref', Text(255)),
+      status: flag('<status>', 'only those with this status', oneOf(CardStatus.options)),
+    },
+    pages: ['card'],
+    examples: [
+      '--partner prt_01k0… --status active',
+      '--external-ref order-4711',
+      '--status funding_pending --before card_01k0…',
+    ],
+    columns: 'created id partner_name mode status external_ref funding last4 failure_code',
+    read: readCards,
+    note: 'See all of one with "operator card show ID".',
+  }),
+
+  show: show({
+    about:
       "a card, its balance, what holds it, its newest top-ups and withdrawals and its workflow; not the cardholder's data",
-    )
-    .argument('<id>', 'of the card')
-    .addHelpText('after', examples('card show card_01k0…'))
-    .action(
-      verb(async (id: string) => {
-        const orm = await session.orm();
-        const value = await readCard(orm, id);
-        const makers = await readMakers(orm, [id]);
-        const page = { before: null, limit: MAX_SHOWN + 1 };
-        const topUps = await readTopUps(orm, { cardId: id }, page);
-        const withdrawals = await readWithdrawals(orm, { cardId: id }, page);
-        const pending = await readHolds(orm, { ...page, cardId: id, status: 'pending' });
-        const sayMore = (shown: readonly unknown[], what: string, command: string) => {
-          if (shown.length <= MAX_SHOWN) return;
+    id: 'of the card',
+    example: 'card_01k0…',
+    async read(orm, id, { session, err }) {
+      const card = await readCard(orm, id);
+      const makers = await readMakers(orm, [id]);
+      const page = { before: null, limit: MAX_SHOWN + 1 };
+      const pending = await readHolds(orm, { ...page, cardId: id, status: 'pending' });
+      const topUps = await readTransfers(orm, 'topup', { cardId: id }, page);
+      const withdrawals = await readTransfers(orm, 'withdrawal', { cardId: id }, page);
+      const newest = (found: readonly object[], what: string, command: string, fields: string) => {
+        if (found.length > MAX_SHOWN)
           err(`It has more than ${MAX_SHOWN} ${what}: "operator ${command}" has all of them.\n`);
-        };
-        sayMore(pending, 'pending authorizations', `authorization list --card ${id} --status pending`);
-        sayMore(topUps, 'top-ups', `topup list --card ${id}`);
-        sayMore(withdrawals, 'withdrawals', `withdrawal list --card ${id}`);
-        return {
-          value: {
-            ...value,
-            request: makers.get(id) ?? null,
-            pending_authorizations: pending.slice(0, MAX_SHOWN).map(presentHold),
-            topups: topUps.slice(0, MAX_SHOWN).map(presentTopUp),
-            withdrawals: withdrawals.slice(0, MAX_SHOWN).map(presentWithdrawal),
-            waiting:
-              value.status === 'funding_pending'
-                ? await waitingFor(session, 'card', value, session.config.issuanceDeadlineMs)
-                : null,
-            ...(await workflowOf(session, value)),
-          },
-        };
-      }),
-    );
+        return found.slice(0, MAX_SHOWN).map((one) => fieldsOf(one, fields));
+      };
+      const holds = pending.map((hold) => ({ ...hold, merchant: hold.merchant.name }));
+      const isPending = card.status === 'funding_pending';
+      return {
+        ...card,
+        request: makers.get(id) ?? null,
+        pending_authorizations: newest(
+          holds,
+          'pending authorizations',
+          `authorization list --card ${id} --status pending`,
+          'created id held_amount expires_at merchant',
+        ),
+        topups: newest(
+          topUps,
+          'top-ups',
+          `topup list --card ${id}`,
+          'created id status amount total_debited failure_code request_id idempotency_key',
+        ),
+        withdrawals: newest(
+          withdrawals,
+          'withdrawals',
+          `withdrawal list --card ${id}`,
+          'created id status amount failure_code request_id idempotency_key',
+        ),
+        waiting: isPending
+          ? await waitingFor(session, 'card', card, session.config.issuanceDeadlineMs)
+          : null,
+        ...(await workflowOf(session, card)),
+      };
+    },
+  }),
 
-  card
-    .command('resolve')
-    .description(
-      'resolve an issuance that is past its deadline, once you know the outcome from the network; or give an ' +
-        'active card its id at the network',
-    )
-    .argument('<id>', 'of the card')
-    .addOption(new Option('--issued', 'the network issued the card: it becomes active').conflicts('failed'))
-    .option('--failed', 'the network did not issue the card: it fails and its money is released')
-    .option(
-      '--network-card-id <id>',
-      "with --issued: the card's id at the network, if the network cannot be asked for it",
-      read(NetworkId),
-    )
-    .requiredOption('--reason <reason>', 'how you know, for the audit log', read(Text(500)))
-    .addHelpText(
-      'after',
-      examples(
-        'attention list',
-        'card resolve card_01k0… --failed --reason "the network has no such card, ticket 4711"',
-        'card resolve card_01k0… --issued --network-card-id 4f1c… --reason "by telephone, ticket 4711"',
+  resolve: verb({
+    about:
+      'resolve an issuance that is past its deadline ("attention list" has them), once you know the outcome from the network; ' +
+      'or give an active card its id at the network',
+    takes: {
+      id: ID,
+      issued: toggle('the network issued the card: it becomes active', 'failed'),
+      failed: toggle('the network did not issue the card: it fails and its money is released'),
+      networkCardId: flag(
+        '<id>',
+        "with --issued: the card's id at the network, if the network cannot be asked for it",
+        NetworkId,
       ),
-    )
-    .action(
-      verb(async (id: string, { issued, reason, failed, networkCardId }: ResolveFlags) => {
-        if (!issued && !failed) throw new WrongUsage('give --issued or --failed');
-        if (failed && networkCardId !== undefined) {
-          throw new WrongUsage('--network-card-id goes with --issued: a failed card has no id');
-        }
-        const decision = {
-          outcome: issued ? ('issued' as const) : ('failed' as const),
-          networkCardId,
-        };
-        const { resolveCard } = await import('./resolve-operator.ts');
-        return { value: await resolveCard(session, id, { ...decision, reason }, resolveWaitMs) };
-      }),
-    );
+      reason: reason('how you know, for the audit log'),
+    },
+    examples: [
+      'card_01k0… --failed --reason "the network has no such card, ticket 4711"',
+      'card_01k0… --issued --network-card-id 4f1c… --reason "by telephone, ticket 4711"',
+    ],
+    async run({ id, issued, failed, networkCardId, reason }, { session, resolveWaitMs }) {
+      if (!issued && !failed) throw new WrongUsage('give --issued or --failed');
+      if (failed && networkCardId !== null)
+        throw new WrongUsage('--network-card-id goes with --issued: a failed card has no id');
+      const outcome: 'issued' | 'failed' = issued ? 'issued' : 'failed';
+      const decision = { outcome, networkCardId: networkCardId ?? undefined, reason };
+      const { resolveCard } = await import('./resolve-operator.ts');
+      return { value: await resolveCard(session, id, decision, resolveWaitMs) };
+    },
+  }),
 
-  for (const [name, operation, description] of STATUS_CHANGES) {
-    card
-      .command(name)
-      .description(description)
-      .argument('<id>', 'of the card')
-      .requiredOption('--reason <reason>', 'why, for the audit log', read(Text(500)))
-      .addHelpText('after', examples(`card ${name} card_01k0… --reason "key leaked, ticket 4711"`))
-      .action(
-        verb(async (cardId: string, { reason }: { reason: string }) => {
-          const { changeCardStatusByHand: changeCardStatus } = await import('./change-status-operator.ts');
-          return { value: await changeCardStatus(session, { cardId, operation, reason }, resolveWaitMs) };
-        }),
-      );
-  }
-
-  card
-    .command('dismiss')
-    .description(
-      'take a contradiction of the card network off "attention list", once you have settled it there; it changes nothing else',
-    )
-    .argument('<id>', 'of the card')
-    .requiredOption('--reason <reason>', 'how you settled it, for the audit log', read(Text(500)))
-    .addHelpText(
-      'after',
-      examples('card dismiss card_01k0… --reason "the network closed the card, ticket 4711"'),
-    )
-    .action(
-      verb(async (id: string, { reason }: { reason: string }) => {
-        const { decideContradiction } = await import('./late-decisions.ts');
-        await decideContradiction(await session.operator(), {
-          kind: 'card',
-          id,
-          outcome: 'dismissed',
-          reason,
-        });
-        return { value: { id, dismissed: true } };
-      }),
-    );
-}
-
-const STATUS_CHANGES: readonly [verb: string, StatusChangeOperation, description: string][] = [
-  ['freeze', 'freeze_card', 'freeze an active card, as the partner could: authorizations decline'],
-  ['unfreeze', 'unfreeze_card', 'unfreeze a frozen card, as the partner could'],
-  [
-    'block',
+  freeze: changeStatus('freeze_card', 'freeze an active card, as the partner could: authorizations decline'),
+  unfreeze: changeStatus('unfreeze_card', 'unfreeze a frozen card, as the partner could'),
+  block: changeStatus(
     'block_card',
     'block a card for ever, as the partner could: its balance goes back to the prepaid balance',
-  ],
-];
+  ),
+
+  dismiss: verb({
+    about:
+      'take a contradiction of the card network off "attention list", once you have settled it there; it changes nothing else',
+    takes: { id: ID, reason: reason('how you settled it, for the audit log') },
+    examples: ['card_01k0… --reason "the network closed the card, ticket 4711"'],
+    async run({ id, reason }, { session }) {
+      const { decideContradiction } = await import('./late-answers.ts');
+      const decision = { kind: 'card', id, outcome: 'dismissed', reason } as const;
+      await decideContradiction(await session.operator(), decision);
+      return { value: { id, dismissed: true } };
+    },
+  }),
+});
+
+function changeStatus(operation: StatusChangeOperation, about: string) {
+  return verb({
+    about,
+    takes: { id: ID, reason: reason('why, for the audit log') },
+    examples: ['card_01k0… --reason "key leaked, ticket 4711"'],
+    async run({ id: cardId, reason }, { session, resolveWaitMs }) {
+      const { changeStatusByHand } = await import('./change-status-operator.ts');
+      return { value: await changeStatusByHand(session, { cardId, operation, reason }, resolveWaitMs) };
+    },
+  });
+}
 
 /** How many of each kind `card show` has. */
 const MAX_SHOWN = 20;
 
-/** What `card show` says of a pending authorization. */
-function presentHold({ created, id, held_amount, expires_at, merchant }: Hold) {
-  return { created, id, held_amount, expires_at, merchant: merchant.name };
-}
+const fieldsOf = (one: object, fields: string) =>
+  Object.fromEntries(fields.split(' ').map((name) => [name, one[name as keyof typeof one]]));
 
-/** What `card show` says of a top-up. */
-function presentTopUp(topUp: ListedTopUp) {
-  return {
-    created: topUp.created,
-    id: topUp.id,
-    status: topUp.status,
-    amount: topUp.amount,
-    total_debited: topUp.total_debited,
-    failure_code: topUp.failure_code,
-    request_id: topUp.request_id,
-    idempotency_key: topUp.idempotency_key,
-  };
-}
-
-/** What `card show` says of a withdrawal. */
-function presentWithdrawal(withdrawal: ListedWithdrawal) {
-  return {
-    created: withdrawal.created,
-    id: withdrawal.id,
-    status: withdrawal.status,
-    amount: withdrawal.amount,
-    failure_code: withdrawal.failure_code,
-    request_id: withdrawal.request_id,
-    idempotency_key: withdrawal.idempotency_key,
-  };
-}
-
-const COLUMNS = 'created id partner_name mode status external_ref funding last4 failure_code'.split(' ');
-const StatusName = z.enum(CardStatus.options, `must be one of ${CardStatus.options.join(', ')}`);
-const CardId = z.string().refine((text) => isId('card', text), 'must be the id of a card: card_01k0…');
-
-interface ListFlags {
-  partner?: string | null;
-  externalRef?: string | null;
-  status?: CardStatus | null;
-  before?: string | null;
-  limit?: number;
-}
-
-interface ResolveFlags {
-  issued?: true;
-  failed?: true;
-  networkCardId?: string;
-  reason: string;
-}
+/** The noun `partner` has it, since an erasure is of all that an account has of a person. */
+export const eraseCardholderVerb = verb({
+  about: "blank a cardholder's names, e-mail address and metadata for good; money and ids stay",
+  takes: { card: argument('id of the card'), reason: reason('why, for the audit log; without the names') },
+  examples: ['card_01k0… --reason "request 4711"'],
+  async run({ card: cardId, reason }, { session }) {
+    const erased = await eraseCardholder(await session.withKeys(), cardId, reason);
+    return {
+      value: {
+        id: cardId,
+        object: 'cardholder_erasure',
+        partner_id: erased.partnerId,
+        mode: erased.mode,
+        responses_blanked: erased.responsesBlanked,
+        events_blanked: erased.eventsBlanked,
+        events_sent_before: erased.eventsSentBefore,
+      },
+      note:
+        'The partner keeps what it was sent before, the card network keeps what it has, and backups keep what they have ' +
+        'until they expire: see docs/operating.md, "Erasing a cardholder".',
+    };
+  },
+});

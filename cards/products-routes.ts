@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import { listEnvelope } from '../api/http/list-envelope.ts';
 import { declare, resource } from '../api/http/route.ts';
-import * as EXAMPLES from '../api/openapi/examples.ts';
+import { exampleList } from '../api/openapi/examples.ts';
 import type { Orm } from '../platform/db/orm.ts';
+import { PRODUCT } from './examples.ts';
 import { issuableIn, readIssuableProducts } from './issuable-products.ts';
 
 const ProductResource = z
@@ -22,7 +23,7 @@ const listProducts = declare({
   description: 'The products your account can issue, the current one first.',
   query: z.strictObject({}),
   responses: { 200: listEnvelope(ProductResource) },
-  examples: { 200: EXAMPLES.exampleList(EXAMPLES.PRODUCT) },
+  examples: { 200: exampleList(PRODUCT) },
 });
 
 export const products = resource(

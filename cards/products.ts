@@ -31,12 +31,8 @@ export function setCurrentProduct(
       { code, bin, network: scheme, issuerProduct, isCurrent: true, retiredAt: null, createdAt: new Date() },
       { onConflictExcludeFields: ['createdAt'] },
     );
-    recordAudit(tx, {
-      actor,
-      action: 'product.set-current',
-      subject: code,
-      detail: { code, bin, network: scheme, issuerProduct },
-    });
+    const detail = { code, bin, network: scheme, issuerProduct };
+    recordAudit(tx, { actor, action: 'product.set-current', subject: code, detail });
   });
 }
 
@@ -90,12 +86,8 @@ export function retireProduct({ orm, actor }: Operator, code: string): Promise<v
     }
     if (product.retiredAt) return;
     product.retiredAt = new Date();
-    recordAudit(tx, {
-      actor,
-      action: 'product.retire',
-      subject: code,
-      detail: { bin: product.bin, network: product.network },
-    });
+    const detail = { bin: product.bin, network: product.network };
+    recordAudit(tx, { actor, action: 'product.retire', subject: code, detail });
   });
 }
 

@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from 'kysely';
 import type { CardStatus } from '../domain/card-status.ts';
-import type { IssuanceDecision, TopUpDecision, WhyNot, WithdrawalDecision } from '../domain/decision.ts';
+import type { IssuanceDecision, TransferDecision, WhyNot } from '../domain/decision.ts';
 import { Refusal } from '../domain/refusal.ts';
+import { TRANSFERS, type TransferDirection, transferDeadlineMs } from '../domain/transfer.ts';
 import type { Session } from '../operator/session.ts';
 import { readStatement } from '../platform/db/sql.ts';
 import { checkHint, SEE_LOG } from '../platform/monitoring/worker-check.ts';
@@ -15,14 +16,9 @@ import type { Operator } from '../requests/operator-context.ts';
 import { readWorkflowStatus } from '../requests/workflow-status.ts';
 import { issueCardWorkflowId, networkResult } from '../workflows/messages.ts';
 import { type DecidedTable, readDecision } from './decision.ts';
-import { findCard, type OperatorCard, readCard } from './operator-reads.ts';
-import { decideIssuance, decideTopUp, decideWithdrawal } from './resolve.ts';
-import { findTopUp, type OperatorTopUp, readTopUp } from './transfers/top-up-operator-reads.ts';
-import {
-  findWithdrawal,
-  type OperatorWithdrawal,
-  readWithdrawal,
-} from './transfers/withdrawal-operator-reads.ts';
+import { findCard, type OperatorCard, readCard } from './reads.ts';
+import { decideIssuance, decideTransfer } from './resolve.ts';
+import { findTransfer, type OperatorTransfer, readTransfer } from './transfers/reads.ts';
 
 /**
  * Resolves an issuance that is past its deadline, or gives an active card its missing id at the network, and waits until
@@ -61,50 +57,26 @@ export async function resolveCard(
 }
 
 /**
- * Resolves a top-up that is past its deadline, and waits until a worker has applied that.
- * @returns the top-up as it is then
+ * Resolves a transfer that is past its deadline, and waits until a worker has applied that.
+ * @returns the transfer as it is then
  * @throws Refusal if that can't be done, or takes longer than `waitMs`.
  */
-export async function resolveTopUpByHand(
+export async function resolveTransfer(
   session: Session,
-  topUpId: string,
-  { outcome, reason }: TopUpDecision & { reason: string },
+  decision: TransferDecision & { direction: TransferDirection; id: string; reason: string },
   waitMs: number,
-): Promise<OperatorTopUp> {
+): Promise<OperatorTransfer> {
+  const { direction, id, outcome } = decision;
   const orm = await session.orm();
-  const before = await readTopUp(orm, topUpId);
-  const { topUpDeadlineMs: deadlineMs } = session.config;
+  const before = await readTransfer(orm, direction, id);
+  const deadlineMs = transferDeadlineMs(session.config, direction);
   return resolvePending(session, waitMs, {
-    noun: 'topup',
+    noun: direction,
     before,
-    about: { cardId: before.card_id, topUpId },
-    decided: { operation: 'top_up_card', decision: { outcome } },
-    record: (operator) => decideTopUp(operator, { topUpId, outcome, reason, deadlineMs }),
-    find: () => findTopUp(orm, topUpId),
-  });
-}
-
-/**
- * Resolves a withdrawal that is past its deadline, and waits until a worker has applied that.
- * @returns the withdrawal as it is then
- * @throws Refusal if that can't be done, or takes longer than `waitMs`.
- */
-export async function resolveWithdrawalByHand(
-  session: Session,
-  withdrawalId: string,
-  { outcome, reason }: WithdrawalDecision & { reason: string },
-  waitMs: number,
-): Promise<OperatorWithdrawal> {
-  const orm = await session.orm();
-  const before = await readWithdrawal(orm, withdrawalId);
-  const { withdrawalDeadlineMs: deadlineMs } = session.config;
-  return resolvePending(session, waitMs, {
-    noun: 'withdrawal',
-    before,
-    about: { cardId: before.card_id, withdrawalId },
-    decided: { operation: 'withdraw_from_card', decision: { outcome } },
-    record: (operator) => decideWithdrawal(operator, { withdrawalId, outcome, reason, deadlineMs }),
-    find: () => findWithdrawal(orm, withdrawalId),
+    about: { cardId: before.card_id, transferId: id },
+    decided: { operation: TRANSFERS[direction].operation, decision: { outcome } },
+    record: (operator) => decideTransfer(operator, { ...decision, deadlineMs }),
+    find: () => findTransfer(orm, direction, id),
   });
 }
 
@@ -131,7 +103,7 @@ const waitingFor = readStatement(
   { acrossTenants: 'operator' },
 );
 
-/** A card, a top-up or a withdrawal that the network has not confirmed. */
+/** A card or a transfer that the network has not confirmed. */
 interface Pending {
   id: string;
   partner_id: string;
@@ -143,10 +115,10 @@ interface Pending {
 }
 
 interface Resolution<Resource extends Pending> {
-  /** Its name on the command line, and its table. */
-  noun: DecidedTable;
+  /** Its name on the command line. */
+  noun: 'card' | TransferDirection;
   before: Resource;
-  about: Pick<ClaimedWorkflow, 'cardId' | 'topUpId' | 'withdrawalId'>;
+  about: Pick<ClaimedWorkflow, 'cardId' | 'transferId'>;
   decided: OperationDecision;
   /** @throws Refusal if the operation may not be resolved this way. */
   record(operator: Operator): Promise<void>;
@@ -168,7 +140,7 @@ async function resolvePending<Resource extends Pending>(
   await inTime(() => readWorkflowStatus(client, before.workflow_id));
   await record(await session.operator());
   const { taskQueue } = session;
-  const [pending] = await claimStatements[noun]((await session.orm()).em.fork(), { id });
+  const [pending] = await claimStatements[tableOf(noun)]((await session.orm()).em.fork(), { id });
   if (pending !== undefined) {
     const claim = { ...about, claimId: pending.claim_id, partnerId, mode, taskQueue };
     await inTime(() => resolveOperation(client, claim, decided));
@@ -185,6 +157,9 @@ async function resolvePending<Resource extends Pending>(
   });
 }
 
+const tableOf = (noun: 'card' | TransferDirection): DecidedTable =>
+  noun === 'card' ? 'card' : 'card_transfer';
+
 const claimIn = (table: DecidedTable) =>
   readStatement(
     (db, { id }: { id: string }) =>
@@ -199,8 +174,7 @@ const claimIn = (table: DecidedTable) =>
 /** The claim of what is pending. */
 const claimStatements = {
   card: claimIn('card'),
-  topup: claimIn('topup'),
-  withdrawal: claimIn('withdrawal'),
+  card_transfer: claimIn('card_transfer'),
 };
 
 /**
@@ -222,14 +196,14 @@ const POLL_INTERVAL_MS = 200;
 async function untilApplied<Resource>(
   session: Session,
   waitMs: number,
-  { noun, id }: { noun: DecidedTable; id: string },
+  { noun, id }: { noun: 'card' | TransferDirection; id: string },
   whenApplied: () => Promise<Resource | null>,
 ): Promise<Resource> {
   const orm = await session.orm();
   for (const giveUpAt = Date.now() + waitMs; Date.now() < giveUpAt; await sleep(POLL_INTERVAL_MS)) {
     const resource = await whenApplied();
     if (resource !== null) return resource;
-    const decision = await readDecision(orm.em.fork(), noun, id);
+    const decision = await readDecision(orm.em.fork(), tableOf(noun), id);
     if (decision?.refused !== undefined) throw new Refusal(`${id}: ${WHY_NOT_APPLIED[decision.refused]}`);
   }
   throw new Refusal(

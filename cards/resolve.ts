@@ -1,6 +1,7 @@
-import type { IssuanceDecision, TopUpDecision, WithdrawalDecision } from '../domain/decision.ts';
+import type { IssuanceDecision, TransferDecision } from '../domain/decision.ts';
 import { Refusal, unknownId } from '../domain/refusal.ts';
-import { TOPUP_COLUMNS, WITHDRAWAL_COLUMNS } from '../platform/db/columns.ts';
+import { TRANSFERS, type TransferDirection } from '../domain/transfer.ts';
+import { TRANSFER_COLUMNS } from '../platform/db/columns.ts';
 import { writeStatement } from '../platform/db/sql.ts';
 import { transaction } from '../platform/db/transaction.ts';
 import { type Operator, recordAudit } from '../requests/operator-context.ts';
@@ -25,12 +26,9 @@ interface IssuanceByHand extends IssuanceDecision, ByOperator {
   cardId: string;
 }
 
-interface TopUpByHand extends TopUpDecision, ByOperator {
-  topUpId: string;
-}
-
-interface WithdrawalByHand extends WithdrawalDecision, ByOperator {
-  withdrawalId: string;
+interface TransferByHand extends TransferDecision, ByOperator {
+  direction: TransferDirection;
+  id: string;
 }
 
 /**
@@ -89,66 +87,36 @@ const idMissing = ({ id, status }: CardRow): Refusal =>
   );
 
 /**
- * Records an operator's decision on a top-up that the network never answered; a worker then applies it.
- * @throws Refusal if there is no such top-up, it is over, or it is not past its deadline.
+ * Records an operator's decision on a transfer that the network never answered; a worker then applies it.
+ * @throws Refusal if there is no such transfer, it is over, or it is not past its deadline.
  */
-export function decideTopUp({ orm, actor }: Operator, decision: TopUpByHand): Promise<void> {
-  const { topUpId, outcome, reason, deadlineMs } = decision;
+export function decideTransfer({ orm, actor }: Operator, decision: TransferByHand): Promise<void> {
+  const { direction, id, outcome, reason, deadlineMs } = decision;
   return transaction(orm, async (tx) => {
-    const [topUp] = await lockTopUp(tx, { topUpId });
-    if (topUp === undefined) throw unknownId('topup', topUpId, 'run "operator attention list"');
-    if (topUp.status !== 'pending') {
-      throw new Refusal(`${topUpId} has already ${topUp.status}: there is nothing to resolve.`);
+    const [transfer] = await lockTransfer(tx, { direction, id });
+    if (transfer === undefined) {
+      throw unknownId(TRANSFERS[direction].idPrefix, id, 'run "operator attention list"');
     }
-    requireOverdue(topUp, deadlineMs);
-    await markOverdue(tx, 'topup', topUpId);
-    await recordDecision(tx, 'topup', topUpId, decision);
-    const { partner_id: partnerId, mode, card_id: cardId } = topUp;
-    recordAudit(tx, {
-      actor,
-      action: 'topup.resolve',
-      subject: topUpId,
-      detail: { partnerId, mode, cardId, outcome, reason },
-    });
+    if (transfer.status !== 'pending') {
+      throw new Refusal(`${id} has already ${transfer.status}: there is nothing to resolve.`);
+    }
+    requireOverdue(transfer, deadlineMs);
+    await markOverdue(tx, 'card_transfer', id);
+    await recordDecision(tx, 'card_transfer', id, decision);
+    const { partner_id: partnerId, mode, card_id: cardId } = transfer;
+    const detail = { partnerId, mode, cardId, outcome, reason };
+    recordAudit(tx, { actor, action: `${direction}.resolve`, subject: id, detail });
   });
 }
 
-const lockTopUp = writeStatement(
-  (db, { topUpId }: { topUpId: string }) =>
-    db.selectFrom('topup').select(TOPUP_COLUMNS).where('id', '=', topUpId).forNoKeyUpdate(),
-  { acrossTenants: 'operator' },
-);
-
-/**
- * Records an operator's decision on a withdrawal that the network never answered; a worker then applies it.
- * @throws Refusal if there is no such withdrawal, it is over, or it is not past its deadline.
- */
-export function decideWithdrawal({ orm, actor }: Operator, decision: WithdrawalByHand): Promise<void> {
-  const { withdrawalId, outcome, reason, deadlineMs } = decision;
-  return transaction(orm, async (tx) => {
-    const [withdrawal] = await lockWithdrawal(tx, { withdrawalId });
-    if (withdrawal === undefined) {
-      throw unknownId('wdr', withdrawalId, 'run "operator attention list"');
-    }
-    if (withdrawal.status !== 'pending') {
-      throw new Refusal(`${withdrawalId} has already ${withdrawal.status}: there is nothing to resolve.`);
-    }
-    requireOverdue(withdrawal, deadlineMs);
-    await markOverdue(tx, 'withdrawal', withdrawalId);
-    await recordDecision(tx, 'withdrawal', withdrawalId, decision);
-    const { partner_id: partnerId, mode, card_id: cardId } = withdrawal;
-    recordAudit(tx, {
-      actor,
-      action: 'withdrawal.resolve',
-      subject: withdrawalId,
-      detail: { partnerId, mode, cardId, outcome, reason },
-    });
-  });
-}
-
-const lockWithdrawal = writeStatement(
-  (db, { withdrawalId }: { withdrawalId: string }) =>
-    db.selectFrom('withdrawal').select(WITHDRAWAL_COLUMNS).where('id', '=', withdrawalId).forNoKeyUpdate(),
+const lockTransfer = writeStatement(
+  (db, { direction, id }: { direction: TransferDirection; id: string }) =>
+    db
+      .selectFrom('card_transfer')
+      .select(TRANSFER_COLUMNS)
+      .where('id', '=', id)
+      .where('direction', '=', direction)
+      .forNoKeyUpdate(),
   { acrossTenants: 'operator' },
 );
 

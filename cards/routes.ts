@@ -17,7 +17,7 @@ import {
   StartingAfter,
 } from '../api/http/list-envelope.ts';
 import { declare, resource } from '../api/http/route.ts';
-import * as EXAMPLES from '../api/openapi/examples.ts';
+import { exampleList } from '../api/openapi/examples.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { CardStatus } from '../domain/card-status.ts';
 import { Line } from '../domain/fields.ts';
@@ -30,6 +30,7 @@ import type { ReadList } from '../platform/db/read-replica.ts';
 import { tenantStatement } from '../platform/db/sql.ts';
 import { issueCardWorkflowId } from '../workflows/messages.ts';
 import { acceptIssuance } from './end-issuance.ts';
+import { CARD, CREATE_CARD, PENDING_CARD, UPDATE_CARD, UPDATED_CARD } from './examples.ts';
 import { beginIssuance, type FundingContext, issueInTestMode, type TestIssuanceContext } from './issue.ts';
 import { CardResource, type CardRow, CreateCardRequest, presentCard, UpdateCardRequest } from './resource.ts';
 import { updateCard as changeCard } from './update.ts';
@@ -49,7 +50,7 @@ const createCard = declare({
   query: z.strictObject({}),
   body: CreateCardRequest,
   responses: { 201: CardResource, 202: CardResource },
-  examples: { body: EXAMPLES.CREATE_CARD, 201: EXAMPLES.CARD, 202: EXAMPLES.PENDING_CARD },
+  examples: { body: CREATE_CARD, 201: CARD, 202: PENDING_CARD },
   errors: [
     'insufficient_funds',
     'provider_declined',
@@ -75,7 +76,7 @@ const updateCard = declare({
   query: z.strictObject({}),
   body: UpdateCardRequest,
   responses: { 200: CardResource },
-  examples: { body: EXAMPLES.UPDATE_CARD, 200: EXAMPLES.UPDATED_CARD },
+  examples: { body: UPDATE_CARD, 200: UPDATED_CARD },
   errors: ['card_not_found', 'invalid_state', 'idempotency_in_flight', 'idempotency_conflict'],
 });
 
@@ -88,7 +89,7 @@ const getCard = declare({
   description: 'The card as it is now. Poll this while the card is `funding_pending`.',
   query: z.strictObject({}),
   responses: { 200: CardResource },
-  examples: { 200: EXAMPLES.CARD },
+  examples: { 200: CARD },
   errors: ['card_not_found'],
 });
 
@@ -107,7 +108,7 @@ const listCards = declare({
     ...CREATED_FILTERS,
   }),
   responses: { 200: listEnvelope(CardResource) },
-  examples: { 200: EXAMPLES.exampleList(EXAMPLES.CARD) },
+  examples: { 200: exampleList(CARD) },
 });
 
 export interface CardDependencies extends RespondingDependencies, FundingContext, TestIssuanceContext {

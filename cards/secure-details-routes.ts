@@ -1,7 +1,6 @@
 import type { Logger } from 'pino';
 import { z } from 'zod';
 import { declare, resource } from '../api/http/route.ts';
-import * as EXAMPLES from '../api/openapi/examples.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { cardholderName } from '../domain/card.ts';
 import {
@@ -13,6 +12,7 @@ import {
 import type { Orm } from '../platform/db/orm.ts';
 import { describeError } from '../platform/process/describe-error.ts';
 import { type AdmittedCard, admitReveal, type RevealAttempt, recordRefusedReveal } from './admit-reveal.ts';
+import { SECURE_DETAILS } from './examples.ts';
 
 /** The response to a reveal (docs/partners/secure-details.md). Secret: it goes to the partner and nowhere else. */
 const SecureDetails = z
@@ -42,7 +42,7 @@ const getSecureDetails = declare({
     'network does not respond.',
   query: z.strictObject({}),
   responses: { 200: SecureDetails },
-  examples: { 200: EXAMPLES.SECURE_DETAILS },
+  examples: { 200: SECURE_DETAILS },
   errors: ['secure_details_disabled', 'card_not_found', 'invalid_state', 'reveal_limit_reached'],
 });
 

@@ -3,7 +3,6 @@ import { type RespondingDependencies, respondToClaimed } from '../api/http/claim
 import { isOutage } from '../api/http/errors.ts';
 import { claimOperation, keyedRequest, replay, replyAs, replyOnce } from '../api/http/keyed.ts';
 import { type Declaration, declare, type Reply, type RouteInput, resource } from '../api/http/route.ts';
-import * as EXAMPLES from '../api/openapi/examples.ts';
 import { ApiError } from '../domain/api-error.ts';
 import type { StatusChangeOperation } from '../domain/card-status.ts';
 import type { ClaimedWorkflow } from '../requests/claimed-workflow.ts';
@@ -11,6 +10,7 @@ import type { StoredResponse } from '../requests/response.ts';
 import { changeCardStatusWorkflowId } from '../workflows/messages.ts';
 import { changeStatusInTestMode } from './change-in-test-mode.ts';
 import { beginStatusChange } from './change-status.ts';
+import { BLOCKED_CARD, CARD, FROZEN_CARD } from './examples.ts';
 import { CardResource } from './resource.ts';
 import { requestedCardId, requireCard } from './routes.ts';
 
@@ -28,7 +28,7 @@ const freezeCard = declareChange({
   operationId: 'cards.freeze',
   summary: 'Freeze a card',
   description: `The card has to be active. Authorizations decline until you unfreeze it. ${IN_LIVE_MODE}`,
-  examples: { 200: EXAMPLES.FROZEN_CARD },
+  examples: { 200: FROZEN_CARD },
 });
 
 const unfreezeCard = declareChange({
@@ -36,7 +36,7 @@ const unfreezeCard = declareChange({
   operationId: 'cards.unfreeze',
   summary: 'Unfreeze a card',
   description: `The card has to be frozen. It becomes active again. ${IN_LIVE_MODE}`,
-  examples: { 200: EXAMPLES.CARD },
+  examples: { 200: CARD },
 });
 
 const blockCard = declareChange({
@@ -44,7 +44,7 @@ const blockCard = declareChange({
   operationId: 'cards.block',
   summary: 'Block a card permanently',
   description: `The card has to be active or frozen. Its available balance goes back to your balance. ${IN_LIVE_MODE}`,
-  examples: { 200: EXAMPLES.BLOCKED_CARD },
+  examples: { 200: BLOCKED_CARD },
 });
 
 export const cardStatus = resource(

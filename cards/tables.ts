@@ -13,8 +13,6 @@ import type { Mode } from '../domain/mode.ts';
 import type { SpendingControls } from '../domain/spending-controls.ts';
 import type { ChargedTo, TransactionFee, TransactionType } from '../domain/transaction.ts';
 import type { Metadata } from './metadata-rules.ts';
-import type { TopUpFailureCode, TopUpStatus } from './transfers/top-up-rules.ts';
-import type { WithdrawalFailureCode, WithdrawalStatus } from './transfers/withdrawal-rules.ts';
 
 /** What cards are issued from. */
 export const ProductEntity = defineEntity({
@@ -95,62 +93,6 @@ export const CardEntity = defineEntity({
     /** When an operator erased the cardholder's data. */
     cardholderErasedAt: p.datetime().nullable(),
     spendingControls: p.json().$type<SpendingControls>().nullable(),
-  },
-});
-
-export const TopUpEntity = defineEntity({
-  name: 'TopUp',
-  tableName: 'topup',
-  properties: {
-    id: p.text().collation('C').primary(),
-    partnerId: p.text(),
-    mode: p.text().$type<Mode>(),
-    cardId: p.text().collation('C'),
-    /** Its claim, while it is pending. */
-    claimId: p.text().collation('C').nullable(),
-    status: p.text().$type<TopUpStatus>(),
-    failureCode: p.text().$type<TopUpFailureCode>().nullable(),
-    amountCents: p.bigint('string'),
-    fees: p.json().$type<Fee[]>(),
-    /** The card's balance when it ended; null while pending. */
-    cardBalanceCents: p.bigint('string').nullable(),
-    overdueSince: p.datetime().nullable(),
-    createdAt: p.datetime(),
-    completedAt: p.datetime().nullable(),
-    countedOn: p
-      .type('date')
-      .$type<string>()
-      .defaultRaw("((now() at time zone 'UTC'::text))::date")
-      .nullable(),
-    /** The card that the network was asked to load; null in test mode. */
-    asked: p.json().$type<{ networkCardId: string }>().nullable(),
-    decision: p.json().$type<RecordedDecision>().nullable(),
-    notRecorded: p.json().$type<NotRecorded>().nullable(),
-  },
-});
-
-export const WithdrawalEntity = defineEntity({
-  name: 'Withdrawal',
-  tableName: 'withdrawal',
-  properties: {
-    id: p.text().collation('C').primary(),
-    partnerId: p.text(),
-    mode: p.text().$type<Mode>(),
-    cardId: p.text().collation('C'),
-    /** Its claim, while it is pending. */
-    claimId: p.text().collation('C').nullable(),
-    status: p.text().$type<WithdrawalStatus>(),
-    failureCode: p.text().$type<WithdrawalFailureCode>().nullable(),
-    amountCents: p.bigint('string'),
-    /** The card's balance when it ended; null while pending. */
-    cardBalanceCents: p.bigint('string').nullable(),
-    overdueSince: p.datetime().nullable(),
-    createdAt: p.datetime(),
-    completedAt: p.datetime().nullable(),
-    /** The card that the network was asked to take money off; null in test mode. */
-    asked: p.json().$type<{ networkCardId: string }>().nullable(),
-    decision: p.json().$type<RecordedDecision>().nullable(),
-    notRecorded: p.json().$type<NotRecorded>().nullable(),
   },
 });
 
@@ -298,8 +240,7 @@ export const TrueUpEntity = defineEntity({
   tableName: 'true_up',
   properties: {
     id: p.text().collation('C').primary(),
-    /** A return comes from the card's account, a cover goes to it. */
-    direction: p.text().$type<TrueUpDirection>().collation('C'),
+    direction: p.text().$type<'from_card' | 'to_card'>().collation('C'),
     /** The ledger's transfer that it follows. */
     transferId: p.uuid(),
     operationId: p.text().collation('C'),
@@ -318,5 +259,4 @@ export const TrueUpEntity = defineEntity({
   },
 });
 
-export type TrueUpDirection = 'from_card' | 'to_card';
 export type TrueUpStatus = 'pending' | 'succeeded' | 'refused' | 'dismissed';

@@ -44,8 +44,8 @@ export function fundingTerms(partnerId: string, mode: Mode, row: TermsColumns): 
 }
 
 /**
- * What `lock_funding_terms` returns for a live claim. It locks the account's usage, the claim and, if the request is about
- * one, the card.
+ * What `lock_funding_terms` returns for a live claim. It locks the account's usage, unless it is a withdrawal's, the claim
+ * and, if the request is about one, the card.
  */
 export interface ClaimedTermsColumns extends TermsColumns {
   partner_id: string;
@@ -110,7 +110,7 @@ const testTerms = writeStatement(
       lock_test_card_terms(a.partner_id, ${values.key}, ${values.cardId}, NULL, ${values.counts}) f`,
 );
 
-/** Locks the usage of a claim's account: the first lock of whoever takes a funding out of it. */
+/** Locks the usage of a claim's account: the first lock of whoever takes a funding out of it. A withdrawal is not in it. */
 export const lockClaimUsage = writeStatement(
   (db, { claimId }: { claimId: string }) =>
     db
@@ -120,6 +120,7 @@ export const lockClaimUsage = writeStatement(
       )
       .select('u.mode')
       .where('c.id', '=', claimId)
+      .where('c.operation', '<>', 'withdraw_from_card')
       .forNoKeyUpdate('u'),
   { acrossTenants: 'id' },
 );

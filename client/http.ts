@@ -44,21 +44,19 @@ export interface LastResponse {
 /** What the API returned. `lastResponse` is not enumerable, so serialization and comparison ignore it. */
 export type ApiResponse<T> = T & { readonly lastResponse: LastResponse };
 
-/** The request as described by the operation's generated `…Data` type. */
-export interface OperationData {
+/** The request of an operation of the API. */
+export interface Operation {
+  method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+  /** The path after the base URL, with its parameters in braces. */
   url: string;
   path?: Record<string, string>;
   query?: Record<string, unknown>;
   body?: unknown;
-}
-
-export type Operation<D extends OperationData> = Pick<D, 'url' | 'path' | 'query' | 'body'> & {
-  method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   /** Whether the operation takes an Idempotency-Key. */
   keyed?: boolean;
   /** Whether doing it twice differs from doing it once. If so, it is only retried after 429. */
   once?: boolean;
-};
+}
 
 const FIRST_DELAY_MS = 500;
 const MAX_DELAY_MS = 8_000;
@@ -84,10 +82,7 @@ export class HttpClient {
    * @throws {CardIssuingError} the API refused the request, or something else responded in its place
    * @throws {CardIssuingConnectionError} no response arrived
    */
-  async send<D extends OperationData, R>(
-    operation: Operation<D>,
-    options: IdempotentRequestOptions = {},
-  ): Promise<ApiResponse<R>> {
+  async send<R>(operation: Operation, options: IdempotentRequestOptions = {}): Promise<ApiResponse<R>> {
     const key = operation.keyed === true ? (options.idempotencyKey ?? randomUUID()) : null;
     if (key !== null && !/^[\x20-\x7e]{1,255}$/.test(key))
       throw new TypeError('idempotencyKey must have 1 to 255 printable ASCII characters');
@@ -100,10 +95,7 @@ export class HttpClient {
    * @throws {CardIssuingError} the API refused the request, or something else responded in its place
    * @throws {CardIssuingConnectionError} no response arrived
    */
-  async download<D extends OperationData>(
-    operation: Operation<D>,
-    options: RequestOptions = {},
-  ): Promise<ReadableStream<Uint8Array>> {
+  async download(operation: Operation, options: RequestOptions = {}): Promise<ReadableStream<Uint8Array>> {
     return this.#repeat(operation, options, async () => {
       const { timeoutMs = this.#options.timeoutMs, signal } = options;
       const timeout = new AbortController();
@@ -129,7 +121,7 @@ export class HttpClient {
   }
 
   async #repeat<T>(
-    operation: Operation<OperationData>,
+    operation: Operation,
     { maxRetries = this.#options.maxRetries, signal }: RequestOptions,
     attemptOnce: () => Promise<T>,
   ): Promise<T> {
@@ -147,7 +139,7 @@ export class HttpClient {
   }
 
   async #attempt<R>(
-    operation: Operation<OperationData>,
+    operation: Operation,
     key: string | null,
     { timeoutMs = this.#options.timeoutMs, signal }: RequestOptions,
   ): Promise<ApiResponse<R>> {
@@ -186,7 +178,7 @@ export class HttpClient {
 
   /** @param timeoutMs null if it was not the time that ran out */
   #unreached(
-    operation: Operation<OperationData>,
+    operation: Operation,
     key: string | null,
     timeoutMs: number | null,
     cause: unknown,
@@ -201,12 +193,7 @@ export class HttpClient {
     return new CardIssuingConnectionError('connection_failed', message, key, cause);
   }
 
-  #refused(
-    operation: Operation<OperationData>,
-    key: string | null,
-    response: Response,
-    body: unknown,
-  ): CardIssuingError {
+  #refused(operation: Operation, key: string | null, response: Response, body: unknown): CardIssuingError {
     const { host } = new URL(this.#options.baseUrl);
     const unexpected =
       `What responded at ${host}, with status ${response.status}, is not the API, or its response was cut off: look ` +
@@ -214,7 +201,7 @@ export class HttpClient {
     return toError(response, body, key, unexpected);
   }
 
-  #urlOf({ url, path = {}, query = {} }: Operation<OperationData>): string {
+  #urlOf({ url, path = {}, query = {} }: Operation): string {
     const filled = url.replace(/\{(\w+)\}/g, (_, name: string) => {
       const value = path[name] ?? '';
       if (!/^[\w-]+$/.test(value))
@@ -245,7 +232,7 @@ function withResponse<R>(body: R, lastResponse: LastResponse): ApiResponse<R> {
 }
 
 /** What a caller who got no response should do, so that nothing happens twice. */
-function nextStep({ method }: Operation<OperationData>, key: string | null): string {
+function nextStep({ method }: Operation, key: string | null): string {
   if (method === 'GET') return '';
   return key === null
     ? ' The request may have been carried out.'

@@ -1,9 +1,14 @@
 import { sql } from 'kysely';
 import { type ChainName, MICRO_USDT_PER_CENT, usdt } from '../domain/deposit.ts';
+import { isoTime } from '../domain/iso-time.ts';
 import { MAX_LAG_SECONDS } from '../domain/scan-lag.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { readStatement } from '../platform/db/sql.ts';
-import { decisionCommands, type UnfinishedItem } from '../platform/monitoring/attention-item.ts';
+import {
+  type AttentionKind,
+  decisionCommands,
+  type UnfinishedItem,
+} from '../platform/monitoring/attention-item.ts';
 import { scanChainWorkflowId, watchDepositWorkflowId } from '../workflows/messages.ts';
 import { readScanStates, type ScanState } from './chain-scan.ts';
 
@@ -22,17 +27,12 @@ export async function readWaitingDeposits(orm: Orm, taskQueuePrefix: string): Pr
 
 async function readInReview(orm: Orm): Promise<UnfinishedItem[]> {
   const rows = await inReview(orm.em.fork(), {});
-  return rows.map(({ id, partner_id, version, since, count, ...row }) => ({
-    kind: 'deposit',
-    id,
-    partner_id,
-    mode: 'live',
-    since: new Date(since).toISOString(),
+  return rows.map(({ id, version, count, expected, arrived, is_denied, ...row }) => ({
+    ...liveItem('deposit', id, row),
     reason:
-      `${usdt(BigInt(row.amount_cents) * MICRO_USDT_PER_CENT, 2)} USDT expected; ` +
-      `${usdt(BigInt(row.micro_usdt), 2)} USDT in ` +
+      `${usdt(BigInt(expected) * MICRO_USDT_PER_CENT, 2)} USDT expected; ${usdt(BigInt(arrived), 2)} USDT in ` +
       `${count === 1 ? 'one payment' : `${count} payments`} to review` +
-      (row.is_denied ? '; the nodes disagree on a payment' : ''),
+      (is_denied ? '; the nodes disagree on a payment' : ''),
     ...decisionCommands(
       `deposit resolve ${id}`,
       ['--credit', '--returned'],
@@ -42,30 +42,39 @@ async function readInReview(orm: Orm): Promise<UnfinishedItem[]> {
   }));
 }
 
-const COUNT = sql<number>`count(*)::int`.as('count');
+interface Found {
+  partner_id: string;
+  since: string;
+}
 
+/** What items of live deposits have in common. */
+const liveItem = (kind: AttentionKind, id: string, { partner_id, since }: Found) =>
+  ({
+    kind,
+    id,
+    partner_id,
+    mode: 'live',
+    since: isoTime(since),
+    or_command: null,
+    workflow_id: null,
+  }) as const;
+
+// Of test deposits, their partner settles it. Status and mode are literals, for the partial index.
 const inReview = readStatement(
-  (db) =>
-    db
-      .selectFrom('deposit as d')
-      .innerJoin('deposit_payment as p', 'p.deposit_id', 'd.id')
-      .select([
-        'd.id',
-        'd.partner_id',
-        'd.version',
-        'd.amount_cents',
-        sql<string>`d.review_since`.as('since'),
-        COUNT,
-      ])
-      .select(({ fn }) => [
-        sql<string>`${fn.sum('p.value_micro_usdt')}::text`.as('micro_usdt'),
-        sql<boolean>`bool_or(p.review_reason = 'nodes_disagree')`.as('is_denied'),
-      ])
-      .where('d.status', '=', sql.lit('needs_review'))
-      // Of test deposits, their partner settles it. A literal, for the partial index.
-      .where('d.mode', '=', sql.lit('live'))
-      .where('p.status', '=', 'in_review')
-      .groupBy('d.id'),
+  () => sql<
+    Found & {
+      id: string;
+      version: number;
+      expected: string;
+      arrived: string;
+      count: number;
+      is_denied: boolean;
+    }
+  >`
+    SELECT d.id, d.partner_id, d.version, d.amount_cents AS expected, d.review_since AS since, count(*)::int AS count,
+      sum(p.value_micro_usdt)::text AS arrived, bool_or(p.review_reason = 'nodes_disagree') AS is_denied
+    FROM deposit d JOIN deposit_payment p ON p.deposit_id = d.id
+    WHERE d.status = 'needs_review' AND d.mode = 'live' AND p.status = 'in_review' GROUP BY d.id`,
   { acrossTenants: 'measurement' },
 );
 
@@ -123,28 +132,20 @@ const scanItem = (network: ChainName, since: string | Date, taskQueuePrefix: str
   ({
     kind: 'chain_scan',
     id: network,
-    since: new Date(since).toISOString(),
+    since: isoTime(since),
     partner_id: null,
     mode: 'live',
     or_command: null,
     workflow_id: scanChainWorkflowId(network, taskQueuePrefix),
   }) as const;
 
+// The status is a literal, for the partial index of deposits that can expire.
 const unscannedChains = readStatement(
-  (db) =>
-    db
-      .selectFrom('deposit as d')
-      .select(({ fn }) => [sql<ChainName>`d.network`.as('network'), fn.min('d.created_at').as('since')])
-      // A literal, for the partial index of deposits that can expire.
-      .where('d.status', '=', sql.lit<'awaiting_payment'>('awaiting_payment'))
-      .where('d.mode', '=', sql.lit('live'))
-      .where('d.created_at', '<', sql<string>`now() - interval '2 minutes'`)
-      .where(({ exists, not, selectFrom }) =>
-        not(
-          exists(selectFrom('chain_scan as s').select('s.network').whereRef('s.network', '=', 'd.network')),
-        ),
-      )
-      .groupBy('d.network'),
+  () => sql<{ network: ChainName; since: string }>`
+    SELECT d.network, min(d.created_at) AS since FROM deposit d
+    WHERE d.status = 'awaiting_payment' AND d.mode = 'live' AND d.created_at < now() - interval '2 minutes'
+      AND NOT EXISTS (SELECT FROM chain_scan s WHERE s.network = d.network)
+    GROUP BY d.network`,
   { acrossTenants: 'measurement' },
 );
 
@@ -157,8 +158,8 @@ const WHAT_SETTLES_IT =
 /** Payments that too few nodes show, in a block that enough of them agree on. */
 async function readUnconfirmed(orm: Orm): Promise<UnfinishedItem[]> {
   const rows = await unconfirmed(orm.em.fork(), {});
-  return rows.map(({ deposit_id: id, partner_id, value_micro_usdt, block_number, says, seen_at }) => ({
-    ...confirmationItem(id, partner_id, seen_at),
+  return rows.map(({ id, value_micro_usdt, block_number, says, ...row }) => ({
+    ...confirmationItem(id, row),
     reason:
       `too few nodes show a payment of ${usdt(BigInt(value_micro_usdt), 2)} USDT in block ${block_number}: ` +
       `${says.map((one) => `${one.node}: ${one.says}`).join('; ')}. ${WHAT_SETTLES_IT}`,
@@ -168,112 +169,83 @@ async function readUnconfirmed(orm: Orm): Promise<UnfinishedItem[]> {
 /** Payments in blocks that too few nodes agree on, or have. */
 async function readUnagreed(orm: Orm): Promise<UnfinishedItem[]> {
   const rows = await unagreed(orm.em.fork(), {});
-  return rows.map(({ id, partner_id, seen_block_number, nodes, changed_at }) => ({
-    ...confirmationItem(id, partner_id, changed_at),
+  return rows.map(({ id, seen_block_number, nodes, ...row }) => ({
+    ...confirmationItem(id, row),
     reason:
       `a payment was seen in block ${seen_block_number}, and too few nodes agree on the blocks up to it: ` +
       `${nodes.map(({ name, state, problem, says }) => `${name}: ${says ?? problem ?? state}`).join('; ')}. ${WHAT_SETTLES_IT}`,
   }));
 }
 
-const confirmationItem = (depositId: string, partnerId: string, since: string) =>
-  ({
-    kind: 'deposit_confirmation',
-    id: depositId,
-    since: new Date(since).toISOString(),
-    partner_id: partnerId,
-    mode: 'live',
-    command: `npm run operator -- deposit show ${depositId}`,
-    or_command: null,
-    workflow_id: watchDepositWorkflowId(depositId),
-  }) as const;
+const confirmationItem = (depositId: string, found: Found) => ({
+  ...liveItem('deposit_confirmation', depositId, found),
+  command: `npm run operator -- deposit show ${depositId}`,
+  workflow_id: watchDepositWorkflowId(depositId),
+});
 
 /** How many of each of these two are listed, oldest first: one bad node can be behind any number of them. */
-const MAX_CONFIRMATIONS = 100;
+const MAX_CONFIRMATIONS = sql.lit(100);
 
 const unconfirmed = readStatement(
-  (db) =>
-    db
-      .selectFrom('unconfirmed_payment')
-      .select(['deposit_id', 'partner_id', 'value_micro_usdt', 'block_number', 'says', 'seen_at'])
-      .where('seen_at', '<', LONG_AGO)
-      .orderBy('seen_at')
-      .limit(sql.lit(MAX_CONFIRMATIONS)),
+  () => sql<
+    Found & {
+      id: string;
+      value_micro_usdt: string;
+      block_number: string;
+      says: { node: string; says: string }[];
+    }
+  >`
+    SELECT deposit_id AS id, partner_id, value_micro_usdt, block_number, says, seen_at AS since FROM unconfirmed_payment
+    WHERE seen_at < ${LONG_AGO} ORDER BY seen_at LIMIT ${MAX_CONFIRMATIONS}`,
   { acrossTenants: 'measurement' },
 );
 
+// The status is a literal, for the partial index.
 const unagreed = readStatement(
-  (db) =>
-    db
-      .selectFrom('deposit as d')
-      .innerJoin('chain_scan as s', 's.network', 'd.network')
-      .select(['d.id', 'd.partner_id', 'd.seen_block_number', 'd.changed_at', 's.nodes'])
-      // A literal, for the partial index.
-      .where('d.status', '=', sql.lit<'confirming'>('confirming'))
-      .where('d.changed_at', '<', LONG_AGO)
-      .where(
-        sql<boolean>`NOT EXISTS (SELECT FROM unconfirmed_payment u WHERE u.deposit_id = d.id)
-        AND NOT EXISTS (SELECT FROM deposit_payment p WHERE p.deposit_id = d.id)`,
-      )
-      .orderBy('d.changed_at')
-      .limit(sql.lit(MAX_CONFIRMATIONS)),
+  () => sql<Found & { id: string; seen_block_number: string; nodes: ScanState['nodes'] }>`
+    SELECT d.id, d.partner_id, d.seen_block_number, d.changed_at AS since, s.nodes
+    FROM deposit d JOIN chain_scan s ON s.network = d.network
+    WHERE d.status = 'confirming' AND d.changed_at < ${LONG_AGO}
+      AND NOT EXISTS (SELECT FROM unconfirmed_payment u WHERE u.deposit_id = d.id)
+      AND NOT EXISTS (SELECT FROM deposit_payment p WHERE p.deposit_id = d.id)
+    ORDER BY d.changed_at LIMIT ${MAX_CONFIRMATIONS}`,
   { acrossTenants: 'measurement' },
 );
 
 /** Payments that were found but neither credited nor put into review: one item an account. */
 async function readUnprocessedPayments(orm: Orm): Promise<UnfinishedItem[]> {
   const rows = await unprocessedPayments(orm.em.fork(), {});
-  return rows.map(({ partner_id, count, since }) => ({
-    kind: 'deposit_payment',
-    id: partner_id,
-    partner_id,
-    mode: 'live',
-    since: new Date(since).toISOString(),
+  return rows.map(({ count, ...row }) => ({
+    ...liveItem('deposit_payment', row.partner_id, row),
     reason: `${count} payments were found but are not credited`,
     worker: CHECK_WORKER,
-    command: `npm run operator -- deposit list --partner ${partner_id}`,
-    or_command: null,
-    workflow_id: null,
+    command: `npm run operator -- deposit list --partner ${row.partner_id}`,
   }));
 }
 
+// Status and mode are literals, for the partial index of payments that are not processed.
 const unprocessedPayments = readStatement(
-  (db) =>
-    db
-      .selectFrom('deposit_payment')
-      .select(({ fn }) => ['partner_id', COUNT, fn.min('found_at').as('since')])
-      // A literal, for the partial index of payments that are not processed.
-      .where('status', '=', sql.lit<'found'>('found'))
-      .where('mode', '=', sql.lit('live'))
-      .where('found_at', '<', LONG_AGO)
-      .groupBy('partner_id'),
+  () => sql<Found & { count: number }>`
+    SELECT partner_id, count(*)::int AS count, min(found_at) AS since FROM deposit_payment
+    WHERE status = 'found' AND mode = 'live' AND found_at < ${LONG_AGO} GROUP BY partner_id`,
   { acrossTenants: 'measurement' },
 );
 
 /** Deposits whose workflows show an older state, which delays no money: one item an account. */
 async function readOutdatedWorkflows(orm: Orm): Promise<UnfinishedItem[]> {
   const rows = await outdatedWorkflows(orm.em.fork(), {});
-  return rows.map(({ partner_id, count, first, since }) => ({
-    kind: 'deposit_workflow',
-    id: partner_id,
-    partner_id,
-    mode: 'live',
-    since: new Date(since).toISOString(),
+  return rows.map(({ count, first, ...row }) => ({
+    ...liveItem('deposit_workflow', row.partner_id, row),
     reason: `the workflows of ${count} deposits could not be informed of their last change, which delays no credit`,
     worker: CHECK_WORKER,
     command: `temporal workflow describe --workflow-id ${watchDepositWorkflowId(first)}`,
-    or_command: null,
     workflow_id: watchDepositWorkflowId(first),
   }));
 }
 
 const outdatedWorkflows = readStatement(
-  (db) =>
-    db
-      .selectFrom('deposit')
-      .select(({ fn }) => ['partner_id', COUNT, fn.min('id').as('first'), fn.min('changed_at').as('since')])
-      .whereRef('told_version', '<', 'version')
-      .where('changed_at', '<', LONG_AGO)
-      .groupBy('partner_id'),
+  () => sql<Found & { count: number; first: string }>`
+    SELECT partner_id, count(*)::int AS count, min(id) AS first, min(changed_at) AS since FROM deposit
+    WHERE told_version < version AND changed_at < ${LONG_AGO} GROUP BY partner_id`,
   { acrossTenants: 'measurement' },
 );

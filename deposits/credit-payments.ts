@@ -8,12 +8,15 @@ import { followingAccounts } from '../platform/db/following-accounts.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { type Reader, readStatement, type Transactor, writeStatement } from '../platform/db/sql.ts';
 import { transaction } from '../platform/db/transaction.ts';
-import { type AccountDeposits, type AccountsWanted, accountOf, MAX_AT_ONCE } from './account-deposits.ts';
 import {
+  type AccountDeposits,
+  type AccountsWanted,
+  accountOf,
   creditOperation,
   type DepositChange,
   type LockedDeposit,
   lockDeposits,
+  MAX_AT_ONCE,
   writeDeposits,
 } from './deposit-state.ts';
 import type { PaymentRow } from './resource.ts';

@@ -3,11 +3,12 @@ import { heldClock } from '../accounts/clock.ts';
 import { type AccountClock, accountTime } from '../domain/account-clock.ts';
 import { MICRO_USDT_PER_CENT, type PaymentStatus, paidStatus } from '../domain/deposit.ts';
 import type { EventType } from '../domain/event.ts';
+import type { Tenant } from '../domain/mode.ts';
 import type { Posting } from '../ledger/posting.ts';
 import { DEPOSIT_COLUMNS, of, selectPayments } from '../platform/db/columns.ts';
 import type { Row } from '../platform/db/entities.ts';
 import { anyOf, readStatement, type Transactor, writeStatement } from '../platform/db/sql.ts';
-import { newEvent } from '../requests/new-event.ts';
+import { insertEvents, newEvent } from '../requests/event.ts';
 import { type DepositRow, type PaymentRow, presentDeposit } from './resource.ts';
 
 /** Payments of one deposit that one transaction judges. Nobody has more unless they send dust on purpose. */
@@ -134,16 +135,14 @@ export async function writeDepositEvents(tx: Transactor, events: readonly Deposi
   if (events.length === 0) return;
   const rows = events.map(({ type, row, clock }) => {
     const { partner_id, mode } = row;
-    const { id, created, body } = newEvent({
-      type,
-      mode,
-      data: { deposit: presentDeposit(row) },
-      clock,
-    });
-    return { id, partner_id, mode, type, body, created_at: created };
+    return { ...newEvent({ type, mode, data: { deposit: presentDeposit(row) }, clock }), partner_id };
   });
-  await insertEvents(tx, { events: JSON.stringify(rows) });
+  await insert(tx, { events: JSON.stringify(rows) });
 }
+
+const insert = writeStatement((_, { events }: { events: string }) => insertEvents(events), {
+  acrossTenants: 'id',
+});
 
 type Lock = { depositIds: readonly string[]; waitMs: number | null };
 
@@ -212,11 +211,25 @@ const write = writeStatement(
   { acrossTenants: 'id' },
 );
 
-const insertEvents = writeStatement(
-  (_, { events }: { events: string }) => sql`
-    INSERT INTO event (id, partner_id, mode, type, body, created_at)
-    SELECT id, partner_id, mode, type, body, created_at
-    FROM json_to_recordset(${events})
-      AS e (id text, partner_id text, mode text, type text, body text, created_at timestamptz)`,
-  { acrossTenants: 'id' },
-);
+// What the worker does with deposits, it does for one account at a time, and accounts take turns (serve-accounts-jobs.ts).
+
+/** Some deposits of an account for which something is due. */
+export interface AccountDeposits extends Tenant {
+  depositIds: string[];
+}
+
+/** Which accounts to find. */
+export interface AccountsWanted {
+  /** The account to start after; null to start with the first. */
+  after: Tenant | null;
+  /** Accounts to skip. */
+  except: readonly Tenant[];
+  /** How many accounts. */
+  limit: number;
+}
+
+/** Deposits of an account in one transaction. */
+export const MAX_AT_ONCE = 100;
+
+/** An account as one text, as statements compare it. */
+export const accountOf = ({ partnerId, mode }: Tenant): string => `${partnerId}/${mode}`;

@@ -4,8 +4,13 @@ import { DEPOSIT_COLUMNS, of } from '../platform/db/columns.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { anyOf, type Reader, readStatement, writeStatement } from '../platform/db/sql.ts';
 import { transaction } from '../platform/db/transaction.ts';
-import { type AccountDeposits, type AccountsWanted, accountOf, MAX_AT_ONCE } from './account-deposits.ts';
-import { writeDepositEvents } from './deposit-state.ts';
+import {
+  type AccountDeposits,
+  type AccountsWanted,
+  accountOf,
+  MAX_AT_ONCE,
+  writeDepositEvents,
+} from './deposit-state.ts';
 
 /** Deposits that are looked at in one turn, those that are due the longest first. */
 const MAX_LOOKED_AT = 500;

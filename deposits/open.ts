@@ -5,17 +5,17 @@ import type { Tenant } from '../domain/mode.ts';
 import type { KeyRing } from '../platform/crypto/key-ring.ts';
 import { readIdTime } from '../platform/crypto/new-id.ts';
 import type { Row } from '../platform/db/entities.ts';
-import { type Transactor, tenantStatement, writeStatement } from '../platform/db/sql.ts';
+import { cte, type Transactor, tenantStatement, withCtes, writeStatement } from '../platform/db/sql.ts';
 import type { FoundClaim, KeyedRequest } from '../requests/claim.ts';
 import type { CommandContext } from '../requests/command-context.ts';
 import {
   type ClaimWithResponse,
   claimWithResponse,
-  insertClaimWithResponse,
   type KeyedResponse,
   readReplay,
   requireStored,
   respondOnce,
+  storeKeyed,
 } from '../requests/respond-once.ts';
 import { type DepositRow, presentDeposit } from './resource.ts';
 
@@ -68,12 +68,9 @@ export function openDeposit(
       confirmed_at: null,
     };
     const response = { status: 201, body: JSON.stringify(presentDeposit(row)) };
-    const deposit = { ...row, index: begun.index, addressHash };
-    const stored =
-      request.key === null
-        ? await insert(tx, deposit)
-        : await insertWithClaim(tx, { ...deposit, ...claimWithResponse(ring, request, response) });
-    requireStored(stored.length > 0);
+    const claim = claimWithResponse(ring, request, response);
+    const [wrote] = await insert(tx, { ...row, index: begun.index, addressHash, ...claim });
+    requireStored(wrote?.is_stored === true);
     return { replayed: false, response };
   });
 }
@@ -132,11 +129,8 @@ const insertRow = (deposit: NewDeposit) => sql<Row<'deposit', 'id'>>`
     ${deposit.expires_at})
   RETURNING id`;
 
-const insert = writeStatement((_, deposit: NewDeposit) => insertRow(deposit));
-
-/** Returns no row if there is another claim under the key by now. */
-const insertWithClaim = writeStatement(
-  (_, values: NewDeposit & ClaimWithResponse) => sql<Row<'idempotency_claim', 'id'>>`
-    WITH done AS (${insertRow(values)}), answered AS (${insertClaimWithResponse(values, 'done')})
-    SELECT id FROM answered`,
-);
+const insert = writeStatement((_, values: NewDeposit & ClaimWithResponse) => {
+  const made = cte('made', insertRow(values));
+  const { answered, isStored } = storeKeyed(made, values);
+  return sql<{ is_stored: boolean }>`${withCtes([made, answered])} SELECT ${isStored} AS is_stored`;
+});

@@ -1,13 +1,30 @@
 import { sql } from 'kysely';
-import type { DepositVerdict, WhyNotResolved } from '../domain/deposit.ts';
-import { type DepositDecision, MICRO_USDT_PER_CENT, usdt } from '../domain/deposit.ts';
+import { ApiError } from '../domain/api-error.ts';
+import {
+  type DepositDecision,
+  type DepositVerdict,
+  MICRO_USDT_PER_CENT,
+  usdt,
+  type WhyNotResolved,
+} from '../domain/deposit.ts';
 import { MAX_AMOUNT_CENTS } from '../domain/money.ts';
 import { applyPosting } from '../ledger/apply-posting.ts';
 import { LedgerRejected } from '../ledger/ledger-error.ts';
 import { readStatement, type Transactor, writeStatement } from '../platform/db/sql.ts';
 import { transaction } from '../platform/db/transaction.ts';
+import type { KeyedRequest } from '../requests/claim.ts';
+import type { CommandContext } from '../requests/command-context.ts';
 import { type Operator, recordAudit } from '../requests/operator-context.ts';
-import { creditOperation, type LockedDeposit, lockDeposits, writeDeposits } from './deposit-state.ts';
+import { findReplay, type KeyedResponse, respondOnce, respondWith } from '../requests/respond-once.ts';
+import {
+  creditOperation,
+  type LockedDeposit,
+  lockDeposits,
+  writeDepositEvents,
+  writeDeposits,
+} from './deposit-state.ts';
+import { selectOwnDeposit } from './reads.ts';
+import { presentDeposit } from './resource.ts';
 
 export interface DepositByHand extends DepositDecision {
   depositId: string;
@@ -144,4 +161,57 @@ const insertResolution = readStatement((db, { depositId, version, actor, outcome
     .where('actor', '=', actor)
     .where('outcome', '=', outcome)
     .where('reason', '=', reason),
+);
+
+/**
+ * Settles what is in review of a test deposit, as an operator does for a live one (docs/partners/testing.md).
+ * @throws ApiError `deposit_not_found`, `invalid_state`, `idempotency_conflict`
+ */
+export function resolveTestDeposit(
+  context: CommandContext,
+  request: KeyedRequest<'resolve_test_deposit'>,
+  depositId: string,
+  outcome: DepositDecision['outcome'],
+): Promise<KeyedResponse> {
+  const { ring } = context;
+  return respondOnce(context, request, async (tx) => {
+    const [known] = await selectOwnDeposit(tx, request, { depositId });
+    if (known === undefined) throw new ApiError('deposit_not_found');
+    const [deposit] = await lockDeposits(tx, [depositId], 'wait');
+    if (deposit === undefined) throw new ApiError('deposit_not_found');
+    const replay = await findReplay({ tx, ring }, request);
+    if (replay !== null) return replay;
+    if (!deposit.statuses.includes('in_review')) {
+      throw new ApiError('invalid_state', {
+        message: `Nothing of this deposit is in review: it is ${deposit.status}. GET /funding/deposits/${depositId} shows it.`,
+      });
+    }
+    const creditedCents = outcome === 'credited' ? await creditReview(tx, deposit) : 0;
+    if (typeof creditedCents === 'string') {
+      throw new ApiError('invalid_state', {
+        message:
+          'What arrived can not be credited: the balance would exceed its maximum. Resolve it as returned.',
+      });
+    }
+    const actor = request.apiKeyId ?? 'partner';
+    await settle(tx, { depositId, outcome, creditedCents: String(creditedCents), actor });
+    const [row] = await selectOwnDeposit(tx, request, { depositId });
+    if (row === undefined) throw new Error(`${depositId} is gone while it was locked`);
+    if (creditedCents > 0)
+      await writeDepositEvents(tx, [{ type: 'deposit.confirmed', row, clock: deposit.clock }]);
+    return respondWith({ tx, ring }, request, 200, presentDeposit(row));
+  });
+}
+
+const settle = writeStatement(
+  (
+    _,
+    {
+      depositId,
+      outcome,
+      creditedCents,
+      actor,
+    }: Record<'depositId' | 'outcome' | 'creditedCents' | 'actor', string>,
+  ) => sql`
+    SELECT settle_test_deposit(${depositId}, ${outcome}, ${creditedCents}, 'the partner resolved it in test mode', ${actor})`,
 );

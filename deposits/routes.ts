@@ -15,19 +15,24 @@ import {
   StartingAfter,
 } from '../api/http/list-envelope.ts';
 import { declare, resource } from '../api/http/route.ts';
-import * as EXAMPLES from '../api/openapi/examples.ts';
+import { exampleList } from '../api/openapi/examples.ts';
 import { ApiError } from '../domain/api-error.ts';
+import { TestPayment } from '../domain/deposit.ts';
 import { isId } from '../domain/ids.ts';
 import type { Tenant } from '../domain/mode.ts';
-import { DEPOSIT_COLUMNS, of, receivedBy, selectPayments } from '../platform/db/columns.ts';
+import { DEPOSIT_COLUMNS, receivedBy, selectPayments } from '../platform/db/columns.ts';
 import { newestRows } from '../platform/db/newest.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import type { ReadList } from '../platform/db/read-replica.ts';
 import { tenantStatement } from '../platform/db/sql.ts';
 import type { CommandContext } from '../requests/command-context.ts';
 import { watchDepositWorkflowId } from '../workflows/messages.ts';
+import { CONFIRMED_DEPOSIT, DEPOSIT, RESOLVED_TEST_DEPOSIT, TEST_DEPOSIT } from './examples.ts';
 import { type DepositTerms, openDeposit } from './open.ts';
+import { selectOwnDeposit } from './reads.ts';
+import { resolveTestDeposit } from './resolve.ts';
 import { DepositRequest, DepositResource, type DepositRow, presentDeposit } from './resource.ts';
+import { openTestDeposit } from './test-deposits.ts';
 
 export interface DepositDependencies extends CommandContext {
   /** Null if this installation takes no deposits. */
@@ -51,7 +56,7 @@ const createDeposit = declare({
   query: z.strictObject({}),
   body: DepositRequest,
   responses: { 201: DepositResource },
-  examples: { body: { amount: 250_000 }, 201: EXAMPLES.DEPOSIT },
+  examples: { body: { amount: 250_000 }, 201: DEPOSIT },
   errors: [
     'test_key_not_allowed',
     'deposits_not_configured',
@@ -71,7 +76,7 @@ const listDeposits = declare({
     'Every deposit address you created, with its status and the payments it received, newest first. In test mode, the deposits of `POST /test/deposits`.',
   query: z.strictObject({ limit: Limit, starting_after: StartingAfter('dep'), ...CREATED_FILTERS }),
   responses: { 200: listEnvelope(DepositResource) },
-  examples: { 200: EXAMPLES.exampleList(EXAMPLES.CONFIRMED_DEPOSIT) },
+  examples: { 200: exampleList(CONFIRMED_DEPOSIT) },
 });
 
 const getDeposit = declare({
@@ -83,7 +88,7 @@ const getDeposit = declare({
   description: 'The address, its status, and the payments it received.',
   query: z.strictObject({}),
   responses: { 200: DepositResource },
-  examples: { 200: EXAMPLES.CONFIRMED_DEPOSIT },
+  examples: { 200: CONFIRMED_DEPOSIT },
   errors: ['deposit_not_found'],
 });
 
@@ -108,7 +113,7 @@ export const deposits = resource(
 
     async getDeposit({ caller, params: { depositId = '' } }) {
       const [row] = isId('dep', depositId)
-        ? await one(dependencies.orm.em.fork(), caller, { depositId })
+        ? await selectOwnDeposit(dependencies.orm.em.fork(), caller, { depositId })
         : [];
       if (row === undefined) throw new ApiError('deposit_not_found');
       return { status: 200, body: presentDeposit(row) };
@@ -150,12 +155,82 @@ const selectPage = tenantStatement((db, values: Tenant & PageValues) => {
     .orderBy('page.id', 'desc');
 });
 
-const one = tenantStatement((db, { partnerId, mode, depositId }: Tenant & { depositId: string }) =>
-  db
-    .selectFrom('deposit as d')
-    .select(of('d', DEPOSIT_COLUMNS))
-    .select([receivedBy('d').as('received_micro_usdt'), selectPayments('d').as('payments')])
-    .where('d.partner_id', '=', partnerId)
-    .where('d.mode', '=', mode)
-    .where('d.id', '=', depositId),
+const CreateTestDepositRequest = z
+  .strictObject({ amount: DepositRequest.shape.amount, payment: TestPayment.optional() })
+  .meta({ id: 'CreateTestDepositRequest', description: 'How much to deposit, and what payment arrives.' });
+
+const ResolveTestDepositRequest = z
+  .strictObject({
+    outcome: z
+      .enum(['credit', 'returned'], { error: 'must be credit or returned' })
+      .describe(
+        '`credit`: what arrived is credited, rounded down to a cent. `returned`: nothing is credited.',
+      ),
+  })
+  .meta({ id: 'ResolveTestDepositRequest', description: 'What becomes of what is in review.' });
+
+const createTestDeposit = declare({
+  method: 'post',
+  path: '/test/deposits',
+  operationId: 'testHelpers.createDeposit',
+  summary: 'Create a test deposit',
+  description:
+    'Creates a deposit whose payment arrives by itself within 3 seconds, with the events and the changes of your test balance ' +
+    'that a deposit has in live mode.',
+  mode: 'test',
+  scope: 'test:write',
+  idempotencyKey: 'accepted',
+  query: z.strictObject({}),
+  body: CreateTestDepositRequest,
+  responses: { 201: DepositResource },
+  examples: { body: { amount: 250_000, payment: 'exact' }, 201: TEST_DEPOSIT },
+  errors: ['live_key_not_allowed', 'limit_exceeded', 'idempotency_in_flight', 'idempotency_conflict'],
+});
+
+const resolveDeposit = declare({
+  method: 'post',
+  path: '/test/deposits/:depositId/resolve',
+  operationId: 'testHelpers.resolveDeposit',
+  summary: 'Resolve a test deposit',
+  description:
+    'Settles what is in review of a test deposit. For a live deposit, one of us does this after talking to you.',
+  mode: 'test',
+  scope: 'test:write',
+  idempotencyKey: 'accepted',
+  query: z.strictObject({}),
+  body: ResolveTestDepositRequest,
+  responses: { 200: DepositResource },
+  examples: { body: { outcome: 'credit' }, 200: RESOLVED_TEST_DEPOSIT },
+  errors: [
+    'live_key_not_allowed',
+    'deposit_not_found',
+    'invalid_state',
+    'idempotency_in_flight',
+    'idempotency_conflict',
+  ],
+});
+
+export interface TestDepositDependencies extends CommandContext {
+  /** Called after a commit, so that events are sent without delay. */
+  eventsWritten(): void;
+}
+
+export const testDeposits = resource(
+  { createTestDeposit, resolveDeposit },
+  (dependencies: TestDepositDependencies) => ({
+    async createTestDeposit(input) {
+      const { amount, payment = 'exact' } = input.body;
+      const request = keyedRequest('create_test_deposit', input, null);
+      return replyOnce(await openTestDeposit(dependencies, request, { amountCents: amount, payment }));
+    },
+
+    async resolveDeposit(input) {
+      const { depositId = '' } = input.params;
+      if (!isId('dep', depositId)) throw new ApiError('deposit_not_found');
+      const request = keyedRequest('resolve_test_deposit', input, null);
+      const outcome = input.body.outcome === 'credit' ? 'credited' : 'returned';
+      const response = await resolveTestDeposit(dependencies, request, depositId, outcome);
+      return replyOnce(response, dependencies.eventsWritten);
+    },
+  }),
 );

@@ -4,7 +4,6 @@ import type { ChainName, NodeState } from '../domain/deposit.ts';
 import { MAX_LAG_SECONDS, type ScanLag, scanLag } from '../domain/scan-lag.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { currentWork } from '../platform/process/work-context.ts';
-import { UnconfirmedPayments } from './ask-unconfirmed.ts';
 import {
   beginScan,
   readCursor,
@@ -12,7 +11,7 @@ import {
   recordChainState,
   type ScanCursor,
 } from './chain-scan.ts';
-import { UnsolidBlocks } from './look-ahead.ts';
+import { UnconfirmedPayments, UnsolidBlocks } from './look-ahead.ts';
 import {
   CursorMoved,
   type FoundPayment,

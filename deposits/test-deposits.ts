@@ -19,8 +19,13 @@ import { transaction } from '../platform/db/transaction.ts';
 import type { KeyedRequest } from '../requests/claim.ts';
 import type { CommandContext } from '../requests/command-context.ts';
 import { type KeyedResponse, respondOnce, respondWith } from '../requests/respond-once.ts';
-import { type AccountDeposits, type AccountsWanted, accountOf, MAX_AT_ONCE } from './account-deposits.ts';
-import { writeDepositEvents } from './deposit-state.ts';
+import {
+  type AccountDeposits,
+  type AccountsWanted,
+  accountOf,
+  MAX_AT_ONCE,
+  writeDepositEvents,
+} from './deposit-state.ts';
 import { MAX_OPEN_DEPOSITS, tooManyOpen } from './open.ts';
 import { type DepositRow, presentDeposit } from './resource.ts';
 

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { z } from 'zod';
+import { TRANSFERS, type TransferDirection } from '../domain/transfer.ts';
 import { isReadable } from '../issuers/card-network.ts';
 import { createIncreaseClient } from '../issuers/increase/client.ts';
 import { createIncreaseApi } from '../issuers/increase/increase-api.ts';
@@ -64,13 +65,14 @@ async function useCard(): Promise<void> {
   console.log(`  looked up: ${(await client.lookUpIssuance(order.token)).status}`);
   if (issued.status !== 'issued') return;
   const { networkCardId } = issued;
-  const movement = (prefix: 'topup' | 'wdr', amountCents: number) => ({
-    token: newId(prefix),
+  const movement = (direction: TransferDirection, amountCents: number) => ({
+    token: newId(TRANSFERS[direction].idPrefix),
+    direction,
     networkCardId,
     amountCents,
   });
-  console.log(`topped up: ${(await client.topUpCard(movement('topup', 200))).status}`);
-  console.log(`withdrew: ${(await client.withdrawFromCard(movement('wdr', 100))).status}`);
+  console.log(`topped up: ${(await client.transfer(movement('topup', 200))).status}`);
+  console.log(`withdrew: ${(await client.transfer(movement('withdrawal', 100))).status}`);
   await useOnce(networkCardId);
   for (const cardStatus of ['frozen', 'active', 'blocked'] as const) {
     const changed = await client.changeCardStatus({ token: newId('claim'), networkCardId, cardStatus });
@@ -78,9 +80,19 @@ async function useCard(): Promise<void> {
   }
   const again = await client.changeCardStatus({ token: newId('claim'), networkCardId, cardStatus: 'active' });
   console.log(`a blocked card made active again: ${again.status}`);
-  const cover = await client.coverCard({ token: newId('cov'), networkCardId, amountCents: 50 });
+  const cover = await client.trueUp({
+    token: newId('tru'),
+    direction: 'to_card',
+    networkCardId,
+    amountCents: 50,
+  });
   console.log(`the blocked card covered: ${cover.status}`);
-  const back = await client.returnMoney({ token: newId('ret'), networkCardId, amountCents: 100 });
+  const back = await client.trueUp({
+    token: newId('tru'),
+    direction: 'from_card',
+    networkCardId,
+    amountCents: 100,
+  });
   console.log(`money of the blocked card returned: ${back.status}`);
   for await (const movement of client.listMovements(started)) {
     if (!isReadable(movement)) console.log(`listed: can't be read: ${movement.unreadable}`);

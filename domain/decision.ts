@@ -6,8 +6,7 @@ export interface Decision<Outcome extends string = string> {
 }
 
 export type IssuanceDecision = Decision<'issued' | 'failed'>;
-export type TopUpDecision = Decision<'succeeded' | 'failed'>;
-export type WithdrawalDecision = Decision<'succeeded' | 'failed'>;
+export type TransferDecision = Decision<'succeeded' | 'failed'>;
 
 /** Why a decision was not carried out, or not yet. These codes go into workflow histories. */
 export type WhyNot =

@@ -20,8 +20,7 @@ export type IdPrefix =
   | 'nmsg'
   | 'nevt'
   | 'rec'
-  | 'ret'
-  | 'cov'
+  | 'tru'
   | 'aud'
   | 'rvl';
 

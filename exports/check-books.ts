@@ -64,9 +64,8 @@ const wrongClosings = readStatement(
 const wrongTrueUps = readStatement(
   (_, { most }: { most: number }) => sql<Omit<Violation, 'invariant'>>`
     SELECT coalesce(t.operation_id, m.operation_id) AS subject, 'its ' || coalesce(t.code, 'release') || ' of '
-      || coalesce(t.amount::text, 'nothing') || ' has a '
-      || CASE coalesce(m.direction, t.direction) WHEN 'to_card' THEN 'cover' ELSE 'return' END || ' of '
-      || coalesce(m.amount_cents::text, 'nothing') || ' by the card network' AS message
+      || coalesce(t.amount::text, 'nothing') || ' has a true-up of '
+      || coalesce(m.amount_cents::text, 'nothing') || coalesce(', ' || m.direction, '') AS message
     FROM (
       SELECT seq, id, code, operation_id, partner_id, mode, amount, substr(debit_id, 6) AS card_id, 'from_card' AS direction
       FROM ledger.transfer WHERE code = 'block_release' AND mode = 'live'
@@ -152,15 +151,16 @@ const differences = ({ codes, rows }: Book) =>
 const FEE = `CASE f.fee ->> 'type' WHEN 'card_activation' THEN 'fee_activation' ELSE 'fee_funding' END`;
 const FEE_CENTS = `(f.fee ->> 'amount')::bigint`;
 
+/** The operation and the code are SQL. */
 const fundings = (operation: string, code: string, row: { table: string; card: string; cents: string }) => {
   const isHeld = `r.status IN ('funding_pending', 'pending')`;
   const isPosted = `r.status IN ('active', 'frozen', 'blocked', 'succeeded')`;
   return `
-    SELECT '${operation}/' || r.id, '${code}', r.partner_id, r.mode, 'card/' || r.${row.card},
+    SELECT ${operation} || '/' || r.id, ${code}, r.partner_id, r.mode, 'card/' || r.${row.card},
       CASE WHEN ${isPosted} THEN r.${row.cents} ELSE 0 END, CASE WHEN ${isHeld} THEN r.${row.cents} ELSE 0 END
     FROM ${row.table} r
     UNION ALL
-    SELECT '${operation}/' || r.id, ${FEE}, r.partner_id, r.mode, NULL,
+    SELECT ${operation} || '/' || r.id, ${FEE}, r.partner_id, r.mode, NULL,
       CASE WHEN ${isPosted} THEN ${FEE_CENTS} ELSE 0 END, CASE WHEN ${isHeld} THEN ${FEE_CENTS} ELSE 0 END
     FROM ${row.table} r, jsonb_array_elements(r.fees) f (fee)`;
 };
@@ -191,11 +191,11 @@ const BOOKS: readonly Book[] = [
       FROM deposit_resolution r JOIN deposit d ON d.id = r.deposit_id WHERE r.outcome = 'credited'`,
   },
   {
-    codes: `'issue_load', 'topup', 'fee_activation', 'fee_funding'`,
+    codes: `'issue_load', 'topup', 'withdrawal', 'fee_activation', 'fee_funding'`,
     rows: `
-      ${fundings('issue', 'issue_load', { table: 'card', card: 'id', cents: 'funding_cents' })}
+      ${fundings(`'issue'`, `'issue_load'`, { table: 'card', card: 'id', cents: 'funding_cents' })}
       UNION ALL
-      ${fundings('topup', 'topup', { table: 'topup', card: 'card_id', cents: 'amount_cents' })}`,
+      ${fundings('r.direction', 'r.direction', { table: 'card_transfer', card: 'card_id', cents: 'amount_cents' })}`,
   },
   {
     // What a card holds is what its pending authorizations hold, and each clearing takes its share of that.
@@ -205,13 +205,6 @@ const BOOKS: readonly Book[] = [
       UNION ALL
       SELECT 'auth/' || authorization_id, 'authorization', partner_id, mode, 'card/' || card_id, from_hold_cents, 0
       FROM card_transaction WHERE from_hold_cents > 0`,
-  },
-  {
-    codes: `'withdrawal'`,
-    rows: `
-      SELECT 'withdrawal/' || id, 'withdrawal', partner_id, mode, 'card/' || card_id,
-        CASE status WHEN 'succeeded' THEN amount_cents ELSE 0 END, CASE status WHEN 'pending' THEN amount_cents ELSE 0 END
-      FROM withdrawal`,
   },
   {
     codes: `'purchase', 'refund', 'late_debit', 'late_refund', 'fee_transaction', 'fee_decline'`,

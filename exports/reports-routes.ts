@@ -1,13 +1,11 @@
 import { sql } from 'kysely';
 import { z } from 'zod';
-import {
-  BalanceTransactionResource,
-  presentBalanceTransaction,
-} from '../accounts/balance-transaction-resource.ts';
 import { boundTime, firstId } from '../accounts/clock.ts';
+import { BALANCE_TRANSACTION } from '../accounts/examples.ts';
+import { BalanceTransactionResource, presentBalanceTransaction } from '../accounts/resource.ts';
 import { declare, resource } from '../api/http/route.ts';
 import type { StreamedReply, StreamLimits } from '../api/http/stream-reply.ts';
-import * as EXAMPLES from '../api/openapi/examples.ts';
+import { CONFIRMED_DEPOSIT } from '../deposits/examples.ts';
 import { DepositResource, type DepositRow, presentDeposit } from '../deposits/resource.ts';
 import { Timestamp } from '../domain/fields.ts';
 import type { Tenant } from '../domain/mode.ts';
@@ -17,6 +15,7 @@ import {
   type AuthorizationRow,
   presentAuthorization,
 } from '../payments/authorization-resource.ts';
+import { AUTHORIZATION, TRANSACTION } from '../payments/examples.ts';
 import {
   presentTransaction,
   TransactionResource,
@@ -34,8 +33,7 @@ import type { Orm } from '../platform/db/orm.ts';
 import type { ReadReport } from '../platform/db/report-reads.ts';
 import { columnList, cursorStatement, type Reader } from '../platform/db/sql.ts';
 import { untilAborted } from '../platform/process/work-context.ts';
-import { Csv, csvHeader, csvLines } from './csv.ts';
-import { reportColumns } from './report-columns.ts';
+import { Csv, csvHeader, csvLines, reportColumns } from './csv.ts';
 import { takeTransferSlot } from './transfer-slots.ts';
 
 export interface ReportDependencies {
@@ -90,7 +88,7 @@ const reportBalanceTransactions = declare({
   contentType: 'text/csv',
   examples: {
     query: OCTOBER,
-    200: csvHeader(BALANCE_TRANSACTIONS) + csvLines(BALANCE_TRANSACTIONS, [EXAMPLES.BALANCE_TRANSACTION]),
+    200: csvHeader(BALANCE_TRANSACTIONS) + csvLines(BALANCE_TRANSACTIONS, [BALANCE_TRANSACTION]),
   },
 });
 
@@ -105,7 +103,7 @@ const reportCardTransactions = declare({
   query: ReportQuery,
   responses: { 200: Csv },
   contentType: 'text/csv',
-  examples: { query: OCTOBER, 200: csvHeader(TRANSACTIONS) + csvLines(TRANSACTIONS, [EXAMPLES.TRANSACTION]) },
+  examples: { query: OCTOBER, 200: csvHeader(TRANSACTIONS) + csvLines(TRANSACTIONS, [TRANSACTION]) },
 });
 
 const reportDeposits = declare({
@@ -118,7 +116,7 @@ const reportDeposits = declare({
   query: ReportQuery,
   responses: { 200: Csv },
   contentType: 'text/csv',
-  examples: { query: OCTOBER, 200: csvHeader(DEPOSITS) + csvLines(DEPOSITS, [EXAMPLES.CONFIRMED_DEPOSIT]) },
+  examples: { query: OCTOBER, 200: csvHeader(DEPOSITS) + csvLines(DEPOSITS, [CONFIRMED_DEPOSIT]) },
 });
 
 const reportAuthorizations = declare({
@@ -135,7 +133,7 @@ const reportAuthorizations = declare({
   contentType: 'text/csv',
   examples: {
     query: OCTOBER,
-    200: csvHeader(AUTHORIZATIONS) + csvLines(AUTHORIZATIONS, [EXAMPLES.AUTHORIZATION]),
+    200: csvHeader(AUTHORIZATIONS) + csvLines(AUTHORIZATIONS, [AUTHORIZATION]),
   },
 });
 

@@ -1,8 +1,5 @@
 import { z } from 'zod';
-import {
-  BalanceTransactionType,
-  toBalanceTransactionType,
-} from '../accounts/balance-transaction-resource.ts';
+import { BalanceTransactionType, toBalanceTransactionType } from '../accounts/resource.ts';
 import { ObjectType } from '../domain/fields.ts';
 import { Mode } from '../domain/mode.ts';
 

@@ -3,6 +3,7 @@ import type { DeclineReason } from '../domain/authorization.ts';
 import type { NetworkCard } from '../domain/card.ts';
 import type { SettableStatus } from '../domain/card-status.ts';
 import type { NetworkAuthorizationRequest, ReportedTransaction } from '../domain/network-transaction.ts';
+import type { TransferDirection } from '../domain/transfer.ts';
 
 /**
  * The card network that issues our cards. Each operation that acts has a token of ours as its idempotency key: asking
@@ -16,11 +17,9 @@ export interface CardNetwork {
   issueCard(request: IssueCardRequest): Promise<IssueAnswer | OperationFailed>;
   lookUpIssuance(token: string): Promise<LookUpAnswer>;
 
-  topUpCard(request: TopUpAsked): Promise<TopUpAnswer | OperationFailed>;
-  lookUpTopUp(token: string): Promise<TopUpLookUpAnswer>;
-
-  withdrawFromCard(request: WithdrawalAsked): Promise<WithdrawalAnswer | OperationFailed>;
-  lookUpWithdrawal(token: string): Promise<WithdrawalLookUpAnswer>;
+  /** Moves a partner's money to a card, or back from it. */
+  transfer(request: TransferAsked): Promise<TransferAnswer | OperationFailed>;
+  lookUpTransfer(transfer: Pick<TransferAsked, 'direction' | 'token'>): Promise<TransferLookUpAnswer>;
 
   /** A token that was applied is never applied again, however late it arrives and whatever came after it. */
   changeCardStatus(request: StatusChangeRequest): Promise<StatusChangeAnswer>;
@@ -29,13 +28,12 @@ export interface CardNetwork {
   revealCard(card: RevealRequest): Promise<RevealedCard>;
 
   /**
-   * Takes back money that a blocked card still has at the network, once it is free in our ledger. Asking again with the same token
-   * never acts twice. Under a token that is too old to be sent it only looks: if nothing was moved, that is a refusal (`key_expired`).
-   * A network that holds no cards' money answers `succeeded` without a request.
+   * Moves money between a card's account and ours, so that the card's has what our ledger says: what a blocked card still has comes
+   * back once it is free in our ledger, and what the prepaid balance has paid for a card, whatever its status, goes there. Asking again
+   * with the same token never acts twice. Under a token that is too old to be sent it only looks: if nothing was moved, that is a
+   * refusal (`key_expired`). A network that holds no cards' money answers `succeeded` without a request.
    */
-  returnMoney(request: TrueUpAsked): Promise<TrueUpAnswer>;
-  /** Moves to a card, whatever its status, what the prepaid balance has paid for it. The rest is as with `returnMoney`. */
-  coverCard(request: TrueUpAsked): Promise<TrueUpAnswer>;
+  trueUp(request: TrueUpAsked): Promise<TrueUpAnswer>;
 
   /** What a kept event says ({@link EventForLater}), in our words. The network may have to be asked for its object. */
   readEvent(body: Uint8Array): Promise<NetworkMessage[]>;
@@ -89,7 +87,7 @@ export interface ListedCard {
 /** A movement of money between our funding account and a card's, as the network lists it. */
 export interface ListedMovement {
   networkMovementId: string;
-  kind: 'issuance' | 'topup' | 'withdrawal' | 'return' | 'cover';
+  kind: 'issuance' | TransferDirection | 'true_up';
   /** The id that its idempotency key was derived from; null if we did not ask for it. */
   token: string | null;
   amountCents: number;
@@ -127,38 +125,29 @@ export type LookUpAnswer =
   | OperationFailed
   | { status: 'unknown' };
 
-export interface TopUpAsked {
-  /** Our top-up id. */
+export interface TransferAsked {
+  /** Our id of the top-up or the withdrawal. */
   token: string;
+  direction: TransferDirection;
   networkCardId: string;
   amountCents: number;
 }
 
-export type TopUpAnswer =
+type TransferAnswer =
   | { status: 'succeeded' }
   /** Completes asynchronously: a callback may say when, looking it up always does. */
   | { status: 'accepted' }
   | { status: 'declined'; reason: string };
 
 /** `unknown`: the network never accepted the token. */
-export type TopUpLookUpAnswer = TopUpAnswer | OperationFailed | { status: 'unknown' };
+export type TransferLookUpAnswer = TransferAnswer | OperationFailed | { status: 'unknown' };
 
-export interface WithdrawalAsked {
-  /** Our withdrawal id. */
-  token: string;
-  networkCardId: string;
-  amountCents: number;
-}
-
-export type WithdrawalAnswer =
-  | { status: 'succeeded' }
-  /** Completes asynchronously: a callback may say when, looking it up always does. */
-  | { status: 'accepted' }
-  | { status: 'declined'; reason: string };
+export type TrueUpDirection = 'from_card' | 'to_card';
 
 export interface TrueUpAsked {
-  /** Our id of the return or the cover, or what an operator had it asked again with. */
+  /** Our id of the true-up, or what an operator had it asked again with. */
   token: string;
+  direction: TrueUpDirection;
   networkCardId: string;
   amountCents: number;
 }
@@ -170,9 +159,6 @@ export type TrueUpAnswer =
   | { status: 'not_yet'; reason: string }
   /** It will not do it under this token. */
   | { status: 'refused'; reason: string };
-
-/** `unknown`: the network never accepted the token. */
-export type WithdrawalLookUpAnswer = WithdrawalAnswer | OperationFailed | { status: 'unknown' };
 
 export interface StatusChangeRequest {
   /** Our claim's id. */
@@ -246,11 +232,11 @@ export interface NetworkPost {
 
 export type NetworkMessage = OutcomeMessage | TransactionMessage | RequestMessage;
 
-/** An issuance, a top-up or a withdrawal may have an outcome. It is only a hint: the network has to be asked. */
+/** An issuance or a transfer may have an outcome. It is only a hint: the network has to be asked. */
 export interface OutcomeMessage {
   type: 'outcome';
-  subject: 'card' | 'topup' | 'withdrawal';
-  /** The id of the card, the top-up or the withdrawal. */
+  subject: 'card' | TransferDirection;
+  /** The id of the card or the transfer. */
   token: string;
 }
 

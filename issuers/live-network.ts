@@ -1,4 +1,5 @@
 import { Histogram, type Metric } from 'prom-client';
+import { TRANSFERS } from '../domain/transfer.ts';
 import type { Config } from '../platform/config/service.ts';
 import type { AdapterOptions, CardNetworkAdapter } from './adapter.ts';
 import { type CardNetwork, CardNetworkUnavailable, type IngressRoute } from './card-network.ts';
@@ -54,9 +55,13 @@ function measureNetwork(network: CardNetwork): { network: CardNetwork; metrics: 
   });
 
   const measured =
-    <Request, Answer extends object>(operation: string, ask: (request: Request) => Promise<Answer>) =>
+    <Request, Answer extends object>(
+      operation: string | ((request: Request) => string),
+      ask: (request: Request) => Promise<Answer>,
+    ) =>
     async (request: Request): Promise<Answer> => {
-      const end = durations.startTimer({ operation });
+      const name = typeof operation === 'string' ? operation : operation(request);
+      const end = durations.startTimer({ operation: name });
       try {
         const answer = await ask(request);
         end({ outcome: 'status' in answer ? String(answer.status) : 'answered' });
@@ -72,14 +77,20 @@ function measureNetwork(network: CardNetwork): { network: CardNetwork; metrics: 
       abilities: network.abilities,
       issueCard: measured('issue_card', (request) => network.issueCard(request)),
       lookUpIssuance: measured('look_up_issuance', (token) => network.lookUpIssuance(token)),
-      topUpCard: measured('top_up_card', (request) => network.topUpCard(request)),
-      lookUpTopUp: measured('look_up_topup', (token) => network.lookUpTopUp(token)),
-      withdrawFromCard: measured('withdraw_from_card', (request) => network.withdrawFromCard(request)),
-      lookUpWithdrawal: measured('look_up_withdrawal', (token) => network.lookUpWithdrawal(token)),
+      transfer: measured(
+        ({ direction }) => TRANSFERS[direction].operation,
+        (request) => network.transfer(request),
+      ),
+      lookUpTransfer: measured(
+        ({ direction }) => `look_up_${direction}`,
+        (transfer) => network.lookUpTransfer(transfer),
+      ),
       changeCardStatus: measured('change_card_status', (request) => network.changeCardStatus(request)),
       revealCard: measured('reveal_card', (card) => network.revealCard(card)),
-      coverCard: measured('cover_card', (request) => network.coverCard(request)),
-      returnMoney: measured('return_money', (request) => network.returnMoney(request)),
+      trueUp: measured(
+        () => 'true_up',
+        (request) => network.trueUp(request),
+      ),
       readEvent: measured('read_event', (body) => network.readEvent(body)),
       listCards: (since) => network.listCards(since),
       listMovements: (since) => network.listMovements(since),

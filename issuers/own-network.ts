@@ -55,14 +55,11 @@ export function askedIfOwn(network: CardNetwork, cardNetwork: string, orm: Orm):
     ...network,
     issueCard: own((request) => network.issueCard(request)),
     lookUpIssuance: own((token) => network.lookUpIssuance(token)),
-    topUpCard: own((request) => network.topUpCard(request)),
-    lookUpTopUp: own((token) => network.lookUpTopUp(token)),
-    withdrawFromCard: own((request) => network.withdrawFromCard(request)),
-    lookUpWithdrawal: own((token) => network.lookUpWithdrawal(token)),
+    transfer: own((request) => network.transfer(request)),
+    lookUpTransfer: own((transfer) => network.lookUpTransfer(transfer)),
     changeCardStatus: own((request) => network.changeCardStatus(request)),
     revealCard: own((card) => network.revealCard(card)),
-    coverCard: own((request) => network.coverCard(request)),
-    returnMoney: own((request) => network.returnMoney(request)),
+    trueUp: own((request) => network.trueUp(request)),
   };
 }
 

@@ -1,43 +1,37 @@
-import type { Command } from 'commander';
 import { resealEverything } from './reseal.ts';
-import type { Verbs } from './verbs.ts';
+import { type Noun, verb } from './verbs.ts';
 
 const PROGRESS_EVERY_MS = 2_000;
 
-export function keyRingNoun(noun: Command, { session, verb, examples, err }: Verbs): void {
-  noun.addHelpText('after', examples('key-ring reseal'));
-
-  noun
-    .command('reseal')
-    .description(
+export const keyRingNoun: Noun = {
+  reseal: verb({
+    about:
       'encrypt everything again with the first key of ENCRYPTION_KEYS, and say which other keys can be removed; exits with 1 if none can',
-    )
-    .addHelpText('after', examples('key-ring reseal', 'key-ring reseal --json'))
-    .action(
-      verb(async () => {
-        let shownAt = Date.now();
-        const report = await resealEverything(await session.withKeys(), ({ place, rows, resealed }) => {
-          if (Date.now() < shownAt + PROGRESS_EVERY_MS) return;
-          shownAt = Date.now();
-          err(`${place.replaceAll('_', ' ')}: ${rows} rows checked, ${resealed} encrypted again\n`);
-        });
-        const { currentKey, places, unusedKeys, stillSealing, missingKeys } = report;
-        return {
-          value: {
-            current_key: currentKey,
-            resealed: Object.fromEntries(places.map(({ place, resealed }) => [place, resealed])),
-            left: places.reduce((sum, { left }) => sum + left, 0),
-            unreadable: places.reduce((sum, { unreadable }) => sum + unreadable, 0),
-            removable_keys: unusedKeys,
-            still_used_keys: stillSealing,
-            missing_keys: missingKeys,
-          },
-          note: noteOn(report),
-          failed: stillSealing.length > 0 || places.some(({ left, unreadable }) => left + unreadable > 0),
-        };
-      }),
-    );
-}
+    examples: ['', '--json'],
+    async run(_, { session, err }) {
+      let shownAt = Date.now();
+      const report = await resealEverything(await session.withKeys(), ({ place, rows, resealed }) => {
+        if (Date.now() < shownAt + PROGRESS_EVERY_MS) return;
+        shownAt = Date.now();
+        err(`${place.replaceAll('_', ' ')}: ${rows} rows checked, ${resealed} encrypted again\n`);
+      });
+      const { currentKey, places, unusedKeys, stillSealing, missingKeys } = report;
+      return {
+        value: {
+          current_key: currentKey,
+          resealed: Object.fromEntries(places.map(({ place, resealed }) => [place, resealed])),
+          left: places.reduce((sum, { left }) => sum + left, 0),
+          unreadable: places.reduce((sum, { unreadable }) => sum + unreadable, 0),
+          removable_keys: unusedKeys,
+          still_used_keys: stillSealing,
+          missing_keys: missingKeys,
+        },
+        note: noteOn(report),
+        failed: stillSealing.length > 0 || places.some(({ left, unreadable }) => left + unreadable > 0),
+      };
+    },
+  }),
+};
 
 function noteOn({
   unusedKeys,

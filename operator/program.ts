@@ -3,7 +3,7 @@ import type { OperatorConfig } from '../platform/config/operator.ts';
 import { explainError, WrongUsage } from './errors.ts';
 import { renderJson, renderText, visible } from './render.ts';
 import { createSession } from './session.ts';
-import type { Verbs } from './verbs.ts';
+import { addVerbs, type Noun, type Verbs } from './verbs.ts';
 
 export interface OperatorOptions {
   readConfig(): OperatorConfig;
@@ -43,13 +43,15 @@ export async function runOperator(args: readonly string[], options: OperatorOpti
     confirm: async (question) => options.confirm?.(question) ?? null,
     resolveWaitMs: options.resolveWaitMs ?? 15_000,
     reconcileGraceMs: options.reconcileGraceMs ?? 20_000,
+    print(answer) {
+      if (answer === null) return;
+      out(program.opts<{ json?: true }>().json ? renderJson(answer) : renderText(answer));
+      failed = answer.failed ?? false;
+    },
     verb:
       (work) =>
-      async (...given) => {
-        const answer = await work(...given);
-        out(program.opts<{ json?: true }>().json ? renderJson(answer) : renderText(answer));
-        failed = answer.failed ?? false;
-      },
+      async (...given) =>
+        verbs.print(await work(...given)),
   };
   try {
     await addNouns(program, args, verbs);
@@ -84,57 +86,35 @@ function examples(...lines: string[]): string {
   return `\nExamples:\n${lines.map((line) => `  npm run operator -- ${line}`).join('\n')}\n`;
 }
 
-type Noun = (noun: Command, verbs: Verbs) => void;
+const accounts = () => import('../accounts/operator.ts');
+const keys = () => import('../accounts/key-operator.ts');
+const cards = () => import('../cards/operator.ts');
+const deposits = () => import('../deposits/operator.ts');
 
-/** What each noun is about, and its module. */
-const NOUNS: Record<string, readonly [about: string, load: () => Promise<Noun>]> = {
-  partner: [
-    "partners' accounts",
-    async () => {
-      const [{ partnerNoun }, { eraseCardholderVerb }] = await Promise.all([
-        import('../accounts/operator.ts'),
-        import('../cards/erase-cardholder-operator.ts'),
-      ]);
-      return (noun, verbs) => {
-        partnerNoun(noun, verbs);
-        eraseCardholderVerb(noun, verbs);
-      };
-    },
-  ],
+type Loaded = Noun | ((noun: Command, verbs: Verbs) => void);
+
+/** What each noun is about, and its verbs, or what builds them. */
+const NOUNS: Record<string, readonly [about: string, load: () => Promise<Loaded>]> = {
+  partner: ["partners' accounts", loadPartner],
   adjustment: [
     'large adjustments that need a second operator',
-    async () => (await import('../accounts/adjustment-operator.ts')).adjustmentNoun,
+    async () => (await accounts()).adjustmentNoun,
   ],
-  login: [
-    "operators' own database logins",
-    async () => (await import('../accounts/login-operator.ts')).loginNoun,
-  ],
-  key: ["partners' API keys", async () => (await import('../accounts/key-operator.ts')).keyNoun],
+  login: ["operators' own database logins", async () => (await keys()).loginNoun],
+  key: ["partners' API keys", async () => (await keys()).keyNoun],
   'key-ring': ['the encryption keys of the service', async () => (await import('./key-ring.ts')).keyRingNoun],
   product: [
     "the platform's card products",
     async () => (await import('../cards/product-operator.ts')).productNoun,
   ],
-  card: [
-    'cards and their issuance',
-    async () => {
-      const [{ cardNoun }, { readAuthorizations }] = await Promise.all([
-        import('../cards/operator.ts'),
-        import('../payments/authorization-operator-reads.ts'),
-      ]);
-      return (noun, verbs) => cardNoun(noun, verbs, readAuthorizations);
-    },
-  ],
-  topup: ['card top-ups', async () => (await import('../cards/transfers/top-up-operator.ts')).topUpNoun],
+  card: ['cards and their issuance', loadCard],
+  topup: ['card top-ups', async () => (await import('../cards/transfers/operator.ts')).topUpNoun],
   withdrawal: [
     'withdrawals from cards to the prepaid balance',
-    async () => (await import('../cards/transfers/withdrawal-operator.ts')).withdrawalNoun,
+    async () => (await import('../cards/transfers/operator.ts')).withdrawalNoun,
   ],
-  deposit: [
-    'USDT deposits and their payments',
-    async () => (await import('../deposits/operator.ts')).depositNoun,
-  ],
-  tron: ['the scan of the TRON chain', async () => (await import('../deposits/tron-operator.ts')).tronNoun],
+  deposit: ['USDT deposits and their payments', async () => (await deposits()).depositNoun],
+  tron: ['the scan of the TRON chain', async () => (await deposits()).tronNoun],
   authorization: [
     'what merchants hold on cards',
     async () => (await import('../payments/authorization-operator.ts')).authorizationNoun,
@@ -149,7 +129,7 @@ const NOUNS: Record<string, readonly [about: string, load: () => Promise<Noun>]>
   ],
   operation: [
     "partners' operations: how far they are",
-    async () => (await import('../cards/operation-operator.ts')).operationNoun,
+    async () => (await import('../requests/operator.ts')).operationNoun,
   ],
   network: [
     'the card network: whether its record and ours agree',
@@ -159,33 +139,20 @@ const NOUNS: Record<string, readonly [about: string, load: () => Promise<Noun>]>
     'what the card network says: its events, and those of the simulated one',
     async () => (await import('../issuers/inbox/network-event-operator.ts')).networkEventNoun,
   ],
-  'money-return': [
-    "blocked cards' money that the card network has to take back",
-    async () => (await import('../issuers/true-ups/operator.ts')).moneyReturnNoun,
-  ],
-  'money-cover': [
-    'what the prepaid balance paid for cards, and the card network has to move to their accounts',
-    async () => (await import('../issuers/true-ups/operator.ts')).moneyCoverNoun,
+  'true-up': [
+    "what the card network has to move to or from cards' accounts",
+    async () => (await import('../issuers/true-ups/operator.ts')).trueUpNoun,
   ],
   'webhook-endpoint': [
     "partners' webhook endpoints",
     async () => (await import('../webhooks/endpoint-operator.ts')).webhookEndpointNoun,
   ],
-  webhook: [
-    "partners' events and their delivery",
-    async () => {
-      const [{ webhookNoun }, { readCard }] = await Promise.all([
-        import('../webhooks/operator.ts'),
-        import('../cards/operator-reads.ts'),
-      ]);
-      return (noun, verbs) => webhookNoun(noun, verbs, readCard);
-    },
-  ],
+  webhook: ["partners' events and their delivery", loadWebhook],
   ledger: [
     'the ledger: balances and invariants',
-    async () => (await import('../exports/ledger-operator.ts')).ledgerNoun,
+    async () => (await import('../exports/operator.ts')).ledgerNoun,
   ],
-  attention: ['what needs an operator', async () => (await import('./attention.ts')).attentionNoun],
+  attention: ['what needs an operator', async () => (await import('../exports/operator.ts')).attentionNoun],
   restore: ['what to fix after a restore', async () => (await import('./restore.ts')).restoreNoun],
   audit: [
     'who changed or revealed what, and when',
@@ -193,10 +160,28 @@ const NOUNS: Record<string, readonly [about: string, load: () => Promise<Noun>]>
   ],
 };
 
+async function loadPartner(): Promise<Noun> {
+  const [{ partnerNoun }, { eraseCardholderVerb }] = await Promise.all([accounts(), cards()]);
+  return { ...partnerNoun, 'erase-cardholder': eraseCardholderVerb };
+}
+
+async function loadCard(): Promise<Noun> {
+  const { readAuthorizations } = await import('../payments/authorization-operator-reads.ts');
+  return (await cards()).cardNoun(readAuthorizations);
+}
+
+async function loadWebhook(): Promise<Noun> {
+  const { readCard } = await import('../cards/reads.ts');
+  return (await import('../webhooks/operator.ts')).webhookNoun(readCard);
+}
+
 /** Lists every noun, but loads only the modules of those that `args` mention, which keeps every command fast. */
 async function addNouns(program: Command, args: readonly string[], verbs: Verbs): Promise<void> {
   for (const [name, [about, load]] of Object.entries(NOUNS)) {
     const noun = program.command(name).description(about);
-    if (args.includes(name)) (await load())(noun, verbs);
+    if (!args.includes(name)) continue;
+    const loaded = await load();
+    if (typeof loaded === 'function') loaded(noun, verbs);
+    else addVerbs(noun, loaded, verbs);
   }
 }

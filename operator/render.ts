@@ -1,4 +1,4 @@
-import type { BalanceCents } from '../accounts/balance-resource.ts';
+import type { BalanceCents } from '../accounts/resource.ts';
 
 /** A verb's output. */
 export interface Output {

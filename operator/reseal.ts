@@ -6,7 +6,7 @@ import { readStatement, type Transactor, writeStatement } from '../platform/db/s
 import { transaction } from '../platform/db/transaction.ts';
 import { type OperatorContext, recordAudit } from '../requests/operator-context.ts';
 import { requestContext, responseContext } from '../requests/response.ts';
-import { accountSecretContext, answerStartContext, endpointSecretContext } from '../webhooks/secrets.ts';
+import { answerStartContext, endpointSecretContext } from '../webhooks/secrets.ts';
 
 /** How many rows one statement reads. */
 const BATCH = 1_000;
@@ -43,73 +43,26 @@ interface Place {
   /** Its primary key: text, possibly followed by a number. */
   key: readonly [string] | readonly [string, string];
   column: string;
-  /** Columns that `earlierContext` gets in place of the second part of the key, with a slash in between. */
-  boundTo?: readonly [string, string];
-  context(row: readonly [string, string]): string;
-  /** What earlier versions sealed it for. */
-  earlierContext?(row: readonly [string, string]): string;
+  /** What it is sealed for, by the first part of the key. */
+  context(id: string): string;
   /** Whether its rows have `created_at`. */
   hasTime?: true;
 }
 
+const ENDPOINT = { table: 'webhook_endpoint', key: ['id'], context: endpointSecretContext } as const;
+const ATTEMPT = { table: 'delivery_attempt', key: ['event_id', 'number'], column: 'answer_start' } as const;
+const CLAIM = { table: 'idempotency_claim', key: ['id'], hasTime: true } as const;
+const KEPT = { key: ['id'], column: 'body', hasTime: true } as const;
+
 const PLACES: readonly Place[] = [
-  {
-    name: 'derived_keys',
-    table: 'ring_key',
-    key: ['id'],
-    column: 'root',
-    context: ([id]) => rootContext(id),
-  },
-  ...(['secret', 'previous_secret'] as const).map(
-    (column): Place => ({
-      name: column === 'secret' ? 'webhook_secrets' : 'previous_webhook_secrets',
-      table: 'webhook_endpoint',
-      key: ['id'],
-      column,
-      boundTo: ['partner_id', 'mode'],
-      context: ([id]) => endpointSecretContext(id),
-      earlierContext: ([, account]) => accountSecretContext(account),
-    }),
-  ),
-  {
-    name: 'receiver_responses',
-    table: 'delivery_attempt',
-    key: ['event_id', 'number'],
-    column: 'answer_start',
-    context: ([eventId]) => answerStartContext(eventId),
-  },
-  {
-    name: 'stored_requests',
-    table: 'idempotency_claim',
-    key: ['id'],
-    column: 'request',
-    context: ([id]) => requestContext(id),
-    hasTime: true,
-  },
-  {
-    name: 'stored_responses',
-    table: 'idempotency_claim',
-    key: ['id'],
-    column: 'response_body',
-    context: ([id]) => responseContext(id),
-    hasTime: true,
-  },
-  {
-    name: 'network_messages',
-    table: 'network_message',
-    key: ['id'],
-    column: 'body',
-    context: ([id]) => messageContext(id),
-    hasTime: true,
-  },
-  {
-    name: 'network_events',
-    table: 'network_event',
-    key: ['id'],
-    column: 'body',
-    context: ([id]) => eventContext(id),
-    hasTime: true,
-  },
+  { name: 'derived_keys', table: 'ring_key', key: ['id'], column: 'root', context: rootContext },
+  { name: 'webhook_secrets', ...ENDPOINT, column: 'secret' },
+  { name: 'previous_webhook_secrets', ...ENDPOINT, column: 'previous_secret' },
+  { name: 'receiver_responses', ...ATTEMPT, context: answerStartContext },
+  { name: 'stored_requests', ...CLAIM, column: 'request', context: requestContext },
+  { name: 'stored_responses', ...CLAIM, column: 'response_body', context: responseContext },
+  { name: 'network_messages', ...KEPT, table: 'network_message', context: messageContext },
+  { name: 'network_events', ...KEPT, table: 'network_event', context: eventContext },
 ];
 
 /**
@@ -125,12 +78,8 @@ export async function resealEverything(
   const seen: Seen = { startedAt: new Date(), fresh: new Set(), missing: new Set(), hasAudit: false };
   const record = (tx: Transactor) => {
     if (seen.hasAudit) return;
-    recordAudit(tx, {
-      actor,
-      action: 'key-ring.reseal',
-      subject: ring.primaryId,
-      detail: { keys: ring.ids },
-    });
+    const detail = { keys: ring.ids };
+    recordAudit(tx, { actor, action: 'key-ring.reseal', subject: ring.primaryId, detail });
     seen.hasAudit = true;
   };
   await transaction(orm, async (tx) => {
@@ -193,17 +142,17 @@ async function resealPlace(
     size = batch.length;
     after = batch.at(-1);
     const found = batch.flatMap((row) => reseal(ring, place, row, seen));
-    const written =
-      found.length === 0
-        ? []
-        : await transaction(orm, async (tx) => {
-            const rows = await write(tx, toColumns(found));
-            if (rows.length > 0) record(tx);
-            return rows;
-          });
+    let written = 0;
+    if (found.length > 0) {
+      written = await transaction(orm, async (tx) => {
+        const rows = await write(tx, toColumns(found));
+        if (rows.length > 0) record(tx);
+        return rows.length;
+      });
+    }
     total.rows += size;
-    total.resealed += written.length;
-    total.left += found.length - written.length;
+    total.resealed += written;
+    total.left += found.length - written;
     total.unreadable += batch.filter(({ sealed }) => sealed !== null).length - found.length;
     onProgress(total);
   }
@@ -217,12 +166,7 @@ interface ResealedRow {
 }
 
 /** A row with its new value; none if it is under the current key, or can't be opened. */
-function reseal(
-  ring: KeyRing,
-  { context, earlierContext }: Place,
-  row: SealedRow,
-  seen: Seen,
-): ResealedRow[] {
+function reseal(ring: KeyRing, { context }: Place, row: SealedRow, seen: Seen): ResealedRow[] {
   const { first, second, sealed, is_fresh: isFresh } = row;
   if (sealed === null) return [];
   const keyId = readKeyId(sealed);
@@ -231,19 +175,12 @@ function reseal(
     return [];
   }
   if (isFresh) seen.fresh.add(keyId);
-  const bound = context([first, second]);
-  const earlier = earlierContext?.([first, second]);
-  const value =
-    openOrNull(ring, sealed, bound) ?? (earlier === undefined ? null : openOrNull(ring, sealed, earlier));
-  return value === null ? [] : [{ first, second, sealed, resealed: ring.seal(value, bound) }];
-}
-
-/** Null if the value is damaged: its row is counted, and the others are still resealed. */
-function openOrNull(ring: KeyRing, sealed: Buffer, context: string): string | null {
   try {
-    return ring.open(sealed, context);
+    const value = ring.open(sealed, context(first));
+    return [{ first, second, sealed, resealed: ring.seal(value, context(first)) }];
   } catch {
-    return null;
+    // It is damaged: it is counted, and the others are still resealed.
+    return [];
   }
 }
 
@@ -273,7 +210,7 @@ interface Batch {
 type Statements = ReturnType<typeof placeStatements>;
 
 // Written out, since tables and keys differ. It waits for no lock, and leaves a row that has changed since it was read.
-function placeStatements({ table, key, column, boundTo, hasTime }: Place) {
+function placeStatements({ table, key, column, hasTime }: Place) {
   const [first, second] = key;
   const sealed = sql.ref(`${table}.${column}`);
   // The second part of a key sorts by its own type, but is bound and read as text.
@@ -283,8 +220,7 @@ function placeStatements({ table, key, column, boundTo, hasTime }: Place) {
   const whole = second === undefined ? own(first) : sql`(${own(first)}, ${own(second)})`;
   const place = (a: RawBuilder<unknown>, b: RawBuilder<unknown>) =>
     second === undefined ? a : sql`(${a}, ${ofSecond(b)})`;
-  const bound = boundTo && sql`${sql.ref(boundTo[0])} || '/' || ${sql.ref(boundTo[1])}`;
-  const secondAsText = second === undefined ? (bound ?? sql`''`) : sql`${sql.ref(second)}::text`;
+  const secondAsText = second === undefined ? sql`''` : sql`${sql.ref(second)}::text`;
   return {
     read: readStatement(
       (_, values: { first: string; second: string; currentKey: string; startedAt: Date }) => sql<SealedRow>`

@@ -1,12 +1,17 @@
 import type { Client, WorkflowExecutionInfo } from '@temporalio/client';
-import type { Command } from 'commander';
 import { sql } from 'kysely';
 import type { WorkflowOperation } from '../domain/claim-operation.ts';
 import { depositsTaskQueue } from '../platform/config/task-queues.ts';
 import type { Row } from '../platform/db/entities.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { readStatement } from '../platform/db/sql.ts';
-import { claimedWorkflowId, startAgain } from '../requests/claimed-workflow.ts';
+import {
+  type ClaimRow,
+  claimedWorkflow,
+  claimedWorkflowId,
+  startClaimed,
+  WORKFLOW_OPERATIONS,
+} from '../requests/claimed-workflow.ts';
 import { readWorkflowStatus } from '../requests/workflow-status.ts';
 import {
   CHANGE_CARD_STATUS,
@@ -15,9 +20,9 @@ import {
   WATCH_DEPOSIT,
   WITHDRAW_FROM_CARD,
 } from '../workflows/messages.ts';
-import { read, Since } from './flag-values.ts';
+import { Since } from './flag-values.ts';
 import type { Session } from './session.ts';
-import type { Verbs } from './verbs.ts';
+import { type Noun, needed, verb } from './verbs.ts';
 
 /** An operation that a restore left inconsistent. */
 interface Left {
@@ -32,64 +37,39 @@ interface Left {
   since: string;
 }
 
-const EXAMPLE = 'restore reconcile --since 2026-11-20T08:00:00Z';
-
-export function restoreNoun(restore: Command, { session, verb, examples }: Verbs): void {
-  restore
-    .addHelpText('after', examples(EXAMPLE))
-    .command('reconcile')
-    .description(
-      'after a restore (docs/backup.md): restart pending operations that have no running workflow, and list what ' +
-        'Temporal knows and the database does not; exits with 1 if it lists any',
-    )
-    .requiredOption('--since <time>', 'the moment that was restored, or earlier', read(Since))
-    .addHelpText('after', examples(EXAMPLE))
-    .action(
-      verb(async ({ since }: { since: Date }) => {
-        const [started, forgotten] = [await startPending(session), await findForgotten(session, since)];
-        return {
-          value: [...started, ...forgotten],
-          columns: ['found', 'kind', 'id', 'partner_id', 'card_id', 'since'],
-          failed: forgotten.length > 0,
-          note:
-            forgotten.length === 0
-              ? 'The database knows everything that Temporal does.'
-              : 'The network may have carried out what is forgotten: docs/backup.md says what to do about each kind.',
-        };
-      }),
-    );
-}
+export const restoreNoun: Noun = {
+  reconcile: verb({
+    about:
+      'after a restore (docs/backup.md): restart pending operations that have no running workflow, and list what Temporal knows and ' +
+      'the database does not; exits with 1 if it lists any',
+    takes: { since: needed('<time>', 'the moment that was restored, or earlier', Since) },
+    examples: ['--since 2026-11-20T08:00:00Z'],
+    async run({ since }, { session }) {
+      const [started, forgotten] = [await startPending(session), await findForgotten(session, since)];
+      return {
+        value: [...started, ...forgotten],
+        columns: ['found', 'kind', 'id', 'partner_id', 'card_id', 'since'],
+        failed: forgotten.length > 0,
+        note:
+          forgotten.length === 0
+            ? 'The database knows everything that Temporal does.'
+            : 'The network may have carried out what is forgotten: docs/backup.md says what to do about each kind.',
+      };
+    },
+  }),
+};
 
 async function startPending(session: Session): Promise<Left[]> {
   const { config, taskQueue } = session;
   const client = await session.temporal();
-  const deadlines = {
-    create_card: config.issuanceDeadlineMs,
-    top_up_card: config.topUpDeadlineMs,
-    withdraw_from_card: config.withdrawalDeadlineMs,
-    freeze_card: 0,
-    unfreeze_card: 0,
-    block_card: 0,
-  } satisfies Record<WorkflowOperation, number>;
-  const operations = Object.keys(deadlines) as WorkflowOperation[];
-  const claims = await pendingClaims((await session.orm()).em.fork(), { operations });
+  const claims = await pendingClaims((await session.orm()).em.fork(), { operations: WORKFLOW_OPERATIONS });
   const started: Left[] = [];
-  for (const { id, partner_id, mode, card_id, resource_id, ...claim } of claims) {
-    const operation = claim.operation as WorkflowOperation;
-    const workflow = {
-      operation,
-      claimId: id,
-      partnerId: partner_id,
-      mode,
-      taskQueue,
-      deadlineMs: deadlines[operation],
-      cardId: (operation === 'create_card' ? resource_id : card_id) ?? '',
-      topUpId: operation === 'top_up_card' ? (resource_id ?? '') : undefined,
-      withdrawalId: operation === 'withdraw_from_card' ? (resource_id ?? '') : undefined,
-    };
+  for (const claim of claims) {
+    const { id, operation, partner_id, mode, resource_id } = claim;
+    const workflow = claimedWorkflow(claim, taskQueue, config);
     const workflowId = claimedWorkflowId(workflow);
     if ((await readWorkflowStatus(client, workflowId)) === 'running') continue;
-    await startAgain(client, workflow);
+    await startClaimed(client, workflow, { again: true });
     started.push({
       found: 'started_again',
       kind: operation,
@@ -104,10 +84,7 @@ async function startPending(session: Session): Promise<Left[]> {
   return started;
 }
 
-type PendingClaim = Row<
-  'idempotency_claim',
-  'id' | 'operation' | 'partner_id' | 'mode' | 'card_id' | 'resource_id' | 'created_at'
->;
+type PendingClaim = ClaimRow & Row<'idempotency_claim', 'created_at'>;
 
 /** Claims without a response, and claims with one whose card, top-up or withdrawal is still pending. */
 const pendingClaims = readStatement(
@@ -116,8 +93,7 @@ const pendingClaims = readStatement(
     FROM idempotency_claim c
     WHERE c.mode = 'live' AND c.operation = ANY (${operations}) AND (c.response_status IS NULL
       OR EXISTS (SELECT FROM card k WHERE k.claim_id = c.id)
-      OR EXISTS (SELECT FROM topup t WHERE t.claim_id = c.id)
-      OR EXISTS (SELECT FROM withdrawal w WHERE w.claim_id = c.id))
+      OR EXISTS (SELECT FROM card_transfer t WHERE t.claim_id = c.id))
     ORDER BY c.id`,
   { acrossTenants: 'operator' },
 );
@@ -185,8 +161,7 @@ async function findUnknown(orm: Orm, described: readonly Left[]): Promise<Left[]
 /** A refused request only leaves its claim, which has the id of what it would have made. */
 const knownAmong = readStatement(
   (_, { ids }: { ids: readonly string[] }) => sql<{ id: string }>`
-    SELECT id FROM card WHERE id = ANY (${ids}) UNION SELECT id FROM topup WHERE id = ANY (${ids})
-    UNION SELECT id FROM withdrawal WHERE id = ANY (${ids})
+    SELECT id FROM card WHERE id = ANY (${ids}) UNION SELECT id FROM card_transfer WHERE id = ANY (${ids})
     UNION SELECT id FROM deposit WHERE id = ANY (${ids}) UNION SELECT id FROM idempotency_claim WHERE id = ANY (${ids})
     UNION SELECT asked.id FROM unnest(${ids}::text[]) asked (id)
       WHERE EXISTS (SELECT FROM idempotency_claim c WHERE c.resource_id = asked.id)`,

@@ -53,6 +53,18 @@ export function createSession(
   let ownerOrm: Promise<Orm> | undefined;
   let connection: Connection | undefined;
 
+  /** Null, with a warning, if Temporal does not answer in time. */
+  async function askTemporal<T>(ask: (client: Client) => Promise<T>, warning: string): Promise<T | null> {
+    const client = await session.temporal();
+    try {
+      return await client.withDeadline(Date.now() + STATUS_TIMEOUT_MS, () => ask(client));
+    } catch (error) {
+      if (!(await isTemporalError(error))) throw error;
+      err(warning);
+      return null;
+    }
+  }
+
   const session: Session = {
     get config() {
       config ??= readConfig();
@@ -102,44 +114,25 @@ export function createSession(
         return null;
       }
       const { readWorkflowStatus } = await import('../requests/workflow-status.ts');
-      const client = await session.temporal();
-      const deadline = Date.now() + STATUS_TIMEOUT_MS;
-      try {
-        return await client.withDeadline(deadline, () => readWorkflowStatus(client, workflowId));
-      } catch (error) {
-        if (!(await isTemporalError(error))) throw error;
-        err(`Temporal does not respond at ${address}, so the workflow's status is unknown.\n`);
-        return null;
-      }
+      const unknown = `Temporal does not respond at ${address}, so the workflow's status is unknown.\n`;
+      return askTemporal((client) => readWorkflowStatus(client, workflowId), unknown);
     },
     async operationState(workflowId) {
       if (session.config.temporal === null) return null;
       const { readOperationState } = await import('../requests/workflow-status.ts');
-      const client = await session.temporal();
-      try {
-        return await client.withDeadline(Date.now() + STATUS_TIMEOUT_MS, () =>
-          readOperationState(client, workflowId),
-        );
-      } catch (error) {
-        if (!(await isTemporalError(error))) throw error;
-        err("No worker responded, so the network's last answer and the next request are unknown.\n");
-        return null;
-      }
+      const unknown = "No worker responded, so the network's last answer and the next request are unknown.\n";
+      return askTemporal((client) => readOperationState(client, workflowId), unknown);
     },
     async countWorkers(queue) {
       if (session.config.temporal === null) return null;
       const { countWorkers } = await import('../platform/temporal/count-workers.ts');
-      const client = await session.temporal();
       const prefix = session.config.taskQueuePrefix;
-      try {
+      return askTemporal(async (client) => {
         const counts = (queue === null ? WORKER_QUEUES : [queue]).map((name) =>
           countWorkers(client, prefixedTaskQueue(prefix, name)),
         );
         return (await Promise.all(counts)).reduce((sum, count) => sum + count, 0);
-      } catch (error) {
-        if (!(await isTemporalError(error))) throw error;
-        return null;
-      }
+      }, '');
     },
     async close() {
       await connection?.close();

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { z } from 'zod';
-import { readCard } from '../cards/operator-reads.ts';
+import { readCard } from '../cards/reads.ts';
 import { AuthorizationStatus } from '../domain/authorization.ts';
 import { isId } from '../domain/ids.ts';
 import { read, Text } from '../operator/flag-values.ts';

@@ -16,7 +16,7 @@ import {
   StartingAfter,
 } from '../api/http/list-envelope.ts';
 import { declare, resource } from '../api/http/route.ts';
-import * as EXAMPLES from '../api/openapi/examples.ts';
+import { exampleList } from '../api/openapi/examples.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { AuthorizationStatus } from '../domain/authorization.ts';
 import { idPattern, isId } from '../domain/ids.ts';
@@ -31,6 +31,7 @@ import {
   type AuthorizationRow,
   presentAuthorization,
 } from './authorization-resource.ts';
+import { AUTHORIZATION } from './examples.ts';
 
 const getAuthorization = declare({
   method: 'get',
@@ -41,7 +42,7 @@ const getAuthorization = declare({
   description: 'The authorization as it is now.',
   query: z.strictObject({}),
   responses: { 200: AuthorizationResource },
-  examples: { 200: EXAMPLES.AUTHORIZATION },
+  examples: { 200: AUTHORIZATION },
   errors: ['authorization_not_found'],
 });
 
@@ -59,7 +60,7 @@ const listCardAuthorizations = declare({
     ...CREATED_FILTERS,
   }),
   responses: { 200: listEnvelope(AuthorizationResource) },
-  examples: { 200: EXAMPLES.exampleList(EXAMPLES.AUTHORIZATION) },
+  examples: { 200: exampleList(AUTHORIZATION) },
   errors: ['card_not_found'],
 });
 
@@ -82,7 +83,7 @@ const listAuthorizations = declare({
     ...CREATED_FILTERS,
   }),
   responses: { 200: listEnvelope(AuthorizationResource) },
-  examples: { 200: EXAMPLES.exampleList(EXAMPLES.AUTHORIZATION) },
+  examples: { 200: exampleList(AUTHORIZATION) },
 });
 
 export const authorizations = resource(

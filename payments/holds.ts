@@ -1,4 +1,4 @@
-import { releasePosting } from '../cards/block.ts';
+import { releasePosting } from '../cards/release-balance.ts';
 import type { CardBalance, CardRow } from '../cards/resource.ts';
 import type { AuthorizationState } from '../domain/authorization.ts';
 import { MAX_AMOUNT_CENTS } from '../domain/money.ts';

@@ -4,7 +4,6 @@ import { appliedControls, type ControlsColumns } from '../cards/applied-controls
 import { presentCard } from '../cards/resource.ts';
 import type { AccountClock } from '../domain/account-clock.ts';
 import { ApiError } from '../domain/api-error.ts';
-import type { EventType } from '../domain/event.ts';
 import { DEFAULT_FEE_PLAN, FeePlan } from '../domain/fees.ts';
 import { MAX_AMOUNT_CENTS } from '../domain/money.ts';
 import { applyPostings } from '../ledger/apply-posting.ts';
@@ -13,7 +12,7 @@ import { encodePosting } from '../ledger/posting.ts';
 import { newId, readIdTime } from '../platform/crypto/new-id.ts';
 import { CARD_COLUMNS, of, TRANSACTION_COLUMNS } from '../platform/db/columns.ts';
 import { columnList, type Transactor, writeStatement } from '../platform/db/sql.ts';
-import { newEvent } from '../requests/new-event.ts';
+import { insertEvents, newEvent } from '../requests/event.ts';
 import {
   decideSettlements,
   type NewTransaction,
@@ -189,7 +188,8 @@ const readTerms = writeStatement(
       CASE WHEN num_nonnulls(k.spending_controls, p.spending_controls) > 0
         THEN count_spending(k.card, p.spending_controls, account_time(s.partner_id, s.mode, ${asked.at})) END AS spending,
       ${heldClock(sql.ref('s.partner_id'), sql.ref('s.mode'))} AS clock,
-      coalesce((SELECT sum(o.amount_cents) FROM topup o WHERE o.card_id = s.card_id AND o.status = 'pending'), 0) AS arriving
+      coalesce((SELECT sum(o.amount_cents) FROM card_transfer o
+        WHERE o.card_id = s.card_id AND o.direction = 'topup' AND o.status = 'pending'), 0) AS arriving
     FROM unnest(${list(asked.cardIds)}, ${list(asked.partnerIds)}, ${list(asked.modes)},
       ${list(asked.networkTransactionIds)}, ${list(asked.refundedIds)}, ${list(asked.paymentIds)})
       WITH ORDINALITY s (card_id, partner_id, mode, network_transaction_id, refunded_id, payment_id, place)
@@ -233,20 +233,20 @@ async function moveMoney(tx: Transactor, made: readonly NewTransaction[]): Promi
   }
 }
 
-const CREATED: EventType = 'card.transaction.created';
-
 /** Inserts transactions, each with its event, which shows the card as it is right after the transaction. */
 async function insertTransactions(tx: Transactor, made: readonly NewTransaction[]): Promise<void> {
   if (made.length === 0) return;
   // Events are listed by their ids: those of one moment in the order of their transactions, and each at its time.
   const ids = made.map(({ row }) => newId('evt', readIdTime(row.id))).sort();
   const events = made.map(({ row, card, heldCents, clock }, index) => {
-    const { partner_id, mode, card_id } = row;
+    const { partner_id, mode, card_id: cardId } = row;
     const transaction = presentTransaction(row);
     const balanceCents = transaction.card_balance_after;
     const data = { transaction, card: presentCard(card, { balanceCents, heldCents }) };
-    const { id, created, body } = newEvent({ type: CREATED, mode, data, clock }, ids[index]);
-    return { id, partner_id, mode, type: CREATED, card_id, body, created_at: created };
+    return {
+      ...newEvent({ type: 'card.transaction.created', mode, cardId, data, clock }, ids[index]),
+      partner_id,
+    };
   });
   await insertRows(tx, {
     transactions: JSON.stringify(made.map(({ row }) => row)),
@@ -263,9 +263,7 @@ const insertRows = writeStatement(
       INSERT INTO card_transaction (${columns})
       SELECT ${columns} FROM json_populate_recordset(NULL::card_transaction, ${rows.transactions})
     )
-    INSERT INTO event (id, partner_id, mode, type, card_id, body, created_at)
-    SELECT id, partner_id, mode, type, card_id, body, created_at
-    FROM json_populate_recordset(NULL::event, ${rows.events})`;
+    ${insertEvents(rows.events)}`;
   },
   { acrossTenants: 'network' },
 );

@@ -2,9 +2,10 @@ import { sql } from 'kysely';
 import { z } from 'zod';
 import { listEnvelope } from '../api/http/list-envelope.ts';
 import { declare, resource } from '../api/http/route.ts';
-import * as EXAMPLES from '../api/openapi/examples.ts';
+import { exampleList } from '../api/openapi/examples.ts';
 import { appliedControls, type ControlsColumns } from '../cards/applied-controls.ts';
-import { presentSpendingLimit, SpendingLimitResource } from '../cards/spending-limit-resource.ts';
+import { SPENDING_LIMIT } from '../cards/examples.ts';
+import { presentSpendingLimit, SpendingLimitResource } from '../cards/resource.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { isId } from '../domain/ids.ts';
 import type { Tenant } from '../domain/mode.ts';
@@ -23,7 +24,7 @@ const listSpendingLimits = declare({
     'given, on one page.',
   query: z.strictObject({}),
   responses: { 200: listEnvelope(SpendingLimitResource) },
-  examples: { 200: EXAMPLES.exampleList(EXAMPLES.SPENDING_LIMIT) },
+  examples: { 200: exampleList(SPENDING_LIMIT) },
   errors: ['card_not_found'],
 });
 

@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { keyedRequest, replyOnce } from '../api/http/keyed.ts';
 import { declare, resource } from '../api/http/route.ts';
-import * as EXAMPLES from '../api/openapi/examples.ts';
 import { requestedCardId } from '../cards/routes.ts';
 import { NoFields } from '../cards/status-routes.ts';
 import { amountBetween } from '../domain/fields.ts';
@@ -10,6 +9,14 @@ import { AuthorizationResource } from './authorization-resource.ts';
 import { captureInTestMode, forceCaptureInTestMode } from './clear.ts';
 import { authorizeInTestMode, incrementInTestMode } from './decide.ts';
 import { expireInTestMode, reverseInTestMode } from './end.ts';
+import {
+  AUTHORIZATION,
+  CLEARING,
+  CREATE_AUTHORIZATION,
+  EXPIRED_AUTHORIZATION,
+  REVERSED_AUTHORIZATION,
+  TRANSACTION,
+} from './examples.ts';
 import { MAX_UNCHECKED_CENTS, MERCHANT_FIELDS, toMerchant } from './test-mode-routes.ts';
 import { TransactionResource } from './transaction-resource.ts';
 
@@ -50,7 +57,7 @@ const createTestAuthorization = declare({
   query: z.strictObject({}),
   body: CardUse.meta({ id: 'CreateTestAuthorizationRequest', description: 'What the merchant asks for.' }),
   responses: { 201: AuthorizationResource },
-  examples: { body: EXAMPLES.CREATE_AUTHORIZATION, 201: EXAMPLES.AUTHORIZATION },
+  examples: { body: CREATE_AUTHORIZATION, 201: AUTHORIZATION },
   errors: ERRORS_OF_CARD,
 });
 
@@ -70,7 +77,7 @@ const incrementTestAuthorization = declare({
     .strictObject({ amount: Amount })
     .meta({ id: 'IncrementAuthorizationRequest', description: 'How much more the merchant asks for.' }),
   responses: { 200: AuthorizationResource },
-  examples: { body: { amount: 500 }, 200: EXAMPLES.AUTHORIZATION },
+  examples: { body: { amount: 500 }, 200: AUTHORIZATION },
   errors: ERRORS_OF_AUTHORIZATION,
 });
 
@@ -99,7 +106,7 @@ const captureTestAuthorization = declare({
     .meta({ id: 'CaptureAuthorizationRequest', description: 'What the merchant takes.' }),
   bodyIsOptional: true,
   responses: { 201: TransactionResource },
-  examples: { body: { amount: 1_250 }, 201: EXAMPLES.CLEARING },
+  examples: { body: { amount: 1_250 }, 201: CLEARING },
   errors: ERRORS_OF_AUTHORIZATION,
 });
 
@@ -120,7 +127,7 @@ const reverseTestAuthorization = declare({
     .meta({ id: 'ReverseAuthorizationRequest', description: 'What the merchant gives back.' }),
   bodyIsOptional: true,
   responses: { 200: AuthorizationResource },
-  examples: { body: {}, 200: EXAMPLES.REVERSED_AUTHORIZATION },
+  examples: { body: {}, 200: REVERSED_AUTHORIZATION },
   errors: ERRORS_OF_AUTHORIZATION,
 });
 
@@ -137,7 +144,7 @@ const expireTestAuthorization = declare({
   body: NoFields,
   bodyIsOptional: true,
   responses: { 200: AuthorizationResource },
-  examples: { 200: EXAMPLES.EXPIRED_AUTHORIZATION },
+  examples: { 200: EXPIRED_AUTHORIZATION },
   errors: ERRORS_OF_AUTHORIZATION,
 });
 
@@ -155,7 +162,7 @@ const forceCapture = declare({
   query: z.strictObject({}),
   body: CardUse.meta({ id: 'ForceCaptureRequest', description: 'What the merchant takes.' }),
   responses: { 201: TransactionResource },
-  examples: { body: EXAMPLES.CREATE_AUTHORIZATION, 201: EXAMPLES.TRANSACTION },
+  examples: { body: CREATE_AUTHORIZATION, 201: TRANSACTION },
   errors: ERRORS_OF_CARD,
 });
 

@@ -1,15 +1,16 @@
 import { z } from 'zod';
-import { BalanceResource } from '../accounts/balance-resource.ts';
+import { BALANCE } from '../accounts/examples.ts';
 import { creditFaucet } from '../accounts/faucet.ts';
+import { BalanceResource } from '../accounts/resource.ts';
 import { keyedRequest, replyOnce } from '../api/http/keyed.ts';
 import { declare, resource } from '../api/http/route.ts';
-import * as EXAMPLES from '../api/openapi/examples.ts';
 import { requestedCardId } from '../cards/routes.ts';
 import { AmountCents, Label } from '../domain/fields.ts';
 import { idPattern } from '../domain/ids.ts';
 import { CategoryCode, CountryCode } from '../domain/merchant.ts';
 import { TransactionType } from '../domain/transaction.ts';
 import type { CommandContext } from '../requests/command-context.ts';
+import { SIMULATE_TRANSACTION, TRANSACTION } from './examples.ts';
 import type { SettlementQueue } from './settlement-queue.ts';
 import { simulateTransaction } from './simulate-transaction.ts';
 import { type Merchant, TransactionResource } from './transaction-resource.ts';
@@ -105,7 +106,7 @@ const creditTestBalance = declare({
   query: z.strictObject({}),
   body: CreditRequest,
   responses: { 201: BalanceResource },
-  examples: { body: { amount: 1_000_000 }, 201: EXAMPLES.BALANCE },
+  examples: { body: { amount: 1_000_000 }, 201: BALANCE },
   errors: ['live_key_not_allowed', 'idempotency_in_flight', 'idempotency_conflict'],
 });
 
@@ -124,7 +125,7 @@ const simulateCardTransaction = declare({
   query: z.strictObject({}),
   body: SimulateTransactionRequest,
   responses: { 201: TransactionResource },
-  examples: { body: EXAMPLES.SIMULATE_TRANSACTION, 201: EXAMPLES.TRANSACTION },
+  examples: { body: SIMULATE_TRANSACTION, 201: TRANSACTION },
   errors: [
     'live_key_not_allowed',
     'card_not_found',

@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import type { Whose } from '../cards/transfers/top-up-operator-reads.ts';
+import type { Whose } from '../cards/transfers/reads.ts';
 import { Mode } from '../domain/mode.ts';
 import { unknownId } from '../domain/refusal.ts';
 import { lowestId } from '../platform/crypto/new-id.ts';

@@ -16,7 +16,7 @@ import {
   StartingAfter,
 } from '../api/http/list-envelope.ts';
 import { declare, resource } from '../api/http/route.ts';
-import * as EXAMPLES from '../api/openapi/examples.ts';
+import { exampleList } from '../api/openapi/examples.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { idPattern, isId } from '../domain/ids.ts';
 import type { Tenant } from '../domain/mode.ts';
@@ -26,6 +26,7 @@ import { newestRows } from '../platform/db/newest.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import type { ReadList } from '../platform/db/read-replica.ts';
 import { tenantStatement } from '../platform/db/sql.ts';
+import { TRANSACTION } from './examples.ts';
 import { presentTransaction, TransactionResource, type TransactionRow } from './transaction-resource.ts';
 
 const listCardTransactions = declare({
@@ -37,7 +38,7 @@ const listCardTransactions = declare({
   description: 'Purchases, refunds and declines, newest first.',
   query: z.strictObject({ limit: Limit, starting_after: StartingAfter('txn'), ...CREATED_FILTERS }),
   responses: { 200: listEnvelope(TransactionResource) },
-  examples: { 200: EXAMPLES.exampleList(EXAMPLES.TRANSACTION) },
+  examples: { 200: exampleList(TRANSACTION) },
   errors: ['card_not_found'],
 });
 
@@ -60,7 +61,7 @@ const listTransactions = declare({
     ...CREATED_FILTERS,
   }),
   responses: { 200: listEnvelope(TransactionResource) },
-  examples: { 200: EXAMPLES.exampleList(EXAMPLES.TRANSACTION) },
+  examples: { 200: exampleList(TRANSACTION) },
 });
 
 export const transactions = resource(

@@ -12,7 +12,7 @@ import { AUTHORIZATION_COLUMNS, TRANSACTION_COLUMNS } from '../platform/db/colum
 import type { Transactor } from '../platform/db/sql.ts';
 import type { KeyedRequest } from '../requests/claim.ts';
 import type { OpenCommand } from '../requests/command-context.ts';
-import { newEvent } from '../requests/new-event.ts';
+import { insertEvents, newEvent } from '../requests/event.ts';
 import {
   type ClaimWithResponse,
   claimWithResponse,
@@ -135,7 +135,7 @@ function outOfRange(): ApiError {
 
 /** Each event shows the card and the authorization as they are right after the change. */
 function toEvents({ card, balance, clock, authorization, transaction, events }: AuthorizationChange) {
-  const { partner_id, mode, id: card_id } = card;
+  const { partner_id, mode, id: cardId } = card;
   const ids = events.map(() => newId('evt')).sort();
   return events.map((type, index) => {
     const about =
@@ -143,8 +143,7 @@ function toEvents({ card, balance, clock, authorization, transaction, events }: 
         ? { transaction: transaction && presentTransaction(transaction) }
         : { authorization: authorization && presentAuthorization(authorization) };
     const data = { ...about, card: presentCard(card, balance) };
-    const { id, created, body } = newEvent({ type, mode, data, clock }, ids[index]);
-    return { id, partner_id, mode, type, card_id, body, created_at: created };
+    return { ...newEvent({ type, mode, cardId, data, clock }, ids[index]), partner_id };
   });
 }
 
@@ -187,9 +186,7 @@ const insertRows = (rows: ChangedRows) => sql`
     INSERT INTO card_authorization_message (${MESSAGE_COLUMNS})
     SELECT ${MESSAGE_COLUMNS} FROM json_populate_recordset(NULL::card_authorization_message, ${rows.messages})
   ), notified AS (
-    INSERT INTO event (id, partner_id, mode, type, card_id, body, created_at)
-    SELECT id, partner_id, mode, type, card_id, body, created_at
-    FROM json_populate_recordset(NULL::event, ${rows.events})
+    ${insertEvents(rows.events)}
   )`;
 
 // The rows are of the account whose card is locked, which they name.

@@ -17,7 +17,7 @@ export type AbandonedClaim = Row<
 
 /**
  * Deletes claims after 31 days (docs/partners/idempotency.md promises 30) that have a response and no pending card,
- * top-up or withdrawal.
+ * transfer.
  * @returns how many, at most `limit`
  */
 export async function pruneClaims(orm: Orm, limit: number): Promise<number> {
@@ -79,8 +79,7 @@ const prune = autocommitStatement(
       SELECT id FROM idempotency_claim
       WHERE created_at < now() - interval '31 days' AND response_status IS NOT NULL
         AND NOT EXISTS (SELECT FROM card WHERE card.claim_id = idempotency_claim.id)
-        AND NOT EXISTS (SELECT FROM topup WHERE topup.claim_id = idempotency_claim.id)
-        AND NOT EXISTS (SELECT FROM withdrawal WHERE withdrawal.claim_id = idempotency_claim.id)
+        AND NOT EXISTS (SELECT FROM card_transfer t WHERE t.claim_id = idempotency_claim.id)
       ORDER BY created_at LIMIT ${limit} FOR UPDATE SKIP LOCKED)
     RETURNING id`,
   { acrossTenants: 'queue' },

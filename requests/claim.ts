@@ -181,16 +181,11 @@ function keyConflict(operationId: string): ApiError {
   });
 }
 
-/** Renews the lease of a process that is running the claim's request. @returns false if the claim has a response */
-export async function renewLease(orm: Orm, claimId: string, leaseMs: number): Promise<boolean> {
-  return (await renew(orm, { claimId, leaseMs })).length > 0;
-}
-
-const renew = autocommitStatement(
+/** Renews the lease of a process that is running the claim's request, until the claim has a response. */
+export const renewLease = autocommitStatement(
   (_, { claimId, leaseMs }: { claimId: string; leaseMs: number }) => sql`
     UPDATE idempotency_claim SET lease_expires_at = now() + ${leaseMs} * interval '1 millisecond'
-    WHERE id = ${claimId} AND response_status IS NULL
-    RETURNING id`,
+    WHERE id = ${claimId} AND response_status IS NULL`,
   { acrossTenants: 'id' },
 );
 

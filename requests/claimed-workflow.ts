@@ -1,13 +1,14 @@
 import {
   type Client,
   WorkflowExecutionAlreadyStartedError,
-  type WorkflowIdReusePolicy,
   type WorkflowStartOptions,
 } from '@temporalio/client';
 import { TypedSearchAttributes } from '@temporalio/common';
 import type { WorkflowOperation } from '../domain/claim-operation.ts';
-import type { IssuanceDecision, TopUpDecision, WithdrawalDecision } from '../domain/decision.ts';
+import type { Decision } from '../domain/decision.ts';
 import type { Tenant } from '../domain/mode.ts';
+import type { Config } from '../platform/config/service.ts';
+import type { Row } from '../platform/db/entities.ts';
 import {
   cardIdAttribute,
   modeAttribute,
@@ -15,18 +16,13 @@ import {
 } from '../platform/temporal/search-attributes.ts';
 import {
   CHANGE_CARD_STATUS,
-  type ChangeCardStatusWorkflow,
   changeCardStatusWorkflowId,
   ISSUE_CARD,
   issueCardWorkflowId,
-  type NetworkOperationWorkflow,
-  resolveIssuanceSignal,
-  resolveTopUpSignal,
-  resolveWithdrawalSignal,
+  resolveOperationSignal,
   TOP_UP_CARD,
-  topUpCardWorkflowId,
+  transferWorkflowId,
   WITHDRAW_FROM_CARD,
-  withdrawFromCardWorkflowId,
 } from '../workflows/messages.ts';
 
 /** A claim whose work is done by a workflow. */
@@ -35,13 +31,44 @@ export interface ClaimedWorkflow extends Tenant {
   claimId: string;
   /** For an issuance, the id that the card will have. */
   cardId: string;
-  /** For a top-up, the id that it will have. */
-  topUpId?: string | undefined;
-  /** For a withdrawal, the id that it will have. */
-  withdrawalId?: string | undefined;
+  /** For a top-up or a withdrawal, the id that it will have. */
+  transferId?: string | undefined;
   taskQueue: string;
   /** How long the network may take before the operation waits for an operator. Status changes have no deadline. */
   deadlineMs: number;
+}
+
+/** A claim whose work may have to be started, as its row has it. */
+export type ClaimRow = Row<'idempotency_claim', 'id' | 'partner_id' | 'mode' | 'card_id' | 'resource_id'> & {
+  operation: WorkflowOperation;
+};
+
+/** The work of a claim that was read from its row. */
+export function claimedWorkflow(
+  { id: claimId, operation, partner_id: partnerId, mode, ...claim }: ClaimRow,
+  taskQueue: string,
+  config: Pick<Config, 'issuanceDeadlineMs' | 'topUpDeadlineMs' | 'withdrawalDeadlineMs'>,
+): ClaimedWorkflow {
+  const cardId = claim.card_id ?? claim.resource_id;
+  if (cardId === null) throw new Error(`${claimId} is about no card`);
+  const deadlines = {
+    create_card: config.issuanceDeadlineMs,
+    top_up_card: config.topUpDeadlineMs,
+    withdraw_from_card: config.withdrawalDeadlineMs,
+    freeze_card: 0,
+    unfreeze_card: 0,
+    block_card: 0,
+  };
+  return {
+    operation,
+    claimId,
+    cardId,
+    transferId: claim.resource_id ?? undefined,
+    partnerId,
+    mode,
+    taskQueue,
+    deadlineMs: deadlines[operation],
+  };
 }
 
 /**
@@ -52,16 +79,26 @@ export type Started = 'eager' | 'queued' | 'over';
 
 /**
  * Starts the work of a claim unless it runs already or has completed. A workflow that was terminated starts again.
- * @param requestEagerStart set it if a worker of this process shares the client's connection
+ * @param how.eagerly set it if a worker of this process shares the client's connection
+ * @param how.again also if it has completed: after a restore, Temporal may remember what the database forgot. The work uses the same
+ *   ids, so steps that were already done are recognised
  * @throws ServiceError if Temporal can't be reached.
  */
 export async function startClaimed(
   client: Client,
   workflow: ClaimedWorkflow,
-  requestEagerStart = false,
+  how: { eagerly?: boolean; again?: boolean } = {},
 ): Promise<Started> {
+  const { operation, claimId, deadlineMs } = workflow;
+  const { name, hasDeadline } = WORKFLOWS[operation];
+  const options = startOptions(workflow);
   try {
-    const { eagerlyStarted } = await start(client, workflow, requestEagerStart);
+    const { eagerlyStarted } = await client.workflow.start(name, {
+      ...options,
+      workflowIdReusePolicy: how.again === true ? 'ALLOW_DUPLICATE' : options.workflowIdReusePolicy,
+      requestEagerStart: how.eagerly === true,
+      args: [hasDeadline ? { claimId, deadlineMs } : { claimId }],
+    });
     return eagerlyStarted ? 'eager' : 'queued';
   } catch (error) {
     if (error instanceof WorkflowExecutionAlreadyStartedError) return 'over';
@@ -69,46 +106,10 @@ export async function startClaimed(
   }
 }
 
-/**
- * Starts the work of a claim even if its workflow has ended: after a restore, Temporal may remember what the database forgot.
- * The work uses the same ids, so steps that were already done are recognised.
- * @throws ServiceError if Temporal can't be reached.
- */
-export async function startAgain(client: Client, workflow: ClaimedWorkflow): Promise<void> {
-  await start(client, workflow, false, 'ALLOW_DUPLICATE');
+export interface OperationDecision {
+  operation: 'create_card' | 'top_up_card' | 'withdraw_from_card';
+  decision: Decision;
 }
-
-function start(
-  { workflow: client }: Client,
-  workflow: ClaimedWorkflow,
-  requestEagerStart: boolean,
-  workflowIdReusePolicy: WorkflowIdReusePolicy = REUSE_POLICIES[workflow.operation],
-) {
-  const { operation, claimId, deadlineMs } = workflow;
-  const options = {
-    ...startOptions(workflow),
-    workflowIdReusePolicy,
-    requestEagerStart,
-  };
-  const funding: [{ claimId: string; deadlineMs: number }] = [{ claimId, deadlineMs }];
-  switch (operation) {
-    case 'create_card':
-      return client.start<NetworkOperationWorkflow>(ISSUE_CARD, { ...options, args: funding });
-    case 'top_up_card':
-      return client.start<NetworkOperationWorkflow>(TOP_UP_CARD, { ...options, args: funding });
-    case 'withdraw_from_card':
-      return client.start<NetworkOperationWorkflow>(WITHDRAW_FROM_CARD, { ...options, args: funding });
-    case 'freeze_card':
-    case 'unfreeze_card':
-    case 'block_card':
-      return client.start<ChangeCardStatusWorkflow>(CHANGE_CARD_STATUS, { ...options, args: [{ claimId }] });
-  }
-}
-
-export type OperationDecision =
-  | { operation: 'create_card'; decision: IssuanceDecision }
-  | { operation: 'top_up_card'; decision: TopUpDecision }
-  | { operation: 'withdraw_from_card'; decision: WithdrawalDecision };
 
 /**
  * Sends an operator's decision to an operation that is past its deadline. If its workflow has ended, this starts another
@@ -118,53 +119,38 @@ export type OperationDecision =
 export async function resolveOperation(
   client: Client,
   claim: Omit<ClaimedWorkflow, 'deadlineMs' | 'operation'>,
-  decided: OperationDecision,
+  { operation, decision }: OperationDecision,
 ): Promise<void> {
-  const { operation } = decided;
-  const options = {
+  await client.workflow.signalWithStart(WORKFLOWS[operation].name, {
     ...startOptions({ ...claim, operation, deadlineMs: 0 }),
     workflowIdReusePolicy: 'ALLOW_DUPLICATE',
-    args: [{ claimId: claim.claimId, deadlineMs: 0 }] as [{ claimId: string; deadlineMs: number }],
-  } as const;
-  if (decided.operation === 'create_card') {
-    const signalled = { signal: resolveIssuanceSignal, signalArgs: [decided.decision] as [IssuanceDecision] };
-    await client.workflow.signalWithStart<NetworkOperationWorkflow, [IssuanceDecision]>(ISSUE_CARD, {
-      ...options,
-      ...signalled,
-    });
-  } else if (decided.operation === 'top_up_card') {
-    const signalled = { signal: resolveTopUpSignal, signalArgs: [decided.decision] as [TopUpDecision] };
-    await client.workflow.signalWithStart<NetworkOperationWorkflow, [TopUpDecision]>(TOP_UP_CARD, {
-      ...options,
-      ...signalled,
-    });
-  } else {
-    const signalled = {
-      signal: resolveWithdrawalSignal,
-      signalArgs: [decided.decision] as [WithdrawalDecision],
-    };
-    await client.workflow.signalWithStart<NetworkOperationWorkflow, [WithdrawalDecision]>(
-      WITHDRAW_FROM_CARD,
-      {
-        ...options,
-        ...signalled,
-      },
-    );
-  }
+    args: [{ claimId: claim.claimId, deadlineMs: 0 }],
+    signal: resolveOperationSignal,
+    signalArgs: [decision],
+  });
 }
+
+const WORKFLOWS = {
+  create_card: { name: ISSUE_CARD, title: 'Issue', hasDeadline: true },
+  top_up_card: { name: TOP_UP_CARD, title: 'Top up', hasDeadline: true },
+  withdraw_from_card: { name: WITHDRAW_FROM_CARD, title: 'Withdraw from', hasDeadline: true },
+  freeze_card: { name: CHANGE_CARD_STATUS, title: 'Freeze', hasDeadline: false },
+  unfreeze_card: { name: CHANGE_CARD_STATUS, title: 'Unfreeze', hasDeadline: false },
+  block_card: { name: CHANGE_CARD_STATUS, title: 'Block', hasDeadline: false },
+} as const satisfies Record<WorkflowOperation, object>;
+
+export const WORKFLOW_OPERATIONS = Object.keys(WORKFLOWS) as WorkflowOperation[];
 
 /** The id of a claim's workflow, the same for every starter. */
 export function claimedWorkflowId(workflow: ClaimedWorkflow): string {
-  const { operation, claimId, cardId, topUpId, withdrawalId } = workflow;
+  const { operation, claimId, cardId, transferId } = workflow;
   switch (operation) {
     case 'create_card':
       return issueCardWorkflowId(cardId);
     case 'top_up_card':
-      if (topUpId === undefined) throw new Error(`${claimId} has no id for its top-up`);
-      return topUpCardWorkflowId(topUpId);
     case 'withdraw_from_card':
-      if (withdrawalId === undefined) throw new Error(`${claimId} has no id for its withdrawal`);
-      return withdrawFromCardWorkflowId(withdrawalId);
+      if (transferId === undefined) throw new Error(`${claimId} has no id for its transfer`);
+      return transferWorkflowId(operation === 'top_up_card' ? 'topup' : 'withdrawal', transferId);
     case 'freeze_card':
     case 'unfreeze_card':
     case 'block_card':
@@ -180,29 +166,11 @@ export function claimedWorkflowId(workflow: ClaimedWorkflow): string {
 const WORKFLOW_TASK_TIMEOUT_MS = 5_000;
 
 /** The operator command that shows what the workflow is about. */
-function shownBy({ operation, cardId, topUpId, withdrawalId }: ClaimedWorkflow): string {
-  if (operation === 'top_up_card') return `topup show ${topUpId}`;
-  if (operation === 'withdraw_from_card') return `withdrawal show ${withdrawalId}`;
+function shownBy({ operation, cardId, transferId }: ClaimedWorkflow): string {
+  if (operation === 'top_up_card') return `topup show ${transferId}`;
+  if (operation === 'withdraw_from_card') return `withdrawal show ${transferId}`;
   return `card show ${cardId}`;
 }
-
-const TITLES: Record<WorkflowOperation, string> = {
-  create_card: 'Issue',
-  top_up_card: 'Top up',
-  withdraw_from_card: 'Withdraw from',
-  freeze_card: 'Freeze',
-  unfreeze_card: 'Unfreeze',
-  block_card: 'Block',
-};
-
-const REUSE_POLICIES = {
-  create_card: 'ALLOW_DUPLICATE_FAILED_ONLY',
-  top_up_card: 'ALLOW_DUPLICATE_FAILED_ONLY',
-  withdraw_from_card: 'ALLOW_DUPLICATE_FAILED_ONLY',
-  freeze_card: 'ALLOW_DUPLICATE',
-  unfreeze_card: 'ALLOW_DUPLICATE',
-  block_card: 'ALLOW_DUPLICATE',
-} as const satisfies Record<WorkflowOperation, string>;
 
 /**
  * The start options of a claim's workflow. A funding's is not started again once it has completed. One that was terminated
@@ -211,13 +179,14 @@ const REUSE_POLICIES = {
  */
 function startOptions(workflow: ClaimedWorkflow) {
   const { operation, cardId, partnerId, mode, taskQueue } = workflow;
+  const { title, hasDeadline } = WORKFLOWS[operation];
   return {
     taskQueue,
     workflowId: claimedWorkflowId(workflow),
     workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT_MS,
     workflowIdConflictPolicy: 'USE_EXISTING',
-    workflowIdReusePolicy: REUSE_POLICIES[operation],
-    staticSummary: `${TITLES[operation]} ${cardId} (${mode})`,
+    workflowIdReusePolicy: hasDeadline ? 'ALLOW_DUPLICATE_FAILED_ONLY' : 'ALLOW_DUPLICATE',
+    staticSummary: `${title} ${cardId} (${mode})`,
     staticDetails: `Partner \`${partnerId}\`. On the command line: \`npm run operator -- ${shownBy(workflow)}\`.`,
     // If tasks queue up in Temporal, partners take turns.
     priority: { fairnessKey: partnerId },

@@ -1,6 +1,5 @@
 import type { Client } from '@temporalio/client';
 import type { Logger } from 'pino';
-import type { WorkflowOperation } from '../domain/claim-operation.ts';
 import type { Config } from '../platform/config/service.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { transaction } from '../platform/db/transaction.ts';
@@ -9,7 +8,7 @@ import { type Repetition, repeat } from '../platform/process/repeat.ts';
 import { asPartOf } from '../platform/process/work-context.ts';
 import { isTemporalAway } from '../platform/temporal/connection.ts';
 import { type AbandonedClaim, putClaimOff, takeAbandonedClaims } from './abandoned-claims.ts';
-import { startClaimed } from './claimed-workflow.ts';
+import { claimedWorkflow, startClaimed, WORKFLOW_OPERATIONS } from './claimed-workflow.ts';
 
 const INTERVAL_MS = 1_000;
 const STARTS_AT_ONCE = 16;
@@ -56,7 +55,6 @@ export function createSweep(dependencies: SweepDependencies, now = Date.now): Sw
   const { orm, logger } = dependencies;
   const underWay = new Set<Promise<void>>();
   const tally = new Tally(logger, now);
-  const operations = Object.keys(toDeadlines(dependencies.config)) as WorkflowOperation[];
 
   async function pass(stopping: AbortSignal): Promise<void> {
     let wanted = 0;
@@ -64,7 +62,7 @@ export function createSweep(dependencies: SweepDependencies, now = Date.now): Sw
     do {
       while (underWay.size === STARTS_AT_ONCE) await Promise.race(underWay);
       wanted = STARTS_AT_ONCE - underWay.size;
-      const taking = { operations, limit: wanted, leaseMs: FIRST_PAUSE_MS };
+      const taking = { operations: WORKFLOW_OPERATIONS, limit: wanted, leaseMs: FIRST_PAUSE_MS };
       taken = await transaction(orm, (tx) => takeAbandonedClaims(tx, taking));
       for (const claim of taken) {
         const start = startOne(dependencies, tally, claim).finally(() => underWay.delete(start));
@@ -79,21 +77,8 @@ export function createSweep(dependencies: SweepDependencies, now = Date.now): Sw
 /** Never throws: the result is counted, and the claim gets its next turn anyway. */
 async function startOne(dependencies: SweepDependencies, tally: Tally, claim: AbandonedClaim): Promise<void> {
   const { orm, client, taskQueue, config } = dependencies;
-  const { operation } = claim;
   try {
-    const cardId = claim.card_id ?? claim.resource_id;
-    if (cardId === null) throw new Error(`${claim.id} is about no card`);
-    const workflow = {
-      operation,
-      taskQueue,
-      deadlineMs: toDeadlines(config)[operation],
-      claimId: claim.id,
-      cardId,
-      topUpId: operation === 'top_up_card' ? (claim.resource_id ?? undefined) : undefined,
-      withdrawalId: operation === 'withdraw_from_card' ? (claim.resource_id ?? undefined) : undefined,
-      partnerId: claim.partner_id,
-      mode: claim.mode,
-    };
+    const workflow = claimedWorkflow(claim, taskQueue, config);
     await asPartOf({ requestId: claim.request_id }, () =>
       client.withDeadline(Date.now() + START_TIMEOUT_MS, () => startClaimed(client, workflow)),
     );
@@ -108,17 +93,6 @@ async function startOne(dependencies: SweepDependencies, tally: Tally, claim: Ab
       tally.fail(claim.id, another),
     );
   }
-}
-
-function toDeadlines(config: SweepDependencies['config']): Record<WorkflowOperation, number> {
-  return {
-    create_card: config.issuanceDeadlineMs,
-    top_up_card: config.topUpDeadlineMs,
-    withdraw_from_card: config.withdrawalDeadlineMs,
-    freeze_card: 0,
-    unfreeze_card: 0,
-    block_card: 0,
-  };
 }
 
 /** What the sweep did, in one line for many claims. */

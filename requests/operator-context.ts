@@ -1,4 +1,5 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
+import type { Tenant } from '../domain/mode.ts';
 import { newId } from '../platform/crypto/new-id.ts';
 import type { CommandContext } from './command-context.ts';
 import { AuditEntryEntity } from './tables.ts';
@@ -31,3 +32,16 @@ interface AuditedChange {
 export function recordAudit(tx: EntityManager, change: AuditedChange): void {
   tx.persist(tx.create(AuditEntryEntity, { id: newId('aud'), ...change, at: new Date() }));
 }
+
+/** Who asks: a key of the account, and the request for the audit log. */
+export interface AskingKey extends Tenant {
+  keyId: string;
+  requestId: string;
+  clientAddress: string;
+}
+
+/** The author of a partner's change is the key, as in the record of reveals. */
+export const authorOf = ({ partnerId, keyId, requestId, clientAddress }: AskingKey): Author => ({
+  actor: `${partnerId}/${keyId}`,
+  request: { requestId, clientAddress },
+});

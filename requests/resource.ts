@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { ClaimOperation } from '../domain/claim-operation.ts';
 import { ObjectType } from '../domain/fields.ts';
 import type { IdPrefix } from '../domain/ids.ts';
+import { isoTime } from '../domain/iso-time.ts';
 import { Mode } from '../domain/mode.ts';
 import type { OPERATION_COLUMNS } from '../platform/db/columns.ts';
 import type { Row } from '../platform/db/entities.ts';
@@ -144,12 +145,11 @@ const ASKS_NETWORK: readonly ClaimOperation[] = [
 function readNetwork(row: OperationRow, isOver: boolean): OperationResource['network'] {
   if (row.mode === 'test' || !ASKS_NETWORK.includes(row.operation)) return null;
   if (isOver && row.network_asked === 0) return null;
-  const time = (at: string | Date | null) => (at === null ? null : new Date(at).toISOString());
   return {
     asked: row.network_asked,
     last_answer: row.network_last_answer,
-    last_asked_at: time(row.network_last_asked_at),
-    next_ask_at: isOver ? null : time(row.network_next_ask_at),
-    deadline: time(row.network_deadline),
+    last_asked_at: isoTime(row.network_last_asked_at),
+    next_ask_at: isOver ? null : isoTime(row.network_next_ask_at),
+    deadline: isoTime(row.network_deadline),
   };
 }

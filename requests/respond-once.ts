@@ -4,7 +4,7 @@ import { ApiError } from '../domain/api-error.ts';
 import type { ClaimOperation } from '../domain/claim-operation.ts';
 import type { Mode } from '../domain/mode.ts';
 import type { KeyRing } from '../platform/crypto/key-ring.ts';
-import { autocommitStatement, type Transactor, writeStatement } from '../platform/db/sql.ts';
+import { autocommitStatement, type Cte, cte, type Transactor, writeStatement } from '../platform/db/sql.ts';
 import { transaction } from '../platform/db/transaction.ts';
 import {
   claimUnderKey,
@@ -200,20 +200,29 @@ const MAKES_ITS_RESPONSE: readonly ClaimOperation[] = [
   'resolve_test_deposit',
 ];
 
+/** The INSERT of a claim with its response. It returns no row if there is no key, or the key has another claim by now. */
+export const insertClaimWithResponse = (claim: ClaimWithResponse): RawBuilder<{ id: string }> =>
+  insertClaim(claim, sql`(SELECT) one`);
+
 /**
- * The INSERT of a claim with its response. It returns no row if the key has another claim by now.
- * @param from a CTE that has to have a row, or else nothing is inserted
+ * Stores a request's response with the claim of its key, if it has one, once the change has a row.
+ * @returns `isStored`: false if another request has claimed the key
  */
-export const insertClaimWithResponse = (
+export function storeKeyed(
+  changed: Cte<unknown>,
   claim: ClaimWithResponse,
-  from?: 'done',
-): RawBuilder<{ id: string }> => sql`
+): { answered: Cte<{ id: string }>; isStored: RawBuilder<boolean> } {
+  const answered = cte('answered', insertClaim(claim, changed.rows));
+  return { answered, isStored: sql`(${claim.key}::text IS NULL OR EXISTS (SELECT FROM ${answered.rows}))` };
+}
+
+const insertClaim = (claim: ClaimWithResponse, changed: RawBuilder<unknown>) => sql<{ id: string }>`
   INSERT INTO idempotency_claim (id, partner_id, mode, key, operation, resource_id, card_id, fingerprint, request_id,
     api_key_id, client_address, response_status, response_body, lease_expires_at)
   SELECT ${claim.claimId}::text, ${claim.partnerId}::text, ${claim.mode}::text, ${claim.key}::text,
     ${claim.operation}::text, ${claim.resourceId}::text, ${claim.aboutCardId}::text, ${claim.fingerprint}::bytea, ${claim.requestId}::text,
     ${claim.apiKeyId}::text, ${claim.clientAddress}::text, ${claim.responseStatus}::smallint, ${claim.responseBody}::bytea, now()
-  ${from === undefined ? sql`` : sql`FROM ${sql.ref(from)}`}
+  FROM ${changed} WHERE ${claim.key}::text IS NOT NULL
   ON CONFLICT (partner_id, mode, key) DO NOTHING
   RETURNING id`;
 

@@ -15,7 +15,7 @@ import {
   StartingAfter,
 } from '../api/http/list-envelope.ts';
 import { declare, resource } from '../api/http/route.ts';
-import * as EXAMPLES from '../api/openapi/examples.ts';
+import { exampleList } from '../api/openapi/examples.ts';
 import { ApiError } from '../domain/api-error.ts';
 import type { Tenant } from '../domain/mode.ts';
 import { readIdTime } from '../platform/crypto/new-id.ts';
@@ -24,6 +24,7 @@ import { newestRows } from '../platform/db/newest.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import type { ReadList } from '../platform/db/read-replica.ts';
 import { columnList, tenantStatement } from '../platform/db/sql.ts';
+import { OPERATION } from './examples.ts';
 import { OperationResource, type OperationRow, presentOperation } from './resource.ts';
 import { claimOfOperation, OperationStatus } from './rules.ts';
 
@@ -37,7 +38,7 @@ const getOperation = declare({
   scope: 'cards:read',
   query: z.strictObject({}),
   responses: { 200: OperationResource },
-  examples: { 200: EXAMPLES.OPERATION },
+  examples: { 200: OPERATION },
   errors: ['operation_not_found'],
 });
 
@@ -61,7 +62,7 @@ const listOperations = declare({
     ...CREATED_FILTERS,
   }),
   responses: { 200: listEnvelope(OperationResource) },
-  examples: { 200: EXAMPLES.exampleList(EXAMPLES.OPERATION) },
+  examples: { 200: exampleList(OPERATION) },
 });
 
 export const operations = resource(

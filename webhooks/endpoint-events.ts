@@ -5,9 +5,9 @@ import type { Tenant } from '../domain/mode.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { readStatement, type Transactor, writeStatement } from '../platform/db/sql.ts';
 import { transaction } from '../platform/db/transaction.ts';
-import { newEvent } from '../requests/new-event.ts';
-import { shownEndpointColumns } from './endpoint-reads.ts';
+import { newEvent, writeEvent } from '../requests/event.ts';
 import { presentEndpointForOthers, type WebhookEndpointRow } from './endpoint-resource.ts';
+import { shownEndpointColumns } from './reads.ts';
 
 /** So many failed attempts in a row are an event. */
 export const FAILING_AFTER = 10;
@@ -26,29 +26,13 @@ export async function writeEndpointEvent(
 ): Promise<void> {
   const { partner_id: partnerId, mode, id: endpointId } = endpoint;
   const data = { webhook_endpoint: presentEndpointForOthers(endpoint) };
-  const { id, created, body } = newEvent({ type, mode, data, clock: mode === 'test' ? testClock : null });
-  await insertEvent(tx, { partnerId, mode, id, type, created, body, endpointId });
+  const clock = mode === 'test' ? testClock : null;
+  await writeEvent(
+    tx,
+    { partnerId, mode },
+    { ...newEvent({ type, mode, data, clock }), except_endpoint_id: endpointId },
+  );
 }
-
-interface EndpointEvent extends Tenant {
-  id: string;
-  type: string;
-  created: string;
-  body: string;
-  endpointId: string;
-}
-
-const insertEvent = writeStatement((db, event: EndpointEvent) =>
-  db.insertInto('event').values({
-    id: event.id,
-    partner_id: event.partnerId,
-    mode: event.mode,
-    type: event.type,
-    body: event.body,
-    created_at: event.created,
-    except_endpoint_id: event.endpointId,
-  }),
-);
 
 /**
  * Writes an event about each endpoint of which ten attempts in a row have failed, once until it succeeds again. The record of the

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { ObjectType } from '../domain/fields.ts';
+import { isoTime } from '../domain/iso-time.ts';
 import { Mode } from '../domain/mode.ts';
 import type { Row } from '../platform/db/entities.ts';
 
@@ -104,16 +105,14 @@ export function presentWebhookEndpoint(
     disabled_reason: row.disabled_reason,
     standard_webhooks: row.standard_headers,
     ...(secret !== null && { secret }),
-    previous_secret_expires_at: toIso(row.previous_secret_expires_at),
+    previous_secret_expires_at: isoTime(row.previous_secret_expires_at),
     consecutive_failures: row.consecutive_failures,
-    failing_since: toIso(row.failing_since),
-    last_success_at: toIso(row.last_success_at),
+    failing_since: isoTime(row.failing_since),
+    last_success_at: isoTime(row.last_success_at),
     last_failure:
       failedAt === null || error === null
         ? null
-        : { at: new Date(failedAt).toISOString(), http_status: row.last_failure_http_status, error },
-    created: new Date(row.created_at).toISOString(),
+        : { at: isoTime(failedAt), http_status: row.last_failure_http_status, error },
+    created: isoTime(row.created_at),
   };
 }
-
-const toIso = (at: string | null) => at && new Date(at).toISOString();

@@ -5,8 +5,8 @@ import { writeStatement } from '../platform/db/sql.ts';
 import { transaction } from '../platform/db/transaction.ts';
 import type { CommandContext } from '../requests/command-context.ts';
 import { type Author, recordAudit } from '../requests/operator-context.ts';
-import { type EndpointId, pickEndpoints, readEndpoints, shownEndpointColumns } from './endpoint-reads.ts';
 import type { WebhookEndpointRow } from './endpoint-resource.ts';
+import { type EndpointId, pickEndpoints, readEndpoints, shownEndpointColumns } from './reads.ts';
 import { generateWebhookSecret, sealEndpointSecret } from './secrets.ts';
 
 /** How long the previous secret keeps signing after a rotation. */

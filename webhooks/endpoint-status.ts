@@ -7,8 +7,8 @@ import { anyOf, type Transactor, writeStatement } from '../platform/db/sql.ts';
 import { transaction } from '../platform/db/transaction.ts';
 import { type Operator, recordAudit } from '../requests/operator-context.ts';
 import { writeEndpointEvent } from './endpoint-events.ts';
-import { type EndpointId, readEndpoints, shownEndpointColumns } from './endpoint-reads.ts';
 import type { WebhookEndpointRow } from './endpoint-resource.ts';
+import { type EndpointId, readEndpoints, shownEndpointColumns } from './reads.ts';
 
 type EndpointStatus = WebhookEndpointRow['status'];
 

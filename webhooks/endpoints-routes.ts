@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import { authorOf } from '../accounts/asking-key.ts';
 import { askingKey } from '../api/http/asking-key.ts';
 import {
   CREATED_FILTERS,
@@ -15,7 +14,7 @@ import {
   StartingAfter,
 } from '../api/http/list-envelope.ts';
 import { declare, resource } from '../api/http/route.ts';
-import * as EXAMPLES from '../api/openapi/examples.ts';
+import { exampleList } from '../api/openapi/examples.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { EventType, MAX_ENDPOINTS } from '../domain/event.ts';
 import { Label } from '../domain/fields.ts';
@@ -25,8 +24,8 @@ import { newestRows } from '../platform/db/newest.ts';
 import type { ReadList } from '../platform/db/read-replica.ts';
 import { tenantStatement } from '../platform/db/sql.ts';
 import type { CommandContext } from '../requests/command-context.ts';
+import { authorOf } from '../requests/operator-context.ts';
 import { parseWebhookUrl, WEBHOOK_URL_PROBLEMS } from './client/webhook-url.ts';
-import { endpointNotFound, readEndpoint, shownEndpointColumns } from './endpoint-reads.ts';
 import {
   presentWebhookEndpoint,
   WebhookEndpointResource,
@@ -35,6 +34,8 @@ import {
 import { rotateEndpointSecret } from './endpoint-secrets.ts';
 import { changeEndpoint, createEndpoint, removeEndpoint } from './endpoints.ts';
 import { readEvent } from './events-routes.ts';
+import { ROTATED_ENDPOINT, SECOND_ENDPOINT, WEBHOOK_SECRET } from './examples.ts';
+import { endpointNotFound, readEndpoint, shownEndpointColumns } from './reads.ts';
 import { EventResource, eventExample } from './resource.ts';
 import { sendPing } from './send-on-request.ts';
 
@@ -99,11 +100,11 @@ const createWebhookEndpoint = declare({
   responses: { 201: WebhookEndpointResource },
   examples: {
     body: {
-      url: EXAMPLES.SECOND_ENDPOINT.url,
-      event_types: EXAMPLES.SECOND_ENDPOINT.event_types,
-      description: EXAMPLES.SECOND_ENDPOINT.description,
+      url: SECOND_ENDPOINT.url,
+      event_types: SECOND_ENDPOINT.event_types,
+      description: SECOND_ENDPOINT.description,
     },
-    201: { ...EXAMPLES.SECOND_ENDPOINT, secret: EXAMPLES.WEBHOOK_SECRET },
+    201: { ...SECOND_ENDPOINT, secret: WEBHOOK_SECRET },
   },
   errors: ['webhook_endpoint_url_taken', 'limit_exceeded'],
 });
@@ -117,7 +118,7 @@ const listWebhookEndpoints = declare({
   description: "The endpoints of the key's mode, newest first, without their secrets.",
   query: z.strictObject({ limit: Limit, starting_after: StartingAfter('we'), ...CREATED_FILTERS }),
   responses: { 200: listEnvelope(WebhookEndpointResource) },
-  examples: { 200: EXAMPLES.exampleList(EXAMPLES.SECOND_ENDPOINT) },
+  examples: { 200: exampleList(SECOND_ENDPOINT) },
 });
 
 const getWebhookEndpointById = declare({
@@ -129,7 +130,7 @@ const getWebhookEndpointById = declare({
   description: 'Where it sends events, and how its attempts went.',
   query: z.strictObject({}),
   responses: { 200: WebhookEndpointResource },
-  examples: { 200: EXAMPLES.SECOND_ENDPOINT },
+  examples: { 200: SECOND_ENDPOINT },
   errors: ['webhook_endpoint_not_found'],
 });
 
@@ -145,7 +146,7 @@ const updateWebhookEndpoint = declare({
   query: z.strictObject({}),
   body: UpdateRequest,
   responses: { 200: WebhookEndpointResource },
-  examples: { body: { description: 'Accounting', status: 'enabled' }, 200: EXAMPLES.SECOND_ENDPOINT },
+  examples: { body: { description: 'Accounting', status: 'enabled' }, 200: SECOND_ENDPOINT },
   errors: ['webhook_endpoint_not_found', 'webhook_endpoint_url_taken'],
 });
 
@@ -173,7 +174,7 @@ const rotateWebhookEndpointSecret = declare({
     '`previous_secret_expires_at`, the Standard Webhooks header has a signature with the previous secret too.',
   query: z.strictObject({}),
   responses: { 200: WebhookEndpointResource },
-  examples: { 200: EXAMPLES.ROTATED_ENDPOINT },
+  examples: { 200: ROTATED_ENDPOINT },
   errors: ['webhook_endpoint_not_found'],
 });
 

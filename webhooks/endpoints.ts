@@ -3,8 +3,7 @@ import { sql } from 'kysely';
 import { holdClock } from '../accounts/clock.ts';
 import { lockPartner } from '../accounts/partners.ts';
 import { ApiError } from '../domain/api-error.ts';
-import type { EventType } from '../domain/event.ts';
-import { MAX_ENDPOINTS } from '../domain/event.ts';
+import { type EventType, MAX_ENDPOINTS } from '../domain/event.ts';
 import type { Mode, Tenant } from '../domain/mode.ts';
 import type { KeyRing } from '../platform/crypto/key-ring.ts';
 import { newId, readIdTime } from '../platform/crypto/new-id.ts';
@@ -12,9 +11,9 @@ import { anyOf, readStatement, writeStatement } from '../platform/db/sql.ts';
 import { transaction } from '../platform/db/transaction.ts';
 import type { CommandContext } from '../requests/command-context.ts';
 import { type Author, recordAudit } from '../requests/operator-context.ts';
-import { type EndpointId, pickEndpoints, readEndpoint, readEndpoints } from './endpoint-reads.ts';
 import type { WebhookEndpointRow } from './endpoint-resource.ts';
 import { disableEndpoints, enableEndpoints } from './endpoint-status.ts';
+import { type EndpointId, pickEndpoints, readEndpoint, readEndpoints } from './reads.ts';
 import { generateWebhookSecret, openEndpointSecret, sealEndpointSecret } from './secrets.ts';
 
 /** What a partner can choose for an endpoint. What is left out stays as it is. */
@@ -166,7 +165,7 @@ export function setEndpoint(
     await setOldest(tx, { partnerId, modes, endpointIds, url, standardHeaders: standardWebhooks ?? null });
     const missing = modes.filter((mode) => !existing.some((endpoint) => endpoint.mode === mode));
     const [known] = await readSecrets(tx, { partnerId, modes, endpointIds });
-    const secret = missing.length === 0 ? null : secretFor(ring, partnerId, known);
+    const secret = missing.length === 0 ? null : secretFor(ring, known);
     if (secret !== null) {
       const standardHeaders = standardWebhooks ?? existing[0]?.standard_headers ?? false;
       for (const mode of missing) {
@@ -228,13 +227,8 @@ function requireFreeUrl(ofMode: readonly WebhookEndpointRow[], url: string, endp
 /** Of a URL for the audit log: partners put tokens into its path. */
 const originOf = (url: string): string => new URL(url).origin;
 
-function secretFor(
-  ring: KeyRing,
-  partner_id: string,
-  known: { id: string; mode: Mode; secret: Buffer } | undefined,
-): string {
-  if (known === undefined) return generateWebhookSecret();
-  return openEndpointSecret(ring, { ...known, partner_id }, known.secret);
+function secretFor(ring: KeyRing, known: { id: string; secret: Buffer } | undefined): string {
+  return known === undefined ? generateWebhookSecret() : openEndpointSecret(ring, known, known.secret);
 }
 
 interface OldestEndpoints {

@@ -1,16 +1,29 @@
 import { z } from 'zod';
 import { ApiKeyInEvent } from '../accounts/api-key-resource.ts';
-import { BalanceResource } from '../accounts/balance-resource.ts';
-import * as EXAMPLES from '../api/openapi/examples.ts';
+import { BALANCE_ALERT, EXPIRING_API_KEY, LOW_BALANCE, RECOVERED_BALANCE } from '../accounts/examples.ts';
+import { BalanceResource } from '../accounts/resource.ts';
+import {
+  BLOCKED_CARD,
+  CARD,
+  FAILED_CARD,
+  FAILED_TOPUP,
+  FAILED_WITHDRAWAL,
+  FROZEN_CARD,
+  TOPUP,
+  UPDATED_CARD,
+  WITHDRAWAL,
+} from '../cards/examples.ts';
 import { CardResource } from '../cards/resource.ts';
-import { TopUpResource } from '../cards/transfers/top-up-resource.ts';
-import { WithdrawalResource } from '../cards/transfers/withdrawal-resource.ts';
+import { TopUpResource, WithdrawalResource } from '../cards/transfers/resource.ts';
+import { CONFIRMED_DEPOSIT, DEPOSIT_IN_REVIEW, EXPIRED_DEPOSIT } from '../deposits/examples.ts';
 import { DepositResource } from '../deposits/resource.ts';
 import type { EventType } from '../domain/event.ts';
 import type { Mode } from '../domain/mode.ts';
 import { AuthorizationResource } from '../payments/authorization-resource.ts';
+import { AUTHORIZATION, EXPIRED_AUTHORIZATION, TRANSACTION } from '../payments/examples.ts';
 import { TransactionResource } from '../payments/transaction-resource.ts';
 import { WebhookEndpointResource } from './endpoint-resource.ts';
+import { DISABLED_ENDPOINT, FAILING_ENDPOINT, WEBHOOK_ENDPOINT } from './examples.ts';
 
 const card = CardResource.describe('The card right after the change.');
 
@@ -62,37 +75,37 @@ export const EVENT_TYPES = {
     data: 'Card',
     summary: 'A card was issued',
     when: 'a card is active, at once or after a 202',
-    example: { id: 'evt_01m81020r5wyhhsbhqpb0mty8y', mode: 'test', data: { card: EXAMPLES.CARD } },
+    example: { id: 'evt_01m81020r5wyhhsbhqpb0mty8y', mode: 'test', data: { card: CARD } },
   },
   'card.issue_failed': {
     data: 'Card',
     summary: 'A card could not be issued',
     when: 'a card that was accepted with 202 could not be issued',
-    example: { id: 'evt_01m810254x9y4q8bdbzj8m1rtd', mode: 'live', data: { card: EXAMPLES.FAILED_CARD } },
+    example: { id: 'evt_01m810254x9y4q8bdbzj8m1rtd', mode: 'live', data: { card: FAILED_CARD } },
   },
   'card.updated': {
     data: 'Card',
     summary: 'A card was changed',
     when: 'the `card_name`, `email`, `metadata` or `spending_controls` of a card changed',
-    example: { id: 'evt_01m810217d0w5v3t6z9b2k8c4m', mode: 'test', data: { card: EXAMPLES.UPDATED_CARD } },
+    example: { id: 'evt_01m810217d0w5v3t6z9b2k8c4m', mode: 'test', data: { card: UPDATED_CARD } },
   },
   'card.frozen': {
     data: 'Card',
     summary: 'A card was frozen',
     when: 'a card was frozen',
-    example: { id: 'evt_01m810215682q5zyyj8yqdp2jp', mode: 'test', data: { card: EXAMPLES.FROZEN_CARD } },
+    example: { id: 'evt_01m810215682q5zyyj8yqdp2jp', mode: 'test', data: { card: FROZEN_CARD } },
   },
   'card.unfrozen': {
     data: 'Card',
     summary: 'A card was unfrozen',
     when: 'a card was unfrozen',
-    example: { id: 'evt_01m8102167j610wbcfr9rzt6tq', mode: 'test', data: { card: EXAMPLES.CARD } },
+    example: { id: 'evt_01m8102167j610wbcfr9rzt6tq', mode: 'test', data: { card: CARD } },
   },
   'card.blocked': {
     data: 'Card',
     summary: 'A card was blocked',
     when: 'a card was blocked',
-    example: { id: 'evt_01m81021bx6qw00rg95ar4afef', mode: 'test', data: { card: EXAMPLES.BLOCKED_CARD } },
+    example: { id: 'evt_01m81021bx6qw00rg95ar4afef', mode: 'test', data: { card: BLOCKED_CARD } },
   },
   'topup.succeeded': {
     data: 'Topup',
@@ -101,7 +114,7 @@ export const EVENT_TYPES = {
     example: {
       id: 'evt_01m81020y7g6vd7dq2pvpyg63h',
       mode: 'test',
-      data: { topup: EXAMPLES.TOPUP, card: { ...EXAMPLES.CARD, balance: 7_500, available_balance: 7_500 } },
+      data: { topup: TOPUP, card: { ...CARD, balance: 7_500, available_balance: 7_500 } },
     },
   },
   'topup.failed': {
@@ -111,7 +124,7 @@ export const EVENT_TYPES = {
     example: {
       id: 'evt_01m81025g2hn4fgw0cz3v6k9pe',
       mode: 'live',
-      data: { topup: EXAMPLES.FAILED_TOPUP, card: { ...EXAMPLES.CARD, mode: 'live' } },
+      data: { topup: FAILED_TOPUP, card: { ...CARD, mode: 'live' } },
     },
   },
   'withdrawal.succeeded': {
@@ -121,7 +134,7 @@ export const EVENT_TYPES = {
     example: {
       id: 'evt_01m81021hz3t6w9b5q8d1y7rkc',
       mode: 'test',
-      data: { withdrawal: EXAMPLES.WITHDRAWAL, card: { ...EXAMPLES.CARD, balance: 3_000 } },
+      data: { withdrawal: WITHDRAWAL, card: { ...CARD, balance: 3_000 } },
     },
   },
   'withdrawal.failed': {
@@ -131,7 +144,7 @@ export const EVENT_TYPES = {
     example: {
       id: 'evt_01m81025r6n2e8x4v0a9s3zjtf',
       mode: 'live',
-      data: { withdrawal: EXAMPLES.FAILED_WITHDRAWAL, card: { ...EXAMPLES.CARD, mode: 'live' } },
+      data: { withdrawal: FAILED_WITHDRAWAL, card: { ...CARD, mode: 'live' } },
     },
   },
   'card.transaction.created': {
@@ -142,8 +155,8 @@ export const EVENT_TYPES = {
       id: 'evt_01m8102143jn4tsm29rv5e4ad4',
       mode: 'test',
       data: {
-        transaction: EXAMPLES.TRANSACTION,
-        card: { ...EXAMPLES.CARD, balance: 6_250, available_balance: 6_250 },
+        transaction: TRANSACTION,
+        card: { ...CARD, balance: 6_250, available_balance: 6_250 },
       },
     },
   },
@@ -154,7 +167,7 @@ export const EVENT_TYPES = {
     example: {
       id: 'evt_01m8102143jn4tsm29rv5e4ad5',
       mode: 'test',
-      data: { authorization: EXAMPLES.AUTHORIZATION, card: { ...EXAMPLES.CARD, available_balance: 3_750 } },
+      data: { authorization: AUTHORIZATION, card: { ...CARD, available_balance: 3_750 } },
     },
   },
   'card.authorization.updated': {
@@ -164,7 +177,7 @@ export const EVENT_TYPES = {
     example: {
       id: 'evt_01m810214vjn4tsm29rv5e4ad6',
       mode: 'test',
-      data: { authorization: EXAMPLES.EXPIRED_AUTHORIZATION, card: EXAMPLES.CARD },
+      data: { authorization: EXPIRED_AUTHORIZATION, card: CARD },
     },
   },
   'deposit.confirmed': {
@@ -174,7 +187,7 @@ export const EVENT_TYPES = {
     example: {
       id: 'evt_01m81024zan2wj3v6g32rmxq3s',
       mode: 'live',
-      data: { deposit: EXAMPLES.CONFIRMED_DEPOSIT },
+      data: { deposit: CONFIRMED_DEPOSIT },
     },
   },
   'deposit.needs_review': {
@@ -184,7 +197,7 @@ export const EVENT_TYPES = {
     example: {
       id: 'evt_01m81024zan2wj3v6g32rmxq3t',
       mode: 'live',
-      data: { deposit: EXAMPLES.DEPOSIT_IN_REVIEW },
+      data: { deposit: DEPOSIT_IN_REVIEW },
     },
   },
   'deposit.expired': {
@@ -194,7 +207,7 @@ export const EVENT_TYPES = {
     example: {
       id: 'evt_01m810250zan2wj3v6g32rmxq3',
       mode: 'live',
-      data: { deposit: EXAMPLES.EXPIRED_DEPOSIT },
+      data: { deposit: EXPIRED_DEPOSIT },
     },
   },
   'webhook_endpoint.failing': {
@@ -204,7 +217,7 @@ export const EVENT_TYPES = {
     example: {
       id: 'evt_01m8102bx0k6w3h9r5c2t7z4qd',
       mode: 'test',
-      data: { webhook_endpoint: EXAMPLES.FAILING_ENDPOINT },
+      data: { webhook_endpoint: FAILING_ENDPOINT },
     },
   },
   'webhook_endpoint.disabled': {
@@ -214,7 +227,7 @@ export const EVENT_TYPES = {
     example: {
       id: 'evt_01m8102c4n8v5d1j7b0x6y3mgh',
       mode: 'test',
-      data: { webhook_endpoint: EXAMPLES.DISABLED_ENDPOINT },
+      data: { webhook_endpoint: DISABLED_ENDPOINT },
     },
   },
   'api_key.expiring': {
@@ -224,7 +237,7 @@ export const EVENT_TYPES = {
     example: {
       id: 'evt_01m81022ha2n6c8r4v0x3z7k5d',
       mode: 'test',
-      data: { api_key: EXAMPLES.EXPIRING_API_KEY },
+      data: { api_key: EXPIRING_API_KEY },
     },
   },
   'balance.low': {
@@ -234,7 +247,7 @@ export const EVENT_TYPES = {
     example: {
       id: 'evt_01m81024zan2wj3v6g32rmxq4a',
       mode: 'live',
-      data: { balance: EXAMPLES.LOW_BALANCE, threshold: EXAMPLES.BALANCE_ALERT.threshold },
+      data: { balance: LOW_BALANCE, threshold: BALANCE_ALERT.threshold },
     },
   },
   'balance.recovered': {
@@ -244,7 +257,7 @@ export const EVENT_TYPES = {
     example: {
       id: 'evt_01m81024zan2wj3v6g32rmxq4b',
       mode: 'live',
-      data: { balance: EXAMPLES.RECOVERED_BALANCE, threshold: EXAMPLES.BALANCE_ALERT.threshold },
+      data: { balance: RECOVERED_BALANCE, threshold: BALANCE_ALERT.threshold },
     },
   },
   ping: {
@@ -254,7 +267,7 @@ export const EVENT_TYPES = {
     example: {
       id: 'evt_01m81021nat70kdkb07c1jg1dc',
       mode: 'test',
-      data: { webhook_endpoint: EXAMPLES.WEBHOOK_ENDPOINT },
+      data: { webhook_endpoint: WEBHOOK_ENDPOINT },
     },
   },
 } as const satisfies Record<EventType, AnyDeclared>;

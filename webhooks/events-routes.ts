@@ -15,7 +15,7 @@ import {
   StartingAfter,
 } from '../api/http/list-envelope.ts';
 import { declare, resource } from '../api/http/route.ts';
-import * as EXAMPLES from '../api/openapi/examples.ts';
+import { exampleList } from '../api/openapi/examples.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { DeliveryStatus, EVENTS_KEPT_DAYS, EventType } from '../domain/event.ts';
 import { idPattern, isId } from '../domain/ids.ts';
@@ -26,6 +26,7 @@ import { newestRows, unseen } from '../platform/db/newest.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import type { ReadList } from '../platform/db/read-replica.ts';
 import { tenantStatement } from '../platform/db/sql.ts';
+import { WEBHOOK_ENDPOINT } from './examples.ts';
 import { EventResource, type EventRow, eventExample, presentEvent } from './resource.ts';
 import { resendEvent as sendAgain } from './send-on-request.ts';
 
@@ -54,7 +55,7 @@ const listEvents = declare({
     ...CREATED_FILTERS,
   }),
   responses: { 200: listEnvelope(EventResource) },
-  examples: { 200: EXAMPLES.exampleList(eventExample('card.issued')) },
+  examples: { 200: exampleList(eventExample('card.issued')) },
 });
 
 const getEvent = declare({
@@ -96,7 +97,7 @@ const resendEvent = declare({
   bodyIsOptional: true,
   responses: { 202: EventResource },
   examples: {
-    body: { endpoint_id: EXAMPLES.WEBHOOK_ENDPOINT.id },
+    body: { endpoint_id: WEBHOOK_ENDPOINT.id },
     202: eventExample('card.issued', { status: 'pending' }),
   },
   errors: ['event_not_found', 'webhook_endpoint_not_found', 'invalid_state'],

@@ -1,182 +1,293 @@
-import { type Command, Option } from 'commander';
-import { z } from 'zod';
-import { readPartner } from '../accounts/operator-reads.ts';
+import { sql } from 'kysely';
+import { readPartner } from '../accounts/reads.ts';
 import { DeliveryStatus, EventType } from '../domain/event.ts';
+import { Refusal } from '../domain/refusal.ts';
 import { WrongUsage } from '../operator/errors.ts';
-import { read, Since, Text } from '../operator/flag-values.ts';
-import { listNewest, type Verbs, withLimit } from '../operator/verbs.ts';
+import { Since, Text } from '../operator/flag-values.ts';
+import type { Session } from '../operator/session.ts';
+import {
+  argument,
+  flag,
+  list,
+  type Noun,
+  oneOf,
+  optionalArgument,
+  type Tools,
+  toggle,
+  verb,
+} from '../operator/verbs.ts';
+import { lowestId } from '../platform/crypto/new-id.ts';
+import { notifyEvents } from '../platform/db/notifications.ts';
 import type { Orm } from '../platform/db/orm.ts';
-import { readWebhook, readWebhooks } from './operator-reads.ts';
-import { requeueWebhook, requeueWebhooks } from './requeue-operator.ts';
+import { readStatement } from '../platform/db/sql.ts';
+import { readWebhook, readWebhooks, type WebhookDetail } from './reads.ts';
+import { requeueDeliveries } from './send-on-request.ts';
 
-const COLUMNS = [
-  'created',
-  'id',
-  'endpoint_id',
-  'partner_name',
-  'mode',
-  'type',
-  'status',
-  'attempt_count',
-  'next_attempt_at',
-  'last_error',
-];
-const SINCE = 'only those created since then: 24h, 2026-11-20 or 2026-11-20T08:00:00Z';
+const SINCE = flag('<time>', 'only those created since then: 24h, 2026-11-20 or 2026-11-20T08:00:00Z', Since);
+const status = (help: string) => flag('<status>', help, oneOf(DeliveryStatus.options));
 
-/** Throws if there is no such card. */
-type ReadCard = (orm: Orm, cardId: string) => Promise<unknown>;
+/** @param readCard throws if there is no such card */
+export const webhookNoun = (readCard: (orm: Orm, cardId: string) => Promise<unknown>): Noun => ({
+  list: list({
+    about: 'the events of the last 30 days, newest first, a line for each endpoint',
+    takes: {
+      status: status('only those with this status'),
+      partner: flag('<id>', 'only those of this partner', Text(100)),
+      card: flag('<id>', 'only what is about this card', Text(100)),
+      type: flag('<type>', 'only events of this type, such as card.issued', oneOf(EventType.options)),
+      endpoint: flag('<id>', 'only what goes to this endpoint', Text(100)),
+      since: SINCE,
+    },
+    examples: [
+      '--status given_up',
+      '--partner prt_01k0… --since 24h',
+      '--card card_01k0… --type card.transaction.created',
+    ],
+    columns: 'created id endpoint_id partner_name mode type status attempt_count next_attempt_at last_error',
+    async read(orm, filter) {
+      if (filter.card !== null) await readCard(orm, filter.card);
+      return readWebhooks(orm, filter);
+    },
+    note: 'See all of one with "operator webhook show ID".',
+  }),
 
-export function webhookNoun(webhook: Command, verbs: Verbs, readCard: ReadCard): void {
-  webhook.addHelpText('after', verbs.examples('webhook list --status given_up', 'webhook requeue evt_01k0…'));
-  listVerb(webhook, verbs, readCard);
-  showVerb(webhook, verbs);
-  requeueVerb(webhook, verbs);
-}
+  show: verb({
+    about: 'one event with every attempt to send it, the responses, and its workflow',
+    takes: {
+      event: argument('id of the event'),
+      endpoint: flag('<id>', 'the attempts at this endpoint (default: the oldest it is for)', Text(100)),
+    },
+    examples: ['evt_01k0…'],
+    async run({ event: eventId, endpoint: endpointId }, { session }) {
+      const value = await readWebhook(await session.orm(), session.keys(), { eventId, endpointId });
+      return { value: { ...value, workflow_status: await session.workflowStatus(value.workflow_id) } };
+    },
+  }),
 
-interface ListFlags {
-  status?: DeliveryStatus | null;
-  partner?: string | null;
-  card?: string | null;
-  type?: EventType | null;
-  endpoint?: string | null;
-  since?: Date | null;
-  limit?: number;
-}
+  requeue: verb({
+    about: "send one event again now, or all of a partner's events that were given up or parked",
+    takes: {
+      event: optionalArgument('id of the event'),
+      partner: flag('<id>', "all of this partner's events, after you confirm", Text(100)),
+      endpoint: flag('<id>', 'only to this endpoint (default: to each it is for)', Text(100)),
+      since: SINCE,
+      status: status('with --partner: those with this status (default: given_up and parked)'),
+      yes: toggle('with --partner: do not ask for confirmation'),
+    },
+    examples: [
+      'evt_01k0…',
+      '--partner prt_01k0… --since 24h',
+      '--partner prt_01k0… --status no_endpoint --yes',
+    ],
+    async run({ event: eventId, partner: partnerId, endpoint: endpointId, since, status, yes }, tools) {
+      if (eventId !== null && partnerId === null) {
+        if (since !== null || status !== null || yes)
+          throw new WrongUsage('--since, --status and --yes go with --partner');
+        const value = await requeueWebhook(tools.session, { eventId, endpointId });
+        const note =
+          'Workers send it within seconds. If that fails, the retry schedule starts over: ' +
+          `"operator webhook show ${value.id}" has every attempt.`;
+        return { value, note };
+      }
+      if (partnerId === null || eventId !== null)
+        throw new WrongUsage('give the id of an event, or --partner');
+      if (status === 'pending') throw new WrongUsage('--status pending: these events are already being sent');
+      const statuses = status === null ? (['given_up', 'parked'] as const) : [status];
+      const value = await requeueWebhooks(tools, { partnerId, endpointId, statuses, since }, yes);
+      const note =
+        value.requeued === 0
+          ? 'There are no events to send again.'
+          : 'Workers send them, as fast as each endpoint takes them. If that fails, the retry schedule starts over: ' +
+            `"operator webhook list --partner ${partnerId}" shows how far they are.`;
+      return { value, note };
+    },
+  }),
+});
 
-function listVerb(webhook: Command, { session, verb, examples, err }: Verbs, readCard: ReadCard): void {
-  const list = webhook
-    .command('list')
-    .description('the events of the last 30 days, newest first, a line for each endpoint')
-    .addOption(statusOption('only those with this status'))
-    .option('--partner <id>', 'only those of this partner', read(Text(100)))
-    .option('--card <id>', 'only what is about this card', read(Text(100)))
-    .option('--type <type>', 'only events of this type, such as card.issued', read(TypeName))
-    .option('--endpoint <id>', 'only what goes to this endpoint', read(Text(100)))
-    .option('--since <time>', SINCE, read(Since));
-  withLimit(list)
-    .addHelpText(
-      'after',
-      examples(
-        'webhook list --status given_up',
-        'webhook list --partner prt_01k0… --since 24h',
-        'webhook list --card card_01k0… --type card.transaction.created',
-      ),
-    )
-    .action(
-      verb(async (flags: ListFlags) => {
-        const {
-          status = null,
-          partner = null,
-          card = null,
-          type = null,
-          endpoint = null,
-          since = null,
-          limit,
-        } = flags;
-        const orm = await session.orm();
-        if (partner !== null) await readPartner(orm, partner);
-        if (card !== null) await readCard(orm, card);
-        return listNewest(err, {
-          noun: 'webhook',
-          columns: COLUMNS,
-          limit,
-          readNewest: (atMost) =>
-            readWebhooks(orm, {
-              status,
-              type,
-              since,
-              limit: atMost,
-              partnerId: partner,
-              cardId: card,
-              endpointId: endpoint,
-            }),
-        });
-      }),
-    );
-}
+const PAGE = 500;
 
-function showVerb(webhook: Command, { session, verb, examples }: Verbs): void {
-  webhook
-    .command('show')
-    .description('one event with every attempt to send it, the responses, and its workflow')
-    .argument('<event>', 'id of the event')
-    .option(
-      '--endpoint <id>',
-      'the attempts at this endpoint (default: the oldest it is for)',
-      read(Text(100)),
-    )
-    .addHelpText('after', examples('webhook show evt_01k0…'))
-    .action(
-      verb(async (eventId: string, { endpoint: endpointId = null }: { endpoint?: string | null }) => {
-        const value = await readWebhook(await session.orm(), session.keys(), { eventId, endpointId });
-        return { value: { ...value, workflow_status: await session.workflowStatus(value.workflow_id) } };
-      }),
-    );
-}
-
-interface RequeueFlags {
-  partner?: string;
-  endpoint?: string | null;
-  since?: Date;
-  status?: DeliveryStatus;
-  yes?: true;
-}
-
-function requeueVerb(webhook: Command, verbs: Verbs): void {
-  const { session, verb, examples } = verbs;
-  webhook
-    .command('requeue')
-    .description("send one event again now, or all of a partner's events that were given up or parked")
-    .argument('[event]', 'id of the event')
-    .option('--partner <id>', "all of this partner's events, after you confirm", read(Text(100)))
-    .option('--endpoint <id>', 'only to this endpoint (default: to each it is for)', read(Text(100)))
-    .option('--since <time>', SINCE, read(Since))
-    .addOption(statusOption('with --partner: those with this status (default: given_up and parked)'))
-    .option('--yes', 'with --partner: do not ask for confirmation')
-    .addHelpText(
-      'after',
-      examples(
-        'webhook requeue evt_01k0…',
-        'webhook requeue --partner prt_01k0… --since 24h',
-        'webhook requeue --partner prt_01k0… --status no_endpoint --yes',
-      ),
-    )
-    .action(
-      verb(
-        async (
-          eventId: string | undefined,
-          { partner, endpoint = null, since, status, yes }: RequeueFlags,
-        ) => {
-          if ((eventId === undefined) === (partner === undefined))
-            throw new WrongUsage('give the id of an event, or --partner');
-          if (partner === undefined) {
-            if (since !== undefined || status !== undefined || yes)
-              throw new WrongUsage('--since, --status and --yes go with --partner');
-            const value = await requeueWebhook(session, { eventId: eventId ?? '', endpointId: endpoint });
-            const note =
-              'Workers send it within seconds. If that fails, the retry schedule starts over: ' +
-              `"operator webhook show ${value.id}" has every attempt.`;
-            return { value, note };
-          }
-          if (status === 'pending')
-            throw new WrongUsage('--status pending: these events are already being sent');
-          const statuses = status === undefined ? (['given_up', 'parked'] as const) : [status];
-          const wanted = { partnerId: partner, endpointId: endpoint, statuses, since: since ?? null };
-          const value = await requeueWebhooks(verbs, wanted, yes ?? false);
-          const note =
-            value.requeued === 0
-              ? 'There are no events to send again.'
-              : 'Workers send them, as fast as each endpoint takes them. If that fails, the retry schedule starts over: ' +
-                `"operator webhook list --partner ${partner}" shows how far they are.`;
-          return { value, note };
-        },
-      ),
-    );
-}
-
-const TypeName = z.enum(EventType.options, `must be one of ${EventType.options.join(', ')}`);
-
-const statusOption = (description: string) =>
-  new Option('--status <status>', description).argParser(
-    read(z.enum(DeliveryStatus.options, `must be one of ${DeliveryStatus.options.join(', ')}`)),
+/**
+ * Sends one event again, at once: to each endpoint that it is for, or to those that want it now if it is for none.
+ * @param wanted.endpointId only to this one, even if the event is not for it; null: see above
+ * @returns the event as it is then
+ * @throws Refusal if there is no such event, or no enabled endpoint for it
+ */
+async function requeueWebhook(
+  session: Session,
+  { eventId, endpointId }: { eventId: string; endpointId: string | null },
+): Promise<WebhookDetail> {
+  const orm = await session.orm();
+  const event = await readWebhook(orm, session.keys(), { eventId, endpointId: null });
+  const all = await findTargets(orm.em.fork(), { eventId });
+  const had = all.filter(({ had_delivery }) => had_delivery);
+  const wanting = had.length > 0 ? had : all.filter(({ wants }) => wants);
+  const targets = (endpointId === null ? wanting : all.filter(({ id }) => id === endpointId)).filter(
+    ({ status }) => status === 'enabled',
   );
+  if (targets.length === 0) {
+    const verb = all.length === 0 ? 'set' : 'enable';
+    throw new Refusal(
+      `${eventId} has no enabled endpoint: run "operator webhook-endpoint ${verb} ${event.partner_id}` +
+        `${verb === 'set' ? ' --url U' : ''} --mode ${event.mode}" first.`,
+    );
+  }
+  const waiting = targets.filter(({ is_pending }) => !is_pending);
+  if (waiting.length > 0) {
+    const { actor } = await session.operator();
+    const detail = { status: event.status, endpoints: waiting.map(({ id }) => id) };
+    const deliveries = waiting.map(({ id }) => ({ eventId, endpointId: id }));
+    await requeueDeliveries(orm, deliveries, { actor, audit: { subject: eventId, detail } });
+    await notifyEvents(orm);
+  }
+  return readWebhook(orm, session.keys(), { eventId, endpointId });
+}
+
+interface Target {
+  id: string;
+  status: 'enabled' | 'disabled';
+  had_delivery: boolean;
+  is_pending: boolean;
+  wants: boolean;
+}
+
+const findTargets = readStatement(
+  (_, { eventId }: { eventId: string }) => sql<Target>`
+  SELECT w.id, w.status, d.event_id IS NOT NULL AS had_delivery, coalesce(d.status = 'pending', false) AS is_pending,
+    CASE WHEN e.only_endpoint_id IS NOT NULL THEN w.id = e.only_endpoint_id
+      ELSE (w.event_types IS NULL OR e.type = ANY (w.event_types)) AND w.id IS DISTINCT FROM e.except_endpoint_id
+      END AS wants
+  FROM event e JOIN webhook_endpoint w ON w.partner_id = e.partner_id AND w.mode = e.mode
+    LEFT JOIN delivery d ON d.event_id = e.id AND d.endpoint_id = w.id
+  WHERE e.id = ${eventId} ORDER BY w.id`,
+  { acrossTenants: 'operator' },
+);
+
+/** Which of an account's events to send again. */
+interface Wanted {
+  partnerId: string;
+  /** Only to this endpoint; null for each that an event is for. */
+  endpointId: string | null;
+  statuses: readonly DeliveryStatus[];
+  since: Date | null;
+}
+
+interface Requeued {
+  partner_id: string;
+  requeued: number;
+  by_status: Partial<Record<DeliveryStatus, number>>;
+}
+
+/**
+ * Sends many of an account's events again, after a person has seen how many and confirmed. Events that are created later are
+ * left out.
+ * @param yes whether somebody agreed beforehand
+ * @throws Refusal if there is no such account, or nobody agreed
+ */
+async function requeueWebhooks(
+  { session, err, confirm }: Tools,
+  { partnerId, endpointId, statuses, since }: Wanted,
+  yes: boolean,
+): Promise<Requeued> {
+  const orm = await session.orm();
+  await readPartner(orm, partnerId);
+  const { count, readPage } = statementsFor(statuses);
+  const range = {
+    partnerId,
+    endpointId,
+    from: lowestId('evt', since ?? new Date(0)),
+    until: lowestId('evt', new Date()),
+  };
+  const { byStatus, total, waiting } = await counted(orm, count, range);
+  if (waiting > 0)
+    err(`${waiting} more have no enabled endpoint: see "operator webhook-endpoint show ${partnerId}".\n`);
+  if (total === 0) return { partner_id: partnerId, requeued: 0, by_status: {} };
+  const each = Object.entries(byStatus).map(([status, events]) => `${events} ${status}`);
+  const what = `${total} ${total === 1 ? 'event' : 'events'} of ${partnerId} (${each.join(', ')})`;
+  if (!yes) await agree(confirm, what);
+
+  const { actor } = await session.operator();
+  const detail = { since: since?.toISOString() ?? null, endpoint: endpointId, statuses, count: total };
+  let requeued = 0;
+  for (let after = { eventId: '', endpointId: '' }; ; ) {
+    const values = { ...range, afterEventId: after.eventId, afterEndpointId: after.endpointId, limit: PAGE };
+    const page = await readPage(orm.em.fork(), values);
+    // The first page records the whole request.
+    const audit = after.eventId === '' ? { subject: partnerId, detail } : null;
+    const deliveries = page.map(({ event_id, endpoint_id }) => ({
+      eventId: event_id,
+      endpointId: endpoint_id,
+    }));
+    await requeueDeliveries(orm, deliveries, { actor, audit });
+    await notifyEvents(orm);
+    requeued += page.length;
+    if (page.length > 0) err(`requeued ${requeued} of ${total}\n`);
+    const last = deliveries.at(-1);
+    if (last === undefined || page.length < PAGE) break;
+    after = last;
+  }
+  return { partner_id: partnerId, requeued, by_status: byStatus };
+}
+
+async function agree(confirm: Tools['confirm'], what: string): Promise<void> {
+  const agreed = await confirm(`Send ${what} again?`);
+  if (agreed === null)
+    throw new Refusal(`This would send ${what} again. Nothing was done: add --yes to confirm.`);
+  if (!agreed) throw new Refusal('Nothing was done.');
+}
+
+/** An account's events from one id to another. */
+interface Range {
+  partnerId: string;
+  endpointId: string | null;
+  from: string;
+  until: string;
+}
+
+/** @returns how many events can be sent, by status and in total, and how many wait because they have no enabled endpoint */
+async function counted(orm: Orm, count: ReturnType<typeof statementsFor>['count'], range: Range) {
+  const rows = await count(orm.em.fork(), range);
+  const sendable = rows.filter((row) => row.has_endpoint);
+  const byStatus: Requeued['by_status'] = Object.fromEntries(
+    sendable.map(({ status, events }) => [status, events]),
+  );
+  const total = sendable.reduce((sum, { events }) => sum + events, 0);
+  const waiting = rows.reduce((sum, { has_endpoint, events }) => sum + (has_endpoint ? 0 : events), 0);
+  return { byStatus, total, waiting };
+}
+
+/**
+ * The statements are built for these statuses: only literals let the partial index of waiting events be used. An event that no
+ * endpoint wanted counts for each one that wants it now, as `findTargets` says.
+ */
+function statementsFor(statuses: readonly DeliveryStatus[]) {
+  const wanted = ({ partnerId, endpointId, from, until }: Range) => sql`
+    FROM delivery d LEFT JOIN LATERAL (
+      SELECT only_endpoint_id, except_endpoint_id FROM event WHERE id = d.event_id AND d.endpoint_id = '' LIMIT 1
+    ) e ON true LEFT JOIN webhook_endpoint w ON w.partner_id = d.partner_id AND w.mode = d.mode
+      AND w.status = 'enabled' AND w.id = coalesce(${endpointId}::text, w.id)
+      AND CASE WHEN d.endpoint_id <> '' THEN w.id = d.endpoint_id
+        WHEN e.only_endpoint_id IS NOT NULL THEN w.id = e.only_endpoint_id
+        ELSE (w.event_types IS NULL OR d.type = ANY (w.event_types)) AND w.id IS DISTINCT FROM e.except_endpoint_id END
+    WHERE d.partner_id = ${partnerId} AND d.status IN (${sql.join(statuses.map((status) => sql.lit(status)))})
+      AND d.event_id >= ${from} AND d.event_id < ${until}
+      AND (${endpointId}::text IS NULL OR d.endpoint_id IN ('', ${endpointId}))`;
+  return {
+    count: readStatement(
+      (_, range: Range) => sql<{ status: DeliveryStatus; has_endpoint: boolean; events: number }>`
+        SELECT d.status, w.id IS NOT NULL AS has_endpoint, count(*)::int AS events ${wanted(range)}
+        GROUP BY d.status, has_endpoint ORDER BY d.status`,
+      { acrossTenants: 'operator' },
+    ),
+    /** The next of the deliveries that have an enabled endpoint, the oldest event first, by key. */
+    readPage: readStatement(
+      (_, page: Range & { afterEventId: string; afterEndpointId: string; limit: number }) => sql<{
+        event_id: string;
+        endpoint_id: string;
+      }>`
+        SELECT d.event_id, w.id AS endpoint_id ${wanted(page)}
+          AND w.id IS NOT NULL AND (d.event_id, w.id) > (${page.afterEventId}, ${page.afterEndpointId})
+        ORDER BY d.event_id, w.id LIMIT ${page.limit}`,
+      { acrossTenants: 'operator' },
+    ),
+  };
+}

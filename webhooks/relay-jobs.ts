@@ -17,8 +17,8 @@ import {
 } from './deliveries.ts';
 import { EndpointConcurrency } from './endpoint-concurrency.ts';
 import { disableEndpoint } from './endpoint-status.ts';
+import { createRelayMetrics } from './metrics.ts';
 import { parkDeliveries } from './parking.ts';
-import { createRelayMetrics } from './relay-metrics.ts';
 import { openEndpointSecret, signEvent } from './secrets.ts';
 
 const MAX_IN_FLIGHT = 2_000;

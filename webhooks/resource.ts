@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import { WEBHOOK_ENDPOINT } from '../api/openapi/examples.ts';
 import { DeliveryStatus, EventType } from '../domain/event.ts';
 import { ObjectType } from '../domain/fields.ts';
 import { Mode } from '../domain/mode.ts';
 import type { Row } from '../platform/db/entities.ts';
 import { EVENT_DATA, EVENT_TYPES, type EventData } from './event-types-resource.ts';
+import { WEBHOOK_ENDPOINT } from './examples.ts';
 
 const DeliveryAttempt = z
   .object({

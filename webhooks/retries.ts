@@ -20,9 +20,6 @@ const BATCH = 500;
 /** How late a workflow may be before its event is sent without it. */
 const WORKFLOW_GRACE = '2 minutes';
 
-/** How long a workflow waits for an attempt that a sandbox clock has made due. */
-const CLOCK_GRACE_MS = 60_000;
-
 /** The state of a delivery that its workflow has to be informed of. */
 export interface UnnotifiedDelivery
   extends Row<'delivery', 'event_id' | 'endpoint_id' | 'partner_id' | 'mode' | 'type' | 'attempt_count'> {
@@ -123,12 +120,8 @@ const take = autocommitStatement(
     WHERE w.id = taken.endpoint_id
   )
   SELECT a.partner_id, a.mode, a.endpoint_id, a.is_endpoint_deleted, l.event_id, l.type, l.status, l.attempt_count,
-    CASE WHEN l.next_attempt_at <= account_time(a.partner_id, a.mode, clock_timestamp()) AND a.mode = 'test'
-        AND EXISTS (SELECT FROM test_clock_advance c WHERE c.partner_id = a.partner_id)
-      -- The sandbox clock has made it due, and the sweep makes the attempt in its turn.
-      THEN ${sql.lit(CLOCK_GRACE_MS)}::float8
-      ELSE greatest(0, extract(epoch FROM l.next_attempt_at - account_time(a.partner_id, a.mode, clock_timestamp())) * 1000)::float8
-    END AS next_attempt_in_ms
+    greatest(0, extract(epoch FROM l.next_attempt_at - account_time(a.partner_id, a.mode, clock_timestamp())) * 1000)::float8
+      AS next_attempt_in_ms
   FROM asynchronous_commit, allowed a LEFT JOIN leased l ON l.endpoint_id = a.endpoint_id
   ORDER BY a.partner_id, a.mode, a.endpoint_id, l.event_id`,
   { acrossTenants: 'queue' },

@@ -1,11 +1,9 @@
 import { z } from 'zod';
-import { authorOf } from '../accounts/asking-key.ts';
 import { askingKey } from '../api/http/asking-key.ts';
 import { declare, resource } from '../api/http/route.ts';
-import * as EXAMPLES from '../api/openapi/examples.ts';
 import { ApiError } from '../domain/api-error.ts';
 import type { CommandContext } from '../requests/command-context.ts';
-import { endpointNotFound, readEndpoint } from './endpoint-reads.ts';
+import { authorOf } from '../requests/operator-context.ts';
 import {
   presentWebhookEndpoint,
   WebhookEndpointResource,
@@ -15,6 +13,8 @@ import { rotateEndpointSecret } from './endpoint-secrets.ts';
 import { removeEndpoint, setEndpoint } from './endpoints.ts';
 import { checkedUrl, StandardWebhooks, WebhookUrl } from './endpoints-routes.ts';
 import { readEvent } from './events-routes.ts';
+import { ROTATED_ENDPOINT, WEBHOOK_ENDPOINT, WEBHOOK_SECRET } from './examples.ts';
+import { endpointNotFound, readEndpoint } from './reads.ts';
 import { EventResource, eventExample } from './resource.ts';
 import { sendPing } from './send-on-request.ts';
 
@@ -38,7 +38,7 @@ const getWebhookEndpoint = declare({
     'too.',
   query: z.strictObject({}),
   responses: { 200: WebhookEndpointResource },
-  examples: { 200: EXAMPLES.WEBHOOK_ENDPOINT },
+  examples: { 200: WEBHOOK_ENDPOINT },
   errors: ['webhook_endpoint_not_found'],
 });
 
@@ -57,8 +57,8 @@ const putWebhookEndpoint = declare({
   body: SetRequest,
   responses: { 200: WebhookEndpointResource },
   examples: {
-    body: { url: EXAMPLES.WEBHOOK_ENDPOINT.url },
-    200: { ...EXAMPLES.WEBHOOK_ENDPOINT, secret: EXAMPLES.WEBHOOK_SECRET },
+    body: { url: WEBHOOK_ENDPOINT.url },
+    200: { ...WEBHOOK_ENDPOINT, secret: WEBHOOK_SECRET },
   },
   errors: ['webhook_endpoint_url_taken'],
 });
@@ -89,7 +89,7 @@ const rotateWebhookSecret = declare({
     '`previous_secret_expires_at`, the Standard Webhooks header has a signature with the previous secret too.',
   query: z.strictObject({}),
   responses: { 200: WebhookEndpointResource },
-  examples: { 200: EXAMPLES.ROTATED_ENDPOINT },
+  examples: { 200: ROTATED_ENDPOINT },
   errors: ['webhook_endpoint_not_found'],
 });
 

@@ -10,34 +10,16 @@ export function generateWebhookSecret(): string {
   return PREFIX + randomBytes(RANDOM_BYTES).toString('base64');
 }
 
-interface EndpointKey {
-  id: string;
-  partner_id: string;
-  mode: string;
-}
-
 /** Seals a webhook secret for its endpoint's row. It can only be opened for that endpoint. */
 export const sealEndpointSecret = (ring: KeyRing, endpointId: string, secret: string): Buffer =>
   ring.seal(secret, endpointSecretContext(endpointId));
 
 /** @throws Error if the secret is another endpoint's */
-export function openEndpointSecret(
-  ring: KeyRing,
-  { id, partner_id, mode }: EndpointKey,
-  sealed: Buffer,
-): string {
-  try {
-    return ring.open(sealed, endpointSecretContext(id));
-  } catch {
-    return ring.open(sealed, accountSecretContext(`${partner_id}/${mode}`));
-  }
-}
+export const openEndpointSecret = (ring: KeyRing, { id }: { id: string }, sealed: Buffer): string =>
+  ring.open(sealed, endpointSecretContext(id));
 
 /** The context that an endpoint's secret is sealed for. */
 export const endpointSecretContext = (endpointId: string): string => `webhook-endpoint/${endpointId}`;
-
-/** The context of secrets from before there were several endpoints, until the key ring is rotated. @param account partner/mode */
-export const accountSecretContext = (account: string): string => `webhook-endpoint/${account}`;
 
 /** The context that the start of a receiver's response is sealed for. */
 export const answerStartContext = (eventId: string): string => `${eventId}/answer`;

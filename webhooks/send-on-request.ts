@@ -1,20 +1,17 @@
 import { type RawBuilder, sql } from 'kysely';
 import { ApiError } from '../domain/api-error.ts';
-import type { EventType } from '../domain/event.ts';
 import { EVENTS_KEPT_DAYS } from '../domain/event.ts';
 import type { Tenant } from '../domain/mode.ts';
 import type { Tables } from '../platform/db/entities.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { readStatement, type Transactor, writeStatement } from '../platform/db/sql.ts';
 import { transaction } from '../platform/db/transaction.ts';
-import { newEvent } from '../requests/new-event.ts';
+import { newEvent, writeEvent } from '../requests/event.ts';
 import { recordAudit } from '../requests/operator-context.ts';
 import { lockAllowance, takeFromAllowance } from './allowance.ts';
 import { type DeliveryKey, giveEndpoint } from './deliveries.ts';
-import { type EndpointId, endpointDisabled, readEndpoint } from './endpoint-reads.ts';
 import { presentWebhookEndpoint } from './endpoint-resource.ts';
-
-const PING: EventType = 'ping';
+import { type EndpointId, endpointDisabled, readEndpoint } from './reads.ts';
 
 /**
  * Sends one of a partner's events again at once, whatever its status, and restarts its retry schedule. The relay makes the
@@ -189,34 +186,14 @@ const queue = writeStatement(
  * @throws ApiError `webhook_endpoint_not_found`, `invalid_state` (the endpoint is disabled), `rate_limited`
  */
 export function sendPing(orm: Orm, tenant: Tenant, endpointId: EndpointId): Promise<string> {
-  const { partnerId, mode } = tenant;
   return transaction(orm, async (tx) => {
     const allowance = await lockAllowance(tx, tenant);
     const endpoint = await readEndpoint(tx, tenant, endpointId);
     if (endpoint.status === 'disabled') throw endpointDisabled();
     await takeFromAllowance(tx, tenant, allowance);
     const data = { webhook_endpoint: presentWebhookEndpoint(endpoint) };
-    const { id, created, body } = newEvent({ type: PING, mode, data, clock: allowance.clock });
-    await insertPing(tx, { partnerId, mode, id, created, body, endpointId: endpoint.id });
-    return id;
+    const event = newEvent({ type: 'ping', mode: tenant.mode, data, clock: allowance.clock });
+    await writeEvent(tx, tenant, { ...event, only_endpoint_id: endpoint.id });
+    return event.id;
   });
 }
-
-interface Ping extends Tenant {
-  id: string;
-  created: string;
-  body: string;
-  endpointId: string;
-}
-
-const insertPing = writeStatement((db, { partnerId, mode, id, created, body, endpointId }: Ping) =>
-  db.insertInto('event').values({
-    id,
-    partner_id: partnerId,
-    mode,
-    type: PING,
-    body,
-    created_at: created,
-    only_endpoint_id: endpointId,
-  }),
-);

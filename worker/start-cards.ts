@@ -1,6 +1,5 @@
 import { type CardActivities, createCardActivities } from '../activities/card-activities.ts';
-import { startIdentifying } from '../cards/identify-jobs.ts';
-import { startLateAnswers } from '../cards/late-answers-jobs.ts';
+import { startIdentifying, startLateAnswers } from '../cards/jobs.ts';
 import type { CardNetwork } from '../issuers/card-network.ts';
 import { startBookingKept } from '../issuers/inbox/book-kept-jobs.ts';
 import { startReadingEvents } from '../issuers/inbox/read-events-jobs.ts';
@@ -30,7 +29,7 @@ export interface CardsOptions extends PartOptions {
 }
 
 /**
- * Starts everything about cards: the worker for issuances, top-ups, withdrawals and status changes, the sweep of work that
+ * Starts everything about cards: the worker for issuances, transfers and status changes, the sweep of work that
  * dead API processes left behind, the look-up of the ids of cards that an operator activated, the booking of transactions that had to
  * wait for their card, the expiry of authorizations, the moving of money that the network has to follow with, the reading of the network's events, and
  * the comparison with its lists.

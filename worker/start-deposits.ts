@@ -1,8 +1,6 @@
 import { createWatchDepositActivities, type WatchDepositActivities } from '../deposits/activities.ts';
-import { startCrediting } from '../deposits/credit-jobs.ts';
-import { startExpiring } from '../deposits/expire-jobs.ts';
+import { startCrediting, startExpiring, startPlaying } from '../deposits/jobs.ts';
 import { createScanChainActivities, type ScanChainActivities } from '../deposits/scan-activities.ts';
-import { startPlaying } from '../deposits/test-deposits-jobs.ts';
 import { createTronChain } from '../deposits/tron/create-tron-chain.ts';
 import { awaitLook, takeUnnotifiedDeposits } from '../deposits/watched-deposits.ts';
 import { ensureScan, notifyDeposit } from '../deposits/workflows.ts';

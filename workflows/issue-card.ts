@@ -2,7 +2,7 @@ import { proxyActivities, proxyLocalActivities } from '@temporalio/workflow';
 import type { IssuanceActivities } from '../cards/activities.ts';
 import type { FundingEnd } from '../cards/network-activities.ts';
 import { LOCAL_NETWORK_CALL, NETWORK_REQUEST, RETRIED_FOR_EVER, summarized } from './activity-options.ts';
-import { type NetworkOperationInput, resolveIssuanceSignal } from './messages.ts';
+import type { NetworkOperationInput } from './messages.ts';
 import { runNetworkOperation } from './network-operation.ts';
 
 const { requestIssuance: firstRequest } = proxyLocalActivities<IssuanceActivities>(
@@ -26,7 +26,6 @@ export function issueCard(input: NetworkOperationInput): Promise<FundingEnd> {
       request: requestIssuance,
       flagOverdue: flagIssuanceOverdue,
       applyResolution: applyIssuanceResolution,
-      resolve: resolveIssuanceSignal,
       outcomes: ['issued', 'failed'],
       words: {
         done: 'issued the card',

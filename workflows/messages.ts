@@ -1,12 +1,10 @@
 import { defineQuery, defineSignal } from '@temporalio/workflow';
-import type { IssuanceDecision, TopUpDecision, WithdrawalDecision } from '../domain/decision.ts';
+import type { Decision } from '../domain/decision.ts';
 import type { ChainName, DepositDecision } from '../domain/deposit.ts';
 import type { DeliveryStatus } from '../domain/event.ts';
+import type { TransferDirection } from '../domain/transfer.ts';
 
-/**
- * The input of the workflows of POST /cards, POST topups and POST withdrawals. It has nothing personal: the request is sealed in the claim's
- * row.
- */
+/** The input of the workflows of POST /cards, topups and withdrawals. It has nothing personal: the request is sealed in the claim's row. */
 export interface NetworkOperationInput {
   claimId: string;
   /** How long the network may take before the operation waits for an operator. */
@@ -49,12 +47,12 @@ export const CHANGE_CARD_STATUS = 'changeCardStatus';
 export const DELIVER_WEBHOOK = 'deliverWebhook';
 
 export const issueCardWorkflowId = (cardId: string): string => `issue-card/${cardId}`;
-export const topUpCardWorkflowId = (topupId: string): string => `top-up/${topupId}`;
-export const withdrawFromCardWorkflowId = (withdrawalId: string): string => `withdraw/${withdrawalId}`;
+export const transferWorkflowId = (direction: TransferDirection, transferId: string): string =>
+  `${direction === 'topup' ? 'top-up' : 'withdraw'}/${transferId}`;
 export const changeCardStatusWorkflowId = (cardId: string, claimId: string): string =>
   `card-status/${cardId}/${claimId}`;
 
-/** The id of the object that a workflow is about: an issuance's card, a top-up, or a withdrawal. */
+/** The id of the object that a workflow is about: an issuance's card, or a transfer. */
 export const parseWorkflowId = (workflowId: string): string => workflowId.split('/')[1] ?? workflowId;
 
 export const deliverWebhookWorkflowId = (eventId: string, endpointId: string): string =>
@@ -67,11 +65,9 @@ export const networkResult = defineSignal('networkResult');
  * A decision on an operation that is past its deadline. The database decides whether it is, and whether to accept the
  * decision.
  */
-export const resolveIssuanceSignal = defineSignal<[IssuanceDecision]>('resolve');
-export const resolveTopUpSignal = defineSignal<[TopUpDecision]>('resolve');
-export const resolveWithdrawalSignal = defineSignal<[WithdrawalDecision]>('resolve');
+export const resolveOperationSignal = defineSignal<[Decision]>('resolve');
 
-/** The state of an issuance, a top-up or a withdrawal that the network has not decided. Times are ISO 8601. */
+/** The state of an issuance or a transfer that the network has not decided. Times are ISO 8601. */
 export interface NetworkOperationState {
   /** How often the network was asked. */
   asked: number;

@@ -2,7 +2,6 @@ import type { SearchAttributeUpdatePair } from '@temporalio/common';
 import {
   CancellationScope,
   condition,
-  type SignalDefinition,
   setCurrentDetails,
   setHandler,
   sleep,
@@ -11,6 +10,7 @@ import {
 } from '@temporalio/workflow';
 import type { FundingEnd, NetworkProgress, Resolved } from '../cards/network-activities.ts';
 import type { Decision, WhyNot } from '../domain/decision.ts';
+import type { TransferDirection } from '../domain/transfer.ts';
 import { needsAttentionAttribute, outcomeAttribute } from '../platform/temporal/search-attributes.ts';
 import {
   type NetworkOperationInput,
@@ -18,6 +18,7 @@ import {
   networkOperationState,
   networkResult,
   parseWorkflowId,
+  resolveOperationSignal,
 } from './messages.ts';
 
 const FIRST_POLL_MS = 1_000;
@@ -38,14 +39,13 @@ interface OperationSteps<Outcome extends string> {
   /** How long the network may still take; 0 if its time is up. */
   flagOverdue(claimId: string): Promise<number>;
   applyResolution(claimId: string, decision: Decision<Outcome>): Promise<Resolved>;
-  /** The signal with an operator's decision; `outcomes` are the network's yes and its no, in this order. */
-  resolve: SignalDefinition<[Decision<Outcome>]>;
+  /** An operator can decide on the network's yes and its no, in this order. */
   outcomes: readonly [yes: Outcome, no: Outcome];
   /** The wording in the Temporal UI. */
   words: {
     /** What the network has done if its answer is yes. */
     done: string;
-    noun: 'card' | 'topup' | 'withdrawal';
+    noun: 'card' | TransferDirection;
     /** What else to know before sending the signal. */
     alsoToResolve?: string;
   };
@@ -93,7 +93,7 @@ export async function runNetworkOperation<Outcome extends string>(
     setHandler(networkResult, () => {
       hints += 1;
     });
-    setHandler(steps.resolve, (received: Partial<Decision<Outcome>> | null | undefined) => {
+    setHandler(resolveOperationSignal, (received: Partial<Decision> | null | undefined) => {
       // A signal can contain anything. Ignore it unless it is a decision.
       const outcome = steps.outcomes.find((known) => known === received?.outcome);
       const networkCardId = received?.networkCardId ?? undefined;

@@ -1,4 +1,4 @@
-import type { AskingKey } from '../../accounts/asking-key.ts';
+import type { AskingKey } from '../../requests/operator-context.ts';
 import type { RouteInput } from './route.ts';
 
 /** The key that asks, with its request, for the audit log. */

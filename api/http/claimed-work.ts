@@ -6,7 +6,6 @@ import { forgetClaim, renewLease } from '../../requests/claim.ts';
 import type { ClaimedWorkflow, Started } from '../../requests/claimed-workflow.ts';
 import type { CommandContext } from '../../requests/command-context.ts';
 import { readClaimResponse, type StoredResponse } from '../../requests/response.ts';
-import type { ResponseNotice } from '../../requests/response-notice.ts';
 import type { LiveWork } from './live-work.ts';
 import type { ResponseHints } from './response-hints.ts';
 
@@ -43,17 +42,11 @@ export async function respondToClaimed(
   workflow: ClaimedWorkflow,
   meanwhile: Meanwhile,
 ): Promise<StoredResponse> {
-  const { liveWork, ring } = dependencies;
   const { claimId } = workflow;
-  const response = await whileLeased(dependencies, claimId, async (foundAnswered) => {
-    const started = liveWork.start(workflow);
-    const { passTurn } = meanwhile;
-    const first = await firstWord(dependencies, claimId, { started, foundAnswered, passTurn });
-    if (first !== 'late') {
-      const hinted = typeof first === 'string' ? null : first.open(ring);
-      const given = hinted ?? (await readClaimResponse(dependencies, claimId));
-      if (given !== null) return given;
-    }
+  const response = await whileLeased(dependencies, claimId, async () => {
+    const started = dependencies.liveWork.start(workflow);
+    const inTime = await responseInTime(dependencies, workflow, started, meanwhile.passTurn);
+    if (inTime !== null) return inTime;
     await started;
     await meanwhile.answer();
     const late = await readClaimResponse(dependencies, claimId);
@@ -65,30 +58,24 @@ export async function respondToClaimed(
   return response;
 }
 
-interface Waiting {
-  started: Promise<Started>;
-  /** Resolves when a renewal of the claim's lease finds it answered. */
-  foundAnswered: Promise<'answered'>;
-  passTurn(): void;
-}
-
-/** Whichever comes first: the claim's response, the end of its work, or the time limit. */
-async function firstWord(
-  { responseHints: answerHints, cardCreationWaitMs }: RespondingDependencies,
-  claimId: string,
-  { started, foundAnswered, passTurn }: Waiting,
-): Promise<ResponseNotice | 'answered' | 'over' | 'late'> {
+/** @returns null if there is none within the time limit, or the work had ended without one */
+async function responseInTime(
+  dependencies: RespondingDependencies,
+  workflow: ClaimedWorkflow,
+  started: Promise<Started>,
+  passTurn: () => void,
+): Promise<StoredResponse | null> {
   const waiting = new AbortController();
   try {
-    return await answerHints.hear(claimId, ({ answered, opened }) => {
+    return await dependencies.responseHints.hear(workflow, ({ answered, opened }) => {
       void opened.then(passTurn);
-      const overOrAnswered = started.then(async (state) => {
-        if (state === 'over') return state;
+      const overOrAnswered = started.then((state) => {
+        if (state === 'over') return readClaimResponse(dependencies, workflow.claimId);
         if (state === 'queued') setTimeout(passTurn, QUEUED_TURN_MS).unref();
         return answered;
       });
-      const late = sleep(cardCreationWaitMs, 'late' as const, { signal: waiting.signal });
-      return Promise.race([answered, foundAnswered, overOrAnswered, late]);
+      const late = sleep(dependencies.cardCreationWaitMs, null, { signal: waiting.signal });
+      return Promise.race([answered, overOrAnswered, late]);
     });
   } finally {
     waiting.abort();
@@ -102,25 +89,20 @@ const RENEWAL_MS = 1_000;
 /**
  * Runs a claim's work and renews its lease meanwhile. If the work fails, the lease ends with it, so that a retry need not
  * wait for it to expire.
- * @param work is told when a renewal finds the claim answered, in case every notification of it was lost
  */
 async function whileLeased<T>(
   { orm, logger }: Pick<RespondingDependencies, 'orm' | 'logger'>,
   claimId: string,
-  work: (foundAnswered: Promise<'answered'>) => Promise<T>,
+  work: () => Promise<T>,
 ): Promise<T> {
   // A failed renewal is no reason to stop: if the lease expires, a retry joins the same operation.
-  const renew = async (leaseMs: number) => {
-    try {
-      if (!(await renewLease(orm, claimId, leaseMs))) found.resolve('answered');
-    } catch (error) {
+  const renew = (leaseMs: number) =>
+    renewLease(orm, { claimId, leaseMs }).catch((error: unknown) => {
       logger.warn({ claimId, error: describeError(error) }, "could not renew a claim's lease");
-    }
-  };
-  const found = Promise.withResolvers<'answered'>();
+    });
   const renewal = setInterval(() => renew(LEASE_MS), RENEWAL_MS);
   try {
-    return await work(found.promise);
+    return await work();
   } catch (error) {
     clearInterval(renewal);
     await renew(0);

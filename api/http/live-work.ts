@@ -33,7 +33,7 @@ export function openLiveWork(client: Client, logger: Logger): LiveWork {
   return {
     async start(workflow) {
       if (hosted !== null) {
-        const eager = startClaimed(hosted.client, workflow, true).catch(() => null);
+        const eager = startClaimed(hosted.client, workflow, { eagerly: true }).catch(() => null);
         const started = await Promise.race([eager, sleep(PATIENCE_MS, null, { ref: false })]);
         if (started !== null) return started;
       }

@@ -1,17 +1,17 @@
 import type { Logger } from 'pino';
 import { CLAIM_HAS_RESPONSE, listenToNotifications } from '../../platform/db/notifications.ts';
-import type { Orm, ServiceDatabase } from '../../platform/db/orm.ts';
-import type { StoredResponse } from '../../requests/response.ts';
-import {
-  createResponseNotifier,
-  type ResponseNotice,
-  readResponseNotice,
-} from '../../requests/response-notice.ts';
+import type { ServiceDatabase } from '../../platform/db/orm.ts';
+import { describeError } from '../../platform/process/describe-error.ts';
+import { asAccount } from '../../platform/process/work-context.ts';
+import type { ClaimedWorkflow } from '../../requests/claimed-workflow.ts';
+import type { CommandContext } from '../../requests/command-context.ts';
+import { readClaimResponse, type StoredResponse } from '../../requests/response.ts';
+import { createResponseNotifier } from '../../requests/response-notice.ts';
 
 /** What a request learns about its claim while it waits. */
 interface Hearing {
-  /** Settles when the claim has its answer, whichever process gave it. */
-  answered: Promise<ResponseNotice>;
+  /** Settles when the claim has its response, whichever process stored it. */
+  answered: Promise<StoredResponse>;
   /** Resolves when this process has committed the operation's first step. */
   opened: Promise<void>;
 }
@@ -19,7 +19,7 @@ interface Hearing {
 /** Learns how claims progress: directly from this process, and by NOTIFY from others. A notification can be lost. */
 export interface ResponseHints {
   /** Listens until `wait` is over. */
-  hear<T>(claimId: string, wait: (hearing: Hearing) => Promise<T>): Promise<T>;
+  hear<T>(workflow: ClaimedWorkflow, wait: (hearing: Hearing) => Promise<T>): Promise<T>;
   /** What activities in this process report. */
   reported: {
     /** The first step is committed; the next one asks the network. */
@@ -30,8 +30,7 @@ export interface ResponseHints {
   stop(): Promise<void>;
 }
 
-interface AnswerHintsOptions {
-  orm: Orm;
+interface HintsOptions extends CommandContext {
   /** Null in a process that serves no request that waits: it opens no connection. */
   direct: ServiceDatabase['direct'] | null;
   eventsWritten(): void;
@@ -40,24 +39,43 @@ interface AnswerHintsOptions {
   logger: Logger;
 }
 
+interface Waiting {
+  answered(response: StoredResponse): void;
+  opened(): void;
+  /** Reads the response, which may be there or not. */
+  look(): void;
+}
+
 /** One connection for all requests of the process. */
-export function openResponseHints(options: AnswerHintsOptions): ResponseHints {
-  const { orm, direct, eventsWritten, logger } = options;
-  const waiting = new Map<string, { answered(notice: ResponseNotice): void; opened(): void }>();
-  const on = {
-    ...options.on,
-    [CLAIM_HAS_RESPONSE]: (payload: string) => {
-      const notice = readResponseNotice(payload);
-      waiting.get(notice.claimId)?.answered(notice);
-    },
-  };
-  const listening = direct && listenToNotifications({ database: direct, logger, on });
+export function openResponseHints(options: HintsOptions): ResponseHints {
+  const { orm, ring, direct, eventsWritten, logger } = options;
+  const waiting = new Map<string, Waiting>();
+  const listening =
+    direct &&
+    listenToNotifications({
+      database: direct,
+      logger,
+      on: { ...options.on, [CLAIM_HAS_RESPONSE]: (claimId) => waiting.get(claimId)?.look() },
+      // Nobody heard what happened while there was no connection.
+      onListening: () => {
+        for (const { look } of waiting.values()) look();
+      },
+    });
   const notifyOthers = createResponseNotifier(orm, logger);
   return {
-    async hear(claimId, wait) {
-      const answered = Promise.withResolvers<ResponseNotice>();
+    async hear(workflow, wait) {
+      const { claimId } = workflow;
+      const answered = Promise.withResolvers<StoredResponse>();
       const opened = Promise.withResolvers<void>();
-      waiting.set(claimId, { answered: answered.resolve, opened: opened.resolve });
+      const look = async () => {
+        try {
+          const response = await asAccount(workflow, () => readClaimResponse({ orm, ring }, claimId));
+          if (response !== null) answered.resolve(response);
+        } catch (error) {
+          logger.warn({ claimId, error: describeError(error) }, "could not read a claim's response");
+        }
+      };
+      waiting.set(claimId, { answered: answered.resolve, opened: opened.resolve, look: () => void look() });
       try {
         return await wait({ answered: answered.promise, opened: opened.promise });
       } finally {
@@ -69,7 +87,8 @@ export function openResponseHints(options: AnswerHintsOptions): ResponseHints {
       answered(claimId, response) {
         const request = waiting.get(claimId);
         if (request === undefined) return notifyOthers(claimId);
-        request.answered({ claimId, open: () => response });
+        if (response === null) request.look();
+        else request.answered(response);
         eventsWritten();
       },
     },

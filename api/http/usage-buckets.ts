@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import type { BucketUsage } from '../../accounts/usage-buckets.ts';
+import type { BucketUsage } from '../../accounts/usage.ts';
 
 /** Rounding errors in sums of fractional milliseconds stay below this. */
 const ROUNDING_MS = 1e-6;

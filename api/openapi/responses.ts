@@ -1,4 +1,4 @@
-import { insufficientCardBalance } from '../../cards/transfers/withdrawal-rules.ts';
+import { insufficientCardBalance } from '../../cards/transfers/rules.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import { ERROR_CODES, ERRORS, type ErrorCode } from '../../domain/error-catalogue.ts';
 import { insufficientFunds } from '../../domain/fees.ts';

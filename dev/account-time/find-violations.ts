@@ -14,9 +14,9 @@ export const ROOMS = [
   'webhooks',
 ];
 
-/** What operators, workers and the outside world have to do with it, by the names of files: theirs is the real time. */
+/** What persons, workers and the outside world have to do with it, by the names of files: theirs is the real time. */
 export const OTHERS =
-  /(?:^|[/-])(?:operator|operator-reads|attention|jobs|activities|metrics|tables|resource|rules)\.ts$|^issuers\/(?:[^/]+\.ts$|increase\/|lithic\/|simulated\/)|^deposits\/tron\/|^webhooks\/client\//;
+  /(?:^|[/-])(?:attention|activities|metrics|tables|resource|rules)\.ts$|^issuers\/(?:[^/]+\.ts$|increase\/|lithic\/|simulated\/)|^deposits\/tron\/|^webhooks\/client\//;
 
 const REAL_TIME =
   /\bnow\(\)(?<!performance\.now\(\))|\b(?:clock_timestamp|statement_timestamp|transaction_timestamp|current_timestamp|current_date|localtimestamp)\b|'clock_timestamp'|\bnew Date\(\)|\breadIdTime\(/i;

@@ -47,7 +47,7 @@ const ADAPTER = {
 };
 
 /** The frames that the roots put around the capabilities' routes, nouns and jobs. */
-const HTTP = ['api/http', 'api/openapi/tags.ts', 'api/openapi/examples.ts'];
+const HTTP = ['api/http', 'api/openapi/tags.ts'];
 const COMMAND_LINE = ['errors', 'flag-values', 'render', 'session', 'verbs'].map(
   (name) => `operator/${name}.ts`,
 );
@@ -128,12 +128,18 @@ export const ROLES: readonly Role[] = [
   {
     name: named('(?:rules|resource)'),
     // What partners see is one document: an event shows whole cards and deposits.
-    also: [named('resource'), 'api/openapi/examples.ts'],
-    only: ['domain', named('(?:rules|resource)'), 'api/openapi/examples.ts'],
+    also: [named('resource'), named('examples')],
+    only: ['domain', named('(?:rules|resource|examples)')],
     onlyTypes: ['domain', named('(?:rules|resource)'), 'platform/db/entities.ts', 'platform/db/columns.ts'],
   },
+  {
+    name: named('examples'),
+    also: [named('(?:examples|resource)')],
+    only: ['domain', named('examples')],
+    onlyTypes: [named('resource')],
+  },
   { name: named('tables'), only: ['domain', named('rules')] },
-  { name: named('routes'), also: HTTP },
+  { name: named('routes'), also: [...HTTP, named('examples')] },
   { name: named('operator'), also: COMMAND_LINE },
   { name: named('operator-reads'), also: ['operator/errors.ts'] },
   { name: named('jobs'), also: LOOPS },

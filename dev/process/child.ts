@@ -129,6 +129,3 @@ export function childEnvironment(own: (name: string) => boolean = () => false): 
   );
   return Object.fromEntries(kept);
 }
-
-/** Go's proxies and caches, its C compiler, and how it fetches modules. */
-export const isForGo = (name: string): boolean => /^(GO\w+|CGO_\w+|CC|CXX|GIT_\w+)$/.test(name);

@@ -1,6 +1,5 @@
 import { join } from 'node:path';
 import { loadClientConnectConfig } from '@temporalio/envconfig';
-import type { RunningPostgres } from '../postgres/embedded-postgres.ts';
 import { rotateLog } from '../process/files.ts';
 import { keepRunning } from '../process/keep-running.ts';
 import type { RunningTemporal } from '../temporal/running-temporal.ts';
@@ -16,7 +15,6 @@ interface KeepTemporalOptions {
   settings: Settings;
   source: TemporalSource;
   ports: Ports;
-  postgres: RunningPostgres | undefined;
   /** Where the UI gets payloads decrypted. */
   codecEndpoint: string | undefined;
   report: (line: string) => void;
@@ -28,7 +26,7 @@ interface KeepTemporalOptions {
 export async function keepTemporal(options: KeepTemporalOptions): Promise<RunningTemporal> {
   const { folder, settings, source, ports, report } = options;
   report(`starting Temporal: ${source.label}`);
-  for (const log of ['temporal.log', 'temporal-ui.log']) rotateLog(join(folder.logs, log));
+  rotateLog(join(folder.logs, 'temporal.log'));
   // The SDK reads TEMPORAL_TLS_… and the user's profile; the API key may have come from a file.
   const asked = { ...process.env, TEMPORAL_API_KEY: settings.TEMPORAL_API_KEY } as Record<string, string>;
   const connection =
@@ -43,7 +41,6 @@ export async function keepTemporal(options: KeepTemporalOptions): Promise<Runnin
         ...temporalSearch(settings, report),
         source,
         dataDir: folder.path,
-        postgres: options.postgres,
         namespace: settings.TEMPORAL_NAMESPACE,
         port: ports.temporal,
         uiPort: ports.temporalUi,

@@ -7,9 +7,6 @@ const Loopback = z.enum(
   'must be a loopback address for npm start; `npm run api` takes any address',
 );
 
-/** Which Temporal server is started if TEMPORAL_ADDRESS names none: the CLI's on SQLite, or production's on PostgreSQL. */
-const TemporalServer = z.enum(['cli', 'production'], 'must be cli or production');
-
 /** The stack's variables and the service's, so that all their problems are reported together. */
 const StackEnvironment = Environment.extend({
   HOST: Loopback.default('127.0.0.1'),
@@ -22,7 +19,6 @@ const StackEnvironment = Environment.extend({
   TEMPORAL_PORT: Port.optional(),
   TEMPORAL_UI_PORT: Port.optional(),
   TEMPORAL_CLI: z.string().optional(),
-  TEMPORAL_SERVER: TemporalServer.default('cli'),
 }).partial({ DATABASE_URL: true, TEMPORAL_ADDRESS: true, ENCRYPTION_KEYS: true });
 
 /** The environment as the local stack reads it (docs/operating.md, "Configuration"). */
@@ -39,18 +35,9 @@ interface Brought {
  * @throws ConfigurationError naming every problem of the stack and of the service; an empty value counts as unset.
  */
 export function readSettings(env: NodeJS.ProcessEnv, brought: Brought = {}) {
-  const { set, values } = parseEnvironment(StackEnvironment, env, (set) =>
-    broughtProblems(set, brought).concat(serverProblems(set)),
-  );
+  const { set, values } = parseEnvironment(StackEnvironment, env, (set) => broughtProblems(set, brought));
   const { DATA_DIR, HOST, PORT, OPERATIONS_HOST, OPERATIONS_PORT, WORKER_PORT, POSTGRES_PORT } = values;
-  const {
-    TEMPORAL_PORT,
-    TEMPORAL_UI_PORT,
-    TEMPORAL_ADDRESS,
-    TEMPORAL_NAMESPACE,
-    TEMPORAL_CLI,
-    TEMPORAL_SERVER,
-  } = values;
+  const { TEMPORAL_PORT, TEMPORAL_UI_PORT, TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_CLI } = values;
   return {
     DATA_DIR,
     HOST,
@@ -64,7 +51,6 @@ export function readSettings(env: NodeJS.ProcessEnv, brought: Brought = {}) {
     TEMPORAL_ADDRESS,
     TEMPORAL_NAMESPACE,
     TEMPORAL_CLI,
-    TEMPORAL_SERVER,
     TEMPORAL_API_KEY: set.TEMPORAL_API_KEY,
     DATABASE_URL: values.DATABASE_URL,
     ALLOW_OWNER_LOGIN: set.ALLOW_OWNER_LOGIN,
@@ -88,11 +74,4 @@ function broughtProblems(set: NodeJS.ProcessEnv, { withTron = false, network }: 
       .filter((name) => setBy(name) !== null)
       .map((name) => `${name}: ${setBy(name)} sets it; unset it, or start without ${setBy(name)}`),
   ];
-}
-
-function serverProblems(set: NodeJS.ProcessEnv): string[] {
-  if (set.TEMPORAL_SERVER !== 'production') return [];
-  return ['TEMPORAL_ADDRESS', 'TEMPORAL_CLI']
-    .filter((name) => set[name] !== undefined)
-    .map((name) => `${name}: names another server than TEMPORAL_SERVER=production; unset one of them`);
 }

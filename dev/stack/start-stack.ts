@@ -84,14 +84,13 @@ export async function startStack(options: StackOptions): Promise<StartedStack> {
 
   const onSpawn = (name: string, pid: number) => registry.record(name, pid);
   const shared = { folder, report, onSpawn, disposables };
-  const startEmbedded = () =>
-    startDatabase({ ...shared, port: ports.postgres, password: secrets.postgresPassword });
-  // Side by side: one waits for the network or the compiler, the other for the disk.
-  const [source, early] = await awaitAll([
+  // Side by side: one waits for the network, the other for the disk.
+  const [source, embedded] = await awaitAll([
     findTemporalSource(temporalSearch(settings, report)),
-    settings.DATABASE_URL === undefined ? startEmbedded() : undefined,
+    settings.DATABASE_URL === undefined
+      ? startDatabase({ ...shared, port: ports.postgres, password: secrets.postgresPassword })
+      : undefined,
   ]);
-  const embedded = early ?? (source.kind === 'built' ? await startEmbedded() : undefined);
   const ownerDatabaseUrl = settings.DATABASE_URL ?? (embedded?.databaseUrl as string);
   // The UI of a Temporal server that is not ours does not know our codec.
   const hasUi = source.kind !== 'existing';
@@ -99,7 +98,7 @@ export async function startStack(options: StackOptions): Promise<StartedStack> {
   const codecOrigin = `http://127.0.0.1:${ports.codec}`;
   const codecEndpoint = hasUi ? `${codecOrigin}/${secrets.codecToken}` : undefined;
   const [temporal, { databaseUrl, workerDatabaseUrl, operatorDatabaseUrl }] = await awaitAll([
-    keepTemporal({ ...shared, settings, source, ports, codecEndpoint, postgres: embedded?.postgres }),
+    keepTemporal({ ...shared, settings, source, ports, codecEndpoint }),
     migrateDatabase(ownerDatabaseUrl, report).then(() =>
       makeLogins(ownerDatabaseUrl, secrets.logins, settings),
     ),

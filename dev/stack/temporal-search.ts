@@ -6,13 +6,12 @@ import type { Settings } from './settings.ts';
 
 /** Where the local stack and the tests look for a Temporal server. */
 export function temporalSearch(
-  asked: Partial<Pick<Settings, 'TEMPORAL_ADDRESS' | 'TEMPORAL_CLI' | 'TEMPORAL_SERVER'>>,
+  asked: Partial<Pick<Settings, 'TEMPORAL_ADDRESS' | 'TEMPORAL_CLI'>>,
   onProgress: (line: string) => void,
 ): TemporalSearch {
   return {
     temporalAddress: asked.TEMPORAL_ADDRESS,
     temporalCli: asked.TEMPORAL_CLI,
-    production: asked.TEMPORAL_SERVER === 'production',
     searchPath: process.env.PATH ?? '',
     cacheFolder: cacheFolder(process.env),
     cliWheel: wheelFor(process.platform, process.arch),
@@ -21,7 +20,7 @@ export function temporalSearch(
 }
 
 /** Where downloads and builds are kept, for every checkout of this user. */
-function cacheFolder(env: NodeJS.ProcessEnv): string {
+export function cacheFolder(env: NodeJS.ProcessEnv): string {
   const base = env.XDG_CACHE_HOME || join(homedir(), '.cache');
   return join(base, 'virtual-card-issuing-api');
 }

@@ -1,7 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Connection, type ConnectionOptions } from '@temporalio/client';
 import { RETENTION, registerNamespace } from '../../platform/temporal/namespace.ts';
-import type { RunningPostgres } from '../postgres/embedded-postgres.ts';
 import { type Child, endedAtOnce, type StopStep } from '../process/child.ts';
 import type { TemporalSearch, TemporalSource } from './temporal-source.ts';
 
@@ -23,8 +22,6 @@ export interface RunningTemporal {
 export interface TemporalOptions extends TemporalSearch {
   /** The stack's data folder; Temporal's own files go to `temporal/` in it, its logs to `logs/`. */
   dataDir: string;
-  /** The server built from source keeps its two databases there. */
-  postgres: Pick<RunningPostgres, 'url'> | undefined;
   namespace: string;
   port: number;
   /** Undefined: no UI. */

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { Connection } from '@temporalio/client';
 import { howToAdd, registerNamespace } from '../../platform/temporal/namespace.ts';
 import { childEnvironment, startChild } from '../process/child.ts';
-import { startBuilt } from './built-server.ts';
+import { DYNAMIC_CONFIG } from './dynamic-config.ts';
 import { findTemporalSource } from './find-temporal-source.ts';
 import {
   connectAndRegister,
@@ -11,7 +11,6 @@ import {
   STOP_STEPS,
   type TemporalOptions,
 } from './running-temporal.ts';
-import { DYNAMIC_CONFIG } from './server-config.ts';
 import type { TemporalSource } from './temporal-source.ts';
 
 /**
@@ -23,7 +22,7 @@ export async function startTemporal(options: TemporalOptions): Promise<RunningTe
   if (source.kind === 'existing') return useExisting(source, options);
   await mkdir(join(options.dataDir, 'temporal'), { recursive: true, mode: 0o700 });
   await mkdir(join(options.dataDir, 'logs'), { recursive: true, mode: 0o700 });
-  return source.kind === 'cli' ? startCli(source, options) : startBuilt(source, options);
+  return startCli(source, options);
 }
 
 /** A server that somebody else runs: it gets the namespace and the search attributes it lacks, and is never stopped. */

@@ -1,18 +1,13 @@
-import { join } from 'node:path';
-
 /** Where a Temporal server comes from; `label` says so to a person. */
 export type TemporalSource =
   | { kind: 'existing'; label: string; address: string }
-  | { kind: 'cli'; label: string; path: string }
-  | { kind: 'built'; label: string; binaries: ServerBinaries };
+  | { kind: 'cli'; label: string; path: string };
 
 export interface TemporalSearch {
   /** TEMPORAL_ADDRESS: an existing server. */
   temporalAddress?: string;
   /** TEMPORAL_CLI: path of a `temporal` executable. */
   temporalCli?: string;
-  /** TEMPORAL_SERVER=production: only the server built from source. */
-  production: boolean;
   /** Where executables are looked for, in the form of PATH. */
   searchPath: string;
   /** The user's cache of this project. */
@@ -29,20 +24,6 @@ export type Look = (search: TemporalSearch) => Promise<TemporalSource | string>;
 export interface CliWheel {
   version: string;
   sha256: string;
-}
-
-export interface ServerBinaries {
-  server: string;
-  sqlTool: string;
-  ui: string;
-}
-
-export function binariesIn(folder: string): ServerBinaries {
-  return {
-    server: join(folder, 'temporal-server'),
-    sqlTool: join(folder, 'temporal-sql-tool'),
-    ui: join(folder, 'temporal-ui-server'),
-  };
 }
 
 /** Compares the first two numbers of versions, such as `1.26` with `1.26.8`. */

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { z } from 'zod';
-import { type OperatorCard, readCard } from '../../cards/operator-reads.ts';
+import { type OperatorCard, readCard } from '../../cards/reads.ts';
 import { AUTHORIZATION_MESSAGE_TYPES } from '../../domain/authorization.ts';
 import { AmountCents, NetworkId } from '../../domain/fields.ts';
 import { isId } from '../../domain/ids.ts';

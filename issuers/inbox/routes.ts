@@ -22,7 +22,7 @@ import type {
   TransactionMessage,
 } from '../card-network.ts';
 import { keepEvent } from './kept-events.ts';
-import { OPERATION_WORKFLOW_IDS, signalNetworkResult } from './network-result.ts';
+import { operationWorkflowId, signalNetworkResult } from './network-result.ts';
 import { receiveTransaction } from './receive-transaction.ts';
 import { findNetworkCard, type NetworkCardOwner, toAuthorizationMessage } from './reports.ts';
 
@@ -106,7 +106,7 @@ async function keep(
 }
 
 /**
- * The network has an outcome for an issuance, a top-up or a withdrawal. This is only a hint: the workflow asks the network itself, so one
+ * The network has an outcome for an issuance or a transfer. This is only a hint: the workflow asks the network itself, so one
  * that is lost, repeated, late or forged changes no outcome. One about an operation that has ended makes a worker look it
  * up (docs/decisions/decisions-by-hand.md).
  */
@@ -115,7 +115,7 @@ async function noteOutcome(
   { subject, token }: OutcomeMessage,
   { logFields }: RequestState,
 ): Promise<MessageResult> {
-  logFields.workflowId = OPERATION_WORKFLOW_IDS[subject](token);
+  logFields.workflowId = operationWorkflowId(subject, token);
   const isRunning = await signalNetworkResult(client, subject, token);
   // The operation has ended. The network may still contradict its end, so a worker looks it up.
   if (!isRunning) await expectLateAnswer(orm, { kind: subject, id: token });

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { z } from 'zod';
-import { requireWhose } from '../../cards/transfers/top-up-operator-reads.ts';
+import { requireWhose } from '../../cards/transfers/operator.ts';
 import { AmountCents } from '../../domain/fields.ts';
 import { isId } from '../../domain/ids.ts';
 import { WHY_KEPT, type WhyKept } from '../../domain/network-transaction.ts';

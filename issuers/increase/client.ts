@@ -12,6 +12,7 @@ import type {
   StatusChangeRequest,
   TrueUpAnswer,
   TrueUpAsked,
+  TrueUpDirection,
   UnreadableObject,
 } from '../card-network.ts';
 import { oldestFirst } from '../oldest-first.ts';
@@ -190,7 +191,7 @@ export function createIncreaseClient(
   /** Its money, to the card's account or back. */
   async function move(
     { token, networkCardId, amountCents }: { token: string; networkCardId: string; amountCents: number },
-    direction: 'to_card' | 'from_card',
+    direction: TrueUpDirection,
   ) {
     const { account_id: cardAccountId } = await getCard(networkCardId);
     const isToCard = direction === 'to_card';
@@ -208,15 +209,15 @@ export function createIncreaseClient(
    * Moves what belongs on the other side. An error makes no object, so a lack of money, such as of what Increase still holds, is final
    * only once the key is too old.
    */
-  async function trueUp(asked: TrueUpAsked, direction: 'to_card' | 'from_card'): Promise<TrueUpAnswer> {
-    const answer = isTooOld(asked.token) ? await lookUpTransfer(asked.token) : await move(asked, direction);
+  async function trueUp(asked: TrueUpAsked): Promise<TrueUpAnswer> {
+    const answer = isTooOld(asked.token) ? await lookUp(asked.token) : await move(asked, asked.direction);
     if (answer.status === 'unknown') return { status: 'refused', reason: 'key_expired' };
     if (answer.status === 'declined' && answer.reason === INVALID_OPERATION)
       return { status: 'not_yet', reason: answer.reason };
     return 'reason' in answer ? { status: 'refused', reason: answer.reason } : answer;
   }
 
-  async function lookUpTransfer(token: string) {
+  async function lookUp(token: string) {
     const made = await find('/account_transfers', token, AccountTransfer);
     return made === null ? { status: 'unknown' as const } : readTransfer(made);
   }
@@ -287,12 +288,9 @@ export function createIncreaseClient(
       return readIssuance(card, made);
     },
 
-    topUpCard: (asked) => move(asked, 'to_card'),
-    lookUpTopUp: lookUpTransfer,
-    withdrawFromCard: (asked) => move(asked, 'from_card'),
-    lookUpWithdrawal: lookUpTransfer,
-    returnMoney: (asked) => trueUp(asked, 'from_card'),
-    coverCard: (asked) => trueUp(asked, 'to_card'),
+    transfer: (asked) => move(asked, asked.direction === 'topup' ? 'to_card' : 'from_card'),
+    lookUpTransfer: ({ token }) => lookUp(token),
+    trueUp,
 
     /** Increase takes no key here, so a change that has been overtaken must not be sent. */
     async changeCardStatus(asked) {
@@ -326,7 +324,7 @@ export function createIncreaseClient(
         case 'account_transfer.updated': {
           const made = await api.get(`/account_transfers/${id}`, 'event', AccountTransfer);
           const { kind, token } = readKey(made.idempotency_key);
-          if (token === null || kind === 'return' || kind === 'cover') return [];
+          if (token === null || kind === 'true_up') return [];
           return [{ type: 'outcome', subject: kind === 'issuance' ? 'card' : kind, token }];
         }
         default:
@@ -485,6 +483,5 @@ function readKey(key: string | null): { kind: ListedMovement['kind']; token: str
   if (isId('card', id) && step === 'transfer') return { kind: 'issuance', token: id };
   if (isId('topup', id)) return { kind: 'topup', token: id };
   if (isId('wdr', id)) return { kind: 'withdrawal', token: id };
-  if (isId('cov', id)) return { kind: 'cover', token: id };
-  return { kind: 'return', token: isId('ret', id) ? id : null };
+  return { kind: 'true_up', token: isId('tru', id) ? id : null };
 }

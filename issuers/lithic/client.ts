@@ -120,12 +120,9 @@ export function createLithicClient(options: LithicClientOptions): CardNetwork & 
     },
 
     // Our ledger alone has the cards' money.
-    topUpCard: async () => ({ status: 'succeeded' }),
-    lookUpTopUp: async () => ({ status: 'succeeded' }),
-    withdrawFromCard: async () => ({ status: 'succeeded' }),
-    lookUpWithdrawal: async () => ({ status: 'succeeded' }),
-    returnMoney: async () => ({ status: 'succeeded' }),
-    coverCard: async () => ({ status: 'succeeded' }),
+    transfer: async () => ({ status: 'succeeded' }),
+    lookUpTransfer: async () => ({ status: 'succeeded' }),
+    trueUp: async () => ({ status: 'succeeded' }),
 
     /** Lithic knows no tokens of changes, so one that has been overtaken must not be sent. */
     async changeCardStatus(asked) {

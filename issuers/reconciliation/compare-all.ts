@@ -24,13 +24,7 @@ import {
   readOurCards,
   type Verdict,
 } from './compare-cards.ts';
-import {
-  compareMovements,
-  readOurLoads,
-  readOurTopUps,
-  readOurTrueUps,
-  readOurWithdrawals,
-} from './compare-movements.ts';
+import { compareMovements, readOurLoads, readOurTransfers, readOurTrueUps } from './compare-movements.ts';
 import {
   compareTransactions,
   networkAuthorizationOf,
@@ -205,12 +199,11 @@ async function compareListedMovements(look: Look): Promise<void> {
     );
   }
   await findMissing(look, { kind: 'movement', prefix: 'card', read: readOurLoads });
-  await findMissing(look, { kind: 'movement', prefix: 'topup', read: readOurTopUps });
-  await findMissing(look, { kind: 'movement', prefix: 'wdr', read: readOurWithdrawals });
+  await findMissing(look, { kind: 'movement', prefix: 'topup', read: readOurTransfers });
+  await findMissing(look, { kind: 'movement', prefix: 'wdr', read: readOurTransfers });
   // The simulated network moves nothing back or after.
   if (cardNetwork === 'simulated') return;
-  await findMissing(look, { kind: 'movement', prefix: 'ret', read: readOurTrueUps });
-  await findMissing(look, { kind: 'movement', prefix: 'cov', read: readOurTrueUps });
+  await findMissing(look, { kind: 'movement', prefix: 'tru', read: readOurTrueUps });
 }
 
 async function compareListedTransactions(look: Look): Promise<void> {

@@ -16,10 +16,9 @@ import {
   LookUpResponse,
   NetworkCallback,
   StatusChangeResponse,
-  TopUpLookUpResponse,
-  TopUpResponse,
-  WithdrawalLookUpResponse,
-  WithdrawalResponse,
+  TRANSFER_PATHS,
+  TransferLookUpResponse,
+  TransferResponse,
 } from './wire.ts';
 
 interface SimulatedClientOptions {
@@ -125,11 +124,10 @@ export function createSimulatedClient(
     abilities: { moneyHeldBy: 'network', asksBeforeApproving: true },
     issueCard: async (asked) => (await act('/issuances', asked, IssuanceResponse)).issuance,
     lookUpIssuance: async (token) => (await lookUp('/issuances', token, LookUpResponse)).issuance,
-    topUpCard: async (asked) => (await act('/topups', asked, TopUpResponse)).topUp,
-    lookUpTopUp: async (token) => (await lookUp('/topups', token, TopUpLookUpResponse)).topUp,
-    withdrawFromCard: async (asked) => (await act('/withdrawals', asked, WithdrawalResponse)).withdrawal,
-    lookUpWithdrawal: async (token) =>
-      (await lookUp('/withdrawals', token, WithdrawalLookUpResponse)).withdrawal,
+    transfer: async ({ direction, ...order }) =>
+      (await act(TRANSFER_PATHS[direction], order, TransferResponse)).transfer,
+    lookUpTransfer: async ({ direction, token }) =>
+      (await lookUp(TRANSFER_PATHS[direction], token, TransferLookUpResponse)).transfer,
     changeCardStatus: async (asked) =>
       (await post('/status-changes', asked, StatusChangeResponse)).statusChange,
     revealCard: async ({ networkCardId }) => {
@@ -137,8 +135,7 @@ export function createSimulatedClient(
       return read(answer, DetailsResponse, (body) => body.networkCardId === networkCardId).details;
     },
     // It counts no balances, and a block gives the card's money back by itself.
-    returnMoney: async () => ({ status: 'succeeded' }),
-    coverCard: async () => ({ status: 'succeeded' }),
+    trueUp: async () => ({ status: 'succeeded' }),
     readEvent: async (body) => readSimulatedEvent(body),
     listCards: (since) => list('/cards', since, ListedCards),
     async *listMovements(since) {

@@ -1,12 +1,6 @@
 import { z } from 'zod';
 import { type IdPrefix, isId } from '../../domain/ids.ts';
-import type {
-  IssueCardRequest,
-  RevealedCard,
-  StatusChangeRequest,
-  TopUpAsked,
-  WithdrawalAsked,
-} from '../card-network.ts';
+import type { IssueCardRequest, RevealedCard, StatusChangeRequest, TransferAsked } from '../card-network.ts';
 
 // The messages between the simulated network's server and us. Its transactions have our own shape, NetworkTransaction.
 
@@ -53,48 +47,32 @@ export const LookUpResponse = z.object({
   ]),
 });
 
-/** Body of POST /topups. */
-export const TopUpOrder = z.object({
-  token: tokenWith('topup'),
-  networkCardId: NetworkCardId,
-  amountCents: AmountCents,
-}) satisfies z.ZodType<TopUpAsked>;
+/** Where transfers of each direction are asked for, and looked up by their token. */
+export const TRANSFER_PATHS = { topup: '/topups', withdrawal: '/withdrawals' } as const;
 
-const TopUp = z.discriminatedUnion('status', [
+const transferOrder = (prefix: IdPrefix) =>
+  z.object({
+    token: tokenWith(prefix),
+    networkCardId: NetworkCardId,
+    amountCents: AmountCents,
+  }) satisfies z.ZodType<Omit<TransferAsked, 'direction'>>;
+
+/** Body of the POST. */
+export const TRANSFER_ORDERS = { topup: transferOrder('topup'), withdrawal: transferOrder('wdr') } as const;
+
+const Transfer = z.discriminatedUnion('status', [
   z.object({ status: z.literal('succeeded') }),
   Accepted,
   Failure,
 ]);
 
-/** 200 of POST /topups. */
-export const TopUpResponse = z.object({ token: z.string(), topUp: TopUp });
+/** 200 of the POST. */
+export const TransferResponse = z.object({ token: z.string(), transfer: Transfer });
 
-/** 200 of GET /topups/{token}. */
-export const TopUpLookUpResponse = z.object({
+/** 200 of the GET. */
+export const TransferLookUpResponse = z.object({
   token: z.string(),
-  topUp: z.discriminatedUnion('status', [...TopUp.options, Unknown]),
-});
-
-/** Body of POST /withdrawals. */
-export const WithdrawalOrder = z.object({
-  token: tokenWith('wdr'),
-  networkCardId: NetworkCardId,
-  amountCents: AmountCents,
-}) satisfies z.ZodType<WithdrawalAsked>;
-
-const Withdrawal = z.discriminatedUnion('status', [
-  z.object({ status: z.literal('succeeded') }),
-  Accepted,
-  Failure,
-]);
-
-/** 200 of POST /withdrawals. */
-export const WithdrawalResponse = z.object({ token: z.string(), withdrawal: Withdrawal });
-
-/** 200 of GET /withdrawals/{token}. */
-export const WithdrawalLookUpResponse = z.object({
-  token: z.string(),
-  withdrawal: z.discriminatedUnion('status', [...Withdrawal.options, Unknown]),
+  transfer: z.discriminatedUnion('status', [...Transfer.options, Unknown]),
 });
 
 /** Body of POST /status-changes. */

@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import { heard } from '../../cards/network-activities.ts';
+import { workOff } from '../../platform/db/leased-queue.ts';
 import type { Orm } from '../../platform/db/orm.ts';
 import { describeError } from '../../platform/process/describe-error.ts';
 import { type Repetition, repeat } from '../../platform/process/repeat.ts';
@@ -10,8 +11,7 @@ const INTERVAL_MS = 2_000;
 const AT_ONCE = 8;
 
 /**
- * Has the network follow our ledger: it takes back what was released from blocked cards, and covers what the prepaid balance paid for
- * cards. If this process dies after the network has acted, another one asks again with the same token, and gets the same answer.
+ * Has the network follow our ledger. If this process dies after the network has acted, another one asks again with the same token, and gets the same answer.
  */
 export function startTruingUp(dependencies: {
   orm: Orm;
@@ -22,10 +22,10 @@ export function startTruingUp(dependencies: {
 
   async function ask(due: DueTrueUp): Promise<void> {
     const { id: trueUpId, direction, token, network_card_id: networkCardId } = due;
+    const amountCents = Number(due.amount_cents);
     try {
-      const asked = { token, networkCardId, amountCents: Number(due.amount_cents) };
       const answer = await heard(liveNetwork, (network) =>
-        direction === 'to_card' ? network.coverCard(asked) : network.returnMoney(asked),
+        network.trueUp({ token, direction, networkCardId, amountCents }),
       );
       await recordTrueUp(orm, due, answer);
       if (answer?.status === 'refused') {
@@ -44,10 +44,6 @@ export function startTruingUp(dependencies: {
 
   return repeat("truing up cards' accounts", INTERVAL_MS, logger, async (stopping) => {
     if (liveNetwork === null) return;
-    let taken: DueTrueUp[];
-    do {
-      taken = await takeDueTrueUps(orm, { limit: AT_ONCE });
-      await Promise.all(taken.map(ask));
-    } while (taken.length === AT_ONCE && !stopping.aborted);
+    await workOff(stopping, AT_ONCE, (limit) => takeDueTrueUps(orm, { limit }), ask);
   });
 }

@@ -1,17 +1,16 @@
 import { sql } from 'kysely';
-import type { TrueUpDirection } from '../../cards/tables.ts';
 import { Refusal, unknownId } from '../../domain/refusal.ts';
 import { newId } from '../../platform/crypto/new-id.ts';
 import type { Row } from '../../platform/db/entities.ts';
+import { backoffMs, takeDue } from '../../platform/db/leased-queue.ts';
 import type { Orm } from '../../platform/db/orm.ts';
 import { autocommitStatement, type Transactor, writeStatement } from '../../platform/db/sql.ts';
 import { transaction } from '../../platform/db/transaction.ts';
 import { type Operator, recordAudit } from '../../requests/operator-context.ts';
-import type { TrueUpAnswer } from '../card-network.ts';
+import type { TrueUpAnswer, TrueUpDirection } from '../card-network.ts';
 
-// What the card network has to move so that a card's account there has what our ledger says: a return comes from the card's account,
-// a cover goes to it. The ledger's posting writes the row (docs/decisions/card-networks.md); a worker asks the network until it has
-// done so.
+// What the card network has to move so that a card's account there has what our ledger says. The ledger's posting writes the row
+// (docs/decisions/card-networks.md); a worker asks the network until it has done so.
 
 /** How long nobody else asks about a true-up that has been taken. */
 const LEASE_MS = 60_000;
@@ -31,23 +30,20 @@ export interface DueTrueUp {
 }
 
 /**
- * Takes true-ups that are due, of cards whose id at the network is known. Nobody else takes them for a minute. A return waits for the
- * card's covers, because the account may lack the money until they are made.
+ * Takes true-ups that are due, of cards whose id at the network is known. Nobody else takes them for a minute. What comes from
+ * a card waits for what goes to it, because the account may lack the money until then.
  */
 export const takeDueTrueUps = autocommitStatement(
-  (_, { limit }: { limit: number }) => sql<DueTrueUp>`
-    UPDATE true_up m
-    SET attempts = m.attempts + 1, retry_after = now() + ${sql.lit(LEASE_MS)} * interval '1 millisecond'
-    FROM (
-      SELECT r.id, c.network_card_id FROM true_up r JOIN card c ON c.id = r.card_id
-      WHERE r.status = 'pending' AND r.retry_after < now() AND c.network_card_id IS NOT NULL
-        AND (r.direction = 'to_card' OR NOT EXISTS (
-          SELECT FROM true_up o WHERE o.card_id = r.card_id AND o.direction = 'to_card' AND o.status = 'pending'
-        ))
-      ORDER BY r.retry_after, r.id LIMIT ${limit} FOR NO KEY UPDATE OF r SKIP LOCKED
-    ) due
-    WHERE m.id = due.id
-    RETURNING m.id, m.direction, m.token, due.network_card_id, m.amount_cents, m.reason, m.attempts`,
+  (_, { limit }: { limit: number }) =>
+    takeDue('true_up', {
+      isWaiting: sql`q.status = 'pending' AND (q.direction = 'to_card' OR NOT EXISTS (
+          SELECT FROM true_up o WHERE o.card_id = q.card_id AND o.direction = 'to_card' AND o.status = 'pending'))
+        AND EXISTS (SELECT FROM card c WHERE c.id = q.card_id AND c.network_card_id IS NOT NULL)`,
+      leaseMs: sql.lit(LEASE_MS),
+      taken: sql<DueTrueUp>`q.id, q.direction, q.token, q.amount_cents, q.reason, q.attempts,
+        (SELECT c.network_card_id FROM card c WHERE c.id = q.card_id) AS network_card_id`,
+      limit,
+    }),
   { acrossTenants: 'queue' },
 );
 
@@ -66,7 +62,7 @@ export async function recordTrueUp(
     const why = answer.reason === 'key_expired' ? (reason ?? answer.reason) : answer.reason;
     return void (await refuse(orm, { id, token, reason: why.slice(0, 200) }));
   }
-  const pauseMs = Math.min(1_000 * 2 ** Math.min(attempts, 20), MAX_PAUSE_MS);
+  const pauseMs = backoffMs(attempts, MAX_PAUSE_MS);
   const said = answer?.status === 'not_yet' ? answer.reason.slice(0, 200) : null;
   await pause(orm, { id, attempts, pauseMs, reason: answer === null ? reason : said });
 }
@@ -115,7 +111,7 @@ const pause = autocommitStatement(
 export function retryTrueUp({ orm, actor }: Operator, id: string, reason: string): Promise<void> {
   return transaction(orm, async (tx) => {
     const known = await lockUnfinished(tx, id);
-    const token = newId(known.direction === 'to_card' ? 'cov' : 'ret');
+    const token = newId('tru');
     await askAgain(tx, { id, token });
     const detail = {
       cardId: known.card_id,
@@ -124,7 +120,7 @@ export function retryTrueUp({ orm, actor }: Operator, id: string, reason: string
       token,
       reason,
     };
-    recordAudit(tx, { actor, action: `${nounOf(known)}.retry`, subject: id, detail });
+    recordAudit(tx, { actor, action: 'true-up.retry', subject: id, detail });
   });
 }
 
@@ -142,13 +138,11 @@ export function dismissTrueUp({ orm, actor }: Operator, id: string, reason: stri
       token: known.token,
       reason,
     };
-    recordAudit(tx, { actor, action: `${nounOf(known)}.dismiss`, subject: id, detail });
+    recordAudit(tx, { actor, action: 'true-up.dismiss', subject: id, detail });
   });
 }
 
-type KnownTrueUp = Row<'true_up', 'direction' | 'card_id' | 'amount_cents' | 'token' | 'status'>;
-
-const nounOf = ({ direction }: KnownTrueUp) => (direction === 'to_card' ? 'money-cover' : 'money-return');
+type KnownTrueUp = Row<'true_up', 'card_id' | 'amount_cents' | 'token' | 'status'>;
 
 async function lockUnfinished(tx: Transactor, id: string): Promise<KnownTrueUp> {
   const [known] = await lock(tx, { id });
@@ -159,17 +153,13 @@ async function lockUnfinished(tx: Transactor, id: string): Promise<KnownTrueUp> 
   return known;
 }
 
-/** @param id of a return or a cover that is not there */
-export const unknownTrueUp = (id: string): Refusal =>
-  id.startsWith('cov_')
-    ? unknownId('cov', id, 'run "operator money-cover list"')
-    : unknownId('ret', id, 'run "operator money-return list"');
+export const unknownTrueUp = (id: string): Refusal => unknownId('tru', id, 'run "operator true-up list"');
 
 const lock = writeStatement(
   (db, { id }: { id: string }) =>
     db
       .selectFrom('true_up')
-      .select(['direction', 'card_id', 'amount_cents', 'token', 'status'])
+      .select(['card_id', 'amount_cents', 'token', 'status'])
       .where('id', '=', id)
       .forNoKeyUpdate(),
   { acrossTenants: 'operator' },

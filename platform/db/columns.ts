@@ -33,11 +33,12 @@ export const CARD_COLUMNS = [
   'created_at',
 ] as const satisfies Columns<'card'>;
 
-export const TOPUP_COLUMNS = [
+export const TRANSFER_COLUMNS = [
   'id',
   'partner_id',
   'mode',
   'card_id',
+  'direction',
   'status',
   'failure_code',
   'amount_cents',
@@ -46,12 +47,7 @@ export const TOPUP_COLUMNS = [
   'overdue_since',
   'created_at',
   'completed_at',
-] as const satisfies Columns<'topup'>;
-
-export const WITHDRAWAL_COLUMNS = [
-  ...(['id', 'partner_id', 'mode', 'card_id', 'status', 'failure_code', 'amount_cents'] as const),
-  ...(['card_balance_cents', 'overdue_since', 'created_at', 'completed_at'] as const),
-] as const satisfies Columns<'withdrawal'>;
+] as const satisfies Columns<'card_transfer'>;
 
 export const TRANSACTION_COLUMNS = [
   'id',
@@ -98,8 +94,8 @@ export const OPERATION_COLUMNS = [
   'network_deadline',
 ] as const satisfies Columns<'idempotency_claim'>;
 
-/** Why the card network gave no answer when it was last asked for a pending card, top-up or withdrawal; null if it did. */
-export function networkProblem(table: 'card' | 'topup' | 'withdrawal') {
+/** Why the card network gave no answer when it was last asked for a pending card or transfer; null if it did. */
+export function networkProblem(table: 'card' | 'card_transfer') {
   return sql<string | null>`(SELECT c.network_problem FROM idempotency_claim c
     WHERE c.id = ${sql.ref(`${table}.claim_id`)})`.as('network_problem');
 }

@@ -101,12 +101,25 @@ export class Connection implements DatabaseConnection {
     return begun;
   }
 
+  /** BEGIN and the statement are one message: if BEGIN fails, the server skips the statement, so it can't run outside a transaction. */
   async #beginAndQuery(statement: pg.QueryConfig): Promise<pg.QueryResult> {
-    const { promise, resolve, reject } = Promise.withResolvers<pg.QueryResult>();
-    const first = new FirstStatement(statement, (error, result) => (error ? reject(error) : resolve(result)));
-    this.client.query(first as never);
+    const { promise, resolve, reject } = Promise.withResolvers<unknown>();
+    const query = new pg.Query(statement, (error, results) => (error ? reject(error) : resolve(results)));
+    const { submit } = query;
+    query.submit = (connection) => {
+      connection.stream.cork();
+      try {
+        connection.bind({ statement: BEGIN }, true);
+        connection.execute({}, true);
+        return submit.call(query, connection);
+      } finally {
+        connection.stream.uncork();
+      }
+    };
+    this.client.query(query);
     try {
-      return await promise;
+      const [, result] = (await promise) as [begun: pg.QueryResult, result: pg.QueryResult];
+      return result;
     } catch (error) {
       // Its stack leads to the socket; this one leads to the caller, as pg's own do.
       Error.captureStackTrace(error as Error);
@@ -135,38 +148,6 @@ const CHANGES = new Set(['INSERT', 'UPDATE', 'DELETE', 'MERGE']);
 
 /** The name that BEGIN is prepared under. */
 const BEGIN = 'begin';
-
-interface Wire {
-  bind(message: { portal: string; statement: string; values: unknown[] }): void;
-  execute(message: { portal: string; rows: number }): void;
-}
-
-/** What pg's Query does that its types leave out. */
-interface WireQuery {
-  prepare(connection: Wire): void;
-  handleCommandComplete(message: { text: string }, connection: Wire): void;
-}
-
-type QueryClass = new (
-  config: pg.QueryConfig,
-  callback: (error: Error | null, result: pg.QueryResult) => void,
-) => WireQuery;
-
-/**
- * A transaction's first statement, with BEGIN before it in the same message to the server. If BEGIN fails, the server skips
- * the statement, so it can't run outside a transaction.
- */
-class FirstStatement extends (pg.Query as unknown as QueryClass) {
-  override prepare(connection: Wire): void {
-    connection.bind({ portal: '', statement: BEGIN, values: [] });
-    connection.execute({ portal: '', rows: 0 });
-    super.prepare(connection);
-  }
-
-  override handleCommandComplete(message: { text: string }, connection: Wire): void {
-    if (message.text !== 'BEGIN') super.handleCommandComplete(message, connection);
-  }
-}
 
 /** The names of prepared statements, by text. A name is a digest, so equal statements share it. */
 const names = new Map<string, string>();

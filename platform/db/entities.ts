@@ -3,9 +3,9 @@ import type { ColumnType, Selectable } from 'kysely';
 import * as accounts from '../../accounts/tables.ts';
 import { LateAnswerEntity } from '../../cards/late-answers-tables.ts';
 import * as cards from '../../cards/tables.ts';
+import { CardTransferEntity } from '../../cards/transfers/tables.ts';
 import * as deposits from '../../deposits/tables.ts';
-import { ReportTransferEntity } from '../../exports/reports-tables.ts';
-import { DayClosingEntity } from '../../exports/statements-tables.ts';
+import { DayClosingEntity, ReportTransferEntity } from '../../exports/tables.ts';
 import { NetworkEventEntity, NetworkMessageEntity } from '../../issuers/inbox/tables.ts';
 import { LiveNetworkEntity } from '../../issuers/live-network-tables.ts';
 import {
@@ -38,8 +38,7 @@ const TABLES = {
   product: cards.ProductEntity,
   partner_product: cards.PartnerProductEntity,
   card: cards.CardEntity,
-  topup: cards.TopUpEntity,
-  withdrawal: cards.WithdrawalEntity,
+  card_transfer: CardTransferEntity,
   card_transaction: cards.CardTransactionEntity,
   true_up: cards.TrueUpEntity,
   card_authorization: cards.CardAuthorizationEntity,

@@ -139,6 +139,23 @@ export const columnList = <Table extends keyof Tables>(
   alias: string = table,
 ) => sql.join(columns.map((column) => sql.ref(`${alias}.${column}`)));
 
+/** A statement of a `sql` template's WITH. The type has the columns that the others find in its rows. */
+export interface Cte<Row> {
+  /** `name AS (statement)`. */
+  definition: RawBuilder<unknown>;
+  /** What stands in a FROM. */
+  rows: RawBuilder<Row>;
+}
+
+export const cte = <Row>(name: string, statement: Statement<Row>): Cte<Row> => ({
+  definition: sql`${sql.ref(name)} AS (${statement})`,
+  rows: sql.ref(name) as RawBuilder<unknown> as RawBuilder<Row>,
+});
+
+/** `WITH` these statements, for a `sql` template. */
+export const withCtes = (ctes: readonly Cte<unknown>[]): RawBuilder<unknown> =>
+  sql`WITH ${sql.join(ctes.map(({ definition }) => definition))}`;
+
 /**
  * A CTE for a `sql` template that makes the transaction commit without waiting for the disk. The statement has to read from
  * `asynchronous_commit`. Use it only for data that a crash of PostgreSQL may lose: a lease, the record of an attempt that is

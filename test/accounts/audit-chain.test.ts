@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { chainAudit } from '../../accounts/audit-chain.ts';
+import { chainAudit } from '../../accounts/jobs.ts';
 import { runOperator } from '../../operator/program.ts';
 import { readOperatorConfig } from '../../platform/config/operator.ts';
 import { newId } from '../../platform/crypto/new-id.ts';

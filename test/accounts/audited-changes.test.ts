@@ -39,8 +39,7 @@ const CHANGES: [what: string, statement: string, subject: string, detail?: objec
   ['an API key', `UPDATE api_key SET revoked_at = now() WHERE id = 'key_1'`, 'key_1'],
   ['the decision on an issuance', `UPDATE card SET decision = '{}' WHERE id = 'card_1'`, 'card_1'],
   ["a card's id at the network", `UPDATE card SET network_card_id = 'n' WHERE id = 'card_1'`, 'card_1'],
-  ['the decision on a top-up', `UPDATE topup SET decision = '{}' WHERE id = 'top_1'`, 'top_1'],
-  ['the decision on a withdrawal', `UPDATE withdrawal SET decision = '{}' WHERE id = 'wdr_1'`, 'wdr_1'],
+  ['the decision on a transfer', `UPDATE card_transfer SET decision = '{}' WHERE id = 'top_1'`, 'top_1'],
   ['the decision on a late answer', `UPDATE late_answer SET decision = '{}' WHERE id = 'top_2'`, 'top_2'],
   ['a deposit', `UPDATE deposit SET version = 3 WHERE id = 'dep_1'`, 'dep_1'],
   [
@@ -72,10 +71,8 @@ describe("an operator's login", () => {
        VALUES ('adj_0', 'prt_1', 'live', 900000, 'r', 'ada')`,
       `INSERT INTO card (id, partner_id, mode, status, external_ref, product_code, network, funding_cents, fees, created_at)
        VALUES ('card_1', 'prt_1', 'live', 'funding_pending', 'ref', 'USD', 'visa', 1000, '[]', now())`,
-      `INSERT INTO topup (id, partner_id, mode, card_id, status, amount_cents, fees, created_at)
-       VALUES ('top_1', 'prt_1', 'live', 'card_1', 'pending', 5, '[]', now())`,
-      `INSERT INTO withdrawal (id, partner_id, mode, card_id, status, amount_cents, created_at)
-       VALUES ('wdr_1', 'prt_1', 'live', 'card_1', 'pending', 5, now())`,
+      `INSERT INTO card_transfer (id, partner_id, mode, card_id, direction, status, amount_cents, created_at)
+       VALUES ('top_1', 'prt_1', 'live', 'card_1', 'topup', 'pending', 5, now())`,
       `INSERT INTO late_answer (id, kind) VALUES ('top_2', 'topup')`,
       `INSERT INTO deposit (id, partner_id, mode, network, contract_address, address_index, address, address_hash, amount_cents,
          created_at, expires_at)
@@ -143,6 +140,6 @@ describe("an operator's login", () => {
 
   it("leaves a worker's login as it is, which records what it changes by itself nowhere", async () => {
     await using worker = await connectTo(workerUrlOf(url));
-    await worker.query(`UPDATE topup SET decision = NULL WHERE id = 'top_1'`);
+    await worker.query(`UPDATE card_transfer SET decision = NULL WHERE id = 'top_1'`);
   });
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { adjustBalance } from '../../accounts/adjust-balance.ts';
-import type { BalanceTransactionResource } from '../../accounts/balance-transaction-resource.ts';
+import type { BalanceTransactionResource } from '../../accounts/resource.ts';
 import type { Mode } from '../../domain/mode.ts';
 import { assertAddsUp } from '../support/api/balance-changes.ts';
 import { networkIdOf, networkTransaction, sendAsNetwork } from '../support/api/network-events.ts';

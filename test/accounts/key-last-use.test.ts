@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { pino } from 'pino';
-import { recordKeyUses } from '../../accounts/key-usage.ts';
+import { recordKeyUses } from '../../accounts/usage.ts';
 import { startApi } from '../../api/server.ts';
 import { freePort } from '../../dev/free-port.ts';
 import { environmentOf, type Operate, operateIn } from '../support/operator/operate.ts';

@@ -6,7 +6,7 @@ import { createCard } from '../support/cards.ts';
 import { fundedPartner } from '../support/money.ts';
 import { sharedStack } from '../support/shared-stack.ts';
 import type { Answer, TestStack } from '../support/stack.ts';
-import { withdraw } from '../support/withdrawals.ts';
+import { transfer } from '../support/transfers.ts';
 
 const AT_ONCE = 8;
 
@@ -30,7 +30,7 @@ describe('a list of things that were made at once', () => {
           ...{ mode, body: { amount: 1_000 }, idempotencyKey: randomUUID() },
         }),
       );
-      await atOnce(201, () => withdraw({ partner, mode, cardId }, 100));
+      await atOnce(201, () => transfer('withdrawal', { partner, mode, cardId }, 100));
       const networkId = mode === 'live' ? await networkIdOf(stack, cardId) : '';
       await atOnce(mode === 'live' ? 200 : 201, (i) =>
         mode === 'live'

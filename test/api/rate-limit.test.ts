@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { pino } from 'pino';
 import { createApiKey } from '../../accounts/api-keys.ts';
-import { shareUsage } from '../../accounts/usage-buckets.ts';
+import { shareUsage } from '../../accounts/usage.ts';
 import { createRateLimit, type RateLimit } from '../../api/http/rate-limit.ts';
 import { createStorageBudget } from '../../api/http/storage-budget.ts';
 import { createUsageBuckets } from '../../api/http/usage-buckets.ts';

@@ -217,8 +217,7 @@ async function footprint(stack: TestStack, { id }: TestPartner): Promise<string[
      UNION ALL SELECT concat_ws(' ', 'event', type) FROM event WHERE partner_id = $1
      UNION ALL SELECT concat_ws(' ', 'claim', operation, response_status) FROM idempotency_claim WHERE partner_id = $1
      UNION ALL SELECT concat_ws(' ', 'card', status) FROM card WHERE partner_id = $1
-     UNION ALL SELECT concat_ws(' ', 'topup', status, amount_cents) FROM topup WHERE partner_id = $1
-     UNION ALL SELECT concat_ws(' ', 'withdrawal', status, amount_cents) FROM withdrawal WHERE partner_id = $1
+     UNION ALL SELECT concat_ws(' ', direction, status, amount_cents) FROM card_transfer WHERE partner_id = $1
      UNION ALL SELECT concat_ws(' ', 'transaction', type, amount_cents) FROM card_transaction WHERE partner_id = $1
      UNION ALL SELECT concat_ws(' ', 'authorization', status, held_cents) FROM card_authorization WHERE partner_id = $1
      UNION ALL SELECT concat_ws(' ', 'deposit', amount_cents) FROM deposit WHERE partner_id = $1

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { changeStatusInTestMode } from '../../cards/change-in-test-mode.ts';
 import { acceptIssuance } from '../../cards/end-issuance.ts';
 import { beginIssuance, issueInTestMode } from '../../cards/issue.ts';
-import { topUpInTestMode } from '../../cards/transfers/top-up.ts';
+import { transferInTestMode } from '../../cards/transfers/begin.ts';
 import { readBalance } from '../../ledger/balances.ts';
 import { checkLedger } from '../../ledger/check-ledger.ts';
 import type { KeyedRequest } from '../../requests/claim.ts';
@@ -181,7 +181,7 @@ describe('an issuance', () => {
     const cardId = await commands.createActiveCard(partnerId, 'test', 1_000);
     const body = { amount: Number.MAX_SAFE_INTEGER - 999 };
     const request = keyedRequest('top_up_card', cardId, body, { partnerId, mode: 'test', key: 'top-up' });
-    await assert.rejects(topUpInTestMode(commands.context, request, body), { code: 'validation_failed' });
+    await assert.rejects(transferInTestMode(commands.context, request, body), { code: 'validation_failed' });
     assert.equal((await claims(partnerId)).length, 1);
   });
 });

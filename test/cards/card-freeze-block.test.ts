@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { askForStatusChange } from '../../cards/ask-as-operator.ts';
+import { askForStatusChange } from '../../cards/change-status-operator.ts';
 import { freePort } from '../../dev/free-port.ts';
 import type { Mode } from '../../domain/mode.ts';
 import { newId } from '../../platform/crypto/new-id.ts';

@@ -20,6 +20,7 @@ import { eventTypes, forgetNetworkCard, readCardRow } from '../support/cards.ts'
 import { settlementOf } from '../support/commands/cards.ts';
 import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from '../support/money.ts';
 import type { Answer, TestPartner, TestStack } from '../support/stack.ts';
+import { transfer } from '../support/transfers.ts';
 import {
   answerLost,
   refused,
@@ -27,7 +28,6 @@ import {
   type UnrulyNetwork,
   unavailable,
 } from '../support/unruly-network.ts';
-import { withdraw } from '../support/withdrawals.ts';
 
 const FROZEN = ['card.issued', 'card.frozen'];
 /** What a card of $100 costs beside what is on it: that stays spent. */
@@ -293,13 +293,13 @@ describe('a change of a card’s status', () => {
         const cardId = await cardIn(stack, partner, 'live', 'active');
         const asked = Promise.withResolvers<void>();
         const hold = Promise.withResolvers<void>();
-        network.withdrawals = async (ask) => {
+        network.transfers = async (ask) => {
           const said = answer === 'yes' ? await ask() : { status: 'declined' as const, reason: 'in_a_test' };
           asked.resolve();
           await hold.promise;
           return said;
         };
-        const waiting = withdraw({ partner, mode: 'live', cardId }, 4_000);
+        const waiting = transfer('withdrawal', { partner, mode: 'live', cardId }, 4_000);
         await asked.promise;
         const blocked = await block(cardId, 'live');
         assert.deepEqual(
@@ -311,7 +311,7 @@ describe('a change of a card’s status', () => {
         const ended = await waiting;
         assert.equal(ended.status, status, ended.text);
         if (answer === 'no') expectError(ended, 'provider_declined');
-        network.withdrawals = (ask) => ask();
+        network.transfers = (ask) => ask();
         await assertBalance(stack, partner, 'live', { spentCents: FEES_CENTS, heldCents: 0 });
         const { json: card } = await partner.call('GET', `/cards/${cardId}`, { mode: 'live' });
         assert.deepEqual([card.balance, card.available_balance], [0, 0]);
@@ -324,7 +324,7 @@ describe('a change of a card’s status', () => {
       const cardId = await cardIn(stack, partner, 'live', 'active');
       const asked = Promise.withResolvers<void>();
       const hold = Promise.withResolvers<void>();
-      network.topUps = async (ask) => {
+      network.transfers = async (ask) => {
         asked.resolve();
         await hold.promise;
         return ask();

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { WorkflowHandle } from '@temporalio/client';
-import { decideIssuance, decideTopUp, decideWithdrawal } from '../../cards/resolve.ts';
+import { decideIssuance, decideTransfer } from '../../cards/resolve.ts';
 import { cardsTaskQueue } from '../../platform/config/task-queues.ts';
 import { newId } from '../../platform/crypto/new-id.ts';
 import { query } from '../../platform/db/sql.ts';
@@ -104,10 +104,8 @@ describe('a decision that is signalled by hand', () => {
       return decideIssuance(stack.operator, { cardId: silent.id, outcome, ...about });
     }
     const outcome = isYes ? ('succeeded' as const) : ('failed' as const);
-    if (type === TOP_UP_CARD) {
-      return decideTopUp(stack.operator, { topUpId: silent.id, outcome, ...about });
-    }
-    return decideWithdrawal(stack.operator, { withdrawalId: silent.id, outcome, ...about });
+    const direction = type === TOP_UP_CARD ? 'topup' : 'withdrawal';
+    return decideTransfer(stack.operator, { direction, id: silent.id, outcome, ...about });
   }
 
   for (const kind of SILENT_KINDS) {

@@ -20,7 +20,7 @@ describe('the service', () => {
 
   const claimOf = (partnerId: string) => ({
     ...{ partnerId, mode: 'live' as const, taskQueue, deadlineMs: 0 },
-    ...{ claimId: newId('claim'), cardId: newId('card'), topUpId: newId('topup') },
+    ...{ claimId: newId('claim'), cardId: newId('card'), transferId: newId('topup') },
   });
   const eventOf = (partnerId: string) => ({
     ...{ eventId: newId('evt'), type: 'ping' as const, partnerId, mode: 'live' as const },
@@ -34,13 +34,7 @@ describe('the service', () => {
   const begin = (operation: WorkflowOperation) => (partnerId: string) =>
     startClaimed(client, { ...claimOf(partnerId), operation });
   const decide = (operation: 'create_card' | 'top_up_card') => (partnerId: string) =>
-    resolveOperation(
-      client,
-      claimOf(partnerId),
-      operation === 'create_card'
-        ? { operation, decision: { outcome: 'failed' } }
-        : { operation, decision: { outcome: 'failed' } },
-    );
+    resolveOperation(client, claimOf(partnerId), { operation, decision: { outcome: 'failed' } });
 
   for (const [what, startFor] of Object.entries<(partnerId: string) => Promise<unknown>>({
     'an issuance': begin('create_card'),

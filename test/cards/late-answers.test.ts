@@ -11,8 +11,8 @@ import { asOwner } from '../support/postgres.ts';
 import { sharedStack } from '../support/shared-stack.ts';
 import { SILENT_KINDS, type SilentKind } from '../support/silent-operations.ts';
 import type { TestStack } from '../support/stack.ts';
+import { transfer } from '../support/transfers.ts';
 import { until } from '../support/until.ts';
-import { createWithdrawal } from '../support/withdrawals.ts';
 
 /** Types of the network's callbacks. */
 type Callback = 'card.issuance' | 'card.topup' | 'card.withdrawal';
@@ -173,7 +173,7 @@ describe('the network, if it contradicts a decision made by hand,', () => {
 
   it('has no withdrawal booked from a card that has no longer got the money, or is blocked', async () => {
     const { id, cardId, partner } = await decided(DECIDED['a withdrawal'] as Decided, '--failed');
-    const spent = await createWithdrawal(partner, 'live', cardId, 19_900);
+    const spent = await transfer('withdrawal', { partner, mode: 'live', cardId }, 19_900);
     assert.equal(spent.status, 201, spent.text);
     await complete(id);
     await callBack(id, 'card.withdrawal');
@@ -212,7 +212,7 @@ describe('the network, if it contradicts a decision made by hand,', () => {
     await callBack(id, 'card.issuance');
     const rows = await asOwner<{ due: boolean }>(
       stack,
-      'SELECT look_up_after <= now() AS due FROM late_answer WHERE id = $1',
+      'SELECT retry_after <= now() AS due FROM late_answer WHERE id = $1',
       [id],
     );
     assert.deepEqual(rows, [{ due: false }]);

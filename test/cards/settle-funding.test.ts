@@ -1,14 +1,13 @@
 import assert from 'node:assert/strict';
 import { acceptIssuance, completeIssuance, failIssuance } from '../../cards/end-issuance.ts';
 import { beginIssuance } from '../../cards/issue.ts';
-import { acceptTopUp, completeTopUp, failTopUp } from '../../cards/transfers/end-top-up.ts';
-import { beginTopUp } from '../../cards/transfers/top-up.ts';
+import { acceptTransfer, completeTransfer, failTransfer } from '../../cards/transfers/end.ts';
 import { readBalance } from '../../ledger/balances.ts';
 import { checkLedger } from '../../ledger/check-ledger.ts';
 import { query } from '../../platform/db/sql.ts';
 import { readClaimResponse } from '../../requests/response.ts';
 import { begun, openCommands, readUsage, type TestCommands } from '../support/commands/open-commands.ts';
-import { stateOf } from '../support/commands/top-ups.ts';
+import { beginTopUp, stateOf } from '../support/commands/transfers.ts';
 
 /** A live operation that holds money, and its steps. */
 interface Funding {
@@ -109,9 +108,9 @@ const TOP_UP: Kind = {
     return {
       partnerId,
       begin: () => begun(beginTopUp, context, claimId),
-      accept: () => acceptTopUp(context, claimId),
-      succeed: () => completeTopUp(context, claimId),
-      fail: () => failTopUp(context, claimId, 'topup_failed'),
+      accept: () => acceptTransfer(context, claimId),
+      succeed: () => completeTransfer(context, claimId),
+      fail: () => failTransfer(context, claimId, 'topup_failed'),
       state: () => stateOf(commands, { ...about, claimId }),
     };
   },

@@ -1,14 +1,15 @@
 import assert from 'node:assert/strict';
 import { freePort } from '../../dev/free-port.ts';
+import { TRANSFER_DIRECTIONS } from '../../domain/transfer.ts';
 import { newId } from '../../platform/crypto/new-id.ts';
+import { transferWorkflowId } from '../../workflows/messages.ts';
 import { createCard } from '../support/cards.ts';
 import { fundedPartner } from '../support/money.ts';
 import { environmentOf, type Operate, operateIn } from '../support/operator/operate.ts';
 import { NEVER_FINISHES, RESOLVABLE } from '../support/operator/resolving.ts';
 import { sharedStack } from '../support/shared-stack.ts';
 import type { TestStack } from '../support/stack.ts';
-import { type Cardholder, cardholder, topUp } from '../support/top-ups.ts';
-import { withdraw } from '../support/withdrawals.ts';
+import { type Cardholder, cardholder, transfer } from '../support/transfers.ts';
 
 const CARDHOLDER = {
   card_name: 'Travel',
@@ -90,14 +91,11 @@ describe('operator show', () => {
     for (const personal of Object.values(CARDHOLDER)) assert.ok(!out.includes(personal));
   });
 
-  for (const [noun, make, prefix] of [
-    ['topup', topUp, 'top-up'],
-    ['withdrawal', withdraw, 'withdraw'],
-  ] as const) {
+  for (const noun of TRANSFER_DIRECTIONS) {
     it(`has a ${noun} as its partner sees it, with the account and its workflow`, async () => {
       const holder: Cardholder = await cardholder(stack, 'live', 100_000);
-      const { json: made } = await make(holder, 700);
-      const workflowId = `${prefix}/${made.id}`;
+      const { json: made } = await transfer(noun, holder, 700);
+      const workflowId = transferWorkflowId(noun, made.id);
       await stack.client.workflow.getHandle(workflowId).result();
       assert.deepEqual(await show(noun, made.id), {
         ...made,
@@ -123,13 +121,10 @@ describe('operator show', () => {
     });
   }
 
-  for (const [noun, make] of [
-    ['topup', topUp],
-    ['withdrawal', withdraw],
-  ] as const) {
+  for (const noun of TRANSFER_DIRECTIONS) {
     it(`shows no workflow for a card and a ${noun} of test mode`, async () => {
       const holder: Cardholder = await cardholder(stack, 'test', 100_000);
-      const { json: made } = await make(holder, 700);
+      const { json: made } = await transfer(noun, holder, 700);
       for (const shown of [await show(noun, made.id), await show('card', made.card_id)])
         assert.deepEqual([shown.workflow_id, shown.workflow_status], [null, null]);
     });

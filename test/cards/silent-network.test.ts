@@ -3,13 +3,13 @@ import { setCurrentProduct } from '../../cards/products.ts';
 import {
   CardNetworkUnavailable,
   type IssueCardRequest,
-  type TopUpAsked,
+  type TransferAsked,
 } from '../../issuers/card-network.ts';
 import { createCard, readCardRow } from '../support/cards.ts';
 import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from '../support/money.ts';
 import { asOwner } from '../support/postgres.ts';
 import { TEST_PRODUCT, type TestPartner, type TestStack } from '../support/stack.ts';
-import { createTopUp } from '../support/top-ups.ts';
+import { transfer } from '../support/transfers.ts';
 import { startUnrulyStack, type UnrulyNetwork } from '../support/unruly-network.ts';
 import { until } from '../support/until.ts';
 
@@ -34,13 +34,13 @@ describe('while the card network does not answer', () => {
   });
 
   describe('a request that the network has seen but not accepted', () => {
-    let asked: (IssueCardRequest | TopUpAsked)[];
+    let asked: (IssueCardRequest | TransferAsked)[];
     /** Happens after the network's first answer. */
     let meanwhile: () => Promise<unknown>;
 
     async function record<Answer>(
       ask: () => Promise<Answer>,
-      request: IssueCardRequest | TopUpAsked,
+      request: IssueCardRequest | TransferAsked,
     ): Promise<Answer> {
       asked.push(request);
       try {
@@ -54,11 +54,11 @@ describe('while the card network does not answer', () => {
       asked = [];
       meanwhile = async () => {};
       network.issuances = record;
-      network.topUps = record;
+      network.transfers = record;
     });
     afterEach(() => {
       network.issuances = (ask) => ask();
-      network.topUps = (ask) => ask();
+      network.transfers = (ask) => ask();
     });
 
     /** Asserts that the network was asked several times, with the same request each time. */
@@ -97,7 +97,7 @@ describe('while the card network does not answer', () => {
       const giveId = (networkCardId: string) =>
         asOwner(stack, 'UPDATE card SET network_card_id = $1 WHERE id = $2', [networkCardId, card.json.id]);
       meanwhile = () => giveId('another');
-      const topUp = await createTopUp(partner, 'live', card.json.id, SEEN_CENTS);
+      const topUp = await transfer('topup', { partner, mode: 'live', cardId: card.json.id }, SEEN_CENTS);
       assert.equal(topUp.status, 201, topUp.text);
       assertSame();
     });
@@ -197,8 +197,7 @@ describe('while the card network does not answer', () => {
     it('says that it is being asked before it answers, and counts that once', async () => {
       const [cardId, frozenId] = [await liveCard(), await liveCard()];
       const gate = Promise.withResolvers<void>();
-      network.topUps = (request) => gate.promise.then(request);
-      network.withdrawals = (request) => gate.promise.then(request);
+      network.transfers = (request) => gate.promise.then(request);
       network.usual = (request) => gate.promise.then(request);
       const startedAt = new Date().toISOString();
       const requests = [
@@ -224,7 +223,7 @@ describe('while the card network does not answer', () => {
     it('says of withdrawals and of changes of a card, too, when a network is asked again that was away', async () => {
       const [cardId, frozenId] = [await liveCard(), await liveCard()];
       const away = () => Promise.reject(new CardNetworkUnavailable('card network: away, in a test'));
-      network.withdrawals = away;
+      network.transfers = away;
       network.usual = away;
       const requests = [
         ask(`/cards/${cardId}/withdrawals`, { amount: 1_000 }, 'withdrawal-2'),
@@ -237,7 +236,7 @@ describe('while the card network does not answer', () => {
         const next = await untilIts(key, (operation) => operation.network.asked > first.network.asked);
         assert.ok(next.network.last_asked_at > first.network.last_asked_at);
       }
-      network.withdrawals = (request) => request();
+      network.transfers = (request) => request();
       network.usual = (request) => request();
       await Promise.all(requests);
       for (const key of ['withdrawal-2', 'freeze-2']) {

@@ -433,12 +433,17 @@ describe('the TypeScript client, used with the whole service,', () => {
     }
   });
 
-  it('has a method for every operation of the OpenAPI document', async () => {
+  it('works for every operation of the OpenAPI document: for reads that need nothing, here, for the others, above', async () => {
     const { paths } = JSON.parse(await readFile(new URL('../../docs/openapi.json', import.meta.url), 'utf8'));
-    const operations = Object.values<Record<string, { operationId: string }>>(paths).flatMap((path) =>
-      Object.values(path).map(({ operationId }) => operationId),
+    const operations = Object.entries<Record<string, { operationId: string }>>(paths).flatMap(([url, path]) =>
+      Object.entries(path).map(([method, { operationId }]) => ({ operationId, url, method })),
     );
-    assert.deepEqual([...called].sort(), operations.sort());
+    const groups = clientOf('test') as unknown as Record<string, Record<string, () => Promise<unknown>>>;
+    for (const { operationId, url, method } of operations) {
+      const [group = '', name = ''] = operationId.split('.');
+      if (!called.has(operationId) && method === 'get' && !url.includes('{')) await groups[group]?.[name]?.();
+    }
+    assert.deepEqual([...called].sort(), operations.map(({ operationId }) => operationId).sort());
   });
 });
 

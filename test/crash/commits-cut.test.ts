@@ -280,8 +280,8 @@ describe('a request whose connection to PostgreSQL is cut before its COMMIT, and
     const [rows] = await query<Rows>(
       stack.orm.em.fork(),
       `SELECT (SELECT count(*)::int FROM card WHERE partner_id = $1 AND mode = $2) AS cards,
-         (SELECT count(*)::int FROM topup WHERE partner_id = $1 AND mode = $2) AS top_ups,
-         (SELECT count(*)::int FROM withdrawal WHERE partner_id = $1 AND mode = $2) AS withdrawals,
+         (SELECT count(*)::int FROM card_transfer WHERE partner_id = $1 AND mode = $2 AND direction = 'topup') AS top_ups,
+         (SELECT count(*)::int FROM card_transfer WHERE partner_id = $1 AND mode = $2 AND direction = 'withdrawal') AS withdrawals,
          (SELECT count(*)::int FROM card_transaction WHERE partner_id = $1 AND mode = $2) AS transactions`,
       [partner.id, mode],
     );

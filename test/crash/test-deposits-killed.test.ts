@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { creditPayments } from '../../deposits/credit-payments.ts';
-import { resolveTestDeposit } from '../../deposits/resolve-in-test-mode.ts';
+import { resolveTestDeposit } from '../../deposits/resolve.ts';
 import { findDueTestDeposits, openTestDeposit, playTestDeposits } from '../../deposits/test-deposits.ts';
 import { readBalance } from '../../ledger/balances.ts';
 import { checkLedger } from '../../ledger/check-ledger.ts';

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { pino } from 'pino';
 import { beginScan, readCursor } from '../../deposits/chain-scan.ts';
-import { startCrediting } from '../../deposits/credit-jobs.ts';
-import type { Serving } from '../../deposits/serve-accounts-jobs.ts';
+import { type Serving, startCrediting } from '../../deposits/jobs.ts';
 import { takeBlocks } from '../../deposits/take-blocks.ts';
 import { openCommands, type TestCommands } from '../support/commands/open-commands.ts';
 import { paymentFor, readDeposits, seedDeposits } from '../support/deposits/seed-deposits.ts';

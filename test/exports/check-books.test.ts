@@ -101,13 +101,13 @@ describe('the comparison of the ledger with the rows that it books', () => {
     ],
     [
       'a top-up',
-      `INSERT INTO topup (id, partner_id, mode, card_id, status, amount_cents, fees, card_balance_cents, created_at, completed_at)
-       VALUES ('x', 'p', 'live', 'c', 'succeeded', 5, '[]', 5, now(), now())`,
+      `INSERT INTO card_transfer (id, partner_id, mode, card_id, direction, status, amount_cents, card_balance_cents, created_at, completed_at)
+       VALUES ('x', 'p', 'live', 'c', 'topup', 'succeeded', 5, 5, now(), now())`,
     ],
     [
       'a withdrawal',
-      `INSERT INTO withdrawal (id, partner_id, mode, card_id, status, amount_cents, card_balance_cents, created_at, completed_at)
-       VALUES ('x', 'p', 'live', 'c', 'succeeded', 5, 0, now(), now())`,
+      `INSERT INTO card_transfer (id, partner_id, mode, card_id, direction, status, amount_cents, card_balance_cents, created_at, completed_at)
+       VALUES ('x', 'p', 'live', 'c', 'withdrawal', 'succeeded', 5, 0, now(), now())`,
     ],
     [
       'a settled purchase',
@@ -129,8 +129,8 @@ describe('the comparison of the ledger with the rows that it books', () => {
 
   it('finds a pending withdrawal without its hold', async () => {
     const found = await foundAfter(
-      `INSERT INTO withdrawal (id, partner_id, mode, card_id, status, amount_cents, created_at)
-       VALUES ('x', 'p', 'live', 'c', 'pending', 5, now())`,
+      `INSERT INTO card_transfer (id, partner_id, mode, card_id, direction, status, amount_cents, created_at)
+       VALUES ('x', 'p', 'live', 'c', 'withdrawal', 'pending', 5, now())`,
     );
     assert.deepEqual(found.length, 1);
     assert.match(found[0] ?? '', /for withdrawal the ledger has nothing; .* says 0 posted and 5 held/);

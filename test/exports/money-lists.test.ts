@@ -7,7 +7,7 @@ import { fundedPartner } from '../support/money.ts';
 import { environmentOf, type Operate, operateIn } from '../support/operator/operate.ts';
 import { sharedStack } from '../support/shared-stack.ts';
 import type { TestPartner, TestStack } from '../support/stack.ts';
-import { createWithdrawal } from '../support/withdrawals.ts';
+import { transfer } from '../support/transfers.ts';
 
 interface Item {
   id: string;
@@ -74,7 +74,7 @@ describe('the operator’s lists of whose money went where', () => {
 
       const withdrawn = [];
       for (const amount of [100, 300])
-        withdrawn.push(await createWithdrawal(partner, mode, other.id, amount));
+        withdrawn.push(await transfer('withdrawal', { partner, mode, cardId: other.id }, amount));
       const { withdrawals } = await list('card', 'show', other.id);
       assert.deepEqual(
         withdrawals.map((one: Item) => [one.id, one.amount, one.request_id]),

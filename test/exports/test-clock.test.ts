@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { pino } from 'pino';
-import { readPartner } from '../../accounts/operator-reads.ts';
 import { negotiateLimits } from '../../accounts/partners.ts';
+import { readPartner } from '../../accounts/reads.ts';
 import { openTestClocks } from '../../api/http/test-clocks.ts';
 import { readIdTime } from '../../platform/crypto/new-id.ts';
 import { openOrm } from '../../platform/db/orm.ts';

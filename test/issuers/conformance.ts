@@ -1,5 +1,11 @@
 import assert from 'node:assert/strict';
-import { type CardNetwork, CardNetworkUnavailable, type ListedMovement } from '../../issuers/card-network.ts';
+import { TRANSFER_DIRECTIONS, TRANSFERS, type TransferDirection } from '../../domain/transfer.ts';
+import {
+  type CardNetwork,
+  CardNetworkUnavailable,
+  type ListedMovement,
+  type TrueUpAsked,
+} from '../../issuers/card-network.ts';
 import { newId } from '../../platform/crypto/new-id.ts';
 import { toArray } from '../support/adapters/increase.ts';
 import { readable } from '../support/adapters/readable.ts';
@@ -43,6 +49,12 @@ export function describeConformance(
       amountCents: 5_000,
       cardholderName: null,
     });
+    const move = (direction: TransferDirection, networkCardId: string, amountCents: number) => ({
+      token: newId(TRANSFERS[direction].idPrefix),
+      direction,
+      networkCardId,
+      amountCents,
+    });
     const issue = async () => {
       const issued = await one.network.issueCard(order());
       assert.equal(issued.status, 'issued');
@@ -77,14 +89,14 @@ export function describeConformance(
     it('moves money once for each token', async () => {
       const { networkCardId } = await issue();
       const before = await one.movedTo(networkCardId);
-      const topUp = { token: newId('topup'), networkCardId, amountCents: 700 };
-      const withdrawal = { token: newId('wdr'), networkCardId, amountCents: 200 };
+      const topUp = move('topup', networkCardId, 700);
+      const withdrawal = move('withdrawal', networkCardId, 200);
       for (let asked = 0; asked < 2; asked++) {
-        assert.deepEqual(await one.network.topUpCard(topUp), { status: 'succeeded' });
-        assert.deepEqual(await one.network.withdrawFromCard(withdrawal), { status: 'succeeded' });
+        assert.deepEqual(await one.network.transfer(topUp), { status: 'succeeded' });
+        assert.deepEqual(await one.network.transfer(withdrawal), { status: 'succeeded' });
       }
-      assert.deepEqual(await one.network.lookUpTopUp(topUp.token), { status: 'succeeded' });
-      assert.deepEqual(await one.network.lookUpWithdrawal(withdrawal.token), { status: 'succeeded' });
+      assert.deepEqual(await one.network.lookUpTransfer(topUp), { status: 'succeeded' });
+      assert.deepEqual(await one.network.lookUpTransfer(withdrawal), { status: 'succeeded' });
       if (before !== null) assert.equal(await one.movedTo(networkCardId), before + 500);
     });
 
@@ -120,10 +132,10 @@ export function describeConformance(
     it('lists the money that it moved, each movement with the id that it was asked for', async () => {
       const since = new Date(Date.now() - 60_000);
       const { token, networkCardId } = await issueFor();
-      const topUp = { token: newId('topup'), networkCardId, amountCents: 700 };
-      const withdrawal = { token: newId('wdr'), networkCardId, amountCents: 200 };
-      await one.network.topUpCard(topUp);
-      await one.network.withdrawFromCard(withdrawal);
+      const topUp = move('topup', networkCardId, 700);
+      const withdrawal = move('withdrawal', networkCardId, 200);
+      await one.network.transfer(topUp);
+      await one.network.transfer(withdrawal);
       const listed: ListedMovement[] = [];
       for await (const movement of readable(one.network.listMovements(since)))
         if ([token, topUp.token, withdrawal.token].includes(movement.token ?? '')) listed.push(movement);
@@ -137,56 +149,58 @@ export function describeConformance(
       assert.equal(new Set(listed.map(({ networkMovementId }) => networkMovementId)).size, listed.length);
     });
 
-    it('takes back the money of a blocked card once for each token, and lists what it moved', async () => {
+    it('moves the money of a blocked card back once for each token, and lists what it moved', async () => {
       const since = new Date(Date.now() - 60_000);
       const { networkCardId } = await issueFor();
       await change(networkCardId, 'blocked');
-      const asked = { token: newId('ret'), networkCardId, amountCents: 3_000 };
+      const asked = fromCard(networkCardId, 3_000);
       for (let times = 0; times < 2; times++) {
-        assert.deepEqual(await one.network.returnMoney(asked), { status: 'succeeded' });
+        assert.deepEqual(await one.network.trueUp(asked), { status: 'succeeded' });
       }
       const returned = await one.returnedFrom(networkCardId);
       if (returned === null) return;
       assert.equal(returned, 3_000);
       const listed: unknown[] = [];
       for await (const { kind, token, amountCents } of readable(one.network.listMovements(since))) {
-        if (kind === 'return' && token === asked.token) listed.push([token, amountCents]);
+        if (kind === 'true_up' && token === asked.token) listed.push([token, amountCents]);
       }
       assert.deepEqual(listed, [[asked.token, 3_000]]);
-      const tooMuch = { token: newId('ret'), networkCardId, amountCents: 3_000 };
+      const tooMuch = fromCard(networkCardId, 3_000);
       // It may be free there later.
-      assert.equal((await one.network.returnMoney(tooMuch)).status, 'not_yet');
+      assert.equal((await one.network.trueUp(tooMuch)).status, 'not_yet');
       assert.equal(await one.returnedFrom(networkCardId), 3_000);
     });
 
-    it('covers a card, a blocked one too, once for each token, and lists what it moved', async () => {
+    it('moves money to a card, a blocked one too, once for each token, and lists what it moved', async () => {
       const since = new Date(Date.now() - 60_000);
       const { networkCardId } = await issueFor();
       const before = await one.movedTo(networkCardId);
-      const covers = [];
+      const moved = [];
       for (const status of ['active', 'blocked'] as const) {
         if (status === 'blocked') await change(networkCardId, status);
-        const asked = { token: newId('cov'), networkCardId, amountCents: 400 };
+        const asked = toCard(networkCardId, 400);
         for (let times = 0; times < 2; times++) {
-          assert.deepEqual(await one.network.coverCard(asked), { status: 'succeeded' });
+          assert.deepEqual(await one.network.trueUp(asked), { status: 'succeeded' });
         }
-        covers.push([asked.token, 400]);
+        moved.push([asked.token, 400]);
       }
       if ((await one.returnedFrom(networkCardId)) === null) return;
       assert.equal(await one.movedTo(networkCardId), Number(before) + 800);
       const listed: unknown[] = [];
       for await (const { token, amountCents } of readable(one.network.listMovements(since))) {
-        if (covers.some(([cover]) => cover === token)) listed.push([token, amountCents]);
+        if (moved.some(([one]) => one === token)) listed.push([token, amountCents]);
       }
-      assert.deepEqual(listed, covers);
+      assert.deepEqual(listed, moved);
     });
 
     it('knows nothing that it was not asked for, whatever it is', async () => {
       assert.deepEqual(await one.network.lookUpIssuance(newId('card')), { status: 'unknown' });
       // Where only our ledger knows the money, a movement has succeeded as soon as it is asked for.
       const unmoved = one.network.abilities.moneyHeldBy === 'network' ? 'unknown' : 'succeeded';
-      assert.deepEqual(await one.network.lookUpTopUp(newId('topup')), { status: unmoved });
-      assert.deepEqual(await one.network.lookUpWithdrawal(newId('wdr')), { status: unmoved });
+      for (const direction of TRANSFER_DIRECTIONS) {
+        const unknown = move(direction, 'card_of_nobody', 700);
+        assert.deepEqual(await one.network.lookUpTransfer(unknown), { status: unmoved });
+      }
     });
 
     describe('if a request of an operation meets a fault,', () => {
@@ -221,15 +235,15 @@ export function describeConformance(
     ] as const) {
       it(`does not take what it can't read for something that isn't there: ${fault}`, async () => {
         const { token, networkCardId } = await issueFor();
-        const topUp = { token: newId('topup'), networkCardId, amountCents: 700 };
-        await one.network.topUpCard(topUp);
+        const topUp = move('topup', networkCardId, 700);
+        await one.network.transfer(topUp);
         one.proxy.breakAll(fault);
         const isAway = (asked: Promise<unknown>) => assert.rejects(asked, CardNetworkUnavailable);
         await isAway(one.network.lookUpIssuance(token));
         await isAway(one.network.revealCard({ cardId: token, networkCardId }));
         await isAway(toArray(readable(one.network.listCards(new Date(Date.now() - 60_000)))));
         if (one.network.abilities.moneyHeldBy === 'network') {
-          await isAway(one.network.lookUpTopUp(topUp.token));
+          await isAway(one.network.lookUpTransfer(topUp));
           await isAway(toArray(readable(one.network.listMovements(new Date(Date.now() - 60_000)))));
         }
         assert.ok(one.proxy.mend() > 0);
@@ -240,18 +254,18 @@ export function describeConformance(
     it('is never asked to act under a token that is older than NETWORK_KEY_LIFETIME', async () => {
       const aged = await start({ keyLifetimeMs: -1 });
       const networkCardId = 'card_of_nobody';
-      const move = (kind: 'topup' | 'wdr') => ({ token: newId(kind), networkCardId, amountCents: 700 });
       await assert.rejects(aged.network.issueCard(order()), CardNetworkUnavailable);
       if (aged.network.abilities.moneyHeldBy === 'network') {
-        await assert.rejects(aged.network.topUpCard(move('topup')), CardNetworkUnavailable);
-        await assert.rejects(aged.network.withdrawFromCard(move('wdr')), CardNetworkUnavailable);
+        for (const direction of TRANSFER_DIRECTIONS) {
+          const asked = move(direction, networkCardId, 700);
+          await assert.rejects(aged.network.transfer(asked), CardNetworkUnavailable);
+        }
       }
-      const asked = { token: newId('ret'), networkCardId, amountCents: 700 };
       const hasAccounts = (await aged.returnedFrom(networkCardId)) !== null;
       const refused = { status: 'refused', reason: 'key_expired' };
       const answer = hasAccounts ? refused : { status: 'succeeded' };
-      assert.deepEqual(await aged.network.returnMoney(asked), answer);
-      assert.deepEqual(await aged.network.coverCard({ ...asked, token: newId('cov') }), answer);
+      for (const asked of [fromCard(networkCardId, 700), toCard(networkCardId, 700)])
+        assert.deepEqual(await aged.network.trueUp(asked), answer);
       assert.equal(aged.proxy.acted(), 0);
       await aged.stop();
     });
@@ -263,6 +277,17 @@ export function describeConformance(
         ? { token: asked.token, networkCardId: issued.networkCardId }
         : assert.fail(issued.status);
     }
+
+    const fromCard = (networkCardId: string, amountCents: number): TrueUpAsked => ({
+      token: newId('tru'),
+      direction: 'from_card',
+      networkCardId,
+      amountCents,
+    });
+    const toCard = (networkCardId: string, amountCents: number): TrueUpAsked => ({
+      ...fromCard(networkCardId, amountCents),
+      direction: 'to_card',
+    });
 
     const change = (networkCardId: string, cardStatus: 'frozen' | 'blocked', token = newId('claim')) =>
       one.network.changeCardStatus({ token, networkCardId, cardStatus });
@@ -280,23 +305,23 @@ export function describeConformance(
         if (acting > 1) continue;
 
         const before = await one.movedTo(networkCardId);
-        const topUp = { token: newId('topup'), networkCardId, amountCents: 700 };
-        await firstBroken(fault, acting, () => one.network.topUpCard(topUp), 'succeeded');
-        const withdrawal = { token: newId('wdr'), networkCardId, amountCents: 200 };
-        await firstBroken(fault, acting, () => one.network.withdrawFromCard(withdrawal), 'succeeded');
+        const topUp = move('topup', networkCardId, 700);
+        await firstBroken(fault, acting, () => one.network.transfer(topUp), 'succeeded');
+        const withdrawal = move('withdrawal', networkCardId, 200);
+        await firstBroken(fault, acting, () => one.network.transfer(withdrawal), 'succeeded');
         if (before !== null) assert.equal(await one.movedTo(networkCardId), before + 500);
 
         for (const status of ['frozen', 'blocked'] as const) {
           const token = newId('claim');
           await firstBroken(fault, acting, () => change(networkCardId, status, token), 'applied');
         }
-        const asked = { token: newId('ret'), networkCardId, amountCents: 3_000 };
-        await firstBroken(fault, acting, () => one.network.returnMoney(asked), 'succeeded');
+        const back = fromCard(networkCardId, 3_000);
+        await firstBroken(fault, acting, () => one.network.trueUp(back), 'succeeded');
         const returned = await one.returnedFrom(networkCardId);
         if (returned !== null) assert.equal(returned, 3_000);
         const covered = await one.movedTo(networkCardId);
-        const cover = { token: newId('cov'), networkCardId, amountCents: 400 };
-        await firstBroken(fault, acting, () => one.network.coverCard(cover), 'succeeded');
+        const missing = toCard(networkCardId, 400);
+        await firstBroken(fault, acting, () => one.network.trueUp(missing), 'succeeded');
         if (returned !== null) assert.equal(await one.movedTo(networkCardId), Number(covered) + 400);
       }
     }

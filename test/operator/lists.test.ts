@@ -5,9 +5,8 @@ import { fundedPartner } from '../support/money.ts';
 import { environmentOf, type Operate, operateIn } from '../support/operator/operate.ts';
 import { sharedStack } from '../support/shared-stack.ts';
 import type { Answer, TestPartner, TestStack } from '../support/stack.ts';
-import { createTopUp } from '../support/top-ups.ts';
+import { transfer } from '../support/transfers.ts';
 import { seedEvents } from '../support/webhooks/events.ts';
-import { createWithdrawal } from '../support/withdrawals.ts';
 
 const HOUR_MS = 3_600_000;
 const NOBODY = 'prt_01k0000000000000000000000a';
@@ -289,8 +288,8 @@ async function makeThings(stack: TestStack, operate: Operate): Promise<Made> {
   const withdrawals: Answer[] = [];
   const transactions: Answer[] = [];
   for (const cardId of [card, card, other]) {
-    topUps.push(await make(() => createTopUp(partner, 'test', cardId, 700)));
-    withdrawals.push(await make(() => createWithdrawal(partner, 'test', cardId, 100)));
+    topUps.push(await make(() => transfer('topup', { partner, mode: 'test', cardId }, 700)));
+    withdrawals.push(await make(() => transfer('withdrawal', { partner, mode: 'test', cardId }, 100)));
     const body = { type: 'purchase', amount: 50 };
     const path = `/test/cards/${cardId}/simulate-transaction`;
     transactions.push(await partner.call('POST', path, { body }));

@@ -4,8 +4,8 @@ import { adjustBalance } from '../../accounts/adjust-balance.ts';
 import { negotiateFees, negotiateLimits } from '../../accounts/partners.ts';
 import { changeStatusInTestMode } from '../../cards/change-in-test-mode.ts';
 import { beginStatusChange, completeStatusChange } from '../../cards/change-status.ts';
-import { completeTopUp, failTopUp } from '../../cards/transfers/end-top-up.ts';
-import { beginTopUp, topUpInTestMode } from '../../cards/transfers/top-up.ts';
+import { transferInTestMode } from '../../cards/transfers/begin.ts';
+import { completeTransfer, failTransfer } from '../../cards/transfers/end.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import type { Tenant } from '../../domain/mode.ts';
 import { MAX_AMOUNT_CENTS as MAX } from '../../domain/money.ts';
@@ -17,6 +17,7 @@ import { transaction } from '../../platform/db/transaction.ts';
 import { readClaimResponse } from '../../requests/response.ts';
 import { seedCard, settlementOf } from '../support/commands/cards.ts';
 import { begun, keyedRequest, openCommands, type TestCommands } from '../support/commands/open-commands.ts';
+import { beginTopUp } from '../support/commands/transfers.ts';
 import { balanceOfCard } from '../support/money.ts';
 import { propertyRuns } from '../support/property-runs.ts';
 
@@ -102,12 +103,12 @@ describe('the service, with sums at the limit of safe integers,', () => {
         const claimId = held.shift();
         if (claimId === undefined) return;
         await (kind === 'end'
-          ? completeTopUp(context, claimId)
-          : failTopUp(context, claimId, 'topup_failed'));
+          ? completeTransfer(context, claimId)
+          : failTransfer(context, claimId, 'topup_failed'));
       } else if (kind === 'hold') {
         const body = { amount: amountCents };
         if (mode === 'test') {
-          await topUpInTestMode(context, keyedRequest('top_up_card', about.cardId, body, tenant), body);
+          await transferInTestMode(context, keyedRequest('top_up_card', about.cardId, body, tenant), body);
           return;
         }
         const claimId = await commands.claimOf('top_up_card', about, body);
@@ -134,7 +135,7 @@ describe('the service, with sums at the limit of safe integers,', () => {
       assert.ok(Number.isSafeInteger(availableCents) && Number.isSafeInteger(totalCents));
     }
     for (const claimId of blocking) await completeStatusChange(context, claimId);
-    for (const claimId of held) await completeTopUp(context, claimId);
+    for (const claimId of held) await completeTransfer(context, claimId);
     assert.equal((await balance(tenant)).heldCents, 0);
   }
 
@@ -188,7 +189,7 @@ describe('the service, with sums at the limit of safe integers,', () => {
       );
     await assert.rejects(refund(MAX - CARD_CENTS - 499), { code: 'validation_failed' });
     await refund(MAX - CARD_CENTS - 500);
-    await completeTopUp(commands.context, claimId);
+    await completeTransfer(commands.context, claimId);
     assert.equal(await onCard(cards[0]), MAX);
   });
 
@@ -211,7 +212,7 @@ describe('the service, with sums at the limit of safe integers,', () => {
     await assert.rejects(debit(availableCents + 1), { code: 'validation_failed' });
     await debit(availableCents);
     assert.equal((await balance(tenant)).availableCents, -MAX);
-    await completeTopUp(commands.context, claimId);
+    await completeTransfer(commands.context, claimId);
     assert.deepEqual(await balance(tenant), { availableCents: -MAX, heldCents: 0, totalCents: -MAX });
   });
 });

@@ -5,7 +5,6 @@ import {
   DELIVER_WEBHOOK as DELIVER_WEBHOOK_TYPE,
   type DeliverWebhookInput,
   deliverWebhookWorkflowId,
-  progress,
   requeue,
 } from '../../workflows/messages.ts';
 import type { TestStack } from '../support/stack.ts';
@@ -76,15 +75,6 @@ export const DELIVER_WEBHOOK: Record<string, Recording> = {
     receiver.behave(answer(200));
     await skipTime(workflow, MINUTE_MS);
   }),
-  'requeued-early': failing(async ({ workflow, receiver }) => {
-    receiver.behave(answer(200));
-    await workflow.signal(requeue);
-  }),
-  'told-late': failing(async ({ workflow, receiver }) => {
-    await workflow.signal(progress, { status: 'given_up', attemptCount: 0, nextAttemptInMs: 0, error: null });
-    receiver.behave(answer(200));
-    await workflow.signal(requeue);
-  }),
   deleted,
   gone: failing(async ({ workflow, receiver }) => {
     receiver.behave(answer(410));
@@ -93,10 +83,5 @@ export const DELIVER_WEBHOOK: Record<string, Recording> = {
   'given-up': failing(async (event) => {
     await givenUp(event);
     await skipTime(event.workflow, 31 * DAY_MS);
-  }),
-  requeued: failing(async (event) => {
-    await givenUp(event);
-    event.receiver.behave(answer(200));
-    await event.workflow.signal(requeue);
   }),
 };

@@ -4,9 +4,8 @@ import { DELIVER_WEBHOOK } from './deliver-webhook.ts';
 import { ISSUE_CARD } from './issue-card.ts';
 import type { Recording } from './recording.ts';
 import { SCAN_CHAIN } from './scan-chain.ts';
-import { TOP_UP_CARD } from './top-up-card.ts';
+import { TOP_UP_CARD, WITHDRAW_FROM_CARD } from './transfer.ts';
 import { WATCH_DEPOSIT } from './watch-deposit.ts';
-import { WITHDRAW_FROM_CARD } from './withdraw-from-card.ts';
 
 const WORKFLOWS: Record<string, Record<string, Recording>> = {
   'change-card-status': CHANGE_CARD_STATUS,
@@ -29,7 +28,7 @@ const HISTORIES = new URL('./histories/', import.meta.url);
 
 export const historyFile = (name: string): URL => new URL(`${name}.json`, HISTORIES);
 
-/** The names of the committed histories, including those in which an earlier release reached an outcome another way. */
+/** The names of the committed histories. */
 export const committedHistories = (): string[] =>
   readdirSync(HISTORIES, { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.json'))

@@ -1,7 +1,5 @@
-import { existsSync } from 'node:fs';
-import { mkdir, rename, writeFile } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
-import { parseArgs } from 'node:util';
 import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
 import { pino } from 'pino';
 import { installRuntime } from '../../platform/temporal/install-runtime.ts';
@@ -16,21 +14,11 @@ import { historyFile, RECORDINGS } from './histories.ts';
  *
  *     npx node test/replay/record.ts                             all of them
  *     npx node test/replay/record.ts issue-card                  those of one workflow
- *     npx node test/replay/record.ts issue-card/declined         one
- *     npx node test/replay/record.ts issue-card --keep-as by-update
+ *     npx node test/replay/record.ts issue-card/refused          one
  *
- * A history is `histories/<workflow>/<outcome>.json`. The module of the same name, `test/replay/<workflow>.ts`, says how each
- * outcome comes about. Record one if an outcome or a branch is new: the test names the lines that no history goes through.
- *
- * If a workflow changes, workflows that the last release started still have to end: change it with `patched`, keep their
- * histories, and record new ones beside them. `--keep-as <suffix>` does so: before it records, it renames each history to
- * `<outcome>-<suffix>.json`. Without it the histories are overwritten, which is right only if no such workflow is running
- * anywhere. Delete the kept ones together with the `patched` branch that they go through.
+ * A history is `histories/<workflow>/<outcome>.json`. The modules of this folder say how each outcome comes about.
  */
-const { values: flags, positionals: asked } = parseArgs({
-  options: { 'keep-as': { type: 'string' } },
-  allowPositionals: true,
-});
+const asked = process.argv.slice(2);
 const names = Object.keys(RECORDINGS).filter(
   (name) => asked.length === 0 || asked.some((one) => name === one || name.startsWith(`${one}/`)),
 );
@@ -39,7 +27,7 @@ if (names.length === 0) throw new Error(`no such workflow or outcome: ${asked.jo
 installRuntime(pino({ level: 'error' }, process.stderr));
 const stopServers = await startServers();
 const failed: string[] = [];
-const deadlines = { issuanceDeadlineMs: 6_000, topUpDeadlineMs: 6_000, withdrawalDeadlineMs: 6_000 };
+const deadlines = { issuanceDeadlineMs: 2_000, topUpDeadlineMs: 2_000, withdrawalDeadlineMs: 2_000 };
 const stack = await startTestStack({ cardCreationWaitMs: 30_000, ...deadlines });
 try {
   // A few at a time, so that a busy machine makes none of them time out. If one fails, the others go on.
@@ -63,16 +51,15 @@ async function record(name: string): Promise<void> {
   await workflow.result();
   const history = withoutMachine(historyToJSON(await workflow.fetchHistory()));
   const file = historyFile(name);
-  const kept = flags['keep-as'];
-  if (kept !== undefined && existsSync(file)) await rename(file, historyFile(`${name}-${kept}`));
   await mkdir(new URL('./', file), { recursive: true });
   await writeFile(file, history);
   console.log(`recorded ${name}`);
 }
 
-/** Removes what is specific to this machine: the worker's name, and the paths in stack traces. */
+/** An event a line, without what is specific to this machine: the worker's name, and the paths in stack traces. */
 function withoutMachine(history: string): string {
   const withoutPaths = (key: string, value: unknown) => (key === 'stackTrace' ? '' : value);
-  const identity = `${process.pid}@${hostname()}`;
-  return `${JSON.stringify(JSON.parse(history, withoutPaths), null, 1).replaceAll(identity, 'recorder')}\n`;
+  const { events } = JSON.parse(history, withoutPaths) as { events: object[] };
+  const lines = events.map((event) => JSON.stringify(event)).join(',\n');
+  return `{"events":[\n${lines}\n]}\n`.replaceAll(`${process.pid}@${hostname()}`, 'recorder');
 }

@@ -1,5 +1,4 @@
 import type { WorkflowHandle } from '@temporalio/client';
-import { resolveDeposit as resolveByCommand } from '../../deposits/resolve.ts';
 import { depositsTaskQueue } from '../../platform/config/task-queues.ts';
 import { newId } from '../../platform/crypto/new-id.ts';
 import { notifyDeposits } from '../../platform/db/notifications.ts';
@@ -18,8 +17,6 @@ import { detailsOf, skipTime, untilStarted } from '../support/workflows.ts';
 import type { Recording } from './recording.ts';
 
 const HOUR_MS = 3_600_000;
-const CREDIT = { outcome: 'credited', reason: 'ticket 7' } as const;
-const RETURNED = { outcome: 'returned', reason: 'ticket 8' } as const;
 
 interface Deposit {
   id: string;
@@ -50,13 +47,6 @@ function deposit(then: (deposit: Deposit) => Promise<void>): Recording {
   };
 }
 
-const inReview = (then: (deposit: Deposit) => Promise<void>): Recording =>
-  deposit(async (one) => {
-    await one.receive('10');
-    await one.says('Waiting for an operator');
-    await then(one);
-  });
-
 const change = async ({ id, stack }: Deposit, change: string): Promise<void> => {
   await query(stack.orm.em.fork(), `UPDATE deposit SET ${change}, version = version + 1 WHERE id = $1`, [id]);
   await notifyDeposits(stack.orm);
@@ -65,35 +55,15 @@ const change = async ({ id, stack }: Deposit, change: string): Promise<void> => 
 /** Every outcome of watchDeposit. */
 export const WATCH_DEPOSIT: Record<string, Recording> = {
   confirmed: deposit(({ receive }) => receive('25')),
-  'confirming-first': deposit(async (one) => {
-    await change(one, "status = 'confirming', seen_block_number = 4711");
-    await one.says('once that block is solid');
-    await one.receive('25');
-  }),
   expired: deposit(async (one) => {
     await skipTime(one.workflow, 9 * HOUR_MS);
     await one.says('No payment has been found, and the deadline');
     await change(one, "status = 'expired'");
   }),
-  credited: inReview(({ workflow }) => workflow.signal(resolveDepositSignal, CREDIT)),
-  returned: inReview(({ workflow }) => workflow.signal(resolveDepositSignal, RETURNED)),
-  'resolved-by-command': inReview(async ({ id, stack }) => {
-    await resolveByCommand(stack.operator, { depositId: id, ...CREDIT });
-    await notifyDeposits(stack.orm);
-  }),
-  'decisions-refused': deposit(async ({ workflow, receive, says }) => {
-    await Promise.all([1, 2, 3].map(() => workflow.signal(resolveDepositSignal, CREDIT)));
-    await says('nothing is in review');
-    await workflow.signal(resolveDepositSignal, { ...CREDIT, version: 4711 });
-    await says('the deposit has changed since');
-    for (const wrong of [{ outcome: 'issued' }, { outcome: 'credited' }, { ...CREDIT, version: 'newest' }])
-      await workflow.signal('resolve', wrong);
-    await says('it has to be');
-    await receive('0.001');
+  returned: deposit(async ({ workflow, receive, says }) => {
+    await receive('10');
     await says('Waiting for an operator');
-    await workflow.signal(resolveDepositSignal, CREDIT);
-    await says('less than a cent');
-    await workflow.signal(resolveDepositSignal, RETURNED);
+    await workflow.signal(resolveDepositSignal, { outcome: 'returned', reason: 'ticket 8' });
   }),
   deleted: ({ client, config }) => {
     const depositId = newId('dep');
@@ -104,21 +74,4 @@ export const WATCH_DEPOSIT: Record<string, Recording> = {
       staticSummary: 'a deposit that is deleted',
     });
   },
-  'paid-twice': deposit(async ({ workflow, receive, says }) => {
-    await receive('25');
-    await workflow.result();
-    await receive('25');
-    await says('the exact amount was already paid');
-    await workflow.signal(resolveDepositSignal, RETURNED);
-  }),
-  // A run that continues with what the run before has left to do.
-  continued: inReview(async ({ id, stack, workflow }) => {
-    await workflow.terminate();
-    const told = [{ decision: CREDIT, version: 2 }];
-    const args: [WatchDepositInput] = [{ depositId: id, continued: { version: 2, remark: '', told } }];
-    await stack.client.workflow.start(WATCH_DEPOSIT_TYPE, {
-      ...{ workflowId: workflow.workflowId, args },
-      taskQueue: depositsTaskQueue(stack.config.taskQueuePrefix),
-    });
-  }),
 };

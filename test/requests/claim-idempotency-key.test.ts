@@ -71,9 +71,9 @@ describe('claimIdempotencyKey', () => {
 
   it('treats a renewed lease as alive and an expired one as dead', async () => {
     const claimId = idOf(await claim({ leaseMs: 0 }));
-    await renewLease(commands.context.orm, claimId, 60_000);
+    await renewLease(commands.context.orm, { claimId, leaseMs: 60_000 });
     await rejectsWith(claim(), 'idempotency_in_flight');
-    await renewLease(commands.context.orm, claimId, 0);
+    await renewLease(commands.context.orm, { claimId, leaseMs: 0 });
     assert.equal(idOf(await claim()), claimId);
   });
 

@@ -104,9 +104,7 @@ const MOVED_DIFFERENTLY = `
     SELECT id, funding_cents AS cents FROM card
     WHERE mode = 'live' AND status IN ('active', 'frozen', 'blocked')
     UNION ALL
-    SELECT id, amount_cents FROM topup WHERE mode = 'live' AND status = 'succeeded'
-    UNION ALL
-    SELECT id, amount_cents FROM withdrawal WHERE mode = 'live' AND status = 'succeeded'
+    SELECT id, amount_cents FROM card_transfer WHERE mode = 'live' AND status = 'succeeded'
   ), theirs AS (
     SELECT token AS id, (request ->> 'amountCents')::bigint AS cents FROM simulated_network.operation
     WHERE kind IN ('card.issuance', 'card.topup', 'card.withdrawal') AND outcome = 'succeeded'

@@ -31,7 +31,6 @@ const report = await soak({
   longestMs: options.minutes * 60_000,
   size: { rounds: 6, lanes: 60, depositLanes: 15 },
   keep: options.keep ?? false,
-  temporalServer: 'production',
   progress: (line) => console.log(line),
   progressEveryMs: 10_000,
 });

@@ -18,7 +18,6 @@ export interface SoakOptions {
   size: ScriptSize;
   /** Keeps logs and data even if there is no difference. */
   keep: boolean;
-  temporalServer: 'production' | 'cli';
   progress(line: string): void;
   /** The time between progress lines. */
   progressEveryMs: number;
@@ -32,7 +31,7 @@ export async function soak(options: SoakOptions): Promise<Report> {
   const { progress } = options;
   const receivers = await startReceivers();
   progress('starting the stack');
-  const stack = await startSoakedStack(receivers, options.temporalServer);
+  const stack = await startSoakedStack(receivers);
   let report: Report | undefined;
   try {
     report = await soakStack(stack, receivers, options);

@@ -34,10 +34,7 @@ export interface SoakedStack {
 export const DEADLINE_MS = 20_000;
 
 /** The whole service as `npm start` runs it, in processes of its own, on a TRON chain that the model drives. */
-export async function startSoakedStack(
-  receivers: Receivers,
-  temporalServer: 'production' | 'cli',
-): Promise<SoakedStack> {
+export async function startSoakedStack(receivers: Receivers): Promise<SoakedStack> {
   const folder = mkdtempSync(join(tmpdir(), 'card-issuing-soak-'));
   // If we are root, PostgreSQL runs as another user, who must be able to reach its data folder through this one.
   chmodSync(folder, 0o755);
@@ -48,7 +45,6 @@ export async function startSoakedStack(
     ...(tronEnvironment({ ...tronConfigOf(chain.nodes), scanIntervalMs: 300 }) as Record<string, string>),
     DATA_DIR: dataDir,
     PORT: String(port),
-    TEMPORAL_SERVER: temporalServer,
     // As in the image, so that a restarting process need not bundle the workflows.
     WORKFLOW_BUNDLE: await bundleFile(folder),
     // Short, so that operators get something to decide, and no client waits long for a killed process.

@@ -1,22 +1,20 @@
 import assert from 'node:assert/strict';
 import type { WorkflowHandle } from '@temporalio/client';
 import type { CardRow } from '../../cards/resource.ts';
-import type { TopUpRow } from '../../cards/transfers/top-up-resource.ts';
-import type { WithdrawalRow } from '../../cards/transfers/withdrawal-resource.ts';
+import type { TransferRow } from '../../cards/transfers/resource.ts';
+import { TRANSFER_DIRECTIONS, TRANSFERS, type TransferDirection } from '../../domain/transfer.ts';
 import {
   ISSUE_CARD,
   issueCardWorkflowId,
   TOP_UP_CARD,
-  topUpCardWorkflowId,
+  transferWorkflowId,
   WITHDRAW_FROM_CARD,
-  withdrawFromCardWorkflowId,
 } from '../../workflows/messages.ts';
 import { createCard, eventTypes, readCardRow } from './cards.ts';
 import { fundedPartner, priceOf } from './money.ts';
 import { asOwner } from './postgres.ts';
 import type { TestPartner, TestStack } from './stack.ts';
-import { createTopUp, readTopUpRow } from './top-ups.ts';
-import { createWithdrawal, readWithdrawalRow } from './withdrawals.ts';
+import { readTransferRow, transfer } from './transfers.ts';
 
 /** The network accepts it and then stays silent. */
 const SILENT_CENTS = 10_047;
@@ -34,7 +32,7 @@ export interface Silent {
   costCents: number;
   /** As if it had begun 25 hours ago. */
   age(): Promise<unknown>;
-  row(): Promise<CardRow | TopUpRow | WithdrawalRow | undefined>;
+  row(): Promise<CardRow | TransferRow | undefined>;
   /** Types of the events about it. */
   events(): Promise<string[]>;
 }
@@ -77,62 +75,42 @@ const ISSUANCE: SilentKind = {
   },
 };
 
-const TOP_UP: SilentKind = {
-  name: 'a top-up',
-  type: TOP_UP_CARD,
-  yes: 'succeeded',
-  pending: 'pending',
-  succeeded: 'succeeded',
-  told: { yes: 'topup.succeeded', no: 'topup.failed' },
-  async begin(stack) {
-    const partner = await fundedPartner(stack);
-    const card = await createCard(partner, { amount: CARD_CENTS }, { mode: 'live' });
-    assert.equal(card.status, 201, card.text);
-    const { status, json, text } = await createTopUp(partner, 'live', card.json.id, SILENT_CENTS);
-    assert.equal(status, 202, text);
-    return {
-      partner,
-      id: json.id,
-      workflow: stack.client.workflow.getHandle(topUpCardWorkflowId(json.id)),
-      spentBeforeCents: priceOf(CARD_CENTS),
-      heldCents: priceOf(SILENT_CENTS, 'card_topup'),
-      costCents: priceOf(SILENT_CENTS, 'card_topup'),
-      age: () => age(stack, 'topup', json.id),
-      row: () => readTopUpRow(stack, json.id),
-      events: async () => (await eventTypes(stack, card.json.id)).slice(1),
-    };
-  },
-};
+const SILENT_TRANSFERS = {
+  topup: { type: TOP_UP_CARD, heldCents: priceOf(SILENT_CENTS, 'card_topup') },
+  withdrawal: { type: WITHDRAW_FROM_CARD, heldCents: 0 },
+} as const;
 
-const WITHDRAWAL: SilentKind = {
-  name: 'a withdrawal',
-  type: WITHDRAW_FROM_CARD,
+const silentTransfer = (direction: TransferDirection): SilentKind => ({
+  name: `a ${TRANSFERS[direction].noun}`,
+  type: SILENT_TRANSFERS[direction].type,
   yes: 'succeeded',
   pending: 'pending',
   succeeded: 'succeeded',
-  told: { yes: 'withdrawal.succeeded', no: 'withdrawal.failed' },
+  told: { yes: `${direction}.succeeded`, no: `${direction}.failed` },
   async begin(stack) {
+    const { heldCents } = SILENT_TRANSFERS[direction];
     const partner = await fundedPartner(stack);
     const card = await createCard(partner, { amount: 2 * CARD_CENTS }, { mode: 'live' });
     assert.equal(card.status, 201, card.text);
-    const { status, json, text } = await createWithdrawal(partner, 'live', card.json.id, SILENT_CENTS);
+    const holder = { partner, mode: 'live', cardId: card.json.id } as const;
+    const { status, json, text } = await transfer(direction, holder, SILENT_CENTS);
     assert.equal(status, 202, text);
     return {
       partner,
       id: json.id,
-      workflow: stack.client.workflow.getHandle(withdrawFromCardWorkflowId(json.id)),
+      workflow: stack.client.workflow.getHandle(transferWorkflowId(direction, json.id)),
       spentBeforeCents: priceOf(2 * CARD_CENTS),
-      heldCents: 0,
-      costCents: -SILENT_CENTS,
-      age: () => age(stack, 'withdrawal', json.id),
-      row: () => readWithdrawalRow(stack, json.id),
+      heldCents,
+      costCents: direction === 'topup' ? heldCents : -SILENT_CENTS,
+      age: () => age(stack, 'card_transfer', json.id),
+      row: () => readTransferRow(stack, json.id),
       events: async () => (await eventTypes(stack, card.json.id)).slice(1),
     };
   },
-};
+});
 
-const age = (stack: TestStack, table: 'card' | 'topup' | 'withdrawal', id: string): Promise<unknown> =>
+const age = (stack: TestStack, table: 'card' | 'card_transfer', id: string): Promise<unknown> =>
   asOwner(stack, `UPDATE ${table} SET created_at = created_at - interval '25 hours' WHERE id = $1`, [id]);
 
 /** Every kind of operation that waits for the network, and then for an operator. */
-export const SILENT_KINDS: readonly SilentKind[] = [ISSUANCE, TOP_UP, WITHDRAWAL];
+export const SILENT_KINDS: readonly SilentKind[] = [ISSUANCE, ...TRANSFER_DIRECTIONS.map(silentTransfer)];

@@ -13,9 +13,12 @@ import type { Servers } from './servers.ts';
 /**
  * Starts what every test of a run works on: one PostgreSQL server with a migrated template, one Temporal server, and the
  * workflows, bundled once. TEST_SERVERS tells the processes of the run where they are.
+ * @param startTemporal the bench has a server of its own, on the same PostgreSQL
  * @returns a function that stops them
  */
-export async function startServers(): Promise<() => Promise<void>> {
+export async function startServers(
+  startTemporal: (postgres: Pick<RunningPostgres, 'url'>) => Promise<RunningTemporal> = startTestTemporal,
+): Promise<() => Promise<void>> {
   const cleanUp = new AsyncDisposableStack();
   const folder = await mkdtemp(join(tmpdir(), 'card-issuing-run-'));
   cleanUp.defer(() => rm(folder, { recursive: true, force: true }));
@@ -25,7 +28,7 @@ export async function startServers(): Promise<() => Promise<void>> {
   );
   const postgres = await startTestPostgres();
   cleanUp.defer(postgres.stop);
-  const temporal = await startTestTemporal(postgres);
+  const temporal = await startTemporal(postgres);
   cleanUp.defer(temporal.stop);
   await bundling;
   const { address, namespace, source } = temporal;
@@ -55,22 +58,17 @@ const BUNDLER_LOGGER = {
   error: console.error,
 };
 
-/**
- * The one at TEMPORAL_ADDRESS, or one of our own, which a first run downloads (the progress is shown).
- * @param postgres where TEMPORAL_SERVER=production keeps its databases
- */
-async function startTestTemporal(postgres: Pick<RunningPostgres, 'url'>): Promise<RunningTemporal> {
+/** The one at TEMPORAL_ADDRESS, or one of our own, which a first run downloads (the progress is shown). */
+async function startTestTemporal(): Promise<RunningTemporal> {
   const folder = await mkdtemp(join(tmpdir(), 'card-issuing-temporal-'));
-  const { TEMPORAL_ADDRESS, TEMPORAL_CLI, TEMPORAL_SERVER } = process.env;
+  const { TEMPORAL_ADDRESS, TEMPORAL_CLI } = process.env;
   const asked = {
     TEMPORAL_ADDRESS: TEMPORAL_ADDRESS || undefined,
     TEMPORAL_CLI: TEMPORAL_CLI || undefined,
-    TEMPORAL_SERVER: TEMPORAL_SERVER === 'production' ? TEMPORAL_SERVER : 'cli',
-  } as const;
+  };
   const temporal = await startTemporal({
     ...temporalSearch(asked, (line) => console.error(line)),
     dataDir: folder,
-    postgres,
     ephemeral: true,
     namespace: process.env.TEMPORAL_NAMESPACE || 'default',
     port: await freePort(),

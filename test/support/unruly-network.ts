@@ -2,12 +2,9 @@ import {
   type CardNetwork,
   CardNetworkUnavailable,
   type IssueCardRequest,
-  type OperationFailed,
   type StatusChangeAnswer,
   type StatusChangeRequest,
-  type TopUpAnswer,
-  type TopUpAsked,
-  type WithdrawalAnswer,
+  type TransferAsked,
 } from '../../issuers/card-network.ts';
 import type { WorkerOptions } from '../../worker/start-worker.ts';
 import { startTestStack, type TestStack } from './stack.ts';
@@ -24,15 +21,11 @@ export interface UnrulyNetwork {
   usual: Treatment;
   /** What happens to issuances. */
   issuances<Answer>(ask: () => Promise<Answer>, request: IssueCardRequest): Promise<Answer>;
-  /** What happens to top-ups. */
-  topUps(
-    ask: () => Promise<TopUpAnswer | OperationFailed>,
-    request: TopUpAsked,
-  ): Promise<TopUpAnswer | OperationFailed>;
-  /** What happens to withdrawals. */
-  withdrawals(
-    ask: () => Promise<WithdrawalAnswer | OperationFailed>,
-  ): Promise<WithdrawalAnswer | OperationFailed>;
+  /** What happens to top-ups and withdrawals. */
+  transfers(
+    ask: () => ReturnType<CardNetwork['transfer']>,
+    request: TransferAsked,
+  ): ReturnType<CardNetwork['transfer']>;
   /** The status changes that were requested so far. */
   asked: StatusChangeRequest[];
   /** Sends a request to the network itself, as somebody else might. */
@@ -46,8 +39,7 @@ export function unrulyNetwork(): UnrulyNetwork {
     next: [],
     usual: (ask) => ask(),
     issuances: (ask) => ask(),
-    topUps: (ask) => ask(),
-    withdrawals: (ask) => ask(),
+    transfers: (ask) => ask(),
     asked: [],
     ask: (request) => {
       if (real === undefined) throw new Error('no worker has been started with these options');
@@ -61,8 +53,7 @@ export function unrulyNetwork(): UnrulyNetwork {
           return {
             ...network,
             issueCard: (request) => unruly.issuances(() => network.issueCard(request), request),
-            topUpCard: (request) => unruly.topUps(() => network.topUpCard(request), request),
-            withdrawFromCard: (request) => unruly.withdrawals(() => network.withdrawFromCard(request)),
+            transfer: (request) => unruly.transfers(() => network.transfer(request), request),
             changeCardStatus: (request) => {
               unruly.asked.push(request);
               return (unruly.next.shift() ?? unruly.usual)(() => network.changeCardStatus(request));

@@ -1,12 +1,12 @@
 import { z } from 'zod';
 import { declare, resource } from '../../api/http/route.ts';
-import * as EXAMPLES from '../../api/openapi/examples.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import { EventType } from '../../domain/event.ts';
 import { Timestamp } from '../../domain/fields.ts';
 import { isId } from '../../domain/ids.ts';
 import type { Orm } from '../../platform/db/orm.ts';
-import { endpointNotFound } from '../endpoint-reads.ts';
+import { WEBHOOK_REPLAY } from '../examples.ts';
+import { endpointNotFound } from '../reads.ts';
 import { presentWebhookReplay, WebhookReplayResource } from './resource.ts';
 import { readWebhookReplay, startReplay } from './start.ts';
 
@@ -47,7 +47,7 @@ const replayWebhookEndpoint = declare({
   responses: { 202: WebhookReplayResource },
   examples: {
     body: { created_gte: '2026-11-22T06:00:00.000Z', status: 'undelivered' },
-    202: EXAMPLES.WEBHOOK_REPLAY,
+    202: WEBHOOK_REPLAY,
   },
   errors: ['webhook_endpoint_not_found', 'invalid_state'],
 });
@@ -61,7 +61,7 @@ const getWebhookReplay = declare({
   description: 'How far a replay has got. Replays are kept for 30 days, and are deleted with their endpoint.',
   query: z.strictObject({}),
   responses: { 200: WebhookReplayResource },
-  examples: { 200: { ...EXAMPLES.WEBHOOK_REPLAY, status: 'completed', sent: 214 } },
+  examples: { 200: { ...WEBHOOK_REPLAY, status: 'completed', sent: 214 } },
   errors: ['webhook_replay_not_found'],
 });
 

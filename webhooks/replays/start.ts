@@ -1,15 +1,14 @@
 import { sql } from 'kysely';
 import { boundTime, firstId } from '../../accounts/clock.ts';
 import { ApiError } from '../../domain/api-error.ts';
-import type { EventType } from '../../domain/event.ts';
-import { EVENTS_KEPT_DAYS } from '../../domain/event.ts';
+import { EVENTS_KEPT_DAYS, type EventType } from '../../domain/event.ts';
 import type { Tenant } from '../../domain/mode.ts';
 import { newId } from '../../platform/crypto/new-id.ts';
 import type { Orm } from '../../platform/db/orm.ts';
 import { autocommitStatement, readStatement, writeStatement } from '../../platform/db/sql.ts';
 import { transaction } from '../../platform/db/transaction.ts';
 import { lockAllowance, takeFromAllowance } from '../allowance.ts';
-import { endpointDisabled, readEndpoint } from '../endpoint-reads.ts';
+import { endpointDisabled, readEndpoint } from '../reads.ts';
 import type { WebhookReplayRow } from './resource.ts';
 
 /** How many events a replay can go through: they are counted before it begins, which has to end long before its time limit. */

@@ -34,7 +34,7 @@ const BY_LAST_DIGITS: Readonly<Record<number, Behaviour>> = {
   48: { ...SUCCESS, refusals: 3 },
 };
 
-/** How the network treats an issuance, a top-up or a withdrawal of this amount. */
+/** How the network treats an issuance or a transfer of this amount. */
 export function behaviourFor(amountCents: number): Behaviour {
   return BY_LAST_DIGITS[amountCents % 100] ?? SUCCESS;
 }

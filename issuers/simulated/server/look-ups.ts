@@ -2,13 +2,9 @@ import type { KeyObject } from 'node:crypto';
 import { sql } from 'kysely';
 import type { z } from 'zod';
 import type { NetworkCard } from '../../../domain/card.ts';
+import type { TransferDirection } from '../../../domain/transfer.ts';
 import { type Reader, readStatement } from '../../../platform/db/sql.ts';
-import type {
-  LookUpAnswer,
-  RevealedCard,
-  TopUpLookUpAnswer,
-  WithdrawalLookUpAnswer,
-} from '../../card-network.ts';
+import type { LookUpAnswer, RevealedCard, TransferLookUpAnswer } from '../../card-network.ts';
 import { deriveCard, deriveRevealedCard } from '../../derived-cards.ts';
 import type { OperationKind } from '../tables.ts';
 import type { ListedCards, ListedMovements } from '../wire.ts';
@@ -29,15 +25,13 @@ export async function lookUpIssuance(em: Reader, token: string): Promise<LookUpA
   }
 }
 
-/** The state of a top-up. */
-export async function lookUpTopUp(em: Reader, token: string): Promise<TopUpLookUpAnswer> {
-  const { state } = await readOperation(em, 'card.topup', token);
-  return state === 'accepted' || state === 'succeeded' ? { status: state } : unsuccessful(state);
-}
-
-/** The state of a withdrawal. */
-export async function lookUpWithdrawal(em: Reader, token: string): Promise<WithdrawalLookUpAnswer> {
-  const { state } = await readOperation(em, 'card.withdrawal', token);
+/** The state of a transfer. */
+export async function lookUpTransfer(
+  em: Reader,
+  direction: TransferDirection,
+  token: string,
+): Promise<TransferLookUpAnswer> {
+  const { state } = await readOperation(em, `card.${direction}`, token);
   return state === 'accepted' || state === 'succeeded' ? { status: state } : unsuccessful(state);
 }
 

@@ -6,18 +6,18 @@ import type { Logger } from 'pino';
 import rawBody from 'raw-body';
 import { z } from 'zod';
 import { isId } from '../../../domain/ids.ts';
+import { TRANSFER_DIRECTIONS, TRANSFERS } from '../../../domain/transfer.ts';
 import type { Orm } from '../../../platform/db/orm.ts';
-import { IssuanceOrder, StatusChangeOrder, TopUpOrder, WithdrawalOrder } from '../wire.ts';
+import { IssuanceOrder, StatusChangeOrder, TRANSFER_ORDERS, TRANSFER_PATHS } from '../wire.ts';
 import {
   issuedCardWith,
   listIssuedCards,
   listMovedMoney,
   lookUpIssuance,
-  lookUpTopUp,
-  lookUpWithdrawal,
+  lookUpTransfer,
   revealDetails,
 } from './look-ups.ts';
-import { type Taken, takeIssuance, takeStatusChange, takeTopUp, takeWithdrawal } from './operations.ts';
+import { type Taken, takeIssuance, takeStatusChange, takeTransfer } from './operations.ts';
 
 interface NetworkApiOptions {
   orm: Orm;
@@ -43,29 +43,21 @@ export function networkApi({ orm, bearerToken, cardKeys, logger }: NetworkApiOpt
     ctx.body = { token, issuance: await lookUpIssuance(orm.em.fork(), token) };
   });
 
-  router.post('/topups', async (ctx) => {
-    const request = await readRequest(ctx, TopUpOrder);
-    const taken = await takeTopUp(orm, request);
-    answer(ctx, taken, (topUp) => ({ token: request.token, topUp }));
-  });
+  for (const direction of TRANSFER_DIRECTIONS) {
+    const path = TRANSFER_PATHS[direction];
+    const { idPrefix, noun } = TRANSFERS[direction];
+    router.post(path, async (ctx) => {
+      const order = await readRequest(ctx, TRANSFER_ORDERS[direction]);
+      const taken = await takeTransfer(orm, { ...order, direction });
+      answer(ctx, taken, (transfer) => ({ token: order.token, transfer }));
+    });
 
-  router.get('/topups/:token', async (ctx) => {
-    const token = ctx.params.token ?? '';
-    if (!isId('topup', token)) return ctx.throw(400, 'The token must be a top-up id.');
-    ctx.body = { token, topUp: await lookUpTopUp(orm.em.fork(), token) };
-  });
-
-  router.post('/withdrawals', async (ctx) => {
-    const request = await readRequest(ctx, WithdrawalOrder);
-    const taken = await takeWithdrawal(orm, request);
-    answer(ctx, taken, (withdrawal) => ({ token: request.token, withdrawal }));
-  });
-
-  router.get('/withdrawals/:token', async (ctx) => {
-    const token = ctx.params.token ?? '';
-    if (!isId('wdr', token)) return ctx.throw(400, 'The token must be a withdrawal id.');
-    ctx.body = { token, withdrawal: await lookUpWithdrawal(orm.em.fork(), token) };
-  });
+    router.get(`${path}/:token`, async (ctx) => {
+      const token = ctx.params.token ?? '';
+      if (!isId(idPrefix, token)) return ctx.throw(400, `The token must be a ${noun} id.`);
+      ctx.body = { token, transfer: await lookUpTransfer(orm.em.fork(), direction, token) };
+    });
+  }
 
   router.post('/status-changes', async (ctx) => {
     const request = await readRequest(ctx, StatusChangeOrder);

@@ -10,15 +10,13 @@ import type {
   LookUpAnswer,
   StatusChangeAnswer,
   StatusChangeRequest,
-  TopUpAsked,
-  TopUpLookUpAnswer,
-  WithdrawalAsked,
-  WithdrawalLookUpAnswer,
+  TransferAsked,
+  TransferLookUpAnswer,
 } from '../../card-network.ts';
 import { deriveCard } from '../../derived-cards.ts';
 import type { OperationKind } from '../tables.ts';
 import { type Behaviour, behaviourFor, DECLINED, SUCCESS } from './behaviours.ts';
-import { lookUpIssuance, lookUpTopUp, lookUpWithdrawal, readOperation } from './look-ups.ts';
+import { lookUpIssuance, lookUpTransfer, readOperation } from './look-ups.ts';
 
 /** The result of a request to act. `refused`: try again. `conflict`: the token belongs to another request. */
 export type Taken<Answer> =
@@ -49,41 +47,22 @@ export function takeIssuance(
 }
 
 /**
- * Loads a card once per token, and returns the top-up's state. Declined if the network has no such card, or has blocked it.
+ * Moves money to or from a card once per token, and returns the transfer's state. Declined if the network has no such card, or
+ * has blocked it. A withdrawal that was accepted before a block goes on: the money leaves the card.
  */
-export function takeTopUp(
+export function takeTransfer(
   orm: Orm,
-  { token, networkCardId, amountCents }: TopUpAsked,
-): Promise<Taken<TopUpLookUpAnswer>> {
+  { token, direction, networkCardId, amountCents }: TransferAsked,
+): Promise<Taken<TransferLookUpAnswer>> {
   return transaction(orm, async (tx) => {
     const cardStatus = await lockCard(tx, networkCardId);
     const isOpen = cardStatus !== undefined && cardStatus !== 'blocked';
     const behaviour = isOpen ? behaviourFor(amountCents) : DECLINED;
     const request = { networkCardId, amountCents };
-    const taking = await takeOperation(tx, { token, kind: 'card.topup', behaviour, request });
+    const taking = await takeOperation(tx, { token, kind: `card.${direction}`, behaviour, request });
     if (taking === 'refused' || taking === 'conflict') return { status: taking };
     const answerIsLost = taking === 'taken' && behaviour.losesAnswer;
-    return { status: 'answered', answer: await lookUpTopUp(tx, token), answerIsLost };
-  });
-}
-
-/**
- * Takes money off a card once per token, and returns the withdrawal's state. Declined if the network has no such card, or has
- * blocked it. One that was accepted before a block goes on: the money leaves the card.
- */
-export function takeWithdrawal(
-  orm: Orm,
-  { token, networkCardId, amountCents }: WithdrawalAsked,
-): Promise<Taken<WithdrawalLookUpAnswer>> {
-  return transaction(orm, async (tx) => {
-    const cardStatus = await lockCard(tx, networkCardId);
-    const isOpen = cardStatus !== undefined && cardStatus !== 'blocked';
-    const behaviour = isOpen ? behaviourFor(amountCents) : DECLINED;
-    const request = { networkCardId, amountCents };
-    const taking = await takeOperation(tx, { token, kind: 'card.withdrawal', behaviour, request });
-    if (taking === 'refused' || taking === 'conflict') return { status: taking };
-    const answerIsLost = taking === 'taken' && behaviour.losesAnswer;
-    return { status: 'answered', answer: await lookUpWithdrawal(tx, token), answerIsLost };
+    return { status: 'answered', answer: await lookUpTransfer(tx, direction, token), answerIsLost };
   });
 }
 

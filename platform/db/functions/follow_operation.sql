@@ -1,4 +1,4 @@
--- Trigger of card, topup and withdrawal: takes the end of what was pending, or that it is past its deadline,
+-- Trigger of card and card_transfer: takes the end of what was pending, or that it is past its deadline,
 -- over to the claim that asked for it. If the claim gets its response with the end, nothing is left to do.
 CREATE OR REPLACE FUNCTION follow_operation() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $$
@@ -19,11 +19,7 @@ CREATE OR REPLACE TRIGGER card_operation AFTER UPDATE OF claim_id, overdue_since
   WHEN (OLD.claim_id IS NOT NULL
   AND (NEW.claim_id IS NULL OR (OLD.overdue_since IS NULL) <> (NEW.overdue_since IS NULL)))
   EXECUTE FUNCTION follow_operation();
-CREATE OR REPLACE TRIGGER topup_operation AFTER UPDATE OF claim_id, overdue_since ON topup FOR EACH ROW
-  WHEN (OLD.claim_id IS NOT NULL
-  AND (NEW.claim_id IS NULL OR (OLD.overdue_since IS NULL) <> (NEW.overdue_since IS NULL)))
-  EXECUTE FUNCTION follow_operation();
-CREATE OR REPLACE TRIGGER withdrawal_operation AFTER UPDATE OF claim_id, overdue_since ON withdrawal FOR EACH ROW
+CREATE OR REPLACE TRIGGER card_transfer_operation AFTER UPDATE OF claim_id, overdue_since ON card_transfer FOR EACH ROW
   WHEN (OLD.claim_id IS NOT NULL
   AND (NEW.claim_id IS NULL OR (OLD.overdue_since IS NULL) <> (NEW.overdue_since IS NULL)))
   EXECUTE FUNCTION follow_operation();

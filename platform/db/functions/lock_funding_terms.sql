@@ -1,7 +1,8 @@
--- Locks the usage row of the claim's account, then the card the claim is about, and returns everything that
--- its funding is decided on; no row if there is no such claim. It is one call because the account's other
--- fundings wait for every round trip under these locks. The locks have statements of their own: a statement
--- that waited for a lock doesn't see what was committed meanwhile, a later one does.
+-- Locks the usage row of the claim's account, which a withdrawal doesn't change, the claim, then the card it
+-- is about, and returns everything that its money is decided on; no row if there is no such claim. It is one
+-- call because the account's other fundings wait for every round trip under these locks. The locks have
+-- statements of their own: a statement that waited for a lock doesn't see what was committed meanwhile, a
+-- later one does.
 CREATE OR REPLACE FUNCTION lock_funding_terms(claim text) RETURNS TABLE (
   partner_id text,
   mode text,
@@ -23,14 +24,18 @@ CREATE OR REPLACE FUNCTION lock_funding_terms(claim text) RETURNS TABLE (
 #variable_conflict use_column
 BEGIN
   PERFORM FROM account_usage u JOIN idempotency_claim c ON c.partner_id = u.partner_id AND c.mode = u.mode
-    WHERE c.id = claim FOR NO KEY UPDATE;
+    WHERE c.id = claim AND c.operation <> 'withdraw_from_card' FOR NO KEY UPDATE;
+  IF NOT FOUND THEN
+    PERFORM FROM idempotency_claim c WHERE c.id = claim FOR NO KEY UPDATE;
+  END IF;
   PERFORM FROM card k WHERE k.id = (SELECT c.card_id FROM idempotency_claim c WHERE c.id = claim) FOR NO KEY UPDATE;
   RETURN QUERY
     SELECT c.partner_id, c.mode, c.request, c.response_status IS NOT NULL, c.resource_id,
-      EXISTS (SELECT FROM card k WHERE k.claim_id = claim) OR EXISTS (SELECT FROM topup t WHERE t.claim_id = claim),
+      EXISTS (SELECT FROM card k WHERE k.claim_id = claim) OR EXISTS (SELECT FROM card_transfer t WHERE t.claim_id = claim),
       c.card_id,
       coalesce((SELECT a.posted FROM ledger.account a WHERE a.card_id = c.card_id), 0),
-      coalesce((SELECT sum(o.amount_cents) FROM topup o WHERE o.card_id = c.card_id AND o.status = 'pending'), 0),
+      coalesce((SELECT sum(o.amount_cents) FROM card_transfer o
+        WHERE o.card_id = c.card_id AND o.direction = 'topup' AND o.status = 'pending'), 0),
       p.fee_plan, p.limits, u.open_cards,
       -- Another transaction may have counted for a day that began after this one did.
       CASE WHEN u.loaded_on >= (account_now(c.partner_id, c.mode) AT TIME ZONE 'UTC')::date THEN u.loaded_cents ELSE 0 END

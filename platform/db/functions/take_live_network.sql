@@ -22,8 +22,7 @@ BEGIN
       count(*) FILTER (WHERE k.claim_id IS NOT NULL OR k.status_change_claim_id IS NOT NULL)
     INTO cards, operations FROM card k WHERE k.mode = 'live';
   operations := operations
-    + (SELECT count(*) FROM topup t WHERE t.mode = 'live' AND t.status = 'pending')
-    + (SELECT count(*) FROM withdrawal w WHERE w.mode = 'live' AND w.status = 'pending')
+    + (SELECT count(*) FROM card_transfer t WHERE t.mode = 'live' AND t.status = 'pending')
     + (SELECT count(*) FROM true_up u WHERE u.mode = 'live' AND u.status = 'pending');
   IF theirs IS NULL AND cards + operations > 0 THEN
     INSERT INTO live_network (network) VALUES (mine);

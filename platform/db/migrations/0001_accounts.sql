@@ -136,7 +136,6 @@ CREATE TABLE test_clock_advance (
   PRIMARY KEY (partner_id, advanced_at)
 );
 CREATE UNIQUE INDEX test_clock_advance_shows ON test_clock_advance (partner_id, shows);
-CREATE INDEX test_clock_advance_latest ON test_clock_advance (advanced_at);
 
 -- Pretend money, which a partner asks for in test mode.
 CREATE TABLE faucet_credit (

@@ -95,23 +95,28 @@ CREATE INDEX card_newest_of_status ON card (partner_id, mode, status, id);
 -- At most one card with an external_ref has not failed; any number may have.
 CREATE INDEX card_newest_of_external_ref ON card (partner_id, mode, external_ref, status, id);
 
-CREATE TABLE topup (
+-- Money that moves between the prepaid balance and a card: a top-up onto it, a withdrawal back from it
+-- (docs/partners/topups.md, docs/partners/withdrawals.md). While it is pending, the ledger holds it in the
+-- operation <direction>/<id>.
+CREATE TABLE card_transfer (
   id text COLLATE "C" PRIMARY KEY,
   partner_id text NOT NULL,
   mode text NOT NULL,
   card_id text COLLATE "C" NOT NULL,
+  direction text NOT NULL COLLATE "C" CHECK (direction IN ('topup', 'withdrawal')),
   status text NOT NULL CHECK (status IN ('pending', 'succeeded', 'failed')),
   failure_code text,
   amount_cents bigint NOT NULL CHECK (amount_cents > 0),
-  -- [{ type, amount }]
-  fees jsonb NOT NULL,
-  -- The card's balance when the top-up ended.
+  -- [{ type, amount }] of a top-up
+  fees jsonb NOT NULL DEFAULT '[]',
+  -- The card's balance when it ended.
   card_balance_cents bigint,
   -- These are as in `card`; `asked` is { networkCardId }.
   overdue_since timestamptz,
   created_at timestamptz NOT NULL,
   completed_at timestamptz,
-  counted_on date DEFAULT (now() AT TIME ZONE 'UTC')::date,
+  -- Of a top-up: the UTC day whose usage it counts in.
+  counted_on date,
   decision jsonb,
   claim_id text COLLATE "C" REFERENCES idempotency_claim ON DELETE SET NULL,
   asked jsonb,
@@ -120,58 +125,28 @@ CREATE TABLE topup (
   FOREIGN KEY (card_id, partner_id, mode) REFERENCES card (id, partner_id, mode),
   CHECK ((status = 'failed') = (failure_code IS NOT NULL)),
   CHECK ((status = 'pending') = (completed_at IS NULL)),
-  CHECK ((status = 'pending') = (card_balance_cents IS NULL))
+  CHECK ((status = 'pending') = (card_balance_cents IS NULL)),
+  CHECK (direction = 'topup' OR (fees = '[]' AND counted_on IS NULL))
 );
-CREATE UNIQUE INDEX topup_claim ON topup (claim_id) WHERE claim_id IS NOT NULL;
-CREATE INDEX topup_pending ON topup (created_at) WHERE status = 'pending';
-CREATE INDEX topup_pending_of_card ON topup (card_id) WHERE status = 'pending';
-CREATE INDEX topup_newest ON topup (partner_id, mode, id);
-CREATE INDEX topup_newest_of_card ON topup (card_id, id);
+CREATE UNIQUE INDEX card_transfer_claim ON card_transfer (claim_id) WHERE claim_id IS NOT NULL;
+CREATE INDEX card_transfer_pending ON card_transfer (created_at) WHERE status = 'pending';
+CREATE INDEX card_transfer_pending_topups ON card_transfer (card_id) WHERE direction = 'topup' AND status = 'pending';
+CREATE INDEX card_transfer_newest ON card_transfer (partner_id, mode, direction, id);
+CREATE INDEX card_transfer_newest_of_card ON card_transfer (card_id, direction, id);
 
--- Money from a card back to the prepaid balance (docs/partners/withdrawals.md). While it is pending, the
--- ledger holds amount_cents on the card for it, in the operation withdrawal/<id>.
-CREATE TABLE withdrawal (
-  id text COLLATE "C" PRIMARY KEY,
-  partner_id text NOT NULL,
-  mode text NOT NULL,
-  card_id text COLLATE "C" NOT NULL,
-  status text NOT NULL CHECK (status IN ('pending', 'succeeded', 'failed')),
-  failure_code text,
-  amount_cents bigint NOT NULL CHECK (amount_cents > 0),
-  -- The card's balance when the withdrawal ended.
-  card_balance_cents bigint,
-  -- These are as in `topup`.
-  overdue_since timestamptz,
-  created_at timestamptz NOT NULL,
-  completed_at timestamptz,
-  decision jsonb,
-  claim_id text COLLATE "C" REFERENCES idempotency_claim ON DELETE SET NULL,
-  asked jsonb,
-  not_recorded jsonb,
-  UNIQUE (id, partner_id, mode),
-  FOREIGN KEY (card_id, partner_id, mode) REFERENCES card (id, partner_id, mode),
-  CHECK ((status = 'failed') = (failure_code IS NOT NULL)),
-  CHECK ((status = 'pending') = (completed_at IS NULL)),
-  CHECK ((status = 'pending') = (card_balance_cents IS NULL))
-);
-CREATE UNIQUE INDEX withdrawal_claim ON withdrawal (claim_id) WHERE claim_id IS NOT NULL;
-CREATE INDEX withdrawal_pending ON withdrawal (created_at) WHERE status = 'pending';
-CREATE INDEX withdrawal_newest ON withdrawal (partner_id, mode, id);
-CREATE INDEX withdrawal_newest_of_card ON withdrawal (card_id, id);
-
--- Issuances and top-ups that have ended, but about which the network may still say something else: those that
--- an operator decided, and those that had a callback afterwards. A worker looks them up. The id is the card's
--- or the top-up's, which is the network's token.
+-- Issuances and transfers that have ended, but about which the network may still say something else: those
+-- that an operator decided, and those that had a callback afterwards. A worker looks them up. The id is the
+-- card's or the transfer's, which is the network's token.
 CREATE TABLE late_answer (
   id text COLLATE "C" PRIMARY KEY,
   kind text NOT NULL CHECK (kind IN ('card', 'topup', 'withdrawal')),
-  -- Set if an operator decided it, even if a refusal deleted its row. The other three are a top-up's.
+  -- Set if an operator decided it, even if a refusal deleted its row. The other three are a transfer's.
   partner_id text,
   card_id text COLLATE "C",
   amount_cents bigint,
   fees jsonb,
-  look_up_after timestamptz NOT NULL DEFAULT now(),
-  look_ups integer NOT NULL DEFAULT 0,
+  retry_after timestamptz NOT NULL DEFAULT now(),
+  attempts integer NOT NULL DEFAULT 0,
   -- What the network says that contradicts our record, its id of a card, and since when.
   said text CHECK (said IN ('yes', 'no')),
   network_card_id text,
@@ -181,7 +156,7 @@ CREATE TABLE late_answer (
   created_at timestamptz NOT NULL DEFAULT now(),
   CHECK ((said IS NULL) = (contradicts_since IS NULL))
 );
-CREATE INDEX late_answer_due ON late_answer (look_up_after);
+CREATE INDEX late_answer_due ON late_answer (retry_after);
 CREATE INDEX late_answer_contradiction ON late_answer (contradicts_since) WHERE contradicts_since IS NOT NULL;
 
 -- One attempt to read a card's number. It counts towards the limit whether or not the network responded. It
@@ -229,14 +204,12 @@ GRANT SELECT, INSERT, DELETE, UPDATE (status, card_name, cardholder_first_name, 
   spending_controls) ON card TO card_issuing_app;
 GRANT SELECT, UPDATE (cardholder_first_name, cardholder_last_name, email, network_card_id, overdue_since,
   decision, look_up_after, metadata, cardholder_erased_at) ON card TO card_issuing_operator;
+-- Whose a transfer is and what it is about never change.
 GRANT SELECT, INSERT, DELETE, UPDATE (status, failure_code, card_balance_cents, overdue_since, completed_at,
-  counted_on, decision, claim_id, not_recorded) ON topup TO card_issuing_app;
-GRANT SELECT, UPDATE (overdue_since, decision) ON topup TO card_issuing_operator;
-GRANT SELECT, INSERT, DELETE, UPDATE (status, failure_code, card_balance_cents, overdue_since, completed_at,
-  decision, claim_id, not_recorded) ON withdrawal TO card_issuing_app;
-GRANT SELECT, UPDATE (overdue_since, decision) ON withdrawal TO card_issuing_operator;
+  decision, claim_id, not_recorded) ON card_transfer TO card_issuing_app;
+GRANT SELECT, UPDATE (overdue_since, decision) ON card_transfer TO card_issuing_operator;
 GRANT SELECT, INSERT, DELETE, UPDATE ON late_answer TO card_issuing_app;
-GRANT SELECT, UPDATE (look_up_after, decision) ON late_answer TO card_issuing_operator;
+GRANT SELECT, UPDATE (retry_after, decision) ON late_answer TO card_issuing_operator;
 GRANT SELECT ON card_reveal TO card_issuing_app, card_issuing_operator;
 GRANT INSERT ON card_reveal TO card_issuing_api;
 GRANT SELECT, INSERT ON refused_reveal TO card_issuing_app;

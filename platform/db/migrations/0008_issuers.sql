@@ -79,13 +79,12 @@ CREATE UNIQUE INDEX network_message_once ON network_message (network, kind, mess
 CREATE INDEX network_message_waiting ON network_message (network_card_id, id) INCLUDE (size_bytes) WHERE status = 'waiting';
 CREATE INDEX network_message_ended ON network_message (ended_at) WHERE status <> 'waiting';
 
--- Money that was released from a blocked live card to the prepaid balance, and that the card network has to
--- take back from the card's account there (docs/decisions/card-networks.md). A trigger writes it with the
--- posting.
+-- What the card network has to move to or from a live card's account there, so that it has what the ledger says
+-- (docs/decisions/card-networks.md). A trigger writes it with the posting.
 CREATE TABLE true_up (
   id text COLLATE "C" PRIMARY KEY,
   direction text COLLATE "C" NOT NULL CHECK (direction IN ('from_card', 'to_card')),
-  -- The ledger's transfer that released it.
+  -- The ledger's transfer that it follows.
   transfer_id uuid NOT NULL UNIQUE,
   operation_id text COLLATE "C" NOT NULL,
   -- As the ledger names them: nothing else may keep it from posting.

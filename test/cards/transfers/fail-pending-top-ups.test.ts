@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict';
 import { failPendingTopUps, lockPendingTopUps } from '../../../cards/block.ts';
 import { lockCard } from '../../../cards/lock-card.ts';
-import { acceptTopUp, completeTopUp } from '../../../cards/transfers/end-top-up.ts';
-import { beginTopUp } from '../../../cards/transfers/top-up.ts';
+import { acceptTransfer, completeTransfer } from '../../../cards/transfers/end.ts';
 import { checkLedger } from '../../../ledger/check-ledger.ts';
 import { query } from '../../../platform/db/sql.ts';
 import { transaction } from '../../../platform/db/transaction.ts';
 import { begun, openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
-import { stateOf, type TopUpCase } from '../../support/commands/top-ups.ts';
+import { beginTopUp, stateOf, type TopUpCase } from '../../support/commands/transfers.ts';
 
 /** What is left of 100,000 cents after a card of 1,000 and its fees. */
 const FUNDS = 98_850;
@@ -48,7 +47,7 @@ describe('failPendingTopUps', () => {
 
   it('fails accepted top-ups, refuses those without an answer, and returns them', async () => {
     const accepted = [await hold(2_000), await hold(3_000)];
-    for (const claimId of accepted) await acceptTopUp(commands.context, claimId);
+    for (const claimId of accepted) await acceptTransfer(commands.context, claimId);
     const unanswered = await hold(4_000);
     assert.deepEqual((await state(unanswered)).cents, [FUNDS - 9_190, 9_190]);
 
@@ -65,8 +64,8 @@ describe('failPendingTopUps', () => {
     assert.deepEqual(await state(unanswered), refused);
 
     for (const claimId of [...accepted, unanswered]) {
-      await completeTopUp(commands.context, claimId);
-      await acceptTopUp(commands.context, claimId);
+      await completeTransfer(commands.context, claimId);
+      await acceptTransfer(commands.context, claimId);
       assert.equal(await begun(beginTopUp, commands.context, claimId), 'answered');
     }
     assert.deepEqual(await state(unanswered), refused);
@@ -75,7 +74,7 @@ describe('failPendingTopUps', () => {
 
   it('leaves top-ups that have ended, and other cards, as they are', async () => {
     const loaded = await hold(2_000);
-    await completeTopUp(commands.context, loaded);
+    await completeTransfer(commands.context, loaded);
     const otherCard = { ...card, cardId: await commands.createActiveCard(card.partnerId, 'live', 1_000) };
     const other = await commands.claimOf('top_up_card', otherCard, { amount: 2_000 });
     await begun(beginTopUp, commands.context, other);
@@ -93,7 +92,9 @@ describe('failPendingTopUps', () => {
     await Promise.all([
       ...late.map((claimId) => begun(beginTopUp, commands.context, claimId)),
       ...claims.map((claimId, index) =>
-        index % 2 === 0 ? completeTopUp(commands.context, claimId) : acceptTopUp(commands.context, claimId),
+        index % 2 === 0
+          ? completeTransfer(commands.context, claimId)
+          : acceptTransfer(commands.context, claimId),
       ),
       block(),
     ]);

@@ -13,8 +13,8 @@ import {
   cardholder,
   readCard,
   settledTopUp,
-  topUp,
-} from '../../support/top-ups.ts';
+  transfer,
+} from '../../support/transfers.ts';
 
 describe('the cost of a top-up', () => {
   let stack: TestStack;
@@ -37,7 +37,7 @@ describe('the cost of a top-up', () => {
         const holder = await cardholder(stack, mode, MAX);
         await negotiate(holder, plan);
         const quote = await quoteOf(holder, amount);
-        const made = await topUp(holder, amount);
+        const made = await transfer('topup', holder, amount);
         const [available, held, total] = await balanceOf(holder.partner, mode);
         if (quote.status === 400 || amount > MAX - CARD_CENTS) {
           if (quote.status === 400) expectError(quote, 'validation_failed', ['amount']);
@@ -66,7 +66,7 @@ describe('the cost of a top-up', () => {
 
   it('includes no activation fee, and leaves fees of zero out of the response and the ledger', async () => {
     const holder = await holderWith({ cardActivationCents: 700 }, 1_000);
-    const { json } = await topUp(holder, 1_000);
+    const { json } = await transfer('topup', holder, 1_000);
     assert.deepEqual([json.fees, json.total_debited], [[], 1_000]);
     assert.deepEqual(await balanceOf(holder.partner), [0, 0, 0]);
     assert.deepEqual(await transferCodes(stack, `topup/${json.id}`), ['topup']);
@@ -80,14 +80,14 @@ describe('the cost of a top-up', () => {
       [119, 1], // 1.4875
       [120, 2], // 1.5
     ] as const) {
-      assert.equal((await topUp(holder, amount)).json.total_debited, amount + fee);
+      assert.equal((await transfer('topup', holder, amount)).json.total_debited, amount + fee);
     }
   });
 
   it('is debited as it was when the top-up began, even if the plan has changed since', async () => {
     const holder = await cardholder(stack, 'live', 10_000);
     await negotiate(holder, { cardFundingMinCents: 7 });
-    const pending = await topUp(holder, 1_041);
+    const pending = await transfer('topup', holder, 1_041);
     assert.equal(pending.status, 202, pending.text);
     await negotiate(holder, { cardFundingMinCents: 9 });
     await settledTopUp(holder, pending.json.id);
@@ -98,9 +98,9 @@ describe('the cost of a top-up', () => {
     const holder = await cardholder(stack, 'live', MAX);
     await negotiate(holder, {});
     const room = 44;
-    const pending = await topUp(holder, MAX - CARD_CENTS - room);
+    const pending = await transfer('topup', holder, MAX - CARD_CENTS - room);
     assert.deepEqual([pending.status, pending.json.amount % 100], [202, 47], pending.text);
-    expectError(await topUp(holder, room + 1), 'validation_failed', ['amount']);
-    assert.equal((await topUp(holder, room)).status, 201);
+    expectError(await transfer('topup', holder, room + 1), 'validation_failed', ['amount']);
+    assert.equal((await transfer('topup', holder, room)).status, 201);
   });
 });

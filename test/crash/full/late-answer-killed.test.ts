@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { decideContradiction } from '../../../cards/late-decisions.ts';
-import { topUpCardWorkflowId, withdrawFromCardWorkflowId } from '../../../workflows/messages.ts';
+import { decideContradiction } from '../../../cards/late-answers.ts';
+import { TRANSFER_DIRECTIONS, TRANSFERS } from '../../../domain/transfer.ts';
+import { transferWorkflowId } from '../../../workflows/messages.ts';
 import { createCard, eventTypes } from '../../support/cards.ts';
 import { CUTS, cutCommits } from '../../support/crash/cut-commits.ts';
 import type { DeadlyStatement } from '../../support/crash/die-at-statement.ts';
@@ -11,31 +12,16 @@ import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from '../../
 import { environmentOf, operateIn } from '../../support/operator/operate.ts';
 import { asOwner } from '../../support/postgres.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
-import { createTopUp, readTopUpRow } from '../../support/top-ups.ts';
+import { readTransferRow, transfer } from '../../support/transfers.ts';
 import { until } from '../../support/until.ts';
-import { createWithdrawal, readWithdrawalRow } from '../../support/withdrawals.ts';
 
 const CARD_CENTS = 20_000;
 /** The network accepts it and never completes it. */
 const AMOUNT_CENTS = 10_047;
 
-const KINDS = {
-  topup: {
-    name: 'top-up',
-    create: createTopUp,
-    workflowIdOf: topUpCardWorkflowId,
-    readRow: readTopUpRow,
-    insert: 'INSERT INTO topup AS t',
-    spentCents: priceOf(CARD_CENTS) + priceOf(AMOUNT_CENTS, 'card_topup'),
-  },
-  withdrawal: {
-    name: 'withdrawal',
-    create: createWithdrawal,
-    workflowIdOf: withdrawFromCardWorkflowId,
-    readRow: readWithdrawalRow,
-    insert: 'INSERT INTO withdrawal AS w',
-    spentCents: priceOf(CARD_CENTS) - AMOUNT_CENTS,
-  },
+const SPENT_CENTS = {
+  topup: priceOf(CARD_CENTS) + priceOf(AMOUNT_CENTS, 'card_topup'),
+  withdrawal: priceOf(CARD_CENTS) - AMOUNT_CENTS,
 } as const;
 
 /** An operation that failed by our record, and that the network has carried out. */
@@ -45,10 +31,10 @@ interface Contradicted {
   id: string;
 }
 
-for (const kind of ['topup', 'withdrawal'] as const) {
-  const { name, create, workflowIdOf, readRow, insert, spentCents } = KINDS[kind];
+for (const direction of TRANSFER_DIRECTIONS) {
+  const spentCents = SPENT_CENTS[direction];
 
-  describe(`a ${name} that the network has carried out after all`, () => {
+  describe(`a ${TRANSFERS[direction].noun} that the network has carried out after all`, () => {
     let stack: TestStack;
     let folder: string;
     before(async () => {
@@ -64,16 +50,22 @@ for (const kind of ['topup', 'withdrawal'] as const) {
       rmSync(folder, { recursive: true, force: true });
     });
 
-    const isBooked = async (id: string) => (await readRow(stack, id))?.status === 'succeeded';
+    const isBooked = async (id: string) => (await readTransferRow(stack, id))?.status === 'succeeded';
 
     /** As a worker notes it that has looked the operation up. */
     async function contradicted(): Promise<Contradicted> {
       const partner = await fundedPartner(stack);
       const { json: card } = await createCard(partner, { amount: CARD_CENTS }, { mode: 'live' });
-      const { json: made } = await create(partner, 'live', card.id, AMOUNT_CENTS);
+      const { json: made } = await transfer(
+        direction,
+        { partner, mode: 'live', cardId: card.id },
+        AMOUNT_CENTS,
+      );
       const id: string = made.id;
-      await stack.client.workflow.getHandle(workflowIdOf(id)).signal('resolve', { outcome: 'failed' });
-      await until('it has failed', async () => (await readRow(stack, id))?.status === 'failed');
+      await stack.client.workflow
+        .getHandle(transferWorkflowId(direction, id))
+        .signal('resolve', { outcome: 'failed' });
+      await until('it has failed', async () => (await readTransferRow(stack, id))?.status === 'failed');
       await asOwner(
         stack,
         'UPDATE simulated_network.operation SET completes_at = clock_timestamp() WHERE token = $1',
@@ -87,7 +79,7 @@ for (const kind of ['topup', 'withdrawal'] as const) {
 
     async function assertBookedOnce({ partner, cardId }: Contradicted): Promise<void> {
       const types = await eventTypes(stack, cardId);
-      assert.deepEqual(types, ['card.issued', `${kind}.failed`, `${kind}.succeeded`]);
+      assert.deepEqual(types, ['card.issued', `${direction}.failed`, `${direction}.succeeded`]);
       await assertBalance(stack, partner, 'live', { spentCents, heldCents: 0 });
     }
 
@@ -95,9 +87,14 @@ for (const kind of ['topup', 'withdrawal'] as const) {
       it(`is booked once if the worker that books it is killed -9 ${when.replace(' ', ' the ')}`, async () => {
         const late = await contradicted();
         await stack.stopWorker();
-        await decideContradiction(stack.operator, { kind, id: late.id, outcome: 'booked', reason: 'a test' });
+        await decideContradiction(stack.operator, {
+          kind: direction,
+          id: late.id,
+          outcome: 'booked',
+          reason: 'a test',
+        });
         const place: DeadlyStatement = {
-          ...{ text: insert, when },
+          ...{ text: 'INSERT INTO card_transfer AS t', when },
           ...{ armedFile: join(folder, `armed ${when}`), markerFile: join(folder, `dead ${when}`) },
         };
         writeFileSync(place.armedFile, '');
@@ -112,7 +109,7 @@ for (const kind of ['topup', 'withdrawal'] as const) {
         }
         assert.equal(await isBooked(late.id), when === 'after commit');
         // The one that died had taken it for a minute.
-        await asOwner(stack, 'UPDATE late_answer SET look_up_after = now()');
+        await asOwner(stack, 'UPDATE late_answer SET retry_after = now()');
         await stack.startWorker();
         await until('it is booked', () => isBooked(late.id));
         await assertBookedOnce(late);
@@ -120,10 +117,10 @@ for (const kind of ['topup', 'withdrawal'] as const) {
     }
 
     for (const [when, hasHappened] of CUTS) {
-      it(`is booked once, and "operator ${kind} book" can be run again, when its connection is cut ${when} the COMMIT`, async () => {
+      it(`is booked once, and "operator ${direction} book" can be run again, when its connection is cut ${when} the COMMIT`, async () => {
         const late = await contradicted();
         const book = () =>
-          operateIn(environmentOf(stack.config))(kind, 'book', late.id, '--reason', 'in a test');
+          operateIn(environmentOf(stack.config))(direction, 'book', late.id, '--reason', 'in a test');
         await stack.stopWorker();
         const cuts = cutCommits();
         cuts.arm(when, late.id);

@@ -40,12 +40,12 @@ const ISSUANCES: Case[] = [
   [{ step: 'requestIssuance', run: 1, when: 'after' }, null],
 ];
 const TOP_UPS: Case[] = [
-  [{ step: 'topUpCard', run: 1, when: 'before' }, null],
-  [{ step: 'requestTopUp', run: 'decided', when: 'after commit' }, null],
+  [{ step: 'transfer', run: 1, when: 'before' }, null],
+  [{ step: 'requestTransfer', run: 'decided', when: 'after commit' }, null],
 ];
 const WITHDRAWALS: Case[] = [
-  [{ step: 'withdrawFromCard', run: 'decided', when: 'after' }, null],
-  [{ step: 'requestWithdrawal', run: 'decided', when: 'before commit' }, null],
+  [{ step: 'transfer', run: 'decided', when: 'after' }, null],
+  [{ step: 'requestTransfer', run: 'decided', when: 'before commit' }, null],
 ];
 const STATUS_CHANGES: Case[] = [
   [{ step: 'requestStatusChange', run: 1, when: 'before commit' }, null],

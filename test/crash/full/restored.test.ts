@@ -10,9 +10,8 @@ import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from '../../
 import { environmentOf, operateIn } from '../../support/operator/operate.ts';
 import { type RestorablePostgres, startRestorablePostgres } from '../../support/restorable-postgres.ts';
 import { startTestStack, type TestStack } from '../../support/stack.ts';
-import { createTopUp } from '../../support/top-ups.ts';
+import { transfer } from '../../support/transfers.ts';
 import { until } from '../../support/until.ts';
-import { createWithdrawal } from '../../support/withdrawals.ts';
 
 const CENTS = 10_000;
 /** Of the card that the network has not decided when the moment comes that is restored. */
@@ -69,9 +68,9 @@ describe("a service database that is restored to an earlier moment than Temporal
     const body = { amount: CENTS, external_ref: randomUUID() };
     const forgotten = await createCard(partner, body, { ...live, idempotencyKey: forgottenKey });
     assert.equal(forgotten.status, 201, forgotten.text);
-    const topUp = await createTopUp(partner, 'live', kept.json.id, CENTS);
+    const topUp = await transfer('topup', { partner, mode: 'live', cardId: kept.json.id }, CENTS);
     assert.equal(topUp.status, 201, topUp.text);
-    const withdrawal = await createWithdrawal(partner, 'live', kept.json.id, 100);
+    const withdrawal = await transfer('withdrawal', { partner, mode: 'live', cardId: kept.json.id }, 100);
     assert.equal(withdrawal.status, 201, withdrawal.text);
     assert.equal((await changeStatus(partner, kept.json.id, 'freeze', live)).status, 200);
     const deposit = await partner.call('POST', '/funding/deposit-address', {

@@ -23,7 +23,6 @@ const MISSING_CENTS = 900;
 const PLACES = {
   'of a block': {
     movedCents: ISSUED_CENTS,
-    key: 'ret_',
     places: [
       ['update "card" set "status"', 'before commit', false],
       ['update "true_up" set "status"', 'before', true],
@@ -32,7 +31,6 @@ const PLACES = {
   },
   'of a clearing above the balance': {
     movedCents: MISSING_CENTS,
-    key: 'cov_',
     places: [
       ['INSERT INTO card_authorization', 'before commit', false],
       ['INSERT INTO card_authorization', 'after commit', true],
@@ -70,7 +68,7 @@ describe("the money that a card's account at Increase has too much or too little
       : fake.simulations.settle({ card_id: card.networkCardId, amount: ISSUED_CENTS + MISSING_CENTS });
 
   for (const what of ['of a block', 'of a clearing above the balance'] as const) {
-    const { places, key, movedCents } = PLACES[what];
+    const { places, movedCents } = PLACES[what];
     for (const [text, when, isBooked] of places) {
       it(`${what}, is moved once if the worker is killed (${when} ${text})`, async () => {
         await untilRead(stack, fake);
@@ -107,7 +105,9 @@ describe("the money that a card's account at Increase has too much or too little
         assert.equal((await read(card)).balance, 0);
         const accountId = fake.bank.card(card.networkCardId).account_id;
         assert.equal(fake.bank.books.cents[accountId] ?? 0, 0);
-        const moved = fake.bank.books.transfers.filter(({ idempotency_key: name }) => name?.startsWith(key));
+        const moved = fake.bank.books.transfers.filter(({ idempotency_key: name }) =>
+          name?.startsWith('tru_'),
+        );
         assert.deepEqual(
           moved
             .filter((one) => [one.account_id, one.destination_account_id].includes(accountId))

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { hostname } from 'node:os';
-import { askForStatusChange } from '../../../cards/ask-as-operator.ts';
+import { askForStatusChange } from '../../../cards/change-status-operator.ts';
 import { decideIssuance } from '../../../cards/resolve.ts';
 import {
   type CardNetwork,
@@ -15,7 +15,7 @@ import { ACTOR, environmentOf, lastAudit, type Operate, operateIn } from '../../
 import { NEVER_FINISHES } from '../../support/operator/resolving.ts';
 import { asOwner } from '../../support/postgres.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
-import { createTopUp } from '../../support/top-ups.ts';
+import { transfer } from '../../support/transfers.ts';
 import { refused, unavailable, unrulyNetwork } from '../../support/unruly-network.ts';
 import { until } from '../../support/until.ts';
 
@@ -93,7 +93,7 @@ describe('operator commands while the card network fails', () => {
   }
 
   async function assertUsable(cardId: string): Promise<void> {
-    const topUp = await createTopUp(partner, 'live', cardId, 5_000);
+    const topUp = await transfer('topup', { partner, mode: 'live', cardId }, 5_000);
     assert.equal(topUp.status, 201, topUp.text);
     for (const verb of ['freeze', 'unfreeze', 'block'] as const) {
       const changed = await changeStatus(partner, cardId, verb, { mode: 'live' });

@@ -18,7 +18,7 @@ describeConformance('Increase', async ({ keyLifetimeMs }) => {
       return books.transfers
         .filter(
           ({ account_id, idempotency_key: key }) =>
-            account_id === card?.account_id && key?.startsWith('ret_'),
+            account_id === card?.account_id && key?.startsWith('tru_'),
         )
         .reduce((sum, { amount }) => sum + amount, 0);
     },

@@ -295,10 +295,10 @@ describe("a blocked card's money at Increase", () => {
       assert.equal(fake.bank.books.transfers.length, transfers);
       const operate = operateIn(environmentOf(stack.config));
       const [item] = (await operate('attention', 'list')).json.filter(
-        ({ kind }: { kind: string }) => kind === 'money_return',
+        ({ kind }: { kind: string }) => kind === 'true_up',
       );
       assert.match(item.reason, /too old to be sent/);
-      const retried = await operate('money-return', 'retry', item.id, '--reason', 'no transfer at Increase');
+      const retried = await operate('true-up', 'retry', item.id, '--reason', 'no transfer at Increase');
       assert.equal(retried.code, 0, retried.err);
       await until('it is asked for under another key', () => centsAt(neverMoved) === 0);
 

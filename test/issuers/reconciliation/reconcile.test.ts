@@ -7,7 +7,7 @@ import { changeStatus } from '../../support/card-status.ts';
 import { reconciler } from '../../support/operator/reconcile.ts';
 import { asOwner } from '../../support/postgres.ts';
 import { startTestStack, type TestStack } from '../../support/stack.ts';
-import { type Cardholder, cardholder, topUp } from '../../support/top-ups.ts';
+import { type Cardholder, cardholder, transfer } from '../../support/transfers.ts';
 import { until } from '../../support/until.ts';
 
 interface Entry {
@@ -78,7 +78,7 @@ describe('operator network reconcile with Increase', () => {
   }
 
   it('finds nothing where both agree', async () => {
-    const loaded = await topUp(holder, 300);
+    const loaded = await transfer('topup', holder, 300);
     assert.equal(loaded.status, 201, loaded.text);
     const card = await atIssuer();
     const { pending_transaction: pending } = await fake.simulations.authorize({
@@ -97,7 +97,7 @@ describe('operator network reconcile with Increase', () => {
     const { bank } = fake;
     const { books } = bank;
     const card = await atIssuer();
-    const [lost, changed] = [await topUp(holder, 300), await topUp(holder, 500)];
+    const [lost, changed] = [await transfer('topup', holder, 300), await transfer('topup', holder, 500)];
     const madeByHand = bank.makeCard({ account_id: card.account_id, description: 'by hand' }, null);
     const sentByHand = bank.transfer(
       {
@@ -436,15 +436,15 @@ describe('operator network reconcile with Increase', () => {
     assert.deepEqual([item.kind, others], ['network_reconciliation', []]);
   });
 
-  describe('on the money that a blocked card gives back', () => {
-    interface Return {
+  describe('on true-ups of a blocked card', () => {
+    interface TrueUp {
       id: string;
       token: string;
       status: string;
     }
 
-    async function returned(): Promise<Return> {
-      const [row] = await asOwner<Return>(stack, 'SELECT id, token, status FROM true_up WHERE card_id = $1', [
+    async function returned(): Promise<TrueUp> {
+      const [row] = await asOwner<TrueUp>(stack, 'SELECT id, token, status FROM true_up WHERE card_id = $1', [
         holder.cardId,
       ]);
       assert.ok(row);
@@ -456,7 +456,7 @@ describe('operator network reconcile with Increase', () => {
       return found;
     };
 
-    async function block(): Promise<Return> {
+    async function block(): Promise<TrueUp> {
       const { status, text } = await changeStatus(holder.partner, holder.cardId, 'block', { mode: 'live' });
       assert.equal(status, 200, text);
       await until('the money is back', async () => (await returned()).status === 'succeeded');
@@ -465,7 +465,7 @@ describe('operator network reconcile with Increase', () => {
 
     it('finds nothing if it was returned', async () => {
       await block();
-      // The card, its load and the return.
+      // The card, its load and the true-up.
       const { matched, ...others } = await reconcile();
       assert.ok(matched >= 3);
       assert.deepEqual(others, NOTHING);
@@ -480,7 +480,7 @@ describe('operator network reconcile with Increase', () => {
       const [item] = await attention();
       assert.match(
         item?.reason ?? '',
-        /^return of 1000 cents, succeeded, here; 999 cents, succeeded, at the issuer/,
+        /^true-up of 1000 cents, succeeded, here; 999 cents, succeeded, at the issuer/,
       );
       transfer.amount += 1;
       transfer.status = 'canceled';
@@ -507,7 +507,7 @@ describe('operator network reconcile with Increase', () => {
           amount: 10,
           description: 'unknown',
         },
-        newId('ret'),
+        newId('tru'),
       );
       await assertFound({ missing_here: [{ kind: 'movement', id: null, issuer_id: unknown.id }] });
       bank.books.transfers.splice(bank.books.transfers.indexOf(unknown), 1);
@@ -523,7 +523,7 @@ describe('operator network reconcile with Increase', () => {
       await set("status = 'dismissed', reason = NULL, ended_at = now()");
       await assertFound({ different });
       // Asked again with another token, by an operator who could not see the first one: both were made.
-      const second = newId('ret');
+      const second = newId('tru');
       const again = fake.bank.transfer(
         {
           account_id: transfer.account_id,
@@ -542,32 +542,32 @@ describe('operator network reconcile with Increase', () => {
     });
   });
 
-  it('compares what covers a card, too', async () => {
+  it('compares true-ups to a card, too', async () => {
     const card = await atIssuer();
-    const covers = () =>
+    const trueUps = () =>
       asOwner<{ id: string; status: string; amount_cents: string }>(
         stack,
         "SELECT id, status, amount_cents FROM true_up WHERE card_id = $1 AND direction = 'to_card'",
         [holder.cardId],
       );
     fake.simulations.settle({ card_id: card.id, amount: 5_000 });
-    await until('the card is covered', async () => (await covers())[0]?.status === 'succeeded');
+    await until('the card is covered', async () => (await trueUps())[0]?.status === 'succeeded');
     const { matched, ...others } = await reconcile();
-    // The card, its load, the purchase and the cover.
+    // The card, its load, the purchase and the true-up.
     assert.ok(matched >= 4);
     assert.deepEqual(others, NOTHING);
 
-    const [cover] = await covers();
+    const [trueUp] = await trueUps();
     const { transfers } = fake.bank.books;
-    const transfer = transfers.find(({ idempotency_key: key }) => key === cover?.id);
+    const transfer = transfers.find(({ idempotency_key: key }) => key === trueUp?.id);
     assert.ok(transfer);
     transfer.amount -= 1;
-    await assertFound({ different: [{ kind: 'movement', id: cover?.id, issuer_id: transfer.id }] });
+    await assertFound({ different: [{ kind: 'movement', id: trueUp?.id, issuer_id: transfer.id }] });
     const [item] = await attention();
-    assert.match(item?.reason ?? '', /^cover of \d+ cents, succeeded, here/);
+    assert.match(item?.reason ?? '', /^true-up of \d+ cents, succeeded, here/);
     transfer.amount += 1;
     transfers.splice(transfers.indexOf(transfer), 1);
-    await assertFound({ missing_at_issuer: [{ kind: 'movement', id: cover?.id, issuer_id: null }] });
+    await assertFound({ missing_at_issuer: [{ kind: 'movement', id: trueUp?.id, issuer_id: null }] });
     transfers.push(transfer);
   });
 

@@ -4,7 +4,7 @@ import pg from 'pg';
 import { request } from 'undici';
 import { simulatedNetworkCredentials } from '../../../issuers/simulated/credentials.ts';
 import { query } from '../../../platform/db/sql.ts';
-import { issuance, statusChange, topUp, withdrawal } from '../../support/adapters/network-requests.ts';
+import { issuance, statusChange, transfer } from '../../support/adapters/network-requests.ts';
 import { startTestNetwork, type TestNetwork } from '../../support/adapters/simulated-network.ts';
 import { ownerUrlOf } from '../../support/postgres.ts';
 import { untilHolds } from '../../support/until.ts';
@@ -83,8 +83,8 @@ describe("the simulated network's HTTP API", () => {
 
   it('refuses top-ups, withdrawals and status changes that it cannot read, and keeps none of them', async () => {
     const before = await operations();
-    const load = topUp('sim_1', 0);
-    const take = withdrawal('sim_1', 0);
+    const load = transfer('topup', 'sim_1', 0);
+    const take = transfer('withdrawal', 'sim_1', 0);
     const freeze = statusChange('sim_1', 'frozen');
     const wrong: [string, object][] = [
       ['/topups', { ...load, token: issuance(0).token }],

@@ -1,12 +1,7 @@
 import assert from 'node:assert/strict';
-import type { CardNetwork } from '../../../issuers/card-network.ts';
-import {
-  issuance,
-  issuedCard,
-  statusChange,
-  topUp,
-  withdrawal,
-} from '../../support/adapters/network-requests.ts';
+import { TRANSFER_DIRECTIONS, TRANSFERS } from '../../../domain/transfer.ts';
+import type { CardNetwork, TransferAsked } from '../../../issuers/card-network.ts';
+import { issuance, issuedCard, statusChange, transfer } from '../../support/adapters/network-requests.ts';
 import { startTestNetwork, type TestNetwork } from '../../support/adapters/simulated-network.ts';
 import { untilHolds } from '../../support/until.ts';
 
@@ -25,21 +20,17 @@ const KINDS: Record<string, (network: CardNetwork, networkCardId: string, digits
     const { token } = asked;
     return { token, ask: () => network.issueCard(asked), lookUp: () => network.lookUpIssuance(token) };
   },
-  'top-up'(network, networkCardId, digits) {
-    const asked = topUp(networkCardId, digits);
-    const { token } = asked;
-    return { token, ask: () => network.topUpCard(asked), lookUp: () => network.lookUpTopUp(token) };
-  },
-  withdrawal(network, networkCardId, digits) {
-    const asked = withdrawal(networkCardId, digits);
-    const { token } = asked;
-    return {
-      token,
-      ask: () => network.withdrawFromCard(asked),
-      lookUp: () => network.lookUpWithdrawal(token),
-    };
-  },
+  'top-up': (network, networkCardId, digits) =>
+    transferAsked(network, transfer('topup', networkCardId, digits)),
+  withdrawal: (network, networkCardId, digits) =>
+    transferAsked(network, transfer('withdrawal', networkCardId, digits)),
 };
+
+const transferAsked = (network: CardNetwork, asked: TransferAsked): Asked => ({
+  token: asked.token,
+  ask: () => network.transfer(asked),
+  lookUp: () => network.lookUpTransfer(asked),
+});
 const DECLINED = { status: 'declined', reason: 'declined_by_network' };
 const FAILED = { status: 'failed', reason: 'failed_at_network' };
 
@@ -135,13 +126,12 @@ describe('at the simulated network,', () => {
     });
   }
 
-  it('a top-up and a withdrawal are tied to the first request under their token', async () => {
-    const [load, take] = [topUp(networkCardId, 0), withdrawal(networkCardId, 0)];
-    await test.network.topUpCard(load);
-    await test.network.withdrawFromCard(take);
-    for (const change of [{ amountCents: 20_000 }, { networkCardId: 'sim_other' }]) {
-      await assert.rejects(test.network.topUpCard({ ...load, ...change }), /answered 409/);
-      await assert.rejects(test.network.withdrawFromCard({ ...take, ...change }), /answered 409/);
-    }
-  });
+  for (const direction of TRANSFER_DIRECTIONS) {
+    it(`a ${TRANSFERS[direction].noun} is tied to the first request under its token`, async () => {
+      const asked = transfer(direction, networkCardId, 0);
+      await test.network.transfer(asked);
+      for (const change of [{ amountCents: 20_000 }, { networkCardId: 'sim_other' }])
+        await assert.rejects(test.network.transfer({ ...asked, ...change }), /answered 409/);
+    });
+  }
 });

@@ -35,11 +35,7 @@ describe("a blocked card's money at the network", () => {
     activities: <Same>(same: Same) => same,
     network: (network: CardNetwork): CardNetwork => ({
       ...network,
-      returnMoney: (request) => {
-        asked.push(request);
-        return answer(request);
-      },
-      coverCard: (request) => {
+      trueUp: (request) => {
         asked.push(request);
         return answer(request);
       },
@@ -102,7 +98,7 @@ describe("a blocked card's money at the network", () => {
     await allAre('succeeded');
     assert.deepEqual(movedCents(), [700, 100, 200]);
     assert.deepEqual(new Set(asked.map((one) => one.networkCardId)), new Set([networkCardId]));
-    for (const { token } of asked) assert.match(token, /^ret_[0-9a-z]{26}$/);
+    for (const { token } of asked) assert.match(token, /^tru_[0-9a-z]{26}$/);
   });
 
   it('is returned, too, when a refund reaches the card after its block, once however often it is reported', async () => {
@@ -143,20 +139,18 @@ describe("a blocked card's money at the network", () => {
     await allAre('refused');
     const operate = operateIn(environmentOf(stack.config));
     const attention = async () =>
-      (await operate('attention', 'list')).json.filter(
-        ({ kind }: { kind: string }) => kind === 'money_return',
-      );
+      (await operate('attention', 'list')).json.filter(({ kind }: { kind: string }) => kind === 'true_up');
     const [row] = await trueUps();
     const [item] = await attention();
     assert.deepEqual([item.id, /account_closed/.test(item.reason)], [row?.id, true]);
     assert.match(item.at_issuer, new RegExp(`^at the issuer: 1000 cents, token ${row?.token}, card \\S+$`));
     answer = succeed;
-    const { json } = await operate('money-return', 'retry', row?.id ?? '', '--reason', 'open again');
+    const { json } = await operate('true-up', 'retry', row?.id ?? '', '--reason', 'open again');
     assert.notEqual(json.token, row?.token);
     await allAre('succeeded');
     assert.deepEqual(movedCents(), [1_000]);
     assert.deepEqual(await attention(), []);
-    assert.equal((await operate('money-return', 'dismiss', row?.id ?? '', '--reason', 'late')).code, 1);
+    assert.equal((await operate('true-up', 'dismiss', row?.id ?? '', '--reason', 'late')).code, 1);
   });
 
   it('is covered by the network if the prepaid balance paid it, which an operator has asked for again', async () => {
@@ -167,24 +161,23 @@ describe("a blocked card's money at the network", () => {
     await allAre('refused');
     const [row] = await trueUps();
     const operate = operateIn(environmentOf(stack.config));
-    const covers = async () =>
-      (await operate('attention', 'list')).json.filter(
-        ({ kind }: { kind: string }) => kind === 'money_cover',
-      );
-    const [item] = await covers();
+    const attention = async () =>
+      (await operate('attention', 'list')).json.filter(({ kind }: { kind: string }) => kind === 'true_up');
+    const [item] = await attention();
     assert.equal(item.id, row?.id);
     assert.match(item.reason, /^250 cents .* refused to move them \(account_closed\)/);
-    const [listed] = (await operate('money-cover', 'list', '--status', 'refused')).json;
-    assert.deepEqual([listed.id, listed.amount], [row?.id, 250]);
-    assert.deepEqual((await operate('money-return', 'list', '--status', 'refused')).json, []);
-    assert.equal((await operate('money-return', 'retry', row?.id ?? '', '--reason', 'no return')).code, 2);
+    const [listed] = (await operate('true-up', 'list', '--status', 'refused')).json;
+    assert.deepEqual([listed.id, listed.direction, listed.amount], [row?.id, 'to_card', 250]);
+    const others = await operate('true-up', 'list', '--status', 'refused', '--direction', 'from_card');
+    assert.deepEqual(others.json, []);
+    assert.equal((await operate('true-up', 'retry', 'ret_1', '--reason', 'no true-up')).code, 2);
     answer = succeed;
-    const { json } = await operate('money-cover', 'retry', row?.id ?? '', '--reason', 'open again');
-    assert.match(json.token, /^cov_[0-9a-z]{26}$/);
+    const { json } = await operate('true-up', 'retry', row?.id ?? '', '--reason', 'open again');
+    assert.match(json.token, /^tru_[0-9a-z]{26}$/);
     assert.notEqual(json.token, row?.token);
     await allAre('succeeded');
     assert.deepEqual([...moved], [[json.token, 250]]);
-    assert.deepEqual(await covers(), []);
+    assert.deepEqual(await attention(), []);
   });
 
   it('needs a person after an hour without an answer, who can dismiss it', async () => {
@@ -197,11 +190,11 @@ describe("a blocked card's money at the network", () => {
       cardId,
     ]);
     const operate = operateIn(environmentOf(stack.config));
-    const listed = (await operate('money-return', 'list')).json;
+    const listed = (await operate('true-up', 'list')).json;
     assert.equal(listed[0].card_id, cardId);
     const items = (await operate('attention', 'list')).json;
-    assert.equal(items.filter(({ kind }: { kind: string }) => kind === 'money_return').length, 1);
-    const { json } = await operate('money-return', 'dismiss', listed[0].id, '--reason', 'by hand');
+    assert.equal(items.filter(({ kind }: { kind: string }) => kind === 'true_up').length, 1);
+    const { json } = await operate('true-up', 'dismiss', listed[0].id, '--reason', 'by hand');
     assert.equal(json.status, 'dismissed');
   });
 
@@ -220,7 +213,7 @@ describe("a blocked card's money at the network", () => {
     const check = async () => (await checkBooks(stack.orm.em.fork())).map(({ message }) => message);
     assert.deepEqual(await check(), []);
     await asOwner(stack, 'UPDATE true_up SET amount_cents = 999 WHERE id = $1', [row?.id]);
-    assert.deepEqual(await check(), ['its block_release of 1000 has a return of 999 by the card network']);
+    assert.deepEqual(await check(), ['its block_release of 1000 has a true-up of 999, from_card']);
     await asOwner(stack, 'UPDATE true_up SET amount_cents = 1000 WHERE id = $1', [row?.id]);
 
     const refund = { type: 'refund', amountCents: 250 };
@@ -228,16 +221,16 @@ describe("a blocked card's money at the network", () => {
     assert.equal((await sendAsNetwork(stack, '/network/transactions', JSON.stringify(body))).status, 200);
     const [late] = (await trueUps()).filter(({ amount_cents }) => amount_cents === '250');
     await asOwner(stack, 'UPDATE true_up SET amount_cents = 251 WHERE id = $1', [late?.id]);
-    assert.deepEqual(await check(), ['its late_refund of 250 has a return of 251 by the card network']);
+    assert.deepEqual(await check(), ['its late_refund of 250 has a true-up of 251, from_card']);
     await asOwner(stack, 'UPDATE true_up SET amount_cents = 250 WHERE id = $1', [late?.id]);
 
     const clearing = { type: 'clearing', networkAuthorizationId: null, amountCents: 350 };
     const forced = networkTransaction(await networkIdOf(stack, cardId), clearing);
     assert.equal((await sendAsNetwork(stack, '/network/transactions', JSON.stringify(forced))).status, 200);
-    const [cover] = (await trueUps()).filter(({ amount_cents }) => amount_cents === '350');
-    await asOwner(stack, 'UPDATE true_up SET amount_cents = 351 WHERE id = $1', [cover?.id]);
-    assert.deepEqual(await check(), ['its late_debit of 350 has a cover of 351 by the card network']);
-    await asOwner(stack, 'UPDATE true_up SET amount_cents = 350 WHERE id = $1', [cover?.id]);
+    const [toCard] = (await trueUps()).filter(({ amount_cents }) => amount_cents === '350');
+    await asOwner(stack, 'UPDATE true_up SET amount_cents = 351 WHERE id = $1', [toCard?.id]);
+    assert.deepEqual(await check(), ['its late_debit of 350 has a true-up of 351, to_card']);
+    await asOwner(stack, 'UPDATE true_up SET amount_cents = 350 WHERE id = $1', [toCard?.id]);
   });
 });
 
@@ -287,13 +280,13 @@ describe("a card's account at Increase", () => {
       ...(pendingTransactionId && { pending_transaction_id: pendingTransactionId }),
     });
   const centsThere = () => fake.bank.books.cents[fake.bank.card(card.networkCardId).account_id] ?? 0;
-  const transfersFor = (prefix: string) =>
-    fake.bank.books.transfers
-      .filter(({ account_id, destination_account_id }) =>
-        [account_id, destination_account_id].includes(fake.bank.card(card.networkCardId).account_id),
-      )
-      .filter(({ idempotency_key: key }) => key?.startsWith(prefix))
+  const transfersFor = (direction: 'to_card' | 'from_card', id = 'tru_') => {
+    const { account_id: accountId } = fake.bank.card(card.networkCardId);
+    return fake.bank.books.transfers
+      .filter((one) => one.idempotency_key?.startsWith(id))
+      .filter((one) => (direction === 'to_card' ? one.destination_account_id : one.account_id) === accountId)
       .map(({ amount }) => amount);
+  };
 
   /** Once everything is moved, with what the ledger says. */
   async function assertEven(balanceCents: number): Promise<void> {
@@ -310,7 +303,7 @@ describe("a card's account at Increase", () => {
     const pending = payment.elements[0]?.card_authorization?.pending_transaction_id ?? '';
     settle(11_000, pending);
     await assertEven(0);
-    assert.deepEqual(transfersFor('cov_'), [1_000]);
+    assert.deepEqual(transfersFor('to_card'), [1_000]);
     await call('topups', { amount: 5_000 });
     await assertEven(5_000);
     await authorize(fake, card, { amount: 5_000 });
@@ -327,10 +320,10 @@ describe("a card's account at Increase", () => {
     await assertEven(0);
     const bought = settle(900);
     await assertEven(0);
-    assert.deepEqual(transfersFor('cov_'), [900]);
+    assert.deepEqual(transfersFor('to_card'), [900]);
     fake.simulations.refund(bought, 900);
     await assertEven(0);
-    assert.deepEqual(transfersFor('ret_'), [10_000, 900]);
+    assert.deepEqual(transfersFor('from_card'), [10_000, 900]);
     assert.ok((await trueUps()).every(({ attempts }) => attempts === 1));
     assert.equal((await card.partner.call('GET', '/balance', live)).json.held, 0);
   });
@@ -382,14 +375,14 @@ describe("a card's account at Increase", () => {
     fake.simulations.expire({ card_payment_id: payment.id });
     await makeDue();
     await assertEven(0);
-    assert.deepEqual(transfersFor((await held())?.id ?? ''), [3_000]);
+    assert.deepEqual(transfersFor('from_card', (await held())?.id), [3_000]);
 
     card = await liveCard(stack);
     await authorize(fake, card, { amount: 3_000 });
     await untilRead(stack, fake);
     await expireBeforeIncrease();
     await untilNotYet();
-    const dayAgo = newId('ret', new Date(Date.now() - 86_400_000));
+    const dayAgo = newId('tru', new Date(Date.now() - 86_400_000));
     await asOwner(stack, 'UPDATE true_up SET token = $1 WHERE id = $2', [dayAgo, (await held())?.id]);
     await until('it is refused', async () => {
       await makeDue();

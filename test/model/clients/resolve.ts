@@ -61,11 +61,11 @@ async function decide(
     }
     case 'topup': {
       const decided = { operation: 'top_up_card', decision: { outcome } } as const;
-      return resolveOperation(stack.client, { ...claim, topUpId: id ?? '' }, decided);
+      return resolveOperation(stack.client, { ...claim, transferId: id ?? '' }, decided);
     }
     case 'withdrawal': {
       const decided = { operation: 'withdraw_from_card', decision: { outcome } } as const;
-      return resolveOperation(stack.client, { ...claim, withdrawalId: id ?? '' }, decided);
+      return resolveOperation(stack.client, { ...claim, transferId: id ?? '' }, decided);
     }
   }
 }

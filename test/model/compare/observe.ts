@@ -125,11 +125,9 @@ export async function untilQuiet(
         service.stack.orm.em.fork(),
         `SELECT id FROM card WHERE partner_id = ANY ($1) AND status = 'funding_pending' AND funding_cents % 100 <> 47
          UNION ALL
-         SELECT id FROM topup WHERE partner_id = ANY ($1) AND status = 'pending' AND amount_cents % 100 <> 47
-         UNION ALL
-         SELECT w.id FROM withdrawal w LEFT JOIN simulated_network.operation o ON o.token = w.id
-         WHERE w.partner_id = ANY ($1) AND w.status = 'pending'
-           AND (w.amount_cents % 100 <> 47 OR o.outcome IS DISTINCT FROM 'succeeded')
+         SELECT t.id FROM card_transfer t LEFT JOIN simulated_network.operation o ON o.token = t.id
+         WHERE t.partner_id = ANY ($1) AND t.status = 'pending' AND (t.amount_cents % 100 <> 47
+           OR (t.direction = 'withdrawal' AND o.outcome IS DISTINCT FROM 'succeeded'))
          UNION ALL
          SELECT id FROM idempotency_claim WHERE partner_id = ANY ($1) AND response_status IS NULL
          UNION ALL

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { Connection } from '@temporalio/client';
 import { freePort } from '../../../dev/free-port.ts';
 import { type Config, readConfig } from '../../../platform/config/service.ts';
-import { issueCardWorkflowId, resolveIssuanceSignal } from '../../../workflows/messages.ts';
+import { issueCardWorkflowId, resolveOperationSignal } from '../../../workflows/messages.ts';
 import { createAuthority } from '../../support/adapters/webhooks/tls.ts';
 import { createCard, settledCard } from '../../support/cards.ts';
 import { fundedPartner } from '../../support/money.ts';
@@ -106,7 +106,7 @@ describe("a rotation of Temporal's credentials while the service runs", () => {
           const shown = await workflow.query<{ currentDetails?: string }>('__temporal_workflow_metadata');
           return shown.currentDetails?.includes('Waiting for an operator');
         });
-        await workflow.signal(resolveIssuanceSignal, { outcome: 'failed' });
+        await workflow.signal(resolveOperationSignal, { outcome: 'failed' });
         assert.equal((await settledCard(there, pending.json.id)).status, 'failed');
       } finally {
         await second.stop();

@@ -18,8 +18,7 @@ const REAL_TIME_IN_FUNCTIONS: Record<string, string> = {
   'ledger.apply_operations': 'it turns it into the time of the account',
   'ledger.tell_crossing': 'it turns it into the time of the account; the id keeps the real time',
   make_partition: 'partitions are ranges of ids, or of the days of postings',
-  note_money_return: 'live mode: what the card network takes back',
-  note_late_true_up: 'live mode: what the card network has to move',
+  note_true_up: 'live mode: what the card network has to move',
   prune_deliveries: 'how long events are kept',
   rows_without_partition: 'partitions are ranges of ids, or of the days of postings',
   stamp_adjustment_request: 'what operators did',
@@ -45,7 +44,6 @@ const REAL_TIME_DEFAULTS: Record<string, string> = {
   'card_authorization_message.created_at': 'messages of the card network',
   'faucet_credit.created_at': 'given',
   'ledger.transfer.created_at': 'given',
-  'topup.counted_on': 'given',
   'webhook_endpoint.created_at': 'given',
   'webhook_replay.due_at': 'the pace of a replay is in real time',
 };

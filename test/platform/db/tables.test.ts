@@ -28,9 +28,9 @@ describe('entities', () => {
   });
 
   it('do not match after a migration that they do not know', async () => {
-    await asOwner(databaseUrl, 'ALTER TABLE topup ALTER amount_cents TYPE numeric');
+    await asOwner(databaseUrl, 'ALTER TABLE card_transfer ALTER amount_cents TYPE numeric');
     assert.deepEqual(await difference(databaseUrl), [
-      'alter table "topup" alter column "amount_cents" type bigint using ("amount_cents"::bigint)',
+      'alter table "card_transfer" alter column "amount_cents" type bigint using ("amount_cents"::bigint)',
     ]);
   });
 });

@@ -74,7 +74,7 @@ describe('the tenant guard', () => {
       (_, { partnerId, mode }) => sql`
         SELECT (SELECT count(*) FROM card) FROM card WHERE partner_id = ${partnerId} AND mode = ${mode}`,
       (_, { partnerId, mode }) => sql`
-        SELECT FROM card c LEFT JOIN topup t ON c.partner_id = ${partnerId} AND c.mode = ${mode} AND t.card_id = c.id`,
+        SELECT FROM card c LEFT JOIN card_transfer t ON c.partner_id = ${partnerId} AND c.mode = ${mode} AND t.card_id = c.id`,
       (_, { partnerId, mode, other }) => sql`
         SELECT FROM card WHERE (partner_id, mode, id) >= (${partnerId}, ${mode}, ${other})
           AND (partner_id, mode, id) < (${partnerId}, '~', '~')`,

@@ -13,7 +13,7 @@ import {
   deliverWebhookWorkflowId,
   issueCardWorkflowId,
   networkResult,
-  resolveIssuanceSignal,
+  resolveOperationSignal,
 } from '../../../workflows/messages.ts';
 import { createCard, settledCard } from '../../support/cards.ts';
 import { fundedPartner } from '../../support/money.ts';
@@ -66,7 +66,7 @@ describe('histories with CODEC_KEYS', () => {
       return shown.currentDetails?.includes('Waiting for an operator');
     });
     await workflow.signal(networkResult);
-    await workflow.signal(resolveIssuanceSignal, { outcome: 'failed' });
+    await workflow.signal(resolveOperationSignal, { outcome: 'failed' });
     await workflow.result();
     assert.match((await (await workflow.describe()).staticSummary()) ?? '', new RegExp(cardId));
     const event = {
@@ -116,7 +116,7 @@ describe('histories with CODEC_KEYS', () => {
         const shown = await rotated.query<{ currentDetails?: string }>('__temporal_workflow_metadata');
         return shown.currentDetails?.includes('Waiting for an operator');
       });
-      await rotated.signal(resolveIssuanceSignal, { outcome: 'failed' });
+      await rotated.signal(resolveOperationSignal, { outcome: 'failed' });
       await rotated.result();
     } finally {
       await connection.close();

@@ -1,5 +1,6 @@
+import { TRANSFER_DIRECTIONS } from '../../../domain/transfer.ts';
 import type { CardNetwork } from '../../../issuers/card-network.ts';
-import { issuance, statusChange, topUp, withdrawal } from './network-requests.ts';
+import { issuance, statusChange, transfer } from './network-requests.ts';
 
 /** One call of a CardNetwork, and how it looks on the wire. */
 export interface Call {
@@ -34,8 +35,6 @@ const ofToken = (field: string, token: string): Pick<Call, 'answered' | 'about'>
 });
 
 const issue = issuance(0);
-const load = topUp('sim_1', 0);
-const take = withdrawal('sim_1', 0);
 const freeze = statusChange('sim_1', 'frozen');
 
 type Ask = Pick<Call, 'name' | 'make'>;
@@ -94,28 +93,21 @@ export const CALLS: readonly Call[] = [
       ],
     },
   ),
-  ...askedAndLookedUp(
-    { name: 'topUpCard', make: (network) => network.topUpCard(load) },
-    { name: 'lookUpTopUp', make: (network) => network.lookUpTopUp(load.token) },
-    {
-      path: '/topups',
-      request: load,
-      field: 'topUp',
-      success: succeeded,
-      unreadable: [issued, freeText, strange],
-    },
-  ),
-  ...askedAndLookedUp(
-    { name: 'withdrawFromCard', make: (network) => network.withdrawFromCard(take) },
-    { name: 'lookUpWithdrawal', make: (network) => network.lookUpWithdrawal(take.token) },
-    {
-      path: '/withdrawals',
-      request: take,
-      field: 'withdrawal',
-      success: succeeded,
-      unreadable: [issued, freeText, strange],
-    },
-  ),
+  ...TRANSFER_DIRECTIONS.flatMap((direction) => {
+    const asked = transfer(direction, 'sim_1', 0);
+    const { direction: _, ...request } = asked;
+    return askedAndLookedUp(
+      { name: 'transfer', make: (network) => network.transfer(asked) },
+      { name: 'lookUpTransfer', make: (network) => network.lookUpTransfer(asked) },
+      {
+        path: `/${direction}s`,
+        request,
+        field: 'transfer',
+        success: succeeded,
+        unreadable: [issued, freeText, strange],
+      },
+    );
+  }),
   {
     name: 'changeCardStatus',
     make: (network) => network.changeCardStatus(freeze),

@@ -1,10 +1,10 @@
 import { ulid } from 'ulid';
+import { TRANSFERS, type TransferDirection } from '../../../domain/transfer.ts';
 import type {
   CardNetwork,
   IssueCardRequest,
   StatusChangeRequest,
-  TopUpAsked,
-  WithdrawalAsked,
+  TransferAsked,
 } from '../../../issuers/card-network.ts';
 
 export const newToken = () => `card_${ulid().toLowerCase()}`;
@@ -29,14 +29,14 @@ export async function issuedCard(network: CardNetwork) {
   return { ...card, cardId: asked.token, bin: asked.bin };
 }
 
-/** A top-up under a new token, of 100 dollars and these last two digits. */
-export function topUp(networkCardId: string, lastDigits: number): TopUpAsked {
-  return { token: `topup_${ulid().toLowerCase()}`, networkCardId, amountCents: 10_000 + lastDigits };
-}
-
-/** A withdrawal under a new token, of 100 dollars and these last two digits. */
-export function withdrawal(networkCardId: string, lastDigits: number): WithdrawalAsked {
-  return { token: `wdr_${ulid().toLowerCase()}`, networkCardId, amountCents: 10_000 + lastDigits };
+/** A transfer under a new token, of 100 dollars and these last two digits. */
+export function transfer(
+  direction: TransferDirection,
+  networkCardId: string,
+  lastDigits: number,
+): TransferAsked {
+  const token = `${TRANSFERS[direction].idPrefix}_${ulid().toLowerCase()}`;
+  return { token, direction, networkCardId, amountCents: 10_000 + lastDigits };
 }
 
 /** A status change under a new token. */

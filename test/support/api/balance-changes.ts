@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { BalanceTransactionResource } from '../../../accounts/balance-transaction-resource.ts';
+import type { BalanceTransactionResource } from '../../../accounts/resource.ts';
 import type { Mode } from '../../../domain/mode.ts';
 import { balanceOf } from '../money.ts';
 import type { TestPartner } from '../stack.ts';

@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict';
 import { sql } from 'kysely';
 import type pg from 'pg';
-import { readBalanceTransactionPage } from '../../../accounts/balance-routes.ts';
+import { readBalanceTransactionPage } from '../../../accounts/routes.ts';
 import { readCardPage } from '../../../cards/routes.ts';
-import { readTopUpPage } from '../../../cards/transfers/top-ups-routes.ts';
-import { readWithdrawalPage } from '../../../cards/transfers/withdrawals-routes.ts';
+import { readTransferPage } from '../../../cards/transfers/routes.ts';
 import { readDepositPage } from '../../../deposits/routes.ts';
 import { AuthorizationStatus } from '../../../domain/authorization.ts';
 import { CardStatus } from '../../../domain/card-status.ts';
@@ -26,7 +25,7 @@ import { readStatement, type Transactor } from '../../../platform/db/sql.ts';
 import { readOperationPage } from '../../../requests/routes.ts';
 import { OperationStatus } from '../../../requests/rules.ts';
 import { readEventPage } from '../../../webhooks/events-routes.ts';
-import { readWebhooks } from '../../../webhooks/operator-reads.ts';
+import { readWebhooks } from '../../../webhooks/reads.ts';
 import { splitFirst } from '../partitions.ts';
 import { connectTo, createTestDatabase, ownerUrlOf } from '../postgres.ts';
 
@@ -182,9 +181,9 @@ export function describeListPlans({ rows, partitions }: Size): void {
           const [busy, quiet] = [idOf('card', 0), idOf('card', 1)];
           const limit = LIMIT;
           const topUps = (cardId: string, startingAfter?: string) =>
-            readTopUpPage(orm, OWNER, { cardId, limit, startingAfter });
+            readTransferPage(orm, OWNER, 'topup', { cardId, limit, startingAfter });
           const withdrawals = (cardId: string, startingAfter?: string) =>
-            readWithdrawalPage(orm, OWNER, { cardId, limit, startingAfter });
+            readTransferPage(orm, OWNER, 'withdrawal', { cardId, limit, startingAfter });
           const transactions = (cardId: string, startingAfter?: string) =>
             readCardTransactionPage(orm, OWNER, cardId, { limit, startingAfter });
           for (const read of [
@@ -233,8 +232,8 @@ export function describeListPlans({ rows, partitions }: Size): void {
               () => readCardPage(orm, OWNER, page),
               () => readCardPage(orm, OWNER, { ...page, status: 'active' }),
               () => readCardPage(orm, OWNER, { ...page, externalRef: 'often-failed' }),
-              () => readTopUpPage(orm, OWNER, { ...page, cardId }),
-              () => readWithdrawalPage(orm, OWNER, { ...page, cardId }),
+              () => readTransferPage(orm, OWNER, 'topup', { ...page, cardId }),
+              () => readTransferPage(orm, OWNER, 'withdrawal', { ...page, cardId }),
               () => readCardTransactionPage(orm, OWNER, cardId, page),
               () => readAuthorizationPage(orm, OWNER, cardId, page),
               () => readAuthorizationPage(orm, OWNER, cardId, { ...page, status: 'closed' }),
@@ -354,8 +353,8 @@ export function describeListPlans({ rows, partitions }: Size): void {
           for (const status of [null, ...DeliveryStatus.options]) {
             for (const since of [null, at(100), at(rows - 1)]) {
               const filter = {
-                ...{ status, since, type: null, cardId: null, endpointId: null },
-                ...{ partnerId: OWNER.partnerId, limit: LIMIT },
+                ...{ status, since, type: null, card: null, endpoint: null },
+                ...{ partner: OWNER.partnerId, limit: LIMIT },
               };
               await readsLittle(filter, () => readWebhooks(orm, filter), { modes: 2 });
             }
@@ -488,10 +487,10 @@ function seedStatements({ rows, partitions }: Size): string[] {
      CASE WHEN n BETWEEN 1 AND ${rows / 2 - 1} THEN 'network_declined' END, 100, '[]', at FROM row`,
     `INSERT INTO ledger.account (id, partner_id, mode, kind, card_id)
    SELECT 'card/' || card, partner, 'test', 'card', card FROM row`,
-    `INSERT INTO topup (id, partner_id, mode, card_id, status, amount_cents, fees, card_balance_cents, created_at, completed_at)
-   SELECT topup, '${OWNER.partnerId}', 'test', (SELECT card FROM row c WHERE c.n = (row.n >= ${rows - 100})::int), 'succeeded', 100, '[]', 0, at, at FROM row`,
-    `INSERT INTO withdrawal (id, partner_id, mode, card_id, status, amount_cents, card_balance_cents, created_at, completed_at)
-   SELECT wdr, '${OWNER.partnerId}', 'test', (SELECT card FROM row c WHERE c.n = (row.n >= ${rows - 100})::int), 'succeeded', 100, 0, at, at FROM row`,
+    `INSERT INTO card_transfer (id, partner_id, mode, card_id, direction, status, amount_cents, card_balance_cents, created_at, completed_at)
+   SELECT CASE direction WHEN 'topup' THEN topup ELSE wdr END, '${OWNER.partnerId}', 'test',
+     (SELECT card FROM row c WHERE c.n = (row.n >= ${rows - 100})::int), direction, 'succeeded', 100, 0, at, at
+   FROM row CROSS JOIN unnest('{topup,withdrawal}'::text[]) d (direction)`,
     `INSERT INTO card_transaction (id, partner_id, mode, card_id, network_transaction_id, requested_type, forced, type,
      amount_cents, fees, charged_to, card_balance_after_cents, created_at, decline_reason)
    SELECT txn, '${OWNER.partnerId}', 'test', (SELECT card FROM row c WHERE c.n = (row.n >= ${rows - 100})::int), txn, kind, false, kind, 100, '[]', 'card', 0, at, CASE kind WHEN 'decline' THEN 'card_frozen' END

@@ -30,6 +30,7 @@ import { sealRequest } from '../../../requests/response.ts';
 import { connectTo, createTestDatabase, openOperatorOrm, operatorUrlOf, ownerUrlOf } from '../postgres.ts';
 
 export interface TestCommands {
+  databaseUrl: string;
   /** As the service works. */
   context: FundingContext & TestIssuanceContext;
   /** As the operator's command line works, and the URL that it has. */
@@ -124,6 +125,7 @@ export async function openCommands(
   return {
     context,
     operator,
+    databaseUrl,
     operatorUrl: operatorUrlOf(databaseUrl),
     owner,
     connect,

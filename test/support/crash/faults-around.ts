@@ -68,11 +68,8 @@ export function faultsAround(
       ...network,
       issueCard: (request) => call('issueCard', request.token, () => network.issueCard(request)),
       lookUpIssuance: (token) => call('lookUpIssuance', token, () => network.lookUpIssuance(token)),
-      topUpCard: (request) => call('topUpCard', request.token, () => network.topUpCard(request)),
-      lookUpTopUp: (token) => call('lookUpTopUp', token, () => network.lookUpTopUp(token)),
-      withdrawFromCard: (request) =>
-        call('withdrawFromCard', request.token, () => network.withdrawFromCard(request)),
-      lookUpWithdrawal: (token) => call('lookUpWithdrawal', token, () => network.lookUpWithdrawal(token)),
+      transfer: (request) => call('transfer', request.token, () => network.transfer(request)),
+      lookUpTransfer: (asked) => call('lookUpTransfer', asked.token, () => network.lookUpTransfer(asked)),
       changeCardStatus: (request) =>
         call('changeCardStatus', request.token, () => network.changeCardStatus(request)),
     }),

@@ -1,6 +1,6 @@
 import type { TestStack } from '../stack.ts';
 import type { Fault } from './fault.ts';
-import { ISSUANCE_STEPS, prepareIssuance, prepareTopUp, TOP_UP_STEPS } from './fundings.ts';
+import { ISSUANCE_STEPS, prepareIssuance, prepareTransfer, TRANSFER_STEPS } from './fundings.ts';
 import type { Standing } from './kill-at-places.ts';
 import { CASES, type CaseName, type Prepare } from './operations.ts';
 import {
@@ -9,7 +9,6 @@ import {
   STATUS_CASES,
   type StatusCaseName,
 } from './status-changes.ts';
-import { prepareWithdrawal, WITHDRAWAL_STEPS } from './withdrawals.ts';
 
 type Step = keyof typeof ISSUANCE_STEPS;
 type Place = Omit<Fault, 'step'> & { step: Step };
@@ -17,8 +16,8 @@ type Place = Omit<Fault, 'step'> & { step: Step };
 /** Issuances, top-ups and withdrawals take the same steps, each with names of its own. */
 const KINDS: { steps: Record<Step, string>; prepare: Prepare }[] = [
   { steps: ISSUANCE_STEPS, prepare: prepareIssuance },
-  { steps: TOP_UP_STEPS, prepare: prepareTopUp },
-  { steps: WITHDRAWAL_STEPS, prepare: prepareWithdrawal },
+  { steps: TRANSFER_STEPS, prepare: prepareTransfer('topup') },
+  { steps: TRANSFER_STEPS, prepare: prepareTransfer('withdrawal') },
 ];
 
 const BY_HAND: CaseName[] = ['live 47 yes', 'live 47 no'];

@@ -34,7 +34,6 @@ export function emptySearch(folder: string): TemporalSearch & { progress: string
   return {
     searchPath: join(folder, `bin-${count}`),
     cacheFolder: join(folder, `cache-${count}`),
-    production: false,
     cliWheel: { version: '1.9.1', sha256: '0'.repeat(64) },
     onProgress: (line) => progress.push(line),
     progress,

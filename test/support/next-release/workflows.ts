@@ -11,8 +11,7 @@ import { type DepositEnd, watchDeposit as watch } from '../../../workflows/watch
 
 export { changeCardStatus } from '../../../workflows/change-card-status.ts';
 export { scanChain } from '../../../workflows/scan-chain.ts';
-export { topUpCard } from '../../../workflows/top-up-card.ts';
-export { withdrawFromCard } from '../../../workflows/withdraw-from-card.ts';
+export { topUpCard, withdrawFromCard } from '../../../workflows/transfer.ts';
 
 // What a next release could change. A pinned workflow ends on the version it began on, so its change needs no care: no
 // history of today replays with this one.

@@ -1,14 +1,9 @@
 import assert from 'node:assert/strict';
-import {
-  issueCardWorkflowId,
-  topUpCardWorkflowId,
-  withdrawFromCardWorkflowId,
-} from '../../../workflows/messages.ts';
+import { issueCardWorkflowId, transferWorkflowId } from '../../../workflows/messages.ts';
 import { createCard } from '../cards.ts';
 import { fundedPartner } from '../money.ts';
 import type { Answer, TestPartner, TestStack } from '../stack.ts';
-import { CARD_CENTS, cardholder, topUp } from '../top-ups.ts';
-import { withdraw } from '../withdrawals.ts';
+import { CARD_CENTS, cardholder, transfer } from '../transfers.ts';
 
 /** Accepted by the simulated network, which then never finishes (docs/partners/testing.md). */
 export const NEVER_FINISHES = 10_047;
@@ -90,10 +85,10 @@ export const RESOLVABLE: readonly Resolvable[] = [
     unknownId: 'topup_01k0000000000000000000000a',
     unknown: /^There is no top-up topup_01k0000000000000000000000a: .*topups/,
     events: { succeeded: 'topup.succeeded', failed: 'topup.failed' },
-    workflowIdOf: topUpCardWorkflowId,
+    workflowIdOf: (id) => transferWorkflowId('topup', id),
     async begin(stack) {
       const holder = await cardholder(stack, 'live', 1_000_000);
-      return { ...holder, id: accepted(await topUp(holder, NEVER_FINISHES)) };
+      return { ...holder, id: accepted(await transfer('topup', holder, NEVER_FINISHES)) };
     },
     // With its fee of 2 %.
     held: { of: 'account', cents: NEVER_FINISHES + 201 },
@@ -111,12 +106,12 @@ export const RESOLVABLE: readonly Resolvable[] = [
     unknownId: 'wdr_01k0000000000000000000000a',
     unknown: /^There is no withdrawal wdr_01k0000000000000000000000a: .*withdrawals/,
     events: { succeeded: 'withdrawal.succeeded', failed: 'withdrawal.failed' },
-    workflowIdOf: withdrawFromCardWorkflowId,
+    workflowIdOf: (id) => transferWorkflowId('withdrawal', id),
     async begin(stack) {
       const holder = await cardholder(stack, 'live', 1_000_000);
-      const loaded = await topUp(holder, WITHDRAWAL_CARD_CENTS - CARD_CENTS);
+      const loaded = await transfer('topup', holder, WITHDRAWAL_CARD_CENTS - CARD_CENTS);
       assert.equal(loaded.status, 201, loaded.text);
-      return { ...holder, id: accepted(await withdraw(holder, NEVER_FINISHES)) };
+      return { ...holder, id: accepted(await transfer('withdrawal', holder, NEVER_FINISHES)) };
     },
     held: { of: 'card', cents: NEVER_FINISHES },
     cardCents: { succeeded: WITHDRAWAL_CARD_CENTS - NEVER_FINISHES, failed: WITHDRAWAL_CARD_CENTS },

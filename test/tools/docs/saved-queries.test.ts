@@ -10,9 +10,8 @@ import {
   changeCardStatusWorkflowId,
   issueCardWorkflowId,
   scanChainWorkflowId,
-  topUpCardWorkflowId,
+  transferWorkflowId,
   watchDepositWorkflowId,
-  withdrawFromCardWorkflowId,
 } from '../../../workflows/messages.ts';
 import { statusClaims } from '../../support/card-status.ts';
 import { createCard, readCardRow } from '../../support/cards.ts';
@@ -122,10 +121,10 @@ describe('the saved queries of the operating guide', () => {
       overdue: issueCardWorkflowId(stuckCard.id),
       declined: issueCardWorkflowId(declined?.resource_id ?? ''),
       ofOther: issueCardWorkflowId(blocked.id),
-      topUp: topUpCardWorkflowId(topUp.id),
-      overdueTopUp: topUpCardWorkflowId(stuckTopUp.id),
-      withdrawal: withdrawFromCardWorkflowId(withdrawal.id),
-      overdueWithdrawal: withdrawFromCardWorkflowId(stuckWithdrawal.id),
+      topUp: transferWorkflowId('topup', topUp.id),
+      overdueTopUp: transferWorkflowId('topup', stuckTopUp.id),
+      withdrawal: transferWorkflowId('withdrawal', withdrawal.id),
+      overdueWithdrawal: transferWorkflowId('withdrawal', stuckWithdrawal.id),
       freeze: changeCardStatusWorkflowId(card.id, freeze?.id ?? ''),
       block: changeCardStatusWorkflowId(blocked.id, block.id),
       awaited: watchDepositWorkflowId(awaited),

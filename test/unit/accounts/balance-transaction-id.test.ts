@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { balanceTransactionId, parseVersion } from '../../../accounts/balance-transaction-resource.ts';
+import { balanceTransactionId, parseVersion } from '../../../accounts/resource.ts';
 import { isId } from '../../../domain/ids.ts';
 
 const version = fc.integer({ min: 1, max: Number.MAX_SAFE_INTEGER });

@@ -1,9 +1,15 @@
 import assert from 'node:assert/strict';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { inspect } from 'node:util';
+import {
+  ApiKeys,
+  Cards,
+  Events,
+  WebhookEndpoint,
+  WebhookEndpoints,
+} from '../../../client/generated/resources.gen.ts';
 import { HttpClient, pauseMs } from '../../../client/http.ts';
 import { CardIssuing, CardIssuingConnectionError, CardIssuingError } from '../../../client/index.ts';
-import { ApiKeys, Cards, Events, WebhookEndpoint, WebhookEndpoints } from '../../../client/resources.ts';
 import { type LoopbackServer, listenOnLoopback } from '../../support/sockets.ts';
 
 type Reply = (response: ServerResponse, request: IncomingMessage) => void;

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { presentTestClock } from '../../../accounts/test-clock-resource.ts';
+import { presentTestClock } from '../../../accounts/resource.ts';
 import { accountTime } from '../../../domain/account-clock.ts';
 
 describe("an account's clock", () => {

@@ -4,12 +4,11 @@ import { problemsOf } from '../../../support/config-problems.ts';
 
 describe('the settings of the local stack', () => {
   it('have the documented defaults, and treat an empty value as none', () => {
-    const { DATA_DIR, HOST, PORT, TEMPORAL_NAMESPACE, TEMPORAL_SERVER, ...rest } = readSettings({
+    const { DATA_DIR, HOST, PORT, TEMPORAL_NAMESPACE, ...rest } = readSettings({
       PORT: '',
       TEMPORAL_ADDRESS: '',
     });
     assert.deepEqual([DATA_DIR, HOST, PORT, TEMPORAL_NAMESPACE], ['.data', '127.0.0.1', 3000, 'default']);
-    assert.equal(TEMPORAL_SERVER, 'cli');
     assert.deepEqual(
       Object.values(rest).filter((value) => value !== undefined),
       [],
@@ -23,7 +22,6 @@ describe('the settings of the local stack', () => {
       POSTGRES_PORT: 'x',
       TEMPORAL_PORT: '0',
       TEMPORAL_UI_PORT: '1.5',
-      TEMPORAL_SERVER: 'prod',
     };
     assert.throws(
       () => readSettings(bad),

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdir, rm } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { findTemporalSource } from '../../../../dev/temporal/find-temporal-source.ts';
 import type { TemporalSearch } from '../../../../dev/temporal/temporal-source.ts';
@@ -18,33 +18,29 @@ describe('findTemporalSource', () => {
     assert.deepEqual([found.kind, found.kind === 'existing' && found.address], ['existing', 'example:7233']);
   });
 
-  it('takes TEMPORAL_CLI next, then `temporal` on PATH, then an earlier download, then an earlier build', async () => {
+  it('takes TEMPORAL_CLI next, then `temporal` on PATH, then an earlier download', async () => {
     const search = emptySearch(scratch.path);
     const named = await writeCli(join(scratch.path, 'named', 'temporal'), '1.33.0');
     const onPath = await writeCli(join(search.searchPath, 'temporal'), '1.32.0');
     const downloaded = await writeCli(join(search.cacheFolder, DOWNLOADED, 'temporal'), '2.0.1');
-    const build = join(search.cacheFolder, 'temporal-server-1.32.0');
-    await mkdir(build);
     const path = async (asked: TemporalSearch) => {
       const found = await findTemporalSource(asked);
-      return found.kind === 'cli' ? found.path : found.kind === 'built' ? found.binaries.server : found.kind;
+      return found.kind === 'cli' ? found.path : found.kind;
     };
     assert.equal(await path({ ...search, temporalCli: named }), named);
     assert.equal(await path(search), onPath);
     await rm(onPath);
     assert.equal(await path(search), downloaded);
-    await rm(downloaded);
-    assert.equal(await path(search), join(build, 'temporal-server'));
     assert.deepEqual(search.progress, []);
+    await rm(downloaded);
+    await assert.rejects(findTemporalSource(search), /no download in .*Install the Temporal CLI 1\.9/s);
   });
 
   it('skips a CLI that does not work or whose server is too old, and says so', async () => {
     const search = emptySearch(scratch.path);
     const old = await writeCli(join(search.searchPath, 'temporal'), '1.31.2');
     await writeScript(join(search.cacheFolder, DOWNLOADED, 'temporal'), 'exit 1');
-    const build = join(search.cacheFolder, 'temporal-server-1.32.0');
-    await mkdir(build);
-    assert.equal((await findTemporalSource(search)).kind, 'built');
+    await assert.rejects(findTemporalSource(search), /there is no python3 on PATH/);
     assert.equal(
       search.progress[0],
       `Temporal: passing over ${old} (PATH): its server is 1.31.2, and 1.32 or newer is needed`,
@@ -53,18 +49,6 @@ describe('findTemporalSource', () => {
       search.progress[1] ?? '',
       /temporal-cli-1\.9\.1-0{16}\/temporal \(downloaded before\) does not work/,
     );
-  });
-
-  it('takes an earlier build for production, and no CLI', async () => {
-    const search = { ...emptySearch(scratch.path), production: true };
-    await writeCli(join(search.searchPath, 'temporal'), '1.32.0');
-    await writeCli(join(search.cacheFolder, DOWNLOADED, 'temporal'), '1.32.0');
-    await assert.rejects(
-      findTemporalSource(search),
-      /no build in .*there is no `go` on PATH\n.*TEMPORAL_SERVER=production needs Go 1\.26/s,
-    );
-    await mkdir(join(search.cacheFolder, 'temporal-server-1.32.0'));
-    assert.equal((await findTemporalSource(search)).kind, 'built');
   });
 
   it('fails for a TEMPORAL_CLI that does not work', async () => {

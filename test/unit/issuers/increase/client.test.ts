@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { TRANSFER_DIRECTIONS, TRANSFERS } from '../../../../domain/transfer.ts';
 import { type CardNetwork, CardNetworkUnavailable } from '../../../../issuers/card-network.ts';
 import { DECISION_EVENT } from '../../../../issuers/increase/wire.ts';
 import { newId } from '../../../../platform/crypto/new-id.ts';
@@ -155,12 +156,9 @@ describe("Increase's client", () => {
 
   it('takes an object under its key for its own only if it is what was asked for', async () => {
     const { networkCardId } = await issue();
-    const token = newId('topup');
-    await client.topUpCard({ token, networkCardId, amountCents: 700 });
-    await assert.rejects(
-      client.topUpCard({ token, networkCardId, amountCents: 800 }),
-      CardNetworkUnavailable,
-    );
+    const asked = { token: newId('topup'), direction: 'topup', networkCardId, amountCents: 700 } as const;
+    await client.transfer(asked);
+    await assert.rejects(client.transfer({ ...asked, amountCents: 800 }), CardNetworkUnavailable);
   });
 
   describe('after NETWORK_KEY_LIFETIME', () => {
@@ -169,8 +167,9 @@ describe("Increase's client", () => {
       const order = { ...orderCard(), token: old };
       await assert.rejects(client.issueCard(order), CardNetworkUnavailable);
       await assert.rejects(
-        client.topUpCard({
+        client.transfer({
           token: newId('topup', new Date(1_000)),
+          direction: 'topup',
           networkCardId: (await issue()).networkCardId,
           amountCents: 1,
         }),
@@ -222,30 +221,31 @@ describe("Increase's client", () => {
   });
 
   describe('moves money', () => {
-    for (const { kind, prefix, ask, lookUp } of [
-      { kind: 'top-up', prefix: 'topup', ask: 'topUpCard', lookUp: 'lookUpTopUp' },
-      { kind: 'withdrawal', prefix: 'wdr', ask: 'withdrawFromCard', lookUp: 'lookUpWithdrawal' },
-    ] as const) {
-      it(`of a ${kind} later, if it waits for an approval, or not at all`, async () => {
+    for (const direction of TRANSFER_DIRECTIONS) {
+      const { idPrefix, noun } = TRANSFERS[direction];
+      it(`of a ${noun} later, if it waits for an approval, or not at all`, async () => {
         const { networkCardId } = await issue();
         increase.fake.bank.transfersNeedApproval = true;
         for (const [decide, end] of [
           ['approve', 'succeeded'],
           ['cancel', 'failed'],
         ] as const) {
-          const asked = { token: newId(prefix), networkCardId, amountCents: 700 };
-          assert.deepEqual(await client[ask](asked), { status: 'accepted' });
+          const asked = { token: newId(idPrefix), direction, networkCardId, amountCents: 700 };
+          assert.deepEqual(await client.transfer(asked), { status: 'accepted' });
           increase.fake.bank[decide](increase.fake.bank.books.transfers.at(-1)?.id ?? '');
-          assert.equal((await client[ask](asked)).status, end);
-          assert.equal((await client[lookUp](asked.token)).status, end);
+          assert.equal((await client.transfer(asked)).status, end);
+          assert.equal((await client.lookUpTransfer(asked)).status, end);
         }
       });
 
-      it(`of a ${kind} not at all if there is too little`, async () => {
+      it(`of a ${noun} not at all if there is too little`, async () => {
         const { networkCardId } = await issue();
-        const asked = { token: newId(prefix), networkCardId, amountCents: 3_000_000_000 };
-        assert.deepEqual(await client[ask](asked), { status: 'declined', reason: 'invalid_operation_error' });
-        assert.deepEqual(await client[lookUp](asked.token), { status: 'unknown' });
+        const asked = { token: newId(idPrefix), direction, networkCardId, amountCents: 3_000_000_000 };
+        assert.deepEqual(await client.transfer(asked), {
+          status: 'declined',
+          reason: 'invalid_operation_error',
+        });
+        assert.deepEqual(await client.lookUpTransfer(asked), { status: 'unknown' });
       });
     }
   });
@@ -300,8 +300,13 @@ describe("Increase's client", () => {
       increase.fake.bank.aheadMs = 0;
       const orders = [];
       for (let count = 0; count < 101; count++) orders.push(await issue(100));
-      const topUp = { token: newId('topup'), networkCardId: first.networkCardId, amountCents: 700 };
-      await client.topUpCard(topUp);
+      const topUp = {
+        token: newId('topup'),
+        direction: 'topup',
+        networkCardId: first.networkCardId,
+        amountCents: 700,
+      } as const;
+      await client.transfer(topUp);
       await client.changeCardStatus({
         token: newId('claim'),
         networkCardId: first.networkCardId,

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Increase } from 'increase';
+import { TRANSFER_DIRECTIONS, TRANSFERS } from '../../../../domain/transfer.ts';
 import type { NetworkMessage } from '../../../../issuers/card-network.ts';
 import { newId } from '../../../../platform/crypto/new-id.ts';
 import { orderCard, startIncreaseClient, toArray } from '../../../support/adapters/increase.ts';
@@ -292,15 +293,12 @@ describe('what a card payment of Increase says', () => {
 
   it('an account transfer says that our operation has an outcome', async () => {
     const { bank } = increase.fake;
-    const movements = [
-      { token: newId('topup'), ask: 'topUpCard', subject: 'topup' },
-      { token: newId('wdr'), ask: 'withdrawFromCard', subject: 'withdrawal' },
-    ] as const;
-    for (const { token, ask, subject } of movements) {
-      await increase.client[ask]({ token, networkCardId: cardId, amountCents: 100 });
+    for (const direction of TRANSFER_DIRECTIONS) {
+      const token = newId(TRANSFERS[direction].idPrefix);
+      await increase.client.transfer({ token, direction, networkCardId: cardId, amountCents: 100 });
       const transfer = bank.books.transfers.at(-1) as Increase.AccountTransfer;
       const messages = await increase.client.readEvent(event(transfer, 'account_transfer.updated'));
-      assert.deepEqual(messages, [{ type: 'outcome', subject, token }]);
+      assert.deepEqual(messages, [{ type: 'outcome', subject: direction, token }]);
     }
     const issuance = bank.books.transfers[0] as Increase.AccountTransfer;
     assert.deepEqual(await increase.client.readEvent(event(issuance, 'account_transfer.created')), [

@@ -224,11 +224,12 @@ describe("Lithic's client", () => {
 
   it('needs no request for money, because only our ledger has it', async () => {
     const money = { token: newId('topup'), networkCardId: 'any', amountCents: 100 };
-    assert.deepEqual(await client.topUpCard(money), { status: 'succeeded' });
-    assert.deepEqual(await client.withdrawFromCard(money), { status: 'succeeded' });
-    assert.deepEqual(await client.returnMoney(money), { status: 'succeeded' });
-    assert.deepEqual(await client.coverCard(money), { status: 'succeeded' });
-    assert.deepEqual(await client.lookUpTopUp(money.token), { status: 'succeeded' });
+    const transfer = { ...money, direction: 'topup' } as const;
+    const ended = { status: 'succeeded' };
+    assert.deepEqual(await client.transfer(transfer), ended);
+    assert.deepEqual(await client.lookUpTransfer(transfer), ended);
+    for (const direction of ['to_card', 'from_card'] as const)
+      assert.deepEqual(await client.trueUp({ ...money, direction }), ended);
     assert.equal(client.abilities.moneyHeldBy, 'ledger');
     assert.deepEqual(fake.calls, []);
   });

@@ -1,0 +1,298 @@
+import { type RawBuilder, sql } from 'kysely';
+import { accountToday } from '../../accounts/clock.ts';
+import { checkLimits } from '../../accounts/limits-rules.ts';
+import { accountTime } from '../../domain/account-clock.ts';
+import { ApiError } from '../../domain/api-error.ts';
+import type { TransferDecision } from '../../domain/decision.ts';
+import { type Fee, quoteFunding } from '../../domain/fees.ts';
+import type { TransferDirection } from '../../domain/transfer.ts';
+import type { TransferAsked } from '../../issuers/card-network.ts';
+import { statementWithPosting } from '../../ledger/apply-posting.ts';
+import { readBalance } from '../../ledger/balances.ts';
+import { refuseTooLarge } from '../../ledger/refuse-too-large.ts';
+import { readIdTime } from '../../platform/crypto/new-id.ts';
+import type { TRANSFER_COLUMNS } from '../../platform/db/columns.ts';
+import type { Row } from '../../platform/db/entities.ts';
+import {
+  type Cte,
+  cte,
+  readStatement,
+  type Writes,
+  withCtes,
+  writeStatement,
+} from '../../platform/db/sql.ts';
+import { transaction } from '../../platform/db/transaction.ts';
+import { type KeyedRequest, lockClaim, lockUsageAndClaim } from '../../requests/claim.ts';
+import type { CommandContext } from '../../requests/command-context.ts';
+import {
+  endRequest,
+  type KeyedOutcomeValues,
+  outcomeResponse,
+  requestOutcome,
+} from '../../requests/outcome.ts';
+import { type KeyedResponse, requireStored, respondOnce } from '../../requests/respond-once.ts';
+import { openRequest, type StoredResponse, storeError } from '../../requests/response.ts';
+import { fundingPosting, requireFunds } from '../funding-posting.ts';
+import { lockCard } from '../lock-card.ts';
+import type { CardRow } from '../resource.ts';
+import { type ClaimedTermsColumns, type FundingTerms, fundingTerms, lockTestTerms } from '../terms.ts';
+import { TopUpRequest, type TransferRequest, type TransferRow } from './resource.ts';
+import {
+  type BoundTransfer,
+  balanceAfter,
+  boundTransfer,
+  lockPendingTransfer,
+  succeededTransfer,
+  transferFunding,
+  transferOutcome,
+} from './row.ts';
+import { insufficientCardBalance, requireRoom, transferRefusal, unknownCard } from './rules.ts';
+
+// A transfer moves money between the prepaid balance and a card. In live mode, the money is held where it comes from while the
+// card network decides, and end.ts has what follows. In test mode, all of it is one transaction.
+
+/** What a pending transfer's row keeps of the request, so that a repeated one is the same whatever has changed. */
+interface KeptTransfer {
+  networkCardId: string;
+}
+
+/**
+ * `held`: the network decides next; `asked` is the request to it, or null if an earlier run made the hold. `answered`: the
+ * transfer is over and its claim has a response, which is included if this run stored it.
+ */
+type BegunTransfer =
+  | { state: 'held'; asked: TransferAsked | null }
+  | { state: 'answered'; response: StoredResponse | null };
+
+/**
+ * Begins a transfer in live mode: the pending row and its hold. A refusal becomes the claim's response and leaves nothing else
+ * behind. If it runs again for the same claim, it changes nothing and returns the same.
+ */
+export async function beginTransfer(
+  { orm, ring }: CommandContext,
+  claimId: string,
+  direction: TransferDirection,
+): Promise<BegunTransfer> {
+  try {
+    return await transaction(orm, async (tx) => {
+      const [claimed] = await lockClaimedTerms(tx, { claimId });
+      if (claimed === undefined) return { state: 'answered', response: null };
+      if (claimed.is_pending) return { state: 'held', asked: null };
+      if (claimed.answered) return { state: 'answered', response: null };
+      const { resource_id: transferId, card_id: cardId, partner_id: partnerId, mode } = claimed;
+      if (cardId === null) throw new Error(`the claim of ${transferId} names no card`);
+      const card = await lockCard(tx, { partnerId, mode }, cardId);
+      if (card === undefined) throw new Error(`the card ${cardId} of ${transferId} is gone`);
+      const transfer = draftTransfer(direction, transferId, card, {
+        ...fundingTerms(partnerId, mode, claimed),
+        // The requests of both directions have the same shape.
+        request: TopUpRequest.parse(openRequest(ring, claimId, claimed.request)),
+        cardCents: Number(claimed.card_cents),
+        arrivingCents: BigInt(claimed.arriving_cents),
+      });
+      const asked = askedFor(transfer, card.network_card_id);
+      const kept = JSON.stringify({ networkCardId: asked.networkCardId } satisfies KeptTransfer);
+      const values = { ...boundTransfer(transfer), claimId, asked: kept };
+      const funding = transferFunding(transfer);
+      const held = await holdTransfer(tx, fundingPosting(funding, 'pending'), values).catch(refuseTooLarge);
+      await requireFunds(tx, funding, held.moved);
+      if (direction === 'withdrawal') {
+        const { totalCents } = await readBalance(tx, partnerId, mode);
+        // It comes after the card's balance: what isn't there can't be too much.
+        requireRoom(direction, asked.amountCents, totalCents);
+      }
+      return { state: 'held', asked };
+    });
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    return transaction(orm, async (tx) => {
+      const lockAgain = direction === 'topup' ? lockUsageAndClaim : lockClaim;
+      if ((await lockAgain(tx, claimId)) === null) return { state: 'answered', response: null };
+      // Another run of the same claim may have got further in the meantime, and its result stands.
+      if ((await lockPendingTransfer(tx, claimId)) !== null) return { state: 'held', asked: null };
+      return { state: 'answered', response: await storeError({ tx, ring }, claimId, error) };
+    });
+  }
+}
+
+const lockClaimedTerms = writeStatement(
+  (_, { claimId }: { claimId: string }) => sql<ClaimedTermsColumns>`
+    SELECT f.* FROM lock_funding_terms(${claimId}) f`,
+);
+
+/** The state that a transfer is decided on, in addition to the card's row. */
+interface TransferTerms extends FundingTerms {
+  request: TransferRequest;
+  /** The card's balance. */
+  cardCents: number;
+  /** What its pending top-ups would add. */
+  arrivingCents: bigint;
+}
+
+/**
+ * The pending transfer on these terms. Everything that can be refused without the ledger is refused here, so limits come before
+ * the balance (docs/partners/money-fees-and-limits.md).
+ * @throws ApiError `validation_failed` (a top-up's amount and fees, or the card's balance, past the largest integer),
+ * `invalid_state`, `limit_exceeded`.
+ */
+function draftTransfer(
+  direction: TransferDirection,
+  transferId: string,
+  card: CardRow,
+  terms: TransferTerms,
+): TransferRow {
+  const { amount } = terms.request;
+  const fees = direction === 'topup' ? quoteFunding(terms.feePlan, 'card_topup', amount).fees : [];
+  if (direction === 'topup') requireRoom(direction, amount, BigInt(terms.cardCents) + terms.arrivingCents);
+  const refusal = transferRefusal(direction, card.status);
+  if (refusal !== null) throw refusal;
+  if (card.mode === 'live' && card.network_card_id === null) throw unknownCard(direction);
+  if (direction === 'topup') checkLimits(terms.limits, terms.usage, { amountCents: amount, newCards: 0 });
+  return {
+    id: transferId,
+    partner_id: terms.partnerId,
+    mode: terms.mode,
+    card_id: card.id,
+    direction,
+    status: 'pending',
+    failure_code: null,
+    amount_cents: String(amount),
+    fees,
+    card_balance_cents: null,
+    overdue_since: null,
+    created_at: accountTime(terms.clock, readIdTime(transferId)).toISOString(),
+    completed_at: null,
+  };
+}
+
+function askedFor(
+  transfer: Pick<TransferRow, 'id' | 'direction' | 'amount_cents'>,
+  networkCardId: string | null,
+): TransferAsked {
+  const { id: token, direction } = transfer;
+  if (networkCardId === null) throw new Error(`${token} is for a card that the network does not know`);
+  return { token, direction, networkCardId, amountCents: Number(transfer.amount_cents) };
+}
+
+/** A column of TRANSFER_COLUMNS that is missing here is a type error. */
+const newTransfer = (transfer: BoundTransfer) =>
+  ({
+    id: transfer.id,
+    partner_id: transfer.partner_id,
+    mode: transfer.mode,
+    card_id: transfer.card_id,
+    direction: transfer.direction,
+    status: transfer.status,
+    failure_code: transfer.failure_code,
+    amount_cents: transfer.amount_cents,
+    fees: sql<Fee[]>`${transfer.fees}::jsonb`,
+    card_balance_cents: transfer.card_balance_cents,
+    overdue_since: transfer.overdue_since,
+    created_at: transfer.created_at,
+    completed_at: transfer.completed_at,
+  }) satisfies Record<(typeof TRANSFER_COLUMNS)[number], unknown>;
+
+/** Inserts a transfer and returns what is counted of it: nothing of a withdrawal. */
+const insertTransfer = (
+  db: Writes,
+  transfer: BoundTransfer,
+  pending: { claim_id: string; asked: RawBuilder<KeptTransfer> } | null,
+) =>
+  db
+    .insertInto('card_transfer')
+    .values({
+      ...newTransfer(transfer),
+      ...pending,
+      counted_on: sql`CASE ${transfer.direction} WHEN 'topup' THEN ${accountToday(transfer.partner_id, transfer.mode)} END`,
+    })
+    .returning(['partner_id', 'mode', 'amount_cents', 'counted_on']);
+
+/** Counts the inserted top-up towards its account's limits. */
+const countTransfer = (
+  made: Cte<Row<'card_transfer', 'partner_id' | 'mode' | 'amount_cents' | 'counted_on'>>,
+) =>
+  cte(
+    'counted',
+    sql`
+  UPDATE account_usage u SET loaded_on = greatest(u.loaded_on, made.counted_on),
+    loaded_cents = CASE WHEN u.loaded_on >= made.counted_on THEN u.loaded_cents ELSE 0 END + made.amount_cents
+  FROM ${made.rows} made
+  WHERE u.partner_id = made.partner_id AND u.mode = made.mode AND made.counted_on IS NOT NULL`,
+  );
+
+const holdTransfer = statementWithPosting(
+  (db, transfer: BoundTransfer & { claimId: string; asked: string }, ledger) => {
+    const pending = { claim_id: transfer.claimId, asked: sql<KeptTransfer>`${transfer.asked}::jsonb` };
+    const made = cte('made', insertTransfer(db, transfer, pending));
+    return sql`${withCtes([made, countTransfer(made)])} SELECT ${ledger.answer} FROM ${ledger.call}`;
+  },
+);
+
+/** What a pending transfer asks the network for, and what an operator has decided meanwhile; null if it is not pending. */
+export async function readPendingTransfer(
+  { orm }: CommandContext,
+  claimId: string,
+): Promise<{ asked: TransferAsked; decision: TransferDecision | null } | null> {
+  const [row] = await pendingTransfer(orm.em.fork(), { claimId });
+  if (row === undefined) return null;
+  return { asked: askedFor(row, row.asked?.networkCardId ?? null), decision: row.binding };
+}
+
+const pendingTransfer = readStatement(
+  (db, { claimId }: { claimId: string }) =>
+    db
+      .selectFrom('card_transfer')
+      .select(['id', 'direction', 'amount_cents', 'asked'])
+      .select(
+        sql<TransferDecision | null>`CASE WHEN NOT decision ? 'refused' THEN decision END`.as('binding'),
+      )
+      .where('claim_id', '=', claimId)
+      .where('status', '=', 'pending'),
+  { acrossTenants: 'id' },
+);
+
+/**
+ * Makes a transfer of a test card in one transaction: test mode's network always says yes, so there is nothing to wait for.
+ * @throws ApiError `card_not_found`, `idempotency_conflict`, `validation_failed` (a sum past the largest integer).
+ * Other refusals are returned as the stored response.
+ */
+export function transferInTestMode(
+  context: CommandContext,
+  request: KeyedRequest<'top_up_card' | 'withdraw_from_card'>,
+  asked: TransferRequest,
+): Promise<KeyedResponse> {
+  const { ring } = context;
+  const direction = request.operation === 'top_up_card' ? 'topup' : 'withdrawal';
+  return respondOnce(context, request, async (tx) => {
+    const locked = await lockTestTerms({ tx, ring }, request, { counts: direction === 'topup' });
+    if ('replayed' in locked) return locked;
+    const { terms, card, balance } = locked;
+    const cardCents = balance.balanceCents;
+    const on = { ...terms, request: asked, cardCents, arrivingCents: 0n };
+    const draft = draftTransfer(direction, request.resourceId, card, on);
+    if (direction === 'withdrawal') {
+      const { totalCents } = await readBalance(tx, card.partner_id, card.mode);
+      const availableCents = cardCents - balance.heldCents;
+      // Checked before anything is presented: a response never has a balance below zero.
+      if (availableCents < asked.amount) throw insufficientCardBalance(asked.amount, availableCents);
+      requireRoom(direction, asked.amount, totalCents);
+    }
+    const after = balanceAfter(draft, balance, false);
+    const transfer = succeededTransfer(draft, after, accountTime(terms.clock));
+    const outcome = transferOutcome(transfer, card, after);
+    const values = { ...boundTransfer(transfer), ...requestOutcome(ring, request, outcome, terms.clock) };
+    const funding = transferFunding(transfer);
+    const moved = await moveTransfer(tx, fundingPosting(funding, 'single'), values).catch(refuseTooLarge);
+    await requireFunds(tx, funding, moved.moved);
+    requireStored(moved.wrote.is_stored);
+    return { replayed: false, response: outcomeResponse(outcome) };
+  });
+}
+
+const moveTransfer = statementWithPosting((db, transfer: BoundTransfer & KeyedOutcomeValues, ledger) => {
+  const made = cte('made', insertTransfer(db, transfer, null));
+  const { ctes, isStored } = endRequest(made, transfer);
+  return sql<{ is_stored: boolean }>`
+    ${withCtes([made, countTransfer(made), ...ctes])}
+    SELECT ${ledger.answer}, ${isStored} AS is_stored FROM ${ledger.call}`;
+});

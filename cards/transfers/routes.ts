@@ -1,0 +1,320 @@
+import { sql } from 'kysely';
+import { z } from 'zod';
+import { type RespondingDependencies, respondToClaimed } from '../../api/http/claimed-work.ts';
+import { claimOperation, keyedRequest, replay, replyAs, replyOnce } from '../../api/http/keyed.ts';
+import {
+  CREATED_FILTERS,
+  idRange,
+  Limit,
+  listEnvelope,
+  type PageRequest,
+  type PageValues,
+  pageRows,
+  pageValues,
+  presentList,
+  readCardCursor,
+  requestedPage,
+  StartingAfter,
+} from '../../api/http/list-envelope.ts';
+import { declare, type RouteInput, resource } from '../../api/http/route.ts';
+import { exampleList } from '../../api/openapi/examples.ts';
+import { ApiError } from '../../domain/api-error.ts';
+import { isId } from '../../domain/ids.ts';
+import type { Tenant } from '../../domain/mode.ts';
+import {
+  TRANSFERS,
+  type TransferDeadlines,
+  type TransferDirection,
+  transferDeadlineMs,
+} from '../../domain/transfer.ts';
+import { of, TRANSFER_COLUMNS } from '../../platform/db/columns.ts';
+import { newestRows } from '../../platform/db/newest.ts';
+import type { Orm } from '../../platform/db/orm.ts';
+import type { ReadList } from '../../platform/db/read-replica.ts';
+import { tenantStatement } from '../../platform/db/sql.ts';
+import { transferWorkflowId } from '../../workflows/messages.ts';
+import { PENDING_TOPUP, PENDING_WITHDRAWAL, TOPUP, WITHDRAWAL } from '../examples.ts';
+import { requestedCardId, requireCard } from '../routes.ts';
+import { beginTransfer, transferInTestMode } from './begin.ts';
+import { acceptTransfer } from './end.ts';
+import {
+  presentTransfer,
+  TopUpRequest,
+  TopUpResource,
+  type TransferRequest,
+  type TransferResources,
+  type TransferRow,
+  WithdrawalRequest,
+  WithdrawalResource,
+} from './resource.ts';
+
+const createTopUp = declare({
+  method: 'post',
+  path: '/cards/:cardId/topups',
+  scope: 'cards:write',
+  operationId: 'topups.create',
+  summary: 'Top up a card',
+  description:
+    'The card has to be active. The amount and its fees are debited from your balance. 201: the money is on the card. ' +
+    '202: the top-up is pending; wait for `topup.succeeded` or `topup.failed`, or poll `GET /topups/{topupId}`.',
+  idempotencyKey: 'required',
+  liveIsWorkflow: true,
+  query: z.strictObject({}),
+  body: TopUpRequest,
+  responses: { 201: TopUpResource, 202: TopUpResource },
+  examples: { body: { amount: 2_500 }, 201: TOPUP, 202: PENDING_TOPUP },
+  errors: [
+    'insufficient_funds',
+    'provider_declined',
+    'card_not_found',
+    'invalid_state',
+    'idempotency_in_flight',
+    'limit_exceeded',
+    'idempotency_conflict',
+  ],
+});
+
+const createWithdrawal = declare({
+  method: 'post',
+  path: '/cards/:cardId/withdrawals',
+  scope: 'cards:write',
+  operationId: 'withdrawals.create',
+  summary: 'Withdraw from a card',
+  description:
+    'Moves money from an active or a frozen card back to your balance, without a fee. 201: the money is in your balance. ' +
+    '202: the withdrawal is pending and the money is held on the card; wait for `withdrawal.succeeded` or ' +
+    '`withdrawal.failed`, or poll `GET /withdrawals/{withdrawalId}`.',
+  idempotencyKey: 'required',
+  liveIsWorkflow: true,
+  query: z.strictObject({}),
+  body: WithdrawalRequest,
+  responses: { 201: WithdrawalResource, 202: WithdrawalResource },
+  examples: { body: { amount: 2_000 }, 201: WITHDRAWAL, 202: PENDING_WITHDRAWAL },
+  errors: [
+    'insufficient_card_balance',
+    'provider_declined',
+    'card_not_found',
+    'invalid_state',
+    'idempotency_in_flight',
+    'idempotency_conflict',
+  ],
+});
+
+const getTopUp = declare({
+  method: 'get',
+  path: '/topups/:topupId',
+  scope: 'cards:read',
+  operationId: 'topups.get',
+  summary: 'Retrieve a top-up',
+  description: 'The top-up as it is now. Poll this while it is `pending`.',
+  query: z.strictObject({}),
+  responses: { 200: TopUpResource },
+  examples: { 200: TOPUP },
+  errors: ['topup_not_found'],
+});
+
+const getWithdrawal = declare({
+  method: 'get',
+  path: '/withdrawals/:withdrawalId',
+  scope: 'cards:read',
+  operationId: 'withdrawals.get',
+  summary: 'Retrieve a withdrawal',
+  description: 'The withdrawal as it is now. Poll this while it is `pending`.',
+  query: z.strictObject({}),
+  responses: { 200: WithdrawalResource },
+  examples: { 200: WITHDRAWAL },
+  errors: ['withdrawal_not_found'],
+});
+
+const listTopUps = declare({
+  method: 'get',
+  path: '/cards/:cardId/topups',
+  scope: 'cards:read',
+  operationId: 'topups.list',
+  summary: "List a card's top-ups",
+  description: 'Newest first.',
+  query: z.strictObject({ limit: Limit, starting_after: StartingAfter('topup'), ...CREATED_FILTERS }),
+  responses: { 200: listEnvelope(TopUpResource) },
+  examples: { 200: exampleList(TOPUP) },
+  errors: ['card_not_found'],
+});
+
+const listWithdrawals = declare({
+  method: 'get',
+  path: '/cards/:cardId/withdrawals',
+  scope: 'cards:read',
+  operationId: 'withdrawals.list',
+  summary: "List a card's withdrawals",
+  description: 'Newest first.',
+  query: z.strictObject({ limit: Limit, starting_after: StartingAfter('wdr'), ...CREATED_FILTERS }),
+  responses: { 200: listEnvelope(WithdrawalResource) },
+  examples: { 200: exampleList(WITHDRAWAL) },
+  errors: ['card_not_found'],
+});
+
+export interface TransferDependencies extends RespondingDependencies, TransferDeadlines {
+  /** Whether live mode has a card network. */
+  liveNetworkConfigured: boolean;
+  readList: ReadList;
+}
+
+export const topups = resource(
+  { createTopUp, getTopUp, listTopUps },
+  (dependencies: TransferDependencies) => ({
+    createTopUp: (input) => createTransfer(dependencies, 'topup', input),
+    getTopUp: async ({ caller, params }) => ({
+      status: 200,
+      body: await readTransfer(dependencies.orm, caller, 'topup', params.topupId ?? ''),
+    }),
+    async listTopUps({ caller, params, query }) {
+      const page = { cardId: params.cardId ?? '', ...requestedPage(query) };
+      const found = await dependencies.readList((orm) => readTransferPage(orm, caller, 'topup', page));
+      return { status: 200, body: presentList(found, query.limit) };
+    },
+  }),
+);
+
+export const withdrawals = resource(
+  { createWithdrawal, getWithdrawal, listWithdrawals },
+  (dependencies: TransferDependencies) => ({
+    createWithdrawal: (input) => createTransfer(dependencies, 'withdrawal', input),
+    getWithdrawal: async ({ caller, params }) => ({
+      status: 200,
+      body: await readTransfer(dependencies.orm, caller, 'withdrawal', params.withdrawalId ?? ''),
+    }),
+    async listWithdrawals({ caller, params, query }) {
+      const page = { cardId: params.cardId ?? '', ...requestedPage(query) };
+      const found = await dependencies.readList((orm) => readTransferPage(orm, caller, 'withdrawal', page));
+      return { status: 200, body: presentList(found, query.limit) };
+    },
+  }),
+);
+
+async function createTransfer(
+  dependencies: TransferDependencies,
+  direction: TransferDirection,
+  input: RouteInput<object, TransferRequest>,
+) {
+  const { operation } = TRANSFERS[direction];
+  const { partnerId, mode } = input.caller;
+  if (mode === 'test') {
+    const request = keyedRequest(operation, input, requestedCardId(input));
+    const response = await transferInTestMode(dependencies, request, input.body);
+    return replyOnce(response, dependencies.eventsWritten);
+  }
+  const { id: cardId } = await requireCard(dependencies.orm, input.caller, input.params.cardId ?? '');
+  if (!dependencies.liveNetworkConfigured) {
+    throw new ApiError('unavailable', {
+      message: 'No card network is configured for live mode. Contact us.',
+    });
+  }
+  const claim = await claimOperation(dependencies, keyedRequest(operation, input, cardId), input.body);
+  if (claim.outcome === 'replay') return replay(claim);
+  const { claimId, resourceId: transferId } = claim;
+  input.log({ workflowId: transferWorkflowId(direction, transferId) });
+  const { taskQueue } = dependencies;
+  const deadlineMs = transferDeadlineMs(dependencies, direction);
+  const workflow = { claimId, transferId, cardId, partnerId, mode, operation, taskQueue, deadlineMs };
+  const response = await respondToClaimed(dependencies, workflow, {
+    passTurn: input.passTurn,
+    // If no worker has held the money in time, it is held here, so that every 202 has money behind it.
+    async answer() {
+      await beginTransfer(dependencies, claimId, direction);
+      await acceptTransfer(dependencies, claimId);
+    },
+  });
+  return replyAs(claimId, response);
+}
+
+interface ReadRow extends TransferRow {
+  balance_cents: string | null;
+}
+
+/** @throws ApiError `topup_not_found` or `withdrawal_not_found`, for an id of another shape as well. */
+async function readTransfer<Direction extends TransferDirection>(
+  orm: Orm,
+  tenant: Tenant,
+  direction: Direction,
+  transferId: string,
+): Promise<TransferResources[Direction]> {
+  const isOne = isId(TRANSFERS[direction].idPrefix, transferId);
+  const [row] = isOne ? await selectOne(orm.em.fork(), tenant, { transferId }) : [];
+  if (row === undefined) throw new ApiError(`${direction}_not_found`);
+  return present(row, direction);
+}
+
+interface TransferPage extends PageRequest {
+  cardId: string;
+}
+
+/**
+ * Up to `limit` + 1 transfers of a card, newest first, by key.
+ * @throws ApiError `card_not_found`; `validation_failed` if `startingAfter` is not a transfer of the card.
+ */
+export async function readTransferPage<Direction extends TransferDirection>(
+  orm: Orm,
+  tenant: Tenant,
+  direction: Direction,
+  page: TransferPage,
+): Promise<TransferResources[Direction][]> {
+  const { cardId } = page;
+  const rows = isId('card', cardId)
+    ? await SELECT_PAGE[direction](orm.em.fork(), tenant, { ...pageValues(page), cardId })
+    : [];
+  if (rows.length === 0) throw new ApiError('card_not_found');
+  const what = `a ${TRANSFERS[direction].noun} of this card`;
+  return pageRows<ReadRow>(rows, what).map((row) => present(row, direction));
+}
+
+const selectOne = tenantStatement((db, { partnerId, mode, transferId }: Tenant & { transferId: string }) =>
+  db
+    .selectFrom('card_transfer as t')
+    .leftJoin('ledger.account as a', (join) =>
+      join
+        .onRef('a.card_id', '=', 't.card_id')
+        .onRef('a.partner_id', '=', 't.partner_id')
+        .onRef('a.mode', '=', 't.mode'),
+    )
+    .select(of('t', TRANSFER_COLUMNS))
+    .select('a.posted as balance_cents')
+    .where('t.partner_id', '=', partnerId)
+    .where('t.mode', '=', mode)
+    .where('t.id', '=', transferId),
+);
+
+// One row for each transfer of the page, with the card; if the page is empty, one row with only the card.
+const selectPage = (direction: TransferDirection) =>
+  tenantStatement((db, values: Tenant & PageValues & { cardId: string }) => {
+    const { partnerId, mode, cardId, limit } = values;
+    return db
+      .selectFrom('card as c')
+      .leftJoinLateral(
+        newestRows({
+          table: 'card_transfer',
+          columns: TRANSFER_COLUMNS,
+          id: 'id',
+          ...idRange(TRANSFERS[direction].idPrefix, values),
+          limit,
+          where: { card_id: sql.ref('c.id'), direction: sql.lit(direction) },
+        }).as('page'),
+        (join) => join.onTrue(),
+      )
+      .leftJoin('ledger.account as a', (join) =>
+        join
+          .onRef('a.card_id', '=', 'c.id')
+          .onRef('a.partner_id', '=', 'c.partner_id')
+          .onRef('a.mode', '=', 'c.mode'),
+      )
+      .select(readCardCursor('card_transfer', values))
+      .selectAll('page')
+      .select('a.posted as balance_cents')
+      .where('c.partner_id', '=', partnerId)
+      .where('c.mode', '=', mode)
+      .where('c.id', '=', cardId)
+      .orderBy('page.id', 'desc');
+  });
+
+const SELECT_PAGE = { topup: selectPage('topup'), withdrawal: selectPage('withdrawal') };
+
+const present = <Direction extends TransferDirection>(row: ReadRow, direction: Direction) =>
+  presentTransfer({ ...row, direction }, Number(row.balance_cents ?? 0));

@@ -1,0 +1,26 @@
+import { OPERATION_ID } from '../api/openapi/examples.ts';
+import { PENDING_CARD } from '../cards/examples.ts';
+import type { OperationResource } from './resource.ts';
+
+// Real responses to a sequence of requests, as the API reference shows them.
+
+export const OPERATION: OperationResource = {
+  id: OPERATION_ID,
+  object: 'operation',
+  type: 'create_card',
+  status: 'in_progress',
+  idempotency_key: 'order-4712',
+  resource: { type: 'card', id: PENDING_CARD.id },
+  response_status: 202,
+  network: {
+    asked: 3,
+    last_answer: 'pending',
+    last_asked_at: '2026-11-22T06:45:53.671Z',
+    next_ask_at: '2026-11-22T06:45:57.671Z',
+    deadline: '2026-11-23T06:45:50.459Z',
+  },
+  waits_for: 'network',
+  mode: 'live',
+  created: '2026-11-22T06:45:50.459Z',
+  completed_at: null,
+};
