@@ -207,11 +207,12 @@ describe(`the service, given ${REQUESTS} requests drawn from its OpenAPI documen
     if (!operation.responses.has(status)) return 'a status that is not declared';
     const isOfMode = operation.mode === undefined || operation.mode === request.mode;
     const error = status >= 400 ? JSON.parse(text).error : null;
+    const isOwn = status === 400 && isOwn400(request, error);
     if (wrong !== null) {
-      // The mode is looked at before anything but the key and the path.
-      const refused = isOfMode ? expected : [403];
+      // The mode is looked at before anything but the key and the path, and the body before what has the path's id.
+      const refused = isOfMode ? [...expected, ...(isOwn ? [400] : [])] : [403];
       if (!refused.includes(status)) return `not ${refused.join(' or ')} for what is wrong`;
-    } else if (status === 400 && !isOwn400(request, error)) return '400 for what the document allows';
+    } else if (status === 400 && !isOwn) return '400 for what the document allows';
     else if ([401, 405, 413, 415, 431].includes(status)) return 'refused, though the document allows it';
     else if (status === 403 && isOfMode) return '403 without a reason';
     if (status === 200 && operation.isCsv) {
