@@ -94,31 +94,19 @@ export const partnerNoun: Noun = {
     },
   }),
 
-  suspend: verb({
-    about: 'refuse all keys of an account, within 5 seconds; its money, cards and webhooks go on',
-    takes: { id: ID, reason: WHY },
-    examples: ['prt_01k0… --reason "key published, ticket 4711"'],
-    async run({ id, reason }, { session }) {
-      const isNew = await suspendPartner(await session.operator(), id, reason);
-      const note = isNew
-        ? `Its keys get 403 account_suspended within 5 seconds. End it with "operator partner resume ${id} --reason R".`
-        : 'It was suspended already: nothing has changed.';
-      return { value: await readPartner(await session.orm(), id), note };
-    },
-  }),
+  suspend: suspensionVerb(
+    suspendPartner,
+    'refuse all keys of an account, within 5 seconds; its money, cards and webhooks go on',
+    'Its keys get 403 account_suspended within 5 seconds. End it with "operator partner resume ID --reason R".',
+    'It was suspended already: nothing has changed.',
+  ),
 
-  resume: verb({
-    about: "end a suspension: the account's keys that are not revoked work again within 5 seconds",
-    takes: { id: ID, reason: WHY },
-    examples: ['prt_01k0… --reason "keys replaced, ticket 4711"'],
-    async run({ id, reason }, { session }) {
-      const isNew = await resumePartner(await session.operator(), id, reason);
-      const note = isNew
-        ? 'Its keys work again within 5 seconds.'
-        : 'It was not suspended: nothing has changed.';
-      return { value: await readPartner(await session.orm(), id), note };
-    },
-  }),
+  resume: suspensionVerb(
+    resumePartner,
+    "end a suspension: the account's keys that are not revoked work again within 5 seconds",
+    'Its keys work again within 5 seconds.',
+    'It was not suspended: nothing has changed.',
+  ),
 
   fees: planVerb({
     plan: 'fees',
@@ -196,6 +184,19 @@ export const partnerNoun: Noun = {
     },
   }),
 };
+
+function suspensionVerb(change: typeof suspendPartner, about: string, done: string, repeated: string) {
+  return verb({
+    about,
+    takes: { id: ID, reason: WHY },
+    examples: ['prt_01k0… --reason "key published, ticket 4711"'],
+    async run({ id, reason }, { session }) {
+      const isNew = await change(await session.operator(), id, reason);
+      const note = isNew ? done.replace('ID', id) : repeated;
+      return { value: await readPartner(await session.orm(), id), note };
+    },
+  });
+}
 
 interface PlanVerb<Plan> {
   plan: 'fees' | 'limits';

@@ -117,13 +117,7 @@ const claimsUnderKey = readStatement(
   { acrossTenants: 'operator' },
 );
 
-interface InTime {
-  requestId: string;
-  claimsFrom: string;
-  claimsUntil: string;
-  revealsFrom: string;
-  revealsUntil: string;
-}
+type InTime = Record<'requestId' | 'claimsFrom' | 'claimsUntil' | 'revealsFrom' | 'revealsUntil', string>;
 
 const recordedInTime = readStatement(
   (_, { requestId, claimsFrom, claimsUntil, revealsFrom, revealsUntil }: InTime) => sql<RequestRow>`
@@ -143,14 +137,9 @@ const selectKey = readStatement(
   { acrossTenants: 'operator' },
 );
 
-interface OfKey {
-  apiKeyId: string;
-  claimsFrom: string;
-  claimsBefore: string;
-  since: string;
-  revealsBefore: string;
+type OfKey = Record<'apiKeyId' | 'claimsFrom' | 'claimsBefore' | 'since' | 'revealsBefore', string> & {
   limit: number;
-}
+};
 
 // An account can make 20 reveals a day.
 const recordedOfKey = (maxRows: number) =>

@@ -35,21 +35,19 @@ export async function advanceTestClock(
     const [recent] = await countRecent(tx, { partnerId });
     if (recent !== undefined && recent.count >= MAX_AN_HOUR) throw tooOften(recent.seconds_left);
     const [advanced] = await insertAdvance(tx, { partnerId, seconds });
-    if (advanced === undefined) throw tooFar();
+    if (advanced === undefined) {
+      throw new ApiError('limit_exceeded', {
+        message:
+          `Limit exceeded: the test clock can be at most ten years (${MAX_OFFSET_SECONDS} seconds) ahead of real time, and it can't ` +
+          'go back. GET /test/clock shows how far it is.',
+      });
+    }
     advancedAtMs = Number(advanced.advanced_at_ms);
     return respondWith({ tx, ring: context.ring }, request, 200, await readTestClock(tx, partnerId));
   });
   // Until the millisecond has come, by this host's clock too, so that whatever follows the response is of the new time.
   await sleep(Math.min(Math.max(advancedAtMs + 1 - Date.now(), 2), MAX_WAIT_MS));
   return response;
-}
-
-function tooFar(): ApiError {
-  return new ApiError('limit_exceeded', {
-    message:
-      `Limit exceeded: the test clock can be at most ten years (${MAX_OFFSET_SECONDS} seconds) ahead of real time, and it can't ` +
-      'go back. GET /test/clock shows how far it is.',
-  });
 }
 
 function tooOften(retryAfterSeconds: number): ApiError {

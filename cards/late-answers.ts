@@ -158,19 +158,10 @@ export function decideContradiction(
     }
     await decide(tx, { id, outcome });
     const { partner_id: partnerId, card_id: cardId } = late;
-    const detail = {
-      partnerId,
-      mode: 'live',
-      cardId: kind === 'card' ? undefined : cardId,
-      said: late.said,
-      reason,
-    };
-    recordAudit(tx, {
-      actor,
-      action: `${kind}.${outcome === 'booked' ? 'book' : 'dismiss'}`,
-      subject: id,
-      detail,
-    });
+    const card = kind === 'card' ? {} : { cardId };
+    const detail = { partnerId, mode: 'live', ...card, said: late.said, reason };
+    const action = `${kind}.${outcome === 'booked' ? 'book' : 'dismiss'}`;
+    recordAudit(tx, { actor, action, subject: id, detail });
   });
 }
 

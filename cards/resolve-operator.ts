@@ -10,10 +10,10 @@ import { checkHint, SEE_LOG } from '../platform/monitoring/worker-check.ts';
 import {
   type ClaimedWorkflow,
   type OperationDecision,
+  readWorkflowStatus,
   resolveOperation,
 } from '../requests/claimed-workflow.ts';
 import type { Operator } from '../requests/operator-context.ts';
-import { readWorkflowStatus } from '../requests/workflow-status.ts';
 import { issueCardWorkflowId, networkResult } from '../workflows/messages.ts';
 import { type DecidedTable, readDecision } from './decision.ts';
 import { findCard, type OperatorCard, readCard } from './reads.ts';

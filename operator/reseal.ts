@@ -90,9 +90,7 @@ export async function resealEverything(
   for (const place of PLACES) {
     const total: Resealed = { place: place.name, rows: 0, resealed: 0, left: 0, unreadable: 0 };
     for (let pass = 1; pass === 1 || (total.left > 0 && pass <= MAX_PASSES); pass++) {
-      total.rows = 0;
-      total.left = 0;
-      total.unreadable = 0;
+      Object.assign(total, { rows: 0, left: 0, unreadable: 0 });
       await resealPlace({ orm, ring, record, seen }, place, total, onProgress);
     }
     places.push(total);
@@ -184,13 +182,6 @@ function reseal(ring: KeyRing, { context }: Place, row: SealedRow, seen: Seen): 
   }
 }
 
-const toColumns = (rows: readonly ResealedRow[]): Batch => ({
-  firsts: rows.map(({ first }) => first),
-  seconds: rows.map(({ second }) => second),
-  sealed: rows.map(({ sealed }) => sealed),
-  resealed: rows.map(({ resealed }) => resealed),
-});
-
 /** A row of a place; `sealed` is null if there is nothing to reseal. */
 interface SealedRow {
   first: string;
@@ -206,6 +197,13 @@ interface Batch {
   sealed: Buffer[];
   resealed: Buffer[];
 }
+
+const toColumns = (rows: readonly ResealedRow[]): Batch => ({
+  firsts: rows.map(({ first }) => first),
+  seconds: rows.map(({ second }) => second),
+  sealed: rows.map(({ sealed }) => sealed),
+  resealed: rows.map(({ resealed }) => resealed),
+});
 
 type Statements = ReturnType<typeof placeStatements>;
 

@@ -1,6 +1,7 @@
 import type { Client, WorkflowExecutionInfo } from '@temporalio/client';
 import { sql } from 'kysely';
 import type { WorkflowOperation } from '../domain/claim-operation.ts';
+import { isoTime } from '../domain/iso-time.ts';
 import { depositsTaskQueue } from '../platform/config/task-queues.ts';
 import type { Row } from '../platform/db/entities.ts';
 import type { Orm } from '../platform/db/orm.ts';
@@ -9,10 +10,10 @@ import {
   type ClaimRow,
   claimedWorkflow,
   claimedWorkflowId,
+  readWorkflowStatus,
   startClaimed,
   WORKFLOW_OPERATIONS,
 } from '../requests/claimed-workflow.ts';
-import { readWorkflowStatus } from '../requests/workflow-status.ts';
 import {
   CHANGE_CARD_STATUS,
   ISSUE_CARD,
@@ -70,16 +71,9 @@ async function startPending(session: Session): Promise<Left[]> {
     const workflowId = claimedWorkflowId(workflow);
     if ((await readWorkflowStatus(client, workflowId)) === 'running') continue;
     await startClaimed(client, workflow, { again: true });
-    started.push({
-      found: 'started_again',
-      kind: operation,
-      id: resource_id ?? id,
-      partner_id,
-      mode,
-      card_id: workflow.cardId,
-      workflow_id: workflowId,
-      since: new Date(claim.created_at).toISOString(),
-    });
+    const about = { kind: operation, id: resource_id ?? id, partner_id, mode, card_id: workflow.cardId };
+    const since = isoTime(claim.created_at);
+    started.push({ found: 'started_again', ...about, workflow_id: workflowId, since });
   }
   return started;
 }

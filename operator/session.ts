@@ -113,13 +113,13 @@ export function createSession(
         err("TEMPORAL_ADDRESS is not set, so the workflow's status is unknown.\n");
         return null;
       }
-      const { readWorkflowStatus } = await import('../requests/workflow-status.ts');
+      const { readWorkflowStatus } = await import('../requests/claimed-workflow.ts');
       const unknown = `Temporal does not respond at ${address}, so the workflow's status is unknown.\n`;
       return askTemporal((client) => readWorkflowStatus(client, workflowId), unknown);
     },
     async operationState(workflowId) {
       if (session.config.temporal === null) return null;
-      const { readOperationState } = await import('../requests/workflow-status.ts');
+      const { readOperationState } = await import('../requests/claimed-workflow.ts');
       const unknown = "No worker responded, so the network's last answer and the next request are unknown.\n";
       return askTemporal((client) => readOperationState(client, workflowId), unknown);
     },

@@ -1,6 +1,8 @@
 import {
   type Client,
+  QueryNotRegisteredError,
   WorkflowExecutionAlreadyStartedError,
+  WorkflowNotFoundError,
   type WorkflowStartOptions,
 } from '@temporalio/client';
 import { TypedSearchAttributes } from '@temporalio/common';
@@ -19,6 +21,8 @@ import {
   changeCardStatusWorkflowId,
   ISSUE_CARD,
   issueCardWorkflowId,
+  type NetworkOperationState,
+  networkOperationState,
   resolveOperationSignal,
   TOP_UP_CARD,
   transferWorkflowId,
@@ -196,4 +200,35 @@ function startOptions(workflow: ClaimedWorkflow) {
       { key: cardIdAttribute, value: cardId },
     ]),
   } as const satisfies Omit<WorkflowStartOptions, 'args'>;
+}
+
+/** Temporal's name for the status, in lower case; `not_found` if the workflow does not exist or was deleted. */
+export type WorkflowStatus = string;
+
+/** @throws ServiceError if Temporal can't be reached. */
+export async function readWorkflowStatus(client: Client, workflowId: string): Promise<WorkflowStatus> {
+  try {
+    const { status } = await client.workflow.getHandle(workflowId).describe();
+    return status.name.toLowerCase();
+  } catch (error) {
+    if (error instanceof WorkflowNotFoundError) return 'not_found';
+    throw error;
+  }
+}
+
+/**
+ * Asks the workflow of an issuance or a top-up what it is waiting for.
+ * @returns null if there is no such workflow, or it has only just started
+ * @throws ServiceError if Temporal can't be reached, or no worker responds
+ */
+export async function readOperationState(
+  client: Client,
+  workflowId: string,
+): Promise<NetworkOperationState | null> {
+  try {
+    return await client.workflow.getHandle(workflowId).query(networkOperationState);
+  } catch (error) {
+    if (error instanceof WorkflowNotFoundError || error instanceof QueryNotRegisteredError) return null;
+    throw error;
+  }
 }
