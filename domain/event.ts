@@ -1,5 +1,5 @@
+import { closest, distance } from 'fastest-levenshtein';
 import { z } from 'zod';
-import { nearestWord } from './slips.ts';
 
 /*
  * How a delivery moves: an event's row for one endpoint. `status` says how it stands. `workflow` is about the workflow that keeps
@@ -85,11 +85,12 @@ export const EventType = z
   .meta({ id: 'EventType', description: 'The kind of event.' });
 export type EventType = z.infer<typeof EventType>;
 
-/** Undefined, and so the list of all types, if it is near none of them. */
+/** Undefined, and so the list of all types, if more than a third of the nearest one would be wrong. */
 function suggestType({ input }: z.core.$ZodRawIssue): string | undefined {
   if (typeof input !== 'string' || input.length > MAX_TYPE_LENGTH) return undefined;
-  const nearest = nearestWord(input, EventType.options);
-  return nearest && `must be an event type: did you mean ${nearest}?`;
+  const nearest = closest(input, EventType.options);
+  if (distance(input, nearest) > input.length / 3) return undefined;
+  return `must be an event type: did you mean ${nearest}?`;
 }
 
 /** Longer text is near none, and would take long to compare. */

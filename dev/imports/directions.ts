@@ -56,7 +56,7 @@ const FRAME = ['domain', 'platform', 'ledger', 'requests', 'accounts', MESSAGES]
 
 /** docs/ARCHITECTURE.md, "Import directions". The longest entry that a file's path begins with applies. */
 export const DIRECTIONS: Record<string, Direction> = {
-  domain: { rooms: [], packages: ['zod', 'ipaddr.js'] },
+  domain: { rooms: [], packages: ['zod', 'ipaddr.js', 'fastest-levenshtein'] },
   platform: { rooms: ['domain'], own: [] },
   'platform/crypto': { rooms: ['domain'] },
   'platform/process': { rooms: ['domain'] },

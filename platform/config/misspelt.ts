@@ -1,4 +1,4 @@
-import { slipsBetween } from '../../domain/slips.ts';
+import { distance } from 'fastest-levenshtein';
 
 /** A variable that begins like this but is not known is probably misspelt. */
 const OUR_PREFIX =
@@ -59,13 +59,13 @@ export function misspeltProblems(
 }
 
 /**
- * Whether somebody who meant `known` could have typed `name`. Short names are close to too many words, so only two letters
- * that changed places count there.
+ * Whether somebody who meant `known` could have typed `name`. Two letters that changed places always count. Short names are
+ * close to too many words, so only this counts there; in long ones, it and another slip do.
  */
 function isSlip(name: string, known: string): boolean {
-  if (known.length < 8) return isSwap(name, known);
-  const slips = known.length < 16 ? 1 : 2;
-  return slipsBetween(name.toUpperCase(), known, slips) <= slips;
+  if (isSwap(name, known)) return true;
+  if (known.length < 8) return false;
+  return distance(name.toUpperCase(), known) <= (known.length < 16 ? 1 : 3);
 }
 
 function isSwap(name: string, known: string): boolean {
