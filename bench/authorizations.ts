@@ -2,9 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { setCurrentProduct } from '../cards/products.ts';
 import type { ClaimOperation } from '../domain/claim-operation.ts';
 import { checkLedger } from '../ledger/check-ledger.ts';
-import { captureInTestMode } from '../payments/clear.ts';
-import { authorizeInTestMode } from '../payments/decide.ts';
-import { reverseInTestMode } from '../payments/end.ts';
+import { simulateOnAuthorization, simulateOnCard } from '../payments/test-authorizations.ts';
 import { NO_MERCHANT } from '../payments/transaction-resource.ts';
 import { KeyRing } from '../platform/crypto/key-ring.ts';
 import { newId } from '../platform/crypto/new-id.ts';
@@ -132,22 +130,23 @@ export function createOurs(context: CommandContext): Authorizations {
     async decide(card) {
       const request = newRequest(card, 'authorize_card', card.cardId);
       const asked = {
+        type: 'authorization',
         amountCents: AMOUNT_CENTS,
         merchant: NO_MERCHANT,
         messageId: `simulated/${request.requestId}`,
-        networkAuthorizationId: null,
         ttlMs: TTL_MS,
-      };
-      return finish(await authorizeInTestMode(context, request, asked));
+      } as const;
+      return finish(await simulateOnCard(context, request, asked));
     },
     async clear(card, authorizationId) {
       const request = newRequest(card, 'capture_authorization', null);
-      const asked = { amountCents: undefined, isFinal: true, messageId: `simulated/${request.requestId}` };
-      finish(await captureInTestMode(context, request, authorizationId, asked));
+      const asked = { type: 'clearing', messageId: `simulated/${request.requestId}`, ttlMs: TTL_MS } as const;
+      finish(await simulateOnAuthorization(context, request, authorizationId, asked));
     },
     async reverse(card, authorizationId) {
       const request = newRequest(card, 'reverse_authorization', null);
-      finish(await reverseInTestMode(context, request, authorizationId, undefined));
+      const asked = { type: 'reversal', messageId: `simulated/${request.requestId}`, ttlMs: TTL_MS } as const;
+      finish(await simulateOnAuthorization(context, request, authorizationId, asked));
     },
   };
 }

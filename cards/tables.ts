@@ -146,6 +146,8 @@ export const CardAuthorizationEntity = defineEntity({
     amountCents: p.bigint('string'),
     heldCents: p.bigint('string'),
     settledCents: p.bigint('string'),
+    /** What the network holds, which is more if the card lacked it; null if it is what is authorized and not settled. */
+    targetCents: p.bigint('string').nullable(),
     declineReason: p.text().$type<DeclineReason>().nullable(),
     merchantName: p.text().nullable(),
     merchantCategoryCode: p.text().nullable(),

@@ -1,18 +1,13 @@
 import { accountTime } from '../domain/account-clock.ts';
-import { ApiError } from '../domain/api-error.ts';
 import { clearedState, clearingShares } from '../domain/authorization.ts';
 import { type ChargedTo, transactionFees } from '../domain/transaction.ts';
 import { newId, readIdTime } from '../platform/crypto/new-id.ts';
-import type { KeyedRequest } from '../requests/claim.ts';
-import type { CommandContext } from '../requests/command-context.ts';
-import { type KeyedResponse, respondOnce } from '../requests/respond-once.ts';
 import type { AuthorizationRow } from './authorization-resource.ts';
-import { requireIssued } from './decide.ts';
 import { settlementPosting } from './decide-settlements.ts';
-import { holdPosting, releaseFromBlocked, toMerchant, toState, withState } from './holds.ts';
-import { type AuthorizationTerms, lockTestAuthorization, lockTestCard } from './terms.ts';
-import { type Merchant, presentTransaction, type TransactionRow } from './transaction-resource.ts';
-import { type AuthorizationChange, respondWithChange } from './write-change.ts';
+import { holdPosting, releaseFromBlocked, toState, withState } from './holds.ts';
+import type { AuthorizationTerms } from './terms.ts';
+import type { Merchant, TransactionRow } from './transaction-resource.ts';
+import type { AuthorizationChange } from './write-change.ts';
 
 // A merchant takes its money. The network has already moved it, so a clearing is never declined: what its hold and the card
 // can't pay, the prepaid balance pays.
@@ -99,58 +94,4 @@ export function bookClearing(
 function decideChargedTo(amountCents: number, fromPartnerCents: number): ChargedTo {
   if (fromPartnerCents === 0) return 'card';
   return fromPartnerCents === amountCents ? 'partner_balance' : 'both';
-}
-
-/**
- * Clears an authorization of a test card, whether or not it is still pending.
- * @param asked.amountCents undefined for all that is left
- * @throws ApiError `authorization_not_found`, `idempotency_conflict`, `validation_failed` if nothing is left and the amount is
- *   missing; without an Idempotency-Key also `invalid_state`, which is otherwise a stored response
- */
-export function captureInTestMode(
-  context: CommandContext,
-  request: KeyedRequest,
-  authorizationId: string,
-  asked: { amountCents: number | undefined; isFinal: boolean; messageId: string },
-): Promise<KeyedResponse> {
-  return respondOnce(context, request, async (tx) => {
-    const command = { tx, ring: context.ring };
-    const terms = await lockTestAuthorization(command, request, authorizationId);
-    if ('replayed' in terms) return terms;
-    const { authorization } = terms;
-    if (authorization.status === 'declined') {
-      throw new ApiError('invalid_state', {
-        message: 'The authorization was declined. A declined one cannot be cleared.',
-      });
-    }
-    const leftCents = Math.max(0, Number(authorization.amount_cents) - Number(authorization.settled_cents));
-    const amountCents = asked.amountCents ?? leftCents;
-    if (amountCents === 0) {
-      throw ApiError.ofField('amount', 'amount is required, because nothing is left to clear');
-    }
-    const merchant = toMerchant(authorization);
-    const change = bookClearing(terms, authorization, { ...asked, amountCents, merchant });
-    const body = JSON.stringify(presentTransaction(change.transaction));
-    return respondWithChange(command, request, change, { status: 201, body });
-  });
-}
-
-/**
- * Books a clearing without an authorization on a test card.
- * @throws ApiError `card_not_found`, `idempotency_conflict`; without an Idempotency-Key also `invalid_state`
- */
-export function forceCaptureInTestMode(
-  context: CommandContext,
-  request: KeyedRequest,
-  asked: { amountCents: number; merchant: Merchant; messageId: string },
-): Promise<KeyedResponse> {
-  return respondOnce(context, request, async (tx) => {
-    const command = { tx, ring: context.ring };
-    const terms = await lockTestCard(command, request);
-    if ('replayed' in terms) return terms;
-    requireIssued(terms);
-    const change = bookClearing(terms, null, { ...asked, isFinal: true });
-    const body = JSON.stringify(presentTransaction(change.transaction));
-    return respondWithChange(command, request, change, { status: 201, body });
-  });
 }

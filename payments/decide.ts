@@ -12,15 +12,12 @@ import {
 import { type ControlledRequest, refusalByControls } from '../domain/spending-controls.ts';
 import { transactionFees } from '../domain/transaction.ts';
 import { newId, readIdTime } from '../platform/crypto/new-id.ts';
-import type { KeyedRequest } from '../requests/claim.ts';
-import type { CommandContext } from '../requests/command-context.ts';
-import { type KeyedResponse, respondOnce } from '../requests/respond-once.ts';
-import { type AuthorizationRow, presentAuthorization } from './authorization-resource.ts';
+import type { AuthorizationRow } from './authorization-resource.ts';
 import { settlementPosting } from './decide-settlements.ts';
 import { holdPosting, toMerchant, toState, withState } from './holds.ts';
-import { type AuthorizationTerms, type DecisionTerms, lockTestAuthorization, lockTestCard } from './terms.ts';
+import type { AuthorizationTerms, DecisionTerms } from './terms.ts';
 import type { Merchant, TransactionRow } from './transaction-resource.ts';
-import { type AuthorizationChange, type ChangedAuthorization, respondWithChange } from './write-change.ts';
+import type { AuthorizationChange, ChangedAuthorization } from './write-change.ts';
 
 // A merchant asks for money on a card, or for more of it. The card's lock is held from the decision to the commit, so
 // however many ask at once, a card never holds more than it has.
@@ -73,6 +70,7 @@ export function decideAuthorization(
     amount_cents: String(amountCents),
     held_cents: String(reason === null ? state.heldCents : 0),
     settled_cents: String(reason === null ? state.settledCents : 0),
+    target_cents: null,
     decline_reason: reason,
     merchant_name: merchant.name,
     merchant_category_code: merchant.category_code,
@@ -209,66 +207,10 @@ export function recordDecline(
   return { card, balance, clock, transaction, postings: fee === null ? [] : [fee] };
 }
 
-/**
- * Asks for an authorization on a test card, in one transaction of three round trips.
- * @throws ApiError `card_not_found`, `idempotency_conflict`, `validation_failed`; without an Idempotency-Key also
- *   `invalid_state`, which is otherwise a stored response
- */
-export function authorizeInTestMode(
-  context: CommandContext,
-  request: KeyedRequest,
-  asked: AuthorizationAsked,
-): Promise<KeyedResponse> {
-  return respondOnce(context, request, async (tx) => {
-    const command = { tx, ring: context.ring };
-    const terms = await lockTestCard(command, request, { decides: true });
-    if ('replayed' in terms) return terms;
-    requireIssued(terms);
-    const change = decideAuthorization(terms, asked);
-    const body = JSON.stringify(presentAuthorization(change.authorization));
-    return respondWithChange(command, request, change, { status: 201, body });
-  });
-}
-
-/**
- * Asks for more on a test card's authorization.
- * @throws ApiError `authorization_not_found`, and as {@link authorizeInTestMode}
- */
-export function incrementInTestMode(
-  context: CommandContext,
-  request: KeyedRequest,
-  authorizationId: string,
-  asked: IncrementAsked,
-): Promise<KeyedResponse> {
-  return respondOnce(context, request, async (tx) => {
-    const command = { tx, ring: context.ring };
-    const terms = await lockTestAuthorization(command, request, authorizationId, { decides: true });
-    if ('replayed' in terms) return terms;
-    const { authorization } = terms;
-    requirePending(authorization);
-    if (authorization.requests.length >= MAX_REQUESTS) {
-      throw new ApiError('invalid_state', {
-        message: `The authorization has had ${MAX_REQUESTS} requests, which is as many as it can have.`,
-      });
-    }
-    const change = decideIncrement(terms, authorization, asked);
-    const body = JSON.stringify(presentAuthorization(change.authorization));
-    return respondWithChange(command, request, change, { status: 200, body });
-  });
-}
-
 /** @throws ApiError `invalid_state` if the card was not issued */
 export function requireIssued({ card: { status } }: AuthorizationTerms): void {
   if (status !== 'funding_pending' && status !== 'failed') return;
   throw new ApiError('invalid_state', {
     message: `The card is ${status}. A card that was not issued cannot be used.`,
-  });
-}
-
-/** @throws ApiError `invalid_state` if the authorization is not pending */
-export function requirePending({ status }: AuthorizationRow): void {
-  if (status === 'pending') return;
-  throw new ApiError('invalid_state', {
-    message: `The authorization is ${status}. Only a pending one can be incremented, reversed or expired.`,
   });
 }

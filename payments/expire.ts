@@ -1,15 +1,21 @@
 import { sql } from 'kysely';
 import { accountsNow, heldClock } from '../accounts/clock.ts';
+import { DEFAULT_FEE_PLAN } from '../domain/fees.ts';
 import type { Tenant } from '../domain/mode.ts';
-import { AUTHORIZATION_COLUMNS, CARD_COLUMNS } from '../platform/db/columns.ts';
+import { NO_CONTROLS } from '../domain/spending-controls.ts';
+import { AUTHORIZATION_COLUMNS, CARD_COLUMNS, PAYMENT_COLUMNS } from '../platform/db/columns.ts';
 import type { Row } from '../platform/db/entities.ts';
 import { followingAccounts } from '../platform/db/following-accounts.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { anyOf, columnList, type Reader, readStatement, writeStatement } from '../platform/db/sql.ts';
 import { transaction } from '../platform/db/transaction.ts';
 import type { AuthorizationRow } from './authorization-resource.ts';
+import type { BookedPayment, PaymentRow } from './booking-rows.ts';
 import { expire } from './end.ts';
-import { writeChanges } from './write-change.ts';
+import { takeSimulated } from './take-simulated.ts';
+import type { AuthorizationTerms } from './terms.ts';
+import { writeBookings } from './write-bookings.ts';
+import { type AuthorizationChange, writeChanges } from './write-change.ts';
 
 /** An authorization whose time is over. */
 export type DueAuthorization = Row<'card_authorization', 'id' | 'partner_id' | 'mode' | 'card_id'>;
@@ -57,21 +63,45 @@ export function expireAuthorizations(
     const rows = await readLocked(tx, { partnerId, mode, ids, cardIds: [...locked.keys()] });
     const balances = new Map<string, { balanceCents: number; heldCents: number }>();
     let prepaidCents = Number(rows[0]?.prepaid_cents ?? 0);
-    const changes = rows.map(({ card_cents, card_held_cents, prepaid_cents: _, ...row }) => {
+    const changes: AuthorizationChange[] = [];
+    const booked: BookedPayment[] = [];
+    for (const { card_cents, card_held_cents, prepaid_cents: _, payment, ...row } of rows) {
       const card = locked.get(row.card_id);
       if (card === undefined) throw new Error(`${row.card_id} is not locked`);
       const balance = balances.get(card.id) ?? {
         balanceCents: Number(card_cents),
         heldCents: Number(card_held_cents),
       };
-      const change = expire({ card, balance, clock: card.clock, prepaidCents }, row);
-      balances.set(card.id, change.balance);
-      prepaidCents += balance.balanceCents - change.balance.balanceCents;
-      return change;
-    });
+      const terms = { card, balance, clock: card.clock, prepaidCents };
+      const ended = payment === null ? expire(terms, row) : expireSimulated(terms, row, payment);
+      if ('payment' in ended) booked.push(ended);
+      else changes.push(ended);
+      balances.set(card.id, ended.balance);
+      prepaidCents += balance.balanceCents - ended.balance.balanceCents;
+    }
     if (changes.length > 0) await writeChanges(tx, changes);
+    await writeBookings(tx, booked);
     return due.filter(({ card_id: cardId }) => locked.has(cardId)).map(({ id }) => id);
   });
+}
+
+/** An expiry is a message of the simulated network, too. */
+function expireSimulated(
+  terms: Omit<AuthorizationTerms, 'feePlan'>,
+  authorization: AuthorizationRow,
+  payment: PaymentRow,
+): BookedPayment {
+  const all = { ...terms, feePlan: DEFAULT_FEE_PLAN, controls: NO_CONTROLS };
+  const message = {
+    id: `expiry/${authorization.id}`,
+    type: 'expiry',
+    amountCents: null,
+    isFinal: true,
+    merchant: { name: null, categoryCode: null, city: null, country: null },
+    refunds: null,
+  } as const;
+  const simulated = { message, networkPaymentId: authorization.network_authorization_id, ttlMs: 0 };
+  return takeSimulated({ ...all, authorization, payment }, simulated);
 }
 
 const lockFreeCards = writeStatement(
@@ -88,6 +118,7 @@ const lockFreeCards = writeStatement(
 );
 
 type LockedRow = AuthorizationRow & {
+  payment: PaymentRow | null;
   card_cents: string;
   card_held_cents: string;
   prepaid_cents: string;
@@ -97,6 +128,8 @@ type LockedRow = AuthorizationRow & {
 const readLocked = readStatement(
   (_, values: Tenant & { ids: readonly string[]; cardIds: readonly string[] }) => sql<LockedRow>`
     SELECT ${columnList('card_authorization', AUTHORIZATION_COLUMNS, 'z')}, a.posted AS card_cents, a.held AS card_held_cents,
+      (SELECT to_jsonb(y) FROM (SELECT ${columnList('payment', PAYMENT_COLUMNS)} FROM payment
+        WHERE mode = ${values.mode} AND partner_id = ${values.partnerId} AND payment_id = z.id) y) AS payment,
       coalesce((SELECT b.posted FROM ledger.account b WHERE b.kind = 'prepaid' AND b.partner_id = ${values.partnerId}
         AND b.mode = ${values.mode} AND b.id = 'prepaid/' || ${values.mode} || '/' || ${values.partnerId}), 0) AS prepaid_cents
     FROM card_authorization z JOIN ledger.account a ON a.card_id = z.card_id AND a.partner_id = z.partner_id AND a.mode = z.mode

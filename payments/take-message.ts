@@ -157,7 +157,7 @@ async function takeDecision(
     if (isApproved && before !== null) return takeExpiry(tx, terms, message, before);
     const about = before ?? terms.authorization;
     const change = bookApproval(terms, about, toTold(message, ttlMs), before !== null);
-    await writeChange(tx, change, { claim: null });
+    await writeChange(tx, change, null);
     await decideAnew(tx, message, {
       declineReason: null,
       authorizationId: change.authorization.id,
@@ -169,7 +169,7 @@ async function takeDecision(
   if (!isApproved || before === null) return outcomeOf(tx, message, known);
   const { messageId } = message;
   const change = takeBackApproval(terms, before, { amountCents: Number(known.amount_cents), messageId });
-  await writeChange(tx, change, { claim: null });
+  await writeChange(tx, change, null);
   const declineReason = 'declined_by_network';
   const { authorization, transaction } = change;
   await decideAnew(tx, message, {
@@ -192,7 +192,7 @@ async function takeExpiry(
     expiresAt !== null &&
     (before.expires_at === null || Date.parse(expiresAt) !== new Date(before.expires_at).getTime());
   const authorization = isOther ? { ...before, expires_at: expiresAt } : before;
-  if (isOther) await writeChange(tx, { ...nothing(terms), authorization }, { claim: null });
+  if (isOther) await writeChange(tx, { ...nothing(terms), authorization }, null);
   return { replayed: !isOther, declineReason: null, authorization, transaction: null };
 }
 
@@ -245,7 +245,7 @@ async function write(
     transaction_id: change.transaction?.id ?? null,
     decline_reason: declineReason,
   };
-  await writeChange(tx, change, { message: row });
+  await writeChange(tx, change, row);
   return { replayed: false, declineReason, authorization: about, transaction: change.transaction };
 }
 
@@ -316,7 +316,7 @@ async function takeFinality(
   await finish(tx, { partnerId, mode, messageId });
   if (outcome.authorization?.status !== 'pending') return outcome;
   const change = expire(terms, outcome.authorization);
-  await writeChange(tx, change, { claim: null });
+  await writeChange(tx, change, null);
   return { ...outcome, replayed: false, authorization: change.authorization };
 }
 

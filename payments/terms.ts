@@ -7,13 +7,14 @@ import { ApiError } from '../domain/api-error.ts';
 import { DEFAULT_FEE_PLAN, FeePlan } from '../domain/fees.ts';
 import { isId } from '../domain/ids.ts';
 import type { AppliedControls } from '../domain/spending-controls.ts';
-import { AUTHORIZATION_COLUMNS, CARD_COLUMNS, of } from '../platform/db/columns.ts';
+import { AUTHORIZATION_COLUMNS, CARD_COLUMNS, of, PAYMENT_COLUMNS } from '../platform/db/columns.ts';
 import type { Row } from '../platform/db/entities.ts';
 import { type Transactor, writeStatement } from '../platform/db/sql.ts';
 import type { FoundClaim, KeyedRequest } from '../requests/claim.ts';
 import type { OpenCommand } from '../requests/command-context.ts';
 import { type KeyedResponse, readReplay } from '../requests/respond-once.ts';
 import type { AuthorizationRow } from './authorization-resource.ts';
+import type { PaymentRow } from './booking-rows.ts';
 
 /** What everything about an authorization is decided on. The transaction holds the card's lock, which guards all of it. */
 export interface AuthorizationTerms {
@@ -25,6 +26,12 @@ export interface AuthorizationTerms {
   prepaidCents: number;
   /** The account's, which the transaction holds. */
   clock: AccountClock;
+}
+
+/** What a request of a payment is decided on. */
+export interface RequestTerms extends DecisionTerms {
+  authorization: AuthorizationRow | null;
+  payment: PaymentRow | null;
 }
 
 /** What a request for money is decided on, too. */
@@ -53,6 +60,12 @@ const ACCOUNT = sql`LEFT JOIN LATERAL (SELECT spending_controls FROM partner WHE
 /** An authorization's columns beside a card's, which have the same names. Each is null if there is no authorization. */
 type AuthorizedColumns = { [Column in keyof AuthorizationRow as `authorized_${Column}`]: unknown };
 
+type PaymentColumns = { [Column in keyof PaymentRow as `payment_${Column}`]: unknown };
+
+const PAYMENT = sql.raw(
+  PAYMENT_COLUMNS.map((column) => `(f.payment).${column} AS payment_${column}`).join(', '),
+);
+
 const AUTHORIZED = sql.raw(
   AUTHORIZATION_COLUMNS.map((column) => `(f.authorized).${column} AS authorized_${column}`).join(', '),
 );
@@ -67,12 +80,12 @@ export async function lockTestCard(
   { tx, ring }: OpenCommand,
   request: KeyedRequest,
   { decides } = { decides: false },
-): Promise<DecisionTerms | KeyedResponse> {
+): Promise<RequestTerms | KeyedResponse> {
   const { partnerId, key, cardId } = request;
   const askedAt = new Date();
   const [row] = await lockTestTerms(tx, { partnerId, key, cardId, authorizationId: null, decides, askedAt });
   if (row === undefined || row.id === null) throw new ApiError('card_not_found');
-  return readReplay(ring, request, row) ?? toTerms(row, askedAt);
+  return readReplay(ring, request, row) ?? { ...toTerms(row, askedAt), authorization: null, payment: null };
 }
 
 /**
@@ -84,7 +97,7 @@ export async function lockTestAuthorization(
   request: KeyedRequest,
   authorizationId: string,
   { decides } = { decides: false },
-): Promise<(DecisionTerms & { authorization: AuthorizationRow }) | KeyedResponse> {
+): Promise<(RequestTerms & { authorization: AuthorizationRow }) | KeyedResponse> {
   const { partnerId, key } = request;
   const askedAt = new Date();
   const [row] = isId('auth', authorizationId)
@@ -92,7 +105,8 @@ export async function lockTestAuthorization(
     : [];
   const authorization = row === undefined ? null : toAuthorizationRow(row);
   if (row === undefined || authorization === null) throw new ApiError('authorization_not_found');
-  return readReplay(ring, request, row) ?? { ...toTerms(row, askedAt), authorization };
+  const replay = readReplay(ring, request, row);
+  return replay ?? { ...toTerms(row, askedAt), authorization, payment: toPaymentRow(row) };
 }
 
 interface AboutInTestMode {
@@ -106,10 +120,10 @@ interface AboutInTestMode {
 
 const lockTestTerms = writeStatement(
   (_, { partnerId, key, cardId, authorizationId, decides, askedAt }: AboutInTestMode) => sql<
-    FoundClaim & TermsColumns & CardRow & AuthorizedColumns
+    FoundClaim & TermsColumns & CardRow & AuthorizedColumns & PaymentColumns
   >`
     SELECT f.claim_id, f.fingerprint, f.response_status, f.response_body, f.card_cents, f.card_held_cents,
-      f.prepaid_cents, f.fee_plan, a.clock, ${sql.raw(of('(f.card)', CARD_COLUMNS).join(', '))}, ${AUTHORIZED},
+      f.prepaid_cents, f.fee_plan, a.clock, ${sql.raw(of('(f.card)', CARD_COLUMNS).join(', '))}, ${AUTHORIZED}, ${PAYMENT},
       ${controlsColumns(decides, askedAt)}
     FROM (SELECT p.id, lock_test_clock(p.id) AS clock FROM (SELECT ${partnerId}::text AS id) p OFFSET 0) a
       CROSS JOIN LATERAL lock_test_card_terms(a.id, ${key}, ${cardId}, ${authorizationId}, false) f ${ACCOUNT}`,
@@ -170,7 +184,30 @@ export async function lockMessageTerms(tx: Transactor, about: AboutCard): Promis
   };
 }
 
+/**
+ * Locks a card for a request of the network's, which is part of a payment.
+ * @returns null if there is no such card
+ */
+export async function lockPaymentTerms(
+  tx: Transactor,
+  about: { cardId: string; paymentId: string; lockWaitMs: number | null },
+): Promise<RequestTerms | null> {
+  const askedAt = new Date();
+  const [row] = await lockPayment(tx, { ...about, askedAt });
+  if (row === undefined) return null;
+  return { ...toTerms(row, askedAt), authorization: toAuthorizationRow(row), payment: toPaymentRow(row) };
+}
+
 const HELD_CLOCK = heldClock(sql.raw('(f.card).partner_id'), sql.raw('(f.card).mode'));
+
+const lockPayment = writeStatement(
+  (_, about: { cardId: string; paymentId: string; lockWaitMs: number | null; askedAt: Date }) => sql<
+    TermsColumns & CardRow & AuthorizedColumns & PaymentColumns
+  >`
+    SELECT f.card_cents, f.card_held_cents, f.prepaid_cents, f.fee_plan, ${HELD_CLOCK} AS clock,
+      ${controlsColumns(true, about.askedAt)}, ${sql.raw(of('(f.card)', CARD_COLUMNS).join(', '))}, ${AUTHORIZED}, ${PAYMENT}
+    FROM lock_payment_terms(${about.cardId}, ${about.paymentId}, ${about.lockWaitMs}) f ${ACCOUNT}`,
+);
 
 const lockTerms = writeStatement(
   (_, about: AboutCard & { askedAt: Date }) => sql<
@@ -196,6 +233,12 @@ function toTerms(row: TermsColumns & CardRow, askedAt: Date): DecisionTerms {
     prepaidCents: Number(row.prepaid_cents),
     clock: row.clock,
   };
+}
+
+function toPaymentRow(row: PaymentColumns): PaymentRow | null {
+  if (row.payment_payment_id === null) return null;
+  const columns = PAYMENT_COLUMNS.map((column) => [column, row[`payment_${column}`]]);
+  return Object.fromEntries(columns) as PaymentRow;
 }
 
 function toAuthorizationRow(row: AuthorizedColumns): AuthorizationRow | null {

@@ -6,9 +6,6 @@ import { NoFields } from '../cards/status-routes.ts';
 import { amountBetween } from '../domain/fields.ts';
 import type { CommandContext } from '../requests/command-context.ts';
 import { AuthorizationResource } from './authorization-resource.ts';
-import { captureInTestMode, forceCaptureInTestMode } from './clear.ts';
-import { authorizeInTestMode, incrementInTestMode } from './decide.ts';
-import { expireInTestMode, reverseInTestMode } from './end.ts';
 import {
   AUTHORIZATION,
   CLEARING,
@@ -17,6 +14,7 @@ import {
   REVERSED_AUTHORIZATION,
   TRANSACTION,
 } from './examples.ts';
+import { simulateOnAuthorization, simulateOnCard } from './test-authorizations.ts';
 import { MAX_UNCHECKED_CENTS, MERCHANT_FIELDS, toMerchant } from './test-mode-routes.ts';
 import { TransactionResource } from './transaction-resource.ts';
 
@@ -182,60 +180,81 @@ export const testAuthorizations = resource(
     expireTestAuthorization,
     forceCapture,
   },
-  (dependencies: TestAuthorizationDependencies) => ({
-    async createTestAuthorization(input) {
-      const request = keyedRequest('authorize_card', input, requestedCardId(input));
-      const answer = await authorizeInTestMode(dependencies, request, {
-        amountCents: input.body.amount,
-        merchant: toMerchant(input.body),
-        messageId: `simulated/${input.requestId}`,
-        networkAuthorizationId: null,
-        ttlMs: dependencies.authorizationTtlMs,
-      });
-      return replyOnce(answer, dependencies.eventsWritten);
-    },
+  (dependencies: TestAuthorizationDependencies) => {
+    const { authorizationTtlMs: ttlMs, eventsWritten } = dependencies;
+    const messageIdOf = ({ requestId }: { requestId: string }) => `simulated/${requestId}`;
+    return {
+      async createTestAuthorization(input) {
+        const request = keyedRequest('authorize_card', input, requestedCardId(input));
+        const answer = await simulateOnCard(dependencies, request, {
+          type: 'authorization',
+          amountCents: input.body.amount,
+          merchant: toMerchant(input.body),
+          messageId: messageIdOf(input),
+          ttlMs,
+        });
+        return replyOnce(answer, eventsWritten);
+      },
 
-    async incrementTestAuthorization(input) {
-      const request = keyedRequest('increment_authorization', input, null);
-      const answer = await incrementInTestMode(dependencies, request, input.params.authorizationId ?? '', {
-        amountCents: input.body.amount,
-        messageId: `simulated/${input.requestId}`,
-      });
-      return replyOnce(answer, dependencies.eventsWritten);
-    },
+      async incrementTestAuthorization(input) {
+        const request = keyedRequest('increment_authorization', input, null);
+        const { authorizationId = '' } = input.params;
+        const answer = await simulateOnAuthorization(dependencies, request, authorizationId, {
+          type: 'increment',
+          amountCents: input.body.amount,
+          messageId: messageIdOf(input),
+          ttlMs,
+        });
+        return replyOnce(answer, eventsWritten);
+      },
 
-    async captureTestAuthorization(input) {
-      const request = keyedRequest('capture_authorization', input, null);
-      const answer = await captureInTestMode(dependencies, request, input.params.authorizationId ?? '', {
-        amountCents: input.body.amount,
-        isFinal: input.body.final,
-        messageId: `simulated/${input.requestId}`,
-      });
-      return replyOnce(answer, dependencies.eventsWritten);
-    },
+      async captureTestAuthorization(input) {
+        const request = keyedRequest('capture_authorization', input, null);
+        const { authorizationId = '' } = input.params;
+        const answer = await simulateOnAuthorization(dependencies, request, authorizationId, {
+          type: 'clearing',
+          amountCents: input.body.amount,
+          isFinal: input.body.final,
+          messageId: messageIdOf(input),
+          ttlMs,
+        });
+        return replyOnce(answer, eventsWritten);
+      },
 
-    async reverseTestAuthorization(input) {
-      const request = keyedRequest('reverse_authorization', input, null);
-      const { authorizationId = '' } = input.params;
-      const answer = await reverseInTestMode(dependencies, request, authorizationId, input.body.amount);
-      return replyOnce(answer, dependencies.eventsWritten);
-    },
+      async reverseTestAuthorization(input) {
+        const request = keyedRequest('reverse_authorization', input, null);
+        const { authorizationId = '' } = input.params;
+        const answer = await simulateOnAuthorization(dependencies, request, authorizationId, {
+          type: 'reversal',
+          amountCents: input.body.amount,
+          messageId: messageIdOf(input),
+          ttlMs,
+        });
+        return replyOnce(answer, eventsWritten);
+      },
 
-    async expireTestAuthorization(input) {
-      const request = keyedRequest('expire_authorization', input, null);
-      const { authorizationId = '' } = input.params;
-      const answer = await expireInTestMode(dependencies, request, authorizationId);
-      return replyOnce(answer, dependencies.eventsWritten);
-    },
+      async expireTestAuthorization(input) {
+        const request = keyedRequest('expire_authorization', input, null);
+        const { authorizationId = '' } = input.params;
+        const answer = await simulateOnAuthorization(dependencies, request, authorizationId, {
+          type: 'expiry',
+          messageId: messageIdOf(input),
+          ttlMs,
+        });
+        return replyOnce(answer, eventsWritten);
+      },
 
-    async forceCapture(input) {
-      const request = keyedRequest('force_capture', input, requestedCardId(input));
-      const answer = await forceCaptureInTestMode(dependencies, request, {
-        amountCents: input.body.amount,
-        merchant: toMerchant(input.body),
-        messageId: `simulated/${input.requestId}`,
-      });
-      return replyOnce(answer, dependencies.eventsWritten);
-    },
-  }),
+      async forceCapture(input) {
+        const request = keyedRequest('force_capture', input, requestedCardId(input));
+        const answer = await simulateOnCard(dependencies, request, {
+          type: 'clearing',
+          amountCents: input.body.amount,
+          merchant: toMerchant(input.body),
+          messageId: messageIdOf(input),
+          ttlMs,
+        });
+        return replyOnce(answer, eventsWritten);
+      },
+    };
+  },
 );

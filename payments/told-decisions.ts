@@ -57,6 +57,7 @@ export function bookApproval(
     amount_cents: '0',
     held_cents: '0',
     settled_cents: '0',
+    target_cents: null,
     decline_reason: null,
     merchant_name: merchant.name,
     merchant_category_code: merchant.category_code,

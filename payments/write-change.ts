@@ -10,17 +10,7 @@ import type { Posting } from '../ledger/posting.ts';
 import { newId } from '../platform/crypto/new-id.ts';
 import { AUTHORIZATION_COLUMNS, TRANSACTION_COLUMNS } from '../platform/db/columns.ts';
 import type { Transactor } from '../platform/db/sql.ts';
-import type { KeyedRequest } from '../requests/claim.ts';
-import type { OpenCommand } from '../requests/command-context.ts';
 import { insertEvents, newEvent } from '../requests/event.ts';
-import {
-  type ClaimWithResponse,
-  claimWithResponse,
-  insertClaimWithResponse,
-  type KeyedResponse,
-  requireStored,
-} from '../requests/respond-once.ts';
-import type { StoredResponse } from '../requests/response.ts';
 import { type AuthorizationRow, presentAuthorization } from './authorization-resource.ts';
 import { presentTransaction, type TransactionRow } from './transaction-resource.ts';
 
@@ -59,42 +49,22 @@ export interface NewMessage {
 }
 
 /**
- * Writes a change: its rows, its events, its money, and either the response of the request's key or the network's message,
- * in one statement of the caller's transaction, which holds the card's lock.
- * @param by.claim the key's claim with its response; null if the request has no key
+ * Writes a change: its rows, its events, its money, and the network's message, in one statement of the caller's transaction, which
+ * holds the card's lock.
+ * @param message null if it was written before
  * @throws ApiError `validation_failed` if a balance would leave the safe integers
  */
 export async function writeChange(
   tx: Transactor,
   change: AuthorizationChange,
-  by: { claim: ClaimWithResponse | null } | { message: NewMessage },
+  message: NewMessage | null,
 ): Promise<void> {
   const { card, postings } = change;
   const about = { partner_id: card.partner_id, mode: card.mode, card_id: card.id };
-  const messages = 'message' in by ? [{ ...by.message, ...about }] : [];
+  const messages = message === null ? [] : [{ ...message, ...about }];
   const rows = { ...changedRows([change]), messages: JSON.stringify(messages) };
-  const claim = 'claim' in by ? by.claim : null;
-  const { outcomes, wrote } =
-    claim === null
-      ? await writeRows(tx, postings, rows)
-      : await writeRowsAndClaim(tx, postings, { ...rows, ...claim });
+  const { outcomes } = await writeRows(tx, postings, rows);
   requireApplied(outcomes);
-  requireStored(wrote.is_stored);
-}
-
-/**
- * Writes a change that a partner asked for, with the response to its request.
- * @throws ApiError as {@link writeChange}
- */
-export async function respondWithChange(
-  { tx, ring }: OpenCommand,
-  request: KeyedRequest,
-  change: AuthorizationChange,
-  response: StoredResponse,
-): Promise<KeyedResponse> {
-  const claim = request.key === null ? null : claimWithResponse(ring, request, response);
-  await writeChange(tx, change, { claim });
-  return { replayed: false, response };
 }
 
 /** Writes changes that nobody asked for, of any number of cards, whose locks the transaction holds. */
@@ -191,16 +161,8 @@ const insertRows = (rows: ChangedRows) => sql`
 
 // The rows are of the account whose card is locked, which they name.
 const writeRows = statementWithPostings(
-  (_, rows: ChangedRows, ledger) => sql<{ is_stored: boolean }>`
+  (_, rows: ChangedRows, ledger) => sql`
     WITH ${insertRows(rows)}
-    SELECT ${ledger.answer}, true AS is_stored FROM (SELECT) one LEFT JOIN ${ledger.call} ON true`,
-  { acrossTenants: 'id' },
-);
-
-const writeRowsAndClaim = statementWithPostings(
-  (_, values: ChangedRows & ClaimWithResponse, ledger) => sql<{ is_stored: boolean }>`
-    WITH ${insertRows(values)}, answered AS (${insertClaimWithResponse(values)})
-    SELECT ${ledger.answer}, EXISTS (SELECT FROM answered) AS is_stored
-    FROM (SELECT) one LEFT JOIN ${ledger.call} ON true`,
+    SELECT ${ledger.answer} FROM (SELECT) one LEFT JOIN ${ledger.call} ON true`,
   { acrossTenants: 'id' },
 );

@@ -66,6 +66,10 @@ export const CardDetails = z.object({
 
 export const PendingTransaction = z.object({ id: NetworkId, status: z.enum(['pending', 'complete']) });
 
+/** What is held for an authorization. */
+export const HeldTransaction = PendingTransaction.extend({ held_amount: z.int().min(0) });
+export type HeldTransaction = z.infer<typeof HeldTransaction>;
+
 export const EventSubscription = z.object({
   status: z.string(),
   url: z.string(),
@@ -184,4 +188,34 @@ export const CardPayment = z.object({
   ),
 });
 export type CardPayment = z.infer<typeof CardPayment>;
+
+const Pending = { pending_transaction_id: NetworkId.nullable() };
+
+/** What each category of element says about money. An element that is none of these is read as {@link AnyElement}. */
+export const ELEMENTS = {
+  card_authorization: CardAuthorization.extend(Pending),
+  card_increment: CardIncrement.extend(Pending),
+  card_decline: CardDecline,
+  card_reversal: CardReversal.extend(Pending),
+  card_authorization_expiration: CardExpiration,
+  card_fuel_confirmation: CardFuelConfirmation.extend(Pending),
+  card_settlement: CardSettlement,
+  card_refund: CardRefund,
+  card_financial: CardFinancial,
+} as const;
+export type ElementCategory = keyof typeof ELEMENTS;
+
+export const AnyElement = z.object({
+  id: NetworkId.nullish().catch(null),
+  amount: Cents.nullish().catch(null),
+  currency: z.string().max(20).nullish().catch(null),
+});
+
+/** A card payment whose elements are read one by one, so that one that we don't understand leaves the others readable. */
+export const WholePayment = z.object({
+  id: NetworkId,
+  card_id: NetworkId,
+  elements: z.array(z.looseObject({ category: z.string().max(100), created_at: Time })),
+});
+export type WholePayment = z.infer<typeof WholePayment>;
 export type CardPaymentElement = CardPayment['elements'][number];

@@ -74,6 +74,19 @@ export const Transaction = z.object({
 });
 export type Transaction = z.infer<typeof Transaction>;
 
+const When = z.iso.datetime({ offset: true });
+
+/** A transaction with all that a snapshot is made from. A post without it, or a longer one, is only a reason to read it. */
+export const WholeTransaction = z.object({
+  token: NetworkId,
+  card_token: NetworkId,
+  updated: When,
+  merchant: Merchant,
+  amounts: z.object({ hold: Money }),
+  events: z.array(TransactionEvent.extend({ created: When })),
+});
+export type WholeTransaction = z.infer<typeof WholeTransaction>;
+
 /** A post to {@link EVENTS_PATH}. `card_transaction.updated` has the whole transaction beside its type. */
 export const Posted = z.object({ event_type: z.string() });
 

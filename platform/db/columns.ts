@@ -120,6 +120,7 @@ export const AUTHORIZATION_COLUMNS = [
   'amount_cents',
   'held_cents',
   'settled_cents',
+  'target_cents',
   'decline_reason',
   'merchant_name',
   'merchant_category_code',
@@ -130,6 +131,15 @@ export const AUTHORIZATION_COLUMNS = [
   'expires_at',
   'created_at',
 ] as const satisfies Columns<'card_authorization'>;
+
+export const PAYMENT_COLUMNS = [
+  'payment_id',
+  'said',
+  'requests',
+  'cleared_cents',
+  'is_expired',
+  'folded',
+] as const satisfies Columns<'payment'>;
 
 export const DEPOSIT_COLUMNS = [
   'id',

@@ -15,6 +15,7 @@ import {
 import { RequestBudgetEntity } from '../../issuers/request-budget-tables.ts';
 import * as simulatedNetwork from '../../issuers/simulated/tables.ts';
 import * as ledger from '../../ledger/tables.ts';
+import { PaymentElementEntity, PaymentEntity } from '../../payments/tables.ts';
 import { AuditEntryEntity, IdempotencyClaimEntity } from '../../requests/tables.ts';
 import * as webhooks from '../../webhooks/tables.ts';
 import { MeasurementEntity } from '../monitoring/tables.ts';
@@ -43,6 +44,8 @@ const TABLES = {
   true_up: cards.TrueUpEntity,
   card_authorization: cards.CardAuthorizationEntity,
   card_authorization_message: cards.CardAuthorizationMessageEntity,
+  payment: PaymentEntity,
+  payment_element: PaymentElementEntity,
   spending_counter: cards.SpendingCounterEntity,
   card_reveal: cards.CardRevealEntity,
   refused_reveal: cards.RefusedRevealEntity,

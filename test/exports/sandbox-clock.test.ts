@@ -11,10 +11,9 @@ import { transferInTestMode } from '../../cards/transfers/begin.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import type { Tenant } from '../../domain/mode.ts';
 import { checkBooks } from '../../exports/check-books.ts';
-import { captureInTestMode } from '../../payments/clear.ts';
-import { authorizeInTestMode } from '../../payments/decide.ts';
 import { expireAuthorizations, findDueAuthorizations } from '../../payments/expire.ts';
 import { simulateTransaction } from '../../payments/simulate-transaction.ts';
+import { simulateOnAuthorization, simulateOnCard } from '../../payments/test-authorizations.ts';
 import { NO_MERCHANT } from '../../payments/transaction-resource.ts';
 import { recordAttempts, takeDeliveries } from '../../webhooks/deliveries.ts';
 import { rotateEndpointSecret } from '../../webhooks/endpoint-secrets.ts';
@@ -181,9 +180,11 @@ abstract class Server {
           ),
         );
       case 'authorize': {
-        const asked = { amountCents: amount, merchant: NO_MERCHANT, messageId, networkAuthorizationId: null };
-        const answer = await authorizeInTestMode(context, keyed('authorize_card', card), {
-          ...asked,
+        const answer = await simulateOnCard(context, keyed('authorize_card', card), {
+          type: 'authorization',
+          amountCents: amount,
+          merchant: NO_MERCHANT,
+          messageId,
           ttlMs: HOLD_MS,
         });
         this.authorizations.push(JSON.parse(answer.response.body).id ?? 'auth_0');
@@ -191,8 +192,9 @@ abstract class Server {
       }
       case 'capture': {
         const id = this.authorizations[which % Math.max(1, this.authorizations.length)] ?? 'auth_0';
-        const asked = { amountCents: 10, isFinal: true, messageId };
-        return statusOf(await captureInTestMode(context, keyed('capture_authorization', null), id, asked));
+        const asked = { type: 'clearing', amountCents: 10, messageId, ttlMs: HOLD_MS } as const;
+        const request = keyed('capture_authorization', null);
+        return statusOf(await simulateOnAuthorization(context, request, id, asked));
       }
       case 'credit': {
         const answers = [];

@@ -4,9 +4,9 @@ import { pino } from 'pino';
 import { changeStatusInTestMode } from '../../cards/change-in-test-mode.ts';
 import { checkBooks } from '../../exports/check-books.ts';
 import { checkLedger } from '../../ledger/check-ledger.ts';
-import { authorizeInTestMode } from '../../payments/decide.ts';
 import { findDueAuthorizations, readExpiryLag } from '../../payments/expire.ts';
 import { createExpiry } from '../../payments/jobs.ts';
+import { simulateOnCard } from '../../payments/test-authorizations.ts';
 import { NO_MERCHANT } from '../../payments/transaction-resource.ts';
 import { keyedRequest, openCommands, type TestCommands } from '../support/commands/open-commands.ts';
 
@@ -40,9 +40,12 @@ describe('authorizations that nobody clears', () => {
     const ids = [];
     for (let made = 0; made < count; made++) {
       const request = keyedRequest('authorize_card', on, {}, { partnerId: of, mode });
-      const { response } = await authorizeInTestMode(commands.context, request, {
-        ...{ amountCents: 10, merchant: NO_MERCHANT, messageId: randomUUID() },
-        ...{ networkAuthorizationId: null, ttlMs: 86_400_000 },
+      const { response } = await simulateOnCard(commands.context, request, {
+        type: 'authorization',
+        amountCents: 10,
+        merchant: NO_MERCHANT,
+        messageId: randomUUID(),
+        ttlMs: 86_400_000,
       });
       ids.push(JSON.parse(response.body).id as string);
     }

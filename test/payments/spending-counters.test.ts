@@ -5,11 +5,9 @@ import fc from 'fast-check';
 import type { Tenant } from '../../domain/mode.ts';
 import { completeControls, type LimitInterval } from '../../domain/spending-controls.ts';
 import { checkBooks } from '../../exports/check-books.ts';
-import { captureInTestMode, forceCaptureInTestMode } from '../../payments/clear.ts';
-import { authorizeInTestMode, incrementInTestMode } from '../../payments/decide.ts';
-import { expireInTestMode, reverseInTestMode } from '../../payments/end.ts';
 import { settleTransaction } from '../../payments/settle-transactions.ts';
 import { takeMessage } from '../../payments/take-message.ts';
+import { simulateOnAuthorization, simulateOnCard } from '../../payments/test-authorizations.ts';
 import { NO_MERCHANT } from '../../payments/transaction-resource.ts';
 import { transaction } from '../../platform/db/transaction.ts';
 import { settlementOf } from '../support/commands/cards.ts';
@@ -67,6 +65,9 @@ interface Counted {
 
 const itemOf = (id: string) => id.slice(id.indexOf('_') + 1);
 
+/** Longer than any history here: what is overdue ends with the next booking. */
+const NEVER_MS = 36_500 * DAY_MS;
+
 function startOf(interval: LimitInterval, at: number): number {
   const date = new Date(at);
   const [year, month, day] = [date.getUTCFullYear(), date.getUTCMonth(), date.getUTCDate()];
@@ -123,38 +124,58 @@ describe('counters of spending', () => {
     return {
       authorize: (amountCents: number, category: string | null) =>
         read(
-          authorizeInTestMode(context, request('authorize_card'), {
+          simulateOnCard(context, request('authorize_card'), {
+            type: 'authorization',
             amountCents,
             merchant: merchant(category),
             messageId: messageId(),
-            networkAuthorizationId: null,
-            ttlMs: DAY_MS,
+            ttlMs: NEVER_MS,
           }),
         ),
       increment: (id: string, amountCents: number) =>
         read(
-          incrementInTestMode(context, request('increment_authorization'), id, {
+          simulateOnAuthorization(context, request('increment_authorization'), id, {
+            type: 'increment',
             amountCents,
             messageId: messageId(),
+            ttlMs: NEVER_MS,
           }),
         ),
       capture: (id: string, amountCents: number, isFinal: boolean) =>
         read(
-          captureInTestMode(context, request('capture_authorization'), id, {
+          simulateOnAuthorization(context, request('capture_authorization'), id, {
+            type: 'clearing',
             amountCents,
             isFinal,
             messageId: messageId(),
+            ttlMs: NEVER_MS,
           }),
         ),
       reverse: (id: string, amountCents: number) =>
-        read(reverseInTestMode(context, request('reverse_authorization'), id, amountCents)),
-      expire: (id: string) => read(expireInTestMode(context, request('expire_authorization'), id)),
+        read(
+          simulateOnAuthorization(context, request('reverse_authorization'), id, {
+            type: 'reversal',
+            amountCents,
+            messageId: messageId(),
+            ttlMs: NEVER_MS,
+          }),
+        ),
+      expire: (id: string) =>
+        read(
+          simulateOnAuthorization(context, request('expire_authorization'), id, {
+            type: 'expiry',
+            messageId: messageId(),
+            ttlMs: NEVER_MS,
+          }),
+        ),
       forceCapture: (amountCents: number, category: string | null) =>
         read(
-          forceCaptureInTestMode(context, request('force_capture'), {
+          simulateOnCard(context, request('force_capture'), {
+            type: 'clearing',
             amountCents,
             merchant: merchant(category),
             messageId: messageId(),
+            ttlMs: NEVER_MS,
           }),
         ),
       settle: async (type: 'purchase' | 'refund', amountCents: number, category: string | null) =>
@@ -387,7 +408,7 @@ describe('counters of spending', () => {
             isFinal: more.isFinal ?? false,
             merchant: { ...NO_MERCHANT, category_code: more.category ?? null },
           },
-          { ttlMs: DAY_MS, lockWaitMs: null },
+          { ttlMs: NEVER_MS, lockWaitMs: null },
         ),
       );
     const spent = async () => Number((await spending(cardId))[0].net_cents);

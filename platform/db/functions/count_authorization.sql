@@ -12,5 +12,6 @@ BEGIN
   RETURN NULL;
 END $$;
 
-CREATE OR REPLACE TRIGGER card_authorization_counted AFTER INSERT OR UPDATE OF status, amount_cents, settled_cents ON card_authorization
+CREATE OR REPLACE TRIGGER card_authorization_counted
+  AFTER INSERT OR UPDATE OF status, amount_cents, settled_cents, target_cents ON card_authorization
   FOR EACH ROW EXECUTE FUNCTION count_authorization();

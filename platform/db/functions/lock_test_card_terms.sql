@@ -17,6 +17,8 @@ CREATE OR REPLACE FUNCTION lock_test_card_terms(
   card_held_cents bigint,
   -- The authorization it is about; NULL if the account has no such authorization.
   authorized card_authorization,
+  -- Its payment.
+  payment payment,
   -- The prepaid balance. It is not locked, so it may change at any time.
   prepaid_cents bigint,
   fee_plan jsonb,
@@ -37,7 +39,7 @@ BEGIN
     PERFORM FROM card k WHERE k.id = about_card AND k.partner_id = account AND k.mode = 'test' FOR NO KEY UPDATE;
   END IF;
   RETURN QUERY
-    SELECT c.id, c.fingerprint, c.response_status, c.response_body, k, coalesce(a.posted, 0), coalesce(a.held, 0), z,
+    SELECT c.id, c.fingerprint, c.response_status, c.response_body, k, coalesce(a.posted, 0), coalesce(a.held, 0), z, y,
       coalesce((SELECT b.posted FROM ledger.account b WHERE b.id = 'prepaid/test/' || account), 0),
       p.fee_plan, p.limits, u.open_cards,
       -- Another transaction may have counted for a day that began after this one did.
@@ -47,6 +49,7 @@ BEGIN
     LEFT JOIN card k ON k.id = about_card AND k.partner_id = account AND k.mode = 'test'
     LEFT JOIN ledger.account a ON a.card_id = k.id
     LEFT JOIN card_authorization z ON z.id = about_authorization AND z.card_id = k.id
+    LEFT JOIN payment y ON y.mode = 'test' AND y.payment_id = z.id
     LEFT JOIN idempotency_claim c ON c.partner_id = account AND c.mode = 'test' AND c.key = idempotency_key
     WHERE p.id = account;
 END $$;

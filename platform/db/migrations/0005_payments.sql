@@ -14,6 +14,9 @@ CREATE TABLE card_authorization (
   amount_cents bigint NOT NULL CHECK (amount_cents >= 0),
   held_cents bigint NOT NULL CHECK (held_cents >= 0),
   settled_cents bigint NOT NULL CHECK (settled_cents >= 0),
+  -- What the network holds, which is more than our hold if the card lacked it: it counts towards spending
+  -- limits.
+  target_cents bigint CHECK (target_cents >= held_cents),
   decline_reason text,
   merchant_name text,
   merchant_category_code text,
@@ -85,7 +88,8 @@ CREATE TABLE card_transaction (
     CHECK ((charged_to = 'both') = (partner_balance_cents IS NOT NULL)
     AND coalesce(partner_balance_cents BETWEEN 1 AND amount_cents - 1, true))
 );
-CREATE UNIQUE INDEX card_transaction_of_network ON card_transaction (mode, network_transaction_id);
+-- One message can ask for money and take it, so that a request that we declined and its clearing have one id.
+CREATE UNIQUE INDEX card_transaction_of_network ON card_transaction (mode, network_transaction_id, (type = 'decline'));
 CREATE INDEX card_transaction_newest ON card_transaction (partner_id, mode, id);
 CREATE INDEX card_transaction_newest_of_card ON card_transaction (card_id, id);
 -- GET /transactions by type, of the account or of a card.
@@ -97,6 +101,39 @@ CREATE INDEX card_transaction_refunds ON card_transaction (refunded_transaction_
   WHERE refunded_transaction_id IS NOT NULL;
 CREATE INDEX card_transaction_of_payment ON card_transaction (card_id, network_payment_id)
   WHERE network_payment_id IS NOT NULL;
+
+-- Payments (docs/decisions/payments.md): what the network said of each, and what we decided, beside what
+-- partners see of it.
+CREATE TABLE payment (
+  mode text NOT NULL CHECK (mode IN ('test', 'live')),
+  -- The network's id; in test mode, its authorization's.
+  payment_id text COLLATE "C" NOT NULL,
+  partner_id text NOT NULL,
+  card_id text COLLATE "C" NOT NULL,
+  authorization_id text COLLATE "C" REFERENCES card_authorization,
+  -- What the network said last, and every request with our decision and its word.
+  said jsonb NOT NULL,
+  requests jsonb NOT NULL,
+  -- What was cleared of its authorization, or before that was known.
+  cleared_cents bigint NOT NULL CHECK (cleared_cents >= 0),
+  -- Our clock ended it, whatever the network holds.
+  is_expired boolean NOT NULL,
+  -- Of the simulated network: its messages, folded.
+  folded jsonb,
+  PRIMARY KEY (mode, payment_id),
+  FOREIGN KEY (card_id, partner_id, mode) REFERENCES card (id, partner_id, mode)
+);
+
+-- What an element means that only a person could read; the audit log has who said so, and why.
+CREATE TABLE payment_element (
+  mode text NOT NULL CHECK (mode = 'live'),
+  -- The network's id.
+  element_id text COLLATE "C" NOT NULL,
+  means text COLLATE "C" NOT NULL CHECK (means IN ('purchase', 'refund', 'nothing')),
+  amount_cents bigint CHECK (amount_cents > 0),
+  PRIMARY KEY (mode, element_id),
+  CHECK ((means = 'nothing') = (amount_cents IS NULL))
+);
 
 -- What the card network said about authorizations, and what became of it: repeated under the same id, a
 -- message gets the same response and changes nothing.
@@ -155,8 +192,12 @@ CREATE TABLE spending_counter (
   CHECK (starts_at < ends_at)
 ) WITH (fillfactor = 80);
 
-GRANT SELECT, INSERT, UPDATE (status, amount_cents, held_cents, settled_cents, decline_reason, requests,
-  holds, expires_at) ON card_authorization TO card_issuing_app, card_issuing_operator;
+GRANT SELECT, INSERT, UPDATE (status, amount_cents, held_cents, settled_cents, target_cents, decline_reason,
+  requests, holds, expires_at) ON card_authorization TO card_issuing_app, card_issuing_operator;
+GRANT SELECT, INSERT, UPDATE (authorization_id, said, requests, cleared_cents, is_expired, folded) ON payment TO
+  card_issuing_app, card_issuing_operator;
+GRANT SELECT ON payment_element TO card_issuing_app;
+GRANT SELECT, INSERT, UPDATE (means, amount_cents) ON payment_element TO card_issuing_operator;
 GRANT SELECT, INSERT, UPDATE (is_final, authorization_id, transaction_id, decline_reason) ON
   card_authorization_message TO card_issuing_app, card_issuing_operator;
 GRANT SELECT, INSERT, UPDATE (authorization_id) ON card_transaction TO card_issuing_app,

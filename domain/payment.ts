@@ -1,0 +1,98 @@
+import type { AuthorizationState, DeclineReason } from './authorization.ts';
+
+// A payment is all that belongs to one purchase at the card network: what was asked, decided, cleared, given back and refunded
+// (docs/decisions/payments.md). Each adapter makes a snapshot of it from what it read; only payments/ books.
+
+/** Where a card was used, as far as the network says. */
+export interface PaymentMerchant {
+  name: string | null;
+  categoryCode: string | null;
+  city: string | null;
+  country: string | null;
+}
+
+/** A payment as the network has it now. */
+export interface PaymentSnapshot {
+  /** The network's id. */
+  paymentId: string;
+  networkCardId: string;
+  /** Grows with the payment, and is compared part by part. */
+  version: readonly number[];
+  /** In the network's order. */
+  requests: readonly PaymentRequest[];
+  /** In the network's order, each once. */
+  movements: readonly PaymentMovement[];
+  /** What was approved in total, less what was given back. Expiry and clearings leave it. */
+  authorizedCents: number;
+  /** What the network holds now; null if that can't be put into cents, so that our hold stays as it is. */
+  heldCents: number | null;
+  /** What ended it last; null if nothing did. */
+  endedBy: PaymentEnd | null;
+  /** When the network lets it expire; null if it does not say. */
+  expiresAt: string | null;
+  unreadable: readonly UnreadableElement[];
+}
+
+export type PaymentEnd = 'reversal' | 'expiry' | 'clearing';
+
+/** A merchant's request for money, as the network decided it. */
+export interface PaymentRequest {
+  /** The network's id, which a decision of ours has too if the network named it when it asked. */
+  id: string;
+  kind: 'authorization' | 'increment';
+  amountCents: number;
+  approved: boolean;
+  /** Why it was declined; null if it was approved. */
+  reason: DeclineReason | null;
+  /** `network`: it says that it did not ask us. `us`: it asked us, or does not say. */
+  by: 'us' | 'network';
+  merchant: PaymentMerchant;
+  /** Only for the order. */
+  at: string;
+}
+
+/** Money that the network has moved. It is never declined. */
+export interface PaymentMovement {
+  /** The network's id of the element. */
+  id: string;
+  kind: 'clearing' | 'refund' | 'refund_reversal';
+  amountCents: number;
+  merchant: PaymentMerchant;
+  at: string;
+  /** Whether it takes what the payment's authorization holds. */
+  ofAuthorization: boolean;
+  /** The movement that a refund gives money back for; null if that is not known. */
+  refunds: string | null;
+}
+
+/** An element that can't be put into cents: a person says what it means. */
+export interface UnreadableElement {
+  id: string;
+  /** What the network calls it. */
+  what: string;
+  at: string;
+  /** As the network wrote them, in the currency's smallest unit. */
+  currency: string | null;
+  amount: number | null;
+}
+
+/** All messages of a payment so far, folded into one row, so that each further one costs the same. */
+export interface FoldedPayment {
+  messages: number;
+  /** Null until a request is approved. */
+  authorization: AuthorizationState | null;
+  /** What was cleared before that. */
+  cleared: { cents: number; isFinal: boolean };
+}
+
+/** Whether one version is older than another: by the first part in which they differ. */
+export function isOlder(one: readonly number[], other: readonly number[]): boolean {
+  const place = one.findIndex((part, index) => part !== other[index]);
+  return place !== -1 && (one[place] as number) < (other[place] ?? Number.NEGATIVE_INFINITY);
+}
+
+/** The only clearing among these, which a refund that names none gives money back for; null if there are several or none. */
+export function onlyClearing(movements: readonly PaymentMovement[]): string | null {
+  const clearings = movements.filter(({ kind }) => kind === 'clearing');
+  return clearings.length === 1 ? (clearings[0]?.id ?? null) : null;
+}

@@ -1,0 +1,136 @@
+import {
+  type AuthorizationState,
+  approvedState,
+  clearedState,
+  type DeclineReason,
+  expiredState,
+  incrementedState,
+  leftOf,
+  reversedState,
+} from '../../domain/authorization.ts';
+import type { FoldedPayment, PaymentEnd, PaymentMerchant, PaymentSnapshot } from '../../domain/payment.ts';
+
+/** What the simulated network says, once we have decided it if it is a request. */
+export interface SimulatedMessage {
+  /** The network's id. */
+  id: string;
+  type:
+    | 'authorization'
+    | 'increment'
+    | 'clearing'
+    | 'reversal'
+    | 'expiry'
+    | 'purchase'
+    | 'decline'
+    | 'refund';
+  /** Null for a reversal of all that is left, and for an expiry. */
+  amountCents: number | null;
+  /** Whether a clearing is the last one. */
+  isFinal: boolean;
+  /** Why a request or a purchase was declined; null if it was not. */
+  reason: DeclineReason | null;
+  merchant: PaymentMerchant;
+  /** The movement that a refund gives money back for; null if it names none. */
+  refunds: string | null;
+  at: string;
+}
+
+export const NOTHING_FOLDED: FoldedPayment = {
+  messages: 0,
+  authorization: null,
+  cleared: { cents: 0, isFinal: false },
+};
+
+/** Folds in one message more. The caller sees to it that each is folded in once. */
+export function foldMessage(before: FoldedPayment, message: SimulatedMessage): FoldedPayment {
+  const folded = { ...before, messages: before.messages + 1 };
+  const { authorization: state, cleared } = before;
+  const amountCents = message.amountCents ?? 0;
+  const isPending = state?.status === 'pending';
+  switch (message.type) {
+    case 'authorization':
+    case 'increment': {
+      if (message.reason !== null || amountCents === 0) return folded;
+      const authorization =
+        state === null ? approvedState(amountCents, cleared) : incrementedState(state, amountCents);
+      return { ...folded, authorization };
+    }
+    case 'clearing': {
+      const { isFinal } = message;
+      if (state !== null) {
+        return { ...folded, authorization: clearedState(state, { amountCents, isFinal }) };
+      }
+      const cents = cleared.cents + amountCents;
+      return { ...folded, cleared: { cents, isFinal: cleared.isFinal || isFinal } };
+    }
+    case 'reversal': {
+      if (state === null || !isPending) return folded;
+      const backCents = Math.min(message.amountCents ?? leftOf(state), leftOf(state));
+      return { ...folded, authorization: reversedState(state, backCents) };
+    }
+    case 'expiry':
+      return state !== null && isPending ? { ...folded, authorization: expiredState(state) } : folded;
+    default:
+      return folded;
+  }
+}
+
+const ENDS: Partial<Record<AuthorizationState['status'], PaymentEnd>> = {
+  closed: 'clearing',
+  reversed: 'reversal',
+  expired: 'expiry',
+};
+
+/**
+ * The payment after a message. Of its requests and movements, only the message's own is in it: those before it are booked.
+ * @param folded with the message
+ */
+export function snapshotFolded(
+  { paymentId, networkCardId }: Pick<PaymentSnapshot, 'paymentId' | 'networkCardId'>,
+  { messages, authorization }: FoldedPayment,
+  message: SimulatedMessage,
+): PaymentSnapshot {
+  const { id, type, reason, merchant, refunds, at } = message;
+  const amountCents = message.amountCents ?? 0;
+  const isAsked = type === 'authorization' || type === 'increment';
+  const isDeclined = type === 'decline' || (type === 'purchase' && reason !== null);
+  const moves = type === 'clearing' || type === 'refund' || (type === 'purchase' && reason === null);
+  return {
+    paymentId,
+    networkCardId,
+    version: [messages],
+    requests:
+      (isAsked || isDeclined) && amountCents > 0
+        ? [
+            {
+              id,
+              kind: type === 'increment' ? 'increment' : 'authorization',
+              amountCents,
+              approved: isAsked && reason === null,
+              reason: isDeclined ? (reason ?? 'declined_by_network') : reason,
+              by: isAsked ? 'us' : 'network',
+              merchant,
+              at,
+            },
+          ]
+        : [],
+    movements: moves
+      ? [
+          {
+            id,
+            kind: type === 'refund' ? 'refund' : 'clearing',
+            amountCents,
+            merchant,
+            at,
+            ofAuthorization: type === 'clearing',
+            refunds,
+          },
+        ]
+      : [],
+    authorizedCents: authorization?.amountCents ?? 0,
+    heldCents: authorization?.heldCents ?? 0,
+    endedBy: authorization === null ? null : (ENDS[authorization.status] ?? null),
+    expiresAt: null,
+    unreadable: [],
+  };
+}

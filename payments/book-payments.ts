@@ -1,0 +1,182 @@
+import { sql } from 'kysely';
+import { heldClock } from '../accounts/clock.ts';
+import { accountTime } from '../domain/account-clock.ts';
+import { DEFAULT_FEE_PLAN, FeePlan } from '../domain/fees.ts';
+import type { PaymentSnapshot } from '../domain/payment.ts';
+import { newId } from '../platform/crypto/new-id.ts';
+import { AUTHORIZATION_COLUMNS, CARD_COLUMNS, of, PAYMENT_COLUMNS } from '../platform/db/columns.ts';
+import { columnList, type Transactor, writeStatement } from '../platform/db/sql.ts';
+import type { AuthorizationRow } from './authorization-resource.ts';
+import {
+  type BookedPayment,
+  bookingTime,
+  type PaymentRow,
+  type PaymentTerms,
+  toMoney,
+  toPayment,
+  toRows,
+} from './booking-rows.ts';
+import { bookPayment, type HandMade } from './rules.ts';
+import { writeBookings } from './write-bookings.ts';
+
+/** A payment of a live card, as the network has it. */
+export interface PaymentToBook {
+  cardId: string;
+  /** The network's id. */
+  paymentId: string;
+  /** Null: it has no such payment, or nothing was read. */
+  snapshot: PaymentSnapshot | null;
+  /** When the read began, in real time; null if nothing was read. */
+  readAt: Date | null;
+}
+
+/**
+ * Books what the network has (docs/decisions/payments.md), at any time, any number of times, in any order: locks the cards in the
+ * order of their ids, reads what we have, and writes the difference. Where nothing differs, nothing is written.
+ * @returns what was booked of each, in order; null of one whose card we don't have
+ * @throws ApiError `validation_failed` if a balance or a fee would leave the safe integers
+ */
+export async function bookPayments(
+  tx: Transactor,
+  payments: readonly PaymentToBook[],
+  { ttlMs, lockWaitMs = null }: { ttlMs: number; lockWaitMs?: number | null },
+): Promise<(BookedPayment | null)[]> {
+  const cardIds = [...new Set(payments.map(({ cardId }) => cardId))];
+  const cards = await lockCards(tx, { cardIds, lockWaitMs });
+  const byId = new Map(cards.map((card) => [card.id, card]));
+  const elements = payments.map(({ snapshot }) => elementsOf(snapshot));
+  const rows = await readPayments(tx, {
+    payments: JSON.stringify(
+      payments.map(({ cardId, paymentId }, index) => ({
+        card_id: cardId,
+        payment_id: paymentId,
+        elements: elements[index],
+      })),
+    ),
+  });
+  // Several payments of one card, or one payment twice: each sees what those before it have left.
+  const balances = new Map<string, PaymentTerms['balance']>();
+  const prepaid = new Map<string, number>();
+  const known = new Map<string, BookedPayment>();
+  const booked = payments.map((payment, index) => {
+    const card = byId.get(payment.cardId);
+    const row = rows[index];
+    if (card === undefined || row === undefined) return null;
+    const before = known.get(payment.paymentId);
+    const account = `${card.mode} ${card.partner_id}`;
+    const terms: PaymentTerms = {
+      card,
+      balance: balances.get(card.id) ?? {
+        balanceCents: Number(row.card_cents),
+        heldCents: Number(row.card_held_cents),
+      },
+      prepaidCents: prepaid.get(account) ?? Number(row.prepaid_cents),
+      feePlan: row.fee_plan === null ? DEFAULT_FEE_PLAN : FeePlan.parse(row.fee_plan),
+      clock: card.clock,
+      authorization: before?.authorization ?? row.authorization,
+      payment: before?.payment ?? row.payment,
+    };
+    const transactionIds = new Map(Object.entries(row.booked));
+    for (const { network_transaction_id, id } of before?.transactions ?? [])
+      transactionIds.set(network_transaction_id, id);
+    const handMade = new Map(Object.entries(row.hand_made));
+    const one = bookOne(terms, payment, { transactionIds, handMade }, ttlMs);
+    balances.set(card.id, one.balance);
+    prepaid.set(account, one.prepaidCents);
+    known.set(payment.paymentId, one);
+    return one;
+  });
+  await writeBookings(
+    tx,
+    booked.flatMap((one) => (one?.isChanged ? [one] : [])),
+  );
+  return booked;
+}
+
+/** What is known of elements, by the network's ids of them. */
+interface ElementsKnown {
+  transactionIds: ReadonlyMap<string, string>;
+  handMade: ReadonlyMap<string, HandMade>;
+}
+
+function bookOne(
+  terms: PaymentTerms,
+  { paymentId, snapshot, readAt }: PaymentToBook,
+  { transactionIds, handMade }: ElementsKnown,
+  ttlMs: number,
+): BookedPayment {
+  const { clock, authorization } = terms;
+  const authorizationId = authorization?.id ?? newId('auth');
+  const booking = bookPayment(toPayment(terms), toMoney(terms), {
+    snapshot,
+    readAt: readAt === null ? null : accountTime(clock, readAt).toISOString(),
+    handMade,
+    booked: new Set(transactionIds.keys()),
+    now: bookingTime(terms, authorizationId),
+    ttlMs,
+  });
+  return toRows(terms, booking, {
+    paymentId,
+    networkPaymentId: paymentId,
+    authorizationId,
+    folded: null,
+    refundedIds: transactionIds,
+  });
+}
+
+/** The elements that may be booked. */
+const elementsOf = (snapshot: PaymentSnapshot | null): string[] =>
+  [...(snapshot?.movements ?? []), ...(snapshot?.unreadable ?? [])].map(({ id }) => id);
+
+// It sets the transaction's lock_timeout before it locks the first row, so that this takes no round trip of its own.
+const lockCards = writeStatement(
+  (db, { cardIds, lockWaitMs }: { cardIds: string[]; lockWaitMs: number | null }) =>
+    db
+      .selectFrom('card as c')
+      .select([...of('c', CARD_COLUMNS), heldClock(sql.ref('c.partner_id'), sql.ref('c.mode')).as('clock')])
+      .where('c.id', '=', sql<string>`ANY((SELECT ${cardIds}::text[])::text[])`)
+      .where(
+        sql<boolean>`(SELECT set_config('lock_timeout', coalesce(${lockWaitMs}, current_setting('lock_timeout')), true)) IS NOT NULL`,
+      )
+      .orderBy('c.id')
+      .forNoKeyUpdate(),
+  { acrossTenants: 'network' },
+);
+
+interface ReadRow {
+  card_cents: string;
+  card_held_cents: string;
+  prepaid_cents: string;
+  fee_plan: unknown;
+  payment: PaymentRow | null;
+  authorization: AuthorizationRow | null;
+  /** By the network's id of an element: its transaction. */
+  booked: Record<string, string>;
+  /** By the network's id of an element: what a person says that it means. */
+  hand_made: Record<string, HandMade>;
+}
+
+// In a statement of its own, which sees what the last holder of each lock has committed.
+const readPayments = writeStatement(
+  (_, { payments }: { payments: string }) => sql<ReadRow>`
+    SELECT coalesce(a.posted, 0) AS card_cents, coalesce(a.held, 0) AS card_held_cents, coalesce(b.posted, 0) AS prepaid_cents,
+      p.fee_plan, to_jsonb(y) AS payment, to_jsonb(z) AS authorization,
+      coalesce((SELECT jsonb_object_agg(t.network_transaction_id, t.id) FROM card_transaction t
+        WHERE t.mode = k.mode AND t.network_transaction_id = ANY (n.elements) AND t.type <> 'decline'), '{}') AS booked,
+      coalesce((SELECT jsonb_object_agg(e.element_id, jsonb_build_object('means', e.means, 'amountCents', e.amount_cents))
+        FROM payment_element e WHERE e.mode = k.mode AND e.element_id = ANY (n.elements)), '{}') AS hand_made
+    FROM ROWS FROM (jsonb_to_recordset(${payments}::jsonb) AS (card_id text, payment_id text, elements text[]))
+      WITH ORDINALITY s (card_id, payment_id, elements, place)
+    LEFT JOIN card k ON k.id = s.card_id
+    LEFT JOIN partner p ON p.id = k.partner_id
+    LEFT JOIN ledger.account a ON a.card_id = k.id
+    LEFT JOIN ledger.account b ON b.id = 'prepaid/' || k.mode || '/' || k.partner_id
+    LEFT JOIN LATERAL (SELECT ${columnList('payment', PAYMENT_COLUMNS)}, authorization_id FROM payment
+      WHERE mode = k.mode AND payment_id = s.payment_id) y ON true
+    LEFT JOIN LATERAL (SELECT ${columnList('card_authorization', AUTHORIZATION_COLUMNS)} FROM card_authorization
+      WHERE id = y.authorization_id) z ON true
+    CROSS JOIN LATERAL (SELECT s.elements
+      || ARRAY(SELECT u ->> 'id' FROM jsonb_array_elements(y.said -> 'unreadable') u) AS elements) n
+    ORDER BY s.place`,
+  { acrossTenants: 'network' },
+);

@@ -1,0 +1,270 @@
+import { isDeepStrictEqual } from 'node:util';
+import { releasePosting } from '../cards/release-balance.ts';
+import type { CardBalance, CardRow } from '../cards/resource.ts';
+import { type AccountClock, accountTime } from '../domain/account-clock.ts';
+import { type AuthorizationRequest, MAX_REQUESTS } from '../domain/authorization.ts';
+import type { FeePlan } from '../domain/fees.ts';
+import type { FoldedPayment } from '../domain/payment.ts';
+import type { Posting, Transfer } from '../ledger/posting.ts';
+import { readIdTime } from '../platform/crypto/new-id.ts';
+import type { PAYMENT_COLUMNS } from '../platform/db/columns.ts';
+import type { Row } from '../platform/db/entities.ts';
+import type { AuthorizationRow } from './authorization-resource.ts';
+import { settlementPosting } from './decide-settlements.ts';
+import type { CardMoney } from './money-rules.ts';
+import { isApproved, type Request } from './pairing-rules.ts';
+import { type Booking, NEW_PAYMENT, type Payment } from './rules.ts';
+import type { TransactionRow } from './transaction-resource.ts';
+import { columnsOf, NOWHERE, toDecline, toTransaction } from './transaction-rows.ts';
+
+/** What is kept of a payment beside its authorization. */
+export type PaymentRow = Row<'payment', (typeof PAYMENT_COLUMNS)[number]>;
+
+/** What a payment is booked on. The transaction holds the card's lock, which guards all of it. */
+export interface PaymentTerms {
+  card: CardRow;
+  balance: CardBalance;
+  feePlan: FeePlan;
+  /** The account's prepaid balance, which is not locked: it may change at any time. */
+  prepaidCents: number;
+  clock: AccountClock;
+  authorization: AuthorizationRow | null;
+  payment: PaymentRow | null;
+}
+
+type PaymentEvent = 'card.authorization.created' | 'card.authorization.updated' | 'card.transaction.created';
+
+/** A booking as it will be written. */
+export interface BookedPayment {
+  card: CardRow;
+  /** The card's after it. */
+  balance: CardBalance;
+  /** The prepaid balance after it, but for its fees. */
+  prepaidCents: number;
+  clock: AccountClock;
+  authorization: AuthorizationRow | null;
+  transactions: TransactionRow[];
+  /** Null if nothing has to be remembered: a message by itself. */
+  payment: (PaymentRow & { authorization_id: string | null }) | null;
+  /** What moves in the ledger, in this order. */
+  postings: Posting[];
+  /** Each with its transaction, if it is of one. */
+  events: { type: PaymentEvent; transaction: TransactionRow | null }[];
+  /** Whether anything is to be written. */
+  isChanged: boolean;
+  /** Whether what was cleared before becomes the authorization's. */
+  links: boolean;
+}
+
+/** Names that a booking is written under. */
+interface BookedAs {
+  paymentId: string;
+  /** The network's id of the payment, which transactions show; null if it is our own. */
+  networkPaymentId: string | null;
+  /** The id of the authorization, if the booking makes one. */
+  authorizationId: string;
+  /** The simulated network's messages, with the one that is booked. */
+  folded: FoldedPayment | null;
+  /** Of each movement that a refund gives money back for. */
+  refundedIds: ReadonlyMap<string, string>;
+}
+
+/** Our record of a payment, as it is decided on. */
+export function toPayment({
+  authorization,
+  payment,
+}: Pick<PaymentTerms, 'authorization' | 'payment'>): Payment {
+  if (payment === null) return NEW_PAYMENT;
+  return {
+    said: payment.said,
+    requests: payment.requests,
+    clearedCents: Number(payment.cleared_cents),
+    isExpired: payment.is_expired,
+    authorization: authorization && {
+      status: authorization.status,
+      amountCents: Number(authorization.amount_cents),
+      heldCents: Number(authorization.held_cents),
+      targetCents: Number(authorization.target_cents),
+      settledCents: Number(authorization.settled_cents),
+      reason: authorization.decline_reason,
+      expiresAt: authorization.expires_at && new Date(authorization.expires_at).toISOString(),
+    },
+  };
+}
+
+export const toMoney = ({ card, balance, prepaidCents }: PaymentTerms): CardMoney => ({
+  status: card.status,
+  ...balance,
+  prepaidCents,
+});
+
+/** When a payment is booked: a new authorization is as old as its id says. */
+export function bookingTime({ authorization, clock }: PaymentTerms, authorizationId: string): string {
+  const at = authorization === null ? accountTime(clock, readIdTime(authorizationId)) : accountTime(clock);
+  return at.toISOString();
+}
+
+/** The rows, postings and events of a booking. */
+export function toRows(terms: PaymentTerms, booking: Booking, as: BookedAs): BookedPayment {
+  const { card, clock, authorization: before } = terms;
+  const { payment, releasedCents } = booking;
+  const fromHoldCents = booking.movements.reduce((sum, movement) => sum + movement.fromHoldCents, 0);
+  const authorization = toAuthorization(terms, booking, { ...as, fromHoldCents });
+  const isAuthorized = authorization !== null && authorization.status !== 'declined';
+  const of = { ...as, authorizationId: authorization?.id ?? null };
+  const declines = booking.declines.map((decline) => toDecline(terms, decline, of));
+  const cleared = { ...of, authorizationId: isAuthorized ? of.authorizationId : null };
+  const refundedIds = new Map(as.refundedIds);
+  const moved = booking.movements.map((movement) => {
+    const row = toTransaction(terms, movement, { ...cleared, refundedIds });
+    refundedIds.set(movement.id, row.id);
+    return row;
+  });
+  const transactions = [...declines, ...moved];
+
+  const holds = holdPostings(before, authorization, fromHoldCents);
+  // A hold is resolved once, so this step is new.
+  const step = `release/${before?.id}/${before?.holds}`;
+  const release = releasedCents > 0 ? releasePosting(card, releasedCents, step) : null;
+  const settled = transactions.map(settlementPosting);
+  const postings = [holds.resolve, ...settled, holds.make, release].filter((posting) => posting !== null);
+  const events: BookedPayment['events'] = transactions.map((transaction) => ({
+    type: 'card.transaction.created',
+    transaction,
+  }));
+  const news = authorization && newsOf(before, authorization);
+  if (news !== null) events.unshift({ type: news, transaction: null });
+  const row = toPaymentRow(payment, as);
+  const isSame =
+    postings.length === 0 &&
+    events.length === 0 &&
+    isDeepStrictEqual(row, terms.payment && { ...row, ...fieldsOf(terms.payment) }) &&
+    isDeepStrictEqual(authorization?.expires_at ?? null, toPayment(terms).authorization?.expiresAt ?? null);
+  const wasAuthorized = before !== null && before.status !== 'declined';
+  const isRemembered = authorization !== null || payment.clearedCents > 0 || payment.requests.length > 0;
+  return {
+    card,
+    balance: { balanceCents: booking.card.balanceCents, heldCents: booking.card.heldCents },
+    clock,
+    authorization,
+    transactions,
+    payment: isRemembered ? { ...row, authorization_id: of.authorizationId } : null,
+    prepaidCents: booking.card.prepaidCents,
+    isChanged: isRemembered ? !isSame : transactions.length > 0,
+    links: isAuthorized && !wasAuthorized && Number(terms.payment?.cleared_cents ?? 0) > 0,
+    postings,
+    events,
+  };
+}
+
+function toPaymentRow(payment: Payment, { paymentId, folded }: BookedAs): PaymentRow {
+  const { said, requests, clearedCents, isExpired } = payment;
+  return {
+    payment_id: paymentId,
+    said,
+    // The simulated network tells each request once, with our decision.
+    requests: folded === null ? requests : requests.slice(0, MAX_REQUESTS),
+    cleared_cents: String(clearedCents),
+    is_expired: isExpired,
+    folded,
+  };
+}
+
+/** A row as it is read, in the form that it is written in. */
+const fieldsOf = ({ said, requests, cleared_cents, is_expired, folded }: PaymentRow) => ({
+  said,
+  requests,
+  cleared_cents: String(cleared_cents),
+  is_expired,
+  folded,
+});
+
+function toAuthorization(
+  { card, authorization: before, clock }: PaymentTerms,
+  { payment }: Booking,
+  { authorizationId, networkPaymentId, fromHoldCents }: BookedAs & { fromHoldCents: number },
+): AuthorizationRow | null {
+  const { authorization: after, requests } = payment;
+  if (after === null) return null;
+  const [first] = requests;
+  const merchant = columnsOf(first?.merchant ?? NOWHERE);
+  const created = accountTime(clock, readIdTime(authorizationId)).toISOString();
+  const isHeldAnew = Number(before?.held_cents ?? 0) !== after.heldCents || fromHoldCents > 0;
+  return {
+    ...(before ?? {
+      id: authorizationId,
+      partner_id: card.partner_id,
+      mode: card.mode,
+      card_id: card.id,
+      network_authorization_id: networkPaymentId,
+      ...merchant,
+      created_at: created,
+    }),
+    status: after.status,
+    amount_cents: String(after.amountCents),
+    held_cents: String(after.heldCents),
+    settled_cents: String(after.settledCents),
+    target_cents: String(after.targetCents),
+    decline_reason: after.reason,
+    requests: requests.slice(0, MAX_REQUESTS).map(toRequest),
+    holds: (before?.holds ?? 0) + (isHeldAnew && after.heldCents > 0 ? 1 : 0),
+    expires_at: after.expiresAt,
+  };
+}
+
+function toRequest(request: Request, index: number): AuthorizationRequest {
+  const { amountCents, created, decision, told } = request;
+  const approved = isApproved(request) || (told === null && decision?.approved === true);
+  return {
+    type: index === 0 ? 'authorization' : 'increment',
+    amount: amountCents,
+    approved,
+    decline_reason: approved ? null : (decision?.reason ?? told?.reason ?? null),
+    created,
+  };
+}
+
+/**
+ * A pending authorization has exactly one hold in the ledger, of all that it holds. What changes that resolves the hold, of which
+ * clearings take their part, and makes the next one once they are paid.
+ */
+function holdPostings(
+  before: AuthorizationRow | null,
+  after: AuthorizationRow | null,
+  clearedCents: number,
+): { resolve: Posting | null; make: Posting | null } {
+  if (after === null || (clearedCents === 0 && Number(before?.held_cents ?? 0) === Number(after.held_cents)))
+    return { resolve: null, make: null };
+  const flow = { code: 'authorization', debit: { cardId: after.card_id }, credit: 'network' } as const;
+  const posting = (transfer: Transfer): Posting => ({
+    operationId: `auth/${after.id}`,
+    partnerId: after.partner_id,
+    mode: after.mode,
+    transfers: [transfer],
+  });
+  const wasCents = Number(before?.held_cents ?? 0);
+  const resolves = `hold/${before?.holds}`;
+  const [phase, amountCents] =
+    clearedCents > 0 ? (['post', clearedCents] as const) : (['void', wasCents] as const);
+  const heldCents = Number(after.held_cents);
+  return {
+    resolve:
+      wasCents > 0 ? posting({ ...flow, step: `${resolves}/${phase}`, phase, amountCents, resolves }) : null,
+    make:
+      heldCents > 0
+        ? posting({ ...flow, step: `hold/${after.holds}`, phase: 'pending', amountCents: heldCents })
+        : null,
+  };
+}
+
+/** A declined increment is no news of its authorization, and neither is when that expires. */
+function newsOf(before: AuthorizationRow | null, after: AuthorizationRow): PaymentEvent | null {
+  if (before === null) return 'card.authorization.created';
+  const isSame =
+    before.status === after.status &&
+    (['amount_cents', 'held_cents', 'settled_cents'] as const).every(
+      (column) => Number(before[column]) === Number(after[column]),
+    ) &&
+    before.requests.every(({ approved }, index) => after.requests[index]?.approved === approved);
+  return isSame ? null : 'card.authorization.updated';
+}

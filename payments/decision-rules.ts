@@ -1,0 +1,89 @@
+import { type DeclineReason, decideDecline, MAX_REQUESTS } from '../domain/authorization.ts';
+import type { PaymentMerchant } from '../domain/payment.ts';
+import type { CardMoney } from './money-rules.ts';
+import { REQUEST_TOLD_WITHIN_MS, type Request } from './pairing-rules.ts';
+import type { Payment } from './rules.ts';
+
+/** What a merchant asks us, over the network. */
+export interface Asked {
+  /** What names the question, so that it is decided once. */
+  key: string;
+  /** The network's id of the request; null if it does not name one. */
+  id: string | null;
+  amountCents: number;
+  merchant: PaymentMerchant;
+}
+
+/** The answer, and the payment with it, still to be booked. */
+export interface Decided {
+  reason: DeclineReason | null;
+  payment: Payment;
+}
+
+/**
+ * Decides a request (docs/partners/authorizations.md). One that the network has told already, and which no decision has taken, is
+ * the one asked: its result is the answer.
+ * @param terms.holdsCents what it would hold more
+ * @param terms.refusedByControls why spending controls refuse it; null if they don't
+ */
+export function decideRequest(
+  payment: Payment,
+  asked: Asked,
+  terms: {
+    card: Pick<CardMoney, 'status' | 'balanceCents' | 'heldCents'>;
+    holdsCents: number;
+    refusedByControls: DeclineReason | null;
+    now: string;
+  },
+): Decided {
+  const { requests, authorization } = payment;
+  const { key, id, amountCents, merchant } = asked;
+  const decided = requests.find(({ decision }) => decision?.key === key);
+  if (decided?.decision) return { reason: decided.decision.reason, payment };
+
+  const toldSince = Date.parse(terms.now) - REQUEST_TOLD_WITHIN_MS;
+  const isLike = (request: Request) =>
+    request.amountCents === amountCents && Date.parse(request.created) > toldSince;
+  const told = requests.find(
+    (request) =>
+      request.decision === null &&
+      request.told !== null &&
+      (request.told.id === id || (id === null && isLike(request) && request.told.by === 'us')),
+  );
+  if (told?.told) {
+    const { approved, reason } = told.told;
+    const decision = {
+      key,
+      id: told.told.id,
+      amountCents: told.amountCents,
+      approved,
+      reason,
+      isDropped: false,
+      isCharged: false,
+    };
+    const taken = requests.map((request) => (request === told ? { ...told, decision } : request));
+    return { reason, payment: { ...payment, requests: taken } };
+  }
+
+  const isOver =
+    authorization !== null && (authorization.status !== 'pending' || requests.length >= MAX_REQUESTS);
+  const { status, balanceCents, heldCents } = terms.card;
+  const reason = isOver
+    ? 'authorization_not_pending'
+    : decideDecline(
+        { status, availableCents: balanceCents - heldCents },
+        terms.holdsCents,
+        terms.refusedByControls,
+      );
+  const decision = {
+    key,
+    id,
+    amountCents,
+    approved: reason === null,
+    reason,
+    isDropped: false,
+    isCharged: false,
+  };
+  const request: Request = { amountCents, merchant, created: terms.now, decision, told: null };
+  return { reason, payment: { ...payment, requests: [...requests, request] } };
+}

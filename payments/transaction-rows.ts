@@ -1,0 +1,102 @@
+import type { CardBalance, CardRow } from '../cards/resource.ts';
+import { type AccountClock, accountTime } from '../domain/account-clock.ts';
+import type { FeePlan } from '../domain/fees.ts';
+import type { PaymentMerchant } from '../domain/payment.ts';
+import { transactionFees } from '../domain/transaction.ts';
+import { newId, readIdTime } from '../platform/crypto/new-id.ts';
+import type { PaidMovement } from './money-rules.ts';
+import type { Decline } from './pairing-rules.ts';
+import type { TransactionRow } from './transaction-resource.ts';
+
+/** A merchant that the network says nothing of. */
+export const NOWHERE: PaymentMerchant = { name: null, categoryCode: null, city: null, country: null };
+
+export const columnsOf = ({ name, categoryCode, city, country }: PaymentMerchant) => ({
+  merchant_name: name,
+  merchant_category_code: categoryCode,
+  merchant_city: city,
+  merchant_country: country,
+});
+
+/** What the transactions of a booking belong to. */
+interface TransactionNames {
+  /** The network's id of the payment; null if it is our own. */
+  networkPaymentId: string | null;
+  authorizationId: string | null;
+  /** Of each movement that a refund gives money back for. */
+  refundedIds: ReadonlyMap<string, string>;
+}
+
+interface TransactionTerms {
+  card: CardRow;
+  /** The card's before the booking. */
+  balance: CardBalance;
+  feePlan: FeePlan;
+  clock: AccountClock;
+}
+
+/** A request that was declined, with its fee. */
+export function toDecline(
+  { card, feePlan, clock, balance }: TransactionTerms,
+  { request, requestId }: Decline,
+  { networkPaymentId, authorizationId }: TransactionNames,
+): TransactionRow {
+  const id = newId('txn');
+  const { amountCents, merchant, decision, told } = request;
+  return {
+    id,
+    partner_id: card.partner_id,
+    mode: card.mode,
+    card_id: card.id,
+    network_transaction_id: requestId,
+    requested_type: 'purchase',
+    forced: false,
+    type: 'decline',
+    amount_cents: String(amountCents),
+    fees: transactionFees(feePlan, 'decline', amountCents),
+    ...columnsOf(merchant),
+    decline_reason: decision?.reason ?? told?.reason ?? 'declined_by_network',
+    charged_to: 'card',
+    card_balance_after_cents: String(balance.balanceCents),
+    created_at: accountTime(clock, readIdTime(id)).toISOString(),
+    authorization_id: authorizationId,
+    from_hold_cents: '0',
+    partner_balance_cents: null,
+    network_payment_id: networkPaymentId,
+    refunded_transaction_id: null,
+  };
+}
+
+/** A movement, with its fee. */
+export function toTransaction(
+  { card, feePlan, clock }: TransactionTerms,
+  movement: PaidMovement,
+  { networkPaymentId, authorizationId, refundedIds }: TransactionNames,
+): TransactionRow {
+  const id = newId('txn');
+  const { amountCents, kind, onPartnerCents, refunds } = movement;
+  const type = kind === 'refund' ? 'refund' : 'purchase';
+  const isShared = onPartnerCents > 0 && onPartnerCents < amountCents;
+  return {
+    id,
+    partner_id: card.partner_id,
+    mode: card.mode,
+    card_id: card.id,
+    network_transaction_id: movement.id,
+    requested_type: type,
+    forced: true,
+    type,
+    amount_cents: String(amountCents),
+    fees: transactionFees(feePlan, type, amountCents),
+    ...columnsOf(movement.merchant),
+    decline_reason: null,
+    charged_to: isShared ? 'both' : onPartnerCents > 0 ? 'partner_balance' : 'card',
+    card_balance_after_cents: String(movement.cardBalanceAfterCents),
+    created_at: accountTime(clock, readIdTime(id)).toISOString(),
+    authorization_id: movement.ofAuthorization ? authorizationId : null,
+    from_hold_cents: String(movement.fromHoldCents),
+    partner_balance_cents: isShared ? String(onPartnerCents) : null,
+    network_payment_id: networkPaymentId,
+    refunded_transaction_id: refunds === null ? null : (refundedIds.get(refunds) ?? null),
+  };
+}

@@ -1,0 +1,296 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import fc from 'fast-check';
+import type { PaymentSnapshot } from '../../domain/payment.ts';
+import { checkBooks } from '../../exports/check-books.ts';
+import { checkLedger } from '../../ledger/check-ledger.ts';
+import { bookPayments } from '../../payments/book-payments.ts';
+import { decidePayment } from '../../payments/decide-payment.ts';
+import { transaction } from '../../platform/db/transaction.ts';
+import { openCommands, type TestCommands } from '../support/commands/open-commands.ts';
+import { Draws } from '../support/payments/history.ts';
+import {
+  IncreaseIssuer,
+  type Issuer,
+  LithicIssuer,
+  MERCHANT,
+  type Read,
+} from '../support/payments/issuers.ts';
+import { propertyRuns } from '../support/property-runs.ts';
+
+const BALANCE_CENTS = 100_000;
+const ttlMs = 7 * 86_400_000;
+
+describe('bookPayments', () => {
+  let commands: TestCommands;
+  let partnerId: string;
+  before(async () => {
+    commands = await openCommands();
+  });
+  beforeEach(async () => {
+    partnerId = await commands.createFundedPartner(1_000_000);
+  });
+  after(() => commands.close());
+
+  /** A payment of a new card. Its elements have ids of their own, as a network's have. */
+  async function open(issuer: Issuer = new LithicIssuer(true), balanceCents = BALANCE_CENTS) {
+    const cardId = await commands.createActiveCard(partnerId, 'live', balanceCents);
+    const paymentId = randomUUID();
+    const own = (id: string) => `${paymentId}/${id}`;
+    const named = (snapshot: PaymentSnapshot): PaymentSnapshot => ({
+      ...snapshot,
+      paymentId,
+      requests: snapshot.requests.map((one) => ({ ...one, id: own(one.id) })),
+      unreadable: snapshot.unreadable.map((one) => ({ ...one, id: own(one.id) })),
+      movements: snapshot.movements.map((one) => ({
+        ...one,
+        id: own(one.id),
+        refunds: one.refunds === null ? null : own(one.refunds),
+      })),
+    });
+    const book = async (read: Read | null = issuer.read(), readAt: Date | null = new Date()) => {
+      const payment = { cardId, paymentId, snapshot: read && named(read.snapshot()), readAt };
+      const [booked] = await transaction(commands.context.orm, (tx) =>
+        bookPayments(tx, [payment], { ttlMs }),
+      );
+      return booked;
+    };
+    return { issuer, cardId, paymentId, book };
+  }
+  const rows = async <Row extends object>(text: string, values: unknown[]) =>
+    (await commands.owner.query<Row>(text, values)).rows;
+  const seen = async (cardId: string) => {
+    const made = await rows<Record<string, string>>(
+      'SELECT status, amount_cents, held_cents, settled_cents FROM card_authorization WHERE card_id = $1',
+      [cardId],
+    );
+    return made.map((row) => [
+      row.status,
+      ...['amount', 'held', 'settled'].map((of) => Number(row[`${of}_cents`])),
+    ]);
+  };
+  const money = async (cardId: string) => {
+    const [card] = await rows<Record<string, string>>(
+      'SELECT posted, held FROM ledger.account WHERE card_id = $1',
+      [cardId],
+    );
+    const [balance] = await rows<Record<string, string>>('SELECT posted FROM ledger.account WHERE id = $1', [
+      `prepaid/live/${partnerId}`,
+    ]);
+    return [card?.posted, card?.held, balance?.posted].map(Number);
+  };
+  const events = (cardId: string) =>
+    rows<{ type: string }>(
+      `SELECT type FROM event WHERE card_id = $1 AND type ~ 'authorization|transaction' ORDER BY id`,
+      [cardId],
+    ).then((made) => made.map(({ type }) => type));
+  const assertClean = async () => {
+    const em = commands.context.orm.em.fork();
+    assert.deepEqual([await checkLedger(em), await checkBooks(em)], [[], []]);
+  };
+
+  it('books what an issuer approved and cleared without us, once, with its events', async () => {
+    const { issuer, cardId, book } = await open();
+    issuer.request(300, true, null);
+    await book();
+    assert.deepEqual(await seen(cardId), [['pending', 300, 300, 0]]);
+    issuer.clear(120, false);
+    issuer.refund(20);
+    for (let again = 0; again < 3; again++) await book();
+    assert.deepEqual(await seen(cardId), [['pending', 300, 180, 120]]);
+    const [posted, held] = await money(cardId);
+    assert.deepEqual([posted, held], [BALANCE_CENTS - 100, 180]);
+    assert.deepEqual(await events(cardId), [
+      'card.authorization.created',
+      'card.authorization.updated',
+      'card.transaction.created',
+      'card.transaction.created',
+    ]);
+    const [refund] = await rows<{ refunded: string; clearing: string }>(
+      `SELECT r.refunded_transaction_id AS refunded, c.id AS clearing FROM card_transaction r, card_transaction c
+       WHERE r.card_id = $1 AND r.type = 'refund' AND c.card_id = $1 AND c.type = 'purchase'`,
+      [cardId],
+    );
+    assert.equal(refund?.refunded, refund?.clearing);
+    await assertClean();
+  });
+
+  it('writes nothing and sends no event if nothing differs', async () => {
+    const { issuer, cardId, book } = await open();
+    issuer.request(300, true, null);
+    const first = await book();
+    const version = () => rows<{ xmin: string }>('SELECT xmin FROM payment WHERE card_id = $1', [cardId]);
+    const before = await version();
+    const again = await book();
+    assert.deepEqual([first?.isChanged, again?.isChanged], [true, false]);
+    assert.deepEqual(await version(), before);
+  });
+
+  it('books a decline with its fee, once, and no authorization', async () => {
+    const { issuer, cardId, book } = await open();
+    issuer.request(300, false, null);
+    for (let again = 0; again < 2; again++) await book();
+    assert.deepEqual(await seen(cardId), []);
+    const made = await rows('SELECT type, decline_reason, fees FROM card_transaction WHERE card_id = $1', [
+      cardId,
+    ]);
+    const fees = [{ type: 'decline', amount: 25 }];
+    assert.deepEqual(made, [{ type: 'decline', decline_reason: 'declined_by_network', fees }]);
+    await assertClean();
+  });
+
+  it('lets the card pay, then the prepaid balance, and holds no more than the card has', async () => {
+    const { issuer, cardId, book } = await open(new LithicIssuer(true), 100);
+    const [, , before = 0] = await money(cardId);
+    issuer.request(300, true, null);
+    await book();
+    assert.deepEqual(await seen(cardId), [['pending', 300, 100, 0]]);
+    issuer.clear(130, true);
+    await book();
+    const [posted, held, after = 0] = await money(cardId);
+    assert.deepEqual([posted, held, before - after], [0, 0, 30 + 11]);
+    assert.deepEqual(await seen(cardId), [['closed', 300, 0, 130]]);
+    await assertClean();
+  });
+
+  it('frees nothing until a person has said what an element means, which its own hold pays then', async () => {
+    const { issuer, cardId, paymentId, book } = await open(new LithicIssuer(true), 5_000);
+    issuer.request(5_000, true, null);
+    const element = issuer.clearInEuros(5_000);
+    await book();
+    assert.deepEqual(await seen(cardId), [['pending', 5_000, 5_000, 0]]);
+    await commands.owner.query(`INSERT INTO payment_element VALUES ('live', $1, 'purchase', 4800)`, [
+      `${paymentId}/${element}`,
+    ]);
+    for (let again = 0; again < 2; again++) await book();
+    assert.deepEqual(await seen(cardId), [['closed', 5_000, 0, 4_800]]);
+    assert.deepEqual((await money(cardId)).slice(0, 2), [200, 0]);
+    await assertClean();
+  });
+
+  it('releases what becomes free on a blocked card to the prepaid balance', async () => {
+    const { issuer, cardId, book } = await open(new LithicIssuer(true), 100);
+    issuer.request(100, true, null);
+    await book();
+    await commands.owner.query(`UPDATE card SET status = 'blocked' WHERE id = $1`, [cardId]);
+    const [, , before = 0] = await money(cardId);
+    issuer.reverse(40);
+    await book();
+    const [posted, held, after = 0] = await money(cardId);
+    assert.deepEqual([posted, held, after - before], [60, 60, 40]);
+    await assertClean();
+  });
+
+  describe('with what we decide ourselves', () => {
+    const asking = async (balanceCents = BALANCE_CENTS) => {
+      const opened = await open(new LithicIssuer(true), balanceCents);
+      const { cardId, paymentId } = opened;
+      const ask = async (cents: number, id: string | null, key = id ?? randomUUID()) => {
+        const [card] = await rows<{ id: string }>('SELECT network_card_id AS id FROM card WHERE id = $1', [
+          cardId,
+        ]);
+        const networkCardId = card?.id ?? '';
+        const request = { cardId, networkCardId, paymentId, key, id, amountCents: cents, merchant: MERCHANT };
+        const limits = { ttlMs, lockWaitMs: null };
+        return transaction(commands.context.orm, (tx) => decidePayment(tx, request, limits));
+      };
+      return { ...opened, ask };
+    };
+
+    it('holds it at once, on top of what the issuer holds, and answers again as before', async () => {
+      const { issuer, cardId, paymentId, book, ask } = await asking();
+      assert.equal((await ask(100, `${paymentId}/e1`)).reason, null);
+      issuer.request(100, true, issuer.name().named);
+      await book();
+      assert.equal((await ask(50, `${paymentId}/lost`)).reason, null);
+      const { reason, booked } = await ask(50, `${paymentId}/lost`);
+      assert.deepEqual([reason, booked?.isChanged], [null, false]);
+      await book();
+      assert.deepEqual(await seen(cardId), [['pending', 150, 150, 0]]);
+      await book(issuer.read(), new Date(Date.now() + 601_000));
+      assert.deepEqual(await seen(cardId), [['pending', 100, 100, 0]]);
+      await assertClean();
+    });
+
+    it('declines once, with one fee, if the issuer had told its own decline before', async () => {
+      const { issuer, cardId, paymentId, book, ask } = await asking();
+      const { named } = issuer.name();
+      issuer.request(300, false, named);
+      await book();
+      assert.equal((await ask(300, `${paymentId}/${named}`)).reason, 'declined_by_network');
+      await book();
+      assert.equal((await ask(300, null)).reason, 'authorization_not_pending');
+      assert.deepEqual(await seen(cardId), [['declined', 300, 0, 0]]);
+      const declines = await rows('SELECT id FROM card_transaction WHERE card_id = $1', [cardId]);
+      assert.equal(declines.length, 2);
+      await assertClean();
+    });
+
+    it('never holds more than the card has, however many ask at once', async () => {
+      const { cardId, ask } = await asking(1_000);
+      const answers = await Promise.all(Array.from({ length: 15 }, () => ask(99, null)));
+      assert.equal(answers.filter(({ reason }) => reason === null).length, 10);
+      assert.deepEqual((await money(cardId)).slice(0, 2), [1_000, 990]);
+      await assertClean();
+    });
+
+    it('pays a purchase in one message that we declined and the issuer took, under one id', async () => {
+      const { issuer, cardId, paymentId, book, ask } = await asking(100);
+      const { named } = issuer.name();
+      assert.equal((await ask(300, `${paymentId}/${named}`)).reason, 'insufficient_card_balance');
+      issuer.single(300, named);
+      await book();
+      assert.deepEqual(await seen(cardId), [['closed', 300, 0, 300]]);
+      assert.deepEqual((await money(cardId)).slice(0, 2), [0, 0]);
+      await assertClean();
+    });
+
+    it('leaves no record of a request for nothing', async () => {
+      const { cardId, ask } = await asking();
+      assert.deepEqual(await ask(0, null), { reason: null, booked: null });
+      assert.deepEqual(await seen(cardId), []);
+    });
+  });
+
+  it('comes to what the books of the issuer say, whoever books it at the same time', async () => {
+    const history = fc.array(fc.nat(1_000_000), { minLength: 8, maxLength: 24 });
+    await fc.assert(
+      fc.asyncProperty(history, fc.boolean(), async (numbers, isLithic) => {
+        const increase = new IncreaseIssuer();
+        increase.expiresAt = '2099-01-01T00:00:00.000Z';
+        const { issuer, cardId, book } = await open(isLithic ? new LithicIssuer(true) : increase);
+        const draws = new Draws(numbers);
+        const [posted = 0, , prepaid = 0] = await money(cardId);
+        const reads: Read[] = [];
+        while (!draws.isOver) {
+          const cents = 1 + draws.below(400);
+          const what = draws.below(8);
+          if (what < 3) issuer.request(cents, what > 0, null);
+          else if (what === 3) issuer.reverse(cents);
+          else if (what === 4) issuer.clear(cents, draws.below(2) === 0);
+          else if (what === 5) issuer.refund(cents);
+          else if (what === 6) issuer.total(cents);
+          else issuer.force(cents);
+          reads.push(issuer.read());
+        }
+        // Doubled, in another order, two at a time.
+        const order = [...reads, ...reads].sort(
+          (one, other) => one.told.size - other.told.size || one.holdCents - other.holdCents,
+        );
+        for (let at = 0; at < order.length; at += 2) {
+          await Promise.all(order.slice(at, at + 2).map((read) => book(read, null)));
+        }
+        await Promise.all([book(), book()]);
+        const [left = 0, held, balance = 0] = await money(cardId);
+        const [fees] = await rows<{ cents: string }>(
+          `SELECT coalesce(sum((f ->> 'amount')::bigint), 0) AS cents FROM card_transaction, jsonb_array_elements(fees) f WHERE card_id = $1`,
+          [cardId],
+        );
+        assert.equal(held, issuer.holdCents);
+        assert.equal(left + balance, posted + prepaid - issuer.movedCents - Number(fees?.cents));
+      }),
+      { numRuns: propertyRuns(20) },
+    );
+    await assertClean();
+  });
+});

@@ -1,0 +1,91 @@
+import assert from 'node:assert/strict';
+import { pino } from 'pino';
+import { type FakeIncrease, startFakeIncrease } from '../../../../dev/increase/fake-increase.ts';
+import { CardNetworkUnavailable } from '../../../../issuers/card-network.ts';
+import { createIncreaseApi, type IncreaseApi } from '../../../../issuers/increase/increase-api.ts';
+import { readPayment } from '../../../../issuers/increase/read-payment.ts';
+import { UNLIMITED } from '../../../../issuers/request-budget.ts';
+import { increaseConfigOf } from '../../../support/adapters/increase.ts';
+
+describe('reading a card payment of Increase', () => {
+  let fake: FakeIncrease;
+  let api: IncreaseApi;
+  let cardId: string;
+  before(async () => {
+    fake = await startFakeIncrease();
+    const logger = pino({ level: 'silent' });
+    api = createIncreaseApi({ config: increaseConfigOf(fake), budget: UNLIMITED, logger });
+    const account = fake.bank.openAccount({ name: 'card' }, null);
+    fake.bank.pay(account.id, 1_000_000);
+    cardId = fake.bank.makeCard({ account_id: account.id }, null).id;
+  });
+  afterEach(() => {
+    fake.onRequest = async () => 'go on';
+  });
+  after(async () => {
+    await api.close();
+    await fake.stop();
+  });
+
+  /** An authorization that Increase approves by itself. */
+  async function authorized(amount: number) {
+    await fake.simulations.authorize({ amount, card_id: cardId });
+    const payment = fake.bank.books.payments.at(-1);
+    const pending = fake.bank.books.pendingTransactions.at(-1);
+    assert.ok(payment !== undefined && pending !== undefined);
+    const settle = (cents: number, isPartial: boolean) =>
+      fake.simulations.settle(
+        { card_id: cardId, pending_transaction_id: pending.id, amount: cents },
+        isPartial,
+      );
+    return { payment, settle };
+  }
+  const read = async (id: string) => {
+    const snapshot = await readPayment(api, id, 'event');
+    assert.ok(snapshot !== null);
+    return snapshot;
+  };
+
+  it('has what its pending transactions hold, which its elements do not say', async () => {
+    const { payment, settle } = await authorized(100);
+    assert.deepEqual(
+      [(await read(payment.id)).heldCents, (await read(payment.id)).networkCardId],
+      [100, cardId],
+    );
+    settle(60, true);
+    assert.equal((await read(payment.id)).heldCents, 40);
+    settle(10, false);
+    const { heldCents, movements, version } = await read(payment.id);
+    assert.deepEqual([heldCents, movements.length, version], [0, 2, [3, 1]]);
+  });
+
+  it('errs on the side of holding if the payment goes on meanwhile, and is right the next time', async () => {
+    const { payment, settle } = await authorized(100);
+    let reads = 0;
+    fake.onRequest = async ({ name }, when) => {
+      if (when === 'before' && name.startsWith('GET /card_payments')) reads += 1;
+      if (reads === 2) {
+        reads += 1;
+        settle(100, false);
+      }
+      return 'go on';
+    };
+    const { heldCents, movements } = await read(payment.id);
+    assert.deepEqual([heldCents, movements.length], [100, 1]);
+    assert.equal((await read(payment.id)).heldCents, 0);
+  });
+
+  it('takes one request if it holds nothing, and is null if there is none', async () => {
+    await fake.simulations.single(cardId, 50);
+    const payment = fake.bank.books.payments.at(-1);
+    const before = fake.requests.length;
+    assert.equal((await read(payment?.id ?? '')).movements.length, 1);
+    assert.equal(fake.requests.length, before + 1);
+    assert.equal(await readPayment(api, 'card_payment_unknown', 'event'), null);
+  });
+
+  it('fails if there is no definite answer', async () => {
+    fake.onRequest = async () => 'drop';
+    await assert.rejects(readPayment(api, 'card_payment_1', 'event'), CardNetworkUnavailable);
+  });
+});
