@@ -25,8 +25,8 @@ interface Dependencies {
 }
 
 /**
- * Looks up the network's id and digits of cards that an operator's decision made active, until they are known. Without its
- * id, a card can't be frozen, blocked or topped up.
+ * Looks up the network's id and digits of cards that an operator's decision made active, until they are
+ * known. Without its id, a card can't be frozen, blocked or topped up.
  */
 export function startIdentifying({ orm, liveNetwork, logger }: Dependencies): Repetition {
   async function lookUp(cardId: string): Promise<void> {
@@ -45,8 +45,9 @@ export function startIdentifying({ orm, liveNetwork, logger }: Dependencies): Re
 }
 
 /**
- * Looks up operations that have ended and about which the network may still say something else, and books transfers
- * that an operator wants booked. A callback alone is only a hint, so nothing counts until a look-up has confirmed it.
+ * Looks up operations that have ended and about which the network may still say something else, and books
+ * transfers that an operator wants booked. A callback alone is only a hint, so nothing counts until a look-up
+ * has confirmed it.
  */
 export function startLateAnswers({ orm, liveNetwork, logger }: Dependencies): Repetition {
   async function hear({ id, kind }: { id: string; kind: LateKind }): Promise<void> {

@@ -37,8 +37,9 @@ export async function readCards(orm: Orm, filter: CardFilter) {
 type ListedRow = Row<'card', 'id' | 'overdue_since'> & { funding: string; created: string };
 
 /**
- * Reads a page of each account, mode and status through the index of partners' own lists, and keeps the newest, so that no
- * filter needs an index that would make issuing a card slower. Without a filter, it reads the newest by id.
+ * Reads a page of each account, mode and status through the index of partners' own lists, and keeps the
+ * newest, so that no filter needs an index that would make issuing a card slower. Without a filter, it reads
+ * the newest by id.
  */
 const listWith = (filter: CardFilter) =>
   readStatement(

@@ -12,7 +12,10 @@ import {
 import { scanChainWorkflowId, watchDepositWorkflowId } from '../workflows/messages.ts';
 import { readScanStates, type ScanState } from './chain-scan.ts';
 
-/** Payments in review, not confirmed or not processed, scans that are behind, and workflows that are out of date. */
+/**
+ * Payments in review, not confirmed or not processed, scans that are behind, and workflows that are out of
+ * date.
+ */
 export async function readWaitingDeposits(orm: Orm, taskQueuePrefix: string): Promise<UnfinishedItem[]> {
   const found = [
     await readInReview(orm),

@@ -32,7 +32,10 @@ interface Work {
   idleMs: number;
   /** Finds accounts with something to do. */
   find(wanted: AccountsWanted): Promise<AccountDeposits[]>;
-  /** Does it for some deposits of an account, in one transaction. @returns for how many; 0 if another process holds all of them */
+  /**
+   * Does it for some deposits of an account, in one transaction. @returns for how many; 0 if another process
+   * holds all of them
+   */
   serve(account: AccountDeposits): Promise<number>;
   /** Called after commits. */
   served(): void;
@@ -46,8 +49,9 @@ interface Served extends Tenant {
 }
 
 /**
- * Does something with deposits, several accounts at a time, in turns. An account that is locked, or whose transactions fail,
- * delays no other. If an account's deposits fail together, each is tried alone, so that one doesn't hold up the others.
+ * Does something with deposits, several accounts at a time, in turns. An account that is locked, or whose
+ * transactions fail, delays no other. If an account's deposits fail together, each is tried alone, so that
+ * one doesn't hold up the others.
  */
 export function serveAccounts({ what, logger, idleMs, find, serve, served: committed }: Work): Serving {
   const served = new Map<string, Served>();

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { type Document, querySchemas, writeResources } from './client-resources.ts';
 
 /**
- * `npm run client` writes client/generated from docs/openapi.json; `--check` compares them. The types' generator calls
- * TypeScript's own API, which version 7 does not have, so it gets version 6's.
+ * `npm run client` writes client/generated from docs/openapi.json; `--check` compares them. The types'
+ * generator calls TypeScript's own API, which version 7 does not have, so it gets version 6's.
  */
 registerHooks({
   resolve: (specifier, context, next) =>

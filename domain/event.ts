@@ -50,7 +50,10 @@ export type DeliveryStatus = z.infer<typeof DeliveryStatus>;
 /** How long events are kept, in days (docs/partners/webhooks.md). */
 export const EVENTS_KEPT_DAYS = 30;
 
-/** How many webhook endpoints an account can have in a mode, disabled ones included (docs/partners/webhooks.md). */
+/**
+ * How many webhook endpoints an account can have in a mode, disabled ones included
+ * (docs/partners/webhooks.md).
+ */
 export const MAX_ENDPOINTS = 5;
 
 /** Every type of event. webhooks/event-types-resource.ts says what is in them. */

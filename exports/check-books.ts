@@ -2,7 +2,10 @@ import { sql } from 'kysely';
 import { MAX_EACH, type Violation } from '../ledger/check-ledger.ts';
 import { type Reader, readStatement } from '../platform/db/sql.ts';
 
-/** The number of the invariant: every posting has the row it is for, every such row its posting, and every adjustment its audit entry. */
+/**
+ * The number of the invariant: every posting has the row it is for, every such row its posting, and every
+ * adjustment its audit entry.
+ */
 export const BOOKS_INVARIANT = 13;
 /** The number of the invariant: a counter of spending is the sum of the rows that it counts. */
 export const COUNTERS_INVARIANT = 14;
@@ -10,9 +13,10 @@ export const COUNTERS_INVARIANT = 14;
 export const CLOSINGS_INVARIANT = 15;
 
 /**
- * Compares adjustments, faucet credits, deposits, card loads, authorizations, withdrawals and settlements with what the ledger
- * has of them, both ways, counters of spending with the rows they count, and closed days with the transfers. Each kind is one statement, so it sees a consistent
- * snapshot while work goes on: a row and its posting are one transaction.
+ * Compares adjustments, faucet credits, deposits, card loads, authorizations, withdrawals and settlements
+ * with what the ledger has of them, both ways, counters of spending with the rows they count, and closed days
+ * with the transfers. Each kind is one statement, so it sees a consistent snapshot while work goes on: a row
+ * and its posting are one transaction.
  * @param beforeEach is called before each statement
  */
 export async function checkBooks(
@@ -113,7 +117,10 @@ const wrongCounters = readStatement(
 interface Book {
   /** The codes that are posted for these rows and for no others. */
   codes: string;
-  /** A query of what the rows say: operation_id, code, partner_id, mode, card account or NULL, cents posted, cents held. */
+  /**
+   * A query of what the rows say: operation_id, code, partner_id, mode, card account or NULL, cents posted,
+   * cents held.
+   */
   rows: string;
 }
 

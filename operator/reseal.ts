@@ -66,9 +66,9 @@ const PLACES: readonly Place[] = [
 ];
 
 /**
- * Reseals, under the ring's current key, everything that is sealed under another one, and stores the roots of the other keys,
- * so that they can leave the ring. The values don't change. It can run while API and workers are running, and again after an
- * interruption: each batch is a transaction, and waits for no lock.
+ * Reseals, under the ring's current key, everything that is sealed under another one, and stores the roots of
+ * the other keys, so that they can leave the ring. The values don't change. It can run while API and workers
+ * are running, and again after an interruption: each batch is a transaction, and waits for no lock.
  * @param onProgress is called after each batch
  */
 export async function resealEverything(
@@ -207,7 +207,8 @@ const toColumns = (rows: readonly ResealedRow[]): Batch => ({
 
 type Statements = ReturnType<typeof placeStatements>;
 
-// Written out, since tables and keys differ. It waits for no lock, and leaves a row that has changed since it was read.
+// Written out, since tables and keys differ. It waits for no lock, and leaves a row that has changed since it
+// was read.
 function placeStatements({ table, key, column, hasTime }: Place) {
   const [first, second] = key;
   const sealed = sql.ref(`${table}.${column}`);

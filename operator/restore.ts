@@ -27,7 +27,10 @@ import { type Noun, needed, verb } from './verbs.ts';
 
 /** An operation that a restore left inconsistent. */
 interface Left {
-  /** `started_again`: it was pending without a running workflow. `forgotten`: Temporal knows it, the database does not. */
+  /**
+   * `started_again`: it was pending without a running workflow. `forgotten`: Temporal knows it, the database
+   * does not.
+   */
   found: 'started_again' | 'forgotten';
   kind: string;
   id: string;
@@ -101,7 +104,10 @@ const KINDS: Record<string, string> = {
   [WATCH_DEPOSIT]: 'deposit',
 };
 
-/** Workflows that were started since then, and whose card, top-up, withdrawal, status change or deposit is not in the database. */
+/**
+ * Workflows that were started since then, and whose card, top-up, withdrawal, status change or deposit is not
+ * in the database.
+ */
 async function findForgotten(session: Session, since: Date): Promise<Left[]> {
   const client = await session.temporal();
   const orm = await session.orm();

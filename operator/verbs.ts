@@ -10,7 +10,10 @@ import type { Session } from './session.ts';
 /** What verbs work with. */
 export interface Tools {
   session: Session;
-  /** Prints what is too long for one answer, and waits until it is read. @returns false if nobody reads any more */
+  /**
+   * Prints what is too long for one answer, and waits until it is read. @returns false if nobody reads any
+   * more
+   */
   out(text: string): Promise<boolean>;
   /** Prints to standard error. */
   err(text: string): void;
@@ -33,7 +36,10 @@ export interface Verbs extends Tools {
 /** An argument or a flag. Its name is its key in {@link Verb.takes}, in a flag with dashes. */
 interface Taken<T> {
   kind: 'argument' | 'flag' | 'needed flag';
-  /** In the help: of a flag, such as `<id>`, or empty if it has none; of an argument, what is around its name, such as `[]`. */
+  /**
+   * In the help: of a flag, such as `<id>`, or empty if it has none; of an argument, what is around its name,
+   * such as `[]`.
+   */
   value: string;
   help: string;
   read?: (text: string, previous?: never) => T;
@@ -126,7 +132,10 @@ interface List<T extends Takes> {
   examples: readonly string[];
   /** What its table shows, separated by spaces. */
   columns: string | ((given: Given<T>) => string);
-  /** The prefixes of its lines' ids, if `--before` shows the next page; and the flag that this needs, if not every list has one. */
+  /**
+   * The prefixes of its lines' ids, if `--before` shows the next page; and the flag that this needs, if not
+   * every list has one.
+   */
   pages?: readonly IdPrefix[];
   pagedBy?: keyof T & string;
   /** @throws WrongUsage if the flags do not go together */

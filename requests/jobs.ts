@@ -15,7 +15,10 @@ const STARTS_AT_ONCE = 16;
 const START_TIMEOUT_MS = 3_000;
 /** How long a claim is left alone after it was started, and at most after it could not be. */
 const MAX_PAUSE_MS = 60_000;
-/** The pause after the first failure; it doubles with each further one. Until it ends, no other worker takes the claim. */
+/**
+ * The pause after the first failure; it doubles with each further one. Until it ends, no other worker takes
+ * the claim.
+ */
 const FIRST_PAUSE_MS = START_TIMEOUT_MS + 2_000;
 const LOG_EVERY_MS = 10_000;
 
@@ -35,9 +38,9 @@ export interface Sweep {
 }
 
 /**
- * Starts the workflows of abandoned claims: if a claim without a response has an expired lease, its process died. Starting a
- * workflow that is running changes nothing, so a claim is started again every minute until it has a response. A claim that
- * can't be started delays no other.
+ * Starts the workflows of abandoned claims: if a claim without a response has an expired lease, its process
+ * died. Starting a workflow that is running changes nothing, so a claim is started again every minute until
+ * it has a response. A claim that can't be started delays no other.
  */
 export function startSweep(dependencies: SweepDependencies): Pick<Repetition, 'stop'> {
   const { pass, settle } = createSweep(dependencies);

@@ -8,8 +8,8 @@ import { type EndpointsTurn, giveUpDeliveries, unparkDeliveries } from './parkin
 const POLL_MS = 5_000;
 
 /**
- * Makes deliveries follow their endpoints (docs/decisions/webhook-relay.md): what is parked for an enabled endpoint becomes pending,
- * and what waits for a deleted one is given up.
+ * Makes deliveries follow their endpoints (docs/decisions/webhook-relay.md): what is parked for an enabled
+ * endpoint becomes pending, and what waits for a deleted one is given up.
  */
 export function startFollowingEndpoints(dependencies: {
   orm: Orm;

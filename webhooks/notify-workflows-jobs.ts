@@ -25,8 +25,9 @@ const FAILING_WITHIN_MS = 1_000;
 const FAILING_IDLE_MS = 10_000;
 
 /**
- * Keeps failed events and their workflows in sync: it tells workflows what the relay has recorded, which starts missing ones,
- * and makes events pending that are due even though no workflow has said so. It also tells accounts of endpoints that fail.
+ * Keeps failed events and their workflows in sync: it tells workflows what the relay has recorded, which
+ * starts missing ones, and makes events pending that are due even though no workflow has said so. It also
+ * tells accounts of endpoints that fail.
  */
 export function startNotifyingWorkflows(dependencies: {
   orm: Orm;

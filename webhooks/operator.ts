@@ -107,7 +107,8 @@ export const webhookNoun = (readCard: (orm: Orm, cardId: string) => Promise<unkn
 const PAGE = 500;
 
 /**
- * Sends one event again, at once: to each endpoint that it is for, or to those that want it now if it is for none.
+ * Sends one event again, at once: to each endpoint that it is for, or to those that want it now if it is for
+ * none.
  * @param wanted.endpointId only to this one, even if the event is not for it; null: see above
  * @returns the event as it is then
  * @throws Refusal if there is no such event, or no enabled endpoint for it
@@ -172,8 +173,8 @@ interface Wanted {
 }
 
 /**
- * Sends many of an account's events again, after a person has seen how many and confirmed. Events that are created later are
- * left out.
+ * Sends many of an account's events again, after a person has seen how many and confirmed. Events that are
+ * created later are left out.
  * @param yes whether somebody agreed beforehand
  * @throws Refusal if there is no such account, or nobody agreed
  */
@@ -234,8 +235,8 @@ interface Range {
 }
 
 /**
- * The statements are built for these statuses: only literals let the partial index of waiting events be used. An event that no
- * endpoint wanted counts for each one that wants it now, as `findTargets` says.
+ * The statements are built for these statuses: only literals let the partial index of waiting events be used.
+ * An event that no endpoint wanted counts for each one that wants it now, as `findTargets` says.
  */
 function statementsFor(statuses: readonly DeliveryStatus[]) {
   const wanted = ({ partnerId, endpointId, from, until }: Range) => sql`

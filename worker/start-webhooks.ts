@@ -18,8 +18,8 @@ const REPLAYS_POLL_MS = 5_000;
 const REPLAYS_PAUSE_MS = 10;
 
 /**
- * Starts the delivery of events: the relay, which makes every attempt, and a worker for the workflows that wait between them,
- * on a separate task queue.
+ * Starts the delivery of events: the relay, which makes every attempt, and a worker for the workflows that
+ * wait between them, on a separate task queue.
  */
 export async function startWebhooks(options: PartOptions): Promise<WorkerPart> {
   const { config, orm, ring, client, logger } = options;

@@ -31,10 +31,14 @@ import {
 import { beginTransfer, readPendingTransfer } from './begin.ts';
 import { acceptTransfer, completeTransfer, failTransfer, readTransferEnd, resolveTransfer } from './end.ts';
 
-/** The activities of `topUpCard` and `withdrawFromCard`. Each can be repeated at any point, and then does only what is left to do. */
+/**
+ * The activities of `topUpCard` and `withdrawFromCard`. Each can be repeated at any point, and then does only
+ * what is left to do.
+ */
 export interface TransferActivities {
   /**
-   * Holds the money of a transfer, unless it is held already, asks the network to move it, and acts on its answer.
+   * Holds the money of a transfer, unless it is held already, asks the network to move it, and acts on its
+   * answer.
    * @param isHeld whether an earlier run has probably held it, so that the hold is looked up first
    * @param nextAskMs in how long the network is asked again, if it doesn't decide
    * @throws CardNetworkUnavailable if the network gives no definite answer; the money stays held
@@ -50,7 +54,9 @@ export interface TransferActivities {
     direction: TransferDirection,
     decision: TransferDecision,
   ): Promise<Resolved>;
-  /** @returns how long the network may still take, in milliseconds; 0 if the transfer is marked as overdue. */
+  /**
+   * @returns how long the network may still take, in milliseconds; 0 if the transfer is marked as overdue.
+   */
   flagTransferOverdue(claimId: string, direction: TransferDirection): Promise<number>;
 }
 
@@ -126,8 +132,8 @@ export function createTransferActivities(dependencies: TransferActivityDependenc
 
   /**
    * Acts on the network's answer.
-   * @returns null if the answer is not definite, or can't be recorded as things are: the transfer waits then as if the network
-   *   had not decided, so that its deadline is reached and an operator can decide
+   * @returns null if the answer is not definite, or can't be recorded as things are: the transfer waits then
+   *   as if the network had not decided, so that its deadline is reached and an operator can decide
    */
   async function follow(
     { claimId, direction }: Claimed,
@@ -157,7 +163,8 @@ export function createTransferActivities(dependencies: TransferActivityDependenc
   /**
    * Applies an operator's decision. A definite answer from the network takes precedence.
    * @param asked what to ask the network about; null if there is no need to ask
-   * @param sending who signalled the decision; null if an operator's command recorded it, which has its audit entry already
+   * @param sending who signalled the decision; null if an operator's command recorded it, which has its audit
+   * entry already
    */
   async function resolve(
     claimed: Claimed,

@@ -49,25 +49,29 @@ import {
 } from './row.ts';
 import { insufficientCardBalance, requireRoom, transferRefusal, unknownCard } from './rules.ts';
 
-// A transfer moves money between the prepaid balance and a card. In live mode, the money is held where it comes from while the
-// card network decides, and end.ts has what follows. In test mode, all of it is one transaction.
+// A transfer moves money between the prepaid balance and a card. In live mode, the money is held where it
+// comes from while the card network decides, and end.ts has what follows. In test mode, all of it is one
+// transaction.
 
-/** What a pending transfer's row keeps of the request, so that a repeated one is the same whatever has changed. */
+/**
+ * What a pending transfer's row keeps of the request, so that a repeated one is the same whatever has
+ * changed.
+ */
 interface KeptTransfer {
   networkCardId: string;
 }
 
 /**
- * `held`: the network decides next; `asked` is the request to it, or null if an earlier run made the hold. `answered`: the
- * transfer is over and its claim has a response, which is included if this run stored it.
+ * `held`: the network decides next; `asked` is the request to it, or null if an earlier run made the hold.
+ * `answered`: the transfer is over and its claim has a response, which is included if this run stored it.
  */
 type BegunTransfer =
   | { state: 'held'; asked: TransferAsked | null }
   | { state: 'answered'; response: StoredResponse | null };
 
 /**
- * Begins a transfer in live mode: the pending row and its hold. A refusal becomes the claim's response and leaves nothing else
- * behind. If it runs again for the same claim, it changes nothing and returns the same.
+ * Begins a transfer in live mode: the pending row and its hold. A refusal becomes the claim's response and
+ * leaves nothing else behind. If it runs again for the same claim, it changes nothing and returns the same.
  */
 export async function beginTransfer(
   { orm, ring }: CommandContext,
@@ -134,9 +138,10 @@ interface TransferTerms extends FundingTerms {
 }
 
 /**
- * The pending transfer on these terms. Everything that can be refused without the ledger is refused here, so limits come before
- * the balance (docs/partners/money-fees-and-limits.md).
- * @throws ApiError `validation_failed` (a top-up's amount and fees, or the card's balance, past the largest integer),
+ * The pending transfer on these terms. Everything that can be refused without the ledger is refused here, so
+ * limits come before the balance (docs/partners/money-fees-and-limits.md).
+ * @throws ApiError `validation_failed` (a top-up's amount and fees, or the card's balance, past the largest
+ * integer),
  * `invalid_state`, `limit_exceeded`.
  */
 function draftTransfer(
@@ -233,8 +238,8 @@ const holdTransfer = statementWithPosting(
 );
 
 /**
- * What a pending transfer asks the network for, and what an operator has decided meanwhile; null if it is not pending, or the
- * claim is of something else.
+ * What a pending transfer asks the network for, and what an operator has decided meanwhile; null if it is not
+ * pending, or the claim is of something else.
  */
 export async function readPendingTransfer(
   { orm }: CommandContext,
@@ -261,9 +266,10 @@ const pendingTransfer = readStatement(
 );
 
 /**
- * Makes a transfer of a test card in one transaction: test mode's network always says yes, so there is nothing to wait for.
- * @throws ApiError `card_not_found`, `idempotency_conflict`, `validation_failed` (a sum past the largest integer).
- * Other refusals are returned as the stored response.
+ * Makes a transfer of a test card in one transaction: test mode's network always says yes, so there is
+ * nothing to wait for.
+ * @throws ApiError `card_not_found`, `idempotency_conflict`, `validation_failed` (a sum past the largest
+ * integer). Other refusals are returned as the stored response.
  */
 export function transferInTestMode(
   context: CommandContext,

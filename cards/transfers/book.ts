@@ -20,8 +20,9 @@ import {
 } from './row.ts';
 
 /**
- * Books a transfer that failed by our record, and that the network has carried out, as an operator decided: the money moves
- * now, the row becomes `succeeded`, and an event says so. If it can't be booked, the decision says why.
+ * Books a transfer that failed by our record, and that the network has carried out, as an operator decided:
+ * the money moves now, the row becomes `succeeded`, and an event says so. If it can't be booked, the decision
+ * says why.
  * @returns whether it was booked
  */
 export function bookTransfer(orm: Orm, id: string): Promise<boolean> {
@@ -72,7 +73,10 @@ const lockTransfer = writeStatement(
   { acrossTenants: 'operator' },
 );
 
-/** Writes the row, which is new if it had been deleted with a refusal, and the event. Nothing is left to wait for. */
+/**
+ * Writes the row, which is new if it had been deleted with a refusal, and the event. Nothing is left to wait
+ * for.
+ */
 const write = writeStatement(
   (_, values: BoundTransfer & { event: string }) => {
     const booked = cte(

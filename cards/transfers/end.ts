@@ -30,8 +30,8 @@ import {
 import type { TransferFailureCode } from './rules.ts';
 
 /**
- * Answers a transfer that is still pending with 202. After this, a failure is a `failed` transfer and an event instead of a
- * refusal.
+ * Answers a transfer that is still pending with 202. After this, a failure is a `failed` transfer and an
+ * event instead of a refusal.
  * @returns the response if this run stored it, as with the functions below
  */
 export function acceptTransfer(
@@ -47,9 +47,9 @@ export function acceptTransfer(
 }
 
 /**
- * The network has moved the money: posts the hold, completes the transfer, writes the event, and answers the claim with 201 if
- * it has no response yet. Whatever the card's status is meanwhile, the network's yes stands. A transfer that is not pending is
- * left as it is.
+ * The network has moved the money: posts the hold, completes the transfer, writes the event, and answers the
+ * claim with 201 if it has no response yet. Whatever the card's status is meanwhile, the network's yes
+ * stands. A transfer that is not pending is left as it is.
  */
 export function completeTransfer(
   { orm, ring }: CommandContext,
@@ -62,9 +62,10 @@ export function completeTransfer(
 }
 
 /**
- * The network definitely said no: releases every held cent. If the claim has no response yet, the refusal is its response,
- * 402 `provider_declined`, and no transfer is left behind; after a 202 the transfer is `failed` and an event says so
- * (docs/partners/topups.md, docs/partners/withdrawals.md). A transfer that is not pending is left as it is.
+ * The network definitely said no: releases every held cent. If the claim has no response yet, the refusal is
+ * its response, 402 `provider_declined`, and no transfer is left behind; after a 202 the transfer is `failed`
+ * and an event says so (docs/partners/topups.md, docs/partners/withdrawals.md). A transfer that is not
+ * pending is left as it is.
  */
 export function failTransfer(
   { orm, ring }: CommandContext,
@@ -79,9 +80,10 @@ export function failTransfer(
 }
 
 /**
- * Applies somebody's decision about a transfer that the network never answered. It has to be past its deadline by
- * `deadlineMs`, and no operator may have decided otherwise. The effect and its audit entry are one transaction. A transfer that
- * is over is left as it is.
+ * Applies somebody's decision about a transfer that the network never answered. It has to be past its
+ * deadline by
+ * `deadlineMs`, and no operator may have decided otherwise. The effect and its audit entry are one
+ * transaction. A transfer that is over is left as it is.
  * @param received the decision as the workflow received it
  * @param known.direction what the workflow is for
  * @param known.sentBy whom Temporal recorded as the sender of the decision
@@ -137,8 +139,9 @@ async function postTransfer(command: OpenCommand, pending: PendingTransfer): Pro
 }
 
 /**
- * Releases the money of a pending transfer, in the caller's transaction, which holds the account's usage as well if it is a
- * top-up. On a card that was blocked meanwhile, a withdrawal's money goes where the block sent the rest: to the prepaid balance.
+ * Releases the money of a pending transfer, in the caller's transaction, which holds the account's usage as
+ * well if it is a top-up. On a card that was blocked meanwhile, a withdrawal's money goes where the block
+ * sent the rest: to the prepaid balance.
  * @param refusal the response, if there is none yet: then no transfer is left behind
  */
 export async function voidTransfer(

@@ -1,6 +1,6 @@
 /**
- * Where the real time is right: everything else takes the time from `account_now`, `account_time` or `accountTime`
- * (docs/decisions/sandbox-clock.md).
+ * Where the real time is right: everything else takes the time from `account_now`, `account_time` or
+ * `accountTime` (docs/decisions/sandbox-clock.md).
  */
 export interface Exception {
   /** A file, or the beginning of a path. */

@@ -3,8 +3,8 @@ import { decodeTime, encodeTime, TIME_MAX } from 'ulid';
 import type { Id, IdPrefix } from '../../domain/ids.ts';
 
 /**
- * `<prefix>_<26 characters>`: 48 bits of time first, so ids sort by age, then 80 random bits, so they can't be guessed. Those that a
- * process makes in one millisecond sort in the order in which they were made.
+ * `<prefix>_<26 characters>`: 48 bits of time first, so ids sort by age, then 80 random bits, so they can't
+ * be guessed. Those that a process makes in one millisecond sort in the order in which they were made.
  * @param at of something that is dated otherwise: its ids of one millisecond sort by chance
  */
 export function newId<P extends IdPrefix>(prefix: P, at?: Date): Id<P> {
@@ -16,7 +16,10 @@ const randomBits = (bytes: number): bigint => BigInt(`0x${randomBytes(bytes).toS
 
 let last = { timeMs: 0, bits: 0n };
 
-/** Above the last one of the same millisecond by 64 random bits, and otherwise so far below the end that it never gets there. */
+/**
+ * Above the last one of the same millisecond by 64 random bits, and otherwise so far below the end that it
+ * never gets there.
+ */
 function nextRandom(timeMs: number): typeof last {
   const bits = timeMs === last.timeMs ? last.bits + randomBits(8) + 1n : randomBits(10) >> 1n;
   last = { timeMs, bits };
@@ -33,7 +36,10 @@ function encodeBits(bits: bigint): string {
   return encoded;
 }
 
-/** When an id was generated, to the millisecond. Resources that are listed by id use it as `created`, so that both agree. */
+/**
+ * When an id was generated, to the millisecond. Resources that are listed by id use it as `created`, so that
+ * both agree.
+ */
 export const readIdTime = (id: string): Date => new Date(decodeTime(id.slice(id.indexOf('_') + 1)));
 
 /** The lowest possible id at a time: ids generated from then on are not below it. */

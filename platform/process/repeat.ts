@@ -13,8 +13,8 @@ export interface Repetition {
 }
 
 /**
- * Runs `work` repeatedly, each time when somebody wakes it, or `intervalMs` after it last ended. A failure is logged and does not
- * end the repetition; `work` runs again after `intervalMs`, whoever wakes it.
+ * Runs `work` repeatedly, each time when somebody wakes it, or `intervalMs` after it last ended. A failure is
+ * logged and does not end the repetition; `work` runs again after `intervalMs`, whoever wakes it.
  * @param work is awaited by {@link Repetition.stop}, so long work must end early once `stopping` is aborted
  */
 export function repeat(

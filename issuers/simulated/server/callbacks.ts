@@ -48,9 +48,9 @@ async function pause(ms: number, stopped: AbortSignal): Promise<void> {
 }
 
 /**
- * Sends the callbacks that are due, at most 20. If the receiver does not accept one, it is sent again after 1, 2, 4 and
- * 8 s and then dropped, because a look-up finds the outcome anyway. Several processes may do this at once; if a sender
- * dies, its callback is sent again after 10 s.
+ * Sends the callbacks that are due, at most 20. If the receiver does not accept one, it is sent again after
+ * 1, 2, 4 and 8 s and then dropped, because a look-up finds the outcome anyway. Several processes may do this
+ * at once; if a sender dies, its callback is sent again after 10 s.
  * @returns how many were due
  */
 async function sendDueCallbacks(options: CallbackOptions): Promise<number> {
