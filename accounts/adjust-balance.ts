@@ -38,11 +38,12 @@ interface WaitingAdjustment {
 }
 
 /**
- * Credits or debits the prepaid balance by hand. The same adjustment with the same key takes effect once and returns the
- * same result. A large one only waits for another operator (docs/decisions/two-persons.md).
- * @param approvalCents above this amount it waits; null: it never does, unless the database has a limit of its own
- * @throws Refusal if there is no such account, the available balance does not cover a debit, the key was used for a
- * different adjustment, or the adjustment was rejected. Nothing has changed then.
+ * Credits or debits the prepaid balance by hand. The same adjustment with the same key takes effect once and
+ * returns the same result. A large one only waits for another operator (docs/decisions/two-persons.md).
+ * @param approvalCents above this amount it waits; null: it never does, unless the database has a limit of
+ * its own
+ * @throws Refusal if there is no such account, the available balance does not cover a debit, the key was used
+ * for a different adjustment, or the adjustment was rejected. Nothing has changed then.
  */
 export function adjustBalance(
   { orm, actor }: Operator,
@@ -74,10 +75,10 @@ export function adjustBalance(
 }
 
 /**
- * Approves an adjustment that another operator asked for, and books it, in one transaction. Repeated, it changes nothing and
- * has the same result.
- * @throws Refusal if there is no such request, it was rejected, the same operator or the same login asked for it, or the balance
- * does not allow it. It still waits then, unless it was rejected.
+ * Approves an adjustment that another operator asked for, and books it, in one transaction. Repeated, it
+ * changes nothing and has the same result.
+ * @throws Refusal if there is no such request, it was rejected, the same operator or the same login asked for
+ * it, or the balance does not allow it. It still waits then, unless it was rejected.
  */
 export function approveAdjustment({ orm, actor }: Operator, id: string): Promise<AdjustedBalance> {
   return transaction(orm, async (tx) => {
@@ -115,8 +116,8 @@ export function approveAdjustment({ orm, actor }: Operator, id: string): Promise
 }
 
 /**
- * Rejects an adjustment that waits, so that it is never booked. Whoever asked for it may do so too. Repeated, it changes
- * nothing.
+ * Rejects an adjustment that waits, so that it is never booked. Whoever asked for it may do so too. Repeated,
+ * it changes nothing.
  * @throws Refusal if there is no such request, or it was approved
  */
 export function rejectAdjustment(

@@ -98,8 +98,8 @@ const insertKey = writeStatement(
 );
 
 /**
- * Revokes an API key permanently; every process refuses it within 5 s (docs/partners/keys-and-modes.md). A key that is
- * already revoked does not change.
+ * Revokes an API key permanently; every process refuses it within 5 s (docs/partners/keys-and-modes.md). A
+ * key that is already revoked does not change.
  * @throws Refusal if there is no such key.
  */
 export function revokeApiKey({ orm, actor }: Operator, keyId: string): Promise<void> {

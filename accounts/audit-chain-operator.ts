@@ -22,8 +22,8 @@ export interface Anchor {
 }
 
 /**
- * Checks every link of the chain and every entry, a page at a time (docs/decisions/audit-chain.md). Hashes are computed here,
- * not by the database.
+ * Checks every link of the chain and every entry, a page at a time (docs/decisions/audit-chain.md). Hashes
+ * are computed here, not by the database.
  * @param check.since entries from before may be gone, as after a year was dropped; null: none may
  * @param check.anchor the chain must contain this link
  */
@@ -79,7 +79,10 @@ export async function verifyAudit(
     whole: problemCount === 0,
     /** Links of the chain. */
     checked: Number(seq),
-    /** The number and hash of the last link. Kept elsewhere, it shows later whether the chain was cut off or made anew. */
+    /**
+     * The number and hash of the last link. Kept elsewhere, it shows later whether the chain was cut off or
+     * made anew.
+     */
     head: seq === 0n ? null : `${seq}:${previous.toString('hex')}`,
     /** When the last link was added: what is in the chain was recorded before. */
     chained_until: isoTime(chainedAt),

@@ -22,7 +22,10 @@ export interface AuditRow {
   /** The id of what was changed, or of the revealed card. */
   subject: string;
   detail: Record<string, unknown>;
-  /** OPERATOR as the command line had it; null of what partners, workers and signals do, and if it was not set. */
+  /**
+   * OPERATOR as the command line had it; null of what partners, workers and signals do, and if it was not
+   * set.
+   */
   operator: string | null;
   /** The operating system's user and the machine of the command line. */
   os_user: string | null;
@@ -33,7 +36,10 @@ export interface AuditRow {
   client_address: string | null;
 }
 
-/** An entry with its partner, null if it belongs to none, as a product does; and the card's reference and last digits. */
+/**
+ * An entry with its partner, null if it belongs to none, as a product does; and the card's reference and last
+ * digits.
+ */
 interface NamedRow extends AuditRow {
   partner_id: string | null;
   partner_name: string | null;
@@ -42,8 +48,8 @@ interface NamedRow extends AuditRow {
 }
 
 /**
- * Operators' changes and partners' reveals, newest first. A reveal is listed even if the network then failed to answer, and a
- * refused one under an action of its own.
+ * Operators' changes and partners' reveals, newest first. A reveal is listed even if the network then failed
+ * to answer, and a refused one under an action of its own.
  */
 export async function readAudit(orm: Orm, filter: AuditFilter): Promise<NamedRow[]> {
   const [partnerId = '', keyId = ''] = filter.actor?.split('/') ?? [];

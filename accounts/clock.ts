@@ -5,13 +5,16 @@ import type { Tenant } from '../domain/mode.ts';
 import { type Transactor, writeStatement } from '../platform/db/sql.ts';
 
 /**
- * For a `sql` template that writes: an account's clock, which then stays as it is until the transaction ends. It comes before row
- * locks (docs/decisions/one-order-of-locks.md).
+ * For a `sql` template that writes: an account's clock, which then stays as it is until the transaction ends.
+ * It comes before row locks (docs/decisions/one-order-of-locks.md).
  */
 export const heldClock = (partnerId: unknown, mode: unknown): RawBuilder<AccountClock> =>
   sql<AccountClock>`CASE ${mode} WHEN 'test' THEN lock_test_clock(${partnerId}) END`;
 
-/** What the account's clock says, which then stays so until the transaction ends. It comes before row locks, as {@link heldClock}. */
+/**
+ * What the account's clock says, which then stays so until the transaction ends. It comes before row locks,
+ * as {@link heldClock}.
+ */
 export async function holdClock(tx: Transactor, { partnerId, mode }: Tenant): Promise<AccountClock> {
   const [row] = await hold(tx, { partnerId, mode });
   return row?.clock ?? null;
@@ -27,8 +30,9 @@ export const accountToday = (partnerId: unknown, mode: unknown): RawBuilder<stri
   sql<string>`(account_now(${partnerId}, ${mode}) AT TIME ZONE 'UTC')::date`;
 
 /**
- * The lowest id that something can have which an account made at a time of its clock, or later. Ids keep the real time, so a range
- * of the account's time is a range of ids. For a `sql` template, which evaluates it once.
+ * The lowest id that something can have which an account made at a time of its clock, or later. Ids keep the
+ * real time, so a range of the account's time is a range of ids. For a `sql` template, which evaluates it
+ * once.
  * @param at from {@link boundTime}; null: the lowest id of all
  */
 export const firstId = (prefix: IdPrefix, { partnerId, mode }: Tenant, at: unknown): RawBuilder<string> =>
@@ -43,8 +47,10 @@ export const boundTime = (at: Date | undefined): string | null =>
 export const KEY_ANNOUNCED_AHEAD = sql`interval '7 days'`;
 
 /**
- * For a `sql` template: accounts with what time it is for each (`now`). Whatever falls due by a sandbox clock reads it, and is in
- * `selectClock` of accounts/test-clock.ts, which says whether a clock is advancing (docs/decisions/sandbox-clock.md).
+ * For a `sql` template: accounts with what time it is for each (`now`). Whatever falls due by a sandbox clock
+ * reads it, and is in
+ * `selectClock` of accounts/test-clock.ts, which says whether a clock is advancing
+ * (docs/decisions/sandbox-clock.md).
  * @param accounts a query of `partner_id` and `mode`
  */
 export const accountsNow = (accounts: RawBuilder<unknown>): RawBuilder<unknown> =>

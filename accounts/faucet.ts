@@ -13,9 +13,10 @@ import { presentBalance } from './resource.ts';
 const MAX_CREDITS_PER_HOUR = 60;
 
 /**
- * Credits pretend money to a test balance, at most 60 times in any hour (docs/partners/money-fees-and-limits.md). A refused
- * request is not stored and does not count.
- * @throws ApiError `rate_limited`, `idempotency_conflict`, or `validation_failed` if the balance would exceed its maximum.
+ * Credits pretend money to a test balance, at most 60 times in any hour
+ * (docs/partners/money-fees-and-limits.md). A refused request is not stored and does not count.
+ * @throws ApiError `rate_limited`, `idempotency_conflict`, or `validation_failed` if the balance would exceed
+ * its maximum.
  */
 export function creditFaucet(
   context: CommandContext,

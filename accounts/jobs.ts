@@ -27,7 +27,10 @@ export const startAnnouncingKeys = (dependencies: Dependencies): Repetition =>
     announceExpiringKeys(dependencies),
   );
 
-/** Writes `api_key.expiring` for keys that expire within seven days. Those of an outage are found as any others. */
+/**
+ * Writes `api_key.expiring` for keys that expire within seven days. Those of an outage are found as any
+ * others.
+ */
 export async function announceExpiringKeys({ orm, logger }: Dependencies): Promise<void> {
   const found = await asService('keys', () => findExpiringKeys(orm.em.fork(), { limit: MAX_FOUND }));
   let announced = 0;
@@ -50,7 +53,10 @@ interface ExpiringKey {
   mode: Mode;
 }
 
-/** Finds keys that expire within seven days and have not been announced, those of an account in order; accounts take turns. */
+/**
+ * Finds keys that expire within seven days and have not been announced, those of an account in order;
+ * accounts take turns.
+ */
 export const findExpiringKeys = readStatement(
   (_, { limit }: { limit: number }) => sql<ExpiringKey>`
     WITH RECURSIVE ${followingAccounts({ table: 'api_key', account: ['partner_id', 'mode'], isQueued: TO_ANNOUNCE, after: sql`'', ''` })}
@@ -85,8 +91,8 @@ const takeForAnnouncement = writeStatement(
 );
 
 /**
- * Adds committed entries of the audit log to its hash chain (docs/decisions/audit-chain.md). If another process is doing so, it
- * does nothing.
+ * Adds committed entries of the audit log to its hash chain (docs/decisions/audit-chain.md). If another
+ * process is doing so, it does nothing.
  * @returns how many entries it took, at most `batch`
  */
 export async function chainAudit(orm: Orm, batch: number): Promise<number> {

@@ -20,7 +20,8 @@ export interface OperatorLogin {
 export const LOGIN_NAME = /^(?!pg_)[a-z][a-z0-9_]{0,62}$/;
 
 /**
- * Creates a login with the operators' rights and no others (docs/operating.md, "Logins"). The owner of the database does so.
+ * Creates a login with the operators' rights and no others (docs/operating.md, "Logins"). The owner of the
+ * database does so.
  * @returns the password, which nothing keeps
  * @throws Refusal if there is such a role already, or this is not the owner
  */
@@ -42,8 +43,8 @@ export function createOperatorLogin({ orm, actor }: Operator, name: string): Pro
 }
 
 /**
- * Refuses an operator's login for good, and ends its sessions. The role stays, so that its name in the audit log is never another
- * person's.
+ * Refuses an operator's login for good, and ends its sessions. The role stays, so that its name in the audit
+ * log is never another person's.
  * @throws Refusal if no operator has such a login, or this is not the owner
  */
 export async function revokeOperatorLogin({ orm, actor }: Operator, name: string): Promise<void> {

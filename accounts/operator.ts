@@ -16,6 +16,7 @@ import {
   toggle,
   verb,
 } from '../operator/verbs.ts';
+import { notifyEvents } from '../platform/db/notifications.ts';
 import type { Operator } from '../requests/operator-context.ts';
 import { adjustBalance, approveAdjustment, rejectAdjustment } from './adjust-balance.ts';
 import { AccountLimits } from './limits-rules.ts';
@@ -93,31 +94,19 @@ export const partnerNoun: Noun = {
     },
   }),
 
-  suspend: verb({
-    about: 'refuse all keys of an account, within 5 seconds; its money, cards and webhooks go on',
-    takes: { id: ID, reason: WHY },
-    examples: ['prt_01k0… --reason "key published, ticket 4711"'],
-    async run({ id, reason }, { session }) {
-      const isNew = await suspendPartner(await session.operator(), id, reason);
-      const note = isNew
-        ? `Its keys get 403 account_suspended within 5 seconds. End it with "operator partner resume ${id} --reason R".`
-        : 'It was suspended already: nothing has changed.';
-      return { value: await readPartner(await session.orm(), id), note };
-    },
-  }),
+  suspend: suspensionVerb(
+    suspendPartner,
+    'refuse all keys of an account, within 5 seconds; its money, cards and webhooks go on',
+    'Its keys get 403 account_suspended within 5 seconds. End it with "operator partner resume ID --reason R".',
+    'It was suspended already: nothing has changed.',
+  ),
 
-  resume: verb({
-    about: "end a suspension: the account's keys that are not revoked work again within 5 seconds",
-    takes: { id: ID, reason: WHY },
-    examples: ['prt_01k0… --reason "keys replaced, ticket 4711"'],
-    async run({ id, reason }, { session }) {
-      const isNew = await resumePartner(await session.operator(), id, reason);
-      const note = isNew
-        ? 'Its keys work again within 5 seconds.'
-        : 'It was not suspended: nothing has changed.';
-      return { value: await readPartner(await session.orm(), id), note };
-    },
-  }),
+  resume: suspensionVerb(
+    resumePartner,
+    "end a suspension: the account's keys that are not revoked work again within 5 seconds",
+    'Its keys work again within 5 seconds.',
+    'It was not suspended: nothing has changed.',
+  ),
 
   fees: planVerb({
     plan: 'fees',
@@ -186,6 +175,8 @@ export const partnerNoun: Noun = {
         const note = `Nothing is booked yet: another operator has to run "operator adjustment approve ${value.id}".`;
         return { value, note };
       }
+      // Its balance may have crossed the threshold of an alert.
+      await notifyEvents(await session.orm());
       const { adjustmentId: id, createdAt, balance } = adjusted;
       const object = 'balance_adjustment';
       const booked = { balance: presentAmounts(balance), created: createdAt.toISOString() };
@@ -193,6 +184,19 @@ export const partnerNoun: Noun = {
     },
   }),
 };
+
+function suspensionVerb(change: typeof suspendPartner, about: string, done: string, repeated: string) {
+  return verb({
+    about,
+    takes: { id: ID, reason: WHY },
+    examples: ['prt_01k0… --reason "key published, ticket 4711"'],
+    async run({ id, reason }, { session }) {
+      const isNew = await change(await session.operator(), id, reason);
+      const note = isNew ? done.replace('ID', id) : repeated;
+      return { value: await readPartner(await session.orm(), id), note };
+    },
+  });
+}
 
 interface PlanVerb<Plan> {
   plan: 'fees' | 'limits';
@@ -245,6 +249,7 @@ export const adjustmentNoun: Noun = {
     examples: ['adj_01k0…'],
     async run({ id }, { session }) {
       const { balance } = await approveAdjustment(await session.operator(), id);
+      await notifyEvents(await session.orm());
       const request = await readAdjustmentRequest(await session.orm(), id);
       return { value: { ...request, balance: presentAmounts(balance) } };
     },

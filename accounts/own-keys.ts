@@ -30,8 +30,9 @@ interface MadeKey {
 /**
  * Makes a key for the account of the key that asks, in its mode. It is never wider than the asking key
  * (docs/partners/keys-and-modes.md).
- * @throws ApiError `insufficient_scope` if it would get a scope that the asking key lacks, `ip_not_allowed` if it could be used from
- *   elsewhere, `validation_failed` if it would have expired or would outlive the asking key, `limit_exceeded`, `rate_limited`;
+ * @throws ApiError `insufficient_scope` if it would get a scope that the asking key lacks, `ip_not_allowed`
+ *   if it could be used from elsewhere, `validation_failed` if it would have expired or would outlive the
+ *   asking key, `limit_exceeded`, `rate_limited`;
  *   `invalid_api_key` and `account_suspended` if the asking key has meanwhile been revoked or suspended
  */
 export function createOwnKey(
@@ -54,8 +55,8 @@ export function createOwnKey(
 }
 
 /**
- * Revokes a key of the account, which may be the one that asks; every process refuses it within 5 s. A key that is revoked already
- * does not change.
+ * Revokes a key of the account, which may be the one that asks; every process refuses it within 5 s. A key
+ * that is revoked already does not change.
  * @throws ApiError `api_key_not_found`; see {@link createOwnKey} for the asking key
  */
 export function revokeOwnKey(
@@ -76,9 +77,10 @@ export function revokeOwnKey(
 /**
  * Replaces a key: makes one like it, and lets the old one expire after the overlap, or when it would have.
  * @returns the new key
- * @throws ApiError `api_key_not_found`, `insufficient_scope` if the asking key lacks one of its scopes, `ip_not_allowed` if the key
- *   can be used from where the asking key can't, `validation_failed` if the new key would have expired or would outlive the asking
- *   key, `invalid_state` if it is not active, `limit_exceeded`, `rate_limited`; see {@link createOwnKey} for the asking key
+ * @throws ApiError `api_key_not_found`, `insufficient_scope` if the asking key lacks one of its scopes,
+ *   `ip_not_allowed` if the key can be used from where the asking key can't, `validation_failed` if the new
+ *   key would have expired or would outlive the asking key, `invalid_state` if it is not active,
+ *   `limit_exceeded`, `rate_limited`; see {@link createOwnKey} for the asking key
  */
 export function rotateOwnKey(
   { orm, ring }: CommandContext,
@@ -129,8 +131,8 @@ async function make(
 }
 
 /**
- * Locks the account against other changes of its keys, then the key that asks. Whoever revokes a key can rely on it: what it asked
- * for before has happened by then, and it gets nothing more.
+ * Locks the account against other changes of its keys, then the key that asks. Whoever revokes a key can rely
+ * on it: what it asked for before has happened by then, and it gets nothing more.
  */
 async function lockForChange(
   tx: Transactor,

@@ -44,8 +44,8 @@ export const updatePartner = (operator: Operator, partnerId: string, changes: Pa
   });
 
 /**
- * Changes fees of an account, which has its own fee plan from then on. Fees that `changes` leaves out keep their value.
- * The plan applies from the next quote on. Operations that already hold money keep their fees.
+ * Changes fees of an account, which has its own fee plan from then on. Fees that `changes` leaves out keep
+ * their value. The plan applies from the next quote on. Operations that already hold money keep their fees.
  * @throws Refusal if there is no such account.
  */
 export const negotiateFees = (operator: Operator, partnerId: string, changes: Partial<FeePlan>) =>
@@ -56,8 +56,8 @@ export const negotiateFees = (operator: Operator, partnerId: string, changes: Pa
   });
 
 /**
- * Changes limits of an account in both modes, which has its own limits from then on. Limits that `changes` leaves out keep
- * their value.
+ * Changes limits of an account in both modes, which has its own limits from then on. Limits that `changes`
+ * leaves out keep their value.
  * @throws Refusal if there is no such account, or the smallest card would be larger than the largest.
  */
 export const negotiateLimits = (operator: Operator, partnerId: string, changes: Partial<AccountLimits>) =>
@@ -75,7 +75,8 @@ export const negotiateLimits = (operator: Operator, partnerId: string, changes: 
   });
 
 /**
- * Replaces an account's spending controls, which hold for each of its cards by itself, in both modes, from the next decision on.
+ * Replaces an account's spending controls, which hold for each of its cards by itself, in both modes, from
+ * the next decision on.
  * @param controls null removes them
  * @throws Refusal if there is no such account.
  */
@@ -87,8 +88,8 @@ export const controlSpending = (operator: Operator, partnerId: string, controls:
   });
 
 /**
- * Suspends an account: every process refuses all its keys within 5 s. What has begun goes on: workflows, the network's
- * transactions, deposits, webhooks.
+ * Suspends an account: every process refuses all its keys within 5 s. What has begun goes on: workflows, the
+ * network's transactions, deposits, webhooks.
  * @returns false if it was suspended already, so that nothing changed
  * @throws Refusal if there is no such account.
  */
@@ -114,7 +115,10 @@ export const resumePartner = (operator: Operator, partnerId: string, reason: str
     return { reason, suspendedAt };
   });
 
-/** @param apply changes the account, and returns what the audit log says; null if nothing changes @returns whether it did */
+/**
+ * @param apply changes the account, and returns what the audit log says; null if nothing changes @returns
+ * whether it did
+ */
 function change(
   { orm, actor }: Operator,
   partnerId: string,
@@ -129,8 +133,8 @@ function change(
 }
 
 /**
- * Reads an account and locks it against other operators' changes until the transaction ends. Issuances do not wait for
- * this lock.
+ * Reads an account and locks it against other operators' changes until the transaction ends. Issuances do not
+ * wait for this lock.
  * @throws Refusal if there is no such account.
  */
 export async function lockPartner(tx: Transactor, partnerId: string): Promise<Partner> {

@@ -33,7 +33,8 @@ export async function readPartners(orm: Orm): Promise<PartnerResource[]> {
 }
 
 /**
- * An account, with what time it is in its test mode and how far that is ahead of real time; null if it never advanced it.
+ * An account, with what time it is in its test mode and how far that is ahead of real time; null if it never
+ * advanced it.
  * @throws Refusal if there is no such account
  */
 export async function readPartner(
@@ -74,7 +75,10 @@ function presentPartner(partner: Partner): PartnerResource {
   };
 }
 
-/** A field of a fee plan or of limits; its name in JSON, and in a flag with dashes; its unit, and what it is, in the help. */
+/**
+ * A field of a fee plan or of limits; its name in JSON, and in a flag with dashes; its unit, and what it is,
+ * in the help.
+ */
 export type PlanField<Plan> = readonly [field: keyof Plan & string, name: string, unit: string, help: string];
 
 export const FEE_FIELDS: readonly PlanField<FeePlan>[] = [
@@ -175,7 +179,8 @@ interface KeyRow {
   expires_at: string | null;
 }
 
-// The hint is the key's first and last characters. It was made by `operator`, or by the partner's key with this id.
+// The hint is the key's first and last characters. It was made by `operator`, or by the partner's key with
+// this id.
 const KEY = sql`
   SELECT k.id, 'api_key' AS object, k.partner_id, p.name AS partner_name, k.mode, k.name, k.hint, k.created_at AS created,
     k.last_used_at, k.revoked_at, k.scopes, k.ip_allowlist, k.expires_at, k.created_by

@@ -20,7 +20,10 @@ interface RequestRow {
 export const findByIdempotencyKey = async (orm: Orm, key: string, partnerId: string | null): Requests =>
   (await claimsUnderKey(orm.em.fork(), { key, partnerId })).map(present);
 
-/** A request has this long between getting its id and being recorded: to send its body, and to wait for its turn. */
+/**
+ * A request has this long between getting its id and being recorded: to send its body, and to wait for its
+ * turn.
+ */
 const MAX_REQUEST_MS = 90_000;
 
 /** @param requestId which has its time, so nothing needs an index on it */
@@ -71,10 +74,15 @@ export interface MadeBy {
   client_address: string | null;
 }
 
-/** The id of what a request makes is generated together with the record's, but not in the same millisecond. */
+/**
+ * The id of what a request makes is generated together with the record's, but not in the same millisecond.
+ */
 const APART_MS = 1_000;
 
-/** The requests that made these cards, top-ups or deposits, by their ids; those older than 31 days are forgotten. */
+/**
+ * The requests that made these cards, top-ups or deposits, by their ids; those older than 31 days are
+ * forgotten.
+ */
 export async function readMakers(
   orm: Orm,
   resourceIds: readonly string[],
@@ -117,13 +125,7 @@ const claimsUnderKey = readStatement(
   { acrossTenants: 'operator' },
 );
 
-interface InTime {
-  requestId: string;
-  claimsFrom: string;
-  claimsUntil: string;
-  revealsFrom: string;
-  revealsUntil: string;
-}
+type InTime = Record<'requestId' | 'claimsFrom' | 'claimsUntil' | 'revealsFrom' | 'revealsUntil', string>;
 
 const recordedInTime = readStatement(
   (_, { requestId, claimsFrom, claimsUntil, revealsFrom, revealsUntil }: InTime) => sql<RequestRow>`
@@ -143,14 +145,9 @@ const selectKey = readStatement(
   { acrossTenants: 'operator' },
 );
 
-interface OfKey {
-  apiKeyId: string;
-  claimsFrom: string;
-  claimsBefore: string;
-  since: string;
-  revealsBefore: string;
+type OfKey = Record<'apiKeyId' | 'claimsFrom' | 'claimsBefore' | 'since' | 'revealsBefore', string> & {
   limit: number;
-}
+};
 
 // An account can make 20 reveals a day.
 const recordedOfKey = (maxRows: number) =>

@@ -94,8 +94,9 @@ const TAIL_BITS = 75n;
 const TAIL = (1n << TAIL_BITS) - 1n;
 
 /**
- * The public id of a prepaid account's entry: the entry's number in the account's chain, so that ids sort in order, then
- * digits of its transfer's UUID, so that ids can't be guessed. Both are in the ledger, so the id itself need not be stored.
+ * The public id of a prepaid account's entry: the entry's number in the account's chain, so that ids sort in
+ * order, then digits of its transfer's UUID, so that ids can't be guessed. Both are in the ledger, so the id
+ * itself need not be stored.
  */
 export function balanceTransactionId(version: number, transferId: string): string {
   const value = (BigInt(version) << TAIL_BITS) | (BigInt(`0x${transferId.replaceAll('-', '')}`) & TAIL);
@@ -149,11 +150,17 @@ const TYPES: Record<PrepaidCode, BalanceTransactionType> = {
   adjustment_debit: 'adjustment',
 };
 
-/** The type that partners see for a code of the ledger; undefined if its transfers don't change a prepaid balance. */
+/**
+ * The type that partners see for a code of the ledger; undefined if its transfers don't change a prepaid
+ * balance.
+ */
 export const toBalanceTransactionType = (code: string): BalanceTransactionType | undefined =>
   TYPES[code as PrepaidCode];
 
-/** The type of object that a ledger operation is about, by the prefix of the object's id. The operation's id ends with it. */
+/**
+ * The type of object that a ledger operation is about, by the prefix of the object's id. The operation's id
+ * ends with it.
+ */
 const SOURCES: Partial<Record<IdPrefix, BalanceTransactionSource['type']>> = {
   card: 'card',
   topup: 'topup',

@@ -136,8 +136,8 @@ const present = (mode: BalanceAlertResource['mode'], threshold: number | null): 
 });
 
 /**
- * Sets the threshold of an account's balance alert; null turns it off. If the balance is on the other side of it, this writes the
- * event (docs/decisions/balance-alerts.md).
+ * Sets the threshold of an account's balance alert; null turns it off. If the balance is on the other side of
+ * it, this writes the event (docs/decisions/balance-alerts.md).
  */
 const setThreshold = autocommitStatement(
   (_, { partnerId, mode, threshold }: Tenant & { threshold: number | null }) =>

@@ -91,7 +91,10 @@ export const RingKeyEntity = defineEntity({
   },
 });
 
-/** What keys and accounts have used of their limits, across all processes. A crash of PostgreSQL empties the table. */
+/**
+ * What keys and accounts have used of their limits, across all processes. A crash of PostgreSQL empties the
+ * table.
+ */
 export const UsageBucketEntity = defineEntity({
   name: 'UsageBucket',
   tableName: 'usage_bucket',
@@ -145,7 +148,10 @@ export const BalanceAdjustmentEntity = defineEntity({
   },
 });
 
-/** An adjustment that waits for a second operator, or was decided. Its id is that of the adjustment it becomes. */
+/**
+ * An adjustment that waits for a second operator, or was decided. Its id is that of the adjustment it
+ * becomes.
+ */
 export const AdjustmentRequestEntity = defineEntity({
   name: 'AdjustmentRequest',
   tableName: 'adjustment_request',

@@ -11,15 +11,20 @@ import { presentTestClock, type TestClockResource } from './resource.ts';
 /** The most that a clock can be ahead of real time, in seconds: ten years. */
 const MAX_OFFSET_SECONDS = 10 * 365 * 86_400;
 
-/** How often a clock can be advanced in an hour of real time, because each advance is kept for ever (docs/partners/testing.md). */
+/**
+ * How often a clock can be advanced in an hour of real time, because each advance is kept for ever
+ * (docs/partners/testing.md).
+ */
 const MAX_AN_HOUR = 1_000;
 /** How long an advance waits for a host whose clock is behind PostgreSQL's. */
 const MAX_WAIT_MS = 1_000;
 
 /**
- * Advances the clock of an account's test mode (docs/partners/testing.md). It waits for the account's transactions that are under
- * way, and for no other account's (docs/decisions/sandbox-clock.md). What has become due is found by the workers.
- * @throws ApiError `idempotency_conflict`, `rate_limited`; without an Idempotency-Key also `limit_exceeded`, which is otherwise a stored response
+ * Advances the clock of an account's test mode (docs/partners/testing.md). It waits for the account's
+ * transactions that are under way, and for no other account's (docs/decisions/sandbox-clock.md). What has
+ * become due is found by the workers.
+ * @throws ApiError `idempotency_conflict`, `rate_limited`; without an Idempotency-Key also `limit_exceeded`,
+ * which is otherwise a stored response
  */
 export async function advanceTestClock(
   context: CommandContext,
@@ -35,21 +40,20 @@ export async function advanceTestClock(
     const [recent] = await countRecent(tx, { partnerId });
     if (recent !== undefined && recent.count >= MAX_AN_HOUR) throw tooOften(recent.seconds_left);
     const [advanced] = await insertAdvance(tx, { partnerId, seconds });
-    if (advanced === undefined) throw tooFar();
+    if (advanced === undefined) {
+      throw new ApiError('limit_exceeded', {
+        message:
+          `Limit exceeded: the test clock can be at most ten years (${MAX_OFFSET_SECONDS} seconds) ahead of real time, and it can't ` +
+          'go back. GET /test/clock shows how far it is.',
+      });
+    }
     advancedAtMs = Number(advanced.advanced_at_ms);
     return respondWith({ tx, ring: context.ring }, request, 200, await readTestClock(tx, partnerId));
   });
-  // Until the millisecond has come, by this host's clock too, so that whatever follows the response is of the new time.
+  // Until the millisecond has come, by this host's clock too, so that whatever follows the response is of the
+  // new time.
   await sleep(Math.min(Math.max(advancedAtMs + 1 - Date.now(), 2), MAX_WAIT_MS));
   return response;
-}
-
-function tooFar(): ApiError {
-  return new ApiError('limit_exceeded', {
-    message:
-      `Limit exceeded: the test clock can be at most ten years (${MAX_OFFSET_SECONDS} seconds) ahead of real time, and it can't ` +
-      'go back. GET /test/clock shows how far it is.',
-  });
 }
 
 function tooOften(retryAfterSeconds: number): ApiError {
@@ -94,8 +98,8 @@ export async function readTestClock(em: Reader, partnerId: string): Promise<Test
   return presentTestClock(row?.clock ?? null, row?.is_advancing ?? false);
 }
 
-// Whatever the last advance made due: an event's next attempt, an authorization's expiry, what happens to a deposit, the notice that
-// a key expires.
+// Whatever the last advance made due: an event's next attempt, an authorization's expiry, what happens to a
+// deposit, the notice that a key expires.
 const selectClock = readStatement(
   (_, { partnerId }: { partnerId: string }) => sql<{ clock: AccountClock; is_advancing: boolean }>`
     SELECT read_test_clock(${partnerId}) AS clock,

@@ -3,7 +3,8 @@ import type { Orm } from '../platform/db/orm.ts';
 import { autocommitStatement } from '../platform/db/sql.ts';
 
 /**
- * Records when keys were last used, for any number of keys in one statement. A key whose row is locked is left for the next time.
+ * Records when keys were last used, for any number of keys in one statement. A key whose row is locked is
+ * left for the next time.
  * @param lastUsedMs by key. What is recorded is deleted, unless the key was used again meanwhile
  */
 export async function recordKeyUses(orm: Orm, lastUsedMs: Map<string, number>): Promise<void> {
@@ -39,8 +40,8 @@ export async function shareUsage(orm: Orm, usedMs: BucketUsage): Promise<BucketU
   return new Map(rows.map((row) => [row.name, row.full_in_ms]));
 }
 
-// Written out, because it adds to rows that other processes add to at the same time. It goes in the order of the names, so
-// that no two processes deadlock.
+// Written out, because it adds to rows that other processes add to at the same time. It goes in the order of
+// the names, so that no two processes deadlock.
 const add = autocommitStatement(
   (_, { names, usedMs }: { names: string[]; usedMs: number[] }) => sql<{
     name: string;

@@ -33,7 +33,10 @@ interface AppDependencies
     ReadinessDependencies {
   /** What this process serves (API_PARTS). */
   parts: readonly ApiPart[];
-  /** Whether the process is shutting down. Readiness then fails, so that load balancers send requests elsewhere. */
+  /**
+   * Whether the process is shutting down. Readiness then fails, so that load balancers send requests
+   * elsewhere.
+   */
   isStopping(): boolean;
   /** Whether readiness and metrics have their own listen address. */
   operationsApart: boolean;
@@ -141,8 +144,8 @@ const PATHS: [RegExp, ApiPart][] = [
 ];
 
 /**
- * 404 for the requests of parts that this process does not serve. None should arrive, since whatever is in front of the
- * processes routes by path: so the log says that it doesn't.
+ * 404 for the requests of parts that this process does not serve. None should arrive, since whatever is in
+ * front of the processes routes by path: so the log says that it doesn't.
  */
 function notServedHere({
   parts,

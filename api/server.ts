@@ -69,8 +69,9 @@ export interface RunningApi {
   /** Base address of the API, ending in /v1. */
   url: string;
   /**
-   * Becomes unready and waits for DRAIN_DELAY, so that load balancers send requests elsewhere. Then it accepts no more
-   * connections, finishes the requests in progress within 10 s, and closes everything it opened.
+   * Becomes unready and waits for DRAIN_DELAY, so that load balancers send requests elsewhere. Then it
+   * accepts no more connections, finishes the requests in progress within 10 s, and closes everything it
+   * opened.
    */
   stop(): Promise<void>;
 }
@@ -86,7 +87,8 @@ interface ApiOptions {
 }
 
 /**
- * How long requests may still wait for their turn after the process stops accepting; the rest of the 10 s is for their work.
+ * How long requests may still wait for their turn after the process stops accepting; the rest of the 10 s is
+ * for their work.
  */
 const MAX_QUEUE_MS = 2_000;
 
@@ -101,13 +103,15 @@ export async function startApi(
   const { orm, direct, poolUsage } = await openServiceDatabase(config, logger, {
     role: API_ROLE,
     poolSize: 20,
-    // The remaining connections are for the service itself: four settlements, API keys, health, notifications.
+    // The remaining connections are for the service itself: four settlements, API keys, health,
+    // notifications.
     shares: { accounts: 12, eachAccount: 4 },
     applicationName: 'card-issuing-api',
   });
   const tracing = await startTracing('card-issuing-api', config.tracing, logger);
   const keysAreKept = keptKeys(orm, ring);
-  // If PostgreSQL is down, the process starts anyway and answers 503; the first request after that loads the keys.
+  // If PostgreSQL is down, the process starts anyway and answers 503; the first request after that loads the
+  // keys.
   const unlessOutage = (error: unknown) => {
     if (!isOutage(error)) throw error;
   };

@@ -35,8 +35,8 @@ const STEPS = ['decide', 'clear', 'reverse'] as const;
 type Round = Record<(typeof STEPS)[number], Measurement>;
 
 /**
- * Compares authorizations in test mode, their clearings and their reversals with bare SQL of the same locks and rows; then
- * requests over HTTP with a bare Koa handler.
+ * Compares authorizations in test mode, their clearings and their reversals with bare SQL of the same locks
+ * and rows; then requests over HTTP with a bare Koa handler.
  */
 export async function run(): Promise<void> {
   await compareCommands();
@@ -118,7 +118,9 @@ async function measureRound(
   return { decide: decided, clear: cleared, reverse: reversed };
 }
 
-/** The commands of the API in test mode, each with an Idempotency-Key and with the NOTIFY about its events. */
+/**
+ * The commands of the API in test mode, each with an Idempotency-Key and with the NOTIFY about its events.
+ */
 export function createOurs(context: CommandContext): Authorizations {
   const eventsWritten = createNotifier(() => notifyEvents(context.orm), console.error);
   const finish = ({ response }: KeyedResponse): string => {

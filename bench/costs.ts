@@ -187,7 +187,9 @@ async function openMeter(service: BenchService) {
 
   return {
     close: () => clearInterval(sampling),
-    /** @returns a function that ends the measurement, and returns the cost of one of `operations` operations */
+    /**
+     * @returns a function that ends the measurement, and returns the cost of one of `operations` operations
+     */
     begin: async () => {
       const before = await read();
       const startedAt = performance.now();

@@ -19,9 +19,9 @@ const PAID_EVERY = 20;
 const AT_ONCE = 8;
 
 /**
- * Measures catching up through real-sized blocks, next to only fetching and parsing the same blocks with the adapter's HTTP;
- * 5,000 payments to one account at once; and the time from a solid block to the partner's webhook. The node, a process of its
- * own, makes its blocks in advance.
+ * Measures catching up through real-sized blocks, next to only fetching and parsing the same blocks with the
+ * adapter's HTTP; 5,000 payments to one account at once; and the time from a solid block to the partner's
+ * webhook. The node, a process of its own, makes its blocks in advance.
  */
 export async function run(): Promise<void> {
   const node = await startBenchNode();
@@ -122,7 +122,10 @@ async function readBare(node: BenchNode, { from, to }: Range): Promise<number> {
   return perSecond;
 }
 
-/** 5,000 deposits of one account within 25 blocks, and a single deposit of another account in the last of them. */
+/**
+ * 5,000 deposits of one account within 25 blocks, and a single deposit of another account in the last of
+ * them.
+ */
 async function payManyAtOnce(bench: Bench, node: BenchNode, receiver: BenchReceiver): Promise<void> {
   const { service } = bench;
   const [other] = await openBenchEndpoints(service, 1, receiver);
@@ -147,7 +150,8 @@ async function payManyAtOnce(bench: Bench, node: BenchNode, receiver: BenchRecei
 }
 
 /**
- * The time from when a block is solid to the receipt of `deposit.confirmed`: one payment per block, for 20 accounts in turn.
+ * The time from when a block is solid to the receipt of `deposit.confirmed`: one payment per block, for 20
+ * accounts in turn.
  */
 async function timeWebhooks(
   bench: Bench,

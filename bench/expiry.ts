@@ -22,7 +22,10 @@ const EACH = 100;
 /** Enough decisions to know how long one takes while nothing expires. */
 const ALONE = scaled(500);
 
-/** How long a worker takes for 100,000 authorizations of one account that are due, and a decision on another account meanwhile. */
+/**
+ * How long a worker takes for 100,000 authorizations of one account that are due, and a decision on another
+ * account meanwhile.
+ */
 export async function run(): Promise<void> {
   console.log('PostgreSQL alone, no Temporal');
   const databaseUrl = await createTestDatabase();

@@ -56,8 +56,8 @@ interface Watched {
 }
 
 /**
- * Measures a quiet account alone and next to another account's flood, in alternating rounds. BENCH_FLOODS names the floods,
- * comma-separated, if it is not all of them.
+ * Measures a quiet account alone and next to another account's flood, in alternating rounds. BENCH_FLOODS
+ * names the floods, comma-separated, if it is not all of them.
  */
 export async function run(): Promise<void> {
   for (const apis of [1, 2]) {

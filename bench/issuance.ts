@@ -35,10 +35,10 @@ interface Comparison {
 }
 
 /**
- * Measures POST /cards over the whole HTTP path. In live mode, on the simulated network, it is compared with update-with-start
- * of an empty workflow and with an eager start of a workflow that only asks the network; in test mode, with bare SQL of the
- * same writes. Rounds alternate and each is compared by itself, so that other work of the machine affects all alike; the
- * median is printed.
+ * Measures POST /cards over the whole HTTP path. In live mode, on the simulated network, it is compared with
+ * update-with-start of an empty workflow and with an eager start of a workflow that only asks the network; in
+ * test mode, with bare SQL of the same writes. Rounds alternate and each is compared by itself, so that other
+ * work of the machine affects all alike; the median is printed.
  */
 export async function run(): Promise<void> {
   const service = await startService({ worker: true });
@@ -168,7 +168,10 @@ async function startUpdates({ temporal }: BenchService) {
   };
 }
 
-/** Whether the API process runs its workflows' first tasks yet: its hosted worker starts after its first answers. */
+/**
+ * Whether the API process runs its workflows' first tasks yet: its hosted worker starts after its first
+ * answers.
+ */
 async function isStartedEagerly({ temporal }: BenchService, pool: Pool, account: Account): Promise<boolean> {
   const workflowId = issueCardWorkflowId(await createCard(pool, 'live', account));
   const connection = await Connection.connect({ address: temporal.address });

@@ -21,7 +21,10 @@ const CALLS = scaled(2_000);
 /** As many connections as the API and the worker each have. */
 const POOL_SIZE = 20;
 
-/** Measures calls of one transfer each on one hot prepaid account: the bare SQL function, and the module that calls it. */
+/**
+ * Measures calls of one transfer each on one hot prepaid account: the bare SQL function, and the module that
+ * calls it.
+ */
 export async function run(): Promise<void> {
   console.log('PostgreSQL alone, no Temporal');
   const folder = await mkdtemp(join(tmpdir(), 'card-issuing-bench-'));

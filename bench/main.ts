@@ -5,7 +5,8 @@ import { startServers } from '../test/support/start-servers.ts';
 import { startProductionServer } from './temporal-server/start.ts';
 
 /**
- * `npm run bench [name …]`: each measurement prints the server it ran on, what it compares in the same run, and the ratios.
+ * `npm run bench [name …]`: each measurement prints the server it ran on, what it compares in the same run,
+ * and the ratios.
  */
 const available = readdirSync(import.meta.dirname)
   .filter((file) => file.endsWith('.ts') && file !== 'main.ts')

@@ -11,7 +11,10 @@ import { type BenchService, startService, until } from './support/service.ts';
 const IN_FLIGHT = 16;
 const ROUNDS = scaled(5);
 
-/** Compares GET /cards/{id} and a page of GET /cards with a bare Koa handler for the same query, with few and many cards. */
+/**
+ * Compares GET /cards/{id} and a page of GET /cards with a bare Koa handler for the same query, with few and
+ * many cards.
+ */
 export async function run(): Promise<void> {
   const service = await startService({ worker: false });
   const bare = await startBareServer(service);

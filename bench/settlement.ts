@@ -16,7 +16,10 @@ const AMOUNT_CENTS = 100;
 /** As many connections as the API has. */
 const POOL_SIZE = 20;
 
-/** Compares purchases through the settlement queue with bare SQL that does the same writes, one transaction each. */
+/**
+ * Compares purchases through the settlement queue with bare SQL that does the same writes, one transaction
+ * each.
+ */
 export async function run(): Promise<void> {
   console.log('PostgreSQL alone, no Temporal');
   const databaseUrl = await createTestDatabase();

@@ -21,8 +21,8 @@ const REPLAY_ROUNDS = 5;
 const PACED_ROUNDS = 9;
 
 /**
- * Measures the time from an event's commit to its receipt. It is compared with the same number of signed POSTs from one process
- * to the same receiver without a database, and with one workflow for each event.
+ * Measures the time from an event's commit to its receipt. It is compared with the same number of signed
+ * POSTs from one process to the same receiver without a database, and with one workflow for each event.
  */
 export async function run(): Promise<void> {
   const service = await startService({ worker: true });

@@ -28,17 +28,22 @@ import {
   toEvidence,
 } from './network-activities.ts';
 
-/** The activities of `issueCard`. Each can be repeated at any point, and then does only what is left to do. */
+/**
+ * The activities of `issueCard`. Each can be repeated at any point, and then does only what is left to do.
+ */
 export interface IssuanceActivities {
   /**
-   * Holds the money of an issuance, unless it is held already, asks the network for the card, and acts on its answer.
+   * Holds the money of an issuance, unless it is held already, asks the network for the card, and acts on its
+   * answer.
    * @param isHeld whether an earlier run has probably held it, so that the hold is looked up first
    * @param nextAskMs in how long the network is asked again, if it doesn't decide
    * @throws CardNetworkUnavailable if the network gives no definite answer; the money stays held
    */
   requestIssuance(claimId: string, isHeld?: boolean, nextAskMs?: number): Promise<NetworkProgress>;
   applyIssuanceResolution(claimId: string, decision: IssuanceDecision): Promise<Resolved>;
-  /** @returns how long the network may still take, in milliseconds; 0 if the issuance is marked as overdue. */
+  /**
+   * @returns how long the network may still take, in milliseconds; 0 if the issuance is marked as overdue.
+   */
   flagIssuanceOverdue(claimId: string): Promise<number>;
 }
 
@@ -108,7 +113,9 @@ export function createIssuanceActivities(dependencies: IssuanceDependencies): Is
     return readEnd(claimId);
   }
 
-  /** How an issuance ended, according to its card; without a card, it was refused, and its response says why. */
+  /**
+   * How an issuance ended, according to its card; without a card, it was refused, and its response says why.
+   */
   async function readEnd(claimId: string): Promise<FundingEnd> {
     const end = await readIssuanceEnd(dependencies, claimId);
     if (end === null) {
@@ -120,8 +127,8 @@ export function createIssuanceActivities(dependencies: IssuanceDependencies): Is
 
   /**
    * Acts on the network's answer.
-   * @returns null if the answer is not definite, or can't be recorded as things are: the issuance waits then as if the network
-   *   had not decided, so that its deadline is reached and an operator can decide
+   * @returns null if the answer is not definite, or can't be recorded as things are: the issuance waits then
+   *   as if the network had not decided, so that its deadline is reached and an operator can decide
    */
   async function follow(claimId: string, answer: LookUpAnswer): Promise<FundingEnd | null> {
     if (answer.status === 'accepted' || answer.status === 'unknown') return null;
@@ -151,7 +158,8 @@ export function createIssuanceActivities(dependencies: IssuanceDependencies): Is
   /**
    * Applies an operator's decision. A definite answer from the network takes precedence.
    * @param token what to ask the network about; null if there is no need to ask
-   * @param sending who signalled the decision; null if an operator's command recorded it, which has its audit entry already
+   * @param sending who signalled the decision; null if an operator's command recorded it, which has its audit
+   * entry already
    */
   async function resolve(
     claimId: string,

@@ -27,10 +27,11 @@ export interface RevealAttempt extends Tenant {
 export type AdmittedCard = CardRow & { network_card_id: string };
 
 /**
- * Lets one reveal through and counts it (docs/decisions/reveals-are-no-workflow.md), whatever the network then says. Once
- * this has returned, the attempt is on record. One that it refuses is recorded by {@link recordRefusedReveal}.
- * @throws ApiError `secure_details_disabled`, `card_not_found`, `invalid_state`, `reveal_limit_reached`. Any other error
- *   means that nothing could be counted: show no card.
+ * Lets one reveal through and counts it (docs/decisions/reveals-are-no-workflow.md), whatever the network
+ * then says. Once this has returned, the attempt is on record. One that it refuses is recorded by {@link
+ * recordRefusedReveal}.
+ * @throws ApiError `secure_details_disabled`, `card_not_found`, `invalid_state`, `reveal_limit_reached`. Any
+ *   other error means that nothing could be counted: show no card.
  */
 export function admitReveal({ orm }: { orm: Orm }, attempt: RevealAttempt): Promise<AdmittedCard> {
   return transaction(orm, async (tx) => {
@@ -57,7 +58,10 @@ const insertReveal = writeStatement((db, reveal: RevealAttempt & { id: string })
 /** Refusals of one account and mode recorded in a minute. A flood of them must not fill the audit log. */
 const MAX_RECORDED_PER_MINUTE = 60;
 
-/** Records a refused reveal for the audit log (docs/operating.md, "Who did it"); those of a flood only in part. */
+/**
+ * Records a refused reveal for the audit log (docs/operating.md, "Who did it"); those of a flood only in
+ * part.
+ */
 export async function recordRefusedReveal(
   { orm }: { orm: Orm },
   { partnerId, mode, cardId, apiKeyId, requestId, clientAddress }: RevealAttempt,
@@ -125,9 +129,9 @@ const selectCard = tenantStatement((db, { partnerId, mode, cardId }: Tenant & { 
 );
 
 /**
- * Locks the account's usage row, so that reveals are counted one after the other, then computes when the next one is
- * allowed: a minute after the third most recent, and 24 hours after the twentieth, in the account's time. The rows are an audit
- * log, too, and have the real time.
+ * Locks the account's usage row, so that reveals are counted one after the other, then computes when the next
+ * one is allowed: a minute after the third most recent, and 24 hours after the twentieth, in the account's
+ * time. The rows are an audit log, too, and have the real time.
  */
 async function takeTurn(tx: Transactor, { partnerId, mode }: Tenant): Promise<void> {
   const locked = await lockUsage(tx, { partnerId, mode });

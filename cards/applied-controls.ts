@@ -6,8 +6,8 @@ import {
   type SpendingControls,
 } from '../domain/spending-controls.ts';
 
-// What restricts a card is read in the statements that read everything else a decision needs, so it takes no round trip of its
-// own (docs/decisions/spending-controls.md).
+// What restricts a card is read in the statements that read everything else a decision needs, so it takes no
+// round trip of its own (docs/decisions/spending-controls.md).
 
 /** Beside a card's row. */
 export interface ControlsColumns {
@@ -44,8 +44,8 @@ export function appliedControls(
 }
 
 /**
- * The time of a decision: now, or when it was asked for if an interval ended while it waited for its card. Then it counts in that
- * interval, whose spending was read.
+ * The time of a decision: now, or when it was asked for if an interval ended while it waited for its card.
+ * Then it counts in that interval, whose spending was read.
  * @param askedAt in real time, as the result
  */
 export function decisionTime({ limits }: AppliedControls, askedAt: Date, clock: AccountClock): Date {

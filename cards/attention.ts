@@ -27,7 +27,9 @@ import {
 import type { DecidedTable } from './decision.ts';
 import type { TransferStatus } from './transfers/rules.ts';
 
-/** Issuances, transfers and status changes that take too long, and cards whose id at the network is missing. */
+/**
+ * Issuances, transfers and status changes that take too long, and cards whose id at the network is missing.
+ */
 export async function readWaitingOperations(
   orm: Orm,
   deadlines: TransferDeadlines & { issuanceDeadlineMs: number },
@@ -185,7 +187,10 @@ function notRecorded(
 const correctId = (cardId: string): string =>
   `npm run operator -- card resolve ${cardId} --issued --network-card-id "…" ${REASON}`;
 
-/** Freezes, unfreezes and blocks that take too long; if a card has several, the one that the network is being asked for. */
+/**
+ * Freezes, unfreezes and blocks that take too long; if a card has several, the one that the network is being
+ * asked for.
+ */
 async function readStatusChanges(orm: Orm): Promise<UnfinishedItem[]> {
   const rows = await slowStatusChanges(orm.em.fork(), { patienceMs: STATUS_CHANGE_PATIENCE_MS });
   return rows.map(({ id, partner_id, mode, claim_id, network_card_id, operation, asked, since, ...row }) => ({
@@ -270,7 +275,10 @@ const withoutNetworkId = readStatement(
 /** A worker restarts a request every minute. One that has not started by then needs attention. */
 const REQUEST_PATIENCE_MS = 600_000;
 
-/** Requests for cards, top-ups or withdrawals that have not started, so that no money is held: one item an account and mode. */
+/**
+ * Requests for cards, top-ups or withdrawals that have not started, so that no money is held: one item an
+ * account and mode.
+ */
 async function readNotStarted(orm: Orm): Promise<AttentionItem[]> {
   const rows = await notStarted(orm.em.fork(), { patienceMs: REQUEST_PATIENCE_MS });
   return rows.map(({ partner_id, mode, count, since }) => ({

@@ -12,9 +12,9 @@ import { voidTransfer } from './transfers/end.ts';
 import { transferRefusal } from './transfers/rules.ts';
 
 /**
- * Makes the changes of a block other than the status itself (docs/partners/card-status.md): moves the card's balance to the
- * prepaid balance, fails its pending top-ups, and stops counting it as open. It runs in the caller's transaction, which
- * holds the locks of {@link lockPendingTopUps} and the card's.
+ * Makes the changes of a block other than the status itself (docs/partners/card-status.md): moves the card's
+ * balance to the prepaid balance, fails its pending top-ups, and stops counting it as open. It runs in the
+ * caller's transaction, which holds the locks of {@link lockPendingTopUps} and the card's.
  * @param card the row after the block
  * @returns the other claims that got a response
  */
@@ -34,8 +34,8 @@ const uncountOpenCard = writeStatement((db, { partnerId, mode }: Tenant) =>
 );
 
 /**
- * Why a card can't be blocked. It is checked before the network is asked, because the card's balance must have a place to go
- * once the network has blocked it.
+ * Why a card can't be blocked. It is checked before the network is asked, because the card's balance must
+ * have a place to go once the network has blocked it.
  */
 export async function blockRefusal(tx: Transactor, card: CardRow): Promise<ApiError | null> {
   const { totalCents } = await readBalance(tx, card.partner_id, card.mode);
@@ -55,8 +55,9 @@ export function releaseNotPossible(): ApiError {
 }
 
 /**
- * Takes the locks that {@link failPendingTopUps} needs and that come before the card in the order of locks: the account's
- * usage, so that no top-up can begin, and the claims of the pending ones. The caller locks the card next.
+ * Takes the locks that {@link failPendingTopUps} needs and that come before the card in the order of locks:
+ * the account's usage, so that no top-up can begin, and the claims of the pending ones. The caller locks the
+ * card next.
  */
 export async function lockPendingTopUps(
   tx: Transactor,
@@ -97,8 +98,8 @@ const lockClaims = writeStatement((db, { partnerId, mode, cardId }: Tenant & { c
 );
 
 /**
- * Ends every pending top-up of a blocked card: it fails with `card_blocked`, and its hold is released. If its claim has no
- * response yet, the top-up is refused with 409 instead and leaves nothing behind.
+ * Ends every pending top-up of a blocked card: it fails with `card_blocked`, and its hold is released. If its
+ * claim has no response yet, the top-up is refused with 409 instead and leaves nothing behind.
  * @param card the row after the block; responses and events have the card's balance from the ledger
  * @returns the claims that got a response, so that waiting requests can be notified after the commit
  */

@@ -22,8 +22,8 @@ import { lockTestTerms } from './terms.ts';
 
 /**
  * Freezes, unfreezes or blocks a test card. The lock on the card's row puts its changes in order.
- * @throws ApiError `card_not_found`, `idempotency_conflict`, and, without an Idempotency-Key, `invalid_state`. With a key,
- * the refusal is a stored response.
+ * @throws ApiError `card_not_found`, `idempotency_conflict`, and, without an Idempotency-Key,
+ * `invalid_state`. With a key, the refusal is a stored response.
  */
 export function changeStatusInTestMode(
   context: CommandContext,

@@ -16,8 +16,9 @@ import { type OperatorCard, readCard } from './reads.ts';
 const POLL_INTERVAL_MS = 200;
 
 /**
- * Freezes, unfreezes or blocks a card as its partner could: records the request, which a worker starts within a second, and waits
- * until it is done. It needs neither Temporal nor ENCRYPTION_KEYS; without the keys, it can't say why a change was refused.
+ * Freezes, unfreezes or blocks a card as its partner could: records the request, which a worker starts within
+ * a second, and waits until it is done. It needs neither Temporal nor ENCRYPTION_KEYS; without the keys, it
+ * can't say why a change was refused.
  * @returns the card as it is then, and the id of the request
  * @throws Refusal if the change is refused, or takes longer than `waitMs`
  */
@@ -80,8 +81,8 @@ const ACTIONS: Record<StatusChangeOperation, string> = {
 };
 
 /**
- * Asks for a freeze, unfreeze or block, and records who did and why. The sweep of abandoned claims starts the work, as it does
- * for partners' requests whose process died; in test mode too.
+ * Asks for a freeze, unfreeze or block, and records who did and why. The sweep of abandoned claims starts the
+ * work, as it does for partners' requests whose process died; in test mode too.
  * @throws Refusal if there is no such card
  */
 export function askForStatusChange(

@@ -24,13 +24,14 @@ import { type StoredResponse, storeError } from '../requests/response.ts';
 import { blockRefusal, lockPendingTopUps, releaseBlockedCard } from './block.ts';
 import { type CardRow, presentCard } from './resource.ts';
 
-// A freeze, unfreeze or block by a workflow: all of live mode, and an operator's in test mode. Changes of one live card take
-// turns: while the card network is asked for one, the card's row carries its claim as a mark, and the others wait
-// (docs/decisions/status-changes-one-at-a-time.md).
+// A freeze, unfreeze or block by a workflow: all of live mode, and an operator's in test mode. Changes of one
+// live card take turns: while the card network is asked for one, the card's row carries its claim as a mark,
+// and the others wait (docs/decisions/status-changes-one-at-a-time.md).
 
 /**
- * `begun`: the network is to be asked next, for the first time or again. `busy`: another change of the card is under way at the network, and this one has
- * to wait for its outcome. `answered`: the change is over and its claim has a response, which is here if this run stored it.
+ * `begun`: the network is to be asked next, for the first time or again. `busy`: another change of the card
+ * is under way at the network, and this one has to wait for its outcome. `answered`: the change is over and
+ * its claim has a response, which is here if this run stored it.
  */
 type BegunStatusChange =
   | { state: 'begun'; asked: StatusChangeRequest; isFirst: boolean }
@@ -38,9 +39,9 @@ type BegunStatusChange =
   | { state: 'answered'; response: StoredResponse | null };
 
 /**
- * Begins a change: marks the card, so that no other change is asked for meanwhile. If the card's status does not allow
- * the change, the claim gets the refusal as its answer. A test card is changed at once, because no network has it. Run again,
- * it changes nothing and returns the same.
+ * Begins a change: marks the card, so that no other change is asked for meanwhile. If the card's status does
+ * not allow the change, the claim gets the refusal as its answer. A test card is changed at once, because no
+ * network has it. Run again, it changes nothing and returns the same.
  */
 export function beginStatusChange(
   { orm, ring }: CommandContext,
@@ -82,8 +83,8 @@ interface StatusChangeResponses {
 }
 
 /**
- * Makes a change that the network has applied: the card, its event, the claim's response, and what else a block does. Also
- * removes the mark, so that the next change can begin. Does nothing if the change is over.
+ * Makes a change that the network has applied: the card, its event, the claim's response, and what else a
+ * block does. Also removes the mark, so that the next change can begin. Does nothing if the change is over.
  * @throws Error if the change has not begun
  */
 export function completeStatusChange(
@@ -117,7 +118,9 @@ async function apply(
   return { response: outcomeResponse(outcome), topUpClaimIds };
 }
 
-/** Ends a change that the network has refused: nothing changes, and the claim's answer is 409 `invalid_state`. */
+/**
+ * Ends a change that the network has refused: nothing changes, and the claim's answer is 409 `invalid_state`.
+ */
 export function refuseStatusChange(context: CommandContext, claimId: string): Promise<StatusChangeResponses> {
   return endStatusChange(context, claimId, async (tx, { card }) => {
     await setMark(tx, { ...cardTenant(card), cardId: card.id, claimId: null });
@@ -150,8 +153,8 @@ interface LockedStatusChange {
 }
 
 /**
- * Locks the claim of a status change and its card, and between them what else a block changes. Null if the claim is
- * answered, or forgotten.
+ * Locks the claim of a status change and its card, and between them what else a block changes. Null if the
+ * claim is answered, or forgotten.
  */
 async function lockStatusChange(tx: Transactor, claimId: string): Promise<LockedStatusChange | null> {
   const [claim] = await lockClaim(tx, { claimId });
@@ -215,8 +218,9 @@ const writeChange = writeStatement(
 );
 
 /**
- * If an operator said that a card was issued while the network said nothing, we may not have the network's id of it. The
- * network can't be told to decline such a card, and a card that only we call frozen or blocked is worse than a refusal.
+ * If an operator said that a card was issued while the network said nothing, we may not have the network's id
+ * of it. The network can't be told to decline such a card, and a card that only we call frozen or blocked is
+ * worse than a refusal.
  */
 function unknownToNetwork(card: CardRow): ApiError | null {
   if (card.network_card_id !== null) return null;

@@ -21,7 +21,10 @@ export async function readDecision(
   return row?.decision ?? null;
 }
 
-/** Records an operator's decision in the caller's transaction, which holds the row. It replaces any earlier one. */
+/**
+ * Records an operator's decision in the caller's transaction, which holds the row. It replaces any earlier
+ * one.
+ */
 export async function recordDecision(
   tx: Transactor,
   table: DecidedTable,
@@ -31,7 +34,10 @@ export async function recordDecision(
   await STATEMENTS[table].record(tx, { id, outcome, networkCardId: networkCardId ?? null });
 }
 
-/** Records in the row why its decision was not applied, for the operator who made it; in the caller's transaction. */
+/**
+ * Records in the row why its decision was not applied, for the operator who made it; in the caller's
+ * transaction.
+ */
 export async function refuseDecision(
   tx: Transactor,
   table: DecidedTable,
@@ -42,7 +48,9 @@ export async function refuseDecision(
   return { over: false, because };
 }
 
-/** Like {@link refuseDecision}, by the claim, for a decision whose transaction has failed and will fail again. */
+/**
+ * Like {@link refuseDecision}, by the claim, for a decision whose transaction has failed and will fail again.
+ */
 export async function refuseLastingly(
   orm: Orm,
   table: DecidedTable,
@@ -53,9 +61,9 @@ export async function refuseLastingly(
 }
 
 /**
- * Checks a decision that a workflow received, because anybody with access to Temporal can send one. According to the database
- * and this process's own configuration, the operation has to be past its deadline, and no operator may have decided
- * otherwise.
+ * Checks a decision that a workflow received, because anybody with access to Temporal can send one. According
+ * to the database and this process's own configuration, the operation has to be past its deadline, and no
+ * operator may have decided otherwise.
  * @returns the decision to apply, and whether it is one that an operator has recorded
  */
 export async function checkDecision(
@@ -83,8 +91,10 @@ function contradicts(received: Decision, recorded: Decision): boolean {
 }
 
 /**
- * Marks a pending operation as past its deadline, so that `attention list` shows it, or unmarks it if it is not.
- * @returns how long the network may still take, in milliseconds; 0 if its time is up, or the operation has ended
+ * Marks a pending operation as past its deadline, so that `attention list` shows it, or unmarks it if it is
+ * not.
+ * @returns how long the network may still take, in milliseconds; 0 if its time is up, or the operation has
+ * ended
  */
 export async function flagOverdue(
   orm: Orm,
@@ -95,7 +105,10 @@ export async function flagOverdue(
   return row?.remaining_ms ?? 0;
 }
 
-/** Notes that the network's decision on a pending operation can't be recorded, and why, so that `attention list` shows it. */
+/**
+ * Notes that the network's decision on a pending operation can't be recorded, and why, so that `attention
+ * list` shows it.
+ */
 export async function noteNotRecorded(
   orm: Orm,
   table: DecidedTable,
@@ -106,7 +119,10 @@ export async function noteNotRecorded(
   await STATEMENTS[table].note(orm, { claimId, reason, networkCardId });
 }
 
-/** An operation that is not pending is over, unless it has not begun yet: then its claim still waits for a response. */
+/**
+ * An operation that is not pending is over, unless it has not begun yet: then its claim still waits for a
+ * response.
+ */
 export async function verdictOnMissing(tx: Transactor, claimId: string): Promise<Verdict> {
   const claim = await lockClaim(tx, claimId);
   return claim === null || claim.answered ? { over: true } : { over: false, because: 'too_early' };
@@ -163,7 +179,8 @@ const decisionStatements = (name: DecidedTable) => {
         UPDATE ${table} SET overdue_since = NULL WHERE id = ${id} AND overdue_since IS NOT NULL`,
       { acrossTenants: 'id' },
     ),
-    // It locks the claim first, because the trigger follow_operation changes it (docs/decisions/one-order-of-locks.md).
+    // It locks the claim first, because the trigger follow_operation changes it
+    // (docs/decisions/one-order-of-locks.md).
     flag: autocommitStatement(
       (_, values: { claimId: string; deadlineMs: number }) => sql<{ remaining_ms: number }>`
         WITH claim AS MATERIALIZED (

@@ -4,7 +4,6 @@ import type { CardFailureCode, IssuedCard } from '../domain/card.ts';
 import type { IssuanceDecision, Verdict } from '../domain/decision.ts';
 import type { Tenant } from '../domain/mode.ts';
 import { applyPosting, statementWithPosting } from '../ledger/apply-posting.ts';
-import { newId } from '../platform/crypto/new-id.ts';
 import { CARD_COLUMNS, of } from '../platform/db/columns.ts';
 import { cte, readStatement, type Transactor, withCtes, writeStatement } from '../platform/db/sql.ts';
 import { transaction } from '../platform/db/transaction.ts';
@@ -27,8 +26,8 @@ import { type CardRow, EMPTY_CARD, presentCard } from './resource.ts';
 import { lockClaimUsage } from './terms.ts';
 
 /**
- * Answers an issuance that is still pending with 202. After this, a failure is a `failed` card and an event instead of a
- * refusal.
+ * Answers an issuance that is still pending with 202. After this, a failure is a `failed` card and an event
+ * instead of a refusal.
  * @returns the response if this run stored it, as with the functions below
  */
 export function acceptIssuance(
@@ -44,8 +43,8 @@ export function acceptIssuance(
 }
 
 /**
- * The network has issued the card: posts the hold, activates the card, writes the event, and answers the claim with 201 if
- * it has no response yet. An issuance that is not pending is left as it is.
+ * The network has issued the card: posts the hold, activates the card, writes the event, and answers the
+ * claim with 201 if it has no response yet. An issuance that is not pending is left as it is.
  */
 export function completeIssuance(
   { orm, ring }: CommandContext,
@@ -59,9 +58,9 @@ export function completeIssuance(
 }
 
 /**
- * The network definitely said no: releases every held cent. If the claim has no response yet, the refusal is its response,
- * 402 `provider_declined`, and no card is left behind; after a 202 the card is `failed` and an event says so
- * (docs/partners/cards.md). An issuance that is not pending is left as it is.
+ * The network definitely said no: releases every held cent. If the claim has no response yet, the refusal is
+ * its response, 402 `provider_declined`, and no card is left behind; after a 202 the card is `failed` and an
+ * event says so (docs/partners/cards.md). An issuance that is not pending is left as it is.
  */
 export function failIssuance(
   { orm, ring }: CommandContext,
@@ -76,10 +75,11 @@ export function failIssuance(
 }
 
 /**
- * Applies somebody's decision about an issuance that the network never answered. These must hold: it is past its deadline by
- * `deadlineMs`, no operator has decided otherwise, and a card that becomes active has a network id, since without one it
- * could never be frozen, blocked or topped up. The effect and its audit entry are one transaction. An issuance that is over
- * is left as it is.
+ * Applies somebody's decision about an issuance that the network never answered. These must hold: it is past
+ * its deadline by
+ * `deadlineMs`, no operator has decided otherwise, and a card that becomes active has a network id, since
+ * without one it could never be frozen, blocked or topped up. The effect and its audit entry are one
+ * transaction. An issuance that is over is left as it is.
  * @param received the decision as the workflow received it
  * @param known.evidence what the network says about the card
  * @param known.sentBy whom Temporal recorded as the sender of the decision
@@ -154,16 +154,14 @@ const lockClaimAndCard = writeStatement(
 );
 
 /**
- * Writes the event of changes that were made to a card before its creation had a response, now that it gets one. They are told
- * of together, by the card as it is after the last of them.
+ * Writes the event of changes that were made to a card before its creation had a response, now that it gets
+ * one. They are told of together, by the card as it is after the last of them.
  */
 async function announceUpdate(tx: Transactor, { card, updateUnannounced }: PendingIssuance): Promise<void> {
   if (!updateUnannounced) return;
   const { id: cardId, partner_id: partnerId, mode } = card;
   const data = { card: presentCard(card, EMPTY_CARD) };
-  // A millisecond back: ids of one millisecond sort by chance, and the event of the outcome may follow in the same one.
-  const eventId = newId('evt', new Date(Date.now() - 1));
-  const event = newEvent({ type: 'card.updated', mode, cardId, data, clock: null }, eventId);
+  const event = newEvent({ type: 'card.updated', mode, cardId, data, clock: null });
   await announce(tx, { partnerId, mode, cardId, event: JSON.stringify([event]) });
 }
 
@@ -183,7 +181,10 @@ const announce = writeStatement(
   },
 );
 
-/** Releases the money of a pending issuance, in the caller's transaction, which holds the account's usage as well. */
+/**
+ * Releases the money of a pending issuance, in the caller's transaction, which holds the account's usage as
+ * well.
+ */
 async function voidIssuance(
   command: OpenCommand,
   pending: PendingIssuance,
@@ -200,7 +201,9 @@ async function voidIssuance(
   return storeError(command, claimId, new ApiError('provider_declined'));
 }
 
-/** Takes a failed card out of its account's usage: the open card and, on the day it was counted, its cents. */
+/**
+ * Takes a failed card out of its account's usage: the open card and, on the day it was counted, its cents.
+ */
 const uncountCard = writeStatement(
   (_, { partnerId, mode, cardId }: Tenant & { cardId: string }) => sql`
     UPDATE account_usage u SET open_cards = u.open_cards - 1,
@@ -215,8 +218,8 @@ const deleteCard = writeStatement((db, { partnerId, mode, cardId }: Tenant & { c
 );
 
 /**
- * Ends a pending issuance in the caller's transaction: posts or voids its hold, writes the card and the event, and answers
- * the claim if it has no response yet.
+ * Ends a pending issuance in the caller's transaction: posts or voids its hold, writes the card and the
+ * event, and answers the claim if it has no response yet.
  * @param card the row as it will be written
  * @returns the response if there was none yet
  */

@@ -21,9 +21,10 @@ interface Erasure {
 const BATCH = 500;
 
 /**
- * Blanks a cardholder's names and e-mail address, and the card's metadata, in the card, its stored requests and responses, and
- * its events; money and ids stay. The card comes first, so nothing new is written with them, and is marked, so that its partner
- * can't store new ones. If the command dies, run it again: it goes on with the rest.
+ * Blanks a cardholder's names and e-mail address, and the card's metadata, in the card, its stored requests
+ * and responses, and its events; money and ids stay. The card comes first, so nothing new is written with
+ * them, and is marked, so that its partner can't store new ones. If the command dies, run it again: it goes
+ * on with the rest.
  * @throws Refusal if there is no such card, or the network may still be asked for it with the name
  */
 export async function eraseCardholder(
@@ -113,8 +114,8 @@ const selectClaims = readStatement((db, { partnerId, mode, cardId }: Tenant & { 
     .where(({ or, eb }) => or([eb('card_id', '=', cardId), eb('resource_id', '=', cardId)])),
 );
 
-// As blank_cardholder_events() in the database: a quote within a string has a backslash before it. The metadata comes first,
-// because one of its keys may be called as one of the fields.
+// As blank_cardholder_events() in the database: a quote within a string has a backslash before it. The
+// metadata comes first, because one of its keys may be called as one of the fields.
 const METADATA = /"metadata":\{(?:"[^"\\]*(?:\\.[^"\\]*)*":"[^"\\]*(?:\\.[^"\\]*)*",?)*\}/g;
 const FIELDS = /"(cardholder_first_name|cardholder_last_name|email)":"(?:[^"\\]|\\.)*"/g;
 

@@ -27,9 +27,9 @@ const FEE_CODES: Record<Fee['type'], TransferCode> = {
 };
 
 /**
- * The ledger's side in one phase: amount and fees held (`pending`), then all posted or all released
- * (`void`); or moved at once (`single`) if there is nothing to wait for. One operation id for all of them, so each phase
- * happens once.
+ * The ledger's side in one phase: amount and fees held (`pending`), then all posted or all released (`void`);
+ * or moved at once (`single`) if there is nothing to wait for. One operation id for all of them, so each
+ * phase happens once.
  */
 export function fundingPosting(funding: Funding, phase: Transfer['phase']): Posting {
   const { operationId, partnerId, mode, cardId, code, amountCents, fees } = funding;
@@ -62,8 +62,8 @@ export function fundingPosting(funding: Funding, phase: Transfer['phase']): Post
 }
 
 /**
- * @throws ApiError `insufficient_funds` or, for money from a card, `insufficient_card_balance`, with what was needed and what
- * was available
+ * @throws ApiError `insufficient_funds` or, for money from a card, `insufficient_card_balance`, with what was
+ * needed and what was available
  */
 export async function requireFunds(tx: Transactor, funding: Funding, moved: LedgerResult): Promise<void> {
   if (moved.outcome !== 'insufficient_funds') return;

@@ -33,8 +33,8 @@ import type { Metadata } from './metadata-rules.ts';
 import { type CardRow, CreateCardRequest } from './resource.ts';
 import { type ClaimedTermsColumns, type FundingTerms, fundingTerms, lockTestTerms } from './terms.ts';
 
-// An issuance creates a card and loads its first money. In live mode, the money is held while the card network decides, and
-// end-issuance.ts has what follows. In test mode, all of it is one transaction.
+// An issuance creates a card and loads its first money. In live mode, the money is held while the card
+// network decides, and end-issuance.ts has what follows. In test mode, all of it is one transaction.
 
 /** The context of funding a card in live mode. */
 export interface FundingContext extends CommandContext {
@@ -52,7 +52,9 @@ export interface AskedIssuance {
   cardholderName: string | null;
 }
 
-/** What a pending card's row keeps of the request, so that a repeated one is the same whatever has changed. */
+/**
+ * What a pending card's row keeps of the request, so that a repeated one is the same whatever has changed.
+ */
 interface KeptIssuance {
   /** The product's when the network was first asked. */
   bin: string;
@@ -63,16 +65,16 @@ interface KeptIssuance {
 }
 
 /**
- * `held`: the network decides next; `asked` is the request to it, or null if an earlier run made the hold. `answered`: the
- * issuance is over and its claim has a response, which is included if this run stored it.
+ * `held`: the network decides next; `asked` is the request to it, or null if an earlier run made the hold.
+ * `answered`: the issuance is over and its claim has a response, which is included if this run stored it.
  */
 type BegunIssuance =
   | { state: 'held'; asked: AskedIssuance | null }
   | { state: 'answered'; response: StoredResponse | null };
 
 /**
- * Begins an issuance in live mode: the pending card and its hold. A refusal becomes the claim's response and leaves nothing
- * else behind. If it runs again for the same claim, it changes nothing and returns the same.
+ * Begins an issuance in live mode: the pending card and its hold. A refusal becomes the claim's response and
+ * leaves nothing else behind. If it runs again for the same claim, it changes nothing and returns the same.
  */
 export async function beginIssuance(context: FundingContext, claimId: string): Promise<BegunIssuance> {
   const { orm, ring, liveNetworkConfigured } = context;
@@ -120,10 +122,10 @@ interface IssuanceTerms extends FundingTerms {
 }
 
 /**
- * The pending card of an issuance on these terms. Everything that can be refused without the ledger is refused here, so
- * limits come before the balance (docs/partners/money-fees-and-limits.md).
- * @throws ApiError `no_product_configured`, `product_not_allowed`, `limit_exceeded`, `validation_failed` (amount and fees
- * past the largest integer).
+ * The pending card of an issuance on these terms. Everything that can be refused without the ledger is
+ * refused here, so limits come before the balance (docs/partners/money-fees-and-limits.md).
+ * @throws ApiError `no_product_configured`, `product_not_allowed`, `limit_exceeded`, `validation_failed`
+ * (amount and fees past the largest integer).
  */
 function draftCard(cardId: string, terms: IssuanceTerms): { card: CardRow; product: IssuableProduct } {
   const { request } = terms;
@@ -230,7 +232,10 @@ const holdCard = statementWithPosting((db, card: BoundCard & { claimId: string; 
     SELECT ${ledger.answer}, EXISTS (SELECT FROM ${made.rows}) AS made FROM ${ledger.call}`;
 });
 
-/** What a pending issuance asks the network for, and what an operator has decided meanwhile; null if it is not pending. */
+/**
+ * What a pending issuance asks the network for, and what an operator has decided meanwhile; null if it is not
+ * pending.
+ */
 export async function readPendingIssuance(
   { orm }: CommandContext,
   claimId: string,
@@ -262,9 +267,10 @@ export interface TestIssuanceContext extends CommandContext {
 }
 
 /**
- * Issues a test card in one transaction: test mode's network always says yes, so there is nothing to wait for.
- * @throws ApiError `idempotency_conflict`, `validation_failed` (amount and fees past the largest integer). Other
- * refusals are returned as the stored response.
+ * Issues a test card in one transaction: test mode's network always says yes, so there is nothing to wait
+ * for.
+ * @throws ApiError `idempotency_conflict`, `validation_failed` (amount and fees past the largest integer).
+ * Other refusals are returned as the stored response.
  */
 export function issueInTestMode(
   context: TestIssuanceContext,

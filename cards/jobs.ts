@@ -3,6 +3,7 @@ import { TRANSFERS } from '../domain/transfer.ts';
 import type { CardNetwork, LookUpAnswer, TransferLookUpAnswer } from '../issuers/card-network.ts';
 import { isLasting } from '../platform/db/is-retryable.ts';
 import { workOff } from '../platform/db/leased-queue.ts';
+import { notifyEvents } from '../platform/db/notifications.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { describeError } from '../platform/process/describe-error.ts';
 import { type Repetition, repeat } from '../platform/process/repeat.ts';
@@ -24,8 +25,8 @@ interface Dependencies {
 }
 
 /**
- * Looks up the network's id and digits of cards that an operator's decision made active, until they are known. Without its
- * id, a card can't be frozen, blocked or topped up.
+ * Looks up the network's id and digits of cards that an operator's decision made active, until they are
+ * known. Without its id, a card can't be frozen, blocked or topped up.
  */
 export function startIdentifying({ orm, liveNetwork, logger }: Dependencies): Repetition {
   async function lookUp(cardId: string): Promise<void> {
@@ -44,8 +45,9 @@ export function startIdentifying({ orm, liveNetwork, logger }: Dependencies): Re
 }
 
 /**
- * Looks up operations that have ended and about which the network may still say something else, and books transfers
- * that an operator wants booked. A callback alone is only a hint, so nothing counts until a look-up has confirmed it.
+ * Looks up operations that have ended and about which the network may still say something else, and books
+ * transfers that an operator wants booked. A callback alone is only a hint, so nothing counts until a look-up
+ * has confirmed it.
  */
 export function startLateAnswers({ orm, liveNetwork, logger }: Dependencies): Repetition {
   async function hear({ id, kind }: { id: string; kind: LateKind }): Promise<void> {
@@ -55,6 +57,7 @@ export function startLateAnswers({ orm, liveNetwork, logger }: Dependencies): Re
       if (next === 'contradicts') logger.warn({ id, answer }, CONTRADICTS);
       if (next === 'booked' && kind !== 'card' && (await bookTransfer(orm, id))) {
         logger.info({ id }, `booked a ${TRANSFERS[kind].noun} late`);
+        await notifyEvents(orm);
       }
     } catch (error) {
       logger.error(

@@ -26,7 +26,10 @@ interface DecidedByHand {
   fees: readonly Fee[];
 }
 
-/** Has workers look an operation up for 30 days that an operator has just decided, in the caller's transaction. */
+/**
+ * Has workers look an operation up for 30 days that an operator has just decided, in the caller's
+ * transaction.
+ */
 export async function watchDecided(tx: Transactor, decided: DecidedByHand): Promise<void> {
   await watch(tx, { ...decided, fees: JSON.stringify(decided.fees) });
 }
@@ -41,8 +44,9 @@ const watch = writeStatement(
 );
 
 /**
- * Takes operations that are due to be looked up. Nobody else takes them for a while: a minute after the first look-up, then
- * twice as long each time, up to a day, or up to an hour once the network has contradicted our record.
+ * Takes operations that are due to be looked up. Nobody else takes them for a while: a minute after the first
+ * look-up, then twice as long each time, up to a day, or up to an hour once the network has contradicted our
+ * record.
  */
 export const takeLateAnswers = autocommitStatement((_, { limit }: { limit: number }) =>
   takeDue('late_answer', {
@@ -55,9 +59,10 @@ export const takeLateAnswers = autocommitStatement((_, { limit }: { limit: numbe
 );
 
 /**
- * Compares what the network says about an operation that has ended with our record. A contradiction is kept for an operator;
- * if the two agree, nothing is left to wait for.
- * @returns `contradicts` if they do; `booked`: an operator wants the transfer booked that the network has carried out
+ * Compares what the network says about an operation that has ended with our record. A contradiction is kept
+ * for an operator; if the two agree, nothing is left to wait for.
+ * @returns `contradicts` if they do; `booked`: an operator wants the transfer booked that the network has
+ * carried out
  */
 export function recordLateAnswer(
   orm: Orm,
@@ -81,7 +86,8 @@ export function recordLateAnswer(
       await contradict(tx, { id, said: answer, networkCardId });
       return late.is_to_be_booked && answer === 'yes' ? 'booked' : 'contradicts';
     }
-    // That the network never heard of it fits a failure, unless an operator decided: a request may still be on its way.
+    // That the network never heard of it fits a failure, unless an operator decided: a request may still be
+    // on its way.
     const isOver = late.said === null && (late.is_old || (answer === 'unknown' && !late.by_hand));
     if (isOver) await forget(tx, { id });
     if (late.said === null) return null;
@@ -133,8 +139,8 @@ const contradict = writeStatement(
 );
 
 /**
- * Records what an operator decided about an operation that the network contradicts our record of. To book a transfer is
- * left to a worker; to dismiss a contradiction takes effect at once.
+ * Records what an operator decided about an operation that the network contradicts our record of. To book a
+ * transfer is left to a worker; to dismiss a contradiction takes effect at once.
  * @throws Refusal if there is no contradiction, or none of that kind
  */
 export function decideContradiction(
@@ -158,23 +164,16 @@ export function decideContradiction(
     }
     await decide(tx, { id, outcome });
     const { partner_id: partnerId, card_id: cardId } = late;
-    const detail = {
-      partnerId,
-      mode: 'live',
-      cardId: kind === 'card' ? undefined : cardId,
-      said: late.said,
-      reason,
-    };
-    recordAudit(tx, {
-      actor,
-      action: `${kind}.${outcome === 'booked' ? 'book' : 'dismiss'}`,
-      subject: id,
-      detail,
-    });
+    const card = kind === 'card' ? {} : { cardId };
+    const detail = { partnerId, mode: 'live', ...card, said: late.said, reason };
+    const action = `${kind}.${outcome === 'booked' ? 'book' : 'dismiss'}`;
+    recordAudit(tx, { actor, action, subject: id, detail });
   });
 }
 
-/** Locks what the network said about an operation that has ended. Its card and its row are locked before it. */
+/**
+ * Locks what the network said about an operation that has ended. Its card and its row are locked before it.
+ */
 export const lockLate = writeStatement((db, { id }: { id: string }) =>
   db
     .selectFrom('late_answer')

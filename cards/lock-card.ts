@@ -45,8 +45,8 @@ const lock = writeStatement((db, { partnerId, mode, cardId }: Tenant & { cardId:
 );
 
 /**
- * Locks the card that a request is about, then looks the request's key up: the beginning of a change that is one transaction, in
- * either mode (respondOnce).
+ * Locks the card that a request is about, then looks the request's key up: the beginning of a change that is
+ * one transaction, in either mode (respondOnce).
  * @returns the card with its balance, or the stored response if the key has one
  * @throws ApiError `card_not_found`, `idempotency_in_flight`, `idempotency_conflict`
  */
@@ -63,8 +63,8 @@ export async function lockRequestedCard(
 }
 
 /**
- * Whether a locked card's creation has been answered with the card. Until then it can still be refused, and then there never was
- * a card.
+ * Whether a locked card's creation has been answered with the card. Until then it can still be refused, and
+ * then there never was a card.
  */
 export async function isAnnounced(tx: Transactor, card: CardRow): Promise<boolean> {
   if (card.status !== 'funding_pending') return true;

@@ -10,7 +10,10 @@ export type Metadata = Readonly<Record<string, string>>;
 const Key = Line(40);
 const Value = Note(500);
 
-/** The metadata of something new, with its keys in order, so that two requests that only order them differently are the same. */
+/**
+ * The metadata of something new, with its keys in order, so that two requests that only order them
+ * differently are the same.
+ */
 export const Metadata = z.preprocess(
   refuseLostKey,
   z

@@ -25,8 +25,8 @@ export interface OperationDependencies extends CommandContext {
 }
 
 /**
- * How an operation ended. `refused`: our rules refused it before the network was asked. `failed`: the network's definite no,
- * or an operator's decision. The reason is a code.
+ * How an operation ended. `refused`: our rules refused it before the network was asked. `failed`: the
+ * network's definite no, or an operator's decision. The reason is a code.
  */
 export interface FundingEnd {
   outcome: 'issued' | 'succeeded' | 'failed' | 'refused';
@@ -34,7 +34,8 @@ export interface FundingEnd {
 }
 
 /**
- * `accepted`: the network is working on it, and the request has been answered with 202. Otherwise, the operation has ended.
+ * `accepted`: the network is working on it, and the request has been answered with 202. Otherwise, the
+ * operation has ended.
  */
 export type NetworkProgress = 'accepted' | FundingEnd;
 
@@ -72,8 +73,8 @@ export function configured(network: CardNetwork | null): CardNetwork {
 }
 
 /**
- * Asks with the token, and looks it up if there is no definite answer. The network may know the token even then: it may have
- * acted before its response was lost.
+ * Asks with the token, and looks it up if there is no definite answer. The network may know the token even
+ * then: it may have acted before its response was lost.
  * @throws CardNetworkUnavailable if the network gives no definite answer.
  */
 export async function askOrLookUp<Answer extends { status: string }>(
@@ -93,7 +94,10 @@ export async function askOrLookUp<Answer extends { status: string }>(
 /** When a workflow asks for the first time again, unless it says otherwise. */
 export const FIRST_POLL_MS = 1_000;
 
-/** After this long without an answer, it is noted that the network is being asked (docs/partners/operations.md). */
+/**
+ * After this long without an answer, it is noted that the network is being asked
+ * (docs/partners/operations.md).
+ */
 const SILENCE_MS = 1_000;
 
 /** What is noted of a problem. The issuer's part of it is a status and a code. */
@@ -101,15 +105,19 @@ const MAX_PROBLEM_LENGTH = 200;
 
 interface Asking {
   claimId: string;
-  /** Whether nobody has asked before. Then a quick decision ends the operation within its request, and there is nothing to note. */
+  /**
+   * Whether nobody has asked before. Then a quick decision ends the operation within its request, and there
+   * is nothing to note.
+   */
   isFirst: boolean;
   nextAskMs: number;
   deadlineMs: number | null;
 }
 
 /**
- * Asks, and notes what comes of it on the claim's row, before anything is done about it. If the network is silent for a while,
- * it is noted that it is being asked. If the process dies in between, the next time is noted.
+ * Asks, and notes what comes of it on the claim's row, before anything is done about it. If the network is
+ * silent for a while, it is noted that it is being asked. If the process dies in between, the next time is
+ * noted.
  * @throws CardNetworkUnavailable if the network gives no definite answer.
  */
 export async function askAndNote<Answer extends { status: string }>(

@@ -8,7 +8,10 @@ import { readDecision, refuseDecision } from './decision.ts';
 import { lockAnyCard } from './lock-card.ts';
 import type { CardRow } from './resource.ts';
 
-/** What the network says about a card it never reported as issued: the card, null for none, `away` if it did not answer. */
+/**
+ * What the network says about a card it never reported as issued: the card, null for none, `away` if it did
+ * not answer.
+ */
 export type NetworkEvidence = { card: IssuedCard | null } | 'away';
 
 /** The card at the network, according to the network and an operator, or why it can't be determined. */
@@ -49,7 +52,10 @@ const others = readStatement(
   { acrossTenants: 'network' },
 );
 
-/** Whether we lack a card's network id or its last four digits: then a worker looks it up, and an operator can give the id. */
+/**
+ * Whether we lack a card's network id or its last four digits: then a worker looks it up, and an operator can
+ * give the id.
+ */
 export const isUnidentified = (
   card: Pick<CardRow, 'mode' | 'status' | 'network_card_id' | 'last4'>,
 ): boolean =>
@@ -76,8 +82,8 @@ export const lookUpSoon = writeStatement(
 );
 
 /**
- * Takes cards in use whose network id or last four digits are unknown, least recently looked up first. For `pauseMs`
- * nobody else takes them. @returns their ids
+ * Takes cards in use whose network id or last four digits are unknown, least recently looked up first. For
+ * `pauseMs` nobody else takes them. @returns their ids
  */
 export async function takeUnidentifiedCards(orm: Orm, limit: number, pauseMs: number): Promise<string[]> {
   const cards = await take(orm, { limit, pauseMs });
@@ -98,8 +104,8 @@ const take = autocommitStatement(
 );
 
 /**
- * Stores what the network says about a card in use, or the id that an operator has recorded if the network says nothing. What
- * the network says about our token takes precedence over an id that a person gave.
+ * Stores what the network says about a card in use, or the id that an operator has recorded if the network
+ * says nothing. What the network says about our token takes precedence over an id that a person gave.
  * @returns whether the card's network id has changed
  */
 export function identifyCard(orm: Orm, cardId: string, evidence: NetworkEvidence): Promise<boolean> {

@@ -16,8 +16,8 @@ interface NewCurrentProduct {
 }
 
 /**
- * Makes a product the platform's current one; creates it, or brings it back if it was retired. It takes effect with the
- * next request (docs/partners/products.md). Cards keep the product they were issued with.
+ * Makes a product the platform's current one; creates it, or brings it back if it was retired. It takes
+ * effect with the next request (docs/partners/products.md). Cards keep the product they were issued with.
  */
 export function setCurrentProduct(
   { orm, actor }: Operator,
@@ -36,7 +36,9 @@ export function setCurrentProduct(
   });
 }
 
-/** Creates the product that PRODUCT_CODE, PRODUCT_BIN and PRODUCT_NETWORK name, unless there is already one. */
+/**
+ * Creates the product that PRODUCT_CODE, PRODUCT_BIN and PRODUCT_NETWORK name, unless there is already one.
+ */
 export async function createFirstProduct(context: Operator, product: NewCurrentProduct): Promise<boolean> {
   if ((await context.orm.em.fork().count(ProductEntity)) > 0) return false;
   await setCurrentProduct(context, product);
@@ -44,7 +46,8 @@ export async function createFirstProduct(context: Operator, product: NewCurrentP
 }
 
 /**
- * Lets an account issue more products than the current one (docs/operating.md, "Products"); none of them if one is refused.
+ * Lets an account issue more products than the current one (docs/operating.md, "Products"); none of them if
+ * one is refused.
  * @throws Refusal if there is no such account or product, or a product is retired.
  */
 export function allowProducts(

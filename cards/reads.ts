@@ -24,14 +24,8 @@ interface CardFilter {
 
 /** Cards of all accounts, newest first. */
 export async function readCards(orm: Orm, filter: CardFilter) {
-  const { status, partner, externalRef, before, limit } = filter;
-  const rows = await listWith(filter)(orm.em.fork(), {
-    partner,
-    externalRef,
-    limit,
-    before: before ?? '~',
-    statuses: status === null ? [...CardStatus.options] : [status],
-  });
+  const statuses = filter.status === null ? [...CardStatus.options] : [filter.status];
+  const rows = await listWith(filter)(orm.em.fork(), { ...filter, before: filter.before ?? '~', statuses });
   return rows.map((row) => ({
     ...row,
     funding: Number(row.funding),
@@ -40,23 +34,16 @@ export async function readCards(orm: Orm, filter: CardFilter) {
   }));
 }
 
-interface Wanted {
-  partner: string | null;
-  externalRef: string | null;
-  statuses: CardStatus[];
-  before: string;
-  limit: number;
-}
-
 type ListedRow = Row<'card', 'id' | 'overdue_since'> & { funding: string; created: string };
 
 /**
- * Reads a page of each account, mode and status through the index of partners' own lists, and keeps the newest, so that no
- * filter needs an index that would make issuing a card slower. Without a filter, it reads the newest by id.
+ * Reads a page of each account, mode and status through the index of partners' own lists, and keeps the
+ * newest, so that no filter needs an index that would make issuing a card slower. Without a filter, it reads
+ * the newest by id.
  */
 const listWith = (filter: CardFilter) =>
   readStatement(
-    (_, { partner, externalRef, statuses, before, limit }: Wanted) => {
+    (_, { partner, externalRef, statuses, before, limit }: CardFilter & { statuses: CardStatus[] }) => {
       const ofRef = filter.externalRef !== null;
       const ofStatus = ofRef || filter.status !== null;
       const inAccount = newestRows({

@@ -29,8 +29,9 @@ export function releasePosting(card: CardRow, amountCents: number, step = 'relea
 }
 
 /**
- * Moves what is free on a blocked card to the prepaid balance. The network has blocked the card, so the block stands, whatever
- * has happened to the balance since the block. Money that is held stays on the card, and so does what does not fit.
+ * Moves what is free on a blocked card to the prepaid balance. The network has blocked the card, so the block
+ * stands, whatever has happened to the balance since the block. Money that is held stays on the card, and so
+ * does what does not fit.
  * @param step what made the money free; each is released once
  */
 export async function releaseBalance(tx: Transactor, card: CardRow, step: string): Promise<void> {

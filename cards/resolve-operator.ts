@@ -10,10 +10,10 @@ import { checkHint, SEE_LOG } from '../platform/monitoring/worker-check.ts';
 import {
   type ClaimedWorkflow,
   type OperationDecision,
+  readWorkflowStatus,
   resolveOperation,
 } from '../requests/claimed-workflow.ts';
 import type { Operator } from '../requests/operator-context.ts';
-import { readWorkflowStatus } from '../requests/workflow-status.ts';
 import { issueCardWorkflowId, networkResult } from '../workflows/messages.ts';
 import { type DecidedTable, readDecision } from './decision.ts';
 import { findCard, type OperatorCard, readCard } from './reads.ts';
@@ -21,8 +21,8 @@ import { decideIssuance, decideTransfer } from './resolve.ts';
 import { findTransfer, type OperatorTransfer, readTransfer } from './transfers/reads.ts';
 
 /**
- * Resolves an issuance that is past its deadline, or gives an active card its missing id at the network, and waits until
- * a worker has applied that.
+ * Resolves an issuance that is past its deadline, or gives an active card its missing id at the network, and
+ * waits until a worker has applied that.
  * @returns the card as it is then
  * @throws Refusal if that can't be done, or takes longer than `waitMs`.
  */
@@ -178,9 +178,9 @@ const claimStatements = {
 };
 
 /**
- * What a failed operation would look like. Its row is deleted if its request had no response yet: that request gets 402,
- * and what was refused is not shown to the partner (docs/partners/cards.md, docs/partners/topups.md,
- * docs/partners/withdrawals.md).
+ * What a failed operation would look like. Its row is deleted if its request had no response yet: that
+ * request gets 402, and what was refused is not shown to the partner (docs/partners/cards.md,
+ * docs/partners/topups.md, docs/partners/withdrawals.md).
  */
 function asFailed<Resource extends Pending>(before: Resource): Resource {
   return { ...before, status: 'failed', failure_code: 'provider_declined', overdue_since: null };

@@ -32,8 +32,8 @@ interface TransferByHand extends TransferDecision, ByOperator {
 }
 
 /**
- * Records an operator's decision on an issuance that the network never answered, or the network id of a card that became
- * active without one; a worker then applies it.
+ * Records an operator's decision on an issuance that the network never answered, or the network id of a card
+ * that became active without one; a worker then applies it.
  * @throws Refusal if there is no such card, its issuance is over, or it is not past its deadline.
  */
 export function decideIssuance({ orm, actor }: Operator, decision: IssuanceByHand): Promise<void> {

@@ -114,7 +114,10 @@ const listCards = declare({
 export interface CardDependencies extends RespondingDependencies, FundingContext, TestIssuanceContext {
   readList: ReadList;
   issuanceDeadlineMs: number;
-  /** Whether live mode's network asks us before it approves. Without that, nothing would keep to a live card's spending controls. */
+  /**
+   * Whether live mode's network asks us before it approves. Without that, nothing would keep to a live card's
+   * spending controls.
+   */
   spendingControlsEnforced: boolean;
 }
 
@@ -193,7 +196,10 @@ interface ReadRow extends CardRow {
   held_cents: string | null;
 }
 
-/** The card's id in a path. @throws ApiError `card_not_found` if it has another shape, since no such card can exist. */
+/**
+ * The card's id in a path. @throws ApiError `card_not_found` if it has another shape, since no such card can
+ * exist.
+ */
 export function requestedCardId({ params: { cardId = '' } }: { params: Record<string, string> }): string {
   if (!isId('card', cardId)) throw new ApiError('card_not_found');
   return cardId;
@@ -271,7 +277,8 @@ const pageStatement = (newest: (values: CardPageValues) => RawBuilder<CardRow>) 
       .leftJoin(newest(values).as('page'), (join) =>
         join.on('page.partner_id', '=', values.partnerId).on('page.mode', '=', values.mode),
       )
-      // LIMIT keeps the planner from joining all accounts to find one card's, however wrong its estimates are.
+      // LIMIT keeps the planner from joining all accounts to find one card's, however wrong its estimates
+      // are.
       .leftJoinLateral(
         (eb) =>
           eb
@@ -294,7 +301,8 @@ const selectPage = pageStatement((values) => newestCards(values, {}));
 
 const selectPageByStatus = pageStatement((values) => newestCards(values, { status: values.status }));
 
-// Failed cards can share a reference, so this reads a page of each status through the index on both, and keeps the newest.
+// Failed cards can share a reference, so this reads a page of each status through the index on both, and
+// keeps the newest.
 const selectPageByRef = pageStatement((values) => {
   const { externalRef, statuses, limit } = values;
   const ofStatus = newestCards(values, { external_ref: externalRef, status: sql.ref('wanted.status') });

@@ -14,7 +14,10 @@ import { describeError } from '../platform/process/describe-error.ts';
 import { type AdmittedCard, admitReveal, type RevealAttempt, recordRefusedReveal } from './admit-reveal.ts';
 import { SECURE_DETAILS } from './examples.ts';
 
-/** The response to a reveal (docs/partners/secure-details.md). Secret: it goes to the partner and nowhere else. */
+/**
+ * The response to a reveal (docs/partners/secure-details.md). Secret: it goes to the partner and nowhere
+ * else.
+ */
 const SecureDetails = z
   .object({
     card_id: z.string().describe("The card's id."),
@@ -84,7 +87,10 @@ async function revealCard(dependencies: RevealDependencies, attempt: RevealAttem
   };
 }
 
-/** If the reveal cannot be counted, the response is 429, never the card (docs/decisions/reveals-are-no-workflow.md). */
+/**
+ * If the reveal cannot be counted, the response is 429, never the card
+ * (docs/decisions/reveals-are-no-workflow.md).
+ */
 async function admitOrRefuse(
   dependencies: RevealDependencies,
   attempt: RevealAttempt,

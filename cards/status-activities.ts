@@ -6,8 +6,8 @@ import { beginStatusChange, completeStatusChange, refuseStatusChange } from './c
 import { askAndNote, configured } from './network-activities.ts';
 
 /**
- * How a change ended. `refused`: our rules or the network refused it, and the card is unchanged. `forgotten`: its claim was
- * deleted.
+ * How a change ended. `refused`: our rules or the network refused it, and the card is unchanged. `forgotten`:
+ * its claim was deleted.
  */
 export interface StatusChangeEnd {
   outcome: 'applied' | 'refused' | 'refused_by_network' | 'forgotten';
@@ -38,7 +38,9 @@ export interface CardStatusDependencies extends CommandContext {
 /** How long the workflow pauses before its first repetitions. */
 const FIRST_PAUSE_MS = 500;
 
-/** The activity of `changeCardStatus`. It can be repeated at any point, and then does only what is left to do. */
+/**
+ * The activity of `changeCardStatus`. It can be repeated at any point, and then does only what is left to do.
+ */
 export function createCardStatusActivities(dependencies: CardStatusDependencies): CardStatusActivities {
   const { orm, liveNetwork, answered, opened } = dependencies;
   return {

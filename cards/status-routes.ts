@@ -103,9 +103,9 @@ async function change(
 }
 
 /**
- * Starts or joins a change of a live card's status and returns its response. If no worker picks it up in time, the first step
- * runs here, so that the partner still learns of a refusal. If the outcome takes too long, the change continues without the
- * request.
+ * Starts or joins a change of a live card's status and returns its response. If no worker picks it up in
+ * time, the first step runs here, so that the partner still learns of a refusal. If the outcome takes too
+ * long, the change continues without the request.
  * @throws ApiError `unavailable` if the outcome is not known yet.
  */
 async function changeInLiveMode(

@@ -88,7 +88,10 @@ export const CardEntity = defineEntity({
     notRecorded: p.json().$type<NotRecorded>().nullable(),
     /** When to ask the network again for what it has not told us about the card. */
     lookUpAfter: p.datetime().defaultRaw("'-infinity'"),
-    /** Whether it was changed before its issuance had a response. `card.updated` is written with that response. */
+    /**
+     * Whether it was changed before its issuance had a response. `card.updated` is written with that
+     * response.
+     */
     updateUnannounced: p.boolean().default(false),
     /** When an operator erased the cardholder's data. */
     cardholderErasedAt: p.datetime().nullable(),
@@ -146,7 +149,10 @@ export const CardAuthorizationEntity = defineEntity({
     amountCents: p.bigint('string'),
     heldCents: p.bigint('string'),
     settledCents: p.bigint('string'),
-    /** What the network holds, which is more if the card lacked it; null if it is what is authorized and not settled. */
+    /**
+     * What the network holds, which is more if the card lacked it; null if it is what is authorized and not
+     * settled.
+     */
     targetCents: p.bigint('string').nullable(),
     declineReason: p.text().$type<DeclineReason>().nullable(),
     merchantName: p.text().nullable(),

@@ -44,8 +44,8 @@ export function fundingTerms(partnerId: string, mode: Mode, row: TermsColumns): 
 }
 
 /**
- * What `lock_funding_terms` returns for a live claim. It locks the account's usage, unless it is a withdrawal's, the claim
- * and, if the request is about one, the card.
+ * What `lock_funding_terms` returns for a live claim. It locks the account's usage, unless it is a
+ * withdrawal's, the claim and, if the request is about one, the card.
  */
 export interface ClaimedTermsColumns extends TermsColumns {
   partner_id: string;
@@ -76,8 +76,8 @@ interface TestTerms {
 }
 
 /**
- * Holds the account's clock, locks its usage, if the operation counts something, and the card it is about, then looks the key
- * up and reads what the operation is decided on.
+ * Holds the account's clock, locks its usage, if the operation counts something, and the card it is about,
+ * then looks the key up and reads what the operation is decided on.
  * @returns the stored response if the key has one
  * @throws ApiError `card_not_found`, `idempotency_conflict`
  */
@@ -110,7 +110,10 @@ const testTerms = writeStatement(
       lock_test_card_terms(a.partner_id, ${values.key}, ${values.cardId}, NULL, ${values.counts}) f`,
 );
 
-/** Locks the usage of a claim's account: the first lock of whoever takes a funding out of it. A withdrawal is not in it. */
+/**
+ * Locks the usage of a claim's account: the first lock of whoever takes a funding out of it. A withdrawal is
+ * not in it.
+ */
 export const lockClaimUsage = writeStatement(
   (db, { claimId }: { claimId: string }) =>
     db

@@ -12,12 +12,13 @@ import { type Metadata, mergeMetadata } from './metadata-rules.ts';
 import { type CardRow, presentCard, type UpdateCardRequest } from './resource.ts';
 
 /**
- * Changes a card's label, e-mail address, metadata or spending controls (docs/partners/cards.md), in both modes: the card
- * network has none of these. An event tells of it if anything changed. While the card's creation has no response, it may still
- * be refused, and then there never was a card: so that event is written with the response
- * (cards/end-issuance.ts), or never.
- * @throws ApiError `card_not_found`, `idempotency_in_flight`, `idempotency_conflict`, `validation_failed` (too many keys
- * of metadata), and, without an Idempotency-Key, `invalid_state`. With a key, that refusal is a stored response.
+ * Changes a card's label, e-mail address, metadata or spending controls (docs/partners/cards.md), in both
+ * modes: the card network has none of these. An event tells of it if anything changed. While the card's
+ * creation has no response, it may still be refused, and then there never was a card: so that event is
+ * written with the response (cards/end-issuance.ts), or never.
+ * @throws ApiError `card_not_found`, `idempotency_in_flight`, `idempotency_conflict`, `validation_failed`
+ * (too many keys of metadata), and, without an Idempotency-Key, `invalid_state`. With a key, that refusal is
+ * a stored response.
  */
 export function updateCard(
   context: CommandContext,
@@ -79,7 +80,8 @@ function changed(card: CardRow, changes: UpdateCardRequest): CardRow {
 }
 
 /**
- * What was erased stays erased, whatever a partner's synchronisation sends afterwards (docs/partners/cards.md).
+ * What was erased stays erased, whatever a partner's synchronisation sends afterwards
+ * (docs/partners/cards.md).
  * @throws ApiError `invalid_state`
  */
 function refuseErased({ email, metadata }: UpdateCardRequest): void {

@@ -5,11 +5,17 @@ import { webhooks } from './webhooks.ts';
 export interface CardIssuingOptions {
   /** `sk_test_…` or `sk_live_…`. It determines the mode. White space at its end, as in a file, is ignored. */
   apiKey: string;
-  /** The service's address with its version, such as `https://api.example.com/v1`. Only a service on this machine may have http. */
+  /**
+   * The service's address with its version, such as `https://api.example.com/v1`. Only a service on this
+   * machine may have http.
+   */
   baseUrl: string;
   /** How often to retry a failed attempt. Default: 3. */
   maxRetries?: number;
-  /** How long one attempt may take. Default: 30 seconds. The API can take 16 seconds to respond to a live `cards.create`. */
+  /**
+   * How long one attempt may take. Default: 30 seconds. The API can take 16 seconds to respond to a live
+   * `cards.create`.
+   */
   timeoutMs?: number;
 }
 

@@ -101,7 +101,8 @@ function readArguments(argv: string[]) {
     throw new Error('Set CARD_ISSUING_BASE_URL to the base URL, such as https://api.example.com/v1.');
   return {
     client: openClient(apiKey, baseUrl),
-    // The same for each start with one key, so that your program keeps its setting. It does not reveal the key.
+    // The same for each start with one key, so that your program keeps its setting. It does not reveal the
+    // key.
     secret: `whsec_${createHmac('sha256', apiKey).update('listen').digest('base64')}`,
     baseUrl,
     forwardTo,
@@ -134,12 +135,13 @@ async function checkTypes(
 }
 
 /**
- * Posts the events since a time or after an event, or from now on, until it is stopped. At the end, however it comes, it prints
- * where to go on.
+ * Posts the events since a time or after an event, or from now on, until it is stopped. At the end, however
+ * it comes, it prints where to go on.
  *
- * A transaction that began earlier can commit later, so an event can appear after a newer one. Each event waits for a second
- * look, after which all older ones have nearly always appeared, and every look goes back to what was new LATE_MS ago. One that
- * appears later still is posted out of order. What is printed at the end is an event that no older one can follow any more.
+ * A transaction that began earlier can commit later, so an event can appear after a newer one. Each event
+ * waits for a second look, after which all older ones have nearly always appeared, and every look goes back
+ * to what was new LATE_MS ago. One that appears later still is posted out of order. What is printed at the
+ * end is an event that no older one can follow any more.
  */
 async function follow(listening: Listening, since: string | undefined): Promise<void> {
   const { client, forwardTo, types, secret, stop } = listening;
@@ -223,7 +225,10 @@ function timeOf(id: string): number {
   return timeMs;
 }
 
-/** Repeats a call until the API answers it. Undefined if it is stopped before. @throws {CardIssuingError} what repeating would not change */
+/**
+ * Repeats a call until the API answers it. Undefined if it is stopped before. @throws {CardIssuingError} what
+ * repeating would not change
+ */
 async function untilAnswered<T>(stop: AbortSignal, call: () => PromiseLike<T>): Promise<T | undefined> {
   for (let pauseMs = POLL_MS; !stop.aborted; pauseMs = Math.min(2 * pauseMs, MAX_PAUSE_MS)) {
     try {

@@ -15,7 +15,10 @@ export interface ErrorDetails {
 
 export type ConnectionErrorCode = 'connection_failed' | 'timed_out';
 
-/** Every call that does not succeed throws one of these. Branch on `code`; `message` is for people and can change. */
+/**
+ * Every call that does not succeed throws one of these. Branch on `code`; `message` is for people and can
+ * change.
+ */
 export class CardIssuingError extends Error implements ErrorDetails {
   override readonly name: string = 'CardIssuingError';
   /** The HTTP status; null if there was no response. */
@@ -32,7 +35,10 @@ export class CardIssuingError extends Error implements ErrorDetails {
   readonly requestId: string | null;
   /** The Idempotency-Key that was sent, yours or the client's. */
   readonly idempotencyKey: string | null;
-  /** The operation of the Idempotency-Key, for `operations.get`: the first request's if the key belongs to another one. */
+  /**
+   * The operation of the Idempotency-Key, for `operations.get`: the first request's if the key belongs to
+   * another one.
+   */
   readonly operationId: string | null;
   /** When to try again, from `Retry-After`. */
   readonly retryAfterSeconds: number | null;
@@ -52,7 +58,8 @@ export class CardIssuingError extends Error implements ErrorDetails {
 }
 
 /**
- * No response arrived, even after all retries. The operation may or may not have happened: call again with this error's
+ * No response arrived, even after all retries. The operation may or may not have happened: call again with
+ * this error's
  * `idempotencyKey` to get its result without doing it twice.
  */
 export class CardIssuingConnectionError extends CardIssuingError {
@@ -78,8 +85,8 @@ export class CardIssuingConnectionError extends CardIssuingError {
 }
 
 /**
- * `waitUntilSettled` reached its deadline, and the card or top-up is still pending. It can still succeed: wait again, or for
- * its event, and don't make another one in its place.
+ * `waitUntilSettled` reached its deadline, and the card or top-up is still pending. It can still succeed:
+ * wait again, or for its event, and don't make another one in its place.
  */
 export class StillPendingError extends Error {
   override readonly name = 'StillPendingError';

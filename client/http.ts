@@ -22,9 +22,9 @@ export interface RequestOptions {
 
 export interface IdempotentRequestOptions extends RequestOptions {
   /**
-   * A string of your own that is unique to this operation, such as your order's id. A call with the same key returns the
-   * same result and does nothing twice, even after a restart of your process. If you omit it, the client generates one,
-   * which only protects its own retries.
+   * A string of your own that is unique to this operation, such as your order's id. A call with the same key
+   * returns the same result and does nothing twice, even after a restart of your process. If you omit it, the
+   * client generates one, which only protects its own retries.
    */
   idempotencyKey?: string;
 }
@@ -290,7 +290,8 @@ function isWorthRepeating(error: unknown, once: boolean): boolean {
 }
 
 /**
- * Doubles after each attempt, minus up to half at random, so that many clients don't retry at the same moment.
+ * Doubles after each attempt, minus up to half at random, so that many clients don't retry at the same
+ * moment.
  * @param luck 0 to 1
  */
 export function pauseMs(attempt: number, error: unknown, luck: number): number {

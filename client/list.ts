@@ -11,8 +11,8 @@ export interface Page<T> {
 }
 
 /**
- * `await` it for one page, or iterate over all items of all pages with `for await`. Requests are sent as they are needed:
- * none before you start, and none after a `break`.
+ * `await` it for one page, or iterate over all items of all pages with `for await`. Requests are sent as they
+ * are needed: none before you start, and none after a `break`.
  */
 export class List<T> implements Promise<ApiResponse<Page<T>>>, AsyncIterable<T> {
   readonly #fetchPage: (startingAfter?: string) => Promise<ApiResponse<Page<T>>>;

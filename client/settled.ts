@@ -18,7 +18,8 @@ const FIRST_PAUSE_MS = 500;
 const MAX_PAUSE_MS = 10_000;
 
 /**
- * Reads a card, a top-up or a withdrawal again and again until it is settled. While the API is out of reach, it keeps trying.
+ * Reads a card, a top-up or a withdrawal again and again until it is settled. While the API is out of reach,
+ * it keeps trying.
  * @throws {StillPendingError} at the deadline
  * @throws {CardIssuingError} an error that waiting does not cure, such as 404
  */

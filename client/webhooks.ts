@@ -15,9 +15,9 @@ export interface VerifyOptions {
 export const webhooks = { verify };
 
 /**
- * Checks that we sent a webhook recently, and parses it. Either of its signatures will do: `X-Service-Signature`, or that of
- * Standard Webhooks. An event can arrive twice: store the `id` of each one you have
- * handled.
+ * Checks that we sent a webhook recently, and parses it. Either of its signatures will do:
+ * `X-Service-Signature`, or that of Standard Webhooks. An event can arrive twice: store the `id` of each one
+ * you have handled.
  * @param rawBody the body's bytes as they arrived, before any parsing
  * @param secret including `whsec_`; pass both the old and the new one while you rotate it
  * @throws {WebhookVerificationError}
@@ -67,7 +67,10 @@ interface Signature {
   expected(secret: string): string;
 }
 
-/** `X-Service-Signature`: hex SHA-256 of timestamp, body and secret. Null if its headers are missing or malformed. */
+/**
+ * `X-Service-Signature`: hex SHA-256 of timestamp, body and secret. Null if its headers are missing or
+ * malformed.
+ */
 function serviceSignature(headers: WebhookHeaders, rawBody: string | Uint8Array): Signature | null {
   const timestamp = header(headers, 'X-Service-Timestamp');
   const signature = header(headers, 'X-Service-Signature');

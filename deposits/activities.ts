@@ -10,8 +10,8 @@ export type { WatchedDeposit } from './watched-deposits.ts';
 export interface WatchDepositActivities {
   /**
    * Null where there is no such deposit.
-   * @param as.hasLooked whether the workflow may be notified of the next change: it is notified once, and not again until it
-   * has looked
+   * @param as.hasLooked whether the workflow may be notified of the next change: it is notified once, and not
+   * again until it has looked
    */
   readDeposit(depositId: string, as: { hasLooked: boolean }): Promise<WatchedDeposit | null>;
   /** Null where there is no such deposit. */

@@ -12,7 +12,10 @@ import {
 import { scanChainWorkflowId, watchDepositWorkflowId } from '../workflows/messages.ts';
 import { readScanStates, type ScanState } from './chain-scan.ts';
 
-/** Payments in review, not confirmed or not processed, scans that are behind, and workflows that are out of date. */
+/**
+ * Payments in review, not confirmed or not processed, scans that are behind, and workflows that are out of
+ * date.
+ */
 export async function readWaitingDeposits(orm: Orm, taskQueuePrefix: string): Promise<UnfinishedItem[]> {
   const found = [
     await readInReview(orm),
@@ -48,7 +51,11 @@ interface Found {
 }
 
 /** What items of live deposits have in common. */
-const liveItem = (kind: AttentionKind, id: string, { partner_id, since }: Found) =>
+const liveItem = (
+  kind: AttentionKind,
+  id: string,
+  { partner_id, since }: { partner_id: string | null; since: string | Date },
+) =>
   ({
     kind,
     id,
@@ -128,16 +135,10 @@ function problemsAt(nodes: ScanState['nodes']): string {
   return problems.length === 0 ? 'no node has reported a problem' : problems.join('; ');
 }
 
-const scanItem = (network: ChainName, since: string | Date, taskQueuePrefix: string) =>
-  ({
-    kind: 'chain_scan',
-    id: network,
-    since: isoTime(since),
-    partner_id: null,
-    mode: 'live',
-    or_command: null,
-    workflow_id: scanChainWorkflowId(network, taskQueuePrefix),
-  }) as const;
+const scanItem = (network: ChainName, since: string | Date, taskQueuePrefix: string) => ({
+  ...liveItem('chain_scan', network, { partner_id: null, since }),
+  workflow_id: scanChainWorkflowId(network, taskQueuePrefix),
+});
 
 // The status is a literal, for the partial index of deposits that can expire.
 const unscannedChains = readStatement(

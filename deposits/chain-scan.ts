@@ -53,7 +53,10 @@ export async function readFirstDepositTime(em: Reader, network: ChainName): Prom
   return toDate(first?.created_at ?? null);
 }
 
-/** Whether any deposit is still waiting for its payment to be seen. If not, there is no need to look at unsolid blocks. */
+/**
+ * Whether any deposit is still waiting for its payment to be seen. If not, there is no need to look at
+ * unsolid blocks.
+ */
 export async function isAnyAwaited(em: Reader, network: ChainName): Promise<boolean> {
   return (await awaited(em, { network })).length > 0;
 }
@@ -67,7 +70,10 @@ export async function beginScan(
   await begin(orm, { network, number: String(number), hash, time });
 }
 
-/** Records the last known state of the chain and its nodes, for operators. It records nothing before the scan has started. */
+/**
+ * Records the last known state of the chain and its nodes, for operators. It records nothing before the scan
+ * has started.
+ */
 export async function recordChainState(
   orm: Orm,
   network: ChainName,
@@ -81,8 +87,9 @@ export async function recordChainState(
 }
 
 /**
- * Marks deposits as `confirming` if their payment was seen in a block that is not solid yet. This is a hint, which the scan
- * confirms or takes back once it has passed that block. Deposits that another transaction holds stay as they are.
+ * Marks deposits as `confirming` if their payment was seen in a block that is not solid yet. This is a hint,
+ * which the scan confirms or takes back once it has passed that block. Deposits that another transaction
+ * holds stay as they are.
  * @param seen blocks by the address' 20 bytes in hex
  * @returns how many deposits it changed
  */
@@ -96,8 +103,8 @@ export async function markConfirming(
 }
 
 /**
- * Moves a running scan back to a block that it has passed before. Payments that were found stay as they are, and are not
- * recorded again. To undo a rescan from too early a block, rescan from where the scan was.
+ * Moves a running scan back to a block that it has passed before. Payments that were found stay as they are,
+ * and are not recorded again. To undo a rescan from too early a block, rescan from where the scan was.
  * @returns the last block that was ever taken
  * @throws Refusal if the scan has not started, or has not reached that block, since no block may be skipped
  */
@@ -125,8 +132,8 @@ export function rescanFrom(
 }
 
 /**
- * About 20 minutes of blocks, beside those made since the last one taken. Some 20 blocks are not solid at any time, so a node
- * that claims more is not believed.
+ * About 20 minutes of blocks, beside those made since the last one taken. Some 20 blocks are not solid at any
+ * time, so a node that claims more is not believed.
  */
 const MAX_AHEAD = 400;
 const SECONDS_PER_BLOCK = 3;

@@ -36,11 +36,13 @@ export interface CreditedPayments {
 }
 
 /**
- * Judges the payments that were found for these deposits, in the chain's order, and credits the balance: ledger,
- * payments, deposits and their events in one transaction of six statements, however many there are. All deposits are one
- * account's, because the transaction locks its balance. Deposits that another process holds are left to that process. A
- * payment goes to review if its credit would take the balance past the largest integer.
- * @param longestLockWaitMs how long to wait for the account's balance before PostgreSQL's error; null: the session's limit
+ * Judges the payments that were found for these deposits, in the chain's order, and credits the balance:
+ * ledger, payments, deposits and their events in one transaction of six statements, however many there are.
+ * All deposits are one account's, because the transaction locks its balance. Deposits that another process
+ * holds are left to that process. A payment goes to review if its credit would take the balance past the
+ * largest integer.
+ * @param longestLockWaitMs how long to wait for the account's balance before PostgreSQL's error; null: the
+ * session's limit
  */
 export function creditPayments(
   orm: Orm,
@@ -59,7 +61,9 @@ export function creditPayments(
   });
 }
 
-/** Finds the work for {@link creditPayments}, ordered by account, and each account's oldest deposits first. */
+/**
+ * Finds the work for {@link creditPayments}, ordered by account, and each account's oldest deposits first.
+ */
 export async function findUncredited(
   em: Reader,
   { after, except, limit }: AccountsWanted,

@@ -35,8 +35,8 @@ export interface LockedDeposit extends DepositRow {
 }
 
 /**
- * Locks deposits until the transaction ends, in the order of their ids, and reads them with their payments. The scan keeps
- * recording payments meanwhile: it never waits for this lock.
+ * Locks deposits until the transaction ends, in the order of their ids, and reads them with their payments.
+ * The scan keeps recording payments meanwhile: it never waits for this lock.
  * @param locked what to do about deposits that another transaction holds
  * @param longestLockWaitMs the limit for each further lock of the transaction; null for the session's
  */
@@ -47,7 +47,8 @@ export async function lockDeposits(
   longestLockWaitMs: number | null = null,
 ): Promise<LockedDeposit[]> {
   const held = await LOCKS[locked](tx, { depositIds, waitMs: longestLockWaitMs });
-  // In a separate statement, because the snapshot of the one that waited is older than what was committed meanwhile.
+  // In a separate statement, because the snapshot of the one that waited is older than what was committed
+  // meanwhile.
   const clocks = new Map(held.map(({ id, clock }) => [id, clock]));
   const rows = held.length === 0 ? [] : await readLocked(tx, { depositIds: [...clocks.keys()] });
   return rows.map((row) => ({ ...row, clock: clocks.get(row.id) ?? null }));
@@ -55,7 +56,8 @@ export async function lockDeposits(
 
 /**
  * The ledger operation of a credit.
- * @param cause distinguishes it from the deposit's other credits, such as the payment's `<network>/<txHash>/<logIndex>`
+ * @param cause distinguishes it from the deposit's other credits, such as the payment's
+ * `<network>/<txHash>/<logIndex>`
  */
 export function creditOperation(
   { id, partner_id: partnerId, mode }: DepositRow,
@@ -87,9 +89,9 @@ export interface DepositChange {
 }
 
 /**
- * Writes the state of deposits that follows from their payments, a `deposit.confirmed` for each that something was credited
- * for, and a `deposit.needs_review` for each that has come to wait for a review: two statements, however many deposits. The
- * caller holds them, and notifies the workers afterwards.
+ * Writes the state of deposits that follows from their payments, a `deposit.confirmed` for each that
+ * something was credited for, and a `deposit.needs_review` for each that has come to wait for a review: two
+ * statements, however many deposits. The caller holds them, and notifies the workers afterwards.
  */
 export async function writeDeposits(tx: Transactor, changes: readonly DepositChange[]): Promise<void> {
   const now = new Date();
@@ -211,7 +213,8 @@ const write = writeStatement(
   { acrossTenants: 'id' },
 );
 
-// What the worker does with deposits, it does for one account at a time, and accounts take turns (serve-accounts-jobs.ts).
+// What the worker does with deposits, it does for one account at a time, and accounts take turns
+// (serve-accounts-jobs.ts).
 
 /** Some deposits of an account for which something is due. */
 export interface AccountDeposits extends Tenant {

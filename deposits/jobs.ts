@@ -11,8 +11,6 @@ import { findDueTestDeposits, playTestDeposits } from './test-deposits.ts';
 
 /** Accounts served at once, each with one transaction, because locks of an account allow no more. */
 const MAX_AT_ONCE = 6;
-/** How often it looks without being notified. */
-const IDLE_MS = 1_000;
 /** How long an account waits if another process serves it, or its transaction failed. */
 const FIRST_PAUSE_MS = 500;
 const MAX_PAUSE_MS = 30_000;
@@ -30,9 +28,14 @@ interface Work {
   /** What is done, for the log: `credit an account's payments`. */
   what: string;
   logger: Logger;
+  /** How often it looks without being woken. */
+  idleMs: number;
   /** Finds accounts with something to do. */
   find(wanted: AccountsWanted): Promise<AccountDeposits[]>;
-  /** Does it for some deposits of an account, in one transaction. @returns for how many; 0 if another process holds all of them */
+  /**
+   * Does it for some deposits of an account, in one transaction. @returns for how many; 0 if another process
+   * holds all of them
+   */
   serve(account: AccountDeposits): Promise<number>;
   /** Called after commits. */
   served(): void;
@@ -46,15 +49,16 @@ interface Served extends Tenant {
 }
 
 /**
- * Does something with deposits, several accounts at a time, in turns. An account that is locked, or whose transactions fail,
- * delays no other. If an account's deposits fail together, each is tried alone, so that one doesn't hold up the others.
+ * Does something with deposits, several accounts at a time, in turns. An account that is locked, or whose
+ * transactions fail, delays no other. If an account's deposits fail together, each is tried alone, so that
+ * one doesn't hold up the others.
  */
-export function serveAccounts({ what, logger, find, serve, served: committed }: Work): Serving {
+export function serveAccounts({ what, logger, idleMs, find, serve, served: committed }: Work): Serving {
   const served = new Map<string, Served>();
   const underWay = new Set<Promise<void>>();
   let after: Tenant | null = null;
 
-  const serving = repeat(`finding where to ${what}`, IDLE_MS, logger, async () => {
+  const serving = repeat(`finding where to ${what}`, idleMs, logger, async () => {
     const now = performance.now();
     for (const [account, { againAtMs, failures }] of served)
       if (againAtMs <= now && failures === 0) served.delete(account);
@@ -77,6 +81,8 @@ export function serveAccounts({ what, logger, find, serve, served: committed }: 
       served.set(key, next);
       underWay.delete(work);
       serving.wake();
+      const pauseMs = next.againAtMs - performance.now();
+      if (pauseMs > 0) serving.wakeWithin(pauseMs);
     });
     underWay.add(work);
   }
@@ -153,6 +159,7 @@ export function startExpiring(dependencies: { orm: Orm; logger: Logger; expired(
   return serveAccounts({
     what: "expire an account's deposits",
     logger,
+    idleMs: 1_000,
     find: (wanted) => findUnpaid(orm.em.fork(), wanted),
     serve: (account) => expireDeposits(orm, account),
     served: expired,
@@ -168,6 +175,7 @@ export function startPlaying(dependencies: { orm: Orm; logger: Logger; played():
   return serveAccounts({
     what: "do what is due for an account's test deposits",
     logger,
+    idleMs: 1_000,
     find: (wanted) => findDueTestDeposits(orm.em.fork(), wanted),
     serve: (account) => playTestDeposits(orm, account),
     served: played,
@@ -186,6 +194,8 @@ export function startCrediting(dependencies: { orm: Orm; logger: Logger; credite
   return serveAccounts({
     what: "credit an account's payments",
     logger,
+    // A fallback for notifications, which can be lost.
+    idleMs: 5_000,
     find: (wanted) => findUncredited(orm.em.fork(), wanted),
     serve: async ({ depositIds }) => (await creditPayments(orm, depositIds, MAX_LOCK_WAIT_MS)).judged,
     served: credited,

@@ -15,7 +15,10 @@ interface UnsolidDependencies {
   changed(): void;
 }
 
-/** Looks for payments in blocks that are not solid yet, to show their deposits as `confirming`. This is only a hint. */
+/**
+ * Looks for payments in blocks that are not solid yet, to show their deposits as `confirming`. This is only a
+ * hint.
+ */
 export class UnsolidBlocks {
   readonly #dependencies: UnsolidDependencies;
   /** The last block looked at, kept between rounds. */
@@ -26,7 +29,10 @@ export class UnsolidBlocks {
     this.#dependencies = dependencies;
   }
 
-  /** The scan doesn't wait for it, because a hint must not delay it. @param solidNumber the last block that the scan took */
+  /**
+   * The scan doesn't wait for it, because a hint must not delay it. @param solidNumber the last block that
+   * the scan took
+   */
   async look(solidNumber: number, signal: AbortSignal): Promise<void> {
     if (this.#isLooking) return;
     this.#isLooking = true;
@@ -69,7 +75,9 @@ interface UnconfirmedDependencies {
   changed(): void;
 }
 
-/** Asks the nodes again about payments that too few of them have shown, until enough show them or deny them. */
+/**
+ * Asks the nodes again about payments that too few of them have shown, until enough show them or deny them.
+ */
 export class UnconfirmedPayments {
   readonly #dependencies: UnconfirmedDependencies;
   #isAsking = false;

@@ -44,7 +44,10 @@ export async function presentScan(orm: Orm, tronNetwork: ChainName): Promise<obj
   };
 }
 
-/** How far the chain has been scanned, and which deposits are waiting. @param network null if there is no chain to read */
+/**
+ * How far the chain has been scanned, and which deposits are waiting. @param network null if there is no
+ * chain to read
+ */
 export function depositsMeasured(orm: Orm, network: ChainName | null): Measured<Read> {
   const ofScan = (
     name: string,

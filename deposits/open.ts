@@ -34,8 +34,8 @@ export interface DepositTerms {
 }
 
 /**
- * Gives out a new address for a deposit (docs/partners/funding.md). It needs neither Temporal nor a node: the worker finds
- * the row. A second request under the key waits for the first, and gets its response.
+ * Gives out a new address for a deposit (docs/partners/funding.md). It needs neither Temporal nor a node: the
+ * worker finds the row. A second request under the key waits for the first, and gets its response.
  * @throws ApiError `limit_exceeded`, `idempotency_conflict`
  */
 export function openDeposit(
@@ -76,8 +76,8 @@ export function openDeposit(
 }
 
 /**
- * Looks the key up and takes the next address number. Numbers come from a sequence, so none is given out twice, even if this
- * transaction is rolled back.
+ * Looks the key up and takes the next address number. Numbers come from a sequence, so none is given out
+ * twice, even if this transaction is rolled back.
  */
 async function takeIndex(
   tx: Transactor,
@@ -100,8 +100,8 @@ export function tooManyOpen(): ApiError {
   });
 }
 
-// Written out for the sequence. The count ignores concurrent requests, which is good enough for a limit that only keeps an
-// account from creating rows indefinitely.
+// Written out for the sequence. The count ignores concurrent requests, which is good enough for a limit that
+// only keeps an account from creating rows indefinitely.
 const indexUnder = tenantStatement(
   (_, { partnerId, mode, key }: Tenant & { key: string | null }) => sql<
     FoundClaim & { address_index: number | null }

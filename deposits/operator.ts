@@ -76,7 +76,8 @@ export const depositNoun: Noun = {
 };
 
 /**
- * Resolves the payments of a deposit that are in review. A worker tells its workflow, as it does of every change.
+ * Resolves the payments of a deposit that are in review. A worker tells its workflow, as it does of every
+ * change.
  * @returns the deposit as it is then
  * @throws Refusal if nothing is in review, the deposit has changed, or the payments can't be credited.
  */
@@ -161,7 +162,8 @@ export const tronNoun: Noun = {
 };
 
 /**
- * How far a chain has been scanned: the one that `--network`, else TRON_NETWORK, names; if neither does, the only one.
+ * How far a chain has been scanned: the one that `--network`, else TRON_NETWORK, names; if neither does, the
+ * only one.
  * @throws Refusal if the chain has not been scanned yet, or there are several and none is named.
  */
 async function readScan({ config, orm }: Session, named: ChainName | null) {

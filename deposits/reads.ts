@@ -65,7 +65,10 @@ const present = (row: OperatorRow) => ({
   review_since: isoTime(row.review_since),
 });
 
-/** A deposit with everything an operator should know before resolving it. @throws Refusal if there is no such deposit */
+/**
+ * A deposit with everything an operator should know before resolving it. @throws Refusal if there is no such
+ * deposit
+ */
 export async function readDeposit(orm: Orm, depositId: string) {
   const [row] = await selectDeposit(orm.em.fork(), { depositId });
   if (row === undefined) throw unknownId('dep', depositId, 'run "operator deposit list"');

@@ -33,11 +33,12 @@ export interface DepositByHand extends DepositDecision {
 }
 
 /**
- * Applies an operator's decision to all payments of a deposit that are in review (docs/operating.md, "What to check before
- * you credit"): it credits them, rounded down to a cent, with `deposit.confirmed`, or records that they were sent back.
- * Payments, balance, event and audit entry are one transaction. Without a version, it applies to whatever is in review, but
- * credits nothing that nodes disagree on: such a payment has to have been looked at. If the same actor repeats the same
- * decision with the same version, nothing changes and the result is the same. The caller notifies the workers afterwards.
+ * Applies an operator's decision to all payments of a deposit that are in review (docs/operating.md, "What to
+ * check before you credit"): it credits them, rounded down to a cent, with `deposit.confirmed`, or records
+ * that they were sent back. Payments, balance, event and audit entry are one transaction. Without a version,
+ * it applies to whatever is in review, but credits nothing that nodes disagree on: such a payment has to have
+ * been looked at. If the same actor repeats the same decision with the same version, nothing changes and the
+ * result is the same. The caller notifies the workers afterwards.
  * @returns null if there is no such deposit
  */
 export function resolveDeposit(
@@ -96,7 +97,10 @@ export function resolveDeposit(
   });
 }
 
-/** Credits what arrived and is not credited yet, rounded down to a cent. @returns the cents, or why it can't be credited */
+/**
+ * Credits what arrived and is not credited yet, rounded down to a cent. @returns the cents, or why it can't
+ * be credited
+ */
 export async function creditReview(tx: Transactor, deposit: LockedDeposit): Promise<number | WhyNotResolved> {
   const kept = BigInt(deposit.kept_micro_usdt) / MICRO_USDT_PER_CENT;
   const cents = kept - BigInt(deposit.credited_cents);

@@ -12,7 +12,10 @@ import { Mode } from '../domain/mode.ts';
 import type { DEPOSIT_COLUMNS } from '../platform/db/columns.ts';
 import type { Row } from '../platform/db/entities.ts';
 
-/** Of one deposit: $1 to $100,000,000. Less is not worth the network fee, and nobody sends more in one payment. */
+/**
+ * Of one deposit: $1 to $100,000,000. Less is not worth the network fee, and nobody sends more in one
+ * payment.
+ */
 const AMOUNT_LIMITS = { leastCents: 100, mostCents: 10_000_000_000 };
 
 /** Body of POST /funding/deposit-address. */
@@ -84,7 +87,10 @@ export interface DepositRow extends Row<'deposit', (typeof DEPOSIT_COLUMNS)[numb
   payments: PaymentRow[] | null;
 }
 
-/** A payment, from JSON or from its row. Its value is in decimal digits, since it can exceed the largest safe integer. */
+/**
+ * A payment, from JSON or from its row. Its value is in decimal digits, since it can exceed the largest safe
+ * integer.
+ */
 export interface PaymentRow
   extends Row<
     'deposit_payment',

@@ -34,7 +34,10 @@ const RECORD_EVERY_MS = 1_000;
 const CLOCK_SKEW_MS = 300_000;
 
 export interface ScanChainActivities {
-  /** Takes solid blocks, and waits for new ones, for {@link ROUND_MS}. It can be repeated at any point, even concurrently. */
+  /**
+   * Takes solid blocks, and waits for new ones, for {@link ROUND_MS}. It can be repeated at any point, even
+   * concurrently.
+   */
   scanBlocks(network: ChainName): Promise<ScanReport>;
 }
 
@@ -241,7 +244,9 @@ class Round {
     }
   }
 
-  /** The transfers to our addresses: those that enough nodes show, and those that still have to be confirmed. */
+  /**
+   * The transfers to our addresses: those that enough nodes show, and those that still have to be confirmed.
+   */
   async #findPayments(
     blocks: readonly SolidBlock[],
   ): Promise<{ payments: FoundPayment[]; unconfirmed: UnconfirmedFound[] }> {

@@ -29,7 +29,10 @@ interface AddressOwner {
   mode: Mode;
 }
 
-/** @returns the deposits whose addresses are among these, by the address' 20 bytes in hex. One statement, however many. */
+/**
+ * @returns the deposits whose addresses are among these, by the address' 20 bytes in hex. One statement,
+ * however many.
+ */
 export async function findOwners(
   em: Reader,
   network: ChainName,
@@ -63,21 +66,25 @@ interface TakenBlocks {
   awaitingAgain: number;
 }
 
-/** The cursor has moved: another process was faster, or a rescan was requested. Read it again and continue from there. */
+/**
+ * The cursor has moved: another process was faster, or a rescan was requested. Read it again and continue
+ * from there.
+ */
 export class CursorMoved extends Error {
   override name = 'CursorMoved';
 }
 
 /**
- * Takes a run of blocks: records each payment in it exactly once, and moves the cursor. It waits for no lock on an account or a
- * deposit, so nobody's rows can delay what arrives for others. creditPayments judges the payments later, and expireDeposits
- * expires the deposits whose deadline the cursor has passed.
+ * Takes a run of blocks: records each payment in it exactly once, and moves the cursor. It waits for no lock
+ * on an account or a deposit, so nobody's rows can delay what arrives for others. creditPayments judges the
+ * payments later, and expireDeposits expires the deposits whose deadline the cursor has passed.
  * @throws CursorMoved if nothing was changed because the cursor is elsewhere
  */
 export function takeBlocks(orm: Orm, run: RunOfBlocks): Promise<TakenBlocks> {
   const { network, after, last, payments, unconfirmed } = run;
   return transaction(orm, async (tx) => {
-    // First of all, so that the second of two concurrent scans finds that it has moved before it does anything.
+    // First of all, so that the second of two concurrent scans finds that it has moved before it does
+    // anything.
     const moved = await moveCursor(tx, {
       network,
       afterNumber: String(after.number),
@@ -165,8 +172,8 @@ const record = writeStatement(
   { acrossTenants: 'chain' },
 );
 
-// Written out for the recordset. A payment that was recorded before, and is found again by a rescan, stays as it is. A deposit
-// that another transaction holds is shown as before.
+// Written out for the recordset. A payment that was recorded before, and is found again by a rescan, stays as
+// it is. A deposit that another transaction holds is shown as before.
 const keepUnconfirmed = writeStatement(
   (_, { network, rows }: OfChain & { rows: string }) => sql<{ count: number }>`
     WITH kept AS (

@@ -33,8 +33,8 @@ const HOURS_8_MS = 8 * 3_600_000;
 const SECOND_MS = 1_000;
 
 /**
- * Opens a deposit in test mode, whose payment comes from {@link playTestDeposits} (docs/partners/testing.md). Nothing on a chain
- * belongs to it: no wallet accepts its address.
+ * Opens a deposit in test mode, whose payment comes from {@link playTestDeposits} (docs/partners/testing.md).
+ * Nothing on a chain belongs to it: no wallet accepts its address.
  * @throws ApiError `limit_exceeded`, `idempotency_conflict`
  */
 export function openTestDeposit(
@@ -75,9 +75,10 @@ export function openTestDeposit(
 }
 
 /**
- * Does what is due for test deposits of an account: a payment arrives, for creditPayments to judge, or a deposit expires, with
- * `deposit.expired`. One transaction of two statements. Those that another transaction holds, or that are not due, stay as they
- * are.
+ * Does what is due for test deposits of an account: a payment arrives, for creditPayments to judge, or a
+ * deposit expires, with
+ * `deposit.expired`. One transaction of two statements. Those that another transaction holds, or that are not
+ * due, stay as they are.
  * @returns for how many it did something
  */
 export function playTestDeposits(
@@ -98,7 +99,10 @@ export function playTestDeposits(
   });
 }
 
-/** Finds the work for {@link playTestDeposits}, ordered by account, and each account's in the order of its due times. */
+/**
+ * Finds the work for {@link playTestDeposits}, ordered by account, and each account's in the order of its due
+ * times.
+ */
 export async function findDueTestDeposits(
   em: Reader,
   { after, except, limit }: AccountsWanted,
@@ -147,9 +151,9 @@ type Played = Omit<DepositRow, 'received_micro_usdt' | 'payments'> & {
   clock: AccountClock;
 };
 
-// Written out: it writes two tables. A late payment comes a second after its deposit has expired. The time of a payment's block is
-// when it was due, so a clock that was advanced meanwhile doesn't make it late. Its hash is made from the deposit's id, so it
-// arrives once; no chain has it.
+// Written out: it writes two tables. A late payment comes a second after its deposit has expired. The time of
+// a payment's block is when it was due, so a clock that was advanced meanwhile doesn't make it late. Its hash
+// is made from the deposit's id, so it arrives once; no chain has it.
 const play = writeStatement(
   (_, { partnerId, mode, depositIds }: Tenant & { depositIds: readonly string[] }) => sql<Played>`
     WITH due AS MATERIALIZED (
@@ -176,7 +180,8 @@ const play = writeStatement(
     RETURNING ${columnList('deposit', DEPOSIT_COLUMNS, 'd')}, due.expires, due.clock`,
 );
 
-// Written out, because it reads deposits of several accounts in turn. It goes no further than the accounts that it finds.
+// Written out, because it reads deposits of several accounts in turn. It goes no further than the accounts
+// that it finds.
 const due = readStatement(
   (_, { after, except, limit }: { after: string; except: readonly string[]; limit: number }) => sql<{
     partner_id: string;

@@ -40,9 +40,9 @@ export interface AskedAgain {
 }
 
 /**
- * Records a confirmed payment, which is judged next, forgets a denied one, and notes what the nodes say about the others: one
- * statement. It can be repeated, even concurrently. If a deposit has no other payment, the scan shows it as awaiting its
- * payment again with the next block.
+ * Records a confirmed payment, which is judged next, forgets a denied one, and notes what the nodes say about
+ * the others: one statement. It can be repeated, even concurrently. If a deposit has no other payment, the
+ * scan shows it as awaiting its payment again with the next block.
  */
 export async function settleUnconfirmed(
   orm: Orm,

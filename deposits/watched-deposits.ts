@@ -13,8 +13,8 @@ import { followingAccounts } from '../platform/db/following-accounts.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { ASYNCHRONOUS_COMMIT, autocommitStatement, readStatement } from '../platform/db/sql.ts';
 
-// Every deposit has a workflow that shows its state. This module has what the workflow reads, and finds deposits that have
-// changed since their workflows were last informed.
+// Every deposit has a workflow that shows its state. This module has what the workflow reads, and finds
+// deposits that have changed since their workflows were last informed.
 
 /** A deposit as its workflow shows it. Amounts are decimals. */
 export interface WatchedDeposit {
@@ -69,7 +69,8 @@ export async function readWatchedDeposit(orm: Orm, depositId: string): Promise<W
 type UnnotifiedDeposit = Row<'deposit', 'id' | 'partner_id' | 'mode' | 'version'>;
 
 /**
- * Leases deposits whose workflows have to be informed of a change: a few of each account in turn, oldest first.
+ * Leases deposits whose workflows have to be informed of a change: a few of each account in turn, oldest
+ * first.
  * @param after the account to start after; null to start with the first
  * @returns `last`: the account to continue after; null if every account has had its turn
  */
@@ -145,7 +146,8 @@ const watched = readStatement(
   { acrossTenants: 'queue' },
 );
 
-// Written out, because it takes deposits of several accounts in turn. A deposit that another transaction holds comes later.
+// Written out, because it takes deposits of several accounts in turn. A deposit that another transaction
+// holds comes later.
 const take = autocommitStatement(
   (_, { after }: { after: string }) => sql<UnnotifiedDeposit | { id: null; partner_id: string }>`
     WITH RECURSIVE ${ASYNCHRONOUS_COMMIT}, ${followingAccounts({

@@ -17,8 +17,8 @@ interface OperationObject {
 type Content = Record<string, { schema: { $ref: string } }>;
 
 /**
- * A POST or DELETE without an Idempotency-Key is only retried after 429, since doing it twice differs from doing it once.
- * These are the exceptions.
+ * A POST or DELETE without an Idempotency-Key is only retried after 429, since doing it twice differs from
+ * doing it once. These are the exceptions.
  */
 const ONCE: Record<string, boolean> = {
   'quotes.create': false,
@@ -33,7 +33,10 @@ const PENDING_STATUS: Record<string, string> = {
   withdrawals: 'pending',
 };
 
-/** @returns a class for each group of operation ids, with a method for each operation, and `Resources`, which has them all */
+/**
+ * @returns a class for each group of operation ids, with a method for each operation, and `Resources`, which
+ * has them all
+ */
 export function writeResources({ paths }: Document): string {
   const groups = new Map<string, string[]>();
   for (const [url, operations] of Object.entries(paths)) {

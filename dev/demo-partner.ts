@@ -16,8 +16,8 @@ export const DemoPartner = z.object({ partnerId: z.string(), testKey: z.string()
 export type DemoPartner = z.infer<typeof DemoPartner>;
 
 /**
- * Makes sure that a product and a demo partner exist. The database keeps only hashes of the API keys, so the file keeps the
- * keys. If the database does not know the file's partner, a new one is created.
+ * Makes sure that a product and a demo partner exist. The database keeps only hashes of the API keys, so the
+ * file keeps the keys. If the database does not know the file's partner, a new one is created.
  */
 export async function setUpDemo(options: {
   /** With the operator's database URL. */

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { type Document, querySchemas, writeResources } from './client-resources.ts';
 
 /**
- * `npm run client` writes client/generated from docs/openapi.json; `--check` compares them. The types' generator calls
- * TypeScript's own API, which version 7 does not have, so it gets version 6's.
+ * `npm run client` writes client/generated from docs/openapi.json; `--check` compares them. The types'
+ * generator calls TypeScript's own API, which version 7 does not have, so it gets version 6's.
  */
 registerHooks({
   resolve: (specifier, context, next) =>
@@ -17,11 +17,11 @@ const { createClient } = await import('@hey-api/openapi-ts');
 const DOCUMENT = new URL('../docs/openapi.json', import.meta.url);
 const FOLDER = new URL('../client/generated/', import.meta.url);
 
-// Webhooks are left out: their types are schemas already, and would be generated a second time under other names.
-const { webhooks: _, ...document } = JSON.parse(await readFile(DOCUMENT, 'utf8'));
+const document: Document = JSON.parse(await readFile(DOCUMENT, 'utf8'));
+const schemas = { ...document.components.schemas, ...querySchemas(document) };
 const files = {
-  'models.gen.ts': writeModels(Object.keys(document.components.schemas)),
-  'resources.gen.ts': writeResources(document as Document),
+  'models.gen.ts': writeModels(Object.keys(schemas)),
+  'resources.gen.ts': writeResources(document),
   'types.gen.ts': await writeTypes(),
 };
 for (const [name, text] of Object.entries(files)) {
@@ -33,7 +33,7 @@ for (const [name, text] of Object.entries(files)) {
   }
 }
 
-/** What the package exports of the types: the document's schemas, without those of single operations. */
+/** What the package exports of the types: all that a method takes or returns. */
 function writeModels(schemas: readonly string[]): string {
   const names = schemas
     .filter((name) => !['Csv', 'Error', 'NoFields'].includes(name))
@@ -44,7 +44,6 @@ function writeModels(schemas: readonly string[]): string {
 
 /** The schemas alone: the methods say the rest of an operation. */
 async function writeTypes(): Promise<string> {
-  const schemas = { ...document.components.schemas, ...querySchemas(document) };
   const input = {
     openapi: '3.1.0',
     info: { title: 'API', version: '1' },

@@ -3,7 +3,10 @@ import { describeFailure } from './process/describe-failure.ts';
 import { dataFolder } from './stack/data-folder.ts';
 import { readShellVariables } from './stack/stack-file.ts';
 
-/** `npm run listen`: the client's command `listen`, with the local stack's address and test key if no key is set. */
+/**
+ * `npm run listen`: the client's command `listen`, with the local stack's address and test key if no key is
+ * set.
+ */
 try {
   const needsKey = !process.argv.some((argument) => argument === '--help' || argument === '-h');
   if (needsKey && !process.env.CARD_ISSUING_API_KEY) {

@@ -14,8 +14,8 @@ try {
 }
 
 /**
- * Deletes everything that a local stack keeps. Only what the stack itself created is deleted, so a DATA_DIR that points to
- * the wrong folder does no harm.
+ * Deletes everything that a local stack keeps. Only what the stack itself created is deleted, so a DATA_DIR
+ * that points to the wrong folder does no harm.
  * @throws Error while a stack runs on the folder.
  */
 async function resetStack(dataDir: string, report: (line: string) => void): Promise<void> {

@@ -11,8 +11,9 @@ import { parseEnvironment } from '../platform/config/environment.ts';
 import { newId } from '../platform/crypto/new-id.ts';
 
 /**
- * `npm run smoke:increase`: issues a card in Increase's sandbox, uses it and blocks it, and prints what it saw. It needs a key and a
- * funding account with a few dollars there: INCREASE_API_KEY, INCREASE_FUNDING_ACCOUNT_ID. No database, no events.
+ * `npm run smoke:increase`: issues a card in Increase's sandbox, uses it and blocks it, and prints what it
+ * saw. It needs a key and a funding account with a few dollars there: INCREASE_API_KEY,
+ * INCREASE_FUNDING_ACCOUNT_ID. No database, no events.
  */
 const { values } = parseEnvironment(
   z.object(NETWORK_VARIABLES),

@@ -5,8 +5,9 @@ import { Environment, parseEnvironment } from '../platform/config/environment.ts
 import { newId } from '../platform/crypto/new-id.ts';
 
 /**
- * `npm run smoke:lithic`: makes a card in Lithic's sandbox, finds it again, pauses, opens and closes it, and prints what it saw. It needs
- * LITHIC_API_KEY of the sandbox, and refuses every other address than the sandbox's or a fake's on this machine.
+ * `npm run smoke:lithic`: makes a card in Lithic's sandbox, finds it again, pauses, opens and closes it, and
+ * prints what it saw. It needs LITHIC_API_KEY of the sandbox, and refuses every other address than the
+ * sandbox's or a fake's on this machine.
  */
 const { values } = parseEnvironment(
   Environment.pick({

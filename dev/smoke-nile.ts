@@ -6,8 +6,8 @@ import { Environment, parseEnvironment } from '../platform/config/environment.ts
 import { tronConfig } from '../platform/config/tron.ts';
 
 /**
- * `npm run smoke:nile`: reads the Nile test network as the scan does, and prints what it saw. Nothing is written anywhere.
- * TRON_NODE_URLS, TRON_API_KEY and TRON_USDT_CONTRACT replace Nile's own node and token.
+ * `npm run smoke:nile`: reads the Nile test network as the scan does, and prints what it saw. Nothing is
+ * written anywhere. TRON_NODE_URLS, TRON_API_KEY and TRON_USDT_CONTRACT replace Nile's own node and token.
  */
 const BLOCKS = 10;
 const TOO_LONG = AbortSignal.timeout(90_000);

@@ -21,8 +21,8 @@ for (const stream of [process.stdout, process.stderr]) {
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   process.on(signal, () => {
     if (stoppingSince === undefined) void stop(0, 'stopping; press Ctrl-C again to stop at once');
-    // On a second signal, this process exits and what still runs is killed. One Ctrl-C arrives twice, though: from the
-    // terminal, and passed on by npm.
+    // On a second signal, this process exits and what still runs is killed. One Ctrl-C arrives twice, though:
+    // from the terminal, and passed on by npm.
     else if (Date.now() - stoppingSince > 500) process.exit(1);
   });
 }

@@ -1,6 +1,7 @@
 /**
- * The clock of an account's test mode, as a transaction holds it (`lock_test_clock` in platform/db/functions): null if it is real time,
- * as it always is in live mode (docs/decisions/sandbox-clock.md).
+ * The clock of an account's test mode, as a transaction holds it (`lock_test_clock` in
+ * platform/db/functions): null if it is real time, as it always is in live mode
+ * (docs/decisions/sandbox-clock.md).
  */
 export type AccountClock = {
   /** How far it is ahead of real time. */
@@ -21,8 +22,8 @@ export function accountTime(clock: AccountClock, at: Date = new Date()): Date {
 }
 
 /**
- * What time it is for the account, for its partner to see: never before what the last advance set, also if this host's clock is a
- * little behind that of PostgreSQL, which dated the advance.
+ * What time it is for the account, for its partner to see: never before what the last advance set, also if
+ * this host's clock is a little behind that of PostgreSQL, which dated the advance.
  */
 export const shownTime = (clock: AccountClock): Date =>
   accountTime(clock, new Date(Math.max(Date.now(), clock?.advancedAtMs ?? 0)));

@@ -49,11 +49,13 @@ export type AuthorizationRequest = z.infer<typeof AuthorizationRequest>;
 export const MAX_REQUESTS = 100;
 
 /**
- * What we know the issuer's decision to be about if it names no request: one of the authorization's requests, by its place among
- * those of the same amount (docs/decisions/reconciliation.md).
+ * What we know the issuer's decision to be about if it names no request: one of the authorization's requests,
+ * by its place among those of the same amount (docs/decisions/reconciliation.md).
  * @param told.place from 1; an approval's is among the approved requests, a decline's among all
- * @param declines.early how many of this amount were told before we knew the authorization; they are not among its requests
- * @param declines.recorded how many of this amount are recorded as the authorization's; matters if its list of requests is full
+ * @param declines.early how many of this amount were told before we knew the authorization; they are not
+ * among its requests
+ * @param declines.recorded how many of this amount are recorded as the authorization's; matters if its list
+ * of requests is full
  * @returns how the request was decided; null if it is none that we know
  */
 export function findDecision(
@@ -71,7 +73,9 @@ export function findDecision(
   return isBeyondList && place <= approvals + declines.recorded ? 'decline' : null;
 }
 
-/** What the simulated network says about authorizations. It asks for the first two, and reports the others. */
+/**
+ * What the simulated network says about authorizations. It asks for the first two, and reports the others.
+ */
 export const AUTHORIZATION_MESSAGE_TYPES = [
   'authorization',
   'increment',
@@ -79,7 +83,10 @@ export const AUTHORIZATION_MESSAGE_TYPES = [
   'reversal',
   'expiry',
 ] as const;
-/** An issuer also tells us what became of a request (`approval`, `decline`), and what it has authorized altogether (`total`). */
+/**
+ * An issuer also tells us what became of a request (`approval`, `decline`), and what it has authorized
+ * altogether (`total`).
+ */
 export type AuthorizationMessageType =
   | (typeof AUTHORIZATION_MESSAGE_TYPES)[number]
   | 'approval'
@@ -87,8 +94,8 @@ export type AuthorizationMessageType =
   | 'total';
 
 /**
- * The part of an authorization that changes, in cents. While it is pending, it holds what is not settled, or less: one that the
- * issuer approved without us holds only what the card had.
+ * The part of an authorization that changes, in cents. While it is pending, it holds what is not settled, or
+ * less: one that the issuer approved without us holds only what the card had.
  */
 export interface AuthorizationState {
   status: AuthorizationStatus;
@@ -98,8 +105,8 @@ export interface AuthorizationState {
 }
 
 /**
- * Decides whether a card pays an amount (docs/partners/authorizations.md): by its status, then by spending controls, then by
- * its available balance.
+ * Decides whether a card pays an amount (docs/partners/authorizations.md): by its status, then by spending
+ * controls, then by its available balance.
  * @param refusedByControls why spending controls refuse it; null if they don't
  * @returns why not; null if it does
  */
@@ -190,7 +197,8 @@ export function clearedState(
 }
 
 /**
- * A pending authorization once the merchant gives back a part of it, or all. What it never held is given back first.
+ * A pending authorization once the merchant gives back a part of it, or all. What it never held is given back
+ * first.
  * @param backCents at most {@link leftOf} it
  */
 export function reversedState(state: AuthorizationState, backCents: number): AuthorizationState {
@@ -209,7 +217,10 @@ export function expiredState({ amountCents, settledCents }: AuthorizationState):
   return { status: settledCents > 0 ? 'closed' : 'expired', amountCents, heldCents: 0, settledCents };
 }
 
-/** What the merchant can still clear or give back of a pending authorization: what it holds, or more if the card lacked it. */
+/**
+ * What the merchant can still clear or give back of a pending authorization: what it holds, or more if the
+ * card lacked it.
+ */
 export function leftOf({ amountCents, heldCents, settledCents }: AuthorizationState): number {
   return Math.max(heldCents, amountCents - settledCents);
 }

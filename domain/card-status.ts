@@ -34,7 +34,9 @@ export const STATUS_CHANGES: Readonly<Record<StatusChangeOperation, StatusChange
   block_card: { from: ['active', 'frozen'], to: 'blocked', event: 'card.blocked', participle: 'blocked' },
 };
 
-/** `invalid_state`, naming the status, if a card in this status can't be changed like this; null if it can. */
+/**
+ * `invalid_state`, naming the status, if a card in this status can't be changed like this; null if it can.
+ */
 export function statusChangeRefusal(status: CardStatus, operation: StatusChangeOperation): ApiError | null {
   const { from, participle } = STATUS_CHANGES[operation];
   if (from.includes(status)) return null;

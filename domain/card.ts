@@ -28,14 +28,17 @@ export interface NetworkCard {
   expYear: number;
 }
 
-/** {@link NetworkCard} as far as it is known: an operator who confirms that a card was issued may not know all of it. */
+/**
+ * {@link NetworkCard} as far as it is known: an operator who confirms that a card was issued may not know all
+ * of it.
+ */
 export type IssuedCard = { [Field in keyof NetworkCard]: NetworkCard[Field] | null };
 
 /**
- * The product a card is issued from (docs/partners/products.md): the requested one, or the current one, which comes first
- * in `products`.
- * @throws ApiError `no_product_configured` if the account can issue none, `product_not_allowed` if it can't issue the
- * requested one.
+ * The product a card is issued from (docs/partners/products.md): the requested one, or the current one, which
+ * comes first in `products`.
+ * @throws ApiError `no_product_configured` if the account can issue none, `product_not_allowed` if it can't
+ * issue the requested one.
  */
 export function chooseProduct<P extends { code: string }>(
   products: readonly P[],

@@ -21,7 +21,9 @@ export type WhyNot =
 /** As it is stored in the operation's row. One that was `refused` is not binding. */
 export type RecordedDecision = Decision & { refused?: WhyNot };
 
-/** The result of a decision. `over`: whether the operation has ended, because of the decision or otherwise. */
+/**
+ * The result of a decision. `over`: whether the operation has ended, because of the decision or otherwise.
+ */
 export type Verdict = { over: true } | { over: false; because: WhyNot };
 
 /** Why what the network said about an operation could not be recorded. */

@@ -68,7 +68,8 @@ export function usdt(valueMicroUsdt: bigint, leastPlaces: number): string {
 type Judged = { status: 'credited' } | { status: 'in_review'; reason: ReviewReason };
 
 /**
- * Judges a payment (docs/partners/funding.md): the first payment of the exact amount, in a block not later than
+ * Judges a payment (docs/partners/funding.md): the first payment of the exact amount, in a block not later
+ * than
  * `expires_at`, is credited; everything else is reviewed.
  * @param isPaid whether an earlier payment of the exact amount was credited automatically
  */
@@ -93,14 +94,15 @@ export function paidStatus(
 }
 
 /**
- * An operator's decision about all payments of a deposit that are in review: credit them, or record that they were sent back.
+ * An operator's decision about all payments of a deposit that are in review: credit them, or record that they
+ * were sent back.
  */
 export interface DepositDecision {
   outcome: 'credited' | 'returned';
   reason: string;
   /**
-   * The version of the deposit that the operator saw. If it has changed since, nothing is done: nobody decides on a payment
-   * unseen.
+   * The version of the deposit that the operator saw. If it has changed since, nothing is done: nobody
+   * decides on a payment unseen.
    */
   version?: number | undefined;
 }
@@ -159,7 +161,10 @@ export interface NodeState {
   state: 'in_use' | 'standby' | 'behind' | 'failing' | 'contradicting';
   /** A short code; null if there is none. */
   problem: string | null;
-  /** What it says about the block after the last one taken; null if it was not asked. Rows of former releases lack it. */
+  /**
+   * What it says about the block after the last one taken; null if it was not asked. Rows of former releases
+   * lack it.
+   */
   says?: string | null;
   /** ISO 8601. */
   since: string;

@@ -1,5 +1,5 @@
+import { closest, distance } from 'fastest-levenshtein';
 import { z } from 'zod';
-import { nearestWord } from './slips.ts';
 
 /*
  * How a delivery moves: an event's row for one endpoint. `status` says how it stands. `workflow` is about the workflow that keeps
@@ -50,7 +50,10 @@ export type DeliveryStatus = z.infer<typeof DeliveryStatus>;
 /** How long events are kept, in days (docs/partners/webhooks.md). */
 export const EVENTS_KEPT_DAYS = 30;
 
-/** How many webhook endpoints an account can have in a mode, disabled ones included (docs/partners/webhooks.md). */
+/**
+ * How many webhook endpoints an account can have in a mode, disabled ones included
+ * (docs/partners/webhooks.md).
+ */
 export const MAX_ENDPOINTS = 5;
 
 /** Every type of event. webhooks/event-types-resource.ts says what is in them. */
@@ -85,11 +88,12 @@ export const EventType = z
   .meta({ id: 'EventType', description: 'The kind of event.' });
 export type EventType = z.infer<typeof EventType>;
 
-/** Undefined, and so the list of all types, if it is near none of them. */
+/** Undefined, and so the list of all types, if more than a third of the nearest one would be wrong. */
 function suggestType({ input }: z.core.$ZodRawIssue): string | undefined {
   if (typeof input !== 'string' || input.length > MAX_TYPE_LENGTH) return undefined;
-  const nearest = nearestWord(input, EventType.options);
-  return nearest && `must be an event type: did you mean ${nearest}?`;
+  const nearest = closest(input, EventType.options);
+  if (distance(input, nearest) > input.length / 3) return undefined;
+  return `must be an event type: did you mean ${nearest}?`;
 }
 
 /** Longer text is near none, and would take long to compare. */

@@ -5,7 +5,10 @@ import { MAX_AMOUNT_CENTS } from './money.ts';
 const Cents = z.int().min(0).max(MAX_AMOUNT_CENTS);
 const BasisPoints = z.int().min(0).max(10_000);
 
-/** What an account pays (docs/partners/money-fees-and-limits.md). A negotiated plan replaces the default as a whole. */
+/**
+ * What an account pays (docs/partners/money-fees-and-limits.md). A negotiated plan replaces the default as a
+ * whole.
+ */
 export const FeePlan = z.strictObject({
   cardActivationCents: Cents,
   cardFundingBasisPoints: BasisPoints,

@@ -24,14 +24,14 @@ export const NetworkId = z
   .string({ error: 'must be a string' })
   .regex(/^[\x21-\x7e]{1,100}$/, 'must be 1 to 100 printable ASCII characters without spaces');
 
-// Control characters; characters that are invisible or change the direction of text (\p{Cf} of the basic plane, and the line
-// and paragraph separators); lone surrogates. They are written out because the OpenAPI document has them too, and not every
-// tool that reads it knows \p.
+// Control characters; characters that are invisible or change the direction of text (\p{Cf} of the basic
+// plane, and the line and paragraph separators); lone surrogates. They are written out because the OpenAPI
+// document has them too, and not every tool that reads it knows \p.
 const UNSEEN =
   '\\u0000-\\u001f\\u007f-\\u009f\\u00ad\\u0600-\\u0605\\u061c\\u06dd\\u070f\\u0890\\u0891\\u08e2\\u180e\\u200b\\u200e\\u200f' +
   '\\u2028-\\u202e\\u2060-\\u206f\\ufeff\\ufff9-\\ufffb\\ud800-\\udfff';
-// What is left of Unicode's Default_Ignorable_Code_Point in the basic plane: joiners and variation selectors, which emoji and
-// names in Persian, Hindi or Mongolian need, and fillers.
+// What is left of Unicode's Default_Ignorable_Code_Point in the basic plane: joiners and variation selectors,
+// which emoji and names in Persian, Hindi or Mongolian need, and fillers.
 const IGNORABLE =
   '\\u034f\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180d\\u180f\\u200c\\u200d\\u3164\\ufe00-\\ufe0f\\uffa0\\ufff0-\\ufff8';
 
@@ -51,7 +51,10 @@ const Plain = (minLength: number, maxLength: number, pattern: RegExp) =>
     .regex(pattern, NOT_PLAIN)
     .meta({ minLength, maxLength });
 
-/** A string for machines, such as a reference: two that look the same are the same. Its length counts code points. */
+/**
+ * A string for machines, such as a reference: two that look the same are the same. Its length counts code
+ * points.
+ */
 export const Line = (maxLength: number) =>
   Plain(1, maxLength, new RegExp(`^[^${UNSEEN}${IGNORABLE}]*$`, 'u')).refine(
     // Those of the other planes are not in the pattern: tools disagree about how to write them.
@@ -59,7 +62,10 @@ export const Line = (maxLength: number) =>
     NOT_PLAIN,
   );
 
-/** A name for people, on one line, in any script, of which something can be seen. Its length counts code points. */
+/**
+ * A name for people, on one line, in any script, of which something can be seen. Its length counts code
+ * points.
+ */
 export const Label = (maxLength: number) =>
   Plain(1, maxLength, new RegExp(`^[^${UNSEEN}]*$`, 'u')).refine(
     (text) => text === '' || /[^\p{Default_Ignorable_Code_Point}\p{Z}]/u.test(text),
@@ -70,8 +76,8 @@ export const Label = (maxLength: number) =>
 export const Note = (maxLength: number) => Plain(0, maxLength, new RegExp(`^[^${UNSEEN}]*$`, 'u'));
 
 /**
- * What a browser accepts in `<input type="email">`, so domains in other scripts as A-labels (`xn--…`), in the lengths of RFC 5321
- * (docs/partners/cards.md).
+ * What a browser accepts in `<input type="email">`, so domains in other scripts as A-labels (`xn--…`), in the
+ * lengths of RFC 5321 (docs/partners/cards.md).
  */
 export const Email = z
   .email({

@@ -32,7 +32,9 @@ const SHAPE = new RegExp(`^${DIGITS}$`);
 /** A regular expression for ids with this prefix. */
 export const idPattern = (prefix: IdPrefix): string => `^${prefix}_${DIGITS}$`;
 
-/** Whether a string has the shape of an id with this prefix. If not, it can't exist, and no query is needed. */
+/**
+ * Whether a string has the shape of an id with this prefix. If not, it can't exist, and no query is needed.
+ */
 export function isId<P extends IdPrefix>(prefix: P, value: string): value is Id<P> {
   return value.startsWith(`${prefix}_`) && SHAPE.test(value.slice(prefix.length + 1));
 }

@@ -7,8 +7,8 @@ export type IpAddress = ipaddr.IPv4 | ipaddr.IPv6;
 export type CidrBlock = readonly [IpAddress, number];
 
 /**
- * Only the usual spellings: 010.0.0.1 and 127.1 mean different addresses to different programs. An IPv4-mapped IPv6 address is that
- * IPv4 address.
+ * Only the usual spellings: 010.0.0.1 and 127.1 mean different addresses to different programs. An
+ * IPv4-mapped IPv6 address is that IPv4 address.
  * @returns null if it is no address
  */
 export function parseAddress(text: string): IpAddress | null {
@@ -42,7 +42,10 @@ export function spellBlock([address, bits]: CidrBlock): string {
 export const isInBlock = (address: IpAddress, [block, bits]: CidrBlock): boolean =>
   block.kind() === address.kind() && address.match(block, bits);
 
-/** Those blocks, as {@link spellBlock} spells them, that have an address outside of `allowed`. Null is every address. */
+/**
+ * Those blocks, as {@link spellBlock} spells them, that have an address outside of `allowed`. Null is every
+ * address.
+ */
 export function blocksOutside(blocks: readonly string[] | null, allowed: readonly string[] | null): string[] {
   if (allowed === null) return [];
   const within = allowed.map(parseBlock).filter((block) => block !== null);
@@ -52,7 +55,9 @@ export function blocksOutside(blocks: readonly string[] | null, allowed: readonl
   });
 }
 
-/** Every usual spelling, for the reference. What it leaves out, such as ::ffff:192.0.2.1, is accepted, too. */
+/**
+ * Every usual spelling, for the reference. What it leaves out, such as ::ffff:192.0.2.1, is accepted, too.
+ */
 const SPELLINGS = (() => {
   const four = z.regexes.ipv4.source.slice(1, -1);
   const six = z.regexes.ipv6.source.slice(1, -1);

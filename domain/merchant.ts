@@ -5,7 +5,8 @@ export const CategoryCode = z
   .string({ error: 'must be a string' })
   .regex(/^[0-9]{4}$/, 'must be four digits');
 
-// The officially assigned codes of ISO 3166-1, and two that card networks use besides: XK for Kosovo, AN for the Netherlands Antilles.
+// The officially assigned codes of ISO 3166-1, and two that card networks use besides: XK for Kosovo, AN for
+// the Netherlands Antilles.
 const COUNTRIES = (
   'AD AE AF AG AI AL AM AN AO AQ AR AS AT AU AW AX AZ BA BB BD BE BF BG BH BI BJ BL BM BN BO BQ BR BS BT BV BW BY BZ CA CC CD CF ' +
   'CG CH CI CK CL CM CN CO CR CU CV CW CX CY CZ DE DJ DK DM DO DZ EC EE EG EH ER ES ET FI FJ FK FM FO FR GA GB GD GE GF GG ' +

@@ -5,15 +5,18 @@ import { TransactionType } from './transaction.ts';
 
 const Words = Label(255).nullable().default(null);
 
-/** The network's id of what the transaction is part of, by which all of it can be read; null if the network has none. */
+/**
+ * The network's id of what the transaction is part of, by which all of it can be read; null if the network
+ * has none.
+ */
 const PaymentId = NetworkId.nullable().default(null);
 
 const NetworkMerchant = z.strictObject({ name: Words, categoryCode: Words, city: Words, country: Words });
 
 /**
- * A transaction that a card network reports, in our words (docs/decisions/card-networks.md). The simulated network posts it
- * like this; the ingress of another one translates. Strict: an unknown field could mean that a different amount moves, or
- * none.
+ * A transaction that a card network reports, in our words (docs/decisions/card-networks.md). The simulated
+ * network posts it like this; the ingress of another one translates. Strict: an unknown field could mean that
+ * a different amount moves, or none.
  */
 export const NetworkTransaction = z.strictObject({
   networkCardId: NetworkId,
@@ -28,10 +31,12 @@ export const NetworkTransaction = z.strictObject({
 export type NetworkTransaction = z.infer<typeof NetworkTransaction>;
 
 /**
- * What the card network reports about an authorization (docs/operating.md, "Authorizations on the simulated network").
- * `approval`: it approved a request, as we decided or without us; booked whatever our rules say. `decline`: it declined one, as we
- * decided or by itself; `networkAuthorizationId` is there even if it is null, unlike in a {@link NetworkTransaction}. `total`: the
- * authorization's amount is now `amountCents`, more or less than before.
+ * What the card network reports about an authorization (docs/operating.md, "Authorizations on the simulated
+ * network").
+ * `approval`: it approved a request, as we decided or without us; booked whatever our rules say. `decline`:
+ * it declined one, as we decided or by itself; `networkAuthorizationId` is there even if it is null, unlike
+ * in a {@link NetworkTransaction}. `total`: the authorization's amount is now `amountCents`, more or less
+ * than before.
  */
 export const NetworkAuthorizationReport = z
   .strictObject({
@@ -43,11 +48,14 @@ export const NetworkAuthorizationReport = z
     currency: z.literal('USD'),
     final: z.boolean().default(true),
     /**
-     * Of an approval, if the network's message names no request: its place among the approved ones of the same amount, from 1, in the
-     * authorization.
+     * Of an approval, if the network's message names no request: its place among the approved ones of the
+     * same amount, from 1, in the authorization.
      */
     approvalNumber: z.int().positive().nullable().default(null),
-    /** The same of a decline: its place among all of the authorization's requests of the same amount, approved or declined. */
+    /**
+     * The same of a decline: its place among all of the authorization's requests of the same amount, approved
+     * or declined.
+     */
     requestNumber: z.int().positive().nullable().default(null),
     /** When the network lets the authorization expire; null if it does not say. */
     expiresAt: z.iso.datetime().nullable().default(null),
@@ -77,7 +85,10 @@ export const NetworkAuthorizationRequest = z.strictObject({
 });
 export type NetworkAuthorizationRequest = z.infer<typeof NetworkAuthorizationRequest>;
 
-/** What can be read of a report that is not a whole {@link NetworkTransaction} or {@link NetworkAuthorizationReport}. */
+/**
+ * What can be read of a report that is not a whole {@link NetworkTransaction} or {@link
+ * NetworkAuthorizationReport}.
+ */
 const Parts = z.object({
   networkTransactionId: NetworkId,
   networkCardId: NetworkId.nullable().catch(null),
@@ -91,13 +102,19 @@ const Parts = z.object({
 
 /** What the network reported, as far as we understand it. A part that can't be read is null. */
 export interface ReportedTransaction extends z.infer<typeof Parts> {
-  /** Null if this release does not understand all of it: an unknown type, currency or field, or an amount out of range. */
+  /**
+   * Null if this release does not understand all of it: an unknown type, currency or field, or an amount out
+   * of range.
+   */
   whole: NetworkTransaction | NetworkAuthorizationReport | null;
   /** The names of the fields that it does not understand, at most ten. */
   unreadable: string[];
 }
 
-/** @param value the body's JSON value. @returns null if it has no id, so it could not be recognised when it is repeated */
+/**
+ * @param value the body's JSON value. @returns null if it has no id, so it could not be recognised when it is
+ * repeated
+ */
 export function readReport(value: unknown): ReportedTransaction | null {
   const parts = Parts.safeParse(value);
   if (!parts.success) return null;
@@ -114,10 +131,11 @@ export function readReport(value: unknown): ReportedTransaction | null {
 
 /**
  * Why a reported transaction is kept and not booked. `card_unknown`: no live card has its id at the network.
- * `card_not_issued`: its card is still being issued. `card_failed`: by our record, its card was never issued. `id_conflict`:
- * a different transaction was booked under its id. `unbookable`: a balance or a fee would leave the safe integers.
- * `authorization_unknown`: it ends or changes an authorization whose request has not arrived. `not_understood`: this release does not
- * know its type, its currency or a field.
+ * `card_not_issued`: its card is still being issued. `card_failed`: by our record, its card was never issued.
+ * `id_conflict`: a different transaction was booked under its id. `unbookable`: a balance or a fee would
+ * leave the safe integers.
+ * `authorization_unknown`: it ends or changes an authorization whose request has not arrived.
+ * `not_understood`: this release does not know its type, its currency or a field.
  */
 export const WHY_KEPT = [
   'card_unknown',

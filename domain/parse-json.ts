@@ -2,7 +2,8 @@ import { ApiError } from './api-error.ts';
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-// A global pattern would make an object of each match, and a body can have 30,000 of them: these are only asked where they end.
+// A global pattern would make an object of each match, and a body can have 30,000 of them: these are only
+// asked where they end.
 const STRING = /"[ !#-[\]-\uffff]*(?:\\(?:["\\/bfnrt]|u[\da-fA-F]{4})[ !#-[\]-\uffff]*)*"/y;
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 const WORD = /true|false|null/y;
@@ -23,9 +24,9 @@ interface JsonLimits {
 const UNLIMITED: JsonLimits = { values: Number.POSITIVE_INFINITY, fields: Number.POSITIVE_INFINITY };
 
 /**
- * The JSON value of a body. A number that isn't written as an integer becomes NaN, so that no schema accepts 1e400, 1.0 or
- * a fraction that rounds to an integer as an amount of cents. A field that is sent twice is refused: parsers disagree
- * about which of two amounts counts.
+ * The JSON value of a body. A number that isn't written as an integer becomes NaN, so that no schema accepts
+ * 1e400, 1.0 or a fraction that rounds to an integer as an amount of cents. A field that is sent twice is
+ * refused: parsers disagree about which of two amounts counts.
  * @param limits how many values it may have, those in other values included, and how many fields one object
  * @throws ApiError `validation_failed`
  */
@@ -134,8 +135,8 @@ function decodeText(bytes: Uint8Array): string {
 }
 
 /**
- * Where a text stops being JSON: the start of the first token that can't be there, or the text's end. V8's messages won't do:
- * some repeat the text, and some have no position.
+ * Where a text stops being JSON: the start of the first token that can't be there, or the text's end. V8's
+ * messages won't do: some repeat the text, and some have no position.
  */
 function errorOffset(text: string): number {
   /** Whether each container that has not ended is an object. */

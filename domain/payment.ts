@@ -1,7 +1,8 @@
 import type { AuthorizationState, DeclineReason } from './authorization.ts';
 
-// A payment is all that belongs to one purchase at the card network: what was asked, decided, cleared, given back and refunded
-// (docs/decisions/payments.md). Each adapter makes a snapshot of it from what it read; only payments/ books.
+// A payment is all that belongs to one purchase at the card network: what was asked, decided, cleared, given
+// back and refunded (docs/decisions/payments.md). Each adapter makes a snapshot of it from what it read; only
+// payments/ books.
 
 /** Where a card was used, as far as the network says. */
 export interface PaymentMerchant {
@@ -91,7 +92,10 @@ export function isOlder(one: readonly number[], other: readonly number[]): boole
   return place !== -1 && (one[place] as number) < (other[place] ?? Number.NEGATIVE_INFINITY);
 }
 
-/** The only clearing among these, which a refund that names none gives money back for; null if there are several or none. */
+/**
+ * The only clearing among these, which a refund that names none gives money back for; null if there are
+ * several or none.
+ */
 export function onlyClearing(movements: readonly PaymentMovement[]): string | null {
   const clearings = movements.filter(({ kind }) => kind === 'clearing');
   return clearings.length === 1 ? (clearings[0]?.id ?? null) : null;

@@ -1,14 +1,17 @@
 import ipaddr from 'ipaddr.js';
 
-/** In no registry of special ranges, but not the public internet either: Azure's services for virtual machines. */
+/**
+ * In no registry of special ranges, but not the public internet either: Azure's services for virtual
+ * machines.
+ */
 const CLOUD_SERVICES: readonly string[] = ['168.63.129.16'];
 
 /** All that IPv6 has assigned to the public internet so far. `::/96` and other special ranges lie outside. */
 const PUBLIC_IPV6 = ipaddr.IPv6.parseCIDR('2000::/3');
 
 /**
- * Whether a machine on the public internet can have this address (docs/decisions/outbound-safety.md). An address in an
- * unusual spelling (leading zeros, short forms, zones) does not count as public.
+ * Whether a machine on the public internet can have this address (docs/decisions/outbound-safety.md). An
+ * address in an unusual spelling (leading zeros, short forms, zones) does not count as public.
  * @param address IPv4 in four decimal parts, or IPv6 without brackets
  */
 export function isPublicAddress(address: string): boolean {

@@ -6,7 +6,8 @@ export class Refusal extends Error {
 }
 
 /**
- * The refusal of an unknown id. Text that does not look like an id is not repeated: it could be a key pasted by mistake.
+ * The refusal of an unknown id. Text that does not look like an id is not repeated: it could be a key pasted
+ * by mistake.
  * @param next what to do, such as `run "operator partner list"`
  */
 export function unknownId(prefix: IdPrefix, id: string, next: string): Refusal {

@@ -15,8 +15,8 @@ const SOLID_AFTER_SECONDS = 60;
 const SECONDS_PER_BLOCK = 3;
 
 /**
- * How far behind the last block taken is. Right after a rescan was requested, that block's time is not known, so it is
- * estimated from the number of blocks after it.
+ * How far behind the last block taken is. Right after a rescan was requested, that block's time is not known,
+ * so it is estimated from the number of blocks after it.
  */
 export function scanLag(
   scan: { blockNumber: number; blockTime: Date | null; solidBlockNumber: number | null },

@@ -145,8 +145,8 @@ export function completeControls(
 export interface LimitSpending extends SpendingLimit {
   source: 'card' | 'account';
   /**
-   * What was spent in the interval, in cents. A refund gave back no more than had been spent by then. 0 for a limit per
-   * authorization.
+   * What was spent in the interval, in cents. A refund gave back no more than had been spent by then. 0 for a
+   * limit per authorization.
    */
   spentCents: number;
   /** When the interval ends; null if it never does. */
@@ -195,7 +195,10 @@ export function refusalByControls(
   return null;
 }
 
-/** A merchant that doesn't say what or where it is passes a list of what is blocked, and none of what is allowed. */
+/**
+ * A merchant that doesn't say what or where it is passes a list of what is blocked, and none of what is
+ * allowed.
+ */
 function isAllowed(code: string | null, allowed: string[] | null, blocked: string[] | null): boolean {
   if (allowed !== null) return code !== null && allowed.includes(code);
   return blocked === null || code === null || !blocked.includes(code);

@@ -12,7 +12,10 @@ export const TransactionType = z.enum(['purchase', 'decline', 'refund']).meta({
 });
 export type TransactionType = z.infer<typeof TransactionType>;
 
-/** Whose money moves: the card's, the account's prepaid balance's, or both if the card lacks a part of a clearing. */
+/**
+ * Whose money moves: the card's, the account's prepaid balance's, or both if the card lacks a part of a
+ * clearing.
+ */
 export const ChargedTo = z.enum(['card', 'partner_balance', 'both']).meta({
   id: 'ChargedTo',
   description:
@@ -54,8 +57,8 @@ export interface TransactionDecision {
 
 /**
  * Decides the outcome of a transaction on a card (docs/partners/transactions.md).
- * @param card `heldCents`: how much of its balance authorizations and withdrawals hold. `arrivingCents`: what its pending
- *   top-ups will add; a refund has to leave room for it
+ * @param card `heldCents`: how much of its balance authorizations and withdrawals hold. `arrivingCents`: what
+ *   its pending top-ups will add; a refund has to leave room for it
  * @param refusedByControls why spending controls refuse a purchase; null if they don't
  * @throws ApiError `invalid_state` if the card was not issued or, for a simulated transaction, is not active;
  * `validation_failed` if the card's balance or the fee would exceed the largest safe integer.
@@ -108,8 +111,9 @@ function refuseState(status: CardStatus, simulated: boolean): void {
 }
 
 /**
- * What a transaction costs the partner on top of its amount (docs/partners/money-fees-and-limits.md): a flat fee and basis
- * points for a purchase, a flat fee for a decline, nothing for a refund. A fee of zero is left out.
+ * What a transaction costs the partner on top of its amount (docs/partners/money-fees-and-limits.md): a flat
+ * fee and basis points for a purchase, a flat fee for a decline, nothing for a refund. A fee of zero is left
+ * out.
  * @throws ApiError `validation_failed` if the fee exceeds the largest safe integer.
  */
 export function transactionFees(

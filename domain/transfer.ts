@@ -3,7 +3,10 @@ export type TransferDirection = 'topup' | 'withdrawal';
 
 export const TRANSFER_DIRECTIONS = ['topup', 'withdrawal'] as const satisfies readonly TransferDirection[];
 
-/** What differs between the directions. Events, audit entries and ledger operations are named after the direction itself. */
+/**
+ * What differs between the directions. Events, audit entries and ledger operations are named after the
+ * direction itself.
+ */
 export const TRANSFERS = {
   topup: { idPrefix: 'topup', operation: 'top_up_card', noun: 'top-up', networkFailure: 'topup_failed' },
   withdrawal: {

@@ -18,7 +18,10 @@ export type AttentionConfig = Pick<
   'issuanceDeadlineMs' | 'topUpDeadlineMs' | 'withdrawalDeadlineMs' | 'taskQueuePrefix' | 'cardNetwork'
 >;
 
-/** What has waited longest comes first. It is read with one connection: if a table is locked, the others stay free. */
+/**
+ * What has waited longest comes first. It is read with one connection: if a table is locked, the others stay
+ * free.
+ */
 export async function readItems(orm: Orm, config: AttentionConfig): Promise<UnfinishedItem[]> {
   const found = [
     await readWaitingOperations(orm, config),

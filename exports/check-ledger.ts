@@ -12,7 +12,8 @@ export interface LedgerCheck {
 }
 
 /**
- * Checks the whole ledger, also against the rows that its postings are for, and stores the result, which every process then exports.
+ * Checks the whole ledger, also against the rows that its postings are for, and stores the result, which
+ * every process then exports.
  * @param options.reader the database to read from, since the statements take long
  * @param options.nextAt when the next check is due; null leaves the time already set
  * @param options.beforeEach is called before each invariant's statement

@@ -13,10 +13,10 @@ const GRACE_MS = 3_600_000;
 const BATCH = 100;
 
 /**
- * Closes days that are over, of all accounts, so no statement ever adds up more than what has been booked since the last one
- * (docs/decisions/statements.md). Accounts take turns, a day each, and one that can't be closed delays no other: it is logged, and
- * left alone until the next call. Days without any transfer are left out. Workers may do it at the same time: a day has one closing,
- * and it is the same whoever writes it.
+ * Closes days that are over, of all accounts, so no statement ever adds up more than what has been booked
+ * since the last one (docs/decisions/statements.md). Accounts take turns, a day each, and one that can't be
+ * closed delays no other: it is logged, and left alone until the next call. Days without any transfer are
+ * left out. Workers may do it at the same time: a day has one closing, and it is the same whoever writes it.
  * @returns how many days it closed
  */
 export async function closeDays(
@@ -64,7 +64,8 @@ async function closeDay(orm: Orm, tenant: Tenant, day: string): Promise<void> {
 
 type Due = Row<'day_closing', 'partner_id'> & { mode: Mode; day: string };
 
-// Of each account and mode the first day after the last closing on which something was booked, if that is over.
+// Of each account and mode the first day after the last closing on which something was booked, if that is
+// over.
 const findDue = readStatement(
   (_, values: { afterPartnerId: string; afterMode: string; graceMs: number }) => sql<Due>`
   SELECT p.id AS partner_id, m.mode, to_char(first.day, 'YYYY-MM-DD') AS day

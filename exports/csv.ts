@@ -6,7 +6,9 @@ export const Csv = z
   .string()
   .meta({ id: 'Csv', description: 'CSV (RFC 4180): a header line, then a line for each item.' });
 
-/** Lines of a report, each with its CRLF. A text that a spreadsheet would run as a formula begins with `'`. */
+/**
+ * Lines of a report, each with its CRLF. A text that a spreadsheet would run as a formula begins with `'`.
+ */
 export function csvLines(columns: readonly ReportColumn[], resources: readonly object[]): string {
   return toLines(resources.map((resource) => columns.map((column) => column.read(resource))));
 }
@@ -26,8 +28,8 @@ export interface ReportColumn {
 }
 
 /**
- * The columns of a resource in a report: its scalar fields in their order, those of nested objects as `merchant_name`, and `fees`
- * as their sum. Other lists are left out.
+ * The columns of a resource in a report: its scalar fields in their order, those of nested objects as
+ * `merchant_name`, and `fees` as their sum. Other lists are left out.
  */
 export function reportColumns(resource: z.ZodObject): ReportColumn[] {
   return Object.entries(resource.shape).flatMap(([name, declared]): ReportColumn[] => {

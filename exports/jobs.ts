@@ -15,8 +15,8 @@ const MAX_STATEMENT_MS = 25 * 60_000;
 const LEASE_MS = 30 * 60_000;
 
 /**
- * Makes one of the workers check the whole ledger once a day, on a separate connection, one statement at a time, each on one
- * of PostgreSQL's cores. That takes longer, but hardly slows other work.
+ * Makes one of the workers check the whole ledger once a day, on a separate connection, one statement at a
+ * time, each on one of PostgreSQL's cores. That takes longer, but hardly slows other work.
  */
 export function startCheckingLedger(options: {
   orm: Orm;

@@ -25,7 +25,8 @@ interface Wanted {
 }
 
 /**
- * Changes of a prepaid balance, newest first, with the request that caused each, if one did and it is not older than 31 days.
+ * Changes of a prepaid balance, newest first, with the request that caused each, if one did and it is not
+ * older than 31 days.
  * @throws Refusal if there is no such card, or it is of another account or mode
  */
 export async function readBalanceTransactions(
@@ -65,8 +66,8 @@ const TRANSACTIONS_AT_ONCE = 1_000;
 const MAX_CLOCK_DIFFERENCE_MS = 3_600_000;
 
 /**
- * A card's changes of the prepaid balance: what moved between the two, with its fees, as the card's own account has it; and what
- * each of its transactions cost beside the card's share.
+ * A card's changes of the prepaid balance: what moved between the two, with its fees, as the card's own
+ * account has it; and what each of its transactions cost beside the card's share.
  */
 async function readCardEntries(
   orm: Orm,

@@ -221,7 +221,8 @@ const rangeOf = ({ from, to }: Period) => ({
 
 type Range = Tenant & ReturnType<typeof rangeOf>;
 
-// They compare and order by whole keys, so that only the index on those serves them (docs/decisions/lists-by-whole-keys.md).
+// They compare and order by whole keys, so that only the index on those serves them
+// (docs/decisions/lists-by-whole-keys.md).
 
 const selectTransactions = cursorStatement(
   (_, { partnerId, mode, from, to, idsFrom, idsTo }: Range) => sql<TransactionRow>`

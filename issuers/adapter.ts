@@ -18,7 +18,8 @@ export interface AdapterOptions {
 export interface CardNetworkAdapter {
   /**
    * Opens the network's client.
-   * @param apiUrl where a network that runs in this process posts its messages; null if another process posts them
+   * @param apiUrl where a network that runs in this process posts its messages; null if another process posts
+   * them
    */
   start(
     options: AdapterOptions & { apiUrl: string | null },

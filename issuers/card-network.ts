@@ -6,10 +6,11 @@ import type { NetworkAuthorizationRequest, ReportedTransaction } from '../domain
 import type { TransferDirection } from '../domain/transfer.ts';
 
 /**
- * The card network that issues our cards. Each operation that acts has a token of ours as its idempotency key: asking
- * again with the same token never acts twice, and returns the operation's current state. Every method throws
- * CardNetworkUnavailable if there is no definite answer: ask again with the same token, or look the operation up. A network that
- * forgets tokens is not asked to act under one that is older than NETWORK_KEY_LIFETIME (docs/decisions/card-networks.md).
+ * The card network that issues our cards. Each operation that acts has a token of ours as its idempotency
+ * key: asking again with the same token never acts twice, and returns the operation's current state. Every
+ * method throws CardNetworkUnavailable if there is no definite answer: ask again with the same token, or look
+ * the operation up. A network that forgets tokens is not asked to act under one that is older than
+ * NETWORK_KEY_LIFETIME (docs/decisions/card-networks.md).
  */
 export interface CardNetwork {
   readonly abilities: NetworkAbilities;
@@ -28,14 +29,18 @@ export interface CardNetwork {
   revealCard(card: RevealRequest): Promise<RevealedCard>;
 
   /**
-   * Moves money between a card's account and ours, so that the card's has what our ledger says: what a blocked card still has comes
-   * back once it is free in our ledger, and what the prepaid balance has paid for a card, whatever its status, goes there. Asking again
-   * with the same token never acts twice. Under a token that is too old to be sent it only looks: if nothing was moved, that is a
-   * refusal (`key_expired`). A network that holds no cards' money answers `succeeded` without a request.
+   * Moves money between a card's account and ours, so that the card's has what our ledger says: what a
+   * blocked card still has comes back once it is free in our ledger, and what the prepaid balance has paid
+   * for a card, whatever its status, goes there. Asking again with the same token never acts twice. Under a
+   * token that is too old to be sent it only looks: if nothing was moved, that is a refusal (`key_expired`).
+   * A network that holds no cards' money answers `succeeded` without a request.
    */
   trueUp(request: TrueUpAsked): Promise<TrueUpAnswer>;
 
-  /** What a kept event says ({@link EventForLater}), in our words. The network may have to be asked for its object. */
+  /**
+   * What a kept event says ({@link EventForLater}), in our words. The network may have to be asked for its
+   * object.
+   */
   readEvent(body: Uint8Array): Promise<NetworkMessage[]>;
 
   /** What the network itself has recorded since then, oldest first, for the reconciliation. */
@@ -55,7 +60,8 @@ export interface CardNetwork {
 /** What a network can do, beyond what each one has to. */
 export interface NetworkAbilities {
   /**
-   * Who has the money that is on cards. `network`: each card has an account there, and top-ups and withdrawals are transfers.
+   * Who has the money that is on cards. `network`: each card has an account there, and top-ups and
+   * withdrawals are transfers.
    * `ledger`: only our ledger knows it, so that they succeed without a request.
    */
   moneyHeldBy: 'network' | 'ledger';
@@ -116,8 +122,8 @@ type IssueAnswer =
 export type OperationFailed = { status: 'failed'; reason: string };
 
 /**
- * `unknown`: the network never accepted the token, so it issued nothing for it. `accepted`: the network may already have
- * created the card, but the card can't be used until the network says that it is issued.
+ * `unknown`: the network never accepted the token, so it issued nothing for it. `accepted`: the network may
+ * already have created the card, but the card can't be used until the network says that it is issued.
  */
 export type LookUpAnswer =
   | Exclude<IssueAnswer, { status: 'accepted' }>
@@ -155,7 +161,10 @@ export interface TrueUpAsked {
 export type TrueUpAnswer =
   | { status: 'succeeded' }
   | { status: 'accepted' }
-  /** The network said no and moved nothing. Asked again with the same token, it may do it, such as once it holds the money no more. */
+  /**
+   * The network said no and moved nothing. Asked again with the same token, it may do it, such as once it
+   * holds the money no more.
+   */
   | { status: 'not_yet'; reason: string }
   /** It will not do it under this token. */
   | { status: 'refused'; reason: string };
@@ -168,7 +177,10 @@ export interface StatusChangeRequest {
   cardStatus: SettableStatus;
 }
 
-/** `refused`: the network's rules forbid it, for example because it blocked the card itself. Nothing changed there. */
+/**
+ * `refused`: the network's rules forbid it, for example because it blocked the card itself. Nothing changed
+ * there.
+ */
 export type StatusChangeAnswer = { status: 'applied' } | { status: 'refused'; reason: string };
 
 export interface RevealRequest {
@@ -185,7 +197,10 @@ export interface RevealedCard {
   expYear: number;
 }
 
-/** A path on which the network posts to us, outside /v1. Its network's adapter verifies, reads and answers what arrives. */
+/**
+ * A path on which the network posts to us, outside /v1. Its network's adapter verifies, reads and answers
+ * what arrives.
+ */
 export interface IngressRoute {
   /** With /network in front. */
   path: string;
@@ -261,8 +276,9 @@ export interface ListedTransaction extends TransactionMessage {
 }
 
 /**
- * `noted`: there is nothing to say about it. `decided`: a request was approved or declined. `undecided`: it can't be decided, such
- * as one on an unknown card. `kept`: it can't be booked now, and does not have to be sent again.
+ * `noted`: there is nothing to say about it. `decided`: a request was approved or declined. `undecided`: it
+ * can't be decided, such as one on an unknown card. `kept`: it can't be booked now, and does not have to be
+ * sent again.
  */
 export type MessageResult =
   | { status: 'noted' }
@@ -273,8 +289,8 @@ export type MessageResult =
   | { status: 'kept'; messageId: string };
 
 /**
- * The network gave no definite answer: a timeout, a 5xx, a lost connection, or a response that can't be parsed. It may have
- * acted anyway, so this never means "no". The message contains neither bodies nor names.
+ * The network gave no definite answer: a timeout, a 5xx, a lost connection, or a response that can't be
+ * parsed. It may have acted anyway, so this never means "no". The message contains neither bodies nor names.
  */
 export class CardNetworkUnavailable extends Error {
   override readonly name = 'CardNetworkUnavailable';

@@ -4,10 +4,12 @@ import type { NetworkCard } from '../domain/card.ts';
 import type { KeyRing } from '../platform/crypto/key-ring.ts';
 import type { RevealedCard, RevealRequest } from './card-network.ts';
 
-// Cards in test mode and on the simulated network are derived from a key and the card's id, so nothing secret about them has
-// to be stored.
+// Cards in test mode and on the simulated network are derived from a key and the card's id, so nothing secret
+// about them has to be stored.
 
-/** Numbers with this prefix exist on no network, whatever the product's BIN (docs/partners/secure-details.md). */
+/**
+ * Numbers with this prefix exist on no network, whatever the product's BIN (docs/partners/secure-details.md).
+ */
 const TEST_NUMBER_PREFIX = '4242';
 const NUMBER_DIGITS = 16;
 const MIN_LIFE_MONTHS = 36;
@@ -16,8 +18,8 @@ const MIN_LIFE_MONTHS = 36;
 const testCardKey = (ring: KeyRing, keyId: string): KeyObject => ring.deriveFrom(keyId, 'test-cards');
 
 /**
- * Issues test cards with the ring's current key. The card's network id contains that key's id, so that a later reveal derives
- * the same number even if the ring has been rotated.
+ * Issues test cards with the ring's current key. The card's network id contains that key's id, so that a
+ * later reveal derives the same number even if the ring has been rotated.
  */
 export function testCardIssuer(ring: KeyRing): (cardId: string) => Promise<NetworkCard> {
   const keyId = ring.primaryId;
@@ -40,8 +42,8 @@ export function testCardRevealer(ring: KeyRing): (card: RevealRequest) => Promis
 }
 
 /**
- * Derives the card for a token. The same key, token and prefix always give the same card, so a key must not change while
- * its cards exist.
+ * Derives the card for a token. The same key, token and prefix always give the same card, so a key must not
+ * change while its cards exist.
  * @param key 32 bytes
  * @param token a card id; the card expires 36 to 59 months after the time in it
  */
@@ -58,7 +60,8 @@ export function deriveCard(key: KeyObject, token: string, prefix: string): Netwo
 }
 
 /**
- * Derives the secret details of the same card. They are for reveals only: never log or store them, or return them elsewhere.
+ * Derives the secret details of the same card. They are for reveals only: never log or store them, or return
+ * them elsewhere.
  * @param prefix what the number starts with, 4 to 12 digits
  */
 export function deriveRevealedCard(key: KeyObject, token: string, prefix: string): RevealedCard {

@@ -15,7 +15,9 @@ export interface IssuerRequest {
   /** The Idempotency-Key; null where the issuer takes none. */
   key: string | null;
   turn: TurnClass;
-  /** Called right before it is sent, after the wait for its turn. It throws if it must not be sent any more. */
+  /**
+   * Called right before it is sent, after the wait for its turn. It throws if it must not be sent any more.
+   */
   check?(): Promise<void>;
 }
 
@@ -26,8 +28,8 @@ export interface IssuerHttp {
 }
 
 /**
- * Sends requests to an issuer, each in its turn of the installation's rate limit, and once: whoever asks decides what is asked again
- * (docs/issuers.md).
+ * Sends requests to an issuer, each in its turn of the installation's rate limit, and once: whoever asks
+ * decides what is asked again (docs/issuers.md).
  * @param options.issuer its name, for error messages
  * @param options.authorization the header
  */
@@ -84,7 +86,9 @@ export function createIssuerHttp({
   };
 }
 
-/** Why a request got no response: only the error's code or name, because its message may quote the request. */
+/**
+ * Why a request got no response: only the error's code or name, because its message may quote the request.
+ */
 export function describeFailure(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown error';
   return 'code' in error && typeof error.code === 'string' ? error.code : error.name;
@@ -101,7 +105,10 @@ export function parseAnswer<Body>(issuer: string, body: unknown, shape: z.ZodTyp
   throw new CardNetworkUnavailable(`${issuer}: its answer has an unexpected shape (${fields.join(', ')})`);
 }
 
-/** Reads once; for a reconciliation, which would have to begin again without the answer, three times, each in its turn. */
+/**
+ * Reads once; for a reconciliation, which would have to begin again without the answer, three times, each in
+ * its turn.
+ */
 export async function readPersistently<Found>(turn: TurnClass, read: () => Promise<Found>): Promise<Found> {
   for (let attempt = 1; ; attempt++) {
     try {

@@ -87,10 +87,7 @@ function measureNetwork(network: CardNetwork): { network: CardNetwork; metrics: 
       ),
       changeCardStatus: measured('change_card_status', (request) => network.changeCardStatus(request)),
       revealCard: measured('reveal_card', (card) => network.revealCard(card)),
-      trueUp: measured(
-        () => 'true_up',
-        (request) => network.trueUp(request),
-      ),
+      trueUp: measured('true_up', (request) => network.trueUp(request)),
       readEvent: measured('read_event', (body) => network.readEvent(body)),
       listCards: (since) => network.listCards(since),
       listMovements: (since) => network.listMovements(since),

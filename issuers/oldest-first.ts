@@ -5,8 +5,8 @@ const MIN_WINDOW_MS = 1_000;
 const MAX_CLOCK_DIFFERENCE_MS = 600_000;
 
 /**
- * What was made since then, oldest first, from a list that has the newest first. It is read in windows of time, as wide as can be
- * held in memory: one if there is little, so that a quiet month costs one request.
+ * What was made since then, oldest first, from a list that has the newest first. It is read in windows of
+ * time, as wide as can be held in memory: one if there is little, so that a quiet month costs one request.
  * @param readWindow reads what was made from a time, and before another
  * @param madeAt when one was made
  */

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 
 /**
- * An object of the network, or what is left of one that this release can't read, so that it doesn't keep all others from being
- * compared. An object that doesn't even have what is left fails.
+ * An object of the network, or what is left of one that this release can't read, so that it doesn't keep all
+ * others from being compared. An object that doesn't even have what is left fails.
  * @param left its id, and what else is read of such an object
  */
 export function orUnreadable<Body, Left extends object>(

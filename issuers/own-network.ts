@@ -10,7 +10,8 @@ import { type CardNetwork, CardNetworkUnavailable } from './card-network.ts';
 
 /**
  * For a process that starts with this CARD_NETWORK. `none` is always allowed.
- * @throws StartRefused if another network has cards that are neither blocked nor failed, or operations are pending there
+ * @throws StartRefused if another network has cards that are neither blocked nor failed, or operations are
+ * pending there
  */
 export async function takeLiveNetwork(orm: Orm, cardNetwork: Config['cardNetwork']): Promise<void> {
   if (cardNetwork === 'none') return;
@@ -36,8 +37,9 @@ const take = autocommitStatement(
 );
 
 /**
- * The network, asked only if it is the one that has this database's live data. Otherwise, and before anything is sent, it throws
- * CardNetworkUnavailable: what is pending stays pending until a process with the right network asks.
+ * The network, asked only if it is the one that has this database's live data. Otherwise, and before anything
+ * is sent, it throws CardNetworkUnavailable: what is pending stays pending until a process with the right
+ * network asks.
  */
 export function askedIfOwn(network: CardNetwork, cardNetwork: string, orm: Orm): CardNetwork {
   const own =

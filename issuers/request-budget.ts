@@ -16,9 +16,11 @@ export type TurnClass = 'authorization' | 'reveal' | 'operation' | 'event' | 're
 /** The rate of requests to the card network, which all processes share (docs/decisions/request-budget.md). */
 export interface RequestBudget {
   /**
-   * Waits until the next request may be sent. Each request takes a turn of its own, so each page of a list does.
+   * Waits until the next request may be sent. Each request takes a turn of its own, so each page of a list
+   * does.
    * @param signal gives up the wait
-   * @throws CardNetworkUnavailable if the turn does not come in the time that this class has; nothing was sent
+   * @throws CardNetworkUnavailable if the turn does not come in the time that this class has; nothing was
+   * sent
    */
   takeTurn(turn: TurnClass, signal: AbortSignal | null): Promise<void>;
   /** The network answered 429: no process sends anything for so long, at most 60 s. Does not throw. */
@@ -34,7 +36,10 @@ export const UNLIMITED: RequestBudget = {
 };
 
 interface ClassTerms {
-  /** How long a turn is waited for. An authorization has 2 s in all, an activity's attempt 10 s for a few requests. */
+  /**
+   * How long a turn is waited for. An authorization has 2 s in all, an activity's attempt 10 s for a few
+   * requests.
+   */
   maxWaitMs: number;
   /** The part of the bucket that it leaves to the classes before it. */
   reserve: number;
@@ -69,7 +74,10 @@ interface RequestBudgetOptions {
   logger: Logger;
 }
 
-/** Opens the budget of the network that CARD_NETWORK names. A network that runs in our own processes has no limit. */
+/**
+ * Opens the budget of the network that CARD_NETWORK names. A network that runs in our own processes has no
+ * limit.
+ */
 export function openRequestBudget(
   { cardNetwork, increase, lithic }: Pick<Config, 'cardNetwork' | 'increase' | 'lithic'>,
   orm: Orm,
@@ -211,8 +219,8 @@ interface Turn {
 }
 
 /**
- * Takes a turn if there is one. The wait is as the row was before, so whoever waits asks again. A crash of PostgreSQL may lose a
- * turn that was taken.
+ * Takes a turn if there is one. The wait is as the row was before, so whoever waits asks again. A crash of
+ * PostgreSQL may lose a turn that was taken.
  */
 const taking = (promisedAt: `${TurnClass}_promised_at`) =>
   autocommitStatement(

@@ -6,7 +6,9 @@ export const STANDARD_SIGNATURE_HEADER = 'webhook-signature';
 /** How far the sender's clock may be from ours, either way. */
 const MAX_SKEW_MS = 300_000;
 
-/** `v1,` and the base64 of the HMAC-SHA256 over id, timestamp and raw body (standardwebhooks.com, version 1). */
+/**
+ * `v1,` and the base64 of the HMAC-SHA256 over id, timestamp and raw body (standardwebhooks.com, version 1).
+ */
 export function signStandardWebhook(
   { id, timestamp }: { id: string; timestamp: string },
   body: string | Uint8Array,
@@ -17,8 +19,8 @@ export function signStandardWebhook(
 }
 
 /**
- * Whether one of the post's signatures is valid under one of the keys, and its timestamp is now. There may be several signatures,
- * such as after a rotation. All are compared, each in constant time.
+ * Whether one of the post's signatures is valid under one of the keys, and its timestamp is now. There may be
+ * several signatures, such as after a rotation. All are compared, each in constant time.
  */
 export function verifyStandardWebhook({ body, headers }: NetworkPost, keys: readonly Buffer[]): boolean {
   const id = headers['webhook-id']?.toString() ?? '';

@@ -4,8 +4,9 @@ import { readStatement } from '../platform/db/sql.ts';
 import type { StatusChangeRequest } from './card-network.ts';
 
 /**
- * Whether a change of a card's status is still the one under way. For networks that know no tokens of changes: ask right before the
- * change is sent, because a process that was frozen must not send it after a newer one (docs/decisions/status-changes-one-at-a-time.md).
+ * Whether a change of a card's status is still the one under way. For networks that know no tokens of
+ * changes: ask right before the change is sent, because a process that was frozen must not send it after a
+ * newer one (docs/decisions/status-changes-one-at-a-time.md).
  */
 export async function isStatusChangeUnderWay(orm: Orm, change: StatusChangeRequest): Promise<boolean> {
   const marked = await markedWith(orm.em.fork(), change);

@@ -4,7 +4,10 @@ import type { Row } from '../platform/db/entities.ts';
 import { type Reader, tenantStatement } from '../platform/db/sql.ts';
 import type { TransferCode } from './posting.ts';
 
-/** A month of an account: what was there when it began and when it ended, and what was booked in it. Amounts are in cents. */
+/**
+ * A month of an account: what was there when it began and when it ended, and what was booked in it. Amounts
+ * are in cents.
+ */
 export interface AccountMonth {
   openingCents: number;
   closingCents: number;
@@ -27,8 +30,8 @@ type Flow = Row<'day_closing', 'flows'>['flows'][number];
 const MONTH = /^(?!0000)\d{4}-(0[1-9]|1[0-2])$/;
 
 /**
- * A month of an account, up to now if it is the current one: the closings of its days, and the transfers since the last closing
- * (docs/decisions/statements.md).
+ * A month of an account, up to now if it is the current one: the closings of its days, and the transfers
+ * since the last closing (docs/decisions/statements.md).
  * @param month `YYYY-MM`, in UTC and the account's time
  * @returns null if it is no month, or has not begun
  */
@@ -56,7 +59,8 @@ export async function readAccountMonth(
 
 /**
  * What the closing of a day says: its transfers, and the balances that it left.
- * @param day `YYYY-MM-DD`, in UTC and the account's time: the first one with a transfer after the last closing
+ * @param day `YYYY-MM-DD`, in UTC and the account's time: the first one with a transfer after the last
+ * closing
  */
 export async function readDayToClose(
   em: Reader,
@@ -148,7 +152,8 @@ interface ClosingRow {
   cards_closing_cents: string | null;
 }
 
-// The last closing before the month, and those in it. One row without any if there is none, and no row if the month has not begun.
+// The last closing before the month, and those in it. One row without any if there is none, and no row if the
+// month has not begun.
 const selectClosings = tenantStatement(
   (_, { partnerId, mode, firstDay }: Tenant & { firstDay: string }) => sql<ClosingRow>`
   SELECT c.day < ${firstDay}::date AS is_earlier, (c.day + 1)::timestamp AT TIME ZONE 'UTC' AS closed_until,

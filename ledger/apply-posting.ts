@@ -6,8 +6,8 @@ import { LedgerConflict, LedgerRejected, type RejectionReason } from './ledger-e
 import { type Balance, type EncodedPosting, encodePosting, type Posting, toBalance } from './posting.ts';
 
 /**
- * `replayed`: the same call was applied before, and this is its result. `prepaid` is the balance right after the
- * posting's last transfer that touches it, null if none does.
+ * `replayed`: the same call was applied before, and this is its result. `prepaid` is the balance right after
+ * the posting's last transfer that touches it, null if none does.
  */
 export type LedgerResult =
   | { outcome: 'applied' | 'replayed'; prepaid: Balance | null }
@@ -18,11 +18,12 @@ export type PostingOutcome = LedgerResult | LedgerConflict | LedgerRejected;
 const MAX_ATTEMPTS = 10;
 
 /**
- * Applies one posting, all or nothing, in one round trip, in the transaction of `tx`. Idempotent by operation id and
- * step: a retry has no second effect and returns the same result. Insufficient funds is a result too, but leaves no
- * trace, so a retry is decided anew.
+ * Applies one posting, all or nothing, in one round trip, in the transaction of `tx`. Idempotent by operation
+ * id and step: a retry has no second effect and returns the same result. Insufficient funds is a result too,
+ * but leaves no trace, so a retry is decided anew.
  *
- * If PostgreSQL fails, the caller gets the error, has lost its transaction, and must run all of it again with the same ids.
+ * If PostgreSQL fails, the caller gets the error, has lost its transaction, and must run all of it again with
+ * the same ids.
  * @throws LedgerConflict, LedgerRejected: nothing was applied, and the caller's transaction can continue.
  */
 export async function applyPosting(tx: Transactor, posting: Posting): Promise<LedgerResult> {
@@ -32,9 +33,10 @@ export async function applyPosting(tx: Transactor, posting: Posting): Promise<Le
 }
 
 /**
- * Applies independent postings in one round trip, each all or nothing. The results are in the order of the postings; if one
- * fails, its error is its result and the others are not affected. With an EntityManager outside a transaction, the call is its
- * own transaction, and errors that isRetryable names are retried with the same ids.
+ * Applies independent postings in one round trip, each all or nothing. The results are in the order of the
+ * postings; if one fails, its error is its result and the others are not affected. With an EntityManager
+ * outside a transaction, the call is its own transaction, and errors that isRetryable names are retried with
+ * the same ids.
  * @throws PostgreSQL's errors, unchanged.
  */
 export async function applyPostings(
@@ -56,8 +58,8 @@ export async function applyPostings(
 
 /**
  * Creates one statement that writes rows and applies their posting in one round trip. If the posting moves
- * nothing, the rows are written all the same, and the caller has to roll back. The statement throws LedgerConflict and
- * LedgerRejected: roll back then too.
+ * nothing, the rows are written all the same, and the caller has to roll back. The statement throws
+ * LedgerConflict and LedgerRejected: roll back then too.
  * @param build writes `WITH <the rows> SELECT ${ledger.answer}, … FROM ${ledger.call}`
  */
 export function statementWithPosting<Values extends object, Wrote>(
@@ -82,9 +84,10 @@ export function statementWithPosting<Values extends object, Wrote>(
 }
 
 /**
- * Like {@link statementWithPosting}, for any number of postings, also none. The rows are written whatever becomes of the
- * postings, so the caller has to roll back if one is not applied.
- * @param build writes `WITH <the rows> SELECT ${ledger.answer}, … FROM (SELECT) one LEFT JOIN ${ledger.call} ON true`
+ * Like {@link statementWithPosting}, for any number of postings, also none. The rows are written whatever
+ * becomes of the postings, so the caller has to roll back if one is not applied.
+ * @param build writes `WITH <the rows> SELECT ${ledger.answer}, … FROM (SELECT) one LEFT JOIN ${ledger.call}
+ * ON true`
  */
 export function statementWithPostings<Values extends object, Wrote>(
   build: (

@@ -65,7 +65,10 @@ interface Versions {
 
 export const EVERY_VERSION: Versions = { above: 0n, upTo: MAX_BIGINT };
 
-/** The numbers of a prepaid account's entries that were made between two times, to the millisecond; both are included. */
+/**
+ * The numbers of a prepaid account's entries that were made between two times, to the millisecond; both are
+ * included.
+ */
 export async function readPrepaidVersions(
   em: Reader,
   { partnerId, mode }: Tenant,
@@ -78,7 +81,10 @@ export async function readPrepaidVersions(
   return { above: BigInt(row?.above ?? 0), upTo: BigInt(row?.up_to ?? 0) };
 }
 
-/** The entries of a prepaid account that were made from one time on and before another, oldest first, in batches. */
+/**
+ * The entries of a prepaid account that were made from one time on and before another, oldest first, in
+ * batches.
+ */
 export async function* streamPrepaidEntries(
   em: Reader,
   { partnerId, mode }: Tenant,
@@ -91,8 +97,9 @@ export async function* streamPrepaidEntries(
 }
 
 /**
- * The newest `limit` entries that moved money between a card and the prepaid balance; with `fromVersion` the newest from that one
- * backwards. Both accounts are locked for such a transfer, so their chains have them in the same order.
+ * The newest `limit` entries that moved money between a card and the prepaid balance; with `fromVersion` the
+ * newest from that one backwards. Both accounts are locked for such a transfer, so their chains have them in
+ * the same order.
  */
 export async function readPrepaidEntriesOfCard(
   em: Reader,
@@ -111,8 +118,8 @@ export async function readPrepaidEntriesOfCard(
 }
 
 /**
- * The entries that these operations made in a prepaid account, newest first. They are found by their ids, which are derived
- * from the operations and their steps.
+ * The entries that these operations made in a prepaid account, newest first. They are found by their ids,
+ * which are derived from the operations and their steps.
  */
 export async function readEntriesOfPostings(
   em: Reader,

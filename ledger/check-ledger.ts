@@ -14,8 +14,8 @@ export interface Violation {
 }
 
 /**
- * Checks the invariants over the whole ledger, each in one statement, so each sees a consistent snapshot while work goes on.
- * PostgreSQL does the arithmetic; only violations are returned.
+ * Checks the invariants over the whole ledger, each in one statement, so each sees a consistent snapshot
+ * while work goes on. PostgreSQL does the arithmetic; only violations are returned.
  * @param beforeEach is called before each statement
  * @returns nothing if all hold. A violation is never repaired by changing rows: find the cause first.
  */

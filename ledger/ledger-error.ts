@@ -1,4 +1,7 @@
-/** An operation id and step were used before, with other content. That is a bug in the caller, so retrying does not help. */
+/**
+ * An operation id and step were used before, with other content. That is a bug in the caller, so retrying
+ * does not help.
+ */
 export class LedgerConflict extends Error {
   readonly operationId: string;
 

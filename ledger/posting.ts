@@ -2,7 +2,10 @@ import { v5 } from 'uuid';
 import type { Mode } from '../domain/mode.ts';
 import { LedgerRejected } from './ledger-error.ts';
 
-/** The chart of allowed flows (table `ledger.code`): which kind of account is debited, which credited, and how. */
+/**
+ * The chart of allowed flows (table `ledger.code`): which kind of account is debited, which credited, and
+ * how.
+ */
 export type TransferCode =
   | 'fund_faucet'
   | 'fund_usdt'
@@ -37,7 +40,10 @@ export interface Transfer {
   /** Unique within the operation id, across all its calls. The transfer's id is derived from the two. */
   step: string;
   code: TransferCode;
-  /** `pending` reserves the amount on the debited account; `post` moves it, or a part of it and releases the rest. */
+  /**
+   * `pending` reserves the amount on the debited account; `post` moves it, or a part of it and releases the
+   * rest.
+   */
   phase: 'single' | 'pending' | 'post' | 'void';
   debit: LedgerAccount;
   credit: LedgerAccount;

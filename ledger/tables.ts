@@ -1,7 +1,8 @@
 import { defineEntity, p } from '@mikro-orm/core';
 import type { Mode } from '../domain/mode.ts';
 
-// Only for reading: `ledger.apply_operations` alone writes these tables (docs/decisions/ledger-one-function.md).
+// Only for reading: `ledger.apply_operations` alone writes these tables
+// (docs/decisions/ledger-one-function.md).
 
 type AccountKind =
   | 'prepaid'

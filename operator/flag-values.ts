@@ -71,7 +71,10 @@ export const SignedCents = z
 
 const Timestamp = z.union([z.iso.datetime({ offset: true }), z.iso.date()]);
 
-/** A point in time: an ISO 8601 timestamp with its zone, a date (UTC), or a duration before now, also in days. Never before 1970 or after 9999. */
+/**
+ * A point in time: an ISO 8601 timestamp with its zone, a date (UTC), or a duration before now, also in days.
+ * Never before 1970 or after 9999.
+ */
 export const Since = z.string().transform((text, ctx) => {
   const days = /^(\d{1,9})d$/.exec(text)?.[1];
   const agoMs = days === undefined ? parseDuration(text) : Number(days) * 86_400_000;

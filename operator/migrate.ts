@@ -40,8 +40,8 @@ async function createProduct({ databaseUrl, firstProduct }: MigrationConfig): Pr
 }
 
 /**
- * Creates the namespace and its search attributes. If the credentials don't allow that, it prints what is missing and what to
- * do.
+ * Creates the namespace and its search attributes. If the credentials don't allow that, it prints what is
+ * missing and what to do.
  */
 async function prepareTemporal({ temporal }: MigrationConfig): Promise<void> {
   if (temporal === null) {

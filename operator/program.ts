@@ -7,15 +7,24 @@ import { addVerbs, type Noun, type Verbs } from './verbs.ts';
 
 export interface OperatorOptions {
   readConfig(): OperatorConfig;
-  /** The operating system's user and the machine, as user@host: the author of every change unless OPERATOR says who it is. */
+  /**
+   * The operating system's user and the machine, as user@host: the author of every change unless OPERATOR
+   * says who it is.
+   */
   actor: string;
   out(text: string): void;
-  /** Waits until what was printed has been read; leave it out if there is no way to know. Returns false if nobody reads it. */
+  /**
+   * Waits until what was printed has been read; leave it out if there is no way to know. Returns false if
+   * nobody reads it.
+   */
   outRead?(): Promise<boolean>;
   err(text: string): void;
   /** Asks the person at the terminal; leave it out if there is nobody to ask. */
   confirm?: ((question: string) => Promise<boolean>) | undefined;
-  /** How long `card resolve`, `topup resolve` and `withdrawal resolve` wait for a worker to apply the decision. */
+  /**
+   * How long `card resolve`, `topup resolve` and `withdrawal resolve` wait for a worker to apply the
+   * decision.
+   */
   resolveWaitMs?: number;
   /** How long `network reconcile` gives what differs to become the same. */
   reconcileGraceMs?: number;
@@ -175,7 +184,9 @@ async function loadWebhook(): Promise<Noun> {
   return (await import('../webhooks/operator.ts')).webhookNoun(readCard);
 }
 
-/** Lists every noun, but loads only the modules of those that `args` mention, which keeps every command fast. */
+/**
+ * Lists every noun, but loads only the modules of those that `args` mention, which keeps every command fast.
+ */
 async function addNouns(program: Command, args: readonly string[], verbs: Verbs): Promise<void> {
   for (const [name, [about, load]] of Object.entries(NOUNS)) {
     const noun = program.command(name).description(about);

@@ -6,7 +6,10 @@ export interface Output {
   value: object;
   /** The fields that the table of a list shows. */
   columns?: readonly string[];
-  /** The fields that a list shows below each row, a line each, if they have a value: what is too long for a column. */
+  /**
+   * The fields that a list shows below each row, a line each, if they have a value: what is too long for a
+   * column.
+   */
   below?: readonly string[];
   /** Printed below the text: what to do next, or why a list is empty. */
   note?: string | undefined;
@@ -18,8 +21,8 @@ export interface Output {
 const UNSEEN = /(?![\u200c\u200d])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 
 /**
- * Escapes, as JSON does, characters that move a terminal's cursor, change its colours or reverse the direction of text,
- * so that no partner's text can make a line say something else. JSON keeps its meaning.
+ * Escapes, as JSON does, characters that move a terminal's cursor, change its colours or reverse the
+ * direction of text, so that no partner's text can make a line say something else. JSON keeps its meaning.
  */
 export function visible(line: string): string {
   return line.replace(UNSEEN, (unseen) =>
@@ -70,7 +73,10 @@ function renderTable(
 const fieldOf = (item: Item, name: string): unknown =>
   name.split('.').reduce<unknown>((value, part) => (value as Item | null | undefined)?.[part], item);
 
-/** A table is no wider than 120 columns, with the indent that some have. What doesn't fit beside a row is below it. */
+/**
+ * A table is no wider than 120 columns, with the indent that some have. What doesn't fit beside a row is
+ * below it.
+ */
 const MAX_WIDTH = 118;
 
 /** As many of these on each line as fit. */

@@ -66,9 +66,9 @@ const PLACES: readonly Place[] = [
 ];
 
 /**
- * Reseals, under the ring's current key, everything that is sealed under another one, and stores the roots of the other keys,
- * so that they can leave the ring. The values don't change. It can run while API and workers are running, and again after an
- * interruption: each batch is a transaction, and waits for no lock.
+ * Reseals, under the ring's current key, everything that is sealed under another one, and stores the roots of
+ * the other keys, so that they can leave the ring. The values don't change. It can run while API and workers
+ * are running, and again after an interruption: each batch is a transaction, and waits for no lock.
  * @param onProgress is called after each batch
  */
 export async function resealEverything(
@@ -90,9 +90,7 @@ export async function resealEverything(
   for (const place of PLACES) {
     const total: Resealed = { place: place.name, rows: 0, resealed: 0, left: 0, unreadable: 0 };
     for (let pass = 1; pass === 1 || (total.left > 0 && pass <= MAX_PASSES); pass++) {
-      total.rows = 0;
-      total.left = 0;
-      total.unreadable = 0;
+      Object.assign(total, { rows: 0, left: 0, unreadable: 0 });
       await resealPlace({ orm, ring, record, seen }, place, total, onProgress);
     }
     places.push(total);
@@ -184,13 +182,6 @@ function reseal(ring: KeyRing, { context }: Place, row: SealedRow, seen: Seen): 
   }
 }
 
-const toColumns = (rows: readonly ResealedRow[]): Batch => ({
-  firsts: rows.map(({ first }) => first),
-  seconds: rows.map(({ second }) => second),
-  sealed: rows.map(({ sealed }) => sealed),
-  resealed: rows.map(({ resealed }) => resealed),
-});
-
 /** A row of a place; `sealed` is null if there is nothing to reseal. */
 interface SealedRow {
   first: string;
@@ -207,9 +198,17 @@ interface Batch {
   resealed: Buffer[];
 }
 
+const toColumns = (rows: readonly ResealedRow[]): Batch => ({
+  firsts: rows.map(({ first }) => first),
+  seconds: rows.map(({ second }) => second),
+  sealed: rows.map(({ sealed }) => sealed),
+  resealed: rows.map(({ resealed }) => resealed),
+});
+
 type Statements = ReturnType<typeof placeStatements>;
 
-// Written out, since tables and keys differ. It waits for no lock, and leaves a row that has changed since it was read.
+// Written out, since tables and keys differ. It waits for no lock, and leaves a row that has changed since it
+// was read.
 function placeStatements({ table, key, column, hasTime }: Place) {
   const [first, second] = key;
   const sealed = sql.ref(`${table}.${column}`);

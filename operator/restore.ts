@@ -1,6 +1,7 @@
 import type { Client, WorkflowExecutionInfo } from '@temporalio/client';
 import { sql } from 'kysely';
 import type { WorkflowOperation } from '../domain/claim-operation.ts';
+import { isoTime } from '../domain/iso-time.ts';
 import { depositsTaskQueue } from '../platform/config/task-queues.ts';
 import type { Row } from '../platform/db/entities.ts';
 import type { Orm } from '../platform/db/orm.ts';
@@ -9,10 +10,10 @@ import {
   type ClaimRow,
   claimedWorkflow,
   claimedWorkflowId,
+  readWorkflowStatus,
   startClaimed,
   WORKFLOW_OPERATIONS,
 } from '../requests/claimed-workflow.ts';
-import { readWorkflowStatus } from '../requests/workflow-status.ts';
 import {
   CHANGE_CARD_STATUS,
   ISSUE_CARD,
@@ -26,7 +27,10 @@ import { type Noun, needed, verb } from './verbs.ts';
 
 /** An operation that a restore left inconsistent. */
 interface Left {
-  /** `started_again`: it was pending without a running workflow. `forgotten`: Temporal knows it, the database does not. */
+  /**
+   * `started_again`: it was pending without a running workflow. `forgotten`: Temporal knows it, the database
+   * does not.
+   */
   found: 'started_again' | 'forgotten';
   kind: string;
   id: string;
@@ -70,16 +74,9 @@ async function startPending(session: Session): Promise<Left[]> {
     const workflowId = claimedWorkflowId(workflow);
     if ((await readWorkflowStatus(client, workflowId)) === 'running') continue;
     await startClaimed(client, workflow, { again: true });
-    started.push({
-      found: 'started_again',
-      kind: operation,
-      id: resource_id ?? id,
-      partner_id,
-      mode,
-      card_id: workflow.cardId,
-      workflow_id: workflowId,
-      since: new Date(claim.created_at).toISOString(),
-    });
+    const about = { kind: operation, id: resource_id ?? id, partner_id, mode, card_id: workflow.cardId };
+    const since = isoTime(claim.created_at);
+    started.push({ found: 'started_again', ...about, workflow_id: workflowId, since });
   }
   return started;
 }
@@ -107,7 +104,10 @@ const KINDS: Record<string, string> = {
   [WATCH_DEPOSIT]: 'deposit',
 };
 
-/** Workflows that were started since then, and whose card, top-up, withdrawal, status change or deposit is not in the database. */
+/**
+ * Workflows that were started since then, and whose card, top-up, withdrawal, status change or deposit is not
+ * in the database.
+ */
 async function findForgotten(session: Session, since: Date): Promise<Left[]> {
   const client = await session.temporal();
   const orm = await session.orm();

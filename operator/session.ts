@@ -16,15 +16,18 @@ import type { NetworkOperationState } from '../workflows/messages.ts';
 import { isTemporalError } from './errors.ts';
 
 /**
- * The connections that verbs use. Each is loaded and opened when a verb first needs it, so what a verb does not use costs no
- * time and does not have to be running.
+ * The connections that verbs use. Each is loaded and opened when a verb first needs it, so what a verb does
+ * not use costs no time and does not have to be running.
  */
 export interface Session {
   readonly config: OperatorConfig;
   readonly taskQueue: string;
   orm(): Promise<Orm>;
   operator(): Promise<Operator>;
-  /** As whoever DATABASE_URL logs in, who has to be the owner of the database; on the local stack, as its owner. */
+  /**
+   * As whoever DATABASE_URL logs in, who has to be the owner of the database; on the local stack, as its
+   * owner.
+   */
   owner(): Promise<Operator>;
   /** Null if ENCRYPTION_KEYS is not set. */
   keys(): KeyRing | null;
@@ -34,7 +37,10 @@ export interface Session {
   temporal(): Promise<Client>;
   /** The status of a workflow; null, with a warning on standard error, if Temporal can't say. */
   workflowStatus(workflowId: string): Promise<string | null>;
-  /** How often its workflow has asked the network, and when it does so next; null, with a warning, if no worker says. */
+  /**
+   * How often its workflow has asked the network, and when it does so next; null, with a warning, if no
+   * worker says.
+   */
   operationState(workflowId: string): Promise<NetworkOperationState | null>;
   /** How many workers poll a queue, or any of them; null if Temporal can't say. */
   countWorkers(queue: WorkerQueue | null): Promise<number | null>;
@@ -113,13 +119,13 @@ export function createSession(
         err("TEMPORAL_ADDRESS is not set, so the workflow's status is unknown.\n");
         return null;
       }
-      const { readWorkflowStatus } = await import('../requests/workflow-status.ts');
+      const { readWorkflowStatus } = await import('../requests/claimed-workflow.ts');
       const unknown = `Temporal does not respond at ${address}, so the workflow's status is unknown.\n`;
       return askTemporal((client) => readWorkflowStatus(client, workflowId), unknown);
     },
     async operationState(workflowId) {
       if (session.config.temporal === null) return null;
-      const { readOperationState } = await import('../requests/workflow-status.ts');
+      const { readOperationState } = await import('../requests/claimed-workflow.ts');
       const unknown = "No worker responded, so the network's last answer and the next request are unknown.\n";
       return askTemporal((client) => readOperationState(client, workflowId), unknown);
     },

@@ -10,7 +10,10 @@ import type { Session } from './session.ts';
 /** What verbs work with. */
 export interface Tools {
   session: Session;
-  /** Prints what is too long for one answer, and waits until it is read. @returns false if nobody reads any more */
+  /**
+   * Prints what is too long for one answer, and waits until it is read. @returns false if nobody reads any
+   * more
+   */
   out(text: string): Promise<boolean>;
   /** Prints to standard error. */
   err(text: string): void;
@@ -33,7 +36,10 @@ export interface Verbs extends Tools {
 /** An argument or a flag. Its name is its key in {@link Verb.takes}, in a flag with dashes. */
 interface Taken<T> {
   kind: 'argument' | 'flag' | 'needed flag';
-  /** In the help, such as `<id>` or `[id]`; empty for a flag without a value. */
+  /**
+   * In the help: of a flag, such as `<id>`, or empty if it has none; of an argument, what is around its name,
+   * such as `[]`.
+   */
   value: string;
   help: string;
   read?: (text: string, previous?: never) => T;
@@ -54,18 +60,13 @@ export const argument = (help: string, schema?: z.ZodType<string>): Taken<string
   read: schema === undefined ? (text) => text : read(schema),
 });
 
-export const optionalArgument = (help: string): Taken<string | null> => ({
-  kind: 'argument',
-  value: '[]',
-  help,
-});
+export const optionalArgument = (help: string): Taken<string | null> => {
+  return { kind: 'argument', value: '[]', help };
+};
 
-export const severalArguments = <T>(help: string, schema: z.ZodType<T>): Taken<T[]> => ({
-  kind: 'argument',
-  value: '<...>',
-  help,
-  read: readEach(schema),
-});
+export const severalArguments = <T>(help: string, schema: z.ZodType<T>): Taken<T[]> => {
+  return { kind: 'argument', value: '<...>', help, read: readEach(schema) };
+};
 
 /** Null if it is left out. */
 export const flag = <T>(
@@ -76,28 +77,19 @@ export const flag = <T>(
 ): Taken<T | null> => ({ kind: 'flag', value, help, read: read(schema), conflicts });
 
 export const flagOr = <T>(missing: T, value: string, help: string, schema: z.ZodType<T>): Taken<T> => ({
+  ...needed(value, help, schema),
   kind: 'flag',
-  value,
-  help,
-  read: read(schema),
   missing,
 });
 
-export const needed = <T>(value: string, help: string, schema: z.ZodType<T>): Taken<T> => ({
-  kind: 'needed flag',
-  value,
-  help,
-  read: read(schema),
-});
+export const needed = <T>(value: string, help: string, schema: z.ZodType<T>): Taken<T> => {
+  return { kind: 'needed flag', value, help, read: read(schema) };
+};
 
 /** A flag without a value. */
-export const toggle = (help: string, conflicts?: string): Taken<boolean> => ({
-  kind: 'flag',
-  value: '',
-  help,
-  conflicts,
-  missing: false,
-});
+export const toggle = (help: string, conflicts?: string): Taken<boolean> => {
+  return { kind: 'flag', value: '', help, conflicts, missing: false };
+};
 
 export const reason = (help: string) => needed('<reason>', help, Text(500));
 
@@ -140,7 +132,10 @@ interface List<T extends Takes> {
   examples: readonly string[];
   /** What its table shows, separated by spaces. */
   columns: string | ((given: Given<T>) => string);
-  /** The prefixes of its lines' ids, if `--before` shows the next page; and the flag that this needs, if not every list has one. */
+  /**
+   * The prefixes of its lines' ids, if `--before` shows the next page; and the flag that this needs, if not
+   * every list has one.
+   */
   pages?: readonly IdPrefix[];
   pagedBy?: keyof T & string;
   /** @throws WrongUsage if the flags do not go together */

@@ -153,7 +153,8 @@ export async function readAllAuthorizations(
 
 /**
  * Up to `limit` + 1 authorizations of a card, newest first, by key.
- * @throws ApiError `card_not_found`; `validation_failed` if `startingAfter` is not an authorization of the card.
+ * @throws ApiError `card_not_found`; `validation_failed` if `startingAfter` is not an authorization of the
+ * card.
  */
 export async function readAuthorizationPage(
   orm: Orm,
@@ -222,7 +223,10 @@ const ofCardStatement = (key: (values: ListValues) => Key) =>
 const selectOfCard = ofCardStatement(() => ({}));
 const selectOfCardAndStatus = ofCardStatement(({ status }) => ({ status }));
 
-/** One row for each authorization of the page, with the card; if the page is empty, one row with only the card. */
+/**
+ * One row for each authorization of the page, with the card; if the page is empty, one row with only the
+ * card.
+ */
 const pageStatement = (key: (values: ListValues) => Key) =>
   tenantStatement((db, values: ListValues) =>
     db

@@ -31,8 +31,9 @@ export interface PaymentToBook {
 }
 
 /**
- * Books what the network has (docs/decisions/payments.md), at any time, any number of times, in any order: locks the cards in the
- * order of their ids, reads what we have, and writes the difference. Where nothing differs, nothing is written.
+ * Books what the network has (docs/decisions/payments.md), at any time, any number of times, in any order:
+ * locks the cards in the order of their ids, reads what we have, and writes the difference. Where nothing
+ * differs, nothing is written.
  * @returns what was booked of each, in order; null of one whose card we don't have
  * @throws ApiError `validation_failed` if a balance or a fee would leave the safe integers
  */
@@ -128,7 +129,8 @@ function bookOne(
 const elementsOf = (snapshot: PaymentSnapshot | null): string[] =>
   [...(snapshot?.movements ?? []), ...(snapshot?.unreadable ?? [])].map(({ id }) => id);
 
-// It sets the transaction's lock_timeout before it locks the first row, so that this takes no round trip of its own.
+// It sets the transaction's lock_timeout before it locks the first row, so that this takes no round trip of
+// its own.
 const lockCards = writeStatement(
   (db, { cardIds, lockWaitMs }: { cardIds: string[]; lockWaitMs: number | null }) =>
     db

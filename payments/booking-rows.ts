@@ -225,8 +225,8 @@ function toRequest(request: Request, index: number): AuthorizationRequest {
 }
 
 /**
- * A pending authorization has exactly one hold in the ledger, of all that it holds. What changes that resolves the hold, of which
- * clearings take their part, and makes the next one once they are paid.
+ * A pending authorization has exactly one hold in the ledger, of all that it holds. What changes that
+ * resolves the hold, of which clearings take their part, and makes the next one once they are paid.
  */
 function holdPostings(
   before: AuthorizationRow | null,

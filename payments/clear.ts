@@ -9,8 +9,8 @@ import type { AuthorizationTerms } from './terms.ts';
 import type { Merchant, TransactionRow } from './transaction-resource.ts';
 import type { AuthorizationChange } from './write-change.ts';
 
-// A merchant takes its money. The network has already moved it, so a clearing is never declined: what its hold and the card
-// can't pay, the prepaid balance pays.
+// A merchant takes its money. The network has already moved it, so a clearing is never declined: what its
+// hold and the card can't pay, the prepaid balance pays.
 
 /** A clearing as the network reports it, or a partner simulates it. */
 interface Clearing {

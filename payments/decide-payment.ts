@@ -20,12 +20,14 @@ export interface IssuerRequest extends Asked {
 }
 
 /**
- * Decides a request of an issuer's in the caller's transaction, which takes three round trips with BEGIN and COMMIT. Asked again, or
- * told already, it has the same answer. A request for nothing is decided by status, category and country, and leaves no record.
+ * Decides a request of an issuer's in the caller's transaction, which takes three round trips with BEGIN and
+ * COMMIT. Asked again, or told already, it has the same answer. A request for nothing is decided by status,
+ * category and country, and leaves no record.
  * @param limits.ttlMs how long an authorization holds its amount at most
  * @param limits.lockWaitMs how long to wait for the card's lock before PostgreSQL's error
  * @returns why not; null if it is approved
- * @throws ApiError `card_not_found`, `invalid_state` if the card was not issued, `validation_failed` if a fee would be too large
+ * @throws ApiError `card_not_found`, `invalid_state` if the card was not issued, `validation_failed` if a fee
+ * would be too large
  */
 export async function decidePayment(
   tx: Transactor,

@@ -18,10 +18,15 @@ import {
   type TransactionRow,
 } from './transaction-resource.ts';
 
-/** Something a cardholder did with a card of this account and mode, as the network reports it or a partner simulates it. */
+/**
+ * Something a cardholder did with a card of this account and mode, as the network reports it or a partner
+ * simulates it.
+ */
 export interface Settlement extends Tenant, TransactionRequest {
   cardId: string;
-  /** The network's id for it, unique in the mode: the same settlement reported again is the same transaction. */
+  /**
+   * The network's id for it, unique in the mode: the same settlement reported again is the same transaction.
+   */
   networkTransactionId: string;
   /** The network's id of what it is part of; null if it has none. */
   networkPaymentId?: string | null;
@@ -57,8 +62,8 @@ export interface SettlementTerms {
   /** The transaction that already has this network transaction id. */
   known: TransactionRow | null;
   /**
-   * What a refund gives money back for: the transaction that it names, if that is on its card, or the only purchase of the network's
-   * payment.
+   * What a refund gives money back for: the transaction that it names, if that is on its card, or the only
+   * purchase of the network's payment.
    */
   refunded: RefundedTransaction | null;
 }
@@ -165,8 +170,8 @@ export function decideSettlements(
 }
 
 /**
- * The ledger's posting of a transaction: its amount, between the network and whoever pays or gets it, and its fees. What an
- * authorization's hold pays is in the authorization's posting. Null if no money moves.
+ * The ledger's posting of a transaction: its amount, between the network and whoever pays or gets it, and its
+ * fees. What an authorization's hold pays is in the authorization's posting. Null if no money moves.
  */
 export function settlementPosting(row: TransactionRow): Posting | null {
   const transfers: Transfer[] = [];
@@ -224,7 +229,10 @@ function isSameTransaction(row: TransactionRow, settlement: Settlement): boolean
 
 const isNowhere = (merchant: Merchant) => Object.values(merchant).every((said) => said === null);
 
-/** @param backCents what refunds that are settled together with this one give back @throws ApiError `validation_failed` */
+/**
+ * @param backCents what refunds that are settled together with this one give back @throws ApiError
+ * `validation_failed`
+ */
 function requireRefundable(
   refunded: RefundedTransaction | null,
   amountCents: number,

@@ -19,8 +19,8 @@ import type { AuthorizationTerms, DecisionTerms } from './terms.ts';
 import type { Merchant, TransactionRow } from './transaction-resource.ts';
 import type { AuthorizationChange, ChangedAuthorization } from './write-change.ts';
 
-// A merchant asks for money on a card, or for more of it. The card's lock is held from the decision to the commit, so
-// however many ask at once, a card never holds more than it has.
+// A merchant asks for money on a card, or for more of it. The card's lock is held from the decision to the
+// commit, so however many ask at once, a card never holds more than it has.
 
 /** A request for an authorization. */
 export interface AuthorizationAsked {
@@ -39,7 +39,8 @@ export type IncrementAsked = Pick<AuthorizationAsked, 'amountCents' | 'messageId
 
 /**
  * Decides on an authorization (docs/partners/authorizations.md): all of the amount is held, or nothing.
- * @param cleared what was cleared of it before, because a clearing overtook it: only the rest has to be on the card
+ * @param cleared what was cleared of it before, because a clearing overtook it: only the rest has to be on
+ * the card
  * @throws ApiError `validation_failed` if a decline's fee would exceed the largest safe integer
  */
 export function decideAuthorization(
@@ -98,8 +99,8 @@ export function decideAuthorization(
 }
 
 /**
- * Decides on an increment: the same decision on the additional amount. A declined one leaves the authorization as it was, but
- * for its requests.
+ * Decides on an increment: the same decision on the additional amount. A declined one leaves the
+ * authorization as it was, but for its requests.
  * @throws ApiError as {@link decideAuthorization}
  */
 export function decideIncrement(
@@ -137,7 +138,10 @@ export function decideIncrement(
   };
 }
 
-/** Whether an authorization can't be increased any more: it has ended, or has had as many requests as it can have. */
+/**
+ * Whether an authorization can't be increased any more: it has ended, or has had as many requests as it can
+ * have.
+ */
 const isOver = ({ status, requests }: AuthorizationRow): boolean =>
   status !== 'pending' || requests.length >= MAX_REQUESTS;
 

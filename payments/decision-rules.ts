@@ -21,8 +21,8 @@ export interface Decided {
 }
 
 /**
- * Decides a request (docs/partners/authorizations.md). One that the network has told already, and which no decision has taken, is
- * the one asked: its result is the answer.
+ * Decides a request (docs/partners/authorizations.md). One that the network has told already, and which no
+ * decision has taken, is the one asked: its result is the answer.
  * @param terms.holdsCents what it would hold more
  * @param terms.refusedByControls why spending controls refuse it; null if they don't
  */

@@ -4,8 +4,8 @@ import { holdPosting, releaseFromBlocked, toState, withState } from './holds.ts'
 import type { AuthorizationTerms } from './terms.ts';
 import type { ChangedAuthorization } from './write-change.ts';
 
-// A merchant gives back what it asked for, or lets it expire: what was held is free again, and on a blocked card it goes to
-// the prepaid balance.
+// A merchant gives back what it asked for, or lets it expire: what was held is free again, and on a blocked
+// card it goes to the prepaid balance.
 
 /** A pending authorization in a later state, which holds less. */
 function giveBack(

@@ -28,8 +28,8 @@ const WITH_PENDING = {
 } as const;
 
 /**
- * Finds pending authorizations whose time is over: the oldest of each account first, and accounts take turns, so that however
- * many one account has, another's are found as soon. Those in `except` are left alone.
+ * Finds pending authorizations whose time is over: the oldest of each account first, and accounts take turns,
+ * so that however many one account has, another's are found as soon. Those in `except` are left alone.
  */
 export const findDueAuthorizations = readStatement(
   (_, { except, limit }: { except: readonly string[]; limit: number }) => sql<DueAuthorization>`
@@ -46,8 +46,8 @@ export const findDueAuthorizations = readStatement(
 );
 
 /**
- * Expires authorizations of one account, together, in one transaction. Cards that are locked are left for the next time: what
- * holds the lock may decide about the same authorization.
+ * Expires authorizations of one account, together, in one transaction. Cards that are locked are left for the
+ * next time: what holds the lock may decide about the same authorization.
  * @returns the ids of those that have ended now or before; the others are on locked cards
  */
 export function expireAuthorizations(

@@ -6,8 +6,8 @@ import type { Posting, Transfer } from '../ledger/posting.ts';
 import type { AuthorizationRow } from './authorization-resource.ts';
 import type { Merchant } from './transaction-resource.ts';
 
-// A pending authorization has exactly one hold in the ledger, of all that it holds. What changes that resolves the hold and
-// makes the next one, in one posting.
+// A pending authorization has exactly one hold in the ledger, of all that it holds. What changes that
+// resolves the hold and makes the next one, in one posting.
 
 export function toState(row: AuthorizationRow): AuthorizationState {
   return {
@@ -27,7 +27,9 @@ export function toMerchant(row: AuthorizationRow): Merchant {
   };
 }
 
-/** The row of an authorization in another state. What it holds is a new hold, even if it is as much as before. */
+/**
+ * The row of an authorization in another state. What it holds is a new hold, even if it is as much as before.
+ */
 export function withState(row: AuthorizationRow, state: AuthorizationState): AuthorizationRow {
   return {
     ...row,
@@ -74,8 +76,8 @@ export function holdPosting(
 }
 
 /**
- * Releases what a resolved hold leaves free on a blocked card to the prepaid balance. What does not fit stays on the card, as
- * at the block.
+ * Releases what a resolved hold leaves free on a blocked card to the prepaid balance. What does not fit stays
+ * on the card, as at the block.
  * @param before the authorization as it was
  * @param balance the card's without the hold
  * @returns null if the card is not blocked, or nothing is free

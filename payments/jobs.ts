@@ -7,7 +7,10 @@ import { asAccount, asService } from '../platform/process/work-context.ts';
 import { type DueAuthorization, expireAuthorizations, findDueAuthorizations } from './expire.ts';
 
 const INTERVAL_MS = 1_000;
-/** Found at once; and how many of an account share a transaction, which locks their cards for some milliseconds. */
+/**
+ * Found at once; and how many of an account share a transaction, which locks their cards for some
+ * milliseconds.
+ */
 const MAX_FOUND = 400;
 const MAX_TOGETHER = 100;
 /** How long one is left alone whose card was locked, and one that could not be expired. */
@@ -20,8 +23,9 @@ interface ExpiryDependencies {
 }
 
 /**
- * Expires authorizations whose time is over. They are rows with a time, so those of an outage are found as any others.
- * Accounts are served side by side, a hundred of each at a time. One that can't be expired delays no other.
+ * Expires authorizations whose time is over. They are rows with a time, so those of an outage are found as
+ * any others. Accounts are served side by side, a hundred of each at a time. One that can't be expired delays
+ * no other.
  */
 export function startExpiring(dependencies: ExpiryDependencies): Repetition {
   return repeat('expiring authorizations', INTERVAL_MS, dependencies.logger, createExpiry(dependencies));

@@ -12,7 +12,8 @@ import type { AuthorizationRow } from './authorization-resource.ts';
 import type { KnownMessage } from './terms.ts';
 import type { Merchant, TransactionRow } from './transaction-resource.ts';
 
-// What is recorded of the card network's messages about authorizations, beside what they did: network-messages.ts takes them.
+// What is recorded of the card network's messages about authorizations, beside what they did:
+// network-messages.ts takes them.
 
 /** A message about a card of this account and mode. */
 export interface AuthorizationMessage extends Tenant {
@@ -34,8 +35,8 @@ export interface AuthorizationMessage extends Tenant {
   /** Of an approval: when the issuer lets the authorization expire; null if it does not say. */
   expiresAt?: string | null;
   /**
-   * Of an approval or a decline that does not name its request: the request's place among the authorization's requests of the same
-   * amount, from 1. An approval's is among the approved ones, a decline's among all.
+   * Of an approval or a decline that does not name its request: the request's place among the authorization's
+   * requests of the same amount, from 1. An approval's is among the approved ones, a decline's among all.
    */
   place?: number | null;
   /** The network's id of what it is part of; null if it has none. */

@@ -23,8 +23,9 @@ export interface PaidMovement extends PaymentMovement {
 }
 
 /**
- * The network has moved the money, so nothing is declined: a clearing takes its payment's hold, then what else is on the card, then
- * the prepaid balance. What it gives back goes to the card, or to the prepaid balance if the card can't be used any more.
+ * The network has moved the money, so nothing is declined: a clearing takes its payment's hold, then what
+ * else is on the card, then the prepaid balance. What it gives back goes to the card, or to the prepaid
+ * balance if the card can't be used any more.
  */
 export function payMovements(
   movements: readonly PaymentMovement[],
@@ -79,7 +80,9 @@ export function holdOnCard(card: CardMoney, nowCents: number, targetCents: numbe
   return { heldCents, card: { ...card, heldCents: card.heldCents + heldCents - nowCents } };
 }
 
-/** What becomes free on a blocked card goes to the prepaid balance; what does not fit stays, as at the block. */
+/**
+ * What becomes free on a blocked card goes to the prepaid balance; what does not fit stays, as at the block.
+ */
 export function releaseIfBlocked(
   card: CardMoney,
   isFreed: boolean,

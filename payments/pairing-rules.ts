@@ -34,7 +34,10 @@ interface ToldRequest {
   isCharged: boolean;
 }
 
-/** How long the network may take to tell a request that we approved, and we to be asked about one that it told. */
+/**
+ * How long the network may take to tell a request that we approved, and we to be asked about one that it
+ * told.
+ */
 export const REQUEST_TOLD_WITHIN_MS = 600_000;
 
 /** The network's word counts, both ways. A decision of ours that it never took counts no more. */
@@ -49,9 +52,10 @@ export const wasApproved = ({ told, decision }: Request): boolean =>
 export const isUntold = (request: Request): boolean => request.told === null && isApproved(request);
 
 /**
- * Pairs the network's requests with our decisions, from the beginning each time, so that the order in which either came does not
- * matter: by the network's id; else by amount, in order; then an approved one takes the oldest decision that is left, since its
- * amount may have been converted. A request that the snapshot does not have stays as it was.
+ * Pairs the network's requests with our decisions, from the beginning each time, so that the order in which
+ * either came does not matter: by the network's id; else by amount, in order; then an approved one takes the
+ * oldest decision that is left, since its amount may have been converted. A request that the snapshot does
+ * not have stays as it was.
  * @returns those told before, those of the snapshot in its order, then decisions that it lacks
  */
 export function pairRequests(
@@ -113,7 +117,9 @@ export function byAge(one: Request, other: Request): number {
   return a < b ? -1 : Number(a > b);
 }
 
-/** A read that began when the network should have had our approval, and lacks it, means that it never took it. */
+/**
+ * A read that began when the network should have had our approval, and lacks it, means that it never took it.
+ */
 export function dropLate(request: Request, readAt: string | null): Request {
   const { decision, created } = request;
   if (!isUntold(request) || decision === null || readAt === null) return request;

@@ -25,8 +25,9 @@ import {
   wasApproved,
 } from './pairing-rules.ts';
 
-// What a payment becomes once we know what the network has (docs/decisions/payments.md). Everything is computed from the whole of it,
-// so it comes to the same whatever was told before, how often, and in which order.
+// What a payment becomes once we know what the network has (docs/decisions/payments.md). Everything is
+// computed from the whole of it, so it comes to the same whatever was told before, how often, and in which
+// order.
 
 /** Our record of a payment. */
 export interface Payment {

@@ -27,14 +27,17 @@ import {
 import { presentTransaction, type TransactionRow } from './transaction-resource.ts';
 
 /**
- * The one place that settles transactions (docs/partners/transactions.md): simulated ones and those that the network
- * reports, of any accounts and modes, decided in order, in the caller's transaction. It takes four statements, however many
- * settlements there are: lock, read, the ledger's call, insert. A settlement that is repeated returns the same transaction.
- * @param longestLockWaitMs how long to wait for a lock before PostgreSQL's error; null for the session's limit
- * @returns the outcome of each, in order; a refusal (`card_not_found`, `invalid_state`, `idempotency_conflict`,
+ * The one place that settles transactions (docs/partners/transactions.md): simulated ones and those that the
+ * network reports, of any accounts and modes, decided in order, in the caller's transaction. It takes four
+ * statements, however many settlements there are: lock, read, the ledger's call, insert. A settlement that is
+ * repeated returns the same transaction.
+ * @param longestLockWaitMs how long to wait for a lock before PostgreSQL's error; null for the session's
+ * limit
+ * @returns the outcome of each, in order; a refusal (`card_not_found`, `invalid_state`,
+ * `idempotency_conflict`,
  *   `validation_failed`) does not affect the others
- * @throws if a balance would leave the safe integers: ApiError `validation_failed` for a settlement that came alone,
- *   LedgerRejected for several, which were decided as if it did not: settle each alone
+ * @throws if a balance would leave the safe integers: ApiError `validation_failed` for a settlement that came
+ *   alone, LedgerRejected for several, which were decided as if it did not: settle each alone
  */
 export async function settleTransactions(
   tx: Transactor,
@@ -73,8 +76,8 @@ function toOutcome(decision: SettlementDecision): SettlementOutcome {
 }
 
 /**
- * Locks the cards, in the order of their ids: whoever changes a card's status or balance locks it first. Then reads, in
- * a later statement, since a wait does not refresh its own statement's snapshot.
+ * Locks the cards, in the order of their ids: whoever changes a card's status or balance locks it first. Then
+ * reads, in a later statement, since a wait does not refresh its own statement's snapshot.
  */
 async function lockTerms(
   tx: Transactor,
@@ -136,11 +139,13 @@ interface CardsToLock {
   longestLockWaitMs: number | null;
 }
 
-/** An array of unknown length: PostgreSQL plans a statement anew for each array whose elements it can count. */
+/**
+ * An array of unknown length: PostgreSQL plans a statement anew for each array whose elements it can count.
+ */
 const list = (values: readonly string[]) => sql<string[]>`(SELECT ${values}::text[])`;
 
-// It sets the transaction's lock_timeout, and holds the accounts' clocks, before it locks the first row, so that this takes no
-// round trip of its own.
+// It sets the transaction's lock_timeout, and holds the accounts' clocks, before it locks the first row, so
+// that this takes no round trip of its own.
 const lockCards = writeStatement(
   (db, { cardIds, testPartnerIds, longestLockWaitMs }: CardsToLock) =>
     db
@@ -180,8 +185,9 @@ type TermsRow = {
 } & ControlsColumns &
   (TransactionRow | { [Column in keyof TransactionRow]: null });
 
-// Written out because it joins a list of columns by place. Each LIMIT makes it look up row by row in an index,
-// whatever the sizes of the tables were when it was planned. It writes counters of spending, if a card's limits lack them.
+// Written out because it joins a list of columns by place. Each LIMIT makes it look up row by row in an
+// index, whatever the sizes of the tables were when it was planned. It writes counters of spending, if a
+// card's limits lack them.
 const readTerms = writeStatement(
   (_, asked: TermsAsked) => sql<TermsRow>`
     SELECT a.posted AS card_posted, a.held AS card_held, p.fee_plan, p.spending_controls AS account_controls, t.*, r.refunded,
@@ -236,7 +242,8 @@ async function moveMoney(tx: Transactor, made: readonly NewTransaction[]): Promi
 /** Inserts transactions, each with its event, which shows the card as it is right after the transaction. */
 async function insertTransactions(tx: Transactor, made: readonly NewTransaction[]): Promise<void> {
   if (made.length === 0) return;
-  // Events are listed by their ids: those of one moment in the order of their transactions, and each at its time.
+  // Events are listed by their ids: those of one moment in the order of their transactions, and each at its
+  // time.
   const ids = made.map(({ row }) => newId('evt', readIdTime(row.id))).sort();
   const events = made.map(({ row, card, heldCents, clock }, index) => {
     const { partner_id, mode, card_id: cardId } = row;
@@ -254,7 +261,8 @@ async function insertTransactions(tx: Transactor, made: readonly NewTransaction[
   });
 }
 
-// Written out because it inserts into two tables, any number of rows each, which arrive as one JSON array for each.
+// Written out because it inserts into two tables, any number of rows each, which arrive as one JSON array for
+// each.
 const insertRows = writeStatement(
   (_, rows: { transactions: string; events: string }) => {
     const columns = sql.join(TRANSACTION_COLUMNS.map((column) => sql.ref(column)));

@@ -20,10 +20,11 @@ export interface SettlementQueue {
 }
 
 /**
- * Settlements of one account wait for each other anyway, at the row of its prepaid balance, and a transaction with many
- * of them costs little more than one with one. So each account has one transaction under way at a time, and few are
- * under way altogether; what arrives meanwhile goes together into the next ones. What fails, or meets a lock that is
- * held for long, is tried again without the others (docs/decisions/settlements-in-batches.md).
+ * Settlements of one account wait for each other anyway, at the row of its prepaid balance, and a transaction
+ * with many of them costs little more than one with one. So each account has one transaction under way at a
+ * time, and few are under way altogether; what arrives meanwhile goes together into the next ones. What
+ * fails, or meets a lock that is held for long, is tried again without the others
+ * (docs/decisions/settlements-in-batches.md).
  * @param eventsWritten is called after each commit
  */
 export function createSettlementQueue(orm: Orm, eventsWritten: () => void): SettlementQueue {
@@ -54,8 +55,8 @@ export function createSettlementQueue(orm: Orm, eventsWritten: () => void): Sett
   }
 
   /**
-   * Settles what belongs to one account, in the account's own turns, and waits for locks as long as a session may. If
-   * that fails, settles each one alone, so that only the ones that cause an error get it.
+   * Settles what belongs to one account, in the account's own turns, and waits for locks as long as a session
+   * may. If that fails, settles each one alone, so that only the ones that cause an error get it.
    */
   function settleApart(settlements: readonly Settlement[]): Promise<Settled>[] {
     return asAccount(settlements[0] as Settlement, () => {

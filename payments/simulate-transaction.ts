@@ -13,8 +13,8 @@ import { settleTransaction } from './settle-transactions.ts';
 import { AuthorizationUnknown, takeMessage } from './take-message.ts';
 
 /**
- * Settles a partner's simulated transaction under an Idempotency-Key. It runs alone, since the claim must be in its
- * transaction. If the card is not active, the refusal is an answer too.
+ * Settles a partner's simulated transaction under an Idempotency-Key. It runs alone, since the claim must be
+ * in its transaction. If the card is not active, the refusal is an answer too.
  * @throws ApiError `card_not_found`, `validation_failed`, `idempotency_conflict`
  */
 export function simulateTransaction(
@@ -52,7 +52,8 @@ export async function sendNetworkEvent({ orm, actor }: Operator, settlement: Set
 }
 
 /**
- * Takes what an operator says about an authorization for the simulated network. Sent again, it returns the same.
+ * Takes what an operator says about an authorization for the simulated network. Sent again, it returns the
+ * same.
  * @throws Refusal if it can't be booked
  */
 export async function sendAuthorizationEvent(

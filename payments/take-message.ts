@@ -23,9 +23,10 @@ import { bookApproval, bookDecline, raise, type ToldDecision, takeBackApproval }
 import type { Merchant, TransactionRow } from './transaction-resource.ts';
 import { type AuthorizationChange, type NewMessage, writeChange } from './write-change.ts';
 
-// What the card network says about authorizations: it asks for the first two types, and reports the others. A message has an id
-// of the network's. Repeated, it gets the same result and changes nothing (docs/operating.md, "Authorizations on the simulated
-// network"). Only approvals and declines have the id of another message, of the request that they tell the decision on.
+// What the card network says about authorizations: it asks for the first two types, and reports the others. A
+// message has an id of the network's. Repeated, it gets the same result and changes nothing
+// (docs/operating.md, "Authorizations on the simulated network"). Only approvals and declines have the id of
+// another message, of the request that they tell the decision on.
 
 /** A reversal, an expiry or a total of an authorization that we don't know: its request may still arrive. */
 export class AuthorizationUnknown extends Error {}
@@ -33,9 +34,11 @@ export class AuthorizationUnknown extends Error {}
 /**
  * Takes a message in the caller's transaction. A decision takes three round trips with BEGIN and COMMIT.
  * @param limits.ttlMs how long an authorization holds its amount at most
- * @param limits.lockWaitMs how long to wait for the card's lock before PostgreSQL's error; null for the session's limit
- * @throws ApiError `card_not_found`, `invalid_state` if the card was not issued, `idempotency_conflict` if the id of the message
- *   or of the authorization was used for something else, `validation_failed` if a balance would leave the safe integers
+ * @param limits.lockWaitMs how long to wait for the card's lock before PostgreSQL's error; null for the
+ * session's limit
+ * @throws ApiError `card_not_found`, `invalid_state` if the card was not issued, `idempotency_conflict` if
+ *   the id of the message or of the authorization was used for something else, `validation_failed` if a
+ *   balance would leave the safe integers
  * @throws AuthorizationUnknown
  */
 export async function takeMessage(
@@ -141,8 +144,8 @@ const isDecision = ({ type }: Pick<KnownMessage, 'type'>): boolean =>
   type === 'authorization' || type === 'increment' || type === 'approval' || type === 'decline';
 
 /**
- * Takes an approval or a decline of a request that has been decided here, or told before. The same decision again changes nothing
- * but when the authorization expires; the opposite one is what counts.
+ * Takes an approval or a decline of a request that has been decided here, or told before. The same decision
+ * again changes nothing but when the authorization expires; the opposite one is what counts.
  */
 async function takeDecision(
   tx: Transactor,
@@ -266,7 +269,8 @@ async function repeat(
         (known.amount_cents === null ? null : Number(known.amount_cents)) === message.amountCents));
   if (!isSame) throw usedOtherwise('message');
   const outcome = await outcomeOf(tx, message, known);
-  // The merchant of other types is not stored: it decides nothing. What is told again as final may describe it differently.
+  // The merchant of other types is not stored: it decides nothing. What is told again as final may describe
+  // it differently.
   const isAsked = known.type === 'authorization' && message.type === 'authorization';
   const isCleared = known.type === 'clearing' && known.is_final === message.isFinal;
   const made = isAsked ? outcome.authorization : isCleared ? outcome.transaction : null;
@@ -276,8 +280,10 @@ async function repeat(
 }
 
 /**
- * A clearing without an authorization may have been taken as a purchase before: both say that the network has moved the amount.
- * @throws ApiError `idempotency_conflict` if the transaction is anything else, such as a purchase that was declined here
+ * A clearing without an authorization may have been taken as a purchase before: both say that the network has
+ * moved the amount.
+ * @throws ApiError `idempotency_conflict` if the transaction is anything else, such as a purchase that was
+ * declined here
  */
 async function repeatPurchase(
   tx: Transactor,

@@ -37,8 +37,8 @@ interface Simulated {
 }
 
 /**
- * Takes a message of the simulated network, which is folded into its payment and booked: a request is decided first. Test mode is this
- * network inside our transaction.
+ * Takes a message of the simulated network, which is folded into its payment and booked: a request is decided
+ * first. Test mode is this network inside our transaction.
  * @throws ApiError `validation_failed` if a fee would exceed the largest safe integer
  */
 export function takeSimulated(terms: SimulatedTerms, { message, networkPaymentId, ttlMs }: Simulated) {

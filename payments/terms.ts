@@ -16,7 +16,10 @@ import { type KeyedResponse, readReplay } from '../requests/respond-once.ts';
 import type { AuthorizationRow } from './authorization-resource.ts';
 import type { PaymentRow } from './booking-rows.ts';
 
-/** What everything about an authorization is decided on. The transaction holds the card's lock, which guards all of it. */
+/**
+ * What everything about an authorization is decided on. The transaction holds the card's lock, which guards
+ * all of it.
+ */
 export interface AuthorizationTerms {
   card: CardRow;
   /** The card's. */
@@ -50,14 +53,18 @@ interface TermsColumns extends ControlsColumns {
   clock: AccountClock;
 }
 
-// After the card is locked, which the function does, and by that row of it. An increment counts when its authorization began.
+// After the card is locked, which the function does, and by that row of it. An increment counts when its
+// authorization began.
 const controlsColumns = (decides: boolean, askedAt: Date) => sql`p.spending_controls AS account_controls,
       CASE WHEN ${decides}::boolean AND num_nonnulls((f.card).spending_controls, p.spending_controls) > 0
         THEN count_spending(f.card, p.spending_controls, coalesce((f.authorized).created_at,
           account_time((f.card).partner_id, (f.card).mode, ${askedAt}::timestamptz))) END AS spending`;
 const ACCOUNT = sql`LEFT JOIN LATERAL (SELECT spending_controls FROM partner WHERE id = (f.card).partner_id LIMIT 1) p ON true`;
 
-/** An authorization's columns beside a card's, which have the same names. Each is null if there is no authorization. */
+/**
+ * An authorization's columns beside a card's, which have the same names. Each is null if there is no
+ * authorization.
+ */
 type AuthorizedColumns = { [Column in keyof AuthorizationRow as `authorized_${Column}`]: unknown };
 
 type PaymentColumns = { [Column in keyof PaymentRow as `payment_${Column}`]: unknown };

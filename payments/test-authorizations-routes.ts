@@ -18,8 +18,8 @@ import { simulateOnAuthorization, simulateOnCard } from './test-authorizations.t
 import { MAX_UNCHECKED_CENTS, MERCHANT_FIELDS, toMerchant } from './test-mode-routes.ts';
 import { TransactionResource } from './transaction-resource.ts';
 
-// What a merchant and the card network do with authorizations, on request (docs/partners/authorizations.md). Each is one
-// transaction.
+// What a merchant and the card network do with authorizations, on request (docs/partners/authorizations.md).
+// Each is one transaction.
 
 const Amount = amountBetween(1, MAX_UNCHECKED_CENTS).describe('Cents, at most 10,000,000.');
 

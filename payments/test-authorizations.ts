@@ -29,7 +29,8 @@ export interface SimulatedAsked {
 
 /**
  * Asks for an authorization on a test card, or takes money without one.
- * @throws ApiError `card_not_found`, `idempotency_conflict`, `validation_failed`; without an Idempotency-Key also
+ * @throws ApiError `card_not_found`, `idempotency_conflict`, `validation_failed`; without an Idempotency-Key
+ * also
  *   `invalid_state`, which is otherwise a stored response
  */
 export function simulateOnCard(
@@ -50,8 +51,8 @@ export function simulateOnCard(
 
 /**
  * Simulates what follows an authorization of a test card.
- * @throws ApiError `authorization_not_found`, and as {@link simulateOnCard}; `validation_failed` for more than is left, and for a
- *   clearing without an amount if nothing is left
+ * @throws ApiError `authorization_not_found`, and as {@link simulateOnCard}; `validation_failed` for more
+ *   than is left, and for a clearing without an amount if nothing is left
  */
 export function simulateOnAuthorization(
   context: CommandContext,

@@ -15,8 +15,8 @@ import type { MessageTerms } from './terms.ts';
 import type { Merchant } from './transaction-resource.ts';
 import type { AuthorizationChange, ChangedAuthorization } from './write-change.ts';
 
-// The issuer decided otherwise than we did, or without us. It is booked whatever our rules say, because the issuer answers to the
-// merchant (docs/partners/authorizations.md, "If the issuer decides").
+// The issuer decided otherwise than we did, or without us. It is booked whatever our rules say, because the
+// issuer answers to the merchant (docs/partners/authorizations.md, "If the issuer decides").
 
 /** A decision of the issuer's on a request. */
 export interface ToldDecision {
@@ -88,7 +88,10 @@ export function bookApproval(
   };
 }
 
-/** The issuer's total is more than the authorization's amount: a request that nobody decides, and which is not among its requests. */
+/**
+ * The issuer's total is more than the authorization's amount: a request that nobody decides, and which is not
+ * among its requests.
+ */
 export function raise(
   terms: MessageTerms,
   before: AuthorizationRow,
@@ -119,8 +122,8 @@ function heldAs(
 }
 
 /**
- * The issuer declined a request that it never asked us about: a decline with its fee. An authorization that we know shows it
- * among its requests, and stays as it is.
+ * The issuer declined a request that it never asked us about: a decline with its fee. An authorization that
+ * we know shows it among its requests, and stays as it is.
  */
 export function bookDecline(
   terms: MessageTerms,
@@ -137,7 +140,10 @@ export function bookDecline(
   };
 }
 
-/** The issuer declined a request that was approved: what it holds is given back, and the decline is recorded with its fee. */
+/**
+ * The issuer declined a request that was approved: what it holds is given back, and the decline is recorded
+ * with its fee.
+ */
 export function takeBackApproval(
   terms: MessageTerms,
   before: AuthorizationRow,

@@ -23,7 +23,8 @@ import type { BookedPayment } from './booking-rows.ts';
 import { presentTransaction } from './transaction-resource.ts';
 
 /**
- * Writes bookings of any number of cards, whose locks the transaction holds: rows, events and money, in one statement.
+ * Writes bookings of any number of cards, whose locks the transaction holds: rows, events and money, in one
+ * statement.
  * @throws ApiError `validation_failed` if a balance would leave the safe integers
  */
 export async function writeBookings(tx: Transactor, booked: readonly BookedPayment[]): Promise<void> {
@@ -126,8 +127,8 @@ const AUTHORIZATION = joinColumns(AUTHORIZATION_COLUMNS);
 const TRANSACTION = joinColumns(TRANSACTION_COLUMNS);
 const PAYMENT = joinColumns(['mode', 'partner_id', 'card_id', 'authorization_id', ...PAYMENT_COLUMNS]);
 
-// Written out because it writes four tables, any number of rows each, which arrive as one JSON array for each. What was cleared before
-// its authorization was known is linked to it, which counts it as settled.
+// Written out because it writes four tables, any number of rows each, which arrive as one JSON array for
+// each. What was cleared before its authorization was known is linked to it, which counts it as settled.
 const insertRows = (rows: WrittenRows) => sql`
   authorized AS (
     INSERT INTO card_authorization (${AUTHORIZATION})

@@ -49,8 +49,8 @@ export interface NewMessage {
 }
 
 /**
- * Writes a change: its rows, its events, its money, and the network's message, in one statement of the caller's transaction, which
- * holds the card's lock.
+ * Writes a change: its rows, its events, its money, and the network's message, in one statement of the
+ * caller's transaction, which holds the card's lock.
  * @param message null if it was written before
  * @throws ApiError `validation_failed` if a balance would leave the safe integers
  */
@@ -139,7 +139,8 @@ const MESSAGE_COLUMNS = joinColumns([
   'decline_reason',
 ]);
 
-// Written out because it writes four tables, any number of rows each, which arrive as one JSON array for each.
+// Written out because it writes four tables, any number of rows each, which arrive as one JSON array for
+// each.
 const insertRows = (rows: ChangedRows) => sql`
   authorized AS (
     INSERT INTO card_authorization (${joinColumns(AUTHORIZATION_COLUMNS)})

@@ -5,7 +5,10 @@ import { followingAccounts } from '../platform/db/following-accounts.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { autocommitStatement, writeStatement } from '../platform/db/sql.ts';
 
-/** A claim without a response whose process seems to have died. It is the caller's to start until the lease expires. */
+/**
+ * A claim without a response whose process seems to have died. It is the caller's to start until the lease
+ * expires.
+ */
 export type AbandonedClaim = Row<
   'idempotency_claim',
   'id' | 'partner_id' | 'mode' | 'resource_id' | 'card_id' | 'request_id'
@@ -16,8 +19,8 @@ export type AbandonedClaim = Row<
 };
 
 /**
- * Deletes claims after 31 days (docs/partners/idempotency.md promises 30) that have a response and no pending card,
- * transfer.
+ * Deletes claims after 31 days (docs/partners/idempotency.md promises 30) that have a response and no pending
+ * card, transfer.
  * @returns how many, at most `limit`
  */
 export async function pruneClaims(orm: Orm, limit: number): Promise<number> {
@@ -36,8 +39,9 @@ const isAbandoned = ({
   AND c.sweep_after < now() AND c.lease_expires_at < now()`;
 
 /**
- * Leases up to `limit` abandoned claims: those that were never tried first, the others by when they were tried last.
- * Accounts take turns, so one account's backlog delays nobody else's, and another caller gets other claims.
+ * Leases up to `limit` abandoned claims: those that were never tried first, the others by when they were
+ * tried last. Accounts take turns, so one account's backlog delays nobody else's, and another caller gets
+ * other claims.
  */
 // Written out, because it takes claims of all accounts in turn. The order of the accounts is random:
 // in any fixed order, the last one would wait for all the others.

@@ -34,8 +34,8 @@ type ResourceIdOf<Operation extends ClaimOperation> = Operation extends keyof ty
   : null;
 
 /**
- * The id is chosen before the key is claimed, and stored in the claim, so that every run of the claim creates the same
- * resource.
+ * The id is chosen before the key is claimed, and stored in the claim, so that every run of the claim creates
+ * the same resource.
  */
 export function newResourceId<Operation extends ClaimOperation>(
   operation: Operation,
@@ -71,8 +71,8 @@ export interface ClaimRequest<Operation extends ClaimOperation = ClaimOperation>
 }
 
 /**
- * `claimed`: the caller has to run the operation under `claimId`, which creates `resourceId`. Both are an earlier request's
- * if that request's process seems to have died. `replay`: there is a response already.
+ * `claimed`: the caller has to run the operation under `claimId`, which creates `resourceId`. Both are an
+ * earlier request's if that request's process seems to have died. `replay`: there is a response already.
  */
 export type Claim<Operation extends ClaimOperation = ClaimOperation> =
   | { outcome: 'claimed'; claimId: string; resourceId: ResourceIdOf<Operation> }
@@ -83,10 +83,10 @@ const INVALID_POLL_MS = 20;
 
 /**
  * Claims an Idempotency-Key for a request whose work is done by a workflow
- * (docs/decisions/claims-hold-request-and-answer.md), in a separate transaction. It takes one statement if the key is new. If
- * the key has a 400, it waits until the key is free, as long as a lease at most.
- * @throws ApiError `idempotency_in_flight` while another request runs under the key, `idempotency_conflict` if it
- * was used for another request.
+ * (docs/decisions/claims-hold-request-and-answer.md), in a separate transaction. It takes one statement if
+ * the key is new. If the key has a 400, it waits until the key is free, as long as a lease at most.
+ * @throws ApiError `idempotency_in_flight` while another request runs under the key, `idempotency_conflict`
+ * if it was used for another request.
  */
 export async function claimIdempotencyKey<Operation extends ClaimOperation>(
   { orm, ring }: CommandContext,
@@ -108,8 +108,8 @@ export async function claimIdempotencyKey<Operation extends ClaimOperation>(
   }
 }
 
-// The claim does not have to be on disk yet: the first commit under it flushes it too, so if a crash of PostgreSQL loses it, nothing
-// was done under it.
+// The claim does not have to be on disk yet: the first commit under it flushes it too, so if a crash of
+// PostgreSQL loses it, nothing was done under it.
 const insertOrTakeOver = autocommitStatement(
   (_, claim: ClaimRequest) => sql<Row<'idempotency_claim', 'id' | 'resource_id'>>`
     WITH ${ASYNCHRONOUS_COMMIT} INSERT INTO idempotency_claim AS c
@@ -143,8 +143,8 @@ export const claimUnderKey = tenantStatement(
 );
 
 /**
- * Whether a claim has a 400, which the process that runs its request is about to send, and then deletes the claim: it is no
- * operation, and nothing is stored under the key.
+ * Whether a claim has a 400, which the process that runs its request is about to send, and then deletes the
+ * claim: it is no operation, and nothing is stored under the key.
  */
 export const isInvalid = ({ response_status: status }: FoundClaim): boolean => status === 400;
 
@@ -197,8 +197,8 @@ export const forgetClaim = autocommitStatement(
 );
 
 /**
- * Frees a request's key if it has a 400, which is never replayed, and the process whose request it was has died before it
- * freed the key itself.
+ * Frees a request's key if it has a 400, which is never replayed, and the process whose request it was has
+ * died before it freed the key itself.
  * @returns whether the key is free now
  */
 export async function forgetInvalid(orm: Orm, { partnerId, mode, key }: KeyedRequest): Promise<boolean> {
@@ -233,8 +233,8 @@ export async function lockClaim(tx: Transactor, claimId: string): Promise<Locked
 }
 
 /**
- * Locks the account's usage row, which puts the account's fundings in order, and then the claim, so that only one run of it
- * decides at a time.
+ * Locks the account's usage row, which puts the account's fundings in order, and then the claim, so that only
+ * one run of it decides at a time.
  * @returns null if the claim is gone because its request was invalid
  */
 export async function lockUsageAndClaim(tx: Transactor, claimId: string): Promise<LockedClaim | null> {

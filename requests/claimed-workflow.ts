@@ -1,6 +1,8 @@
 import {
   type Client,
+  QueryNotRegisteredError,
   WorkflowExecutionAlreadyStartedError,
+  WorkflowNotFoundError,
   type WorkflowStartOptions,
 } from '@temporalio/client';
 import { TypedSearchAttributes } from '@temporalio/common';
@@ -19,6 +21,8 @@ import {
   changeCardStatusWorkflowId,
   ISSUE_CARD,
   issueCardWorkflowId,
+  type NetworkOperationState,
+  networkOperationState,
   resolveOperationSignal,
   TOP_UP_CARD,
   transferWorkflowId,
@@ -34,7 +38,10 @@ export interface ClaimedWorkflow extends Tenant {
   /** For a top-up or a withdrawal, the id that it will have. */
   transferId?: string | undefined;
   taskQueue: string;
-  /** How long the network may take before the operation waits for an operator. Status changes have no deadline. */
+  /**
+   * How long the network may take before the operation waits for an operator. Status changes have no
+   * deadline.
+   */
   deadlineMs: number;
 }
 
@@ -72,16 +79,17 @@ export function claimedWorkflow(
 }
 
 /**
- * `eager`: this process got the first task. `queued`: the first task goes to whichever worker polls next, or the workflow is
- * already running. `over`: it was started before and has completed.
+ * `eager`: this process got the first task. `queued`: the first task goes to whichever worker polls next, or
+ * the workflow is already running. `over`: it was started before and has completed.
  */
 export type Started = 'eager' | 'queued' | 'over';
 
 /**
- * Starts the work of a claim unless it runs already or has completed. A workflow that was terminated starts again.
+ * Starts the work of a claim unless it runs already or has completed. A workflow that was terminated starts
+ * again.
  * @param how.eagerly set it if a worker of this process shares the client's connection
- * @param how.again also if it has completed: after a restore, Temporal may remember what the database forgot. The work uses the same
- *   ids, so steps that were already done are recognised
+ * @param how.again also if it has completed: after a restore, Temporal may remember what the database forgot.
+ *   The work uses the same ids, so steps that were already done are recognised
  * @throws ServiceError if Temporal can't be reached.
  */
 export async function startClaimed(
@@ -112,8 +120,8 @@ export interface OperationDecision {
 }
 
 /**
- * Sends an operator's decision to an operation that is past its deadline. If its workflow has ended, this starts another
- * with the decision and a deadline that has already passed.
+ * Sends an operator's decision to an operation that is past its deadline. If its workflow has ended, this
+ * starts another with the decision and a deadline that has already passed.
  * @throws ServiceError if Temporal can't be reached.
  */
 export async function resolveOperation(
@@ -159,9 +167,9 @@ export function claimedWorkflowId(workflow: ClaimedWorkflow): string {
 }
 
 /**
- * After this, a task goes to another worker. A frozen worker keeps the tasks it had, and gets a few more through its open
- * polls, possibly one task twice, so the timeout is shorter than a request waits. If it were shorter still, slow workers
- * would lose tasks too.
+ * After this, a task goes to another worker. A frozen worker keeps the tasks it had, and gets a few more
+ * through its open polls, possibly one task twice, so the timeout is shorter than a request waits. If it were
+ * shorter still, slow workers would lose tasks too.
  */
 const WORKFLOW_TASK_TIMEOUT_MS = 5_000;
 
@@ -173,9 +181,9 @@ function shownBy({ operation, cardId, transferId }: ClaimedWorkflow): string {
 }
 
 /**
- * The start options of a claim's workflow. A funding's is not started again once it has completed. One that was terminated
- * is: its request waits, and money may be held for it. A status change is always started again: other changes of its card
- * wait for it. A second run does nothing if the claim has its response.
+ * The start options of a claim's workflow. A funding's is not started again once it has completed. One that
+ * was terminated is: its request waits, and money may be held for it. A status change is always started
+ * again: other changes of its card wait for it. A second run does nothing if the claim has its response.
  */
 function startOptions(workflow: ClaimedWorkflow) {
   const { operation, cardId, partnerId, mode, taskQueue } = workflow;
@@ -196,4 +204,37 @@ function startOptions(workflow: ClaimedWorkflow) {
       { key: cardIdAttribute, value: cardId },
     ]),
   } as const satisfies Omit<WorkflowStartOptions, 'args'>;
+}
+
+/**
+ * Temporal's name for the status, in lower case; `not_found` if the workflow does not exist or was deleted.
+ */
+export type WorkflowStatus = string;
+
+/** @throws ServiceError if Temporal can't be reached. */
+export async function readWorkflowStatus(client: Client, workflowId: string): Promise<WorkflowStatus> {
+  try {
+    const { status } = await client.workflow.getHandle(workflowId).describe();
+    return status.name.toLowerCase();
+  } catch (error) {
+    if (error instanceof WorkflowNotFoundError) return 'not_found';
+    throw error;
+  }
+}
+
+/**
+ * Asks the workflow of an issuance or a top-up what it is waiting for.
+ * @returns null if there is no such workflow, or it has only just started
+ * @throws ServiceError if Temporal can't be reached, or no worker responds
+ */
+export async function readOperationState(
+  client: Client,
+  workflowId: string,
+): Promise<NetworkOperationState | null> {
+  try {
+    return await client.workflow.getHandle(workflowId).query(networkOperationState);
+  } catch (error) {
+    if (error instanceof WorkflowNotFoundError || error instanceof QueryNotRegisteredError) return null;
+    throw error;
+  }
 }

@@ -16,8 +16,8 @@ export interface NewEvent extends Row<'event', 'id' | 'mode' | 'type' | 'body' |
 }
 
 /**
- * Creates an event, to be written in the same transaction as the change it reports. Its time is that in its id, which lists are
- * filtered by; its body is what every attempt sends (docs/partners/webhooks.md).
+ * Creates an event, to be written in the same transaction as the change it reports. Its time is that in its
+ * id, which lists are filtered by; its body is what every attempt sends (docs/partners/webhooks.md).
  * @param event.clock the account's, which the transaction holds
  * @param id defaults to a new one
  */
@@ -37,8 +37,8 @@ export type AccountColumns = Row<'event', 'partner_id' | 'mode'>;
 /**
  * The INSERT of events, which a trigger gives their deliveries.
  * @param events {@link NewEvent}s as JSON
- * @param changed the row that they are about: they are of its account, and there are none without it. If left out, each event has
- *   its `partner_id`
+ * @param changed the row that they are about: they are of its account, and there are none without it. If left
+ *   out, each event has its `partner_id`
  */
 export function insertEvents(events: string, changed?: RawBuilder<AccountColumns>): RawBuilder<never> {
   const account = sql.raw(

@@ -15,7 +15,10 @@ const STARTS_AT_ONCE = 16;
 const START_TIMEOUT_MS = 3_000;
 /** How long a claim is left alone after it was started, and at most after it could not be. */
 const MAX_PAUSE_MS = 60_000;
-/** The pause after the first failure; it doubles with each further one. Until it ends, no other worker takes the claim. */
+/**
+ * The pause after the first failure; it doubles with each further one. Until it ends, no other worker takes
+ * the claim.
+ */
 const FIRST_PAUSE_MS = START_TIMEOUT_MS + 2_000;
 const LOG_EVERY_MS = 10_000;
 
@@ -35,9 +38,9 @@ export interface Sweep {
 }
 
 /**
- * Starts the workflows of abandoned claims: if a claim without a response has an expired lease, its process died. Starting a
- * workflow that is running changes nothing, so a claim is started again every minute until it has a response. A claim that
- * can't be started delays no other.
+ * Starts the workflows of abandoned claims: if a claim without a response has an expired lease, its process
+ * died. Starting a workflow that is running changes nothing, so a claim is started again every minute until
+ * it has a response. A claim that can't be started delays no other.
  */
 export function startSweep(dependencies: SweepDependencies): Pick<Repetition, 'stop'> {
   const { pass, settle } = createSweep(dependencies);
@@ -54,7 +57,7 @@ export function startSweep(dependencies: SweepDependencies): Pick<Repetition, 's
 export function createSweep(dependencies: SweepDependencies, now = Date.now): Sweep {
   const { orm, logger } = dependencies;
   const underWay = new Set<Promise<void>>();
-  const tally = new Tally(logger, now);
+  const tally = createTally(logger, now);
 
   async function pass(stopping: AbortSignal): Promise<void> {
     let wanted = 0;
@@ -82,7 +85,7 @@ async function startOne(dependencies: SweepDependencies, tally: Tally, claim: Ab
     await asPartOf({ requestId: claim.request_id }, () =>
       client.withDeadline(Date.now() + START_TIMEOUT_MS, () => startClaimed(client, workflow)),
     );
-    tally.started += 1;
+    tally.start();
     await putClaimOff(orm, { claimId: claim.id, pauseMs: MAX_PAUSE_MS });
   } catch (error) {
     tally.fail(claim.id, error);
@@ -95,40 +98,34 @@ async function startOne(dependencies: SweepDependencies, tally: Tally, claim: Ab
   }
 }
 
+type Tally = ReturnType<typeof createTally>;
+
 /** What the sweep did, in one line for many claims. */
-class Tally {
-  started = 0;
-  #failed = 0;
-  #example: { claimId: string; error: DescribedError } | undefined;
-  #loggedAt = 0;
-  readonly #logger: Logger;
-  readonly #now: () => number;
-
-  constructor(logger: Logger, now: () => number) {
-    this.#logger = logger;
-    this.#now = now;
-  }
-
-  fail(claimId: string, error: unknown): void {
-    this.#failed += 1;
-    // The client's error only names the call; its cause has the server's message.
-    const { cause } = error as { cause?: unknown };
-    this.#example ??= { claimId, error: describeError(cause ?? error) };
-  }
-
-  log(): void {
-    if (this.#now() < this.#loggedAt + LOG_EVERY_MS) return;
-    if (this.started > 0)
-      this.#logger.info({ claims: this.started }, 'restarted the abandoned work of claims');
-    if (this.#failed > 0) {
-      this.#logger.error(
-        { claims: this.#failed, ...this.#example },
-        'the sweep of abandoned claims could not restart some of them; trying again within a minute',
-      );
-    }
-    if (this.started + this.#failed > 0) this.#loggedAt = this.#now();
-    this.started = 0;
-    this.#failed = 0;
-    this.#example = undefined;
-  }
+function createTally(logger: Logger, now: () => number) {
+  let [started, failed, loggedAtMs] = [0, 0, 0];
+  let example: { claimId: string; error: DescribedError } | undefined;
+  return {
+    start(): void {
+      started += 1;
+    },
+    fail(claimId: string, error: unknown): void {
+      failed += 1;
+      // The client's error only names the call; its cause has the server's message.
+      const { cause } = error as { cause?: unknown };
+      example ??= { claimId, error: describeError(cause ?? error) };
+    },
+    log(): void {
+      const nowMs = now();
+      if (nowMs < loggedAtMs + LOG_EVERY_MS || started + failed === 0) return;
+      if (started > 0) logger.info({ claims: started }, 'restarted the abandoned work of claims');
+      if (failed > 0) {
+        logger.error(
+          { claims: failed, ...example },
+          'the sweep of abandoned claims could not restart some of them; trying again within a minute',
+        );
+      }
+      [started, failed, loggedAtMs] = [0, 0, nowMs];
+      example = undefined;
+    },
+  };
 }

@@ -23,7 +23,10 @@ export interface Asked extends Asking {
   nextAskMs: number;
 }
 
-/** Notes on the claim's row that the card network is being asked and has not answered yet, for GET /operations. */
+/**
+ * Notes on the claim's row that the card network is being asked and has not answered yet, for GET
+ * /operations.
+ */
 export async function noteAsking(orm: Orm, asking: Asking): Promise<void> {
   await begin(orm, asking);
 }
@@ -37,7 +40,10 @@ const begin = autocommitStatement(
   { acrossTenants: 'id' },
 );
 
-/** Notes on the claim's row what came of asking the card network, for GET /operations (docs/partners/operations.md). */
+/**
+ * Notes on the claim's row what came of asking the card network, for GET /operations
+ * (docs/partners/operations.md).
+ */
 export async function noteAsked(orm: Orm, asked: Asked): Promise<void> {
   await note(orm, asked);
 }

@@ -70,13 +70,13 @@ interface Wanted {
   limit: number;
 }
 
-async function readOperations(orm: Orm, { partner, mode, status, before, limit }: Wanted) {
+async function readOperations(orm: Orm, wanted: Wanted) {
+  const { mode, status, limit } = wanted;
   const rows = await selectOperations(limit)(orm.em.fork(), {
-    partner,
+    ...wanted,
     modes: mode === null ? [...Mode.options] : [mode],
     statuses: status === null ? [...OperationStatus.options] : [status],
-    before: (before && claimOfOperation(before)) ?? '~',
-    limit,
+    before: (wanted.before && claimOfOperation(wanted.before)) ?? '~',
   });
   return rows.map(present);
 }
@@ -96,18 +96,13 @@ const selectOperation = readStatement(
   { acrossTenants: 'operator' },
 );
 
-interface Listing {
-  partner: string;
-  modes: Mode[];
-  statuses: OperationStatus[];
-  before: string;
-  limit: number;
-}
-
 // A page of each mode and status through the index of partners' own lists, of which it keeps the newest.
 const selectOperations = (maxRows: number) =>
   readStatement(
-    (_, { partner, modes, statuses, before, limit }: Listing) => {
+    (
+      _,
+      { partner, modes, statuses, before, limit }: Wanted & { modes: Mode[]; statuses: OperationStatus[] },
+    ) => {
       const mode = sql.ref('wanted_mode.mode');
       const where = { partner_id: partner, mode, operation_status: sql.ref('wanted.status') };
       const table = 'idempotency_claim' as const;

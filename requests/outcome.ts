@@ -92,8 +92,8 @@ const boundEvent = (outcome: Outcome, clock: AccountClock): string =>
   JSON.stringify([newEvent({ ...outcome, clock })]);
 
 /**
- * Writes a change's event, stores the response to its request and the claim of its key, all in the caller's transaction: the end
- * of a change that is one transaction, in either mode.
+ * Writes a change's event, stores the response to its request and the claim of its key, all in the caller's
+ * transaction: the end of a change that is one transaction, in either mode.
  */
 export async function respondWithEvent(
   { tx, ring }: OpenCommand,

@@ -85,7 +85,10 @@ export const OperationResource = z
   .meta({ id: 'Operation', description: 'What became of a request that had an Idempotency-Key.' });
 export type OperationResource = z.infer<typeof OperationResource>;
 
-/** The columns of a claim's row that {@link presentOperation} needs. A claim that is an operation has a key and a status. */
+/**
+ * The columns of a claim's row that {@link presentOperation} needs. A claim that is an operation has a key
+ * and a status.
+ */
 export type OperationRow = Row<'idempotency_claim', (typeof OPERATION_COLUMNS)[number]> & {
   key: string;
   operation_status: OperationStatus;

@@ -24,7 +24,10 @@ export interface KeyedResponse {
   /** Whether it is a stored response, so that nothing happened this time. */
   replayed: boolean;
   response: StoredResponse;
-  /** The claim of the key, the first request's if it is replayed. {@link respondOnce} sets it; without a key, there is none. */
+  /**
+   * The claim of the key, the first request's if it is replayed. {@link respondOnce} sets it; without a key,
+   * there is none.
+   */
   claimId?: string;
 }
 
@@ -34,13 +37,15 @@ class KeyTaken extends Error {}
 const ATTEMPTS = 5;
 
 /**
- * Runs an operation that touches only our database. The operation, the key's claim and the response are one transaction, so
- * a retry finds either nothing or the response, and two requests with one key wait for each other. A refusal that is stored
- * (docs/partners/idempotency.md: 402, 409, 422) leaves nothing else behind. Without a key, nothing is stored.
- * @param work looks the key up once it holds its locks ({@link findReplay}, or lockRequestedCard for a request about a card), and
- * stores its response with the key's claim (respondWithEvent, {@link respondWith}, or {@link insertClaimWithResponse} in another
- * statement); cards/update.ts is the model
- * @throws ApiError what is not stored, `idempotency_conflict`; `unavailable` if the key's 400 is not deleted shortly
+ * Runs an operation that touches only our database. The operation, the key's claim and the response are one
+ * transaction, so a retry finds either nothing or the response, and two requests with one key wait for each
+ * other. A refusal that is stored (docs/partners/idempotency.md: 402, 409, 422) leaves nothing else behind.
+ * Without a key, nothing is stored.
+ * @param work looks the key up once it holds its locks ({@link findReplay}, or lockRequestedCard for a
+ * request about a card), and stores its response with the key's claim (respondWithEvent, {@link respondWith},
+ * or {@link insertClaimWithResponse} in another statement); cards/update.ts is the model
+ * @throws ApiError what is not stored, `idempotency_conflict`; `unavailable` if the key's 400 is not deleted
+ * shortly
  */
 export async function respondOnce(
   context: CommandContext,
@@ -91,8 +96,8 @@ const isStored = ({ status, code }: ApiError): boolean =>
   [402, 409, 422].includes(status) && !code.startsWith('idempotency_');
 
 /**
- * Looks a request's key up, once its transaction holds its locks: in a statement of its own, because waiting for a lock does not
- * refresh the snapshot of the statement that waited.
+ * Looks a request's key up, once its transaction holds its locks: in a statement of its own, because waiting
+ * for a lock does not refresh the snapshot of the statement that waited.
  * @returns the stored response; null if there is none, or the request has no key
  * @throws ApiError see {@link readReplay}
  */
@@ -116,8 +121,8 @@ export function readReplay(ring: KeyRing, request: KeyedRequest, found: FoundCla
 }
 
 /**
- * Stores a request's response, and its claim with it, in the caller's transaction. Without a key, there is nothing to store it
- * under. {@link respondWithEvent} writes the change's event as well.
+ * Stores a request's response, and its claim with it, in the caller's transaction. Without a key, there is
+ * nothing to store it under. {@link respondWithEvent} writes the change's event as well.
  */
 export async function respondWith(
   { tx, ring }: OpenCommand,
@@ -200,7 +205,10 @@ const MAKES_ITS_RESPONSE: readonly ClaimOperation[] = [
   'resolve_test_deposit',
 ];
 
-/** The INSERT of a claim with its response. It returns no row if there is no key, or the key has another claim by now. */
+/**
+ * The INSERT of a claim with its response. It returns no row if there is no key, or the key has another claim
+ * by now.
+ */
 export const insertClaimWithResponse = (claim: ClaimWithResponse): RawBuilder<{ id: string }> =>
   insertClaim(claim, sql`(SELECT) one`);
 

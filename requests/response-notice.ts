@@ -6,9 +6,9 @@ import { readStatement } from '../platform/db/sql.ts';
 import { describeError } from '../platform/process/describe-error.ts';
 
 /**
- * Notifies the process that waits for a claim's response, before Temporal has recorded the workflow task that produced it,
- * and notifies the relays if there is an event to send. It is a separate statement after the commit, because NOTIFY inside a
- * transaction makes commits wait for each other.
+ * Notifies the process that waits for a claim's response, before Temporal has recorded the workflow task that
+ * produced it, and notifies the relays if there is an event to send. It is a separate statement after the
+ * commit, because NOTIFY inside a transaction makes commits wait for each other.
  */
 export const notifyResponse = readStatement(
   (_, { claimId }: { claimId: string }) => sql`

@@ -10,8 +10,8 @@ export interface StoredResponse {
   body: string;
 }
 
-// Responses and requests can contain a cardholder's name, so they are sealed in the claim's row, each bound to its claim and
-// column.
+// Responses and requests can contain a cardholder's name, so they are sealed in the claim's row, each bound
+// to its claim and column.
 
 /** The context that they are sealed for. */
 export const requestContext = (claimId: string): string => `${claimId}/request`;

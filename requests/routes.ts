@@ -142,7 +142,8 @@ const pageStatement = (newest: (values: OperationPageValues) => RawBuilder<Opera
       .orderBy('page.id', 'desc'),
   );
 
-// Reads a page of each requested status through the index on it, and keeps the newest. What is no operation has no status.
+// Reads a page of each requested status through the index on it, and keeps the newest. What is no operation
+// has no status.
 const selectPage = pageStatement((values) => {
   const { partnerId, mode, limit, statuses } = values;
   const ofStatus = newestRows({

@@ -33,7 +33,10 @@ export const IdempotencyClaimEntity = defineEntity({
     byOperator: p.boolean().default(false),
     sweepAfter: p.datetime().defaultRaw("'-infinity'"),
     sweepAttempts: p.integer().default(0),
-    /** Of the operation it stands for. Null: none, because it has no key, or a 400 as its response. Set by triggers. */
+    /**
+     * Of the operation it stands for. Null: none, because it has no key, or a 400 as its response. Set by
+     * triggers.
+     */
     operationStatus: p.text().collation('C').$type<OperationStatus>().nullable(),
     /** When nothing was left to happen. Set by triggers. */
     completedAt: p.datetime().nullable(),

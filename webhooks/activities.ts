@@ -10,7 +10,10 @@ export interface WebhookActivities {
    * @returns whether the delivery still exists
    */
   queueRetry(eventId: string, attemptCount: number, endpointId: string): Promise<boolean>;
-  /** Has the relay send an event again at once, with a new retry schedule. @returns whether the delivery still exists */
+  /**
+   * Has the relay send an event again at once, with a new retry schedule. @returns whether the delivery still
+   * exists
+   */
   requeueEvent(eventId: string, endpointId: string): Promise<boolean>;
 }
 

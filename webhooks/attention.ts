@@ -9,8 +9,8 @@ import { deliverWebhookWorkflowId } from '../workflows/messages.ts';
 const MAX_SINGLE = 20;
 
 /**
- * Live events that were given up at an endpoint that still exists: one item each, or one for an account that has many. Test mode's
- * are their partner's own business, here and below.
+ * Live events that were given up at an endpoint that still exists: one item each, or one for an account that
+ * has many. Test mode's are their partner's own business, here and below.
  */
 export async function readGivenUp(orm: Orm): Promise<AttentionItem[]> {
   const rows = await givenUp(orm.em.fork(), { maxSingle: MAX_SINGLE });

@@ -39,13 +39,15 @@ export interface Delivery
 }
 
 /**
- * Leases pending events for the caller to send, oldest first for each endpoint, as many as it has free slots and `limit` in
- * all: one endpoint's backlog takes nobody else's slots. Replayed events come last, and have few of the slots.
+ * Leases pending events for the caller to send, oldest first for each endpoint, as many as it has free slots
+ * and `limit` in all: one endpoint's backlog takes nobody else's slots. Replayed events come last, and have
+ * few of the slots.
  * @param request.freeSlots by the endpoint's id
  * @param request.initialSlots of endpoints that `freeSlots` does not have
  * @param request.freeReplaySlots how many of them replayed events may have, by the endpoint's id
  * @param request.replaySlots of endpoints that `freeReplaySlots` does not have
- * @param request.after the endpoint to begin after, so that the same ones don't always fill the limit; null: the first
+ * @param request.after the endpoint to begin after, so that the same ones don't always fill the limit; null:
+ * the first
  */
 export async function takeDeliveries(
   orm: Orm,
@@ -155,9 +157,10 @@ export interface Attempt extends DeliveryKey {
 }
 
 /**
- * Records attempts, at most one per delivery, in one statement, and counts them in the health of their endpoints. They are in
- * the order in which they ended. Their workflows are informed elsewhere. An event that was delivered stays delivered, whatever
- * the result of a concurrent attempt. A crash of PostgreSQL may lose the record; the event is then sent again.
+ * Records attempts, at most one per delivery, in one statement, and counts them in the health of their
+ * endpoints. They are in the order in which they ended. Their workflows are informed elsewhere. An event that
+ * was delivered stays delivered, whatever the result of a concurrent attempt. A crash of PostgreSQL may lose
+ * the record; the event is then sent again.
  */
 export async function recordAttempts(
   { orm, ring }: CommandContext,
@@ -191,10 +194,10 @@ interface RecordValues {
   nextAttemptsMs: (number | null)[];
 }
 
-// Row "attempted" of the table in domain/event.ts. Written out: it writes three tables. The endpoints come first, in one
-// order, since everybody else writes them last. All of them are locked, because only a locked row has what others have just
-// committed; while they succeed, each is written about once a second. Each run of ten failures owes an event, even if a success
-// ends it in the same statement.
+// Row "attempted" of the table in domain/event.ts. Written out: it writes three tables. The endpoints come
+// first, in one order, since everybody else writes them last. All of them are locked, because only a locked
+// row has what others have just committed; while they succeed, each is written about once a second. Each run
+// of ten failures owes an event, even if a success ends it in the same statement.
 const record = autocommitStatement(
   (_, values: RecordValues) => sql`
   WITH ${ASYNCHRONOUS_COMMIT}, attempt AS MATERIALIZED (
@@ -283,8 +286,9 @@ const giveUp = autocommitStatement(
 );
 
 /**
- * Makes the row of an event that no endpoint wanted that of the first endpoint it is sent to. It comes before the statement that
- * makes the event pending, and is not one with it, since that reads a partitioned table: see findErrors in retries.ts.
+ * Makes the row of an event that no endpoint wanted that of the first endpoint it is sent to. It comes before
+ * the statement that makes the event pending, and is not one with it, since that reads a partitioned table:
+ * see findErrors in retries.ts.
  */
 export const giveEndpoint = writeStatement(
   (_, { eventIds, endpointIds }: { eventIds: readonly string[]; endpointIds: readonly string[] }) => sql`
@@ -296,9 +300,10 @@ export const giveEndpoint = writeStatement(
 );
 
 /**
- * Deletes events after 30 days (docs/partners/webhooks.md). Their deliveries are deleted in small batches without long
- * locks, except those that are still being sent or are locked, which are left for the next time. Once a week of events has
- * no deliveries left, it is dropped with all attempts. An event without a delivery is shown nowhere.
+ * Deletes events after 30 days (docs/partners/webhooks.md). Their deliveries are deleted in small batches
+ * without long locks, except those that are still being sent or are locked, which are left for the next time.
+ * Once a week of events has no deliveries left, it is dropped with all attempts. An event without a delivery
+ * is shown nowhere.
  * @returns what {@link dropOldEvents} dropped
  */
 export async function pruneEvents(

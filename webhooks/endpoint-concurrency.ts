@@ -47,7 +47,10 @@ export class EndpointConcurrency {
       : Math.max(Math.floor(endpoint.slots / 2), FEWEST_SLOTS);
   }
 
-  /** How many endpoints have no free slot, and how many have fewer slots than initially because attempts failed. */
+  /**
+   * How many endpoints have no free slot, and how many have fewer slots than initially because attempts
+   * failed.
+   */
   count(): { full: number; slowed: number } {
     const endpoints = [...this.#endpoints.values()];
     return {

@@ -35,8 +35,9 @@ export async function writeEndpointEvent(
 }
 
 /**
- * Writes an event about each endpoint of which ten attempts in a row have failed, once until it succeeds again. The record of the
- * attempts has marked them, so nothing is lost with a process, or if an endpoint has succeeded since.
+ * Writes an event about each endpoint of which ten attempts in a row have failed, once until it succeeds
+ * again. The record of the attempts has marked them, so nothing is lost with a process, or if an endpoint has
+ * succeeded since.
  * @returns how many, and the errors of those that it could not write, which stay marked
  */
 export async function tellOfFailing(orm: Orm): Promise<{ told: number; errors: unknown[] }> {

@@ -148,7 +148,10 @@ function refuse(error: unknown): never {
   throw error instanceof ApiError ? new Refusal(error.message) : error;
 }
 
-/** An account's endpoints in these modes, test before live. @throws Refusal if there is no such account, or no endpoint */
+/**
+ * An account's endpoints in these modes, test before live. @throws Refusal if there is no such account, or no
+ * endpoint
+ */
 async function readWebhookEndpoints(
   orm: Orm,
   partnerId: string,

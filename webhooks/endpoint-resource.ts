@@ -60,7 +60,10 @@ export const WebhookEndpointResource = z
   .meta({ id: 'WebhookEndpoint', description: 'A place where events of one mode are sent.' });
 export type WebhookEndpointResource = z.infer<typeof WebhookEndpointResource>;
 
-/** The columns of an endpoint's row that may be shown. `previous_secret_expires_at` is null once it has passed. */
+/**
+ * The columns of an endpoint's row that may be shown. `previous_secret_expires_at` is null once it has
+ * passed.
+ */
 export type WebhookEndpointRow = Row<
   'webhook_endpoint',
   | 'id'

@@ -13,8 +13,8 @@ import { generateWebhookSecret, sealEndpointSecret } from './secrets.ts';
 const GRACE_HOURS = 24;
 
 /**
- * Gives endpoints of an account one new secret. For 24 hours the previous one signs as well, in the Standard Webhooks
- * header, which has room for two signatures.
+ * Gives endpoints of an account one new secret. For 24 hours the previous one signs as well, in the Standard
+ * Webhooks header, which has room for two signatures.
  * @param wanted.endpointId null for the oldest endpoint of each mode
  * @returns no endpoints if there are none
  * @throws Refusal if there is no such account

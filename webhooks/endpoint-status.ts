@@ -20,8 +20,8 @@ interface Endpoints {
 }
 
 /**
- * Disables an account's endpoints for an operator, or enables them: within a second or so, a worker sends what was parked. An
- * endpoint that already has the status stays as it is.
+ * Disables an account's endpoints for an operator, or enables them: within a second or so, a worker sends
+ * what was parked. An endpoint that already has the status stays as it is.
  * @param request.endpointId null for all endpoints in these modes
  * @returns the endpoints
  * @throws Refusal if there is no such account
@@ -67,8 +67,8 @@ export function switchEndpoints(
 }
 
 /**
- * Disables endpoints in the caller's transaction, and writes an event about each that was enabled. Their events are parked as
- * they become due.
+ * Disables endpoints in the caller's transaction, and writes an event about each that was enabled. Their
+ * events are parked as they become due.
  * @param endpoints.testClock from `holdClock`, before the transaction locked any row
  */
 export async function disableEndpoints(
@@ -94,7 +94,8 @@ const disable = writeStatement(
 
 /**
  * Disables an endpoint that wants no more events. Its events are parked as they become due.
- * @param receiver.url where the response came from: if the endpoint has a different URL by now, it stays enabled
+ * @param receiver.url where the response came from: if the endpoint has a different URL by now, it stays
+ * enabled
  */
 export function disableEndpoint(
   orm: Orm,
@@ -131,8 +132,8 @@ const disableAt = writeStatement(
 );
 
 /**
- * Enables endpoints in the caller's transaction. What was parked for them is sent soon after: see `unparkDeliveries`, for which the
- * caller notifies the workers (docs/partners/webhooks.md).
+ * Enables endpoints in the caller's transaction. What was parked for them is sent soon after: see
+ * `unparkDeliveries`, for which the caller notifies the workers (docs/partners/webhooks.md).
  */
 export const enableEndpoints = writeStatement((db, { partnerId, modes, endpointIds }: Endpoints) =>
   db

@@ -72,7 +72,8 @@ export function createEndpoint(
 }
 
 /**
- * Changes an endpoint. If it is enabled, its parked events are sent soon after: the caller notifies the workers.
+ * Changes an endpoint. If it is enabled, its parked events are sent soon after: the caller notifies the
+ * workers.
  * @throws ApiError `webhook_endpoint_not_found`, `webhook_endpoint_url_taken`
  */
 export function changeEndpoint(
@@ -141,8 +142,9 @@ interface EndpointChange {
 }
 
 /**
- * Sets where an account's oldest endpoint sends events, and enables it: the caller notifies the workers, which send what was
- * parked. An existing endpoint keeps its secret. A new one gets the secret of the other mode if both are set, or else a new secret.
+ * Sets where an account's oldest endpoint sends events, and enables it: the caller notifies the workers,
+ * which send what was parked. An existing endpoint keeps its secret. A new one gets the secret of the other
+ * mode if both are set, or else a new secret.
  * @returns the endpoints, and the secret if one of them is new
  * @throws Refusal if there is no such account; ApiError `webhook_endpoint_url_taken`
  */
@@ -190,8 +192,9 @@ export function setEndpoint(
 }
 
 /**
- * Deletes an endpoint and its secret. What was not delivered there is given up soon after: see `giveUpDeliveries`, for which the
- * caller notifies the workers. What is being sent right now is recorded as it ends.
+ * Deletes an endpoint and its secret. What was not delivered there is given up soon after: see
+ * `giveUpDeliveries`, for which the caller notifies the workers. What is being sent right now is recorded as
+ * it ends.
  * @returns whether there was one
  */
 export function removeEndpoint(
@@ -215,7 +218,9 @@ export function removeEndpoint(
   });
 }
 
-/** @throws ApiError `webhook_endpoint_url_taken` if another endpoint of the mode than `endpointId` has the URL */
+/**
+ * @throws ApiError `webhook_endpoint_url_taken` if another endpoint of the mode than `endpointId` has the URL
+ */
 function requireFreeUrl(ofMode: readonly WebhookEndpointRow[], url: string, endpointId: EndpointId): void {
   const other = ofMode.find((endpoint) => endpoint.url === url && endpoint.id !== endpointId);
   if (other === undefined) return;

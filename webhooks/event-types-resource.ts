@@ -27,7 +27,9 @@ import { DISABLED_ENDPOINT, FAILING_ENDPOINT, WEBHOOK_ENDPOINT } from './example
 
 const card = CardResource.describe('The card right after the change.');
 
-/** What an event's `data` can be. The API's schemas are named after it: `CardEvent` and `CardWebhookEvent`. */
+/**
+ * What an event's `data` can be. The API's schemas are named after it: `CardEvent` and `CardWebhookEvent`.
+ */
 export const EVENT_DATA = {
   Card: { card },
   Topup: { topup: TopUpResource.describe('The top-up right after the change.'), card },
@@ -67,8 +69,8 @@ interface Declared<Name extends keyof EventData> {
 type AnyDeclared = { [Name in keyof EventData]: Declared<Name> }[keyof EventData];
 
 /**
- * What there is to say of each type of event (docs/partners/webhooks.md): the schemas, the API reference, the partners' list and
- * the client's types are made from it.
+ * What there is to say of each type of event (docs/partners/webhooks.md): the schemas, the API reference, the
+ * partners' list and the client's types are made from it.
  */
 export const EVENT_TYPES = {
   'card.issued': {

@@ -218,7 +218,8 @@ const pageStatement = (newest: (values: EventPageValues) => RawBuilder<PageRow>)
       .orderBy('page.id', 'desc'),
   );
 
-// LIMIT 1 keeps the planner from joining whole tables to read a page of rows, however wrong its estimates are.
+// LIMIT 1 keeps the planner from joining whole tables to read a page of rows, however wrong its estimates
+// are.
 
 const selectPage = pageStatement((values) => {
   const { partnerId, mode, limit } = values;
@@ -234,8 +235,8 @@ const selectPage = pageStatement((values) => {
       where event_id = e.id and partner_id = ${partnerId} and mode = ${mode}))`;
 });
 
-// Walks the events of the card, which are few next to those of the account, and leaves out what the other filters don't want.
-// The planner doesn't see the values, or it would prefer another index for what is rare.
+// Walks the events of the card, which are few next to those of the account, and leaves out what the other
+// filters don't want. The planner doesn't see the values, or it would prefer another index for what is rare.
 const selectCardPage = pageStatement((values) => {
   const { partnerId, mode, cardId, limit, statuses, types } = values;
   return newestRows({
@@ -251,8 +252,9 @@ const selectCardPage = pageStatement((values) => {
   });
 });
 
-// Steps from event to event in the index on status and type, at most a page of each that is requested, and keeps the newest. An
-// event has a row for each endpoint it was ever for, deleted ones included, so no number of rows is enough for a page.
+// Steps from event to event in the index on status and type, at most a page of each that is requested, and
+// keeps the newest. An event has a row for each endpoint it was ever for, deleted ones included, so no number
+// of rows is enough for a page.
 const selectFilteredPage = pageStatement((values) => {
   const { partnerId, mode, limit, statuses, types } = values;
   const { from, before } = keptRange(values);

@@ -4,40 +4,38 @@ import { type Repetition, repeat } from '../platform/process/repeat.ts';
 import type { QueuedEndpoint } from './deliveries.ts';
 import { type EndpointsTurn, giveUpDeliveries, unparkDeliveries } from './parking.ts';
 
-/** Fallbacks for notifications, which can be lost. The second one looks at each endpoint that has events to send. */
-const UNPARK_POLL_MS = 1_000;
-const GIVE_UP_POLL_MS = 5_000;
+/** A fallback for notifications, which can be lost. */
+const POLL_MS = 5_000;
 
 /**
- * Makes deliveries follow their endpoints (docs/decisions/webhook-relay.md): what is parked for an enabled endpoint becomes pending,
- * and what waits for a deleted one is given up.
+ * Makes deliveries follow their endpoints (docs/decisions/webhook-relay.md): what is parked for an enabled
+ * endpoint becomes pending, and what waits for a deleted one is given up.
  */
 export function startFollowingEndpoints(dependencies: {
   orm: Orm;
   logger: Logger;
-  /** Called when the relay has something to send. */
-  wakeRelay(): void;
+  /** Called when there is something to send, or to tell workflows. */
+  changed(): void;
 }): { wake(): void; stop(): Promise<void> } {
-  const { orm, logger, wakeRelay } = dependencies;
+  const { orm, logger, changed: tellOthers } = dependencies;
 
   function follow(
     what: string,
-    intervalMs: number,
     takeTurn: (orm: Orm, after: QueuedEndpoint | null) => Promise<EndpointsTurn>,
   ): Repetition {
     let after: QueuedEndpoint | null = null;
-    const following = repeat(what, intervalMs, logger, async () => {
+    const following = repeat(what, POLL_MS, logger, async () => {
       const { changed, last } = await takeTurn(orm, after);
       // After the last endpoint, the first ones may have more.
       if (changed > 0 || last !== null || after !== null) following.wake();
       after = last;
-      if (changed > 0) wakeRelay();
+      if (changed > 0) tellOthers();
     });
     return following;
   }
 
-  const unparking = follow('sending parked events', UNPARK_POLL_MS, unparkDeliveries);
-  const givingUp = follow('giving up events of deleted endpoints', GIVE_UP_POLL_MS, giveUpDeliveries);
+  const unparking = follow('sending parked events', unparkDeliveries);
+  const givingUp = follow('giving up events of deleted endpoints', giveUpDeliveries);
   return {
     wake: () => {
       unparking.wake();

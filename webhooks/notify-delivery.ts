@@ -24,8 +24,9 @@ interface EventToDeliver extends Tenant {
 }
 
 /**
- * Tells a delivery's workflow the result of the latest attempt. If the workflow isn't running, this starts it, unless the event
- * was delivered or parked. The signal comes with the start, so that a workflow that is about to end handles it and continues.
+ * Tells a delivery's workflow the result of the latest attempt. If the workflow isn't running, this starts
+ * it, unless the event was delivered or parked. The signal comes with the start, so that a workflow that is
+ * about to end handles it and continues.
  * @throws ServiceError if Temporal can't be reached
  */
 export async function notifyDelivery(

@@ -9,22 +9,25 @@ import { tellOfFailing } from './endpoint-events.ts';
 import { notifyDelivery } from './notify-delivery.ts';
 import {
   markDeliveryNotified,
-  queueDueByClock,
-  queueOverdueRetries,
+  queueDueRetries,
   takeUnnotifiedDeliveries,
   type UnnotifiedDelivery,
 } from './retries.ts';
 
-const IDLE_MS = 1_000;
+/** A fallback for what another process has left. */
+const IDLE_MS = 5_000;
 /** An endpoint's full allowance is available again after 250 ms. */
 const ALLOWANCE_MS = 200;
 const NOTIFY_TIMEOUT_MS = 5_000;
-const OVERDUE_INTERVAL_MS = 1_000;
-const FAILING_INTERVAL_MS = 1_000;
+const DUE_INTERVAL_MS = 1_000;
+/** How soon after an attempt it is looked whether its endpoint fails, and how often in any case. */
+const FAILING_WITHIN_MS = 1_000;
+const FAILING_IDLE_MS = 10_000;
 
 /**
- * Keeps failed events and their workflows in sync: it tells workflows what the relay has recorded, which starts missing ones,
- * and makes events pending that are due even though no workflow has said so. It also tells accounts of endpoints that fail.
+ * Keeps failed events and their workflows in sync: it tells workflows what the relay has recorded, which
+ * starts missing ones, and makes events pending that are due even though no workflow has said so. It also
+ * tells accounts of endpoints that fail.
  */
 export function startNotifyingWorkflows(dependencies: {
   orm: Orm;
@@ -33,7 +36,12 @@ export function startNotifyingWorkflows(dependencies: {
   taskQueue: string;
   /** Called when the relay has something to send. */
   wake(): void;
-}): { wake(): void; stop(): Promise<void> } {
+}): {
+  wake(): void;
+  /** To be called when an attempt was recorded of which a workflow has to hear. */
+  recorded(): void;
+  stop(): Promise<void>;
+} {
   const { orm, client, logger, taskQueue, wake } = dependencies;
 
   async function notify(delivery: UnnotifiedDelivery): Promise<void> {
@@ -65,18 +73,21 @@ export function startNotifyingWorkflows(dependencies: {
     notify,
     take: async (after: QueuedEndpoint | null) => {
       const taken = await takeUnnotifiedDeliveries(orm, after);
-      if (taken.isAllowanceUsed) setTimeout(notifying.wake, ALLOWANCE_MS).unref();
+      if (taken.isAllowanceUsed) notifying.wakeWithin(ALLOWANCE_MS);
       return taken;
     },
   });
-  const overdue = repeat('the sweep of overdue events', OVERDUE_INTERVAL_MS, logger, async () => {
-    const count = await queueOverdueRetries(orm);
-    if (count === 0) return;
-    logger.info({ events: count }, 'resending overdue events that no workflow had reported as due');
-    wake();
+  const due = repeat('the sweep of due events', DUE_INTERVAL_MS, logger, async () => {
+    const queued = await queueDueRetries(orm);
+    if (queued.overdue > 0)
+      logger.info(
+        { events: queued.overdue },
+        'resending overdue events that no workflow had reported as due',
+      );
+    if (queued.overdue + queued.byClock > 0) wake();
   });
 
-  const failing = repeat('the sweep of failing endpoints', FAILING_INTERVAL_MS, logger, async () => {
+  const failing = repeat('the sweep of failing endpoints', FAILING_IDLE_MS, logger, async () => {
     const { told, errors } = await tellOfFailing(orm);
     if (errors.length > 0)
       logger.error(
@@ -88,14 +99,14 @@ export function startNotifyingWorkflows(dependencies: {
     wake();
   });
 
-  const clocks = repeat('the sweep of events due by a test clock', OVERDUE_INTERVAL_MS, logger, async () => {
-    if ((await queueDueByClock(orm)) > 0) wake();
-  });
-
   return {
     wake: notifying.wake,
+    recorded: () => {
+      notifying.wake();
+      failing.wakeWithin(FAILING_WITHIN_MS);
+    },
     stop: async () => {
-      await Promise.all([notifying.stop(), overdue.stop(), clocks.stop(), failing.stop()]);
+      await Promise.all([notifying.stop(), due.stop(), failing.stop()]);
     },
   };
 }

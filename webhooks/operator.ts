@@ -107,7 +107,8 @@ export const webhookNoun = (readCard: (orm: Orm, cardId: string) => Promise<unkn
 const PAGE = 500;
 
 /**
- * Sends one event again, at once: to each endpoint that it is for, or to those that want it now if it is for none.
+ * Sends one event again, at once: to each endpoint that it is for, or to those that want it now if it is for
+ * none.
  * @param wanted.endpointId only to this one, even if the event is not for it; null: see above
  * @returns the event as it is then
  * @throws Refusal if there is no such event, or no enabled endpoint for it
@@ -171,15 +172,9 @@ interface Wanted {
   since: Date | null;
 }
 
-interface Requeued {
-  partner_id: string;
-  requeued: number;
-  by_status: Partial<Record<DeliveryStatus, number>>;
-}
-
 /**
- * Sends many of an account's events again, after a person has seen how many and confirmed. Events that are created later are
- * left out.
+ * Sends many of an account's events again, after a person has seen how many and confirmed. Events that are
+ * created later are left out.
  * @param yes whether somebody agreed beforehand
  * @throws Refusal if there is no such account, or nobody agreed
  */
@@ -187,17 +182,17 @@ async function requeueWebhooks(
   { session, err, confirm }: Tools,
   { partnerId, endpointId, statuses, since }: Wanted,
   yes: boolean,
-): Promise<Requeued> {
+) {
   const orm = await session.orm();
   await readPartner(orm, partnerId);
   const { count, readPage } = statementsFor(statuses);
-  const range = {
-    partnerId,
-    endpointId,
-    from: lowestId('evt', since ?? new Date(0)),
-    until: lowestId('evt', new Date()),
-  };
-  const { byStatus, total, waiting } = await counted(orm, count, range);
+  const [from, until] = [lowestId('evt', since ?? new Date(0)), lowestId('evt', new Date())];
+  const range = { partnerId, endpointId, from, until };
+  const counts = await count(orm.em.fork(), range);
+  const sendable = counts.filter(({ has_endpoint }) => has_endpoint);
+  const byStatus = Object.fromEntries(sendable.map(({ status, events }) => [status, events]));
+  const total = sendable.reduce((sum, { events }) => sum + events, 0);
+  const waiting = counts.reduce((sum, { events }) => sum + events, 0) - total;
   if (waiting > 0)
     err(`${waiting} more have no enabled endpoint: see "operator webhook-endpoint show ${partnerId}".\n`);
   if (total === 0) return { partner_id: partnerId, requeued: 0, by_status: {} };
@@ -213,15 +208,11 @@ async function requeueWebhooks(
     const page = await readPage(orm.em.fork(), values);
     // The first page records the whole request.
     const audit = after.eventId === '' ? { subject: partnerId, detail } : null;
-    const deliveries = page.map(({ event_id, endpoint_id }) => ({
-      eventId: event_id,
-      endpointId: endpoint_id,
-    }));
-    await requeueDeliveries(orm, deliveries, { actor, audit });
+    await requeueDeliveries(orm, page, { actor, audit });
     await notifyEvents(orm);
     requeued += page.length;
     if (page.length > 0) err(`requeued ${requeued} of ${total}\n`);
-    const last = deliveries.at(-1);
+    const last = page.at(-1);
     if (last === undefined || page.length < PAGE) break;
     after = last;
   }
@@ -243,21 +234,9 @@ interface Range {
   until: string;
 }
 
-/** @returns how many events can be sent, by status and in total, and how many wait because they have no enabled endpoint */
-async function counted(orm: Orm, count: ReturnType<typeof statementsFor>['count'], range: Range) {
-  const rows = await count(orm.em.fork(), range);
-  const sendable = rows.filter((row) => row.has_endpoint);
-  const byStatus: Requeued['by_status'] = Object.fromEntries(
-    sendable.map(({ status, events }) => [status, events]),
-  );
-  const total = sendable.reduce((sum, { events }) => sum + events, 0);
-  const waiting = rows.reduce((sum, { has_endpoint, events }) => sum + (has_endpoint ? 0 : events), 0);
-  return { byStatus, total, waiting };
-}
-
 /**
- * The statements are built for these statuses: only literals let the partial index of waiting events be used. An event that no
- * endpoint wanted counts for each one that wants it now, as `findTargets` says.
+ * The statements are built for these statuses: only literals let the partial index of waiting events be used.
+ * An event that no endpoint wanted counts for each one that wants it now, as `findTargets` says.
  */
 function statementsFor(statuses: readonly DeliveryStatus[]) {
   const wanted = ({ partnerId, endpointId, from, until }: Range) => sql`
@@ -281,10 +260,10 @@ function statementsFor(statuses: readonly DeliveryStatus[]) {
     /** The next of the deliveries that have an enabled endpoint, the oldest event first, by key. */
     readPage: readStatement(
       (_, page: Range & { afterEventId: string; afterEndpointId: string; limit: number }) => sql<{
-        event_id: string;
-        endpoint_id: string;
+        eventId: string;
+        endpointId: string;
       }>`
-        SELECT d.event_id, w.id AS endpoint_id ${wanted(page)}
+        SELECT d.event_id AS "eventId", w.id AS "endpointId" ${wanted(page)}
           AND w.id IS NOT NULL AND (d.event_id, w.id) > (${page.afterEventId}, ${page.afterEndpointId})
         ORDER BY d.event_id, w.id LIMIT ${page.limit}`,
       { acrossTenants: 'operator' },

@@ -10,9 +10,10 @@ const ENDPOINTS = 8;
 const BATCH = 400;
 
 /**
- * Parks events whose endpoint is disabled, and gives up those whose endpoint was deleted (docs/partners/webhooks.md). If the
- * endpoint has been enabled in the meantime, they become pending again. It locks no account: what it parks as the endpoint is
- * enabled or deleted, {@link unparkDeliveries} or {@link giveUpDeliveries} finds.
+ * Parks events whose endpoint is disabled, and gives up those whose endpoint was deleted
+ * (docs/partners/webhooks.md). If the endpoint has been enabled in the meantime, they become pending again.
+ * It locks no account: what it parks as the endpoint is enabled or deleted, {@link unparkDeliveries} or
+ * {@link giveUpDeliveries} finds.
  */
 export async function parkDeliveries(orm: Orm, deliveries: readonly DeliveryKey[]): Promise<void> {
   await parkOrQueue(orm, {
@@ -21,8 +22,8 @@ export async function parkDeliveries(orm: Orm, deliveries: readonly DeliveryKey[
   });
 }
 
-// Row "parked" of the table in domain/event.ts. Written out: it joins the table it changes with its endpoint, which may be
-// missing.
+// Row "parked" of the table in domain/event.ts. Written out: it joins the table it changes with its endpoint,
+// which may be missing.
 const parkOrQueue = autocommitStatement(
   (_, { eventIds, endpointIds }: { eventIds: readonly string[]; endpointIds: readonly string[] }) => sql`
   UPDATE delivery d SET lease_expires_at = '-infinity',
@@ -46,8 +47,8 @@ export interface EndpointsTurn {
 type ServedEndpoint = QueuedEndpoint & { changed: number };
 
 /**
- * Makes parked events of enabled endpoints pending, oldest first: a few of each endpoint in turn, so that one with many delays
- * no other.
+ * Makes parked events of enabled endpoints pending, oldest first: a few of each endpoint in turn, so that one
+ * with many delays no other.
  * @param after the endpoint to begin after; null: the first
  */
 export async function unparkDeliveries(orm: Orm, after: QueuedEndpoint | null): Promise<EndpointsTurn> {
@@ -60,7 +61,8 @@ export async function unparkDeliveries(orm: Orm, after: QueuedEndpoint | null): 
 }
 
 /**
- * Gives up what waits for endpoints that were deleted: a few of each in turn. What a relay has leased is left to it.
+ * Gives up what waits for endpoints that were deleted: a few of each in turn. What a relay has leased is left
+ * to it.
  * @param after the endpoint to begin after; null: the first
  */
 export async function giveUpDeliveries(orm: Orm, after: QueuedEndpoint | null): Promise<EndpointsTurn> {
@@ -85,8 +87,9 @@ interface AfterEndpoint {
   afterEndpointId: string;
 }
 
-// Row "unparked" of the table in domain/event.ts. Written out: it takes deliveries of several endpoints in turn, and locks them.
-// The endpoint is looked up for one row at a time, or the planner might read all of the queue to join it.
+// Row "unparked" of the table in domain/event.ts. Written out: it takes deliveries of several endpoints in
+// turn, and locks them. The endpoint is looked up for one row at a time, or the planner might read all of the
+// queue to join it.
 const unpark = autocommitStatement(
   (_, values: AfterEndpoint) => sql<ServedEndpoint>`
   WITH RECURSIVE ${followingAccounts({

@@ -25,7 +25,10 @@ interface WebhookFilter {
   limit: number;
 }
 
-/** Events and their deliveries, newest first, a row for each endpoint; without their data, which can be personal. */
+/**
+ * Events and their deliveries, newest first, a row for each endpoint; without their data, which can be
+ * personal.
+ */
 export async function readWebhooks(orm: Orm, filter: WebhookFilter) {
   const { type, partner, card, endpoint, since, limit } = filter;
   const from = lowestId('evt', since ?? new Date(0));
@@ -108,7 +111,8 @@ const present = (row: WebhookRow) => ({
 });
 
 /**
- * An event with every attempt to send it to an endpoint, that endpoint as it is now, and the deliveries to all of them.
+ * An event with every attempt to send it to an endpoint, that endpoint as it is now, and the deliveries to
+ * all of them.
  * @param ring null if the keys are not known: receivers' answers are then left out
  * @param wanted.endpointId null for the oldest endpoint that the event is for
  * @throws Refusal if there is no such event, or it is not for the endpoint

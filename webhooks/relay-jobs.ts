@@ -25,9 +25,10 @@ const MAX_IN_FLIGHT = 2_000;
 const MAX_TAKEN = 250;
 const MAX_RECORDED = 500;
 /** A fallback for notifications, which can be lost. */
-const POLL_MS = 500;
+const POLL_MS = 1_000;
 /**
- * A lease lasts for two attempts (the event's own and the one whose connection it waits for) plus this margin for recording.
+ * A lease lasts for two attempts (the event's own and the one whose connection it waits for) plus this margin
+ * for recording.
  */
 const MARGIN_MS = 10_000;
 const GONE = 410;
@@ -41,6 +42,8 @@ interface RelayDependencies extends CommandContext {
   timeoutMs: number;
   /** Called when an attempt is recorded of which a workflow has to hear. */
   onRetried(): void;
+  /** Called when deliveries were parked: their endpoints may be enabled by now. */
+  onParked(): void;
 }
 
 interface Relay {
@@ -55,9 +58,9 @@ interface Relay {
 type Sendable = Delivery & { url: string; body: string };
 
 /**
- * Makes every attempt of every delivery, straight from its row: the first within milliseconds of the commit, and retries when
- * they are pending, all within the limits of their endpoints. A crash between an attempt and its record repeats the
- * attempt and loses nothing.
+ * Makes every attempt of every delivery, straight from its row: the first within milliseconds of the commit,
+ * and retries when they are pending, all within the limits of their endpoints. A crash between an attempt and
+ * its record repeats the attempt and loses nothing.
  */
 export function startRelay(dependencies: RelayDependencies): Relay {
   const { orm, logger } = dependencies;
@@ -83,7 +86,8 @@ export function startRelay(dependencies: RelayDependencies): Relay {
     };
     const taken = limit > 0 ? await takeDeliveries(orm, request) : [];
     const last = taken.at(-1);
-    // If the limit was reached, the next read continues after the last endpoint; otherwise all later ones were read.
+    // If the limit was reached, the next read continues after the last endpoint; otherwise all later ones
+    // were read.
     const wrapped = after !== null && taken.length < limit;
     after = last !== undefined && taken.length === limit ? last : null;
     if (wrapped) relaying.wake();
@@ -103,7 +107,7 @@ export function startRelay(dependencies: RelayDependencies): Relay {
       logger.error({ eventIds }, 'gave up deliveries of events that are no longer kept');
       track(giveUpLost(orm, lost), lost);
     }
-    if (unsendable.length > 0) track(parkDeliveries(orm, unsendable), unsendable);
+    if (unsendable.length > 0) track(park(unsendable), unsendable);
   }
 
   function start(delivery: Sendable): void {
@@ -135,12 +139,19 @@ export function startRelay(dependencies: RelayDependencies): Relay {
     if (hasFailed || delivery.schedule_attempts > 0) dependencies.onRetried();
   }
 
-  /** The receiver wants no more events: its endpoint is disabled, and this event is parked with the others. */
+  /**
+   * The receiver wants no more events: its endpoint is disabled, and this event is parked with the others.
+   */
   async function parkGone(delivery: Sendable, attempt: AttemptMade): Promise<void> {
     const { endpoint_id: endpointId, partner_id: partnerId, mode, url } = delivery;
     await disableEndpoint(orm, { partnerId, mode, endpointId, url, reason: 'it answered 410 Gone' });
     await record({ ...attempt, status: 'pending', nextAttemptMs: null });
-    await parkDeliveries(orm, [toKey(delivery)]);
+    await park([toKey(delivery)]);
+  }
+
+  async function park(deliveries: DeliveryKey[]): Promise<void> {
+    await parkDeliveries(orm, deliveries);
+    dependencies.onParked();
   }
 
   function track(work: Promise<void>, deliveries: DeliveryKey[]): void {
@@ -180,7 +191,9 @@ const isSendable = (delivery: Delivery): delivery is Sendable =>
 
 type AttemptMade = Omit<Attempt, 'status' | 'nextAttemptMs'>;
 
-/** Sends an event once, signed at that moment, to its endpoint. Whatever the receiver does is not an error. */
+/**
+ * Sends an event once, signed at that moment, to its endpoint. Whatever the receiver does is not an error.
+ */
 async function attemptDelivery(
   { ring, webhooks }: Pick<RelayDependencies, 'ring' | 'webhooks'>,
   delivery: Sendable,
@@ -205,7 +218,8 @@ async function attemptDelivery(
 
 /**
  * Records attempts; those that end at the same time share one statement.
- * @returns a function that resolves when its attempt is recorded, or could not be: the event is then sent again
+ * @returns a function that resolves when its attempt is recorded, or could not be: the event is then sent
+ * again
  */
 function createAttemptRecorder({
   orm,

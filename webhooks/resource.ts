@@ -121,7 +121,9 @@ export function webhookEventExample(type: EventType): WebhookEvent {
   return { id, type, created: '2026-11-22T06:45:51.402Z', mode, data } as WebhookEvent;
 }
 
-/** The same event as GET /events shows it: delivered at the first attempt, unless `changes` says otherwise. */
+/**
+ * The same event as GET /events shows it: delivered at the first attempt, unless `changes` says otherwise.
+ */
 export function eventExample(
   type: EventType,
   changes: Partial<EventResource['delivery']> = {},

@@ -8,7 +8,10 @@ import { ASYNCHRONOUS_COMMIT, autocommitStatement, readStatement } from '../plat
 import { tokenBucket } from '../platform/db/token-bucket.ts';
 import type { DeliveryKey, QueuedEndpoint } from './deliveries.ts';
 
-/** How many workflows of an endpoint can be notified at once; with one more every 62.5 ms, at most 20 in any second. */
+/**
+ * How many workflows of an endpoint can be notified at once; with one more every 62.5 ms, at most 20 in any
+ * second.
+ */
 const MAX_AT_ONCE = 4;
 const ALLOWANCE = tokenBucket('w.workflows_full_at', { size: MAX_AT_ONCE, perSecond: 16 });
 /** How many endpoints have a turn together. */
@@ -32,11 +35,12 @@ export interface UnnotifiedDelivery
 }
 
 /**
- * Leases deliveries whose workflows have to be notified of their state: a few of each endpoint in turn, oldest first, and never
- * more than the endpoint's allowance, so that one whose events all fail delays nobody else.
+ * Leases deliveries whose workflows have to be notified of their state: a few of each endpoint in turn,
+ * oldest first, and never more than the endpoint's allowance, so that one whose events all fail delays nobody
+ * else.
  * @param after the endpoint to begin after; null: the first
- * @returns `last`: the endpoint to continue after; null if all of them have had their turn. `isAllowanceUsed`: some have more to be
- * notified of than they are allowed
+ * @returns `last`: the endpoint to continue after; null if all of them have had their turn.
+ * `isAllowanceUsed`: some have more to be notified of than they are allowed
  */
 export async function takeUnnotifiedDeliveries(
   orm: Orm,
@@ -71,8 +75,8 @@ type Taken = { [K in keyof LeasedDelivery]: LeasedDelivery[K] | null } & QueuedE
 
 type LeasedDelivery = Omit<UnnotifiedDelivery, 'error'>;
 
-// A statement of its own: PostgreSQL 18 can crash if a statement that locks rows, which others change at the same moment, also reads
-// a partitioned table.
+// A statement of its own: PostgreSQL 18 can crash if a statement that locks rows, which others change at the
+// same moment, also reads a partitioned table.
 const findErrors = readStatement(
   (
     _,
@@ -84,9 +88,9 @@ const findErrors = readStatement(
     JOIN delivery_attempt t ON t.event_id = k.event_id AND t.endpoint_id = k.endpoint_id AND t.number = k.number`,
 );
 
-// Written out: it takes deliveries of several endpoints in turn, and locks and writes rows of two tables. The endpoint's row
-// has the allowance and is locked meanwhile: one that another process is serving is skipped. If the endpoint is gone, nothing
-// new fails, so what is left needs no other limit than that of a turn.
+// Written out: it takes deliveries of several endpoints in turn, and locks and writes rows of two tables. The
+// endpoint's row has the allowance and is locked meanwhile: one that another process is serving is skipped.
+// If the endpoint is gone, nothing new fails, so what is left needs no other limit than that of a turn.
 const take = autocommitStatement(
   (_, values: { afterPartnerId: string; afterMode: string; afterEndpointId: string }) => sql<Taken>`
   WITH RECURSIVE ${ASYNCHRONOUS_COMMIT}, ${followingAccounts({
@@ -127,7 +131,10 @@ const take = autocommitStatement(
   { acrossTenants: 'queue' },
 );
 
-/** Records that a workflow was notified of this state, unless the state has changed since: then it has to be notified again. */
+/**
+ * Records that a workflow was notified of this state, unless the state has changed since: then it has to be
+ * notified again.
+ */
 export async function markDeliveryNotified(orm: Orm, delivery: UnnotifiedDelivery): Promise<void> {
   const { event_id: eventId, endpoint_id: endpointId, status, attempt_count: attemptCount } = delivery;
   await mark(orm, { eventId, endpointId, status, attemptCount });
@@ -160,8 +167,8 @@ const mark = autocommitStatement(
 );
 
 /**
- * Makes an event pending when its workflow says that its next attempt is due. A delivery that has moved on without its
- * workflow stays as it is, and the workflow is informed of its state.
+ * Makes an event pending when its workflow says that its next attempt is due. A delivery that has moved on
+ * without its workflow stays as it is, and the workflow is informed of its state.
  * @param attemptCount how many attempts the workflow knows about
  * @returns whether there is such a delivery; old ones are pruned
  */
@@ -170,7 +177,8 @@ export async function queueRetry(orm: Orm, delivery: DeliveryKey, attemptCount: 
   return found.length > 0;
 }
 
-// Row "due" of the table in domain/event.ts. A pending event's workflow is notified of the next attempt anyway.
+// Row "due" of the table in domain/event.ts. A pending event's workflow is notified of the next attempt
+// anyway.
 const queueIfDue = autocommitStatement(
   (_, { eventId, endpointId, attemptCount }: DeliveryKey & { attemptCount: number }) => sql<{
     event_id: string;
@@ -191,49 +199,26 @@ const queueIfDue = autocommitStatement(
 );
 
 /**
- * Makes events pending whose next attempt is due although no workflow has said so: at once if there is no workflow yet
- * (Temporal is down, or the endpoint has more to start than its allowance), and after two minutes if the workflow is late
- * or gone.
- * @returns how many
+ * Makes events pending whose next attempt is due although no workflow has said so: at once if there is no
+ * workflow yet (Temporal is down, or the endpoint has more to start than its allowance), and after two
+ * minutes if the workflow is late or gone. In test mode also those that are due by their account's clock, if
+ * that was ever advanced.
+ * @returns how many of each
  */
-export async function queueOverdueRetries(orm: Orm): Promise<number> {
-  for (let total = 0; ; ) {
-    const queued = await queueOverdue(orm, { batch: BATCH });
-    total += queued.length;
+export async function queueDueRetries(orm: Orm): Promise<{ overdue: number; byClock: number }> {
+  const total = { overdue: 0, byClock: 0 };
+  for (;;) {
+    const queued = await queueDue(orm, {});
+    const byClock = queued.filter(({ by_clock }) => by_clock).length;
+    total.byClock += byClock;
+    total.overdue += queued.length - byClock;
     if (queued.length < BATCH) return total;
   }
 }
 
 // Row "overdue" of the table in domain/event.ts.
-const queueOverdue = autocommitStatement(
-  (_, { batch }: { batch: number }) => sql<{ event_id: string }>`
-  UPDATE delivery d SET status = 'pending', lease_expires_at = '-infinity'
-  FROM (
-    SELECT event_id, endpoint_id FROM delivery
-    WHERE status = 'retrying' AND next_attempt_at <= clock_timestamp()
-      AND (workflow = 'untold' OR next_attempt_at <= clock_timestamp() - ${sql.lit(WORKFLOW_GRACE)}::interval)
-    ORDER BY next_attempt_at LIMIT ${batch} FOR UPDATE SKIP LOCKED
-  ) overdue
-  WHERE d.event_id = overdue.event_id AND d.endpoint_id = overdue.endpoint_id
-  RETURNING d.event_id`,
-  { acrossTenants: 'queue' },
-);
-
-/**
- * Makes events of test mode pending whose next attempt is due by their account's clock, if that was ever advanced.
- * @returns how many
- */
-export async function queueDueByClock(orm: Orm): Promise<number> {
-  for (let total = 0; ; ) {
-    const queued = await queueByClock(orm, {});
-    total += queued.length;
-    if (queued.length < BATCH) return total;
-  }
-}
-
-// Row "overdue" of the table in domain/event.ts.
-const queueByClock = autocommitStatement(
-  () => sql<{ event_id: string }>`
+const queueDue = autocommitStatement(
+  () => sql<{ by_clock: boolean }>`
   WITH RECURSIVE ${followingAccounts({
     table: 'delivery',
     account: ['partner_id', 'mode'],
@@ -243,7 +228,13 @@ const queueByClock = autocommitStatement(
     SELECT t.* FROM ${accountsNow(sql`SELECT partner_id, mode FROM following`)} t
     WHERE EXISTS (SELECT FROM test_clock_advance c WHERE c.partner_id = t.partner_id)
   ), due AS MATERIALIZED (
-    SELECT d.event_id, d.endpoint_id FROM clocked a CROSS JOIN LATERAL (
+    SELECT event_id, endpoint_id, false AS by_clock FROM (
+      SELECT event_id, endpoint_id FROM delivery
+      WHERE status = 'retrying' AND next_attempt_at <= clock_timestamp()
+        AND (workflow = 'untold' OR next_attempt_at <= clock_timestamp() - ${sql.lit(WORKFLOW_GRACE)}::interval)
+      ORDER BY next_attempt_at LIMIT ${sql.lit(BATCH)} FOR UPDATE SKIP LOCKED) overdue
+    UNION ALL
+    SELECT d.event_id, d.endpoint_id, true FROM clocked a CROSS JOIN LATERAL (
       SELECT u.event_id, u.endpoint_id FROM delivery u
       WHERE u.status = 'retrying' AND u.mode = 'test' AND u.partner_id = a.partner_id AND u.mode = a.mode
         AND u.next_attempt_at <= a.now
@@ -251,6 +242,6 @@ const queueByClock = autocommitStatement(
   )
   UPDATE delivery d SET status = 'pending', lease_expires_at = '-infinity'
   FROM due WHERE d.event_id = due.event_id AND d.endpoint_id = due.endpoint_id
-  RETURNING d.event_id`,
+  RETURNING due.by_clock`,
   { acrossTenants: 'queue' },
 );

@@ -5,7 +5,10 @@ const PREFIX = 'whsec_';
 /** Standard Webhooks asks for 24 to 64; a multiple of three needs no padding in base64. */
 const RANDOM_BYTES = 30;
 
-/** `whsec_` + 40 characters of base64 (240 random bits), which suits both signatures (docs/decisions/outbound-safety.md). */
+/**
+ * `whsec_` + 40 characters of base64 (240 random bits), which suits both signatures
+ * (docs/decisions/outbound-safety.md).
+ */
 export function generateWebhookSecret(): string {
   return PREFIX + randomBytes(RANDOM_BYTES).toString('base64');
 }
@@ -24,7 +27,10 @@ export const endpointSecretContext = (endpointId: string): string => `webhook-en
 /** The context that the start of a receiver's response is sealed for. */
 export const answerStartContext = (eventId: string): string => `${eventId}/answer`;
 
-/** Seals the start of a receiver's response for its event, because the receiver may echo the event, including names. */
+/**
+ * Seals the start of a receiver's response for its event, because the receiver may echo the event, including
+ * names.
+ */
 export const sealAnswerStart = (ring: KeyRing, eventId: string, answerStart: string): Buffer =>
   ring.seal(answerStart, answerStartContext(eventId));
 
@@ -45,8 +51,8 @@ interface EventToSign {
 
 /**
  * The headers that let a receiver verify one attempt. `X-Service-Signature` is one digest
- * (docs/partners/verifying-webhooks.md), always with the current secret; `webhook-signature` has one signature per secret
- * (standardwebhooks.com, version 1).
+ * (docs/partners/verifying-webhooks.md), always with the current secret; `webhook-signature` has one
+ * signature per secret (standardwebhooks.com, version 1).
  */
 export function signEvent(event: EventToSign): Record<string, string> {
   const { eventId, body, secrets, nowMs } = event;

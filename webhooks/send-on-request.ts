@@ -14,11 +14,12 @@ import { presentWebhookEndpoint } from './endpoint-resource.ts';
 import { type EndpointId, endpointDisabled, readEndpoint } from './reads.ts';
 
 /**
- * Sends one of a partner's events again at once, whatever its status, and restarts its retry schedule. The relay makes the
- * attempts, within the limits of the endpoints. A pending delivery stays as it is.
- * @param endpointId where to; null for each endpoint that the event had a delivery for, or else those that want it now
- * @throws ApiError `event_not_found` if it is too old, too; `webhook_endpoint_not_found`, `invalid_state` (the endpoints are
- *   disabled), `rate_limited`
+ * Sends one of a partner's events again at once, whatever its status, and restarts its retry schedule. The
+ * relay makes the attempts, within the limits of the endpoints. A pending delivery stays as it is.
+ * @param endpointId where to; null for each endpoint that the event had a delivery for, or else those that
+ * want it now
+ * @throws ApiError `event_not_found` if it is too old, too; `webhook_endpoint_not_found`, `invalid_state`
+ *   (the endpoints are disabled), `rate_limited`
  */
 export function resendEvent(
   orm: Orm,
@@ -85,7 +86,8 @@ const findEndpoints = readStatement(
 );
 
 /**
- * Sends deliveries again for an operator, like {@link resendEvent}. An event that was not for the endpoint gets a delivery there.
+ * Sends deliveries again for an operator, like {@link resendEvent}. An event that was not for the endpoint
+ * gets a delivery there.
  * @param request.audit null if an earlier call has recorded the whole request
  */
 export function requeueDeliveries(
@@ -148,7 +150,9 @@ const requeue = writeStatement(
   { acrossTenants: 'id' },
 );
 
-/** Makes these deliveries pending in the caller's transaction. Each event and endpoint is of the same account. */
+/**
+ * Makes these deliveries pending in the caller's transaction. Each event and endpoint is of the same account.
+ */
 async function makePending(tx: Transactor, deliveries: readonly DeliveryKey[]): Promise<void> {
   const values = {
     eventIds: deliveries.map(({ eventId }) => eventId),

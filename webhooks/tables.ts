@@ -15,7 +15,10 @@ export const EventEntity = defineEntity({
     /** The exact text that is sent. */
     body: p.text(),
     createdAt: p.datetime(),
-    /** Null for every endpoint that wants its type; otherwise it goes only to this one, or to all but that one. */
+    /**
+     * Null for every endpoint that wants its type; otherwise it goes only to this one, or to all but that
+     * one.
+     */
     onlyEndpointId: p.text().nullable(),
     exceptEndpointId: p.text().nullable(),
   },

@@ -3,8 +3,8 @@ import { describeError } from '../platform/process/describe-error.ts';
 import { pause, type Repetition, repeat } from '../platform/process/repeat.ts';
 
 /**
- * Informs workflows of changes to their rows, a few of each account in turn. If a workflow can't be reached, its change is
- * taken again when its lease has expired, and delays nothing else.
+ * Informs workflows of changes to their rows, a few of each account in turn. If a workflow can't be reached,
+ * its change is taken again when its lease has expired, and delays nothing else.
  */
 export function notifyInTurns<Change, Account>(options: {
   /** What the workflows are about, for the log. */
@@ -14,7 +14,10 @@ export function notifyInTurns<Change, Account>(options: {
   /** Between two rounds of all accounts. */
   roundPauseMs: number;
   logger: Logger;
-  /** Leases changes, starting after this account. @returns `last`: the account to continue after; null: that was the last */
+  /**
+   * Leases changes, starting after this account. @returns `last`: the account to continue after; null: that
+   * was the last
+   */
   take(after: Account | null): Promise<{ unnotified: Change[]; last: Account | null }>;
   /** Informs one workflow, and then records that. */
   notify(change: Change): Promise<void>;

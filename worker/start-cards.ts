@@ -29,10 +29,11 @@ export interface CardsOptions extends PartOptions {
 }
 
 /**
- * Starts everything about cards: the worker for issuances, transfers and status changes, the sweep of work that
- * dead API processes left behind, the look-up of the ids of cards that an operator activated, the booking of transactions that had to
- * wait for their card, the expiry of authorizations, the moving of money that the network has to follow with, the reading of the network's events, and
- * the comparison with its lists.
+ * Starts everything about cards: the worker for issuances, transfers and status changes, the sweep of work
+ * that dead API processes left behind, the look-up of the ids of cards that an operator activated, the
+ * booking of transactions that had to wait for their card, the expiry of authorizations, the moving of money
+ * that the network has to follow with, the reading of the network's events, and the comparison with its
+ * lists.
  */
 export async function startCards(options: CardsOptions): Promise<WorkerPart> {
   const { config, orm, ring, client, around, logger } = options;

@@ -24,7 +24,7 @@ import { createPartWorker, type PartOptions, type WorkerPart } from './worker-pa
 const ENSURE_INTERVAL_MS = 10_000;
 const CALL_TIMEOUT_MS = 5_000;
 /** How often it looks for changed deposits without being notified. */
-const IDLE_MS = 1_000;
+const IDLE_MS = 5_000;
 /** With 4 of each account in a round, at most 20 of one account in a second. */
 const ROUND_PAUSE_MS = 200;
 
@@ -36,9 +36,10 @@ interface DepositsOptions extends PartOptions {
 }
 
 /**
- * Starts everything between a chain and a balance: the worker that scans the chain and runs the deposits' workflows, on a
- * separate task queue; the crediting of payments; the expiry of deposits; the payments of test deposits; and the signals to workflows whose deposits have
- * changed. Without TRON_NETWORK nothing is scanned, but payments found before are still credited or reviewed.
+ * Starts everything between a chain and a balance: the worker that scans the chain and runs the deposits'
+ * workflows, on a separate task queue; the crediting of payments; the expiry of deposits; the payments of
+ * test deposits; and the signals to workflows whose deposits have changed. Without TRON_NETWORK nothing is
+ * scanned, but payments found before are still credited or reviewed.
  */
 export async function startDeposits(options: DepositsOptions): Promise<WorkerPart> {
   const { config, orm, client, logger } = options;
@@ -75,7 +76,8 @@ export async function startDeposits(options: DepositsOptions): Promise<WorkerPar
     activities: options.around?.(activities) ?? activities,
     maxHeartbeatThrottleInterval: SIGN_OF_LIFE_MS,
     stickyQueueScheduleToStartTimeout: '5s',
-    // A frozen worker can still get one task per open poll, which then has to time out, so poll as little as possible.
+    // A frozen worker can still get one task per open poll, which then has to time out, so poll as little as
+    // possible.
     maxConcurrentActivityTaskPolls: 1,
     maxConcurrentWorkflowTaskPolls: 2,
     maxCachedWorkflows: 200,
@@ -106,7 +108,8 @@ export async function startDeposits(options: DepositsOptions): Promise<WorkerPar
       await client.withDeadline(Date.now() + CALL_TIMEOUT_MS, () =>
         notifyDeposit(client, { depositId, partnerId, mode }, taskQueue),
       );
-      // The workflow records that it has looked. Until then it is not notified again, or only if it takes too long.
+      // The workflow records that it has looked. Until then it is not notified again, or only if it takes too
+      // long.
       await awaitLook(orm, deposit);
     },
   });

@@ -12,13 +12,14 @@ import { startRelay } from '../webhooks/relay-jobs.ts';
 import { continueReplays, type ReplayTurn } from '../webhooks/replays/continue.ts';
 import { createPartWorker, type PartOptions, type WorkerPart } from './worker-part.ts';
 
-const REPLAYS_INTERVAL_MS = 500;
+/** A fallback for notifications, which can be lost. */
+const REPLAYS_POLL_MS = 5_000;
 /** Between two looks while a replay is running. */
 const REPLAYS_PAUSE_MS = 10;
 
 /**
- * Starts the delivery of events: the relay, which makes every attempt, and a worker for the workflows that wait between them,
- * on a separate task queue.
+ * Starts the delivery of events: the relay, which makes every attempt, and a worker for the workflows that
+ * wait between them, on a separate task queue.
  */
 export async function startWebhooks(options: PartOptions): Promise<WorkerPart> {
   const { config, orm, ring, client, logger } = options;
@@ -31,7 +32,7 @@ export async function startWebhooks(options: PartOptions): Promise<WorkerPart> {
   const worker = await createPartWorker(options, {
     taskQueue,
     versioning: 'AUTO_UPGRADE',
-    activities: createWebhookActivities(orm, () => relay.wake(), createReadSignalSender(client)),
+    activities: createWebhookActivities(orm, () => changed(), createReadSignalSender(client)),
     maxCachedWorkflows: 200,
   });
   const relay = startRelay({
@@ -41,7 +42,11 @@ export async function startWebhooks(options: PartOptions): Promise<WorkerPart> {
     logger,
     delaysMs: config.webhookDelaysMs,
     timeoutMs: config.webhookTimeoutMs,
-    onRetried: () => notifying.wake(),
+    onRetried: () => notifying.recorded(),
+    onParked: () => {
+      notifying.wake();
+      following.wake();
+    },
   });
   const notifying = startNotifyingWorkflows({
     orm,
@@ -50,8 +55,12 @@ export async function startWebhooks(options: PartOptions): Promise<WorkerPart> {
     taskQueue,
     wake: relay.wake,
   });
-  const following = startFollowingEndpoints({ orm, logger, wakeRelay: relay.wake });
-  const replaying = repeat('the replays', REPLAYS_INTERVAL_MS, logger, async (stopping) => {
+  const changed = () => {
+    relay.wake();
+    notifying.wake();
+  };
+  const following = startFollowingEndpoints({ orm, logger, changed });
+  const replaying = repeat('the replays', REPLAYS_POLL_MS, logger, async (stopping) => {
     let turn: ReplayTurn;
     do {
       turn = await continueReplays(orm, logger);
@@ -59,13 +68,17 @@ export async function startWebhooks(options: PartOptions): Promise<WorkerPart> {
       if (turn.isAnyRunning) await sleep(REPLAYS_PAUSE_MS);
     } while (turn.isAnyRunning && !stopping.aborted);
   });
+  const endpointsChanged = () => {
+    following.wake();
+    replaying.wake();
+  };
   const listening = listenToNotifications({
     database: options.direct,
     logger,
-    on: { [EVENT_WRITTEN]: relay.wake, [ENDPOINT_CHANGED]: following.wake },
+    on: { [EVENT_WRITTEN]: relay.wake, [ENDPOINT_CHANGED]: endpointsChanged },
     onListening: () => {
       relay.wake();
-      following.wake();
+      endpointsChanged();
     },
   });
   return {

@@ -54,7 +54,10 @@ export interface RunningWorker {
 }
 
 export interface WorkerOptions {
-  /** A ready-made bundle of the workflows. Without it, they are bundled at the start, which takes about a second. */
+  /**
+   * A ready-made bundle of the workflows. Without it, they are bundled at the start, which takes about a
+   * second.
+   */
   workflowBundle?: WorkflowBundleOption;
   /** Wraps the activities, for tests that kill the process between them. */
   around?: CardsOptions['around'] & {
@@ -63,9 +66,9 @@ export interface WorkerOptions {
 }
 
 /**
- * Opens what a worker needs and polls its task queues until it is stopped: cards, webhooks and deposits, or those in
- * WORKER_QUEUES. Each comes with its background work, such as the webhook relay. It first starts to listen for operators'
- * requests.
+ * Opens what a worker needs and polls its task queues until it is stopped: cards, webhooks and deposits, or
+ * those in WORKER_QUEUES. Each comes with its background work, such as the webhook relay. It first starts to
+ * listen for operators' requests.
  */
 export async function startWorker(
   config: Config,
@@ -177,7 +180,10 @@ const CHAIN_INTERVAL_MS = 1_000;
 const CHAINED_AT_ONCE = 500;
 const PRUNED_AT_ONCE = 1_000;
 
-/** Chains the audit log's entries, creates coming partitions and deletes old data, in small steps without long locks. */
+/**
+ * Chains the audit log's entries, creates coming partitions and deletes old data, in small steps without long
+ * locks.
+ */
 function startUpkeep({ orm, logger }: { orm: Orm; logger: Logger }): Repetition[] {
   return [
     repeat('chaining the audit log', CHAIN_INTERVAL_MS, logger, async (stopping) => {

@@ -25,7 +25,8 @@ export interface PartOptions {
 }
 
 /**
- * What a worker process does for one task queue: its workflows and activities, and the background work that belongs to them.
+ * What a worker process does for one task queue: its workflows and activities, and the background work that
+ * belongs to them.
  */
 export interface WorkerPart {
   worker: Worker;
@@ -37,7 +38,8 @@ export interface WorkerPart {
 }
 
 /**
- * A part's Temporal worker, with what all parts have in common: connection, workflows, version, and the time to stop in.
+ * A part's Temporal worker, with what all parts have in common: connection, workflows, version, and the time
+ * to stop in.
  * @param own.versioning what becomes of its workflows under a new version (docs/decisions/worker-versions.md)
  */
 export function createPartWorker(

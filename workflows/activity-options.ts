@@ -1,12 +1,18 @@
 import type { ActivityOptions, LocalActivityOptions } from '@temporalio/workflow';
 
-/** A step that only uses the database. As a local activity, it is part of the workflow task. It is retried indefinitely. */
+/**
+ * A step that only uses the database. As a local activity, it is part of the workflow task. It is retried
+ * indefinitely.
+ */
 export const LOCAL_STEP: LocalActivityOptions = {
   startToCloseTimeout: '10s',
   retry: { initialInterval: '200ms', maximumInterval: '5s' },
 };
 
-/** The first call to the card network. It is a local activity, so that the first response takes only one workflow task. */
+/**
+ * The first call to the card network. It is a local activity, so that the first response takes only one
+ * workflow task.
+ */
 export const LOCAL_NETWORK_CALL: LocalActivityOptions = {
   startToCloseTimeout: '8s',
   scheduleToCloseTimeout: '10s',
@@ -23,8 +29,9 @@ const ALIVE = { startToCloseTimeout: '20s', heartbeatTimeout: '6s' } as const;
 export const NETWORK_CALL: ActivityOptions = { ...ALIVE, retry: { maximumAttempts: 1 } };
 
 /**
- * The same, but failures of the database are retried without growing the history. After an hour the workflow goes on as if the
- * network had not answered, so that no failure keeps it from its deadline or from an operator's decision.
+ * The same, but failures of the database are retried without growing the history. After an hour the workflow
+ * goes on as if the network had not answered, so that no failure keeps it from its deadline or from an
+ * operator's decision.
  */
 export const NETWORK_REQUEST: ActivityOptions = {
   ...ALIVE,
@@ -36,7 +43,9 @@ export const NETWORK_REQUEST: ActivityOptions = {
   },
 };
 
-/** Adds the line that the Temporal UI shows for the activity. It is part of the command, so it costs no event. */
+/**
+ * Adds the line that the Temporal UI shows for the activity. It is part of the command, so it costs no event.
+ */
 export const summarized = <Options extends ActivityOptions | LocalActivityOptions>(
   options: Options,
   summary: string,

@@ -18,9 +18,9 @@ const FIRST_PAUSE_MS = 1_000;
 const MAX_PAUSE_MS = 60_000;
 
 /**
- * A change usually gets its turn soon, so the first attempts are local: the worker pauses between them, for 4 s in all,
- * without timers. The number of attempts is limited, because a scheduleToCloseTimeout that expires between two attempts ends
- * nothing.
+ * A change usually gets its turn soon, so the first attempts are local: the worker pauses between them, for 4
+ * s in all, without timers. The number of attempts is limited, because a scheduleToCloseTimeout that expires
+ * between two attempts ends nothing.
  */
 const LOCALLY: LocalActivityOptions = {
   ...LOCAL_NETWORK_CALL,
@@ -41,9 +41,9 @@ const { requestStatusChange: requestForEver } = proxyActivities<CardStatusActivi
 );
 
 /**
- * Freezes, unfreezes or blocks one card. Changes of one card run one at a time: the network is asked for the next one after
- * it has answered the one before. It is asked with the same token until it answers, because it may already have made the
- * change. For the same reason, the workflow ignores cancellation.
+ * Freezes, unfreezes or blocks one card. Changes of one card run one at a time: the network is asked for the
+ * next one after it has answered the one before. It is asked with the same token until it answers, because it
+ * may already have made the change. For the same reason, the workflow ignores cancellation.
  */
 export async function changeCardStatus({ claimId }: ChangeCardStatusInput): Promise<StatusChangeEnd> {
   setCurrentDetails('Asking the card network, or waiting for another change of the card.');
@@ -76,13 +76,14 @@ function whatItWaitsFor(error: unknown): Waiting {
 }
 
 /**
- * Asks until there is an answer. If that takes longer than {@link STATUS_CHANGE_PATIENCE_MS}, the workflow sets
- * NeedsAttention and shows what to do.
+ * Asks until there is an answer. If that takes longer than {@link STATUS_CHANGE_PATIENCE_MS}, the workflow
+ * sets NeedsAttention and shows what to do.
  */
 async function persist(claimId: string, first: Waiting): Promise<StatusChangeEnd> {
   let waiting = first;
   let pauseMs = FIRST_PAUSE_MS;
-  // A timer decides, as the history records it. After a local activity, the clock can show another time when that is replayed.
+  // A timer decides, as the history records it. After a local activity, the clock can show another time when
+  // that is replayed.
   let isPatient = true;
   const patientUntil = Date.now() + STATUS_CHANGE_PATIENCE_MS;
   void sleep(STATUS_CHANGE_PATIENCE_MS, { summary: 'until somebody should look at it' }).then(() => {

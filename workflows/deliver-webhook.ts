@@ -23,16 +23,19 @@ const { requeueEvent } = proxyLocalActivities<WebhookActivities>(
   summarized(LOCAL_STEP, 'hand the event to the relay to be sent again'),
 );
 
-/** How a delivery ended. `parked`: its endpoint is disabled or was deleted. `deleted`: the event is older than 30 days. */
+/**
+ * How a delivery ended. `parked`: its endpoint is disabled or was deleted. `deleted`: the event is older than
+ * 30 days.
+ */
 export interface DeliveryEnd {
   outcome: 'delivered' | 'parked' | 'given_up' | 'deleted';
   attempts: number;
 }
 
 /**
- * Waits between the attempts to deliver an event to an endpoint, on the schedule of docs/partners/webhooks.md. The relay makes the
- * attempts, working from the event's row, and signals the result of each. When the event is given up, the workflow waits 30
- * days for somebody to send it again.
+ * Waits between the attempts to deliver an event to an endpoint, on the schedule of
+ * docs/partners/webhooks.md. The relay makes the attempts, working from the event's row, and signals the
+ * result of each. When the event is given up, the workflow waits 30 days for somebody to send it again.
  */
 export async function deliverWebhook({ eventId, endpointId }: DeliverWebhookInput): Promise<DeliveryEnd> {
   let latest: DeliveryProgress | undefined;

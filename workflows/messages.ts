@@ -4,7 +4,10 @@ import type { ChainName, DepositDecision } from '../domain/deposit.ts';
 import type { DeliveryStatus } from '../domain/event.ts';
 import type { TransferDirection } from '../domain/transfer.ts';
 
-/** The input of the workflows of POST /cards, topups and withdrawals. It has nothing personal: the request is sealed in the claim's row. */
+/**
+ * The input of the workflows of POST /cards, topups and withdrawals. It has nothing personal: the request is
+ * sealed in the claim's row.
+ */
 export interface NetworkOperationInput {
   claimId: string;
   /** How long the network may take before the operation waits for an operator. */
@@ -62,8 +65,8 @@ export const deliverWebhookWorkflowId = (eventId: string, endpointId: string): s
 export const networkResult = defineSignal('networkResult');
 
 /**
- * A decision on an operation that is past its deadline. The database decides whether it is, and whether to accept the
- * decision.
+ * A decision on an operation that is past its deadline. The database decides whether it is, and whether to
+ * accept the decision.
  */
 export const resolveOperationSignal = defineSignal<[Decision]>('resolve');
 
@@ -84,20 +87,24 @@ export const networkOperationState = defineQuery<NetworkOperationState>('state')
 /** Tells a delivery the state of its event. */
 export const progress = defineSignal<[DeliveryProgress]>('progress');
 
-/** Sends an event again now, whether it is waiting for its next attempt or was given up. The schedule starts over. */
+/**
+ * Sends an event again now, whether it is waiting for its next attempt or was given up. The schedule starts
+ * over.
+ */
 export const requeue = defineSignal('requeue');
 
 /** The input of the workflow of a new deposit address. */
 export interface WatchDepositInput {
   depositId: string;
   /**
-   * Set if this run continues another: the version of the row that run showed, its remark on it, and the decisions it had
-   * yet to apply.
+   * Set if this run continues another: the version of the row that run showed, its remark on it, and the
+   * decisions it had yet to apply.
    */
   continued?: { version: number; remark: string; told: SentDecision[] };
 }
 /**
- * A decision that came by signal, or null if it was malformed, and the version it is about, or null if none was shown yet.
+ * A decision that came by signal, or null if it was malformed, and the version it is about, or null if none
+ * was shown yet.
  */
 export interface SentDecision {
   decision: DepositDecision | null;

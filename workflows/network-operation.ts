@@ -28,7 +28,10 @@ const MAX_OVERDUE_POLL_MS = 86_400_000;
 
 /** The activities of one kind of operation. Each takes the claim's id. */
 interface OperationSteps<Outcome extends string> {
-  /** Holds the money unless it is held already, asks the network, and acts on its answer. Fails if there is no answer. */
+  /**
+   * Holds the money unless it is held already, asks the network, and acts on its answer. Fails if there is no
+   * answer.
+   */
   firstRequest(claimId: string): Promise<NetworkProgress>;
   /**
    * The same.
@@ -52,9 +55,9 @@ interface OperationSteps<Outcome extends string> {
 }
 
 /**
- * Holds an operation's money, asks the network, and posts the money on a yes or releases it on a definite no. If there is no
- * answer by the deadline, an operator decides. The workflow ignores cancellation, because money is only released on a
- * definite no.
+ * Holds an operation's money, asks the network, and posts the money on a yes or releases it on a definite no.
+ * If there is no answer by the deadline, an operator decides. The workflow ignores cancellation, because
+ * money is only released on a definite no.
  */
 export async function runNetworkOperation<Outcome extends string>(
   steps: OperationSteps<Outcome>,
@@ -74,8 +77,8 @@ export async function runNetworkOperation<Outcome extends string>(
     nextAskAt: null,
   };
 
-  // Most operations end here, so what only the others need comes later: signal handlers, because signals wait for one, and a
-  // non-cancellable scope, because a cancelled request is repeated.
+  // Most operations end here, so what only the others need comes later: signal handlers, because signals wait
+  // for one, and a non-cancellable scope, because a cancelled request is repeated.
   setCurrentDetails('Holding the money and asking the card network.');
   const first = hear(await steps.firstRequest(claimId).catch(noAnswer));
   if (!isPending(first)) return shownEnd(first);
@@ -98,7 +101,8 @@ export async function runNetworkOperation<Outcome extends string>(
       const outcome = steps.outcomes.find((known) => known === received?.outcome);
       const networkCardId = received?.networkCardId ?? undefined;
       if (outcome === undefined || !(networkCardId === undefined || isNetworkId(networkCardId))) return;
-      // The database decides whether it is too early: it knows when the operation began, and the configuration.
+      // The database decides whether it is too early: it knows when the operation began, and the
+      // configuration.
       decision = { outcome, networkCardId };
     });
     setHandler(networkOperationState, () => ({ ...asked, deadline: iso(deadline), overdue }));
@@ -126,8 +130,8 @@ export async function runNetworkOperation<Outcome extends string>(
   }
 
   /**
-   * The time is up once a timer has fired, which the history records. The clock must not decide: after a local activity that
-   * took several workflow tasks, it shows another time when the history is replayed.
+   * The time is up once a timer has fired, which the history records. The clock must not decide: after a
+   * local activity that took several workflow tasks, it shows another time when the history is replayed.
    */
   function startDeadline(remainingMs: number): void {
     isTimeUp = false;

@@ -18,7 +18,10 @@ import type { ScanChainInput } from './messages.ts';
 const MAX_ROUNDS = 150;
 const PAUSE_AFTER_FAILURE = '10s';
 
-/** A worker that died or froze stops sending heartbeats. Another worker's round then continues from the committed block. */
+/**
+ * A worker that died or froze stops sending heartbeats. Another worker's round then continues from the
+ * committed block.
+ */
 const { scanBlocks } = proxyActivities<ScanChainActivities>({
   summary: 'read solid blocks for 20 s',
   startToCloseTimeout: '90s',
@@ -27,8 +30,9 @@ const { scanBlocks } = proxyActivities<ScanChainActivities>({
 });
 
 /**
- * Reads a chain's solid blocks in order, indefinitely. Its position is in the database and advances in the same transaction
- * as the payments found, so terminating the workflow loses nothing, and a worker starts it again within seconds.
+ * Reads a chain's solid blocks in order, indefinitely. Its position is in the database and advances in the
+ * same transaction as the payments found, so terminating the workflow loses nothing, and a worker starts it
+ * again within seconds.
  */
 export async function scanChain({ network }: ScanChainInput): Promise<{ outcome: 'not_configured' }> {
   show(`Reading the solid blocks of ${network}.`, needsAttentionShown());

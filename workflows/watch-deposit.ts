@@ -27,8 +27,8 @@ const { resolveDepositByHand } = proxyActivities<WatchDepositActivities>(
 );
 
 /**
- * The workflow is signalled on every change; it also reads the row after this pause, in case a signal was lost. The pause
- * doubles each time nothing has changed.
+ * The workflow is signalled on every change; it also reads the row after this pause, in case a signal was
+ * lost. The pause doubles each time nothing has changed.
  */
 const FIRST_PAUSE_MS = 120_000;
 const MAX_PAUSE_MS = 6 * 3_600_000;
@@ -48,9 +48,9 @@ const MAX_SENT_DECISIONS = 50;
 const MAX_REASON = 1_000;
 
 /**
- * Shows operators a deposit's state, from its row, and takes their decision on payments in review. It changes nothing by
- * itself: the scan finds payments and expires deposits. It ends when nothing more is expected; a later payment starts it
- * again.
+ * Shows operators a deposit's state, from its row, and takes their decision on payments in review. It changes
+ * nothing by itself: the scan finds payments and expires deposits. It ends when nothing more is expected; a
+ * later payment starts it again.
  */
 export async function watchDeposit({ depositId, continued }: WatchDepositInput): Promise<DepositEnd> {
   const decisions: SentDecision[] = continued?.told ?? [];
@@ -72,9 +72,10 @@ export async function watchDeposit({ depositId, continued }: WatchDepositInput):
     const decided = decisions.shift();
     if (decided !== undefined) remark = await carriedOut(decided);
     isChanged = false;
-    // A run that continues as new reads without having looked: until the next run has, nobody notifies it again. A signal
-    // would undo the end of this one, and a steady stream of them would keep it from ever ending.
-    // Not the length of the history: right after a local activity it can differ when the history is replayed.
+    // A run that continues as new reads without having looked: until the next run has, nobody notifies it
+    // again. A signal would undo the end of this one, and a steady stream of them would keep it from ever
+    // ending. Not the length of the history: right after a local activity it can differ when the history is
+    // replayed.
     reads += 1;
     const isLastRead = reads >= MAX_READS;
     const deposit = await readDeposit(depositId, { hasLooked: !isLastRead });
@@ -83,7 +84,8 @@ export async function watchDeposit({ depositId, continued }: WatchDepositInput):
     version = deposit.version;
     show(depositId, deposit, remark);
 
-    // If a signal arrives before the server has recorded the end of the run, the end is undone and the signal handled first.
+    // If a signal arrives before the server has recorded the end of the run, the end is undone and the signal
+    // handled first.
     const isNews = () => isChanged || decisions.length > 0;
     if (isOver(deposit) && !isNews()) return { outcome: deposit.status, creditedUsd: deposit.creditedUsd };
     if (isLastRead)

@@ -8,7 +8,9 @@ import { PAGE_POLICY } from '../openapi/reference.ts';
 const PAGES = new URL('../../docs/partners/', import.meta.url);
 const STYLESHEET = new URL('guide.css', import.meta.url);
 
-/** The partner guide (docs/partners/README.md) as `GET /guide`, and its other pages as `GET /guide/<page>`. */
+/**
+ * The partner guide (docs/partners/README.md) as `GET /guide`, and its other pages as `GET /guide/<page>`.
+ */
 export function guide(): Router<RequestState> {
   const router = new Router<RequestState>();
   router.get('/guide/guide.css', async (ctx) => {

@@ -14,8 +14,9 @@ const STARTS_BESIDE_OTHERS = 1;
 const REQUESTS = 16;
 const STARTS = 8;
 /**
- * How long an account's turn rests after a large body was read or a large response made, by which no other request was served:
- * several times as long as that takes. So large ones take no more than a fifth or so of a processor from others.
+ * How long an account's turn rests after a large body was read or a large response made, by which no other
+ * request was served: several times as long as that takes. So large ones take no more than a fifth or so of a
+ * processor from others.
  */
 const LARGE_BODY = { fromBytes: 16_384, bytesPerMs: 2_000 };
 const LARGE_RESPONSE = { fromBytes: 65_536, bytesPerMs: 7_000 };
@@ -58,11 +59,13 @@ interface Transferred {
 }
 
 export interface Admission {
-  /** @throws ApiError `rate_limited` if the account's queue is full, `unavailable` if the process is stopping */
+  /**
+   * @throws ApiError `rate_limited` if the account's queue is full, `unavailable` if the process is stopping
+   */
   arrive(account: Tenant): Visit;
   /**
-   * Reports to the other processes which accounts are active here, and learns which are active there. While no account is
-   * active here, it does not call `share`. If `share` fails, it keeps what it knew.
+   * Reports to the other processes which accounts are active here, and learns which are active there. While
+   * no account is active here, it does not call `share`. If `share` fails, it keeps what it knew.
    */
   exchange(share: (accounts: readonly string[]) => Promise<string[][]>): Promise<void>;
   /** Refuses waiting and new requests; those in progress finish on their own. */
@@ -80,9 +83,9 @@ interface Stay {
 }
 
 /**
- * Limits how many of an account's requests are in progress; the rest wait in the account's own queue, first come, first
- * served. Accounts take turns, a few requests at a time. Processes that serve the same account share its limits
- * (docs/decisions/fair-admission.md).
+ * Limits how many of an account's requests are in progress; the rest wait in the account's own queue, first
+ * come, first served. Accounts take turns, a few requests at a time. Processes that serve the same account
+ * share its limits (docs/decisions/fair-admission.md).
  * @param now milliseconds of a monotonic clock
  */
 export function createAdmission(
@@ -157,7 +160,8 @@ export function createAdmission(
   }
 
   /**
-   * Turns that an account can use fully while it is alone, in all processes. If others are active, its processes share
+   * Turns that an account can use fully while it is alone, in all processes. If others are active, its
+   * processes share
    * `besideOthers` turns: with more processes than turns, each takes one turn and then rests.
    */
   function paced(turns: number, besideOthers: number): Turns {

@@ -11,15 +11,22 @@ import type { Orm } from '../../platform/db/orm.ts';
 import { anyOf, readStatement } from '../../platform/db/sql.ts';
 import type { Admission } from './admission.ts';
 
-/** A revoked key, or a suspended account's, may still work for this long: docs/partners/keys-and-modes.md promises 5 s. */
+/**
+ * A revoked key, or a suspended account's, may still work for this long: docs/partners/keys-and-modes.md
+ * promises 5 s.
+ */
 const CACHE_MS = 2_000;
 
 /**
- * Keys that may be made up are looked up on behalf of one pseudo-account, so that a flood of them slows nobody else.
+ * Keys that may be made up are looked up on behalf of one pseudo-account, so that a flood of them slows
+ * nobody else.
  */
 const STRANGERS = 'strangers';
 
-/** How many genuine keys a process knows by their hashes, the newest ones. More than that take the strangers' turns. */
+/**
+ * How many genuine keys a process knows by their hashes, the newest ones. More than that take the strangers'
+ * turns.
+ */
 const MAX_KNOWN_KEYS = 200_000;
 const KEYS_AT_ONCE = 10_000;
 /** How often new keys are read while unknown keys arrive. */
@@ -51,8 +58,8 @@ interface Known {
 export type KeyUses = Map<string, number>;
 
 /**
- * Finds callers by their API key. Only keyed hashes are compared. A key with a wrong checksum costs no query, and
- * concurrent requests with one key share one.
+ * Finds callers by their API key. Only keyed hashes are compared. A key with a wrong checksum costs no query,
+ * and concurrent requests with one key share one.
  * @param now milliseconds of a monotonic clock
  * @throws ApiError `invalid_api_key`; for a key that does not exist, also what {@link Admission} throws
  */
@@ -87,7 +94,8 @@ export function createAuthenticate(
     const found = await readCaller(orm, keyHashes);
     if (found === undefined) {
       seen.delete(digest);
-      // Revoked and expired keys stay so, and an account can make many: from now on, they wait among the strangers.
+      // Revoked and expired keys stay so, and an account can make many: from now on, they wait among the
+      // strangers.
       genuine.forget(keyHashes);
       throw new ApiError('invalid_api_key', {
         message:
@@ -99,7 +107,10 @@ export function createAuthenticate(
     return caller;
   }
 
-  /** A genuine key never waits behind made-up ones, not even after a restart, when this process has seen none yet. */
+  /**
+   * A genuine key never waits behind made-up ones, not even after a restart, when this process has seen none
+   * yet.
+   */
   async function lookUpFirst(digest: string, key: string, mode: Mode): Promise<Caller> {
     const isGenuine = await genuine.has(await hashes(key));
     return isGenuine ? lookUpNow(digest, key) : lookUpInTurn(digest, key, mode);
@@ -131,7 +142,10 @@ export function createAuthenticate(
   }
 }
 
-/** The keyed hashes of the keys that can be used, which tell a genuine key from a made-up one without asking the database for it. */
+/**
+ * The keyed hashes of the keys that can be used, which tell a genuine key from a made-up one without asking
+ * the database for it.
+ */
 class GenuineKeys {
   readonly #orm: Orm;
   readonly #now: () => number;
@@ -195,7 +209,9 @@ const keysAfter = readStatement(
   { acrossTenants: 'key' },
 );
 
-/** What anybody can tell from the header alone, so saying it gives nothing away. It never repeats the header. */
+/**
+ * What anybody can tell from the header alone, so saying it gives nothing away. It never repeats the header.
+ */
 function malformed(authorization: string, key: string | undefined): ApiError {
   const send = 'Send Authorization: Bearer <API_KEY>.';
   if (authorization === '')

@@ -5,8 +5,9 @@ import { parseJson } from '../../domain/parse-json.ts';
 
 const MAX_BODY_BYTES = 65_536;
 /**
- * Twice as many values as the largest request has: one that changes all of a card's spending controls. No object of a request has
- * a tenth of these fields, and 9,000 of them would take milliseconds, in which no other request is served.
+ * Twice as many values as the largest request has: one that changes all of a card's spending controls. No
+ * object of a request has a tenth of these fields, and 9,000 of them would take milliseconds, in which no
+ * other request is served.
  */
 const LIMITS = { values: 10_000, fields: 1_000 };
 
@@ -25,7 +26,9 @@ export async function readJsonBytes(req: IncomingMessage, isOptional = false): P
   return bytes ?? (await readBytes(req));
 }
 
-/** Their JSON value; `{}` if there are none and the body may be empty. @throws ApiError `validation_failed` */
+/**
+ * Their JSON value; `{}` if there are none and the body may be empty. @throws ApiError `validation_failed`
+ */
 export function parseBody(bytes: Buffer, isOptional = false): unknown {
   if (bytes.length > 0) return parseJson(bytes, LIMITS);
   if (isOptional) return {};

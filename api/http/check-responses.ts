@@ -7,8 +7,8 @@ import { type Declaration, declaredErrorCodes } from './route.ts';
 import { CLIENT_CLOSED_REQUEST } from './stream-reply.ts';
 
 /**
- * For tests (CHECK_ANSWERS): checks every response of a route against its declaration. A response that is not declared
- * becomes a 500 that names the route, the status and the field.
+ * For tests (CHECK_ANSWERS): checks every response of a route against its declaration. A response that is not
+ * declared becomes a 500 that names the route, the status and the field.
  */
 export function checkResponses(
   declaration: Declaration,

@@ -26,7 +26,8 @@ export interface RespondingDependencies extends CommandContext {
 /** What a request can do while its claim's work is in progress. */
 interface Meanwhile {
   /**
-   * If the outcome takes too long: stores a response in the claim, for operations that can be answered before their outcome.
+   * If the outcome takes too long: stores a response in the claim, for operations that can be answered before
+   * their outcome.
    */
   answer(): Promise<void>;
   /** Gives the turn to another request, because the rest of this one only waits for the network. */
@@ -34,7 +35,8 @@ interface Meanwhile {
 }
 
 /**
- * Starts or joins a claim's work and returns its response. If that takes too long, the work continues without the request.
+ * Starts or joins a claim's work and returns its response. If that takes too long, the work continues without
+ * the request.
  * @throws ServiceError if Temporal can't be reached, ApiError `unavailable` if the outcome is unknown.
  */
 export async function respondToClaimed(
@@ -53,7 +55,8 @@ export async function respondToClaimed(
     if (late === null) throw new ApiError('unavailable');
     return late;
   });
-  // A 400 is not kept (docs/partners/idempotency.md), not even this one, which needed the account's fees to be found.
+  // A 400 is not kept (docs/partners/idempotency.md), not even this one, which needed the account's fees to
+  // be found.
   if (response.status === 400) await forgetClaim(dependencies.orm, { claimId });
   return response;
 }
@@ -87,8 +90,8 @@ export const LEASE_MS = 5_000;
 const RENEWAL_MS = 1_000;
 
 /**
- * Runs a claim's work and renews its lease meanwhile. If the work fails, the lease ends with it, so that a retry need not
- * wait for it to expire.
+ * Runs a claim's work and renews its lease meanwhile. If the work fails, the lease ends with it, so that a
+ * retry need not wait for it to expire.
  */
 async function whileLeased<T>(
   { orm, logger }: Pick<RespondingDependencies, 'orm' | 'logger'>,

@@ -5,9 +5,9 @@ import { type CidrBlock, type IpAddress, isInBlock, parseAddress } from '../../d
 export type ReadClientAddress = (req: IncomingMessage) => string | null;
 
 /**
- * Tells who sent a request (docs/operating.md, "Client addresses"): the connection's address; if that is a trusted proxy, the
- * rightmost address of X-Forwarded-For that isn't one. If all are, it is the leftmost. An IPv4-mapped IPv6 address counts as
- * its IPv4 address.
+ * Tells who sent a request (docs/operating.md, "Client addresses"): the connection's address; if that is a
+ * trusted proxy, the rightmost address of X-Forwarded-For that isn't one. If all are, it is the leftmost. An
+ * IPv4-mapped IPv6 address counts as its IPv4 address.
  */
 export function createReadClientAddress(trustedProxies: readonly CidrBlock[]): ReadClientAddress {
   return (req) => {

@@ -10,7 +10,8 @@ import { presentError } from '../../requests/error-resource.ts';
 import type { RequestState } from './log-request.ts';
 
 /**
- * Turns whatever was thrown into the error body. An error that isn't the partner's fault is logged in full, without values.
+ * Turns whatever was thrown into the error body. An error that isn't the partner's fault is logged in full,
+ * without values.
  */
 export function respondWithErrors(logger: Logger): Middleware<RequestState> {
   return async (ctx, next) => {
@@ -27,7 +28,8 @@ export function respondWithErrors(logger: Logger): Middleware<RequestState> {
       if (allow !== undefined) ctx.set('Allow', allow);
       if (operationId !== undefined) ctx.set('Operation-Id', operationId);
       if (error.code === 'invalid_api_key') ctx.set('WWW-Authenticate', 'Bearer');
-      // Read the rest of the body and drop it: a client that is still sending would miss the response if we closed.
+      // Read the rest of the body and drop it: a client that is still sending would miss the response if we
+      // closed.
       if (error.code === 'body_too_large') ctx.req.resume();
       ctx.state.logFields.code = error.code;
       ctx.type = 'application/json';
@@ -42,18 +44,23 @@ function asApiError(thrown: unknown): ApiError {
 }
 
 /**
- * CANCELLED, UNKNOWN, DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED, ABORTED, INTERNAL, UNAVAILABLE: a Temporal server that is
- * starting, stopping or without its database answers with any of them. A mistake in our own request has other codes.
+ * CANCELLED, UNKNOWN, DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED, ABORTED, INTERNAL, UNAVAILABLE: a Temporal
+ * server that is starting, stopping or without its database answers with any of them. A mistake in our own
+ * request has other codes.
  */
 const GRPC_OUTAGES = new Set([1, 2, 4, 8, 10, 13, 14]);
 const SOCKET_CODES = new Set(['ECONNREFUSED', 'ECONNRESET', 'ETIMEDOUT', 'EPIPE', 'ENOTFOUND', 'EAI_AGAIN']);
 /**
- * PostgreSQL's classes 08 (connection), 53 (resources), 57P0x (shutting down, starting up), 25006 (read-only), and its
- * timeouts (docs/decisions/time-limits.md): 55P03 (lock), 57014 (statement), 25P03 and 25P04 (transaction).
+ * PostgreSQL's classes 08 (connection), 53 (resources), 57P0x (shutting down, starting up), 25006
+ * (read-only), and its timeouts (docs/decisions/time-limits.md): 55P03 (lock), 57014 (statement), 25P03 and
+ * 25P04 (transaction).
  */
 const SQLSTATE = /^(08|53|57P0|25006|55P03|57014|25P03|25P04)/;
 
-/** Messages of `pg` errors that have no code. The last one is a connection that broke while it was checked out. */
+/**
+ * Messages of `pg` errors that have no code. The last one is a connection that broke while it was checked
+ * out.
+ */
 const LOST_CONNECTION = /^(Connection terminated|Client .* is not queryable$)/;
 
 /** Whether PostgreSQL or Temporal is out of reach, so that it makes sense to try again later. */

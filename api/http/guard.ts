@@ -20,12 +20,16 @@ export interface GuardDependencies {
   unsent: Unsent;
 }
 
-/** A key that was looked up longer ago is looked up again before the request begins; while a report is sent, this often. */
+/**
+ * A key that was looked up longer ago is looked up again before the request begins; while a report is sent,
+ * this often.
+ */
 const RECHECK_MS = 2_000;
 
 /**
- * What a /v1 request goes through once its caller is known (api/http/identify.ts): mode, scope, admission, the body's bytes,
- * its turn, the key again if it was revoked or suspended meanwhile, validation, the route's handler, and the response.
+ * What a /v1 request goes through once its caller is known (api/http/identify.ts): mode, scope, admission,
+ * the body's bytes, its turn, the key again if it was revoked or suspended meanwhile, validation, the route's
+ * handler, and the response.
  * @throws Error for a route that doesn't say which scope it needs
  */
 export function guard(
@@ -53,7 +57,8 @@ export function guard(
     try {
       refuseRepeated(req);
       const idempotencyKey = readIdempotencyKey(req, declaration.idempotencyKey);
-      // Read the body before the request's turn, so that a slow one does not delay the account's other requests.
+      // Read the body before the request's turn, so that a slow one does not delay the account's other
+      // requests.
       const bytes =
         declaration.body === undefined ? null : await readJsonBytes(req, declaration.bodyIsOptional);
       transferred.bodyBytes = bytes?.length ?? 0;
@@ -63,7 +68,8 @@ export function guard(
         ctx.status = CLIENT_CLOSED_REQUEST;
         return;
       }
-      // The body and the turn can take a minute, and a revoked key starts nothing 5 s later (docs/partners/keys-and-modes.md).
+      // The body and the turn can take a minute, and a revoked key starts nothing 5 s later
+      // (docs/partners/keys-and-modes.md).
       if (performance.now() - state.authenticatedAtMs > RECHECK_MS) {
         const { isSuspended } = await authenticate(req.headers.authorization);
         if (isSuspended) throw new ApiError('account_suspended');

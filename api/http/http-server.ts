@@ -47,9 +47,9 @@ function unreadable(): ApiError {
 }
 
 /**
- * Answers input that Node's HTTP parser rejects, which never becomes a request. Requests before it on the same connection get
- * their responses, and then the connection is closed: clients that send several at once are rare, and those that then send
- * something unreadable are broken.
+ * Answers input that Node's HTTP parser rejects, which never becomes a request. Requests before it on the
+ * same connection get their responses, and then the connection is closed: clients that send several at once
+ * are rare, and those that then send something unreadable are broken.
  */
 function answerUnreadable(server: Server): void {
   const responses = new WeakMap<Duplex, ServerResponse>();
@@ -100,8 +100,8 @@ function renderResponse(error: ApiError): string {
 }
 
 /**
- * Refuses requests that HTTP/1.1 forbids but Node's parser accepts: two Host headers or none, or a target that is neither a
- * path nor a URL.
+ * Refuses requests that HTTP/1.1 forbids but Node's parser accepts: two Host headers or none, or a target
+ * that is neither a path nor a URL.
  */
 export const refuseUnreadable: Middleware<RequestState> = (ctx, next) => {
   const { httpVersion, headers, url = '' } = ctx.req;

@@ -17,8 +17,9 @@ const UNREADABLE_ADDRESS =
   "X-Forwarded-For doesn't end in your IP address, so we can't tell where the request comes from: it was not started. Contact us";
 
 /**
- * The first steps of every request to /v1, whether or not its path exists: the key, the account's suspension, the client's
- * address and the rate limits of key and account (docs/partners/errors.md, "Which error comes first").
+ * The first steps of every request to /v1, whether or not its path exists: the key, the account's suspension,
+ * the client's address and the rate limits of key and account (docs/partners/errors.md, "Which error comes
+ * first").
  */
 export function identify({
   authenticate,

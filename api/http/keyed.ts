@@ -15,7 +15,9 @@ import { operationId } from '../../requests/rules.ts';
 import { LEASE_MS } from './claimed-work.ts';
 import type { Method, RouteInput, StoredReply } from './route.ts';
 
-/** The claim of a request's Idempotency-Key. @param cardId the card the request is about, if it exists already */
+/**
+ * The claim of a request's Idempotency-Key. @param cardId the card the request is about, if it exists already
+ */
 export function keyedRequest<Operation extends ClaimOperation>(
   operation: Operation,
   { caller, method, path, body, idempotencyKey, requestId, clientAddress }: RouteInput,
@@ -69,15 +71,18 @@ export function replay({ claimId, response }: FoundResponse): StoredReply {
   return { ...response, headers };
 }
 
-/** The response to a request with a key, which names its operation. A 400 is not kept, so there is none to name. */
+/**
+ * The response to a request with a key, which names its operation. A 400 is not kept, so there is none to
+ * name.
+ */
 export function replyAs(claimId: string, response: StoredResponse): StoredReply {
   if (response.status === 400) return response;
   return { ...response, headers: { 'Operation-Id': operationId(claimId) } };
 }
 
 /**
- * What makes two requests the same (docs/partners/idempotency.md): method, path and the parsed body. A validated body has
- * its fields in the schema's order, whatever order they came in.
+ * What makes two requests the same (docs/partners/idempotency.md): method, path and the parsed body. A
+ * validated body has its fields in the schema's order, whatever order they came in.
  */
 export function fingerprintRequest(method: Method, path: string, body: unknown): Buffer {
   return createHash('sha256')

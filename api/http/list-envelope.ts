@@ -7,7 +7,9 @@ import { type IdPrefix, idPattern } from '../../domain/ids.ts';
 import type { Tenant } from '../../domain/mode.ts';
 import type { Tables } from '../../platform/db/entities.ts';
 
-/** What every list looks like (docs/partners/lists.md). The API document names it after its items: `CardList`. */
+/**
+ * What every list looks like (docs/partners/lists.md). The API document names it after its items: `CardList`.
+ */
 export const listEnvelope = <Item extends z.ZodType>(item: Item) =>
   z
     .object({
@@ -70,8 +72,8 @@ const MAX_PAGE_BYTES = 1_048_576;
 const ROWS_AT_ONCE = 25;
 
 /**
- * Reads a page of a list whose items can be tens of kilobytes long, and little more than fits into it: a page that is read whole
- * and then cut would cost several times as much, in every process on the way.
+ * Reads a page of a list whose items can be tens of kilobytes long, and little more than fits into it: a page
+ * that is read whole and then cut would cost several times as much, in every process on the way.
  * @param read reads up to `limit` + 1 items
  */
 export async function readLongPage<Page extends PageRequest, Item extends { id: string }>(
@@ -91,8 +93,8 @@ export async function readLongPage<Page extends PageRequest, Item extends { id: 
 }
 
 /**
- * A response's JSON text. A page of a list that would be longer than about 1 MB ends earlier (docs/partners/lists.md), but never
- * without an item.
+ * A response's JSON text. A page of a list that would be longer than about 1 MB ends earlier
+ * (docs/partners/lists.md), but never without an item.
  */
 export function toJson(body: object): string {
   if (!isList(body)) return JSON.stringify(body);
@@ -145,8 +147,9 @@ export const pageValues = ({ limit, startingAfter, createdGte, createdLte }: Pag
 export type PageValues = ReturnType<typeof pageValues>;
 
 /**
- * The ids of a page: from `from` on and below `before`. An id contains the real time of `created`, so the ids alone say what is in
- * a range of time, whatever the account's clock (docs/decisions/lists-by-whole-keys.md, docs/decisions/sandbox-clock.md).
+ * The ids of a page: from `from` on and below `before`. An id contains the real time of `created`, so the ids
+ * alone say what is in a range of time, whatever the account's clock (docs/decisions/lists-by-whole-keys.md,
+ * docs/decisions/sandbox-clock.md).
  */
 export function idRange(prefix: IdPrefix, values: Tenant & PageValues) {
   const { startingAfter, createdFrom, createdBefore } = values;

@@ -6,7 +6,10 @@ import type { EagerWorker } from '../../platform/temporal/eager-worker.ts';
 import { type ClaimedWorkflow, type Started, startClaimed } from '../../requests/claimed-workflow.ts';
 
 const START_TIMEOUT_MS = 3_000;
-/** A start that takes longer is also sent over the other connection, which reports within a second if Temporal is down. */
+/**
+ * A start that takes longer is also sent over the other connection, which reports within a second if Temporal
+ * is down.
+ */
 const PATIENCE_MS = 1_000;
 const PAUSE_MS = 5_000;
 
@@ -23,8 +26,9 @@ export interface LiveWork {
 }
 
 /**
- * Starts the workflows of live mode. While the worker hosted by this process is running, it gets each workflow's first task
- * in the response to the start; otherwise, first tasks go through the task queue to the worker processes.
+ * Starts the workflows of live mode. While the worker hosted by this process is running, it gets each
+ * workflow's first task in the response to the start; otherwise, first tasks go through the task queue to the
+ * worker processes.
  */
 export function openLiveWork(client: Client, logger: Logger): LiveWork {
   let hosted: EagerWorker | null = null;

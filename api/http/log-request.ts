@@ -11,8 +11,8 @@ import type { ReadClientAddress } from './client-address.ts';
 export type RequestDurations = Histogram<'method' | 'route' | 'status'>;
 
 /**
- * Gives each request an id, one log line and one measurement. The line has the route's pattern and the client's address, and
- * never a query or a body.
+ * Gives each request an id, one log line and one measurement. The line has the route's pattern and the
+ * client's address, and never a query or a body.
  */
 export function logRequest(
   logger: Logger,
@@ -51,8 +51,9 @@ const methodLabel = (method: string): string => (METHODS.has(method) ? method : 
 const METHODS = new Set(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS']);
 
 /**
- * A span for each request from partners and the card network. It always starts a new trace. A caller's `traceparent` is
- * linked, but decides neither the trace's id nor whether it is exported (docs/decisions/traces.md).
+ * A span for each request from partners and the card network. It always starts a new trace. A caller's
+ * `traceparent` is linked, but decides neither the trace's id nor whether it is exported
+ * (docs/decisions/traces.md).
  */
 export function traceRequest(tracing: Tracing): Middleware<RequestState> {
   return async (ctx, next) => {

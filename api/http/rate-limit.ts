@@ -3,8 +3,8 @@ import type { Caller } from './authenticate.ts';
 import type { UsageBuckets } from './usage-buckets.ts';
 
 /**
- * How many keys an account can use fully at the same time in each mode. An account makes keys itself, so without a limit of its
- * own it could send fifty times as much as with one.
+ * How many keys an account can use fully at the same time in each mode. An account makes keys itself, so
+ * without a limit of its own it could send fifty times as much as with one.
  */
 const FULL_KEYS = 2;
 
@@ -20,8 +20,8 @@ export interface RateLimit {
    */
   take(caller: KeyOfAccount): void;
   /**
-   * What a response says about the limits (docs/partners/errors.md), in the fields of draft-ietf-httpapi-ratelimit-headers; nothing
-   * if there are none.
+   * What a response says about the limits (docs/partners/errors.md), in the fields of
+   * draft-ietf-httpapi-ratelimit-headers; nothing if there are none.
    */
   headers(caller: KeyOfAccount): Record<string, string>;
 }
@@ -33,7 +33,10 @@ interface RateLimitOptions {
   burst: number;
 }
 
-/** The general limit (docs/partners/money-fees-and-limits.md): of a key, and of all keys of an account and mode together. */
+/**
+ * The general limit (docs/partners/money-fees-and-limits.md): of a key, and of all keys of an account and
+ * mode together.
+ */
 export function createRateLimit(
   { perSecond, burst }: RateLimitOptions,
   { waitMs, add }: UsageBuckets,

@@ -16,7 +16,10 @@ interface Hearing {
   opened: Promise<void>;
 }
 
-/** Learns how claims progress: directly from this process, and by NOTIFY from others. A notification can be lost. */
+/**
+ * Learns how claims progress: directly from this process, and by NOTIFY from others. A notification can be
+ * lost.
+ */
 export interface ResponseHints {
   /** Listens until `wait` is over. */
   hear<T>(workflow: ClaimedWorkflow, wait: (hearing: Hearing) => Promise<T>): Promise<T>;

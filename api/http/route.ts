@@ -15,7 +15,10 @@ export interface Declaration<Query = unknown, Body = unknown, Responses extends 
   method: Method;
   /** Relative to /v1, with `:name` for parameters. */
   path: string;
-  /** What a key must be allowed to do; null if any key may use it. A process with a route that doesn't say does not start. */
+  /**
+   * What a key must be allowed to do; null if any key may use it. A process with a route that doesn't say
+   * does not start.
+   */
   scope: Scope | null;
   /** The name in a generated client: the resource and a verb, as in `cards.create`. */
   operationId: OperationId;
@@ -34,7 +37,10 @@ export interface Declaration<Query = unknown, Body = unknown, Responses extends 
   responses: Responses;
   /** Of a 200 that is streamed. Everything else is JSON. */
   contentType?: 'text/csv';
-  /** For the reference: a request body, a query if one is required, and a real response for each status in `responses`. */
+  /**
+   * For the reference: a request body, a query if one is required, and a real response for each status in
+   * `responses`.
+   */
   examples: { body?: object; query?: Record<string, string>; [status: number]: object | string };
   /** In addition to the errors that every route can answer ({@link declaredErrorCodes}). */
   errors?: readonly ErrorCode[];
@@ -90,7 +96,9 @@ export interface Route {
   handle(input: RouteInput): Promise<Reply>;
 }
 
-/** The routes of one resource: their declarations, and how to implement them once the dependencies are there. */
+/**
+ * The routes of one resource: their declarations, and how to implement them once the dependencies are there.
+ */
 interface Resource<Dependencies> {
   declarations: Declaration[];
   routes(dependencies: Dependencies): Route[];

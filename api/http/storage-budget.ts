@@ -12,9 +12,9 @@ export interface StorageBudget {
 }
 
 /**
- * How much the requests of an account can have stored, in each mode: a bucket of `bytesPerDay`, which fills up within a day
- * (docs/partners/money-fees-and-limits.md). A request of 200 bytes can store a thousand times as much: the card is in its event
- * and in the response that its Idempotency-Key keeps.
+ * How much the requests of an account can have stored, in each mode: a bucket of `bytesPerDay`, which fills
+ * up within a day (docs/partners/money-fees-and-limits.md). A request of 200 bytes can store a thousand times
+ * as much: the card is in its event and in the response that its Idempotency-Key keeps.
  * @param bytesPerDay 0 turns the limit off
  */
 export function createStorageBudget(

@@ -9,7 +9,10 @@ export const CLIENT_CLOSED_REQUEST = 499;
 export interface StreamedReply {
   headers: Record<string, string>;
   limits: StreamLimits;
-  /** Sends the body. An error before the first part gets an ordinary response; after that, the transfer is cut. */
+  /**
+   * Sends the body. An error before the first part gets an ordinary response; after that, the transfer is
+   * cut.
+   */
   stream(transfer: Transfer): Promise<void>;
 }
 
@@ -29,7 +32,10 @@ export interface StreamLimits {
   maxMs: number;
 }
 
-/** The transfer is cut: its client has left, takes nothing, takes too long, its key is refused, or others wait. */
+/**
+ * The transfer is cut: its client has left, takes nothing, takes too long, its key is refused, or others
+ * wait.
+ */
 class TransferCut extends Error {
   override name = 'TransferCut';
   readonly by: 'client' | 'stall' | 'time' | 'key' | 'others';
@@ -41,8 +47,8 @@ class TransferCut extends Error {
 }
 
 /**
- * Sends a streamed reply. If the transfer is cut, its connection ends without the end of the chunked body, so that the client can
- * tell.
+ * Sends a streamed reply. If the transfer is cut, its connection ends without the end of the chunked body, so
+ * that the client can tell.
  * @param refused aborted when the caller's key may do nothing any more
  */
 export async function streamReply(

@@ -15,7 +15,10 @@ const CACHE_MS = 2_000;
 export interface TestClocks {
   /** Null if it was never advanced. */
   of(partnerId: string): Promise<AccountClock>;
-  /** Reads a clock that this process has advanced, and tells the other processes. Never throws: the advance is committed. */
+  /**
+   * Reads a clock that this process has advanced, and tells the other processes. Never throws: the advance is
+   * committed.
+   */
   advanced(partnerId: string): Promise<void>;
   /** Another process has advanced it. */
   forget(partnerId: string): void;
@@ -55,7 +58,10 @@ export function openTestClocks(orm: Orm, logger: Logger): TestClocks {
   };
 }
 
-/** Adds the header Test-Clock to responses to test keys of accounts whose clock was advanced (docs/partners/testing.md). */
+/**
+ * Adds the header Test-Clock to responses to test keys of accounts whose clock was advanced
+ * (docs/partners/testing.md).
+ */
 export const showTestClock =
   ({ of }: TestClocks): Koa.Middleware<RequestState> =>
   async (ctx, next) => {

@@ -13,7 +13,10 @@ export interface ResponseLimits {
   maxUnsentBytes: number;
 }
 
-/** Ends the connection of a client that does not read its response in time. Call it when the response is about to be sent. */
+/**
+ * Ends the connection of a client that does not read its response in time. Call it when the response is about
+ * to be sent.
+ */
 export function limitReading(
   { socket }: IncomingMessage,
   res: ServerResponse,
@@ -22,7 +25,8 @@ export function limitReading(
   if (socket.destroyed) return;
   const tooLong = setTimeout(() => socket.destroy(), maxMs);
   res.once('close', () => clearTimeout(tooLong));
-  // Node destroys a socket whose time is over. A pipelined request's response gets the socket after those before it.
+  // Node destroys a socket whose time is over. A pipelined request's response gets the socket after those
+  // before it.
   const begin = () => socket.setTimeout(stallMs);
   if (res.socket === null) res.once('socket', begin);
   else begin();

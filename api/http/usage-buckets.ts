@@ -4,7 +4,10 @@ import type { BucketUsage } from '../../accounts/usage.ts';
 /** Rounding errors in sums of fractional milliseconds stay below this. */
 const ROUNDING_MS = 1e-6;
 
-/** The share of a bucket that a process uses before it tells the others, so that a little use costs no statement. */
+/**
+ * The share of a bucket that a process uses before it tells the others, so that a little use costs no
+ * statement.
+ */
 const UNREPORTED_PART = 1 / 20;
 
 /** What is used is counted in milliseconds: how much longer the bucket then needs to be full again. */
@@ -31,8 +34,8 @@ interface Bucket {
 }
 
 /**
- * Token buckets that all processes share. Each keeps one number, the time at which it will be full again (the generic cell rate
- * algorithm). Nothing waits for the count: processes exchange their counts afterwards
+ * Token buckets that all processes share. Each keeps one number, the time at which it will be full again (the
+ * generic cell rate algorithm). Nothing waits for the count: processes exchange their counts afterwards
  * (docs/decisions/rate-limit-across-processes.md).
  * @param now milliseconds of a monotonic clock
  */

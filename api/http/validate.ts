@@ -52,8 +52,8 @@ function wordIssue(issue: z.core.$ZodRawIssue): string | undefined {
 }
 
 /**
- * The query as an object, with an issue for each parameter that was sent twice. Percent-encoding that is not UTF-8 is an
- * issue too, since decoding it leniently would change the text.
+ * The query as an object, with an issue for each parameter that was sent twice. Percent-encoding that is not
+ * UTF-8 is an issue too, since decoding it leniently would change the text.
  */
 export function parseQuery(querystring: string): Checked<Record<string, string>> {
   const value: Record<string, string> = Object.create(null);
@@ -99,8 +99,8 @@ export function refuseRepeated(req: IncomingMessage): void {
 }
 
 /**
- * The Idempotency-Key of a request (docs/partners/idempotency.md). An empty one counts as missing. The result is empty if
- * the key is missing and not required.
+ * The Idempotency-Key of a request (docs/partners/idempotency.md). An empty one counts as missing. The result
+ * is empty if the key is missing and not required.
  * @throws ApiError `idempotency_key_missing`, `idempotency_key_invalid`
  */
 export function readIdempotencyKey(req: IncomingMessage, use: 'required' | 'accepted' | undefined): string {

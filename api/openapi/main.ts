@@ -7,8 +7,8 @@ const DOCUMENT = new URL('../../docs/openapi.json', import.meta.url);
 const GUIDE = new URL('../../docs/partners/webhooks.md', import.meta.url);
 
 /**
- * Writes docs/openapi.json, and the list of event types in docs/partners/webhooks.md. With `--check`, it compares them with the
- * declarations instead.
+ * Writes docs/openapi.json, and the list of event types in docs/partners/webhooks.md. With `--check`, it
+ * compares them with the declarations instead.
  */
 const guide = await readFile(GUIDE, 'utf8');
 const files: [URL, string][] = [

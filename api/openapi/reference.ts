@@ -12,8 +12,8 @@ const PAGE = `<!doctype html>
 <script src="/docs/start.js"></script></body></html>`;
 
 /**
- * The Content-Security-Policy of pages for people. Scalar uses inline styles. It also asks whether it may compile code, and does
- * without.
+ * The Content-Security-Policy of pages for people. Scalar uses inline styles. It also asks whether it may
+ * compile code, and does without.
  */
 export const PAGE_POLICY = [
   "default-src 'none'",
@@ -48,7 +48,10 @@ const START = `Scalar.createApiReference('#reference', {
   },
 });`;
 
-/** `GET /openapi.json`, and `GET /docs` to read it in a browser, to which `GET /` leads. This process serves everything; nothing comes from a CDN. */
+/**
+ * `GET /openapi.json`, and `GET /docs` to read it in a browser, to which `GET /` leads. This process serves
+ * everything; nothing comes from a CDN.
+ */
 export function reference(document: object): Router<RequestState> {
   const router = new Router<RequestState>();
   const text = `${JSON.stringify(document)}\n`;
@@ -85,8 +88,8 @@ export function reference(document: object): Router<RequestState> {
 let bundle: ReturnType<typeof loadBundle> | undefined;
 
 /**
- * Scalar's bundle for browsers. We take it from its Fastify plugin, the one package that has all of it in one file
- * (docs/decisions/reference.md).
+ * Scalar's bundle for browsers. We take it from its Fastify plugin, the one package that has all of it in one
+ * file (docs/decisions/reference.md).
  */
 async function loadBundle(): Promise<{ plain: Buffer; brotli: Buffer }> {
   const [{ fastify }, { default: scalar }] = await Promise.all([

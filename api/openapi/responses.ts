@@ -103,7 +103,10 @@ export const HEADERS = {
   },
 };
 
-/** Responses found before the key is read, or not stored, have no operation and are never replayed (docs/partners/idempotency.md). */
+/**
+ * Responses found before the key is read, or not stored, have no operation and are never replayed
+ * (docs/partners/idempotency.md).
+ */
 const NEVER_REPLAYED = [400, 401, 403, 404, 413, 415, 429, 431, 500, 503];
 
 function describeHeaders({ idempotencyKey, mode }: Declaration, status: number): object {

@@ -1,6 +1,9 @@
 import { z } from 'zod';
 
-/** The JSON Schemas of an OpenAPI document. A schema with an id goes into its components once and is referenced. */
+/**
+ * The JSON Schemas of an OpenAPI document. A schema with an id goes into its components once and is
+ * referenced.
+ */
 export interface Schemas {
   /** @param io whether the value is sent to the service or by it */
   of(schema: z.ZodType, io: 'input' | 'output'): object;

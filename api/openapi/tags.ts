@@ -1,6 +1,6 @@
 /**
- * The API's operations, by group: the tag that readers see, under the first part of each operation's id, which a
- * generated client turns into `client.cards.create(…)`.
+ * The API's operations, by group: the tag that readers see, under the first part of each operation's id,
+ * which a generated client turns into `client.cards.create(…)`.
  */
 export const TAGS = {
   account: { tag: 'Account', description: 'Check which account and mode an API key belongs to.' },

@@ -16,8 +16,9 @@ import { type BenchService, startService, until } from '../support/service.ts';
 const ROUNDS = scaled(5);
 
 /**
- * Compares the p50 of a decision over the whole HTTP path, asked by the network and in test mode, with a bare Koa handler that
- * runs the statements of test mode. Both modes write as many rows: the message that asked, or the request's claim.
+ * Compares the p50 of a decision over the whole HTTP path, asked by the network and in test mode, with a bare
+ * Koa handler that runs the statements of test mode. Both modes write as many rows: the message that asked,
+ * or the request's claim.
  */
 export async function compareRequests(): Promise<void> {
   const service = await startService({ worker: false });

@@ -12,8 +12,9 @@ const FEE_CENTS = 11;
 const TTL_MS = 168 * 3_600_000;
 
 /**
- * The floor of an authorization in test mode: only `pg` with prepared statements, one transaction of two statements each, with
- * the same lock, reads, ledger call and rows. The only rule is whether enough is available; nothing is sealed.
+ * The floor of an authorization in test mode: only `pg` with prepared statements, one transaction of two
+ * statements each, with the same lock, reads, ledger call and rows. The only rule is whether enough is
+ * available; nothing is sealed.
  */
 export function createBareAuthorizations(databaseUrl: string, poolSize: number) {
   const transactions = createBareTransactions(databaseUrl, poolSize);

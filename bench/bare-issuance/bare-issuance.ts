@@ -10,8 +10,8 @@ const FEES = [
 ];
 
 /**
- * The floor of an issuance in test mode: only `pg` with prepared statements, one transaction per card, with the same locks,
- * reads, ledger call and rows; no rules, no HTTP, and nothing is sealed.
+ * The floor of an issuance in test mode: only `pg` with prepared statements, one transaction per card, with
+ * the same locks, reads, ledger call and rows; no rules, no HTTP, and nothing is sealed.
  */
 export function createBareIssuance(databaseUrl: string, poolSize: number) {
   const transactions = createBareTransactions(databaseUrl, poolSize);

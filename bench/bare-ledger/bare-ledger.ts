@@ -17,8 +17,8 @@ export function findPgbench(): string | undefined {
 }
 
 /**
- * Transactions per second of the bare call, prepared, one transfer each, as the application's role. The first second does not
- * count, since every new session plans the function's statements in it.
+ * Transactions per second of the bare call, prepared, one transfer each, as the application's role. The first
+ * second does not count, since every new session plans the function's statements in it.
  */
 export async function runPgbench(
   pgbench: string,

@@ -7,8 +7,8 @@ import type { BenchCard } from '../support/seed.ts';
 const FEE_CENTS = 11;
 
 /**
- * The floor of a settlement: only `pg` with prepared statements, one transaction per purchase, with the same locks, reads,
- * ledger call and rows; the only rule is whether the balance is enough.
+ * The floor of a settlement: only `pg` with prepared statements, one transaction per purchase, with the same
+ * locks, reads, ledger call and rows; the only rule is whether the balance is enough.
  */
 export function createBareSettlement(databaseUrl: string, poolSize: number) {
   const transactions = createBareTransactions(databaseUrl, poolSize);

@@ -12,7 +12,10 @@ import type { BenchService } from '../support/service.ts';
 
 const CARD = { productCode: 'BENCH', bin: '424242', amountCents: 1_000, cardholderName: null };
 
-/** Eagerly starts, in this process, workflows that ask the simulated network for a card, and waits until each has one. */
+/**
+ * Eagerly starts, in this process, workflows that ask the simulated network for a card, and waits until each
+ * has one.
+ */
 export async function createEagerStarts({ databaseUrl, temporal, ring }: BenchService) {
   const { address, namespace } = temporal;
   const logger = pino({ level: 'error' }, process.stderr);

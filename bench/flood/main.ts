@@ -3,7 +3,10 @@ import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Pool } from 'undici';
 
-/** One of the requests that are sent over and over in turn. `$unique` in a body is replaced by a new value each time. */
+/**
+ * One of the requests that are sent over and over in turn. `$unique` in a body is replaced by a new value
+ * each time.
+ */
 export interface FloodRequest {
   method: 'GET' | 'POST';
   path: string;
@@ -14,9 +17,9 @@ export interface FloodOrder {
   origins: string[];
   key: string;
   /**
-   * `steady` sends `count` requests per second to each origin, however long the answers take. `clients`: that many clients of
-   * each origin send one after the other. `readers`: that many connections to each origin ask once, and read nothing but the
-   * beginning of the answer.
+   * `steady` sends `count` requests per second to each origin, however long the answers take. `clients`: that
+   * many clients of each origin send one after the other. `readers`: that many connections to each origin ask
+   * once, and read nothing but the beginning of the answer.
    */
   kind: 'steady' | 'clients' | 'readers';
   count: number;
@@ -24,8 +27,8 @@ export interface FloodOrder {
 }
 
 /**
- * One account's flood, from a process of its own. It begins with the parent's order and ends with the parent's next message.
- * Then it sends the parent how often each status was answered.
+ * One account's flood, from a process of its own. It begins with the parent's order and ends with the
+ * parent's next message. Then it sends the parent how often each status was answered.
  */
 const statuses: Record<string, number> = {};
 const underWay = new Set<Promise<void>>();

@@ -63,7 +63,9 @@ export const monotonicMs = (): number => Number(process.hrtime.bigint()) / 1e6;
 
 const TICKS_PER_SECOND = 100;
 
-/** The processor time that all threads of a process have used so far, in seconds; NaN if there is no /proc. */
+/**
+ * The processor time that all threads of a process have used so far, in seconds; NaN if there is no /proc.
+ */
 export async function readCpuSeconds(pid: number): Promise<number> {
   const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'ENOENT') throw error;

@@ -1,4 +1,7 @@
-/** How much of its calls, rows and rounds a measurement does: a test has all of them run, with a few calls each. */
+/**
+ * How much of its calls, rows and rounds a measurement does: a test has all of them run, with a few calls
+ * each.
+ */
 const SCALE = Number(process.env.BENCH_SCALE || 1);
 
 /** @returns at least 1 */

@@ -13,8 +13,8 @@ import type { OperatorContext } from '../../requests/operator-context.ts';
 import { asOwner, ownerUrlOf } from '../../test/support/postgres.ts';
 
 /**
- * Inserts the partner's active cards numbered `from` to `to`, as the owner of the database and without the ledger's function,
- * since these cards are only read.
+ * Inserts the partner's active cards numbered `from` to `to`, as the owner of the database and without the
+ * ledger's function, since these cards are only read.
  */
 export async function seedCards(
   databaseUrl: string,
@@ -56,8 +56,8 @@ export interface BenchCard extends Tenant {
 }
 
 /**
- * Creates active cards with more money than a measurement spends: `cardsEach` on each of `accounts` new accounts. The
- * operator funds the accounts, and the service loads the cards, as the ledger allows each.
+ * Creates active cards with more money than a measurement spends: `cardsEach` on each of `accounts` new
+ * accounts. The operator funds the accounts, and the service loads the cards, as the ledger allows each.
  */
 export async function seedFundedCards(
   operator: Pick<OperatorContext, 'orm' | 'actor'>,
@@ -148,8 +148,8 @@ export async function seedScan(databaseUrl: string, blockNumber: number): Promis
 }
 
 /**
- * Inserts open deposits with these numbers, for the partners in turn, as the owner of the database. Each has an address of its
- * own and expires after 8 hours. They count as known to their workflows.
+ * Inserts open deposits with these numbers, for the partners in turn, as the owner of the database. Each has
+ * an address of its own and expires after 8 hours. They count as known to their workflows.
  */
 export async function seedDeposits(
   databaseUrl: string,

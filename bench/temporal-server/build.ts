@@ -29,8 +29,8 @@ const PACKAGES: readonly { binary: keyof ServerBinaries; path: string }[] = [
 const UNFINISHED = '.unfinished-';
 
 /**
- * Builds the production server with Go, which takes a few minutes the first time. If another process is already building it,
- * waits for that build.
+ * Builds the production server with Go, which takes a few minutes the first time. If another process is
+ * already building it, waits for that build.
  * @throws {Error} there is no Go, or it is too old
  */
 export async function buildServer(onProgress: (line: string) => void): Promise<ServerBinaries> {

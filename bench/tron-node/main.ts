@@ -22,8 +22,8 @@ export interface Done {
 const BLOCK_EVERY_MS = 3_000;
 
 /**
- * A node in a process of its own. It sends its URL to the parent, and the time when each order was carried out. The answers
- * about prepared blocks are ready as bytes.
+ * A node in a process of its own. It sends its URL to the parent, and the time when each order was carried
+ * out. The answers about prepared blocks are ready as bytes.
  */
 class PreparedChain implements Chain {
   readonly firstNumber = 70_000_000;

@@ -14,7 +14,10 @@ const BATCH = 250;
 const PACED_SECONDS = 5;
 export const PACED_PER_SECOND = 100;
 
-/** @returns by id, when each was about to be committed: a relay may send it before the writer knows of its commit */
+/**
+ * @returns by id, when each was about to be committed: a relay may send it before the writer knows of its
+ * commit
+ */
 export async function writeEvents(
   { orm }: Pick<BenchService, 'orm'>,
   to: Endpoint[],
@@ -120,7 +123,10 @@ export function summary(committed: Map<string, number>, received: Map<string, nu
   return { perSecond: committed.size / seconds, ...summarize(delaysMs) };
 }
 
-/** The time from each event's commit to its receipt. @throws Error if one was received before its commit, or never */
+/**
+ * The time from each event's commit to its receipt. @throws Error if one was received before its commit, or
+ * never
+ */
 export function readDelays(
   committed: ReadonlyMap<string, number>,
   received: ReadonlyMap<string, number>,
@@ -148,7 +154,8 @@ export async function createEndpoints(
 ): Promise<Endpoint[]> {
   const { mode = 'test', ofEachAccount = 1 } = options;
   const made: Endpoint[] = [];
-  // An endpoint's path decides whether it fails, so for a failing tenth there are ten endpoints, one of which fails.
+  // An endpoint's path decides whether it fails, so for a failing tenth there are ten endpoints, one of which
+  // fails.
   const count = options.failing === undefined ? options.endpoints : Math.max(options.endpoints, 10);
   for (let i = 0; i < count; i++) {
     const partner = await createPartner(
@@ -173,7 +180,10 @@ export async function createEndpoints(
 
 export const REPLAYED_EVENTS = 100_000;
 
-/** Writes {@link REPLAYED_EVENTS} events of the service's account, and creates an endpoint that they can be replayed to. */
+/**
+ * Writes {@link REPLAYED_EVENTS} events of the service's account, and creates an endpoint that they can be
+ * replayed to.
+ */
 export async function startReplay(service: BenchService, receiver: BenchReceiver) {
   const { partnerId } = service;
   for (let written = 0; written < REPLAYED_EVENTS; written += 10 * BATCH)

@@ -3,9 +3,9 @@ import type { AddressInfo } from 'node:net';
 import { monotonicMs } from '../support/measure.ts';
 
 /**
- * A receiver of webhooks in a process of its own. `/ok/…` answers 200, `/fail/…` 500, `/hang/…` never. It sends its port
- * to the parent and, on each message, when each event was first received: [id, monotonic milliseconds][]. With `?of=5`, an event
- * is received when it has come five times.
+ * A receiver of webhooks in a process of its own. `/ok/…` answers 200, `/fail/…` 500, `/hang/…` never. It
+ * sends its port to the parent and, on each message, when each event was first received: [id, monotonic
+ * milliseconds][]. With `?of=5`, an event is received when it has come five times.
  */
 let received = new Map<string, number>();
 let times = new Map<string, number>();

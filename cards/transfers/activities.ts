@@ -31,10 +31,14 @@ import {
 import { beginTransfer, readPendingTransfer } from './begin.ts';
 import { acceptTransfer, completeTransfer, failTransfer, readTransferEnd, resolveTransfer } from './end.ts';
 
-/** The activities of `topUpCard` and `withdrawFromCard`. Each can be repeated at any point, and then does only what is left to do. */
+/**
+ * The activities of `topUpCard` and `withdrawFromCard`. Each can be repeated at any point, and then does only
+ * what is left to do.
+ */
 export interface TransferActivities {
   /**
-   * Holds the money of a transfer, unless it is held already, asks the network to move it, and acts on its answer.
+   * Holds the money of a transfer, unless it is held already, asks the network to move it, and acts on its
+   * answer.
    * @param isHeld whether an earlier run has probably held it, so that the hold is looked up first
    * @param nextAskMs in how long the network is asked again, if it doesn't decide
    * @throws CardNetworkUnavailable if the network gives no definite answer; the money stays held
@@ -50,7 +54,9 @@ export interface TransferActivities {
     direction: TransferDirection,
     decision: TransferDecision,
   ): Promise<Resolved>;
-  /** @returns how long the network may still take, in milliseconds; 0 if the transfer is marked as overdue. */
+  /**
+   * @returns how long the network may still take, in milliseconds; 0 if the transfer is marked as overdue.
+   */
   flagTransferOverdue(claimId: string, direction: TransferDirection): Promise<number>;
 }
 
@@ -99,7 +105,7 @@ export function createTransferActivities(dependencies: TransferActivityDependenc
     { claimId, direction }: Claimed,
     isHeld: boolean,
   ): Promise<{ asked: TransferAsked; decision: TransferDecision | null; isFirst: boolean } | FundingEnd> {
-    const found = isHeld ? await readPendingTransfer(dependencies, claimId) : null;
+    const found = isHeld ? await readPendingTransfer(dependencies, claimId, direction) : null;
     if (found !== null) return { ...found, isFirst: false };
     const begun = await beginTransfer(dependencies, claimId, direction);
     if (begun.state === 'answered') {
@@ -108,7 +114,7 @@ export function createTransferActivities(dependencies: TransferActivityDependenc
     }
     opened?.(claimId);
     if (begun.asked !== null) return { asked: begun.asked, decision: null, isFirst: true };
-    const held = await readPendingTransfer(dependencies, claimId);
+    const held = await readPendingTransfer(dependencies, claimId, direction);
     if (held !== null) return { ...held, isFirst: false };
     answered(claimId, null);
     return readEnd(claimId);
@@ -126,8 +132,8 @@ export function createTransferActivities(dependencies: TransferActivityDependenc
 
   /**
    * Acts on the network's answer.
-   * @returns null if the answer is not definite, or can't be recorded as things are: the transfer waits then as if the network
-   *   had not decided, so that its deadline is reached and an operator can decide
+   * @returns null if the answer is not definite, or can't be recorded as things are: the transfer waits then
+   *   as if the network had not decided, so that its deadline is reached and an operator can decide
    */
   async function follow(
     { claimId, direction }: Claimed,
@@ -157,7 +163,8 @@ export function createTransferActivities(dependencies: TransferActivityDependenc
   /**
    * Applies an operator's decision. A definite answer from the network takes precedence.
    * @param asked what to ask the network about; null if there is no need to ask
-   * @param sending who signalled the decision; null if an operator's command recorded it, which has its audit entry already
+   * @param sending who signalled the decision; null if an operator's command recorded it, which has its audit
+   * entry already
    */
   async function resolve(
     claimed: Claimed,
@@ -169,7 +176,8 @@ export function createTransferActivities(dependencies: TransferActivityDependenc
     const end = answer === null ? null : await follow(claimed, answer);
     if (end !== null) return { over: true, end };
     const { claimId, direction } = claimed;
-    const known = { deadlineMs: transferDeadlineMs(dependencies, direction), sentBy: await sending };
+    const deadlineMs = transferDeadlineMs(dependencies, direction);
+    const known = { direction, deadlineMs, sentBy: await sending };
     const { verdict, response } = await resolveTransfer(dependencies, claimId, decision, known).catch(
       async (error: unknown) => {
         if (!isLasting(error)) throw error;
@@ -189,10 +197,13 @@ export function createTransferActivities(dependencies: TransferActivityDependenc
       const sending = signalSender('resolve', (input) => isSameDecision(input, decision));
       // It is awaited after the network has answered, and not at all if that decides.
       sending.catch(() => {});
-      const pending = await readPendingTransfer(dependencies, claimId);
+      const pending = await readPendingTransfer(dependencies, claimId, direction);
       return resolve({ claimId, direction }, decision, pending?.asked ?? null, sending);
     },
-    flagTransferOverdue: (claimId, direction) =>
-      flagOverdue(orm, 'card_transfer', { claimId, deadlineMs: transferDeadlineMs(dependencies, direction) }),
+    async flagTransferOverdue(claimId, direction) {
+      if ((await readPendingTransfer(dependencies, claimId, direction)) === null) return 0;
+      const deadlineMs = transferDeadlineMs(dependencies, direction);
+      return flagOverdue(orm, 'card_transfer', { claimId, deadlineMs });
+    },
   };
 }

@@ -5,7 +5,8 @@ import { accountTime } from '../../domain/account-clock.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import type { TransferDecision } from '../../domain/decision.ts';
 import { type Fee, quoteFunding } from '../../domain/fees.ts';
-import type { TransferDirection } from '../../domain/transfer.ts';
+import { isId } from '../../domain/ids.ts';
+import { TRANSFERS, type TransferDirection } from '../../domain/transfer.ts';
 import type { TransferAsked } from '../../issuers/card-network.ts';
 import { statementWithPosting } from '../../ledger/apply-posting.ts';
 import { readBalance } from '../../ledger/balances.ts';
@@ -48,25 +49,29 @@ import {
 } from './row.ts';
 import { insufficientCardBalance, requireRoom, transferRefusal, unknownCard } from './rules.ts';
 
-// A transfer moves money between the prepaid balance and a card. In live mode, the money is held where it comes from while the
-// card network decides, and end.ts has what follows. In test mode, all of it is one transaction.
+// A transfer moves money between the prepaid balance and a card. In live mode, the money is held where it
+// comes from while the card network decides, and end.ts has what follows. In test mode, all of it is one
+// transaction.
 
-/** What a pending transfer's row keeps of the request, so that a repeated one is the same whatever has changed. */
+/**
+ * What a pending transfer's row keeps of the request, so that a repeated one is the same whatever has
+ * changed.
+ */
 interface KeptTransfer {
   networkCardId: string;
 }
 
 /**
- * `held`: the network decides next; `asked` is the request to it, or null if an earlier run made the hold. `answered`: the
- * transfer is over and its claim has a response, which is included if this run stored it.
+ * `held`: the network decides next; `asked` is the request to it, or null if an earlier run made the hold.
+ * `answered`: the transfer is over and its claim has a response, which is included if this run stored it.
  */
 type BegunTransfer =
   | { state: 'held'; asked: TransferAsked | null }
   | { state: 'answered'; response: StoredResponse | null };
 
 /**
- * Begins a transfer in live mode: the pending row and its hold. A refusal becomes the claim's response and leaves nothing else
- * behind. If it runs again for the same claim, it changes nothing and returns the same.
+ * Begins a transfer in live mode: the pending row and its hold. A refusal becomes the claim's response and
+ * leaves nothing else behind. If it runs again for the same claim, it changes nothing and returns the same.
  */
 export async function beginTransfer(
   { orm, ring }: CommandContext,
@@ -77,9 +82,12 @@ export async function beginTransfer(
     return await transaction(orm, async (tx) => {
       const [claimed] = await lockClaimedTerms(tx, { claimId });
       if (claimed === undefined) return { state: 'answered', response: null };
+      const { resource_id: transferId, card_id: cardId, partner_id: partnerId, mode } = claimed;
+      // Anybody with access to Temporal can start a workflow with another operation's claim.
+      const { idPrefix, noun } = TRANSFERS[direction];
+      if (!isId(idPrefix, transferId)) throw new Error(`${transferId} is not a ${noun}`);
       if (claimed.is_pending) return { state: 'held', asked: null };
       if (claimed.answered) return { state: 'answered', response: null };
-      const { resource_id: transferId, card_id: cardId, partner_id: partnerId, mode } = claimed;
       if (cardId === null) throw new Error(`the claim of ${transferId} names no card`);
       const card = await lockCard(tx, { partnerId, mode }, cardId);
       if (card === undefined) throw new Error(`the card ${cardId} of ${transferId} is gone`);
@@ -130,9 +138,10 @@ interface TransferTerms extends FundingTerms {
 }
 
 /**
- * The pending transfer on these terms. Everything that can be refused without the ledger is refused here, so limits come before
- * the balance (docs/partners/money-fees-and-limits.md).
- * @throws ApiError `validation_failed` (a top-up's amount and fees, or the card's balance, past the largest integer),
+ * The pending transfer on these terms. Everything that can be refused without the ledger is refused here, so
+ * limits come before the balance (docs/partners/money-fees-and-limits.md).
+ * @throws ApiError `validation_failed` (a top-up's amount and fees, or the card's balance, past the largest
+ * integer),
  * `invalid_state`, `limit_exceeded`.
  */
 function draftTransfer(
@@ -228,18 +237,22 @@ const holdTransfer = statementWithPosting(
   },
 );
 
-/** What a pending transfer asks the network for, and what an operator has decided meanwhile; null if it is not pending. */
+/**
+ * What a pending transfer asks the network for, and what an operator has decided meanwhile; null if it is not
+ * pending, or the claim is of something else.
+ */
 export async function readPendingTransfer(
   { orm }: CommandContext,
   claimId: string,
+  direction: TransferDirection,
 ): Promise<{ asked: TransferAsked; decision: TransferDecision | null } | null> {
-  const [row] = await pendingTransfer(orm.em.fork(), { claimId });
+  const [row] = await pendingTransfer(orm.em.fork(), { claimId, direction });
   if (row === undefined) return null;
   return { asked: askedFor(row, row.asked?.networkCardId ?? null), decision: row.binding };
 }
 
 const pendingTransfer = readStatement(
-  (db, { claimId }: { claimId: string }) =>
+  (db, { claimId, direction }: { claimId: string; direction: TransferDirection }) =>
     db
       .selectFrom('card_transfer')
       .select(['id', 'direction', 'amount_cents', 'asked'])
@@ -247,14 +260,16 @@ const pendingTransfer = readStatement(
         sql<TransferDecision | null>`CASE WHEN NOT decision ? 'refused' THEN decision END`.as('binding'),
       )
       .where('claim_id', '=', claimId)
+      .where('direction', '=', direction)
       .where('status', '=', 'pending'),
   { acrossTenants: 'id' },
 );
 
 /**
- * Makes a transfer of a test card in one transaction: test mode's network always says yes, so there is nothing to wait for.
- * @throws ApiError `card_not_found`, `idempotency_conflict`, `validation_failed` (a sum past the largest integer).
- * Other refusals are returned as the stored response.
+ * Makes a transfer of a test card in one transaction: test mode's network always says yes, so there is
+ * nothing to wait for.
+ * @throws ApiError `card_not_found`, `idempotency_conflict`, `validation_failed` (a sum past the largest
+ * integer). Other refusals are returned as the stored response.
  */
 export function transferInTestMode(
   context: CommandContext,

@@ -11,7 +11,8 @@ import { findTransfer, type OperatorTransfer } from './reads.ts';
 const POLL_INTERVAL_MS = 200;
 
 /**
- * Books a transfer that failed by our record, and that the network has carried out, and waits until a worker has done so.
+ * Books a transfer that failed by our record, and that the network has carried out, and waits until a worker
+ * has done so.
  * @returns the transfer as it is then
  * @throws Refusal if there is nothing to book, it can't be booked, or that takes longer than `waitMs`.
  */

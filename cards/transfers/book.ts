@@ -4,9 +4,9 @@ import { readCardBalance } from '../../ledger/balances.ts';
 import { readIdTime } from '../../platform/crypto/new-id.ts';
 import { TRANSFER_COLUMNS } from '../../platform/db/columns.ts';
 import type { Orm } from '../../platform/db/orm.ts';
-import { writeStatement } from '../../platform/db/sql.ts';
+import { cte, withCtes, writeStatement } from '../../platform/db/sql.ts';
 import { transaction } from '../../platform/db/transaction.ts';
-import { insertEvents, newEvent } from '../../requests/event.ts';
+import { type AccountColumns, insertEvents, newEvent } from '../../requests/event.ts';
 import { fundingPosting } from '../funding-posting.ts';
 import { findLateCard, lockLate, refuse } from '../late-answers.ts';
 import { lockAnyCard } from '../lock-card.ts';
@@ -20,8 +20,9 @@ import {
 } from './row.ts';
 
 /**
- * Books a transfer that failed by our record, and that the network has carried out, as an operator decided: the money moves
- * now, the row becomes `succeeded`, and an event says so. If it can't be booked, the decision says why.
+ * Books a transfer that failed by our record, and that the network has carried out, as an operator decided:
+ * the money moves now, the row becomes `succeeded`, and an event says so. If it can't be booked, the decision
+ * says why.
  * @returns whether it was booked
  */
 export function bookTransfer(orm: Orm, id: string): Promise<boolean> {
@@ -72,10 +73,15 @@ const lockTransfer = writeStatement(
   { acrossTenants: 'operator' },
 );
 
-/** Writes the row, which is new if it had been deleted with a refusal, and the event. Nothing is left to wait for. */
+/**
+ * Writes the row, which is new if it had been deleted with a refusal, and the event. Nothing is left to wait
+ * for.
+ */
 const write = writeStatement(
-  (_, values: BoundTransfer & { event: string }) => sql`
-    WITH done AS (
+  (_, values: BoundTransfer & { event: string }) => {
+    const booked = cte(
+      'booked',
+      sql<AccountColumns>`
       INSERT INTO card_transfer AS t (id, partner_id, mode, card_id, direction, status, amount_cents, fees, card_balance_cents,
         created_at, completed_at)
       VALUES (${values.id}, ${values.partner_id}, ${values.mode}, ${values.card_id}, ${values.direction}, ${values.status},
@@ -83,10 +89,10 @@ const write = writeStatement(
         ${values.completed_at})
       ON CONFLICT (id) DO UPDATE SET status = excluded.status, failure_code = NULL,
         card_balance_cents = excluded.card_balance_cents, completed_at = excluded.completed_at
-      RETURNING partner_id, mode
-    ), reported AS (
-      ${insertEvents(values.event, sql`done`)}
-    )
-    DELETE FROM late_answer WHERE id = ${values.id}`,
+      RETURNING partner_id, mode`,
+    );
+    const reported = cte('reported', insertEvents(values.event, booked.rows));
+    return sql`${withCtes([booked, reported])} DELETE FROM late_answer WHERE id = ${values.id}`;
+  },
   { acrossTenants: 'operator' },
 );

@@ -2,6 +2,7 @@ import { type RawBuilder, sql } from 'kysely';
 import { ApiError } from '../../domain/api-error.ts';
 import type { TransferDecision, Verdict } from '../../domain/decision.ts';
 import type { Tenant } from '../../domain/mode.ts';
+import type { TransferDirection } from '../../domain/transfer.ts';
 import { applyPosting, statementWithPosting } from '../../ledger/apply-posting.ts';
 import { readCardBalance } from '../../ledger/balances.ts';
 import { cte, readStatement, type Writes, withCtes, writeStatement } from '../../platform/db/sql.ts';
@@ -29,8 +30,8 @@ import {
 import type { TransferFailureCode } from './rules.ts';
 
 /**
- * Answers a transfer that is still pending with 202. After this, a failure is a `failed` transfer and an event instead of a
- * refusal.
+ * Answers a transfer that is still pending with 202. After this, a failure is a `failed` transfer and an
+ * event instead of a refusal.
  * @returns the response if this run stored it, as with the functions below
  */
 export function acceptTransfer(
@@ -46,9 +47,9 @@ export function acceptTransfer(
 }
 
 /**
- * The network has moved the money: posts the hold, completes the transfer, writes the event, and answers the claim with 201 if
- * it has no response yet. Whatever the card's status is meanwhile, the network's yes stands. A transfer that is not pending is
- * left as it is.
+ * The network has moved the money: posts the hold, completes the transfer, writes the event, and answers the
+ * claim with 201 if it has no response yet. Whatever the card's status is meanwhile, the network's yes
+ * stands. A transfer that is not pending is left as it is.
  */
 export function completeTransfer(
   { orm, ring }: CommandContext,
@@ -61,9 +62,10 @@ export function completeTransfer(
 }
 
 /**
- * The network definitely said no: releases every held cent. If the claim has no response yet, the refusal is its response,
- * 402 `provider_declined`, and no transfer is left behind; after a 202 the transfer is `failed` and an event says so
- * (docs/partners/topups.md, docs/partners/withdrawals.md). A transfer that is not pending is left as it is.
+ * The network definitely said no: releases every held cent. If the claim has no response yet, the refusal is
+ * its response, 402 `provider_declined`, and no transfer is left behind; after a 202 the transfer is `failed`
+ * and an event says so (docs/partners/topups.md, docs/partners/withdrawals.md). A transfer that is not
+ * pending is left as it is.
  */
 export function failTransfer(
   { orm, ring }: CommandContext,
@@ -78,22 +80,25 @@ export function failTransfer(
 }
 
 /**
- * Applies somebody's decision about a transfer that the network never answered. It has to be past its deadline by
- * `deadlineMs`, and no operator may have decided otherwise. The effect and its audit entry are one transaction. A transfer that
- * is over is left as it is.
+ * Applies somebody's decision about a transfer that the network never answered. It has to be past its
+ * deadline by
+ * `deadlineMs`, and no operator may have decided otherwise. The effect and its audit entry are one
+ * transaction. A transfer that is over is left as it is.
  * @param received the decision as the workflow received it
+ * @param known.direction what the workflow is for
  * @param known.sentBy whom Temporal recorded as the sender of the decision
  */
 export function resolveTransfer(
   { orm, ring }: CommandContext,
   claimId: string,
   received: TransferDecision,
-  known: { deadlineMs: number; sentBy: string | null },
+  known: { direction: TransferDirection; deadlineMs: number; sentBy: string | null },
 ): Promise<{ verdict: Verdict; response: StoredResponse | null }> {
   return transaction(orm, async (tx) => {
     await lockClaimUsage(tx, { claimId });
     const pending = await lockPendingTransfer(tx, claimId);
-    if (pending === null) return { verdict: await verdictOnMissing(tx, claimId), response: null };
+    if (pending?.transfer.direction !== known.direction)
+      return { verdict: await verdictOnMissing(tx, claimId), response: null };
     const {
       id,
       direction,
@@ -134,8 +139,9 @@ async function postTransfer(command: OpenCommand, pending: PendingTransfer): Pro
 }
 
 /**
- * Releases the money of a pending transfer, in the caller's transaction, which holds the account's usage as well if it is a
- * top-up. On a card that was blocked meanwhile, a withdrawal's money goes where the block sent the rest: to the prepaid balance.
+ * Releases the money of a pending transfer, in the caller's transaction, which holds the account's usage as
+ * well if it is a top-up. On a card that was blocked meanwhile, a withdrawal's money goes where the block
+ * sent the rest: to the prepaid balance.
  * @param refusal the response, if there is none yet: then no transfer is left behind
  */
 export async function voidTransfer(

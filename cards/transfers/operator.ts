@@ -53,6 +53,7 @@ function transferNoun(direction: TransferDirection): Noun {
       pages: [idPrefix],
       examples: ['--card card_01k0…', '--partner prt_01k0… --limit 20'],
       columns: `created id card_id mode status ${words.columns} failure_code request_id idempotency_key`,
+      refuse: requireOneOf,
       read: async (orm, { before, limit, ...flags }) =>
         readTransfers(orm, direction, await requireWhose(orm, flags), { before, limit }),
       note: `See all of one with "operator ${direction} show ID".`,
@@ -120,15 +121,23 @@ function transferNoun(direction: TransferDirection): Noun {
 export const topUpNoun = transferNoun('topup');
 export const withdrawalNoun = transferNoun('withdrawal');
 
+interface WhoseFlags {
+  card?: string | null;
+  partner?: string | null;
+}
+
+/** @throws WrongUsage */
+function requireOneOf({ card, partner }: WhoseFlags): void {
+  if ((card == null) === (partner == null)) throw new WrongUsage('give one of --card and --partner');
+}
+
 /**
  * Whose transfers or transactions to list, by the flags --card and --partner.
  * @throws WrongUsage unless exactly one is given; Refusal if there is no such card or partner
  */
-export async function requireWhose(
-  orm: Orm,
-  { card, partner }: { card?: string | null; partner?: string | null },
-): Promise<Whose> {
-  if (card != null && partner == null) return { cardId: (await readCard(orm, card)).id };
-  if (card == null && partner != null) return { partnerId: (await readPartner(orm, partner)).id };
-  throw new WrongUsage('give one of --card and --partner');
+export async function requireWhose(orm: Orm, flags: WhoseFlags): Promise<Whose> {
+  requireOneOf(flags);
+  const { card, partner } = flags;
+  if (card != null) return { cardId: (await readCard(orm, card)).id };
+  return { partnerId: (await readPartner(orm, partner ?? '')).id };
 }

@@ -92,7 +92,10 @@ export type TransferRequest = z.infer<typeof TopUpRequest>;
 /** The columns of a transfer's row that {@link presentTransfer} needs. */
 export type TransferRow = Row<'card_transfer', (typeof TRANSFER_COLUMNS)[number]>;
 
-/** @param balanceCents the card's current balance in the ledger; a completed transfer has the balance at that time instead */
+/**
+ * @param balanceCents the card's current balance in the ledger; a completed transfer has the balance at that
+ * time instead
+ */
 export function presentTransfer<Direction extends TransferDirection>(
   row: TransferRow & { direction: Direction },
   balanceCents: number,

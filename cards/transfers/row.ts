@@ -20,7 +20,10 @@ export function balanceAfter(
   };
 }
 
-/** The row of a transfer whose money has moved. @param balance the card's, after that @param at the account's time */
+/**
+ * The row of a transfer whose money has moved. @param balance the card's, after that @param at the account's
+ * time
+ */
 export const succeededTransfer = (
   transfer: TransferRow,
   { balanceCents }: CardBalance,
@@ -76,7 +79,9 @@ export interface PendingTransfer {
   balance: CardBalance;
 }
 
-/** Locks a claim and its card, then its transfer. @returns null if that transfer is not pending, or not there */
+/**
+ * Locks a claim and its card, then its transfer. @returns null if that transfer is not pending, or not there
+ */
 export async function lockPendingTransfer(tx: Transactor, claimId: string): Promise<PendingTransfer | null> {
   const [claimed] = await lockClaimAndCard(tx, { claimId });
   if (claimed === undefined) return null;
@@ -102,7 +107,8 @@ const lockClaimAndCard = writeStatement(
   { acrossTenants: 'id' },
 );
 
-// Every change of a card's balance holds the card's lock, and the caller has taken it before this statement begins.
+// Every change of a card's balance holds the card's lock, and the caller has taken it before this statement
+// begins.
 const lockTransfer = writeStatement((db, { partnerId, mode, transferId }: Tenant & { transferId: string }) =>
   db
     .selectFrom('card_transfer as t')

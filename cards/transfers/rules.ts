@@ -44,7 +44,8 @@ export const WithdrawalFailureCode = z
 export type TransferFailureCode = z.infer<typeof TopUpFailureCode> | z.infer<typeof WithdrawalFailureCode>;
 
 /**
- * Why a card with this status takes no such transfer; null if it does (docs/partners/topups.md, docs/partners/withdrawals.md).
+ * Why a card with this status takes no such transfer; null if it does (docs/partners/topups.md,
+ * docs/partners/withdrawals.md).
  */
 export function transferRefusal(direction: TransferDirection, status: CardStatus): ApiError | null {
   const possible: readonly CardStatus[] = direction === 'topup' ? ['active'] : ['active', 'frozen'];

@@ -17,7 +17,9 @@ export interface Run {
   isLevel: boolean;
 }
 
-/** The first blocks that at least `needed` of the runs have in common, unless as many have others in common. */
+/**
+ * The first blocks that at least `needed` of the runs have in common, unless as many have others in common.
+ */
 export function agreedOn(
   runs: readonly Run[],
   needed: number,

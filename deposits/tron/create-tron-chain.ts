@@ -28,11 +28,14 @@ const TIMINGS: ChainTimings = {
   recoveryMs: 60_000,
 };
 
-/** Solid blocks that a node may be ahead of every other one, beside those made since the other's newest block. */
+/**
+ * Solid blocks that a node may be ahead of every other one, beside those made since the other's newest block.
+ */
 const MAX_AHEAD_BLOCKS = 400;
 /**
- * Blocks to read again while too few nodes agree on the first of them: every few seconds if they contradict each other, and once
- * a minute if some are missing. So a node is asked no more often than at the head of the chain.
+ * Blocks to read again while too few nodes agree on the first of them: every few seconds if they contradict
+ * each other, and once a minute if some are missing. So a node is asked no more often than at the head of the
+ * chain.
  */
 const MAX_CONTRADICTED = 2;
 const MAX_UNCONFIRMED = 20;
@@ -41,9 +44,9 @@ const MAX_UNCONFIRMED = 20;
 type ChainConfig = Pick<TronConfig, 'nodes' | 'confirmingNodes' | 'apiKey' | 'usdtContract'>;
 
 /**
- * The chain as the nodes of TRON_NODE_URLS report it. It reads each block from as many sound nodes as have to confirm it, and
- * takes what they agree on; it switches to the next node as soon as one fails. The other nodes are checked in the
- * background, so that the scan never waits for a bad one.
+ * The chain as the nodes of TRON_NODE_URLS report it. It reads each block from as many sound nodes as have to
+ * confirm it, and takes what they agree on; it switches to the next node as soon as one fails. The other
+ * nodes are checked in the background, so that the scan never waits for a bad one.
  * @param timings for tests
  */
 export function createTronChain(
@@ -62,7 +65,10 @@ export function createTronChain(
   /** The nodes that the last block was read from. */
   let inUse: TronNode[] = [];
   let lastBlockAtMs = 0;
-  /** The block after which too few nodes agree on what comes next, and what each of them says; null if they agree. */
+  /**
+   * The block after which too few nodes agree on what comes next, and what each of them says; null if they
+   * agree.
+   */
   let unagreed: { after: number; says: string[]; most: number } | null = null;
 
   /** The sound nodes first, those with the newest blocks leading; then those whose backoff has passed. */
@@ -165,7 +171,9 @@ export function createTronChain(
     return blocks;
   }
 
-  /** Asks a node whether a block has these transfers. @returns why it is no witness, or which of them it shows */
+  /**
+   * Asks a node whether a block has these transfers. @returns why it is no witness, or which of them it shows
+   */
   async function ask(
     node: TronNode,
     block: { number: number; hash: string },
@@ -194,8 +202,8 @@ export function createTronChain(
       const order = inOrder();
       const runs: Run[] = [];
       for (let next = 0; next < order.length; ) {
-        // If enough have responded, don't wait for one that failed, unless the others contradict each other. If all of them
-        // say that there is no newer block, ask no other.
+        // If enough have responded, don't wait for one that failed, unless the others contradict each other.
+        // If all of them say that there is no newer block, ask no other.
         if (runs.length >= confirmingNodes) {
           if (order[next]?.health.isSound !== true && nextHashes(runs).size < 2) break;
           if (runs.every(({ isLevel }) => isLevel) && limits.nowMs() - lastBlockAtMs < limits.overdueMs)

@@ -23,8 +23,8 @@ const LIMITED_MS = 5_000;
 const MAX_RETRY_AFTER_MS = 300_000;
 
 /**
- * The calls to one node. Anything wrong with a response is thrown as a {@link NodeProblem}; if `signal` is aborted, its
- * reason is thrown.
+ * The calls to one node. Anything wrong with a response is thrown as a {@link NodeProblem}; if `signal` is
+ * aborted, its reason is thrown.
  */
 export interface NodeApi {
   newestSolid(signal: AbortSignal): Promise<Header>;
@@ -124,8 +124,8 @@ interface Answer {
 }
 
 /**
- * An axios adapter that takes half the CPU time of axios' own, follows no redirects, which would leak the key, and uses no
- * proxy.
+ * An axios adapter that takes half the CPU time of axios' own, follows no redirects, which would leak the
+ * key, and uses no proxy.
  */
 async function carry(
   { baseURL, url, data, headers }: Asked,

@@ -1,7 +1,10 @@
 import type { Logger } from 'pino';
 import type { NodeState } from '../../domain/deposit.ts';
 
-/** Why a call to a node failed. It never quotes the node's response, which may contain an API key that was sent to it. */
+/**
+ * Why a call to a node failed. It never quotes the node's response, which may contain an API key that was
+ * sent to it.
+ */
 export class NodeProblem extends Error {
   override name = 'NodeProblem';
   readonly state: 'failing' | 'behind' | 'contradicting';
@@ -21,7 +24,10 @@ export class NodeProblem extends Error {
 export interface Recovery {
   /** The clock of all these times. */
   nowMs(): number;
-  /** The backoff after the first problem. Each further problem doubles it, and each good response in between halves it. */
+  /**
+   * The backoff after the first problem. Each further problem doubles it, and each good response in between
+   * halves it.
+   */
   firstBackoffMs: number;
   maxBackoffMs: number;
   /** How long a node has to go without a problem before it is preferred again. */

@@ -4,7 +4,10 @@ import type { SeenTransfer, SolidBlock, UsdtTransfer } from './tron-chain.ts';
 
 /** keccak256('Transfer(address,address,uint256)') */
 const TRANSFER_TOPIC = 'ddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef';
-/** A token's functions that transfer: where the words of recipient and value begin, after the selector's 4 bytes. */
+/**
+ * A token's functions that transfer: where the words of recipient and value begin, after the selector's 4
+ * bytes.
+ */
 const TRANSFER_CALLS = new Map([
   ['a9059cbb', 8],
   ['23b872dd', 72],
@@ -22,7 +25,8 @@ export interface Header {
 }
 
 /**
- * Parses a block from a node, which is not trusted to send the right shape. Null for `{}`: the node doesn't have the block.
+ * Parses a block from a node, which is not trusted to send the right shape. Null for `{}`: the node doesn't
+ * have the block.
  * @throws NodeProblem if it isn't a block, or its hash isn't that of its header
  */
 export function readHeader(answer: unknown): Header | null {
@@ -45,8 +49,8 @@ export function readHeader(answer: unknown): Header | null {
 }
 
 /**
- * A block's hash, as java-tron makes it: the SHA-256 of the header's `raw_data` in protobuf (Tron.proto, BlockHeader.raw), with
- * the block's number in place of the first 8 bytes.
+ * A block's hash, as java-tron makes it: the SHA-256 of the header's `raw_data` in protobuf (Tron.proto,
+ * BlockHeader.raw), with the block's number in place of the first 8 bytes.
  */
 function hashHeader(number: number, raw: Record<string, unknown>): string {
   const message = Buffer.concat([
@@ -83,7 +87,8 @@ function varint(value: number): Buffer {
 }
 
 /**
- * The block with its transfers. Null if there are fewer infos than transactions, because the node does not have them all yet.
+ * The block with its transfers. Null if there are fewer infos than transactions, because the node does not
+ * have them all yet.
  * @param infos the infos of all its transactions, in any order
  * @param usdtHash the contract's 20 bytes, in hex
  * @throws NodeProblem if the infos are malformed or belong to other transactions
@@ -136,7 +141,10 @@ function readTransfers(
   });
 }
 
-/** Transfers according to the calls in a block, because logs are only known once its infos are read. Never throws. */
+/**
+ * Transfers according to the calls in a block, because logs are only known once its infos are read. Never
+ * throws.
+ */
 export function readCalls(answer: unknown, blockNumber: number, usdtHash: string): SeenTransfer[] {
   const transactions = (answer as { transactions?: unknown } | null)?.transactions;
   return (Array.isArray(transactions) ? transactions : []).flatMap((one) => {

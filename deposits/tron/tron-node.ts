@@ -24,7 +24,10 @@ export interface ChainTimings extends Recovery {
 
 /** Blocks fetched at once, and so in memory with all their transactions. */
 const MAX_AT_ONCE = 8;
-/** After an overload, the number of concurrent requests to a node is halved, and not raised again for this long. */
+/**
+ * After an overload, the number of concurrent requests to a node is halved, and not raised again for this
+ * long.
+ */
 const SLOWED_MS = 60_000;
 /** A minute of blocks. Several nodes behind one address differ by a few. */
 export const BEHIND_BLOCKS = 20;
@@ -77,7 +80,8 @@ export class TronNode {
   }
 
   /**
-   * The node's blocks after that one. At the head of the chain, reading a block takes two calls, and finding none takes one.
+   * The node's blocks after that one. At the head of the chain, reading a block takes two calls, and finding
+   * none takes one.
    * @returns with `isLevel` if that block is the node's newest
    */
   async readAfter(
@@ -195,7 +199,9 @@ export class TronNode {
     return block;
   }
 
-  /** A node may lack a block for a moment after it arrived, or if there are several nodes behind one address. */
+  /**
+   * A node may lack a block for a moment after it arrived, or if there are several nodes behind one address.
+   */
   #missed(number: number): void {
     const nowMs = this.#timings.nowMs();
     if (this.#missing?.number !== number) this.#missing = { number, sinceMs: nowMs };

@@ -1,6 +1,6 @@
 /**
- * Where the real time is right: everything else takes the time from `account_now`, `account_time` or `accountTime`
- * (docs/decisions/sandbox-clock.md).
+ * Where the real time is right: everything else takes the time from `account_now`, `account_time` or
+ * `accountTime` (docs/decisions/sandbox-clock.md).
  */
 export interface Exception {
   /** A file, or the beginning of a path. */
@@ -15,7 +15,7 @@ export const EXCEPTIONS: readonly Exception[] = [
   { path: '', lines: /lease_expires_at|leaseMs/, why: 'leases' },
   { path: '', lines: /withDeadline\(|giveUpAt/, why: 'how long something is waited for' },
   { path: '', lines: /nextTime\(/, why: 'when a job runs again' },
-  { path: 'requests/jobs.ts', lines: /this\.#now/, why: 'how often something is logged' },
+  { path: 'requests/jobs.ts', lines: /nowMs = now/, why: 'how often something is logged' },
   { path: 'exports/check-ledger.ts', why: 'measurements of the whole database' },
   { path: 'accounts/usage.ts', why: 'the rate limit, and which processes are alive' },
   { path: 'exports/transfer-slots.ts', why: 'leases' },
@@ -27,12 +27,6 @@ export const EXCEPTIONS: readonly Exception[] = [
     why: 'claims whose process died, and how long keys are kept',
   },
   { path: 'requests/respond-once.ts', lines: /responseBody.*now\(\)/, why: 'the end of a lease' },
-
-  {
-    path: 'cards/end-issuance.ts',
-    lines: /newId\('evt', new Date\(Date\.now\(\) - 1\)\)/,
-    why: 'live mode: an id that sorts before the next one',
-  },
   {
     path: 'requests/network-progress.ts',
     why: 'live mode: when the card network was asked',

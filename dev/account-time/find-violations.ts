@@ -14,7 +14,10 @@ export const ROOMS = [
   'webhooks',
 ];
 
-/** What persons, workers and the outside world have to do with it, by the names of files: theirs is the real time. */
+/**
+ * What persons, workers and the outside world have to do with it, by the names of files: theirs is the real
+ * time.
+ */
 export const OTHERS =
   /(?:^|[/-])(?:attention|activities|metrics|tables|resource|rules)\.ts$|^issuers\/(?:[^/]+\.ts$|increase\/|lithic\/|simulated\/)|^deposits\/tron\/|^webhooks\/client\//;
 

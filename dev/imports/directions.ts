@@ -1,7 +1,9 @@
 /** A file, a folder, `folder/*` for the files directly in it, or what files are named. */
 export type Place = string | RegExp;
 
-/** What the files of a room may import, besides each other. `types` may only be imported with `import type`. */
+/**
+ * What the files of a room may import, besides each other. `types` may only be imported with `import type`.
+ */
 export interface Direction {
   rooms: readonly Place[];
   types?: readonly Place[];
@@ -26,7 +28,9 @@ const named = (name: string) => new RegExp(`(?:^|[/-])${name}\\.ts$`);
 
 const TEMPORAL_WORKFLOW = ['@temporalio/workflow', '@temporalio/common'];
 
-/** The ids, signals and inputs of workflows: whoever starts one or sends to it imports these, never its code. */
+/**
+ * The ids, signals and inputs of workflows: whoever starts one or sends to it imports these, never its code.
+ */
 const MESSAGES = 'workflows/messages.ts';
 /** What a card network can do, in our words. */
 const SEAM = 'issuers/card-network.ts';
@@ -56,7 +60,7 @@ const FRAME = ['domain', 'platform', 'ledger', 'requests', 'accounts', MESSAGES]
 
 /** docs/ARCHITECTURE.md, "Import directions". The longest entry that a file's path begins with applies. */
 export const DIRECTIONS: Record<string, Direction> = {
-  domain: { rooms: [], packages: ['zod', 'ipaddr.js'] },
+  domain: { rooms: [], packages: ['zod', 'ipaddr.js', 'fastest-levenshtein'] },
   platform: { rooms: ['domain'], own: [] },
   'platform/crypto': { rooms: ['domain'] },
   'platform/process': { rooms: ['domain'] },
@@ -107,7 +111,8 @@ export const DIRECTIONS: Record<string, Direction> = {
   ...Object.fromEntries(
     [...COMMAND_LINE, ...LOOPS].map((file) => [file, { rooms: FRAME, own: [...COMMAND_LINE, ...LOOPS] }]),
   ),
-  // A workflow's imports are evaluated for each execution. zod alone, which most of the domain imports, takes 2 ms.
+  // A workflow's imports are evaluated for each execution. zod alone, which most of the domain imports, takes
+  // 2 ms.
   workflows: {
     rooms: [
       'domain/scan-lag.ts',

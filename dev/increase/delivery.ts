@@ -8,7 +8,9 @@ type Subscription = Bank['books']['subscriptions'][number];
 /** Increase posts again 7 times, further and further apart. */
 const REPEATS_AFTER_MS = [50, 100, 200, 400, 800, 1_600, 3_200];
 
-/** Posts events to whoever has subscribed, as real senders do: late, twice, in any order, now and then lost. */
+/**
+ * Posts events to whoever has subscribed, as real senders do: late, twice, in any order, now and then lost.
+ */
 export class Delivery {
   readonly #bank: Bank;
   #held: Increase.Event[] | null = null;

@@ -34,7 +34,10 @@ export interface FakeIncrease {
   faults: Faults;
   /** `POST /cards` and so on, in their order. */
   requests: string[];
-  /** Called before a request is looked at, and again once it has acted. The fake waits for it, and drops what it says. */
+  /**
+   * Called before a request is looked at, and again once it has acted. The fake waits for it, and drops what
+   * it says.
+   */
   onRequest: (request: SeenRequest, when: 'before' | 'after') => Promise<'drop' | 'go on'>;
   /** Subscribes our ingress to all events, and to real-time decisions. */
   subscribe(url: string, secret: string, options?: { asksForDecisions?: boolean }): void;
@@ -43,7 +46,10 @@ export interface FakeIncrease {
 
 const API_KEY = 'sandbox-key-of-the-fake';
 
-/** Starts a server on loopback that speaks the part of Increase's API that we use, as its published types describe it. */
+/**
+ * Starts a server on loopback that speaks the part of Increase's API that we use, as its published types
+ * describe it.
+ */
 export async function startFakeIncrease(options: FakeIncreaseOptions = {}): Promise<FakeIncrease> {
   const bank = new Bank(options.books ?? emptyBooks());
   const delivery = new Delivery(bank);

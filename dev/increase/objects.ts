@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import type { Increase } from 'increase';
 
-// Increase's objects, whole, as its published types have them. What no test or reader looks at is the same in all of them.
+// Increase's objects, whole, as its published types have them. What no test or reader looks at is the same in
+// all of them.
 
 type Element = Increase.CardPayment.Element;
 type Authorization = NonNullable<Element['card_authorization']>;

@@ -32,7 +32,8 @@ const KEY_LIFETIME_MS = 24 * 3_600_000;
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
 /**
- * Starts a Lithic on loopback: the part of its HTTP API that we use, Auth Stream Access, events, and the simulations of its sandbox.
+ * Starts a Lithic on loopback: the part of its HTTP API that we use, Auth Stream Access, events, and the
+ * simulations of its sandbox.
  */
 export async function startFakeLithic(options: FakeLithicOptions): Promise<FakeLithic> {
   const { apiKey, port = 0, receiverUrl = null, webhookSecrets = [], asaSecrets = [] } = options;

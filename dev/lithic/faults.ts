@@ -1,8 +1,8 @@
 import type { ServerResponse } from 'node:http';
 
 /**
- * What Lithic may do instead of answering. `before` and `after` say whether it had acted by then. A `500` is kept under the request's
- * key, as Lithic does.
+ * What Lithic may do instead of answering. `before` and `after` say whether it had acted by then. A `500` is
+ * kept under the request's key, as Lithic does.
  */
 export type Fault =
   | 'lost before'

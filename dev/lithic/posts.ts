@@ -71,7 +71,10 @@ export class Posts {
     }
   }
 
-  /** Asks whether a card pays: after a 5xx or a lost connection once more at once. @returns the result; null without any in time */
+  /**
+   * Asks whether a card pays: after a 5xx or a lost connection once more at once. @returns the result; null
+   * without any in time
+   */
   async ask(asked: Lithic.CardAuthorizationApprovalRequestWebhookEvent): Promise<string | null> {
     const post = { id: `msg_${randomUUID()}`, body: JSON.stringify(asked) };
     const until = Date.now() + this.options.asaTimeoutMs;

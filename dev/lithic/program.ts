@@ -34,7 +34,10 @@ export class Program {
   readonly cards = new Map<string, Card>();
   readonly transactions = new Map<string, Transaction>();
   readonly posts: Posts;
-  /** Where Lithic asks whether cards pay; null if no responder endpoint is enrolled, so that Lithic approves by itself. */
+  /**
+   * Where Lithic asks whether cards pay; null if no responder endpoint is enrolled, so that Lithic approves
+   * by itself.
+   */
   responderUrl: string | null;
   /** What it tells of events, and to whom; null: a subscription for each receiver that it posts to. */
   subscriptions: Lithic.EventSubscription[] | null = null;

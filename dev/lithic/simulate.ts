@@ -26,7 +26,10 @@ const Void = OfTransaction.extend({
   type: z.enum(['AUTHORIZATION_REVERSAL', 'AUTHORIZATION_EXPIRY']).default('AUTHORIZATION_REVERSAL'),
 });
 
-/** The simulations of Lithic's sandbox: what a merchant does with a card. @param what the path below /v1/simulate */
+/**
+ * The simulations of Lithic's sandbox: what a merchant does with a card. @param what the path below
+ * /v1/simulate
+ */
 export async function simulate(program: Program, what: string, body: unknown): Promise<Response> {
   const cardWith = (pan: string) => [...program.cards.values()].find((card) => card.pan === pan);
   const done = (token: string): Response => ({ status: 201, body: { token, debugging_request_id: token } });

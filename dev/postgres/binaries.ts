@@ -24,7 +24,10 @@ interface PostgresBinaries {
   postgres: string;
 }
 
-/** Copies the installed programs, with their libraries, to where every user can run them. One copy per version is kept. */
+/**
+ * Copies the installed programs, with their libraries, to where every user can run them. One copy per version
+ * is kept.
+ */
 async function copyBinaries(installed: PostgresBinaries, parent: string): Promise<PostgresBinaries> {
   const native = dirname(dirname(installed.postgres));
   const { version } = JSON.parse(await readFile(join(dirname(native), 'package.json'), 'utf8'));

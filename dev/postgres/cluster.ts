@@ -22,8 +22,8 @@ interface PlaceOptions {
 const Location = z.object({ folder: z.string() });
 
 /**
- * Where PostgreSQL's data is. It differs from `dataDir` only if we are root: the server then runs as user postgres, who
- * may not enter the checkout (one under /root, say), so the data goes where that user can.
+ * Where PostgreSQL's data is. It differs from `dataDir` only if we are root: the server then runs as user
+ * postgres, who may not enter the checkout (one under /root, say), so the data goes where that user can.
  */
 export async function placeCluster(options: PlaceOptions): Promise<string> {
   const user = await postgresUser();
@@ -65,7 +65,10 @@ interface ClusterOptions {
   user: PostgresUser | undefined;
 }
 
-/** Creates the data folder if there is none. It appears in one step, so a killed initdb leaves nothing half done. */
+/**
+ * Creates the data folder if there is none. It appears in one step, so a killed initdb leaves nothing half
+ * done.
+ */
 export async function createCluster(options: ClusterOptions): Promise<void> {
   const { dataDir, user } = options;
   if (existsSync(dataDir)) return;

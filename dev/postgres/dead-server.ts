@@ -5,13 +5,14 @@ import { promisify } from 'node:util';
 import { commandLine, endsWithin, processIdentity, signalProcess } from '../process/identity.ts';
 
 /**
- * Clears what a killed server has left behind, so that the next one can start. Does nothing while the server runs.
+ * Clears what a killed server has left behind, so that the next one can start. Does nothing while the server
+ * runs.
  *
- * `postmaster.pid`: PostgreSQL overlooks it if no process has that pid. It refuses to start if one has: another program, or
- * a dead process that nobody has reaped (in a container without init).
+ * `postmaster.pid`: PostgreSQL overlooks it if no process has that pid. It refuses to start if one has:
+ * another program, or a dead process that nobody has reaped (in a container without init).
  *
- * Processes: PostgreSQL refuses to start while one of them uses the old shared memory. Most end with the first one. One
- * that waits for a lock whose holder was killed never does.
+ * Processes: PostgreSQL refuses to start while one of them uses the old shared memory. Most end with the
+ * first one. One that waits for a lock whose holder was killed never does.
  * @throws if a process of the killed server does not end
  */
 export async function clearDeadServer(dataDir: string): Promise<void> {

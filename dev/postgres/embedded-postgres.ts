@@ -31,9 +31,9 @@ interface PostgresOptions {
 }
 
 /**
- * Starts PostgreSQL 18 from the npm package on loopback, and creates its data folder first if there is none. Only the
- * package's programs are used: its own start function stops the server at the first SIGINT or SIGTERM, before the processes
- * that still use it.
+ * Starts PostgreSQL 18 from the npm package on loopback, and creates its data folder first if there is none.
+ * Only the package's programs are used: its own start function stops the server at the first SIGINT or
+ * SIGTERM, before the processes that still use it.
  */
 export async function startEmbeddedPostgres(options: PostgresOptions): Promise<RunningPostgres> {
   const { dataDir, port, password } = options;
@@ -70,7 +70,8 @@ export async function startEmbeddedPostgres(options: PostgresOptions): Promise<R
     databaseUrl: toDatabaseUrl,
     createDatabase: (database) => createDatabase(url, database),
     exited: child.exited,
-    // SIGINT ends the sessions and writes a checkpoint; SIGQUIT leaves the rest to recovery at the next start.
+    // SIGINT ends the sessions and writes a checkpoint; SIGQUIT leaves the rest to recovery at the next
+    // start.
     stop: () =>
       child.stop([
         { signal: 'SIGINT', graceMs: 1_500 },
@@ -89,7 +90,9 @@ const STARTING_UP = '57P03';
 /** `undefined` is pg's own time limit on connecting. */
 const NOT_YET = new Set([STARTING_UP, 'ECONNREFUSED', 'ECONNRESET', undefined]);
 
-/** Returns once the server takes connections, however long its recovery takes. Fails if it ends or refuses us. */
+/**
+ * Returns once the server takes connections, however long its recovery takes. Fails if it ends or refuses us.
+ */
 async function waitUntilAnswering(url: string, dataDir: string, server: Child): Promise<void> {
   let ended: string | undefined;
   void server.exited.then((how) => {

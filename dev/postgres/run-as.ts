@@ -10,7 +10,10 @@ export interface PostgresUser {
   gid: number;
 }
 
-/** The user to run as if we are root, as which PostgreSQL refuses to run: `postgres`, who is created if missing. */
+/**
+ * The user to run as if we are root, as which PostgreSQL refuses to run: `postgres`, who is created if
+ * missing.
+ */
 export async function postgresUser(): Promise<PostgresUser | undefined> {
   if (process.getuid?.() !== 0) return undefined;
   return (await findUser()) ?? (await makeUser());
@@ -37,7 +40,10 @@ async function makeUser(): Promise<PostgresUser> {
 
 const EXECUTE = 0o1;
 
-/** Whether this user may enter every folder on the way to a program or folder, and use the program or folder itself. */
+/**
+ * Whether this user may enter every folder on the way to a program or folder, and use the program or folder
+ * itself.
+ */
 export async function mayReach(user: PostgresUser, path: string): Promise<boolean> {
   for (let place = await realpath(path); ; place = dirname(place)) {
     const { mode, uid, gid } = await stat(place);

@@ -1,6 +1,9 @@
 import pg from 'pg';
 
-/** Connects, does the work and disconnects. If the server is killed meanwhile, the work fails, but not this process. */
+/**
+ * Connects, does the work and disconnects. If the server is killed meanwhile, the work fails, but not this
+ * process.
+ */
 export async function withClient<T>(
   connection: string | pg.ClientConfig,
   work: (client: pg.Client) => Promise<T>,

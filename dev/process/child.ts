@@ -29,7 +29,9 @@ export interface Child {
   exited: Promise<string>;
   /** The last lines it printed. */
   lastLines(): string[];
-  /** Sends each signal in turn and waits its `graceMs`, until the child has ended. The last one is SIGKILL. */
+  /**
+   * Sends each signal in turn and waits its `graceMs`, until the child has ended. The last one is SIGKILL.
+   */
   stop(steps: readonly StopStep[]): Promise<void>;
 }
 
@@ -41,8 +43,8 @@ export interface StopStep {
 const KEPT_LINES = 15;
 
 /**
- * Starts a long-running child in a process group of its own, so that Ctrl-C in the terminal reaches only us and we decide
- * the order of stopping.
+ * Starts a long-running child in a process group of its own, so that Ctrl-C in the terminal reaches only us
+ * and we decide the order of stopping.
  */
 export async function startChild(options: ChildOptions): Promise<Child> {
   const { name } = options;
@@ -59,7 +61,8 @@ export async function startChild(options: ChildOptions): Promise<Child> {
     child.once('exit', (code, signal) => {
       process.off('exit', kill);
       const how = signal === null ? `exit code ${code}` : `signal ${signal}`;
-      // Its last output may still be in the pipe. The wait is short, since a grandchild can keep the pipe open for ever.
+      // Its last output may still be in the pipe. The wait is short, since a grandchild can keep the pipe
+      // open for ever.
       child.once('close', () => resolve(how));
       setTimeout(resolve, 1_000, how).unref();
     });
@@ -119,9 +122,10 @@ const ORDINARY =
   /^(PATH|HOME|USER|LOGNAME|SHELL|TERM|LANG|LANGUAGE|LC_\w+|TZ|TMPDIR|TMP|TEMP|XDG_\w+|LD_LIBRARY_PATH|DYLD_LIBRARY_PATH|(HTTPS?|ALL|NO)_PROXY|\w*SSL_CERT_(FILE|DIR)|NODE_\w+|GRPC_\w+|SYSTEMROOT|WINDIR|COMSPEC|PATHEXT|USERPROFILE|(LOCAL)?APPDATA)$/i;
 
 /**
- * The environment of a program that the local stack starts. Nothing else of our environment is passed on, above all no other
- * program's credentials.
- * @param own whether a variable is meant for it, in addition to the ordinary ones; an empty value counts as unset
+ * The environment of a program that the local stack starts. Nothing else of our environment is passed on,
+ * above all no other program's credentials.
+ * @param own whether a variable is meant for it, in addition to the ordinary ones; an empty value counts as
+ * unset
  */
 export function childEnvironment(own: (name: string) => boolean = () => false): NodeJS.ProcessEnv {
   const kept = Object.entries(process.env).filter(

@@ -3,7 +3,10 @@ import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import type { z } from 'zod';
 
-/** The content of one of our files; undefined if there is no such file. @throws Error naming a file that can't be read */
+/**
+ * The content of one of our files; undefined if there is no such file. @throws Error naming a file that can't
+ * be read
+ */
 export function readJsonFile<T>(path: string, schema: z.ZodType<T>): T | undefined {
   let text: string;
   try {
@@ -24,7 +27,10 @@ export function readJsonFile<T>(path: string, schema: z.ZodType<T>): T | undefin
   }
 }
 
-/** Writes a file that only its owner may read. If we are killed, the file is either complete or as it was before. */
+/**
+ * Writes a file that only its owner may read. If we are killed, the file is either complete or as it was
+ * before.
+ */
 export function writePrivateFile(path: string, content: string): void {
   const unfinished = `${path}.unfinished`;
   writeFileSync(unfinished, content, { mode: 0o600, flush: true });
@@ -46,8 +52,9 @@ export interface FileLock {
 const SQLITE_BUSY = 5;
 
 /**
- * Takes the lock that a file stands for, or returns undefined while another process has it. The system releases it
- * when its holder ends, however it ends. Node has no file locks of its own, but SQLite takes them.
+ * Takes the lock that a file stands for, or returns undefined while another process has it. The system
+ * releases it when its holder ends, however it ends. Node has no file locks of its own, but SQLite takes
+ * them.
  */
 export function tryLock(file: string): FileLock | undefined {
   const database = new DatabaseSync(file, { timeout: 0 });

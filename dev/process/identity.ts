@@ -5,8 +5,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 
 /**
- * Tells a running process from a later one with the same pid: it is the time of its start, as this system writes it.
- * Undefined if no such process runs. A process that has ended and only waits to be reaped does not run.
+ * Tells a running process from a later one with the same pid: it is the time of its start, as this system
+ * writes it. Undefined if no such process runs. A process that has ended and only waits to be reaped does not
+ * run.
  */
 export function processIdentity(pid: number): string | undefined {
   return process.platform === 'linux' ? linuxIdentity(pid) : psIdentity(pid);
@@ -21,7 +22,8 @@ function linuxIdentity(pid: number): string | undefined {
     if (code === 'ENOENT' || code === 'ESRCH') return undefined;
     throw error;
   }
-  // The fields after the name, which is in parentheses and may hold any character: 3 is the state, 22 the start in ticks.
+  // The fields after the name, which is in parentheses and may hold any character: 3 is the state, 22 the
+  // start in ticks.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   const [state, start] = [fields[0], fields[19]];
   if (state === 'Z' || state === 'X') return undefined;
@@ -35,7 +37,10 @@ function psIdentity(pid: number): string | undefined {
   return state === '' || state.startsWith('Z') ? undefined : start.join(' ');
 }
 
-/** The command line of a running process; undefined if none has this pid, or if it has ended and is not reaped. */
+/**
+ * The command line of a running process; undefined if none has this pid, or if it has ended and is not
+ * reaped.
+ */
 export async function commandLine(pid: number): Promise<string | undefined> {
   const text = process.platform === 'linux' ? await fromProc(pid) : await fromPs(pid);
   return text === '' ? undefined : text;
@@ -61,7 +66,10 @@ async function fromPs(pid: number): Promise<string> {
   }
 }
 
-/** Sends a signal, unless the process has ended already. @param pid of a process, or minus that of a process group */
+/**
+ * Sends a signal, unless the process has ended already. @param pid of a process, or minus that of a process
+ * group
+ */
 export function signalProcess(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal);

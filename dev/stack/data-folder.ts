@@ -52,8 +52,8 @@ export function dataFolder(dataDir: string): DataFolder {
 }
 
 /**
- * Creates the folder if there is none. Other users may pass through it, whatever the umask, since PostgreSQL may have to
- * run as one; every secret in it has a mode of its own.
+ * Creates the folder if there is none. Other users may pass through it, whatever the umask, since PostgreSQL
+ * may have to run as one; every secret in it has a mode of its own.
  */
 function makeDataFolder(folder: DataFolder): void {
   if (!existsSync(folder.path)) {

@@ -1,7 +1,10 @@
 import { resolve } from 'node:path';
 import type { StartedStack } from './start-stack.ts';
 
-/** What `npm start` prints when everything is up: where things are, and what to do next. The first line begins with `ready`. */
+/**
+ * What `npm start` prints when everything is up: where things are, and what to do next. The first line begins
+ * with `ready`.
+ */
 export function readyBlock(stack: StartedStack, dataDir: string): string {
   const origin = stack.apiUrl.replace(/\/v1$/, '');
   const { partnerId, testKey, liveKey } = stack.demo;

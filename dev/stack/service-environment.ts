@@ -87,7 +87,10 @@ export function codecEnvironment(options: {
   };
 }
 
-/** A profile in the user's own Temporal configuration (an API key, TLS) is not meant for the server we started. */
+/**
+ * A profile in the user's own Temporal configuration (an API key, TLS) is not meant for the server we
+ * started.
+ */
 function withoutTemporal(folder: DataFolder): NodeJS.ProcessEnv {
   mkdirSync(folder.temporal, { recursive: true, mode: 0o700 });
   const profile = join(folder.temporal, 'client-profile.toml');

@@ -32,7 +32,8 @@ interface Brought {
 }
 
 /**
- * @throws ConfigurationError naming every problem of the stack and of the service; an empty value counts as unset.
+ * @throws ConfigurationError naming every problem of the stack and of the service; an empty value counts as
+ * unset.
  */
 export function readSettings(env: NodeJS.ProcessEnv, brought: Brought = {}) {
   const { set, values } = parseEnvironment(StackEnvironment, env, (set) => broughtProblems(set, brought));

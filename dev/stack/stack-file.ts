@@ -19,7 +19,10 @@ const StackFile = z.object({
   /** Ends in `/v1`. */
   apiUrl: z.string(),
   temporalUiUrl: z.string().nullable(),
-  /** Where the UI gets payloads decrypted; `temporal --codec-endpoint` takes it too. Missing if they aren't encrypted. */
+  /**
+   * Where the UI gets payloads decrypted; `temporal --codec-endpoint` takes it too. Missing if they aren't
+   * encrypted.
+   */
   codecEndpoint: z.string().optional(),
   /** Where the worker serves /healthz and /metrics. */
   workerUrl: z.string(),
@@ -38,7 +41,10 @@ export function writeStackFile(file: string, content: StackFile): void {
   writePrivateFile(file, `${JSON.stringify(content, null, 2)}\n`);
 }
 
-/** Writes what a newcomer's shell needs, as `NAME=value` lines (README.md, "A first card"). No value needs quotes. */
+/**
+ * Writes what a newcomer's shell needs, as `NAME=value` lines (README.md, "A first card"). No value needs
+ * quotes.
+ */
 export function writeShellVariables(
   file: string,
   { apiUrl, demo }: Pick<StackFile, 'apiUrl' | 'demo'>,

@@ -23,7 +23,9 @@ interface StackOptions {
   /** The fake issuer that it runs, for live mode. */
   network?: LocalIssuerName | undefined;
   report: (line: string) => void;
-  /** Everything that is started is registered here. Disposing of it stops everything, the last started first. */
+  /**
+   * Everything that is started is registered here. Disposing of it stops everything, the last started first.
+   */
   disposables: AsyncDisposableStack;
   /** Replaces the service's own entry files. */
   entries?: Pick<ServicesOptions, 'workerArgs' | 'apiArgs'>;
@@ -160,7 +162,8 @@ function toOrigin({ host, port }: { host: string; port: number }): string {
 }
 
 /**
- * As Promise.all, but it rejects only after all have ended, so that nothing is still starting while the rest is stopped.
+ * As Promise.all, but it rejects only after all have ended, so that nothing is still starting while the rest
+ * is stopped.
  */
 async function awaitAll<const T extends readonly unknown[]>(
   works: T,

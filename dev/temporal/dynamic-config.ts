@@ -1,6 +1,6 @@
 /**
- * Settings with which a single local server answers early and sees at once what was just registered. The names are the same
- * in the server's own file and in `temporal server start-dev --dynamic-config-value`.
+ * Settings with which a single local server answers early and sees at once what was just registered. The
+ * names are the same in the server's own file and in `temporal server start-dev --dynamic-config-value`.
  */
 export const DYNAMIC_CONFIG: Readonly<Record<string, boolean | number | string>> = {
   // Tests skip a workflow's time on the real server.
@@ -10,7 +10,8 @@ export const DYNAMIC_CONFIG: Readonly<Record<string, boolean | number | string>>
   'system.namespaceCacheRefreshInterval': '1s',
   // A single server has no other to inform when it starts or stops.
   'system.ringpopApproximateMaxPropagationTime': '100ms',
-  // One host gains nothing from several partitions: a task could wait in one while the poller waits at another.
+  // One host gains nothing from several partitions: a task could wait in one while the poller waits at
+  // another.
   'matching.numTaskqueueReadPartitions': 1,
   'matching.numTaskqueueWritePartitions': 1,
   // Partners take turns if tasks queue up: each workflow is started with its partner as fairness key.

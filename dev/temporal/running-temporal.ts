@@ -13,7 +13,8 @@ export interface RunningTemporal {
   /** Where it came from, for a person. */
   source: string;
   /**
-   * Resolves with how the server ended, whoever ended it. For a server that somebody else runs, it resolves at {@link stop}.
+   * Resolves with how the server ended, whoever ended it. For a server that somebody else runs, it resolves
+   * at {@link stop}.
    */
   exited: Promise<string>;
   stop(): Promise<void>;
@@ -37,7 +38,10 @@ export interface TemporalOptions extends TemporalSearch {
   onSpawn?: (name: string, pid: number) => void;
 }
 
-/** Returns once the server that `server` starts has the namespace. If it can't be registered, stops the process. */
+/**
+ * Returns once the server that `server` starts has the namespace. If it can't be registered, stops the
+ * process.
+ */
 export async function connectAndRegister(address: string, namespace: string, server: Child): Promise<void> {
   try {
     const connection = await connectWhenServing(address, server);
@@ -46,7 +50,8 @@ export async function connectAndRegister(address: string, namespace: string, ser
         await registerNamespace(connection, namespace);
         await setRetention(connection, namespace);
       } finally {
-        // Not earlier: the client keeps retrying, and on a closed connection it would fail with an unhandled error.
+        // Not earlier: the client keeps retrying, and on a closed connection it would fail with an unhandled
+        // error.
         await connection.close();
       }
     };

@@ -14,8 +14,8 @@ import {
 import type { TemporalSource } from './temporal-source.ts';
 
 /**
- * Starts a Temporal server that has the namespace and the search attributes, from the first source that is available
- * (README.md, "Start it").
+ * Starts a Temporal server that has the namespace and the search attributes, from the first source that is
+ * available (README.md, "Start it").
  */
 export async function startTemporal(options: TemporalOptions): Promise<RunningTemporal> {
   const source = options.source ?? (await findTemporalSource(options));
@@ -25,7 +25,10 @@ export async function startTemporal(options: TemporalOptions): Promise<RunningTe
   return startCli(source, options);
 }
 
-/** A server that somebody else runs: it gets the namespace and the search attributes it lacks, and is never stopped. */
+/**
+ * A server that somebody else runs: it gets the namespace and the search attributes it lacks, and is never
+ * stopped.
+ */
 async function useExisting(
   source: Extract<TemporalSource, { kind: 'existing' }>,
   options: Pick<TemporalOptions, 'namespace' | 'connection'>,

@@ -27,7 +27,9 @@ const METHODS: Record<string, (view: NodeView, params: Params, isSolid: boolean)
     view.find(String(value), isSolid)?.transaction.json ?? '{}',
 };
 
-/** @returns the body of a 200; undefined if there is no such path. As with java-tron, an error is a 200 too. */
+/**
+ * @returns the body of a 200; undefined if there is no such path. As with java-tron, an error is a 200 too.
+ */
 export function answerCall(
   view: NodeView,
   apis: readonly Api[],

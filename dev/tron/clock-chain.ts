@@ -26,8 +26,9 @@ const FIRST_BLOCKS = 60;
 const PROMISE_MS = 60_000;
 
 /**
- * A chain that follows the clock and resumes after a stop. It has a block every second, and one a minute for the time it was
- * stopped, so that the scan catches up with a weekend at once. The file has what the blocks are made of, not the blocks.
+ * A chain that follows the clock and resumes after a stop. It has a block every second, and one a minute for
+ * the time it was stopped, so that the scan catches up with a weekend at once. The file has what the blocks
+ * are made of, not the blocks.
  */
 export class ClockChain implements Chain {
   readonly solidAfterBlocks = 2;

@@ -32,7 +32,10 @@ const APPROVAL = '8c5be1e5ebec7d5bd14f71427d1e84f3dd0314c0f7b2291e5b200ac8c7c3b9
 const METHODS = { transfer: 'a9059cbb', approve: '095ea7b3', disperse: 'c73a2d60' };
 const SOMEBODY = toBase58Address(hashName('somebody'));
 
-/** One transaction that transfers the token: a single payment directly, several through a contract that pays them all. */
+/**
+ * One transaction that transfers the token: a single payment directly, several through a contract that pays
+ * them all.
+ */
 export function tokenTransfer(payments: Payment | Payment[], contract = FAKE_USDT_CONTRACT): Draft {
   const all = [payments].flat();
   const [first] = all;

@@ -9,7 +9,9 @@ import { NodeView } from './node-view.ts';
 export interface FakeNodeOptions {
   /** By default `node`. */
   name?: string;
-  /** A bare node serves the API of solid blocks on a port of its own; by default both are under one address. */
+  /**
+   * A bare node serves the API of solid blocks on a port of its own; by default both are under one address.
+   */
   isBare?: boolean;
   /** By default any free one. */
   port?: number;

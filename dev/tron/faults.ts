@@ -21,7 +21,10 @@ export type Fault =
 
 export interface FaultRule {
   fault: Fault;
-  /** Part of the path, for instance `gettransactioninfobyblocknum` or `/walletsolidity/`; by default every call. */
+  /**
+   * Part of the path, for instance `gettransactioninfobyblocknum` or `/walletsolidity/`; by default every
+   * call.
+   */
   path?: string;
   /** How many calls it affects before it ends; by default all. */
   times?: number;

@@ -15,7 +15,10 @@ export interface LocalTron {
 /** The path that takes payments. Everything else the node serves is java-tron's API. */
 export const PAY_PATH = '/dev/pay';
 
-/** m/44'/195'/0' of the mnemonic `test` ×11 + `junk`, which everybody knows: nothing on this chain has any value. */
+/**
+ * m/44'/195'/0' of the mnemonic `test` ×11 + `junk`, which everybody knows: nothing on this chain has any
+ * value.
+ */
 const XPUB =
   'xpub6BuRy7ZmkGfP2RWhoor1kWB1w9DvrtmJbFBvnC1bQ4SB5NbCHTyQYCJSXZtxDbFyHTmC7wkU2he3nYYdpZ3Vf6qUAkXSnL6RPif4BDtDEKr';
 

@@ -28,7 +28,10 @@ export class NodeView {
     this.#name = name;
   }
 
-  /** Shows these transactions instead of the block's own, under the block's header; on its own fork, with a right header. */
+  /**
+   * Shows these transactions instead of the block's own, under the block's header; on its own fork, with a
+   * right header.
+   */
   rewrite(number: number, lie: (transactions: readonly Transaction[]) => readonly Transaction[]): void {
     const before = this.#lies.get(number) ?? ((transactions) => transactions);
     this.#lies.set(number, (transactions) => lie(before(transactions)));
@@ -113,7 +116,9 @@ export class NodeView {
     return { number, timeMs, header, hash, transactions: lie(block.transactions) };
   }
 
-  /** A block of its own fork, which has the contents of the true chain's blocks, or what it lies about them. */
+  /**
+   * A block of its own fork, which has the contents of the true chain's blocks, or what it lies about them.
+   */
   #forked(number: number): Block | undefined {
     if (this.#fork.at !== this.forksAt) this.#fork = { at: this.forksAt, blocks: new Map() };
     const known = this.#fork.blocks.get(number);

@@ -7,8 +7,9 @@ const POOL_SIZE = 1_200;
 const OTHER_TOKEN = toBase58Address(hashName('other token'));
 
 /**
- * Content for blocks as large as real ones: 100 to 300 transactions, a third of them USDT transfers to unknown addresses.
- * They come from one pool, so a block costs next to nothing; a transaction is in many blocks, but only once in each.
+ * Content for blocks as large as real ones: 100 to 300 transactions, a third of them USDT transfers to
+ * unknown addresses. They come from one pool, so a block costs next to nothing; a transaction is in many
+ * blocks, but only once in each.
  */
 export class RealSizedBlocks {
   readonly #pool: readonly Transaction[];

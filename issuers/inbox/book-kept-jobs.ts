@@ -12,8 +12,9 @@ const IDLE_MS = 2_000;
 const MAX_AT_ONCE = 100;
 
 /**
- * Books the network's transactions that were kept because their card was not known or not issued yet, in the order in which
- * they arrived: as soon as the card is issued, and by looking every two seconds. A card that is locked delays no other.
+ * Books the network's transactions that were kept because their card was not known or not issued yet, in the
+ * order in which they arrived: as soon as the card is issued, and by looking every two seconds. A card that
+ * is locked delays no other.
  */
 export function startBookingKept(dependencies: {
   orm: Orm;

@@ -14,9 +14,14 @@ import {
   whyKept,
 } from './reports.ts';
 
-/** How long a booking waits for a card that is locked: the caller tries again, and others need the connection. */
+/**
+ * How long a booking waits for a card that is locked: the caller tries again, and others need the connection.
+ */
 const MAX_LOCK_WAIT_MS = 250;
-/** How long nobody else tries a message that has been taken, and how long one is left alone that could not be booked. */
+/**
+ * How long nobody else tries a message that has been taken, and how long one is left alone that could not be
+ * booked.
+ */
 const LEASE_MS = 10_000;
 const PAUSE_MS = 600_000;
 /** The same for one whose authorization is not known: its request may be on its way. */
@@ -32,15 +37,18 @@ class NotBooked extends Error {
   }
 }
 
-/** A message about an authorization that has no transaction, such as a reversal. It was applied, and is no longer kept. */
+/**
+ * A message about an authorization that has no transaction, such as a reversal. It was applied, and is no
+ * longer kept.
+ */
 export interface AppliedMessage {
   status: 'applied';
   authorizationId: string;
 }
 
 /**
- * Books a message that is waiting, if it can be booked now: its transaction and the end of the message commit together. A
- * message that has ended is left as it is.
+ * Books a message that is waiting, if it can be booked now: its transaction and the end of the message commit
+ * together. A message that has ended is left as it is.
  * @returns the message as it then is, or what it was applied to; null if there is none
  */
 export async function bookMessage(
@@ -112,8 +120,8 @@ export interface DueMessage {
 }
 
 /**
- * Takes messages whose card is known and no longer being issued, those first that were tried longest ago. Nobody else
- * takes them for ten seconds.
+ * Takes messages whose card is known and no longer being issued, those first that were tried longest ago.
+ * Nobody else takes them for ten seconds.
  */
 export const takeDueMessages = autocommitStatement(
   (_, { limit }: { limit: number }) => sql<DueMessage>`

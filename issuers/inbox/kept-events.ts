@@ -6,10 +6,13 @@ import { autocommitStatement } from '../../platform/db/sql.ts';
 import type { CommandContext } from '../../requests/command-context.ts';
 import type { WhyWaiting } from './tables.ts';
 
-// Events that the card network posted. An event is kept before it is answered, and waits until everything in it is taken
-// (docs/decisions/card-networks.md).
+// Events that the card network posted. An event is kept before it is answered, and waits until everything in
+// it is taken (docs/decisions/card-networks.md).
 
-/** How many events may wait at once, and how many bytes of bodies. Past either, the network is asked to repeat. */
+/**
+ * How many events may wait at once, and how many bytes of bodies. Past either, the network is asked to
+ * repeat.
+ */
 export const MAX_WAITING_EVENTS = 50_000;
 export const MAX_WAITING_EVENT_BYTES = 64 * 1024 * 1024;
 /** How long nobody else takes an event that has been taken. */
@@ -53,8 +56,9 @@ interface KeptValues {
   sizeBytes: number;
 }
 
-// Several at once may each see room for themselves, so the bounds can be passed by as many as are under way. An event that
-// is kept by another process at the same moment is not seen here, but then the conflict says that it is known.
+// Several at once may each see room for themselves, so the bounds can be passed by as many as are under way.
+// An event that is kept by another process at the same moment is not seen here, but then the conflict says
+// that it is known.
 const keep = autocommitStatement(
   (_, values: KeptValues) => sql<{ is_known: boolean }>`
     WITH room AS (
@@ -84,8 +88,8 @@ export interface TakenEvent {
 }
 
 /**
- * Takes events that are due, new ones first. Nobody else takes them for a minute, so what a process that died had taken is taken
- * again after that.
+ * Takes events that are due, new ones first. Nobody else takes them for a minute, so what a process that died
+ * had taken is taken again after that.
  */
 export const takeDueEvents = autocommitStatement(
   (_, { network, limit }: { network: string; limit: number }) => sql<TakenEvent>`
@@ -130,7 +134,10 @@ const leave = autocommitStatement(
 
 const PRUNED_AFTER = sql<string>`now() - interval '30 days'`;
 
-/** Deletes events 30 days after they ended, long after a network sends one again. @returns how many, at most `limit` */
+/**
+ * Deletes events 30 days after they ended, long after a network sends one again. @returns how many, at most
+ * `limit`
+ */
 export async function pruneNetworkEvents(orm: Orm, limit: number): Promise<number> {
   return (await prune(orm, { limit })).length;
 }

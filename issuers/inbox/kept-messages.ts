@@ -15,7 +15,10 @@ import {
 } from '../../platform/db/sql.ts';
 import type { NetworkMessageStatus } from './tables.ts';
 
-/** How many messages may wait at once, and how many bytes of bodies. Past either, the network is asked to repeat. */
+/**
+ * How many messages may wait at once, and how many bytes of bodies. Past either, the network is asked to
+ * repeat.
+ */
 export const MAX_WAITING_MESSAGES = 10_000;
 export const MAX_WAITING_BYTES = 64 * 1024 * 1024;
 
@@ -58,8 +61,8 @@ const find = readStatement((db, values: { network: string; messageId: string; fi
 );
 
 /**
- * Keeps what the network reported until it is booked or dismissed. The same content is kept once, however often and
- * wherever it arrives at the same time.
+ * Keeps what the network reported until it is booked or dismissed. The same content is kept once, however
+ * often and wherever it arrives at the same time.
  * @returns whether it is new
  * @throws ApiError `unavailable` if too much is waiting already: the network has to repeat it
  */
@@ -118,8 +121,8 @@ const keep = autocommitStatement(
 );
 
 /**
- * Keyed hashes of the content, under the ring's current key first. A report that is understood is the same in any order of
- * fields and with its defaults left out; any other only byte for byte.
+ * Keyed hashes of the content, under the ring's current key first. A report that is understood is the same in
+ * any order of fields and with its defaults left out; any other only byte for byte.
  */
 function fingerprintReports(
   ring: KeyRing,
@@ -141,7 +144,10 @@ export type LockedMessage = Row<
   reported: ReportedTransaction;
 };
 
-/** Locks a message for the transaction. @returns null if there is none. @throws Error if its key is not in the ring */
+/**
+ * Locks a message for the transaction. @returns null if there is none. @throws Error if its key is not in the
+ * ring
+ */
 export async function lockMessage(
   tx: Transactor,
   ring: KeyRing,

@@ -10,7 +10,9 @@ import type { NetworkMessageStatus } from './tables.ts';
 /** A transaction that the network reported and that could not be booked at once. */
 export interface KeptTransaction {
   id: string;
-  /** Null while it waits; the card's and partner's are null as long as no live card has its id at the network. */
+  /**
+   * Null while it waits; the card's and partner's are null as long as no live card has its id at the network.
+   */
   transaction_id: string | null;
   status: NetworkMessageStatus;
   /** Why it was kept, or could not be booked when that was last tried. */

@@ -10,7 +10,9 @@ const MAX_SINGLE = 20;
 /** The part of what may wait from which the bound itself needs attention. */
 const NEARLY_FULL = 0.8;
 
-/** Transactions of the network that could not be booked: one item each, or one for a reason that many have. */
+/**
+ * Transactions of the network that could not be booked: one item each, or one for a reason that many have.
+ */
 export async function readKept(orm: Orm): Promise<AttentionItem[]> {
   const em = orm.em.fork();
   const rows = await waiting(em, { maxSingle: MAX_SINGLE });

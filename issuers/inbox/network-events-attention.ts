@@ -10,7 +10,10 @@ const MAX_SINGLE = 20;
 /** How long an event waits before it needs attention. */
 const PATIENCE_MINUTES = 10;
 
-/** Events of the card network that could not be read for ten minutes: one item each, or one for a reason that many have. */
+/**
+ * Events of the card network that could not be read for ten minutes: one item each, or one for a reason that
+ * many have.
+ */
 export async function readUnreadEvents(orm: Orm): Promise<AttentionItem[]> {
   const rows = await unread(orm.em.fork(), { maxSingle: MAX_SINGLE });
   return rows.map(({ id, network, event_id, reason, count, since }) => ({

@@ -2,7 +2,10 @@ import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import type { TransferDirection } from '../../domain/transfer.ts';
 import { issueCardWorkflowId, networkResult, transferWorkflowId } from '../../workflows/messages.ts';
 
-/** Whoever told us repeats it if this takes longer, and Temporal's own patience would keep it waiting for half a minute. */
+/**
+ * Whoever told us repeats it if this takes longer, and Temporal's own patience would keep it waiting for half
+ * a minute.
+ */
 const SIGNAL_TIMEOUT_MS = 3_000;
 
 /** The workflow of a card's issuance or of a transfer, by its id. */

@@ -26,9 +26,9 @@ interface ReadEventsOptions extends ReceivingContext {
 }
 
 /**
- * Reads the network's events that were kept, and takes everything in them. An event that can't be read now is tried again, and
- * delays no other. If this process dies, another one takes the event again after a minute: what was taken of it changes nothing
- * the second time.
+ * Reads the network's events that were kept, and takes everything in them. An event that can't be read now is
+ * tried again, and delays no other. If this process dies, another one takes the event again after a minute:
+ * what was taken of it changes nothing the second time.
  */
 export function startReadingEvents(options: ReadEventsOptions): Pick<Repetition, 'stop'> {
   const { orm, direct, cardNetwork, logger } = options;

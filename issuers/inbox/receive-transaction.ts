@@ -24,7 +24,10 @@ import {
   whyKept,
 } from './reports.ts';
 
-/** What became of a report: the id of its transaction, of the authorization it ended, or of the message that is kept for it. */
+/**
+ * What became of a report: the id of its transaction, of the authorization it ended, or of the message that
+ * is kept for it.
+ */
 export type Received =
   | { transactionId: string }
   | { authorizationId: string }
@@ -39,8 +42,8 @@ export interface ReceivingContext extends CommandContext {
 }
 
 /**
- * Takes a transaction that the network reports: settles it, or keeps it if it can't be booked now, so that the network need
- * not repeat it. A repeated one gets the same result and changes nothing.
+ * Takes a transaction that the network reports: settles it, or keeps it if it can't be booked now, so that
+ * the network need not repeat it. A repeated one gets the same result and changes nothing.
  * @throws ApiError `unavailable` if it can't be booked and nothing more can be kept
  */
 export async function receiveTransaction(

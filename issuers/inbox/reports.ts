@@ -52,7 +52,10 @@ export const isAuthorizationReport = (
   reported: NetworkTransaction | NetworkAuthorizationReport,
 ): reported is NetworkAuthorizationReport => 'final' in reported;
 
-/** Whether a message's merchant is as it was, whenever it is told. Issuers tell the merchant as they know it by then. */
+/**
+ * Whether a message's merchant is as it was, whenever it is told. Issuers tell the merchant as they know it
+ * by then.
+ */
 const isMerchantFixed = (network: string): boolean => network === 'simulated';
 
 /** What the network says about an authorization of a live card. @param network CARD_NETWORK */

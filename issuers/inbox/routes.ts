@@ -30,7 +30,9 @@ import { findNetworkCard, type NetworkCardOwner, toAuthorizationMessage } from '
 const MAX_BODY_BYTES = 1_048_576;
 /** How long a decision waits for a card that is locked. */
 const MAX_DECISION_WAIT_MS = 1_500;
-/** How many cards a process finds by the network's id without a statement, those that were asked about last. */
+/**
+ * How many cards a process finds by the network's id without a statement, those that were asked about last.
+ */
 const MAX_FOUND_CARDS = 50_000;
 
 type FoundCards = LRUCache<string, Omit<NetworkCardOwner, 'status'>>;
@@ -55,8 +57,8 @@ export interface NetworkDependencies {
 
 /**
  * What the card network posts, outside /v1. Its adapter says who sent it and what it means
- * (docs/decisions/card-networks.md); here each message becomes a command. A repeated one gets the same response and changes
- * nothing. If one fails, so does the whole post, and the network repeats it.
+ * (docs/decisions/card-networks.md); here each message becomes a command. A repeated one gets the same
+ * response and changes nothing. If one fails, so does the whole post, and the network repeats it.
  */
 export function networkRoutes(dependencies: NetworkDependencies): Router<RequestState> {
   const router = new Router<RequestState>();
@@ -106,9 +108,9 @@ async function keep(
 }
 
 /**
- * The network has an outcome for an issuance or a transfer. This is only a hint: the workflow asks the network itself, so one
- * that is lost, repeated, late or forged changes no outcome. One about an operation that has ended makes a worker look it
- * up (docs/decisions/decisions-by-hand.md).
+ * The network has an outcome for an issuance or a transfer. This is only a hint: the workflow asks the
+ * network itself, so one that is lost, repeated, late or forged changes no outcome. One about an operation
+ * that has ended makes a worker look it up (docs/decisions/decisions-by-hand.md).
  */
 async function noteOutcome(
   { orm, client }: NetworkDependencies,
@@ -122,7 +124,10 @@ async function noteOutcome(
   return { status: 'noted' };
 }
 
-/** What the network can't mean, such as a request on an unknown card, and a card that stays locked are for its adapter to answer. */
+/**
+ * What the network can't mean, such as a request on an unknown card, and a card that stays locked are for its
+ * adapter to answer.
+ */
 async function decideOrExplain(...asked: Parameters<typeof decide>): Promise<MessageResult> {
   try {
     return await decide(...asked);
@@ -134,8 +139,9 @@ async function decideOrExplain(...asked: Parameters<typeof decide>): Promise<Mes
 }
 
 /**
- * The network asks whether a card pays. It is decided in one transaction, and answered within its 2 s: a card that is locked for
- * longer gets 503, and the network decides by itself. The transaction takes its account's turn, so the card has to be found first.
+ * The network asks whether a card pays. It is decided in one transaction, and answered within its 2 s: a card
+ * that is locked for longer gets 503, and the network decides by itself. The transaction takes its account's
+ * turn, so the card has to be found first.
  * @throws ApiError `card_not_found`, `invalid_state`, `idempotency_conflict`: what the network can't mean
  */
 async function decide(
@@ -170,8 +176,8 @@ async function decide(
 }
 
 /**
- * The network settled a transaction on a live card, or reports what became of an authorization. What can't be booked now is
- * kept, so that the network need not repeat it (docs/decisions/kept-network-messages.md).
+ * The network settled a transaction on a live card, or reports what became of an authorization. What can't be
+ * booked now is kept, so that the network need not repeat it (docs/decisions/kept-network-messages.md).
  */
 async function takeTransaction(
   dependencies: NetworkDependencies,

@@ -19,9 +19,10 @@ export interface BookedByHand {
 }
 
 /**
- * Books a kept transaction on an operator's word: the transaction, the end of its message and the audit entry are one
- * transaction. On a card that failed by our record it is charged to the partner's balance, as on a blocked card. If another
- * transaction has its id at the network, it gets the message's id instead. One that was dismissed can still be booked.
+ * Books a kept transaction on an operator's word: the transaction, the end of its message and the audit entry
+ * are one transaction. On a card that failed by our record it is charged to the partner's balance, as on a
+ * blocked card. If another transaction has its id at the network, it gets the message's id instead. One that
+ * was dismissed can still be booked.
  * @throws Refusal if it is booked already, something is missing, or it can't be booked
  */
 export function bookByHand(

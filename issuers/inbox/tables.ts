@@ -52,7 +52,8 @@ export const NetworkEventEntity = defineEntity({
 
 export type NetworkEventStatus = 'waiting' | 'done' | 'dismissed';
 /**
- * Why the last attempt to read it did not end it. `network_unavailable`: the network gave no answer about its object.
+ * Why the last attempt to read it did not end it. `network_unavailable`: the network gave no answer about its
+ * object.
  * `not_readable`: this release can't read it. `not_taken`: one of its messages could not be taken.
  */
 export type WhyWaiting = 'network_unavailable' | 'not_readable' | 'not_taken';

@@ -21,7 +21,9 @@ export const increase: CardNetworkAdapter = {
   ingress: ({ config, budget, logger }) => increaseIngress({ config: required(config), budget, logger }),
 };
 
-/** A card that partners can use, or could: an operator may have decided so, whatever became of its transfer. */
+/**
+ * A card that partners can use, or could: an operator may have decided so, whatever became of its transfer.
+ */
 const cardInUse = readStatement(
   (db, { cardId }: { cardId: string }) =>
     db

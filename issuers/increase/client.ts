@@ -49,7 +49,10 @@ interface IncreaseClientOptions extends IncreaseApiOptions {
   nowMs?: () => number;
   /** Whether a change of a card's status is still the one under way. */
   isUnderWay(change: StatusChangeRequest): Promise<boolean>;
-  /** Whether the card with our id was issued by our record, so that nothing may cancel it but a change of its status. */
+  /**
+   * Whether the card with our id was issued by our record, so that nothing may cancel it but a change of its
+   * status.
+   */
   isInUse(cardId: string): Promise<boolean>;
 }
 
@@ -95,7 +98,9 @@ export function createIncreaseClient(
   /** Its key is not sent any more. */
   const isTooOld = (token: string) => nowMs() - readIdTime(token).getTime() > keyLifetimeMs;
 
-  /** Makes an object with a key, or finds the one that was made with it. A no counts only if there is none. */
+  /**
+   * Makes an object with a key, or finds the one that was made with it. A no counts only if there is none.
+   */
   async function create<Body extends { idempotency_key: string | null }>(
     path: string,
     shape: z.ZodType<Body>,
@@ -142,8 +147,8 @@ export function createIncreaseClient(
     api.get(`/cards/${encodeURIComponent(networkCardId)}`, 'operation', Card);
 
   /**
-   * Makes the account, then the card, then the transfer, each with a key of its own, because a key at Increase is one object. The
-   * money comes last, so a no moves none.
+   * Makes the account, then the card, then the transfer, each with a key of its own, because a key at
+   * Increase is one object. The money comes last, so a no moves none.
    */
   async function issueCard(asked: IssueCardRequest): Promise<Exclude<LookUpAnswer, { status: 'unknown' }>> {
     const { token, amountCents, issuerProduct } = asked;
@@ -163,7 +168,8 @@ export function createIncreaseClient(
       body: { account_id: account.id, description: token },
     });
     if ('refused' in card) return { status: 'declined', reason: card.refused };
-    // An earlier run was refused the transfer, and its answer may have got lost. Asked again now, the transfer could succeed.
+    // An earlier run was refused the transfer, and its answer may have got lost. Asked again now, the
+    // transfer could succeed.
     if (card.status === 'canceled') return readCanceled(token, card, 'card_canceled');
     const movement = {
       key: `${token}/transfer`,
@@ -206,8 +212,8 @@ export function createIncreaseClient(
   }
 
   /**
-   * Moves what belongs on the other side. An error makes no object, so a lack of money, such as of what Increase still holds, is final
-   * only once the key is too old.
+   * Moves what belongs on the other side. An error makes no object, so a lack of money, such as of what
+   * Increase still holds, is final only once the key is too old.
    */
   async function trueUp(asked: TrueUpAsked): Promise<TrueUpAnswer> {
     const answer = isTooOld(asked.token) ? await lookUp(asked.token) : await move(asked, asked.direction);
@@ -274,8 +280,8 @@ export function createIncreaseClient(
 
     issueCard,
     /**
-     * An account or a card without its transfer is nothing yet, unless the card was canceled because of it. A canceled transfer is a no,
-     * which cancels the card first.
+     * An account or a card without its transfer is nothing yet, unless the card was canceled because of it. A
+     * canceled transfer is a no, which cancels the card first.
      */
     async lookUpIssuance(token) {
       const card = await find('/cards', `${token}/card`, Card);

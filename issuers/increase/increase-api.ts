@@ -35,8 +35,8 @@ export interface IncreaseApi {
 }
 
 /**
- * Increase's HTTP API, as we use it (docs/issuers.md, "Increase"). We don't use Increase's own client: it retries by itself, invents
- * idempotency keys, and puts bodies into errors and logs.
+ * Increase's HTTP API, as we use it (docs/issuers.md, "Increase"). We don't use Increase's own client: it
+ * retries by itself, invents idempotency keys, and puts bodies into errors and logs.
  */
 export function createIncreaseApi({ config, budget, logger }: IncreaseApiOptions): IncreaseApi {
   const authorization = `Bearer ${config.apiKey}`;

@@ -45,8 +45,9 @@ const APPROVE: Action = { decision: 'approve' };
 const DECLINE: Action = { decision: 'decline', decline: { reason: 'other' } };
 
 /**
- * What Increase posts: events with only ids in them. A real-time decision is fetched, decided, and answered with a request of ours
- * before the post is answered. What is said about money is kept and read later; the rest does not concern us (docs/issuers.md, "Increase").
+ * What Increase posts: events with only ids in them. A real-time decision is fetched, decided, and answered
+ * with a request of ours before the post is answered. What is said about money is kept and read later; the
+ * rest does not concern us (docs/issuers.md, "Increase").
  */
 export function increaseIngress(options: IncreaseApiOptions): IngressRoute[] {
   const keys = [Buffer.from(options.config.webhookSecret)];
@@ -93,7 +94,10 @@ async function readDecision(api: IncreaseApi, decisionId: string): Promise<PostF
 const getDecision = (api: IncreaseApi, id: string): Promise<RealTimeDecision> =>
   api.get(`/real_time_decisions/${encodeURIComponent(id)}`, 'authorization', RealTimeDecision);
 
-/** Approves or declines, and once more if the answer was lost. @throws CardNetworkUnavailable unless Increase has our decision */
+/**
+ * Approves or declines, and once more if the answer was lost. @throws CardNetworkUnavailable unless Increase
+ * has our decision
+ */
 async function act(api: IncreaseApi, id: string, action: Action): Promise<void> {
   const path = `/real_time_decisions/${encodeURIComponent(id)}/action`;
   const body = { card_authorization: action };

@@ -5,8 +5,8 @@ import { pendingTransactionsOf, snapshotPayment } from './snapshot.ts';
 import { HeldTransaction, WholePayment } from './wire.ts';
 
 /**
- * Reads a card payment. What it holds is read before the payment that is booked: what happens in between errs on the side of holding,
- * and its own message makes it right.
+ * Reads a card payment. What it holds is read before the payment that is booked: what happens in between errs
+ * on the side of holding, and its own message makes it right.
  * @returns null if Increase has no such payment
  * @throws CardNetworkUnavailable if there is no definite answer
  */

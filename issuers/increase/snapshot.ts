@@ -25,8 +25,8 @@ const WITHOUT_MONEY: ReadonlySet<string> = new Set([
 
 /**
  * A card payment of Increase's as a payment (docs/issuers.md, "What a card payment says").
- * @param pending the pending transactions that it names, read before it. One that is not among them is newer than they are, and
- *   holds what was asked for
+ * @param pending the pending transactions that it names, read before it. One that is not among them is newer
+ *   than they are, and holds what was asked for
  */
 export function snapshotPayment(
   payment: WholePayment,

@@ -18,8 +18,9 @@ const WITHOUT_MONEY: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Everything that a card payment says, in its order (docs/issuers.md, "What a card payment says"). Each message has the id of
- * Increase's element, or of the real-time decision that it was asked over; so the same payment, read again, says nothing new.
+ * Everything that a card payment says, in its order (docs/issuers.md, "What a card payment says"). Each
+ * message has the id of Increase's element, or of the real-time decision that it was asked over; so the same
+ * payment, read again, says nothing new.
  * @param isOver whether Increase holds nothing for the last settlement's pending transaction any more
  */
 export function readCardPayment(payment: CardPayment, isOver: boolean): TransactionMessage[] {
@@ -42,7 +43,10 @@ export function readCardPayment(payment: CardPayment, isOver: boolean): Transact
   });
 }
 
-/** The pending transaction that says whether the payment's last settlement was the final one; null if none does. */
+/**
+ * The pending transaction that says whether the payment's last settlement was the final one; null if none
+ * does.
+ */
 export const pendingTransactionOf = (payment: CardPayment): string | null =>
   lastSettlement(payment)?.pending_transaction_id ?? null;
 
@@ -180,7 +184,9 @@ function readElement(
   }
 }
 
-/** Authorizations that hold nothing here: in the refund direction, or for nothing, unless they were increased. */
+/**
+ * Authorizations that hold nothing here: in the refund direction, or for nothing, unless they were increased.
+ */
 function idleAuthorizations({ elements }: CardPayment): ReadonlySet<string> {
   const idle = new Set<string>();
   for (const { card_authorization: told, card_increment: more } of elements) {
@@ -215,5 +221,7 @@ export function merchantOf(told: MerchantFields, name: string | null) {
   };
 }
 
-/** A text that can't be shown, such as one with control characters, must not keep the money from being booked. */
+/**
+ * A text that can't be shown, such as one with control characters, must not keep the money from being booked.
+ */
 const words = (text: string | null): string | null => Label(255).safeParse(text?.trim()).data ?? null;

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { NetworkId } from '../../domain/fields.ts';
 
-// What we read of Increase's objects. Unknown fields are ignored, because Increase adds some; PANs, PINs and names of cardholders
-// are in none of these but CardDetails.
+// What we read of Increase's objects. Unknown fields are ignored, because Increase adds some; PANs, PINs and
+// names of cardholders are in none of these but CardDetails.
 
 /** Where Increase's event subscriptions post. */
 export const EVENTS_PATH = '/network/increase/events';
@@ -191,7 +191,10 @@ export type CardPayment = z.infer<typeof CardPayment>;
 
 const Pending = { pending_transaction_id: NetworkId.nullable() };
 
-/** What each category of element says about money. An element that is none of these is read as {@link AnyElement}. */
+/**
+ * What each category of element says about money. An element that is none of these is read as {@link
+ * AnyElement}.
+ */
 export const ELEMENTS = {
   card_authorization: CardAuthorization.extend(Pending),
   card_increment: CardIncrement.extend(Pending),
@@ -211,7 +214,10 @@ export const AnyElement = z.object({
   currency: z.string().max(20).nullish().catch(null),
 });
 
-/** A card payment whose elements are read one by one, so that one that we don't understand leaves the others readable. */
+/**
+ * A card payment whose elements are read one by one, so that one that we don't understand leaves the others
+ * readable.
+ */
 export const WholePayment = z.object({
   id: NetworkId,
   card_id: NetworkId,

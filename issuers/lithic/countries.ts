@@ -20,7 +20,10 @@ const COUNTRIES = `
   VEN:VE VGB:VG VIR:VI VNM:VN VUT:VU WLF:WF WSM:WS YEM:YE ZAF:ZA ZMB:ZM ZWE:ZW
 `;
 
-/** Lithic also has QZZ for Kosovo, whose usual alpha-2 is XK, and ANT for the Netherlands Antilles, which were AN. */
+/**
+ * Lithic also has QZZ for Kosovo, whose usual alpha-2 is XK, and ANT for the Netherlands Antilles, which were
+ * AN.
+ */
 const ALPHA_2 = new Map(
   `${COUNTRIES} QZZ:XK ANT:AN`
     .trim()

@@ -24,7 +24,10 @@ import {
   TransactionName,
 } from './wire.ts';
 
-/** Lithic declines for any result but APPROVED; one that it doesn't know, such as DECLINED, is shown as `CUSTOM_ASA_RESULT`. */
+/**
+ * Lithic declines for any result but APPROVED; one that it doesn't know, such as DECLINED, is shown as
+ * `CUSTOM_ASA_RESULT`.
+ */
 const RESULTS = {
   card_frozen: 'CARD_PAUSED',
   card_blocked: 'CARD_PAUSED',
@@ -40,8 +43,8 @@ const RESULTS = {
 const DONE: NetworkResponse = { status: 200, body: {} };
 
 /**
- * What Lithic posts, each path with a secret of its own: events, which are kept and read later, and requests of Auth Stream Access, which
- * are decided now (docs/issuers.md, "Lithic").
+ * What Lithic posts, each path with a secret of its own: events, which are kept and read later, and requests
+ * of Auth Stream Access, which are decided now (docs/issuers.md, "Lithic").
  */
 export function lithicIngress(config: LithicConfig, logger: Logger): IngressRoute[] {
   const route = (
@@ -64,7 +67,10 @@ export function lithicIngress(config: LithicConfig, logger: Logger): IngressRout
   ];
 }
 
-/** Keeps a transaction, without what we don't read of it. One that this release can't read is kept by its token alone. */
+/**
+ * Keeps a transaction, without what we don't read of it. One that this release can't read is kept by its
+ * token alone.
+ */
 function readEvent({ body }: NetworkPost, eventId: string): ReceivedPost {
   const value = parseJson(body);
   if (Posted.safeParse(value).data?.event_type !== TRANSACTION_EVENT) {
@@ -92,7 +98,8 @@ function readRequest({ body }: NetworkPost, webhookId: string, logger: Logger): 
     networkCardId: asked.card.token,
     networkTransactionId: asked.event_token ?? webhookId,
     networkAuthorizationId: asked.token,
-    // For all that Lithic says, it could be the first: an increment of an unknown authorization is decided as one.
+    // For all that Lithic says, it could be the first: an increment of an unknown authorization is decided as
+    // one.
     type: 'increment',
     amountCents,
     currency,

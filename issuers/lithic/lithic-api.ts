@@ -39,8 +39,8 @@ interface LithicApi {
 }
 
 /**
- * Lithic's HTTP API, as we use it (docs/issuers.md, "Lithic"). We don't use Lithic's own client: it retries by itself, and puts bodies,
- * which have card numbers, into errors and logs.
+ * Lithic's HTTP API, as we use it (docs/issuers.md, "Lithic"). We don't use Lithic's own client: it retries
+ * by itself, and puts bodies, which have card numbers, into errors and logs.
  */
 export function createLithicApi({ config, budget, logger }: LithicApiOptions): LithicApi {
   // The key without a scheme.

@@ -15,8 +15,9 @@ type Report = z.input<typeof NetworkAuthorizationReport> | z.input<typeof Networ
 const REQUESTS: readonly string[] = ['AUTHORIZATION', 'FINANCIAL_AUTHORIZATION'];
 
 /**
- * Everything that a transaction says, in our words and in its order (docs/issuers.md, "Lithic"). A message has the id of its event, so
- * whatever was told before changes nothing when it is told again with the next event.
+ * Everything that a transaction says, in our words and in its order (docs/issuers.md, "Lithic"). A message
+ * has the id of its event, so whatever was told before changes nothing when it is told again with the next
+ * event.
  */
 export function readTransaction(transaction: Transaction): TransactionMessage[] {
   const { token, card_token: networkCardId, events } = transaction;
@@ -43,7 +44,8 @@ export function readTransaction(transaction: Transaction): TransactionMessage[] 
       continue;
     const isAdvice = event.type === 'AUTHORIZATION_ADVICE' && isDebit(event) && amountCents > 0;
     const isApproved = event.result === 'APPROVED';
-    // An advice that is no new total asks for money, and is among the authorization's requests once it is told.
+    // An advice that is no new total asks for money, and is among the authorization's requests once it is
+    // told.
     const isRequest =
       (isDebit(event) && REQUESTS.includes(event.type)) || (isAdvice && !(isApproved && isAuthorized));
     if (isRequest) requests.set(amountCents, (requests.get(amountCents) ?? 0) + 1);
@@ -122,6 +124,8 @@ export function toMerchant({ descriptor, mcc, city, country }: Merchant) {
   };
 }
 
-/** A text that can't be shown, such as one with control characters, must not keep the money from being booked. */
+/**
+ * A text that can't be shown, such as one with control characters, must not keep the money from being booked.
+ */
 const words = (text: string | null | undefined): string | null =>
   Label(255).safeParse(text?.trim()).data ?? null;

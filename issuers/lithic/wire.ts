@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { NetworkId } from '../../domain/fields.ts';
 
-// What we read of Lithic's answers and posts. Fields that we don't name are dropped here: the answers about a card have its number
-// and its CVV, and only a reveal may read those.
+// What we read of Lithic's answers and posts. Fields that we don't name are dropped here: the answers about a
+// card have its number and its CVV, and only a reveal may read those.
 
 export const EVENTS_PATH = '/network/lithic/events';
 /** The event that says what became of a card's transaction. */
@@ -76,7 +76,10 @@ export type Transaction = z.infer<typeof Transaction>;
 
 const When = z.iso.datetime({ offset: true });
 
-/** A transaction with all that a snapshot is made from. A post without it, or a longer one, is only a reason to read it. */
+/**
+ * A transaction with all that a snapshot is made from. A post without it, or a longer one, is only a reason
+ * to read it.
+ */
 export const WholeTransaction = z.object({
   token: NetworkId,
   card_token: NetworkId,
@@ -105,7 +108,10 @@ export const AuthorizationAsked = z.object({
 });
 export type AuthorizationAsked = z.infer<typeof AuthorizationAsked>;
 
-/** Cents and currency of an event or a request: the sign says nothing, since a credit is negative in some and not in others. */
+/**
+ * Cents and currency of an event or a request: the sign says nothing, since a credit is negative in some and
+ * not in others.
+ */
 export function moneyOf({ settlement, cardholder }: z.infer<typeof Amounts>): {
   amountCents: number;
   currency: string;

@@ -9,8 +9,8 @@ import type { ReconciliationProblem } from './tables.ts';
 const MAX_SINGLE = 20;
 
 /**
- * How our record and the card network's lists differ, what is wrong with how it is set up, and whether they have been compared at
- * all.
+ * How our record and the card network's lists differ, what is wrong with how it is set up, and whether they
+ * have been compared at all.
  * @param cardNetwork CARD_NETWORK
  */
 export async function readReconciliation(orm: Orm, cardNetwork: string): Promise<UnfinishedItem[]> {

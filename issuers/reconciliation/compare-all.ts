@@ -138,8 +138,9 @@ async function compareSomeCards(
 }
 
 /**
- * Reads by their ids the cards that were made before the period and whose status may differ: those that were frozen, unfrozen or blocked
- * in it, because a late request may have undone that, and those about which something is open.
+ * Reads by their ids the cards that were made before the period and whose status may differ: those that were
+ * frozen, unfrozen or blocked in it, because a late request may have undone that, and those about which
+ * something is open.
  */
 async function compareOlderCards(look: Look): Promise<void> {
   const { receiving, cardNetwork: network, runId, since, until, signal } = look;
@@ -354,8 +355,8 @@ interface OurList {
 }
 
 /**
- * Finds which of ours in the period the network has not listed, a page at a time. It lists payments by when they began, so what is
- * part of one counts as missing only if the payment was read and does not have it.
+ * Finds which of ours in the period the network has not listed, a page at a time. It lists payments by when
+ * they began, so what is part of one counts as missing only if the payment was read and does not have it.
  */
 async function findMissing(look: Look, { kind, prefix, read }: OurList): Promise<void> {
   const { receiving, found, runId, since, until: before, signal } = look;

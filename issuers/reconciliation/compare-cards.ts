@@ -80,7 +80,10 @@ export interface ChangesPage {
 export interface ChangedCard {
   claim_id: string;
   id: string | null;
-  /** The network's id of a card that it has to be asked about; null if it was seen, or the claim is about something else. */
+  /**
+   * The network's id of a card that it has to be asked about; null if it was seen, or the claim is about
+   * something else.
+   */
   network_card_id: string | null;
   detail: string | null;
 }
@@ -127,7 +130,8 @@ export interface Page {
   limit: number;
 }
 
-// The pages of ours are of both modes, so that none has to pass over a million of the other one. What was seen is looked up one by one.
+// The pages of ours are of both modes, so that none has to pass over a million of the other one. What was
+// seen is looked up one by one.
 
 /** A page of our cards by id; those that are live and were issued can be missing. */
 export const readOurCards = readStatement(

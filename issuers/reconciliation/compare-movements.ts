@@ -5,7 +5,9 @@ import { readStatement } from '../../platform/db/sql.ts';
 import type { ListedMovement } from '../card-network.ts';
 import type { OurObject, Page, Verdict } from './compare-cards.ts';
 
-/** Compares movements of money as the network lists them with what we asked it for. @returns in their order */
+/**
+ * Compares movements of money as the network lists them with what we asked it for. @returns in their order
+ */
 export async function compareMovements(orm: Orm, listed: readonly ListedMovement[]): Promise<Verdict[]> {
   const rows = await ours(orm.em.fork(), {
     kinds: listed.map(({ kind }) => kind),
@@ -16,7 +18,10 @@ export async function compareMovements(orm: Orm, listed: readonly ListedMovement
 
 interface OurMovement {
   id: string | null;
-  /** `overtaken`: a true-up that an operator had asked again with another token. `dismissed`: one that needs nothing more. */
+  /**
+   * `overtaken`: a true-up that an operator had asked again with another token. `dismissed`: one that needs
+   * nothing more.
+   */
   outcome: 'pending' | 'succeeded' | 'failed' | 'overtaken' | 'dismissed' | null;
   cents: string | null;
 }

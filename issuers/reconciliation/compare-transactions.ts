@@ -7,8 +7,8 @@ import type { TransactionMessage } from '../card-network.ts';
 import type { OurObject, Page, Verdict } from './compare-cards.ts';
 
 /**
- * Compares transactions as the network lists them with what we have booked. What has been told and is kept is `under_way`, or was
- * decided by hand.
+ * Compares transactions as the network lists them with what we have booked. What has been told and is kept is
+ * `under_way`, or was decided by hand.
  * @returns in their order
  */
 export async function compareTransactions(
@@ -40,7 +40,10 @@ interface OurTransaction {
   authorization_id: string | null;
   /** The requests of the authorization that the listed one names. */
   requests: AuthorizationRequest[] | null;
-  /** How many requests of its amount were told as declined before we knew the authorization, so that they are not among them. */
+  /**
+   * How many requests of its amount were told as declined before we knew the authorization, so that they are
+   * not among them.
+   */
   early_declines: number;
   /** How many declines of its amount the authorization has; counted if the list of requests is full. */
   recorded_declines: number;
@@ -144,7 +147,10 @@ interface OurPart extends OurObject {
   payment_id: string | null;
 }
 
-/** A page of our live transactions that moved money, by id. One that was booked by hand beside another has no id of the network. */
+/**
+ * A page of our live transactions that moved money, by id. One that was booked by hand beside another has no
+ * id of the network.
+ */
 export const readOurTransactions = readStatement(
   (_, { runId, after, until, limit }: Page) => sql<OurPart>`
     SELECT t.id, t.network_transaction_id AS issuer_id, t.type || ' of ' || t.amount_cents || ' cents here' AS detail,
@@ -177,8 +183,8 @@ export const readOurAuthorizations = readStatement(
 );
 
 /**
- * What the network has to be asked about by its id, because it began before the period and something in it may be new or wrong: our
- * pending authorizations, the newest first, and what open findings are about.
+ * What the network has to be asked about by its id, because it began before the period and something in it
+ * may be new or wrong: our pending authorizations, the newest first, and what open findings are about.
  */
 export const readOlderPayments = readStatement(
   (_, { network, until, limit }: { network: string; until: string; limit: number }) => sql<{ id: string }>`

@@ -10,7 +10,9 @@ import { type Operator, recordAudit } from '../../requests/operator-context.ts';
 import { type CardNetwork, CardNetworkUnavailable } from '../card-network.ts';
 import type { ReconciliationProblem } from './tables.ts';
 
-/** A card, a movement of money or a transaction about which our record and the card network's lists differ. */
+/**
+ * A card, a movement of money or a transaction about which our record and the card network's lists differ.
+ */
 export interface Finding {
   problem: Exclude<ReconciliationProblem, 'set_up'>;
   kind: 'card' | 'movement' | 'transaction';
@@ -126,8 +128,8 @@ const record = writeStatement(
     SET last_found_at = clock_timestamp(), made_after = greatest(f.made_after, excluded.made_after)`,
 );
 
-// What only the network has, and what was looked at by its id, counts as made at a run's beginning, so that a run right afterwards
-// covers it, too.
+// What only the network has, and what was looked at by its id, counts as made at a run's beginning, so that a
+// run right afterwards covers it, too.
 const endOthers = writeStatement(
   (_, values: { network: string; since: string; startedAt: string }) => sql`
     DELETE FROM reconciliation_finding
@@ -136,7 +138,8 @@ const endOthers = writeStatement(
 );
 
 /**
- * Asks the network how it is set up and records what is wrong. If it can't be asked, that is recorded beside what was wrong before.
+ * Asks the network how it is set up and records what is wrong. If it can't be asked, that is recorded beside
+ * what was wrong before.
  * @returns whether it could be asked
  */
 export async function checkSetUp(
@@ -185,7 +188,8 @@ const endSetUp = writeStatement(
 );
 
 /**
- * Records an operator's word that a finding needs nothing more. It is not shown again, unless what differs changes.
+ * Records an operator's word that a finding needs nothing more. It is not shown again, unless what differs
+ * changes.
  * @throws Refusal if there is none, or it was dismissed before
  */
 export function dismissFinding({ orm, actor }: Operator, findingId: string, reason: string): Promise<void> {

@@ -16,15 +16,18 @@ import { countReconciliation, dailyPeriod, reconcile } from './reconcile.ts';
 const LOOK_EVERY_MS = 60_000;
 /** In UTC: an hour after the usual time of the check of the ledger. */
 const AT = { hour: 4, minute: 0 };
-/** If the worker that compares dies, another one begins again after this. A wait for the network's rate is shorter. */
+/**
+ * If the worker that compares dies, another one begins again after this. A wait for the network's rate is
+ * shorter.
+ */
 const LEASE_MS = 10 * 60_000;
 /** After a run that failed. */
 const PAUSE_MS = 15 * 60_000;
 const GRACE_MS = 20_000;
 
 /**
- * Makes one of the workers compare our record with the card network's lists every night, and look whether the network is set up
- * right, which every worker does when it starts, too.
+ * Makes one of the workers compare our record with the card network's lists every night, and look whether the
+ * network is set up right, which every worker does when it starts, too.
  */
 export function startReconciling(options: {
   receiving: ReconciliationOptions['receiving'];

@@ -24,9 +24,10 @@ export interface Reconciliation {
 }
 
 /**
- * Compares cards, movements of money and transactions with the network's own lists, and records what differs for `attention list`.
- * What is under way differs for a moment, so only what still differs at a second look counts. Nothing is corrected but a transaction
- * that the network never told us, which is booked as if told now. It can end at any line and be begun again.
+ * Compares cards, movements of money and transactions with the network's own lists, and records what differs
+ * for `attention list`. What is under way differs for a moment, so only what still differs at a second look
+ * counts. Nothing is corrected but a transaction that the network never told us, which is booked as if told
+ * now. It can end at any line and be begun again.
  * @throws CardNetworkUnavailable if the lists can't be read: then nothing is recorded
  */
 export async function reconcile(options: ReconciliationOptions): Promise<Reconciliation> {

@@ -20,7 +20,8 @@ export async function noteSeen(
   if (named.length > 0) await note(orm, { runId, kind, keys: named });
 }
 
-// If a crash of PostgreSQL loses some, they seem to be missing at the network, and the run looks again before it says so.
+// If a crash of PostgreSQL loses some, they seem to be missing at the network, and the run looks again before
+// it says so.
 const note = autocommitStatement(
   (_, { runId, kind, keys }: { runId: string; kind: SeenKind; keys: string[] }) => sql`
     WITH ${ASYNCHRONOUS_COMMIT}

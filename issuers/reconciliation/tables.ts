@@ -1,8 +1,8 @@
 import { defineEntity, p } from '@mikro-orm/core';
 
 /**
- * `missing_here`: only the card network has it. `missing_at_issuer`: only we have it. `different`: both have it, and not the
- * same. `set_up`: how the network is set up needs a person.
+ * `missing_here`: only the card network has it. `missing_at_issuer`: only we have it. `different`: both have
+ * it, and not the same. `set_up`: how the network is set up needs a person.
  */
 export type ReconciliationProblem = 'missing_here' | 'missing_at_issuer' | 'different' | 'set_up';
 

@@ -4,16 +4,16 @@ import type { KeyRing } from '../../platform/crypto/key-ring.ts';
 const PURPOSE = 'simulated-network';
 
 /**
- * The secrets that the simulated network shares with its clients, the ring's current one first. Cards issued under another
- * key are recognised by that key, even after it has left the ring.
+ * The secrets that the simulated network shares with its clients, the ring's current one first. Cards issued
+ * under another key are recognised by that key, even after it has left the ring.
  */
 export function simulatedNetworkSecrets(ring: KeyRing): [current: KeyObject, ...others: KeyObject[]] {
   return ring.derive(PURPOSE);
 }
 
 /**
- * The secrets under which the network's messages are believed: those of the ring's own keys. They move money, so one that
- * has leaked must be worth nothing once its key has left the ring.
+ * The secrets under which the network's messages are believed: those of the ring's own keys. They move money,
+ * so one that has leaked must be worth nothing once its key has left the ring.
  */
 export function trustedNetworkSecrets(ring: KeyRing): KeyObject[] {
   return ring.ids.map((id) => ring.deriveFrom(id, PURPOSE));
@@ -27,8 +27,8 @@ interface SimulatedNetworkCredentials {
 }
 
 /**
- * Derives the credentials of the simulated network from one secret of 32 bytes. The hosts, their clients and the receiver of
- * callbacks all derive the same ones, so they need not exchange any.
+ * Derives the credentials of the simulated network from one secret of 32 bytes. The hosts, their clients and
+ * the receiver of callbacks all derive the same ones, so they need not exchange any.
  */
 export function simulatedNetworkCredentials(secret: KeyObject): SimulatedNetworkCredentials {
   return {

@@ -82,7 +82,8 @@ const ENDS: Partial<Record<AuthorizationState['status'], PaymentEnd>> = {
 };
 
 /**
- * The payment after a message. Of its requests and movements, only the message's own is in it: those before it are booked.
+ * The payment after a message. Of its requests and movements, only the message's own is in it: those before
+ * it are booked.
  * @param folded with the message
  */
 export function snapshotFolded(

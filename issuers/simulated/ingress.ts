@@ -18,7 +18,10 @@ import {
   TRANSACTIONS_PATH,
 } from './wire.ts';
 
-/** What the simulated network posts: callbacks, transactions and requests (docs/operating.md, "Transactions on the simulated network"). */
+/**
+ * What the simulated network posts: callbacks, transactions and requests (docs/operating.md, "Transactions on
+ * the simulated network").
+ */
 export function simulatedIngress(ring: KeyRing): IngressRoute[] {
   const secrets = trustedNetworkSecrets(ring).map(
     (secret) => simulatedNetworkCredentials(secret).callbackSecret,

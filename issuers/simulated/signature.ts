@@ -8,8 +8,8 @@ export function signBody(rawBody: string | Uint8Array, secret: string): string {
 }
 
 /**
- * Whether the network sent this body, compared in constant time. It needs no timestamp, since replays do no harm: a callback
- * is only a hint to look something up, and a transaction is recognised by the network's id.
+ * Whether the network sent this body, compared in constant time. It needs no timestamp, since replays do no
+ * harm: a callback is only a hint to look something up, and a transaction is recognised by the network's id.
  * @param rawBody the bytes as received, before any parsing
  * @param signature the header's value, if it was sent
  */

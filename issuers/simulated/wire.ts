@@ -2,7 +2,8 @@ import { z } from 'zod';
 import { type IdPrefix, isId } from '../../domain/ids.ts';
 import type { IssueCardRequest, RevealedCard, StatusChangeRequest, TransferAsked } from '../card-network.ts';
 
-// The messages between the simulated network's server and us. Its transactions have our own shape, NetworkTransaction.
+// The messages between the simulated network's server and us. Its transactions have our own shape,
+// NetworkTransaction.
 
 const tokenWith = (prefix: IdPrefix) =>
   z.string().refine((value) => isId(prefix, value), `must be a ${prefix} id`);
@@ -33,10 +34,15 @@ const Card = z.object({
 const Issued = Card.extend({ status: z.literal('issued') });
 const Issuance = z.discriminatedUnion('status', [Issued, Accepted, Failure]);
 
-/** 200 of POST /issuances. It repeats the token, so that the client does not trust an unrelated process on that port. */
+/**
+ * 200 of POST /issuances. It repeats the token, so that the client does not trust an unrelated process on
+ * that port.
+ */
 export const IssuanceResponse = z.object({ token: z.string(), issuance: Issuance });
 
-/** 200 of GET /issuances/{token}. An unknown token is a 200 too, since a 404 could also mean a wrong address. */
+/**
+ * 200 of GET /issuances/{token}. An unknown token is a 200 too, since a 404 could also mean a wrong address.
+ */
 export const LookUpResponse = z.object({
   token: z.string(),
   issuance: z.discriminatedUnion('status', [

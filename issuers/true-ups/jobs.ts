@@ -11,7 +11,8 @@ const INTERVAL_MS = 2_000;
 const AT_ONCE = 8;
 
 /**
- * Has the network follow our ledger. If this process dies after the network has acted, another one asks again with the same token, and gets the same answer.
+ * Has the network follow our ledger. If this process dies after the network has acted, another one asks again
+ * with the same token, and gets the same answer.
  */
 export function startTruingUp(dependencies: {
   orm: Orm;

@@ -9,8 +9,8 @@ import { transaction } from '../../platform/db/transaction.ts';
 import { type Operator, recordAudit } from '../../requests/operator-context.ts';
 import type { TrueUpAnswer, TrueUpDirection } from '../card-network.ts';
 
-// What the card network has to move so that a card's account there has what our ledger says. The ledger's posting writes the row
-// (docs/decisions/card-networks.md); a worker asks the network until it has done so.
+// What the card network has to move so that a card's account there has what our ledger says. The ledger's
+// posting writes the row (docs/decisions/card-networks.md); a worker asks the network until it has done so.
 
 /** How long nobody else asks about a true-up that has been taken. */
 const LEASE_MS = 60_000;
@@ -30,8 +30,9 @@ export interface DueTrueUp {
 }
 
 /**
- * Takes true-ups that are due, of cards whose id at the network is known. Nobody else takes them for a minute. What comes from
- * a card waits for what goes to it, because the account may lack the money until then.
+ * Takes true-ups that are due, of cards whose id at the network is known. Nobody else takes them for a
+ * minute. What comes from a card waits for what goes to it, because the account may lack the money until
+ * then.
  */
 export const takeDueTrueUps = autocommitStatement(
   (_, { limit }: { limit: number }) =>
@@ -105,7 +106,8 @@ const pause = autocommitStatement(
 );
 
 /**
- * Asks the network again for a true-up, with a new token: an operator has made sure that it did not act on the last one.
+ * Asks the network again for a true-up, with a new token: an operator has made sure that it did not act on
+ * the last one.
  * @throws Refusal if it has ended
  */
 export function retryTrueUp({ orm, actor }: Operator, id: string, reason: string): Promise<void> {
@@ -125,7 +127,8 @@ export function retryTrueUp({ orm, actor }: Operator, id: string, reason: string
 }
 
 /**
- * Records an operator's decision that a true-up needs nothing more: it was made by hand, or there is nothing to move.
+ * Records an operator's decision that a true-up needs nothing more: it was made by hand, or there is nothing
+ * to move.
  * @throws Refusal if it has ended
  */
 export function dismissTrueUp({ orm, actor }: Operator, id: string, reason: string): Promise<void> {

@@ -11,8 +11,8 @@ export interface State {
 }
 
 /**
- * Accepts one of CODEC_TOKENS, in `Authorization` or as the first part of the path, and access tokens of the configured
- * issuer, which Temporal's UI passes on. Any other request gets 401.
+ * Accepts one of CODEC_TOKENS, in `Authorization` or as the first part of the path, and access tokens of the
+ * configured issuer, which Temporal's UI passes on. Any other request gets 401.
  */
 export function createCodecAuthenticate({
   tokens,

@@ -21,8 +21,9 @@ const Body = z.object({
 type JsonPayload = z.infer<typeof Body>['payloads'][number];
 
 /**
- * Decrypts payloads for Temporal's UI and command line, and encrypts what they send: POST /decode and /encode, in Temporal's
- * own protocol. It has the keys but no access to data: neither to the database nor to Temporal.
+ * Decrypts payloads for Temporal's UI and command line, and encrypts what they send: POST /decode and
+ * /encode, in Temporal's own protocol. It has the keys but no access to data: neither to the database nor to
+ * Temporal.
  */
 export async function startCodec(config: CodecConfig, logger: Logger): Promise<ListeningServer> {
   const codec = new EncryptionCodec(config.keys);
@@ -35,8 +36,8 @@ export async function startCodec(config: CodecConfig, logger: Logger): Promise<L
     ctx.body = { payloads: work(payloads.map(fromJson)).map(toJson) };
   };
   /**
-   * Leaves a payload that can't be decrypted as it is, so that the rest can be read: its key may have been removed on
-   * purpose. The log gets one line, however many there are.
+   * Leaves a payload that can't be decrypted as it is, so that the rest can be read: its key may have been
+   * removed on purpose. The log gets one line, however many there are.
    */
   const open = (payloads: Payload[]): Payload[] => {
     const failures: unknown[] = [];
@@ -79,7 +80,10 @@ export async function startCodec(config: CodecConfig, logger: Logger): Promise<L
   return listenOnPort(createServer({ requestTimeout: 30_000 }, app.callback()), config, 'CODEC_PORT');
 }
 
-/** Logs one line for each request, with its sender and number of payloads, but not the path, which can contain a token. */
+/**
+ * Logs one line for each request, with its sender and number of payloads, but not the path, which can contain
+ * a token.
+ */
 function logged(logger: Logger): Middleware<State> {
   return async (ctx, next) => {
     await next();

@@ -122,7 +122,8 @@ const REQUIRED: Record<string, readonly string[]> = {
 };
 
 /**
- * Finds the issuer's variables that are missing, and an address that would get card numbers and keys in clear.
+ * Finds the issuer's variables that are missing, and an address that would get card numbers and keys in
+ * clear.
  * @param schema of the variables that the process reads: the others may be missing
  */
 export function networkProblems(set: NodeJS.ProcessEnv, schema: object = NETWORK_VARIABLES): string[] {

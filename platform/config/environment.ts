@@ -225,8 +225,8 @@ export const Environment = z.object({
 export const VARIABLE_NAMES = new Set(Object.keys(Environment.shape));
 
 /**
- * Secrets can also be given as files, as orchestrators do: DATABASE_URL_FILE names a file that contains DATABASE_URL. A
- * process opens only the files of secrets that are in its schema.
+ * Secrets can also be given as files, as orchestrators do: DATABASE_URL_FILE names a file that contains
+ * DATABASE_URL. A process opens only the files of secrets that are in its schema.
  */
 export const IN_FILES: readonly string[] = [
   'DATABASE_URL',
@@ -314,8 +314,9 @@ function readSecretFiles(
 }
 
 /**
- * Takes ENCRYPTION_KEYS from what ENCRYPTION_KEYS_COMMAND prints, so that Vault or a cloud's KMS can serve them. What it
- * prints is never repeated; its standard error goes to this process's, for the person who starts it.
+ * Takes ENCRYPTION_KEYS from what ENCRYPTION_KEYS_COMMAND prints, so that Vault or a cloud's KMS can serve
+ * them. What it prints is never repeated; its standard error goes to this process's, for the person who
+ * starts it.
  */
 function runKeysCommand(set: NodeJS.ProcessEnv, asked: NodeJS.ProcessEnv): string[] {
   const command = asked.ENCRYPTION_KEYS_COMMAND;

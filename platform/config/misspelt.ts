@@ -1,4 +1,4 @@
-import { slipsBetween } from '../../domain/slips.ts';
+import { distance } from 'fastest-levenshtein';
 
 /** A variable that begins like this but is not known is probably misspelt. */
 const OUR_PREFIX =
@@ -28,9 +28,9 @@ const ALSO_KNOWN = [
 ];
 
 /**
- * Names variables that are set and probably meant for us, but are none of ours: they begin like ours, or are a slip away from
- * one that is not set. The environment is full of other programs' variables, so only close names count, and
- * IGNORED_VARIABLES lists those that are right as they are.
+ * Names variables that are set and probably meant for us, but are none of ours: they begin like ours, or are
+ * a slip away from one that is not set. The environment is full of other programs' variables, so only close
+ * names count, and IGNORED_VARIABLES lists those that are right as they are.
  * @param env without variables that are empty
  * @param ours the service's variables
  * @param inFiles those of them that can be given as files
@@ -59,13 +59,13 @@ export function misspeltProblems(
 }
 
 /**
- * Whether somebody who meant `known` could have typed `name`. Short names are close to too many words, so only two letters
- * that changed places count there.
+ * Whether somebody who meant `known` could have typed `name`. Two letters that changed places always count.
+ * Short names are close to too many words, so only this counts there; in long ones, it and another slip do.
  */
 function isSlip(name: string, known: string): boolean {
-  if (known.length < 8) return isSwap(name, known);
-  const slips = known.length < 16 ? 1 : 2;
-  return slipsBetween(name.toUpperCase(), known, slips) <= slips;
+  if (isSwap(name, known)) return true;
+  if (known.length < 8) return false;
+  return distance(name.toUpperCase(), known) <= (known.length < 16 ? 1 : 3);
 }
 
 function isSwap(name: string, known: string): boolean {

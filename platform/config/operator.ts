@@ -31,7 +31,10 @@ export interface OperatorConfig {
   temporal: ClientConnectConfig | null;
   taskQueuePrefix: string;
   cardNetwork: Config['cardNetwork'];
-  /** Null unless cardNetwork is increase. Only `network reconcile` needs its keys, which are empty if they are not set. */
+  /**
+   * Null unless cardNetwork is increase. Only `network reconcile` needs its keys, which are empty if they are
+   * not set.
+   */
   increase: IncreaseConfig | null;
   /** The same for lithic. */
   lithic: LithicConfig | null;
@@ -101,7 +104,8 @@ const StackFile = z.object({
 const SecretsFile = z.object({ encryptionKeys: z.string(), codecKeys: z.string().optional() });
 
 /**
- * Reads the environment. If DATABASE_URL is not set, or is the local stack's, the stack in DATA_DIR fills in the rest.
+ * Reads the environment. If DATABASE_URL is not set, or is the local stack's, the stack in DATA_DIR fills in
+ * the rest.
  * @throws ConfigurationError
  */
 export function readOperatorConfig(env: NodeJS.ProcessEnv = process.env): OperatorConfig {
@@ -172,8 +176,8 @@ export function readOperatorConfig(env: NodeJS.ProcessEnv = process.env): Operat
 }
 
 /**
- * How to reach Temporal, for commands that need nothing else: at TEMPORAL_ADDRESS, or the local stack's server. Null if
- * neither is known.
+ * How to reach Temporal, for commands that need nothing else: at TEMPORAL_ADDRESS, or the local stack's
+ * server. Null if neither is known.
  * @throws ConfigurationError
  */
 export function readTemporalConfig(env: NodeJS.ProcessEnv = process.env): ClientConnectConfig | null {
@@ -197,7 +201,9 @@ const databaseUrls = (stack: z.infer<typeof StackFile>): (string | undefined)[] 
   stack.operatorDatabaseUrl,
 ];
 
-/** Undefined if there is no such file. @throws ConfigurationError if it can't be read or is something else. */
+/**
+ * Undefined if there is no such file. @throws ConfigurationError if it can't be read or is something else.
+ */
 function readJson<T>(path: string, schema: z.ZodType<T>): T | undefined {
   try {
     return schema.parse(JSON.parse(readFileSync(path, 'utf8')));

@@ -3,8 +3,8 @@ import ConnectionParameters from 'pg/lib/connection-parameters';
 import { isLoopbackAddress } from '../../domain/public-address.ts';
 
 /**
- * Names what would be in clear: connections that leave this machine without TLS, and, in production (NODE_ENV, as the image
- * sets it), histories that Temporal stores. Each has a variable that accepts it.
+ * Names what would be in clear: connections that leave this machine without TLS, and, in production
+ * (NODE_ENV, as the image sets it), histories that Temporal stores. Each has a variable that accepts it.
  * @param set with the secrets of files
  * @param isRead whether the process reads a variable; of others, it uses nothing
  */

@@ -24,7 +24,10 @@ export interface Config {
   apiParts: readonly ApiPart[];
   /** Where readiness and metrics listen; null if they share the API's address. */
   operations: { host: string; port: number } | null;
-  /** How long an API process keeps serving after it is told to stop, until load balancers notice that it is not ready. */
+  /**
+   * How long an API process keeps serving after it is told to stop, until load balancers notice that it is
+   * not ready.
+   */
   drainDelayMs: number;
   /** Where a worker listens, for operators (port 0 is any free one), and the task queues that it serves. */
   worker: { host: string; port: number; queues: readonly WorkerQueue[] };
@@ -69,7 +72,10 @@ export interface Config {
   storedBytesPerDay: number;
   /** How long a client may take for a part of a report, and for all of it. */
   reportLimits: { stallMs: number; maxMs: number };
-  /** How long a client may take nothing of another response, and for all of it, and how much an account may leave unread. */
+  /**
+   * How long a client may take nothing of another response, and for all of it, and how much an account may
+   * leave unread.
+   */
   responseLimits: { stallMs: number; maxMs: number; maxUnsentBytes: number };
   /** The proxies whose X-Forwarded-For is believed, each as an address and the length of its prefix. */
   trustedProxies: CidrBlock[];
@@ -177,7 +183,10 @@ function toConfig(set: NodeJS.ProcessEnv, values: z.infer<typeof Environment>): 
     accountConcurrency: values.ACCOUNT_CONCURRENCY,
     storedBytesPerDay: values.STORED_MB_PER_DAY * 1_000_000,
     reportLimits: { stallMs: 60_000, maxMs: 3_600_000 },
-    /** How long a client may take nothing of another response, and for all of it, and how much an account may leave unread. */
+    /**
+     * How long a client may take nothing of another response, and for all of it, and how much an account may
+     * leave unread.
+     */
     responseLimits: { stallMs: 10_000, maxMs: 60_000, maxUnsentBytes: 4 * 1_048_576 },
     trustedProxies: values.TRUSTED_PROXIES,
     depositAddressTtlMs: values.DEPOSIT_ADDRESS_TTL,

@@ -1,4 +1,7 @@
-/** Task queues (WORKER_QUEUES in docs/operating.md). A prefix keeps several installations in one namespace apart. */
+/**
+ * Task queues (WORKER_QUEUES in docs/operating.md). A prefix keeps several installations in one namespace
+ * apart.
+ */
 export function cardsTaskQueue(prefix: string): string {
   return `${prefix}cards`;
 }
@@ -13,7 +16,10 @@ export function depositsTaskQueue(prefix: string): string {
   return `${prefix}deposits`;
 }
 
-/** What a worker can serve. Each of these is a task queue, together with the background work that belongs to it. */
+/**
+ * What a worker can serve. Each of these is a task queue, together with the background work that belongs to
+ * it.
+ */
 export const WORKER_QUEUES = ['cards', 'webhooks', 'deposits'] as const;
 
 export type WorkerQueue = (typeof WORKER_QUEUES)[number];

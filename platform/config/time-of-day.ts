@@ -10,7 +10,9 @@ export function parseTimeOfDay(text: string): TimeOfDay | undefined {
   return hour === undefined ? undefined : { hour: Number(hour), minute: Number(minute) };
 }
 
-/** The next such time in UTC that is at least an hour away, so that a check shortly before it is not repeated. */
+/**
+ * The next such time in UTC that is at least an hour away, so that a check shortly before it is not repeated.
+ */
 export function nextTime({ hour, minute }: TimeOfDay, now: Date): Date {
   const next = new Date(now);
   next.setUTCHours(hour, minute, 0, 0);

@@ -56,7 +56,10 @@ export interface TronConfig {
 
 type TronValues = z.infer<z.ZodObject<typeof TRON_VARIABLES>> & { TRON_SCAN_INTERVAL: number };
 
-/** The public nodes and the USDT contract of each network (TRON_NODE_URLS and TRON_USDT_CONTRACT in docs/operating.md). */
+/**
+ * The public nodes and the USDT contract of each network (TRON_NODE_URLS and TRON_USDT_CONTRACT in
+ * docs/operating.md).
+ */
 const KNOWN_CHAINS: Partial<Record<ChainName, { node: string; usdtContract?: string }>> = {
   mainnet: { node: 'https://api.trongrid.io', usdtContract: 'TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t' },
   nile: { node: 'https://nile.trongrid.io', usdtContract: 'TXYZopYRdj2D9XRtbG411XZZ3kM5VkAeBf' },
@@ -84,7 +87,8 @@ const splitPairs = (urls: string): string[][] => urls.split(',').map((node) => n
 
 /**
  * Finds variables that are missing, or that do not fit the network.
- * @param schema of the variables that the process reads: the API gives out addresses, the worker asks the nodes
+ * @param schema of the variables that the process reads: the API gives out addresses, the worker asks the
+ * nodes
  */
 export function tronProblems(set: NodeJS.ProcessEnv, schema: object): string[] {
   const [needsXpub, needsNodes] = ['TRON_XPUB' in schema, 'TRON_NODE_URLS' in schema];

@@ -29,7 +29,10 @@ export function readApiKeyMode(key: string): Mode | undefined {
   return shape[1] as Mode;
 }
 
-/** The part of a key that people can recognise it by: its prefix and last four characters, which belong to the checksum. */
+/**
+ * The part of a key that people can recognise it by: its prefix and last four characters, which belong to the
+ * checksum.
+ */
 export function apiKeyHint(key: string): string {
   return `${key.slice(0, 8)}…${key.slice(-4)}`;
 }
@@ -38,7 +41,8 @@ export function apiKeyHint(key: string): string {
 export const apiKeyPrefix = (key: string): string => key.slice(0, PREFIX_LENGTH);
 
 /**
- * Returns the hashes that an API key may be stored under, the ring's current key first, so that API keys survive a rotation.
+ * Returns the hashes that an API key may be stored under, the ring's current key first, so that API keys
+ * survive a rotation.
  */
 export function apiKeyHasher(ring: KeyRing): (key: string) => Buffer[] {
   const secrets = ring.derive('api-key-hash');

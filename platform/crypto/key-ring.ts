@@ -27,8 +27,10 @@ const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
 /**
- * The keys of ENCRYPTION_KEYS, or of CODEC_KEYS: the first one seals, and each opens what it sealed. A sealed value is
- * `<length of key id, 1 byte><key id><nonce><ciphertext><tag>` (AES-256-GCM), bound to the context it was sealed for.
+ * The keys of ENCRYPTION_KEYS, or of CODEC_KEYS: the first one seals, and each opens what it sealed. A sealed
+ * value is
+ * `<length of key id, 1 byte><key id><nonce><ciphertext><tag>` (AES-256-GCM), bound to the context it was
+ * sealed for.
  */
 export class KeyRing {
   // As key objects, because OpenSSL takes three times as long to set up with raw bytes.
@@ -80,7 +82,8 @@ export class KeyRing {
   }
 
   /**
-   * A 32-byte key for one purpose, derived from each key of the ring, the current one first, and from keys that have left it.
+   * A 32-byte key for one purpose, derived from each key of the ring, the current one first, and from keys
+   * that have left it.
    */
   derive(purpose: string): [current: KeyObject, ...others: KeyObject[]] {
     const [, ...others] = this.#roots.keys();
@@ -88,8 +91,8 @@ export class KeyRing {
   }
 
   /**
-   * Like {@link derive}, from one key by its id, so that the result survives a rotation. This is HKDF with SHA-256 and no
-   * salt (RFC 5869): its extract step makes the root, and this is the expand step.
+   * Like {@link derive}, from one key by its id, so that the result survives a rotation. This is HKDF with
+   * SHA-256 and no salt (RFC 5869): its extract step makes the root, and this is the expand step.
    */
   deriveFrom(keyId: string, purpose: string): KeyObject {
     const root = this.#roots.get(keyId) ?? this.#find(keyId);
@@ -101,7 +104,10 @@ export class KeyRing {
     return this.#keys.map(({ id }) => id);
   }
 
-  /** A key's root, sealed with the current key, to {@link keep} deriving from it after the key has left the ring. */
+  /**
+   * A key's root, sealed with the current key, to {@link keep} deriving from it after the key has left the
+   * ring.
+   */
   sealRoot(keyId: string): Buffer {
     const root = this.#roots.get(keyId) ?? this.#find(keyId);
     return this.seal(root.export().toString('base64'), rootContext(keyId));

@@ -1,8 +1,8 @@
 import { createHash, createHmac, pbkdf2Sync, randomBytes } from 'node:crypto';
 
 /**
- * What PostgreSQL keeps of a password (SCRAM-SHA-256, RFC 5802). It can be sent in place of the password, which then appears in no
- * statement and no log.
+ * What PostgreSQL keeps of a password (SCRAM-SHA-256, RFC 5802). It can be sent in place of the password,
+ * which then appears in no statement and no log.
  * @param password printable ASCII
  */
 export function scramVerifier(password: string): string {

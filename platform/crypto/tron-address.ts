@@ -43,8 +43,8 @@ export function tronAddressHash(address: string): Buffer | null {
 }
 
 /**
- * Why addresses can't be derived from this key; null if they can. It has to be an account's key: wallets look for money
- * below m/44'/195'/0'/0, and would not find payments to children of any other key.
+ * Why addresses can't be derived from this key; null if they can. It has to be an account's key: wallets look
+ * for money below m/44'/195'/0'/0, and would not find payments to children of any other key.
  */
 export function xpubProblem(xpub: string): string | null {
   if (/^[a-z]prv/i.test(xpub))

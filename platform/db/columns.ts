@@ -3,8 +3,8 @@ import { MAX_PAYMENTS_SHOWN, type PaymentStatus } from '../../domain/deposit.ts'
 import type { Row, Tables } from './entities.ts';
 
 /**
- * The columns that each resource is read with, never `*`: if a migration changed the columns of a prepared statement, it
- * would fail in every process that runs during the migration.
+ * The columns that each resource is read with, never `*`: if a migration changed the columns of a prepared
+ * statement, it would fail in every process that runs during the migration.
  */
 type Columns<Table extends keyof Tables> = readonly (keyof Tables[Table])[];
 
@@ -94,13 +94,18 @@ export const OPERATION_COLUMNS = [
   'network_deadline',
 ] as const satisfies Columns<'idempotency_claim'>;
 
-/** Why the card network gave no answer when it was last asked for a pending card or transfer; null if it did. */
+/**
+ * Why the card network gave no answer when it was last asked for a pending card or transfer; null if it did.
+ */
 export function networkProblem(table: 'card' | 'card_transfer') {
   return sql<string | null>`(SELECT c.network_problem FROM idempotency_claim c
     WHERE c.id = ${sql.ref(`${table}.claim_id`)})`.as('network_problem');
 }
 
-/** How far an account's clock was ahead of the real time that a claim's id has (docs/decisions/sandbox-clock.md). */
+/**
+ * How far an account's clock was ahead of the real time that a claim's id has
+ * (docs/decisions/sandbox-clock.md).
+ */
 export function clockAhead(claim: string) {
   const [partnerId, mode, at] = ['partner_id', 'mode', 'created_at'].map((name) =>
     sql.ref(`${claim}.${name}`),
@@ -187,8 +192,8 @@ export const selectPayments = (
 };
 
 /**
- * What arrived for a deposit, in decimal digits: all recorded payments, judged or not. The scan records them without waiting
- * for the deposit's row, so the row can't have their sum.
+ * What arrived for a deposit, in decimal digits: all recorded payments, judged or not. The scan records them
+ * without waiting for the deposit's row, so the row can't have their sum.
  * @param deposit the alias of table `deposit` in the statement
  */
 export const receivedBy = (deposit: string) =>

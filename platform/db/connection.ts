@@ -5,8 +5,8 @@ import pg from 'pg';
 
 interface ConnectionOptions extends pg.ClientConfig {
   /**
-   * Whether statements are prepared. Behind a transaction pooler they can't be: one that was prepared on another server
-   * connection doesn't exist on this one.
+   * Whether statements are prepared. Behind a transaction pooler they can't be: one that was prepared on
+   * another server connection doesn't exist on this one.
    */
   prepares: boolean;
   /** How long the server may owe a response before the connection counts as lost; 0 for no limit. */
@@ -14,9 +14,9 @@ interface ConnectionOptions extends pg.ClientConfig {
 }
 
 /**
- * A connection of the pool. It prepares every statement with parameters once and then only binds it: the planner's work is
- * paid for once. A transaction's BEGIN goes out with its first statement, which saves a round trip
- * (docs/decisions/begin-with-the-first-statement.md).
+ * A connection of the pool. It prepares every statement with parameters once and then only binds it: the
+ * planner's work is paid for once. A transaction's BEGIN goes out with its first statement, which saves a
+ * round trip (docs/decisions/begin-with-the-first-statement.md).
  */
 export class Connection implements DatabaseConnection {
   readonly client: pg.Client;
@@ -101,7 +101,10 @@ export class Connection implements DatabaseConnection {
     return begun;
   }
 
-  /** BEGIN and the statement are one message: if BEGIN fails, the server skips the statement, so it can't run outside a transaction. */
+  /**
+   * BEGIN and the statement are one message: if BEGIN fails, the server skips the statement, so it can't run
+   * outside a transaction.
+   */
   async #beginAndQuery(statement: pg.QueryConfig): Promise<pg.QueryResult> {
     const { promise, resolve, reject } = Promise.withResolvers<unknown>();
     const query = new pg.Query(statement, (error, results) => (error ? reject(error) : resolve(results)));

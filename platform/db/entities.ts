@@ -98,6 +98,9 @@ type RawColumn<Value> = [Value] extends [ColumnType<infer Selected, infer Insert
   ? ColumnType<Given<Selected>, Taken<Inserted>, Taken<Updated>>
   : ColumnType<Given<Value>, Taken<Value>, Taken<Value>>;
 
-/** The driver returns timestamps as text, and binary data in buffers. bigint and numeric are text in the entities too. */
+/**
+ * The driver returns timestamps as text, and binary data in buffers. bigint and numeric are text in the
+ * entities too.
+ */
 type Given<Value> = Value extends Date ? string : Value extends Uint8Array ? Buffer : Value;
 type Taken<Value> = Value extends Date ? Date | string : Value;

@@ -4,10 +4,10 @@ const UNIQUE_VIOLATION = '23505';
 const NETWORK_TRANSACTION = 'card_transaction_of_network';
 
 /**
- * Whether the transaction that met this error can be run again from its start, with the same ids: a deadlock, a
- * serialisation failure, or a race for the first use of an account, a transfer or a network's transaction id, which the
- * retry finds decided.
- * It is never a lack of funds. Looks through the errors a library wrapped around PostgreSQL's.
+ * Whether the transaction that met this error can be run again from its start, with the same ids: a deadlock,
+ * a serialisation failure, or a race for the first use of an account, a transfer or a network's transaction
+ * id, which the retry finds decided. It is never a lack of funds. Looks through the errors a library wrapped
+ * around PostgreSQL's.
  */
 export function isRetryable(error: unknown): boolean {
   for (let at = error; at instanceof Error; at = at.cause) {
@@ -18,7 +18,10 @@ export function isRetryable(error: unknown): boolean {
   return false;
 }
 
-/** SQLSTATE classes that the same statement with the same rows meets again: data, integrity, the schema, raised errors. */
+/**
+ * SQLSTATE classes that the same statement with the same rows meets again: data, integrity, the schema,
+ * raised errors.
+ */
 const LASTING_CLASSES = ['22', '23', '42', 'P0'];
 const LASTING_NAMES = [
   'LedgerConflict',
@@ -29,7 +32,10 @@ const LASTING_NAMES = [
   '$ZodError',
 ];
 
-/** Whether running the transaction again cannot help until somebody has changed something: a mistake of ours, or a contradiction. */
+/**
+ * Whether running the transaction again cannot help until somebody has changed something: a mistake of ours,
+ * or a contradiction.
+ */
 export function isLasting(error: unknown): boolean {
   if (isRetryable(error)) return false;
   for (let at = error; at instanceof Error; at = at.cause) {

@@ -18,8 +18,8 @@ export function keptKeys(orm: Orm, ring: KeyRing): () => Promise<void> {
 }
 
 /**
- * Gives the ring what is derived from keys that have left it, so that the API keys and test cards made under them stay
- * valid. A process does this once, before it derives anything.
+ * Gives the ring what is derived from keys that have left it, so that the API keys and test cards made under
+ * them stay valid. A process does this once, before it derives anything.
  * @throws Error if one is sealed under a key that is not in the ring
  */
 export async function loadKeptKeys(orm: Orm, ring: KeyRing): Promise<void> {

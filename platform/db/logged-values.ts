@@ -2,8 +2,9 @@ import { sql } from 'kysely';
 import { type Reader, readStatement } from './sql.ts';
 
 /**
- * Why PostgreSQL's log can have values of rows in it, cardholders' names among them, with the settings that turn it off; null if
- * it can't. It looks at the settings of all our logins in this database (docs/operating.md, "PostgreSQL's log").
+ * Why PostgreSQL's log can have values of rows in it, cardholders' names among them, with the settings that
+ * turn it off; null if it can't. It looks at the settings of all our logins in this database
+ * (docs/operating.md, "PostgreSQL's log").
  */
 export async function readLoggedValues(em: Reader): Promise<string | null> {
   const rows = await loggedValues(em, {});
@@ -13,7 +14,8 @@ export async function readLoggedValues(em: Reader): Promise<string | null> {
   return `PostgreSQL's log can have values of rows in it, for ${logins.join(', ')}: ${reasons.join('; ')}`;
 }
 
-// Of a login's settings, the most special one counts. The last of them is the server's, as this session has it.
+// Of a login's settings, the most special one counts. The last of them is the server's, as this session has
+// it.
 const loggedValues = readStatement(
   () => sql<{ login: string; reason: string }>`
     WITH ours AS (

@@ -2,7 +2,10 @@ import pg, { type ClientBase } from 'pg';
 import { destroyClient } from './connection.ts';
 import { SessionRefused } from './session.ts';
 
-/** What API and worker have in common: their roles are members of it. The migrations create all roles, but no logins. */
+/**
+ * What API and worker have in common: their roles are members of it. The migrations create all roles, but no
+ * logins.
+ */
 export const SERVICE_ROLE = 'card_issuing_app';
 /** The role of the API, with the worker that it hosts. */
 export const API_ROLE = 'card_issuing_api';
@@ -15,9 +18,14 @@ export type Role = typeof SERVICE_ROLE | typeof API_ROLE | typeof WORKER_ROLE | 
 export interface LoginRules {
   /** If omitted, the login works as itself, with the rights of all its roles. */
   role?: Role | undefined;
-  /** Whether there is a known connection pooler in between, which lends a server connection per transaction. */
+  /**
+   * Whether there is a known connection pooler in between, which lends a server connection per transaction.
+   */
   pooled: boolean;
-  /** Called with the reason if the login could leave the role for more rights. If omitted, such a login is refused. */
+  /**
+   * Called with the reason if the login could leave the role for more rights. If omitted, such a login is
+   * refused.
+   */
   onOwnerLogin?: ((why: string) => void) | undefined;
   /** Called with the reason if the login could also work as the other of API and worker. */
   onSharedLogin?: ((why: string) => void) | undefined;
@@ -29,8 +37,8 @@ export class LoginRefused extends SessionRefused {
 }
 
 /**
- * Checks a new connection: it must use the role, its commits must wait for the disk, its login must not be able to leave the
- * role for more rights, and there must be no pooler in between unless one is configured.
+ * Checks a new connection: it must use the role, its commits must wait for the disk, its login must not be
+ * able to leave the role for more rights, and there must be no pooler in between unless one is configured.
  * @throws LoginRefused
  */
 export async function checkLogin(client: ClientBase, rules: LoginRules): Promise<void> {
@@ -72,7 +80,10 @@ export async function checkLogin(client: ClientBase, rules: LoginRules): Promise
   rules.onOwnerLogin(why);
 }
 
-/** Runs {@link checkLogin} once for a URL that is not open yet. A database that can't be reached is not an error. */
+/**
+ * Runs {@link checkLogin} once for a URL that is not open yet. A database that can't be reached is not an
+ * error.
+ */
 export async function checkLoginAt(databaseUrl: string, rules: LoginRules): Promise<void> {
   const client = new pg.Client({
     connectionString: databaseUrl,

@@ -19,11 +19,12 @@ const ATTEMPTS = 15;
 const PAUSE_MS = 2_000;
 
 /**
- * Brings a database to this version: applies the migrations that are missing, each in its own transaction, then in one
- * transaction the functions that differ, and makes the partitions of this time. What can't lock a table soon lets the
- * sessions waiting behind it proceed, and tries again for about a minute.
+ * Brings a database to this version: applies the migrations that are missing, each in its own transaction,
+ * then in one transaction the functions that differ, and makes the partitions of this time. What can't lock a
+ * table soon lets the sessions waiting behind it proceed, and tries again for about a minute.
  * @returns the names of what it applied
- * @throws OtherMigrations if the database has others than this version's, in another order. Nothing is changed then.
+ * @throws OtherMigrations if the database has others than this version's, in another order. Nothing is
+ * changed then.
  */
 export async function migrate(
   databaseUrl: string,
@@ -149,7 +150,10 @@ export async function functionFiles(): Promise<{ name: string; text: string; sha
   );
 }
 
-/** As the owner: from now on, the database books no larger adjustment without an approval (docs/decisions/two-persons.md). */
+/**
+ * As the owner: from now on, the database books no larger adjustment without an approval
+ * (docs/decisions/two-persons.md).
+ */
 export async function setAdjustmentLimit(databaseUrl: string, limitCents: number): Promise<void> {
   const client = new pg.Client({ connectionString: databaseUrl, options: startupOptions(MIGRATION_LIMITS) });
   await client.connect();

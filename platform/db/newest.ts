@@ -8,11 +8,11 @@ const LARGEST_PAGE = 101;
 type ColumnOf<Table extends keyof Tables> = keyof Tables[Table] & string;
 
 /**
- * Reads the newest rows of a table, newest first, by the one index that `where` and `id` name: an expression in
- * parentheses, for a `sql` template or a builder's join. Otherwise the planner might prefer another index, such as the one on
- * the ids alone, and walk through all newer rows of other accounts. So this compares and orders by whole keys, which only one
- * index supports, and the largest page is a constant that a prepared plan can rely on
- * (docs/decisions/lists-by-whole-keys.md).
+ * Reads the newest rows of a table, newest first, by the one index that `where` and `id` name: an expression
+ * in parentheses, for a `sql` template or a builder's join. Otherwise the planner might prefer another index,
+ * such as the one on the ids alone, and walk through all newer rows of other accounts. So this compares and
+ * orders by whole keys, which only one index supports, and the largest page is a constant that a prepared
+ * plan can rely on (docs/decisions/lists-by-whole-keys.md).
  */
 export function newestRows<Table extends keyof Tables, Column extends ColumnOf<Table>>(wanted: {
   table: Table;
@@ -53,9 +53,9 @@ export function newestRows<Table extends keyof Tables, Column extends ColumnOf<T
 }
 
 /**
- * A value that the planner can't see. If it could, a custom plan would look cheaper (fewer rows between known keys, one
- * partition instead of all), so it would plan every page anew, which costs three times as much as reading the page. The
- * partition is found when the statement runs.
+ * A value that the planner can't see. If it could, a custom plan would look cheaper (fewer rows between known
+ * keys, one partition instead of all), so it would plan every page anew, which costs three times as much as
+ * reading the page. The partition is found when the statement runs.
  */
 export function unseen<Value>(value: unknown): RawBuilder<Value> {
   const isExpression = typeof value === 'object' && value !== null && 'toOperationNode' in value;

@@ -19,13 +19,19 @@ export const CLAIM_HAS_RESPONSE = 'claim_answered';
 /** No payload: there are events to send. */
 export const EVENT_WRITTEN = 'event_written';
 
-/** No payload: webhook endpoints were enabled or deleted, so what waits for them is to be sent or given up. */
+/**
+ * No payload: webhook endpoints were enabled or deleted, so what waits for them is to be sent or given up; or
+ * a replay began.
+ */
 export const ENDPOINT_CHANGED = 'endpoint_changed';
 
 /** No payload: deposits have payments to judge, or have changes that their workflows don't know about. */
 export const DEPOSIT_CHANGED = 'deposit_changed';
 
-/** Payload: the network's id of a card that was issued or identified, if something that the network reported waits for it. */
+/**
+ * Payload: the network's id of a card that was issued or identified, if something that the network reported
+ * waits for it.
+ */
 export const CARD_IDENTIFIED = 'card_identified';
 
 /** No payload: an event of the card network was kept, for a worker to read. */
@@ -39,8 +45,8 @@ const PAUSE_MS = 10;
 const MAX_PAUSE_MS = 5_000;
 
 /**
- * Tells the webhook relays that there are events to send. It is a separate statement after the commit, because PostgreSQL
- * serializes the commits of transactions that notify.
+ * Tells the webhook relays that there are events to send. It is a separate statement after the commit,
+ * because PostgreSQL serializes the commits of transactions that notify.
  */
 export async function notifyEvents(orm: Orm): Promise<void> {
   await notify(orm, { channel: EVENT_WRITTEN, payload: '' });
@@ -94,8 +100,8 @@ export interface NotificationListener {
 }
 
 /**
- * Listens on channels, on its own connection. If the connection is lost, it reconnects, but notifications in the meantime are
- * lost.
+ * Listens on channels, on its own connection. If the connection is lost, it reconnects, but notifications in
+ * the meantime are lost.
  * @param options.database PostgreSQL itself, because LISTEN does not work through a transaction pooler
  * @param options.on what to do with a payload, by channel
  * @param options.onListening called on every connect, so that the listener can look for what it missed

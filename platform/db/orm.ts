@@ -41,8 +41,8 @@ export interface OrmOptions extends Partial<LoginRules> {
 
 /**
  * Opens the database as the given role. A database that can't be reached is not an error yet.
- * @throws SessionRefused if it can be reached, but the login could leave the role or is not a member of it, or the sessions'
- * time limits are not in force
+ * @throws SessionRefused if it can be reached, but the login could leave the role or is not a member of it,
+ * or the sessions' time limits are not in force
  */
 export async function openOrm(options: OrmOptions): Promise<Orm> {
   return openOn(createPool(options), options);

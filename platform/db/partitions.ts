@@ -8,10 +8,11 @@ const ATTEMPTS = 20;
 const PAUSE_MS = 500;
 
 /**
- * Creates the partitions for the coming weeks and the coming year (docs/decisions/time-partitions.md). Several processes may
- * do this at once.
+ * Creates the partitions for the coming weeks and the coming year (docs/decisions/time-partitions.md).
+ * Several processes may do this at once.
  * @returns the names of the new partitions
- * @throws Error if a table could not be locked within a tenth of a second, repeatedly; partitions that were created stay
+ * @throws Error if a table could not be locked within a tenth of a second, repeatedly; partitions that were
+ * created stay
  */
 export const makePartitions = (orm: Orm, stopping?: AbortSignal): Promise<string[]> =>
   untilDone(orm, 'SELECT make_partition() AS name', stopping);

@@ -41,10 +41,10 @@ export class PoolBusy extends Error {
 }
 
 /**
- * The connections of a process, as Kysely asks for them. Whoever wants one waits for a turn first, so that no account can take
- * them all, and none takes those of the service itself. There are as many turns as connections, so whoever has a turn gets a
- * connection that rests, or opens one. A connection is lent until it is given back or ends. If the work it is for is given up,
- * it is ended, and its transaction with it.
+ * The connections of a process, as Kysely asks for them. Whoever wants one waits for a turn first, so that no
+ * account can take them all, and none takes those of the service itself. There are as many turns as
+ * connections, so whoever has a turn gets a connection that rests, or opens one. A connection is lent until
+ * it is given back or ends. If the work it is for is given up, it is ended, and its transaction with it.
  */
 export class Pool implements Driver {
   readonly #options: PoolOptions;
@@ -123,8 +123,8 @@ export class Pool implements Driver {
   }
 
   /**
-   * Closes the pool. Connections that rest or are being opened end at once; those that are lent end when they come back. They do
-   * come back: PostgreSQL's time limits and the limit of a response end whatever is stuck.
+   * Closes the pool. Connections that rest or are being opened end at once; those that are lent end when they
+   * come back. They do come back: PostgreSQL's time limits and the limit of a response end whatever is stuck.
    */
   async destroy(): Promise<void> {
     this.#closing ??= Promise.withResolvers<void>();
@@ -199,7 +199,10 @@ export class Pool implements Driver {
     void this.releaseConnection(connection);
   }
 
-  /** Kysely never gives back a connection whose BEGIN or ROLLBACK fails (kysely-org/kysely#1990), so it ends here. */
+  /**
+   * Kysely never gives back a connection whose BEGIN or ROLLBACK fails (kysely-org/kysely#1990), so it ends
+   * here.
+   */
   async #orDrop(connection: Connection, work: () => Promise<void>): Promise<void> {
     try {
       await work();

@@ -11,7 +11,9 @@ import { query } from './sql.ts';
 /** Reads a list from the given database. It must only read. */
 export type ReadList = <T>(read: (orm: Orm) => Promise<T>) => Promise<T>;
 
-/** How long a list waits for the replica to catch up with what the primary had when the list was requested. */
+/**
+ * How long a list waits for the replica to catch up with what the primary had when the list was requested.
+ */
 const MAX_LAG_MS = 100;
 const LOOK_EVERY_MS = 5;
 /** How long a list waits for its rows, including its account's turn, before it asks the primary. */
@@ -47,9 +49,9 @@ export async function openLists(
 }
 
 /**
- * Reads lists from a replica that has everything that any process had committed when the list was requested, so that partners
- * find in a list what they have just created. If the replica lags, is down or hangs, lists are read from the primary
- * (docs/decisions/lists-from-a-replica.md).
+ * Reads lists from a replica that has everything that any process had committed when the list was requested,
+ * so that partners find in a list what they have just created. If the replica lags, is down or hangs, lists
+ * are read from the primary (docs/decisions/lists-from-a-replica.md).
  */
 export function readListsFrom(
   replica: Orm,
@@ -106,7 +108,10 @@ function followReplica(replica: Orm, primary: Orm, logger: Logger): { isFit(): P
   };
 }
 
-/** Whether the replica has replayed what the primary has committed by now. It must be a standby of the same cluster. */
+/**
+ * Whether the replica has replayed what the primary has committed by now. It must be a standby of the same
+ * cluster.
+ */
 async function hasCaughtUp(replica: Orm, primary: Orm): Promise<boolean> {
   const [now] = await query<{ flushed: string; cluster: string }>(primary.em.fork(), NOW);
   for (const startedMs = performance.now(); performance.now() < startedMs + MAX_LAG_MS; ) {

@@ -4,7 +4,10 @@ import { API_ROLE } from './login.ts';
 import { type DatabaseConfig, type Orm, type OrmOptions, openOrm } from './orm.ts';
 import { query, type Reader } from './sql.ts';
 
-/** Added to the time that a reader may pause. After that, PostgreSQL ends the transaction of a process that hangs. */
+/**
+ * Added to the time that a reader may pause. After that, PostgreSQL ends the transaction of a process that
+ * hangs.
+ */
 const IDLE_MARGIN_MS = 10_000;
 /** How many reports a process reads at a time, of all accounts and of one. */
 const PLACES = { accounts: 8, eachAccount: 2 };

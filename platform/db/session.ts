@@ -12,7 +12,10 @@ export interface TimeLimits {
 export const SERVICE_LIMITS: TimeLimits = { lockMs: 4_000, idleInTransactionMs: 5_000, statementMs: 8_000 };
 /** An operator's statement may read everything. */
 export const OPERATOR_LIMITS: TimeLimits = { lockMs: 10_000, idleInTransactionMs: 30_000, statementMs: 0 };
-/** Everybody waits behind a migration that waits for a table, so its wait is shorter than a request's wait for a lock. */
+/**
+ * Everybody waits behind a migration that waits for a table, so its wait is shorter than a request's wait for
+ * a lock.
+ */
 export const MIGRATION_LIMITS: TimeLimits = { lockMs: 2_000, idleInTransactionMs: 60_000, statementMs: 0 };
 
 const SETTINGS: Record<keyof TimeLimits, string> = {
@@ -55,8 +58,9 @@ export class SessionUnlimited extends SessionRefused {
 }
 
 /**
- * Checks that a new connection's limits are in force, since a connection pooler may drop startup settings. If the server's
- * platform supports it, the server also checks once a second whether a statement's client is still connected.
+ * Checks that a new connection's limits are in force, since a connection pooler may drop startup settings. If
+ * the server's platform supports it, the server also checks once a second whether a statement's client is
+ * still connected.
  * @throws SessionUnlimited
  */
 export async function checkSession(client: ClientBase, limits: TimeLimits): Promise<void> {
@@ -76,7 +80,8 @@ export async function checkSession(client: ClientBase, limits: TimeLimits): Prom
 
 const limitNames = Object.keys(SETTINGS) as (keyof TimeLimits)[];
 
-// A server on Windows refuses client_connection_check_interval, and a refused startup setting would fail the whole session.
+// A server on Windows refuses client_connection_check_interval, and a refused startup setting would fail the
+// whole session.
 const CHECK = `
   SELECT ${limitNames
     .map((limit) => SETTINGS[limit])

@@ -34,8 +34,9 @@ export type Writes = Kysely<Tables>;
 type Statement<Row> = Compilable<Row> | RawBuilder<Row>;
 
 /**
- * Why a statement may reach rows of a tenant's table that it does not tie to the `partnerId` and `mode` it is given. Every
- * other statement has to, and a test reads each with PostgreSQL's own grammar (docs/decisions/tenant-guard.md).
+ * Why a statement may reach rows of a tenant's table that it does not tie to the `partnerId` and `mode` it is
+ * given. Every other statement has to, and a test reads each with PostgreSQL's own grammar
+ * (docs/decisions/tenant-guard.md).
  */
 export const ACROSS_TENANTS = {
   operator: 'An operator looks at any account, or names what to change by its id alone.',
@@ -67,8 +68,9 @@ const statements = channel('card-issuing:statements');
 /**
  * Creates a statement that reads. It is built once, right here, so it costs no more than written-out SQL
  * (docs/decisions/statements-are-built-once.md).
- * @param build is called with stand-ins for the values, which it may only pass on to the statement. Everything else in the
- *   statement is a constant. A partial index needs its constant in the text: `sql.lit`.
+ * @param build is called with stand-ins for the values, which it may only pass on to the statement.
+ *   Everything else in the statement is a constant. A partial index needs its constant in the text:
+ *   `sql.lit`.
  * @throws Error if the statement writes or locks: that takes {@link writeStatement}
  */
 export function readStatement<Values extends object, Row>(
@@ -98,7 +100,10 @@ export function writeStatement<Values extends object, Row>(
   return (tx, values) => query(tx, text, bind(values));
 }
 
-/** Creates a {@link writeStatement} that is a whole transaction by itself: no BEGIN, no COMMIT, one round trip. */
+/**
+ * Creates a {@link writeStatement} that is a whole transaction by itself: no BEGIN, no COMMIT, one round
+ * trip.
+ */
 export function autocommitStatement<Values extends object, Row>(
   build: (db: Writes, values: Values) => Statement<Row>,
   options: StatementOptions = {},
@@ -111,8 +116,8 @@ export function autocommitStatement<Values extends object, Row>(
 const CURSOR_ROWS = 200;
 
 /**
- * Makes a {@link tenantStatement} for any number of rows: they come in batches, as they are asked for. It needs a transaction,
- * and there can be one at a time in it.
+ * Makes a {@link tenantStatement} for any number of rows: they come in batches, as they are asked for. It
+ * needs a transaction, and there can be one at a time in it.
  */
 export function cursorStatement<Values extends object, Row>(
   build: (db: Reads, values: Values & Tenant) => Statement<Row>,
@@ -157,9 +162,11 @@ export const withCtes = (ctes: readonly Cte<unknown>[]): RawBuilder<unknown> =>
   sql`WITH ${sql.join(ctes.map(({ definition }) => definition))}`;
 
 /**
- * A CTE for a `sql` template that makes the transaction commit without waiting for the disk. The statement has to read from
- * `asynchronous_commit`. Use it only for data that a crash of PostgreSQL may lose: a lease, the record of an attempt that is
- * then repeated, a claim under which nothing has happened yet. The next ordinary commit flushes it too.
+ * A CTE for a `sql` template that makes the transaction commit without waiting for the disk. The statement
+ * has to read from
+ * `asynchronous_commit`. Use it only for data that a crash of PostgreSQL may lose: a lease, the record of an
+ * attempt that is then repeated, a claim under which nothing has happened yet. The next ordinary commit
+ * flushes it too.
  */
 export const ASYNCHRONOUS_COMMIT = sql.raw(
   "asynchronous_commit AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))",
@@ -167,9 +174,10 @@ export const ASYNCHRONOUS_COMMIT = sql.raw(
 
 /**
  * Runs one statement with bound parameters (`$1`, `$2` …) in the EntityManager's transaction, or on a pooled
- * connection outside one, and returns its rows. Values never become part of the statement's text, as MikroORM's own
- * `em.execute` writes them. So no error message has them, and the server's log only if its settings say so, which the start
- * warns about (docs/operating.md, "PostgreSQL's log").
+ * connection outside one, and returns its rows. Values never become part of the statement's text, as
+ * MikroORM's own
+ * `em.execute` writes them. So no error message has them, and the server's log only if its settings say so,
+ * which the start warns about (docs/operating.md, "PostgreSQL's log").
  */
 export async function query<Row>(em: Reader, text: string, values: readonly unknown[] = []): Promise<Row[]> {
   const executor =

@@ -1,12 +1,13 @@
 import { type RawBuilder, sql } from 'kysely';
 
 /**
- * A token bucket shared by all processes. A row keeps it in one column, the time at which the bucket is full again (the
- * generic cell rate algorithm). A statement that takes tokens has to lock the row first.
+ * A token bucket shared by all processes. A row keeps it in one column, the time at which the bucket is full
+ * again (the generic cell rate algorithm). A statement that takes tokens has to lock the row first.
  * @param column with its table's alias if it needs one
  * @param size how many tokens a full bucket has
- * @returns fragments for a statement: how many tokens are left, below zero if too many were taken; how many seconds
- *   until there is one, not above zero if there is one now; and the column's value after some were taken
+ * @returns fragments for a statement: how many tokens are left, below zero if too many were taken; how many
+ *   seconds until there is one, not above zero if there is one now; and the column's value after some were
+ *   taken
  */
 export function tokenBucket(column: string, { size, perSecond }: { size: number; perSecond: number }) {
   const fullAt = sql`greatest(${sql.ref(column)}, clock_timestamp())`;

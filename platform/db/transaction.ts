@@ -7,8 +7,8 @@ import type { Transactor } from './sql.ts';
 const ATTEMPTS = 5;
 
 /**
- * Runs `work` in its own transaction. If PostgreSQL rolls it back because of a conflict with another transaction (a
- * deadlock, say, or two that open the same ledger account), runs it again from the start.
+ * Runs `work` in its own transaction. If PostgreSQL rolls it back because of a conflict with another
+ * transaction (a deadlock, say, or two that open the same ledger account), runs it again from the start.
  */
 export async function transaction<T>(orm: Orm, work: (tx: Transactor) => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {

@@ -29,7 +29,10 @@ export const ATTENTION_KINDS = [
 ] as const;
 export type AttentionKind = (typeof ATTENTION_KINDS)[number];
 
-/** Something that needs an operator. `attention list` shows it; docs/operating.md says what to do about each kind. */
+/**
+ * Something that needs an operator. `attention list` shows it; docs/operating.md says what to do about each
+ * kind.
+ */
 export interface AttentionItem {
   kind: AttentionKind;
   /** The id of the object that needs attention, or of its partner if several objects share a line. */
@@ -52,14 +55,16 @@ export interface AttentionItem {
 }
 
 /**
- * An item whose reason goes on with what to check: whether a worker is running, or, if one is, why it has not done its work.
+ * An item whose reason goes on with what to check: whether a worker is running, or, if one is, why it has not
+ * done its work.
  */
 export interface UnfinishedItem extends AttentionItem {
   worker?: WorkerCheck;
 }
 
 /**
- * What to look for at the issuer. The token is our id, by which the issuer knows what we asked for; all other ids are its own.
+ * What to look for at the issuer. The token is our id, by which the issuer knows what we asked for; all other
+ * ids are its own.
  * @param named what is not known is null, and is left out
  */
 export function atIssuer({

@@ -37,11 +37,12 @@ export function health(): Router {
 type State = ReadinessDependencies | 'is starting' | 'is stopping';
 
 /**
- * `GET /readyz`: whether PostgreSQL, its migrations and Temporal are available. The response names what is not; the log says
- * why. The workers and the scan's progress are for information only.
+ * `GET /readyz`: whether PostgreSQL, its migrations and Temporal are available. The response names what is
+ * not; the log says why. The workers and the scan's progress are for information only.
  *
- * `GET /servez`: whether requests should be sent here. It asks only for what every request needs, PostgreSQL and its
- * migrations: while Temporal is away, reads and test mode work, and live requests get their 503 from the API.
+ * `GET /servez`: whether requests should be sent here. It asks only for what every request needs, PostgreSQL
+ * and its migrations: while Temporal is away, reads and test mode work, and live requests get their 503 from
+ * the API.
  */
 export function readiness(stateOf: () => State): { router: Router; metric: Metric } {
   const computeReady = atMostOften(COMPUTED_EVERY_MS, async () => {
@@ -138,7 +139,10 @@ async function probe<T>(
   }
 }
 
-/** This version's migrations and functions that were never applied. One that a later version replaced is not missing. */
+/**
+ * This version's migrations and functions that were never applied. One that a later version replaced is not
+ * missing.
+ */
 async function findMissingMigrations({ orm }: ReadinessDependencies): Promise<string[]> {
   const [rows, migrations, functions] = await Promise.all([
     appliedMigrations(orm.em.fork(), {}),

@@ -16,8 +16,9 @@ const MAX_KEPT_MS = 300_000;
 export interface Measured<Result> {
   name: MeasurementName;
   /**
-   * How to measure it, at most once per `everyMs` across all processes; null if something else writes it, whatever its age.
-   * Its statements run one after another, so that it takes one connection however slow the database is.
+   * How to measure it, at most once per `everyMs` across all processes; null if something else writes it,
+   * whatever its age. Its statements run one after another, so that it takes one connection however slow the
+   * database is.
    */
   source: { everyMs: number; measure(): Promise<Result> } | null;
   gauges: readonly MeasuredGauge<Result>[];
@@ -71,7 +72,9 @@ export function measuredGauges<Result>(
     }
   }
 
-  /** All gauges are collected at once, so they share one read. No scrape waits for one that takes too long. */
+  /**
+   * All gauges are collected at once, so they share one read. No scrape waits for one that takes too long.
+   */
   async function readOnce(): Promise<Latest<Result> | null> {
     reading ??= Promise.race([readOrLog(), sleep(MAX_WAIT_MS, undefined, { ref: false })]);
     await reading;

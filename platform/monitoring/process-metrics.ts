@@ -18,7 +18,10 @@ export function buildInfo(): Metric {
   return info;
 }
 
-/** How this process uses its PostgreSQL connections: those shared by accounts, and those reserved for the service. */
+/**
+ * How this process uses its PostgreSQL connections: those shared by accounts, and those reserved for the
+ * service.
+ */
 export function poolMetrics(poolUsage: PoolUsage): Metric[] {
   const shares = () =>
     Object.entries(poolUsage).flatMap(([share, usage]) => (usage ? [{ share, usage }] : []));

@@ -1,7 +1,8 @@
 interface CoalesceOptions<Item, Result> {
   /**
-   * Processes items together, those of one lane next to each other. The next batch may start as soon as this resolves; a
-   * result that is still a promise by then only delays its own lane. If it rejects, so does every item.
+   * Processes items together, those of one lane next to each other. The next batch may start as soon as this
+   * resolves; a result that is still a promise by then only delays its own lane. If it rejects, so does every
+   * item.
    * @returns the results, in the order of the items
    */
   run(items: readonly Item[]): Promise<readonly (Result | Promise<Result>)[]>;
@@ -14,8 +15,8 @@ interface CoalesceOptions<Item, Result> {
 }
 
 /**
- * Batches calls: items that arrive in the same turn of the event loop, or while no batch may start, share the next batch. If
- * no batch is running, an item waits for nobody.
+ * Batches calls: items that arrive in the same turn of the event loop, or while no batch may start, share the
+ * next batch. If no batch is running, an item waits for nobody.
  * @returns a function that takes an item and resolves to its result
  */
 export function coalesce<Item, Result>({

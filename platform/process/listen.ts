@@ -14,7 +14,8 @@ export interface ListeningServer {
   /** Its origin, without a path. */
   url: string;
   /**
-   * Closes each connection after its next response, which says so (`Connection: close`). New connections are still accepted.
+   * Closes each connection after its next response, which says so (`Connection: close`). New connections are
+   * still accepted.
    */
   drain(): void;
   /** Accepts no more connections and finishes the requests in progress, within 10 s. */

@@ -2,8 +2,8 @@ import { type DestinationStream, type Logger, pino } from 'pino';
 import { currentWork } from './work-context.ts';
 
 /**
- * Logs JSON lines, to standard output by default. Each line names the request and the workflow it belongs to. Callers never
- * pass it personal or secret data; `redact` is a second line of defence.
+ * Logs JSON lines, to standard output by default. Each line names the request and the workflow it belongs to.
+ * Callers never pass it personal or secret data; `redact` is a second line of defence.
  */
 export function createLogger(
   process: 'api' | 'worker' | 'codec' | 'operator',

@@ -5,14 +5,16 @@ import { describeError } from './describe-error.ts';
 export interface Repetition {
   /** Makes it work again at once, or right after what it does now. */
   wake(): void;
+  /** Makes it work again within this time, once for all who ask. */
+  wakeWithin(ms: number): void;
   /** Aborted by {@link stop}. */
   stopping: AbortSignal;
   stop(): Promise<void>;
 }
 
 /**
- * Runs `work` repeatedly, each time when somebody wakes it, or `intervalMs` after it last ended. A failure is logged and does not
- * end the repetition; `work` runs again after `intervalMs`, whoever wakes it.
+ * Runs `work` repeatedly, each time when somebody wakes it, or `intervalMs` after it last ended. A failure is
+ * logged and does not end the repetition; `work` runs again after `intervalMs`, whoever wakes it.
  * @param work is awaited by {@link Repetition.stop}, so long work must end early once `stopping` is aborted
  */
 export function repeat(
@@ -25,6 +27,11 @@ export function repeat(
   const { signal } = stopping;
   let isWanted = false;
   let wakeUp = () => {};
+  let alarm: { timer: NodeJS.Timeout; atMs: number } | null = null;
+  const wake = () => {
+    isWanted = true;
+    wakeUp();
+  };
   const running = (async () => {
     while (!signal.aborted) {
       // Several often wake it at the same moment: it works once for all of them.
@@ -46,12 +53,20 @@ export function repeat(
   })();
   return {
     stopping: signal,
-    wake: () => {
-      isWanted = true;
-      wakeUp();
+    wake,
+    wakeWithin: (ms) => {
+      const atMs = performance.now() + ms;
+      if (alarm !== null && alarm.atMs <= atMs) return;
+      clearTimeout(alarm?.timer);
+      const ring = () => {
+        alarm = null;
+        wake();
+      };
+      alarm = { timer: setTimeout(ring, ms).unref(), atMs };
     },
     stop: async () => {
       stopping.abort();
+      clearTimeout(alarm?.timer);
       wakeUp();
       await running;
     },

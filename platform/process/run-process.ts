@@ -10,8 +10,8 @@ interface RunningProcess {
 }
 
 /**
- * Runs a production process until SIGINT, SIGTERM or a failure, stops it gracefully, and exits with 0, or with 1 after a
- * failure.
+ * Runs a production process until SIGINT, SIGTERM or a failure, stops it gracefully, and exits with 0, or
+ * with 1 after a failure.
  */
 export async function runProcess(name: string, start: () => Promise<RunningProcess>): Promise<void> {
   await runOnce(name, async () => {

@@ -33,8 +33,8 @@ interface EndedSpan extends SpanOptions {
 /** Exports spans. If traces aren't exported, none is created, and OpenTelemetry is not loaded. */
 export interface Tracing {
   /**
-   * Runs work in a span, which can be the parent of what it starts (`currentWork().traceparent`). An error is recorded by
-   * name.
+   * Runs work in a span, which can be the parent of what it starts (`currentWork().traceparent`). An error is
+   * recorded by name.
    */
   inSpan<T>(options: SpanOptions, work: (span: Span) => Promise<T>): Promise<T>;
   record(span: EndedSpan): void;

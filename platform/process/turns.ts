@@ -3,11 +3,14 @@ interface TurnLimits {
   places: number;
   each: number | ((line: string) => number);
   /**
-   * How long a line rests after each turn, as a multiple of how long it held the place; none if omitted. Its place is free
-   * for the others meanwhile.
+   * How long a line rests after each turn, as a multiple of how long it held the place; none if omitted. Its
+   * place is free for the others meanwhile.
    */
   rest?(line: string): number;
-  /** How long a request waits before it gives up with this error. If omitted, it waits until its signal is aborted. */
+  /**
+   * How long a request waits before it gives up with this error. If omitted, it waits until its signal is
+   * aborted.
+   */
   maxWait?: { ms: number; error(): Error };
 }
 
@@ -23,8 +26,8 @@ interface Line {
 }
 
 /**
- * Places shared by several lines. Within a line, it is first come, first served. The lines take turns, so a long line does
- * not delay the others.
+ * Places shared by several lines. Within a line, it is first come, first served. The lines take turns, so a
+ * long line does not delay the others.
  */
 export class Turns {
   readonly #limits: TurnLimits;
@@ -62,7 +65,8 @@ export class Turns {
 
   /**
    * Waits for a turn.
-   * @returns a function that releases the place, from which the line rests that much longer; only the first call has an effect
+   * @returns a function that releases the place, from which the line rests that much longer; only the first
+   * call has an effect
    * @throws the error of `maxWait` after that time, or the signal's reason when it is aborted
    */
   async take(name: string, signal: AbortSignal | null): Promise<(moreRestMs?: number) => void> {

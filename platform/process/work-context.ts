@@ -38,7 +38,10 @@ export function currentWork(): Readonly<Work> {
   return current.getStore() ?? UNNAMED;
 }
 
-/** Runs `work`, and everything it starts, in this account's turns at the database (docs/decisions/time-limits.md). */
+/**
+ * Runs `work`, and everything it starts, in this account's turns at the database
+ * (docs/decisions/time-limits.md).
+ */
 export function asAccount<T>({ partnerId, mode }: Tenant, work: () => T): T {
   return current.run({ ...currentWork(), account: `${partnerId}/${mode}` }, work);
 }
@@ -58,7 +61,10 @@ export function untilAborted<T>(signal: AbortSignal, work: () => T): T {
   return current.run({ ...currentWork(), signal }, work);
 }
 
-/** Marks `work` as holding a connection. Asking for a second one could deadlock: others may wait for the first. */
+/**
+ * Marks `work` as holding a connection. Asking for a second one could deadlock: others may wait for the
+ * first.
+ */
 export function inTransaction<T>(work: () => T): T {
   return current.run({ ...currentWork(), inTransaction: true }, work);
 }

@@ -40,7 +40,9 @@ export const attemptInterceptors = (
   untilGivenUp,
 ];
 
-/** Makes an attempt use its account's share of connections, and its log lines name its request and workflow. */
+/**
+ * Makes an attempt use its account's share of connections, and its log lines name its request and workflow.
+ */
 const ofItsWork =
   (codec: EncryptionCodec): ActivityInterceptorsFactory =>
   ({ info }) => ({
@@ -58,9 +60,9 @@ const ofItsWork =
   });
 
 /**
- * Stops an attempt when its time is up, its workflow is cancelled or the worker stops: it loses its connection and gets no
- * other. Temporal doesn't cancel a local activity whose workflow task the worker has lost, but the attempt's own timeout
- * ends that too.
+ * Stops an attempt when its time is up, its workflow is cancelled or the worker stops: it loses its
+ * connection and gets no other. Temporal doesn't cancel a local activity whose workflow task the worker has
+ * lost, but the attempt's own timeout ends that too.
  */
 const untilGivenUp: ActivityInterceptorsFactory = (context) => ({
   inbound: {
@@ -89,8 +91,8 @@ const untilGivenUp: ActivityInterceptorsFactory = (context) => ({
 });
 
 /**
- * Keeps foreign text out of histories, because an error message from a database or a library can quote a row. A history only
- * gets the kind of an error; the log has more, but no values.
+ * Keeps foreign text out of histories, because an error message from a database or a library can quote a row.
+ * A history only gets the kind of an error; the log has more, but no values.
  */
 function safeFailures(logger: Logger): ActivityInboundCallsInterceptor {
   return {

@@ -12,7 +12,10 @@ export function bundleWorkflows(logger: Logger): Promise<WorkflowBundleWithSourc
   return bundleWorkflowCode({ ...BUNDLED, workflowsPath, logger });
 }
 
-/** {@link bundleWorkflows} in a thread, for a process that has requests to answer: the bundler would block it meanwhile. */
+/**
+ * {@link bundleWorkflows} in a thread, for a process that has requests to answer: the bundler would block it
+ * meanwhile.
+ */
 export function bundleInThread(): Promise<WorkflowBundleWithSourceMap> {
   return new Promise((resolve, reject) => {
     const thread = new Thread(fileURLToPath(import.meta.url), { workerData: IN_THREAD });
@@ -27,7 +30,8 @@ const SILENT: Logger = { log() {}, trace() {}, debug() {}, info() {}, warn() {},
 if (workerData === IN_THREAD) {
   parentPort?.postMessage(await bundleWorkflows(SILENT));
 } else if (import.meta.main) {
-  // `node platform/temporal/bundle-workflows.ts FILE` writes the file for WORKFLOW_BUNDLE when an image is built.
+  // `node platform/temporal/bundle-workflows.ts FILE` writes the file for WORKFLOW_BUNDLE when an image is
+  // built.
   const [file = 'workflow-bundle.js'] = process.argv.slice(2);
   const { code } = await bundleWorkflows(SILENT);
   writeFileSync(file, code);

@@ -1,7 +1,10 @@
 import type { Headers } from '@temporalio/common';
 import { proxySinks, type Sink, type Sinks, type WorkflowInterceptorsFactory } from '@temporalio/workflow';
 
-/** Whose work it is, and which request caused it; sealed if there is a codec (platform/temporal/work-header.ts). */
+/**
+ * Whose work it is, and which request caused it; sealed if there is a codec
+ * (platform/temporal/work-header.ts).
+ */
 export const WORK = 'work';
 /** The span that started it; only while traces are exported. */
 export const TRACE = 'trace';
@@ -12,8 +15,9 @@ export interface TraceSinks extends Sinks {
 }
 
 /**
- * Passes the headers of a workflow's start on, unread: to its activities, because local activities don't know their
- * workflow's priority or search attributes, and to the run that it continues as. A replay does not compare headers.
+ * Passes the headers of a workflow's start on, unread: to its activities, because local activities don't know
+ * their workflow's priority or search attributes, and to the run that it continues as. A replay does not
+ * compare headers.
  */
 export const interceptors: WorkflowInterceptorsFactory = () => {
   let carried: Headers = {};

@@ -9,7 +9,10 @@ import type { TemporalPlugin } from './plugin.ts';
 
 type Interceptor = NonNullable<ConnectionOptions['interceptors']>[number];
 
-/** The API's connection to Temporal. It is opened when it is first needed, so that reads work while Temporal is down. */
+/**
+ * The API's connection to Temporal. It is opened when it is first needed, so that reads work while Temporal
+ * is down.
+ */
 export function connectLazily(options: ConnectionOptions | undefined, plugin: TemporalPlugin): Connection {
   return Connection.lazy({
     ...options,
@@ -23,8 +26,9 @@ export function connectLazily(options: ConnectionOptions | undefined, plugin: Te
 }
 
 /**
- * A retry after the connection was closed throws in a timer, where nobody can catch it, and would crash the process while it
- * stops. The call gets no response instead: its caller has ended, or closing would have waited for it.
+ * A retry after the connection was closed throws in a timer, where nobody can catch it, and would crash the
+ * process while it stops. The call gets no response instead: its caller has ended, or closing would have
+ * waited for it.
  */
 export const ignoreRetriesAfterClose: Interceptor = (options, nextCall) => {
   try {

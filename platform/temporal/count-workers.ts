@@ -3,7 +3,9 @@ import { tsToMs } from '@temporalio/common/lib/time.js';
 
 const TIMEOUT_MS = 3_000;
 const WORKFLOW_TASK_QUEUE = 1;
-/** A worker asks for tasks at least once a minute. Temporal lists it for five minutes after it has stopped. */
+/**
+ * A worker asks for tasks at least once a minute. Temporal lists it for five minutes after it has stopped.
+ */
 const MAX_SILENCE_MS = 120_000;
 
 /**

@@ -33,7 +33,10 @@ export interface EagerWorkerOptions {
 }
 
 export interface EagerWorker {
-  /** If this client starts a workflow with `requestEagerStart`, the response has the first task for this worker. */
+  /**
+   * If this client starts a workflow with `requestEagerStart`, the response has the first task for this
+   * worker.
+   */
   client: Client;
   /** Resolves when the worker has ended; rejects if an error ended it. */
   ended: Promise<void>;
@@ -42,9 +45,9 @@ export interface EagerWorker {
 }
 
 /**
- * Starts a worker that runs the first tasks, with their local activities, of workflows that its own process starts. It never
- * polls Temporal for other tasks: worker processes run those, and finish what this one leaves undone
- * (docs/decisions/eager-starts.md).
+ * Starts a worker that runs the first tasks, with their local activities, of workflows that its own process
+ * starts. It never polls Temporal for other tasks: worker processes run those, and finish what this one
+ * leaves undone (docs/decisions/eager-starts.md).
  * @throws if Temporal can't be reached
  */
 export async function startEagerWorker(options: EagerWorkerOptions): Promise<EagerWorker> {
@@ -80,7 +83,8 @@ export async function startEagerWorker(options: EagerWorkerOptions): Promise<Eag
 
   async function createWorker(): Promise<Worker> {
     const version = config.workerVersion;
-    // Workflows are pinned to this worker's version, so without a worker process of that version nobody would continue them.
+    // Workflows are pinned to this worker's version, so without a worker process of that version nobody would
+    // continue them.
     if (version !== null && !(await hasWorkers(client, version)))
       throw new Error(`no worker process of build ${version.buildId} has polled yet`);
     const [workflowBundle] = await Promise.all([
@@ -102,7 +106,8 @@ export async function startEagerWorker(options: EagerWorkerOptions): Promise<Eag
         activityTaskSlotSupplier: { type: 'fixed-size', numSlots: 1 },
         nexusTaskSlotSupplier: { type: 'fixed-size', numSlots: 1 },
       },
-      // A workflow is cached only while its task runs. This worker never polls for the next task, so another one gets it.
+      // A workflow is cached only while its task runs. This worker never polls for the next task, so another
+      // one gets it.
       maxCachedWorkflows: TASKS,
       shutdownGraceTime: '5s',
       shutdownForceTime: '10s',

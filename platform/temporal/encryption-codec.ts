@@ -9,9 +9,9 @@ const ENCODING = 'binary/encrypted';
 const CONTEXT = 'temporal-payload';
 
 /**
- * Encrypts every payload that goes to Temporal, and decrypts those that come back (AES-256-GCM, CODEC_KEYS). Unencrypted
- * payloads pass through, so histories from before the keys were configured, and input that an operator sends by hand, stay
- * readable. Without keys, it encrypts nothing.
+ * Encrypts every payload that goes to Temporal, and decrypts those that come back (AES-256-GCM, CODEC_KEYS).
+ * Unencrypted payloads pass through, so histories from before the keys were configured, and input that an
+ * operator sends by hand, stay readable. Without keys, it encrypts nothing.
  */
 export class EncryptionCodec implements PayloadCodec {
   readonly #ring: KeyRing | null;
@@ -32,7 +32,10 @@ export class EncryptionCodec implements PayloadCodec {
     };
   }
 
-  /** @throws Error if the key is missing, or the payload was changed: a task that needs it fails and is retried. */
+  /**
+   * @throws Error if the key is missing, or the payload was changed: a task that needs it fails and is
+   * retried.
+   */
   open(payload: Payload): Payload {
     const { encoding } = payload.metadata ?? {};
     if (encoding == null || Buffer.from(encoding).toString() !== ENCODING) return payload;

@@ -4,8 +4,9 @@ import { describeError } from '../process/describe-error.ts';
 type Convert = DefaultFailureConverter['errorToFailureInner'];
 
 /**
- * Converts errors for histories, inside and outside the workflows' sandbox. It leaves out foreign messages, which can quote
- * a row or a payload, and thrown values. Messages and stack traces travel as payloads, so the codec encrypts them.
+ * Converts errors for histories, inside and outside the workflows' sandbox. It leaves out foreign messages,
+ * which can quote a row or a payload, and thrown values. Messages and stack traces travel as payloads, so the
+ * codec encrypts them.
  */
 class SafeFailureConverter extends DefaultFailureConverter {
   constructor() {
@@ -14,7 +15,8 @@ class SafeFailureConverter extends DefaultFailureConverter {
 
   override errorToFailureInner(...[error, ...rest]: Parameters<Convert>): ReturnType<Convert> {
     const failure = super.errorToFailureInner(withoutForeignText(error), ...rest);
-    // The stack trace of our own failures says nothing. A failure that came from a history stays as it is there.
+    // The stack trace of our own failures says nothing. A failure that came from a history stays as it is
+    // there.
     const isOurs = error instanceof ApplicationFailure && error.failure === undefined;
     return isOurs ? { ...failure, stackTrace: '' } : failure;
   }

@@ -11,8 +11,8 @@ const ATTEMPTS = 5;
 let isInstalled = false;
 
 /**
- * Starts the Temporal SDK's runtime, unless it is running, with our log and our metrics. Call it before each worker starts,
- * because the runtime ends with the last one. A process keeps its first logger.
+ * Starts the Temporal SDK's runtime, unless it is running, with our log and our metrics. Call it before each
+ * worker starts, because the runtime ends with the last one. A process keeps its first logger.
  */
 export function installRuntime(logger: Logger): void {
   for (let attempt = 1; ; attempt++) {

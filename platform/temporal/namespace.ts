@@ -29,13 +29,16 @@ const VALUES: Readonly<Record<string, string>> = { KEYWORD: "''", BOOL: 'true' }
 /** The result of registering search attributes, by name. */
 export interface Registration {
   added: string[];
-  /** Those that the namespace still lacks because these credentials may not add them. Empty if all can be used. */
+  /**
+   * Those that the namespace still lacks because these credentials may not add them. Empty if all can be
+   * used.
+   */
   missing: string[];
 }
 
 /**
- * Creates the namespace if it is missing, and its search attributes ({@link registerSearchAttributes}). It is safe to call at
- * every start, and from several processes at once.
+ * Creates the namespace if it is missing, and its search attributes ({@link registerSearchAttributes}). It is
+ * safe to call at every start, and from several processes at once.
  */
 export async function registerNamespace(services: Services, namespace: string): Promise<Registration> {
   await eventually([UNAVAILABLE], () => createNamespace(services, namespace));
@@ -43,9 +46,9 @@ export async function registerNamespace(services: Services, namespace: string): 
 }
 
 /**
- * Adds the search attributes that the namespace lacks, and returns once all can be used. It is safe to call at every start,
- * and from several processes at once. With credentials that may not add any, as on Temporal Cloud, it only reports which are
- * missing.
+ * Adds the search attributes that the namespace lacks, and returns once all can be used. It is safe to call
+ * at every start, and from several processes at once. With credentials that may not add any, as on Temporal
+ * Cloud, it only reports which are missing.
  * @param alsoNotYet gRPC statuses that can mean that the server does not know the namespace yet
  * @throws StartRefused if one exists with another type
  */
@@ -70,8 +73,8 @@ export async function registerSearchAttributes(
 }
 
 /**
- * {@link registerSearchAttributes} for a process that is starting. If some are missing, the process starts anyway and logs
- * what to do.
+ * {@link registerSearchAttributes} for a process that is starting. If some are missing, the process starts
+ * anyway and logs what to do.
  */
 export async function ensureSearchAttributes(
   services: Services,
@@ -126,7 +129,9 @@ function explained(error: unknown, namespace: string): unknown {
   );
 }
 
-/** Retries while the server's parts have not all learned of a change, which is what these statuses can mean. */
+/**
+ * Retries while the server's parts have not all learned of a change, which is what these statuses can mean.
+ */
 async function eventually<T>(notYet: readonly number[], attempt: () => Promise<T>): Promise<T> {
   const giveUpAt = Date.now() + 90_000;
   for (let pauseMs = 100; ; pauseMs = Math.min(pauseMs * 1.5, 2_000)) {
@@ -159,7 +164,10 @@ async function addMissing({ operatorService }: Services, namespace: string): Pro
   return Object.keys(missing);
 }
 
-/** The attributes that queries can't use because they are missing or have another type. Read access is enough to find out. */
+/**
+ * The attributes that queries can't use because they are missing or have another type. Read access is enough
+ * to find out.
+ */
 async function findUnusable({ workflowService }: Services, namespace: string): Promise<string[]> {
   const unusable: string[] = [];
   for (const attribute of SEARCH_ATTRIBUTES) {

@@ -29,16 +29,17 @@ export interface PluginOptions {
 }
 
 /**
- * Everything that clients and workers have in common: payloads and headers are encrypted, failures contain no foreign text,
- * activities know whose work they do, and traced requests have their spans. A connection passes it to its clients and
- * workers.
+ * Everything that clients and workers have in common: payloads and headers are encrypted, failures contain no
+ * foreign text, activities know whose work they do, and traced requests have their spans. A connection passes
+ * it to its clients and workers.
  */
 export class TemporalPlugin extends SimplePlugin {
   readonly #sinks: InjectedSinks<TraceSinks>;
 
   constructor({ codecKeys, logger, tracing = null }: PluginOptions) {
     const codec = new EncryptionCodec(codecKeys);
-    // The first is the outermost, so that spans only see safe failures, and a start's header names the start's span.
+    // The first is the outermost, so that spans only see safe failures, and a start's header names the
+    // start's span.
     const activity: ActivityInterceptorsFactory[] = [];
     if (tracing !== null) activity.push(tracedAttempts(tracing, codec));
     if (logger !== null) activity.push(...attemptInterceptors(logger, codec));

@@ -10,8 +10,8 @@ const MAX_READ_MS = 2_000;
 let port: number | undefined;
 
 /**
- * The SDK serves its own metrics over HTTP. It does so on loopback, only for this process, which includes them in its own.
- * With the SDK's metrics buffer instead, every single count would go through JavaScript.
+ * The SDK serves its own metrics over HTTP. It does so on loopback, only for this process, which includes
+ * them in its own. With the SDK's metrics buffer instead, every single count would go through JavaScript.
  */
 export const sdkMetrics: NonNullable<RuntimeOptions['telemetryOptions']>['metrics'] = {
   attachServiceName: false,

@@ -9,7 +9,8 @@ const CALL_TIMEOUT_MS = 3_000;
 const MAX_LENGTH = 200;
 
 /**
- * In an activity: whom Temporal recorded as the sender of the newest such signal to its workflow that came before the activity.
+ * In an activity: whom Temporal recorded as the sender of the newest such signal to its workflow that came
+ * before the activity.
  * @param isThis whether the signal's input is the one in question
  * @returns null if Temporal recorded nobody, or no such signal is found
  * @throws ServiceError if Temporal can't be reached: the attempt is repeated
@@ -79,7 +80,10 @@ export function createReadSignalSender(client: Client): ReadSignalSender {
   }
 }
 
-/** INVALID_ARGUMENT, NOT_FOUND, PERMISSION_DENIED, UNIMPLEMENTED, UNAUTHENTICATED: asking again would not help. */
+/**
+ * INVALID_ARGUMENT, NOT_FOUND, PERMISSION_DENIED, UNIMPLEMENTED, UNAUTHENTICATED: asking again would not
+ * help.
+ */
 const DEFINITE = new Set([3, 5, 7, 12, 16]);
 
 /** An identity is whatever the sender says. */

@@ -14,7 +14,9 @@ const workflowAttributes = (workflowId: string, runId: string) => ({
   run_id: runId,
 });
 
-/** The id of a run's span, derived from the run's id, so that every process that runs a part of it knows it. */
+/**
+ * The id of a run's span, derived from the run's id, so that every process that runs a part of it knows it.
+ */
 const deriveSpanId = (runId: string): string => hash('sha256', runId).slice(0, 16);
 
 /** A span for each workflow start by a traced request. */
@@ -66,8 +68,8 @@ export const tracedAttempts =
   });
 
 /**
- * A span for each run of a traced workflow, recorded when it ends. The sandbox only reports the end: creating spans in there
- * would take 3 to 4 ms of CPU per workflow (docs/decisions/traces.md).
+ * A span for each run of a traced workflow, recorded when it ends. The sandbox only reports the end: creating
+ * spans in there would take 3 to 4 ms of CPU per workflow (docs/decisions/traces.md).
  */
 export function runSinks(tracing: Tracing | null, codec: EncryptionCodec): InjectedSinks<TraceSinks> {
   return {

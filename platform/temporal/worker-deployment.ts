@@ -10,9 +10,10 @@ const GRPC_NOT_FOUND = 5;
 
 /**
  * A worker's options for Temporal's worker versioning (docs/decisions/worker-versions.md).
- * @param version null if it is unversioned: its workflows then continue on whatever code their next worker has
- * @param behavior `PINNED`: a workflow stays on the version that ran its first task; `AUTO_UPGRADE`: it moves to the current
- * one
+ * @param version null if it is unversioned: its workflows then continue on whatever code their next worker
+ * has
+ * @param behavior `PINNED`: a workflow stays on the version that ran its first task; `AUTO_UPGRADE`: it moves
+ * to the current one
  */
 export function deploymentOptions(
   version: WorkerDeploymentVersion | null,
@@ -25,7 +26,8 @@ export function deploymentOptions(
 }
 
 /**
- * Whether worker processes of this version have polled, so that somebody continues the workflows started on it.
+ * Whether worker processes of this version have polled, so that somebody continues the workflows started on
+ * it.
  * @throws ServiceError if Temporal can't be reached
  */
 export async function hasWorkers(client: Client, version: WorkerDeploymentVersion): Promise<boolean> {
@@ -44,8 +46,8 @@ export async function hasWorkers(client: Client, version: WorkerDeploymentVersio
 }
 
 /**
- * Makes this version the deployment's current one if there is none, so that a new installation works without an extra step.
- * After that, only operators change it.
+ * Makes this version the deployment's current one if there is none, so that a new installation works without
+ * an extra step. After that, only operators change it.
  */
 export function becomeCurrentIfFirst(
   client: Client,

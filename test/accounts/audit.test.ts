@@ -3,6 +3,7 @@ import { transaction } from '../../platform/db/transaction.ts';
 import { recordAudit } from '../../requests/operator-context.ts';
 import { reveal, revealingPartner } from '../support/api/reveals.ts';
 import { createCard } from '../support/cards.ts';
+import { column } from '../support/column.ts';
 import { seedDeposit } from '../support/deposits/seed-deposits.ts';
 import { fundedPartner } from '../support/money.ts';
 import { ACTOR, type Operate, operateIn, operatorEnvironment } from '../support/operator/operate.ts';
@@ -117,10 +118,7 @@ describe('operator audit list beside an API', () => {
       assert.deepEqual(await idsWith(...flags), [refused.id, second.id, first.id]);
     assert.deepEqual(await idsWith('--actor', `${partner.id}/key_other`), []);
     const since = await operate('audit', 'list', '--since', second.at);
-    assert.deepEqual(
-      since.json.map(({ id }: { id: string }) => id),
-      [refused.id, off.id, second.id],
-    );
+    assert.deepEqual(column(since.json, 'id'), [refused.id, off.id, second.id]);
   });
 
   it('names the partner and the card that each entry is about', async () => {

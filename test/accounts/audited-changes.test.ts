@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import pg from 'pg';
+import type pg from 'pg';
 import { newId } from '../../platform/crypto/new-id.ts';
-import { asOwner, createTestDatabase, operatorUrlOf, workerUrlOf } from '../support/postgres.ts';
+import { asOwner, connectTo, createTestDatabase, operatorUrlOf, workerUrlOf } from '../support/postgres.ts';
 
 const HASH = 'ab'.repeat(32);
 
@@ -81,8 +81,7 @@ describe("an operator's login", () => {
          transaction_index, block_time)
        VALUES ('nile', '${HASH}', 0, 'dep_1', 'prt_1', 'live', 5000000, 1, 0, now())`,
     ]);
-    client = new pg.Client(operatorUrlOf(url));
-    await client.connect();
+    client = await connectTo(operatorUrlOf(url));
   });
   after(() => client.end());
 
@@ -140,12 +139,7 @@ describe("an operator's login", () => {
   });
 
   it("leaves a worker's login as it is, which records what it changes by itself nowhere", async () => {
-    const worker = new pg.Client(workerUrlOf(url));
-    await worker.connect();
-    try {
-      await worker.query(`UPDATE card_transfer SET decision = NULL WHERE id = 'top_1'`);
-    } finally {
-      await worker.end();
-    }
+    await using worker = await connectTo(workerUrlOf(url));
+    await worker.query(`UPDATE card_transfer SET decision = NULL WHERE id = 'top_1'`);
   });
 });

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
-import pg from 'pg';
 import { adjustBalance } from '../../accounts/adjust-balance.ts';
 import type { Mode } from '../../domain/mode.ts';
 import { query } from '../../platform/db/sql.ts';
@@ -10,7 +9,7 @@ import { expectError } from '../support/api/answers.ts';
 import { authorizedCard } from '../support/authorizations.ts';
 import { createCard, settledCard } from '../support/cards.ts';
 import { assertLedgerClean, balanceOf, FUNDS_CENTS, fundedPartner, priceOf } from '../support/money.ts';
-import { ownerUrlOf } from '../support/postgres.ts';
+import { connectTo, ownerUrlOf } from '../support/postgres.ts';
 import { sharedStack } from '../support/shared-stack.ts';
 import type { TestPartner, TestStack } from '../support/stack.ts';
 import { until } from '../support/until.ts';
@@ -66,8 +65,7 @@ describe('the balance alert', () => {
   });
 
   it('waits for an advance of the test clock that is under way, as adjustments do, and is dated after it', async () => {
-    const owner = new pg.Client(ownerUrlOf(stack.config.databaseUrl));
-    await owner.connect();
+    const owner = await connectTo(ownerUrlOf(stack.config.databaseUrl));
     const types = [];
     for (const [days, change] of [
       [1, () => set(FUNDS_CENTS + 1)],

@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict';
-import pg from 'pg';
 import { pino } from 'pino';
 import { recordKeyUses } from '../../accounts/usage.ts';
 import { startApi } from '../../api/server.ts';
 import { freePort } from '../../dev/free-port.ts';
 import { environmentOf, type Operate, operateIn } from '../support/operator/operate.ts';
-import { ownerUrlOf } from '../support/postgres.ts';
+import { connectTo, ownerUrlOf } from '../support/postgres.ts';
 import { sharedStack } from '../support/shared-stack.ts';
 import { partnerAt, type TestStack } from '../support/stack.ts';
 
@@ -51,14 +50,11 @@ describe('operator key list', () => {
     const [key] = await list(partner.id);
     const usedMs = Date.now();
     const uses = new Map([[key?.id ?? '', usedMs]]);
-    const holder = new pg.Client(ownerUrlOf(stack.config.databaseUrl));
-    await holder.connect();
-    try {
+    {
+      await using holder = await connectTo(ownerUrlOf(stack.config.databaseUrl));
       await holder.query('BEGIN');
       await holder.query('SELECT FROM api_key WHERE id = $1 FOR UPDATE', [key?.id]);
       await recordKeyUses(stack.orm, uses);
-    } finally {
-      await holder.end();
     }
     await recordKeyUses(stack.orm, uses);
     assert.equal(Date.parse((await list(partner.id))[0]?.last_used_at ?? ''), usedMs);

@@ -9,9 +9,6 @@ import {
   operatorEnvironment,
 } from '../support/operator/operate.ts';
 
-const NO_PARTNER = 'prt_01k0000000000000000000000a';
-const NO_KEY = 'key_01k0000000000000000000000a';
-
 describe('operator key', () => {
   let env: NodeJS.ProcessEnv;
   let operate: Operate;
@@ -77,24 +74,6 @@ describe('operator key', () => {
     const second = await operate('key', 'revoke', id);
     assert.deepEqual([second.code, second.json], [0, first.json]);
     assert.deepEqual((await operate('audit', 'list')).json, audited);
-  });
-
-  it('refuses an unknown partner or key, and says where to look', async () => {
-    const unknownPartner = `There is no partner ${NO_PARTNER}: run "operator partner list".\n`;
-    const created = await operate('key', 'create', NO_PARTNER, '--mode', 'test');
-    assert.deepEqual([created.code, created.out, created.err], [1, '', unknownPartner]);
-    const listed = await operate('key', 'list', NO_PARTNER);
-    assert.deepEqual([listed.code, listed.out, listed.err], [1, '', unknownPartner]);
-    const revoked = await operate('key', 'revoke', NO_KEY);
-    const unknownKey = `There is no key ${NO_KEY}: run "operator key list PARTNER".\n`;
-    assert.deepEqual([revoked.code, revoked.out, revoked.err], [1, '', unknownKey]);
-  });
-
-  it('does not repeat a key that is given in place of its id', async () => {
-    const { key } = (await operate('key', 'create', partner, '--mode', 'live')).json;
-    const { code, err } = await operate('key', 'revoke', key);
-    assert.equal(code, 1);
-    assert.ok(!err.includes(key));
   });
 
   it('makes a key with scopes, an allowlist and an expiry, which key list --scopes shows', async () => {

@@ -2,8 +2,9 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 import { urlFor } from '../../dev/postgres/logins.ts';
+import { column } from '../support/column.ts';
 import { lastAudit, type Operate, operateIn, operatorEnvironment } from '../support/operator/operate.ts';
-import { asOwner } from '../support/postgres.ts';
+import { asOwner, connectTo } from '../support/postgres.ts';
 
 describe('operator login', () => {
   const suffix = randomBytes(4).toString('hex');
@@ -42,9 +43,8 @@ describe('operator login', () => {
     assert.equal((await hers('audit', 'list')).json[0].database_login, anna);
     assert.match((await hers('login', 'create', `eve_${suffix}`)).err, /^Only the owner of the database can/);
 
-    const open = new pg.Client(database_url);
+    const open = await connectTo(database_url);
     const ended = new Promise((resolve) => open.on('error', resolve));
-    await open.connect();
     assert.deepEqual(await logins(), [{ ...login, sessions: 1 }]);
     for (let i = 0; i < 2; i++) {
       const revoked = await asOwnerOf('login', 'revoke', anna);
@@ -53,10 +53,7 @@ describe('operator login', () => {
     await ended;
     await assert.rejects(new pg.Client(database_url).connect(), { code: '28P01' });
     const actions = (await operate('audit', 'list', '--subject', anna)).json;
-    assert.deepEqual(
-      actions.map(({ action }: { action: string }) => action),
-      ['login.revoke', 'login.create'],
-    );
+    assert.deepEqual(column(actions, 'action'), ['login.revoke', 'login.create']);
   });
 
   it('takes no name twice, and revokes nothing but the logins of operators', async () => {

@@ -19,19 +19,10 @@ describe('operator partner adjust', () => {
     partner = (await operate('partner', 'create', '--name', 'Adjusted')).json.id;
   });
 
+  const adjustIn = (mode: string, amount: string, ...rest: string[]) =>
+    operate(...`partner adjust ${partner} --mode ${mode} --amount ${amount}`.split(' '), ...rest);
   const adjust = (amount: string, ...rest: string[]) =>
-    operate(
-      'partner',
-      'adjust',
-      partner,
-      '--mode',
-      'live',
-      '--amount',
-      amount,
-      '--reason',
-      'wire 7',
-      ...rest,
-    );
+    adjustIn('live', amount, '--reason', 'wire 7', ...rest);
 
   const balance = async (mode = 'live') => (await operate('ledger', 'balance', partner, '--mode', mode)).json;
 
@@ -106,10 +97,9 @@ describe('operator partner adjust', () => {
 
   it('refuses a key that was used for another adjustment, and names that one', async () => {
     const first = await adjust('700', '--key', 'wire-8');
-    const otherReason = ['--amount', '700', '--reason', 'other', '--key', 'wire-8'];
     for (const other of [
       await adjust('701', '--key', 'wire-8'),
-      await operate('partner', 'adjust', partner, '--mode', 'live', ...otherReason),
+      await adjustIn('live', '700', '--reason', 'other', '--key', 'wire-8'),
     ]) {
       assert.equal(other.code, 1);
       assert.match(other.err, /"wire-8"/);
@@ -120,20 +110,7 @@ describe('operator partner adjust', () => {
 
   it('keeps the keys of accounts and modes apart', async () => {
     await adjust('700', '--key', 'wire-9');
-    const args = [
-      'partner',
-      'adjust',
-      partner,
-      '--mode',
-      'test',
-      '--amount',
-      '5',
-      '--reason',
-      'r',
-      '--key',
-      'wire-9',
-    ];
-    assert.equal((await operate(...args)).code, 0);
+    assert.equal((await adjustIn('test', '5', '--reason', 'r', '--key', 'wire-9')).code, 0);
     assert.deepEqual([(await balance()).total, (await balance('test')).total], [700, 5]);
   });
 

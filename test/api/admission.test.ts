@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import pg from 'pg';
 import { pino } from 'pino';
 import { Pool } from 'undici';
 import { createApiKey } from '../../accounts/api-keys.ts';
@@ -18,7 +17,7 @@ import { expectError } from '../support/api/answers.ts';
 import { createCard } from '../support/cards.ts';
 import { untilAnswered } from '../support/crash/operations.ts';
 import { assertLedgerClean, balanceOf, fundedPartner } from '../support/money.ts';
-import { asOwner, ownerUrlOf } from '../support/postgres.ts';
+import { asOwner, connectTo, ownerUrlOf } from '../support/postgres.ts';
 import { sharedStack } from '../support/shared-stack.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../support/stack.ts';
 import { until } from '../support/until.ts';
@@ -424,9 +423,8 @@ describe('the API, under more requests than it admits,', () => {
     it(`looks ${kind} API keys up in a separate queue, and genuine ones at once, though it has seen none yet`, async () => {
       const partner = await stack.createPartner();
       const fresh = await startApi({ ...stack.config, port: await freePort() }, pino({ level: 'silent' }));
-      const hold = new pg.Client(ownerUrlOf(stack.config.databaseUrl));
+      const hold = await connectTo(ownerUrlOf(stack.config.databaseUrl));
       const clients = new Pool(new URL(fresh.url).origin, { connections: 218 });
-      await hold.connect();
       try {
         const refusals: string[] = [];
         const ask = async (key: string) => {

@@ -40,38 +40,34 @@ describe('responses that nobody reads', () => {
 
   it('count against their account alone, until their connection is closed because nothing is read', async () => {
     const responseLimits = { stallMs: 3_000, maxMs: 60_000, maxUnsentBytes: 200_000 };
-    const stack = await startTestStack({ responseLimits }, { worker: false });
-    try {
-      const [partner, other] = [await fundedPartner(stack), await fundedPartner(stack)];
-      await makeCards(partner, 8);
-      const { host, port } = stack.config;
-      const socket = connect({ host, port, noDelay: true }).pause();
-      socket.on('error', () => {});
-      const head = `GET /v1/cards?limit=100 HTTP/1.1\r\nHost: api\r\nAuthorization: Bearer ${partner.keys.test}\r\n\r\n`;
-      socket.write(head.repeat(ASKED));
+    await using stack = await startTestStack({ responseLimits }, { worker: false });
+    const [partner, other] = [await fundedPartner(stack), await fundedPartner(stack)];
+    await makeCards(partner, 8);
+    const { host, port } = stack.config;
+    const socket = connect({ host, port, noDelay: true }).pause();
+    socket.on('error', () => {});
+    const head = `GET /v1/cards?limit=100 HTTP/1.1\r\nHost: api\r\nAuthorization: Bearer ${partner.keys.test}\r\n\r\n`;
+    socket.write(head.repeat(ASKED));
 
-      const balance = (status: number) =>
-        until(`the account gets ${status}`, async () => {
-          const answer = await partner.call('GET', '/balance');
-          return answer.status === status && answer;
-        });
-      const refused = await balance(429);
-      expectError(refused, 'rate_limited');
-      assert.match(refused.json.error.message, /have not read the responses/);
-      assert.equal(refused.headers.get('retry-after'), '1');
-      assert.equal((await other.call('GET', '/balance')).status, 200);
-      assert.equal((await partner.call('GET', '/balance', { mode: 'live' })).status, 200);
-
-      await balance(200);
-      let received = '';
-      socket.on('data', (part) => {
-        received += part;
+    const balance = (status: number) =>
+      until(`the account gets ${status}`, async () => {
+        const answer = await partner.call('GET', '/balance');
+        return answer.status === status && answer;
       });
-      await once(socket.resume(), 'close');
-      const answers = received.split('HTTP/1.1 200 OK').length - 1;
-      assert.ok(answers < ASKED, `all ${answers} were sent`);
-    } finally {
-      await stack.stop();
-    }
+    const refused = await balance(429);
+    expectError(refused, 'rate_limited');
+    assert.match(refused.json.error.message, /have not read the responses/);
+    assert.equal(refused.headers.get('retry-after'), '1');
+    assert.equal((await other.call('GET', '/balance')).status, 200);
+    assert.equal((await partner.call('GET', '/balance', { mode: 'live' })).status, 200);
+
+    await balance(200);
+    let received = '';
+    socket.on('data', (part) => {
+      received += part;
+    });
+    await once(socket.resume(), 'close');
+    const answers = received.split('HTTP/1.1 200 OK').length - 1;
+    assert.ok(answers < ASKED, `all ${answers} were sent`);
   });
 });

@@ -162,7 +162,7 @@ describe(`the service, given ${REQUESTS} requests drawn from its OpenAPI documen
   }
 
   function send(request: FuzzRequest): Promise<Answered> {
-    const { operation, method, mode, authorization, headers, body } = request;
+    const { operation, mode, headers, body } = request;
     const ids = Object.fromEntries(
       Object.entries(request.path).map(([name, text]) => [name, pick(mode, text)]),
     );
@@ -174,16 +174,15 @@ describe(`the service, given ${REQUESTS} requests drawn from its OpenAPI documen
     const query = request.query
       .map(([name, text]) => `${encode(name)}=${encode(pick(mode, text))}`)
       .join('&');
-    const key = authorization ?? `Bearer ${partner.keys[mode]}`;
     const sent = [
-      ...(key === '' ? [] : [['Authorization', key]]),
+      ['Authorization', `Bearer ${partner.keys[mode]}`],
       ...headers,
       ...(body === null ? [] : [['Content-Length', String(Buffer.byteLength(body))]]),
     ];
     return new Promise((resolve, reject) => {
       const outgoing = httpRequest(
         {
-          ...{ host: stack.config.host, port: stack.config.port, agent, method },
+          ...{ host: stack.config.host, port: stack.config.port, agent, method: operation.method },
           path: `/v1${path}${query === '' ? '' : `?${query}`}`,
           headers: ['Host', 'localhost', ...sent.flat()],
         },
@@ -205,22 +204,22 @@ describe(`the service, given ${REQUESTS} requests drawn from its OpenAPI documen
     statuses.set(name, (statuses.get(name) ?? 0) + 1);
     if (status >= 500) return 'a 5xx';
     if (!/^req_/.test(String(headers['request-id']))) return 'no Request-Id';
-    const declared = operation.responses.has(status) || (wrong === 'the method' && status === 405);
-    if (!declared) return 'a status that is not declared';
+    if (!operation.responses.has(status)) return 'a status that is not declared';
     const isOfMode = operation.mode === undefined || operation.mode === request.mode;
     const error = status >= 400 ? JSON.parse(text).error : null;
+    const isOwn = status === 400 && isOwn400(request, error);
     if (wrong !== null) {
-      // The mode is looked at before anything but the key and the path; what there are too many of, before all else.
-      const refused = wrong === 'the API key' || wrong === 'the method' || isOfMode ? expected : [403];
+      // The mode is looked at before anything but the key and the path, and the body before what has the path's id.
+      const refused = isOfMode ? [...expected, ...(isOwn ? [400] : [])] : [403];
       if (!refused.includes(status)) return `not ${refused.join(' or ')} for what is wrong`;
-    } else if (status === 400 && !isOwn400(request, error)) return '400 for what the document allows';
+    } else if (status === 400 && !isOwn) return '400 for what the document allows';
     else if ([401, 405, 413, 415, 431].includes(status)) return 'refused, though the document allows it';
     else if (status === 403 && isOfMode) return '403 without a reason';
     if (status === 200 && operation.isCsv) {
       const isCsv = headers['content-type'] === 'text/csv; charset=utf-8' && text.endsWith('\r\n');
       return isCsv ? null : 'not CSV';
     }
-    const schema = operation.responses.get(operation.responses.has(status) ? status : 400);
+    const schema = operation.responses.get(status);
     if (schema == null) return text === '' ? null : 'a body where none is declared';
     if (headers['content-type'] !== 'application/json; charset=utf-8')
       return 'another Content-Type than JSON';
@@ -233,11 +232,11 @@ describe(`the service, given ${REQUESTS} requests drawn from its OpenAPI documen
  * What a schema cannot say: a cursor has to be there; amount and fees, and old and new metadata, have to fit together; no
  * more can be taken from an authorization than is left, or given back of a purchase; and a card has no spending limit twice.
  */
-function isOwn400({ body, method, operation }: FuzzRequest, error: { param?: string }): boolean {
+function isOwn400({ body, operation }: FuzzRequest, error: { param?: string }): boolean {
   if (error.param === 'starting_after') return true;
   // It has to be in the future.
   if (error.param === 'expires_at') return true;
-  if (error.param === 'metadata' && method === 'PATCH') return true;
+  if (error.param === 'metadata' && operation.method === 'PATCH') return true;
   if (error.param?.startsWith('spending_controls.spending_limits.')) return true;
   // It has to be a purchase on the card.
   if (error.param === 'transaction_id') return true;
@@ -260,7 +259,7 @@ const encode = (text: string) => encodeURIComponent(text.toWellFormed());
 const nameOf = ({ method, path }: Operation) => `${method} ${path}`;
 
 function describeDifference(request: FuzzRequest, { status, text }: Answered, difference: string): string {
-  const { operation, wrong, mode, path, query, headers, body, method } = request;
-  const asked = JSON.stringify({ method, mode, path, query, headers, body: body?.slice(0, 500) });
+  const { operation, wrong, mode, path, query, headers, body } = request;
+  const asked = JSON.stringify({ mode, path, query, headers, body: body?.slice(0, 500) });
   return `${nameOf(operation)}: ${difference} (wrong: ${wrong}) ${status} ${text.slice(0, 500)} ${asked}`;
 }

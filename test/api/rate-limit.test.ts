@@ -245,23 +245,19 @@ describe('the budget of what requests store', () => {
   });
 
   it('refuses changes with 429 once it is used up, but neither reads nor another account', async () => {
-    const stack = await startTestStack({ storedBytesPerDay: 5_000 }, { worker: false });
-    try {
-      const [partner, other] = [await stack.createPartner(), await stack.createPartner()];
-      const credit = (of: TestPartner) =>
-        of.call('POST', '/test/credit', { body: { amount: 1 }, idempotencyKey: randomUUID() });
-      let refused = await credit(partner);
-      assert.equal(refused.status, 201, refused.text);
-      while (refused.status === 201) refused = await credit(partner);
-      expectError(refused, 'rate_limited');
-      assert.match(refused.json.error.message, /have stored as much as they can within a day/);
-      assert.match(refused.headers.get('retry-after') ?? '', /^[1-9]\d*$/);
-      assert.equal((await partner.call('GET', '/balance')).status, 200);
-      assert.equal((await partner.call('GET', '/ping', { mode: 'live' })).status, 200);
-      assert.equal((await credit(other)).status, 201);
-    } finally {
-      await stack.stop();
-    }
+    await using stack = await startTestStack({ storedBytesPerDay: 5_000 }, { worker: false });
+    const [partner, other] = [await stack.createPartner(), await stack.createPartner()];
+    const credit = (of: TestPartner) =>
+      of.call('POST', '/test/credit', { body: { amount: 1 }, idempotencyKey: randomUUID() });
+    let refused = await credit(partner);
+    assert.equal(refused.status, 201, refused.text);
+    while (refused.status === 201) refused = await credit(partner);
+    expectError(refused, 'rate_limited');
+    assert.match(refused.json.error.message, /have stored as much as they can within a day/);
+    assert.match(refused.headers.get('retry-after') ?? '', /^[1-9]\d*$/);
+    assert.equal((await partner.call('GET', '/balance')).status, 200);
+    assert.equal((await partner.call('GET', '/ping', { mode: 'live' })).status, 200);
+    assert.equal((await credit(other)).status, 201);
   });
 });
 

@@ -4,6 +4,7 @@ import { DECLARATIONS } from '../../api/routes.ts';
 import { CreateCardRequest } from '../../cards/resource.ts';
 import { ERRORS } from '../../domain/error-catalogue.ts';
 import { inlined } from '../support/api/fuzz/document.ts';
+import { column } from '../support/column.ts';
 import { sharedStack } from '../support/shared-stack.ts';
 
 describe('the reference', () => {
@@ -34,10 +35,7 @@ describe('the reference', () => {
     assert.ok(declared.includes('post /cards/{cardId}/topups'));
 
     const { parameters, requestBody, responses } = paths['/cards'].post;
-    assert.deepEqual(
-      parameters.map((one: { name: string }) => one.name),
-      ['Idempotency-Key'],
-    );
+    assert.deepEqual(column(parameters, 'name'), ['Idempotency-Key']);
     const { properties, required, additionalProperties } = inlined(
       requestBody.content['application/json'].schema,
       components,

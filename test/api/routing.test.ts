@@ -41,7 +41,7 @@ describe('the API', () => {
     const declared = declarations.map(({ method }) => method.toUpperCase());
     const allowed = [...declared, ...(declared.includes('GET') ? ['HEAD'] : [])].sort().join(', ');
     it(`answers 405 on ${path} for all methods except ${allowed}, which Allow lists`, async () => {
-      for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']) {
+      for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PROPFIND']) {
         if (allowed.split(', ').includes(method)) continue;
         const answer = await partner.call(method, path);
         expectError(answer, 'method_not_allowed');

@@ -221,6 +221,7 @@ async function footprint(stack: TestStack, { id }: TestPartner): Promise<string[
      UNION ALL SELECT concat_ws(' ', 'transaction', type, amount_cents) FROM card_transaction WHERE partner_id = $1
      UNION ALL SELECT concat_ws(' ', 'authorization', status, held_cents) FROM card_authorization WHERE partner_id = $1
      UNION ALL SELECT concat_ws(' ', 'deposit', amount_cents) FROM deposit WHERE partner_id = $1
+     UNION ALL SELECT concat_ws(' ', 'clock', offset_seconds) FROM test_clock_advance WHERE partner_id = $1
      ORDER BY line`,
     [id],
   );

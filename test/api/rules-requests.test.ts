@@ -8,10 +8,11 @@ import { rawRequest, sendRaw } from '../support/api/raw-request.ts';
 import type { Answer, CallOptions } from '../support/stack.ts';
 
 const MAX_BODY_BYTES = 65_536;
-const NO_OBJECTS = ['{', '{}{}', '\ufeff{}', '[]', '[{}]', 'null', 'true', '0', '""', ' '];
+const NO_OBJECTS = ['{', '{}{}', '\ufeff{}', '[]', '[{}]', 'null', 'true', '0', '""', ' ', '{}x', 'NaN'];
 const NO_JSON_TYPES = [
   ...['text/plain', 'application/x-www-form-urlencoded', 'application/vnd.api+json', ''],
-  ...['application/json; charset=utf-16', 'application/json, application/json'],
+  ...['application/json; charset=utf-16', 'application/json, application/json', 'application/jsonx'],
+  ...['application/json; charset=latin1', 'application/xml'],
 ];
 const ENCODINGS = ['gzip', 'deflate', 'br', 'zstd', 'gzip, identity', 'x', 'GZIP'];
 const NO_KEYS = ['x'.repeat(256), 'ü', 'a\tb', 'a\xa0b'];

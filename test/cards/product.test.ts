@@ -123,15 +123,6 @@ describe('operator product', () => {
     assert.deepEqual(codesOf((await operate('product', 'allow', id, 'TWO')).json), ['TWO']);
   });
 
-  it('refuses an unknown product or partner, and says where to look', async () => {
-    await setCurrent('ONE');
-    const { code, err } = await operate('product', 'retire', 'NOPE');
-    assert.deepEqual([code, err], [1, 'There is no product NOPE: run "operator product list".\n']);
-    const allowed = await operate('product', 'allow', 'prt_01k0000000000000000000000a', 'ONE');
-    assert.equal(allowed.code, 1);
-    assert.match(allowed.err, /operator partner list/);
-  });
-
   const codesOf = (products: { product_code: string }[]) => products.map((product) => product.product_code);
 
   const current = async () =>

@@ -247,7 +247,11 @@ describe('operator resolve', () => {
 
 /** As if it had begun 25 hours ago. */
 const makeOverdue = (stack: TestStack, { command }: Resolvable, { id }: PendingOperation) =>
-  asOwner(stack, `UPDATE ${command} SET created_at = created_at - interval '25 hours' WHERE id = $1`, [id]);
+  asOwner(
+    stack,
+    `UPDATE ${command === 'card' ? 'card' : 'card_transfer'} SET created_at = created_at - interval '25 hours' WHERE id = $1`,
+    [id],
+  );
 
 // biome-ignore lint/suspicious/noExplicitAny: a test reads whatever the contract promises.
 async function attentionTo(operate: Operate, id: string): Promise<any> {

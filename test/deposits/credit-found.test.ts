@@ -54,8 +54,8 @@ describe('the crediting of found payments', () => {
   it('delays no account because the balances of ten others are locked', async () => {
     const locked = [];
     for (let count = 0; count < 10; count++) locked.push(await paid(1));
-    const holder = await commands.connect();
-    try {
+    {
+      await using holder = await commands.connect();
       await holder.query('BEGIN');
       await holder.query('SELECT FROM ledger.account WHERE id = ANY ($1) FOR UPDATE', [
         locked.map(({ partnerId }) => `prepaid/live/${partnerId}`),
@@ -66,8 +66,6 @@ describe('the crediting of found payments', () => {
       await untilConfirmed(ids);
       assert.equal(await confirmed(locked.flatMap((account) => account.ids)), 0);
       await holder.query('ROLLBACK');
-    } finally {
-      await holder.end();
     }
     await untilConfirmed(locked.flatMap((account) => account.ids));
   });

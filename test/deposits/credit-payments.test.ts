@@ -7,6 +7,7 @@ import { expireDeposits } from '../../deposits/expire.ts';
 import { type FoundPayment, takeBlocks } from '../../deposits/take-blocks.ts';
 import { readBalance } from '../../ledger/balances.ts';
 import { checkLedger } from '../../ledger/check-ledger.ts';
+import { column } from '../support/column.ts';
 import { openCommands, type TestCommands } from '../support/commands/open-commands.ts';
 import { aroundCommits } from '../support/crash/around-commits.ts';
 import { hoursFromNow, paymentFor, readDeposits, seedDeposits } from '../support/deposits/seed-deposits.ts';
@@ -242,8 +243,8 @@ describe('creditPayments', () => {
     const [held = ''] = await seedDeposits(commands.owner, { partnerId });
     const [free = ''] = await seedDeposits(commands.owner, { partnerId: other });
     await find(paymentFor(held, partnerId), paymentFor(free, other));
-    const holder = await commands.connect();
-    try {
+    {
+      await using holder = await commands.connect();
       await holder.query('BEGIN');
       await holder.query(`SELECT FROM ledger.account WHERE id = $1 FOR UPDATE`, [
         `prepaid/live/${partnerId}`,
@@ -255,8 +256,6 @@ describe('creditPayments', () => {
       await find(paymentFor(held, partnerId, { blockNumber: 102 }));
       await holder.query('ROLLBACK');
       assert.deepEqual(await waiting, { judged: 1, credited: 1 });
-    } finally {
-      await holder.end();
     }
     await credit(held);
     assert.deepEqual((await left(held)).payments, ['credited', 'in_review already_paid']);
@@ -295,26 +294,17 @@ describe('creditPayments', () => {
     }
     await find(...[...ids].flatMap(([account, own]) => own.map((id) => paymentFor(id, account))));
     const all = await findUncredited(em(), { after: null, except: [], limit: 10 });
-    assert.deepEqual(
-      all.map((one) => one.partnerId),
-      accounts,
-    );
+    assert.deepEqual(column(all, 'partnerId'), accounts);
     assert.deepEqual(all[0]?.depositIds, ids.get(accounts[0] ?? '')?.slice(0, 100));
     assert.deepEqual(all[1]?.depositIds, ids.get(accounts[1] ?? ''));
     const next = await findUncredited(em(), { after: live(accounts[0] ?? ''), except: [], limit: 1 });
-    assert.deepEqual(
-      next.map((one) => one.partnerId),
-      [accounts[1]],
-    );
+    assert.deepEqual(column(next, 'partnerId'), [accounts[1]]);
     const rest = await findUncredited(em(), {
       after: null,
       except: accounts.slice(0, 2).map(live),
       limit: 10,
     });
-    assert.deepEqual(
-      rest.map((one) => one.partnerId),
-      [accounts[2]],
-    );
+    assert.deepEqual(column(rest, 'partnerId'), [accounts[2]]);
     for (const { depositIds } of all) await credit(...depositIds);
     const left = await findUncredited(em(), { after: null, except: [], limit: 10 });
     assert.deepEqual(left, [

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
-import pg from 'pg';
 import { seedDeposit, TEST_TRON } from '../support/deposits/seed-deposits.ts';
 import { readMetrics } from '../support/metrics.ts';
-import { asOwner, ownerUrlOf } from '../support/postgres.ts';
+import { asOwner, connectTo, ownerUrlOf } from '../support/postgres.ts';
 import { startTestStack, type TestStack } from '../support/stack.ts';
 import { until } from '../support/until.ts';
 
@@ -107,8 +106,7 @@ describe("the API's report on deposits", () => {
   });
 
   it('leaves out only these metrics if nobody could measure them for minutes', async () => {
-    const holder = new pg.Client(ownerUrlOf(stack.config.databaseUrl));
-    await holder.connect();
+    const holder = await connectTo(ownerUrlOf(stack.config.databaseUrl));
     await holder.query('BEGIN');
     await holder.query('LOCK TABLE chain_scan');
     await asOwner(

@@ -5,7 +5,6 @@ import { depositEvents, pay, readDepositState, recordPayment } from '../support/
 import { seedDeposits } from '../support/deposits/seed-deposits.ts';
 import { ACTOR, lastAudit, type Operate, operateIn } from '../support/operator/operate.ts';
 
-const UNKNOWN = 'dep_01k0000000000000000000000a';
 const REASON = 'seen on the chain, ticket 4711';
 
 describe('operator deposit', () => {
@@ -74,19 +73,6 @@ describe('operator deposit', () => {
         },
       );
       assert.deepEqual(json.resolutions, []);
-    });
-
-    it('refuses an unknown deposit', async () => {
-      for (const [id, words] of [
-        [UNKNOWN, `There is no deposit ${UNKNOWN}`],
-        ['sk_live_secret', 'This is not the id of a deposit'],
-      ] as const) {
-        for (const answer of [await operate('deposit', 'show', id), await resolve(id, '--credit')]) {
-          assert.deepEqual([answer.code, answer.out], [1, '']);
-          assert.ok(answer.err.startsWith(words), answer.err);
-          assert.ok(!answer.err.includes('secret'));
-        }
-      }
     });
   });
 

@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict';
-import { creditPayments } from '../../deposits/credit-payments.ts';
-import type { Mode } from '../../domain/mode.ts';
 import { expectError, expectReplay } from '../support/api/answers.ts';
+import { column } from '../support/column.ts';
 import { seedDeposit, TEST_ADDRESSES, TEST_TRON } from '../support/deposits/seed-deposits.ts';
-import { balanceOf } from '../support/money.ts';
 import { asOwner } from '../support/postgres.ts';
 import { sharedStack } from '../support/shared-stack.ts';
 import { type CallOptions, startTestStack, type TestPartner, type TestStack } from '../support/stack.ts';
@@ -207,61 +205,10 @@ describe('the API', () => {
       const id = await seedDeposit(stack, partner.id, { status: 'needs_review', payments: dust });
       const { json } = await get(id);
       assert.deepEqual(
-        json.payments.map(({ block }: { block: number }) => block),
+        column(json.payments, 'block'),
         Array.from({ length: 100 }, (_, n) => 871 + n),
       );
       assert.deepEqual((await list()).json.data, [json]);
-    });
-  });
-
-  describe('once a payment has arrived', () => {
-    const read = async (path: string, mode: Mode = 'live') =>
-      (await partner.call('GET', path, { mode })).json;
-    async function paid(valueMicroUsdt: bigint) {
-      const blockTime = new Date('2026-11-20T08:00:00.000Z');
-      const payment = { valueMicroUsdt, status: 'found', blockNumber: 100, blockTime } as const;
-      const id = await seedDeposit(stack, partner.id, { amountCents: 2_500, payments: [payment] });
-      await creditPayments(stack.orm, [id]);
-      return (await get(id)).json;
-    }
-
-    it('appears in the balance, its history and an event, each with its id, in live mode alone', async () => {
-      const deposit = await paid(25_000_000n);
-      assert.deepEqual(
-        [deposit.status, deposit.received_amount, deposit.credited_amount, deposit.payments[0].status],
-        ['confirmed', 2_500, 2_500, 'credited'],
-      );
-      assert.deepEqual(await balanceOf(partner, 'live'), [2_500, 0, 2_500]);
-      const { data: changes } = await read('/balance/transactions');
-      assert.deepEqual(
-        changes.map(({ type, amount, balance_after, source }: Record<string, unknown>) => [
-          ...[type, amount, balance_after, source],
-        ]),
-        [['deposit', 2_500, 2_500, { type: 'deposit', id: deposit.id }]],
-      );
-      const [event, ...more] = (await read('/events')).data;
-      // The event has the deposit as it is read and nothing else, since it is about no card.
-      assert.deepEqual(
-        [event.type, event.mode, event.data, more],
-        ['deposit.confirmed', 'live', { deposit }, []],
-      );
-      assert.deepEqual(await balanceOf(partner, 'test'), [0, 0, 0]);
-      for (const path of ['/events', '/balance/transactions', '/funding/deposits'])
-        assert.deepEqual((await read(path, 'test')).data, [], path);
-    });
-
-    it('waits for review if the amount differs, without a credit and with an event', async () => {
-      const deposit = await paid(25_000_001n);
-      assert.deepEqual(
-        [deposit.status, deposit.received_amount, deposit.credited_amount, deposit.confirmed_at],
-        ['needs_review', 2_500, 0, null],
-      );
-      const [{ amount_usdt, status }] = deposit.payments;
-      assert.deepEqual([amount_usdt, status], ['25.000001', 'in_review']);
-      assert.deepEqual(await balanceOf(partner, 'live'), [0, 0, 0]);
-      assert.deepEqual((await read('/balance/transactions')).data, []);
-      const [event, ...more] = (await read('/events')).data;
-      assert.deepEqual([event.type, event.data, more], ['deposit.needs_review', { deposit }, []]);
     });
   });
 

@@ -68,14 +68,12 @@ describe('an unpaid deposit', () => {
   it('is left to the next turn if another transaction holds it', async () => {
     const ids = await seedDeposits(commands.owner, { partnerId, count: 2, expiresAt: hoursFromNow(-1) });
     await scannedUpTo(new Date());
-    const holder = await commands.connect();
-    try {
+    {
+      await using holder = await commands.connect();
       await holder.query('BEGIN');
       await holder.query('SELECT FROM deposit WHERE id = $1 FOR NO KEY UPDATE', [ids[0]]);
       assert.equal(await expire(ids), 1);
       await holder.query('ROLLBACK');
-    } finally {
-      await holder.end();
     }
     assert.deepEqual(await statusesOf(ids), ['awaiting_payment', 'expired']);
     assert.equal(await expire(ids), 1);

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
-import { hashName, toBase58Address } from '../../dev/tron/address.ts';
-import { approval, type Draft, failedTransfer, tokenTransfer, trxTransfer } from '../../dev/tron/drafts.ts';
+import { type Draft, tokenTransfer } from '../../dev/tron/drafts.ts';
 import { type Left, openAddress, readDeposit, readLeft } from '../support/deposits/deposit-stack.ts';
 import {
   type ScannedChain,
@@ -12,7 +11,6 @@ import type { TestPartner } from '../support/stack.ts';
 
 const CENTS = 2_500;
 const EXACT = 25_000_000n;
-const OTHER_TOKEN = toBase58Address(hashName('Tether USD, or so it says'));
 
 /** How payments are judged is in credit-payments.test.ts; this is what the chain can have. */
 interface Case {
@@ -23,51 +21,9 @@ interface Case {
 
 const pays = (to: string, valueMicroUsdt = EXACT): Draft => tokenTransfer({ to, valueMicroUsdt });
 const confirmed = (receivedCents = CENTS) => ({ status: 'confirmed', receivedCents, payments: ['credited'] });
-const inReview = (receivedCents: number, ...payments: string[]) => ({
-  status: 'needs_review',
-  receivedCents,
-  payments,
-});
-const untouched = { status: 'awaiting_payment', receivedCents: 0, payments: [] };
 
 const CASES: Record<string, Case> = {
   'the exact amount': { blocks: (to) => [[pays(to)]], left: confirmed() },
-  'the exact amount twice in one transaction': {
-    blocks: (to) => [
-      [
-        tokenTransfer([
-          { to, valueMicroUsdt: EXACT },
-          { to, valueMicroUsdt: EXACT },
-        ]),
-      ],
-    ],
-    left: inReview(5_000, 'credited', 'already_paid'),
-  },
-  'a transaction that was reverted': {
-    blocks: (to) => [
-      [
-        failedTransfer({ to, valueMicroUsdt: EXACT }, 'REVERT'),
-        failedTransfer({ to, valueMicroUsdt: EXACT }, 'REVERT', 'logs'),
-      ],
-    ],
-    left: untouched,
-  },
-  'a transaction that ran out of energy': {
-    blocks: (to) => [
-      [
-        failedTransfer({ to, valueMicroUsdt: EXACT }, 'OUT_OF_ENERGY'),
-        failedTransfer({ to, valueMicroUsdt: EXACT }, 'OUT_OF_ENERGY', 'logs'),
-      ],
-    ],
-    left: untouched,
-  },
-  'another token with the same name': {
-    blocks: (to) => [[tokenTransfer({ to, valueMicroUsdt: EXACT }, OTHER_TOKEN)]],
-    left: untouched,
-  },
-  'zero USDT, as address poisoning sends it': { blocks: (to) => [[pays(to, 0n)]], left: untouched },
-  'an approval': { blocks: (to) => [[approval({ to, valueMicroUsdt: EXACT })]], left: untouched },
-  'TRX instead of USDT': { blocks: (to) => [[trxTransfer(to, 25_000_000)]], left: untouched },
 };
 
 describe('a deposit', () => {

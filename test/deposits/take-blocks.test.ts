@@ -122,8 +122,8 @@ describe('takeBlocks', () => {
 
   it('keeps nothing of blocks whose process dies before the commit', async () => {
     const [id = ''] = await seedDeposits(commands.owner, { partnerId });
-    const lock = await commands.connect();
-    try {
+    {
+      await using lock = await commands.connect();
       // What writes the payment waits: the cursor has been moved by then.
       await lock.query('BEGIN; LOCK TABLE deposit IN ACCESS EXCLUSIVE MODE');
       const taking = take(101, 101, [paymentFor(id, partnerId)]);
@@ -136,8 +136,6 @@ describe('takeBlocks', () => {
         waiting = rows.length;
       }
       await assert.rejects(taking);
-    } finally {
-      await lock.end();
     }
     assert.equal(await cursor(), 100);
     assert.deepEqual((await readDeposits(commands.owner)).get(id)?.payments, []);
@@ -172,16 +170,14 @@ describe('takeBlocks', () => {
     const ids = await seedDeposits(commands.owner, { partnerId, count: 2 });
     const [paid = '', seen = ''] = ids;
     await markConfirming(commands.context.orm, NETWORK, new Map([[addressHashOf(seen), 101]]));
-    const holder = await commands.connect();
-    try {
+    {
+      await using holder = await commands.connect();
       await holder.query('BEGIN');
       await holder.query('SELECT FROM deposit WHERE id = ANY ($1) FOR NO KEY UPDATE', [ids]);
       await holder.query('SELECT FROM ledger.account FOR UPDATE');
       const taken = await take(101, 101, [paymentFor(paid, partnerId)]);
       assert.deepEqual(taken, { found: 1, confirming: 0, awaitingAgain: 0 });
       await holder.query('ROLLBACK');
-    } finally {
-      await holder.end();
     }
     assert.deepEqual(await statusesOf(ids), ['awaiting_payment', 'confirming']);
     assert.equal((await take(102, 102)).awaitingAgain, 1);

@@ -1,10 +1,8 @@
 import assert from 'node:assert/strict';
 import { beginScan, readCursor, recordChainState } from '../../deposits/chain-scan.ts';
-import { takeBlocks } from '../../deposits/take-blocks.ts';
 import type { ChainName, NodeState } from '../../domain/deposit.ts';
 import { openCommands, type TestCommands } from '../support/commands/open-commands.ts';
-import { readDepositState } from '../support/deposits/payments.ts';
-import { paymentFor, seedDeposits } from '../support/deposits/seed-deposits.ts';
+import { seedDeposits } from '../support/deposits/seed-deposits.ts';
 import { ACTOR, lastAudit, type Operate, operateIn } from '../support/operator/operate.ts';
 
 const SECOND_MS = 1_000;
@@ -89,26 +87,6 @@ describe('operator tron', () => {
         detail: { fromBlock: 4_001, cameTo: 5_000 },
       });
       assert.equal((await operate('tron', 'rescan', '--from', '1')).json.block, 0);
-    });
-
-    it('finds the same payments again, and changes none of them', async () => {
-      const partnerId = await commands.createFundedPartner(1);
-      const [id = ''] = await seedDeposits(commands.owner, { partnerId });
-      await scanned(100, 0);
-      const payment = paymentFor(id, partnerId, { blockNumber: 101 });
-      const take = async (after: string | null) =>
-        takeBlocks(commands.context.orm, {
-          network: 'private',
-          after: { number: 100, hash: after },
-          last: { number: 101, hash: hash(101), time: new Date() },
-          payments: [payment],
-          unconfirmed: [],
-        });
-      await take(hash(100));
-      const before = await readDepositState(commands.context.orm, id);
-      assert.equal((await operate('tron', 'rescan', '--from', '101')).code, 0);
-      assert.equal((await take(null)).found, 0);
-      assert.deepEqual(await readDepositState(commands.context.orm, id), before);
     });
 
     it('is refused ahead of the scan, and before there is a scan', async () => {

@@ -133,8 +133,8 @@ describe('the workflow that watches a deposit', () => {
     return (await operate('ledger', 'balance', partner.id, '--mode', 'live')).json.total;
   };
 
-  it('can be found by its partner and its deposit, and ends when the payment is credited', async () => {
-    const { id, workflow, receive } = await watched();
+  it('can be found by its partner and its deposit, ends when the payment is credited, and runs again for another', async () => {
+    const { id, workflow, receive, state } = await watched();
     assert.equal(await attribute(workflow, 'DepositId'), id);
     assert.equal(await attribute(workflow, 'PartnerId'), partner.id);
     assert.equal(await attribute(workflow, 'Mode'), 'live');
@@ -143,6 +143,13 @@ describe('the workflow that watches a deposit', () => {
     await workflow.result();
     assert.match(await details(workflow), /^Confirmed: 25\.00 USD were credited/);
     assert.equal(await attribute(workflow, 'NeedsAttention'), undefined);
+    await receive('25');
+    await untilSaid(workflow, '**Waiting for an operator.**');
+    assert.equal(await attribute(workflow, 'NeedsAttention'), true);
+    await workflow.signal(resolveDepositSignal, CREDIT);
+    await workflow.result();
+    const { status, creditedCents } = await state();
+    assert.deepEqual([status, creditedCents], ['confirmed', 5_000]);
   });
 
   it('waits eight hours, and then until the scan has passed that time', async () => {

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import pg from 'pg';
 import { pino } from 'pino';
 import type { LedgerCheck } from '../../exports/check-ledger.ts';
 import { startCheckingLedger } from '../../exports/jobs.ts';
@@ -8,7 +7,7 @@ import { type Orm, openOrm } from '../../platform/db/orm.ts';
 import { readMeasurement } from '../../platform/monitoring/measurements.ts';
 import type { Repetition } from '../../platform/process/repeat.ts';
 import { operateIn } from '../support/operator/operate.ts';
-import { asOwner, createTestDatabase, operatorUrlOf, ownerUrlOf } from '../support/postgres.ts';
+import { asOwner, connectTo, createTestDatabase, operatorUrlOf, ownerUrlOf } from '../support/postgres.ts';
 import { until } from '../support/until.ts';
 
 describe('the daily ledger check', () => {
@@ -73,8 +72,7 @@ describe('the daily ledger check', () => {
   });
 
   it('ends at once when its worker stops, and another worker starts over', async () => {
-    const holder = new pg.Client(ownerUrlOf(databaseUrl));
-    await holder.connect();
+    const holder = await connectTo(ownerUrlOf(databaseUrl));
     await holder.query('BEGIN; LOCK TABLE ledger.entry');
     try {
       startWorkers(1);

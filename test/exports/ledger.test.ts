@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { column } from '../support/column.ts';
 import { type Operate, operateIn, operatorEnvironment } from '../support/operator/operate.ts';
 import { asOwner } from '../support/postgres.ts';
 
@@ -49,10 +50,7 @@ describe('operator ledger', () => {
     );
     const broken = await operate('ledger', 'check');
     assert.equal(broken.code, 1);
-    assert.deepEqual(
-      broken.json.map((violation: { invariant: number }) => violation.invariant),
-      [2],
-    );
+    assert.deepEqual(column(broken.json, 'invariant'), [2]);
     assert.equal(broken.json[0].subject, `prepaid/test/${partner}`);
     await asOwner(
       env.DATABASE_URL ?? '',

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { authorizedCard, onAuthorization } from '../support/authorizations.ts';
 import { createCard } from '../support/cards.ts';
+import { column } from '../support/column.ts';
 import { fundedPartner } from '../support/money.ts';
 import { environmentOf, type Operate, operateIn } from '../support/operator/operate.ts';
 import { sharedStack } from '../support/shared-stack.ts';
@@ -62,7 +63,7 @@ describe('the operator’s lists of whose money went where', () => {
 
       const shown = await list('card', 'show', card.id);
       assert.deepEqual(
-        shown.topups.map((one: Item) => one.id),
+        column(shown.topups, 'id'),
         topUps.map(({ id }) => id),
       );
       assert.deepEqual(shown.topups[0].idempotency_key, keys[1]);
@@ -101,10 +102,7 @@ describe('the operator’s lists of whose money went where', () => {
         all.filter(({ id }) => ofCard.some((one) => one.id === id)),
       );
       const ofTopUps = ofCard.filter(({ type }) => type === 'card_topup');
-      assert.deepEqual(
-        ofTopUps.map(({ idempotency_key }) => idempotency_key),
-        [keys[1], keys[0]],
-      );
+      assert.deepEqual(column(ofTopUps, 'idempotency_key'), [keys[1], keys[0]]);
       const ofOther: Item[] = await list(...ledger, '--card', other.id);
       assert.equal(ofOther.filter(({ type }) => type === 'card_withdrawal').length, 2);
       assert.deepEqual(await list(...ledger, '--since', '1h'), all);
@@ -161,10 +159,7 @@ describe('the operator’s lists of whose money went where', () => {
       all.filter(({ type }) => type !== 'faucet_credit' && type !== 'adjustment'),
     );
     const released = ofCard.filter(({ type }) => type === 'card_release');
-    assert.deepEqual(
-      released.map(({ amount }) => amount),
-      [100, 200, 300, 400, 4_000],
-    );
+    assert.deepEqual(column(released, 'amount'), [100, 200, 300, 400, 4_000]);
     assert.equal(ofCard.filter(({ type }) => type === 'late_debit').length, 2);
     assert.deepEqual(await inPages(...ledger, '--card', card.id), ofCard);
   });

@@ -18,7 +18,7 @@ import { NO_MERCHANT } from '../../payments/transaction-resource.ts';
 import { recordAttempts, takeDeliveries } from '../../webhooks/deliveries.ts';
 import { rotateEndpointSecret } from '../../webhooks/endpoint-secrets.ts';
 import { setEndpoint } from '../../webhooks/endpoints.ts';
-import { queueDueByClock, queueOverdueRetries } from '../../webhooks/retries.ts';
+import { queueDueRetries } from '../../webhooks/retries.ts';
 import { sendPing } from '../../webhooks/send-on-request.ts';
 import { settlementOf } from '../support/commands/cards.ts';
 import { keyedRequest, openCommands, type TestCommands } from '../support/commands/open-commands.ts';
@@ -332,7 +332,7 @@ class WithClock extends Server {
   }
 
   protected async queueDue(): Promise<number> {
-    return queueDueByClock(this.commands.context.orm);
+    return (await queueDueRetries(this.commands.context.orm)).byClock;
   }
 }
 
@@ -411,8 +411,8 @@ class WithMovedTime extends Server {
     return RealDate.now() + this.#aheadMs;
   }
 
-  protected queueDue(): Promise<number> {
-    return queueOverdueRetries(this.commands.context.orm);
+  protected async queueDue(): Promise<number> {
+    return (await queueDueRetries(this.commands.context.orm)).overdue;
   }
 }
 

@@ -73,18 +73,10 @@ describe('the test clock', () => {
     assert.equal(Math.max(...answers.map((one) => one.offset_seconds)), shown.offset_seconds);
   });
 
-  it('is advanced once by requests with one Idempotency-Key', async () => {
-    const together = await Promise.all([1, 2, 3, 4].map(() => advance(60, { idempotencyKey: 'together' })));
-    assert.deepEqual(new Set(together.map(({ text }) => text)).size, 1);
-    assert.equal((await clock()).offset_seconds, 60);
-  });
-
-  it('refuses what is no number of seconds up to a year with 400, and a live key with 403', async () => {
+  it('refuses what is no number of seconds up to a year with 400', async () => {
     for (const seconds of [0, -1, 1.5, '60', undefined, null, YEAR + 1, Number.MAX_SAFE_INTEGER, 1e300]) {
       expectError(await advance(seconds), 'validation_failed', ['seconds']);
     }
-    expectError(await advance(1, { mode: 'live' }), 'live_key_not_allowed');
-    expectError(await partner.call('GET', '/test/clock', { mode: 'live' }), 'live_key_not_allowed');
     assert.equal((await clock()).offset_seconds, 0);
   });
 
@@ -376,15 +368,6 @@ describe('the test clock', () => {
       const [{ created }] = (await partner.call('GET', '/events?limit=1&type=card.authorization.updated'))
         .json.data;
       assertNow(created, 7 * DAY);
-    });
-
-    it('many events at once', async () => {
-      receiver.behave(answer(503));
-      const ids = await Promise.all(Array.from({ length: 10 }, ping));
-      for (const id of ids) await attempted(id, 1);
-      await advanced(8 * DAY);
-      await ready();
-      for (const one of ids) assert.equal((await deliveryOf(one)).status, 'given_up', one);
     });
 
     it('nothing without a worker, and is advancing until one has done it', async () => {

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import pg from 'pg';
 import { encodePosting, type Posting, type TransferCode } from '../../ledger/posting.ts';
 import { API_ROLE, OPERATOR_ROLE, SERVICE_ROLE, WORKER_ROLE } from '../../platform/db/login.ts';
 import { FLOWS, operation, transfer } from '../support/ledger/operations.ts';
 import {
   apiUrlOf,
   asOwner,
+  connectTo,
   createTestDatabase,
   operatorUrlOf,
   serviceUrlOf,
@@ -46,19 +46,14 @@ describe('the ledger', () => {
 
   /** Runs statements in one transaction of a login, then calls the ledger in it. @returns the reason, or the outcome */
   async function post(databaseUrl: string, sent: Posting, before: string[] = []): Promise<string> {
-    const client = new pg.Client(databaseUrl);
-    await client.connect();
-    try {
-      await client.query('BEGIN');
-      for (const statement of before) await client.query(statement);
-      const { rows } = await client.query('SELECT outcome, reason FROM ledger.apply_operations($1)', [
-        JSON.stringify(encodePosting(sent).steps.map((step) => ({ operation: 0, ...step }))),
-      ]);
-      await client.query('COMMIT');
-      return rows[0].reason ?? rows[0].outcome;
-    } finally {
-      await client.end();
-    }
+    await using client = await connectTo(databaseUrl);
+    await client.query('BEGIN');
+    for (const statement of before) await client.query(statement);
+    const { rows } = await client.query('SELECT outcome, reason FROM ledger.apply_operations($1)', [
+      JSON.stringify(encodePosting(sent).steps.map((step) => ({ operation: 0, ...step }))),
+    ]);
+    await client.query('COMMIT');
+    return rows[0].reason ?? rows[0].outcome;
   }
 
   const one = (code: TransferCode): Posting => ({

@@ -43,6 +43,13 @@ export const operatorUrlOf = (url: string): string => urlFor(url, OPERATOR);
 /** The URL of the same test database for another operator, with a login of their own. */
 export const secondOperatorUrlOf = (url: string): string => urlFor(url, SECOND_OPERATOR);
 
+/** A connection to a database, which ends with the block that it is in. */
+export async function connectTo(url: string): Promise<pg.Client & AsyncDisposable> {
+  const client = new pg.Client(url);
+  await client.connect();
+  return Object.assign(client, { [Symbol.asyncDispose]: () => client.end() });
+}
+
 /**
  * Runs one statement, or several without values, as the owner of the tables, who may do what the service may not.
  * @param database a stack, or the URL of its database
@@ -54,15 +61,10 @@ export async function asOwner<Row extends pg.QueryResultRow>(
   values: unknown[] = [],
 ): Promise<Row[]> {
   const url = typeof database === 'string' ? database : database.config.databaseUrl;
-  const client = new pg.Client(ownerUrlOf(url));
-  await client.connect();
-  try {
-    let rows: Row[] = [];
-    for (const statement of [statements].flat()) rows = (await client.query<Row>(statement, values)).rows;
-    return rows;
-  } finally {
-    await client.end();
-  }
+  await using client = await connectTo(ownerUrlOf(url));
+  let rows: Row[] = [];
+  for (const statement of [statements].flat()) rows = (await client.query<Row>(statement, values)).rows;
+  return rows;
 }
 
 /** Makes the logins of API, worker and operator on a migrated test server, and the one that is both API and worker. */

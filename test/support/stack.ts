@@ -27,7 +27,7 @@ import { testServers } from './servers.ts';
 export const TEST_PRODUCT = { code: 'TEST-USD', bin: '424242', scheme: 'visa' };
 
 /** The service as a partner meets it: API and worker on a database and task queues of their own. */
-export interface TestStack {
+export interface TestStack extends AsyncDisposable {
   /** Its databaseUrl is the service's; `ownerUrlOf` makes the owner's of it. */
   config: Config;
   /** As the service works. */
@@ -186,6 +186,7 @@ export async function startTestStack(
       await orm.close();
       await operatorOrm.close();
     },
+    [Symbol.asyncDispose]: () => stack.stop(),
   };
   if (options.worker ?? true) await stack.startWorker();
   return stack;

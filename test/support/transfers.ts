@@ -57,14 +57,8 @@ export function settledTopUp({ partner, mode }: Cardholder, topUpId: string): Pr
   });
 }
 
-export const feeOf = (amount: number): number => Math.max(50, Math.round(amount * 0.02));
-
 export async function readCard({ partner, mode, cardId }: Cardholder) {
   return (await partner.call('GET', `/cards/${cardId}`, { mode })).json;
-}
-
-export async function listTopUps({ partner, mode, cardId }: Cardholder, queryString = '') {
-  return (await partner.call('GET', `/cards/${cardId}/topups${queryString}`, { mode })).json;
 }
 
 export async function readTransferRow(

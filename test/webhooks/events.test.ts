@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { expectError } from '../support/api/answers.ts';
 import { createCard } from '../support/cards.ts';
+import { column } from '../support/column.ts';
 import { fundedPartner } from '../support/money.ts';
 import { asOwner } from '../support/postgres.ts';
 import { sharedStack } from '../support/shared-stack.ts';
@@ -102,10 +103,7 @@ describe('GET /events', () => {
     ]);
     for (const query of ['', '?delivery_status=given_up', '?created_gte=2000-01-01T00:00:00Z']) {
       const { data } = await list(query);
-      assert.deepEqual(
-        data.map((event: { id: string }) => event.id),
-        [young],
-      );
+      assert.deepEqual(column(data, 'id'), [young]);
     }
     assert.equal((await partner.call('GET', `/events/${young}`)).status, 200);
     expectError(await partner.call('GET', `/events/${old}`), 'event_not_found');

@@ -71,13 +71,9 @@ describe('the workflows of failed events', () => {
 
   it('are left to the worker that is serving the endpoint, and delay no other', async () => {
     const [endpoint, other] = [await failing(5), await failing(1)];
-    const worker = await commands.connect();
-    try {
-      await worker.query('BEGIN');
-      await worker.query('SELECT FROM webhook_endpoint WHERE id = $1 FOR NO KEY UPDATE', [endpoint]);
-      assert.deepEqual(await turn(), [other]);
-    } finally {
-      await worker.end();
-    }
+    await using worker = await commands.connect();
+    await worker.query('BEGIN');
+    await worker.query('SELECT FROM webhook_endpoint WHERE id = $1 FOR NO KEY UPDATE', [endpoint]);
+    assert.deepEqual(await turn(), [other]);
   });
 });

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import pg from 'pg';
+import type pg from 'pg';
 import { readOperatorConfig } from '../../platform/config/operator.ts';
 import { KeyRing } from '../../platform/crypto/key-ring.ts';
-import { unparkDeliveries } from '../../webhooks/parking.ts';
 import { openEndpointSecret } from '../../webhooks/secrets.ts';
 import {
   ACTOR,
@@ -12,7 +11,7 @@ import {
   operateIn,
   operatorEnvironment,
 } from '../support/operator/operate.ts';
-import { openOperatorOrm, ownerUrlOf } from '../support/postgres.ts';
+import { connectTo, ownerUrlOf } from '../support/postgres.ts';
 
 const URL_A = 'https://hooks.example.com/token-4711';
 const URL_B = 'https://other.example.com/b';
@@ -27,8 +26,7 @@ describe('operator webhook-endpoint', () => {
   before(async () => {
     env = await operatorEnvironment();
     operate = operateIn(env);
-    owner = new pg.Client(ownerUrlOf(env.DATABASE_URL ?? ''));
-    await owner.connect();
+    owner = await connectTo(ownerUrlOf(env.DATABASE_URL ?? ''));
   });
   after(() => owner.end());
   beforeEach(async () => {
@@ -72,28 +70,8 @@ describe('operator webhook-endpoint', () => {
       },
     });
     assert.deepEqual(
-      shown.map((one: { id: string; created: string }) => ({
-        ...one,
-        id: one.id.slice(0, 3),
-        created: typeof one.created,
-      })),
-      ['test', 'live'].map((mode) => ({
-        id: 'we_',
-        object: 'webhook_endpoint',
-        url: URL_A,
-        mode,
-        event_types: null,
-        description: null,
-        status: 'enabled',
-        disabled_reason: null,
-        standard_webhooks: false,
-        previous_secret_expires_at: null,
-        consecutive_failures: 0,
-        failing_since: null,
-        last_success_at: null,
-        last_failure: null,
-        created: 'string',
-      })),
+      shown.map(({ url, mode, status }: Record<string, string>) => [url, mode, status]),
+      ['test', 'live'].map((mode) => [URL_A, mode, 'enabled']),
     );
     assert.ok(!(await operate('audit', 'list')).out.includes(json.secret));
   });
@@ -125,17 +103,6 @@ describe('operator webhook-endpoint', () => {
     );
     assert.deepEqual((await endpoint('replays', '--mode', 'test')).json, []);
     assert.equal((await operate('webhook-endpoint', 'replays', NOWHERE)).code, 1);
-  });
-
-  it('changes the URL and keeps the secret when it is set again', async () => {
-    const { secret } = (await set(URL_A)).json;
-    const again = await set(URL_B);
-    assert.deepEqual([again.code, again.json], [0, { url: URL_B, secret: null }]);
-    assert.deepEqual(await secrets(), [secret, secret]);
-    assert.deepEqual(
-      (await show()).map((one: { url: string }) => one.url),
-      [URL_B, URL_B],
-    );
   });
 
   it('sets one mode alone, and then both with the same secret', async () => {
@@ -207,7 +174,7 @@ describe('operator webhook-endpoint', () => {
     }
   });
 
-  it('disables and enables an endpoint, and parked events are sent only to what is enabled', async () => {
+  it('disables and enables the endpoint of a mode, and set enables both', async () => {
     await set(URL_A);
     const disabled = await endpoint('disable', '--mode', 'live');
     assert.deepEqual(
@@ -220,27 +187,10 @@ describe('operator webhook-endpoint', () => {
       subject: partnerId,
       detail: { modes: ['live'], endpoints: (await ids()).slice(1) },
     });
-    await owner.query(
-      `INSERT INTO event (id, partner_id, mode, type, body, created_at)
-       SELECT 'evt_' || $1 || mode, $1, mode, 'ping', '{}', now() FROM unnest('{test,live}'::text[]) mode`,
-      [partnerId],
-    );
-    await owner.query(`UPDATE delivery SET status = 'parked' WHERE partner_id = $1`, [partnerId]);
     const enabled = await endpoint('enable', '--mode', 'live');
     assert.deepEqual([enabled.json.status, enabled.json.disabled_reason], ['enabled', null]);
     const test = await endpoint('disable', '--mode', 'test');
     assert.equal(test.json.status, 'disabled');
-    const orm = await openOperatorOrm(env.DATABASE_URL ?? '');
-    await unparkDeliveries(orm, null);
-    await orm.close();
-    const { rows } = await owner.query(
-      `SELECT mode, status FROM delivery WHERE partner_id = $1 AND type = 'ping' ORDER BY mode`,
-      [partnerId],
-    );
-    assert.deepEqual(rows, [
-      { mode: 'live', status: 'pending' },
-      { mode: 'test', status: 'parked' },
-    ]);
     assert.equal((await endpoint('enable', '--mode', 'test')).json.status, 'enabled');
     const changes = await audited();
     const again = await endpoint('enable');
@@ -284,20 +234,6 @@ describe('operator webhook-endpoint', () => {
     }
     assert.equal(await audited(), changes);
     assert.equal((await endpoint('disable')).json.length, 1);
-  });
-
-  it('refuses an unknown partner', async () => {
-    for (const [verb, ...flags] of [
-      ['set', '--url', URL_A],
-      ['show'],
-      ['rotate-secret'],
-      ['disable'],
-      ['enable'],
-    ]) {
-      const { code, out, err } = await operate('webhook-endpoint', verb as string, NOWHERE, ...flags);
-      assert.deepEqual([code, out], [1, '']);
-      assert.match(err, /operator partner list/);
-    }
   });
 
   it('accepts a loopback URL if the configuration says so', async () => {

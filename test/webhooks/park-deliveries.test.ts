@@ -122,22 +122,18 @@ describe('the parking of events', () => {
     await turn('disabled');
     const id = await write('pending');
     // Enabling: the account's row and the endpoint, not yet committed.
-    const other = await commands.connect();
-    try {
-      await other.query('BEGIN');
-      await other.query('SELECT FROM partner WHERE id = $1 FOR NO KEY UPDATE', [partnerId]);
-      await other.query(
-        `UPDATE webhook_endpoint SET status = 'enabled', disabled_reason = NULL WHERE partner_id = $1`,
-        [partnerId],
-      );
-      await park(id);
-      assert.equal((await standing(id))[0], 'parked');
-      await other.query('COMMIT');
-      await follow();
-      assert.deepEqual(await standing(id), ['pending', '-infinity', true, 'none']);
-    } finally {
-      await other.end();
-    }
+    await using other = await commands.connect();
+    await other.query('BEGIN');
+    await other.query('SELECT FROM partner WHERE id = $1 FOR NO KEY UPDATE', [partnerId]);
+    await other.query(
+      `UPDATE webhook_endpoint SET status = 'enabled', disabled_reason = NULL WHERE partner_id = $1`,
+      [partnerId],
+    );
+    await park(id);
+    assert.equal((await standing(id))[0], 'parked');
+    await other.query('COMMIT');
+    await follow();
+    assert.deepEqual(await standing(id), ['pending', '-infinity', true, 'none']);
   });
 
   it('gives up what it parks as the endpoint is deleted', async () => {
@@ -172,22 +168,18 @@ describe('the parking of events', () => {
     await set();
     await turn('disabled');
     const ids = [await write('parked'), await write('parked')];
-    const other = await commands.connect();
-    try {
-      await other.query('BEGIN');
-      await other.query('SELECT FROM delivery WHERE event_id = $1 FOR UPDATE', [ids[0]]);
-      await turn('enabled');
-      await follow();
-      assert.equal((await standing(ids[0] as string))[0], 'parked');
-      assert.equal((await standing(ids[1] as string))[0], 'pending');
-      await remove();
-      await follow();
-      await other.query('COMMIT');
-      await follow();
-      for (const id of ids) assert.equal((await standing(id))[0], 'given_up');
-    } finally {
-      await other.end();
-    }
+    await using other = await commands.connect();
+    await other.query('BEGIN');
+    await other.query('SELECT FROM delivery WHERE event_id = $1 FOR UPDATE', [ids[0]]);
+    await turn('enabled');
+    await follow();
+    assert.equal((await standing(ids[0] as string))[0], 'parked');
+    assert.equal((await standing(ids[1] as string))[0], 'pending');
+    await remove();
+    await follow();
+    await other.query('COMMIT');
+    await follow();
+    for (const id of ids) assert.equal((await standing(id))[0], 'given_up');
   });
 
   it('takes the oldest parked events first, as many of each endpoint in turn', async () => {

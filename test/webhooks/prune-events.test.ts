@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
-import pg from 'pg';
+import type pg from 'pg';
 import { createPartner } from '../../accounts/partners.ts';
 import { DeliveryStatus } from '../../domain/event.ts';
 import { lowestId, newId } from '../../platform/crypto/new-id.ts';
 import { type Orm, openOrm } from '../../platform/db/orm.ts';
 import { pruneEvents } from '../../webhooks/deliveries.ts';
-import { createTestDatabase, openOperatorOrm, ownerUrlOf } from '../support/postgres.ts';
+import { connectTo, createTestDatabase, openOperatorOrm, ownerUrlOf } from '../support/postgres.ts';
 
 const DAY_MS = 24 * 3_600_000;
 
@@ -17,8 +17,7 @@ describe('the pruning of events', () => {
   beforeEach(async () => {
     const databaseUrl = await createTestDatabase();
     orm = await openOrm({ databaseUrl, poolSize: 4 });
-    owner = new pg.Client(ownerUrlOf(databaseUrl));
-    await owner.connect();
+    owner = await connectTo(ownerUrlOf(databaseUrl));
     const partner = { name: 'Pruned', secureDetailsEnabled: false };
     const operatorOrm = await openOperatorOrm(databaseUrl);
     partnerId = (await createPartner({ orm: operatorOrm, actor: 'test' }, partner)).id;

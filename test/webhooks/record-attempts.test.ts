@@ -151,8 +151,8 @@ describe('the record of webhook attempts', () => {
   it('lets a success end the failures that another process is about to commit', async () => {
     const [a = '', b = '', c = ''] = await write(3);
     await recordAttempts(commands.context, [succeeded(a)]);
-    const other = await commands.connect();
-    try {
+    {
+      await using other = await commands.connect();
       // The record of a failure, not yet committed.
       await other.query('BEGIN');
       await other.query(
@@ -169,8 +169,6 @@ describe('the record of webhook attempts', () => {
       await other.query('COMMIT');
       await recorded;
       assert.deepEqual(await health(), { failures: 0, failing: false, error: null });
-    } finally {
-      await other.end();
     }
     await recordAttempts(commands.context, [failed(c)]);
     assert.equal((await health()).failures, 1);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { WorkflowHandle } from '@temporalio/client';
 import { query } from '../../platform/db/sql.ts';
-import { queueOverdueRetries } from '../../webhooks/retries.ts';
+import { queueDueRetries } from '../../webhooks/retries.ts';
 import { testServers } from '../support/servers.ts';
 import { startTcpProxy, type TcpProxy } from '../support/sockets.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../support/stack.ts';
@@ -79,7 +79,7 @@ describe('an event’s row and its workflow', () => {
     const [id = ''] = await failed(1);
     await (await workflowOf(id)).terminate('a test');
     await makeDue(stack, [id], 100);
-    await queueOverdueRetries(stack.orm);
+    await queueDueRetries(stack.orm);
     assert.equal((await readRow(stack, id)).status, 'retrying', 'a workflow may be late');
     await sendOverdue(stack, [id]);
     await stands(id, { status: 'retrying', workflow: 'told', attempt_count: 2 });
@@ -183,7 +183,7 @@ describe('an event’s row and its workflow', () => {
       await stands(id, { status: 'retrying', workflow: 'untold', attempt_count: attempt });
       // Nobody waits for a workflow that has yet to be started.
       await makeDue(stack, [id], 0);
-      await queueOverdueRetries(stack.orm);
+      await queueDueRetries(stack.orm);
     }
     await stands(id, { status: 'retrying', workflow: 'untold', attempt_count: 3 });
     await temporal.restore();

@@ -155,27 +155,13 @@ describe('/webhook-endpoint', () => {
   });
 
   describe('refuses', () => {
-    const HOSTILE = [
-      ['', 'not a url', '//hooks.example.com/', 'https:///x', 'https:hooks.example.com', 'https://'],
-      ['http://hooks.example.com/', 'ftp://hooks.example.com/', 'file:///etc/passwd', 'javascript:alert(1)'],
-      [
-        'https://user@hooks.example.com/',
-        'https://user:pass@hooks.example.com/',
-        'https://@hooks.example.com/',
-      ],
-      ['https://hooks.example.com:22/', 'https://hooks.example.com:80/', 'https://hooks.example.com:0/'],
-      ['https://localhost/', 'https://hooks/', 'https://hooks.example.com./', 'https://a.localhost/'],
-      ['https://127.0.0.1/', 'https://2130706433/', 'https://0x7f.1/', 'https://[::1]/', 'https://10.0.0.1/'],
-      ['https://169.254.169.254/latest', 'https://[::ffff:10.0.0.1]/', 'https://[fd00::1]/', 'https://0/'],
-      [
-        'https://hooks.example.com/#x',
-        'https://hooks.example.com\\@10.0.0.1/',
-        'https://hooks.example.com/ a',
-      ],
-      ['http://10.0.0.1/', 'http://127.0.0.1.example.com/', `https://hooks.example.com/${'x'.repeat(2_048)}`],
-      ['https://hooks.example.com/\u0000', 'https://hooks.example.com/\ud800'],
-    ].flat();
-    for (const url of HOSTILE) {
+    /** One for each reason; all that is refused is in test/unit/webhooks/client. */
+    for (const url of [
+      ...['', 'http://hooks.example.com/', 'https://user:pass@hooks.example.com/', 'https://localhost/'],
+      ...['https://hooks.example.com:22/', 'https://hooks.example.com/#x', 'https://2130706433/'],
+      ...['https://169.254.169.254/latest', `https://hooks.example.com/${'x'.repeat(2_048)}`],
+      ...['https://hooks.example.com/\u0000', 'https://hooks.example.com/\ud800'],
+    ]) {
       it(`the URL ${JSON.stringify(url.slice(0, 60))}`, async () => {
         await put({ url: URL_A });
         expectError(await put({ url }), 'validation_failed', ['url']);
@@ -199,13 +185,6 @@ describe('/webhook-endpoint', () => {
         expectError(await get(), 'webhook_endpoint_not_found');
       });
     }
-
-    it('query parameters on every route', async () => {
-      for (const [method, path] of ROUTES_WITHOUT_BODY) {
-        const answer = await partner.call(method, `/webhook-endpoint${path}?mode=live`);
-        expectError(answer, 'validation_failed', ['mode']);
-      }
-    });
   });
 
   describe('with a receiver', () => {

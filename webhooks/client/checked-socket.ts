@@ -20,10 +20,11 @@ export interface NetworkAccess {
 export type ResolveHost = (hostName: string) => Promise<string[]>;
 
 /**
- * Looks the host up once, checks every address, and connects to one of the checked addresses. If one can't be reached, it
- * tries the next.
+ * Looks the host up once, checks every address, and connects to one of the checked addresses. If one can't be
+ * reached, it tries the next.
  * @param deadlineAtMs on the clock of `performance.now()`
- * @throws DeliveryFailure, or OwnFailure; `address_not_allowed`, before anything is sent, if one address is not public
+ * @throws DeliveryFailure, or OwnFailure; `address_not_allowed`, before anything is sent, if one address is
+ * not public
  */
 export async function openCheckedSocket(
   target: WebhookTarget,
@@ -58,7 +59,9 @@ async function lookUp(host: string, resolve: ResolveHost): Promise<string[]> {
   return addresses;
 }
 
-/** The name that the certificate must be valid for. Empty for an address: TLS has no server names for those. */
+/**
+ * The name that the certificate must be valid for. Empty for an address: TLS has no server names for those.
+ */
 function tlsServerName(target: WebhookTarget): string {
   return target.addresses === null ? target.host : '';
 }
@@ -69,8 +72,9 @@ function mayBeBetterElsewhere(error: unknown): boolean {
 }
 
 /**
- * Asks the machine's DNS servers, IPv4 first. It doesn't use `dns.lookup`, which blocks one of the process's four libuv
- * threads until the name server answers: a few names whose servers never answer would stop all other look-ups.
+ * Asks the machine's DNS servers, IPv4 first. It doesn't use `dns.lookup`, which blocks one of the process's
+ * four libuv threads until the name server answers: a few names whose servers never answer would stop all
+ * other look-ups.
  * @param servers DNS servers to ask instead, as address:port
  */
 export function createHostResolver(servers?: readonly string[]): ResolveHost {
@@ -89,7 +93,10 @@ interface SocketTarget {
   /** An address, never a name: nothing is resolved here. */
   address: string;
   port: number;
-  /** Null for plain HTTP. The certificate must be for `serverName`, which is empty if the URL names an address. */
+  /**
+   * Null for plain HTTP. The certificate must be for `serverName`, which is empty if the URL names an
+   * address.
+   */
   tls: { serverName: string; ca: string | undefined } | null;
   timeoutMs: number;
   signal: AbortSignal;

@@ -11,13 +11,15 @@ export interface DeliveryResult {
   /** From the DNS look-up to the status line, or to the failure. */
   durationMs: number;
   /**
-   * The first 1,024 bytes of the response, for an operator to read; null without a status. A receiver may echo the event,
-   * including names: treat it like the event's body, and keep it out of logs and histories.
+   * The first 1,024 bytes of the response, for an operator to read; null without a status. A receiver may
+   * echo the event, including names: treat it like the event's body, and keep it out of logs and histories.
    */
   answerStart: string | null;
 }
 
-/** Why there is no HTTP status. Partners and operators see these codes: add new ones, but never rename one. */
+/**
+ * Why there is no HTTP status. Partners and operators see these codes: add new ones, but never rename one.
+ */
 type DeliveryError =
   | WebhookUrlProblem
   /** The name has no address, or no name server answered. */
@@ -79,7 +81,10 @@ export function failed(error: DeliveryError, durationMs: number): DeliveryResult
 /** Characters that are unsafe in a terminal, or that PostgreSQL rejects. */
 const CONTROLS = /[\p{Cc}\p{Cf}]/gu;
 
-/** Untrusted bytes as text that is safe to store and show: no controls except tab and newline, no partial characters. */
+/**
+ * Untrusted bytes as text that is safe to store and show: no controls except tab and newline, no partial
+ * characters.
+ */
 function readableText(bytes: Uint8Array): string {
   // In streaming mode, so that a character cut off at the end is left out.
   const text = new TextDecoder().decode(bytes, { stream: true });

@@ -10,7 +10,10 @@ const MAX_IDLE_MS = 30_000;
 const MAX_LIFE_MS = 300_000;
 const LARGEST_HEADERS_BYTES = 16_384;
 
-/** The connections of one endpoint: one for each attempt in progress, up to a limit. They are kept for later attempts. */
+/**
+ * The connections of one endpoint: one for each attempt in progress, up to a limit. They are kept for later
+ * attempts.
+ */
 export interface EndpointConnections {
   /** A connection that no other attempt is using. Waits if the limit is reached. */
   acquire(): Promise<EndpointConnection>;

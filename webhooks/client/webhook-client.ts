@@ -39,7 +39,9 @@ export interface WebhookClientOptions {
   /** Certificates to trust instead of the public ones, PEM. */
   ca?: string;
   resolve?: ResolveHost;
-  /** Opens a connection to a checked address. Only tests set it, to redirect the client to their own receiver. */
+  /**
+   * Opens a connection to a checked address. Only tests set it, to redirect the client to their own receiver.
+   */
   openSocket?: OpenSocket;
 }
 
@@ -54,7 +56,8 @@ interface WebhookRequest {
 export interface WebhookClient {
   /**
    * Makes one attempt. Whatever the receiver, its name server or its network does is a result.
-   * @throws only for problems on our side: this machine is out of sockets, a header is invalid, the client is closed
+   * @throws only for problems on our side: this machine is out of sockets, a header is invalid, the client is
+   * closed
    */
   deliver(request: WebhookRequest): Promise<DeliveryResult>;
   /** Waits for the attempts in progress, then closes all connections. */
@@ -62,8 +65,8 @@ export interface WebhookClient {
 }
 
 /**
- * Posts events to addresses that partners choose (docs/decisions/outbound-safety.md). Environment variables have no effect:
- * neither a proxy nor NODE_TLS_REJECT_UNAUTHORIZED.
+ * Posts events to addresses that partners choose (docs/decisions/outbound-safety.md). Environment variables
+ * have no effect: neither a proxy nor NODE_TLS_REJECT_UNAUTHORIZED.
  */
 export function createWebhookClient(options: WebhookClientOptions): WebhookClient {
   const network: NetworkAccess = {
@@ -81,7 +84,8 @@ export function createWebhookClient(options: WebhookClientOptions): WebhookClien
   const attempt = async ({ url, body, headers }: WebhookRequest): Promise<DeliveryResult> => {
     const target = parseWebhookUrl(url, options);
     if ('problem' in target) return failed(target.problem, 0);
-    // By endpoint, not by origin: partners may share a host, and one that hangs must not use up the others' connections.
+    // By endpoint, not by origin: partners may share a host, and one that hangs must not use up the others'
+    // connections.
     let connections = endpoints.get(target.href);
     if (connections === undefined) {
       connections = createEndpointConnections(target, network, options.connectionsPerEndpoint ?? 32);
@@ -134,7 +138,10 @@ const FIXED_HEADERS = {
   'accept-encoding': 'identity',
 };
 
-/** Whether the receiver closed a reused connection just as the event was sent. There was no response, so we send it again. */
+/**
+ * Whether the receiver closed a reused connection just as the event was sent. There was no response, so we
+ * send it again.
+ */
 function wasStale(answer: Exchange, connection: EndpointConnection): boolean {
   return (
     answer.status === null &&
@@ -145,8 +152,9 @@ function wasStale(answer: Exchange, connection: EndpointConnection): boolean {
 }
 
 /**
- * Makes one request over one connection, until the response ends or exceeds its size or time limit. Nothing after the status
- * line changes the outcome. If the response did not end, the caller has to destroy the connection.
+ * Makes one request over one connection, until the response ends or exceeds its size or time limit. Nothing
+ * after the status line changes the outcome. If the response did not end, the caller has to destroy the
+ * connection.
  * @param deadlineAtMs for the status line, on the clock of `performance.now()`
  */
 function exchange(

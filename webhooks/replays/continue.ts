@@ -33,9 +33,10 @@ export interface ReplayTurn {
 }
 
 /**
- * Puts the next events of each running replay in line, as many as it has room for, oldest first. All workers together do it once
- * in {@link PACE_MS} for each replay. If the endpoint was disabled meanwhile, the rest is parked. One whose account is locked has
- * its turn later, and so has one whose look fails: it delays no other.
+ * Puts the next events of each running replay in line, as many as it has room for, oldest first. All workers
+ * together do it once in {@link PACE_MS} for each replay. If the endpoint was disabled meanwhile, the rest is
+ * parked. One whose account is locked has its turn later, and so has one whose look fails: it delays no
+ * other.
  */
 export async function continueReplays(orm: Orm, logger: Logger): Promise<ReplayTurn> {
   const running = await findRunningSoon(orm.em.fork(), { limit: MAX_REPLAYS });
@@ -55,7 +56,8 @@ export async function continueReplays(orm: Orm, logger: Logger): Promise<ReplayT
 
 type DueReplay = Row<'webhook_replay', 'id' | 'partner_id' | 'mode' | 'endpoint_id'>;
 
-// A worker that has none left looks again only after a while, so it asks for those that another worker has just served, too.
+// A worker that has none left looks again only after a while, so it asks for those that another worker has
+// just served, too.
 const findRunningSoon = readStatement(
   (db, { limit }: { limit: number }) =>
     db
@@ -221,8 +223,9 @@ interface FoundEvent {
   is_end_of_look: boolean;
 }
 
-// It reads no further than the last event that it returns. Events older than 30 days are left out by the time it is now, not when
-// the transaction began: their deliveries are deleted, so that one that was delivered would look as if it had not been.
+// It reads no further than the last event that it returns. Events older than 30 days are left out by the time
+// it is now, not when the transaction began: their deliveries are deleted, so that one that was delivered
+// would look as if it had not been.
 const findMatching = readStatement((_, values: LookValues) => {
   const { partnerId, mode, endpointId, afterEventId, beforeEventId, keptDays, maxLookedAt, room } = values;
   return sql<FoundEvent>`
@@ -248,7 +251,8 @@ interface LineValues extends Tenant {
   status: Extract<DeliveryStatus, 'pending' | 'parked'>;
 }
 
-// Row "replayed" of the table in domain/event.ts. Written out: the endpoint may have a row for the event or not.
+// Row "replayed" of the table in domain/event.ts. Written out: the endpoint may have a row for the event or
+// not.
 const putInLine = writeStatement(
   (_, { partnerId, mode, endpointId, eventIds, types, status }: LineValues) => sql`
   INSERT INTO delivery AS d (event_id, endpoint_id, partner_id, mode, type, status, next_attempt_at, replayed)

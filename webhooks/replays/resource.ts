@@ -3,7 +3,10 @@ import { ObjectType } from '../../domain/fields.ts';
 import { Mode } from '../../domain/mode.ts';
 import type { Row } from '../../platform/db/entities.ts';
 
-/** An order to send events to an endpoint again, as partners see it (docs/partners/webhooks.md#replaying-events). */
+/**
+ * An order to send events to an endpoint again, as partners see it
+ * (docs/partners/webhooks.md#replaying-events).
+ */
 export const WebhookReplayResource = z
   .object({
     id: z.string().describe('Prefix `rpl_`.'),

@@ -67,7 +67,7 @@ const getWebhookReplay = declare({
 
 export const webhookReplays = resource(
   { replayWebhookEndpoint, getWebhookReplay },
-  ({ orm }: { orm: Orm }) => ({
+  ({ orm, endpointsChanged }: { orm: Orm; endpointsChanged(): void }) => ({
     async replayWebhookEndpoint({ caller, params: { endpointId = '' }, body }) {
       if (!isId('we', endpointId)) throw endpointNotFound(endpointId);
       const { created_gte: createdGte, created_lte: createdLte, status: wanted } = body;
@@ -81,6 +81,7 @@ export const webhookReplays = resource(
         wanted,
         eventTypes,
       });
+      endpointsChanged();
       return { status: 202, body: presentWebhookReplay(replay) };
     },
 

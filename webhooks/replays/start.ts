@@ -11,7 +11,10 @@ import { lockAllowance, takeFromAllowance } from '../allowance.ts';
 import { endpointDisabled, readEndpoint } from '../reads.ts';
 import type { WebhookReplayRow } from './resource.ts';
 
-/** How many events a replay can go through: they are counted before it begins, which has to end long before its time limit. */
+/**
+ * How many events a replay can go through: they are counted before it begins, which has to end long before
+ * its time limit.
+ */
 const MAX_EVENTS = 250_000;
 
 /** The columns of a WebhookReplayRow. */
@@ -39,7 +42,8 @@ interface ReplayRequest {
 
 /**
  * Starts to send events of an account to an endpoint again. A worker puts them in line (continue-replays.ts).
- * @throws ApiError `webhook_endpoint_not_found`, `invalid_state` if the endpoint is disabled, or another replay of it is running;
+ * @throws ApiError `webhook_endpoint_not_found`, `invalid_state` if the endpoint is disabled, or another
+ * replay of it is running;
  *   `rate_limited`, `validation_failed` if the range has too many events
  */
 export async function startReplay(
@@ -126,8 +130,8 @@ export interface MatchValues extends Tenant {
 }
 
 /**
- * Whether an event `e` with the endpoint's delivery `d`, if it has one, is to be sent again. What is parked is sent anyway, as the
- * endpoint is enabled.
+ * Whether an event `e` with the endpoint's delivery `d`, if it has one, is to be sent again. What is parked
+ * is sent anyway, as the endpoint is enabled.
  */
 export const isMatching = ({ endpointId, wanted, eventTypes, wantedTypes }: MatchValues) => sql<boolean>`
   (${wantedTypes}::text[] IS NULL OR e.type = ANY (${wantedTypes}::text[]))
@@ -151,9 +155,10 @@ interface Counted {
   matched: number;
 }
 
-// An id has the real time, so the ids alone say what is in the range of time (docs/decisions/sandbox-clock.md). Whether they are too
-// many is asked of the index alone, before any delivery is looked at. The LIMIT 1 has each delivery found by its key, whatever
-// PostgreSQL knows of the tables: another plan may take the square of the time.
+// An id has the real time, so the ids alone say what is in the range of time
+// (docs/decisions/sandbox-clock.md). Whether they are too many is asked of the index alone, before any
+// delivery is looked at. The LIMIT 1 has each delivery found by its key, whatever PostgreSQL knows of the
+// tables: another plan may take the square of the time.
 const countMatching = readStatement((_, values: RangeValues) => {
   const { partnerId, mode, endpointId, createdFrom, createdBefore, keptDays } = values;
   return sql<Counted>`

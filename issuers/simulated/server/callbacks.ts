@@ -17,17 +17,29 @@ interface CallbackOptions {
   logger: Logger;
 }
 
+/** Shorter than from an operation to its first callback, so that a look finds each before it is due. */
+const LOOK_EVERY_MS = 1_000;
+
 /** Sends callbacks as they become due, until it is stopped. */
 export async function sendCallbacks(options: CallbackOptions, stopped: AbortSignal): Promise<void> {
   while (!stopped.aborted) {
     try {
-      if ((await sendDueCallbacks(options)) === 0) await pause(250, stopped);
+      const [next] = await nextDue(options.orm, {});
+      const waitMs = next?.wait_ms ?? LOOK_EVERY_MS;
+      if (waitMs > 0 || (await sendDueCallbacks(options)) === 0)
+        await pause(Math.min(Math.max(waitMs, 10), LOOK_EVERY_MS), stopped);
     } catch (error) {
       options.logger.error({ err: error }, 'simulated network: cannot send callbacks; check PostgreSQL');
       await pause(1_000, stopped);
     }
   }
 }
+
+const nextDue = autocommitStatement(
+  () => sql<{ wait_ms: number | null }>`
+    SELECT ceil(extract(epoch FROM min(due_at) - clock_timestamp()) * 1000)::float8 AS wait_ms
+    FROM simulated_network.callback`,
+);
 
 async function pause(ms: number, stopped: AbortSignal): Promise<void> {
   await sleep(ms, undefined, { signal: stopped }).catch((error) => {
@@ -36,9 +48,9 @@ async function pause(ms: number, stopped: AbortSignal): Promise<void> {
 }
 
 /**
- * Sends the callbacks that are due, at most 20. If the receiver does not accept one, it is sent again after 1, 2, 4 and
- * 8 s and then dropped, because a look-up finds the outcome anyway. Several processes may do this at once; if a sender
- * dies, its callback is sent again after 10 s.
+ * Sends the callbacks that are due, at most 20. If the receiver does not accept one, it is sent again after
+ * 1, 2, 4 and 8 s and then dropped, because a look-up finds the outcome anyway. Several processes may do this
+ * at once; if a sender dies, its callback is sent again after 10 s.
  * @returns how many were due
  */
 async function sendDueCallbacks(options: CallbackOptions): Promise<number> {

@@ -46,7 +46,10 @@ function unsuccessful(state: 'unknown' | 'declined' | 'failed') {
   }
 }
 
-/** The state of an operation by the database's clock, which is the same for every process and after every crash. */
+/**
+ * The state of an operation by the database's clock, which is the same for every process and after every
+ * crash.
+ */
 export async function readOperation(em: Reader, kind: OperationKind, token: string): Promise<OperationState> {
   const [row] = await operationWith(em, { kind, token });
   if (row === undefined) return { state: 'unknown', card: null };
@@ -123,7 +126,8 @@ export const listMovedMoney = readStatement(
 
 /**
  * Derives the secret details of a card.
- * @param cardKeys must include the key that the card was issued under: only that one derives the card's network id
+ * @param cardKeys must include the key that the card was issued under: only that one derives the card's
+ * network id
  * @returns undefined if the network has no such card
  * @throws Error if the card's key is missing
  */

@@ -97,7 +97,10 @@ export function networkApi({ orm, bearerToken, cardKeys, logger }: NetworkApiOpt
   return app.callback();
 }
 
-/** Refuses requests without the bearer token, since others on the machine can reach the port. Compares in constant time. */
+/**
+ * Refuses requests without the bearer token, since others on the machine can reach the port. Compares in
+ * constant time.
+ */
 function authenticate(bearerToken: string): Middleware {
   const expected = digest(`Bearer ${bearerToken}`);
   return async (ctx, next) => {

@@ -47,8 +47,9 @@ export function takeIssuance(
 }
 
 /**
- * Moves money to or from a card once per token, and returns the transfer's state. Declined if the network has no such card, or
- * has blocked it. A withdrawal that was accepted before a block goes on: the money leaves the card.
+ * Moves money to or from a card once per token, and returns the transfer's state. Declined if the network has
+ * no such card, or has blocked it. A withdrawal that was accepted before a block goes on: the money leaves
+ * the card.
  */
 export function takeTransfer(
   orm: Orm,
@@ -67,8 +68,8 @@ export function takeTransfer(
 }
 
 /**
- * Sets a card's status once per token: a change that was applied or refused stays so, whatever comes after it. Refused if the
- * network has no such card, or has blocked it and another status is requested.
+ * Sets a card's status once per token: a change that was applied or refused stays so, whatever comes after
+ * it. Refused if the network has no such card, or has blocked it and another status is requested.
  */
 export function takeStatusChange(
   orm: Orm,
@@ -103,10 +104,10 @@ interface Operation {
 }
 
 /**
- * Accepts an operation exactly once, even if it is requested repeatedly or concurrently: its token's row is the lock. The
- * caller writes the operation's effects in the same transaction.
- * @returns `taken`: by this call; `known`: by an earlier one; `refused`: try again; `conflict`: the token belongs to
- *   another request
+ * Accepts an operation exactly once, even if it is requested repeatedly or concurrently: its token's row is
+ * the lock. The caller writes the operation's effects in the same transaction.
+ * @returns `taken`: by this call; `known`: by an earlier one; `refused`: try again; `conflict`: the token
+ *   belongs to another request
  */
 async function takeOperation(
   tx: Transactor,
@@ -173,8 +174,8 @@ const insertCard = writeStatement((db, card: NetworkCard & { token: string }) =>
 );
 
 /**
- * Locks a card until the transaction ends, so that operations on one card run one at a time. The card is locked before any
- * operation's row.
+ * Locks a card until the transaction ends, so that operations on one card run one at a time. The card is
+ * locked before any operation's row.
  * @returns its status; undefined if the network has no such card
  */
 async function lockCard(tx: Transactor, networkCardId: string): Promise<SettableStatus | undefined> {

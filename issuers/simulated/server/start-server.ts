@@ -15,8 +15,8 @@ interface SimulatedNetworkOptions {
   /** Where to post callbacks; null if other hosts send them. */
   callbackUrl: string | null;
   /**
-   * 32 bytes each, the same in every host, the current one first. Keep each one while its cards exist. A process that
-   * starts without PostgreSQL has more of them once it can read them.
+   * 32 bytes each, the same in every host, the current one first. Keep each one while its cards exist. A
+   * process that starts without PostgreSQL has more of them once it can read them.
    */
   secrets(): readonly [KeyObject, ...KeyObject[]];
   /** 0, the default, picks a free port. */
@@ -32,8 +32,8 @@ interface RunningSimulatedNetwork {
 }
 
 /**
- * Runs the simulated card network (docs/partners/testing.md) on loopback. All its state is in PostgreSQL, so any number of
- * processes can run it, concurrently or in turn, and together they are one network.
+ * Runs the simulated card network (docs/partners/testing.md) on loopback. All its state is in PostgreSQL, so
+ * any number of processes can run it, concurrently or in turn, and together they are one network.
  */
 export async function startSimulatedNetwork(
   options: SimulatedNetworkOptions,

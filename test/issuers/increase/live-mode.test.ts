@@ -225,7 +225,7 @@ describe('live mode on Increase', () => {
 
 describe('an operation on Increase that is older than NETWORK_KEY_LIFETIME', () => {
   it('sends no key any more, is looked up, and waits for an operator or a canceled transfer', async () => {
-    const lifetime = { networkKeyLifetimeMs: 2_000, issuanceDeadlineMs: 6_000, cardCreationWaitMs: 500 };
+    const lifetime = { networkKeyLifetimeMs: 6_000, issuanceDeadlineMs: 12_000, cardCreationWaitMs: 500 };
     const { stack, fake, stop } = await startIncreaseStack(lifetime);
     try {
       const partner = await fundedPartner(stack);
@@ -235,7 +235,10 @@ describe('an operation on Increase that is older than NETWORK_KEY_LIFETIME', () 
       fake.faults.add({ fault: 'internal error', request: 'POST /account_transfers' });
       const { json } = await createCard(partner, { amount: 5_000 }, { mode: 'live' });
       assert.equal(json.status, 'funding_pending');
-      await until('its key has become too old', () => Date.now() - Date.parse(json.created) > 2_000);
+      await until(
+        'its key has become too old',
+        () => Date.now() - Date.parse(json.created) > lifetime.networkKeyLifetimeMs,
+      );
       // Had the key been sent now, a second account, card and transfer would be there.
       fake.faults.clear();
       fake.bank.aheadMs = 25 * 3_600_000;

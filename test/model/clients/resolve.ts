@@ -85,7 +85,7 @@ async function read({ stack }: Service, { id, what }: Pending) {
   const [row] = await query<{ isPending: boolean; overdue: boolean }>(
     stack.orm.em.fork(),
     `SELECT status IN ('funding_pending', 'pending') AS "isPending", overdue_since IS NOT NULL AS overdue
-     FROM ${what} WHERE id = $1`,
+     FROM ${what === 'card' ? 'card' : 'card_transfer'} WHERE id = $1`,
     [id],
   );
   return row;

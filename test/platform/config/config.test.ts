@@ -239,10 +239,6 @@ describe('readConfig', () => {
     assert.deepEqual(problemsOf({ ...NEEDED, DATABASE_URL: '' }), ['DATABASE_URL: is required']);
   });
 
-  it('ignores the variables of other programs', () => {
-    assert.deepEqual(problemsOf({ ...NEEDED, PATH: '/bin', WEBHOOK_TIMEOUT: '10s', MY_CARD_X: '1' }), []);
-  });
-
   it('accepts another host or port, or both, for readiness and metrics', () => {
     const operationsOf = (env: Record<string, string>) => readConfig({ ...NEEDED, ...env }).operations;
     assert.deepEqual(operationsOf({ HOST: '0.0.0.0', OPERATIONS_PORT: '9090' }), {

@@ -1,11 +1,9 @@
 import assert from 'node:assert/strict';
 import { readdir, readFile } from 'node:fs/promises';
 import fc from 'fast-check';
-import pg from 'pg';
-import { EXCEPTIONS } from '../../../dev/account-time/exceptions.ts';
-import { findViolations } from '../../../dev/account-time/find-violations.ts';
+import type pg from 'pg';
 import { type AccountClock, accountTime } from '../../../domain/account-clock.ts';
-import { createTestDatabase, ownerUrlOf } from '../../support/postgres.ts';
+import { connectTo, createTestDatabase, ownerUrlOf } from '../../support/postgres.ts';
 import { propertyRuns } from '../../support/property-runs.ts';
 
 const FOLDER = new URL('../../../platform/db/functions/', import.meta.url);
@@ -53,8 +51,7 @@ const REAL_TIME_DEFAULTS: Record<string, string> = {
 describe("an account's time", () => {
   let client: pg.Client;
   beforeEach(async () => {
-    client = new pg.Client(ownerUrlOf(await createTestDatabase()));
-    await client.connect();
+    client = await connectTo(ownerUrlOf(await createTestDatabase()));
     await client.query("INSERT INTO partner (id, name) VALUES ('prt_a', 'A'), ('prt_b', 'B')");
   });
   afterEach(() => client.end());
@@ -135,33 +132,5 @@ describe("an account's time", () => {
       WHERE pg_get_expr(d.adbin, d.adrelid) ~ 'now\\(\\)|clock_timestamp|CURRENT_' AND NOT c.relispartition
         AND (SELECT count(*) FROM pg_attribute t WHERE t.attrelid = c.oid AND t.attname IN ('partner_id', 'mode')) = 2`);
     assert.deepEqual(rows.map(({ name }) => name).sort(), Object.keys(REAL_TIME_DEFAULTS).sort());
-  });
-
-  it('is what the check asks for wherever code takes the real time', () => {
-    const refused = [
-      'const at = new Date();',
-      'created_at: readIdTime(id).toISOString(),',
-      "SELECT FROM card WHERE created_at > now() - interval '1 day'",
-      'expires_at < clock_timestamp()',
-      'const until = Date.now() + 1;',
-    ];
-    for (const line of refused) {
-      const found = findViolations('cards/new.ts', line);
-      assert.deepEqual(found, [`cards/new.ts:1: takes the real time: ${line}`]);
-    }
-    const accepted = [
-      'const created = accountTime(clock, readIdTime(id));',
-      'account_time(d.partner_id, d.mode, clock_timestamp())',
-      'WHERE expires_at <= account_now(partner_id, mode)',
-      'const startedAt = performance.now();',
-      "import { readIdTime } from '../platform/crypto/new-id.ts';",
-      '// now() is when the transaction began',
-      'lease_expires_at <= clock_timestamp()',
-    ];
-    for (const line of accepted) assert.deepEqual(findViolations('cards/new.ts', line), [], line);
-  });
-
-  it('has a reason for each exception', () => {
-    for (const { path, why } of EXCEPTIONS) assert.notEqual(why, '', path);
   });
 });

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { IsolationLevel } from '@mikro-orm/core';
-import pg from 'pg';
+import type pg from 'pg';
 import { applyPosting } from '../../../ledger/apply-posting.ts';
 import { readBalance } from '../../../ledger/balances.ts';
 import { isRetryable } from '../../../platform/db/is-retryable.ts';
 import { query } from '../../../platform/db/sql.ts';
 import { forkOf, openLedger, type TestLedger } from '../../support/ledger/open-ledger.ts';
 import { operation, transfer } from '../../support/ledger/operations.ts';
-import { asOwner, ownerUrlOf } from '../../support/postgres.ts';
+import { asOwner, connectTo, ownerUrlOf } from '../../support/postgres.ts';
 import { until } from '../../support/until.ts';
 
 describe('isRetryable', () => {
@@ -19,8 +19,7 @@ describe('isRetryable', () => {
     await applyPosting(ledger.em, operation('credit', transfer('fund_faucet', 1_000)));
     await applyPosting(ledger.em, operation('load', transfer('topup', 100)));
     await applyPosting(ledger.em, operation('load_2', transfer('topup', 100, { cardId: 'card_2' })));
-    other = new pg.Client(ownerUrlOf(ledger.databaseUrl));
-    await other.connect();
+    other = await connectTo(ownerUrlOf(ledger.databaseUrl));
   });
 
   afterEach(async () => {

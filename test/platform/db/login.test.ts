@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import pg from 'pg';
 import { pino } from 'pino';
 import { startApi } from '../../../api/server.ts';
 import { createLogin, urlFor } from '../../../dev/postgres/logins.ts';
@@ -12,6 +11,7 @@ import { operateIn } from '../../support/operator/operate.ts';
 import {
   apiUrlOf,
   asOwner,
+  connectTo,
   createTestDatabase,
   operatorUrlOf,
   ownerUrlOf,
@@ -324,21 +324,16 @@ describe('the database rights', () => {
       url,
       `DO $$ BEGIN CREATE ROLE test_nobody LOGIN PASSWORD 'p'; EXCEPTION WHEN duplicate_object THEN NULL; END $$`,
     );
-    const nobody = new pg.Client(urlFor(url, { user: 'test_nobody', password: 'p' }));
-    await nobody.connect();
-    try {
-      for (const statement of [
-        'SELECT FROM partner',
-        'SELECT FROM ledger.account',
-        'CREATE TABLE mine (id int)',
-        `SELECT lock_funding_terms('a')`,
-        `SELECT ledger.apply_operations('[]')`,
-        `SELECT claim_status_change('a', 'b', 'c', 'd')`,
-      ]) {
-        await assert.rejects(nobody.query(statement), INSUFFICIENT_PRIVILEGE, statement);
-      }
-    } finally {
-      await nobody.end();
+    await using nobody = await connectTo(urlFor(url, { user: 'test_nobody', password: 'p' }));
+    for (const statement of [
+      'SELECT FROM partner',
+      'SELECT FROM ledger.account',
+      'CREATE TABLE mine (id int)',
+      `SELECT lock_funding_terms('a')`,
+      `SELECT ledger.apply_operations('[]')`,
+      `SELECT claim_status_change('a', 'b', 'c', 'd')`,
+    ]) {
+      await assert.rejects(nobody.query(statement), INSUFFICIENT_PRIVILEGE, statement);
     }
   });
 });

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import pg from 'pg';
+import type pg from 'pg';
 import { adjustBalance } from '../../../accounts/adjust-balance.ts';
 import { createPartner } from '../../../accounts/partners.ts';
 import type { DeliveryStatus } from '../../../domain/event.ts';
@@ -10,7 +10,7 @@ import { dropOldEvents, makePartitions } from '../../../platform/db/partitions.t
 import { query } from '../../../platform/db/sql.ts';
 import { pruneEvents } from '../../../webhooks/deliveries.ts';
 import { partitionsOf, splitFirst } from '../../support/partitions.ts';
-import { createTestDatabase, openOperatorOrm, ownerUrlOf } from '../../support/postgres.ts';
+import { connectTo, createTestDatabase, openOperatorOrm, ownerUrlOf } from '../../support/postgres.ts';
 import { until } from '../../support/until.ts';
 
 const DAY_MS = 24 * 3_600_000;
@@ -26,8 +26,7 @@ describe('the time partitions', () => {
   beforeEach(async () => {
     databaseUrl = await createTestDatabase();
     orm = await openOrm({ databaseUrl, poolSize: 4 });
-    owner = new pg.Client(ownerUrlOf(databaseUrl));
-    await owner.connect();
+    owner = await connectTo(ownerUrlOf(databaseUrl));
     const operatorOrm = await openOperatorOrm(databaseUrl);
     const partner = { name: 'Partitioned', secureDetailsEnabled: false };
     partnerId = (await createPartner({ orm: operatorOrm, actor: 'test' }, partner)).id;
@@ -213,8 +212,7 @@ describe('the time partitions', () => {
     await owner.query('BEGIN');
     await owner.query('SELECT FROM event LIMIT 1');
     const dropped = dropOldEvents(orm);
-    const watcher = new pg.Client(ownerUrlOf(databaseUrl));
-    await watcher.connect();
+    const watcher = await connectTo(ownerUrlOf(databaseUrl));
     try {
       await until('it waits for the reader', async () => {
         const { rowCount } = await watcher.query(

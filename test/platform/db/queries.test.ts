@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { sql } from 'kysely';
-import pg from 'pg';
 import { newId } from '../../../platform/crypto/new-id.ts';
 import type { Row } from '../../../platform/db/entities.ts';
 import { newestRows } from '../../../platform/db/newest.ts';
@@ -14,7 +13,7 @@ import {
   writeStatement,
 } from '../../../platform/db/sql.ts';
 import { transaction } from '../../../platform/db/transaction.ts';
-import { createTestDatabase, openOwnerOrm, ownerUrlOf } from '../../support/postgres.ts';
+import { connectTo, createTestDatabase, openOwnerOrm, ownerUrlOf } from '../../support/postgres.ts';
 
 describe('a query', () => {
   let orm: Orm;
@@ -27,20 +26,15 @@ describe('a query', () => {
 
   it('sends its values beside the statement, never in its text', async () => {
     const marked = 'SELECT $1::text AS value, pg_advisory_xact_lock(1)';
-    const owner = new pg.Client(ownerUrlOf(databaseUrl));
-    await owner.connect();
-    try {
-      await owner.query('SELECT pg_advisory_lock(1)');
-      const asked = query<{ value: string }>(orm.em.fork(), marked, ["it's ada@example.com"]);
-      const waiting = `SELECT query FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'advisory'`;
-      let seen: { query: string }[] = [];
-      while (seen.length === 0) seen = (await owner.query<{ query: string }>(waiting)).rows;
-      assert.deepEqual(seen, [{ query: marked }]);
-      await owner.query('SELECT pg_advisory_unlock(1)');
-      assert.equal((await asked)[0]?.value, "it's ada@example.com");
-    } finally {
-      await owner.end();
-    }
+    await using owner = await connectTo(ownerUrlOf(databaseUrl));
+    await owner.query('SELECT pg_advisory_lock(1)');
+    const asked = query<{ value: string }>(orm.em.fork(), marked, ["it's ada@example.com"]);
+    const waiting = `SELECT query FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'advisory'`;
+    let seen: { query: string }[] = [];
+    while (seen.length === 0) seen = (await owner.query<{ query: string }>(waiting)).rows;
+    assert.deepEqual(seen, [{ query: marked }]);
+    await owner.query('SELECT pg_advisory_unlock(1)');
+    assert.equal((await asked)[0]?.value, "it's ada@example.com");
   });
 
   it('in a transaction with a deadlock runs again, and both transactions take effect', async () => {

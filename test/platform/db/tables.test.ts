@@ -27,34 +27,12 @@ describe('entities', () => {
     assert.deepEqual(await difference(databaseUrl), []);
   });
 
-  for (const { change, becomes } of [
-    {
-      change: 'ALTER TABLE card RENAME email TO mail',
-      becomes: ['alter table "card" rename column "mail" to "email"'],
-    },
-    {
-      change: 'ALTER TABLE card_transfer ALTER amount_cents TYPE numeric',
-      becomes: [
-        'alter table "card_transfer" alter column "amount_cents" type bigint using ("amount_cents"::bigint)',
-      ],
-    },
-    {
-      change: 'ALTER TABLE api_key ALTER name SET NOT NULL',
-      becomes: ['alter table "api_key" alter column "name" drop not null'],
-    },
-    {
-      change: 'ALTER TABLE ledger.account ALTER partner_id TYPE text COLLATE "en-x-icu"',
-      becomes: [
-        'alter table "ledger"."account" alter column "partner_id" type text collate "C" using ("partner_id"::text)',
-      ],
-    },
-    { change: 'CREATE TABLE refund (id text)', becomes: ['drop table if exists "refund" cascade'] },
-  ]) {
-    it(`do not match after a migration with ${change}`, async () => {
-      await asOwner(databaseUrl, change);
-      assert.deepEqual(await difference(databaseUrl), becomes);
-    });
-  }
+  it('do not match after a migration that they do not know', async () => {
+    await asOwner(databaseUrl, 'ALTER TABLE card_transfer ALTER amount_cents TYPE numeric');
+    assert.deepEqual(await difference(databaseUrl), [
+      'alter table "card_transfer" alter column "amount_cents" type bigint using ("amount_cents"::bigint)',
+    ]);
+  });
 });
 
 /** What would make the database what the entities say, in statements. */

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import pg from 'pg';
+import type pg from 'pg';
 import { isOutage } from '../../../api/http/errors.ts';
 import { newId } from '../../../platform/crypto/new-id.ts';
 import { OPERATOR_ROLE, WORKER_ROLE } from '../../../platform/db/login.ts';
@@ -13,7 +13,8 @@ import {
 import { query, type Reader } from '../../../platform/db/sql.ts';
 import { transaction } from '../../../platform/db/transaction.ts';
 import { asAccount, asService, untilAborted } from '../../../platform/process/work-context.ts';
-import { createTestDatabase, ownerUrlOf } from '../../support/postgres.ts';
+import { column } from '../../support/column.ts';
+import { connectTo, createTestDatabase, ownerUrlOf } from '../../support/postgres.ts';
 import { until } from '../../support/until.ts';
 
 const HURRIED: TimeLimits = { lockMs: 300, idleInTransactionMs: 1_000, statementMs: 1_500 };
@@ -41,8 +42,7 @@ describe('the database time limits', () => {
       role: OPERATOR_ROLE,
       onOwnerLogin: () => {},
     });
-    owner = new pg.Client(ownerUrlOf(databaseUrl));
-    await owner.connect();
+    owner = await connectTo(ownerUrlOf(databaseUrl));
   });
   beforeEach(async () => {
     partnerId = newId('prt');
@@ -162,10 +162,7 @@ describe('the database time limits', () => {
       /given up/,
     );
     givenUp.abort(new Error('given up'));
-    assert.deepEqual(
-      (await begun).map(({ status }) => status),
-      ['rejected', 'rejected'],
-    );
+    assert.deepEqual(column(await begun, 'status'), ['rejected', 'rejected']);
     await waiting;
     await assert.rejects(
       untilAborted(givenUp.signal, () => query(orm.em.fork(), 'SELECT 1')),
@@ -176,20 +173,15 @@ describe('the database time limits', () => {
   });
 
   it("are found missing if a pooler drops a session's settings", async () => {
-    const direct = new pg.Client(ownerUrlOf(databaseUrl));
-    await direct.connect();
-    try {
-      await assert.rejects(checkSession(direct, SERVICE_LIMITS), SessionUnlimited);
-      await assert.rejects(checkSession(direct, SERVICE_LIMITS), /lock_timeout = '4000ms'.*ALTER ROLE/);
-      await direct.query(
-        `SET lock_timeout = '3s'; SET statement_timeout = '8s'; SET idle_in_transaction_session_timeout = '5s'`,
-      );
-      await checkSession(direct, SERVICE_LIMITS);
-      await direct.query(`SET lock_timeout = '5s'`);
-      await assert.rejects(checkSession(direct, SERVICE_LIMITS), /lock_timeout/);
-    } finally {
-      await direct.end();
-    }
+    await using direct = await connectTo(ownerUrlOf(databaseUrl));
+    await assert.rejects(checkSession(direct, SERVICE_LIMITS), SessionUnlimited);
+    await assert.rejects(checkSession(direct, SERVICE_LIMITS), /lock_timeout = '4000ms'.*ALTER ROLE/);
+    await direct.query(
+      `SET lock_timeout = '3s'; SET statement_timeout = '8s'; SET idle_in_transaction_session_timeout = '5s'`,
+    );
+    await checkSession(direct, SERVICE_LIMITS);
+    await direct.query(`SET lock_timeout = '5s'`);
+    await assert.rejects(checkSession(direct, SERVICE_LIMITS), /lock_timeout/);
   });
 
   it('apply to every session of the service', async () => {
@@ -223,8 +215,7 @@ describe('turns at a connection pool', () => {
   before(async () => {
     const databaseUrl = await createTestDatabase();
     orm = await openOrm({ databaseUrl, poolSize: 8, shares: { accounts: 4, eachAccount: 2 } });
-    owner = new pg.Client(ownerUrlOf(databaseUrl));
-    await owner.connect();
+    owner = await connectTo(ownerUrlOf(databaseUrl));
   });
   after(async () => {
     await owner.end();

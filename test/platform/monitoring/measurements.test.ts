@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import pg from 'pg';
 import { pino } from 'pino';
 import { Registry } from 'prom-client';
 import { createDatabaseMetrics } from '../../../exports/metrics.ts';
@@ -10,7 +9,7 @@ import {
   measurementMetrics,
 } from '../../../platform/monitoring/measured-gauges.ts';
 import { takeMeasurement } from '../../../platform/monitoring/measurements.ts';
-import { asOwner, createTestDatabase, ownerUrlOf } from '../../support/postgres.ts';
+import { asOwner, connectTo, createTestDatabase, ownerUrlOf } from '../../support/postgres.ts';
 import { until } from '../../support/until.ts';
 
 describe('a measurement of the whole database', () => {
@@ -85,8 +84,7 @@ describe('a scrape while a table is locked', () => {
   it('shows what is measured from other tables, and the measurement that waits holds one connection', async () => {
     const databaseUrl = await createTestDatabase();
     const orm = await openOrm({ databaseUrl, poolSize: 8, shares: { accounts: 2, eachAccount: 1 } });
-    const locker = new pg.Client(ownerUrlOf(databaseUrl));
-    await locker.connect();
+    const locker = await connectTo(ownerUrlOf(databaseUrl));
     try {
       const registry = new Registry();
       const metrics = createDatabaseMetrics({

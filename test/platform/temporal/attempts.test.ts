@@ -6,7 +6,7 @@ import {
   type Headers,
 } from '@temporalio/common';
 import type { ActivityInterceptorsFactory } from '@temporalio/worker';
-import pg from 'pg';
+import type pg from 'pg';
 import { pino } from 'pino';
 import { type Orm, openOrm } from '../../../platform/db/orm.ts';
 import { query } from '../../../platform/db/sql.ts';
@@ -14,7 +14,7 @@ import { transaction } from '../../../platform/db/transaction.ts';
 import { currentWork } from '../../../platform/process/work-context.ts';
 import { attemptInterceptors } from '../../../platform/temporal/attempts.ts';
 import { EncryptionCodec } from '../../../platform/temporal/encryption-codec.ts';
-import { createTestDatabase, ownerUrlOf } from '../../support/postgres.ts';
+import { connectTo, createTestDatabase, ownerUrlOf } from '../../support/postgres.ts';
 import { until } from '../../support/until.ts';
 
 type Context = Parameters<ActivityInterceptorsFactory>[0];
@@ -46,8 +46,7 @@ describe('an activity attempt', () => {
   before(async () => {
     const databaseUrl = await createTestDatabase();
     orm = await openOrm({ databaseUrl, poolSize: 1 });
-    holder = new pg.Client(ownerUrlOf(databaseUrl));
-    await holder.connect();
+    holder = await connectTo(ownerUrlOf(databaseUrl));
     await holder.query('SELECT pg_advisory_lock(1)');
   });
   after(async () => {

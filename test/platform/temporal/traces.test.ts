@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { createCard } from '../../support/cards.ts';
+import { column } from '../../support/column.ts';
 import { fundedPartner } from '../../support/money.ts';
 import { type LoopbackServer, listenOnLoopback } from '../../support/sockets.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
@@ -121,10 +122,7 @@ describe('traces', () => {
     assert.ok(http);
     // It asked not to be sampled: that is not for it to say.
     assert.notEqual(http.traceId, STRANGER.traceId);
-    assert.deepEqual(
-      http.links.map(({ traceId }) => traceId),
-      [STRANGER.traceId],
-    );
+    assert.deepEqual(column(http.links, 'traceId'), [STRANGER.traceId]);
   });
 
   it('contain nothing personal and no secret, even for failures', async () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { sql } from 'kysely';
-import pg from 'pg';
+import type pg from 'pg';
 import { readBalanceTransactionPage } from '../../../accounts/routes.ts';
 import { readCardPage } from '../../../cards/routes.ts';
 import { readTransferPage } from '../../../cards/transfers/routes.ts';
@@ -27,7 +27,7 @@ import { OperationStatus } from '../../../requests/rules.ts';
 import { readEventPage } from '../../../webhooks/events-routes.ts';
 import { readWebhooks } from '../../../webhooks/reads.ts';
 import { splitFirst } from '../partitions.ts';
-import { createTestDatabase, ownerUrlOf } from '../postgres.ts';
+import { connectTo, createTestDatabase, ownerUrlOf } from '../postgres.ts';
 
 const LIMIT = 20;
 /** What a page may cost: of each type or status a page is looked at, and for each row its own few. */
@@ -143,8 +143,7 @@ export function describeListPlans({ rows, partitions }: Size): void {
     ];
 
     before(async () => {
-      owner = new pg.Client(ownerUrlOf(await createTestDatabase()));
-      await owner.connect();
+      owner = await connectTo(ownerUrlOf(await createTestDatabase()));
       await partition();
       await seed();
       await owner.query('ANALYZE');

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomBytes, randomUUID } from 'node:crypto';
-import pg from 'pg';
+import type pg from 'pg';
 import { adjustBalance } from '../../../accounts/adjust-balance.ts';
 import { createPartner } from '../../../accounts/partners.ts';
 import { completeIssuance } from '../../../cards/end-issuance.ts';
@@ -27,7 +27,7 @@ import {
 } from '../../../requests/claim.ts';
 import type { OperatorContext } from '../../../requests/operator-context.ts';
 import { sealRequest } from '../../../requests/response.ts';
-import { createTestDatabase, openOperatorOrm, operatorUrlOf, ownerUrlOf } from '../postgres.ts';
+import { connectTo, createTestDatabase, openOperatorOrm, operatorUrlOf, ownerUrlOf } from '../postgres.ts';
 
 export interface TestCommands {
   databaseUrl: string;
@@ -39,7 +39,7 @@ export interface TestCommands {
   /** As the tables' owner. */
   owner: pg.Client;
   /** Another connection as the owner, for the caller to end. */
-  connect(): Promise<pg.Client>;
+  connect(): ReturnType<typeof connectTo>;
   /** An account with a balance in both modes. */
   createFundedPartner(amountCents: number): Promise<string>;
   /** What POST /cards does before it starts the workflow. */
@@ -104,11 +104,7 @@ export async function openCommands(
   await prepare(databaseUrl);
   const orm = await openOrm({ databaseUrl, poolSize: 8, applicationName: 'commands-test' });
   const ring = new KeyRing([{ id: 'k1', secret: randomBytes(32) }]);
-  const connect = async () => {
-    const client = new pg.Client(ownerUrlOf(databaseUrl));
-    await client.connect();
-    return client;
-  };
+  const connect = () => connectTo(ownerUrlOf(databaseUrl));
   const owner = await connect();
   const operatorOrm = await openOperatorOrm(databaseUrl);
   const operator = { orm: operatorOrm, ring, actor: 'test' };

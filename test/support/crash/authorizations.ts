@@ -28,77 +28,26 @@ const CREATED = 'card.authorization.created';
 const UPDATED = 'card.authorization.updated';
 const SETTLED = 'card.transaction.created';
 
-const DECIDED: Record<'approved' | 'declined' | 'increased' | 'not increased', Left> = {
-  approved: {
-    events: [CREATED],
-    card: [1_000, 700],
-    authorization: ['pending', 300, 300, 0],
-    paid: 0,
-    transactions: 0,
-  },
-  declined: {
-    events: [CREATED, SETTLED],
-    card: [1_000, 1_000],
-    authorization: ['declined', 1_001, 0, 0],
-    paid: 25,
-    transactions: 1,
-  },
-  increased: {
-    events: [UPDATED],
-    card: [1_000, 500],
-    authorization: ['pending', 500, 500, 0],
-    paid: 0,
-    transactions: 0,
-  },
-  'not increased': {
-    events: [SETTLED],
-    card: [1_000, 700],
-    authorization: ['pending', 300, 300, 0],
-    paid: 25,
-    transactions: 1,
-  },
-};
+const left = (
+  events: string[],
+  card: [number, number],
+  authorization: Left['authorization'],
+  paid = 0,
+  transactions = 0,
+): Left => ({ events, card, authorization, paid, transactions });
 
-const ENDED: Record<'cleared' | 'cleared late' | 'cleared alone' | 'reversed' | 'expired', Left> = {
-  cleared: {
-    events: [UPDATED, SETTLED],
-    card: [900, 700],
-    authorization: ['pending', 300, 200, 100],
-    paid: 11,
-    transactions: 1,
-  },
-  'cleared late': {
-    events: [UPDATED, SETTLED],
-    card: [0, 0],
-    authorization: ['closed', 300, 0, 1_500],
-    paid: 500 + 18,
-    transactions: 1,
-  },
-  'cleared alone': {
-    events: [SETTLED],
-    card: [900, 900],
-    authorization: null,
-    paid: 11,
-    transactions: 1,
-  },
-  reversed: {
-    events: [UPDATED],
-    card: [1_000, 800],
-    authorization: ['pending', 200, 200, 0],
-    paid: 0,
-    transactions: 0,
-  },
-  expired: {
-    events: [UPDATED],
-    card: [1_000, 1_000],
-    authorization: ['expired', 300, 0, 0],
-    paid: 0,
-    transactions: 0,
-  },
-};
-
+const APPROVED = left([CREATED], [1_000, 700], ['pending', 300, 300, 0]);
+const DECLINED = left([CREATED, SETTLED], [1_000, 1_000], ['declined', 1_001, 0, 0], 25, 1);
+const INCREASED = left([UPDATED], [1_000, 500], ['pending', 500, 500, 0]);
+const NOT_INCREASED = left([SETTLED], [1_000, 700], ['pending', 300, 300, 0], 25, 1);
+const CLEARED = left([UPDATED, SETTLED], [900, 700], ['pending', 300, 200, 100], 11, 1);
+const CLEARED_BEFORE = left([CREATED], [900, 700], ['pending', 300, 200, 100], 0, 1);
+const CLEARED_LATE = left([UPDATED, SETTLED], [0, 0], ['closed', 300, 0, 1_500], 500 + 18, 1);
+const CLEARED_ALONE = left([SETTLED], [900, 900], null, 11, 1);
+const REVERSED = left([UPDATED], [1_000, 800], ['pending', 200, 200, 0]);
+const EXPIRED = left([UPDATED], [1_000, 1_000], ['expired', 300, 0, 0]);
 /** The hold of a blocked card's authorization goes to the prepaid balance. */
-const EXPIRED_ON_BLOCKED: Left = { ...ENDED.expired, card: [0, 0], paid: -HELD_CENTS };
+const EXPIRED_ON_BLOCKED = left([UPDATED], [0, 0], ['expired', 300, 0, 0], -HELD_CENTS);
 
 export interface Operation {
   /** What there is before. */
@@ -108,100 +57,45 @@ export interface Operation {
   left: Left;
 }
 
-export const TEST_OPERATIONS: Record<string, Operation> = {
-  'an approval': { before: 'nothing', verb: 'authorizations', body: { amount: 300 }, left: DECIDED.approved },
-  'a decline': { before: 'nothing', verb: 'authorizations', body: { amount: 1_001 }, left: DECIDED.declined },
-  'a clearing without an authorization': {
-    before: 'nothing',
-    verb: 'force-capture',
-    body: { amount: 100 },
-    left: ENDED['cleared alone'],
-  },
-  'an increment': {
-    before: 'authorization',
-    verb: 'increment',
-    body: { amount: 200 },
-    left: DECIDED.increased,
-  },
-  'a declined increment': {
-    before: 'authorization',
-    verb: 'increment',
-    body: { amount: 701 },
-    left: DECIDED['not increased'],
-  },
-  'a clearing': {
-    before: 'authorization',
-    verb: 'capture',
-    body: { amount: 100, final: false },
-    left: ENDED.cleared,
-  },
-  'a clearing above the balance of the card': {
-    before: 'authorization',
-    verb: 'capture',
-    body: { amount: 1_500 },
-    left: ENDED['cleared late'],
-  },
-  'a reversal': { before: 'authorization', verb: 'reverse', body: { amount: 100 }, left: ENDED.reversed },
-  'an expiry': { before: 'authorization', verb: 'expire', body: {}, left: ENDED.expired },
-  'an expiry on a blocked card': {
-    before: 'authorization of a blocked card',
-    verb: 'expire',
-    body: {},
-    left: EXPIRED_ON_BLOCKED,
-  },
+/** What is asked for, as test mode's requests and the network's messages name it, and how. */
+const VERBS = {
+  authorize: { test: 'authorizations', live: 'authorization' },
+  increment: { test: 'increment', live: 'increment' },
+  'clear a part': { test: 'capture', live: 'clearing', more: { final: false } },
+  clear: { test: 'capture', live: 'clearing' },
+  force: { test: 'force-capture', live: '' },
+  reverse: { test: 'reverse', live: 'reversal' },
+  expire: { test: 'expire', live: 'expiry' },
 };
 
-export const LIVE_MESSAGES: Record<string, Operation> = {
-  'an approval': {
-    before: 'nothing',
-    verb: 'authorization',
-    body: { amountCents: 300 },
-    left: DECIDED.approved,
-  },
-  'a decline': {
-    before: 'nothing',
-    verb: 'authorization',
-    body: { amountCents: 1_001 },
-    left: DECIDED.declined,
-  },
-  'an approval of what was cleared before': {
-    before: 'clearing',
-    verb: 'authorization',
-    body: { amountCents: 300 },
-    left: { ...ENDED.cleared, events: [CREATED], paid: 0 },
-  },
-  'an increment': {
-    before: 'authorization',
-    verb: 'increment',
-    body: { amountCents: 200 },
-    left: DECIDED.increased,
-  },
-  'a declined increment': {
-    before: 'authorization',
-    verb: 'increment',
-    body: { amountCents: 701 },
-    left: DECIDED['not increased'],
-  },
-  'a clearing': {
-    before: 'authorization',
-    verb: 'clearing',
-    body: { amountCents: 100, final: false },
-    left: ENDED.cleared,
-  },
-  'a reversal': {
-    before: 'authorization',
-    verb: 'reversal',
-    body: { amountCents: 100 },
-    left: ENDED.reversed,
-  },
-  'an expiry': { before: 'authorization', verb: 'expiry', body: {}, left: ENDED.expired },
-  'an expiry on a blocked card': {
-    before: 'authorization of a blocked card',
-    verb: 'expiry',
-    body: {},
-    left: EXPIRED_ON_BLOCKED,
-  },
-};
+type Row = [name: string, before: Operation['before'], verb: keyof typeof VERBS, cents: number, left: Left];
+const IN_BOTH_MODES: Row[] = [
+  ['an approval', 'nothing', 'authorize', 300, APPROVED],
+  ['a decline', 'nothing', 'authorize', 1_001, DECLINED],
+  ['an increment', 'authorization', 'increment', 200, INCREASED],
+  ['a declined increment', 'authorization', 'increment', 701, NOT_INCREASED],
+  ['a clearing', 'authorization', 'clear a part', 100, CLEARED],
+  ['a reversal', 'authorization', 'reverse', 100, REVERSED],
+  ['an expiry', 'authorization', 'expire', 0, EXPIRED],
+  ['an expiry on a blocked card', 'authorization of a blocked card', 'expire', 0, EXPIRED_ON_BLOCKED],
+];
+
+function operationsOf(mode: Mode, amountField: string, own: Row[]): Record<string, Operation> {
+  const operations: Record<string, Operation> = {};
+  for (const [name, before, asked, cents, left] of [...IN_BOTH_MODES, ...own]) {
+    const { [mode]: verb, ...wire } = VERBS[asked];
+    const more = 'more' in wire ? wire.more : {};
+    operations[name] = { before, verb, body: { ...(cents > 0 && { [amountField]: cents }), ...more }, left };
+  }
+  return operations;
+}
+export const TEST_OPERATIONS = operationsOf('test', 'amount', [
+  ['a clearing without an authorization', 'nothing', 'force', 100, CLEARED_ALONE],
+  ['a clearing above the balance of the card', 'authorization', 'clear', 1_500, CLEARED_LATE],
+]);
+export const LIVE_MESSAGES = operationsOf('live', 'amountCents', [
+  ['an approval of what was cleared before', 'clearing', 'authorize', 300, CLEARED_BEFORE],
+]);
 
 /** A card with what an operation needs, and what there was before it. */
 export interface Prepared {

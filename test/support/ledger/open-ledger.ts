@@ -1,8 +1,8 @@
-import pg from 'pg';
+import type pg from 'pg';
 import { SERVICE_ROLE } from '../../../platform/db/login.ts';
 import { type Orm, openOrm } from '../../../platform/db/orm.ts';
 import type { Transactor } from '../../../platform/db/sql.ts';
-import { createTestDatabase, ownerUrlOf } from '../postgres.ts';
+import { connectTo, createTestDatabase, ownerUrlOf } from '../postgres.ts';
 
 export interface TestLedger {
   orm: Orm;
@@ -22,8 +22,7 @@ export async function openLedger(
   options: { poolSize?: number; databaseUrl?: string } = {},
 ): Promise<TestLedger> {
   const databaseUrl = options.databaseUrl ?? (await createTestDatabase());
-  const owner = new pg.Client(ownerUrlOf(databaseUrl));
-  await owner.connect();
+  const owner = await connectTo(ownerUrlOf(databaseUrl));
   // Several operations in one transaction do deadlock; nobody here need wait a second to find out.
   await owner.query(`DO $$ BEGIN
     EXECUTE format('ALTER DATABASE %I SET deadlock_timeout = ''5ms''', current_database());

@@ -1,14 +1,13 @@
 import { readFileSync } from 'node:fs';
-import pg from 'pg';
 import type { DeliveryStatus, EventType } from '../../../domain/event.ts';
 import type { Mode } from '../../../domain/mode.ts';
 import { KeyRing } from '../../../platform/crypto/key-ring.ts';
 import { lowestId, newId } from '../../../platform/crypto/new-id.ts';
 import { query } from '../../../platform/db/sql.ts';
-import { queueOverdueRetries } from '../../../webhooks/retries.ts';
+import { queueDueRetries } from '../../../webhooks/retries.ts';
 import { sealEndpointSecret } from '../../../webhooks/secrets.ts';
 import { deliverWebhookWorkflowId } from '../../../workflows/messages.ts';
-import { ownerUrlOf } from '../postgres.ts';
+import { connectTo, ownerUrlOf } from '../postgres.ts';
 import type { TestPartner, TestStack } from '../stack.ts';
 
 export const SECRET = `whsec_${Buffer.alloc(32, 1).toString('base64')}`;
@@ -118,7 +117,7 @@ export async function makeDue(stack: TestStack, eventIds: string[], agoSeconds: 
 /** Has the next attempts of failed events made without their workflows, which are that late. */
 export async function sendOverdue(stack: TestStack, eventIds: string[]): Promise<void> {
   await makeDue(stack, eventIds, 121);
-  await queueOverdueRetries(stack.orm);
+  await queueDueRetries(stack.orm);
 }
 
 export interface SeededEvent {
@@ -152,9 +151,8 @@ export async function seedEvents(
   });
   const json = JSON.stringify(rows);
   const record = 'r (id text, type text, mode text, status text, created timestamptz, body text)';
-  const owner = new pg.Client(ownerUrlOf(stack.config.databaseUrl));
-  await owner.connect();
-  try {
+  {
+    await using owner = await connectTo(ownerUrlOf(stack.config.databaseUrl));
     // In one transaction, or a relay would send them before their state is written.
     await owner.query('BEGIN');
     await owner.query(
@@ -167,8 +165,6 @@ export async function seedEvents(
       [json],
     );
     await owner.query('COMMIT');
-  } finally {
-    await owner.end();
   }
   return rows.map((row) => row.id);
 }

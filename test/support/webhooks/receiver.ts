@@ -13,7 +13,7 @@ interface Received {
 /** What a receiver does with a request, by its number from 0. */
 type Behaviour = (request: Received, response: ServerResponse, number: number) => void;
 
-export interface Receiver {
+export interface Receiver extends AsyncDisposable {
   url: string;
   received: Received[];
   /** Of one event. */
@@ -38,6 +38,10 @@ export async function startReceiver(): Promise<Receiver> {
     behaviour(seen, response, received.length - 1);
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const stop = async () => {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  };
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`,
     received,
@@ -45,9 +49,7 @@ export async function startReceiver(): Promise<Receiver> {
     behave: (next) => {
       behaviour = next;
     },
-    stop: async () => {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-    },
+    stop,
+    [Symbol.asyncDispose]: stop,
   };
 }

@@ -8,6 +8,7 @@ import {
   refusalByControls,
   SpendingControlsRequest,
 } from '../../../domain/spending-controls.ts';
+import { column } from '../../support/column.ts';
 
 const request = { amountCents: 10, wholeCents: 10, categoryCode: '5812', country: 'AT' };
 const limit = (more: Partial<LimitSpending>): LimitSpending => ({
@@ -79,10 +80,7 @@ describe('spending controls', () => {
       'spending_limit_exceeded',
     );
     const after = afterSpending(controlled([], [limit({ categories: ['5812'] }), ...limits]), 7, '5812');
-    assert.deepEqual(
-      after.limits.map(({ spentCents }) => spentCents),
-      [7, 0],
-    );
+    assert.deepEqual(column(after.limits, 'spentCents'), [7, 0]);
   });
 
   it('decide a request for nothing by category and country, never by limits', () => {

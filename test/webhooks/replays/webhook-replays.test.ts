@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import pg from 'pg';
 import { pino } from 'pino';
 import type { EventType } from '../../../domain/event.ts';
 import { newId } from '../../../platform/crypto/new-id.ts';
@@ -7,7 +6,7 @@ import { query } from '../../../platform/db/sql.ts';
 import { continueReplays } from '../../../webhooks/replays/continue.ts';
 import { requeueForWorkflow } from '../../../webhooks/send-on-request.ts';
 import { expectError } from '../../support/api/answers.ts';
-import { asOwner, ownerUrlOf } from '../../support/postgres.ts';
+import { asOwner, connectTo, ownerUrlOf } from '../../support/postgres.ts';
 import { sharedStack } from '../../support/shared-stack.ts';
 import type { TestPartner, TestStack } from '../../support/stack.ts';
 import { until } from '../../support/until.ts';
@@ -84,15 +83,10 @@ describe('POST /webhook-endpoints/{id}/replay', () => {
   }
   /** Holds what a statement locks while `work` runs. */
   async function holding(statement: string, values: unknown[], work: () => Promise<void>): Promise<void> {
-    const owner = new pg.Client(ownerUrlOf(stack.config.databaseUrl));
-    await owner.connect();
-    try {
-      await owner.query('BEGIN');
-      await owner.query(statement, values);
-      await work();
-    } finally {
-      await owner.end();
-    }
+    await using owner = await connectTo(ownerUrlOf(stack.config.databaseUrl));
+    await owner.query('BEGIN');
+    await owner.query(statement, values);
+    await work();
   }
   /** A replay of another account. @throws Error if it is not completed */
   async function replayOfAnother(): Promise<void> {
@@ -518,27 +512,11 @@ describe('POST /webhook-endpoints/{id}/replay', () => {
     assert.deepEqual(ids(receiver), [event]);
   });
 
-  it('answers 404 for an endpoint or a replay of another account, another endpoint or another shape', async () => {
+  it('answers 404 for a replay of another endpoint', async () => {
     const { id } = await endpoint();
     const { id: otherEndpoint } = await endpoint();
     const { id: replayId } = await replay(id);
-    const stranger = await stack.createPartner();
-    const body = { created_gte: LONG_AGO };
-    for (const unknown of [id, 'we_x', `we_${'0'.repeat(26)}`]) {
-      expectError(
-        await stranger.call('POST', `/webhook-endpoints/${unknown}/replay`, { body }),
-        'webhook_endpoint_not_found',
-      );
-      expectError(
-        await stranger.call('GET', `/webhook-endpoints/${unknown}/replays/${replayId}`),
-        'webhook_replay_not_found',
-      );
-    }
-    expectError(
-      await partner.call('POST', `/webhook-endpoints/${id}/replay`, { body, mode: 'live' }),
-      'webhook_endpoint_not_found',
-    );
-    for (const path of [`${otherEndpoint}/replays/${replayId}`, `${id}/replays/rpl_x`, `${id}/replays/${id}`])
+    for (const path of [`${otherEndpoint}/replays/${replayId}`, `${id}/replays/${id}`])
       expectError(await partner.call('GET', `/webhook-endpoints/${path}`), 'webhook_replay_not_found');
   });
 });

@@ -6,7 +6,7 @@ import type { TlsOptions } from 'node:tls';
 
 export const BODY = '{"id":"evt_1","data":{"name":"Ødegård"}}';
 
-export interface Receiver {
+export interface Receiver extends AsyncDisposable {
   port: number;
   /** Connections so far, and those still open. */
   connections: number;
@@ -68,16 +68,18 @@ async function listen(server: Server, host?: string): Promise<Receiver> {
   server.listen(0, host);
   await once(server, 'listening');
   const open = new Set<Socket>();
+  const close = async () => {
+    for (const socket of open) socket.destroy();
+    server.close();
+    await once(server, 'close');
+  };
   const receiver: Receiver = {
     port: (server.address() as AddressInfo).port,
     connections: 0,
     open,
     onConnection: () => {},
-    close: async () => {
-      for (const socket of open) socket.destroy();
-      server.close();
-      await once(server, 'close');
-    },
+    close,
+    [Symbol.asyncDispose]: close,
   };
   server.on('connection', (socket) => {
     receiver.connections += 1;

@@ -38,8 +38,6 @@ export interface Operation {
   method: string;
   /** With `{name}` for parameters, below /v1. */
   path: string;
-  /** The methods that the path has. */
-  methodsOfPath: readonly string[];
   /** The only mode whose keys may use it. */
   mode: 'test' | 'live' | undefined;
   /** The mode in which there is something to be found. */
@@ -91,7 +89,6 @@ export function readOperations(): Operation[] {
       return {
         method: method.toUpperCase(),
         path,
-        methodsOfPath: Object.keys(operations).map((one) => one.toUpperCase()),
         mode: operation['x-mode'],
         parameters,
         fruitfulMode: operation['x-mode'] ?? onlyModeOf(schemas.get(200)) ?? 'test',

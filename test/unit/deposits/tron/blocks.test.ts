@@ -15,6 +15,7 @@ import {
   readUpTo,
   startChainOfNodes,
 } from '../../../support/adapters/chain-of-nodes.ts';
+import { column } from '../../../support/column.ts';
 
 const START = { number: 0, hash: null };
 
@@ -101,10 +102,7 @@ describe('the blocks of a TRON chain', () => {
     const { chain, tron } = all;
     chain.mineMany(5);
     const blocks = await tron.readBlocks(START, 100, NEVER);
-    assert.deepEqual(
-      blocks.map(({ number }) => number),
-      [1, 2, 3],
-    );
+    assert.deepEqual(column(blocks, 'number'), [1, 2, 3]);
     const last = blocks.at(-1) ?? START;
     assert.deepEqual(await tron.readBlocks(last, 100, NEVER), []);
     assert.equal(tron.state().solidBlockNumber, 3);

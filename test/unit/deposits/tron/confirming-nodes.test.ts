@@ -12,6 +12,7 @@ import {
   readUpTo,
   startChainOfNodes,
 } from '../../../support/adapters/chain-of-nodes.ts';
+import { column } from '../../../support/column.ts';
 import { until } from '../../../support/until.ts';
 
 const START = { number: 0, hash: null };
@@ -43,24 +44,15 @@ describe('two nodes that have to agree', () => {
     const blocks = await readUpTo(all.tron, START, 10);
     assert.ok(blocks.length === 10 && blocks.every(isTrue));
     for (const { transfers } of blocks)
-      assert.deepEqual(
-        transfers.map(({ shownBy }) => shownBy),
-        [[nameOf(one), nameOf(two)]],
-      );
-    assert.deepEqual(
-      all.tron.state().nodes.map(({ state }) => state),
-      ['in_use', 'in_use', 'standby'],
-    );
+      assert.deepEqual(column(transfers, 'shownBy'), [[nameOf(one), nameOf(two)]]);
+    assert.deepEqual(column(all.tron.state().nodes, 'state'), ['in_use', 'in_use', 'standby']);
   });
 
   it('are waited for: a block that only one of them has is not taken', async () => {
     const [one, two] = await start(2);
     mine(12);
     two.view.lagBlocks = 4;
-    assert.deepEqual(
-      (await read()).map(({ number }) => number),
-      [1, 2, 3, 4, 5, 6],
-    );
+    assert.deepEqual(column(await read(), 'number'), [1, 2, 3, 4, 5, 6]);
     const sixth = { number: 6, hash: all.chain.block(6)?.hash ?? null };
     assert.deepEqual(await read(sixth), []);
     assert.deepEqual([problemOf(one), problemOf(two), all.log], [null, null, []]);
@@ -131,10 +123,7 @@ describe('two nodes that have to agree', () => {
     const blocks = await readUpTo(all.tron, START, 10);
     assert.ok(blocks.every(isTrue));
     assert.equal(problemOf(liar), 'wrong_hash');
-    assert.deepEqual(
-      all.tron.state().nodes.map(({ state }) => state),
-      ['contradicting', 'in_use', 'in_use'],
-    );
+    assert.deepEqual(column(all.tron.state().nodes, 'state'), ['contradicting', 'in_use', 'in_use']);
     assert.ok(honest.every((node) => problemOf(node) === null));
   });
 
@@ -172,10 +161,7 @@ describe('two nodes that have to agree', () => {
     await assert.rejects(read(last), ChainUnreadable);
     reviveTwo();
     one.faults.add({ fault: 'disconnect' });
-    assert.deepEqual(
-      (await readUpTo(all.tron, last, 2)).map(({ number }) => number),
-      [2],
-    );
+    assert.deepEqual(column(await readUpTo(all.tron, last, 2), 'number'), [2]);
   });
 
   it('begin at a block that both have', async () => {

@@ -12,6 +12,7 @@ import {
   readUpTo,
   startChainOfNodes,
 } from '../../../support/adapters/chain-of-nodes.ts';
+import { column } from '../../../support/column.ts';
 import { inParallel } from '../../../support/in-parallel.ts';
 import { until } from '../../../support/until.ts';
 
@@ -133,7 +134,7 @@ describe('a faulty TRON node', () => {
     flapping?.faults.add({ fault: 'overloaded', every: 3 });
     const blocks = await readUpTo(all.tron, START, 100, 5);
     assert.deepEqual(
-      blocks.map(({ number }) => number),
+      column(blocks, 'number'),
       Array.from({ length: 100 }, (_, at) => at + 1),
     );
     assert.ok(blocks.filter(({ node }) => node === nameOf(good)).length > 80);

@@ -5,6 +5,7 @@ import type { NetworkMessage } from '../../../../issuers/card-network.ts';
 import { newId } from '../../../../platform/crypto/new-id.ts';
 import { orderCard, startIncreaseClient, toArray } from '../../../support/adapters/increase.ts';
 import { readable } from '../../../support/adapters/readable.ts';
+import { column } from '../../../support/column.ts';
 
 const MERCHANT = { name: 'AMAZON.COM', categoryCode: '5734', city: 'New York', country: 'US' };
 const NO_MERCHANT = { name: null, categoryCode: null, city: null, country: null };
@@ -109,10 +110,7 @@ describe('what a card payment of Increase says', () => {
     assert.deepEqual(await read(zero), []);
     await simulations.increment({ card_payment_id: zero.id, amount: 300 });
     simulations.reverse({ card_payment_id: zero.id, amount: 300 });
-    assert.deepEqual(
-      (await read(zero)).map(({ type }) => type),
-      ['expiry', 'approval', 'reversal'],
-    );
+    assert.deepEqual(column(await read(zero), 'type'), ['expiry', 'approval', 'reversal']);
   });
 
   it('card_increment: another approval of the same authorization', async () => {

@@ -63,31 +63,16 @@ async function answered(result: MessageResult): Promise<unknown> {
 }
 
 describe("Lithic's posts", () => {
+  /** What a signature must be is in test/unit/issuers/standard-webhooks.test.ts. */
   describe('signatures', () => {
     it("are believed if the scheme's own library made them with the path's secret", () => {
       assert.ok(events.verify(post(updated)));
       assert.ok(authorizations.verify(post({}, { secrets: [config.asaSecret] })));
     });
 
-    it('are believed if one of several is right, as after a rotation', () => {
-      assert.ok(events.verify(post(updated, { secrets: [secretOf(7), config.webhookSecret] })));
-    });
-
-    it("are not believed with the other path's secret, with a changed body, or without a signature", () => {
+    it("are not believed with the other path's secret", () => {
       assert.ok(!events.verify(post(updated, { secrets: [config.asaSecret] })));
       assert.ok(!authorizations.verify(post(updated)));
-      const signed = post(updated);
-      assert.ok(!events.verify({ ...signed, body: Buffer.from('{}') }));
-      assert.ok(!events.verify({ ...signed, headers: { ...signed.headers, 'webhook-id': 'msg_2' } }));
-      assert.ok(!events.verify({ body: signed.body, headers: {} }));
-    });
-
-    it('are believed for 5 minutes, either way', () => {
-      const off = (ms: number) => events.verify(post(updated, { at: new Date(Date.now() + ms) }));
-      assert.deepEqual(
-        [off(-290_000), off(290_000), off(-310_000), off(310_000)],
-        [true, true, false, false],
-      );
     });
   });
 

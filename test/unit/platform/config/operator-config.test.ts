@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ConfigurationError } from '../../../../platform/config/environment.ts';
 import { readOperatorConfig } from '../../../../platform/config/operator.ts';
+import { column } from '../../../support/column.ts';
 
 const STACK = {
   databaseUrl: 'postgres://local:secret@127.0.0.1:5432/service',
@@ -38,10 +39,7 @@ describe('readOperatorConfig', () => {
       assert.equal(config.databaseUrl, STACK.operatorDatabaseUrl);
       assert.equal(config.temporal?.connectionOptions.address, STACK.temporalAddress);
       assert.equal(config.temporal?.namespace, 'local');
-      assert.deepEqual(
-        config.encryptionKeys?.map((key) => key.id),
-        ['k1'],
-      );
+      assert.deepEqual(column(config.encryptionKeys ?? [], 'id'), ['k1']);
       assert.equal(config.issuanceDeadlineMs, 86_400_000);
       assert.equal(config.webhookAllowLoopbackHttp, true);
       assert.equal(config.cardNetwork, 'simulated');
@@ -69,10 +67,7 @@ describe('readOperatorConfig', () => {
     });
     assert.equal(config.cardNetwork, 'none');
     assert.equal(config.temporal?.connectionOptions.address, 'temporal.example:7233');
-    assert.deepEqual(
-      config.encryptionKeys?.map((key) => key.id),
-      ['k2'],
-    );
+    assert.deepEqual(column(config.encryptionKeys ?? [], 'id'), ['k2']);
     assert.deepEqual([config.issuanceDeadlineMs, config.taskQueuePrefix], [7_200_000, 'blue-']);
   });
 

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { coalesce } from '../../../../platform/process/coalesce.ts';
+import { column } from '../../../support/column.ts';
 
 const nextTurn = () => new Promise(setImmediate);
 
@@ -47,10 +48,7 @@ describe('coalesce', () => {
       },
     });
     const outcomes = await Promise.allSettled(['good', 'bad'].map(send));
-    assert.deepEqual(
-      outcomes.map(({ status }) => status),
-      ['rejected', 'rejected'],
-    );
+    assert.deepEqual(column(outcomes, 'status'), ['rejected', 'rejected']);
     assert.equal(await send('good'), 'good');
   });
 

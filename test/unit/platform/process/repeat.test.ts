@@ -36,6 +36,28 @@ describe('work that is repeated', () => {
     assert.equal(count, 3);
   });
 
+  it('is done again within the shortest of the times that were asked for, once for all', async () => {
+    let count = 0;
+    let done = () => {};
+    const repetition = repeat('the work', HOUR_MS, silent, async () => {
+      count += 1;
+      done();
+    });
+    await settle();
+    const again = new Promise<void>((resolve) => {
+      done = resolve;
+    });
+    repetition.wakeWithin(HOUR_MS);
+    repetition.wakeWithin(5);
+    repetition.wakeWithin(HOUR_MS);
+    await settle();
+    assert.equal(count, 1);
+    await again;
+    await settle();
+    assert.equal(count, 2);
+    await repetition.stop();
+  });
+
   it('that has failed waits for its interval, whoever wakes it, and stops meanwhile', async () => {
     let count = 0;
     const lines: string[] = [];

@@ -33,17 +33,13 @@ describe("a receiver's answer", () => {
     [16_385, 3, 'closes the connection if it has one byte more than 16 KiB'],
   ] as const) {
     it(what, async () => {
-      const receiver = await startReceiver(answering(200, 'x'.repeat(bytes)));
-      try {
-        await withClient({}, async (post) => {
-          for (let i = 0; i < 3; i++) {
-            assert.equal((await post(`http://127.0.0.1:${receiver.port}/`)).outcome, 'delivered');
-          }
-        });
-        assert.equal(receiver.connections, connections);
-      } finally {
-        await receiver.close();
-      }
+      await using receiver = await startReceiver(answering(200, 'x'.repeat(bytes)));
+      await withClient({}, async (post) => {
+        for (let i = 0; i < 3; i++) {
+          assert.equal((await post(`http://127.0.0.1:${receiver.port}/`)).outcome, 'delivered');
+        }
+      });
+      assert.equal(receiver.connections, connections);
     });
   }
 

@@ -67,16 +67,12 @@ const BROKEN: Record<string, [error: string, act: Act]> = {
 describe('a receiver that sends no status in time', () => {
   for (const [what, act] of Object.entries(HANGING)) {
     it(`is left at the deadline if it ${what}`, async () => {
-      const receiver = await startRawReceiver(act);
-      try {
-        await withClient({ timeoutMs: 300 }, async (post) => {
-          const result = await post(`http://127.0.0.1:${receiver.port}/`);
-          assert.deepEqual([result.outcome, result.httpStatus, result.error], ['failed', null, 'timeout']);
-        });
-        assert.equal(receiver.connections, 1);
-      } finally {
-        await receiver.close();
-      }
+      await using receiver = await startRawReceiver(act);
+      await withClient({ timeoutMs: 300 }, async (post) => {
+        const result = await post(`http://127.0.0.1:${receiver.port}/`);
+        assert.deepEqual([result.outcome, result.httpStatus, result.error], ['failed', null, 'timeout']);
+      });
+      assert.equal(receiver.connections, 1);
     });
   }
 });

@@ -9,40 +9,32 @@ const OK = 'HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n';
 describe('the webhook client', () => {
   it('waits for attempts under way when it closes', async () => {
     let answer = () => {};
-    const receiver = await startRawReceiver((socket) => {
+    await using receiver = await startRawReceiver((socket) => {
       answer = () => void socket.write(OK);
     });
     const client = createWebhookClient({ timeoutMs: 10_000, allowLoopbackHttp: true });
     const delivery = { url: `http://127.0.0.1:${receiver.port}/`, body: BODY, headers: {} };
     const ended: string[] = [];
-    try {
-      const underWay = client.deliver(delivery).then(({ outcome }) => ended.push(outcome));
-      await untilHolds(() => assert.equal(receiver.open.size, 1));
-      const closed = client.close().then(() => ended.push('closed'));
-      await assert.rejects(client.deliver(delivery), /closed/);
-      await new Promise(setImmediate);
-      assert.deepEqual(ended, []);
-      answer();
-      await Promise.all([underWay, closed]);
-      assert.deepEqual(ended, ['delivered', 'closed']);
-    } finally {
-      await receiver.close();
-    }
+    const underWay = client.deliver(delivery).then(({ outcome }) => ended.push(outcome));
+    await untilHolds(() => assert.equal(receiver.open.size, 1));
+    const closed = client.close().then(() => ended.push('closed'));
+    await assert.rejects(client.deliver(delivery), /closed/);
+    await new Promise(setImmediate);
+    assert.deepEqual(ended, []);
+    answer();
+    await Promise.all([underWay, closed]);
+    assert.deepEqual(ended, ['delivered', 'closed']);
   });
 
   it('closes its idle connections at once when it closes', async () => {
-    const receiver = await startRawReceiver((socket) => socket.write(OK));
+    await using receiver = await startRawReceiver((socket) => socket.write(OK));
     const gone = new Promise((resolve) => {
       receiver.onConnection = (socket) => once(socket, 'close').then(resolve);
     });
     const client = createWebhookClient({ timeoutMs: 10_000, allowLoopbackHttp: true });
-    try {
-      await client.deliver({ url: `http://127.0.0.1:${receiver.port}/`, body: BODY, headers: {} });
-      await client.close();
-      await gone;
-    } finally {
-      await receiver.close();
-    }
+    await client.deliver({ url: `http://127.0.0.1:${receiver.port}/`, body: BODY, headers: {} });
+    await client.close();
+    await gone;
   });
 
   it('leaves nothing open after an attempt that timed out', async () => {

@@ -14,54 +14,42 @@ const urlOf = (receiver: Receiver, path = '/') => `http://127.0.0.1:${receiver.p
 describe('webhook connections', () => {
   it("are limited for each endpoint, and an attempt's time starts when it has a connection", async () => {
     // The first hangs until its time is over, so a time that began with waiting would be over too.
-    const receiver = await startRawReceiver((socket, request) => request > 1 && socket.write(OK));
-    try {
-      await withClient({ timeoutMs: 2_000, connectionsPerEndpoint: 1 }, async (post) => {
-        const results = await Promise.all([1, 2, 3].map(() => post(urlOf(receiver))));
-        assert.deepEqual(
-          results.map(({ error, outcome }) => error ?? outcome),
-          ['timeout', 'delivered', 'delivered'],
-        );
-        assert.equal(receiver.connections, 2);
-      });
-    } finally {
-      await receiver.close();
-    }
+    await using receiver = await startRawReceiver((socket, request) => request > 1 && socket.write(OK));
+    await withClient({ timeoutMs: 2_000, connectionsPerEndpoint: 1 }, async (post) => {
+      const results = await Promise.all([1, 2, 3].map(() => post(urlOf(receiver))));
+      assert.deepEqual(
+        results.map(({ error, outcome }) => error ?? outcome),
+        ['timeout', 'delivered', 'delivered'],
+      );
+      assert.equal(receiver.connections, 2);
+    });
   });
 
   it('are not shared by endpoints on the same host, so one that hangs delays nobody', async () => {
-    const receiver = await startReceiver((request, response) => {
+    await using receiver = await startReceiver((request, response) => {
       if (request.url !== '/hang') answering(200)(request, response);
     });
-    try {
-      await withClient({ timeoutMs: 2_000, connectionsPerEndpoint: 1 }, async (post) => {
-        const ended: string[] = [];
-        await Promise.all(
-          ['/hang', '/hang', '/a', '/a', '/b'].map(async (path) => {
-            await post(urlOf(receiver, path));
-            ended.push(path);
-          }),
-        );
-        assert.deepEqual(ended.slice(0, 3).sort(), ['/a', '/a', '/b']);
-      });
-    } finally {
-      await receiver.close();
-    }
+    await withClient({ timeoutMs: 2_000, connectionsPerEndpoint: 1 }, async (post) => {
+      const ended: string[] = [];
+      await Promise.all(
+        ['/hang', '/hang', '/a', '/a', '/b'].map(async (path) => {
+          await post(urlOf(receiver, path));
+          ended.push(path);
+        }),
+      );
+      assert.deepEqual(ended.slice(0, 3).sort(), ['/a', '/a', '/b']);
+    });
   });
 
   it('are kept for some endpoints only, and those used longest ago are closed first', async () => {
-    const receiver = await startReceiver(answering(200));
-    try {
-      await withClient({ endpointsKept: 3 }, async (post) => {
-        for (let i = 0; i < 5; i++) await post(urlOf(receiver, `/${i}`));
-        await untilHolds(() => assert.equal(receiver.open.size, 3));
-        await post(urlOf(receiver, '/4'));
-        assert.equal(receiver.connections, 5);
-        await post(urlOf(receiver, '/0'));
-        assert.equal(receiver.connections, 6);
-      });
-    } finally {
-      await receiver.close();
-    }
+    await using receiver = await startReceiver(answering(200));
+    await withClient({ endpointsKept: 3 }, async (post) => {
+      for (let i = 0; i < 5; i++) await post(urlOf(receiver, `/${i}`));
+      await untilHolds(() => assert.equal(receiver.open.size, 3));
+      await post(urlOf(receiver, '/4'));
+      assert.equal(receiver.connections, 5);
+      await post(urlOf(receiver, '/0'));
+      assert.equal(receiver.connections, 6);
+    });
   });
 });

@@ -44,48 +44,40 @@ const ANSWERS: [what: string, addresses: string[]][] = [
 describe('a host name', () => {
   for (const [what, addresses] of ANSWERS) {
     it(`is refused if it resolves to ${what}`, async () => {
-      const canary = await startCanary();
-      try {
-        for (const network of [{}, { openSocket: leadTo(canary.port) }]) {
-          const options = { ...network, resolve: async () => addresses, timeoutMs: 5_000 };
-          const result = await withClient(options, (post) => post(`https://${HOST}:${canary.port}/`));
-          assert.deepEqual([result.outcome, result.error], ['failed', 'address_not_allowed']);
-        }
-        await canary.assertUntouched();
-      } finally {
-        await canary.close();
+      await using canary = await startCanary();
+      for (const network of [{}, { openSocket: leadTo(canary.port) }]) {
+        const options = { ...network, resolve: async () => addresses, timeoutMs: 5_000 };
+        const result = await withClient(options, (post) => post(`https://${HOST}:${canary.port}/`));
+        assert.deepEqual([result.outcome, result.error], ['failed', 'address_not_allowed']);
       }
+      await canary.assertUntouched();
     });
   }
 });
 
 describe('a DNS lookup', () => {
   it('happens once for each connection, so an answer that changes in between has no effect', async () => {
-    const canary = await startCanary();
-    const receiver = await startReceiver(answering(200));
+    await using canary = await startCanary();
+    await using receiver = await startReceiver(answering(200));
     const answers = [[PUBLIC], ['127.0.0.1']];
     const connected: string[] = [];
     const options = {
       resolve: async () => answers.shift() ?? [],
       openSocket: leadTo(receiver.port, { connected, plain: true }),
     };
-    try {
-      await withClient(options, async (post) => {
-        const url = `https://${HOST}:${canary.port}/`;
-        assert.equal((await post(url)).outcome, 'delivered');
-        assert.deepEqual([connected, answers], [[PUBLIC], [['127.0.0.1']]]);
-        // The same name again, over another connection.
-        assert.equal((await post(`${url}again`)).error, 'address_not_allowed');
-        assert.deepEqual([connected, answers, receiver.connections], [[PUBLIC], [], 1]);
-        await canary.assertUntouched();
-      });
-    } finally {
-      await Promise.all([canary.close(), receiver.close()]);
-    }
+    await withClient(options, async (post) => {
+      const url = `https://${HOST}:${canary.port}/`;
+      assert.equal((await post(url)).outcome, 'delivered');
+      assert.deepEqual([connected, answers], [[PUBLIC], [['127.0.0.1']]]);
+      // The same name again, over another connection.
+      assert.equal((await post(`${url}again`)).error, 'address_not_allowed');
+      assert.deepEqual([connected, answers, receiver.connections], [[PUBLIC], [], 1]);
+      await canary.assertUntouched();
+    });
   });
 
   it('is not repeated if an address is unreachable, because the next one that it gave is tried', async () => {
-    const receiver = await startReceiver(answering(200));
+    await using receiver = await startReceiver(answering(200));
     const reach = leadTo(receiver.port, { plain: true });
     const tried: string[] = [];
     let lookUps = 0;
@@ -101,14 +93,10 @@ describe('a DNS lookup', () => {
         return reach(target);
       }) satisfies typeof openSocket,
     };
-    try {
-      const result = await withClient(options, (post) => post(`https://${HOST}/`));
-      assert.equal(result.outcome, 'delivered');
-      assert.deepEqual([tried, lookUps], [['1.1.1.1', '8.8.8.8', PUBLIC], 1]);
-      assert.ok(tried.every((address) => isIP(address) !== 0));
-    } finally {
-      await receiver.close();
-    }
+    const result = await withClient(options, (post) => post(`https://${HOST}/`));
+    assert.equal(result.outcome, 'delivered');
+    assert.deepEqual([tried, lookUps], [['1.1.1.1', '8.8.8.8', PUBLIC], 1]);
+    assert.ok(tried.every((address) => isIP(address) !== 0));
   });
 
   it('gives at most four addresses to try', async () => {
@@ -157,13 +145,9 @@ describe('a DNS lookup', () => {
   });
 
   it('is not made for localhost, which is this machine whatever a name server says', async () => {
-    const receiver = await startReceiver(answering(200));
+    await using receiver = await startReceiver(answering(200));
     const resolve = () => assert.fail('looked up');
-    try {
-      const result = await withClient({ resolve }, (post) => post(`http://localhost:${receiver.port}/`));
-      assert.equal(result.outcome, 'delivered');
-    } finally {
-      await receiver.close();
-    }
+    const result = await withClient({ resolve }, (post) => post(`http://localhost:${receiver.port}/`));
+    assert.equal(result.outcome, 'delivered');
   });
 });

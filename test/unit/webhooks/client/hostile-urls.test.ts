@@ -43,6 +43,7 @@ const HOSTILE: Record<string, string[]> = {
   ],
   url_scheme_not_allowed: [
     ...['http://127.0.0.1:PORT/', 'http://localhost:PORT/', 'http://[::1]:PORT/', `http://${HOST}:PORT/`],
+    ...['http://127.0.0.1.example.com/', 'http://10.0.0.1/'],
     ...['file:///etc/passwd', 'file://127.0.0.1/etc/passwd', 'ftp://127.0.0.1:PORT/'],
     ...['gopher://127.0.0.1:PORT/_x', 'javascript:alert(1)', 'data:text/plain,x', 'ws://127.0.0.1:PORT/'],
     ...['wss://127.0.0.1:PORT/', 'unix:/var/run/docker.sock', 'http+unix://%2Fvar%2Frun%2Fdocker.sock/'],
@@ -60,6 +61,7 @@ const HOSTILE: Record<string, string[]> = {
     ...[`https://${HOST}/#@127.0.0.1`, `https://${HOST}#`, `https://${HOST}?a#b`, 'https://127.0.0.1:PORT#x'],
   ],
   url_invalid: [
+    ...['not a url', `https://${HOST}/ a`, 'https:///x'],
     ...['', ' ', 'https', 'https:', 'https://', '//127.0.0.1:PORT/', '/127.0.0.1', '127.0.0.1:PORT'],
     ...['https:127.0.0.1:PORT', 'https:/127.0.0.1:PORT/', 'https:///127.0.0.1:PORT/', `https:${HOST}`],
     ...['https:\\\\127.0.0.1:PORT\\', `https://${HOST}\\@127.0.0.1:PORT/`, `https://${HOST}\\.127.0.0.1/`],
@@ -76,7 +78,7 @@ describe('a hostile URL', () => {
   for (const [error, urls] of Object.entries(HOSTILE)) {
     for (const written of urls) {
       it(`is refused with ${error} when it is ${JSON.stringify(written)}`, async () => {
-        const canary = await startCanary();
+        await using canary = await startCanary();
         const url = written.replaceAll('PORT', String(canary.port));
         const lookedUp: string[] = [];
         // Whatever is looked up is this machine in the one network, and in the other everything leads to it.
@@ -88,36 +90,28 @@ describe('a hostile URL', () => {
           { resolve: leadingTo('127.0.0.1') },
           { resolve: leadingTo(PUBLIC), openSocket: leadTo(canary.port) },
         ];
-        try {
-          for (const network of networks) {
-            const result = await withClient({ ...network, allowLoopbackHttp: false }, (post) => post(url));
-            assert.deepEqual(result, {
-              outcome: 'failed',
-              httpStatus: null,
-              error,
-              durationMs: 0,
-              answerStart: null,
-            });
-          }
-          assert.deepEqual(lookedUp, []);
-          await canary.assertUntouched();
-        } finally {
-          await canary.close();
+        for (const network of networks) {
+          const result = await withClient({ ...network, allowLoopbackHttp: false }, (post) => post(url));
+          assert.deepEqual(result, {
+            outcome: 'failed',
+            httpStatus: null,
+            error,
+            durationMs: 0,
+            answerStart: null,
+          });
         }
+        assert.deepEqual(lookedUp, []);
+        await canary.assertUntouched();
       });
     }
   }
 
   it('would reach the canary if it were let through', async () => {
-    const canary = await startCanary();
-    try {
-      const openSocket = leadTo(canary.port);
-      const options = { openSocket, resolve: async () => [PUBLIC], timeoutMs: 500 };
-      const result = await withClient(options, (post) => post(`https://${HOST}/`));
-      assert.equal(result.error, 'timeout');
-      await assert.rejects(canary.assertUntouched());
-    } finally {
-      await canary.close();
-    }
+    await using canary = await startCanary();
+    const openSocket = leadTo(canary.port);
+    const options = { openSocket, resolve: async () => [PUBLIC], timeoutMs: 500 };
+    const result = await withClient(options, (post) => post(`https://${HOST}/`));
+    assert.equal(result.error, 'timeout');
+    await assert.rejects(canary.assertUntouched());
   });
 });

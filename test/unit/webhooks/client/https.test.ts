@@ -88,15 +88,11 @@ describe('a webhook over HTTPS', () => {
   });
 
   it('ends a handshake that hangs at the deadline, with its connection', async () => {
-    const receiver = await startRawReceiver(() => {});
+    await using receiver = await startRawReceiver(() => {});
     const openSocket = leadTo(receiver.port);
     const options = { ca: trust.authority.ca, resolve: async () => [PUBLIC], openSocket, timeoutMs: 300 };
-    try {
-      const result = await withClient(options, (post) => post(`https://${HOST}/`));
-      assert.deepEqual([result.outcome, result.error], ['failed', 'timeout']);
-    } finally {
-      await receiver.close();
-    }
+    const result = await withClient(options, (post) => post(`https://${HOST}/`));
+    assert.deepEqual([result.outcome, result.error], ['failed', 'timeout']);
   });
 
   it('delivers the body unchanged', async () => {

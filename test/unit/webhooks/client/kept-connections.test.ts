@@ -9,37 +9,29 @@ const OK = 'HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n';
 /** Posts in turn to a receiver that acts so. @returns what came of each, the connections, the requests it took */
 async function postInTurn(times: number, act: (socket: Socket, request: number) => void) {
   let requests = 0;
-  const receiver = await startRawReceiver((socket, request) => {
+  await using receiver = await startRawReceiver((socket, request) => {
     requests = request;
     act(socket, request);
   });
-  try {
-    const outcomes = await withClient({ timeoutMs: 3_000 }, async (post) => {
-      const results = [];
-      for (let i = 0; i < times; i++) results.push(await post(`http://127.0.0.1:${receiver.port}/`));
-      return results.map(({ outcome, error }) => error ?? outcome);
-    });
-    return { outcomes, requests, connections: receiver.connections };
-  } finally {
-    await receiver.close();
-  }
+  const outcomes = await withClient({ timeoutMs: 3_000 }, async (post) => {
+    const results = [];
+    for (let i = 0; i < times; i++) results.push(await post(`http://127.0.0.1:${receiver.port}/`));
+    return results.map(({ outcome, error }) => error ?? outcome);
+  });
+  return { outcomes, requests, connections: receiver.connections };
 }
 
 describe('kept-alive connections', () => {
   it('are reused, one for each attempt under way', async () => {
-    const receiver = await startReceiver(answering(200));
-    try {
-      await withClient({}, async (post) => {
-        for (let i = 0; i < 10; i++) await post(`http://127.0.0.1:${receiver.port}/`);
-        assert.equal(receiver.connections, 1);
-        for (let i = 0; i < 3; i++)
-          await Promise.all([1, 2, 3].map(() => post(`http://127.0.0.1:${receiver.port}/`)));
-        assert.equal(receiver.connections, 3);
-      });
-      await untilHolds(() => assert.equal(receiver.open.size, 0));
-    } finally {
-      await receiver.close();
-    }
+    await using receiver = await startReceiver(answering(200));
+    await withClient({}, async (post) => {
+      for (let i = 0; i < 10; i++) await post(`http://127.0.0.1:${receiver.port}/`);
+      assert.equal(receiver.connections, 1);
+      for (let i = 0; i < 3; i++)
+        await Promise.all([1, 2, 3].map(() => post(`http://127.0.0.1:${receiver.port}/`)));
+      assert.equal(receiver.connections, 3);
+    });
+    await untilHolds(() => assert.equal(receiver.open.size, 0));
   });
 
   it('are not kept if the receiver declines', async () => {
@@ -52,18 +44,14 @@ describe('kept-alive connections', () => {
   });
 
   it('cause no failure if the receiver closed them while they were idle', async () => {
-    const receiver = await startRawReceiver((socket) => socket.end(OK));
-    try {
-      await withClient({}, async (post) => {
-        for (let i = 1; i <= 3; i++) {
-          assert.equal((await post(`http://127.0.0.1:${receiver.port}/`)).outcome, 'delivered');
-          await untilHolds(() => assert.equal(receiver.open.size, 0));
-          assert.equal(receiver.connections, i);
-        }
-      });
-    } finally {
-      await receiver.close();
-    }
+    await using receiver = await startRawReceiver((socket) => socket.end(OK));
+    await withClient({}, async (post) => {
+      for (let i = 1; i <= 3; i++) {
+        assert.equal((await post(`http://127.0.0.1:${receiver.port}/`)).outcome, 'delivered');
+        await untilHolds(() => assert.equal(receiver.open.size, 0));
+        assert.equal(receiver.connections, i);
+      }
+    });
   });
 
   for (const away of ['destroy', 'resetAndDestroy', 'end'] as const) {

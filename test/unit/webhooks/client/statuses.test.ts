@@ -39,20 +39,16 @@ describe('an HTTP status', () => {
 
   for (const status of [301, 302, 303, 307, 308]) {
     it(`counts as a failure if it is ${status}, and the redirect is not followed`, async () => {
-      const canary = await startCanary();
+      await using canary = await startCanary();
       const redirecting: RequestListener = (request, response) =>
         request
           .resume()
           .once('end', () =>
             response.writeHead(status, { location: `http://127.0.0.1:${canary.port}/` }).end('elsewhere'),
           );
-      try {
-        const result = await postTo(startReceiver(redirecting));
-        assert.deepEqual([result.outcome, result.httpStatus, result.error], ['failed', status, null]);
-        await canary.assertUntouched();
-      } finally {
-        await canary.close();
-      }
+      const result = await postTo(startReceiver(redirecting));
+      assert.deepEqual([result.outcome, result.httpStatus, result.error], ['failed', status, null]);
+      await canary.assertUntouched();
     });
   }
 

@@ -1,0 +1,7 @@
+/** One field of each item, in their order. */
+export function column<Name extends string, Value>(
+  items: readonly Record<Name, Value>[],
+  name: Name,
+): Value[] {
+  return items.map((item) => item[name]);
+}
