@@ -186,11 +186,11 @@ describe('bookPayments', () => {
     const asking = async (balanceCents = BALANCE_CENTS) => {
       const opened = await open(new LithicIssuer(true), balanceCents);
       const { cardId, paymentId } = opened;
+      const [card] = await rows<{ id: string }>('SELECT network_card_id AS id FROM card WHERE id = $1', [
+        cardId,
+      ]);
+      const networkCardId = card?.id ?? '';
       const ask = async (cents: number, id: string | null, key = id ?? randomUUID()) => {
-        const [card] = await rows<{ id: string }>('SELECT network_card_id AS id FROM card WHERE id = $1', [
-          cardId,
-        ]);
-        const networkCardId = card?.id ?? '';
         const request = { cardId, networkCardId, paymentId, key, id, amountCents: cents, merchant: MERCHANT };
         const limits = { ttlMs, lockWaitMs: null };
         return transaction(commands.context.orm, (tx) => decidePayment(tx, request, limits));
