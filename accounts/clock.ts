@@ -48,8 +48,7 @@ export const KEY_ANNOUNCED_AHEAD = sql`interval '7 days'`;
 
 /**
  * For a `sql` template: accounts with what time it is for each (`now`). Whatever falls due by a sandbox clock
- * reads it, and is in
- * `selectClock` of accounts/test-clock.ts, which says whether a clock is advancing
+ * reads it, and is in `selectClock` of accounts/test-clock.ts, which says whether a clock is advancing
  * (docs/decisions/sandbox-clock.md).
  * @param accounts a query of `partner_id` and `mode`
  */

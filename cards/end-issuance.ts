@@ -76,10 +76,9 @@ export function failIssuance(
 
 /**
  * Applies somebody's decision about an issuance that the network never answered. These must hold: it is past
- * its deadline by
- * `deadlineMs`, no operator has decided otherwise, and a card that becomes active has a network id, since
- * without one it could never be frozen, blocked or topped up. The effect and its audit entry are one
- * transaction. An issuance that is over is left as it is.
+ * its deadline by `deadlineMs`, no operator has decided otherwise, and a card that becomes active has a
+ * network id, since without one it could never be frozen, blocked or topped up. The effect and its audit
+ * entry are one transaction. An issuance that is over is left as it is.
  * @param received the decision as the workflow received it
  * @param known.evidence what the network says about the card
  * @param known.sentBy whom Temporal recorded as the sender of the decision

@@ -59,8 +59,7 @@ export class CardIssuingError extends Error implements ErrorDetails {
 
 /**
  * No response arrived, even after all retries. The operation may or may not have happened: call again with
- * this error's
- * `idempotencyKey` to get its result without doing it twice.
+ * this error's `idempotencyKey` to get its result without doing it twice.
  */
 export class CardIssuingConnectionError extends CardIssuingError {
   override readonly name = 'CardIssuingConnectionError';

@@ -17,10 +17,9 @@ const MAX_LOOKED_AT = 500;
 
 /**
  * Expires live deposits of an account for which nothing had arrived when the chain's time passed their
- * deadline, with
- * `deposit.expired` for each: one transaction. Those that another transaction holds, or that are not due,
- * stay as they are. The scan doesn't do this itself, since writing an event can wait for an account's
- * endpoint (docs/decisions/deposits-in-two-steps.md).
+ * deadline, with `deposit.expired` for each: one transaction. Those that another transaction holds, or that
+ * are not due, stay as they are. The scan doesn't do this itself, since writing an event can wait for an
+ * account's endpoint (docs/decisions/deposits-in-two-steps.md).
  * @returns how many have expired
  */
 export function expireDeposits(orm: Orm, { partnerId, mode, depositIds }: AccountDeposits): Promise<number> {

@@ -76,9 +76,8 @@ export function openTestDeposit(
 
 /**
  * Does what is due for test deposits of an account: a payment arrives, for creditPayments to judge, or a
- * deposit expires, with
- * `deposit.expired`. One transaction of two statements. Those that another transaction holds, or that are not
- * due, stay as they are.
+ * deposit expires, with `deposit.expired`. One transaction of two statements. Those that another transaction
+ * holds, or that are not due, stay as they are.
  * @returns for how many it did something
  */
 export function playTestDeposits(

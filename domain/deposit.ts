@@ -69,8 +69,7 @@ type Judged = { status: 'credited' } | { status: 'in_review'; reason: ReviewReas
 
 /**
  * Judges a payment (docs/partners/funding.md): the first payment of the exact amount, in a block not later
- * than
- * `expires_at`, is credited; everything else is reviewed.
+ * than `expires_at`, is credited; everything else is reviewed.
  * @param isPaid whether an earlier payment of the exact amount was credited automatically
  */
 export function judgePayment(

@@ -34,8 +34,7 @@ import { presentTransaction, type TransactionRow } from './transaction-resource.
  * @param longestLockWaitMs how long to wait for a lock before PostgreSQL's error; null for the session's
  * limit
  * @returns the outcome of each, in order; a refusal (`card_not_found`, `invalid_state`,
- * `idempotency_conflict`,
- *   `validation_failed`) does not affect the others
+ * `idempotency_conflict`, `validation_failed`) does not affect the others
  * @throws if a balance would leave the safe integers: ApiError `validation_failed` for a settlement that came
  *   alone, LedgerRejected for several, which were decided as if it did not: settle each alone
  */

@@ -30,8 +30,7 @@ export interface SimulatedAsked {
 /**
  * Asks for an authorization on a test card, or takes money without one.
  * @throws ApiError `card_not_found`, `idempotency_conflict`, `validation_failed`; without an Idempotency-Key
- * also
- *   `invalid_state`, which is otherwise a stored response
+ * also `invalid_state`, which is otherwise a stored response
  */
 export function simulateOnCard(
   context: CommandContext,

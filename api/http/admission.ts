@@ -161,8 +161,7 @@ export function createAdmission(
 
   /**
    * Turns that an account can use fully while it is alone, in all processes. If others are active, its
-   * processes share
-   * `besideOthers` turns: with more processes than turns, each takes one turn and then rests.
+   * processes share `besideOthers` turns: with more processes than turns, each takes one turn and then rests.
    */
   function paced(turns: number, besideOthers: number): Turns {
     const share = (account: string) => Math.max(1, Math.floor(besideOthers / countProcesses(account)));

@@ -141,8 +141,7 @@ interface TransferTerms extends FundingTerms {
  * The pending transfer on these terms. Everything that can be refused without the ledger is refused here, so
  * limits come before the balance (docs/partners/money-fees-and-limits.md).
  * @throws ApiError `validation_failed` (a top-up's amount and fees, or the card's balance, past the largest
- * integer),
- * `invalid_state`, `limit_exceeded`.
+ * integer), `invalid_state`, `limit_exceeded`.
  */
 function draftTransfer(
   direction: TransferDirection,

@@ -81,9 +81,8 @@ export function failTransfer(
 
 /**
  * Applies somebody's decision about a transfer that the network never answered. It has to be past its
- * deadline by
- * `deadlineMs`, and no operator may have decided otherwise. The effect and its audit entry are one
- * transaction. A transfer that is over is left as it is.
+ * deadline by `deadlineMs`, and no operator may have decided otherwise. The effect and its audit entry are
+ * one transaction. A transfer that is over is left as it is.
  * @param received the decision as the workflow received it
  * @param known.direction what the workflow is for
  * @param known.sentBy whom Temporal recorded as the sender of the decision

@@ -28,9 +28,8 @@ const TAG_BYTES = 16;
 
 /**
  * The keys of ENCRYPTION_KEYS, or of CODEC_KEYS: the first one seals, and each opens what it sealed. A sealed
- * value is
- * `<length of key id, 1 byte><key id><nonce><ciphertext><tag>` (AES-256-GCM), bound to the context it was
- * sealed for.
+ * value is `<length of key id, 1 byte><key id><nonce><ciphertext><tag>` (AES-256-GCM), bound to the context
+ * it was sealed for.
  */
 export class KeyRing {
   // As key objects, because OpenSSL takes three times as long to set up with raw bytes.

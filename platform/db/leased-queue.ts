@@ -2,9 +2,8 @@ import { type RawBuilder, sql } from 'kysely';
 import type { Tables } from './entities.ts';
 
 // A table with something to do in each row. `retry_after` says from when on, and `attempts` how often it was
-// taken. Taking a row moves
-// `retry_after` to the end of a lease, so nobody else takes it meanwhile, and what a process that died had
-// taken is due again then.
+// taken. Taking a row moves `retry_after` to the end of a lease, so nobody else takes it meanwhile, and what
+// a process that died had taken is due again then.
 
 type QueueTable = {
   [Name in keyof Tables]: Tables[Name] extends { retry_after: unknown; attempts: unknown } ? Name : never;

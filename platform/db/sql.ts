@@ -163,10 +163,9 @@ export const withCtes = (ctes: readonly Cte<unknown>[]): RawBuilder<unknown> =>
 
 /**
  * A CTE for a `sql` template that makes the transaction commit without waiting for the disk. The statement
- * has to read from
- * `asynchronous_commit`. Use it only for data that a crash of PostgreSQL may lose: a lease, the record of an
- * attempt that is then repeated, a claim under which nothing has happened yet. The next ordinary commit
- * flushes it too.
+ * has to read from `asynchronous_commit`. Use it only for data that a crash of PostgreSQL may lose: a lease,
+ * the record of an attempt that is then repeated, a claim under which nothing has happened yet. The next
+ * ordinary commit flushes it too.
  */
 export const ASYNCHRONOUS_COMMIT = sql.raw(
   "asynchronous_commit AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))",
@@ -175,9 +174,8 @@ export const ASYNCHRONOUS_COMMIT = sql.raw(
 /**
  * Runs one statement with bound parameters (`$1`, `$2` …) in the EntityManager's transaction, or on a pooled
  * connection outside one, and returns its rows. Values never become part of the statement's text, as
- * MikroORM's own
- * `em.execute` writes them. So no error message has them, and the server's log only if its settings say so,
- * which the start warns about (docs/operating.md, "PostgreSQL's log").
+ * MikroORM's own `em.execute` writes them. So no error message has them, and the server's log only if its
+ * settings say so, which the start warns about (docs/operating.md, "PostgreSQL's log").
  */
 export async function query<Row>(em: Reader, text: string, values: readonly unknown[] = []): Promise<Row[]> {
   const executor =
