@@ -14,13 +14,18 @@ export const PING = {
 export const BALANCE_ALERT = { object: 'balance_alert', threshold: 100_000, mode: 'live' } as const;
 
 export const LOW_BALANCE = {
-  ...{ object: 'balance', mode: 'live', currency: 'USD' },
-  ...{ available: 94_800, held: 5_200, total: 100_000 },
+  object: 'balance',
+  mode: 'live',
+  currency: 'USD',
+  available: 94_800,
+  held: 5_200,
+  total: 100_000,
 } as const satisfies BalanceResource;
 
 export const RECOVERED_BALANCE = {
   ...LOW_BALANCE,
-  ...{ available: 344_800, total: 350_000 },
+  available: 344_800,
+  total: 350_000,
 } as const satisfies BalanceResource;
 
 export const QUOTE = {

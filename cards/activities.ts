@@ -2,7 +2,7 @@ import type { IssuanceDecision } from '../domain/decision.ts';
 import { CardNetworkUnavailable, type LookUpAnswer } from '../issuers/card-network.ts';
 import { isLasting } from '../platform/db/is-retryable.ts';
 import { describeError } from '../platform/process/describe-error.ts';
-import { readClaimResponse, type StoredResponse } from '../requests/response.ts';
+import type { StoredResponse } from '../requests/response.ts';
 import { flagOverdue, noteNotRecorded, refuseLastingly } from './decision.ts';
 import {
   acceptIssuance,
@@ -16,6 +16,7 @@ import {
   askAndNote,
   askOrLookUp,
   configured,
+  endWithoutRow,
   FIRST_POLL_MS,
   type FundingEnd,
   heard,
@@ -118,10 +119,7 @@ export function createIssuanceActivities(dependencies: IssuanceDependencies): Is
    */
   async function readEnd(claimId: string): Promise<FundingEnd> {
     const end = await readIssuanceEnd(dependencies, claimId);
-    if (end === null) {
-      const response = await readClaimResponse(dependencies, claimId);
-      return response === null ? { outcome: 'refused' } : refusedWith(response);
-    }
+    if (end === null) return endWithoutRow(dependencies, claimId);
     return end.failure === null ? { outcome: 'issued' } : { outcome: 'failed', reason: end.failure };
   }
 

@@ -4,7 +4,7 @@ import { type CardNetwork, CardNetworkUnavailable, type LookUpAnswer } from '../
 import type { Orm } from '../platform/db/orm.ts';
 import type { CommandContext } from '../requests/command-context.ts';
 import { noteAsked, noteAsking } from '../requests/network-progress.ts';
-import type { StoredResponse } from '../requests/response.ts';
+import { readClaimResponse, type StoredResponse } from '../requests/response.ts';
 import type { NetworkAnswer } from '../requests/rules.ts';
 import type { NetworkEvidence } from './network-card.ts';
 
@@ -55,6 +55,12 @@ export function isSameDecision(sent: unknown, { outcome, networkCardId }: Decisi
 export function refusedWith({ body }: StoredResponse): FundingEnd {
   const { code: reason } = (JSON.parse(body) as { error: { code: string } }).error;
   return { outcome: reason === 'provider_declined' ? 'failed' : 'refused', reason };
+}
+
+/** How an operation ended that left no row: it was refused, and its response says why. */
+export async function endWithoutRow(context: CommandContext, claimId: string): Promise<FundingEnd> {
+  const response = await readClaimResponse(context, claimId);
+  return response === null ? { outcome: 'refused' } : refusedWith(response);
 }
 
 /** Live mode has no card network configured, but operations are pending at one. */

@@ -12,12 +12,13 @@ import {
 } from '../../issuers/card-network.ts';
 import { isLasting } from '../../platform/db/is-retryable.ts';
 import { describeError } from '../../platform/process/describe-error.ts';
-import { readClaimResponse, type StoredResponse } from '../../requests/response.ts';
+import type { StoredResponse } from '../../requests/response.ts';
 import { flagOverdue, noteNotRecorded, refuseLastingly } from '../decision.ts';
 import {
   askAndNote,
   askOrLookUp,
   configured,
+  endWithoutRow,
   FIRST_POLL_MS,
   type FundingEnd,
   heard,
@@ -123,10 +124,7 @@ export function createTransferActivities(dependencies: TransferActivityDependenc
   /** How a transfer ended, according to its row; without a row, it was refused, and its response says why. */
   async function readEnd(claimId: string): Promise<FundingEnd> {
     const end = await readTransferEnd(dependencies, claimId);
-    if (end === null) {
-      const response = await readClaimResponse(dependencies, claimId);
-      return response === null ? { outcome: 'refused' } : refusedWith(response);
-    }
+    if (end === null) return endWithoutRow(dependencies, claimId);
     return end.failure === null ? { outcome: 'succeeded' } : { outcome: 'failed', reason: end.failure };
   }
 

@@ -32,32 +32,34 @@ export async function migrate(
 ): Promise<{ migrations: readonly string[]; functions: readonly string[] }> {
   const migrations = await applyMigrations(databaseUrl, log);
   let functions: readonly string[] = [];
-  const client = new pg.Client({
-    connectionString: databaseUrl,
-    options: startupOptions(MIGRATION_LIMITS),
-    ...CLIENT_KEEPALIVE,
-  });
+  const client = new pg.Client(connectionTo(databaseUrl));
   await client.connect();
   try {
     await withRetries(migrations, async () => {
       functions = await applyFunctions(client);
     });
-    while ((await client.query('SELECT make_partition() AS name')).rows[0]?.name) {}
+    let made: string | null;
+    do {
+      const { rows } = await client.query<{ name: string | null }>('SELECT make_partition() AS name');
+      made = rows[0]?.name ?? null;
+    } while (made !== null);
   } finally {
     await client.end();
   }
   return { migrations, functions };
 }
 
+const connectionTo = (databaseUrl: string) => ({
+  connectionString: databaseUrl,
+  options: startupOptions(MIGRATION_LIMITS),
+  ...CLIENT_KEEPALIVE,
+});
+
 async function applyMigrations(databaseUrl: string, log: (line: string) => void): Promise<string[]> {
   // Loaded here, because the API only needs the names.
   const { runner } = await import('node-pg-migrate');
   const options = {
-    databaseUrl: {
-      connectionString: databaseUrl,
-      options: startupOptions(MIGRATION_LIMITS),
-      ...CLIENT_KEEPALIVE,
-    },
+    databaseUrl: connectionTo(databaseUrl),
     dir: fileURLToPath(MIGRATIONS_FOLDER),
     direction: 'up',
     migrationsTable: 'schema_migration',
@@ -111,12 +113,7 @@ async function applyFunctions(client: pg.Client): Promise<string[]> {
         if (isLockTimeout(error)) throw error;
         // It calls one of those after it, which PostgreSQL wants to know first.
         if ((error as pg.DatabaseError).code !== UNDEFINED_FUNCTION || sinceApplied > waiting.length)
-          throw new Error(
-            `platform/db/functions/${next.name}.sql: ${describeError(error)}; no function was applied`,
-            {
-              cause: error,
-            },
-          );
+          throw refused(next.name, error);
         await client.query('ROLLBACK TO SAVEPOINT before_function');
         waiting.push(next);
         sinceApplied += 1;
@@ -138,6 +135,11 @@ async function applyFunctions(client: pg.Client): Promise<string[]> {
 }
 
 const UNDEFINED_FUNCTION = '42883';
+
+const refused = (name: string, cause: unknown) => {
+  const { summary } = describeError(cause);
+  return new Error(`platform/db/functions/${name}.sql: ${summary}; no function was applied`, { cause });
+};
 
 /** The functions of this version, each with its triggers and grants. */
 export async function functionFiles(): Promise<{ name: string; text: string; sha256: Buffer }[]> {

@@ -45,13 +45,19 @@ type State = ReadinessDependencies | 'is starting' | 'is stopping';
  * the API.
  */
 export function readiness(stateOf: () => State): { router: Router; metric: Metric } {
+  // Read once: the files may be those of the next version by the time that this process is replaced.
+  let files: Promise<SchemaFile[]> | undefined;
+  const schemaFiles = () => {
+    files ??= readSchemaFiles();
+    return files;
+  };
   const computeReady = atMostOften(COMPUTED_EVERY_MS, async () => {
     const state = stateOf();
-    return typeof state === 'string' ? notReady(state) : checkAll(state);
+    return typeof state === 'string' ? notReady(state) : checkAll(state, await schemaFiles());
   });
   const computeServing = atMostOften(COMPUTED_EVERY_MS, async () => {
     const state = stateOf();
-    return typeof state === 'string' ? notReady(state) : checkPostgres(state);
+    return typeof state === 'string' ? notReady(state) : checkPostgres(state, await schemaFiles());
   });
   const router = new Router();
   router.get('/readyz', async (ctx) => {
@@ -97,9 +103,9 @@ const notReady = (why: string): Checked => ({
   information: { workers: {}, scan: null },
 });
 
-async function checkAll(dependencies: ReadinessDependencies): Promise<Checked> {
+async function checkAll(dependencies: ReadinessDependencies, files: SchemaFile[]): Promise<Checked> {
   const [{ problems }, temporal, scan] = await Promise.all([
-    checkPostgres(dependencies),
+    checkPostgres(dependencies, files),
     probe(dependencies, 'temporal', () => countPollers(dependencies)),
     // For information only: a scan that is behind finds payments later.
     probe(dependencies, 'scan', async () => (await dependencies.readScan?.()) ?? null),
@@ -108,8 +114,8 @@ async function checkAll(dependencies: ReadinessDependencies): Promise<Checked> {
   return { problems, information: { workers: temporal ?? {}, scan } };
 }
 
-async function checkPostgres(dependencies: ReadinessDependencies): Promise<Checked> {
-  const missing = await probe(dependencies, 'postgresql', () => findMissingMigrations(dependencies));
+async function checkPostgres(dependencies: ReadinessDependencies, files: SchemaFile[]): Promise<Checked> {
+  const missing = await probe(dependencies, 'postgresql', () => findMissing(dependencies, files));
   const problems: Checked['problems'] = {};
   if (missing === null) problems.postgresql = UNREACHABLE;
   else if (missing.length > 0)
@@ -139,26 +145,29 @@ async function probe<T>(
   }
 }
 
-/**
- * This version's migrations and functions that were never applied. One that a later version replaced is not
- * missing.
- */
-async function findMissingMigrations({ orm }: ReadinessDependencies): Promise<string[]> {
-  const [rows, migrations, functions] = await Promise.all([
-    appliedMigrations(orm.em.fork(), {}),
-    expectedMigrations(),
-    functionFiles(),
-  ]);
-  const applied = new Set(rows.map(({ name }) => name));
+/** A migration or a function of this version. */
+interface SchemaFile {
+  name: string;
+  /** How the database names it once it was applied. */
+  applied: string;
+}
+
+async function readSchemaFiles(): Promise<SchemaFile[]> {
+  const [migrations, functions] = await Promise.all([expectedMigrations(), functionFiles()]);
   return [
-    ...migrations.filter((name) => !applied.has(name)),
-    ...functions
-      .filter(({ name, sha256 }) => !applied.has(`${name} ${sha256.toString('hex')}`))
-      .map(({ name }) => name),
+    ...migrations.map((name) => ({ name, applied: name })),
+    ...functions.map(({ name, sha256 }) => ({ name, applied: `${name} ${sha256.toString('hex')}` })),
   ];
 }
 
-const appliedMigrations = readStatement(
+/** Those that were never applied. A function that a later version replaced is not missing. */
+async function findMissing({ orm }: ReadinessDependencies, files: SchemaFile[]): Promise<string[]> {
+  const rows = await appliedFiles(orm.em.fork(), {});
+  const names = new Set(rows.map(({ name }) => name));
+  return files.filter(({ applied }) => !names.has(applied)).map(({ name }) => name);
+}
+
+const appliedFiles = readStatement(
   () => sql<{ name: string }>`SELECT name FROM schema_migration
     UNION ALL SELECT name || ' ' || encode(sha256, 'hex') FROM schema_function`,
 );
