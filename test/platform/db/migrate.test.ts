@@ -51,6 +51,24 @@ describe('migrate', () => {
     assert.deepEqual(await migrate(databaseUrl), { migrations: [], functions: [] });
   });
 
+  it('names the function that can not be applied, and applies none', async () => {
+    const databaseUrl = ownerUrlOf(await createTestDatabase());
+    await asOwner(databaseUrl, [
+      'DROP FUNCTION lock_test_clock_alone',
+      `CREATE FUNCTION lock_test_clock_alone(account text) RETURNS integer LANGUAGE sql RETURN 1`,
+      `UPDATE schema_function SET sha256 = sha256('another') WHERE name IN ('id_time', 'lock_test_clock_alone')`,
+    ]);
+    await assert.rejects(
+      migrate(databaseUrl),
+      /functions\/lock_test_clock_alone\.sql: SQLSTATE 42P13; no function was applied/,
+    );
+    const applied = await asOwner(
+      databaseUrl,
+      `SELECT name FROM schema_function WHERE sha256 = sha256('another') ORDER BY name`,
+    );
+    assert.deepEqual(applied, [{ name: 'id_time' }, { name: 'lock_test_clock_alone' }]);
+  });
+
   it('refuses a database that was migrated with other files, says what to do, and changes nothing', async () => {
     const databaseUrl = ownerUrlOf(await createTestDatabase());
     await asOwner(
