@@ -108,6 +108,17 @@ const Origins = z
   .default('')
   .transform((text) => (text === '' ? [] : splitList(text)));
 
+/** An origin that browsers trust with a cookie: https, or on this machine. */
+const PublicUrl = z
+  .string()
+  .refine(
+    (text) => URL.canParse(text) && new URL(text).origin === text && isTrustworthy(new URL(text)),
+    'must be an origin such as https://api.example.com; http only on loopback',
+  );
+const isTrustworthy = ({ protocol, hostname }: URL): boolean =>
+  protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname));
+export const isLoopback = (host: string): boolean => /^(localhost|127(\.\d+){3}|(\[::1\]|::1))$/.test(host);
+
 /** Proxies' addresses as blocks. A block of everybody would let any client choose its own address. */
 const CidrBlocks = z
   .string()
@@ -133,6 +144,7 @@ export const Environment = z.object({
   HOST: Text.default('127.0.0.1'),
   PORT: Port.default(3000),
   API_PARTS: ApiParts,
+  PUBLIC_URL: PublicUrl.optional(),
   OPERATIONS_HOST: Text.optional(),
   OPERATIONS_PORT: Port.optional(),
   WORKER_HOST: Text.optional(),
