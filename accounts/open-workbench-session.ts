@@ -9,7 +9,7 @@ import type { CommandContext } from '../requests/command-context.ts';
 import { checkAddress } from './allowlist-rules.ts';
 import { record } from './own-keys.ts';
 import type { Scope } from './scope-rules.ts';
-import { endSession, IS_OPEN } from './workbench-sessions.ts';
+import { endSession, IS_OPEN, SESSION_WITH_KEY } from './workbench-sessions.ts';
 
 /** A session that a browser has just opened, or has open. */
 export interface OpenSession extends Tenant {
@@ -135,7 +135,7 @@ const toOpenSession = (row: LockedSession): OpenSession => ({
 });
 
 const LOCKED = sql`s.id, s.partner_id, s.mode, s.api_key_id, s.scopes, s.expires_at, s.created_at, p.name`;
-const WITH_KEY = sql`workbench_session s JOIN api_key k ON k.id = s.api_key_id JOIN partner p ON p.id = s.partner_id`;
+const WITH_KEY = sql`${SESSION_WITH_KEY} JOIN partner p ON p.id = s.partner_id`;
 
 const lockByLink = writeStatement(
   (_, { hashes }: { hashes: Buffer[] }) => sql<

@@ -106,6 +106,7 @@ export const suspendPartner = (operator: Operator, partnerId: string, reason: st
 const endSessions = writeStatement(
   (_, { partnerId }: { partnerId: string }) => sql`
   UPDATE workbench_session SET ended_at = now() WHERE partner_id = ${partnerId} AND ended_at IS NULL`,
+  { acrossTenants: 'operator' },
 );
 
 /**

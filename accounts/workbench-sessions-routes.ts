@@ -31,6 +31,7 @@ import {
 import {
   createWorkbenchSession,
   endWorkbenchSession,
+  SESSION_WITH_KEY,
   SHOWN_SESSION,
   workbenchUrl,
 } from './workbench-sessions.ts';
@@ -125,7 +126,7 @@ const selectPage = tenantStatement((_, values: Tenant & PageValues) => {
   const { from, before } = idRange('wbs', values, 'real');
   return sql<WorkbenchSessionRow & { known: boolean }>`
   SELECT known.known, page.* FROM ${requireStartingAfter('workbench_session', values)} AS known LEFT JOIN LATERAL (
-    SELECT ${SHOWN_SESSION} FROM workbench_session s JOIN api_key k ON k.id = s.api_key_id
+    SELECT ${SHOWN_SESSION} FROM ${SESSION_WITH_KEY}
     WHERE s.partner_id = ${partnerId} AND s.mode = ${mode} AND s.id >= ${from} AND s.id < ${before}
     ORDER BY s.id DESC LIMIT ${limit}) page ON true
   ORDER BY page.id DESC`;

@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import { ApiError } from '../domain/api-error.ts';
 import { isId } from '../domain/ids.ts';
 import type { Tenant } from '../domain/mode.ts';
-import { newId } from '../platform/crypto/new-id.ts';
+import { newId, readIdTime } from '../platform/crypto/new-id.ts';
 import { newToken, tokenHashes } from '../platform/crypto/token.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { autocommitStatement, type Transactor, writeStatement } from '../platform/db/sql.ts';
@@ -19,6 +19,10 @@ import type { WorkbenchSessionRequest, WorkbenchSessionRow } from './workbench-s
 /** For a `sql` template where the session is `s` and its key `k`: whether it, or its link, can be used. */
 export const IS_OPEN = sql`s.ended_at IS NULL AND s.expires_at > now()
   AND (s.cookie_hash IS NOT NULL OR s.link_expires_at > now()) AND ${keyIsUsable('k')}`;
+
+/** For a `sql` template's FROM: sessions as `s`, each with its key as `k`. */
+export const SESSION_WITH_KEY = sql`workbench_session s
+  JOIN api_key k ON k.id = s.api_key_id AND k.partner_id = s.partner_id AND k.mode = s.mode`;
 
 /** A session as partners see it, for a `sql` template where it is `s` and its key `k`. */
 export const SHOWN_SESSION = sql`s.id, s.mode, s.api_key_id, s.scopes, s.link_expires_at, s.expires_at, s.created_at,
@@ -149,18 +153,26 @@ async function insertSession(
 ): Promise<MadeSession> {
   const token = newToken();
   const [linkHash] = tokenHashes(ring, 'workbench-link', token);
-  const [row] = await insert(tx, { ...made, id: newId('wbs'), scopes: [...scopes], linkHash });
+  const id = newId('wbs');
+  const createdAt = readIdTime(id).toISOString();
+  const [row] = await insert(tx, { ...made, id, createdAt, scopes: [...scopes], linkHash });
   if (row === undefined) throw new Error('an insert returns its row');
   return { row, token };
 }
 
-// A browser opens its link at once: what it shows is on somebody's screen.
+interface SessionValues extends Omit<NewSession, 'scopes'> {
+  id: string;
+  createdAt: string;
+  scopes: string[];
+  linkHash: Buffer;
+}
+
 const insert = writeStatement(
-  (_, made: Omit<NewSession, 'scopes'> & { id: string; scopes: string[]; linkHash: Buffer }) =>
-    sql<WorkbenchSessionRow>`
-  INSERT INTO workbench_session (id, partner_id, mode, api_key_id, scopes, link_hash, link_expires_at, expires_at)
+  (_, made: SessionValues) => sql<WorkbenchSessionRow>`
+  INSERT INTO workbench_session (id, partner_id, mode, api_key_id, scopes, link_hash, link_expires_at, expires_at, created_at)
   VALUES (${made.id}, ${made.partnerId}, ${made.mode}, ${made.keyId}, ${made.scopes}, ${made.linkHash},
-    now() + interval '5 minutes', now() + ${made.expiresInSeconds} * interval '1 second')
+    ${made.createdAt}::timestamptz + interval '5 minutes',
+    ${made.createdAt}::timestamptz + ${made.expiresInSeconds} * interval '1 second', ${made.createdAt})
   RETURNING id, mode, api_key_id, scopes, link_expires_at, expires_at, created_at, 'unopened' AS status`,
 );
 
@@ -185,7 +197,7 @@ const countSessions = writeStatement(
     made: number;
   }>`
   SELECT (SELECT count(*) FROM (
-      SELECT FROM workbench_session s JOIN api_key k ON k.id = s.api_key_id
+      SELECT FROM ${SESSION_WITH_KEY}
       WHERE s.partner_id = ${partnerId} AND s.mode = ${mode} AND ${IS_OPEN} LIMIT ${maxOpen}) open)::int AS open,
     (SELECT count(*) FROM (
       SELECT FROM workbench_session

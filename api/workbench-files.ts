@@ -35,7 +35,7 @@ interface BuiltFile {
 export function workbenchFiles(folder = BUILD): Router<RequestState> {
   const files = readBuild(folder);
   const index = files.get('index.html');
-  const router = new Router<RequestState>();
+  const router = new Router<RequestState>({ strict: true });
   router.get('/workbench', (ctx) => {
     ctx.status = 308;
     ctx.redirect('/workbench/');
