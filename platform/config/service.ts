@@ -12,7 +12,8 @@ import {
   networkProblems,
   SIGNATURE_SECRETS,
 } from './card-networks.ts';
-import { Environment, parseEnvironment } from './environment.ts';
+import { Environment } from './environment.ts';
+import { parseEnvironment } from './read-environment.ts';
 import type { WorkerQueue } from './task-queues.ts';
 import type { TimeOfDay } from './time-of-day.ts';
 import { type TronConfig, tronConfig, tronProblems } from './tron.ts';
