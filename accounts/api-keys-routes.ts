@@ -1,22 +1,9 @@
 import { sql } from 'kysely';
 import { z } from 'zod';
 import { askingKey } from '../api/http/asking-key.ts';
-import {
-  CREATED_FILTERS,
-  idRange,
-  Limit,
-  listEnvelope,
-  type PageRequest,
-  type PageValues,
-  pageRows,
-  pageValues,
-  presentList,
-  requestedPage,
-  requireStartingAfter,
-  StartingAfter,
-} from '../api/http/list-envelope.ts';
+import { declareList, idRange, type PageValues, pageOf, pageRows, pageValues } from '../api/http/list.ts';
+import { type PageRequest, presentList } from '../api/http/list-envelope.ts';
 import { declare, resource } from '../api/http/route.ts';
-import { exampleList } from '../api/openapi/examples.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { isId } from '../domain/ids.ts';
 import type { Tenant } from '../domain/mode.ts';
@@ -50,17 +37,16 @@ const createApiKey = declare({
   errors: ['limit_exceeded'],
 });
 
-const listApiKeys = declare({
-  method: 'get',
+const listApiKeys = declareList({
   path: '/api-keys',
   scope: 'api_keys:write',
   operationId: 'apiKeys.list',
   summary: 'List API keys',
   description:
     "Your account's keys in this mode, newest first, with those that have expired or were revoked.",
-  query: z.strictObject({ limit: Limit, starting_after: StartingAfter('key'), ...CREATED_FILTERS }),
-  responses: { 200: listEnvelope(ApiKeyResource) },
-  examples: { 200: exampleList(API_KEY) },
+  idPrefix: 'key',
+  item: ApiKeyResource,
+  example: API_KEY,
 });
 
 const getApiKey = declare({
@@ -118,7 +104,7 @@ export const apiKeys = resource(
 
     async listApiKeys({ caller, query }) {
       // From the primary: a key that was just made or revoked is shown so.
-      const page = await readApiKeyPage(dependencies.orm.em.fork(), caller, requestedPage(query));
+      const page = await readApiKeyPage(dependencies.orm.em.fork(), caller, query);
       return { status: 200, body: presentList(page, query.limit) };
     },
 
@@ -152,7 +138,7 @@ const one = tenantStatement(
 
 /**
  * Up to `limit` + 1 keys, newest first.
- * @throws ApiError `validation_failed` if `startingAfter` is not a key of the tenant
+ * @throws ApiError `validation_failed` if `starting_after` is not a key of the tenant
  */
 export async function readApiKeyPage(
   em: Reader,
@@ -163,14 +149,11 @@ export async function readApiKeyPage(
   return pageRows<ApiKeyRow>(rows, 'an API key').map((row) => presentApiKey(row));
 }
 
-// Ids of keys are in the database's collation, so the bytes' is named.
-const selectPage = tenantStatement((_, values: Tenant & PageValues) => {
+const selectPage = tenantStatement((db, values: Tenant & PageValues) => {
   const { partnerId, mode, limit } = values;
   const { from, before } = idRange('key', values);
-  return sql<ApiKeyRow & { known: boolean }>`
-  SELECT known.known, page.* FROM ${requireStartingAfter('api_key', values)} AS known LEFT JOIN LATERAL (
-    SELECT ${SHOWN_KEY} FROM api_key k WHERE k.partner_id = ${partnerId} AND k.mode = ${mode}
-      AND k.id COLLATE "C" >= ${from} AND k.id COLLATE "C" < ${before}
-    ORDER BY k.id COLLATE "C" DESC LIMIT ${limit}) page ON true
-  ORDER BY page.id COLLATE "C" DESC`;
+  const newest = sql<ApiKeyRow>`(SELECT ${SHOWN_KEY} FROM api_key k
+    WHERE k.partner_id = ${partnerId} AND k.mode = ${mode} AND k.id >= ${from} AND k.id < ${before}
+    ORDER BY k.id DESC LIMIT ${limit})`;
+  return pageOf(db, values, 'api_key', newest);
 });

@@ -1,16 +1,8 @@
 import { sql } from 'kysely';
 import { z } from 'zod';
-import {
-  CREATED_FILTERS,
-  Limit,
-  listEnvelope,
-  type PageRequest,
-  presentList,
-  requestedPage,
-  StartingAfter,
-} from '../api/http/list-envelope.ts';
+import { declareList } from '../api/http/list.ts';
+import { type PageRequest, presentList } from '../api/http/list-envelope.ts';
 import { declare, resource } from '../api/http/route.ts';
-import { exampleList } from '../api/openapi/examples.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { DEFAULT_FEE_PLAN, Fee, FeePlan, FundingKind, quoteFunding } from '../domain/fees.ts';
 import { AmountCents, ObjectType, Usd } from '../domain/fields.ts';
@@ -156,8 +148,7 @@ const getBalance = declare({
   examples: { 200: BALANCE_WITH_HOLD },
 });
 
-const listBalanceTransactions = declare({
-  method: 'get',
+const listBalanceTransactions = declareList({
   path: '/balance/transactions',
   scope: 'balance:read',
   operationId: 'balanceTransactions.list',
@@ -165,9 +156,9 @@ const listBalanceTransactions = declare({
   description:
     'Every change to your balance, newest first. The amounts add up to its `total`. Money on hold is not listed until it is ' +
     'debited.',
-  query: z.strictObject({ limit: Limit, starting_after: StartingAfter('btx'), ...CREATED_FILTERS }),
-  responses: { 200: listEnvelope(BalanceTransactionResource) },
-  examples: { 200: exampleList(BALANCE_TRANSACTION) },
+  idPrefix: 'btx',
+  item: BalanceTransactionResource,
+  example: BALANCE_TRANSACTION,
 });
 
 export const balance = resource(
@@ -179,7 +170,7 @@ export const balance = resource(
     }),
 
     async listBalanceTransactions({ caller, query }) {
-      const rows = await readList((from) => readBalanceTransactionPage(from, caller, requestedPage(query)));
+      const rows = await readList((from) => readBalanceTransactionPage(from, caller, query));
       return { status: 200, body: presentList(rows, query.limit) };
     },
   }),
@@ -187,14 +178,14 @@ export const balance = resource(
 
 /**
  * Up to `limit` + 1 changes to the prepaid balance, newest first, by key.
- * @throws ApiError `validation_failed` if `startingAfter` is not a change to this balance.
+ * @throws ApiError `validation_failed` if `starting_after` is not a change to this balance.
  */
 export async function readBalanceTransactionPage(
   orm: Orm,
   { partnerId, mode }: Tenant,
   page: PageRequest,
 ): Promise<BalanceTransactionResource[]> {
-  const { limit, startingAfter, createdGte, createdLte } = page;
+  const { limit, starting_after: startingAfter, created_gte: createdGte, created_lte: createdLte } = page;
   const em = orm.em.fork();
   const read = (rows: number, fromVersion: bigint) =>
     readPrepaidEntries(em, partnerId, mode, { limit: rows, fromVersion });

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { ModeName, ScopeNames } from '../operator/flag-values.ts';
 import { argument, flag, type Noun, needed, verb } from '../operator/verbs.ts';
-import { ConfigurationError } from '../platform/config/environment.ts';
+import { ConfigurationError } from '../platform/config/read-environment.ts';
 import { presentWorkbenchSession, SessionScope } from './workbench-session-resource.ts';
 import { createWorkbenchLink, workbenchUrl } from './workbench-sessions.ts';
 

@@ -66,7 +66,8 @@ export const WorkbenchSessionRequest = z
 export type WorkbenchSessionRequest = z.infer<typeof WorkbenchSessionRequest>;
 
 /** A session's row with what depends on the time. */
-export interface WorkbenchSessionRow extends Row<'workbench_session', 'id' | 'mode' | 'api_key_id'> {
+export interface WorkbenchSessionRow
+  extends Row<'workbench_session', 'id' | 'partner_id' | 'mode' | 'api_key_id'> {
   scopes: string[];
   link_expires_at: string;
   expires_at: string;

@@ -1,23 +1,10 @@
 import { sql } from 'kysely';
 import { z } from 'zod';
 import { askingKey } from '../api/http/asking-key.ts';
-import {
-  CREATED_FILTERS,
-  idRange,
-  Limit,
-  listEnvelope,
-  type PageRequest,
-  type PageValues,
-  pageRows,
-  pageValues,
-  presentList,
-  requestedPage,
-  requireStartingAfter,
-  StartingAfter,
-} from '../api/http/list-envelope.ts';
+import { declareList, idRange, type PageValues, pageOf, pageRows, pageValues } from '../api/http/list.ts';
+import { type PageRequest, presentList } from '../api/http/list-envelope.ts';
 import type { OwnSite } from '../api/http/own-site.ts';
 import { declare, resource } from '../api/http/route.ts';
-import { exampleList } from '../api/openapi/examples.ts';
 import type { Tenant } from '../domain/mode.ts';
 import { type Reader, tenantStatement } from '../platform/db/sql.ts';
 import type { CommandContext } from '../requests/command-context.ts';
@@ -54,17 +41,16 @@ const createSession = declare({
   errors: ['limit_exceeded'],
 });
 
-const listSessions = declare({
-  method: 'get',
+const listSessions = declareList({
   path: '/workbench-sessions',
   scope: 'workbench:write',
   operationId: 'workbenchSessions.list',
   summary: 'List workbench sessions',
   description:
     "Your account's workbench sessions in this mode, newest first. Those that have ended are kept for 7 days.",
-  query: z.strictObject({ limit: Limit, starting_after: StartingAfter('wbs'), ...CREATED_FILTERS }),
-  responses: { 200: listEnvelope(WorkbenchSessionResource) },
-  examples: { 200: exampleList(WORKBENCH_SESSION) },
+  idPrefix: 'wbs',
+  item: WorkbenchSessionResource,
+  example: WORKBENCH_SESSION,
 });
 
 const deleteSession = declare({
@@ -95,7 +81,7 @@ export const workbenchSessions = resource(
 
     async listSessions({ caller, query }) {
       // From the primary: a session that was just made or ended is shown so.
-      const page = await readSessionPage(dependencies.orm.em.fork(), caller, requestedPage(query));
+      const page = await readSessionPage(dependencies.orm.em.fork(), caller, query);
       return { status: 200, body: presentList(page, query.limit) };
     },
 
@@ -108,7 +94,7 @@ export const workbenchSessions = resource(
 
 /**
  * Up to `limit` + 1 sessions, newest first.
- * @throws ApiError `validation_failed` if `startingAfter` is not a session of the tenant
+ * @throws ApiError `validation_failed` if `starting_after` is not a session of the tenant
  */
 async function readSessionPage(
   em: Reader,
@@ -121,13 +107,11 @@ async function readSessionPage(
   );
 }
 
-const selectPage = tenantStatement((_, values: Tenant & PageValues) => {
+const selectPage = tenantStatement((db, values: Tenant & PageValues) => {
   const { partnerId, mode, limit } = values;
   const { from, before } = idRange('wbs', values, 'real');
-  return sql<WorkbenchSessionRow & { known: boolean }>`
-  SELECT known.known, page.* FROM ${requireStartingAfter('workbench_session', values)} AS known LEFT JOIN LATERAL (
-    SELECT ${SHOWN_SESSION} FROM ${SESSION_WITH_KEY}
+  const newest = sql<WorkbenchSessionRow>`(SELECT ${SHOWN_SESSION} FROM ${SESSION_WITH_KEY}
     WHERE s.partner_id = ${partnerId} AND s.mode = ${mode} AND s.id >= ${from} AND s.id < ${before}
-    ORDER BY s.id DESC LIMIT ${limit}) page ON true
-  ORDER BY page.id DESC`;
+    ORDER BY s.id DESC LIMIT ${limit})`;
+  return pageOf(db, values, 'workbench_session', newest);
 });

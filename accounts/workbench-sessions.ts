@@ -25,7 +25,7 @@ export const SESSION_WITH_KEY = sql`workbench_session s
   JOIN api_key k ON k.id = s.api_key_id AND k.partner_id = s.partner_id AND k.mode = s.mode`;
 
 /** A session as partners see it, for a `sql` template where it is `s` and its key `k`. */
-export const SHOWN_SESSION = sql`s.id, s.mode, s.api_key_id, s.scopes, s.link_expires_at, s.expires_at, s.created_at,
+export const SHOWN_SESSION = sql`s.id, s.partner_id, s.mode, s.api_key_id, s.scopes, s.link_expires_at, s.expires_at, s.created_at,
   CASE WHEN NOT (${IS_OPEN}) THEN 'ended' WHEN s.cookie_hash IS NULL THEN 'unopened' ELSE 'open' END AS status`;
 
 /** How many sessions of an account and mode can be open at a time (docs/partners/workbench.md). */
@@ -173,7 +173,7 @@ const insert = writeStatement(
   VALUES (${made.id}, ${made.partnerId}, ${made.mode}, ${made.keyId}, ${made.scopes}, ${made.linkHash},
     ${made.createdAt}::timestamptz + interval '5 minutes',
     ${made.createdAt}::timestamptz + ${made.expiresInSeconds} * interval '1 second', ${made.createdAt})
-  RETURNING id, mode, api_key_id, scopes, link_expires_at, expires_at, created_at, 'unopened' AS status`,
+  RETURNING id, partner_id, mode, api_key_id, scopes, link_expires_at, expires_at, created_at, 'unopened' AS status`,
 );
 
 async function mustHaveRoom(tx: Transactor, { partnerId, mode }: Tenant): Promise<void> {

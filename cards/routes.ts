@@ -3,28 +3,22 @@ import { z } from 'zod';
 import { type RespondingDependencies, respondToClaimed } from '../api/http/claimed-work.ts';
 import { claimOperation, keyedRequest, replay, replyAs, replyOnce } from '../api/http/keyed.ts';
 import {
-  CREATED_FILTERS,
-  idRange,
-  Limit,
-  listEnvelope,
-  type PageRequest,
+  accountKey,
+  declareList,
+  newestListed,
   type PageValues,
+  pageOf,
   pageRows,
   pageValues,
-  readLongPage,
-  requestedPage,
-  requireStartingAfter,
-  StartingAfter,
-} from '../api/http/list-envelope.ts';
+} from '../api/http/list.ts';
+import { type PageRequest, readLongPage } from '../api/http/list-envelope.ts';
 import { declare, resource } from '../api/http/route.ts';
-import { exampleList } from '../api/openapi/examples.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { CardStatus } from '../domain/card-status.ts';
 import { Line } from '../domain/fields.ts';
 import { isId } from '../domain/ids.ts';
 import type { Mode, Tenant } from '../domain/mode.ts';
 import { CARD_COLUMNS, of } from '../platform/db/columns.ts';
-import { newestRows } from '../platform/db/newest.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import type { ReadList } from '../platform/db/read-replica.ts';
 import { tenantStatement } from '../platform/db/sql.ts';
@@ -93,22 +87,19 @@ const getCard = declare({
   errors: ['card_not_found'],
 });
 
-const listCards = declare({
-  method: 'get',
+const listCards = declareList({
   path: '/cards',
   scope: 'cards:read',
   operationId: 'cards.list',
   summary: 'List cards',
   description: 'Newest first.',
-  query: z.strictObject({
-    limit: Limit,
-    starting_after: StartingAfter('card'),
+  idPrefix: 'card',
+  item: CardResource,
+  example: CARD,
+  filters: {
     external_ref: Line(255).optional().describe('Only the card with this `external_ref`.'),
     status: CardStatus.optional().describe('Only cards with this status.'),
-    ...CREATED_FILTERS,
-  }),
-  responses: { 200: listEnvelope(CardResource) },
-  examples: { 200: exampleList(CARD) },
+  },
 });
 
 export interface CardDependencies extends RespondingDependencies, FundingContext, TestIssuanceContext {
@@ -170,9 +161,7 @@ export const cards = resource(
     }),
 
     async listCards({ caller, query }) {
-      const { external_ref: externalRef, status } = query;
-      const page = { ...requestedPage(query), externalRef, status };
-      const read = (orm: Orm) => readLongPage(page, (part) => readCardPage(orm, caller, part));
+      const read = (orm: Orm) => readLongPage(query, (part) => readCardPage(orm, caller, part));
       return { status: 200, body: await dependencies.readList(read) };
     },
   }),
@@ -213,25 +202,21 @@ export async function requireCard(orm: Orm, tenant: Tenant, cardId: string): Pro
 }
 
 interface CardPage extends PageRequest {
-  externalRef?: string | undefined;
+  external_ref?: string | undefined;
   status?: CardStatus | undefined;
 }
 
 /**
  * Up to `limit` + 1 cards, newest first, by key.
- * @throws ApiError `validation_failed` if `startingAfter` is not a card of the tenant.
+ * @throws ApiError `validation_failed` if `starting_after` is not a card of the tenant.
  */
 export async function readCardPage(orm: Orm, tenant: Tenant, page: CardPage): Promise<CardResource[]> {
-  const { externalRef = '', status } = page;
-  const read =
-    page.externalRef !== undefined ? selectPageByRef : status !== undefined ? selectPageByStatus : selectPage;
+  const { external_ref: externalRef, status } = page;
+  const ofStatus = status === undefined ? selectPage : selectPageByStatus;
+  const read = externalRef === undefined ? ofStatus : selectPageByRef;
   const statuses = status === undefined ? CardStatus.options : [status];
-  const rows = await read(orm.em.fork(), tenant, {
-    ...pageValues(page),
-    externalRef,
-    statuses,
-    status,
-  });
+  const values = { ...pageValues(page), externalRef: externalRef ?? '', statuses, status };
+  const rows = await read(orm.em.fork(), tenant, values);
   return pageRows<ReadRow>(rows, 'a card').map(present);
 }
 
@@ -258,25 +243,11 @@ type CardPageValues = Tenant &
     status: CardStatus | undefined;
   };
 
-type Key = Parameters<typeof newestRows<'card', never>>[0]['where'];
-
-const newestCards = (values: CardPageValues, where: Key) =>
-  newestRows({
-    table: 'card',
-    columns: CARD_COLUMNS,
-    id: 'id',
-    ...idRange('card', values),
-    limit: values.limit,
-    where: { partner_id: values.partnerId, mode: values.mode, ...where },
-  });
+const CARDS = { table: 'card', columns: CARD_COLUMNS, idPrefix: 'card' } as const;
 
 const pageStatement = (newest: (values: CardPageValues) => RawBuilder<CardRow>) =>
   tenantStatement((db, values: CardPageValues) =>
-    db
-      .selectFrom(requireStartingAfter('card', values).as('k'))
-      .leftJoin(newest(values).as('page'), (join) =>
-        join.on('page.partner_id', '=', values.partnerId).on('page.mode', '=', values.mode),
-      )
+    pageOf(db, values, 'card', newest(values))
       // LIMIT keeps the planner from joining all accounts to find one card's, however wrong its estimates
       // are.
       .leftJoinLateral(
@@ -291,21 +262,24 @@ const pageStatement = (newest: (values: CardPageValues) => RawBuilder<CardRow>) 
             .as('a'),
         (join) => join.onTrue(),
       )
-      .select('k.known')
-      .selectAll('page')
-      .select(['a.posted as balance_cents', 'a.held as held_cents'])
-      .orderBy('page.id', 'desc'),
+      .select(['a.posted as balance_cents', 'a.held as held_cents']),
   );
 
-const selectPage = pageStatement((values) => newestCards(values, {}));
+const selectPage = pageStatement((values) => newestListed(CARDS, values, accountKey(values)));
 
-const selectPageByStatus = pageStatement((values) => newestCards(values, { status: values.status }));
+const selectPageByStatus = pageStatement((values) =>
+  newestListed(CARDS, values, { ...accountKey(values), status: values.status }),
+);
 
 // Failed cards can share a reference, so this reads a page of each status through the index on both, and
 // keeps the newest.
 const selectPageByRef = pageStatement((values) => {
   const { externalRef, statuses, limit } = values;
-  const ofStatus = newestCards(values, { external_ref: externalRef, status: sql.ref('wanted.status') });
+  const ofStatus = newestListed(CARDS, values, {
+    ...accountKey(values),
+    external_ref: externalRef,
+    status: sql.ref('wanted.status'),
+  });
   return sql`(select one.* from unnest(${statuses}::text[]) wanted (status) cross join lateral ${ofStatus} one
     order by one.id desc limit ${limit})`;
 });

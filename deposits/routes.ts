@@ -1,27 +1,13 @@
 import { z } from 'zod';
 import { keyedRequest, replyOnce } from '../api/http/keyed.ts';
-import {
-  CREATED_FILTERS,
-  idRange,
-  Limit,
-  listEnvelope,
-  type PageRequest,
-  type PageValues,
-  pageRows,
-  pageValues,
-  presentList,
-  requestedPage,
-  requireStartingAfter,
-  StartingAfter,
-} from '../api/http/list-envelope.ts';
+import { accountPage, declareList, type PageValues, pageRows, pageValues } from '../api/http/list.ts';
+import { type PageRequest, presentList } from '../api/http/list-envelope.ts';
 import { declare, resource } from '../api/http/route.ts';
-import { exampleList } from '../api/openapi/examples.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { TestPayment } from '../domain/deposit.ts';
 import { isId } from '../domain/ids.ts';
 import type { Tenant } from '../domain/mode.ts';
 import { DEPOSIT_COLUMNS, receivedBy, selectPayments } from '../platform/db/columns.ts';
-import { newestRows } from '../platform/db/newest.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import type { ReadList } from '../platform/db/read-replica.ts';
 import { tenantStatement } from '../platform/db/sql.ts';
@@ -66,17 +52,16 @@ const createDeposit = declare({
   ],
 });
 
-const listDeposits = declare({
-  method: 'get',
+const listDeposits = declareList({
   path: '/funding/deposits',
   scope: 'balance:read',
   operationId: 'deposits.list',
   summary: 'List deposits',
   description:
     'Every deposit address you created, with its status and the payments it received, newest first. In test mode, the deposits of `POST /test/deposits`.',
-  query: z.strictObject({ limit: Limit, starting_after: StartingAfter('dep'), ...CREATED_FILTERS }),
-  responses: { 200: listEnvelope(DepositResource) },
-  examples: { 200: exampleList(CONFIRMED_DEPOSIT) },
+  idPrefix: 'dep',
+  item: DepositResource,
+  example: CONFIRMED_DEPOSIT,
 });
 
 const getDeposit = declare({
@@ -105,9 +90,7 @@ export const deposits = resource(
     },
 
     async listDeposits({ caller, query }) {
-      const deposits = await dependencies.readList((orm) =>
-        readDepositPage(orm, caller, requestedPage(query)),
-      );
+      const deposits = await dependencies.readList((orm) => readDepositPage(orm, caller, query));
       return { status: 200, body: presentList(deposits, query.limit) };
     },
 
@@ -123,7 +106,7 @@ export const deposits = resource(
 
 /**
  * Up to `limit` + 1 deposits, newest first, by key.
- * @throws ApiError `validation_failed` if `startingAfter` is not a deposit of the tenant.
+ * @throws ApiError `validation_failed` if `starting_after` is not a deposit of the tenant.
  */
 export async function readDepositPage(
   orm: Orm,
@@ -134,26 +117,14 @@ export async function readDepositPage(
   return pageRows<DepositRow>(rows, 'a deposit').map(presentDeposit);
 }
 
-const selectPage = tenantStatement((db, values: Tenant & PageValues) => {
-  const { partnerId, mode, limit } = values;
-  return db
-    .selectFrom(requireStartingAfter('deposit', values).as('k'))
-    .leftJoin(
-      newestRows({
-        table: 'deposit',
-        columns: DEPOSIT_COLUMNS,
-        id: 'id',
-        ...idRange('dep', values),
-        limit,
-        where: { partner_id: partnerId, mode },
-      }).as('page'),
-      (join) => join.on('page.partner_id', '=', partnerId).on('page.mode', '=', mode),
-    )
-    .select('k.known')
-    .selectAll('page')
-    .select([receivedBy('page').as('received_micro_usdt'), selectPayments('page').as('payments')])
-    .orderBy('page.id', 'desc');
-});
+const DEPOSITS = { table: 'deposit', columns: DEPOSIT_COLUMNS, idPrefix: 'dep' } as const;
+
+const selectPage = tenantStatement((db, values: Tenant & PageValues) =>
+  accountPage(db, values, DEPOSITS, {}).select([
+    receivedBy('page').as('received_micro_usdt'),
+    selectPayments('page').as('payments'),
+  ]),
+);
 
 const CreateTestDepositRequest = z
   .strictObject({ amount: DepositRequest.shape.amount, payment: TestPayment.optional() })

@@ -7,7 +7,7 @@ import { createIncreaseClient } from '../issuers/increase/client.ts';
 import { createIncreaseApi } from '../issuers/increase/increase-api.ts';
 import { UNLIMITED } from '../issuers/request-budget.ts';
 import { increaseConfig, NETWORK_VARIABLES, networkProblems } from '../platform/config/card-networks.ts';
-import { parseEnvironment } from '../platform/config/environment.ts';
+import { parseEnvironment } from '../platform/config/read-environment.ts';
 import { newId } from '../platform/crypto/new-id.ts';
 
 /**

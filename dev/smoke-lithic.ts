@@ -1,7 +1,8 @@
 import { pino } from 'pino';
 import { createLithicClient } from '../issuers/lithic/client.ts';
 import { UNLIMITED } from '../issuers/request-budget.ts';
-import { Environment, parseEnvironment } from '../platform/config/environment.ts';
+import { Environment } from '../platform/config/environment.ts';
+import { parseEnvironment } from '../platform/config/read-environment.ts';
 import { newId } from '../platform/crypto/new-id.ts';
 
 /**

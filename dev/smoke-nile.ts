@@ -2,7 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { createTronChain } from '../deposits/tron/create-tron-chain.ts';
 import type { SolidBlock, TronChain } from '../deposits/tron/tron-chain.ts';
-import { Environment, parseEnvironment } from '../platform/config/environment.ts';
+import { Environment } from '../platform/config/environment.ts';
+import { parseEnvironment } from '../platform/config/read-environment.ts';
 import { tronConfig } from '../platform/config/tron.ts';
 
 /**

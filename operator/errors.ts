@@ -1,6 +1,6 @@
 import { Refusal } from '../domain/refusal.ts';
-import { ConfigurationError } from '../platform/config/environment.ts';
 import type { OperatorConfig } from '../platform/config/operator.ts';
+import { ConfigurationError } from '../platform/config/read-environment.ts';
 import { SessionRefused } from '../platform/db/session.ts';
 import { describeError } from '../platform/process/describe-error.ts';
 

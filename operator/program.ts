@@ -179,7 +179,7 @@ async function loadPartner(): Promise<Noun> {
 }
 
 async function loadCard(): Promise<Noun> {
-  const { readAuthorizations } = await import('../payments/authorization-operator-reads.ts');
+  const { readAuthorizations } = await import('../payments/authorization-operator.ts');
   return (await cards()).cardNoun(readAuthorizations);
 }
 

@@ -1,6 +1,6 @@
 import type { Client, Connection } from '@temporalio/client';
-import { ConfigurationError } from '../platform/config/environment.ts';
 import type { OperatorConfig } from '../platform/config/operator.ts';
+import { ConfigurationError } from '../platform/config/read-environment.ts';
 import {
   cardsTaskQueue,
   prefixedTaskQueue,

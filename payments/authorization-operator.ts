@@ -1,70 +1,124 @@
-import type { Command } from 'commander';
-import { z } from 'zod';
+import { sql } from 'kysely';
 import { readCard } from '../cards/reads.ts';
 import { AuthorizationStatus } from '../domain/authorization.ts';
-import { isId } from '../domain/ids.ts';
-import { read, Text } from '../operator/flag-values.ts';
-import { listNewest, type Verbs, withLimit } from '../operator/verbs.ts';
-import { readAuthorization, readAuthorizations } from './authorization-operator-reads.ts';
+import { unknownId } from '../domain/refusal.ts';
+import { Text } from '../operator/flag-values.ts';
+import { flag, list, type Noun, needed, oneOf, show } from '../operator/verbs.ts';
+import { AUTHORIZATION_COLUMNS, TRANSACTION_COLUMNS } from '../platform/db/columns.ts';
+import { newestRows } from '../platform/db/newest.ts';
+import type { Orm } from '../platform/db/orm.ts';
+import { columnList, readStatement } from '../platform/db/sql.ts';
+import {
+  type AuthorizationResource,
+  type AuthorizationRow,
+  presentAuthorization,
+} from './authorization-resource.ts';
+import { presentTransaction, type TransactionResource, type TransactionRow } from './transaction-resource.ts';
 
-const StatusName = z.enum(
-  AuthorizationStatus.options,
-  `must be one of ${AuthorizationStatus.options.join(', ')}`,
-);
-const AuthorizationId = z
-  .string()
-  .refine((text) => isId('auth', text), 'must be the id of an authorization: auth_01k0…');
-const COLUMNS = [
-  'created',
-  'id',
-  'status',
-  'amount',
-  'held_amount',
-  'settled_amount',
-  'decline_reason',
-  'expires_at',
-  'network_authorization_id',
-];
+export const authorizationNoun: Noun = {
+  list: list({
+    about: "a card's authorizations, declined ones included, newest first",
+    takes: {
+      card: needed('<id>', 'of this card', Text(100)),
+      status: flag('<status>', 'only those with this status', oneOf(AuthorizationStatus.options)),
+    },
+    pages: ['auth'],
+    examples: ['--card card_01k0…', '--card card_01k0… --status pending'],
+    columns:
+      'created id status amount held_amount settled_amount decline_reason expires_at network_authorization_id',
+    async read(orm, { card, status, before, limit }) {
+      const { id: cardId } = await readCard(orm, card);
+      return readAuthorizations(orm, { cardId, status, before, limit });
+    },
+    note: 'See all of one with "operator authorization show ID".',
+  }),
 
-interface ListFlags {
-  card: string;
-  status?: AuthorizationStatus | null;
-  before?: string | null;
-  limit?: number;
+  show: show({
+    about: 'an authorization, its requests, and its clearings and declines',
+    id: 'of the authorization',
+    example: 'auth_01k0…',
+    read: readAuthorization,
+  }),
+};
+
+/** An authorization as the partner sees it, with its account and its id at the network. */
+export interface OperatorAuthorization extends AuthorizationResource {
+  partner_id: string;
+  network_authorization_id: string | null;
 }
 
-export function authorizationNoun(authorization: Command, { session, verb, examples, err }: Verbs): void {
-  authorization.addHelpText(
-    'after',
-    examples('authorization list --card card_01k0…', 'authorization show auth_01k0…'),
+interface Page {
+  cardId: string;
+  status: AuthorizationStatus | null;
+  /** Only those older than this one. */
+  before: string | null;
+  /** At most 10,001. */
+  limit: number;
+}
+
+/** A card's, newest first. */
+export async function readAuthorizations(
+  orm: Orm,
+  { cardId, status, before, limit }: Page,
+): Promise<OperatorAuthorization[]> {
+  const rows = await selectCardAuthorizations(limit)(orm.em.fork(), {
+    cardId,
+    statuses: status === null ? [...AuthorizationStatus.options] : [status],
+    before: before ?? '~',
+    limit,
+  });
+  return rows.map(present);
+}
+
+// A page of each status through the index of partners' own lists, of which it keeps the newest.
+const selectCardAuthorizations = (maxRows: number) =>
+  readStatement(
+    (_, { cardId, statuses, before, limit }: Omit<Page, 'status'> & { statuses: AuthorizationStatus[] }) => {
+      const ofStatus = newestRows({
+        table: 'card_authorization',
+        columns: AUTHORIZATION_COLUMNS,
+        where: { card_id: cardId, status: sql.ref('wanted.status') },
+        id: 'id',
+        before,
+        limit,
+        maxRows,
+      });
+      return sql<AuthorizationRow>`SELECT one.* FROM unnest(${statuses}::text[]) wanted (status)
+        CROSS JOIN LATERAL ${ofStatus} one ORDER BY one.id DESC LIMIT ${limit}`;
+    },
+    { acrossTenants: 'operator' },
   );
 
-  const list = authorization
-    .command('list')
-    .description("a card's authorizations, declined ones included, newest first")
-    .requiredOption('--card <id>', 'of this card', read(Text(100)))
-    .option('--status <status>', 'only those with this status', read(StatusName))
-    .option('--before <id>', 'only those older than this one: the next page', read(AuthorizationId));
-  withLimit(list)
-    .addHelpText('after', examples('authorization list --card card_01k0… --status pending'))
-    .action(
-      verb(async ({ card, status = null, before = null, limit }: ListFlags) => {
-        const orm = await session.orm();
-        const { id: cardId } = await readCard(orm, card);
-        return listNewest(err, {
-          noun: 'authorization',
-          columns: COLUMNS,
-          limit,
-          isPaged: true,
-          readNewest: (atMost) => readAuthorizations(orm, { cardId, status, before, limit: atMost }),
-        });
-      }),
-    );
-
-  authorization
-    .command('show')
-    .description('an authorization, its requests, and its clearings and declines')
-    .argument('<id>', 'of the authorization')
-    .addHelpText('after', examples('authorization show auth_01k0…'))
-    .action(verb(async (id: string) => ({ value: await readAuthorization(await session.orm(), id) })));
+/** @throws Refusal if there is no such authorization. */
+export async function readAuthorization(
+  orm: Orm,
+  authorizationId: string,
+): Promise<OperatorAuthorization & { transactions: TransactionResource[] }> {
+  const em = orm.em.fork();
+  const [row] = await authorizationWith(em, { authorizationId });
+  if (row === undefined)
+    throw unknownId('auth', authorizationId, 'run "operator authorization list --card ID"');
+  const transactions = await selectTransactions(em, { authorizationId, cardId: row.card_id });
+  return { ...present(row), transactions: transactions.map(presentTransaction) };
 }
+
+const authorizationWith = readStatement(
+  (db, { authorizationId }: { authorizationId: string }) =>
+    db.selectFrom('card_authorization').select(AUTHORIZATION_COLUMNS).where('id', '=', authorizationId),
+  { acrossTenants: 'operator' },
+);
+
+/** Its clearings and declines: at most 100, newest first. */
+const selectTransactions = readStatement(
+  (_, { authorizationId, cardId }: { authorizationId: string; cardId: string }) =>
+    sql<TransactionRow>`
+      SELECT ${columnList('card_transaction', TRANSACTION_COLUMNS, 't')} FROM card_transaction t
+      WHERE t.card_id = ${cardId} AND t.authorization_id = ${authorizationId} ORDER BY t.id DESC LIMIT 100`,
+  { acrossTenants: 'operator' },
+);
+
+const present = (row: AuthorizationRow): OperatorAuthorization => ({
+  ...presentAuthorization(row),
+  partner_id: row.partner_id,
+  network_authorization_id: row.network_authorization_id,
+});

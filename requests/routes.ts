@@ -1,26 +1,21 @@
 import { type RawBuilder, sql } from 'kysely';
 import { z } from 'zod';
 import {
-  CREATED_FILTERS,
+  accountKey,
+  declareList,
   idRange,
-  Limit,
-  listEnvelope,
-  type PageRequest,
+  newestListed,
   type PageValues,
+  pageOf,
   pageRows,
   pageValues,
-  presentList,
-  requestedPage,
-  requireStartingAfter,
-  StartingAfter,
-} from '../api/http/list-envelope.ts';
+} from '../api/http/list.ts';
+import { type PageRequest, presentList } from '../api/http/list-envelope.ts';
 import { declare, resource } from '../api/http/route.ts';
-import { exampleList } from '../api/openapi/examples.ts';
 import { ApiError } from '../domain/api-error.ts';
 import type { Tenant } from '../domain/mode.ts';
 import { readIdTime } from '../platform/crypto/new-id.ts';
 import { clockAhead, OPERATION_COLUMNS } from '../platform/db/columns.ts';
-import { newestRows } from '../platform/db/newest.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import type { ReadList } from '../platform/db/read-replica.ts';
 import { columnList, tenantStatement } from '../platform/db/sql.ts';
@@ -42,36 +37,31 @@ const getOperation = declare({
   errors: ['operation_not_found'],
 });
 
-const listOperations = declare({
-  method: 'get',
+const listOperations = declareList({
   path: '/operations',
   operationId: 'operations.list',
   summary: 'List operations',
   description:
     'The operations of the last 30 days, newest first. With `idempotency_key`, there is one at most.',
   scope: 'cards:read',
-  query: z.strictObject({
-    limit: Limit,
-    starting_after: StartingAfter('op'),
+  idPrefix: 'op',
+  item: OperationResource,
+  example: OPERATION,
+  filters: {
     idempotency_key: z
       .string()
       .regex(/^[\x20-\x7e]{1,255}$/, 'must have 1 to 255 printable ASCII characters')
       .optional()
       .describe('Only the operation of the request with this Idempotency-Key.'),
     status: OperationStatus.optional().describe('Only operations with this status.'),
-    ...CREATED_FILTERS,
-  }),
-  responses: { 200: listEnvelope(OperationResource) },
-  examples: { 200: exampleList(OPERATION) },
+  },
 });
 
 export const operations = resource(
   { listOperations, getOperation },
   ({ orm, readList }: { orm: Orm; readList: ReadList }) => ({
     async listOperations({ caller, query }) {
-      const { idempotency_key: key, status } = query;
-      const page = { ...requestedPage(query), key, status };
-      const rows = await readList((from) => readOperationPage(from, caller, page));
+      const rows = await readList((from) => readOperationPage(from, caller, query));
       return { status: 200, body: presentList(rows, query.limit) };
     },
 
@@ -103,26 +93,27 @@ const one = tenantStatement((db, { partnerId, mode, claimId }: Tenant & { claimI
 );
 
 interface OperationPage extends PageRequest {
-  key?: string | undefined;
+  idempotency_key?: string | undefined;
   status?: OperationStatus | undefined;
 }
 
 /**
  * Up to `limit` + 1 operations, newest first, by key.
- * @throws ApiError `validation_failed` if `startingAfter` is not an operation of the tenant.
+ * @throws ApiError `validation_failed` if `starting_after` is not an operation of the tenant.
  */
 export async function readOperationPage(
   orm: Orm,
   tenant: Tenant,
   page: OperationPage,
 ): Promise<OperationResource[]> {
-  const startingAfter = page.startingAfter && (claimOfOperation(page.startingAfter) ?? undefined);
+  const { idempotency_key: key, status } = page;
+  const cursor = page.starting_after && (claimOfOperation(page.starting_after) ?? undefined);
   const values = {
-    ...pageValues({ ...page, startingAfter }),
-    key: page.key ?? '',
-    statuses: page.status === undefined ? OperationStatus.options : [page.status],
+    ...pageValues({ ...page, starting_after: cursor }),
+    key: key ?? '',
+    statuses: status === undefined ? OperationStatus.options : [status],
   };
-  const read = page.key === undefined ? selectPage : selectUnderKey;
+  const read = key === undefined ? selectPage : selectUnderKey;
   const rows = await read(orm.em.fork(), tenant, values);
   return pageRows<OperationRow>(rows, 'an operation').map((row) => presentOperation(row, readIdTime(row.id)));
 }
@@ -131,31 +122,19 @@ type OperationPageValues = Tenant & PageValues & { key: string; statuses: readon
 
 const pageStatement = (newest: (values: OperationPageValues) => RawBuilder<OperationRow>) =>
   tenantStatement((db, values: OperationPageValues) =>
-    db
-      .selectFrom(requireStartingAfter('idempotency_claim', values).as('k'))
-      .leftJoin(newest(values).as('page'), (join) =>
-        join.on('page.partner_id', '=', values.partnerId).on('page.mode', '=', values.mode),
-      )
-      .select('k.known')
-      .selectAll('page')
-      .select(clockAhead('page'))
-      .orderBy('page.id', 'desc'),
+    pageOf(db, values, 'idempotency_claim', newest(values)).select(clockAhead('page')),
   );
 
 // Reads a page of each requested status through the index on it, and keeps the newest. What is no operation
 // has no status.
 const selectPage = pageStatement((values) => {
-  const { partnerId, mode, limit, statuses } = values;
-  const ofStatus = newestRows({
-    table: 'idempotency_claim',
-    columns: OPERATION_COLUMNS,
-    where: { partner_id: partnerId, mode, operation_status: sql.ref('wanted.status') },
-    id: 'id',
-    ...idRange('claim', values),
-    limit,
-  });
-  return sql`(select one.* from unnest(${statuses}::text[]) wanted (status) cross join lateral ${ofStatus} one
-    order by one.id desc limit ${limit})`;
+  const ofStatus = newestListed(
+    { table: 'idempotency_claim', columns: OPERATION_COLUMNS, idPrefix: 'claim' },
+    values,
+    { ...accountKey(values), operation_status: sql.ref('wanted.status') },
+  );
+  return sql`(select one.* from unnest(${values.statuses}::text[]) wanted (status) cross join lateral ${ofStatus} one
+    order by one.id desc limit ${values.limit})`;
 });
 
 const selectUnderKey = pageStatement((values) => {

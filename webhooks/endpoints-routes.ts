@@ -1,26 +1,13 @@
 import { z } from 'zod';
 import { askingKey } from '../api/http/asking-key.ts';
-import {
-  CREATED_FILTERS,
-  idRange,
-  Limit,
-  listEnvelope,
-  type PageValues,
-  pageRows,
-  pageValues,
-  presentList,
-  requestedPage,
-  requireStartingAfter,
-  StartingAfter,
-} from '../api/http/list-envelope.ts';
+import { accountPage, declareList, type PageValues, pageRows, pageValues } from '../api/http/list.ts';
+import { presentList } from '../api/http/list-envelope.ts';
 import { declare, resource } from '../api/http/route.ts';
-import { exampleList } from '../api/openapi/examples.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { EventType, MAX_ENDPOINTS } from '../domain/event.ts';
 import { Label } from '../domain/fields.ts';
 import { isId } from '../domain/ids.ts';
 import type { Tenant } from '../domain/mode.ts';
-import { newestRows } from '../platform/db/newest.ts';
 import type { ReadList } from '../platform/db/read-replica.ts';
 import { tenantStatement } from '../platform/db/sql.ts';
 import type { CommandContext } from '../requests/command-context.ts';
@@ -109,16 +96,15 @@ const createWebhookEndpoint = declare({
   errors: ['webhook_endpoint_url_taken', 'limit_exceeded'],
 });
 
-const listWebhookEndpoints = declare({
-  method: 'get',
+const listWebhookEndpoints = declareList({
   path: '/webhook-endpoints',
   scope: 'events:read',
   operationId: 'webhookEndpoints.list',
   summary: 'List webhook endpoints',
   description: "The endpoints of the key's mode, newest first, without their secrets.",
-  query: z.strictObject({ limit: Limit, starting_after: StartingAfter('we'), ...CREATED_FILTERS }),
-  responses: { 200: listEnvelope(WebhookEndpointResource) },
-  examples: { 200: exampleList(SECOND_ENDPOINT) },
+  idPrefix: 'we',
+  item: WebhookEndpointResource,
+  example: SECOND_ENDPOINT,
 });
 
 const getWebhookEndpointById = declare({
@@ -232,16 +218,10 @@ export const webhookEndpoints = resource(
     },
 
     async listWebhookEndpoints({ caller, query }) {
-      const page = pageValues(requestedPage(query));
-      const rows = await readList((from) => selectPage(from.em.fork(), caller, page));
+      const rows = await readList((from) => selectPage(from.em.fork(), caller, pageValues(query)));
       const endpoints = pageRows<WebhookEndpointRow>(rows, 'a webhook endpoint');
-      return {
-        status: 200,
-        body: presentList(
-          endpoints.map((row) => presentWebhookEndpoint(row)),
-          query.limit,
-        ),
-      };
+      const shown = endpoints.map((row) => presentWebhookEndpoint(row));
+      return { status: 200, body: presentList(shown, query.limit) };
     },
 
     getWebhookEndpointById: async ({ caller, params }) => ({
@@ -305,30 +285,22 @@ function requestedId(endpointId = ''): string {
   return endpointId;
 }
 
-const selectPage = tenantStatement((db, values: Tenant & PageValues) => {
-  const { partnerId, mode, limit } = values;
-  const newest = newestRows({
-    table: 'webhook_endpoint',
-    columns: ['id'],
-    where: { partner_id: partnerId, mode },
-    id: 'id',
-    ...idRange('we', values),
-    limit,
-  });
-  return db
-    .selectFrom(requireStartingAfter('webhook_endpoint', values).as('k'))
-    .leftJoin(newest.as('newest'), (join) => join.onTrue())
+const selectPage = tenantStatement((db, values: Tenant & PageValues) =>
+  accountPage(
+    db,
+    values,
+    { table: 'webhook_endpoint', columns: ['partner_id', 'mode', 'id'], idPrefix: 'we' },
+    {},
+  )
     .leftJoinLateral(
       ({ selectFrom }) =>
         selectFrom('webhook_endpoint')
           .select(shownEndpointColumns)
-          .whereRef('id', '=', 'newest.id')
-          .where('partner_id', '=', partnerId)
-          .where('mode', '=', mode)
-          .as('page'),
+          .whereRef('id', '=', 'page.id')
+          .where('partner_id', '=', values.partnerId)
+          .where('mode', '=', values.mode)
+          .as('shown'),
       (join) => join.onTrue(),
     )
-    .select('k.known')
-    .selectAll('page')
-    .orderBy('page.id', 'desc');
-});
+    .selectAll('shown'),
+);

@@ -1,24 +1,20 @@
 import { type RawBuilder, sql } from 'kysely';
 import { z } from 'zod';
 import {
-  CREATED_FILTERS,
+  accountKey,
+  CardFilter,
+  declareList,
   idRange,
-  Limit,
-  listEnvelope,
-  type PageRequest,
   type PageValues,
+  pageOf,
   pageRows,
   pageValues,
-  readLongPage,
-  requestedPage,
-  requireStartingAfter,
-  StartingAfter,
-} from '../api/http/list-envelope.ts';
+} from '../api/http/list.ts';
+import { type PageRequest, readLongPage } from '../api/http/list-envelope.ts';
 import { declare, resource } from '../api/http/route.ts';
-import { exampleList } from '../api/openapi/examples.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { DeliveryStatus, EVENTS_KEPT_DAYS, EventType } from '../domain/event.ts';
-import { idPattern, isId } from '../domain/ids.ts';
+import { isId } from '../domain/ids.ts';
 import type { Tenant } from '../domain/mode.ts';
 import { lowestId } from '../platform/crypto/new-id.ts';
 import type { Row } from '../platform/db/entities.ts';
@@ -30,32 +26,25 @@ import { WEBHOOK_ENDPOINT } from './examples.ts';
 import { EventResource, type EventRow, eventExample, presentEvent } from './resource.ts';
 import { resendEvent as sendAgain } from './send-on-request.ts';
 
-const listEvents = declare({
-  method: 'get',
+const listEvents = declareList({
   path: '/events',
   scope: 'events:read',
   operationId: 'events.list',
   summary: 'List events',
   description:
     'The events of the last 30 days, newest first, whether or not you have a webhook endpoint. Use it to catch up on events you missed.',
-  query: z.strictObject({
-    limit: Limit,
-    starting_after: StartingAfter('evt'),
+  idPrefix: 'evt',
+  item: EventResource,
+  example: eventExample('card.issued'),
+  filters: {
     type: EventType.optional().describe('Only events of this type.'),
-    card_id: z
-      .string()
-      .regex(new RegExp(idPattern('card')), 'must be the id of a card')
-      .optional()
-      .describe(
-        'Only events about this card, its top-ups, withdrawals, transactions and authorizations included.',
-      ),
+    card_id: CardFilter.describe(
+      'Only events about this card, its top-ups, withdrawals, transactions and authorizations included.',
+    ),
     delivery_status: DeliveryStatus.optional().describe(
       'Only events of which a delivery has this status, to whichever endpoint.',
     ),
-    ...CREATED_FILTERS,
-  }),
-  responses: { 200: listEnvelope(EventResource) },
-  examples: { 200: exampleList(eventExample('card.issued')) },
+  },
 });
 
 const getEvent = declare({
@@ -107,13 +96,7 @@ export const events = resource(
   { listEvents, getEvent, resendEvent },
   ({ orm, readList, eventsWritten }: { orm: Orm; readList: ReadList; eventsWritten(): void }) => ({
     async listEvents({ caller, query }) {
-      const page = {
-        ...requestedPage(query),
-        type: query.type,
-        cardId: query.card_id,
-        status: query.delivery_status,
-      };
-      const read = (from: Orm) => readLongPage(page, (part) => readEventPage(from, caller, part));
+      const read = (from: Orm) => readLongPage(query, (part) => readEventPage(from, caller, part));
       return { status: 200, body: await readList(read) };
     },
 
@@ -144,24 +127,26 @@ export async function readEvent(orm: Orm, tenant: Tenant, eventId: string): Prom
 
 interface EventPage extends PageRequest {
   type?: EventType | undefined;
-  cardId?: string | undefined;
-  status?: DeliveryStatus | undefined;
+  card_id?: string | undefined;
+  delivery_status?: DeliveryStatus | undefined;
 }
 
 /**
  * Up to `limit` + 1 events of the last 30 days, newest first, by key.
- * @throws ApiError `validation_failed` if `startingAfter` is not an event of the tenant.
+ * @throws ApiError `validation_failed` if `starting_after` is not an event of the tenant.
  */
 export async function readEventPage(orm: Orm, tenant: Tenant, page: EventPage): Promise<EventResource[]> {
-  const { type, cardId, status } = page;
+  const { type, card_id: cardId, delivery_status: status } = page;
   const ofAll = status === undefined && type === undefined ? selectPage : selectFilteredPage;
-  const read = cardId === undefined ? ofAll : selectCardPage;
+  const ofCard = type === undefined ? selectCardPage : selectCardPageOfType;
+  const read = cardId === undefined ? ofAll : ofCard;
   const rows = await read(orm.em.fork(), tenant, {
     ...pageValues(page),
     cardId: cardId ?? '',
     keptFrom: lowestId('evt', new Date(Date.now() - KEPT_MS)),
     statuses: status === undefined ? DeliveryStatus.options : [status],
     types: type === undefined ? EventType.options : [type],
+    type,
   });
   return pageRows<EventRow>(rows, 'an event').map(presentEvent);
 }
@@ -196,6 +181,7 @@ type EventPageValues = Tenant &
     keptFrom: string;
     statuses: readonly DeliveryStatus[];
     types: readonly EventType[];
+    type: EventType | undefined;
   };
 
 type PageRow = Row<'event', 'partner_id' | 'mode' | 'id' | 'body'>;
@@ -208,49 +194,50 @@ const keptRange = (values: EventPageValues) => {
 
 const pageStatement = (newest: (values: EventPageValues) => RawBuilder<PageRow>) =>
   tenantStatement((db, values: EventPageValues) =>
-    db
-      .selectFrom(requireStartingAfter('event', values).as('k'))
-      .leftJoin(newest(values).as('page'), (join) =>
-        join.on('page.partner_id', '=', values.partnerId).on('page.mode', '=', values.mode),
-      )
+    pageOf(db, values, 'event', newest(values))
       .leftJoinLateral(selectDeliveries(values, sql.ref('page.id')), (join) => join.onTrue())
-      .select(['k.known', 'page.id', 'page.body', 'sent.deliveries'])
-      .orderBy('page.id', 'desc'),
+      .select('sent.deliveries'),
   );
+
+const newestEvents = (
+  values: EventPageValues,
+  where: Partial<Record<keyof PageRow | 'card_id' | 'type', unknown>>,
+  onlyIf?: RawBuilder<unknown>,
+) =>
+  newestRows({
+    table: 'event',
+    columns: ['partner_id', 'mode', 'id', 'body'],
+    id: 'id',
+    ...keptRange(values),
+    limit: values.limit,
+    where,
+    onlyIf,
+  });
 
 // LIMIT 1 keeps the planner from joining whole tables to read a page of rows, however wrong its estimates
 // are.
 
-const selectPage = pageStatement((values) => {
-  const { partnerId, mode, limit } = values;
-  const newest = newestRows({
-    table: 'event',
-    columns: ['partner_id', 'mode', 'id', 'body'],
-    id: 'id',
-    ...keptRange(values),
-    limit,
-    where: { partner_id: partnerId, mode },
-  });
-  return sql`(select e.* from ${newest} e where exists (select from delivery
-      where event_id = e.id and partner_id = ${partnerId} and mode = ${mode}))`;
-});
+const selectPage = pageStatement(
+  (
+    values,
+  ) => sql`(select e.* from ${newestEvents(values, accountKey(values))} e where exists (select from delivery
+      where event_id = e.id and partner_id = ${values.partnerId} and mode = ${values.mode}))`,
+);
 
-// Walks the events of the card, which are few next to those of the account, and leaves out what the other
-// filters don't want. The planner doesn't see the values, or it would prefer another index for what is rare.
-const selectCardPage = pageStatement((values) => {
-  const { partnerId, mode, cardId, limit, statuses, types } = values;
-  return newestRows({
-    table: 'event',
-    columns: ['partner_id', 'mode', 'id', 'body'],
-    id: 'id',
-    ...keptRange(values),
-    limit,
-    where: { card_id: cardId },
-    onlyIf: sql`partner_id = ${unseen(partnerId)} and mode = ${unseen(mode)} and type = any((select ${types}::text[])::text[])
-      and (select true from delivery d where d.event_id = event.id and d.partner_id = ${partnerId} and d.mode = ${mode}
-        and d.status = any(${statuses}::text[]) limit 1)`,
-  });
-});
+// Leaves out what another account has, or what has no such delivery. The planner doesn't see the values, or it
+// would prefer another index for what is rare.
+const isOfCard = ({ partnerId, mode, statuses }: EventPageValues) =>
+  sql`partner_id = ${unseen(partnerId)} and mode = ${unseen(mode)}
+    and (select true from delivery d where d.event_id = event.id and d.partner_id = ${partnerId} and d.mode = ${mode}
+      and d.status = any(${statuses}::text[]) limit 1)`;
+
+const selectCardPage = pageStatement((values) =>
+  newestEvents(values, { card_id: values.cardId }, isOfCard(values)),
+);
+
+const selectCardPageOfType = pageStatement((values) =>
+  newestEvents(values, { card_id: values.cardId, type: values.type }, isOfCard(values)),
+);
 
 // Steps from event to event in the index on status and type, at most a page of each that is requested, and
 // keeps the newest. An event has a row for each endpoint it was ever for, deleted ones included, so no number

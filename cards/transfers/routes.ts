@@ -2,22 +2,9 @@ import { sql } from 'kysely';
 import { z } from 'zod';
 import { type RespondingDependencies, respondToClaimed } from '../../api/http/claimed-work.ts';
 import { claimOperation, keyedRequest, replay, replyAs, replyOnce } from '../../api/http/keyed.ts';
-import {
-  CREATED_FILTERS,
-  idRange,
-  Limit,
-  listEnvelope,
-  type PageRequest,
-  type PageValues,
-  pageRows,
-  pageValues,
-  presentList,
-  readCardCursor,
-  requestedPage,
-  StartingAfter,
-} from '../../api/http/list-envelope.ts';
+import { type CardPageValues, cardPage, declareList, pageRows, pageValues } from '../../api/http/list.ts';
+import { type PageRequest, presentList } from '../../api/http/list-envelope.ts';
 import { declare, type RouteInput, resource } from '../../api/http/route.ts';
-import { exampleList } from '../../api/openapi/examples.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import { isId } from '../../domain/ids.ts';
 import type { Tenant } from '../../domain/mode.ts';
@@ -28,7 +15,6 @@ import {
   transferDeadlineMs,
 } from '../../domain/transfer.ts';
 import { of, TRANSFER_COLUMNS } from '../../platform/db/columns.ts';
-import { newestRows } from '../../platform/db/newest.ts';
 import type { Orm } from '../../platform/db/orm.ts';
 import type { ReadList } from '../../platform/db/read-replica.ts';
 import { tenantStatement } from '../../platform/db/sql.ts';
@@ -126,29 +112,27 @@ const getWithdrawal = declare({
   errors: ['withdrawal_not_found'],
 });
 
-const listTopUps = declare({
-  method: 'get',
+const listTopUps = declareList({
   path: '/cards/:cardId/topups',
   scope: 'cards:read',
   operationId: 'topups.list',
   summary: "List a card's top-ups",
   description: 'Newest first.',
-  query: z.strictObject({ limit: Limit, starting_after: StartingAfter('topup'), ...CREATED_FILTERS }),
-  responses: { 200: listEnvelope(TopUpResource) },
-  examples: { 200: exampleList(TOPUP) },
+  idPrefix: 'topup',
+  item: TopUpResource,
+  example: TOPUP,
   errors: ['card_not_found'],
 });
 
-const listWithdrawals = declare({
-  method: 'get',
+const listWithdrawals = declareList({
   path: '/cards/:cardId/withdrawals',
   scope: 'cards:read',
   operationId: 'withdrawals.list',
   summary: "List a card's withdrawals",
   description: 'Newest first.',
-  query: z.strictObject({ limit: Limit, starting_after: StartingAfter('wdr'), ...CREATED_FILTERS }),
-  responses: { 200: listEnvelope(WithdrawalResource) },
-  examples: { 200: exampleList(WITHDRAWAL) },
+  idPrefix: 'wdr',
+  item: WithdrawalResource,
+  example: WITHDRAWAL,
   errors: ['card_not_found'],
 });
 
@@ -167,7 +151,7 @@ export const topups = resource(
       body: await readTransfer(dependencies.orm, caller, 'topup', params.topupId ?? ''),
     }),
     async listTopUps({ caller, params, query }) {
-      const page = { cardId: params.cardId ?? '', ...requestedPage(query) };
+      const page = { cardId: requestedCardId({ params }), ...query };
       const found = await dependencies.readList((orm) => readTransferPage(orm, caller, 'topup', page));
       return { status: 200, body: presentList(found, query.limit) };
     },
@@ -183,7 +167,7 @@ export const withdrawals = resource(
       body: await readTransfer(dependencies.orm, caller, 'withdrawal', params.withdrawalId ?? ''),
     }),
     async listWithdrawals({ caller, params, query }) {
-      const page = { cardId: params.cardId ?? '', ...requestedPage(query) };
+      const page = { cardId: requestedCardId({ params }), ...query };
       const found = await dependencies.readList((orm) => readTransferPage(orm, caller, 'withdrawal', page));
       return { status: 200, body: presentList(found, query.limit) };
     },
@@ -243,25 +227,17 @@ async function readTransfer<Direction extends TransferDirection>(
   return present(row, direction);
 }
 
-interface TransferPage extends PageRequest {
-  cardId: string;
-}
-
 /**
  * Up to `limit` + 1 transfers of a card, newest first, by key.
- * @throws ApiError `card_not_found`; `validation_failed` if `startingAfter` is not a transfer of the card.
+ * @throws ApiError `card_not_found`; `validation_failed` if `starting_after` is not a transfer of the card.
  */
 export async function readTransferPage<Direction extends TransferDirection>(
   orm: Orm,
   tenant: Tenant,
   direction: Direction,
-  page: TransferPage,
+  { cardId, ...page }: PageRequest & { cardId: string },
 ): Promise<TransferResources[Direction][]> {
-  const { cardId } = page;
-  const rows = isId('card', cardId)
-    ? await SELECT_PAGE[direction](orm.em.fork(), tenant, { ...pageValues(page), cardId })
-    : [];
-  if (rows.length === 0) throw new ApiError('card_not_found');
+  const rows = await SELECT_PAGE[direction](orm.em.fork(), tenant, { ...pageValues(page), cardId });
   const what = `a ${TRANSFERS[direction].noun} of this card`;
   return pageRows<ReadRow>(rows, what).map((row) => present(row, direction));
 }
@@ -282,37 +258,22 @@ const selectOne = tenantStatement((db, { partnerId, mode, transferId }: Tenant &
     .where('t.id', '=', transferId),
 );
 
-// One row for each transfer of the page, with the card; if the page is empty, one row with only the card.
 const selectPage = (direction: TransferDirection) =>
-  tenantStatement((db, values: Tenant & PageValues & { cardId: string }) => {
-    const { partnerId, mode, cardId, limit } = values;
-    return db
-      .selectFrom('card as c')
-      .leftJoinLateral(
-        newestRows({
-          table: 'card_transfer',
-          columns: TRANSFER_COLUMNS,
-          id: 'id',
-          ...idRange(TRANSFERS[direction].idPrefix, values),
-          limit,
-          where: { card_id: sql.ref('c.id'), direction: sql.lit(direction) },
-        }).as('page'),
-        (join) => join.onTrue(),
-      )
+  tenantStatement((db, values: CardPageValues) =>
+    cardPage(
+      db,
+      values,
+      { table: 'card_transfer', columns: TRANSFER_COLUMNS, idPrefix: TRANSFERS[direction].idPrefix },
+      { direction: sql.lit(direction) },
+    )
       .leftJoin('ledger.account as a', (join) =>
         join
           .onRef('a.card_id', '=', 'c.id')
           .onRef('a.partner_id', '=', 'c.partner_id')
           .onRef('a.mode', '=', 'c.mode'),
       )
-      .select(readCardCursor('card_transfer', values))
-      .selectAll('page')
-      .select('a.posted as balance_cents')
-      .where('c.partner_id', '=', partnerId)
-      .where('c.mode', '=', mode)
-      .where('c.id', '=', cardId)
-      .orderBy('page.id', 'desc');
-  });
+      .select('a.posted as balance_cents'),
+  );
 
 const SELECT_PAGE = { topup: selectPage('topup'), withdrawal: selectPage('withdrawal') };
 

@@ -1,6 +1,8 @@
 import { z } from 'zod';
-import { Environment, Port, parseEnvironment } from '../../platform/config/environment.ts';
+import { Environment } from '../../platform/config/environment.ts';
+import { parseEnvironment } from '../../platform/config/read-environment.ts';
 import { serviceProblems } from '../../platform/config/service.ts';
+import { Port } from '../../platform/config/values.ts';
 
 const Loopback = z.enum(
   ['127.0.0.1', 'localhost', '::1'],

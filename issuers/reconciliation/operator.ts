@@ -1,14 +1,14 @@
-import type { Command } from 'commander';
-import { z } from 'zod';
-import { isId } from '../../domain/ids.ts';
+import { sql } from 'kysely';
 import { Refusal } from '../../domain/refusal.ts';
-import { read, Since, Text } from '../../operator/flag-values.ts';
+import { Since } from '../../operator/flag-values.ts';
 import type { Output } from '../../operator/render.ts';
-import { listNewest, type Verbs, withLimit } from '../../operator/verbs.ts';
+import { argument, flag, list, type Noun, oneOf, reason, type Tools, verb } from '../../operator/verbs.ts';
 import { createSettlementQueue } from '../../payments/settlement-queue.ts';
-import { ConfigurationError } from '../../platform/config/environment.ts';
 import type { OperatorConfig } from '../../platform/config/operator.ts';
+import { ConfigurationError } from '../../platform/config/read-environment.ts';
 import { notifyEvents } from '../../platform/db/notifications.ts';
+import type { Orm } from '../../platform/db/orm.ts';
+import { readStatement } from '../../platform/db/sql.ts';
 import { transaction } from '../../platform/db/transaction.ts';
 import { recordMeasurement } from '../../platform/monitoring/measurements.ts';
 import { createLogger } from '../../platform/process/logger.ts';
@@ -17,34 +17,45 @@ import { CardNetworkUnavailable } from '../card-network.ts';
 import { startLiveNetwork } from '../live-network.ts';
 import { openRequestBudget } from '../request-budget.ts';
 import { checkSetUp, dismissFinding, type Finding } from './findings.ts';
-import { readOpenFindings } from './operator-reads.ts';
 import { countReconciliation, dailyPeriod, type Reconciliation, reconcile } from './reconcile.ts';
 import type { ReconciliationProblem } from './tables.ts';
 
-const FindingId = z.string().refine((text) => isId('rec', text), 'must be the id of a finding: rec_01k0…');
+const TO_DO = 'See what to do about each with "operator attention list".';
 const PROBLEMS = ['missing_here', 'missing_at_issuer', 'different', 'set_up'] as const;
 
-export function networkNoun(network: Command, verbs: Verbs): void {
-  network.addHelpText('after', verbs.examples('network reconcile --since 3d', 'network findings'));
-  reconcileVerb(network, verbs);
-  findingsVerb(network, verbs);
-  dismissVerb(network, verbs);
-}
-
-function reconcileVerb(network: Command, verbs: Verbs): void {
-  network
-    .command('reconcile')
-    .description(
+export const networkNoun: Noun = {
+  reconcile: verb({
+    about:
       "compare cards, movements of money and transactions with the card network's own lists; books transactions that it never told us",
-    )
-    .option('--since <time>', 'compare what was made since then (default: a week ago)', read(Since))
-    .addHelpText('after', verbs.examples('network reconcile', 'network reconcile --since 24h --json'))
-    .action(verbs.verb(({ since }: { since?: Date }) => reconcileByHand(verbs, since)));
-}
+    takes: { since: flag('<time>', 'compare what was made since then (default: a week ago)', Since) },
+    examples: ['--since 3d', '--since 24h --json', ''],
+    run: ({ since }, tools) => reconcileByHand(tools, since),
+  }),
+
+  findings: list({
+    about: 'what the last reconciliation found and nobody has dismissed, newest first',
+    takes: { problem: flag('<problem>', PROBLEMS.join(', '), oneOf(PROBLEMS)) },
+    pages: ['rec'],
+    examples: ['', '--problem missing_here'],
+    columns: 'id since problem kind object_id issuer_id detail',
+    read: readOpenFindings,
+    note: TO_DO,
+  }),
+
+  dismiss: verb({
+    about: 'say that a finding needs nothing more; it is not shown again',
+    takes: { finding: argument('id of the finding'), reason: reason('why, for the audit log') },
+    examples: ['rec_01k0… --reason "made by hand for a test"'],
+    async run({ finding, reason: why }, { session }) {
+      await dismissFinding(await session.operator(), finding, why);
+      return { value: { id: finding, status: 'dismissed' } };
+    },
+  }),
+};
 
 async function reconcileByHand(
-  { session, err, reconcileGraceMs: graceMs }: Verbs,
-  given: Date | undefined,
+  { session, err, reconcileGraceMs: graceMs }: Tools,
+  given: Date | null,
 ): Promise<Output> {
   const { config } = session;
   requireKeys(config);
@@ -109,9 +120,7 @@ function present({ matched, findings, booked, isTruncated }: Reconciliation): Ou
       .filter((finding) => finding.problem === problem)
       .map(({ kind, id, issuerId }) => ({ kind, id, issuer_id: issuerId }));
   const isAllDone = findings.length === 0 && !booked.some(({ id }) => id?.startsWith('nmsg_'));
-  const next = isAllDone
-    ? 'Nothing is left to do.'
-    : 'See what to do about each with "operator attention list".';
+  const next = isAllDone ? 'Nothing is left to do.' : TO_DO;
   return {
     value: {
       matched,
@@ -126,46 +135,37 @@ function present({ matched, findings, booked, isTruncated }: Reconciliation): Ou
   };
 }
 
-interface FindingFlags {
-  problem?: ReconciliationProblem | null;
-  before?: string | null;
-  limit?: number;
+/** What the reconciliation with the card network found, and nobody has dismissed. */
+interface OpenFinding {
+  id: string;
+  problem: ReconciliationProblem;
+  kind: string;
+  object_id: string | null;
+  issuer_id: string | null;
+  detail: string;
+  since: string;
 }
 
-function findingsVerb(network: Command, { session, verb, examples, err }: Verbs): void {
-  const findings = network
-    .command('findings')
-    .description('what the last reconciliation found and nobody has dismissed, newest first')
-    .option('--problem <problem>', PROBLEMS.join(', '), read(z.enum(PROBLEMS)))
-    .option('--before <id>', 'only those older than this one: the next page', read(FindingId));
-  withLimit(findings)
-    .addHelpText('after', examples('network findings --problem missing_here'))
-    .action(
-      verb(async ({ problem = null, before = null, limit }: FindingFlags) => {
-        const orm = await session.orm();
-        const list = await listNewest(err, {
-          noun: 'network',
-          columns: ['id', 'since', 'problem', 'kind', 'object_id', 'issuer_id', 'detail'],
-          limit,
-          readNewest: (atMost) => readOpenFindings(orm, { problem, before, limit: atMost }),
-          isPaged: true,
-        });
-        return { ...list, note: 'See what to do about each with "operator attention list".' };
-      }),
-    );
+interface FindingFilter {
+  /** Null for all. */
+  problem: ReconciliationProblem | null;
+  /** Those before this one; null from the newest. */
+  before: string | null;
+  limit: number;
 }
 
-function dismissVerb(network: Command, { session, verb, examples }: Verbs): void {
-  network
-    .command('dismiss')
-    .description('say that a finding needs nothing more; it is not shown again')
-    .argument('<finding>', 'id of the finding')
-    .requiredOption('--reason <text>', 'why, for the audit log', read(Text(500)))
-    .addHelpText('after', examples('network dismiss rec_01k0… --reason "made by hand for a test"'))
-    .action(
-      verb(async (findingId: string, { reason }: { reason: string }) => {
-        await dismissFinding(await session.operator(), findingId, reason);
-        return { value: { id: findingId, status: 'dismissed' } };
-      }),
-    );
+/** Newest first. */
+async function readOpenFindings(orm: Orm, filter: FindingFilter): Promise<OpenFinding[]> {
+  const rows = await open(orm.em.fork(), filter);
+  return rows.map((row) => ({ ...row, since: new Date(row.since).toISOString() }));
 }
+
+const open = readStatement(
+  (_, { problem, before, limit }: FindingFilter) => sql<OpenFinding>`
+    SELECT id, problem, kind, nullif(object_id, '') AS object_id, nullif(issuer_id, '') AS issuer_id, detail,
+      first_found_at AS since
+    FROM reconciliation_finding
+    WHERE dismissed_at IS NULL AND (${problem}::text IS NULL OR problem = ${problem}::text)
+      AND (${before}::text IS NULL OR id < ${before}::text)
+    ORDER BY id DESC LIMIT ${limit}`,
+);

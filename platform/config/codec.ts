@@ -1,6 +1,7 @@
 import type { RingKey } from '../crypto/key-ring.ts';
-import { Environment, parseEnvironment } from './environment.ts';
+import { Environment } from './environment.ts';
 import { jwksProblems } from './plaintext.ts';
+import { parseEnvironment } from './read-environment.ts';
 
 /** The configuration of the codec endpoint. */
 export interface CodecConfig {

@@ -4,15 +4,9 @@ import { type ClientConnectConfig, loadClientConnectConfig } from '@temporalio/e
 import { z } from 'zod';
 import type { RingKey } from '../crypto/key-ring.ts';
 import { type IncreaseConfig, increaseConfig, type LithicConfig, lithicConfig } from './card-networks.ts';
-import {
-  ConfigurationError,
-  Environment,
-  IN_FILES,
-  parseEnvironment,
-  VARIABLE_NAMES,
-  withoutEmpty,
-} from './environment.ts';
+import { Environment, IN_FILES, VARIABLE_NAMES } from './environment.ts';
 import { misspeltProblems } from './misspelt.ts';
+import { ConfigurationError, parseEnvironment, withoutEmpty } from './read-environment.ts';
 import type { Config } from './service.ts';
 import type { TronConfig } from './tron.ts';
 

@@ -12,10 +12,12 @@ import {
   networkProblems,
   SIGNATURE_SECRETS,
 } from './card-networks.ts';
-import { Environment, isLoopback, parseEnvironment } from './environment.ts';
+import { Environment } from './environment.ts';
+import { parseEnvironment } from './read-environment.ts';
 import type { WorkerQueue } from './task-queues.ts';
 import type { TimeOfDay } from './time-of-day.ts';
 import { type TronConfig, tronConfig, tronProblems } from './tron.ts';
+import { isLoopback } from './values.ts';
 
 export interface Config {
   host: string;

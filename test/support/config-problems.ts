@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { ConfigurationError } from '../../platform/config/environment.ts';
+import { ConfigurationError } from '../../platform/config/read-environment.ts';
 import { readConfig } from '../../platform/config/service.ts';
 
 /** The problems as the process would print them, one a line. */

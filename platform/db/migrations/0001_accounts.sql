@@ -64,7 +64,7 @@ CREATE TABLE account_usage (
 
 -- Of an API key, only a keyed hash is kept, and a hint that people recognize it by.
 CREATE TABLE api_key (
-  id text PRIMARY KEY,
+  id text COLLATE "C" PRIMARY KEY,
   partner_id text NOT NULL REFERENCES partner,
   mode text NOT NULL CHECK (mode IN ('test', 'live')),
   name text,
@@ -89,7 +89,7 @@ CREATE TABLE api_key (
 );
 CREATE INDEX api_key_of_partner ON api_key (partner_id);
 -- For a list of an account's keys, and to count those that are active.
-CREATE INDEX api_key_newest ON api_key (partner_id, mode, id COLLATE "C");
+CREATE INDEX api_key_newest ON api_key (partner_id, mode, id);
 CREATE INDEX api_key_unrevoked ON api_key (partner_id, mode, expires_at) WHERE revoked_at IS NULL;
 -- Those whose api_key.expiring has not been sent.
 CREATE INDEX api_key_to_announce ON api_key (partner_id, mode, expires_at)

@@ -66,6 +66,7 @@ CREATE TABLE event (
 ) PARTITION BY RANGE (id);
 CREATE INDEX event_newest ON event (partner_id, mode, id);
 CREATE INDEX event_newest_of_card ON event (card_id, id);
+CREATE INDEX event_newest_of_card_and_type ON event (card_id, type, id);
 CREATE TABLE event_default PARTITION OF event DEFAULT;
 
 -- How far an event got. This row changes, the event never does. The relay makes every attempt; the event's

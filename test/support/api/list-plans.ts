@@ -85,10 +85,10 @@ export function describeListPlans({ rows, partitions }: Size): void {
     const threeQuarters = (rows * 3) / 4;
     const RANGES = [
       {},
-      { createdGte: at(threeQuarters) },
-      { createdLte: at(threeQuarters) },
-      { createdGte: at(threeQuarters + 100), createdLte: at(threeQuarters) },
-      { createdGte: at(rows - 1), createdLte: at(100) },
+      { created_gte: at(threeQuarters) },
+      { created_lte: at(threeQuarters) },
+      { created_gte: at(threeQuarters + 100), created_lte: at(threeQuarters) },
+      { created_gte: at(rows - 1), created_lte: at(100) },
     ];
     const cursors = (prefix: IdPrefix) => [undefined, idOf(prefix, 1_000)];
     /** Any card, one with nearly everything, one with the rest, and one with nothing. */
@@ -101,18 +101,28 @@ export function describeListPlans({ rows, partitions }: Size): void {
         filters: [
           ...combined({
             type: [undefined, 'card.issued', 'card.transaction.created', 'deposit.confirmed', 'ping'],
-            ...{ status: [undefined, ...DeliveryStatus.options], range, startingAfter: cursors('evt') },
+            ...{
+              delivery_status: [undefined, ...DeliveryStatus.options],
+              range,
+              starting_after: cursors('evt'),
+            },
           }),
-          ...combined({ cardId, range, startingAfter: cursors('evt') }),
-          ...combined({ cardId: [idOf('card', 1)], type: ['ping'], range, startingAfter: cursors('evt') }),
+          ...combined({ card_id: cardId, range, starting_after: cursors('evt') }),
+          ...combined({
+            ...{
+              card_id: cardId.slice(1),
+              type: ['card.issued', 'topup.succeeded', 'deposit.confirmed', 'ping'],
+            },
+            ...{ range, starting_after: cursors('evt') },
+          }),
         ],
         read: (page) => readEventPage(orm, OWNER, page),
       },
       {
         list: 'GET /cards',
         filters: combined({
-          externalRef: [undefined, 'ref-7', 'often-failed', 'unknown'],
-          ...{ status: [undefined, ...CardStatus.options], startingAfter: cursors('card') },
+          external_ref: [undefined, 'ref-7', 'often-failed', 'unknown'],
+          ...{ status: [undefined, ...CardStatus.options], starting_after: cursors('card') },
         }),
         read: (page) => readCardPage(orm, OWNER, page),
       },
@@ -120,7 +130,7 @@ export function describeListPlans({ rows, partitions }: Size): void {
         list: 'GET /transactions',
         filters: combined({
           type: [undefined, ...TransactionType.options],
-          ...{ cardId, range, startingAfter: cursors('txn') },
+          ...{ card_id: cardId, range, starting_after: cursors('txn') },
         }),
         read: (page) => readTransactionPage(orm, OWNER, page),
       },
@@ -128,7 +138,7 @@ export function describeListPlans({ rows, partitions }: Size): void {
         list: 'GET /authorizations',
         filters: combined({
           status: [undefined, ...AuthorizationStatus.options],
-          ...{ cardId, range, startingAfter: cursors('auth') },
+          ...{ card_id: cardId, range, starting_after: cursors('auth') },
         }),
         read: (page) => readAllAuthorizations(orm, OWNER, page),
       },
@@ -136,7 +146,7 @@ export function describeListPlans({ rows, partitions }: Size): void {
         list: 'GET /operations',
         filters: combined({
           status: [undefined, ...OperationStatus.options],
-          ...{ key: [undefined, 'key 7', 'unknown'], range, startingAfter: cursors('op') },
+          ...{ idempotency_key: [undefined, 'key 7', 'unknown'], range, starting_after: cursors('op') },
         }),
         read: (page) => readOperationPage(orm, OWNER, page),
       },
@@ -157,7 +167,7 @@ export function describeListPlans({ rows, partitions }: Size): void {
           const run = `EXECUTE ${name}${parameters.length === 0 ? '' : `(${parameters.map(literal)})`}`;
           const explained = await owner.query(`EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) ${run}`);
           plans.push(explained.rows[0]['QUERY PLAN'][0].Plan);
-          return isRead ? owner.query(run) : { rows: [] };
+          return isRead ? owner.query(run) : { rows: [{ id: null, known: true }] };
         },
       };
       orm = { em: { fork: () => ({ getTransactionContext: () => executor }) } } as unknown as Orm;
@@ -181,16 +191,16 @@ export function describeListPlans({ rows, partitions }: Size): void {
           const [busy, quiet] = [idOf('card', 0), idOf('card', 1)];
           const limit = LIMIT;
           const topUps = (cardId: string, startingAfter?: string) =>
-            readTransferPage(orm, OWNER, 'topup', { cardId, limit, startingAfter });
+            readTransferPage(orm, OWNER, 'topup', { cardId, limit, starting_after: startingAfter });
           const withdrawals = (cardId: string, startingAfter?: string) =>
-            readTransferPage(orm, OWNER, 'withdrawal', { cardId, limit, startingAfter });
+            readTransferPage(orm, OWNER, 'withdrawal', { cardId, limit, starting_after: startingAfter });
           const transactions = (cardId: string, startingAfter?: string) =>
-            readCardTransactionPage(orm, OWNER, cardId, { limit, startingAfter });
+            readCardTransactionPage(orm, OWNER, cardId, { limit, starting_after: startingAfter });
           for (const read of [
             () => readEventPage(orm, OTHER, { limit }),
             () => readEventPage(orm, OTHER, { limit, type: 'topup.succeeded' }),
-            () => readEventPage(orm, OTHER, { limit, status: 'delivered' }),
-            () => readEventPage(orm, OTHER, { limit, type: 'topup.succeeded', status: 'delivered' }),
+            () => readEventPage(orm, OTHER, { limit, delivery_status: 'delivered' }),
+            () => readEventPage(orm, OTHER, { limit, type: 'topup.succeeded', delivery_status: 'delivered' }),
             () => readCardPage(orm, OTHER, { limit }),
             () => readBalanceTransactionPage(orm, OWNER, { limit }),
             ...[undefined, ...OperationStatus.options].map((status) => {
@@ -213,13 +223,13 @@ export function describeListPlans({ rows, partitions }: Size): void {
           }
           for (const status of AuthorizationStatus.options) {
             for (const startingAfter of cursors('auth')) {
-              const page = { limit, status, startingAfter };
+              const page = { limit, status, starting_after: startingAfter };
               const found = await readsLittle(page, () => readAuthorizationPage(orm, OWNER, busy, page));
               assert.equal(found.length, status === 'closed' || status === 'pending' ? LIMIT + 1 : 0);
             }
           }
           const [first] = await readsLittle({}, () => readBalanceTransactionPage(orm, OWNER, { limit: 1 }));
-          const later = { limit, startingAfter: first?.id };
+          const later = { limit, starting_after: first?.id };
           const found = await readsLittle(later, () => readBalanceTransactionPage(orm, OWNER, later));
           assert.equal(found.length, LIMIT + 1);
         });
@@ -231,7 +241,7 @@ export function describeListPlans({ rows, partitions }: Size): void {
             for (const read of [
               () => readCardPage(orm, OWNER, page),
               () => readCardPage(orm, OWNER, { ...page, status: 'active' }),
-              () => readCardPage(orm, OWNER, { ...page, externalRef: 'often-failed' }),
+              () => readCardPage(orm, OWNER, { ...page, external_ref: 'often-failed' }),
               () => readTransferPage(orm, OWNER, 'topup', { ...page, cardId }),
               () => readTransferPage(orm, OWNER, 'withdrawal', { ...page, cardId }),
               () => readCardTransactionPage(orm, OWNER, cardId, page),
@@ -247,7 +257,10 @@ export function describeListPlans({ rows, partitions }: Size): void {
               statements: 2,
             });
             const newer = rows - threeQuarters;
-            const { createdGte, createdLte } = range as { createdGte?: Date; createdLte?: Date };
+            const { created_gte: createdGte, created_lte: createdLte } = range as {
+              created_gte?: Date;
+              created_lte?: Date;
+            };
             if (createdLte?.getTime() === at(threeQuarters).getTime())
               assert.equal(balance[0]?.balance_after, 100 * newer);
             else assert.equal(balance.length, LIMIT + 1, JSON.stringify({ createdGte, createdLte }));
@@ -328,7 +341,7 @@ export function describeListPlans({ rows, partitions }: Size): void {
             [OTHER.partnerId, [undefined, rows - 990]],
           ] as const) {
             for (const n of cursors) {
-              const page = { limit: LIMIT, startingAfter: n === undefined ? n : idOf('dep', n) };
+              const page = { limit: LIMIT, starting_after: n === undefined ? n : idOf('dep', n) };
               const read = () => readDepositPage(orm, { partnerId, mode: 'live' }, page);
               const deposits = await readsLittle({ partnerId, ...page }, read);
               assert.equal(deposits.length, LIMIT + 1);

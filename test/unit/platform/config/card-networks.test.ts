@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { ConfigurationError } from '../../../../platform/config/environment.ts';
+import { ConfigurationError } from '../../../../platform/config/read-environment.ts';
 import { readApiConfig, readWorkerConfig } from '../../../../platform/config/service.ts';
 
 const SECRET = `whsec_${Buffer.alloc(24, 7).toString('base64')}`;

@@ -3,8 +3,8 @@ import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { ConfigurationError } from '../../../../platform/config/environment.ts';
 import { readOperatorConfig } from '../../../../platform/config/operator.ts';
+import { ConfigurationError } from '../../../../platform/config/read-environment.ts';
 import { column } from '../../../support/column.ts';
 
 const STACK = {
