@@ -1,9 +1,14 @@
-import { z } from 'zod';
 import { ModeName, ScopeNames } from '../operator/flag-values.ts';
 import { argument, flag, type Noun, needed, verb } from '../operator/verbs.ts';
 import { ConfigurationError } from '../platform/config/read-environment.ts';
-import { presentWorkbenchSession, SessionScope } from './workbench-session-resource.ts';
+import { sessionScopes } from './scope-rules.ts';
+import { presentWorkbenchSession } from './workbench-session-resource.ts';
 import { createWorkbenchLink, workbenchUrl } from './workbench-sessions.ts';
+
+const SessionScopeNames = ScopeNames.refine(
+  (names) => !names.includes('workbench:write'),
+  'must not be workbench:write: a session makes no others',
+).transform(sessionScopes);
 
 export const workbenchNoun: Noun = {
   link: verb({
@@ -14,7 +19,7 @@ export const workbenchNoun: Noun = {
       scopes: flag(
         '<scopes>',
         'what it may do, comma-separated (default: everything but api_keys:write)',
-        ScopeNames.pipe(z.array(SessionScope, 'must not be workbench:write: a session makes no others')),
+        SessionScopeNames,
       ),
     },
     examples: ['prt_01k0… --mode test', 'prt_01k0… --mode live --scopes cards:read,balance:read'],
