@@ -31,7 +31,6 @@ const getOperation = declare({
   description:
     'What became of a request that had an Idempotency-Key, by the `Operation-Id` of any response to it. Operations are kept for 30 days.',
   scope: 'cards:read',
-  query: z.strictObject({}),
   responses: { 200: OperationResource },
   examples: { 200: OPERATION },
   errors: ['operation_not_found'],

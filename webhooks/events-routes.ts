@@ -54,7 +54,6 @@ const getEvent = declare({
   operationId: 'events.get',
   summary: 'Retrieve an event',
   description: 'The event with every attempt to deliver it, to each endpoint.',
-  query: z.strictObject({}),
   responses: { 200: EventResource },
   examples: { 200: eventExample('card.issued') },
   errors: ['event_not_found'],
@@ -81,7 +80,6 @@ const resendEvent = declare({
   description:
     'Sends the event now, with the same id and body. If that attempt fails, the retry schedule starts over. The body is ' +
     'optional.',
-  query: z.strictObject({}),
   body: ResendRequest,
   bodyIsOptional: true,
   responses: { 202: EventResource },
