@@ -129,7 +129,8 @@ export const apiKeys = resource(
 
 const one = tenantStatement(
   (_, { partnerId, mode, keyId }: Tenant & { keyId: string }) => sql<ApiKeyRow>`
-  SELECT ${SHOWN_KEY} FROM api_key k WHERE k.id = ${keyId} AND k.partner_id = ${partnerId} AND k.mode = ${mode}`,
+  SELECT ${SHOWN_KEY} FROM api_key k WHERE k.id = ${keyId} AND k.partner_id = ${partnerId}
+    AND k.mode = ${mode}`,
 );
 
 /**

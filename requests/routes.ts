@@ -132,7 +132,8 @@ const selectPage = pageStatement((values) => {
     values,
     { ...accountKey(values), operation_status: sql.ref('wanted.status') },
   );
-  return sql`(select one.* from unnest(${values.statuses}::text[]) wanted (status) cross join lateral ${ofStatus} one
+  return sql`(select one.* from unnest(${values.statuses}::text[]) wanted (status) cross
+    join lateral ${ofStatus} one
     order by one.id desc limit ${values.limit})`;
 });
 
@@ -141,6 +142,7 @@ const selectUnderKey = pageStatement((values) => {
   const { from, before } = idRange('claim', values);
   return sql`(
     select ${columnList('idempotency_claim', OPERATION_COLUMNS)} from idempotency_claim
-    where partner_id = ${partnerId} and mode = ${mode} and key = ${key} and operation_status = any (${statuses})
+    where partner_id = ${partnerId} and mode = ${mode} and key = ${key}
+      and operation_status = any (${statuses})
       and id >= ${from} and id < ${before} limit 1)`;
 });

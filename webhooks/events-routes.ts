@@ -226,7 +226,8 @@ const selectPage = pageStatement(
 // would prefer another index for what is rare.
 const isOfCard = ({ partnerId, mode, statuses }: EventPageValues) =>
   sql`partner_id = ${unseen(partnerId)} and mode = ${unseen(mode)}
-    and (select true from delivery d where d.event_id = event.id and d.partner_id = ${partnerId} and d.mode = ${mode}
+    and (select true from delivery d where d.event_id = event.id
+      and d.partner_id = ${partnerId} and d.mode = ${mode}
       and d.status = any(${statuses}::text[]) limit 1)`;
 
 const selectCardPage = pageStatement((values) =>
@@ -266,7 +267,8 @@ const selectFilteredPage = pageStatement((values) => {
           with recursive step (event_id, nth) as (
             select first.event_id, 1 from ${newestBelow(before)} first
             union all
-            select next.event_id, step.nth + 1 from step cross join lateral ${newestBelow(sql.ref('step.event_id'))} next
+            select next.event_id, step.nth + 1 from step cross
+              join lateral ${newestBelow(sql.ref('step.event_id'))} next
             where step.nth < ${limit}::int
           ) select event_id from step
         ) one

@@ -194,7 +194,8 @@ class GenuineKeys {
 
 /** Expiry is in the account's time. Evaluated in this order, a key without one costs no look at the clock. */
 const notExpired = (key: string) => sql<boolean>`CASE WHEN ${sql.ref(`${key}.expires_at`)} IS NULL THEN true
-  ELSE ${sql.ref(`${key}.expires_at`)} > account_now(${sql.ref(`${key}.partner_id`)}, ${sql.ref(`${key}.mode`)}) END`;
+  ELSE ${sql.ref(`${key}.expires_at`)} > account_now(${sql.ref(`${key}.partner_id`)},
+    ${sql.ref(`${key}.mode`)}) END`;
 
 const keysAfter = readStatement(
   (db, { after, limit }: { after: string; limit: number }) =>
