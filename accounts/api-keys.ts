@@ -1,4 +1,4 @@
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import { type AccountClock, accountTime } from '../domain/account-clock.ts';
 import type { Mode, Tenant } from '../domain/mode.ts';
 import { Refusal, unknownId } from '../domain/refusal.ts';
@@ -12,6 +12,14 @@ import { holdClock } from './clock.ts';
 import { lockPartner } from './partners.ts';
 import { DEFAULT_SCOPES, type Scope } from './scope-rules.ts';
 import { ApiKeyEntity } from './tables.ts';
+
+/**
+ * For a `sql` template: whether a key is neither revoked nor expired. Expiry is in the account's time. In this
+ * order, a key without one costs no look at the clock.
+ */
+export const keyIsUsable = (key: string): RawBuilder<boolean> =>
+  sql<boolean>`${sql.ref(`${key}.revoked_at`)} IS NULL AND CASE WHEN ${sql.ref(`${key}.expires_at`)} IS NULL THEN true
+  ELSE ${sql.ref(`${key}.expires_at`)} > account_now(${sql.ref(`${key}.partner_id`)}, ${sql.ref(`${key}.mode`)}) END`;
 
 interface NewApiKey {
   partnerId: string;

@@ -1,6 +1,7 @@
 import { CARD } from '../cards/examples.ts';
 import type { ApiKeyInEvent, ApiKeyResource } from './api-key-resource.ts';
 import type { BalanceResource, BalanceTransactionResource, TestClockResource } from './resource.ts';
+import type { WorkbenchSessionResource } from './workbench-session-resource.ts';
 
 // Real responses to a sequence of requests, as the API reference shows them.
 
@@ -103,6 +104,29 @@ export const API_KEY: ApiKeyResource = {
 export const NEW_API_KEY: ApiKeyResource = {
   ...API_KEY,
   key: 'sk_test_4nYkEXAMPLEEXAMPLEEXAMPLEEXAMPLEEXAMPLEEX',
+};
+
+export const WORKBENCH_SESSION_REQUEST = {
+  scopes: ['cards:read', 'balance:read', 'events:read'],
+  expires_in_seconds: 7_200,
+};
+
+export const WORKBENCH_SESSION: WorkbenchSessionResource = {
+  id: 'wbs_01m81023k7r2v9x4c8f6h1j3np',
+  object: 'workbench_session',
+  url_expires_at: '2026-11-22T06:50:52.519Z',
+  scopes: ['cards:read', 'balance:read', 'events:read'],
+  api_key_id: 'key_01m8101zp3m7r5x1v8j2k4n6qs',
+  status: 'open',
+  mode: 'test',
+  expires_at: '2026-11-22T08:45:52.519Z',
+  created: '2026-11-22T06:45:52.519Z',
+};
+
+export const NEW_WORKBENCH_SESSION: WorkbenchSessionResource = {
+  ...WORKBENCH_SESSION,
+  url: 'https://api.example.com/workbench/#EXAMPLE-TOKEN-EXAMPLE-TOKEN-EXAMPLE-TOKEN-E',
+  status: 'unopened',
 };
 
 const { ip_allowlist: _, ...API_KEY_IN_EVENT } = API_KEY;

@@ -21,6 +21,11 @@ const MAX_ACTIVE = 50;
 /** How many it can make in any 24 hours, so that making and revoking them over and over fills no table. */
 const MAX_A_DAY = 1_000;
 
+/** A key that asks, with what the request may do: in a workbench session, less than the key may. */
+export interface NarrowedKey extends AskingKey {
+  scopes: readonly Scope[];
+}
+
 interface MadeKey {
   row: ApiKeyRow;
   /** Shown once. */
@@ -37,15 +42,13 @@ interface MadeKey {
  */
 export function createOwnKey(
   { orm, ring }: CommandContext,
-  asking: AskingKey,
+  asking: NarrowedKey,
   { name, scopes, ip_allowlist: ipAllowlist, expires_at: expiresAt }: ApiKeyRequest,
 ): Promise<MadeKey> {
   return transaction(orm, async (tx) => {
     const { clock, key: creator } = await lockForChange(tx, asking);
-    const given = Scope.options.filter((scope) =>
-      (scopes ?? withoutApiKeys(creator.scopes as Scope[])).includes(scope),
-    );
-    mustHave(creator, given, 'give');
+    const given = Scope.options.filter((scope) => (scopes ?? withoutApiKeys(asking.scopes)).includes(scope));
+    mustHave(asking, given, 'give');
     const allowed = ipAllowlist === undefined ? creator.ip_allowlist : ipAllowlist;
     mustAllow(creator, allowed);
     const expires = chooseExpiry(creator, clock, expiresAt, creator.expires_at);
@@ -84,7 +87,7 @@ export function revokeOwnKey(
  */
 export function rotateOwnKey(
   { orm, ring }: CommandContext,
-  asking: AskingKey,
+  asking: NarrowedKey,
   id: string,
   { overlap_seconds: overlapSeconds, expires_at: expiresAt }: RotateApiKeyRequest,
 ): Promise<MadeKey> {
@@ -92,7 +95,7 @@ export function rotateOwnKey(
   return transaction(orm, async (tx) => {
     const { clock, key: asker } = await lockForChange(tx, asking);
     const old = await lockOwn(tx, asking, id);
-    mustHave(asker, old.scopes as Scope[], 'rotate a key with');
+    mustHave(asking, old.scopes as Scope[], 'rotate a key with');
     if (old.status !== 'active')
       throw new ApiError('invalid_state', {
         message: `This API key is ${old.status}, and only an active key can be rotated. Make a new one with POST /api-keys.`,
@@ -134,7 +137,7 @@ async function make(
  * Locks the account against other changes of its keys, then the key that asks. Whoever revokes a key can rely
  * on it: what it asked for before has happened by then, and it gets nothing more.
  */
-async function lockForChange(
+export async function lockForChange(
   tx: Transactor,
   { partnerId, mode, keyId }: AskingKey,
 ): Promise<{ clock: AccountClock; key: ApiKeyRow }> {
@@ -158,8 +161,9 @@ const lockKey = writeStatement(
     AND k.mode = ${mode} FOR NO KEY UPDATE`,
 );
 
-function mustHave({ scopes }: ApiKeyRow, wanted: readonly Scope[], what: string): void {
-  const lacking = wanted.filter((scope) => !(scopes as Scope[]).includes(scope));
+/** @throws ApiError `insufficient_scope` */
+export function mustHave({ scopes }: NarrowedKey, wanted: readonly Scope[], what: string): void {
+  const lacking = wanted.filter((scope) => !scopes.includes(scope));
   if (lacking.length === 0) return;
   throw new ApiError('insufficient_scope', {
     message: `This API key can't ${what} a scope that it does not have: ${lacking.join(', ')}. The request did nothing.`,
@@ -238,7 +242,13 @@ const expireOwn = writeStatement(
   WHERE id = ${id} AND partner_id = ${partnerId} AND mode = ${mode}`,
 );
 
-function record(tx: Transactor, asking: AskingKey, action: string, subject: string, detail: object): void {
+export function record(
+  tx: Transactor,
+  asking: AskingKey,
+  action: string,
+  subject: string,
+  detail: object,
+): void {
   const { partnerId, mode } = asking;
   const { actor, request } = authorOf(asking);
   recordAudit(tx, { actor, action, subject, detail: { partnerId, mode, ...detail, ...request } });

@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import { DEFAULT_FEE_PLAN, FeePlan } from '../domain/fees.ts';
 import { Refusal, unknownId } from '../domain/refusal.ts';
 import { completeControls, type SpendingControls } from '../domain/spending-controls.ts';
@@ -88,18 +89,25 @@ export const controlSpending = (operator: Operator, partnerId: string, controls:
   });
 
 /**
- * Suspends an account: every process refuses all its keys within 5 s. What has begun goes on: workflows, the
- * network's transactions, deposits, webhooks.
+ * Suspends an account: every process refuses all its keys within 5 s, and its workbench sessions end. What has
+ * begun goes on: workflows, the network's transactions, deposits, webhooks.
  * @returns false if it was suspended already, so that nothing changed
  * @throws Refusal if there is no such account.
  */
 export const suspendPartner = (operator: Operator, partnerId: string, reason: string) =>
-  change(operator, partnerId, 'partner.suspend', (partner) => {
+  change(operator, partnerId, 'partner.suspend', async (partner, tx) => {
     if (partner.suspendedAt) return null;
     partner.suspendedAt = new Date();
     partner.suspensionReason = reason;
+    await endSessions(tx, { partnerId });
     return { reason };
   });
+
+const endSessions = writeStatement(
+  (_, { partnerId }: { partnerId: string }) => sql`
+  UPDATE workbench_session SET ended_at = now() WHERE partner_id = ${partnerId} AND ended_at IS NULL`,
+  { acrossTenants: 'operator' },
+);
 
 /**
  * Ends a suspension: the account's keys that are not revoked work again within 5 s.
@@ -115,6 +123,8 @@ export const resumePartner = (operator: Operator, partnerId: string, reason: str
     return { reason, suspendedAt };
   });
 
+type Detail = Record<string, unknown> | null;
+
 /**
  * @param apply changes the account, and returns what the audit log says; null if nothing changes @returns
  * whether it did
@@ -123,10 +133,10 @@ function change(
   { orm, actor }: Operator,
   partnerId: string,
   action: string,
-  apply: (partner: Partner) => Record<string, unknown> | null,
+  apply: (partner: Partner, tx: Transactor) => Detail | Promise<Detail>,
 ): Promise<boolean> {
   return transaction(orm, async (tx) => {
-    const detail = apply(await lockPartner(tx, partnerId));
+    const detail = await apply(await lockPartner(tx, partnerId), tx);
     if (detail !== null) recordAudit(tx, { actor, action, subject: partnerId, detail });
     return detail !== null;
   });

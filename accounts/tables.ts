@@ -79,6 +79,28 @@ export const ApiKeyEntity = defineEntity({
 });
 export type ApiKey = InferEntity<typeof ApiKeyEntity>;
 
+/** An API key that lives in a browser's cookie. */
+export const WorkbenchSessionEntity = defineEntity({
+  name: 'WorkbenchSession',
+  tableName: 'workbench_session',
+  properties: {
+    id: p.text().collation('C').primary(),
+    partnerId: p.text(),
+    mode: p.text().$type<Mode>(),
+    /** The key that made it. */
+    apiKeyId: p.text(),
+    scopes: p.array().$type<Scope[]>(),
+    /** The keyed hash of the token in its link. */
+    linkHash: p.blob().lazy(),
+    linkExpiresAt: p.datetime(),
+    /** The keyed hash of the token in its cookie. Null until the link was opened. */
+    cookieHash: p.blob().lazy().nullable(),
+    expiresAt: p.datetime(),
+    endedAt: p.datetime().nullable(),
+    createdAt: p.datetime().defaultRaw('now()'),
+  },
+});
+
 /** What is derived from a key of ENCRYPTION_KEYS, kept for when the key has left the ring. */
 export const RingKeyEntity = defineEntity({
   name: 'RingKey',

@@ -2,6 +2,7 @@ import Router, { type RouterContext } from '@koa/router';
 import Koa from 'koa';
 import helmet from 'koa-helmet';
 import { Histogram } from 'prom-client';
+import { type WorkbenchPageDependencies, workbenchPageRoutes } from '../accounts/workbench-page-routes.ts';
 import type { RevealDependencies } from '../cards/secure-details-routes.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { type NetworkDependencies, networkRoutes } from '../issuers/inbox/routes.ts';
@@ -23,6 +24,7 @@ import { limitReading, type ResponseLimits } from './http/unsent.ts';
 import { openApiDocument } from './openapi/document.ts';
 import { reference } from './openapi/reference.ts';
 import { DECLARATIONS, partnerRoutes, type RouteDependencies, revealRoutes } from './routes.ts';
+import { workbenchFiles } from './workbench-files.ts';
 
 interface AppDependencies
   extends RouteDependencies,
@@ -30,6 +32,7 @@ interface AppDependencies
     IdentifyDependencies,
     GuardDependencies,
     NetworkDependencies,
+    WorkbenchPageDependencies,
     ReadinessDependencies {
   /** What this process serves (API_PARTS). */
   parts: readonly ApiPart[];
@@ -51,7 +54,7 @@ interface AppDependencies
 }
 
 interface Apps {
-  /** /v1 for partners, the reference, the guide, and what the card network posts. */
+  /** /v1 for partners, the reference, the guide, the workbench, and what the card network posts. */
   api: Koa<RequestState>;
   /** Readiness and metrics, if they have their own address; otherwise `api` serves them. */
   operations: Koa<RequestState>;
@@ -92,6 +95,7 @@ export function createApps(dependencies: AppDependencies): Apps {
     ...(dependencies.operationsApart ? [] : ofOperators),
     ...(parts.includes('network') ? [networkRoutes(dependencies)] : []),
     ...(parts.includes('partner') ? [REFERENCE, guide()] : []),
+    ...(parts.includes('workbench') ? [workbenchPageRoutes(dependencies), workbenchFiles()] : []),
   ])
     api.use(router.routes());
   api.use(notServedHere(dependencies));
@@ -140,6 +144,7 @@ function createApp(
 const PATHS: [RegExp, ApiPart][] = [
   [/^\/v1\/cards\/[^/]+\/secure-details\/?$/i, 'reveal'],
   [/^\/network(\/|$)/i, 'network'],
+  [/^\/workbench(\/|$)/i, 'workbench'],
   [/^\/(v1|docs|guide|openapi\.json)(\/|$)/i, 'partner'],
 ];
 

@@ -1,5 +1,9 @@
 import { apiKeys } from '../accounts/api-keys-routes.ts';
 import { account, balance, balanceAlert, quotes } from '../accounts/routes.ts';
+import {
+  type WorkbenchSessionDependencies,
+  workbenchSessions,
+} from '../accounts/workbench-sessions-routes.ts';
 import { products } from '../cards/products-routes.ts';
 import { type CardDependencies, cards } from '../cards/routes.ts';
 import { type RevealDependencies, secureDetails } from '../cards/secure-details-routes.ts';
@@ -38,7 +42,8 @@ export interface RouteDependencies
     DepositDependencies,
     WebhookDependencies,
     WebhookEndpointDependencies,
-    ReportDependencies {}
+    ReportDependencies,
+    WorkbenchSessionDependencies {}
 
 const UP_TO_CARDS = [account, balance, balanceAlert, products, deposits, quotes, cards];
 const FROM_TOPUPS = [
@@ -52,6 +57,7 @@ const FROM_TOPUPS = [
   statements,
   operations,
   apiKeys,
+  workbenchSessions,
   webhooks,
   webhookEndpoints,
   webhookReplays,

@@ -18,6 +18,7 @@ import type { Config } from '../platform/config/service.ts';
 import { cardsTaskQueue, depositsTaskQueue, webhooksTaskQueue } from '../platform/config/task-queues.ts';
 import { apiKeyHasher } from '../platform/crypto/api-key.ts';
 import { KeyRing } from '../platform/crypto/key-ring.ts';
+import { tokenHashes } from '../platform/crypto/token.ts';
 import { deriveDepositAddress } from '../platform/crypto/tron-address.ts';
 import { keptKeys } from '../platform/db/kept-keys.ts';
 import { API_ROLE } from '../platform/db/login.ts';
@@ -49,6 +50,7 @@ import { createReadClientAddress } from './http/client-address.ts';
 import { isOutage } from './http/errors.ts';
 import { serveHttp } from './http/http-server.ts';
 import { openLiveWork } from './http/live-work.ts';
+import { ownSite } from './http/own-site.ts';
 import { createRateLimit } from './http/rate-limit.ts';
 import { openResponseHints } from './http/response-hints.ts';
 import { createStorageBudget } from './http/storage-budget.ts';
@@ -246,12 +248,14 @@ export async function startApi(
     revealTestCard: testCardRevealer(ring),
     authenticate: createAuthenticate(
       orm,
-      async (key) => {
+      async (secret, what) => {
         await keysAreKept();
-        return apiKeyHasher(ring)(key);
+        return what === 'api-key' ? apiKeyHasher(ring)(secret) : tokenHashes(ring, what, secret);
       },
       admission,
     ),
+    site: ownSite(config.publicUrl),
+    usage,
     keyUses,
     rateLimit,
     admission,

@@ -56,9 +56,13 @@ export interface RevealDependencies {
   revealTestCard(card: RevealRequest): Promise<RevealedCard>;
 }
 
+const BY_LINK =
+  "A workbench session can't read secure details itself, and this request did nothing. Make a reveal link: POST /cards/{cardId}/reveal-links.";
+
 export const secureDetails = resource({ getSecureDetails }, (dependencies: RevealDependencies) => ({
   async getSecureDetails({ caller, params, requestId, clientAddress }) {
     const { partnerId, mode, keyId } = caller;
+    if (caller.sessionId !== null) throw new ApiError('insufficient_scope', { message: BY_LINK });
     const cardId = params.cardId ?? '';
     const attempt = { partnerId, mode, cardId, apiKeyId: keyId, requestId, clientAddress };
     return {

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { createApiKey } from '../accounts/api-keys.ts';
 import { createPartner } from '../accounts/partners.ts';
+import { Scope } from '../accounts/scope-rules.ts';
 import { createFirstProduct } from '../cards/products.ts';
 import type { Config, MigrationConfig } from '../platform/config/service.ts';
 import { KeyRing } from '../platform/crypto/key-ring.ts';
@@ -53,7 +54,8 @@ async function exists({ orm }: OperatorContext, partnerId: string): Promise<bool
 
 async function create(context: OperatorContext): Promise<DemoPartner> {
   const { id: partnerId } = await createPartner(context, { name: 'Demo', secureDetailsEnabled: false });
-  const test = await createApiKey(context, { partnerId, mode: 'test', name: 'demo' });
-  const live = await createApiKey(context, { partnerId, mode: 'live', name: 'demo' });
+  const scopes = Scope.options;
+  const test = await createApiKey(context, { partnerId, mode: 'test', name: 'demo', scopes });
+  const live = await createApiKey(context, { partnerId, mode: 'live', name: 'demo', scopes });
   return { partnerId, testKey: test.key, liveKey: live.key };
 }

@@ -68,6 +68,18 @@ export const ERRORS = {
     message:
       "This API key can't be used from your IP address, and this request did nothing. Use a key whose ip_allowlist contains the address.",
   },
+  cross_origin: {
+    status: 403,
+    type: 'permission',
+    message:
+      "A workbench session's cookie only works for the pages of the service itself, and this request did nothing. Servers send an API key in Authorization.",
+  },
+  workbench_session_mismatch: {
+    status: 403,
+    type: 'permission',
+    message:
+      'The header Workbench-Session does not name the session of this browser, and this request did nothing. Another link was opened here: reload the page.',
+  },
   insufficient_scope: {
     status: 403,
     type: 'permission',
@@ -127,6 +139,12 @@ export const ERRORS = {
     status: 404,
     type: 'not_found',
     message: "This account has no API key with this id in this key's mode.",
+  },
+  workbench_session_not_found: {
+    status: 404,
+    type: 'not_found',
+    message:
+      "This account has no workbench session with this id in this key's mode. Sessions are kept for 7 days after they end.",
   },
   webhook_endpoint_not_found: {
     status: 404,

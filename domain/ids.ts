@@ -22,7 +22,8 @@ export type IdPrefix =
   | 'rec'
   | 'tru'
   | 'aud'
-  | 'rvl';
+  | 'rvl'
+  | 'wbs';
 
 export type Id<P extends IdPrefix> = `${P}_${string}`;
 

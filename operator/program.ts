@@ -111,6 +111,10 @@ const NOUNS: Record<string, readonly [about: string, load: () => Promise<Loaded>
   ],
   login: ["operators' own database logins", async () => (await keys()).loginNoun],
   key: ["partners' API keys", async () => (await keys()).keyNoun],
+  workbench: [
+    "links that open a partner's workbench",
+    async () => (await import('../accounts/workbench-operator.ts')).workbenchNoun,
+  ],
   'key-ring': ['the encryption keys of the service', async () => (await import('./key-ring.ts')).keyRingNoun],
   product: [
     "the platform's card products",

@@ -5,6 +5,7 @@ import { NativeConnection, Runtime, type WorkflowBundleOption } from '@temporali
 import Koa from 'koa';
 import type { Logger } from 'pino';
 import { chainAudit, startAnnouncingKeys } from '../accounts/jobs.ts';
+import { pruneWorkbenchSessions } from '../accounts/workbench-sessions.ts';
 import { presentScan } from '../deposits/metrics.ts';
 import { closeDays } from '../exports/close-days.ts';
 import { startCheckingLedger } from '../exports/jobs.ts';
@@ -198,6 +199,9 @@ function startUpkeep({ orm, logger }: { orm: Orm; logger: Logger }): Repetition[
     }),
     repeat('pruning old idempotency keys', UPKEEP_INTERVAL_MS, logger, async (stopping) => {
       while (!stopping.aborted && (await pruneClaims(orm, PRUNED_AT_ONCE)) === PRUNED_AT_ONCE);
+    }),
+    repeat('pruning old workbench sessions', UPKEEP_INTERVAL_MS, logger, async (stopping) => {
+      while (!stopping.aborted && (await pruneWorkbenchSessions(orm, PRUNED_AT_ONCE)) === PRUNED_AT_ONCE);
     }),
     repeat('pruning what the network reported', UPKEEP_INTERVAL_MS, logger, async (stopping) => {
       while (!stopping.aborted && (await pruneMessages(orm, PRUNED_AT_ONCE)) === PRUNED_AT_ONCE);

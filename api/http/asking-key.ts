@@ -1,4 +1,4 @@
-import type { AskingKey } from '../../requests/operator-context.ts';
+import type { NarrowedKey } from '../../accounts/own-keys.ts';
 import type { RouteInput } from './route.ts';
 
 /** The key that asks, with its request, for the audit log. */
@@ -6,7 +6,7 @@ export function askingKey({
   caller,
   requestId,
   clientAddress,
-}: Pick<RouteInput, 'caller' | 'requestId' | 'clientAddress'>): AskingKey {
-  const { partnerId, mode, keyId } = caller;
-  return { partnerId, mode, keyId, requestId, clientAddress };
+}: Pick<RouteInput, 'caller' | 'requestId' | 'clientAddress'>): NarrowedKey {
+  const { partnerId, mode, keyId, scopes } = caller;
+  return { partnerId, mode, keyId, scopes, requestId, clientAddress };
 }

@@ -1,12 +1,15 @@
 import { hash } from 'node:crypto';
 import { sql } from 'kysely';
 import { LRUCache } from 'lru-cache';
+import { keyIsUsable } from '../../accounts/api-keys.ts';
 import type { Scope } from '../../accounts/scope-rules.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import { type CidrBlock, parseBlock } from '../../domain/ip-address.ts';
 import type { Mode, Tenant } from '../../domain/mode.ts';
 import { isApiKeyShaped, readApiKeyMode } from '../../platform/crypto/api-key.ts';
 import { lowestId } from '../../platform/crypto/new-id.ts';
+import type { TokenPurpose } from '../../platform/crypto/token.ts';
+import type { Row } from '../../platform/db/entities.ts';
 import type { Orm } from '../../platform/db/orm.ts';
 import { anyOf, readStatement } from '../../platform/db/sql.ts';
 import type { Admission } from './admission.ts';
@@ -42,11 +45,22 @@ export interface Caller extends Tenant {
   scopes: readonly Scope[];
   /** From where the key may be used; null: from everywhere. */
   ipAllowlist: readonly CidrBlock[] | null;
+  /** The workbench session that asks with its key; null if the key itself does. */
+  sessionId: string | null;
   /** Whether the account is suspended, so that its keys may do nothing. */
   isSuspended: boolean;
 }
 
-export type Authenticate = (authorization: string | undefined) => Promise<Caller>;
+/** The cookies of a browser, by the mode of their sessions, with the session that its page names. */
+export interface SessionCookies {
+  sessionId: string;
+  tokens: readonly (readonly [Mode, token: string])[];
+}
+
+/** The header Authorization, or a browser's cookies. */
+export type Credential = string | undefined | SessionCookies;
+
+export type Authenticate = (credential: Credential) => Promise<Caller>;
 
 /** A caller that was read, and until when that counts. */
 interface Known {
@@ -57,15 +71,19 @@ interface Known {
 /** When each key was last used, since the process last recorded it. */
 export type KeyUses = Map<string, number>;
 
+/** The keyed hashes that a secret may be stored under, by what it is. */
+type Hashes = (secret: string, what: 'api-key' | TokenPurpose) => Promise<Buffer[]>;
+
 /**
- * Finds callers by their API key. Only keyed hashes are compared. A key with a wrong checksum costs no query,
- * and concurrent requests with one key share one.
+ * Finds callers by their API key, or the cookie of a workbench session. Only keyed hashes are compared. A key
+ * with a wrong checksum costs no query, and concurrent requests with one key share one.
  * @param now milliseconds of a monotonic clock
- * @throws ApiError `invalid_api_key`; for a key that does not exist, also what {@link Admission} throws
+ * @throws ApiError `invalid_api_key`, `workbench_session_mismatch`; for a key or cookie that does not exist,
+ *   also what {@link Admission} throws
  */
 export function createAuthenticate(
   orm: Orm,
-  hashes: (key: string) => Promise<Buffer[]>,
+  hashes: Hashes,
   admission: Admission,
   now: () => number = () => performance.now(),
 ): Authenticate {
@@ -73,54 +91,75 @@ export function createAuthenticate(
   const lookUps = new Map<string, Promise<Caller>>();
   const genuine = new GenuineKeys(orm, now);
 
-  return async (authorization) => {
-    const key = /^Bearer +(\S+)$/i.exec(authorization ?? '')?.[1];
+  return (credential) =>
+    typeof credential === 'object' ? findSession(credential) : findKey(credential ?? '');
+
+  async function findKey(authorization: string): Promise<Caller> {
+    const key = /^Bearer +(\S+)$/i.exec(authorization)?.[1];
     const mode = key === undefined ? undefined : readApiKeyMode(key);
-    if (key === undefined || mode === undefined) throw malformed(authorization ?? '', key);
+    if (key === undefined || mode === undefined) throw malformed(authorization, key);
     // Keys stay out of the cache too. Within the process, a plain digest of 214 random bits is enough.
     const digest = hash('sha256', key, 'base64');
+    return once(digest, async (isKnown) => {
+      if (isKnown || (await genuine.has(await hashes(key, 'api-key')))) return lookUpKey(digest, key);
+      return inTurn(mode, () => lookUpKey(digest, key));
+    });
+  }
+
+  async function findSession(cookies: SessionCookies): Promise<Caller> {
+    const { sessionId, tokens } = cookies;
+    const digest = hash('sha256', [sessionId, ...tokens.flat()].join(' '), 'base64');
+    const lookUp = async () => {
+      const readAtMs = now();
+      const hashed = await Promise.all(tokens.map(([mode, token]) => hashes(token, `workbench-${mode}`)));
+      return remember(digest, readAtMs, await readSessionCaller(orm, hashed.flat(), sessionId));
+    };
+    return once(digest, (isKnown) => (isKnown ? lookUp() : inTurn(tokens[0]?.[0] ?? 'test', lookUp)));
+  }
+
+  /** What is known, or one look-up for all who ask at the same time. */
+  async function once(digest: string, lookUp: (isKnown: boolean) => Promise<Caller>): Promise<Caller> {
     const known = seen.get(digest);
     if (known !== undefined && now() < known.goodUntilMs) return known.caller;
     const underWay = lookUps.get(digest);
     if (underWay !== undefined) return underWay;
-    const lookUp = known === undefined ? lookUpFirst(digest, key, mode) : lookUpNow(digest, key);
-    lookUps.set(digest, lookUp);
-    return lookUp.finally(() => lookUps.delete(digest));
-  };
+    const started = lookUp(known !== undefined);
+    lookUps.set(digest, started);
+    try {
+      return await started;
+    } catch (error) {
+      // What has ended stays so, and from now on waits among the strangers.
+      if (error instanceof ApiError) seen.delete(digest);
+      throw error;
+    } finally {
+      lookUps.delete(digest);
+    }
+  }
 
-  async function lookUpNow(digest: string, key: string): Promise<Caller> {
+  async function lookUpKey(digest: string, key: string): Promise<Caller> {
     const readAtMs = now();
-    const keyHashes = await hashes(key);
+    const keyHashes = await hashes(key, 'api-key');
     const found = await readCaller(orm, keyHashes);
     if (found === undefined) {
-      seen.delete(digest);
-      // Revoked and expired keys stay so, and an account can make many: from now on, they wait among the
-      // strangers.
       genuine.forget(keyHashes);
       throw new ApiError('invalid_api_key', {
         message:
           "The API key is unknown, revoked or expired. Check that it is one of this service's keys and still in use.",
       });
     }
-    const { caller, expiresInMs } = found;
+    return remember(digest, readAtMs, found);
+  }
+
+  function remember(digest: string, readAtMs: number, { caller, expiresInMs }: FoundCaller): Caller {
     seen.set(digest, { caller, goodUntilMs: readAtMs + Math.min(CACHE_MS, expiresInMs) });
     return caller;
   }
 
-  /**
-   * A genuine key never waits behind made-up ones, not even after a restart, when this process has seen none
-   * yet.
-   */
-  async function lookUpFirst(digest: string, key: string, mode: Mode): Promise<Caller> {
-    const isGenuine = await genuine.has(await hashes(key));
-    return isGenuine ? lookUpNow(digest, key) : lookUpInTurn(digest, key, mode);
-  }
-
-  async function lookUpInTurn(digest: string, key: string, mode: Mode): Promise<Caller> {
+  async function inTurn(mode: Mode, lookUp: () => Promise<Caller>): Promise<Caller> {
     const visit = arriveAsStranger(mode);
     try {
       await visit.begin(false);
-      return await lookUpNow(digest, key);
+      return await lookUp();
     } finally {
       visit.end();
     }
@@ -192,19 +231,13 @@ class GenuineKeys {
   }
 }
 
-/** Expiry is in the account's time. Evaluated in this order, a key without one costs no look at the clock. */
-const notExpired = (key: string) => sql<boolean>`CASE WHEN ${sql.ref(`${key}.expires_at`)} IS NULL THEN true
-  ELSE ${sql.ref(`${key}.expires_at`)} > account_now(${sql.ref(`${key}.partner_id`)},
-    ${sql.ref(`${key}.mode`)}) END`;
-
 const keysAfter = readStatement(
   (db, { after, limit }: { after: string; limit: number }) =>
     db
       .selectFrom('api_key')
       .select(['id', 'hash'])
       .where('id', '>', after)
-      .where('revoked_at', 'is', null)
-      .where(notExpired('api_key'))
+      .where(keyIsUsable('api_key'))
       .orderBy('id')
       .limit(limit),
   { acrossTenants: 'key' },
@@ -236,12 +269,39 @@ function malformed(authorization: string, key: string | undefined): ApiError {
   });
 }
 
-async function readCaller(
-  orm: Orm,
-  hashes: Buffer[],
-): Promise<{ caller: Caller; expiresInMs: number } | undefined> {
+interface FoundCaller {
+  caller: Caller;
+  expiresInMs: number;
+}
+
+async function readCaller(orm: Orm, hashes: Buffer[]): Promise<FoundCaller | undefined> {
   const [row] = await callerWith(orm.em.fork(), { hashes });
-  if (row === undefined) return undefined;
+  return row && toCaller(row, null);
+}
+
+/**
+ * A tab shows the account and mode of one session, so another one's cookie does nothing for it.
+ * @throws ApiError `invalid_api_key` if the session has ended, `workbench_session_mismatch`
+ */
+async function readSessionCaller(orm: Orm, hashes: Buffer[], sessionId: string): Promise<FoundCaller> {
+  const sessions = await sessionsWith(orm.em.fork(), { hashes });
+  const session = sessions.find(({ id }) => id === sessionId);
+  if (session?.is_open) return toCaller(session, session.id);
+  if (session === undefined && sessions.some(({ is_open: isOpen }) => isOpen))
+    throw new ApiError('workbench_session_mismatch');
+  throw new ApiError('invalid_api_key', {
+    message: 'This workbench session has ended. Ask for a new link.',
+  });
+}
+
+interface CallerRow extends Row<'api_key', 'partner_id' | 'mode' | 'scopes' | 'ip_allowlist'> {
+  key_id: string;
+  name: string;
+  suspended_at: string | null;
+  expires_in_ms: number | null;
+}
+
+function toCaller(row: CallerRow, sessionId: string | null): FoundCaller {
   const caller: Caller = {
     partnerId: row.partner_id,
     partnerName: row.name,
@@ -250,10 +310,13 @@ async function readCaller(
     scopes: row.scopes as Scope[],
     // What isn't a block any more opens nothing.
     ipAllowlist: row.ip_allowlist?.map(parseBlock).filter((block) => block !== null) ?? null,
+    sessionId,
     isSuspended: row.suspended_at !== null,
   };
   return { caller, expiresInMs: row.expires_in_ms ?? Number.POSITIVE_INFINITY };
 }
+
+const KEY_EXPIRES_IN_MS = sql`1000 * extract(epoch from k.expires_at - account_now(k.partner_id, k.mode))::float8`;
 
 const callerWith = readStatement(
   (db, { hashes }: { hashes: Buffer[] }) =>
@@ -269,15 +332,18 @@ const callerWith = readStatement(
         'p.name',
         'p.suspended_at',
       ])
-      .select(
-        sql<
-          number | null
-        >`1000 * extract(epoch from k.expires_at - account_now(k.partner_id, k.mode))::float8`.as(
-          'expires_in_ms',
-        ),
-      )
+      .select(sql<number | null>`${KEY_EXPIRES_IN_MS}`.as('expires_in_ms'))
       .where('k.hash', '=', anyOf(hashes))
-      .where('k.revoked_at', 'is', null)
-      .where(notExpired('k')),
+      .where(keyIsUsable('k')),
+  { acrossTenants: 'key' },
+);
+
+const sessionsWith = readStatement(
+  (_, { hashes }: { hashes: Buffer[] }) => sql<CallerRow & { id: string; is_open: boolean }>`
+  SELECT s.id, s.partner_id, s.mode, s.scopes, k.id AS key_id, k.ip_allowlist, p.name, p.suspended_at,
+    least(${KEY_EXPIRES_IN_MS}, 1000 * extract(epoch from s.expires_at - now())::float8) AS expires_in_ms,
+    s.ended_at IS NULL AND s.expires_at > now() AND ${keyIsUsable('k')} AS is_open
+  FROM workbench_session s JOIN api_key k ON k.id = s.api_key_id JOIN partner p ON p.id = s.partner_id
+  WHERE s.cookie_hash = ${anyOf(hashes)}`,
   { acrossTenants: 'key' },
 );

@@ -3,7 +3,7 @@ import type { Scope } from '../../accounts/scope-rules.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import { asAccount } from '../../platform/process/work-context.ts';
 import type { Admission } from './admission.ts';
-import type { Authenticate } from './authenticate.ts';
+import type { Authenticate, Credential } from './authenticate.ts';
 import { parseBody, readJsonBytes } from './body.ts';
 import { toJson } from './list-envelope.ts';
 import type { RequestState } from './log-request.ts';
@@ -71,7 +71,7 @@ export function guard(
       // The body and the turn can take a minute, and a revoked key starts nothing 5 s later
       // (docs/partners/keys-and-modes.md).
       if (performance.now() - state.authenticatedAtMs > RECHECK_MS) {
-        const { isSuspended } = await authenticate(req.headers.authorization);
+        const { isSuspended } = await authenticate(state.credential);
         if (isSuspended) throw new ApiError('account_suspended');
       }
       unsent.check(caller);
@@ -111,7 +111,7 @@ export function guard(
     if ('stream' in reply) {
       const refused = new AbortController();
       const recheck = setInterval(async () => {
-        if (await isRefused(authenticate, req.headers.authorization)) refused.abort();
+        if (await isRefused(authenticate, state.credential)) refused.abort();
       }, RECHECK_MS);
       try {
         await asAccount(caller, () => streamReply(ctx, reply, refused.signal));
@@ -130,9 +130,9 @@ export function guard(
 }
 
 /** Whether a key that was good is revoked, has expired, or is a suspended account's. */
-async function isRefused(authenticate: Authenticate, authorization: string | undefined): Promise<boolean> {
+async function isRefused(authenticate: Authenticate, credential: Credential): Promise<boolean> {
   try {
-    return (await authenticate(authorization)).isSuspended;
+    return (await authenticate(credential)).isSuspended;
   } catch (error) {
     // If the database is away, nothing says that the key is not good any more.
     return error instanceof ApiError && error.code === 'invalid_api_key';

@@ -1,8 +1,10 @@
-import type { Middleware } from 'koa';
+import type { Context, Middleware } from 'koa';
+import { checkAddress } from '../../accounts/allowlist-rules.ts';
 import { ApiError } from '../../domain/api-error.ts';
-import { isInBlock, parseAddress } from '../../domain/ip-address.ts';
-import type { Authenticate, Caller, KeyUses } from './authenticate.ts';
+import { isId } from '../../domain/ids.ts';
+import type { Authenticate, KeyUses, SessionCookies } from './authenticate.ts';
 import type { RequestState } from './log-request.ts';
+import { type OwnSite, readCookies, requireOwnOrigin } from './own-site.ts';
 import type { RateLimit } from './rate-limit.ts';
 import { timesSent } from './validate.ts';
 
@@ -10,11 +12,8 @@ export interface IdentifyDependencies {
   authenticate: Authenticate;
   keyUses: KeyUses;
   rateLimit: RateLimit;
+  site: OwnSite;
 }
-
-/** The trusted proxies are ours, so this is our mistake and not the partner's. */
-const UNREADABLE_ADDRESS =
-  "X-Forwarded-For doesn't end in your IP address, so we can't tell where the request comes from: it was not started. Contact us";
 
 /**
  * The first steps of every request to /v1, whether or not its path exists: the key, the account's suspension,
@@ -25,21 +24,24 @@ export function identify({
   authenticate,
   keyUses,
   rateLimit,
+  site,
 }: IdentifyDependencies): Middleware<RequestState> {
   return async (ctx, next) => {
     const { path, req, state } = ctx;
     if (!UNDER_V1.test(path)) return next();
     if (timesSent(req, 'authorization') > 1)
       throw new ApiError('invalid_api_key', { message: 'The Authorization header must be sent once.' });
+    state.credential = req.headers.authorization ?? readSession(ctx, site);
     state.authenticatedAtMs = performance.now();
-    const caller = await authenticate(req.headers.authorization);
+    const caller = await authenticate(state.credential);
     state.caller = caller;
     state.logFields.partnerId = caller.partnerId;
     state.logFields.mode = caller.mode;
     state.logFields.keyId = caller.keyId;
+    if (caller.sessionId !== null) state.logFields.sessionId = caller.sessionId;
     keyUses.set(caller.keyId, Date.now());
     if (caller.isSuspended) throw new ApiError('account_suspended');
-    checkAddress(caller, state.clientAddress);
+    checkAddress(caller.ipAllowlist, state.clientAddress);
     try {
       rateLimit.take(caller);
     } finally {
@@ -49,16 +51,17 @@ export function identify({
   };
 }
 
-function checkAddress({ ipAllowlist }: Caller, clientAddress: string | null): void {
-  if (clientAddress === null) throw new ApiError('ip_not_allowed', { message: UNREADABLE_ADDRESS });
-  if (ipAllowlist === null) return;
-  const address = parseAddress(clientAddress);
-  if (address !== null && ipAllowlist.some((block) => isInBlock(address, block))) return;
-  throw new ApiError('ip_not_allowed', {
-    message:
-      `This request comes from ${clientAddress}, where its API key can't be used: the address is not in the key's ` +
-      'ip_allowlist. The request did nothing.',
-  });
+/**
+ * The cookies of a browser without an API key (docs/partners/workbench.md); undefined if it has none.
+ * @throws ApiError `cross_origin`, `workbench_session_mismatch`
+ */
+function readSession(ctx: Context, site: OwnSite): SessionCookies | undefined {
+  const tokens = readCookies(ctx, site);
+  if (tokens.length === 0) return undefined;
+  requireOwnOrigin(ctx, site);
+  const sessionId = ctx.get('workbench-session');
+  if (!isId('wbs', sessionId)) throw new ApiError('workbench_session_mismatch');
+  return { sessionId, tokens };
 }
 
 /** The router matches paths in any case. */

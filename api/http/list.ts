@@ -88,14 +88,19 @@ export type PageValues = ReturnType<typeof pageValues>;
  * The ids of a page: from `from` on and below `before`. An id contains the real time of `created`, so the ids
  * alone say what is in a range of time, whatever the account's clock (docs/decisions/lists-by-whole-keys.md,
  * docs/decisions/sandbox-clock.md).
+ * @param time whose time `created` is in
  */
-export function idRange(prefix: IdPrefix, values: Tenant & PageValues) {
+export function idRange(prefix: IdPrefix, values: Tenant & PageValues, time: 'account' | 'real' = 'account') {
   const { startingAfter, createdFrom, createdBefore } = values;
+  const firstIdAt = (at: unknown) =>
+    time === 'account'
+      ? firstId(prefix, values, at)
+      : sql`${sql.lit(`${prefix}_`)} || id_time(greatest(${at}::timestamptz, 'epoch')) collate "C"`;
   return {
-    from: sql<string>`(select case when ${createdFrom}::text is null then '' else ${firstId(prefix, values, createdFrom)} end)`,
+    from: sql<string>`(select case when ${createdFrom}::text is null then '' else ${firstIdAt(createdFrom)} end)`,
     // Ids consist of lowercase letters, digits and _.
     before: sql<string>`(select least(coalesce(nullif(${startingAfter}, ''), '~') collate "C",
-      case when ${createdBefore}::text is null then '~' else ${firstId(prefix, values, createdBefore)} end))`,
+      case when ${createdBefore}::text is null then '~' else ${firstIdAt(createdBefore)} end))`,
   };
 }
 

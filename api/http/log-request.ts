@@ -5,7 +5,7 @@ import type { Histogram } from 'prom-client';
 import { newId } from '../../platform/crypto/new-id.ts';
 import type { Tracing } from '../../platform/process/tracing.ts';
 import { asPartOf } from '../../platform/process/work-context.ts';
-import type { Caller } from './authenticate.ts';
+import type { Caller, Credential } from './authenticate.ts';
 import type { ReadClientAddress } from './client-address.ts';
 
 export type RequestDurations = Histogram<'method' | 'route' | 'status'>;
@@ -87,6 +87,8 @@ export interface RequestState {
   clientAddress: string | null;
   /** Whose key it has. Only requests to /v1 have one (api/http/identify.ts). */
   caller?: Caller;
+  /** What it proves that with. */
+  credential: Credential;
   /** When its key was sent to be looked up, by performance.now(); 0 before that. */
   authenticatedAtMs: number;
   /** Fields of the request's log line in addition to method, route and status. */

@@ -31,6 +31,10 @@ export const TAGS = {
     tag: 'API keys',
     description: "Manage your account's keys in the mode of the key that you send.",
   },
+  workbenchSessions: {
+    tag: 'Workbench sessions',
+    description: 'Links that open the workbench in a browser.',
+  },
   webhookEndpoint: {
     tag: 'Webhook endpoint',
     description:

@@ -48,6 +48,7 @@ export type {
   CreateTopupRequest,
   CreateWebhookEndpointRequest,
   CreateWithdrawalRequest,
+  CreateWorkbenchSessionRequest,
   CreditBalanceRequest,
   DeclineReason,
   DeliveryAttempt,
@@ -153,4 +154,9 @@ export type {
   WithdrawalStatus,
   WithdrawalWebhookEvent,
   WithdrawalsListQuery,
+  WorkbenchScope,
+  WorkbenchSession,
+  WorkbenchSessionList,
+  WorkbenchSessionStatus,
+  WorkbenchSessionsListQuery,
 } from './types.gen.ts';

@@ -271,6 +271,23 @@ export class ApiKeys extends OperationGroup {
   }
 }
 
+export class WorkbenchSessions extends OperationGroup {
+  /** Create a workbench session. Makes a link that opens the workbench in a browser, once and within 5 minutes, for your account and the mode of the key that you send. The session can do no more than the key, and ends with it. Only this response has the `url`: whoever opens it has the session. An Idempotency-Key is ignored. You can have 100 sessions in each mode. The client only retries it after 429, since doing it twice differs from doing it once. */
+  create(body: api.CreateWorkbenchSessionRequest = {}, options?: RequestOptions): Promise<ApiResponse<api.WorkbenchSession>> {
+    return this.send<api.WorkbenchSession>({ method: 'POST', url: '/workbench-sessions', body, once: true }, options);
+  }
+
+  /** List workbench sessions. Your account's workbench sessions in this mode, newest first. Those that have ended are kept for 7 days. */
+  list(query: api.WorkbenchSessionsListQuery = {}, options?: RequestOptions): List<api.WorkbenchSession> {
+    return this.pages<api.WorkbenchSession>({ method: 'GET', url: '/workbench-sessions', query }, options);
+  }
+
+  /** End a workbench session. The session stops working everywhere within 5 seconds, and its link with it. The client only retries it after 429, since doing it twice differs from doing it once. */
+  delete(sessionId: string, options?: RequestOptions): Promise<void> {
+    return this.sendForNothing({ method: 'DELETE', url: '/workbench-sessions/{sessionId}', path: { sessionId }, once: true }, options);
+  }
+}
+
 export class WebhookEndpoint extends OperationGroup {
   /** Retrieve the webhook endpoint. The oldest endpoint of the key's mode. If you have several, the other paths under `/webhook-endpoint` act on the oldest, too. */
   get(options?: RequestOptions): Promise<ApiResponse<api.WebhookEndpoint>> {
@@ -441,6 +458,7 @@ export abstract class Resources {
   readonly statements: Statements;
   readonly operations: Operations;
   readonly apiKeys: ApiKeys;
+  readonly workbenchSessions: WorkbenchSessions;
   readonly webhookEndpoint: WebhookEndpoint;
   readonly webhookEndpoints: WebhookEndpoints;
   readonly events: Events;
@@ -463,6 +481,7 @@ export abstract class Resources {
     this.statements = new Statements(http);
     this.operations = new Operations(http);
     this.apiKeys = new ApiKeys(http);
+    this.workbenchSessions = new WorkbenchSessions(http);
     this.webhookEndpoint = new WebhookEndpoint(http);
     this.webhookEndpoints = new WebhookEndpoints(http);
     this.events = new Events(http);

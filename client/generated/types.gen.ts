@@ -911,6 +911,20 @@ export type CreateWithdrawalRequest = {
 };
 
 /**
+ * The session to make.
+ */
+export type CreateWorkbenchSessionRequest = {
+    /**
+     * What the session may do: only what the key may do. Default: that without `api_keys:write` and `workbench:write`.
+     */
+    scopes?: Array<WorkbenchScope>;
+    /**
+     * How long the session lasts, from now on.
+     */
+    expires_in_seconds?: number;
+};
+
+/**
  * How much to add to the test balance.
  */
 export type CreditBalanceRequest = {
@@ -1202,7 +1216,7 @@ export type Error = {
 /**
  * What went wrong. Branch on this: codes do not change.
  */
-export type ErrorCode = 'validation_failed' | 'idempotency_key_missing' | 'idempotency_key_invalid' | 'invalid_api_key' | 'insufficient_funds' | 'insufficient_card_balance' | 'provider_declined' | 'account_suspended' | 'ip_not_allowed' | 'insufficient_scope' | 'secure_details_disabled' | 'test_key_not_allowed' | 'live_key_not_allowed' | 'not_found' | 'card_not_found' | 'topup_not_found' | 'withdrawal_not_found' | 'authorization_not_found' | 'operation_not_found' | 'deposit_not_found' | 'event_not_found' | 'api_key_not_found' | 'webhook_endpoint_not_found' | 'statement_not_found' | 'webhook_replay_not_found' | 'method_not_allowed' | 'external_ref_taken' | 'webhook_endpoint_url_taken' | 'idempotency_in_flight' | 'no_product_configured' | 'deposits_not_configured' | 'invalid_state' | 'body_too_large' | 'headers_too_large' | 'unsupported_media_type' | 'idempotency_conflict' | 'limit_exceeded' | 'product_not_allowed' | 'rate_limited' | 'reveal_limit_reached' | 'internal_error' | 'unavailable';
+export type ErrorCode = 'validation_failed' | 'idempotency_key_missing' | 'idempotency_key_invalid' | 'invalid_api_key' | 'insufficient_funds' | 'insufficient_card_balance' | 'provider_declined' | 'account_suspended' | 'ip_not_allowed' | 'cross_origin' | 'workbench_session_mismatch' | 'insufficient_scope' | 'secure_details_disabled' | 'test_key_not_allowed' | 'live_key_not_allowed' | 'not_found' | 'card_not_found' | 'topup_not_found' | 'withdrawal_not_found' | 'authorization_not_found' | 'operation_not_found' | 'deposit_not_found' | 'event_not_found' | 'api_key_not_found' | 'workbench_session_not_found' | 'webhook_endpoint_not_found' | 'statement_not_found' | 'webhook_replay_not_found' | 'method_not_allowed' | 'external_ref_taken' | 'webhook_endpoint_url_taken' | 'idempotency_in_flight' | 'no_product_configured' | 'deposits_not_configured' | 'invalid_state' | 'body_too_large' | 'headers_too_large' | 'unsupported_media_type' | 'idempotency_conflict' | 'limit_exceeded' | 'product_not_allowed' | 'rate_limited' | 'reveal_limit_reached' | 'internal_error' | 'unavailable';
 
 /**
  * One thing that is wrong with a request.
@@ -1716,7 +1730,7 @@ export type RotateApiKeyRequest = {
 /**
  * What an API key may do.
  */
-export type Scope = 'cards:read' | 'cards:write' | 'secure_details:read' | 'balance:read' | 'funding:write' | 'events:read' | 'webhooks:write' | 'test:write' | 'api_keys:write';
+export type Scope = 'cards:read' | 'cards:write' | 'secure_details:read' | 'balance:read' | 'funding:write' | 'events:read' | 'webhooks:write' | 'test:write' | 'api_keys:write' | 'workbench:write' | 'requests:read';
 
 /**
  * The sensitive details of a card. Do not store or log them.
@@ -2777,6 +2791,78 @@ export type WithdrawalWebhookEvent = {
     data: WithdrawalEventData;
 };
 
+/**
+ * What a workbench session may do.
+ */
+export type WorkbenchScope = 'cards:read' | 'cards:write' | 'secure_details:read' | 'balance:read' | 'funding:write' | 'events:read' | 'webhooks:write' | 'test:write' | 'api_keys:write' | 'requests:read';
+
+/**
+ * An API key that lives in the cookie of a browser.
+ */
+export type WorkbenchSession = {
+    /**
+     * Prefix `wbs_`.
+     */
+    id: string;
+    /**
+     * The kind of object: always `workbench_session`.
+     */
+    object: 'workbench_session';
+    /**
+     * The link that opens the workbench, once. Present only in the response that made it. Treat it as a key.
+     */
+    url?: string;
+    /**
+     * Until when the link can be opened.
+     */
+    url_expires_at: string;
+    /**
+     * What the session may do.
+     */
+    scopes: Array<Scope>;
+    /**
+     * The API key that made it, with which it ends.
+     */
+    api_key_id: string;
+    status: WorkbenchSessionStatus;
+    mode: Mode;
+    /**
+     * When the session ends, in real time.
+     */
+    expires_at: string;
+    /**
+     * When it was made, in real time.
+     */
+    created: string;
+};
+
+/**
+ * One page of a list.
+ */
+export type WorkbenchSessionList = {
+    /**
+     * The kind of object: always `list`.
+     */
+    object: 'list';
+    /**
+     * The items of this page.
+     */
+    data: Array<WorkbenchSession>;
+    /**
+     * Whether there are more items after this page.
+     */
+    has_more: boolean;
+    /**
+     * Pass it as `starting_after` to get the next page. Null if this is the last one.
+     */
+    next_cursor: string | null;
+};
+
+/**
+ * `unopened`: its link was not opened yet, and still can be. `open`: a browser has it. `ended`: it has expired, it or its API key was ended, or its link was not opened in time.
+ */
+export type WorkbenchSessionStatus = 'unopened' | 'open' | 'ended';
+
 export type BalanceTransactionsListQuery = {
     /**
      * How many items to return, from 1 to 100.
@@ -3048,6 +3134,25 @@ export type OperationsListQuery = {
 };
 
 export type ApiKeysListQuery = {
+    /**
+     * How many items to return, from 1 to 100.
+     */
+    limit?: number;
+    /**
+     * The id of the last item of the previous page, which is its `next_cursor`.
+     */
+    starting_after?: string;
+    /**
+     * Only what was created at this time or later.
+     */
+    created_gte?: string;
+    /**
+     * Only what was created at this time or earlier.
+     */
+    created_lte?: string;
+};
+
+export type WorkbenchSessionsListQuery = {
     /**
      * How many items to return, from 1 to 100.
      */

@@ -21,6 +21,12 @@ export const EXCEPTIONS: readonly Exception[] = [
   { path: 'exports/transfer-slots.ts', why: 'leases' },
   { path: 'api/http/', why: 'rate limits, caches, the turns of requests, logs' },
 
+  {
+    path: 'accounts/workbench-sessions.ts',
+    why: "a browser's session lives in real time (docs/partners/workbench.md)",
+  },
+  { path: 'accounts/partners.ts', lines: /workbench_session/, why: 'likewise' },
+
   // Idempotency keys are kept, and claims are worked on, in real time.
   {
     path: 'requests/abandoned-claims.ts',

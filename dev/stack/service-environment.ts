@@ -49,6 +49,7 @@ export function serviceEnvironment(options: ServiceEnvironmentOptions): NodeJS.P
     TEMPORAL_NAMESPACE: settings.TEMPORAL_NAMESPACE,
     HOST: settings.HOST,
     PORT: String(settings.PORT),
+    PUBLIC_URL: undefined,
     WORKER_PORT: String(options.workerPort),
     ENCRYPTION_KEYS: options.encryptionKeys,
     CODEC_KEYS: options.codecKeys,

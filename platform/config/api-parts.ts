@@ -1,10 +1,10 @@
 import { z } from 'zod';
 
 /**
- * What an API process can serve: the partners' requests, the reveals of card details, the card network's own
- * requests.
+ * What an API process can serve: the partners' requests, the workbench's pages, the reveals of card details,
+ * the card network's own requests.
  */
-export const API_PARTS = ['partner', 'reveal', 'network'] as const;
+export const API_PARTS = ['partner', 'workbench', 'reveal', 'network'] as const;
 
 export type ApiPart = (typeof API_PARTS)[number];
 

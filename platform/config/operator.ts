@@ -43,6 +43,8 @@ export interface OperatorConfig {
   adjustmentApprovalCents: number | null;
   /** Who runs the command line, if they say so. */
   operator: string | null;
+  /** The origin where browsers reach the API; null if unknown. Only `workbench link` needs it. */
+  publicUrl: string | null;
   /** Null if unknown; only `tron` uses it. */
   tronNetwork: TronConfig['network'] | null;
 }
@@ -78,6 +80,7 @@ export const OperatorEnvironment = Environment.pick({
   AUTHORIZATION_TTL: true,
   WEBHOOK_ALLOW_LOOPBACK_HTTP: true,
   TRON_NETWORK: true,
+  PUBLIC_URL: true,
   OPERATOR: true,
   ADJUSTMENT_APPROVAL_CENTS: true,
 }).partial({ TEMPORAL_ADDRESS: true, ENCRYPTION_KEYS: true });
@@ -91,6 +94,7 @@ const StackFile = z.object({
   operatorDatabaseUrl: z.string(),
   temporalAddress: z.string(),
   temporalNamespace: z.string(),
+  apiUrl: z.string(),
   codecEndpoint: z.string().optional(),
   /** How to reach the fake issuer; only with `--network`. */
   issuerEnvironment: z.record(z.string(), z.string()).optional(),
@@ -133,6 +137,7 @@ export function readOperatorConfig(env: NodeJS.ProcessEnv = process.env): Operat
           TEMPORAL_ADDRESS: stack.temporalAddress,
           TEMPORAL_NAMESPACE: stack.temporalNamespace,
           WEBHOOK_ALLOW_LOOPBACK_HTTP: 'true',
+          PUBLIC_URL: new URL(stack.apiUrl).origin,
           ENCRYPTION_KEYS: secrets?.encryptionKeys,
           // If the stack has a codec endpoint, its workers encrypt.
           CODEC_KEYS: stack.codecEndpoint === undefined ? undefined : secrets?.codecKeys,
@@ -165,6 +170,7 @@ export function readOperatorConfig(env: NodeJS.ProcessEnv = process.env): Operat
     webhookAllowLoopbackHttp: values.WEBHOOK_ALLOW_LOOPBACK_HTTP === 'true',
     adjustmentApprovalCents: values.ADJUSTMENT_APPROVAL_CENTS ?? null,
     operator: values.OPERATOR ?? null,
+    publicUrl: values.PUBLIC_URL ?? null,
     tronNetwork: values.TRON_NETWORK ?? null,
   };
 }

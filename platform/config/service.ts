@@ -17,12 +17,15 @@ import { parseEnvironment } from './read-environment.ts';
 import type { WorkerQueue } from './task-queues.ts';
 import type { TimeOfDay } from './time-of-day.ts';
 import { type TronConfig, tronConfig, tronProblems } from './tron.ts';
+import { isLoopback } from './values.ts';
 
 export interface Config {
   host: string;
   port: number;
   /** What an API process serves. */
   apiParts: readonly ApiPart[];
+  /** The origin where browsers reach the API. */
+  publicUrl: string;
   /** Where readiness and metrics listen; null if they share the API's address. */
   operations: { host: string; port: number } | null;
   /**
@@ -98,6 +101,7 @@ export const WorkerEnvironment = Environment.omit({
   CODEC_TOKENS: true,
   READ_DATABASE_URL: true,
   TRON_XPUB: true,
+  PUBLIC_URL: true,
 });
 /** The API reads no chain. */
 const PartnerEnvironment = Environment.omit({ CODEC_TOKENS: true, TRON_NODE_URLS: true, TRON_API_KEY: true });
@@ -120,7 +124,9 @@ export function apiEnvironment(env: NodeJS.ProcessEnv) {
     return serves('partner') ? PartnerEnvironment.omit(SIGNATURE_SECRETS) : RevealEnvironment;
   if (serves('partner')) return PartnerEnvironment;
   // Lithic's posts contain all that a decision needs. Increase's name only what to ask for.
-  return serves('reveal') ? NetworkEnvironment : NetworkEnvironment.omit({ LITHIC_API_KEY: true });
+  if (serves('reveal')) return NetworkEnvironment;
+  const withoutReveals = NetworkEnvironment.omit({ LITHIC_API_KEY: true });
+  return serves('workbench') ? withoutReveals : withoutReveals.omit({ PUBLIC_URL: true });
 }
 
 /** The configuration of an API process. @throws ConfigurationError */
@@ -149,6 +155,7 @@ function toConfig(set: NodeJS.ProcessEnv, values: z.infer<typeof Environment>): 
     host: values.HOST,
     port: values.PORT,
     apiParts: values.API_PARTS,
+    publicUrl: values.PUBLIC_URL ?? `http://${values.HOST === '::1' ? '[::1]' : values.HOST}:${values.PORT}`,
     operations: operationsAddress(values),
     drainDelayMs: values.DRAIN_DELAY,
     worker: {
@@ -219,11 +226,19 @@ function workerVersion(values: z.infer<typeof Environment>): Config['workerVersi
 /** Problems of several variables together, and of the files they name. */
 export function serviceProblems(set: NodeJS.ProcessEnv, schema: object = Environment.shape): string[] {
   return [
+    ...publicUrlProblems(set, schema),
     ...tronProblems(set, schema),
     ...temporalProblems(set),
     ...networkProblems(set, schema),
     ...versionProblems(set),
     ...productProblems(set),
+  ];
+}
+
+function publicUrlProblems(set: NodeJS.ProcessEnv, schema: object): string[] {
+  if (!('PUBLIC_URL' in schema) || set.PUBLIC_URL || isLoopback(set.HOST ?? '127.0.0.1')) return [];
+  return [
+    'PUBLIC_URL: is required, since HOST is no loopback address: the origin where browsers reach the API, such as https://api.example.com',
   ];
 }
 

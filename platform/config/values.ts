@@ -101,6 +101,17 @@ export const Origins = z
   .default('')
   .transform((text) => (text === '' ? [] : splitList(text)));
 
+/** An origin whose cookies browsers keep to themselves: https, or on this machine. */
+export const PublicUrl = z
+  .string()
+  .refine(
+    (text) => URL.canParse(text) && new URL(text).origin === text && isTrustworthy(new URL(text)),
+    'must be an origin such as https://api.example.com; http only on loopback',
+  );
+const isTrustworthy = ({ protocol, hostname }: URL): boolean =>
+  protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname));
+export const isLoopback = (host: string): boolean => /^(localhost|127(\.\d+){3}|\[?::1\]?)$/.test(host);
+
 /** Proxies' addresses as blocks. A block of everybody would let any client choose its own address. */
 export const CidrBlocks = z
   .string()

@@ -25,6 +25,7 @@ const TABLES = {
   partner: accounts.PartnerEntity,
   account_usage: accounts.AccountUsageEntity,
   api_key: accounts.ApiKeyEntity,
+  workbench_session: accounts.WorkbenchSessionEntity,
   ring_key: accounts.RingKeyEntity,
   usage_bucket: accounts.UsageBucketEntity,
   api_process: accounts.ApiProcessEntity,

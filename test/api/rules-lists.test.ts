@@ -87,6 +87,7 @@ describe('a list', () => {
     await post('/test/deposits', { amount: 1_000 });
     await post('/webhook-endpoints', { url: `https://hooks.example.com/${randomUUID()}` });
     await post('/api-keys', { name: 'one', scopes: ['cards:read'] });
+    await post('/workbench-sessions', {});
     return post('/cards', { amount: 1_000, external_ref: randomUUID() });
   };
 

@@ -375,6 +375,15 @@ describe('the TypeScript client, used with the whole service,', () => {
     assert.deepEqual([newest?.id, newest?.status], [rotated.id, 'revoked']);
   });
 
+  it('makes, lists and ends workbench sessions', async () => {
+    const { workbenchSessions } = clientOf('test');
+    const made = await workbenchSessions.create({ scopes: ['cards:read'] });
+    assert.match(made.url ?? '', /\/workbench\/#/);
+    await workbenchSessions.delete(made.id);
+    const newest = (await workbenchSessions.list({ limit: 1 })).data[0];
+    assert.deepEqual([newest?.id, newest?.status], [made.id, 'ended']);
+  });
+
   it('replays an operation with its Idempotency-Key, and cannot use the key for another one', async () => {
     const client = clientOf('test');
     const idempotencyKey = ref();

@@ -77,9 +77,11 @@ export function testWorkflowBundle(): Promise<WorkflowBundleWithSourceMap> {
 
 export async function testConfig(overrides: Partial<Config> = {}): Promise<Config> {
   const { address, namespace } = testServers().temporal;
+  const port = overrides.port ?? (await freePort());
   return {
     host: '127.0.0.1',
-    port: await freePort(),
+    port,
+    publicUrl: `http://127.0.0.1:${port}`,
     apiParts: API_PARTS,
     operations: null,
     worker: { host: '127.0.0.1', port: 0, queues: WORKER_QUEUES },

@@ -36,6 +36,7 @@ BEGIN
       ('partner_product', 'INSERT', '''partner_id'''),
       ('product', 'INSERT OR UPDATE', '''code'''),
       ('api_key', 'INSERT OR UPDATE', '''id'''),
+      ('workbench_session', 'INSERT', '''id'''),
       ('card', 'UPDATE OF decision, network_card_id', '''id'''),
       ('card_transfer', 'UPDATE OF decision', '''id'''),
       ('late_answer', 'UPDATE OF decision', '''id'''),

@@ -76,7 +76,7 @@ CREATE TABLE api_key (
   last_used_at timestamptz,
   -- What a key may do, from where, and until when (docs/partners/keys-and-modes.md).
   scopes text[] NOT NULL
-    DEFAULT '{cards:read,cards:write,secure_details:read,balance:read,funding:write,events:read,webhooks:write,test:write}',
+    DEFAULT '{cards:read,cards:write,secure_details:read,balance:read,funding:write,events:read,webhooks:write,test:write,workbench:write,requests:read}',
   -- CIDR blocks; NULL: every address.
   ip_allowlist text[],
   expires_at timestamptz,
@@ -94,6 +94,28 @@ CREATE INDEX api_key_unrevoked ON api_key (partner_id, mode, expires_at) WHERE r
 -- Those whose api_key.expiring has not been sent.
 CREATE INDEX api_key_to_announce ON api_key (partner_id, mode, expires_at)
   WHERE expires_at IS NOT NULL AND revoked_at IS NULL AND expiry_announced_at IS NULL;
+
+-- A workbench session: an API key that lives in a browser's cookie (docs/partners/workbench.md). Tokens are
+-- stored as keyed hashes. Sessions live in real time.
+CREATE TABLE workbench_session (
+  id text COLLATE "C" PRIMARY KEY,
+  partner_id text NOT NULL REFERENCES partner,
+  mode text NOT NULL CHECK (mode IN ('test', 'live')),
+  -- The key that made it, with which it ends.
+  api_key_id text NOT NULL REFERENCES api_key,
+  scopes text[] NOT NULL,
+  -- Of the token in its link, which opens it once.
+  link_hash bytea NOT NULL UNIQUE,
+  link_expires_at timestamptz NOT NULL,
+  -- Of the token in the cookie; NULL until the link was opened.
+  cookie_hash bytea UNIQUE,
+  expires_at timestamptz NOT NULL,
+  ended_at timestamptz,
+  created_at timestamptz NOT NULL DEFAULT now()
+);
+CREATE INDEX workbench_session_newest ON workbench_session (partner_id, mode, id);
+CREATE INDEX workbench_session_open ON workbench_session (partner_id, mode, expires_at) WHERE ended_at IS NULL;
+CREATE INDEX workbench_session_age ON workbench_session (expires_at);
 
 -- What keys have used of the general rate limit, for all API processes together. Unlogged, since it is
 -- worthless after a second: a crash of PostgreSQL empties it, and the processes continue with their own
@@ -207,6 +229,12 @@ GRANT UPDATE (expiry_announced_at) ON api_key TO card_issuing_worker;
 GRANT SELECT (id, partner_id, mode, name, hint, created_at, revoked_at, last_used_at, scopes, ip_allowlist,
   expires_at, created_by, prefix, expiry_announced_at), INSERT, UPDATE (revoked_at) ON api_key TO
   card_issuing_operator;
+GRANT SELECT ON workbench_session TO card_issuing_api;
+GRANT INSERT, UPDATE (cookie_hash, ended_at) ON workbench_session TO card_issuing_api;
+-- A worker deletes those that were over long ago.
+GRANT SELECT (id, expires_at), DELETE ON workbench_session TO card_issuing_worker;
+GRANT SELECT (id, partner_id, mode, api_key_id, scopes, link_expires_at, expires_at, ended_at, created_at), INSERT,
+  UPDATE (ended_at) ON workbench_session TO card_issuing_operator;
 GRANT SELECT ON usage_bucket TO card_issuing_app;
 GRANT INSERT, UPDATE ON usage_bucket TO card_issuing_api;
 GRANT SELECT, INSERT, DELETE, UPDATE ON api_process TO card_issuing_app;

@@ -61,7 +61,8 @@ describe('readConfig', () => {
     assert.deepEqual(config, {
       host: '127.0.0.1',
       port: 3000,
-      apiParts: ['partner', 'reveal', 'network'],
+      apiParts: ['partner', 'workbench', 'reveal', 'network'],
+      publicUrl: 'http://127.0.0.1:3000',
       operations: null,
       worker: { host: '127.0.0.1', port: 3001, queues: ['cards', 'webhooks', 'deposits'] },
       databaseUrl: NEEDED.DATABASE_URL,
@@ -117,7 +118,13 @@ describe('readConfig', () => {
   it('reads every variable', () => {
     const config = readConfig({
       ...NEEDED,
-      ...{ HOST: '0.0.0.0', PORT: '80', CARD_NETWORK: 'simulated', CARD_CREATION_WAIT_MS: '250' },
+      ...{
+        HOST: '0.0.0.0',
+        PUBLIC_URL: 'https://api.example.com',
+        PORT: '80',
+        CARD_NETWORK: 'simulated',
+        CARD_CREATION_WAIT_MS: '250',
+      },
       ...{
         ISSUANCE_DEADLINE: '90m',
         TOPUP_DEADLINE: '2h',
@@ -132,8 +139,8 @@ describe('readConfig', () => {
       ...{ TASK_QUEUE_PREFIX: 'eu-', TEMPORAL_NAMESPACE: 'ns', TEMPORAL_API_KEY: 'secret' },
     });
     assert.deepEqual(
-      [config.host, config.port, config.cardNetwork, config.cardCreationWaitMs, config.issuanceDeadlineMs],
-      ['0.0.0.0', 80, 'simulated', 250, 5_400_000],
+      [config.host, config.publicUrl, config.port, config.cardNetwork, config.cardCreationWaitMs],
+      ['0.0.0.0', 'https://api.example.com', 80, 'simulated', 250],
     );
     assert.deepEqual(
       [config.rateLimitPerSecond, config.rateLimitBurst, config.accountConcurrency, config.storedBytesPerDay],
@@ -143,7 +150,10 @@ describe('readConfig', () => {
       config.trustedProxies.map(([address, bits]) => `${address}/${bits}`),
       ['10.0.0.0/8', '2001:db8::/32'],
     );
-    assert.deepEqual([config.logLevel, config.taskQueuePrefix], ['warn', 'eu-']);
+    assert.deepEqual(
+      [config.logLevel, config.taskQueuePrefix, config.issuanceDeadlineMs],
+      ['warn', 'eu-', 5_400_000],
+    );
     assert.deepEqual(
       [
         config.topUpDeadlineMs,
@@ -195,6 +205,26 @@ describe('readConfig', () => {
     assert.equal(readConfig({ ...NEEDED, TRON_XPUB: xpub }).tron, null);
   });
 
+  it('needs to know where browsers reach it, unless that is on this machine or nobody does', () => {
+    const HOST = '0.0.0.0';
+    const required =
+      'PUBLIC_URL: is required, since HOST is no loopback address: the origin where browsers reach the API, such as https://api.example.com';
+    assert.deepEqual(problemsOf({ ...NEEDED, HOST }, readApiConfig), [required]);
+    assert.deepEqual(problemsOf({ ...NEEDED, HOST, API_PARTS: 'reveal' }, readApiConfig), [required]);
+    assert.equal(readWorkerConfig({ ...NEEDED, HOST }).host, HOST);
+    assert.equal(readApiConfig({ ...NEEDED, HOST, API_PARTS: 'network' }).host, HOST);
+    assert.equal(readApiConfig({ ...NEEDED, HOST: '::1' }).publicUrl, 'http://[::1]:3000');
+    const wrong = 'PUBLIC_URL: must be an origin such as https://api.example.com; http only on loopback';
+    for (const PUBLIC_URL of [
+      'http://api.example.com',
+      'https://a.example/v1',
+      'https://a.example/',
+      'a',
+      'ftp://a',
+    ])
+      assert.deepEqual(problemsOf({ ...NEEDED, PUBLIC_URL }, readApiConfig), [wrong], PUBLIC_URL);
+  });
+
   it('reads only the secrets that a process uses, and opens no file of another one', () => {
     const { xpub } = TEST_TRON;
     const files = {
@@ -203,7 +233,7 @@ describe('readConfig', () => {
       ...{ TRON_NETWORK: 'mainnet', TRON_CONFIRMING_NODES: '2' },
     };
     const api = readApiConfig({ ...NEEDED, ...files, TRON_XPUB: xpub });
-    assert.deepEqual([api.tron?.xpub, api.apiParts], [xpub, ['partner', 'reveal', 'network']]);
+    assert.deepEqual([api.tron?.xpub, api.apiParts], [xpub, ['partner', 'workbench', 'reveal', 'network']]);
     const worker = { CODEC_TOKENS_FILE: '/none', TRON_XPUB_FILE: '/none', READ_DATABASE_URL_FILE: '/none' };
     assert.equal(readWorkerConfig({ ...NEEDED, ...worker, TRON_NETWORK: 'nile' }).tron?.xpub, null);
     const { TEMPORAL_ADDRESS: _unused, ...ofReveals } = NEEDED;
@@ -216,7 +246,7 @@ describe('readConfig', () => {
       'TEMPORAL_ADDRESS: is required',
     ]);
     assert.deepEqual(problemsOf({ ...NEEDED, API_PARTS: 'reveals' }, readApiConfig), [
-      'API_PARTS: must be all, or of partner, reveal, network, comma-separated',
+      'API_PARTS: must be all, or of partner, workbench, reveal, network, comma-separated',
     ]);
     assert.deepEqual(problemsOf({ ...NEEDED, API_PARTS: 'reveal,reveal' }, readApiConfig), [
       'API_PARTS: must not name a part twice',
@@ -241,10 +271,13 @@ describe('readConfig', () => {
 
   it('accepts another host or port, or both, for readiness and metrics', () => {
     const operationsOf = (env: Record<string, string>) => readConfig({ ...NEEDED, ...env }).operations;
-    assert.deepEqual(operationsOf({ HOST: '0.0.0.0', OPERATIONS_PORT: '9090' }), {
-      host: '0.0.0.0',
-      port: 9090,
-    });
+    assert.deepEqual(
+      operationsOf({ HOST: '0.0.0.0', PUBLIC_URL: 'https://api.example.com', OPERATIONS_PORT: '9090' }),
+      {
+        host: '0.0.0.0',
+        port: 9090,
+      },
+    );
     assert.deepEqual(operationsOf({ OPERATIONS_HOST: '10.0.0.1' }), { host: '10.0.0.1', port: 3000 });
     assert.equal(operationsOf({ OPERATIONS_HOST: '127.0.0.1', OPERATIONS_PORT: '3000' }), null);
   });
@@ -254,7 +287,10 @@ describe('readConfig', () => {
       const { host, port } = readConfig({ ...NEEDED, ...env }).worker;
       return { host, port };
     };
-    assert.deepEqual(workerOf({ HOST: '0.0.0.0' }), { host: '0.0.0.0', port: 3001 });
+    assert.deepEqual(workerOf({ HOST: '0.0.0.0', PUBLIC_URL: 'https://api.example.com' }), {
+      host: '0.0.0.0',
+      port: 3001,
+    });
     assert.deepEqual(workerOf({ WORKER_HOST: '10.0.0.1', WORKER_PORT: '0' }), { host: '10.0.0.1', port: 0 });
     assert.deepEqual(problemsOf({ ...NEEDED, WORKER_PORT: '70000' }), [
       'WORKER_PORT: must be a whole number from 0 to 65535',

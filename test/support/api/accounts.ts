@@ -42,6 +42,7 @@ export async function makeOneOfEach(partner: TestPartner): Promise<Record<string
     }),
     depositId: await post('/test/deposits', { amount: 1_000 }),
     keyId: await post('/api-keys', { name: 'one', scopes: ['cards:read'] }),
+    sessionId: await post('/workbench-sessions', {}),
     replayId: await post(`/webhook-endpoints/${endpointId}/replay`, { created_gte: '2026-01-01T00:00:00Z' }),
     eventId: await firstOf('/events'),
     operationId: await firstOf('/operations'),

@@ -94,6 +94,12 @@ const PROMISED: Record<Scope | 'none', string[]> = {
     'DELETE /api-keys/:keyId',
     'POST /api-keys/:keyId/rotate',
   ],
+  'workbench:write': [
+    'POST /workbench-sessions',
+    'GET /workbench-sessions',
+    'DELETE /workbench-sessions/:sessionId',
+  ],
+  'requests:read': [],
 };
 
 describe("a route's declaration", () => {

@@ -7,6 +7,7 @@ const VERBS: Record<string, string> = {
   adjustment: 'list approve reject',
   login: 'create list revoke',
   key: 'create list revoke',
+  workbench: 'link',
   'key-ring': 'reseal',
   product: 'list set-current allow retire',
   card: 'list show resolve freeze unfreeze block dismiss',
