@@ -256,7 +256,8 @@ interface Decided {
 
 const decideRequest = writeStatement(
   (_, { id, status, actor, decisionReason }: Decided) => sql`
-    UPDATE adjustment_request SET status = ${status}, decided_by = ${actor}, decision_reason = ${decisionReason}
+    UPDATE adjustment_request SET status = ${status}, decided_by = ${actor},
+      decision_reason = ${decisionReason}
     WHERE id = ${id}`,
   { acrossTenants: 'operator' },
 );

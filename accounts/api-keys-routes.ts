@@ -30,7 +30,6 @@ const createApiKey = declare({
     'Makes a key for your account, in the mode of the key that you send, which can do no more than that key. Only this response has the `key` itself, so store it. ' +
     'An Idempotency-Key is ignored: if the response is lost, delete the key that `GET /api-keys` shows, and make another. You can ' +
     'have 50 active keys in each mode.',
-  query: z.strictObject({}),
   body: ApiKeyRequest,
   responses: { 201: ApiKeyResource },
   examples: { body: API_KEY_REQUEST, 201: NEW_API_KEY },
@@ -56,7 +55,6 @@ const getApiKey = declare({
   operationId: 'apiKeys.get',
   summary: 'Retrieve an API key',
   description: 'What the key may do, and when it was last used.',
-  query: z.strictObject({}),
   responses: { 200: ApiKeyResource },
   examples: { 200: API_KEY },
   errors: ['api_key_not_found'],
@@ -71,7 +69,6 @@ const revokeApiKey = declare({
   description:
     'The key stops working everywhere within 5 seconds, for good, and stays in the list as `revoked`. You can revoke the key that you ' +
     'send, too. If none of your keys has `api_keys:write` any more, ask us for one.',
-  query: z.strictObject({}),
   responses: { 204: z.null() },
   examples: {},
   errors: ['api_key_not_found'],
@@ -86,7 +83,6 @@ const rotateApiKey = declare({
   description:
     'Makes a key with the same `name`, `scopes`, `ip_allowlist` and `expires_at`. Both work until the overlap is over: then ' +
     'the old one expires. Only this response has the new `key` itself. An Idempotency-Key is ignored.',
-  query: z.strictObject({}),
   body: RotateApiKeyRequest,
   bodyIsOptional: true,
   responses: { 201: ApiKeyResource },
@@ -133,7 +129,8 @@ export const apiKeys = resource(
 
 const one = tenantStatement(
   (_, { partnerId, mode, keyId }: Tenant & { keyId: string }) => sql<ApiKeyRow>`
-  SELECT ${SHOWN_KEY} FROM api_key k WHERE k.id = ${keyId} AND k.partner_id = ${partnerId} AND k.mode = ${mode}`,
+  SELECT ${SHOWN_KEY} FROM api_key k WHERE k.id = ${keyId} AND k.partner_id = ${partnerId}
+    AND k.mode = ${mode}`,
 );
 
 /**

@@ -100,8 +100,10 @@ interface KeyValues extends Tenant {
 
 const insertKey = writeStatement(
   (_, key: KeyValues) => sql`
-    INSERT INTO api_key (id, partner_id, mode, name, hash, hint, prefix, scopes, ip_allowlist, expires_at, created_by, created_at)
-    VALUES (${key.id}, ${key.partnerId}, ${key.mode}, ${key.name}, ${key.hash}, ${key.hint}, ${key.prefix}, ${key.scopes},
+    INSERT INTO api_key (id, partner_id, mode, name, hash, hint, prefix, scopes, ip_allowlist, expires_at,
+      created_by, created_at)
+    VALUES (${key.id}, ${key.partnerId}, ${key.mode}, ${key.name}, ${key.hash}, ${key.hint},
+      ${key.prefix}, ${key.scopes},
       ${key.ipAllowlist}, ${key.expiresAt}, ${key.createdBy}, ${key.createdAt})`,
 );
 

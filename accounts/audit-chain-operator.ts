@@ -173,11 +173,12 @@ const present = ({ seq, hash, ...entry }: ExportRow): ExportedEntry => ({
 /** An entry is chained after it is recorded, but the two clocks can differ. */
 const firstLinkSince = readStatement(
   (_, { at }: { at: string }) => sql<{ before: string | null }>`
-    SELECT min(seq) - 1 AS before FROM audit_chain WHERE chained_at >= ${at}::timestamptz - interval '1 hour'`,
+    SELECT min(seq) - 1 AS before FROM audit_chain
+      WHERE chained_at >= ${at}::timestamptz - interval '1 hour'`,
 );
 
-const ENTRY = sql`r.id, 'audit_entry' AS object, r.at, r.actor, r.action, r.subject, r.detail, r.operator, r.os_user, r.host,
-  r.database_login, r.client_address`;
+const ENTRY = sql`r.id, 'audit_entry' AS object, r.at, r.actor, r.action, r.subject, r.detail,
+  r.operator, r.os_user, r.host, r.database_login, r.client_address`;
 
 const chainedEntries = readStatement(
   (_, { after, limit }: { after: string | null; limit: number }) => sql<ExportRow>`

@@ -76,7 +76,8 @@ interface Asked {
 const entriesWith = (filter: AuditFilter) =>
   readStatement(
     (_, asked: Asked) => sql<NamedRow>`
-      SELECT e.id, 'audit_entry' AS object, e.at, e.actor, e.action, e.subject, p.id AS partner_id, p.name AS partner_name,
+      SELECT e.id, 'audit_entry' AS object, e.at, e.actor, e.action, e.subject, p.id AS partner_id,
+        p.name AS partner_name,
         k.external_ref, k.last4, e.detail, e.operator, e.os_user, e.host, e.database_login, e.client_address
       FROM (${unnamedEntries(filter, asked)}) e
         LEFT JOIN card_transfer t ON t.id = e.subject COLLATE "C"
@@ -107,14 +108,17 @@ function unnamedEntries(filter: AuditFilter, { since, subject, actor, partnerId,
   const ofKey = filter.actor?.includes('/') ? sql`AND api_key_id = ${keyId}` : none;
   const revealed = sql`created_at >= ${since} ${ofCard} ${ofPartner} ${ofKey}`;
   return sql`
-    SELECT id, at, actor, action, subject, detail, operator, os_user, host, database_login, NULL AS client_address
+    SELECT id, at, actor, action, subject, detail, operator, os_user, host, database_login,
+      NULL AS client_address
     FROM audit_entry WHERE at >= ${since} ${ofSubject} ${ofActor}
     UNION ALL
     SELECT id, created_at, partner_id || '/' || api_key_id, 'card.reveal', card_id,
       jsonb_build_object('mode', mode, 'request_id', request_id), NULL, NULL, NULL, NULL, client_address
     FROM card_reveal WHERE ${revealed}
     UNION ALL
-    SELECT id, created_at, partner_id || '/' || api_key_id, 'card.reveal-refused', coalesce(card_id, partner_id),
-      jsonb_build_object('mode', mode, 'request_id', request_id, 'reason', reason), NULL, NULL, NULL, NULL, client_address
+    SELECT id, created_at, partner_id || '/' || api_key_id, 'card.reveal-refused',
+      coalesce(card_id, partner_id),
+      jsonb_build_object('mode', mode, 'request_id', request_id, 'reason', reason), NULL, NULL,
+      NULL, NULL, client_address
     FROM refused_reveal WHERE ${revealed}`;
 }

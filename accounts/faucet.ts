@@ -55,7 +55,8 @@ const faucetCreditsInLastHour = readStatement(
     SELECT count(*)::int AS credits,
       ceil(extract(epoch FROM min(created_at) + interval '1 hour' - account_now(${partnerId}, 'test')))::int AS wait_seconds
     FROM faucet_credit
-    WHERE partner_id = ${partnerId} AND mode = 'test' AND created_at > account_now(${partnerId}, 'test') - interval '1 hour'`,
+    WHERE partner_id = ${partnerId} AND mode = 'test'
+      AND created_at > account_now(${partnerId}, 'test') - interval '1 hour'`,
 );
 
 const insertFaucetCredit = writeStatement(

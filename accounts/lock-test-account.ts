@@ -26,6 +26,7 @@ const testAccount = writeStatement(
     FoundClaim & { clock: AccountClock }
   >`
     SELECT f.claim_id, f.fingerprint, f.response_status, f.response_body, a.clock
-    FROM (SELECT p.id AS partner_id, lock_test_clock(p.id) AS clock FROM (SELECT ${values.partnerId}::text AS id) p OFFSET 0) a
+    FROM (SELECT p.id AS partner_id, lock_test_clock(p.id) AS clock
+      FROM (SELECT ${values.partnerId}::text AS id) p OFFSET 0) a
       CROSS JOIN LATERAL lock_test_card_terms(a.partner_id, ${values.key}, NULL, NULL, ${values.counts}) f`,
 );

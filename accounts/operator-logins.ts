@@ -75,10 +75,12 @@ export const readOperatorLogins = (em: Reader): Promise<OperatorLogin[]> => logi
 
 const logins = readStatement(
   () => sql<OperatorLogin>`
-    SELECT r.rolname AS id, 'login' AS object, CASE WHEN r.rolcanlogin THEN 'active' ELSE 'revoked' END AS status,
+    SELECT r.rolname AS id, 'login' AS object,
+      CASE WHEN r.rolcanlogin THEN 'active' ELSE 'revoked' END AS status,
       (SELECT count(*)::int FROM pg_stat_activity a WHERE a.usename = r.rolname) AS sessions
     FROM pg_roles r
-    WHERE pg_has_role(r.oid, 'card_issuing_operator', 'MEMBER') AND NOT pg_has_role(r.oid, 'card_issuing_app', 'MEMBER')
+    WHERE pg_has_role(r.oid, 'card_issuing_operator', 'MEMBER')
+      AND NOT pg_has_role(r.oid, 'card_issuing_app', 'MEMBER')
       AND r.rolname <> 'card_issuing_operator'
     ORDER BY r.rolname`,
 );

@@ -157,7 +157,8 @@ async function lockOwn(tx: Transactor, { partnerId, mode }: Tenant, id: string):
 
 const lockKey = writeStatement(
   (_, { partnerId, mode, id }: Tenant & { id: string }) => sql<ApiKeyRow>`
-  SELECT ${SHOWN_KEY} FROM api_key k WHERE k.id = ${id} AND k.partner_id = ${partnerId} AND k.mode = ${mode} FOR NO KEY UPDATE`,
+  SELECT ${SHOWN_KEY} FROM api_key k WHERE k.id = ${id} AND k.partner_id = ${partnerId}
+    AND k.mode = ${mode} FOR NO KEY UPDATE`,
 );
 
 /** @throws ApiError `insufficient_scope` */
@@ -224,7 +225,8 @@ const countKeys = writeStatement(
     count(*)::int AS made
   FROM (
     SELECT FROM api_key
-    WHERE partner_id = ${partnerId} AND mode = ${mode} AND id > 'key_' || id_time(now() - interval '1 day') COLLATE "C"
+    WHERE partner_id = ${partnerId} AND mode = ${mode}
+      AND id > 'key_' || id_time(now() - interval '1 day') COLLATE "C"
     ORDER BY id DESC LIMIT ${maxADay}) day`,
 );
 

@@ -127,7 +127,8 @@ type RequestRow = { id: string; amount: string; created: string; decided: string
 
 // The logins are the database's; the others are OPERATOR, or user@host.
 const REQUEST = sql`
-  SELECT r.id, 'adjustment_request' AS object, r.status, r.partner_id, p.name AS partner_name, r.mode, r.amount_cents AS amount,
+  SELECT r.id, 'adjustment_request' AS object, r.status, r.partner_id, p.name AS partner_name, r.mode,
+    r.amount_cents AS amount,
     r.reason, r.key, r.requested_by, r.requested_login, r.decided_by, r.decided_login, r.decision_reason,
     r.created_at AS created, r.decided_at AS decided
   FROM adjustment_request r JOIN partner p ON p.id = r.partner_id`;
@@ -182,13 +183,15 @@ interface KeyRow {
 // The hint is the key's first and last characters. It was made by `operator`, or by the partner's key with
 // this id.
 const KEY = sql`
-  SELECT k.id, 'api_key' AS object, k.partner_id, p.name AS partner_name, k.mode, k.name, k.hint, k.created_at AS created,
+  SELECT k.id, 'api_key' AS object, k.partner_id, p.name AS partner_name, k.mode, k.name, k.hint,
+    k.created_at AS created,
     k.last_used_at, k.revoked_at, k.scopes, k.ip_allowlist, k.expires_at, k.created_by
   FROM api_key k JOIN partner p ON p.id = k.partner_id`;
 
 const selectKeys = readStatement(
   (_, { partner, before, limit }: KeyFilter) => sql<KeyRow>`
-    ${KEY} WHERE k.partner_id = coalesce(${partner}, k.partner_id) AND (${before}::text IS NULL OR k.id < ${before})
+    ${KEY} WHERE k.partner_id = coalesce(${partner}, k.partner_id)
+    AND (${before}::text IS NULL OR k.id < ${before})
     ORDER BY k.id DESC LIMIT ${limit}`,
   { acrossTenants: 'operator' },
 );

@@ -104,12 +104,13 @@ const CLAIM_COLUMNS = [
 ];
 
 // A request that was refused made nothing. Who the operator was is in "audit list --subject CARD".
-const CLAIMED = sql`c.id, 'request' AS object, c.request_id, c.key AS idempotency_key, c.partner_id, p.name AS partner_name,
+const CLAIMED = sql`c.id, 'request' AS object, c.request_id, c.key AS idempotency_key, c.partner_id,
+  p.name AS partner_name,
   c.mode, c.operation, CASE WHEN c.response_status >= 400 THEN NULL ELSE c.resource_id END AS resource_id, c.card_id,
   c.response_status, c.by_operator, c.api_key_id, c.client_address, c.created_at AS created`;
 
-const REVEALED = sql`v.id, 'request', v.request_id, NULL, v.partner_id, p.name, v.mode, 'reveal_card', NULL, v.card_id, NULL::int,
-  false, v.api_key_id, v.client_address, v.created_at`;
+const REVEALED = sql`v.id, 'request', v.request_id, NULL, v.partner_id, p.name, v.mode, 'reveal_card', NULL,
+  v.card_id, NULL::int, false, v.api_key_id, v.client_address, v.created_at`;
 
 /** The part of an id that sorts by age, whatever the id is of. */
 const AGE = sql`substr(id, strpos(id, '_')) COLLATE "C"`;
@@ -117,7 +118,8 @@ const AGE = sql`substr(id, strpos(id, '_')) COLLATE "C"`;
 // The LIMIT makes it look the key up in each account, by the index that claims are made with.
 const claimsUnderKey = readStatement(
   (_, { key, partnerId }: { key: string; partnerId: string | null }) => sql<RequestRow>`
-    SELECT ${CLAIMED} FROM (SELECT id, name FROM partner WHERE ${partnerId}::text IS NULL OR id = ${partnerId}::text) p
+    SELECT ${CLAIMED} FROM (SELECT id, name FROM partner WHERE ${partnerId}::text IS NULL
+      OR id = ${partnerId}::text) p
       CROSS JOIN unnest(${[...Mode.options]}::text[]) wanted (mode)
       CROSS JOIN LATERAL (SELECT ${columnList('idempotency_claim', CLAIM_COLUMNS)} FROM idempotency_claim
         WHERE partner_id = p.id AND mode = wanted.mode AND key = ${key} LIMIT 1) c
@@ -167,8 +169,10 @@ const recordedOfKey = (maxRows: number) =>
           SELECT ${CLAIMED} FROM ${claims} c JOIN partner p ON p.id = c.partner_id
           UNION ALL
           SELECT ${REVEALED} FROM api_key k JOIN partner p ON p.id = k.partner_id CROSS JOIN LATERAL (
-            SELECT id, request_id, partner_id, mode, card_id, api_key_id, client_address, created_at FROM card_reveal
-            WHERE partner_id = k.partner_id AND mode = k.mode AND created_at >= ${since}::timestamptz AND api_key_id = k.id
+            SELECT id, request_id, partner_id, mode, card_id, api_key_id, client_address, created_at
+              FROM card_reveal
+            WHERE partner_id = k.partner_id AND mode = k.mode AND created_at >= ${since}::timestamptz
+              AND api_key_id = k.id
               AND id < ${revealsBefore} ORDER BY created_at DESC LIMIT ${limit}) v
           WHERE k.id = ${apiKeyId}) found
         ORDER BY ${AGE} DESC LIMIT ${limit}`;
@@ -180,9 +184,11 @@ const selectMakers = readStatement(
   (_, of: { resourceIds: string[]; froms: string[]; untils: string[] }) => sql<
     MadeBy & { resource_id: string }
   >`
-    SELECT wanted.resource_id, c.* FROM unnest(${of.resourceIds}::text[], ${of.froms}::text[], ${of.untils}::text[])
+    SELECT wanted.resource_id, c.*
+      FROM unnest(${of.resourceIds}::text[], ${of.froms}::text[], ${of.untils}::text[])
         wanted (resource_id, from_id, until_id)
-      CROSS JOIN LATERAL (SELECT request_id, key AS idempotency_key, api_key_id, client_address FROM idempotency_claim
+      CROSS JOIN LATERAL (SELECT request_id, key AS idempotency_key, api_key_id, client_address
+        FROM idempotency_claim
         WHERE id >= wanted.from_id AND id < wanted.until_id AND resource_id = wanted.resource_id LIMIT 1) c`,
   { acrossTenants: 'operator' },
 );

@@ -42,7 +42,6 @@ const ping = declare({
   operationId: 'account.ping',
   summary: 'Check an API key',
   description: 'Tells you which account and mode the key belongs to.',
-  query: z.strictObject({}),
   responses: { 200: Ping },
   examples: { 200: PING },
 });
@@ -85,7 +84,6 @@ const getBalanceAlert = declare({
   summary: 'Retrieve the balance alert',
   description:
     "When we tell you that the balance of the key's mode is low. Its `threshold` is null if you never set it.",
-  query: z.strictObject({}),
   responses: { 200: BalanceAlertResource },
   examples: { 200: BALANCE_ALERT },
 });
@@ -99,7 +97,6 @@ const setAlert = declare({
   description:
     'Sets the threshold for the available balance. `balance.low` is sent when it falls below it, at once if it is below it now. ' +
     '`balance.recovered` is sent when it is at the threshold or above it again. Null turns the alert off.',
-  query: z.strictObject({}),
   body: BalanceAlertRequest,
   responses: { 200: BalanceAlertResource },
   examples: { body: { threshold: BALANCE_ALERT.threshold }, 200: BALANCE_ALERT },
@@ -143,7 +140,6 @@ const getBalance = declare({
   operationId: 'balance.get',
   summary: 'Retrieve your balance',
   description: "The balance of the key's mode.",
-  query: z.strictObject({}),
   responses: { 200: BalanceResource },
   examples: { 200: BALANCE_WITH_HOLD },
 });
@@ -234,7 +230,6 @@ const createQuote = declare({
   operationId: 'quotes.create',
   summary: 'Create a quote',
   description: 'What a card or a top-up would cost now, at your rates. Nothing is debited.',
-  query: z.strictObject({}),
   body: QuoteRequest,
   responses: { 200: QuoteResource },
   examples: { body: { type: 'card_issue', amount: 5_000 }, 200: QUOTE },

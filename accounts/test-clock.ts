@@ -81,9 +81,11 @@ const lockAlone = writeStatement(
 const insertAdvance = writeStatement(
   (_, { partnerId, seconds }: { partnerId: string; seconds: number }) => sql<{ advanced_at_ms: string }>`
     INSERT INTO test_clock_advance (partner_id, advanced_at, seconds_before, offset_seconds, shows)
-    SELECT ${partnerId}, at, ahead, ahead + ${seconds}::bigint, at + (ahead + ${seconds}::bigint) * interval '1 second'
+    SELECT ${partnerId}, at, ahead, ahead + ${seconds}::bigint,
+      at + (ahead + ${seconds}::bigint) * interval '1 second'
     FROM (
-      SELECT greatest(date_trunc('milliseconds', clock_timestamp()), max(c.advanced_at)) + interval '1 millisecond' AS at,
+      SELECT greatest(date_trunc('milliseconds', clock_timestamp()), max(c.advanced_at))
+        + interval '1 millisecond' AS at,
         coalesce(max(c.offset_seconds), 0) AS ahead
       FROM (SELECT advanced_at, offset_seconds FROM test_clock_advance WHERE partner_id = ${partnerId}
         ORDER BY advanced_at DESC LIMIT 1) c
@@ -103,15 +105,20 @@ export async function readTestClock(em: Reader, partnerId: string): Promise<Test
 const selectClock = readStatement(
   (_, { partnerId }: { partnerId: string }) => sql<{ clock: AccountClock; is_advancing: boolean }>`
     SELECT read_test_clock(${partnerId}) AS clock,
-      EXISTS (SELECT FROM delivery d WHERE d.partner_id = ${partnerId} AND d.mode = 'test' AND d.status = 'retrying'
+      EXISTS (SELECT FROM delivery d WHERE d.partner_id = ${partnerId} AND d.mode = 'test'
+        AND d.status = 'retrying'
         AND d.next_attempt_at <= last.shows)
-      OR EXISTS (SELECT FROM delivery d WHERE d.partner_id = ${partnerId} AND d.mode = 'test' AND d.status = 'pending'
+      OR EXISTS (SELECT FROM delivery d WHERE d.partner_id = ${partnerId} AND d.mode = 'test'
+        AND d.status = 'pending'
         AND d.next_attempt_at <= last.shows)
       OR EXISTS (SELECT FROM card_authorization z WHERE z.partner_id = ${partnerId} AND z.mode = 'test'
         AND z.status = 'pending' AND z.expires_at <= last.shows)
-      OR EXISTS (SELECT FROM deposit t WHERE t.partner_id = ${partnerId} AND t.mode = 'test' AND t.due_at <= last.shows)
-      OR EXISTS (SELECT FROM api_key k WHERE k.partner_id = ${partnerId} AND k.mode = 'test' AND k.expires_at IS NOT NULL
-        AND k.revoked_at IS NULL AND k.expiry_announced_at IS NULL AND k.expires_at <= last.shows + interval '7 days')
+      OR EXISTS (SELECT FROM deposit t WHERE t.partner_id = ${partnerId} AND t.mode = 'test'
+        AND t.due_at <= last.shows)
+      OR EXISTS (SELECT FROM api_key k WHERE k.partner_id = ${partnerId} AND k.mode = 'test'
+        AND k.expires_at IS NOT NULL
+        AND k.revoked_at IS NULL AND k.expiry_announced_at IS NULL
+        AND k.expires_at <= last.shows + interval '7 days')
         AS is_advancing
     FROM (SELECT max(shows) AS shows FROM test_clock_advance WHERE partner_id = ${partnerId}) last`,
 );

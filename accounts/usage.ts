@@ -76,7 +76,8 @@ const share = autocommitStatement(
     active_accounts: string[];
   }>`
   WITH own AS (
-    INSERT INTO api_process AS p (id, active_accounts, seen_at) VALUES (${processId}, ${accounts}::text[], now())
+    INSERT INTO api_process AS p (id, active_accounts, seen_at)
+      VALUES (${processId}, ${accounts}::text[], now())
     ON CONFLICT (id) DO UPDATE SET active_accounts = excluded.active_accounts, seen_at = excluded.seen_at),
   gone AS (
     DELETE FROM api_process WHERE id IN (

@@ -33,7 +33,6 @@ const createSession = declare({
     'Makes a link that opens the workbench in a browser, once and within 5 minutes, for your account and the mode of the key ' +
     'that you send. The session can do no more than the key, and ends with it. Only this response has the `url`: whoever opens it ' +
     'has the session. An Idempotency-Key is ignored. You can have 100 sessions in each mode.',
-  query: z.strictObject({}),
   body: WorkbenchSessionRequest,
   bodyIsOptional: true,
   responses: { 201: WorkbenchSessionResource },
@@ -60,7 +59,6 @@ const deleteSession = declare({
   operationId: 'workbenchSessions.delete',
   summary: 'End a workbench session',
   description: 'The session stops working everywhere within 5 seconds, and its link with it.',
-  query: z.strictObject({}),
   responses: { 204: z.null() },
   examples: {},
   errors: ['workbench_session_not_found'],

@@ -231,10 +231,12 @@ interface SlowChange {
 
 const slowStatusChanges = readStatement(
   (_, { patienceMs }: { patienceMs: number }) => sql<SlowChange>`
-    SELECT DISTINCT ON (k.id) k.id, k.partner_id, k.mode, k.network_card_id, c.id AS claim_id, c.operation, c.network_problem,
+    SELECT DISTINCT ON (k.id) k.id, k.partner_id, k.mode, k.network_card_id, c.id AS claim_id,
+      c.operation, c.network_problem,
       k.status_change_claim_id IS NOT NULL AS asked, ${later(sql`c.created_at`, patienceMs)} AS since
     FROM idempotency_claim c JOIN card k ON k.id = c.card_id
-    WHERE c.response_status IS NULL AND c.operation = ANY (${Object.keys(STATUS_CHANGES)}) AND c.created_at < ${ago(patienceMs)}
+    WHERE c.response_status IS NULL AND c.operation = ANY (${Object.keys(STATUS_CHANGES)})
+      AND c.created_at < ${ago(patienceMs)}
     ORDER BY k.id, c.id IS DISTINCT FROM k.status_change_claim_id, c.created_at`,
   { acrossTenants: 'measurement' },
 );

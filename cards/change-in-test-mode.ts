@@ -109,5 +109,6 @@ const block = writeStatement((db, values: Change) => {
 const blockAndRelease = statementWithPosting((db, values: Change, ledger) => {
   const { changed, ctes, isStored } = changeAndEnd(db, values);
   return sql<{ is_stored: boolean }>`
-    ${withCtes([...ctes, uncount(changed)])} SELECT ${ledger.answer}, ${isStored} AS is_stored FROM ${ledger.call}`;
+    ${withCtes([...ctes, uncount(changed)])} SELECT ${ledger.answer}, ${isStored} AS is_stored
+      FROM ${ledger.call}`;
 });

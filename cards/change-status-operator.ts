@@ -56,7 +56,8 @@ export async function changeStatusByHand(
 
 const selectResponse = readStatement(
   (_, { claimId }: { claimId: string }) => sql<{ response_status: number; response_body: Buffer }>`
-    SELECT response_status, response_body FROM idempotency_claim WHERE id = ${claimId} AND response_status IS NOT NULL`,
+    SELECT response_status, response_body FROM idempotency_claim WHERE id = ${claimId}
+      AND response_status IS NOT NULL`,
   { acrossTenants: 'id' },
 );
 

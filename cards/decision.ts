@@ -154,18 +154,21 @@ const decisionStatements = (name: DecidedTable) => {
     ),
     refuse: writeStatement(
       (_, { id, because }: { id: string; because: WhyNot }) => sql`
-        UPDATE ${table} SET decision = decision || jsonb_build_object('refused', ${because}::text) WHERE id = ${id}`,
+        UPDATE ${table} SET decision = decision || jsonb_build_object('refused', ${because}::text)
+          WHERE id = ${id}`,
       { acrossTenants: 'id' },
     ),
     refuseOfClaim: autocommitStatement(
       (_, { claimId }: { claimId: string }) => sql`
-        UPDATE ${table} SET decision = decision || '{"refused": "not_recordable"}' WHERE claim_id = ${claimId}`,
+        UPDATE ${table} SET decision = decision || '{"refused": "not_recordable"}'
+          WHERE claim_id = ${claimId}`,
       { acrossTenants: 'id' },
     ),
     note: autocommitStatement(
       (_, values: { claimId: string; reason: string; networkCardId: string | null }) => sql`
         UPDATE ${table} SET not_recorded = jsonb_strip_nulls(jsonb_build_object('reason', ${values.reason}::text,
-          'networkCardId', ${values.networkCardId}::text, 'at', coalesce(not_recorded ->> 'at', to_jsonb(now()) #>> '{}')))
+          'networkCardId', ${values.networkCardId}::text, 'at',
+          coalesce(not_recorded ->> 'at', to_jsonb(now()) #>> '{}')))
         WHERE claim_id = ${values.claimId}`,
       { acrossTenants: 'id' },
     ),

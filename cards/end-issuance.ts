@@ -208,7 +208,8 @@ const uncountCard = writeStatement(
     UPDATE account_usage u SET open_cards = u.open_cards - 1,
       loaded_cents = u.loaded_cents - CASE WHEN u.loaded_on = c.counted_on THEN c.funding_cents ELSE 0 END
     FROM card c
-    WHERE c.id = ${cardId} AND c.partner_id = ${partnerId} AND c.mode = ${mode} AND u.partner_id = c.partner_id
+    WHERE c.id = ${cardId} AND c.partner_id = ${partnerId} AND c.mode = ${mode}
+      AND u.partner_id = c.partner_id
       AND u.mode = c.mode`,
 );
 

@@ -80,9 +80,8 @@ const lockCard = writeStatement(
       .selectFrom('card')
       .select(['partner_id', 'mode', 'status'])
       .select([
-        sql<boolean>`num_nonnulls(cardholder_first_name, cardholder_last_name, email) > 0 OR metadata <> '{}'`.as(
-          'has_data',
-        ),
+        sql<boolean>`num_nonnulls(cardholder_first_name, cardholder_last_name, email) > 0
+        OR metadata <> '{}'`.as('has_data'),
         sql<boolean>`cardholder_erased_at IS NOT NULL`.as('is_marked'),
       ])
       .where('id', '=', cardId)

@@ -111,7 +111,8 @@ export async function beginIssuance(context: FundingContext, claimId: string): P
 
 const lockClaimedTerms = writeStatement(
   (_, { claimId }: { claimId: string }) => sql<ClaimedTermsColumns & { products: IssuableProduct[] }>`
-    SELECT f.*, ${issuableProducts(sql.ref('f.partner_id'))} AS products FROM lock_funding_terms(${claimId}) f`,
+    SELECT f.*, ${issuableProducts(sql.ref('f.partner_id'))} AS products
+      FROM lock_funding_terms(${claimId}) f`,
 );
 
 /** The state that an issuance is decided on. */
@@ -219,7 +220,8 @@ const countCard = (made: Cte<Row<'card', 'partner_id' | 'mode' | 'funding_cents'
   cte(
     'counted',
     sql`
-  UPDATE account_usage u SET open_cards = u.open_cards + 1, loaded_on = greatest(u.loaded_on, made.counted_on),
+  UPDATE account_usage u SET open_cards = u.open_cards + 1,
+    loaded_on = greatest(u.loaded_on, made.counted_on),
     loaded_cents = CASE WHEN u.loaded_on >= made.counted_on THEN u.loaded_cents ELSE 0 END + made.funding_cents
   FROM ${made.rows} made WHERE u.partner_id = made.partner_id AND u.mode = made.mode`,
   );
@@ -301,5 +303,6 @@ const fundCard = statementWithPosting((db, card: BoundCard & KeyedOutcomeValues,
   const { ctes, isStored } = endRequest(made, card);
   return sql<{ made: boolean; is_stored: boolean }>`
     ${withCtes([made, countCard(made), ...ctes])}
-    SELECT ${ledger.answer}, EXISTS (SELECT FROM ${made.rows}) AS made, ${isStored} AS is_stored FROM ${ledger.call}`;
+    SELECT ${ledger.answer}, EXISTS (SELECT FROM ${made.rows}) AS made, ${isStored} AS is_stored
+      FROM ${ledger.call}`;
 });

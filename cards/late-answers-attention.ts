@@ -95,9 +95,11 @@ interface Contradiction {
 const contradictions = readStatement(
   () => sql<Contradiction>`
     SELECT id, kind, said, partner_id, contradicts_since AS since, decision, amount_cents,
-      coalesce(network_card_id, (SELECT k.network_card_id FROM card k WHERE k.id = coalesce(late_answer.card_id, late_answer.id)))
+      coalesce(network_card_id,
+        (SELECT k.network_card_id FROM card k WHERE k.id = coalesce(late_answer.card_id, late_answer.id)))
         AS network_card_id,
-      EXISTS (SELECT FROM card k WHERE k.id = late_answer.id AND k.status IN ('active', 'frozen')) AS can_be_blocked
+      EXISTS (SELECT FROM card k WHERE k.id = late_answer.id
+        AND k.status IN ('active', 'frozen')) AS can_be_blocked
     FROM late_answer
     WHERE contradicts_since IS NOT NULL AND decision ->> 'outcome' IS DISTINCT FROM 'dismissed'`,
   { acrossTenants: 'measurement' },

@@ -21,7 +21,6 @@ const listProducts = declare({
   operationId: 'products.list',
   summary: 'List products',
   description: 'The products your account can issue, the current one first.',
-  query: z.strictObject({}),
   responses: { 200: listEnvelope(ProductResource) },
   examples: { 200: exampleList(PRODUCT) },
 });

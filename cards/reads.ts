@@ -70,8 +70,10 @@ const listWith = (filter: CardFilter) =>
           : sql`SELECT one.id FROM (SELECT id FROM partner ${account}) account
             CROSS JOIN unnest(${[...Mode.options]}::text[]) wanted_mode (mode) ${eachStatus}
             CROSS JOIN LATERAL (${inAccount}) one ORDER BY one.id DESC LIMIT ${limit}`;
-      return sql<ListedRow>`SELECT k.id, 'card' AS object, k.partner_id, p.name AS partner_name, k.mode, k.status,
-        k.external_ref, k.funding_cents AS funding, k.last4, k.failure_code, k.overdue_since, k.created_at AS created
+      return sql<ListedRow>`SELECT k.id, 'card' AS object, k.partner_id,
+        p.name AS partner_name, k.mode, k.status,
+        k.external_ref, k.funding_cents AS funding, k.last4, k.failure_code, k.overdue_since,
+        k.created_at AS created
       FROM (${found}) found CROSS JOIN LATERAL (SELECT * FROM card WHERE id = found.id LIMIT 1) k
         JOIN partner p ON p.id = k.partner_id ORDER BY k.id DESC`;
     },
@@ -136,11 +138,14 @@ interface CardRow
 // Of the metadata, the keys alone: what the partner stores under them may be about the cardholder.
 const selectCard = readStatement(
   (_, { cardId }: { cardId: string }) => sql<CardRow>`
-    SELECT c.id, 'card' AS object, c.partner_id, p.name AS partner_name, c.mode, c.status, coalesce(a.posted, 0) AS balance,
-      coalesce(a.posted, 0) - coalesce(a.held, 0) AS available_balance, 'USD' AS currency, c.funding_cents AS funding, c.fees,
-      c.external_ref, ARRAY(SELECT key FROM jsonb_object_keys(c.metadata) key ORDER BY key COLLATE "C") AS metadata_keys,
-      c.spending_controls, c.cardholder_erased_at, c.product_code, c.network, c.network_card_id, c.last4, c.exp_month,
-      c.exp_year, c.failure_code, c.overdue_since, c.created_at AS created, p.spending_controls AS account_controls,
+    SELECT c.id, 'card' AS object, c.partner_id, p.name AS partner_name, c.mode, c.status,
+      coalesce(a.posted, 0) AS balance,
+      coalesce(a.posted, 0) - coalesce(a.held, 0) AS available_balance, 'USD' AS currency,
+      c.funding_cents AS funding, c.fees, c.external_ref,
+      ARRAY(SELECT key FROM jsonb_object_keys(c.metadata) key ORDER BY key COLLATE "C") AS metadata_keys,
+      c.spending_controls, c.cardholder_erased_at, c.product_code, c.network, c.network_card_id,
+      c.last4, c.exp_month, c.exp_year, c.failure_code, c.overdue_since, c.created_at AS created,
+      p.spending_controls AS account_controls,
       (SELECT jsonb_agg(r) FROM read_spending(c, p.spending_controls, account_now(c.partner_id, c.mode)) r) AS spending,
       s.id AS change_id, s.operation AS change_operation, s.created_at AS change_since
     FROM card c JOIN partner p ON p.id = c.partner_id LEFT JOIN ledger.account a ON a.card_id = c.id

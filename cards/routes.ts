@@ -1,5 +1,4 @@
 import { type RawBuilder, sql } from 'kysely';
-import { z } from 'zod';
 import { type RespondingDependencies, respondToClaimed } from '../api/http/claimed-work.ts';
 import { claimOperation, keyedRequest, replay, replyAs, replyOnce } from '../api/http/keyed.ts';
 import {
@@ -41,7 +40,6 @@ const createCard = declare({
     '`GET /cards/{cardId}`.',
   idempotencyKey: 'required',
   liveIsWorkflow: true,
-  query: z.strictObject({}),
   body: CreateCardRequest,
   responses: { 201: CardResource, 202: CardResource },
   examples: { body: CREATE_CARD, 201: CARD, 202: PENDING_CARD },
@@ -67,7 +65,6 @@ const updateCard = declare({
     'Changes the fields that you send. Null removes a field. In `metadata`, null removes a key, and keys that you leave out ' +
     'stay. `spending_controls` are replaced whole. The card can have any status but `failed`. If anything changes, an event `card.updated` tells of it.',
   idempotencyKey: 'accepted',
-  query: z.strictObject({}),
   body: UpdateCardRequest,
   responses: { 200: CardResource },
   examples: { body: UPDATE_CARD, 200: UPDATED_CARD },
@@ -81,7 +78,6 @@ const getCard = declare({
   operationId: 'cards.get',
   summary: 'Retrieve a card',
   description: 'The card as it is now. Poll this while the card is `funding_pending`.',
-  query: z.strictObject({}),
   responses: { 200: CardResource },
   examples: { 200: CARD },
   errors: ['card_not_found'],

@@ -43,7 +43,6 @@ const getSecureDetails = declare({
     'The full card number, CVV and expiry, fetched live from the card network. This is disabled until we ' +
     'enable it for your account. You can make 3 requests in any minute and 20 in any 24 hours. A request also counts if the card ' +
     'network does not respond.',
-  query: z.strictObject({}),
   responses: { 200: SecureDetails },
   examples: { 200: SECURE_DETAILS },
   errors: ['secure_details_disabled', 'card_not_found', 'invalid_state', 'reveal_limit_reached'],

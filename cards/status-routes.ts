@@ -69,7 +69,6 @@ function declareChange(
     ...declared,
     idempotencyKey: 'accepted',
     liveIsWorkflow: true,
-    query: z.strictObject({}),
     body: NoFields,
     bodyIsOptional: true,
     responses: { 200: CardResource },

@@ -102,10 +102,12 @@ const testTerms = writeStatement(
       TermsColumns &
       CardRow & { card_cents: string; card_held_cents: string; products: IssuableProduct[] }
   >`
-    SELECT f.claim_id, f.fingerprint, f.response_status, f.response_body, f.card_cents, f.card_held_cents, f.fee_plan, f.limits,
+    SELECT f.claim_id, f.fingerprint, f.response_status, f.response_body, f.card_cents, f.card_held_cents,
+      f.fee_plan, f.limits,
       f.open_cards, f.loaded_today_cents, a.clock, ${sql.raw(of('(f.card)', CARD_COLUMNS).join(', '))},
       CASE WHEN ${values.cardId}::text IS NULL THEN ${issuableProducts(sql.ref('a.partner_id'))} END AS products
-    FROM (SELECT p.id AS partner_id, lock_test_clock(p.id) AS clock FROM (SELECT ${values.partnerId}::text AS id) p OFFSET 0) a
+    FROM (SELECT p.id AS partner_id, lock_test_clock(p.id) AS clock
+      FROM (SELECT ${values.partnerId}::text AS id) p OFFSET 0) a
       CROSS JOIN LATERAL
       lock_test_card_terms(a.partner_id, ${values.key}, ${values.cardId}, NULL, ${values.counts}) f`,
 );

@@ -78,7 +78,8 @@ const inReview = readStatement(
       is_denied: boolean;
     }
   >`
-    SELECT d.id, d.partner_id, d.version, d.amount_cents AS expected, d.review_since AS since, count(*)::int AS count,
+    SELECT d.id, d.partner_id, d.version, d.amount_cents AS expected, d.review_since AS since,
+      count(*)::int AS count,
       sum(p.value_micro_usdt)::text AS arrived, bool_or(p.review_reason = 'nodes_disagree') AS is_denied
     FROM deposit d JOIN deposit_payment p ON p.deposit_id = d.id
     WHERE d.status = 'needs_review' AND d.mode = 'live' AND p.status = 'in_review' GROUP BY d.id`,
@@ -196,7 +197,8 @@ const unconfirmed = readStatement(
       says: { node: string; says: string }[];
     }
   >`
-    SELECT deposit_id AS id, partner_id, value_micro_usdt, block_number, says, seen_at AS since FROM unconfirmed_payment
+    SELECT deposit_id AS id, partner_id, value_micro_usdt, block_number, says, seen_at AS since
+      FROM unconfirmed_payment
     WHERE seen_at < ${LONG_AGO} ORDER BY seen_at LIMIT ${MAX_CONFIRMATIONS}`,
   { acrossTenants: 'measurement' },
 );

@@ -231,7 +231,8 @@ const confirming = autocommitStatement(
         JOIN deposit d ON d.network = c.network AND d.address_hash = decode(s.hash, 'hex')
       WHERE c.network = ${network} AND d.status = 'awaiting_payment'
       FOR NO KEY UPDATE OF d SKIP LOCKED)
-    UPDATE deposit d SET status = 'confirming', seen_block_number = due.block_number, version = version + 1, changed_at = now()
+    UPDATE deposit d SET status = 'confirming', seen_block_number = due.block_number,
+      version = version + 1, changed_at = now()
     FROM due WHERE d.id = due.id RETURNING d.id`,
   { acrossTenants: 'chain' },
 );

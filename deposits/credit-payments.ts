@@ -146,7 +146,8 @@ function toRow(verdict: Verdict) {
 const markJudged = writeStatement(
   (_, { rows }: { rows: string }) => sql`
     UPDATE deposit_payment p SET status = j.status, review_reason = j.review_reason
-    FROM json_to_recordset(${rows}) AS j (network text, tx_hash text, log_index integer, status text, review_reason text)
+    FROM json_to_recordset(${rows}) AS j (network text, tx_hash text, log_index integer,
+      status text, review_reason text)
     WHERE p.network = j.network AND p.tx_hash = j.tx_hash AND p.log_index = j.log_index`,
   { acrossTenants: 'queue' },
 );
@@ -166,7 +167,8 @@ const uncredited = readStatement(
       isQueued: sql`status = 'found'`,
       after: sql`${partnerId}, ${mode}`,
     })}, account AS MATERIALIZED (
-      SELECT partner_id, mode FROM following WHERE partner_id || '/' || mode <> ALL (${except}::text[]) LIMIT ${limit}
+      SELECT partner_id, mode FROM following WHERE partner_id || '/' || mode <> ALL (${except}::text[])
+        LIMIT ${limit}
     )
     SELECT a.partner_id, a.mode, array(
       SELECT DISTINCT p.deposit_id FROM deposit_payment p

@@ -155,7 +155,8 @@ const lockStatement = (locked: 'wait' | 'skip') =>
       WITH patience AS MATERIALIZED (
         SELECT set_config('lock_timeout', coalesce(${waitMs}::integer || 'ms', current_setting('lock_timeout')), true)
       )
-      SELECT d.id, ${heldClock(sql.ref('d.partner_id'), sql.ref('d.mode'))} AS clock FROM patience, deposit d WHERE d.id = ANY (${depositIds}) ORDER BY d.id
+      SELECT d.id, ${heldClock(sql.ref('d.partner_id'), sql.ref('d.mode'))} AS clock FROM patience, deposit d
+        WHERE d.id = ANY (${depositIds}) ORDER BY d.id
       FOR NO KEY UPDATE OF d ${locked === 'skip' ? sql`SKIP LOCKED` : sql``}`,
     { acrossTenants: 'id' },
   );
@@ -179,12 +180,10 @@ const readLocked = readStatement(
               >`coalesce(json_agg(DISTINCT p.status) FILTER (WHERE p.status <> 'found'), '[]')`.as(
                 'statuses',
               ),
-              sql<string>`coalesce(sum(p.value_micro_usdt) FILTER (WHERE p.status IN ('credited', 'in_review')), 0)::text`.as(
-                'kept_micro_usdt',
-              ),
-              sql<boolean>`coalesce(bool_or(p.status = 'credited' AND p.value_micro_usdt = ${ONE_EXACT}), false)`.as(
-                'is_paid',
-              ),
+              sql<string>`coalesce(sum(p.value_micro_usdt)
+              FILTER (WHERE p.status IN ('credited', 'in_review')), 0)::text`.as('kept_micro_usdt'),
+              sql<boolean>`coalesce(bool_or(p.status = 'credited'
+              AND p.value_micro_usdt = ${ONE_EXACT}), false)`.as('is_paid'),
             ])
             .whereRef('p.deposit_id', '=', 'd.id')
             .as('arrived'),
@@ -207,8 +206,8 @@ const write = writeStatement(
     UPDATE deposit d SET status = w.status, received_micro_usdt = w.received_micro_usdt,
       credited_cents = w.credited_cents, seen_block_number = NULL, confirmed_at = w.confirmed_at,
       review_since = w.review_since, version = d.version + 1, changed_at = account_now(d.partner_id, d.mode)
-    FROM json_to_recordset(${rows}) AS w (id text, status text, received_micro_usdt numeric, credited_cents bigint,
-      confirmed_at timestamptz, review_since timestamptz)
+    FROM json_to_recordset(${rows}) AS w (id text, status text, received_micro_usdt numeric,
+      credited_cents bigint, confirmed_at timestamptz, review_since timestamptz)
     WHERE d.id = w.id`,
   { acrossTenants: 'id' },
 );

@@ -80,10 +80,12 @@ const unpaid = readStatement(
     mode: Mode;
     deposit_ids: string[];
   }>`
-    SELECT u.partner_id, u.mode, (array_agg(u.id ORDER BY u.expires_at))[:${sql.lit(MAX_AT_ONCE)}] AS deposit_ids
+    SELECT u.partner_id, u.mode, 
+      (array_agg(u.id ORDER BY u.expires_at))[:${sql.lit(MAX_AT_ONCE)}] AS deposit_ids
     FROM chain_scan s CROSS JOIN LATERAL (
       SELECT d.id, d.partner_id, d.mode, d.expires_at FROM deposit d
-      WHERE d.network = s.network AND ${IS_UNPAID} AND d.partner_id || '/' || d.mode <> ALL (${except}::text[])
+      WHERE d.network = s.network AND ${IS_UNPAID}
+        AND d.partner_id || '/' || d.mode <> ALL (${except}::text[])
       ORDER BY d.expires_at LIMIT ${sql.lit(MAX_LOOKED_AT)}) u
     GROUP BY u.partner_id, u.mode ORDER BY min(u.expires_at) LIMIT ${limit}`,
   { acrossTenants: 'queue' },

@@ -108,7 +108,8 @@ interface Waiting {
 
 const waitingIn = (what: Waiting['for'], table: 'deposit' | 'deposit_payment', status: string) => sql`
   SELECT ${sql.lit(what)} AS for, count(*)::int AS count
-  FROM (SELECT FROM ${sql.table(table)} WHERE status = ${sql.lit(status)} AND mode = 'live' LIMIT ${sql.lit(MAX_COUNTED)}) w`;
+  FROM (SELECT FROM ${sql.table(table)} WHERE status = ${sql.lit(status)} AND mode = 'live'
+    LIMIT ${sql.lit(MAX_COUNTED)}) w`;
 
 // Written out, so that an index counts each part.
 const countWaiting = readStatement(

@@ -110,10 +110,12 @@ const indexUnder = tenantStatement(
       CASE WHEN c.id IS NULL AND (
         SELECT count(*) FROM (
           SELECT FROM deposit d
-          WHERE d.partner_id = ${partnerId} AND d.mode = ${mode} AND d.status IN ('awaiting_payment', 'confirming')
+          WHERE d.partner_id = ${partnerId} AND d.mode = ${mode}
+            AND d.status IN ('awaiting_payment', 'confirming')
           LIMIT ${sql.lit(MAX_OPEN_DEPOSITS)}) open
       ) < ${sql.lit(MAX_OPEN_DEPOSITS)} THEN nextval('deposit_address_index')::int END AS address_index
-    FROM (SELECT) one LEFT JOIN idempotency_claim c ON c.partner_id = ${partnerId} AND c.mode = ${mode} AND c.key = ${key}`,
+    FROM (SELECT) one LEFT JOIN idempotency_claim c ON c.partner_id = ${partnerId}
+      AND c.mode = ${mode} AND c.key = ${key}`,
 );
 
 interface NewDeposit extends Omit<DepositRow, 'payments'> {
@@ -124,9 +126,10 @@ interface NewDeposit extends Omit<DepositRow, 'payments'> {
 const insertRow = (deposit: NewDeposit) => sql<Row<'deposit', 'id'>>`
   INSERT INTO deposit (id, partner_id, mode, network, contract_address, address_index, address, address_hash,
     amount_cents, created_at, expires_at)
-  VALUES (${deposit.id}, ${deposit.partner_id}, ${deposit.mode}, ${deposit.network}, ${deposit.contract_address},
-    ${deposit.index}, ${deposit.address}, ${deposit.addressHash}, ${deposit.amount_cents}, ${deposit.created_at},
-    ${deposit.expires_at})
+  VALUES (${deposit.id}, ${deposit.partner_id}, ${deposit.mode}, ${deposit.network},
+    ${deposit.contract_address},
+    ${deposit.index}, ${deposit.address}, ${deposit.addressHash}, ${deposit.amount_cents},
+    ${deposit.created_at}, ${deposit.expires_at})
   RETURNING id`;
 
 const insert = writeStatement((_, values: NewDeposit & ClaimWithResponse) => {

@@ -34,13 +34,15 @@ interface OperatorRow extends DepositRow, Row<'deposit', 'review_since'> {
   partner_name: string;
 }
 
-const DEPOSIT = sql`${columnList('deposit', DEPOSIT_COLUMNS, 'd')}, d.review_since, ${receivedBy('d')} AS received_micro_usdt,
+const DEPOSIT = sql`${columnList('deposit', DEPOSIT_COLUMNS, 'd')}, d.review_since,
+  ${receivedBy('d')} AS received_micro_usdt,
   ${selectPayments('d')} AS payments, (SELECT name FROM partner WHERE id = d.partner_id) AS partner_name`;
 
 const listWith = (filter: DepositFilter) =>
   readStatement(
     (_, { partner, status, limit }: DepositFilter) => {
-      let ids: RawBuilder<unknown> = sql`SELECT id FROM deposit WHERE mode = 'live' ORDER BY id DESC LIMIT ${limit}`;
+      let ids: RawBuilder<unknown> = sql`SELECT id FROM deposit WHERE mode = 'live'
+        ORDER BY id DESC LIMIT ${limit}`;
       if (filter.partner !== null) {
         // One partner has few enough deposits to look through them all.
         ids = sql`SELECT id FROM deposit WHERE partner_id = ${partner} AND mode = 'live'
@@ -124,7 +126,8 @@ const selectDeposit = readStatement(
         WHERE m.deposit_id = d.id AND m.status IN ('credited', 'in_review')) AS kept_micro_usdt,
       (SELECT coalesce(json_agg(u), '[]') FROM (
         SELECT tx_hash, log_index, value_micro_usdt::text, block_number AS block, says AS nodes, seen_at
-        FROM unconfirmed_payment WHERE deposit_id = d.id ORDER BY seen_at LIMIT ${sql.lit(MAX_PAYMENTS_SHOWN)}) u
+        FROM unconfirmed_payment WHERE deposit_id = d.id
+          ORDER BY seen_at LIMIT ${sql.lit(MAX_PAYMENTS_SHOWN)}) u
       ) AS unconfirmed,
       (SELECT coalesce(json_agg(r ORDER BY r.version), '[]') FROM (
         SELECT outcome, credited_cents AS credited_amount, reason, actor, version, resolved_at AS at

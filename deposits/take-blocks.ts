@@ -163,7 +163,8 @@ const record = writeStatement(
     WITH recorded AS (
     INSERT INTO deposit_payment (network, tx_hash, log_index, deposit_id, partner_id, mode, value_micro_usdt,
       block_number, transaction_index, block_time)
-    SELECT ${network}, f.* FROM json_to_recordset(${rows}) AS f (tx_hash text, log_index integer, deposit_id text,
+    SELECT ${network}, f.* FROM json_to_recordset(${rows}) AS f (tx_hash text,
+      log_index integer, deposit_id text,
       partner_id text, mode text, value_micro_usdt numeric, block_number bigint, transaction_index integer,
       block_time timestamptz)
     ON CONFLICT (network, tx_hash, log_index) DO NOTHING
@@ -177,9 +178,10 @@ const record = writeStatement(
 const keepUnconfirmed = writeStatement(
   (_, { network, rows }: OfChain & { rows: string }) => sql<{ count: number }>`
     WITH kept AS (
-      INSERT INTO unconfirmed_payment (network, tx_hash, log_index, deposit_id, partner_id, mode, value_micro_usdt,
-        block_number, block_hash, transaction_index, block_time, says)
-      SELECT ${network}, f.* FROM json_to_recordset(${rows}) AS f (tx_hash text, log_index integer, deposit_id text,
+      INSERT INTO unconfirmed_payment (network, tx_hash, log_index, deposit_id, partner_id,
+        mode, value_micro_usdt, block_number, block_hash, transaction_index, block_time, says)
+      SELECT ${network}, f.* FROM json_to_recordset(${rows}) AS f (tx_hash text,
+        log_index integer, deposit_id text,
         partner_id text, mode text, value_micro_usdt numeric, block_number bigint, block_hash text,
         transaction_index integer, block_time timestamptz, says jsonb)
       WHERE NOT EXISTS (SELECT FROM deposit_payment p
@@ -187,7 +189,8 @@ const keepUnconfirmed = writeStatement(
       ON CONFLICT DO NOTHING
       RETURNING deposit_id, block_number
     ), due AS (
-      SELECT d.id, (SELECT max(k.block_number) FROM kept k WHERE k.deposit_id = d.id) AS block_number FROM deposit d
+      SELECT d.id, (SELECT max(k.block_number) FROM kept k WHERE k.deposit_id = d.id) AS block_number
+        FROM deposit d
       WHERE d.id IN (SELECT deposit_id FROM kept) AND d.status = 'awaiting_payment'
       FOR NO KEY UPDATE OF d SKIP LOCKED
     ), changed AS (

@@ -122,7 +122,8 @@ const countOpen = tenantStatement(
   (_, { partnerId, mode }: Tenant) => sql<{ count: number }>`
     SELECT count(*)::int AS count FROM (
       SELECT FROM deposit d
-      WHERE d.partner_id = ${partnerId} AND d.mode = ${mode} AND d.status IN ('awaiting_payment', 'confirming')
+      WHERE d.partner_id = ${partnerId} AND d.mode = ${mode}
+        AND d.status IN ('awaiting_payment', 'confirming')
       LIMIT ${sql.lit(MAX_OPEN_DEPOSITS)}) open`,
 );
 
@@ -163,9 +164,10 @@ const play = writeStatement(
         AND d.due_at <= account_now(${partnerId}, ${mode})
       ORDER BY d.id FOR NO KEY UPDATE SKIP LOCKED
     ), arrived AS (
-      INSERT INTO deposit_payment (network, tx_hash, log_index, deposit_id, partner_id, mode, value_micro_usdt, block_number,
-        transaction_index, block_time)
-      SELECT d.network, encode(sha256(convert_to('test deposit ' || d.id, 'UTF8')), 'hex'), 0, d.id, d.partner_id, d.mode,
+      INSERT INTO deposit_payment (network, tx_hash, log_index, deposit_id, partner_id, mode,
+        value_micro_usdt, block_number, transaction_index, block_time)
+      SELECT d.network, encode(sha256(convert_to('test deposit ' || d.id, 'UTF8')), 'hex'), 0, d.id,
+        d.partner_id, d.mode,
         CASE d.test_payment WHEN 'short' THEN d.amount_cents * 5000 WHEN 'over' THEN d.amount_cents * 10000 + 1000000
           ELSE d.amount_cents * 10000 END,
         (extract(epoch FROM due.due_at) / 3)::bigint, 0, due.due_at
@@ -193,7 +195,8 @@ const due = readStatement(
       after: sql`${after}`,
     })}, found AS MATERIALIZED (
       SELECT a.partner_id, d.ids
-      FROM ${accountsNow(sql`SELECT partner_id, 'test' AS mode FROM following WHERE partner_id || '/test' <> ALL (${except}::text[])`)} a
+      FROM ${accountsNow(sql`SELECT partner_id, 'test' AS mode FROM following
+        WHERE partner_id || '/test' <> ALL (${except}::text[])`)} a
         CROSS JOIN LATERAL (
           SELECT array_agg(o.id) AS ids FROM (
             SELECT t.id FROM deposit t

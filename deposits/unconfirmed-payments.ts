@@ -94,8 +94,8 @@ const settle = autocommitStatement(
         AND u.deposit_id = s.deposit_id AND u.value_micro_usdt = s.value_micro_usdt AND s.outcome <> 'open'
       RETURNING u.*, s.outcome
     ), recorded AS (
-      INSERT INTO deposit_payment (network, tx_hash, log_index, deposit_id, partner_id, mode, value_micro_usdt,
-        block_number, transaction_index, block_time)
+      INSERT INTO deposit_payment (network, tx_hash, log_index, deposit_id, partner_id,
+        mode, value_micro_usdt, block_number, transaction_index, block_time)
       SELECT network, tx_hash, log_index, deposit_id, partner_id, mode, value_micro_usdt, block_number,
         transaction_index, block_time
       FROM settled WHERE outcome = 'confirmed'

@@ -130,9 +130,8 @@ const watched = readStatement(
               sql<string>`coalesce(sum(p.value_micro_usdt) FILTER (WHERE p.status = 'in_review'), 0)::text`.as(
                 'review_micro_usdt',
               ),
-              sql<string>`coalesce(sum(p.value_micro_usdt) FILTER (WHERE p.status IN ('credited', 'in_review')), 0)::text`.as(
-                'kept_micro_usdt',
-              ),
+              sql<string>`coalesce(sum(p.value_micro_usdt)
+              FILTER (WHERE p.status IN ('credited', 'in_review')), 0)::text`.as('kept_micro_usdt'),
             ])
             .whereRef('p.deposit_id', '=', 'd.id')
             .as('arrived'),
@@ -160,7 +159,8 @@ const take = autocommitStatement(
     ), due AS MATERIALIZED (
       SELECT d.id FROM account a CROSS JOIN LATERAL (
         SELECT u.id FROM deposit u
-        WHERE u.told_version < u.version AND u.partner_id = a.partner_id AND u.lease_expires_at <= clock_timestamp()
+        WHERE u.told_version < u.version AND u.partner_id = a.partner_id
+          AND u.lease_expires_at <= clock_timestamp()
         ORDER BY u.id LIMIT ${sql.lit(MAX_EACH)} FOR NO KEY UPDATE SKIP LOCKED) d
     ), leased AS (
       UPDATE deposit d SET lease_expires_at = clock_timestamp() + ${sql.lit(LEASE_SECONDS)} * interval '1 second'

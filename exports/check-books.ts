@@ -48,7 +48,8 @@ export async function checkBooks(
 
 const wrongClosings = readStatement(
   (_, { most }: { most: number }) => sql<Omit<Violation, 'invariant'>>`
-    SELECT c.partner_id || ' ' || c.mode AS subject, 'its closing of ' || to_char(c.day, 'YYYY-MM-DD') || ' leaves '
+    SELECT c.partner_id || ' ' || c.mode AS subject,
+      'its closing of ' || to_char(c.day, 'YYYY-MM-DD') || ' leaves '
       || c.closing_cents || ' and ' || c.cards_closing_cents || ' on cards; the transfers leave ' || coalesce(b.prepaid, 0)
       || ' and ' || coalesce(b.cards, 0) AS message
     FROM day_closing c LEFT JOIN (
@@ -57,7 +58,8 @@ const wrongClosings = readStatement(
         sum(sum(CASE 'card'::ledger.account_kind WHEN k.credit_kind THEN t.amount WHEN k.debit_kind THEN -t.amount ELSE 0 END)) OVER up_to AS cards
       FROM ledger.transfer t JOIN ledger.code k ON k.code = t.code
       WHERE t.phase IN ('single', 'post') GROUP BY 1, 2, 3
-      WINDOW up_to AS (PARTITION BY t.partner_id, t.mode ORDER BY date_trunc('day', t.created_at AT TIME ZONE 'UTC'))
+      WINDOW up_to AS (PARTITION BY t.partner_id, t.mode
+      ORDER BY date_trunc('day', t.created_at AT TIME ZONE 'UTC'))
     ) b ON b.partner_id = c.partner_id AND b.mode = c.mode AND b.day = c.day
     WHERE (c.closing_cents, c.cards_closing_cents) IS DISTINCT FROM (b.prepaid, b.cards)
     ORDER BY 1, 2 LIMIT ${most}`,
@@ -66,11 +68,13 @@ const wrongClosings = readStatement(
 
 const wrongTrueUps = readStatement(
   (_, { most }: { most: number }) => sql<Omit<Violation, 'invariant'>>`
-    SELECT coalesce(t.operation_id, m.operation_id) AS subject, 'its ' || coalesce(t.code, 'release') || ' of '
+    SELECT coalesce(t.operation_id, m.operation_id) AS subject,
+      'its ' || coalesce(t.code, 'release') || ' of '
       || coalesce(t.amount::text, 'nothing') || ' has a true-up of '
       || coalesce(m.amount_cents::text, 'nothing') || coalesce(', ' || m.direction, '') AS message
     FROM (
-      SELECT id, code, operation_id, partner_id, mode, amount, substr(debit_id, 6) AS card_id, 'from_card' AS direction
+      SELECT id, code, operation_id, partner_id, mode, amount, substr(debit_id, 6) AS card_id,
+        'from_card' AS direction
       FROM ledger.transfer WHERE code = 'block_release' AND mode = 'live'
       UNION ALL
       SELECT l.id, l.code, l.operation_id, l.partner_id, l.mode, l.amount, x.card_id,
@@ -136,7 +140,8 @@ const differences = ({ codes, rows }: Book) =>
           min(CASE WHEN t.credit_id LIKE 'card/%' THEN t.credit_id WHEN t.debit_id LIKE 'card/%' THEN t.debit_id END) AS card,
           sum(CASE WHEN t.phase IN ('single', 'post') THEN t.amount ELSE 0 END) AS posted,
           sum(CASE t.phase WHEN 'pending' THEN t.amount WHEN 'single' THEN 0 ELSE -p.amount END) AS held
-        FROM ledger.transfer t LEFT JOIN ledger.transfer p ON p.id = t.pending_id WHERE t.code IN (${sql.raw(codes)})
+        FROM ledger.transfer t LEFT JOIN ledger.transfer p ON p.id = t.pending_id
+          WHERE t.code IN (${sql.raw(codes)})
         GROUP BY t.operation_id, t.code
       )
       SELECT operation_id AS subject, 'for ' || code || ' the ledger has '
@@ -145,7 +150,8 @@ const differences = ({ codes, rows }: Book) =>
         || coalesce(s.posted || ' posted and ' || s.held || ' held, ' || s.partner_id || ' ' || s.mode, 'nothing') AS message
       FROM booked b FULL JOIN said s USING (operation_id, code)
       WHERE (coalesce(b.posted, 0), coalesce(b.held, 0)) <> (coalesce(s.posted, 0), coalesce(s.held, 0))
-        OR ((b.posted <> 0 OR b.held <> 0) AND (b.partner_id, b.mode, b.card) IS DISTINCT FROM (s.partner_id, s.mode, s.card))
+        OR ((b.posted <> 0 OR b.held <> 0)
+        AND (b.partner_id, b.mode, b.card) IS DISTINCT FROM (s.partner_id, s.mode, s.card))
       ORDER BY 1, 2 LIMIT ${maxRows}`,
     { acrossTenants: 'measurement' },
   );

@@ -71,7 +71,8 @@ const findDue = readStatement(
   SELECT p.id AS partner_id, m.mode, to_char(first.day, 'YYYY-MM-DD') AS day
   FROM partner p CROSS JOIN (VALUES ('live'), ('test')) m (mode)
     LEFT JOIN LATERAL (
-      SELECT day FROM day_closing WHERE partner_id = p.id AND mode = m.mode ORDER BY day DESC LIMIT 1) last ON true
+      SELECT day FROM day_closing WHERE partner_id = p.id AND mode = m.mode
+        ORDER BY day DESC LIMIT 1) last ON true
     CROSS JOIN LATERAL (
       SELECT date_trunc('day', created_at AT TIME ZONE 'UTC') AS day FROM ledger.transfer
       WHERE partner_id = p.id AND mode = m.mode AND phase IN ('single', 'post')

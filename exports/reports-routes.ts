@@ -238,8 +238,10 @@ const selectDeposits = cursorStatement(
     SELECT ${sql.join(of('d', DEPOSIT_COLUMNS).map((column) => sql.ref(column)))},
       ${receivedBy('d')} AS received_micro_usdt, ${selectPayments('d')} AS payments
     FROM deposit d
-    WHERE (d.partner_id, d.mode, d.id) >= (${partnerId}, ${mode}, ${firstId('dep', { partnerId, mode }, idsFrom)})
-      AND (d.partner_id, d.mode, d.id) < (${partnerId}, ${mode}, ${firstId('dep', { partnerId, mode }, idsTo)})
+    WHERE (d.partner_id, d.mode, d.id) >= (${partnerId}, ${mode},
+      ${firstId('dep', { partnerId, mode }, idsFrom)})
+      AND (d.partner_id, d.mode, d.id) < (${partnerId}, ${mode},
+      ${firstId('dep', { partnerId, mode }, idsTo)})
       AND d.created_at >= ${from} AND d.created_at < ${to}
     ORDER BY d.partner_id, d.mode, d.id`,
 );

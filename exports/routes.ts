@@ -20,7 +20,6 @@ const getStatement = declare({
   summary: 'Retrieve a statement',
   description:
     'What changed your balance and the money on your cards in a month, by type. The current month is shown up to now.',
-  query: z.strictObject({}),
   responses: { 200: StatementResource },
   examples: { 200: STATEMENT },
   errors: ['statement_not_found'],
@@ -57,7 +56,6 @@ const getTestClock = declare({
   description: 'What time it is in your test mode, and whether what the last advance made due has begun.',
   mode: 'test',
   scope: 'test:write',
-  query: z.strictObject({}),
   responses: { 200: TestClockResource },
   examples: { 200: TEST_CLOCK },
   errors: ['live_key_not_allowed'],
@@ -75,7 +73,6 @@ const advanceClock = declare({
   mode: 'test',
   scope: 'test:write',
   idempotencyKey: 'accepted',
-  query: z.strictObject({}),
   body: AdvanceRequest,
   responses: { 200: TestClockResource },
   examples: { body: { seconds: 30 }, 200: { ...TEST_CLOCK, status: 'advancing' } },

@@ -78,5 +78,6 @@ const renew = autocommitStatement(
 
 const free = autocommitStatement(
   (_, { partnerId, mode, slot, id }: Held) => sql`
-    DELETE FROM report_transfer WHERE partner_id = ${partnerId} AND mode = ${mode} AND slot = ${slot} AND id = ${id}`,
+    DELETE FROM report_transfer WHERE partner_id = ${partnerId} AND mode = ${mode}
+      AND slot = ${slot} AND id = ${id}`,
 );

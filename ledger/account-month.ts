@@ -158,7 +158,8 @@ const selectClosings = tenantStatement(
   (_, { partnerId, mode, firstDay }: Tenant & { firstDay: string }) => sql<ClosingRow>`
   SELECT c.day < ${firstDay}::date AS is_earlier, (c.day + 1)::timestamp AT TIME ZONE 'UTC' AS closed_until,
     c.flows, c.closing_cents, c.cards_closing_cents
-  FROM (SELECT WHERE ${firstDay}::timestamp AT TIME ZONE 'UTC' <= account_now(${partnerId}, ${mode})) begun LEFT JOIN LATERAL (
+  FROM (SELECT WHERE ${firstDay}::timestamp AT TIME ZONE 'UTC' <= account_now(${partnerId}, ${mode})) begun
+    LEFT JOIN LATERAL (
     (SELECT * FROM day_closing WHERE partner_id = ${partnerId} AND mode = ${mode} AND day < ${firstDay}::date
       ORDER BY day DESC LIMIT 1)
     UNION ALL
@@ -189,7 +190,8 @@ const selectFlows = tenantStatement(
   (_, { partnerId, mode, firstDay, from }: Tenant & { firstDay: string; from: string | null }) => sql<
     FlowRow & { is_earlier: boolean }
   >`
-  SELECT created_at < ${firstDay}::timestamp AT TIME ZONE 'UTC' AS is_earlier, code, count(*) AS count, sum(amount) AS cents
+  SELECT created_at < ${firstDay}::timestamp AT TIME ZONE 'UTC' AS is_earlier, code,
+    count(*) AS count, sum(amount) AS cents
   FROM ledger.transfer
   WHERE partner_id = ${partnerId} AND mode = ${mode} AND phase IN ('single', 'post')
     AND created_at >= coalesce(${from}::timestamptz, '-infinity')

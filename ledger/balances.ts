@@ -223,12 +223,15 @@ const entriesBetween = cursorStatement(
     _,
     { partnerId, mode, accountId, from, to }: Tenant & { accountId: string; from: Date; to: Date },
   ) => sql<EntryRow>`
-    SELECT e.account_version, e.transfer_id, e.side, e.amount, e.balance_after, t.operation_id, t.code, t.created_at
+    SELECT e.account_version, e.transfer_id, e.side, e.amount, e.balance_after,
+      t.operation_id, t.code, t.created_at
     FROM ledger.entry e
       CROSS JOIN LATERAL (SELECT operation_id, code, created_at FROM ledger.transfer
         WHERE id = e.transfer_id AND partner_id = ${partnerId} AND mode = ${mode} LIMIT 1) t
-    WHERE e.account_id = ${accountId} AND e.account_version > (SELECT ledger.version_before(${accountId}, ${from}))
-      AND e.account_version <= (SELECT ledger.version_before(${accountId}, ${to})) AND e.account_version IS NOT NULL
+    WHERE e.account_id = ${accountId}
+      AND e.account_version > (SELECT ledger.version_before(${accountId}, ${from}))
+      AND e.account_version <= (SELECT ledger.version_before(${accountId}, ${to}))
+        AND e.account_version IS NOT NULL
     ORDER BY e.account_version`,
 );
 
@@ -237,12 +240,14 @@ const selectEntries = tenantStatement(
     _,
     { partnerId, mode, transferIds, accountId }: Tenant & { transferIds: string[]; accountId: string },
   ) => sql<EntryRow>`
-    SELECT e.account_version, e.transfer_id, e.side, e.amount, e.balance_after, t.operation_id, t.code, t.created_at
+    SELECT e.account_version, e.transfer_id, e.side, e.amount, e.balance_after,
+      t.operation_id, t.code, t.created_at
     FROM unnest(${transferIds}::uuid[]) wanted (id)
       CROSS JOIN LATERAL (SELECT operation_id, code, created_at, booked_on FROM ledger.transfer
         WHERE id = wanted.id AND partner_id = ${partnerId} AND mode = ${mode} LIMIT 1) t
       CROSS JOIN LATERAL (SELECT account_version, transfer_id, side, amount, balance_after FROM ledger.entry
-        WHERE transfer_id = wanted.id AND booked_on = t.booked_on AND account_id = ${accountId} AND account_version IS NOT NULL LIMIT 1) e
+        WHERE transfer_id = wanted.id AND booked_on = t.booked_on AND account_id = ${accountId}
+          AND account_version IS NOT NULL LIMIT 1) e
     ORDER BY e.account_version DESC`,
 );
 
@@ -259,7 +264,8 @@ const selectEntriesOfCard = tenantStatement(
       limit,
     }: Tenant & { cardAccountId: string; prepaidAccountId: string; fromVersion: string; limit: number },
   ) => sql<EntryRow>`
-    SELECT e.account_version, e.transfer_id, e.side, e.amount, e.balance_after, t.operation_id, t.code, t.created_at
+    SELECT e.account_version, e.transfer_id, e.side, e.amount, e.balance_after,
+      t.operation_id, t.code, t.created_at
     FROM ledger.entry c
       CROSS JOIN LATERAL (SELECT operation_id, code, created_at FROM ledger.transfer
         WHERE id = c.transfer_id AND partner_id = ${partnerId} AND mode = ${mode}

@@ -162,7 +162,8 @@ async function findUnknown(orm: Orm, described: readonly Left[]): Promise<Left[]
 const knownAmong = readStatement(
   (_, { ids }: { ids: readonly string[] }) => sql<{ id: string }>`
     SELECT id FROM card WHERE id = ANY (${ids}) UNION SELECT id FROM card_transfer WHERE id = ANY (${ids})
-    UNION SELECT id FROM deposit WHERE id = ANY (${ids}) UNION SELECT id FROM idempotency_claim WHERE id = ANY (${ids})
+    UNION SELECT id FROM deposit WHERE id = ANY (${ids})
+    UNION SELECT id FROM idempotency_claim WHERE id = ANY (${ids})
     UNION SELECT asked.id FROM unnest(${ids}::text[]) asked (id)
       WHERE EXISTS (SELECT FROM idempotency_claim c WHERE c.resource_id = asked.id)`,
   { acrossTenants: 'operator' },

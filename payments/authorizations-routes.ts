@@ -1,4 +1,3 @@
-import { z } from 'zod';
 import {
   accountPage,
   accountPageOfCard,
@@ -34,7 +33,6 @@ const getAuthorization = declare({
   operationId: 'authorizations.get',
   summary: 'Retrieve an authorization',
   description: 'The authorization as it is now.',
-  query: z.strictObject({}),
   responses: { 200: AuthorizationResource },
   examples: { 200: AUTHORIZATION },
   errors: ['authorization_not_found'],

@@ -1,5 +1,4 @@
 import { sql } from 'kysely';
-import { z } from 'zod';
 import { listEnvelope } from '../api/http/list-envelope.ts';
 import { declare, resource } from '../api/http/route.ts';
 import { exampleList } from '../api/openapi/examples.ts';
@@ -22,7 +21,6 @@ const listSpendingLimits = declare({
   description:
     "The card's limits, then those of your account, each with what was spent of it. They are in the order in which they were " +
     'given, on one page.',
-  query: z.strictObject({}),
   responses: { 200: listEnvelope(SpendingLimitResource) },
   examples: { 200: exampleList(SPENDING_LIMIT) },
   errors: ['card_not_found'],

@@ -52,7 +52,6 @@ const createTestAuthorization = declare({
     'amount is held, and the authorization is `pending`. Otherwise it is `declined`, and you pay the fee of a decline.',
   mode: 'test',
   idempotencyKey: 'accepted',
-  query: z.strictObject({}),
   body: CardUse.meta({ id: 'CreateTestAuthorizationRequest', description: 'What the merchant asks for.' }),
   responses: { 201: AuthorizationResource },
   examples: { body: CREATE_AUTHORIZATION, 201: AUTHORIZATION },
@@ -70,7 +69,6 @@ const incrementTestAuthorization = declare({
     'as it was: its last request says why.',
   mode: 'test',
   idempotencyKey: 'accepted',
-  query: z.strictObject({}),
   body: z
     .strictObject({ amount: Amount })
     .meta({ id: 'IncrementAuthorizationRequest', description: 'How much more the merchant asks for.' }),
@@ -90,7 +88,6 @@ const captureTestAuthorization = declare({
     "authorization and the card can't pay comes from your balance.",
   mode: 'test',
   idempotencyKey: 'accepted',
-  query: z.strictObject({}),
   body: z
     .strictObject({
       amount: Amount.optional().describe(
@@ -117,7 +114,6 @@ const reverseTestAuthorization = declare({
   description: 'The merchant gives back all that is left, or `amount`. The authorization has to be pending.',
   mode: 'test',
   idempotencyKey: 'accepted',
-  query: z.strictObject({}),
   body: z
     .strictObject({
       amount: Amount.optional().describe('Cents, at most what is left. Leave it out for all that is left.'),
@@ -138,7 +134,6 @@ const expireTestAuthorization = declare({
   description: 'The authorization expires now, not at `expires_at`. It has to be pending.',
   mode: 'test',
   idempotencyKey: 'accepted',
-  query: z.strictObject({}),
   body: NoFields,
   bodyIsOptional: true,
   responses: { 200: AuthorizationResource },
@@ -157,7 +152,6 @@ const forceCapture = declare({
     'balance. Any card that was issued will do, a blocked one too.',
   mode: 'test',
   idempotencyKey: 'accepted',
-  query: z.strictObject({}),
   body: CardUse.meta({ id: 'ForceCaptureRequest', description: 'What the merchant takes.' }),
   responses: { 201: TransactionResource },
   examples: { body: CREATE_AUTHORIZATION, 201: TRANSACTION },

@@ -54,8 +54,10 @@ export const takeAbandonedClaims = writeStatement(
       after: sql`'', ''`,
     })}, due AS MATERIALIZED (
       SELECT d.id FROM following a CROSS JOIN LATERAL (
-        SELECT c.id, c.sweep_attempts > 0 AS was_tried, row_number() OVER (ORDER BY c.sweep_after, c.id) AS turn
-        FROM idempotency_claim c WHERE c.partner_id = a.partner_id AND c.mode = a.mode AND ${isAbandoned(taking)}
+        SELECT c.id, c.sweep_attempts > 0 AS was_tried,
+          row_number() OVER (ORDER BY c.sweep_after, c.id) AS turn
+        FROM idempotency_claim c WHERE c.partner_id = a.partner_id AND c.mode = a.mode
+          AND ${isAbandoned(taking)}
         ORDER BY c.sweep_after, c.id LIMIT ${taking.limit}) d
       ORDER BY d.was_tried, d.turn, random() LIMIT ${taking.limit}
     ), taken AS MATERIALIZED (
@@ -63,9 +65,11 @@ export const takeAbandonedClaims = writeStatement(
       FOR NO KEY UPDATE SKIP LOCKED
     )
     UPDATE idempotency_claim c
-    SET sweep_after = now() + ${taking.leaseMs} * interval '1 millisecond', sweep_attempts = c.sweep_attempts + 1
+    SET sweep_after = now() + ${taking.leaseMs} * interval '1 millisecond',
+      sweep_attempts = c.sweep_attempts + 1
     FROM taken WHERE c.id = taken.id
-    RETURNING c.id, c.partner_id, c.mode, c.operation, c.resource_id, c.card_id, c.request_id, c.sweep_attempts AS attempts`,
+    RETURNING c.id, c.partner_id, c.mode, c.operation, c.resource_id, c.card_id, c.request_id,
+      c.sweep_attempts AS attempts`,
   { acrossTenants: 'queue' },
 );
 

@@ -113,9 +113,11 @@ export async function claimIdempotencyKey<Operation extends ClaimOperation>(
 const insertOrTakeOver = autocommitStatement(
   (_, claim: ClaimRequest) => sql<Row<'idempotency_claim', 'id' | 'resource_id'>>`
     WITH ${ASYNCHRONOUS_COMMIT} INSERT INTO idempotency_claim AS c
-      (id, partner_id, mode, key, operation, resource_id, card_id, fingerprint, request, request_id, api_key_id,
+      (id, partner_id, mode, key, operation, resource_id, card_id, fingerprint, request,
+        request_id, api_key_id,
        client_address, lease_expires_at)
-    SELECT ${claim.claimId}, ${claim.partnerId}, ${claim.mode}, ${claim.key}, ${claim.operation}, ${claim.resourceId},
+    SELECT ${claim.claimId}, ${claim.partnerId}, ${claim.mode}, ${claim.key},
+      ${claim.operation}, ${claim.resourceId},
       ${claim.cardId}, ${claim.fingerprint}::bytea, ${claim.sealedRequest}::bytea, ${claim.requestId},
       ${claim.apiKeyId}, ${claim.clientAddress}, now() + ${claim.leaseMs} * interval '1 millisecond'
     FROM asynchronous_commit

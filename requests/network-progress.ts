@@ -52,8 +52,8 @@ export async function noteAsked(orm: Orm, asked: Asked): Promise<void> {
 const note = autocommitStatement(
   (_, { claimId, sinceMs, answer, problem, isCounted, nextAskMs, deadlineMs }: Asked) => sql`
     UPDATE idempotency_claim c
-    SET network_asked = c.network_asked + CASE WHEN ${isCounted}::boolean THEN 0 ELSE 1 END, network_last_answer = ${answer},
-      network_problem = ${problem},
+    SET network_asked = c.network_asked + CASE WHEN ${isCounted}::boolean THEN 0 ELSE 1 END,
+      network_last_answer = ${answer}, network_problem = ${problem},
       network_last_asked_at = now() - ${sinceMs} * interval '1 millisecond', network_deadline = d.deadline,
       network_next_ask_at = CASE WHEN d.next_ask_at > d.deadline AND d.deadline > now() THEN d.deadline ELSE d.next_ask_at END
     FROM (SELECT id, created_at + ${deadlineMs} * interval '1 millisecond' AS deadline,

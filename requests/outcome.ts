@@ -44,8 +44,10 @@ export const endClaim = (changed: Cte<AccountColumns>, values: OutcomeValues): C
   cte(
     'answered',
     sql`
-  UPDATE idempotency_claim c SET response_status = ${values.responseStatus}, response_body = ${values.responseBody}
-  FROM ${changed.rows} changed WHERE c.id = ${values.claimId} AND c.partner_id = changed.partner_id AND c.mode = changed.mode
+  UPDATE idempotency_claim c SET response_status = ${values.responseStatus},
+    response_body = ${values.responseBody}
+  FROM ${changed.rows} changed WHERE c.id = ${values.claimId} AND c.partner_id = changed.partner_id
+    AND c.mode = changed.mode
     AND c.response_status IS NULL`,
   ),
 ];
@@ -107,7 +109,8 @@ export async function respondWithEvent(
 }
 
 const writeOutcome = writeStatement((_, values: KeyedOutcomeValues) => {
-  const account = sql<AccountColumns>`SELECT ${values.partnerId}::text AS partner_id, ${values.mode}::text AS mode`;
+  const account = sql<AccountColumns>`SELECT ${values.partnerId}::text AS partner_id,
+    ${values.mode}::text AS mode`;
   const changed = cte('changed', account);
   const { ctes, isStored } = endRequest(changed, values);
   return sql<{ is_stored: boolean }>`${withCtes([changed, ...ctes])} SELECT ${isStored} AS is_stored`;

@@ -225,11 +225,13 @@ export function storeKeyed(
 }
 
 const insertClaim = (claim: ClaimWithResponse, changed: RawBuilder<unknown>) => sql<{ id: string }>`
-  INSERT INTO idempotency_claim (id, partner_id, mode, key, operation, resource_id, card_id, fingerprint, request_id,
-    api_key_id, client_address, response_status, response_body, lease_expires_at)
+  INSERT INTO idempotency_claim (id, partner_id, mode, key, operation, resource_id, card_id,
+    fingerprint, request_id, api_key_id, client_address, response_status, response_body, lease_expires_at)
   SELECT ${claim.claimId}::text, ${claim.partnerId}::text, ${claim.mode}::text, ${claim.key}::text,
-    ${claim.operation}::text, ${claim.resourceId}::text, ${claim.aboutCardId}::text, ${claim.fingerprint}::bytea, ${claim.requestId}::text,
-    ${claim.apiKeyId}::text, ${claim.clientAddress}::text, ${claim.responseStatus}::smallint, ${claim.responseBody}::bytea, now()
+    ${claim.operation}::text, ${claim.resourceId}::text, ${claim.aboutCardId}::text,
+    ${claim.fingerprint}::bytea, ${claim.requestId}::text,
+    ${claim.apiKeyId}::text, ${claim.clientAddress}::text, ${claim.responseStatus}::smallint,
+    ${claim.responseBody}::bytea, now()
   FROM ${changed} WHERE ${claim.key}::text IS NOT NULL
   ON CONFLICT (partner_id, mode, key) DO NOTHING
   RETURNING id`;

@@ -31,7 +31,6 @@ const getOperation = declare({
   description:
     'What became of a request that had an Idempotency-Key, by the `Operation-Id` of any response to it. Operations are kept for 30 days.',
   scope: 'cards:read',
-  query: z.strictObject({}),
   responses: { 200: OperationResource },
   examples: { 200: OPERATION },
   errors: ['operation_not_found'],
@@ -133,7 +132,8 @@ const selectPage = pageStatement((values) => {
     values,
     { ...accountKey(values), operation_status: sql.ref('wanted.status') },
   );
-  return sql`(select one.* from unnest(${values.statuses}::text[]) wanted (status) cross join lateral ${ofStatus} one
+  return sql`(select one.* from unnest(${values.statuses}::text[]) wanted (status) cross
+    join lateral ${ofStatus} one
     order by one.id desc limit ${values.limit})`;
 });
 
@@ -142,6 +142,7 @@ const selectUnderKey = pageStatement((values) => {
   const { from, before } = idRange('claim', values);
   return sql`(
     select ${columnList('idempotency_claim', OPERATION_COLUMNS)} from idempotency_claim
-    where partner_id = ${partnerId} and mode = ${mode} and key = ${key} and operation_status = any (${statuses})
+    where partner_id = ${partnerId} and mode = ${mode} and key = ${key}
+      and operation_status = any (${statuses})
       and id >= ${from} and id < ${before} limit 1)`;
 });

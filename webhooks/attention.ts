@@ -62,7 +62,8 @@ const parked = readStatement(
   SELECT w.partner_id, w.id AS endpoint_id, w.disabled_reason, waiting.count, waiting.first
   FROM webhook_endpoint w CROSS JOIN LATERAL (
     SELECT count(*)::int AS count, min(event_id) AS first FROM delivery d
-    WHERE d.status = 'parked' AND d.partner_id = w.partner_id AND d.mode = w.mode AND d.endpoint_id = w.id) waiting
+    WHERE d.status = 'parked' AND d.partner_id = w.partner_id AND d.mode = w.mode
+      AND d.endpoint_id = w.id) waiting
   WHERE w.status = 'disabled' AND w.mode = 'live' AND waiting.count > 0`,
   { acrossTenants: 'measurement' },
 );
@@ -81,7 +82,8 @@ const givenUp = readStatement(
   (_, { maxSingle }: { maxSingle: number }) => sql<GivenUpRow>`
   WITH given_up AS MATERIALIZED (
     SELECT d.event_id, d.endpoint_id, d.partner_id FROM delivery d
-    WHERE d.status = 'given_up' AND d.mode = 'live' AND EXISTS (SELECT FROM webhook_endpoint w WHERE w.id = d.endpoint_id)
+    WHERE d.status = 'given_up' AND d.mode = 'live' AND EXISTS (SELECT FROM webhook_endpoint w
+      WHERE w.id = d.endpoint_id)
   ), account AS (
     SELECT partner_id, count(*)::int AS count FROM given_up GROUP BY partner_id
   ), item AS (
@@ -96,6 +98,7 @@ const givenUp = readStatement(
     coalesce(last.started_at, e.created_at) AS since
   FROM item i JOIN event e ON e.id = i.event_id
     LEFT JOIN LATERAL (SELECT error, started_at FROM delivery_attempt a
-      WHERE a.event_id = i.event_id AND a.endpoint_id = i.endpoint_id ORDER BY number DESC LIMIT 1) last ON true`,
+      WHERE a.event_id = i.event_id AND a.endpoint_id = i.endpoint_id ORDER BY number DESC
+        LIMIT 1) last ON true`,
   { acrossTenants: 'measurement' },
 );

@@ -111,18 +111,21 @@ const take = autocommitStatement(
     FROM following a
       CROSS JOIN LATERAL (
         SELECT coalesce((${values.freeSlots}::jsonb ->> a.endpoint_id)::int, ${values.initialSlots}) AS free,
-          coalesce((${values.freeReplaySlots}::jsonb ->> a.endpoint_id)::int, ${values.replaySlots}) AS free_for_replays) s
+          coalesce((${values.freeReplaySlots}::jsonb ->> a.endpoint_id)::int,
+          ${values.replaySlots}) AS free_for_replays) s
       CROSS JOIN LATERAL (
         SELECT q.event_id, q.endpoint_id FROM (
           SELECT live.* FROM (
             SELECT p.event_id, p.endpoint_id FROM delivery p
-            WHERE p.status = 'pending' AND p.partner_id = a.partner_id AND p.mode = a.mode AND p.endpoint_id = a.endpoint_id
+            WHERE p.status = 'pending' AND p.partner_id = a.partner_id AND p.mode = a.mode
+              AND p.endpoint_id = a.endpoint_id
               AND NOT p.replayed AND p.lease_expires_at <= clock_timestamp()
             ORDER BY p.event_id LIMIT s.free FOR UPDATE SKIP LOCKED) live
           UNION ALL
           SELECT replayed.* FROM (
             SELECT p.event_id, p.endpoint_id FROM delivery p
-            WHERE p.status = 'pending' AND p.partner_id = a.partner_id AND p.mode = a.mode AND p.endpoint_id = a.endpoint_id
+            WHERE p.status = 'pending' AND p.partner_id = a.partner_id AND p.mode = a.mode
+              AND p.endpoint_id = a.endpoint_id
               AND p.replayed AND p.lease_expires_at <= clock_timestamp()
             ORDER BY p.event_id LIMIT s.free_for_replays FOR UPDATE SKIP LOCKED) replayed) q
         LIMIT s.free) d
@@ -205,12 +208,14 @@ const record = autocommitStatement(
     FROM unnest(${values.eventIds}::text[], ${values.endpointIds}::text[], ${values.startedAt}::timestamptz[],
       ${values.durationsMs}::int[], ${values.httpStatuses}::smallint[], ${values.errors}::text[],
       ${values.answerStarts}::bytea[], ${values.statuses}::text[], ${values.nextAttemptsMs}::float8[])
-      WITH ORDINALITY a (event_id, endpoint_id, started_at, duration_ms, http_status, error, answer_start, status,
-        next_attempt_ms, nth)
+      WITH ORDINALITY a (event_id, endpoint_id, started_at, duration_ms, http_status, error,
+        answer_start, status, next_attempt_ms, nth)
   ), last_success AS (
-    SELECT endpoint_id, max(nth) AS nth, max(ended_at) AS at FROM attempt WHERE error IS NULL GROUP BY endpoint_id
+    SELECT endpoint_id, max(nth) AS nth, max(ended_at) AS at FROM attempt WHERE error IS NULL
+      GROUP BY endpoint_id
   ), last_failure AS (
-    SELECT DISTINCT ON (endpoint_id) endpoint_id, ended_at AS at, http_status, error FROM attempt WHERE error IS NOT NULL
+    SELECT DISTINCT ON (endpoint_id) endpoint_id, ended_at AS at, http_status, error FROM attempt
+      WHERE error IS NOT NULL
     ORDER BY endpoint_id, nth DESC
   ), failed_since AS (
     SELECT a.endpoint_id, count(*)::int AS count, min(a.ended_at) AS since
@@ -218,11 +223,13 @@ const record = autocommitStatement(
     WHERE a.nth > coalesce(s.nth, 0) GROUP BY a.endpoint_id
   ), run AS (
     SELECT endpoint_id, successes, count(*)::int AS count FROM (
-      SELECT endpoint_id, error, count(*) FILTER (WHERE error IS NULL) OVER (PARTITION BY endpoint_id ORDER BY nth) AS successes
+      SELECT endpoint_id, error, count(*) FILTER (WHERE error IS NULL) OVER (PARTITION BY endpoint_id
+        ORDER BY nth) AS successes
       FROM attempt
     ) a WHERE error IS NOT NULL GROUP BY endpoint_id, successes
   ), longest AS (
-    SELECT endpoint_id, max(count) FILTER (WHERE successes = 0) AS first, max(count) FILTER (WHERE successes > 0) AS later
+    SELECT endpoint_id, max(count) FILTER (WHERE successes = 0) AS first,
+      max(count) FILTER (WHERE successes > 0) AS later
     FROM run GROUP BY endpoint_id
   ), held AS MATERIALIZED (
     SELECT w.id, w.consecutive_failures > 0 OR w.last_success_at IS NULL
@@ -241,7 +248,8 @@ const record = autocommitStatement(
       last_failure_at = coalesce(account_time(w.partner_id, w.mode, l.at), w.last_failure_at),
       last_failure_http_status = CASE WHEN l.at IS NULL THEN w.last_failure_http_status ELSE l.http_status END,
       last_failure_error = coalesce(l.error, w.last_failure_error)
-    FROM held LEFT JOIN last_success s ON s.endpoint_id = held.id LEFT JOIN last_failure l ON l.endpoint_id = held.id
+    FROM held LEFT JOIN last_success s ON s.endpoint_id = held.id LEFT
+      JOIN last_failure l ON l.endpoint_id = held.id
       LEFT JOIN failed_since f ON f.endpoint_id = held.id LEFT JOIN longest r ON r.endpoint_id = held.id
     WHERE w.id = held.id AND (held.is_behind OR l.endpoint_id IS NOT NULL)
   ), counted AS (
@@ -257,12 +265,13 @@ const record = autocommitStatement(
         ELSE 'untold' END
     FROM attempt a, asynchronous_commit, (SELECT count(*) FROM held) locked
     WHERE d.event_id = a.event_id AND d.endpoint_id = a.endpoint_id
-    RETURNING d.event_id, d.endpoint_id, d.attempt_count, account_time(d.partner_id, d.mode, a.started_at) AS started_at
+    RETURNING d.event_id, d.endpoint_id, d.attempt_count,
+      account_time(d.partner_id, d.mode, a.started_at) AS started_at
   )
-  INSERT INTO delivery_attempt (event_id, endpoint_id, number, started_at, duration_ms, delivered, http_status, error,
-    answer_start)
-  SELECT c.event_id, c.endpoint_id, c.attempt_count, c.started_at, a.duration_ms, a.error IS NULL, a.http_status, a.error,
-    a.answer_start
+  INSERT INTO delivery_attempt (event_id, endpoint_id, number, started_at, duration_ms,
+    delivered, http_status, error, answer_start)
+  SELECT c.event_id, c.endpoint_id, c.attempt_count, c.started_at, a.duration_ms, a.error IS NULL,
+    a.http_status, a.error, a.answer_start
   FROM counted c JOIN attempt a ON a.event_id = c.event_id AND a.endpoint_id = c.endpoint_id`,
   { acrossTenants: 'queue' },
 );

@@ -82,7 +82,6 @@ const createWebhookEndpoint = declare({
   description:
     `Adds an endpoint to the key's mode, which can have up to ${MAX_ENDPOINTS}, disabled ones included. It gets the events that ` +
     "happen from now on. The response has the secret. Store it: we don't show it again, so this path takes no Idempotency-Key.",
-  query: z.strictObject({}),
   body: CreateRequest,
   responses: { 201: WebhookEndpointResource },
   examples: {
@@ -114,7 +113,6 @@ const getWebhookEndpointById = declare({
   operationId: 'webhookEndpoints.get',
   summary: 'Retrieve a webhook endpoint',
   description: 'Where it sends events, and how its attempts went.',
-  query: z.strictObject({}),
   responses: { 200: WebhookEndpointResource },
   examples: { 200: SECOND_ENDPOINT },
   errors: ['webhook_endpoint_not_found'],
@@ -129,7 +127,6 @@ const updateWebhookEndpoint = declare({
   description:
     'Changes the fields that you send. Other event types hold for events that happen from now on. If you enable it, its parked ' +
     'events are sent.',
-  query: z.strictObject({}),
   body: UpdateRequest,
   responses: { 200: WebhookEndpointResource },
   examples: { body: { description: 'Accounting', status: 'enabled' }, 200: SECOND_ENDPOINT },
@@ -143,7 +140,6 @@ const deleteWebhookEndpointById = declare({
   operationId: 'webhookEndpoints.delete',
   summary: 'Delete a webhook endpoint',
   description: 'We send nothing more there, and give up what was not delivered.',
-  query: z.strictObject({}),
   responses: { 204: z.null() },
   examples: {},
   errors: ['webhook_endpoint_not_found'],
@@ -158,7 +154,6 @@ const rotateWebhookEndpointSecret = declare({
   description:
     "The response has the new secret, which we sign with from now on. Store it: we don't show it again. For 24 hours, until " +
     '`previous_secret_expires_at`, the Standard Webhooks header has a signature with the previous secret too.',
-  query: z.strictObject({}),
   responses: { 200: WebhookEndpointResource },
   examples: { 200: ROTATED_ENDPOINT },
   errors: ['webhook_endpoint_not_found'],
@@ -173,7 +168,6 @@ const testWebhookEndpointById = declare({
   description:
     'Sends an event of type `ping` to this endpoint alone, whatever its `event_types`. It is delivered, retried and listed like ' +
     'any other.',
-  query: z.strictObject({}),
   responses: { 202: EventResource },
   examples: { 202: eventExample('ping', { status: 'pending', attempts: [] }) },
   errors: ['webhook_endpoint_not_found', 'invalid_state'],

@@ -54,7 +54,6 @@ const getEvent = declare({
   operationId: 'events.get',
   summary: 'Retrieve an event',
   description: 'The event with every attempt to deliver it, to each endpoint.',
-  query: z.strictObject({}),
   responses: { 200: EventResource },
   examples: { 200: eventExample('card.issued') },
   errors: ['event_not_found'],
@@ -81,7 +80,6 @@ const resendEvent = declare({
   description:
     'Sends the event now, with the same id and body. If that attempt fails, the retry schedule starts over. The body is ' +
     'optional.',
-  query: z.strictObject({}),
   body: ResendRequest,
   bodyIsOptional: true,
   responses: { 202: EventResource },
@@ -228,7 +226,8 @@ const selectPage = pageStatement(
 // would prefer another index for what is rare.
 const isOfCard = ({ partnerId, mode, statuses }: EventPageValues) =>
   sql`partner_id = ${unseen(partnerId)} and mode = ${unseen(mode)}
-    and (select true from delivery d where d.event_id = event.id and d.partner_id = ${partnerId} and d.mode = ${mode}
+    and (select true from delivery d where d.event_id = event.id
+      and d.partner_id = ${partnerId} and d.mode = ${mode}
       and d.status = any(${statuses}::text[]) limit 1)`;
 
 const selectCardPage = pageStatement((values) =>
@@ -268,7 +267,8 @@ const selectFilteredPage = pageStatement((values) => {
           with recursive step (event_id, nth) as (
             select first.event_id, 1 from ${newestBelow(before)} first
             union all
-            select next.event_id, step.nth + 1 from step cross join lateral ${newestBelow(sql.ref('step.event_id'))} next
+            select next.event_id, step.nth + 1 from step cross
+              join lateral ${newestBelow(sql.ref('step.event_id'))} next
             where step.nth < ${limit}::int
           ) select event_id from step
         ) one

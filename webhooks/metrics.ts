@@ -54,7 +54,8 @@ function longestWaitSeconds({ for: what, due_at, first_id }: Waiting): number | 
 }
 
 const waiting = (what: Waiting['for'], where: RawBuilder<unknown>, dueAt: RawBuilder<unknown>) => sql`
-  SELECT ${sql.lit(what)} AS for, count(*)::int AS events, count(DISTINCT (partner_id, mode))::int AS accounts,
+  SELECT ${sql.lit(what)} AS for, count(*)::int AS events,
+    count(DISTINCT (partner_id, mode))::int AS accounts,
     min(${dueAt}) AS due_at, min(event_id) FILTER (WHERE ${dueAt} IS NULL AND status = 'pending') AS first_id
   FROM (SELECT partner_id, mode, event_id, status, next_attempt_at FROM delivery
     WHERE ${where} LIMIT ${sql.lit(MAX_COUNTED)}) d`;
@@ -66,7 +67,12 @@ const countWaiting = readStatement(
   () => sql<Waiting>`
     ${waiting('relay', sql`status = 'pending'`, DUE_AT)}
     UNION ALL ${waiting('handover', sql`status = 'retrying' AND next_attempt_at < now()`, DUE_AT)}
-    UNION ALL ${waiting('workflow', sql`workflow = 'untold' AND status <> 'pending'`, sql`NULL::timestamptz`)}`,
+    UNION ALL ${waiting(
+      'workflow',
+      sql`workflow = 'untold'
+      AND status <> 'pending'`,
+      sql`NULL::timestamptz`,
+    )}`,
   { acrossTenants: 'measurement' },
 );
 

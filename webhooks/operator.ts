@@ -153,9 +153,11 @@ interface Target {
 
 const findTargets = readStatement(
   (_, { eventId }: { eventId: string }) => sql<Target>`
-  SELECT w.id, w.status, d.event_id IS NOT NULL AS had_delivery, coalesce(d.status = 'pending', false) AS is_pending,
+  SELECT w.id, w.status, d.event_id IS NOT NULL AS had_delivery,
+    coalesce(d.status = 'pending', false) AS is_pending,
     CASE WHEN e.only_endpoint_id IS NOT NULL THEN w.id = e.only_endpoint_id
-      ELSE (w.event_types IS NULL OR e.type = ANY (w.event_types)) AND w.id IS DISTINCT FROM e.except_endpoint_id
+      ELSE (w.event_types IS NULL OR e.type = ANY (w.event_types))
+      AND w.id IS DISTINCT FROM e.except_endpoint_id
       END AS wants
   FROM event e JOIN webhook_endpoint w ON w.partner_id = e.partner_id AND w.mode = e.mode
     LEFT JOIN delivery d ON d.event_id = e.id AND d.endpoint_id = w.id
@@ -241,12 +243,14 @@ interface Range {
 function statementsFor(statuses: readonly DeliveryStatus[]) {
   const wanted = ({ partnerId, endpointId, from, until }: Range) => sql`
     FROM delivery d LEFT JOIN LATERAL (
-      SELECT only_endpoint_id, except_endpoint_id FROM event WHERE id = d.event_id AND d.endpoint_id = '' LIMIT 1
+      SELECT only_endpoint_id, except_endpoint_id FROM event WHERE id = d.event_id AND d.endpoint_id = ''
+        LIMIT 1
     ) e ON true LEFT JOIN webhook_endpoint w ON w.partner_id = d.partner_id AND w.mode = d.mode
       AND w.status = 'enabled' AND w.id = coalesce(${endpointId}::text, w.id)
       AND CASE WHEN d.endpoint_id <> '' THEN w.id = d.endpoint_id
         WHEN e.only_endpoint_id IS NOT NULL THEN w.id = e.only_endpoint_id
-        ELSE (w.event_types IS NULL OR d.type = ANY (w.event_types)) AND w.id IS DISTINCT FROM e.except_endpoint_id END
+        ELSE (w.event_types IS NULL OR d.type = ANY (w.event_types))
+        AND w.id IS DISTINCT FROM e.except_endpoint_id END
     WHERE d.partner_id = ${partnerId} AND d.status IN (${sql.join(statuses.map((status) => sql.lit(status)))})
       AND d.event_id >= ${from} AND d.event_id < ${until}
       AND (${endpointId}::text IS NULL OR d.endpoint_id IN ('', ${endpointId}))`;

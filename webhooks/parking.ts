@@ -99,11 +99,13 @@ const unpark = autocommitStatement(
     after: sql`${values.afterPartnerId}, ${values.afterMode}, ${values.afterEndpointId}`,
   })}, turn AS MATERIALIZED (
     SELECT partner_id, mode, endpoint_id FROM following f
-    WHERE (SELECT status FROM webhook_endpoint WHERE id = f.endpoint_id) = 'enabled' LIMIT ${sql.lit(ENDPOINTS)}
+    WHERE (SELECT status FROM webhook_endpoint WHERE id = f.endpoint_id) = 'enabled'
+      LIMIT ${sql.lit(ENDPOINTS)}
   ), due AS MATERIALIZED (
     SELECT d.event_id, d.endpoint_id FROM turn t CROSS JOIN LATERAL (
       SELECT p.event_id, p.endpoint_id FROM delivery p
-      WHERE p.status = 'parked' AND p.partner_id = t.partner_id AND p.mode = t.mode AND p.endpoint_id = t.endpoint_id
+      WHERE p.status = 'parked' AND p.partner_id = t.partner_id AND p.mode = t.mode
+        AND p.endpoint_id = t.endpoint_id
       ORDER BY p.event_id LIMIT ${sql.lit(BATCH)} / (SELECT count(*) FROM turn) FOR UPDATE SKIP LOCKED) d
   ), changed AS (
     UPDATE delivery d SET status = 'pending', schedule_attempts = 0, lease_expires_at = '-infinity',
@@ -132,7 +134,8 @@ const giveUp = autocommitStatement(
     SELECT d.event_id, d.endpoint_id FROM turn t CROSS JOIN LATERAL (
       SELECT w.event_id, w.endpoint_id FROM delivery w
       WHERE w.status IN ('pending', 'retrying', 'parked') AND w.partner_id = t.partner_id AND w.mode = t.mode
-        AND w.endpoint_id = t.endpoint_id AND (w.status <> 'pending' OR w.lease_expires_at <= clock_timestamp())
+        AND w.endpoint_id = t.endpoint_id
+        AND (w.status <> 'pending' OR w.lease_expires_at <= clock_timestamp())
       LIMIT ${sql.lit(BATCH)} / (SELECT count(*) FROM turn) FOR UPDATE SKIP LOCKED) d
   ), changed AS (
     UPDATE delivery d SET status = 'given_up', next_attempt_at = NULL, lease_expires_at = '-infinity',

@@ -53,7 +53,8 @@ const listWith = (filter: WebhookFilter) =>
       if (filter.card !== null) {
         // Through the index of the card's events.
         found = sql`FROM event e JOIN delivery d ON d.event_id = e.id
-          WHERE e.card_id = ${card} AND e.id >= ${from} AND (${partner}::text IS NULL OR e.partner_id = ${partner})
+          WHERE e.card_id = ${card} AND e.id >= ${from}
+            AND (${partner}::text IS NULL OR e.partner_id = ${partner})
             AND ${ofEndpoint} AND (${type}::text IS NULL OR e.type = ${type}) ${ofStatus}`;
       } else if (filter.partner !== null) {
         // A page of each mode, status and type through their index, of which it keeps the newest.
@@ -79,10 +80,12 @@ const listWith = (filter: WebhookFilter) =>
       }
       // LIMIT 1 keeps the planner from joining whole tables.
       return sql<WebhookRow>`SELECT ${SHOWN}
-        FROM (SELECT d.event_id, d.endpoint_id ${found} ORDER BY d.event_id DESC, d.endpoint_id LIMIT ${limit}) found
+        FROM (SELECT d.event_id, d.endpoint_id ${found} ORDER BY d.event_id DESC, d.endpoint_id
+          LIMIT ${limit}) found
           CROSS JOIN LATERAL (SELECT event_id, endpoint_id, status, attempt_count, next_attempt_at
             FROM delivery WHERE event_id = found.event_id AND endpoint_id = found.endpoint_id LIMIT 1) d
-          CROSS JOIN LATERAL (SELECT id, partner_id, mode, type, created_at FROM event WHERE id = found.event_id LIMIT 1) e
+          CROSS JOIN LATERAL (SELECT id, partner_id, mode, type, created_at FROM event
+            WHERE id = found.event_id LIMIT 1) e
         ORDER BY d.event_id DESC, d.endpoint_id`;
     },
     { acrossTenants: 'operator' },
@@ -99,9 +102,11 @@ interface WebhookRow extends Row<'event', 'id' | 'partner_id' | 'mode'> {
 
 /** The columns of a WebhookRow, from tables `event` e and `delivery` d. The error is the last attempt's. */
 const SHOWN = sql`e.id, nullif(d.endpoint_id, '') AS endpoint_id, 'event' AS object, e.partner_id,
-  (SELECT name FROM partner WHERE id = e.partner_id) AS partner_name, e.mode, e.type, d.status, d.attempt_count, d.next_attempt_at,
+  (SELECT name FROM partner WHERE id = e.partner_id) AS partner_name, e.mode, e.type, d.status,
+    d.attempt_count, d.next_attempt_at,
   (SELECT a.error FROM delivery_attempt a
-   WHERE a.event_id = d.event_id AND a.endpoint_id = d.endpoint_id AND a.number = d.attempt_count) AS last_error,
+   WHERE a.event_id = d.event_id AND a.endpoint_id = d.endpoint_id
+     AND a.number = d.attempt_count) AS last_error,
   e.created_at AS created`;
 
 const present = (row: WebhookRow) => ({

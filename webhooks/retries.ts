@@ -85,7 +85,8 @@ const findErrors = readStatement(
   SELECT t.event_id, t.endpoint_id, t.error
   FROM unnest(${values.eventIds}::text[], ${values.endpointIds}::text[], ${values.numbers}::int[])
       k (event_id, endpoint_id, number)
-    JOIN delivery_attempt t ON t.event_id = k.event_id AND t.endpoint_id = k.endpoint_id AND t.number = k.number`,
+    JOIN delivery_attempt t ON t.event_id = k.event_id AND t.endpoint_id = k.endpoint_id
+      AND t.number = k.number`,
 );
 
 // Written out: it takes deliveries of several endpoints in turn, and locks and writes rows of two tables. The
@@ -107,11 +108,13 @@ const take = autocommitStatement(
   ), allowed AS (
     SELECT t.*, w.id IS NULL AS is_endpoint_deleted, CASE
       WHEN w.id IS NOT NULL THEN greatest(0, coalesce(e.allowance, 0)) ELSE ${sql.lit(MAX_AT_ONCE)} END AS allowance
-    FROM turn t LEFT JOIN webhook_endpoint w ON w.id = t.endpoint_id LEFT JOIN endpoint e ON e.id = t.endpoint_id
+    FROM turn t LEFT JOIN webhook_endpoint w ON w.id = t.endpoint_id LEFT
+      JOIN endpoint e ON e.id = t.endpoint_id
   ), due AS MATERIALIZED (
     SELECT d.* FROM allowed a CROSS JOIN LATERAL (
       SELECT u.event_id, u.endpoint_id FROM delivery u
-      WHERE u.workflow = 'untold' AND u.status <> 'pending' AND u.partner_id = a.partner_id AND u.mode = a.mode
+      WHERE u.workflow = 'untold' AND u.status <> 'pending'
+        AND u.partner_id = a.partner_id AND u.mode = a.mode
         AND u.endpoint_id = a.endpoint_id AND u.lease_expires_at <= clock_timestamp()
       ORDER BY u.event_id LIMIT a.allowance::bigint FOR UPDATE SKIP LOCKED) d
   ), leased AS (
@@ -123,7 +126,8 @@ const take = autocommitStatement(
     FROM (SELECT endpoint_id, count(*) FROM leased GROUP BY endpoint_id) taken
     WHERE w.id = taken.endpoint_id
   )
-  SELECT a.partner_id, a.mode, a.endpoint_id, a.is_endpoint_deleted, l.event_id, l.type, l.status, l.attempt_count,
+  SELECT a.partner_id, a.mode, a.endpoint_id, a.is_endpoint_deleted, l.event_id, l.type,
+    l.status, l.attempt_count,
     greatest(0, extract(epoch FROM l.next_attempt_at - account_time(a.partner_id, a.mode, clock_timestamp())) * 1000)::float8
       AS next_attempt_in_ms
   FROM asynchronous_commit, allowed a LEFT JOIN leased l ON l.endpoint_id = a.endpoint_id

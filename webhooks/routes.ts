@@ -36,7 +36,6 @@ const getWebhookEndpoint = declare({
   description:
     "The oldest endpoint of the key's mode. If you have several, the other paths under `/webhook-endpoint` act on the oldest, " +
     'too.',
-  query: z.strictObject({}),
   responses: { 200: WebhookEndpointResource },
   examples: { 200: WEBHOOK_ENDPOINT },
   errors: ['webhook_endpoint_not_found'],
@@ -53,7 +52,6 @@ const putWebhookEndpoint = declare({
     'response has the secret. Store ' +
     "it: we don't show it again. A new URL keeps the secret. Events that were parked while the endpoint was disabled are " +
     'sent.',
-  query: z.strictObject({}),
   body: SetRequest,
   responses: { 200: WebhookEndpointResource },
   examples: {
@@ -72,7 +70,6 @@ const deleteWebhookEndpoint = declare({
   description:
     'We send nothing more there, and give up what was not delivered. The next endpoint is then the oldest. You can still ' +
     'read events with `GET /events`.',
-  query: z.strictObject({}),
   responses: { 204: z.null() },
   examples: {},
   errors: ['webhook_endpoint_not_found'],
@@ -87,7 +84,6 @@ const rotateWebhookSecret = declare({
   description:
     "The response has the new secret, which we sign with from now on. Store it: we don't show it again. For 24 hours, until " +
     '`previous_secret_expires_at`, the Standard Webhooks header has a signature with the previous secret too.',
-  query: z.strictObject({}),
   responses: { 200: WebhookEndpointResource },
   examples: { 200: ROTATED_ENDPOINT },
   errors: ['webhook_endpoint_not_found'],
@@ -101,7 +97,6 @@ const testWebhookEndpoint = declare({
   summary: 'Send a test event',
   description:
     'Sends an event of type `ping` to the oldest endpoint. It is delivered, retried and listed like any other.',
-  query: z.strictObject({}),
   responses: { 202: EventResource },
   examples: { 202: eventExample('ping', { status: 'pending', attempts: [] }) },
   errors: ['webhook_endpoint_not_found', 'invalid_state'],

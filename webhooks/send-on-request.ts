@@ -78,9 +78,11 @@ const findEndpoints = readStatement(
     EXISTS (SELECT FROM delivery d WHERE d.event_id = e.id AND d.endpoint_id = w.id
       AND d.partner_id = ${partnerId} AND d.mode = ${mode}) AS had_delivery,
     CASE WHEN e.only_endpoint_id IS NOT NULL THEN w.id = e.only_endpoint_id
-      ELSE (w.event_types IS NULL OR e.type = ANY (w.event_types)) AND w.id IS DISTINCT FROM e.except_endpoint_id
+      ELSE (w.event_types IS NULL OR e.type = ANY (w.event_types))
+      AND w.id IS DISTINCT FROM e.except_endpoint_id
       END AS wants
-  FROM webhook_endpoint w JOIN event e ON e.id = ${eventId} AND e.partner_id = ${partnerId} AND e.mode = ${mode}
+  FROM webhook_endpoint w JOIN event e ON e.id = ${eventId}
+    AND e.partner_id = ${partnerId} AND e.mode = ${mode}
   WHERE w.partner_id = ${partnerId} AND w.mode = ${mode}
   ORDER BY w.id`,
 );
@@ -173,7 +175,8 @@ const queue = writeStatement(
   INSERT INTO delivery AS d (event_id, endpoint_id, partner_id, mode, type, status, next_attempt_at)
   SELECT e.id, k.endpoint_id, e.partner_id, e.mode, e.type, 'pending',
     account_time(e.partner_id, e.mode, clock_timestamp())
-  FROM unnest(${eventIds}::text[], ${endpointIds}::text[]) k (event_id, endpoint_id) JOIN event e ON e.id = k.event_id
+  FROM unnest(${eventIds}::text[], ${endpointIds}::text[]) k (event_id, endpoint_id)
+    JOIN event e ON e.id = k.event_id
   ORDER BY e.id, k.endpoint_id
   ON CONFLICT (event_id, endpoint_id) DO UPDATE SET status = 'pending',
     schedule_attempts = CASE WHEN d.status = 'pending' THEN d.schedule_attempts ELSE 0 END,

@@ -1,4 +1,4 @@
-import type { z } from 'zod';
+import { z } from 'zod';
 import type { Scope } from '../../accounts/scope-rules.ts';
 import type { ErrorCode } from '../../domain/error-catalogue.ts';
 import type { Mode } from '../../domain/mode.ts';
@@ -106,12 +106,14 @@ interface Resource<Dependencies> {
   routes(dependencies: Dependencies): Route[];
 }
 
-/** Types a declaration by its own schemas. */
-export function declare<Query, Body, const Responses extends Schemas>(
-  declaration: Declaration<Query, Body, Responses>,
+/** Types a declaration by its own schemas. Without a query, it has no parameters. */
+export function declare<Body, const Responses extends Schemas, Query = object>(
+  declaration: Omit<Declaration<Query, Body, Responses>, 'query'> & { query?: z.ZodType<Query> },
 ): Declaration<Query, Body, Responses> {
-  return declaration;
+  return { query: NO_PARAMETERS as z.ZodType<Query>, ...declaration };
 }
+
+const NO_PARAMETERS: z.ZodType = z.strictObject({});
 
 /** @param implement returns a handler for each declaration, under the same name */
 export function resource<Declared extends Record<string, Declaration>, Dependencies>(

@@ -82,9 +82,10 @@ const write = writeStatement(
     const booked = cte(
       'booked',
       sql<AccountColumns>`
-      INSERT INTO card_transfer AS t (id, partner_id, mode, card_id, direction, status, amount_cents, fees, card_balance_cents,
-        created_at, completed_at)
-      VALUES (${values.id}, ${values.partner_id}, ${values.mode}, ${values.card_id}, ${values.direction}, ${values.status},
+      INSERT INTO card_transfer AS t (id, partner_id, mode, card_id, direction, status, amount_cents,
+        fees, card_balance_cents, created_at, completed_at)
+      VALUES (${values.id}, ${values.partner_id}, ${values.mode}, ${values.card_id},
+        ${values.direction}, ${values.status},
         ${values.amount_cents}, ${values.fees}::jsonb, ${values.card_balance_cents}, ${values.created_at},
         ${values.completed_at})
       ON CONFLICT (id) DO UPDATE SET status = excluded.status, failure_code = NULL,

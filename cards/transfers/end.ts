@@ -176,7 +176,8 @@ const uncountTransfer = writeStatement(
   (_, { partnerId, mode, transferId }: Tenant & { transferId: string }) => sql`
     UPDATE account_usage u SET loaded_cents = u.loaded_cents - t.amount_cents
     FROM card_transfer t
-    WHERE t.id = ${transferId} AND t.partner_id = ${partnerId} AND t.mode = ${mode} AND u.partner_id = t.partner_id
+    WHERE t.id = ${transferId} AND t.partner_id = ${partnerId} AND t.mode = ${mode}
+      AND u.partner_id = t.partner_id
       AND u.mode = t.mode AND u.loaded_on = t.counted_on`,
 );
 

@@ -1,5 +1,4 @@
 import { sql } from 'kysely';
-import { z } from 'zod';
 import { type RespondingDependencies, respondToClaimed } from '../../api/http/claimed-work.ts';
 import { claimOperation, keyedRequest, replay, replyAs, replyOnce } from '../../api/http/keyed.ts';
 import { type CardPageValues, cardPage, declareList, pageRows, pageValues } from '../../api/http/list.ts';
@@ -45,7 +44,6 @@ const createTopUp = declare({
     '202: the top-up is pending; wait for `topup.succeeded` or `topup.failed`, or poll `GET /topups/{topupId}`.',
   idempotencyKey: 'required',
   liveIsWorkflow: true,
-  query: z.strictObject({}),
   body: TopUpRequest,
   responses: { 201: TopUpResource, 202: TopUpResource },
   examples: { body: { amount: 2_500 }, 201: TOPUP, 202: PENDING_TOPUP },
@@ -72,7 +70,6 @@ const createWithdrawal = declare({
     '`withdrawal.failed`, or poll `GET /withdrawals/{withdrawalId}`.',
   idempotencyKey: 'required',
   liveIsWorkflow: true,
-  query: z.strictObject({}),
   body: WithdrawalRequest,
   responses: { 201: WithdrawalResource, 202: WithdrawalResource },
   examples: { body: { amount: 2_000 }, 201: WITHDRAWAL, 202: PENDING_WITHDRAWAL },
@@ -93,7 +90,6 @@ const getTopUp = declare({
   operationId: 'topups.get',
   summary: 'Retrieve a top-up',
   description: 'The top-up as it is now. Poll this while it is `pending`.',
-  query: z.strictObject({}),
   responses: { 200: TopUpResource },
   examples: { 200: TOPUP },
   errors: ['topup_not_found'],
@@ -106,7 +102,6 @@ const getWithdrawal = declare({
   operationId: 'withdrawals.get',
   summary: 'Retrieve a withdrawal',
   description: 'The withdrawal as it is now. Poll this while it is `pending`.',
-  query: z.strictObject({}),
   responses: { 200: WithdrawalResource },
   examples: { 200: WITHDRAWAL },
   errors: ['withdrawal_not_found'],

@@ -70,7 +70,8 @@ interface TrueUpRow {
 
 const unfinished = readStatement(
   (_, { most }: { most: number }) => sql<TrueUpRow>`
-    SELECT id, partner_id, card_id, (SELECT k.network_card_id FROM card k WHERE k.id = card_id) AS network_card_id,
+    SELECT id, partner_id, card_id,
+      (SELECT k.network_card_id FROM card k WHERE k.id = card_id) AS network_card_id,
       direction, token, amount_cents, status, reason, created_at AS since FROM true_up
     WHERE status IN ('pending', 'refused')
       AND (status = 'refused' OR created_at < now() - ${sql.lit(PATIENCE_MINUTES)} * interval '1 minute')

@@ -59,8 +59,8 @@ interface TrueUpRow {
   created_at: string;
 }
 
-const TRUE_UP = sql`SELECT id, card_id, partner_id, direction, amount_cents AS amount, status, reason, attempts, token,
-  created_at FROM true_up`;
+const TRUE_UP = sql`SELECT id, card_id, partner_id, direction, amount_cents AS amount, status,
+  reason, attempts, token, created_at FROM true_up`;
 
 interface Filter {
   status: TrueUpStatus | null;

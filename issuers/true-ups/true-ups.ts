@@ -38,7 +38,8 @@ export const takeDueTrueUps = autocommitStatement(
   (_, { limit }: { limit: number }) =>
     takeDue('true_up', {
       isWaiting: sql`q.status = 'pending' AND (q.direction = 'to_card' OR NOT EXISTS (
-          SELECT FROM true_up o WHERE o.card_id = q.card_id AND o.direction = 'to_card' AND o.status = 'pending'))
+          SELECT FROM true_up o WHERE o.card_id = q.card_id AND o.direction = 'to_card'
+            AND o.status = 'pending'))
         AND EXISTS (SELECT FROM card c WHERE c.id = q.card_id AND c.network_card_id IS NOT NULL)`,
       leaseMs: sql.lit(LEASE_MS),
       taken: sql<DueTrueUp>`q.id, q.direction, q.token, q.amount_cents, q.reason, q.attempts,

@@ -185,8 +185,8 @@ export const selectPayments = (
   const which = status === undefined ? sql`true` : sql`p.status = ${sql.lit(status)}`;
   // Large numbers as text: JSON's would be rounded.
   return sql<PaymentOfDeposit[]>`coalesce((SELECT json_agg(p) FROM (
-    SELECT p.tx_hash, p.log_index, p.value_micro_usdt::text, p.block_number::text, p.block_time, p.denied_by, p.status,
-      p.review_reason
+    SELECT p.tx_hash, p.log_index, p.value_micro_usdt::text, p.block_number::text, p.block_time,
+      p.denied_by, p.status, p.review_reason
     FROM deposit_payment p WHERE p.deposit_id = ${sql.ref(`${deposit}.id`)} AND ${which}
     ORDER BY p.block_number, p.transaction_index, p.log_index LIMIT ${sql.lit(limit)}) p), '[]')`;
 };
@@ -207,7 +207,8 @@ export const of = <Alias extends string, Column extends string>(
 ): `${Alias}.${Column}`[] => columns.map((column) => `${alias}.${column}` as const);
 
 /** An API key as partners see it, in the account's time, for a `sql` template where the key is `k`. */
-export const SHOWN_KEY = sql`k.id, k.partner_id, k.mode, k.name, k.hint, k.prefix, k.scopes, k.ip_allowlist, k.created_by,
+export const SHOWN_KEY = sql`k.id, k.partner_id, k.mode, k.name, k.hint, k.prefix, k.scopes,
+  k.ip_allowlist, k.created_by,
   k.created_at, k.expires_at, account_time(k.partner_id, k.mode, k.last_used_at) AS last_used_at,
   CASE WHEN k.revoked_at IS NOT NULL THEN 'revoked' WHEN k.expires_at <= account_now(k.partner_id, k.mode) THEN 'expired'
     ELSE 'active' END AS status`;

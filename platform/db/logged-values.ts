@@ -21,7 +21,8 @@ const loggedValues = readStatement(
     WITH ours AS (
       SELECT oid, rolname FROM pg_roles
       WHERE rolcanlogin AND NOT rolsuper
-        AND (pg_has_role(oid, 'card_issuing_app', 'MEMBER') OR pg_has_role(oid, 'card_issuing_operator', 'MEMBER'))
+        AND (pg_has_role(oid, 'card_issuing_app', 'MEMBER')
+        OR pg_has_role(oid, 'card_issuing_operator', 'MEMBER'))
     ), setting AS (
       SELECT o.rolname, s.name, coalesce((
         SELECT substr(c.config, length(s.name) + 2)

@@ -62,7 +62,8 @@ const take = autocommitStatement(
     FROM asynchronous_commit WHERE name = ${name} AND due_at <= clock_timestamp()
     RETURNING name
   )
-  SELECT m.measured_at, m.result, EXISTS (SELECT FROM taken) AS is_taken FROM measurement m WHERE m.name = ${name}`,
+  SELECT m.measured_at, m.result, EXISTS (SELECT FROM taken) AS is_taken FROM measurement m
+    WHERE m.name = ${name}`,
 );
 
 /** Keeps a measurement that the caller has taken for another `forMs`, because it is still being made. */

@@ -4,7 +4,7 @@ import type { WorkflowHandle } from '@temporalio/client';
 import { CardNetworkUnavailable } from '../../issuers/card-network.ts';
 import { issueCardWorkflowId } from '../../workflows/messages.ts';
 import { expectError } from '../support/api/answers.ts';
-import { createCard, eventTypes, readCardRow } from '../support/cards.ts';
+import { createCard, readCardRow } from '../support/cards.ts';
 import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from '../support/money.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../support/stack.ts';
 import { until } from '../support/until.ts';
@@ -41,38 +41,6 @@ describe('POST /cards while no worker runs', () => {
     await assertLedgerClean(stack);
   });
   after(() => stack.stop());
-
-  it('answers 202 in live mode with the money held, and a worker that starts completes it', async () => {
-    const key = randomUUID();
-    const body = { amount: AMOUNT_CENTS, external_ref: randomUUID() };
-    const accepted = await createCard(partner, body, { mode: 'live', idempotencyKey: key });
-    assert.equal(accepted.status, 202, accepted.text);
-    assert.equal(accepted.json.status, 'funding_pending');
-    await assertBalance(stack, partner, 'live', { spentCents: 0, heldCents: PRICE_CENTS });
-    const { response_status: response, network } = await begun(partner);
-    assert.equal(response, 202);
-    assert.deepEqual(network, {
-      ...{ asked: 0, last_answer: null, last_asked_at: null, next_ask_at: null, deadline: null },
-    });
-
-    await stack.startWorker();
-    await (await workflowOf(stack, partner)).result();
-    const card = await partner.call('GET', `/cards/${accepted.json.id}`, { mode: 'live' });
-    assert.equal(card.json.status, 'active');
-    assert.deepEqual(await eventTypes(stack, accepted.json.id), ['card.issued']);
-    await assertBalance(stack, partner, 'live', { spentCents: PRICE_CENTS, heldCents: 0 });
-    const again = await createCard(partner, body, { mode: 'live', idempotencyKey: key });
-    assert.deepEqual([again.status, again.text], [202, accepted.text]);
-  });
-
-  it('answers 402 in either mode if the money is missing, and leaves no card', async () => {
-    const poor = await stack.createPartner();
-    for (const mode of ['test', 'live'] as const) {
-      const refused = await createCard(poor, { amount: AMOUNT_CENTS }, { mode });
-      assert.equal(refused.status, 402, refused.text);
-      assert.deepEqual((await poor.call('GET', '/cards', { mode })).json.data, []);
-    }
-  });
 
   it('keeps the money held and the card pending if the workflow is terminated', async () => {
     const key = randomUUID();

@@ -265,26 +265,6 @@ describe('a change of a card’s status', () => {
       });
     }
 
-    it("fails the card's pending top-ups, releases what they hold, and writes their events", async () => {
-      const cardId = await cardIn(stack, partner, 'live', 'active');
-      const accepted = [await topUp(cardId, 5_047), await topUp(cardId, 6_047)];
-      for (const { status, text } of accepted) assert.equal(status, 202, text);
-      assert.equal((await block(cardId, 'live')).status, 200);
-
-      for (const { json } of accepted) {
-        const { json: ended } = await partner.call('GET', `/topups/${json.id}`, { mode: 'live' });
-        assert.deepEqual([ended.status, ended.failure_code], ['failed', 'card_blocked']);
-      }
-      await assertBalance(stack, partner, 'live', { spentCents: FEES_CENTS, heldCents: 0 });
-      assert.deepEqual((await eventTypes(stack, cardId)).sort(), [
-        'card.blocked',
-        'card.issued',
-        'topup.failed',
-        'topup.failed',
-      ]);
-      expectError(await topUp(cardId, 5_000), 'invalid_state');
-    });
-
     for (const [answer, status] of [
       ['yes', 201],
       ['no', 402],

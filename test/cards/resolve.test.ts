@@ -119,19 +119,6 @@ for (const what of RESOLVABLE) {
       assert.deepEqual([status, overdue_since], [what.pending, null]);
       assert.equal(await heldBy(what, pending), what.held.cents);
     });
-
-    it('ignores a signal that is sent by hand before the deadline', async () => {
-      const outcome = what.success.slice(2);
-      await workflow().signal('resolve', { outcome });
-      await until('the workflow says that it came too early', async () => {
-        const { currentDetails = '' } = await workflow().query<{ currentDetails?: string }>(
-          '__temporal_workflow_metadata',
-        );
-        return currentDetails.includes('A decision arrived before the deadline and changed nothing');
-      });
-      assert.equal((await show()).status, what.pending);
-      assert.equal(await heldBy(what, pending), what.held.cents);
-    });
   });
 }
 

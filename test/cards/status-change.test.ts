@@ -49,60 +49,6 @@ describe('a live status change', () => {
     return [row?.status, row?.under_way, changed, claims.map(({ status }) => status)];
   }
 
-  const networkCardId = async () => {
-    const [row] = await query<{ id: string }>(
-      commands.context.orm.em.fork(),
-      'SELECT network_card_id AS id FROM card WHERE id = $1',
-      [card.cardId],
-    );
-    return row?.id ?? '';
-  };
-
-  it('keeps its turn until it ends, and another one waits', async () => {
-    await newCard('live');
-    const [freeze, block] = [await claim('freeze_card'), await claim('block_card')];
-    assert.equal(await begin(freeze), 'begun');
-    assert.equal(await begin(block), 'busy');
-    assert.equal(await begin(freeze), 'begun');
-    assert.deepEqual(await beginStatusChange(commands.context, freeze), {
-      state: 'begun',
-      isFirst: false,
-      asked: { token: freeze, networkCardId: await networkCardId(), cardStatus: 'frozen' },
-    });
-    assert.deepEqual(await state(), ['active', freeze, [], [null, null]]);
-    await end(freeze, 'applied');
-    assert.equal(await begin(freeze), 'answered');
-    assert.deepEqual(await state(), ['frozen', null, ['card.frozen'], [200, null]]);
-    assert.equal(await begin(block), 'begun');
-    assert.deepEqual(await state(), ['frozen', block, ['card.frozen'], [200, null]]);
-  });
-
-  it('ignores an answer that is late, repeated or different, also during the next change', async () => {
-    await newCard('live');
-    const freeze = await claim('freeze_card');
-    await begin(freeze);
-    await end(freeze, 'applied');
-    const unfreeze = await claim('unfreeze_card');
-    await begin(unfreeze);
-    const before = await state();
-    for (const decision of ['applied', 'refused'] as const) await end(freeze, decision);
-    assert.deepEqual(await state(), before);
-    await end(unfreeze, 'applied');
-    for (const decision of ['applied', 'refused'] as const) await end(freeze, decision);
-    assert.equal(await begin(freeze), 'answered');
-    assert.deepEqual(await state(), ['active', null, ['card.frozen', 'card.unfrozen'], [200, 200]]);
-  });
-
-  it('leaves the card unchanged if it is refused, and passes its turn on', async () => {
-    await newCard('live');
-    const freeze = await claim('freeze_card');
-    await begin(freeze);
-    await end(freeze, 'refused');
-    await end(freeze, 'applied');
-    assert.deepEqual(await state(), ['active', null, [], [409]]);
-    assert.equal(await begin(await claim('block_card')), 'begun');
-  });
-
   it('cannot end before it begins', async () => {
     await newCard('live');
     const [freeze, block] = [await claim('freeze_card'), await claim('block_card')];

@@ -238,7 +238,8 @@ const findMatching = readStatement((_, values: LookValues) => {
     ORDER BY id LIMIT ${maxLookedAt}::int
   ) e LEFT JOIN LATERAL (
     SELECT status FROM delivery
-    WHERE event_id = e.id AND endpoint_id = ${endpointId} AND partner_id = ${partnerId} AND mode = ${mode} LIMIT 1
+    WHERE event_id = e.id AND endpoint_id = ${endpointId} AND partner_id = ${partnerId} AND mode = ${mode}
+      LIMIT 1
   ) d ON true CROSS JOIN LATERAL (SELECT ${isMatching(values)} AS is_matching) m
   WHERE m.is_matching OR e.nth = ${maxLookedAt}::int
   ORDER BY e.id LIMIT ${room}::int`;

@@ -42,7 +42,6 @@ const replayWebhookEndpoint = declare({
     'Sends events to this endpoint again, with the same ids and bodies, oldest first. What happens meanwhile is sent first. An ' +
     'endpoint has one replay at a time. The range can have up to 250,000 events. Replays, resent events and pings share a limit of ' +
     'one per second, in bursts of up to 60.',
-  query: z.strictObject({}),
   body: ReplayRequest,
   responses: { 202: WebhookReplayResource },
   examples: {
@@ -59,7 +58,6 @@ const getWebhookReplay = declare({
   operationId: 'webhookEndpoints.getReplay',
   summary: 'Retrieve a replay',
   description: 'How far a replay has got. Replays are kept for 30 days, and are deleted with their endpoint.',
-  query: z.strictObject({}),
   responses: { 200: WebhookReplayResource },
   examples: { 200: { ...WEBHOOK_REPLAY, status: 'completed', sent: 214 } },
   errors: ['webhook_replay_not_found'],

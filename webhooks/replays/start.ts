@@ -136,7 +136,8 @@ export interface MatchValues extends Tenant {
 export const isMatching = ({ endpointId, wanted, eventTypes, wantedTypes }: MatchValues) => sql<boolean>`
   (${wantedTypes}::text[] IS NULL OR e.type = ANY (${wantedTypes}::text[]))
   AND (${eventTypes}::text[] IS NULL OR e.type = ANY (${eventTypes}::text[]))
-  AND coalesce(e.only_endpoint_id, ${endpointId}) = ${endpointId} AND e.except_endpoint_id IS DISTINCT FROM ${endpointId}
+  AND coalesce(e.only_endpoint_id, ${endpointId}) = ${endpointId}
+  AND e.except_endpoint_id IS DISTINCT FROM ${endpointId}
   AND CASE ${wanted}::text
     WHEN 'given_up' THEN coalesce(d.status, '') = 'given_up'
     WHEN 'undelivered' THEN coalesce(d.status, '') NOT IN ('delivered', 'pending', 'parked', 'retrying')
@@ -171,16 +172,19 @@ const countMatching = readStatement((_, values: RangeValues) => {
   SELECT r.after_id AS after_event_id, r.before_id AS before_event_id, w.is_too_wide, c.matched
   FROM range r CROSS JOIN LATERAL (
     SELECT EXISTS (
-      SELECT FROM event WHERE partner_id = ${partnerId} AND mode = ${mode} AND id > r.after_id AND id < r.before_id
+      SELECT FROM event WHERE partner_id = ${partnerId} AND mode = ${mode}
+        AND id > r.after_id AND id < r.before_id
       ORDER BY id OFFSET ${MAX_EVENTS} LIMIT 1) AS is_too_wide
   ) w CROSS JOIN LATERAL (
     SELECT (count(*) FILTER (WHERE ${isMatching(values)}))::int AS matched
     FROM (
       SELECT id, type, only_endpoint_id, except_endpoint_id FROM event
-      WHERE NOT w.is_too_wide AND partner_id = ${partnerId} AND mode = ${mode} AND id > r.after_id AND id < r.before_id
+      WHERE NOT w.is_too_wide AND partner_id = ${partnerId} AND mode = ${mode}
+        AND id > r.after_id AND id < r.before_id
     ) e LEFT JOIN LATERAL (
       SELECT status FROM delivery
-      WHERE event_id = e.id AND endpoint_id = ${endpointId} AND partner_id = ${partnerId} AND mode = ${mode} LIMIT 1
+      WHERE event_id = e.id AND endpoint_id = ${endpointId} AND partner_id = ${partnerId} AND mode = ${mode}
+        LIMIT 1
     ) d ON true) c`;
 });
 

@@ -99,7 +99,8 @@ export const listIssuedCards = readStatement(
     SELECT o.token, c.network_card_id AS "networkCardId", c.status
     FROM simulated_network.operation o JOIN simulated_network.card c ON c.token = o.token
     WHERE o.created_at >= ${since} AND o.outcome = 'succeeded' AND o.completes_at <= clock_timestamp()
-      AND (${after} = '' OR (o.created_at, o.token) > (SELECT l.created_at, l.token FROM simulated_network.operation l WHERE l.token = ${after}))
+      AND (${after} = '' OR (o.created_at, o.token) > (SELECT l.created_at, l.token
+        FROM simulated_network.operation l WHERE l.token = ${after}))
     ORDER BY o.created_at, o.token LIMIT ${sql.lit(MAX_LISTED)}`,
 );
 
@@ -114,13 +115,15 @@ export const issuedCardWith = readStatement((db, { networkCardId }: { networkCar
 /** The money that was moved to and from cards since then, oldest first. */
 export const listMovedMoney = readStatement(
   (_, { since, after }: ListPage) => sql<z.infer<typeof ListedMovements>['data'][number]>`
-    SELECT o.token, split_part(o.kind, '.', 2) AS kind, (o.request ->> 'amountCents')::bigint::float8 AS "amountCents",
+    SELECT o.token, split_part(o.kind, '.', 2) AS kind,
+      (o.request ->> 'amountCents')::bigint::float8 AS "amountCents",
       CASE WHEN o.completes_at IS NULL OR o.completes_at > clock_timestamp() THEN 'accepted'
         WHEN o.outcome = 'succeeded' THEN 'succeeded' ELSE 'failed' END AS status
     FROM simulated_network.operation o
     WHERE o.created_at >= ${since} AND o.taken_at IS NOT NULL AND o.outcome <> 'declined'
       AND o.kind IN ('card.issuance', 'card.topup', 'card.withdrawal')
-      AND (${after} = '' OR (o.created_at, o.token) > (SELECT l.created_at, l.token FROM simulated_network.operation l WHERE l.token = ${after}))
+      AND (${after} = '' OR (o.created_at, o.token) > (SELECT l.created_at, l.token
+        FROM simulated_network.operation l WHERE l.token = ${after}))
     ORDER BY o.created_at, o.token LIMIT ${sql.lit(MAX_LISTED)}`,
 );
 

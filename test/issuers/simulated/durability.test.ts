@@ -52,22 +52,6 @@ describe("the simulated network's state", () => {
     assert.equal(await cardsOf(asked.token), 1);
   });
 
-  it('is taken over by the next host after an ordered stop', async () => {
-    const [atOnce, later, refused] = [issuance(0), issuance(41), issuance(48)];
-    const issued = await test.network.issueCard(atOnce);
-    await test.network.issueCard(later);
-    await assert.rejects(test.network.issueCard(refused), /answered 503/);
-    await test.stop();
-    await assert.rejects(fetch(test.url));
-    const { network } = await test.host();
-    assert.deepEqual(await network.lookUpIssuance(atOnce.token), issued);
-    await assert.rejects(network.issueCard(refused), /answered 503/);
-    await assert.rejects(network.issueCard(refused), /answered 503/);
-    assert.equal((await network.issueCard(refused)).status, 'issued');
-    await test.skipDelays();
-    assert.equal((await network.lookUpIssuance(later.token)).status, 'issued');
-  });
-
   it('survives kill -9 of its only host, including callbacks', async () => {
     await test.stop();
     const children: ChildProcess[] = [];

@@ -47,46 +47,6 @@ describe('at the simulated network,', () => {
     const put = (digits: number, cardId = networkCardId) => make(test.network, cardId, digits);
     const done = kind === 'issuance' ? 'issued' : 'succeeded';
 
-    for (const [digits, answer, outcome] of [
-      [0, done, done],
-      [40, done, done],
-      [41, 'accepted', done],
-      [42, 'declined', 'declined'],
-      [43, 'accepted', 'failed'],
-      [45, 'accepted', done],
-      [46, 'accepted', done],
-      [47, 'accepted', 'accepted'],
-    ] as const) {
-      it(`a ${kind} of an amount ending in ${digits} is ${answer}, and in the end ${outcome}, also when it is asked again`, async () => {
-        const { ask, lookUp } = put(digits);
-        assert.equal((await ask()).status, answer);
-        await test.skipDelays();
-        const found = await lookUp();
-        assert.equal(found.status, outcome);
-        if (outcome === 'declined') assert.deepEqual(found, DECLINED);
-        if (outcome === 'failed') assert.deepEqual(found, FAILED);
-        const again = await ask();
-        assert.deepEqual(again, outcome === 'accepted' ? { status: outcome } : found);
-      });
-    }
-
-    it(`a ${kind} of an amount ending in 44 is ${done} although its answer is lost`, async () => {
-      const { ask, lookUp } = put(44);
-      await assert.rejects(ask(), /no response \(UND_ERR_SOCKET\)/);
-      const found = await lookUp();
-      assert.equal(found.status, done);
-      assert.deepEqual(await ask(), found);
-    });
-
-    it(`a ${kind} of an amount ending in 48 gets 503 three times, and is unknown until it is accepted`, async () => {
-      const { ask, lookUp } = put(48);
-      for (let attempt = 1; attempt <= 3; attempt++) {
-        await assert.rejects(ask(), /answered 503/);
-        assert.deepEqual(await lookUp(), { status: 'unknown' });
-      }
-      assert.equal((await ask()).status, done);
-    });
-
     it(`a ${kind} is called back about once for 41 and 43, twice for 46, and never for what ended at once, 45 or 47`, async () => {
       const asked = [41, 43, 46, 45, 47, 0, 42].map((digits) => put(digits));
       for (const { ask } of asked) await ask();
