@@ -44,16 +44,12 @@ export function insertEvents(events: string, changed?: RawBuilder<AccountColumns
   const account = sql.raw(
     changed === undefined ? 'e.partner_id, e.mode' : 'changed.partner_id, changed.mode',
   );
+  const beside = changed === undefined ? sql`` : sql`, ${changed} changed`;
   return sql`
-  INSERT INTO event (id, partner_id, mode, type, card_id, body, created_at,
-    only_endpoint_id, except_endpoint_id)
+  INSERT INTO event (id, partner_id, mode, type, card_id, body, created_at, only_endpoint_id,
+    except_endpoint_id)
   SELECT e.id, ${account}, e.type, e.card_id, e.body, e.created_at, e.only_endpoint_id, e.except_endpoint_id
-  FROM json_populate_recordset(NULL::event, ${events}) e${
-    changed === undefined
-      ? sql``
-      : sql`,
-    ${changed} changed`
-  }`;
+  FROM json_populate_recordset(NULL::event, ${events}) e${beside}`;
 }
 
 /** Writes an event in the caller's transaction. */

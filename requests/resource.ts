@@ -1,12 +1,12 @@
 import { z } from 'zod';
-import type { ClaimOperation } from '../domain/claim-operation.ts';
+import { CLAIM_OPERATIONS, type ClaimOperation } from '../domain/claim-operation.ts';
 import { ObjectType } from '../domain/fields.ts';
 import type { IdPrefix } from '../domain/ids.ts';
 import { isoTime } from '../domain/iso-time.ts';
 import { Mode } from '../domain/mode.ts';
 import type { OPERATION_COLUMNS } from '../platform/db/columns.ts';
 import type { Row } from '../platform/db/entities.ts';
-import { NetworkAnswer, OPERATION_TYPES, OperationStatus, OperationType, operationId } from './rules.ts';
+import { NetworkAnswer, OperationStatus, OperationType, operationId } from './rules.ts';
 
 const ResourceType = z.enum([
   'card',
@@ -106,7 +106,7 @@ export function presentOperation(row: OperationRow, claimedAt: Date): OperationR
   return {
     id: operationId(row.id),
     object: 'operation',
-    type: OPERATION_TYPES[row.operation],
+    type: CLAIM_OPERATIONS[row.operation],
     status,
     idempotency_key: row.key,
     resource: readResource(row),

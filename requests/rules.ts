@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { ClaimOperation } from '../domain/claim-operation.ts';
+import { CLAIM_OPERATIONS } from '../domain/claim-operation.ts';
 import { type Id, isId } from '../domain/ids.ts';
 
 /** How far an operation is (docs/partners/operations.md). */
@@ -21,52 +21,8 @@ export const NetworkAnswer = z.enum(['no_answer', 'pending', 'succeeded', 'decli
 export type NetworkAnswer = z.infer<typeof NetworkAnswer>;
 
 export const OperationType = z
-  .enum([
-    'create_card',
-    'top_up_card',
-    'withdraw_from_card',
-    'freeze_card',
-    'unfreeze_card',
-    'block_card',
-    'update_card',
-    'create_deposit_address',
-    'create_test_deposit',
-    'resolve_test_deposit',
-    'test_credit',
-    'advance_test_clock',
-    'simulate_transaction',
-    'create_authorization',
-    'increment_authorization',
-    'capture_authorization',
-    'reverse_authorization',
-    'expire_authorization',
-    'force_capture',
-  ])
+  .enum(Object.values(CLAIM_OPERATIONS))
   .meta({ id: 'OperationType', description: 'What the request asked for.' });
-export type OperationType = z.infer<typeof OperationType>;
-
-/** What partners call the operations of claims. */
-export const OPERATION_TYPES: Record<ClaimOperation, OperationType> = {
-  create_card: 'create_card',
-  top_up_card: 'top_up_card',
-  withdraw_from_card: 'withdraw_from_card',
-  freeze_card: 'freeze_card',
-  unfreeze_card: 'unfreeze_card',
-  block_card: 'block_card',
-  update_card: 'update_card',
-  create_deposit: 'create_deposit_address',
-  create_test_deposit: 'create_test_deposit',
-  resolve_test_deposit: 'resolve_test_deposit',
-  credit_faucet: 'test_credit',
-  advance_test_clock: 'advance_test_clock',
-  simulate_transaction: 'simulate_transaction',
-  authorize_card: 'create_authorization',
-  increment_authorization: 'increment_authorization',
-  capture_authorization: 'capture_authorization',
-  reverse_authorization: 'reverse_authorization',
-  expire_authorization: 'expire_authorization',
-  force_capture: 'force_capture',
-};
 
 /** An operation has the id of its claim, under a prefix of its own. */
 export const operationId = (claimId: string): Id<'op'> => `op_${claimId.slice('claim_'.length)}`;
