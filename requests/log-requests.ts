@@ -18,4 +18,5 @@ const insert = autocommitStatement(
     method text, path text, status smallint, error_code text, error_param text, api_key_id text, address text,
     idempotency_key text, operation_id text, duration_ms integer)
   ON CONFLICT DO NOTHING`,
+  { acrossTenants: 'key' },
 );

@@ -375,6 +375,20 @@ describe('the TypeScript client, used with the whole service,', () => {
     assert.deepEqual([newest?.id, newest?.status], [rotated.id, 'revoked']);
   });
 
+  it('shows the log of requests', async () => {
+    const { requests, cards } = clientOf('test');
+    await refused(cards.create({ amount: 0 }, { idempotencyKey: ref() }), {
+      status: 400,
+      code: 'validation_failed',
+    });
+    const [newest] = await until('a refused request is in the log', async () => {
+      const { data } = await requests.list({ status: '400', method: 'POST' });
+      return data.length > 0 && data;
+    });
+    const { error, path } = await requests.get(newest?.id ?? '');
+    assert.deepEqual([path, error?.param], ['/v1/cards', 'amount']);
+  });
+
   it('makes, lists and ends workbench sessions', async () => {
     const { workbenchSessions } = clientOf('test');
     const made = await workbenchSessions.create({ scopes: ['cards:read'] });
