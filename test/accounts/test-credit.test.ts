@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { adjustBalance } from '../../accounts/adjust-balance.ts';
-import { query } from '../../platform/db/sql.ts';
 import { expectError } from '../support/api/answers.ts';
 import { balanceOf } from '../support/money.ts';
 import { asOwner } from '../support/postgres.ts';
