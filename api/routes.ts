@@ -15,6 +15,7 @@ import {
   type TestDepositDependencies,
   testDeposits,
 } from '../deposits/routes.ts';
+import { overview } from '../exports/overview-routes.ts';
 import { type ReportDependencies, reports } from '../exports/reports-routes.ts';
 import { statements, type TestClockDependencies, testClock } from '../exports/routes.ts';
 import { authorizations } from '../payments/authorizations-routes.ts';
@@ -45,7 +46,7 @@ export interface RouteDependencies
     ReportDependencies,
     WorkbenchSessionDependencies {}
 
-const UP_TO_CARDS = [account, balance, balanceAlert, products, deposits, quotes, cards];
+const UP_TO_CARDS = [account, overview, balance, balanceAlert, products, deposits, quotes, cards];
 const FROM_TOPUPS = [
   topups,
   withdrawals,

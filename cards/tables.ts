@@ -268,3 +268,18 @@ export const TrueUpEntity = defineEntity({
 });
 
 export type TrueUpStatus = 'pending' | 'succeeded' | 'refused' | 'dismissed';
+
+/** How many cards of each status an account has. */
+export const CardCountEntity = defineEntity({
+  name: 'CardCount',
+  tableName: 'card_count',
+  properties: {
+    partnerId: p.text().collation('C').primary(),
+    mode: p.text().collation('C').$type<Mode>().primary(),
+    fundingPending: p.bigint('string').defaultRaw('0'),
+    active: p.bigint('string').defaultRaw('0'),
+    frozen: p.bigint('string').defaultRaw('0'),
+    blocked: p.bigint('string').defaultRaw('0'),
+    failed: p.bigint('string').defaultRaw('0'),
+  },
+});

@@ -94,8 +94,11 @@ interface Closing extends Tenant {
 
 const insertClosing = autocommitStatement(
   (_, closing: Closing) => sql`
-  INSERT INTO day_closing (partner_id, mode, day, flows, closing_cents, cards_closing_cents)
-  VALUES (${closing.partnerId}, ${closing.mode}, ${closing.day}, ${closing.flows}, ${closing.closingCents},
-    ${closing.cardsClosingCents})
-  ON CONFLICT DO NOTHING`,
+  WITH closed AS (
+    INSERT INTO day_closing (partner_id, mode, day, flows, closing_cents, cards_closing_cents)
+    VALUES (${closing.partnerId}, ${closing.mode}, ${closing.day}, ${closing.flows}, ${closing.closingCents},
+      ${closing.cardsClosingCents})
+    ON CONFLICT DO NOTHING)
+  DELETE FROM account_day
+  WHERE partner_id = ${closing.partnerId} AND mode = ${closing.mode} AND day <= ${closing.day}::date`,
 );

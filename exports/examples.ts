@@ -1,3 +1,4 @@
+import type { OverviewResource } from './overview-resource.ts';
 import type { StatementResource } from './statement-resource.ts';
 
 // Real responses to a sequence of requests, as the API reference shows them.
@@ -23,5 +24,17 @@ export const STATEMENT: StatementResource = {
     released: 5_000,
     closing_balance: 75_000,
   },
+  mode: 'live',
+};
+
+export const OVERVIEW: OverviewResource = {
+  object: 'overview',
+  cards: { funding_pending: 1, active: 12, frozen: 2, blocked: 5, failed: 0 },
+  days: [
+    { date: '2026-11-21', closing_balance: 250_000, spent: 12_400, refunded: 0 },
+    { date: '2026-11-22', closing_balance: 244_800, spent: 3_150, refunded: 500 },
+  ],
+  pending_operations: 1,
+  deposits_waiting: 2,
   mode: 'live',
 };

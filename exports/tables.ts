@@ -37,3 +37,17 @@ export const DayClosingEntity = defineEntity({
     cardsClosingCents: p.bigint('string'),
   },
 });
+
+/** What cards spent and got back on a day that has no closing yet, as one session of the database adds it up. */
+export const AccountDayEntity = defineEntity({
+  name: 'AccountDay',
+  tableName: 'account_day',
+  properties: {
+    partnerId: p.text().collation('C').primary(),
+    mode: p.text().collation('C').$type<Mode>().primary(),
+    day: p.date().primary(),
+    session: p.integer().primary(),
+    spentCents: p.bigint('string').defaultRaw('0'),
+    refundedCents: p.bigint('string').defaultRaw('0'),
+  },
+});

@@ -36,7 +36,7 @@ export function guard(
   { declaration, handle }: Route,
   { admission, authenticate, storage, unsent }: GuardDependencies,
 ): RouterMiddleware<RequestState> {
-  const { method, path, scope } = declaration;
+  const { method, path, scope, alsoScope } = declaration;
   // They keep their responses, and most write an event that is about as long.
   const stores = declaration.idempotencyKey !== undefined;
   if (scope === undefined) throw new Error(`${method.toUpperCase()} ${path} doesn't declare its scope`);
@@ -48,7 +48,9 @@ export function guard(
     if (declaration.mode !== undefined && declaration.mode !== caller.mode) {
       throw new ApiError(declaration.mode === 'test' ? 'live_key_not_allowed' : 'test_key_not_allowed');
     }
-    if (scope !== null && !caller.scopes.includes(scope)) throw insufficientScope(scope);
+    for (const needed of [scope, alsoScope]) {
+      if (needed != null && !caller.scopes.includes(needed)) throw insufficientScope(needed);
+    }
     const visit = admission.arrive(caller);
     ctx.res.once('close', () => visit.leave());
     let reply: Reply;

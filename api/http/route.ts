@@ -20,6 +20,8 @@ export interface Declaration<Query = unknown, Body = unknown, Responses extends 
    * does not start.
    */
   scope: Scope | null;
+  /** A second one that it needs as well. */
+  alsoScope?: Scope;
   /** The name in a generated client: the resource and a verb, as in `cards.create`. */
   operationId: OperationId;
   summary: string;

@@ -70,7 +70,7 @@ function describeOperation(route: Declaration, schemas: Schemas, exampleIds: Map
     operationId,
     summary,
     description,
-    security: [{ apiKey: route.scope === null ? [] : [route.scope] }],
+    security: [{ apiKey: [route.scope, route.alsoScope].filter((scope) => scope != null) }],
     ...(route.mode && { 'x-mode': route.mode }),
     parameters: [...inPath, ...queryParameters(route, schemas), ...headerParameters(route)],
     ...(body && {

@@ -4,6 +4,7 @@
  */
 export const TAGS = {
   account: { tag: 'Account', description: 'Check which account and mode an API key belongs to.' },
+  overview: { tag: 'Overview', description: 'Your account at a glance.' },
   balance: { tag: 'Balance', description: 'The prepaid balance that funds your cards.' },
   balanceTransactions: {
     tag: 'Balance transactions',

@@ -12,6 +12,13 @@ export class Account extends OperationGroup {
   }
 }
 
+export class Overview extends OperationGroup {
+  /** Retrieve the overview. Your account at a glance: cards by status, 30 days of balance and spending, and what waits. It needs both `balance:read` and `cards:read`. */
+  get(options?: RequestOptions): Promise<ApiResponse<api.Overview>> {
+    return this.send<api.Overview>({ method: 'GET', url: '/overview' }, options);
+  }
+}
+
 export class Balance extends OperationGroup {
   /** Retrieve your balance. The balance of the key's mode. */
   get(options?: RequestOptions): Promise<ApiResponse<api.Balance>> {
@@ -443,6 +450,7 @@ export class TestHelpers extends OperationGroup {
 
 export abstract class Resources {
   readonly account: Account;
+  readonly overview: Overview;
   readonly balance: Balance;
   readonly balanceTransactions: BalanceTransactions;
   readonly products: Products;
@@ -466,6 +474,7 @@ export abstract class Resources {
 
   constructor(http: HttpClient) {
     this.account = new Account(http);
+    this.overview = new Overview(http);
     this.balance = new Balance(http);
     this.balanceTransactions = new BalanceTransactions(http);
     this.products = new Products(http);

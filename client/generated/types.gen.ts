@@ -641,6 +641,17 @@ export type Card = {
 };
 
 /**
+ * How many cards have each status.
+ */
+export type CardCounts = {
+    funding_pending: number;
+    active: number;
+    frozen: number;
+    blocked: number;
+    failed: number;
+};
+
+/**
  * An event of type `card.issued`, `card.issue_failed`, `card.updated`, `card.frozen`, `card.unfrozen`, or `card.blocked`.
  */
 export type CardEvent = {
@@ -1519,6 +1530,52 @@ export type OperationStatus = 'in_progress' | 'completed' | 'awaiting_review';
  * What the request asked for.
  */
 export type OperationType = 'create_card' | 'top_up_card' | 'withdraw_from_card' | 'freeze_card' | 'unfreeze_card' | 'block_card' | 'update_card' | 'create_deposit_address' | 'create_test_deposit' | 'resolve_test_deposit' | 'test_credit' | 'advance_test_clock' | 'simulate_transaction' | 'create_authorization' | 'increment_authorization' | 'capture_authorization' | 'reverse_authorization' | 'expire_authorization' | 'force_capture';
+
+/**
+ * Your account at a glance.
+ */
+export type Overview = {
+    /**
+     * The kind of object: always `overview`.
+     */
+    object: 'overview';
+    cards: CardCounts;
+    /**
+     * The last 30 days with today, oldest first.
+     */
+    days: Array<OverviewDay>;
+    /**
+     * How many operations are in progress or await our review; 1000: that many or more.
+     */
+    pending_operations: number;
+    /**
+     * How many deposits wait for their payment, its confirmation or our review; 1000: that many or more.
+     */
+    deposits_waiting: number;
+    mode: Mode;
+};
+
+/**
+ * A day of your account.
+ */
+export type OverviewDay = {
+    /**
+     * In UTC and your account's time.
+     */
+    date: string;
+    /**
+     * The total of your balance at its end, or now, in cents.
+     */
+    closing_balance: number;
+    /**
+     * What cards paid, in cents.
+     */
+    spent: number;
+    /**
+     * What cards got back from merchants, in cents.
+     */
+    refunded: number;
+};
 
 /**
  * The account and mode that an API key belongs to.

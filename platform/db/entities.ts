@@ -5,7 +5,7 @@ import { LateAnswerEntity } from '../../cards/late-answers-tables.ts';
 import * as cards from '../../cards/tables.ts';
 import { CardTransferEntity } from '../../cards/transfers/tables.ts';
 import * as deposits from '../../deposits/tables.ts';
-import { DayClosingEntity, ReportTransferEntity } from '../../exports/tables.ts';
+import { AccountDayEntity, DayClosingEntity, ReportTransferEntity } from '../../exports/tables.ts';
 import { NetworkEventEntity, NetworkMessageEntity } from '../../issuers/inbox/tables.ts';
 import { LiveNetworkEntity } from '../../issuers/live-network-tables.ts';
 import {
@@ -40,6 +40,7 @@ const TABLES = {
   product: cards.ProductEntity,
   partner_product: cards.PartnerProductEntity,
   card: cards.CardEntity,
+  card_count: cards.CardCountEntity,
   card_transfer: CardTransferEntity,
   card_transaction: cards.CardTransactionEntity,
   true_up: cards.TrueUpEntity,
@@ -59,6 +60,7 @@ const TABLES = {
   webhook_allowance: webhooks.WebhookAllowanceEntity,
   webhook_replay: webhooks.WebhookReplayEntity,
   day_closing: DayClosingEntity,
+  account_day: AccountDayEntity,
   deposit: deposits.DepositEntity,
   deposit_payment: deposits.DepositPaymentEntity,
   unconfirmed_payment: deposits.UnconfirmedPaymentEntity,

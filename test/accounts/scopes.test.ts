@@ -31,7 +31,9 @@ describe('scopes', () => {
     });
 
   for (const scope of Scope.options) {
-    const needing = DECLARATIONS.filter((declaration) => declaration.scope === scope);
+    const needing = DECLARATIONS.filter((declaration) =>
+      [declaration.scope, declaration.alsoScope].includes(scope),
+    );
     it(`of which a key has all but ${scope} refuse it what needs ${scope}, and name it`, async () => {
       const keys = await authorized(Scope.options.filter((other) => other !== scope));
       for (const declaration of needing) {
@@ -45,7 +47,8 @@ describe('scopes', () => {
       const keys = await authorized([scope]);
       for (const declaration of DECLARATIONS) {
         const { json } = await ask(keys, declaration);
-        const mayUse = declaration.scope === null || declaration.scope === scope;
+        const needed = [declaration.scope, declaration.alsoScope].filter((one) => one != null);
+        const mayUse = needed.every((one) => one === scope);
         assert.equal(json?.error?.code === 'insufficient_scope', !mayUse, declaration.operationId);
       }
     });

@@ -95,6 +95,20 @@ CREATE INDEX card_newest_of_status ON card (partner_id, mode, status, id);
 -- At most one card with an external_ref has not failed; any number may have.
 CREATE INDEX card_newest_of_external_ref ON card (partner_id, mode, external_ref, status, id);
 
+-- How many cards of each status an account has, for GET /overview. count_card() adds to it as a transaction
+-- commits, so its row is the last lock that one takes.
+CREATE TABLE card_count (
+  partner_id text COLLATE "C" NOT NULL,
+  mode text COLLATE "C" NOT NULL,
+  funding_pending bigint NOT NULL DEFAULT 0,
+  active bigint NOT NULL DEFAULT 0,
+  frozen bigint NOT NULL DEFAULT 0,
+  blocked bigint NOT NULL DEFAULT 0,
+  failed bigint NOT NULL DEFAULT 0,
+  PRIMARY KEY (partner_id, mode)
+) WITH (fillfactor = 50);
+GRANT SELECT ON card_count TO card_issuing_app, card_issuing_operator;
+
 -- Money that moves between the prepaid balance and a card: a top-up onto it, a withdrawal back from it
 -- (docs/partners/topups.md, docs/partners/withdrawals.md). While it is pending, the ledger holds it in the
 -- operation <direction>/<id>.

@@ -51,6 +51,7 @@ CREATE INDEX deposit_newest_of_status ON deposit (status, id);
 CREATE INDEX deposit_to_expire ON deposit (network, expires_at) WHERE status = 'awaiting_payment';
 CREATE INDEX deposit_confirming ON deposit (network, seen_block_number) WHERE status = 'confirming';
 CREATE INDEX deposit_open_of_account ON deposit (partner_id, mode) WHERE status IN ('awaiting_payment', 'confirming');
+CREATE INDEX deposit_in_review_of_account ON deposit (partner_id, mode) WHERE status = 'needs_review';
 CREATE INDEX deposit_untold ON deposit (partner_id, id) WHERE told_version < version;
 CREATE INDEX deposit_due ON deposit (partner_id, due_at, id) WHERE due_at IS NOT NULL;
 -- What operators look at, however many test deposits there are.

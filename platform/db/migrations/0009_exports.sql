@@ -16,6 +16,19 @@ CREATE TABLE day_closing (
   PRIMARY KEY (partner_id, mode, day)
 );
 
+-- What cards spent and got back on days that have no closing yet, for GET /overview (docs/decisions/overview.md).
+-- Each session of the database adds to rows of its own, so that none waits for another.
+CREATE TABLE account_day (
+  partner_id text COLLATE "C" NOT NULL,
+  mode text COLLATE "C" NOT NULL,
+  -- In UTC and the account's time.
+  day date NOT NULL,
+  session integer NOT NULL,
+  spent_cents bigint NOT NULL DEFAULT 0,
+  refunded_cents bigint NOT NULL DEFAULT 0,
+  PRIMARY KEY (partner_id, mode, day, session)
+) WITH (fillfactor = 50);
+
 -- The transfers of reports that are in progress (docs/decisions/reports-are-streamed.md): an account has two
 -- slots in each mode. Whoever holds one renews its lease, so a process that died loses it.
 CREATE TABLE report_transfer (
@@ -47,6 +60,8 @@ INSERT INTO measurement (name, due_at) VALUES ('reconciliation', date_trunc('day
 
 GRANT SELECT ON day_closing TO card_issuing_app, card_issuing_operator;
 GRANT INSERT ON day_closing TO card_issuing_worker;
+GRANT SELECT ON account_day TO card_issuing_app, card_issuing_operator;
+GRANT DELETE ON account_day TO card_issuing_worker;
 GRANT SELECT ON report_transfer TO card_issuing_app, card_issuing_operator;
 GRANT INSERT, DELETE, UPDATE ON report_transfer TO card_issuing_api;
 GRANT SELECT, UPDATE ON measurement TO card_issuing_app, card_issuing_operator;

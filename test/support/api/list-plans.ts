@@ -12,6 +12,7 @@ import type { IdPrefix } from '../../../domain/ids.ts';
 import type { Tenant } from '../../../domain/mode.ts';
 import { completeControls, LimitInterval } from '../../../domain/spending-controls.ts';
 import { TransactionType } from '../../../domain/transaction.ts';
+import { readOverview } from '../../../exports/overview-routes.ts';
 import { readAccountMonth } from '../../../ledger/account-month.ts';
 import { readPrepaidEntriesOfCard } from '../../../ledger/balances.ts';
 import { readAllAuthorizations, readAuthorizationPage } from '../../../payments/authorizations-routes.ts';
@@ -327,6 +328,13 @@ export function describeListPlans({ rows, partitions }: Size): void {
           const month = new Date().toISOString().slice(0, 7);
           const read = async () => [await readAccountMonth(orm.em.fork(), OTHER, month)];
           await readsLittle({ month }, read, { statements: 2 });
+        });
+
+        it('is the same for GET /overview, whatever the account has', async () => {
+          for (const tenant of [OWNER, OTHER])
+            await readsLittle(tenant, async () => [await readOverview(orm.em.fork(), tenant)], {
+              statements: 2,
+            });
         });
 
         it("is a small multiple of the page for the operator's list of what moved between a card and the balance", async () => {

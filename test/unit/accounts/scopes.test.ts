@@ -43,6 +43,7 @@ const PROMISED: Record<Scope | 'none', string[]> = {
   'secure_details:read': ['GET /cards/:cardId/secure-details'],
   'balance:read': [
     'GET /balance',
+    'GET /overview',
     'GET /balance/transactions',
     'GET /balance/alert',
     'GET /statements/:month',
@@ -145,9 +146,13 @@ describe("a route's declaration", () => {
     const { paths } = openApiDocument(DECLARATIONS) as {
       paths: Record<string, Record<string, { security: { apiKey: string[] }[] }>>;
     };
-    for (const { method, path, scope } of DECLARATIONS) {
+    for (const { method, path, scope, alsoScope } of DECLARATIONS) {
       const operation = paths[path.replace(/:(\w+)/g, '{$1}')]?.[method];
-      assert.deepEqual(operation?.security, [{ apiKey: scope === null ? [] : [scope] }], path);
+      assert.deepEqual(
+        operation?.security,
+        [{ apiKey: [scope, alsoScope].filter((one) => one != null) }],
+        path,
+      );
     }
     const named = new Set(DECLARATIONS.flatMap(({ scope }) => (scope === null ? [] : [scope])));
     for (const scope of named) assert.ok(Scope.options.includes(scope));
