@@ -1,6 +1,7 @@
 import { randomInt } from 'node:crypto';
 import type { Increase } from 'increase';
-import { makeAccount, makeCard, makeDecision, makeTransfer } from './objects.ts';
+import { makeDecision } from './decision-object.ts';
+import { makeAccount, makeCard, makeTransfer } from './objects.ts';
 
 export type Key = { path: string; id: string; body: string; createdMs: number };
 

@@ -1,5 +1,6 @@
 import type { Increase } from 'increase';
 import { type Bank, BankError } from './bank.ts';
+import { makeId } from './objects.ts';
 import {
   type Actioned,
   type CardUse,
@@ -10,13 +11,12 @@ import {
   makeExpiration,
   makeFinancial,
   makeFuelConfirmation,
-  makeId,
   makeIncrement,
   makePendingTransaction,
   makeRefund,
   makeReversal,
   makeSettlement,
-} from './objects.ts';
+} from './payment-objects.ts';
 
 type Element = Increase.CardPayment.Element;
 

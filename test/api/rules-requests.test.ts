@@ -4,6 +4,7 @@ import { DECLARATIONS } from '../../api/routes.ts';
 import { untouchedPartner } from '../support/api/accounts.ts';
 import { expectError } from '../support/api/answers.ts';
 import { exampleOf, modesOf, nameOf, pathTo } from '../support/api/declared-operations.ts';
+import { isValid, type JsonSchema, readOperations } from '../support/api/fuzz/document.ts';
 import { rawRequest, sendRaw } from '../support/api/raw-request.ts';
 import type { Answer, CallOptions } from '../support/stack.ts';
 
@@ -21,6 +22,48 @@ const NO_AMOUNTS = [
   ...['9007199254740992', '9007199254740993', '18446744073709551617', '123456789012345678901234567890'],
   ...['0.1e4', '99999999999999999999.9', 'null', 'true', '""', '[]', '[100]', '{}', '{"amount":100}'],
 ];
+
+const NO_CHARACTERS = [
+  ...['\u0000', '\n', '\u007f', '\u0085', '\ud800', '\udc00', '\ud83d '],
+  // Invisible, or turning the direction of what stands around it.
+  ...['\u00ad', '\u061c', '\u200b', '\u200e', '\u2028', '\u202e', '\u2066', '\ufeff', '\ufff9'],
+];
+
+/** The schema of each operation's body. */
+const SCHEMAS = new Map<string, JsonSchema | undefined>(
+  readOperations().map(({ method, path, body }) => [`${method} ${path}`, body?.schema]),
+);
+
+/** Values of every type, and around what the schema allows. */
+function valuesAround(schema: JsonSchema): unknown[] {
+  const { anyOf = [], maxLength, maximum, minimum, maxItems, items, properties = {} } = schema;
+  const { additionalProperties: values, propertyNames: keys, maxProperties = 0 } = schema;
+  const texts = (count: number) => Array.from({ length: count }, (_, n) => `x${n}`);
+  return [
+    ...[null, true, 1, 1.5, -1, 0, 2 ** 53, '', 'x', [], {}, [{}], { x: 1 }],
+    ...NO_CHARACTERS.map((character) => `a${character}b`),
+    ...(maxLength === undefined ? [] : ['x'.repeat(maxLength + 1), '\u{1f4a5}'.repeat(maxLength + 1)]),
+    ...(maximum === undefined ? [] : [maximum + 1]),
+    ...(minimum === undefined ? [] : [minimum - 1]),
+    ...(maxItems === undefined ? [] : [texts(maxItems + 1)]),
+    ...(items === undefined ? [] : valuesAround(items).map((value) => [value])),
+    ...(values === undefined ? [] : valuesAround(values).map((value) => ({ x: value }))),
+    ...(keys === undefined ? [] : valuesAround(keys).map((key) => ({ [String(key)]: 'x' }))),
+    ...(values === undefined ? [] : [Object.fromEntries(texts(maxProperties + 1).map((key) => [key, 'x']))]),
+    ...Object.entries(properties).flatMap(([name, field]) =>
+      valuesAround(field).map((value) => ({ [name]: value })),
+    ),
+    ...anyOf.flatMap((one) => valuesAround(one)),
+  ];
+}
+
+/** Fails unless the answer is a 400 about this field or something in it. */
+function expectFieldError(answer: Answer, name: string, value: unknown): void {
+  const what = `${name}: ${JSON.stringify(value)}: ${answer.text}`;
+  const paths: string[] = (answer.json.error?.issues ?? []).map(({ path }: { path: string }) => path);
+  assert.ok(paths.length > 0 && paths.every((path) => path.split('.')[0] === name), what);
+  expectError(answer, 'validation_failed', paths);
+}
 
 /** What every operation refuses before it looks for anything or writes anything. */
 describe('every operation', () => {
@@ -155,6 +198,27 @@ describe('every operation', () => {
         });
       }
 
+      const schema = SCHEMAS.get(nameOf(declaration));
+      for (const [name, field] of Object.entries(schema?.properties ?? {})) {
+        it(`answers 400 for a value of ${name} that its schema does not allow, and names it`, async () => {
+          const values = valuesAround(field).filter((value) => !isValid(field, value));
+          assert.ok(values.length >= 4, name);
+          for (const value of values) {
+            const answer = await sent(JSON.stringify({ ...examples.body, [name]: value }));
+            expectFieldError(answer, name, value);
+          }
+        });
+      }
+
+      if (schema?.required !== undefined) {
+        it('answers 400 for each field that is missing, and names it', async () => {
+          for (const name of schema.required ?? []) {
+            const { [name]: _, ...others } = { ...examples.body } as Record<string, unknown>;
+            expectFieldError(await sent(JSON.stringify(others)), name, undefined);
+          }
+        });
+      }
+
       if (/"amount":\d/.test(example)) {
         it('answers 400 for an amount that is not an integer from 1 to 2^53 − 1', async () => {
           for (const amount of NO_AMOUNTS)
@@ -180,6 +244,15 @@ describe('a body', () => {
       `Idempotency-Key: k\r\nContent-Type: application/json\r\n${headers}\r\n`,
       ...parts,
     );
+
+  it('is refused with up to 50 wrong fields named', async () => {
+    const unknown = Array.from({ length: 150 }, (_, index) => `f${index}`);
+    const fields = Object.fromEntries(unknown.map((name) => [name, 1]));
+    const body = { amount: '1', email: 'x', ...fields };
+    const answer = await running.partner.call('POST', '/cards', { body, idempotencyKey: 'k' });
+    expectError(answer, 'validation_failed', ['amount', 'external_ref', 'email', ...unknown.slice(0, 47)]);
+    assert.match(answer.json.error.message, /and 40 more/);
+  });
 
   it('is refused with 400 if it is nested to any depth', async () => {
     for (const depth of [30, 40, 30_000]) {

@@ -136,38 +136,18 @@ describe('PATCH /cards/{cardId}', () => {
     assert.deepEqual(types.toSorted(), ['card.frozen', 'card.issued', ...names.map(() => 'card.updated')]);
   });
 
-  const key = 'k'.repeat(41);
   const many = (count: number) =>
     Object.fromEntries(Array.from({ length: count }, (_, n) => [`key-${n}`, 'x']));
-  for (const [what, body, paths] of [
-    ['no field', {}, ['body']],
-    ['no object', [], ['body']],
-    ['an unknown field', { amount: 5 }, ['amount']],
-    ['two unknown fields', { status: 'active', pan: '1' }, ['pan', 'status']],
-    ['an empty label', { card_name: '' }, ['card_name']],
-    ['a label that is too long', { card_name: 'x'.repeat(256) }, ['card_name']],
-    ['a number as a label', { card_name: 1 }, ['card_name']],
-    ['an address without @', { email: 'ada' }, ['email']],
-    ['a list as metadata', { metadata: [] }, ['metadata']],
-    ['a string as metadata', { metadata: 'x' }, ['metadata']],
-    ['an empty key', { metadata: { '': 'x' } }, ['metadata']],
-    ['a key that is too long', { metadata: { [key]: 'x' } }, ['metadata']],
-    ['a key with an invisible character', { metadata: { 'a\u200b': 'x' } }, ['metadata']],
-    ['a key that JavaScript loses', '{"metadata":{"__proto__":"x"}}', ['metadata']],
-    ['a number as a value', { metadata: { order: 1 } }, ['metadata.order']],
-    ['an object as a value', { metadata: { order: {} } }, ['metadata.order']],
-    ['a value that is too long', { metadata: { order: '\u{1f600}'.repeat(501) } }, ['metadata.order']],
-    ['a value with a control character', { metadata: { order: 'a\u0000' } }, ['metadata.order']],
-    ['half a character', '{"metadata":{"order":"\\ud800"}}', ['metadata.order']],
-    ['a key that is sent twice', '{"metadata":{"a":"1","a":"2"}}', ['body']],
-    ['two wrong fields', { card_name: '', metadata: { order: 1 } }, ['card_name', 'metadata.order']],
-    ['more keys than 50', { metadata: many(51) }, ['metadata']],
-  ] as const) {
-    it(`answers 400 for ${what}, naming ${paths.join(' and ')}, and changes nothing`, async () => {
+
+  it('answers 400 for no field, a key that JavaScript loses and two wrong fields, and changes nothing', async () => {
+    for (const [body, paths] of [
+      [{}, ['body']],
+      ['{"metadata":{"__proto__":"x"}}', ['metadata']],
+      [{ card_name: '', metadata: { order: 1 } }, ['card_name', 'metadata.order']],
+    ] as const)
       expectError(await update(unchanged.id, body, { idempotencyKey: 'k' }), 'validation_failed', paths);
-      assert.deepEqual(await read(unchanged.id), unchanged);
-    });
-  }
+    assert.deepEqual(await read(unchanged.id), unchanged);
+  });
 
   it('counts the keys of metadata after merging', async () => {
     const { id } = await newCard({ metadata: many(50) });
@@ -207,18 +187,6 @@ describe('POST /cards with metadata', () => {
     stack = await sharedStack();
     partner = await fundedPartner(stack, 10_000_000);
   });
-
-  for (const [what, metadata, path] of [
-    ['null', null, 'metadata'],
-    ['a null value', { order: null }, 'metadata.order'],
-    ['a key that is too long', { ['k'.repeat(41)]: 'x' }, 'metadata'],
-    ['51 keys', Object.fromEntries(Array.from({ length: 51 }, (_, n) => [n, 'x'])), 'metadata'],
-  ] as const) {
-    it(`answers 400 for ${what}, naming ${path}`, async () => {
-      const refused = await createCard(partner, { amount: 1_000, metadata });
-      expectError(refused, 'validation_failed', [path]);
-    });
-  }
 
   for (const mode of ['test', 'live'] as const) {
     it(`gives a ${mode} card metadata that its event has, and no workflow`, async () => {

@@ -4,7 +4,7 @@ import { type Compilable, type RawBuilder, sql } from 'kysely';
 import { ENTITIES } from '../../../platform/db/entities.ts';
 import { type BuiltStatement, type Writes, writeStatement } from '../../../platform/db/sql.ts';
 import { BUILT_STATEMENTS } from '../../support/built-statements.ts';
-import { createTestDatabase } from '../../support/postgres.ts';
+import { connectTo, createTestDatabase, ownerUrlOf } from '../../support/postgres.ts';
 import { isOfTenants, readSchema, type Schema, unboundTables } from '../../support/tenant-guard.ts';
 
 /** Where statements are built that no process of production runs. */
@@ -15,20 +15,39 @@ const BUILDS = /(Statement|statementWithOperation)\(/;
 
 describe('the tenant guard', () => {
   let schema: Schema;
+  let url: string;
   before(async () => {
-    schema = await readSchema(await createTestDatabase());
+    url = await createTestDatabase();
+    schema = await readSchema(url);
+    const files = globSync('*/**/*.ts').filter((file) => !ELSEWHERE.test(file) && BUILDS.test(textOf(file)));
+    for (const file of files) await import(`../../../${file}`);
+    assert.ok(ofTheService().length > 250, 'the statements were not found');
+  });
+
+  // Tests that ran earlier in this process have built statements of their own.
+  const ofTheService = () => BUILT_STATEMENTS.filter((statement) => !placeOf(statement).includes(TESTS));
+
+  it('hears of every statement, and PostgreSQL can prepare it: its tables, columns and functions are there', async () => {
+    await using owner = await connectTo(ownerUrlOf(url));
+    const wrong = [];
+    for (const statement of ofTheService()) {
+      const prepared = owner.query(`PREPARE one AS ${statement.text}`);
+      const problem = await prepared.then(
+        () => null,
+        (error: Error) => error.message,
+      );
+      if (problem === null) await owner.query('DEALLOCATE one');
+      else wrong.push(`${problem}: ${placeOf(statement)} ${statement.text}`);
+    }
+    assert.deepEqual(wrong, []);
   });
 
   it('finds every statement tied to the account and mode it is given, unless it says why not', async () => {
-    const files = globSync('*/**/*.ts').filter((file) => !ELSEWHERE.test(file) && BUILDS.test(textOf(file)));
-    for (const file of files) await import(`../../../${file}`);
     const unbound = [];
     /** Whether a place in the code that gives a reason needs it: it can build a statement for each of several tables. */
     const reasons = new Map<string, boolean>();
-    for (const statement of BUILT_STATEMENTS) {
+    for (const statement of ofTheService()) {
       const place = placeOf(statement);
-      // Tests that ran earlier in this process have built statements of their own.
-      if (place.includes(TESTS)) continue;
       const tables = await unboundTables(schema, statement);
       if (statement.acrossTenants !== undefined) {
         reasons.set(place, reasons.get(place) === true || tables.length > 0);
@@ -39,7 +58,6 @@ describe('the tenant guard', () => {
       }
     }
     const needless = [...reasons].filter(([, isNeeded]) => !isNeeded);
-    assert.ok(BUILT_STATEMENTS.length > 250, 'the statements were not found');
     assert.deepEqual(unbound, []);
     assert.deepEqual(needless, [], 'these are tied to an account and mode, so they need no acrossTenants');
   });

@@ -477,30 +477,13 @@ describe('POST /webhook-endpoints/{id}/replay', () => {
     assert.equal((await ask(id, { created_gte: later })).status, 202);
   });
 
-  for (const [what, body, paths] of [
-    ['no created_gte', {}, ['created_gte']],
-    ['a created_gte that is no time', { created_gte: 'yesterday' }, ['created_gte']],
-    ['a created_gte that is a number', { created_gte: 0 }, ['created_gte']],
-    ['a created_lte that is no time', { created_gte: LONG_AGO, created_lte: null }, ['created_lte']],
-    [
-      'a created_lte before created_gte',
-      { created_gte: '2026-11-22T06:00:00.001Z', created_lte: '2026-11-22T06:00:00Z' },
-      ['created_lte'],
-    ],
-    ['an unknown status', { created_gte: LONG_AGO, status: 'delivered' }, ['status']],
-    ['no event types', { created_gte: LONG_AGO, event_types: [] }, ['event_types']],
-    [
-      'an event type that does not exist',
-      { created_gte: LONG_AGO, event_types: ['card.issued', 'card.eaten'] },
-      ['event_types.1'],
-    ],
-    ['an unknown field', { created_gte: LONG_AGO, limit: 1 }, ['limit']],
-  ] as const) {
-    it(`answers 400 to ${what}`, async () => {
-      const { id } = await endpoint();
-      expectError(await ask(id, body), 'validation_failed', paths);
-    });
-  }
+  it('answers 400 to a created_lte before created_gte, and to an event type that does not exist', async () => {
+    const { id } = await endpoint();
+    const backwards = { created_gte: '2026-11-22T06:00:00.001Z', created_lte: '2026-11-22T06:00:00Z' };
+    expectError(await ask(id, backwards), 'validation_failed', ['created_lte']);
+    const eaten = { created_gte: LONG_AGO, event_types: ['card.issued', 'card.eaten'] };
+    expectError(await ask(id, eaten), 'validation_failed', ['event_types.1']);
+  });
 
   it('is read from an event 40 days in the future as nothing, and from the year 1 as all', async () => {
     const [event] = await seedEarlier(1);

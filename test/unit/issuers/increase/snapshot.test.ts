@@ -10,7 +10,7 @@ import {
   makeRefund,
   makeReversal,
   makeSettlement,
-} from '../../../../dev/increase/objects.ts';
+} from '../../../../dev/increase/payment-objects.ts';
 import { snapshotPayment } from '../../../../issuers/increase/snapshot.ts';
 import { type HeldTransaction, WholePayment } from '../../../../issuers/increase/wire.ts';
 
