@@ -3,7 +3,7 @@ import Koa from 'koa';
 import helmet from 'koa-helmet';
 import { Histogram } from 'prom-client';
 import { type WorkbenchPageDependencies, workbenchPageRoutes } from '../accounts/workbench-page-routes.ts';
-import type { RevealDependencies } from '../cards/secure-details-routes.ts';
+import { type RevealPageDependencies, revealPageRoutes } from '../cards/reveal-page-routes.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { type NetworkDependencies, networkRoutes } from '../issuers/inbox/routes.ts';
 import type { ApiPart } from '../platform/config/api-parts.ts';
@@ -29,7 +29,7 @@ import { workbenchFiles } from './workbench-files.ts';
 
 interface AppDependencies
   extends RouteDependencies,
-    RevealDependencies,
+    RevealPageDependencies,
     IdentifyDependencies,
     GuardDependencies,
     NetworkDependencies,
@@ -102,6 +102,7 @@ export function createApps(dependencies: AppDependencies): Apps {
     ...(dependencies.operationsApart ? [] : ofOperators),
     ...(parts.includes('network') ? [networkRoutes(dependencies)] : []),
     ...(parts.includes('partner') ? [REFERENCE, guide()] : []),
+    ...(parts.includes('reveal') ? [revealPageRoutes(dependencies)] : []),
     ...(parts.includes('workbench') ? [workbenchPageRoutes(dependencies), workbenchFiles()] : []),
   ])
     api.use(router.routes());
@@ -150,7 +151,8 @@ function createApp(
 
 /** Each part's paths. The first that matches decides. */
 const PATHS: [RegExp, ApiPart][] = [
-  [/^\/v1\/cards\/[^/]+\/secure-details\/?$/i, 'reveal'],
+  [/^\/v1\/cards\/[^/]+\/(secure-details|reveal-links)\/?$/i, 'reveal'],
+  [/^\/reveal(\/|$)/i, 'reveal'],
   [/^\/network(\/|$)/i, 'network'],
   [/^\/workbench(\/|$)/i, 'workbench'],
   [/^\/(v1|docs|guide|openapi\.json)(\/|$)/i, 'partner'],

@@ -5,8 +5,9 @@ import {
   workbenchSessions,
 } from '../accounts/workbench-sessions-routes.ts';
 import { products } from '../cards/products-routes.ts';
+import { type RevealLinkDependencies, revealLinks } from '../cards/reveal-links-routes.ts';
 import { type CardDependencies, cards } from '../cards/routes.ts';
-import { type RevealDependencies, secureDetails } from '../cards/secure-details-routes.ts';
+import { secureDetails } from '../cards/secure-details-routes.ts';
 import { cardStatus } from '../cards/status-routes.ts';
 import { type TransferDependencies, topups, withdrawals } from '../cards/transfers/routes.ts';
 import {
@@ -72,13 +73,19 @@ const FROM_TOPUPS = [
 ];
 
 /** Everything under /v1, in the order it appears in the reference. */
-export const DECLARATIONS: readonly Declaration[] = [...UP_TO_CARDS, secureDetails, ...FROM_TOPUPS].flatMap(
-  ({ declarations }) => declarations,
-);
+export const DECLARATIONS: readonly Declaration[] = [
+  ...UP_TO_CARDS,
+  secureDetails,
+  revealLinks,
+  ...FROM_TOPUPS,
+].flatMap(({ declarations }) => declarations);
 
 /** The routes of the part `partner`: all but the reveals. */
 export const partnerRoutes = (dependencies: RouteDependencies): Route[] =>
   [...UP_TO_CARDS, ...FROM_TOPUPS].flatMap(({ routes }) => routes(dependencies));
 
 /** The routes of the part `reveal`. */
-export const revealRoutes = (dependencies: RevealDependencies): Route[] => secureDetails.routes(dependencies);
+export const revealRoutes = (dependencies: RevealLinkDependencies): Route[] => [
+  ...secureDetails.routes(dependencies),
+  ...revealLinks.routes(dependencies),
+];

@@ -21,6 +21,8 @@ export interface RevealAttempt extends Tenant {
   apiKeyId: string;
   requestId: string;
   clientAddress: string;
+  /** The link that is opened; undefined without one. */
+  linkId?: string;
 }
 
 /** A card whose details may be requested now. */
@@ -30,18 +32,48 @@ export type AdmittedCard = CardRow & { network_card_id: string };
  * Lets one reveal through and counts it (docs/decisions/reveals-are-no-workflow.md), whatever the network
  * then says. Once this has returned, the attempt is on record. One that it refuses is recorded by {@link
  * recordRefusedReveal}.
- * @throws ApiError `secure_details_disabled`, `card_not_found`, `invalid_state`, `reveal_limit_reached`. Any
- *   other error means that nothing could be counted: show no card.
+ * @throws ApiError `secure_details_disabled`, `card_not_found`, `invalid_state`, `reveal_limit_reached`,
+ *   `reveal_link_used`. Any other error means that nothing could be counted: show no card.
  */
 export function admitReveal({ orm }: { orm: Orm }, attempt: RevealAttempt): Promise<AdmittedCard> {
   return transaction(orm, async (tx) => {
     await requireEnabled(tx, attempt.partnerId);
     const card = await readRevealableCard(tx, attempt);
     await takeTurn(tx, attempt);
+    if (attempt.linkId !== undefined) await spendLink(tx, attempt, attempt.linkId);
     await insertReveal(tx, { ...attempt, id: newId('rvl') });
     return card;
   });
 }
+
+/**
+ * Takes a link, once: its card's lock lets one of several through.
+ * @throws ApiError `reveal_link_used`, `invalid_state` if the card has changed meanwhile
+ */
+async function spendLink(tx: Transactor, attempt: RevealAttempt, linkId: string): Promise<void> {
+  const { partnerId, mode, cardId } = attempt;
+  await lockCard(tx, { partnerId, mode, cardId });
+  await readRevealableCard(tx, attempt);
+  const spent = await spend(tx, { partnerId, mode, linkId });
+  if (spent.length === 0) throw new ApiError('reveal_link_used');
+}
+
+const lockCard = writeStatement((db, { partnerId, mode, cardId }: Tenant & { cardId: string }) =>
+  db
+    .selectFrom('card')
+    .select('id')
+    .where('id', '=', cardId)
+    .where('partner_id', '=', partnerId)
+    .where('mode', '=', mode)
+    .forNoKeyUpdate(),
+);
+
+const spend = writeStatement(
+  (_, { partnerId, mode, linkId }: Tenant & { linkId: string }) => sql<{ id: string }>`
+  UPDATE reveal_link SET opened_at = now()
+  WHERE id = ${linkId} AND partner_id = ${partnerId} AND mode = ${mode} AND opened_at IS NULL AND expires_at > now()
+  RETURNING id`,
+);
 
 const insertReveal = writeStatement((db, reveal: RevealAttempt & { id: string }) =>
   db.insertInto('card_reveal').values({
@@ -92,7 +124,7 @@ const insertRefusal = autocommitStatement(
 );
 
 /** The switch is read each time, so that turning the feature off takes effect at once. */
-async function requireEnabled(tx: Reader, partnerId: string): Promise<void> {
+export async function requireEnabled(tx: Reader, partnerId: string): Promise<void> {
   const [partner] = await selectFeature(tx, { partnerId });
   if (partner?.enabled !== true) throw new ApiError('secure_details_disabled');
 }

@@ -96,6 +96,15 @@ export const SPENDING_LIMIT: SpendingLimitResource = {
   resets_at: '2026-12-01T00:00:00.000Z',
 };
 
+export const REVEAL_LINK = {
+  id: 'rvl_01m81025v7x2z4q6w8e1r3t5yh',
+  object: 'reveal_link',
+  card_id: CARD.id,
+  url: 'https://api.example.com/reveal/rvl_01m81025v7x2z4q6w8e1r3t5yh#EXAMPLE-TOKEN-EXAMPLE-TOKEN-EXAMPLE-TOKEN-E',
+  expires_at: '2026-11-22T06:50:54.719Z',
+  mode: 'test',
+} as const;
+
 export const SECURE_DETAILS = {
   card_id: CARD.id,
   pan: '4242801506965632',

@@ -77,7 +77,10 @@ export const secureDetails = resource({ getSecureDetails }, (dependencies: Revea
  * Counts a reveal, then asks the network. The card's details go to the partner and nowhere else.
  * @throws ApiError as admitReveal, and `unavailable` if the network does not answer
  */
-async function revealCard(dependencies: RevealDependencies, attempt: RevealAttempt): Promise<SecureDetails> {
+export async function revealCard(
+  dependencies: RevealDependencies,
+  attempt: RevealAttempt,
+): Promise<SecureDetails> {
   const card = await admitOrRefuse(dependencies, attempt);
   const details = await askNetwork(dependencies, card, attempt.requestId);
   return {

@@ -223,6 +223,27 @@ export const CardRevealEntity = defineEntity({
   },
 });
 
+/** A link that shows a card's secure details once. */
+export const RevealLinkEntity = defineEntity({
+  name: 'RevealLink',
+  tableName: 'reveal_link',
+  properties: {
+    id: p.text().collation('C').primary(),
+    partnerId: p.text(),
+    mode: p.text().$type<Mode>(),
+    cardId: p.text().collation('C'),
+    /** The key that made it. */
+    apiKeyId: p.text(),
+    /** The keyed hash of its token. */
+    tokenHash: p.blob().lazy(),
+    /** Whose pages may embed it. */
+    frameOrigins: p.array(),
+    theme: p.text().$type<'light' | 'dark'>().nullable(),
+    expiresAt: p.datetime(),
+    openedAt: p.datetime().nullable(),
+  },
+});
+
 /** An attempt to reveal a card that was refused. It does not count towards the limit. */
 export const RefusedRevealEntity = defineEntity({
   name: 'RefusedReveal',

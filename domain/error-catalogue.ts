@@ -210,6 +210,11 @@ export const ERRORS = {
     type: 'conflict',
     message: "The card's current status does not allow this operation.",
   },
+  reveal_link_used: {
+    status: 410,
+    type: 'not_found',
+    message: 'This link was opened before, or has expired. Ask for a new one.',
+  },
   body_too_large: { status: 413, type: 'invalid_request', message: 'The body is larger than 64 KiB.' },
   headers_too_large: {
     status: 431,

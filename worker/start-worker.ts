@@ -6,6 +6,7 @@ import Koa from 'koa';
 import type { Logger } from 'pino';
 import { chainAudit, startAnnouncingKeys } from '../accounts/jobs.ts';
 import { pruneWorkbenchSessions } from '../accounts/workbench-sessions.ts';
+import { pruneRevealLinks } from '../cards/reveal-links.ts';
 import { presentScan } from '../deposits/metrics.ts';
 import { closeDays } from '../exports/close-days.ts';
 import { startCheckingLedger } from '../exports/jobs.ts';
@@ -199,6 +200,9 @@ function startUpkeep({ orm, logger }: { orm: Orm; logger: Logger }): Repetition[
     }),
     repeat('pruning old idempotency keys', UPKEEP_INTERVAL_MS, logger, async (stopping) => {
       while (!stopping.aborted && (await pruneClaims(orm, PRUNED_AT_ONCE)) === PRUNED_AT_ONCE);
+    }),
+    repeat('pruning old reveal links', UPKEEP_INTERVAL_MS, logger, async (stopping) => {
+      while (!stopping.aborted && (await pruneRevealLinks(orm, PRUNED_AT_ONCE)) === PRUNED_AT_ONCE);
     }),
     repeat('pruning the log of requests', UPKEEP_INTERVAL_MS, logger, async (stopping) => {
       const dropped = await dropOldRequests(orm, stopping);

@@ -25,6 +25,8 @@ export const EXCEPTIONS: readonly Exception[] = [
     path: 'accounts/workbench-sessions.ts',
     why: "a browser's session lives in real time (docs/partners/workbench.md)",
   },
+  { path: 'cards/reveal-links.ts', why: 'a link lives in real time (docs/partners/reveal-links.md)' },
+  { path: 'cards/admit-reveal.ts', lines: /opened_at/, why: 'likewise' },
   { path: 'accounts/partners.ts', lines: /workbench_session/, why: 'likewise' },
 
   {

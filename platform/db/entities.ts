@@ -50,6 +50,7 @@ const TABLES = {
   payment_element: PaymentElementEntity,
   spending_counter: cards.SpendingCounterEntity,
   card_reveal: cards.CardRevealEntity,
+  reveal_link: cards.RevealLinkEntity,
   refused_reveal: cards.RefusedRevealEntity,
   idempotency_claim: IdempotencyClaimEntity,
   logged_request: LoggedRequestEntity,

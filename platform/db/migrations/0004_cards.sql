@@ -205,6 +205,30 @@ CREATE TABLE refused_reveal (
 CREATE INDEX refused_reveal_recent ON refused_reveal (partner_id, mode, created_at);
 CREATE INDEX refused_reveal_of_card ON refused_reveal (card_id, created_at);
 
+-- A link that shows a card's number once, to whoever has it (docs/partners/reveal-links.md). Its token is stored
+-- as a keyed hash. Links live in real time.
+CREATE TABLE reveal_link (
+  id text COLLATE "C" PRIMARY KEY,
+  partner_id text NOT NULL,
+  mode text NOT NULL,
+  card_id text COLLATE "C" NOT NULL,
+  -- The key that made it, with which it ends.
+  api_key_id text NOT NULL REFERENCES api_key,
+  token_hash bytea NOT NULL,
+  -- Whose pages may embed it.
+  frame_origins text[] NOT NULL,
+  -- NULL: as the browser prefers.
+  theme text CHECK (theme IN ('light', 'dark')),
+  expires_at timestamptz NOT NULL,
+  opened_at timestamptz,
+  FOREIGN KEY (card_id, partner_id, mode) REFERENCES card (id, partner_id, mode)
+);
+CREATE INDEX reveal_link_unopened ON reveal_link (partner_id, mode, expires_at) WHERE opened_at IS NULL;
+CREATE INDEX reveal_link_age ON reveal_link (expires_at);
+CREATE INDEX reveal_link_of_card ON reveal_link (card_id);
+GRANT SELECT, INSERT, UPDATE (opened_at) ON reveal_link TO card_issuing_api;
+GRANT SELECT (id, expires_at), DELETE ON reveal_link TO card_issuing_worker;
+
 GRANT SELECT ON product TO card_issuing_app;
 GRANT SELECT, INSERT, UPDATE (bin, network, is_current, retired_at, issuer_product) ON product TO
   card_issuing_operator;

@@ -40,7 +40,7 @@ const PROMISED: Record<Scope | 'none', string[]> = {
     'POST /cards/:cardId/unfreeze',
     'POST /cards/:cardId/block',
   ],
-  'secure_details:read': ['GET /cards/:cardId/secure-details'],
+  'secure_details:read': ['GET /cards/:cardId/secure-details', 'POST /cards/:cardId/reveal-links'],
   'balance:read': [
     'GET /balance',
     'GET /overview',
