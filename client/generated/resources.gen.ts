@@ -100,6 +100,11 @@ export class Cards extends OperationGroup {
     return this.send<api.SecureDetails>({ method: 'GET', url: '/cards/{cardId}/secure-details', path: { cardId }, once: true }, options);
   }
 
+  /** Create a reveal link. Makes a link to a page of ours that shows a card's number, CVV and expiry to whoever opens it, once and within 5 minutes, so that they never reach your servers. Opening it counts as a reveal. An Idempotency-Key is ignored: if the response is lost, make another link. The client only retries it after 429, since doing it twice differs from doing it once. */
+  createRevealLink(cardId: string, body: api.CreateRevealLinkRequest = {}, options?: RequestOptions): Promise<ApiResponse<api.RevealLink>> {
+    return this.send<api.RevealLink>({ method: 'POST', url: '/cards/{cardId}/reveal-links', path: { cardId }, body, once: true }, options);
+  }
+
   /** Freeze a card. The card has to be active. Authorizations decline until you unfreeze it. In live mode the card network has to confirm the change. If it takes too long, you get 503 `unavailable` and the change continues: the card's status and an event tell you when it is done. */
   freeze(cardId: string, options?: IdempotentRequestOptions): Promise<ApiResponse<api.Card>> {
     return this.send<api.Card>({ method: 'POST', url: '/cards/{cardId}/freeze', path: { cardId }, keyed: true }, options);

@@ -843,6 +843,20 @@ export type CreateQuoteRequest = {
 };
 
 /**
+ * The link to make.
+ */
+export type CreateRevealLinkRequest = {
+    /**
+     * Up to 5 https origins whose pages may embed the link in a frame. Default: none.
+     */
+    frame_origins?: Array<string>;
+    /**
+     * How the page looks. Default: as the browser prefers.
+     */
+    theme?: 'light' | 'dark';
+};
+
+/**
  * What the merchant asks for.
  */
 export type CreateTestAuthorizationRequest = {
@@ -1227,7 +1241,7 @@ export type Error = {
 /**
  * What went wrong. Branch on this: codes do not change.
  */
-export type ErrorCode = 'validation_failed' | 'idempotency_key_missing' | 'idempotency_key_invalid' | 'invalid_api_key' | 'insufficient_funds' | 'insufficient_card_balance' | 'provider_declined' | 'account_suspended' | 'ip_not_allowed' | 'cross_origin' | 'workbench_session_mismatch' | 'insufficient_scope' | 'secure_details_disabled' | 'test_key_not_allowed' | 'live_key_not_allowed' | 'not_found' | 'card_not_found' | 'topup_not_found' | 'withdrawal_not_found' | 'authorization_not_found' | 'operation_not_found' | 'request_not_found' | 'deposit_not_found' | 'event_not_found' | 'api_key_not_found' | 'workbench_session_not_found' | 'webhook_endpoint_not_found' | 'statement_not_found' | 'webhook_replay_not_found' | 'method_not_allowed' | 'external_ref_taken' | 'webhook_endpoint_url_taken' | 'idempotency_in_flight' | 'no_product_configured' | 'deposits_not_configured' | 'invalid_state' | 'body_too_large' | 'headers_too_large' | 'unsupported_media_type' | 'idempotency_conflict' | 'limit_exceeded' | 'product_not_allowed' | 'rate_limited' | 'reveal_limit_reached' | 'internal_error' | 'unavailable';
+export type ErrorCode = 'validation_failed' | 'idempotency_key_missing' | 'idempotency_key_invalid' | 'invalid_api_key' | 'insufficient_funds' | 'insufficient_card_balance' | 'provider_declined' | 'account_suspended' | 'ip_not_allowed' | 'cross_origin' | 'workbench_session_mismatch' | 'insufficient_scope' | 'secure_details_disabled' | 'test_key_not_allowed' | 'live_key_not_allowed' | 'not_found' | 'card_not_found' | 'topup_not_found' | 'withdrawal_not_found' | 'authorization_not_found' | 'operation_not_found' | 'request_not_found' | 'deposit_not_found' | 'event_not_found' | 'api_key_not_found' | 'workbench_session_not_found' | 'webhook_endpoint_not_found' | 'statement_not_found' | 'webhook_replay_not_found' | 'method_not_allowed' | 'external_ref_taken' | 'webhook_endpoint_url_taken' | 'idempotency_in_flight' | 'no_product_configured' | 'deposits_not_configured' | 'invalid_state' | 'reveal_link_used' | 'body_too_large' | 'headers_too_large' | 'unsupported_media_type' | 'idempotency_conflict' | 'limit_exceeded' | 'product_not_allowed' | 'rate_limited' | 'reveal_limit_reached' | 'internal_error' | 'unavailable';
 
 /**
  * One thing that is wrong with a request.
@@ -1846,6 +1860,33 @@ export type ResolveTestDepositRequest = {
      * `credit`: what arrived is credited, rounded down to a cent. `returned`: nothing is credited.
      */
     outcome: 'credit' | 'returned';
+};
+
+/**
+ * A link that shows a card's number, CVV and expiry once.
+ */
+export type RevealLink = {
+    /**
+     * Prefix `rvl_`.
+     */
+    id: string;
+    /**
+     * The kind of object: always `reveal_link`.
+     */
+    object: 'reveal_link';
+    /**
+     * The card's id.
+     */
+    card_id: string;
+    /**
+     * Shows the card's number, CVV and expiry, once. Treat it as the card's number.
+     */
+    url: string;
+    /**
+     * Until when it can be opened, in real time.
+     */
+    expires_at: string;
+    mode: Mode;
 };
 
 /**

@@ -139,6 +139,9 @@ describe('the deployment on Kubernetes', () => {
     };
     const routes: Record<string, string> = {
       '/v1/cards/card_1/secure-details': 'reveal',
+      '/v1/cards/card_1/reveal-links': 'reveal',
+      '/reveal/rvl_1': 'reveal',
+      '/reveal/page.js': 'reveal',
       '/v1/cards/card_1': 'partner',
       '/v1/cards/card_1/topups': 'partner',
       '/v1/balance': 'partner',

@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { createApiKey } from '../../../accounts/api-keys.ts';
 import { DEFAULT_LIMITS } from '../../../accounts/limits-rules.ts';
+import { updatePartner } from '../../../accounts/partners.ts';
 import { Scope } from '../../../accounts/scope-rules.ts';
 import { freePort } from '../../../dev/free-port.ts';
 import { DEFAULT_FEE_PLAN } from '../../../domain/fees.ts';
@@ -62,6 +63,7 @@ describe('the samples in the partner pages', () => {
   it('get, in the shell, the responses that the guide shows', async function () {
     if (findProgram({ names: ['curl'], debianPackage: 'curl' }) === undefined) return this.skip();
     const partner = await service.stack.createPartner();
+    await updatePartner(service.stack.operator, partner.id, { secureDetailsEnabled: true });
     const wanted = { partnerId: partner.id, mode: 'test', name: null, scopes: Scope.options } as const;
     const { key } = await createApiKey(service.stack.operator, wanted);
     const keys = { KEY: partner.keys.test, LIVE: partner.keys.live, KEYS_KEY: key };
