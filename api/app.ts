@@ -19,6 +19,7 @@ import { type GuardDependencies, guard } from './http/guard.ts';
 import { refuseUnreadable } from './http/http-server.ts';
 import { type IdentifyDependencies, identify } from './http/identify.ts';
 import { logRequest, type RequestDurations, type RequestState, traceRequest } from './http/log-request.ts';
+import { type KeepRequest, keepRequests, type RequestLog } from './http/request-log.ts';
 import { showTestClock, type TestClocks } from './http/test-clocks.ts';
 import { limitReading, type ResponseLimits } from './http/unsent.ts';
 import { openApiDocument } from './openapi/document.ts';
@@ -47,6 +48,7 @@ interface AppDependencies
   tracing: Tracing | null;
   metrics: ProcessMetrics;
   testClocks: TestClocks;
+  requestLog: RequestLog;
   readClientAddress: ReadClientAddress;
   responseLimits: ResponseLimits;
   /** For tests: whether to check every response against its declaration. */
@@ -87,7 +89,12 @@ export function createApps(dependencies: AppDependencies): Apps {
   const ready = readiness(() => (dependencies.isStopping() ? 'is stopping' : dependencies));
   metrics.add([ready.metric]);
   const ofOperators = [ready.router, metrics.router];
-  const api = createApp(dependencies, durations, dependencies.tracing);
+  const keepRequest = keepRequests(
+    dependencies.requestLog,
+    v1,
+    routes.map(({ declaration }) => declaration),
+  );
+  const api = createApp(dependencies, durations, dependencies.tracing, keepRequest);
   if (parts.includes('partner') || parts.includes('reveal')) api.use(identify(dependencies));
   for (const router of [
     v1,
@@ -110,6 +117,7 @@ function createApp(
   { logger, readClientAddress, responseLimits, testClocks }: AppDependencies,
   durations: RequestDurations,
   tracing: Tracing | null,
+  keepRequest?: KeepRequest,
 ): Koa<RequestState> {
   const app = new Koa<RequestState>();
   app.on('error', (error) => {
@@ -120,7 +128,7 @@ function createApp(
     // A streamed one has limits of its own.
     if (ctx.respond !== false) limitReading(ctx.req, ctx.res, responseLimits);
   });
-  app.use(logRequest(logger, durations, readClientAddress));
+  app.use(logRequest(logger, durations, readClientAddress, keepRequest));
   if (tracing !== null) app.use(traceRequest(tracing));
   app.use(showTestClock(testClocks));
   app.use(respondWithErrors(logger));

@@ -26,6 +26,7 @@ import {
 } from '../payments/test-authorizations-routes.ts';
 import { type SimulationDependencies, testMode } from '../payments/test-mode-routes.ts';
 import { transactions } from '../payments/transactions-routes.ts';
+import { loggedRequests } from '../requests/logged-requests-routes.ts';
 import { operations } from '../requests/routes.ts';
 import { type WebhookEndpointDependencies, webhookEndpoints } from '../webhooks/endpoints-routes.ts';
 import { events } from '../webhooks/events-routes.ts';
@@ -57,6 +58,7 @@ const FROM_TOPUPS = [
   reports,
   statements,
   operations,
+  loggedRequests,
   apiKeys,
   workbenchSessions,
   webhooks,

@@ -43,6 +43,7 @@ import type { EagerWorker } from '../platform/temporal/eager-worker.ts';
 import { TemporalPlugin } from '../platform/temporal/plugin.ts';
 import { readSdkMetrics } from '../platform/temporal/sdk-metrics.ts';
 import { createReadSignalSender } from '../platform/temporal/signal-sender.ts';
+import { logRequests } from '../requests/log-requests.ts';
 import { createApps } from './app.ts';
 import { createAdmission } from './http/admission.ts';
 import { createAuthenticate, type KeyUses } from './http/authenticate.ts';
@@ -52,6 +53,7 @@ import { serveHttp } from './http/http-server.ts';
 import { openLiveWork } from './http/live-work.ts';
 import { ownSite } from './http/own-site.ts';
 import { createRateLimit } from './http/rate-limit.ts';
+import { createRequestLog } from './http/request-log.ts';
 import { openResponseHints } from './http/response-hints.ts';
 import { createStorageBudget } from './http/storage-budget.ts';
 import { openTestClocks } from './http/test-clocks.ts';
@@ -63,6 +65,9 @@ const ACCOUNT_EXCHANGE_MS = 500;
 
 /** How often the processes exchange how much of their limits keys and accounts have used. */
 const USAGE_EXCHANGE_MS = 250;
+
+/** How often a process writes the log of requests: what it loses if it dies is at most that much. */
+const REQUEST_LOG_MS = 500;
 
 /** How often a process records when keys were last used. */
 const KEY_USE_MS = 20_000;
@@ -173,6 +178,12 @@ export async function startApi(
     recordKeyUses(orm, keyUses),
   );
 
+  const storage = createStorageBudget({ bytesPerDay: config.storedBytesPerDay }, usage);
+  const requestLog = createRequestLog(storage);
+  const requestWrites = repeat('writing the log of requests', REQUEST_LOG_MS, logger, () =>
+    requestLog.write((rows) => logRequests(orm, rows)),
+  );
+
   const processId = randomUUID();
   const accountExchange = repeat(
     'telling the processes which accounts are active',
@@ -208,6 +219,7 @@ export async function startApi(
   const metrics = createProcessMetrics(readSdkMetrics);
   metrics.add([
     ...admission.metrics,
+    ...requestLog.metrics,
     ...live.metrics,
     ...budget.metrics,
     ...poolMetrics(poolUsage),
@@ -259,7 +271,8 @@ export async function startApi(
     keyUses,
     rateLimit,
     admission,
-    storage: createStorageBudget({ bytesPerDay: config.storedBytesPerDay }, usage),
+    storage,
+    requestLog,
     unsent: countUnsent(config.responseLimits),
     eventsWritten,
     endpointsChanged,
@@ -307,6 +320,12 @@ export async function startApi(
       await recordKeyUses(orm, keyUses).catch((error) => {
         logger.warn({ error: describeError(error) }, 'could not record when keys were last used');
       });
+      await requestWrites.stop();
+      await requestLog
+        .write((rows) => logRequests(orm, rows))
+        .catch((error) => {
+          logger.warn({ error: describeError(error) }, 'could not write the last requests to their log');
+        });
       await accountExchange.stop();
       await liveWork.stop();
       await live.stop();

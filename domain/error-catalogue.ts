@@ -124,6 +124,12 @@ export const ERRORS = {
     message:
       "This account has no operation with this id in this key's mode. Operations are kept for 30 days.",
   },
+  request_not_found: {
+    status: 404,
+    type: 'not_found',
+    message:
+      "The log has no request with this id in this key's mode. It has what was not a successful GET, for 7 days, within about a second.",
+  },
   deposit_not_found: {
     status: 404,
     type: 'not_found',

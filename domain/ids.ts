@@ -1,29 +1,31 @@
 /** Prefixes of the public ids (docs/partners/versioning.md), and of ids that only operators see. */
-export type IdPrefix =
-  | 'card'
-  | 'topup'
-  | 'wdr'
-  | 'txn'
-  | 'auth'
-  | 'btx'
-  | 'dep'
-  | 'evt'
-  | 'we'
-  | 'rpl'
-  | 'prt'
-  | 'key'
-  | 'req'
-  | 'op'
-  | 'claim'
-  | 'credit'
-  | 'adj'
-  | 'nmsg'
-  | 'nevt'
-  | 'rec'
-  | 'tru'
-  | 'aud'
-  | 'rvl'
-  | 'wbs';
+const ID_PREFIXES = [
+  'card',
+  'topup',
+  'wdr',
+  'txn',
+  'auth',
+  'btx',
+  'dep',
+  'evt',
+  'we',
+  'rpl',
+  'prt',
+  'key',
+  'req',
+  'op',
+  'claim',
+  'credit',
+  'adj',
+  'nmsg',
+  'nevt',
+  'rec',
+  'tru',
+  'aud',
+  'rvl',
+  'wbs',
+] as const;
+export type IdPrefix = (typeof ID_PREFIXES)[number];
 
 export type Id<P extends IdPrefix> = `${P}_${string}`;
 
@@ -39,3 +41,6 @@ export const idPattern = (prefix: IdPrefix): string => `^${prefix}_${DIGITS}$`;
 export function isId<P extends IdPrefix>(prefix: P, value: string): value is Id<P> {
   return value.startsWith(`${prefix}_`) && SHAPE.test(value.slice(prefix.length + 1));
 }
+
+/** Whether a string has the shape of an id of ours. */
+export const isAnyId = (value: string): boolean => ID_PREFIXES.some((prefix) => isId(prefix, value));

@@ -9,16 +9,18 @@ const ErrorIssue = z
   })
   .meta({ id: 'ErrorIssue', description: 'One thing that is wrong with a request.' });
 
+export const ErrorCode = z.enum(ERROR_CODES).meta({
+  id: 'ErrorCode',
+  description: 'What went wrong. Branch on this: codes do not change.',
+});
+
 /** The body of every error (docs/partners/errors.md). */
 export const ErrorBody = z
   .object({
     error: z
       .object({
         type: z.enum(ERROR_TYPES).meta({ id: 'ErrorType', description: 'The kind of error.' }),
-        code: z.enum(ERROR_CODES).meta({
-          id: 'ErrorCode',
-          description: 'What went wrong. Branch on this: codes do not change.',
-        }),
+        code: ErrorCode,
         message: z.string().describe('What went wrong and what to do, for people to read. It can change.'),
         param: z.string().optional().describe('The first field, query parameter or header that is wrong.'),
         issues: z.array(ErrorIssue).optional().describe('Everything that is wrong with the request.'),

@@ -51,6 +51,29 @@ export const IdempotencyClaimEntity = defineEntity({
   },
 });
 
+/** A request of a partner, and how it ended: nothing that a person typed. */
+export const LoggedRequestEntity = defineEntity({
+  name: 'LoggedRequest',
+  tableName: 'logged_request',
+  properties: {
+    /** The Request-Id. */
+    id: p.text().collation('C').primary(),
+    partnerId: p.text().collation('C'),
+    mode: p.text().collation('C').$type<Mode>(),
+    method: p.text(),
+    /** The route's pattern with ids of ours. */
+    path: p.text().collation('C'),
+    status: p.smallint(),
+    errorCode: p.text().nullable(),
+    errorParam: p.text().nullable(),
+    apiKeyId: p.text().collation('C'),
+    address: p.text().nullable(),
+    idempotencyKey: p.text().nullable(),
+    operationId: p.text().collation('C').nullable(),
+    durationMs: p.integer(),
+  },
+});
+
 /** Who changed what, and when; written in the transaction of the change. */
 export const AuditEntryEntity = defineEntity({
   name: 'AuditEntry',

@@ -24,7 +24,7 @@ import { KeyRing } from '../platform/crypto/key-ring.ts';
 import { loadKeptKeys } from '../platform/db/kept-keys.ts';
 import { WORKER_ROLE } from '../platform/db/login.ts';
 import { type Orm, openServiceDatabase } from '../platform/db/orm.ts';
-import { makePartitions } from '../platform/db/partitions.ts';
+import { dropOldRequests, makePartitions } from '../platform/db/partitions.ts';
 import { health, type ReadinessDependencies, readiness } from '../platform/monitoring/health.ts';
 import { createProcessMetrics, type ProcessMetrics } from '../platform/monitoring/metrics.ts';
 import { poolMetrics } from '../platform/monitoring/process-metrics.ts';
@@ -199,6 +199,10 @@ function startUpkeep({ orm, logger }: { orm: Orm; logger: Logger }): Repetition[
     }),
     repeat('pruning old idempotency keys', UPKEEP_INTERVAL_MS, logger, async (stopping) => {
       while (!stopping.aborted && (await pruneClaims(orm, PRUNED_AT_ONCE)) === PRUNED_AT_ONCE);
+    }),
+    repeat('pruning the log of requests', UPKEEP_INTERVAL_MS, logger, async (stopping) => {
+      const dropped = await dropOldRequests(orm, stopping);
+      if (dropped.length > 0) logger.info({ partitions: dropped }, 'dropped partitions of old requests');
     }),
     repeat('pruning old workbench sessions', UPKEEP_INTERVAL_MS, logger, async (stopping) => {
       while (!stopping.aborted && (await pruneWorkbenchSessions(orm, PRUNED_AT_ONCE)) === PRUNED_AT_ONCE);

@@ -31,6 +31,7 @@ export function respondWithErrors(logger: Logger): Middleware<RequestState> {
       // Read the rest of the body and drop it: a client that is still sending would miss the response if we
       // closed.
       if (error.code === 'body_too_large') ctx.req.resume();
+      ctx.state.error = error;
       ctx.state.logFields.code = error.code;
       ctx.type = 'application/json';
       ctx.body = `${JSON.stringify(presentError(error, ctx.state.requestId))}\n`;

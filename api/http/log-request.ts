@@ -1,7 +1,8 @@
 import type { RouterContext } from '@koa/router';
-import type { Middleware } from 'koa';
+import type { Context, Middleware } from 'koa';
 import type { Logger } from 'pino';
 import type { Histogram } from 'prom-client';
+import type { ApiError } from '../../domain/api-error.ts';
 import { newId } from '../../platform/crypto/new-id.ts';
 import type { Tracing } from '../../platform/process/tracing.ts';
 import { asPartOf } from '../../platform/process/work-context.ts';
@@ -13,11 +14,13 @@ export type RequestDurations = Histogram<'method' | 'route' | 'status'>;
 /**
  * Gives each request an id, one log line and one measurement. The line has the route's pattern and the
  * client's address, and never a query or a body.
+ * @param keep hears of each as well, once it has its response
  */
 export function logRequest(
   logger: Logger,
   durations: RequestDurations,
   readClientAddress: ReadClientAddress,
+  keep: (ctx: Context & { state: RequestState }, durationMs: number) => void = () => {},
 ): Middleware<RequestState> {
   return async (ctx, next) => {
     const startedAt = performance.now();
@@ -43,11 +46,12 @@ export function logRequest(
       },
       'request',
     );
+    keep(ctx, durationMs);
   };
 }
 
 /** A client may send any method that Node.js knows, and each would create its own time series. */
-const methodLabel = (method: string): string => (METHODS.has(method) ? method : 'other');
+export const methodLabel = (method: string): string => (METHODS.has(method) ? method : 'other');
 const METHODS = new Set(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS']);
 
 /**
@@ -91,6 +95,8 @@ export interface RequestState {
   credential: Credential;
   /** When its key was sent to be looked up, by performance.now(); 0 before that. */
   authenticatedAtMs: number;
+  /** Why it was refused. */
+  error?: ApiError;
   /** Fields of the request's log line in addition to method, route and status. */
   logFields: Record<string, string>;
 }

@@ -127,6 +127,7 @@ const IDS_IN_PATHS = {
   endpoint: ['we', 'webhook endpoint'],
   replay: ['rpl', 'webhook replay'],
   key: ['key', 'API key'],
+  request: ['req', 'request'],
   session: ['wbs', 'workbench session'],
 } as const;
 

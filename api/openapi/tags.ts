@@ -28,6 +28,10 @@ export const TAGS = {
     tag: 'Operations',
     description: 'What became of your requests that had an Idempotency-Key. Operations are kept for 30 days.',
   },
+  requests: {
+    tag: 'Requests',
+    description: 'The log of your requests, without anything that a person typed. It is kept for 7 days.',
+  },
   apiKeys: {
     tag: 'API keys',
     description: "Manage your account's keys in the mode of the key that you send.",

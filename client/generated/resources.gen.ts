@@ -251,6 +251,18 @@ export class Operations extends OperationGroup {
   }
 }
 
+export class Requests extends OperationGroup {
+  /** List requests. The requests of the last 7 days, newest first, without successful GET requests. A page looks through 10,000 requests for those that its filters want, so one with filters can be short, or empty, while `has_more` is true. */
+  list(query: api.RequestsListQuery = {}, options?: RequestOptions): List<api.Request> {
+    return this.pages<api.Request>({ method: 'GET', url: '/requests', query }, options);
+  }
+
+  /** Retrieve a request. What became of a request, by the `Request-Id` of its response. It is here within about a second of the response, for 7 days. Successful GET requests are not. */
+  get(requestId: string, options?: RequestOptions): Promise<ApiResponse<api.Request>> {
+    return this.send<api.Request>({ method: 'GET', url: '/requests/{requestId}', path: { requestId } }, options);
+  }
+}
+
 export class ApiKeys extends OperationGroup {
   /** Create an API key. Makes a key for your account, in the mode of the key that you send, which can do no more than that key. Only this response has the `key` itself, so store it. An Idempotency-Key is ignored: if the response is lost, delete the key that `GET /api-keys` shows, and make another. You can have 50 active keys in each mode. The client only retries it after 429, since doing it twice differs from doing it once. */
   create(body: api.CreateApiKeyRequest, options?: RequestOptions): Promise<ApiResponse<api.ApiKey>> {
@@ -465,6 +477,7 @@ export abstract class Resources {
   readonly reports: Reports;
   readonly statements: Statements;
   readonly operations: Operations;
+  readonly requests: Requests;
   readonly apiKeys: ApiKeys;
   readonly workbenchSessions: WorkbenchSessions;
   readonly webhookEndpoint: WebhookEndpoint;
@@ -489,6 +502,7 @@ export abstract class Resources {
     this.reports = new Reports(http);
     this.statements = new Statements(http);
     this.operations = new Operations(http);
+    this.requests = new Requests(http);
     this.apiKeys = new ApiKeys(http);
     this.workbenchSessions = new WorkbenchSessions(http);
     this.webhookEndpoint = new WebhookEndpoint(http);

@@ -1227,7 +1227,7 @@ export type Error = {
 /**
  * What went wrong. Branch on this: codes do not change.
  */
-export type ErrorCode = 'validation_failed' | 'idempotency_key_missing' | 'idempotency_key_invalid' | 'invalid_api_key' | 'insufficient_funds' | 'insufficient_card_balance' | 'provider_declined' | 'account_suspended' | 'ip_not_allowed' | 'cross_origin' | 'workbench_session_mismatch' | 'insufficient_scope' | 'secure_details_disabled' | 'test_key_not_allowed' | 'live_key_not_allowed' | 'not_found' | 'card_not_found' | 'topup_not_found' | 'withdrawal_not_found' | 'authorization_not_found' | 'operation_not_found' | 'deposit_not_found' | 'event_not_found' | 'api_key_not_found' | 'workbench_session_not_found' | 'webhook_endpoint_not_found' | 'statement_not_found' | 'webhook_replay_not_found' | 'method_not_allowed' | 'external_ref_taken' | 'webhook_endpoint_url_taken' | 'idempotency_in_flight' | 'no_product_configured' | 'deposits_not_configured' | 'invalid_state' | 'body_too_large' | 'headers_too_large' | 'unsupported_media_type' | 'idempotency_conflict' | 'limit_exceeded' | 'product_not_allowed' | 'rate_limited' | 'reveal_limit_reached' | 'internal_error' | 'unavailable';
+export type ErrorCode = 'validation_failed' | 'idempotency_key_missing' | 'idempotency_key_invalid' | 'invalid_api_key' | 'insufficient_funds' | 'insufficient_card_balance' | 'provider_declined' | 'account_suspended' | 'ip_not_allowed' | 'cross_origin' | 'workbench_session_mismatch' | 'insufficient_scope' | 'secure_details_disabled' | 'test_key_not_allowed' | 'live_key_not_allowed' | 'not_found' | 'card_not_found' | 'topup_not_found' | 'withdrawal_not_found' | 'authorization_not_found' | 'operation_not_found' | 'request_not_found' | 'deposit_not_found' | 'event_not_found' | 'api_key_not_found' | 'workbench_session_not_found' | 'webhook_endpoint_not_found' | 'statement_not_found' | 'webhook_replay_not_found' | 'method_not_allowed' | 'external_ref_taken' | 'webhook_endpoint_url_taken' | 'idempotency_in_flight' | 'no_product_configured' | 'deposits_not_configured' | 'invalid_state' | 'body_too_large' | 'headers_too_large' | 'unsupported_media_type' | 'idempotency_conflict' | 'limit_exceeded' | 'product_not_allowed' | 'rate_limited' | 'reveal_limit_reached' | 'internal_error' | 'unavailable';
 
 /**
  * One thing that is wrong with a request.
@@ -1374,6 +1374,17 @@ export type IncrementAuthorizationRequest = {
  * What a spending limit adds up. `per_authorization`: each authorization or purchase by itself. Days, months and years are in UTC, and weeks begin on Monday.
  */
 export type LimitInterval = 'per_authorization' | 'daily' | 'weekly' | 'monthly' | 'yearly' | 'all_time';
+
+/**
+ * Why a request was refused.
+ */
+export type LoggedError = {
+    code: ErrorCode;
+    /**
+     * The field that was wrong, if this endpoint has it.
+     */
+    param: string | null;
+};
 
 /**
  * Where the card was used. A field is null if the card network did not say.
@@ -1738,6 +1749,83 @@ export type ReplayRequest = {
      * Only these types. In any case, only types that the endpoint wants.
      */
     event_types?: Array<EventType>;
+};
+
+/**
+ * A request of yours, and how it ended.
+ */
+export type Request = {
+    /**
+     * The `Request-Id` of its response. Prefix `req_`.
+     */
+    id: string;
+    /**
+     * The kind of object: always `request`.
+     */
+    object: 'request';
+    /**
+     * `other` if the API knows no such method.
+     */
+    method: string;
+    /**
+     * The endpoint's path with our ids; whatever else was in its place is `…`, as is an unknown path.
+     */
+    path: string;
+    /**
+     * Of the response; 499 if the client left before.
+     */
+    status: number;
+    /**
+     * Null if it was not refused.
+     */
+    error: LoggedError | null;
+    /**
+     * The API key that it was sent with.
+     */
+    api_key_id: string;
+    /**
+     * Where it came from. Null if that could not be told.
+     */
+    address: string | null;
+    /**
+     * Its Idempotency-Key, if the endpoint takes one. 12 to 19 digits in a row are `…`.
+     */
+    idempotency_key: string | null;
+    /**
+     * Its operation, if it has one.
+     */
+    operation_id: string | null;
+    /**
+     * How long its response took, in milliseconds.
+     */
+    duration_ms: number;
+    mode: Mode;
+    /**
+     * When it arrived, in real time.
+     */
+    created: string;
+};
+
+/**
+ * One page of a list.
+ */
+export type RequestList = {
+    /**
+     * The kind of object: always `list`.
+     */
+    object: 'list';
+    /**
+     * The items of this page.
+     */
+    data: Array<Request>;
+    /**
+     * Whether there are more items after this page.
+     */
+    has_more: boolean;
+    /**
+     * Pass it as `starting_after` to get the next page. Null if this is the last one.
+     */
+    next_cursor: string | null;
 };
 
 /**
@@ -3180,6 +3268,41 @@ export type OperationsListQuery = {
      * Only operations with this status.
      */
     status?: OperationStatus;
+    /**
+     * Only what was created at this time or later.
+     */
+    created_gte?: string;
+    /**
+     * Only what was created at this time or earlier.
+     */
+    created_lte?: string;
+};
+
+export type RequestsListQuery = {
+    /**
+     * How many items to return, from 1 to 100.
+     */
+    limit?: number;
+    /**
+     * The id of the last item of the previous page, which is its `next_cursor`.
+     */
+    starting_after?: string;
+    /**
+     * Only requests with this status, or of this class: `404`, `4xx`.
+     */
+    status?: string;
+    /**
+     * Only requests with this method.
+     */
+    method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+    /**
+     * Only requests whose `path` begins with this.
+     */
+    path_prefix?: string;
+    /**
+     * Only requests with this API key.
+     */
+    api_key_id?: string;
     /**
      * Only what was created at this time or later.
      */

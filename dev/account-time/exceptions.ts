@@ -27,6 +27,11 @@ export const EXCEPTIONS: readonly Exception[] = [
   },
   { path: 'accounts/partners.ts', lines: /workbench_session/, why: 'likewise' },
 
+  {
+    path: 'requests/logged-requests-routes.ts',
+    why: 'the log of requests is in real time (docs/partners/requests.md)',
+  },
+
   // Idempotency keys are kept, and claims are worked on, in real time.
   {
     path: 'requests/abandoned-claims.ts',

@@ -94,6 +94,22 @@ export const OPERATION_COLUMNS = [
   'network_deadline',
 ] as const satisfies Columns<'idempotency_claim'>;
 
+export const LOGGED_REQUEST_COLUMNS = [
+  'id',
+  'partner_id',
+  'mode',
+  'method',
+  'path',
+  'status',
+  'error_code',
+  'error_param',
+  'api_key_id',
+  'address',
+  'idempotency_key',
+  'operation_id',
+  'duration_ms',
+] as const satisfies Columns<'logged_request'>;
+
 /**
  * Why the card network gave no answer when it was last asked for a pending card or transfer; null if it did.
  */

@@ -16,7 +16,7 @@ import { RequestBudgetEntity } from '../../issuers/request-budget-tables.ts';
 import * as simulatedNetwork from '../../issuers/simulated/tables.ts';
 import * as ledger from '../../ledger/tables.ts';
 import { PaymentElementEntity, PaymentEntity } from '../../payments/tables.ts';
-import { AuditEntryEntity, IdempotencyClaimEntity } from '../../requests/tables.ts';
+import { AuditEntryEntity, IdempotencyClaimEntity, LoggedRequestEntity } from '../../requests/tables.ts';
 import * as webhooks from '../../webhooks/tables.ts';
 import { MeasurementEntity } from '../monitoring/tables.ts';
 
@@ -52,6 +52,7 @@ const TABLES = {
   card_reveal: cards.CardRevealEntity,
   refused_reveal: cards.RefusedRevealEntity,
   idempotency_claim: IdempotencyClaimEntity,
+  logged_request: LoggedRequestEntity,
   late_answer: LateAnswerEntity,
   event: webhooks.EventEntity,
   webhook_endpoint: webhooks.WebhookEndpointEntity,

@@ -25,6 +25,14 @@ export const makePartitions = (orm: Orm, stopping?: AbortSignal): Promise<string
 export const dropOldEvents = (orm: Orm, stopping?: AbortSignal): Promise<string[]> =>
   untilDone(orm, 'SELECT drop_old_events() AS name', stopping);
 
+/**
+ * Drops the days of the log of requests that are older than 7 days.
+ * @returns the names of the dropped partitions
+ * @throws Error as {@link makePartitions}
+ */
+export const dropOldRequests = (orm: Orm, stopping?: AbortSignal): Promise<string[]> =>
+  untilDone(orm, 'SELECT drop_old_requests() AS name', stopping);
+
 /** Each call is a transaction with short locks. Until it has nothing left to do, or the process stops. */
 async function untilDone(orm: Orm, call: string, stopping?: AbortSignal): Promise<string[]> {
   const done: string[] = [];

@@ -27,10 +27,13 @@ export async function tableContents(stack: TestStack, text = ''): Promise<Record
   );
 }
 
-/** {@link tableContents} without the row in which an API says, from time to time, which accounts are active in it. */
+/**
+ * {@link tableContents} without what an API writes by itself: which accounts are active in it, and the log of requests,
+ * refused ones included.
+ */
 export async function lastingContents(stack: TestStack, text = ''): Promise<Record<string, string[]>> {
-  const { 'public.api_process': _, ...tables } = await tableContents(stack, text);
-  return tables;
+  const tables = Object.entries(await tableContents(stack, text));
+  return Object.fromEntries(tables.filter(([name]) => !/^public\.(api_process|logged_request)/.test(name)));
 }
 
 /** The {@link lastingContents} that name an account, without when its keys were last used. */

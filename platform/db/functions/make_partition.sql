@@ -18,6 +18,7 @@ BEGIN
     -- Each is partitioned by an id, which begins with its prefix, or by a day.
     FROM (VALUES ('public', 'event', 'id', 'evt_', 'week', 'IYYY"w"IW', interval '2 weeks'),
         ('public', 'delivery_attempt', 'event_id', 'evt_', 'week', 'IYYY"w"IW', '2 weeks'),
+        ('public', 'logged_request', 'id', 'req_', 'day', 'YYYYMMDD', '3 days'),
         ('public', 'audit_entry', 'id', 'aud_', 'year', 'YYYY', '3 months'),
         ('ledger', 'entry', 'booked_on', NULL, 'year', 'YYYY', '3 months'))
       t (schema, name, key, prefix, width, label, ahead)

@@ -10,6 +10,9 @@ SET search_path = pg_catalog, pg_temp AS $$
   WHERE (SELECT started_at FROM public.delivery_attempt_default ORDER BY event_id DESC, number DESC LIMIT 1)
     > now() - interval '2 weeks'
   UNION ALL
+  SELECT 'logged_request', now()
+  WHERE (SELECT id FROM public.logged_request_default ORDER BY id DESC LIMIT 1) > 'req_' || public.id_time(now() - interval '1 day')
+  UNION ALL
   SELECT 'audit_entry', (SELECT at FROM public.audit_entry_default ORDER BY id LIMIT 1)
   WHERE (SELECT at FROM public.audit_entry_default ORDER BY id DESC LIMIT 1) > now() - interval '2 weeks'
   UNION ALL

@@ -65,3 +65,28 @@ GRANT SELECT, INSERT, DELETE, UPDATE (lease_expires_at, response_status, respons
   sweep_attempts, network_asked, network_last_answer, network_last_asked_at, network_next_ask_at,
   network_deadline, network_problem) ON idempotency_claim TO card_issuing_app;
 GRANT SELECT, UPDATE (request, response_body) ON idempotency_claim TO card_issuing_operator;
+
+-- The log of partners' requests (docs/partners/requests.md): what a request was and how it ended, and nothing that
+-- a person typed. Written beside the requests, some at a time; kept for 7 days. Partitioned by day.
+CREATE TABLE logged_request (
+  -- The Request-Id.
+  id text COLLATE "C" PRIMARY KEY,
+  partner_id text COLLATE "C" NOT NULL,
+  mode text COLLATE "C" NOT NULL CHECK (mode IN ('test', 'live')),
+  method text NOT NULL,
+  -- The route's pattern with ids of ours.
+  path text COLLATE "C" NOT NULL,
+  status smallint NOT NULL,
+  error_code text,
+  error_param text,
+  api_key_id text COLLATE "C" NOT NULL,
+  -- NULL if it can't be told.
+  address text,
+  idempotency_key text,
+  operation_id text COLLATE "C",
+  duration_ms integer NOT NULL
+) PARTITION BY RANGE (id);
+CREATE INDEX logged_request_newest ON logged_request (partner_id, mode, id);
+CREATE TABLE logged_request_default PARTITION OF logged_request DEFAULT;
+GRANT SELECT ON logged_request TO card_issuing_app, card_issuing_operator;
+GRANT INSERT ON logged_request TO card_issuing_api;

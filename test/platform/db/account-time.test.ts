@@ -15,6 +15,7 @@ const REAL_TIME_IN_FUNCTIONS: Record<string, string> = {
   chain_audit: 'the audit log',
   claim_status_change: 'the end of a lease',
   drop_old_events: 'how long events are kept',
+  drop_old_requests: 'how long requests are kept',
   'ledger.apply_operations': 'it turns it into the time of the account',
   'ledger.tell_crossing': 'it turns it into the time of the account; the id keeps the real time',
   make_partition: 'partitions are ranges of ids, or of the days of postings',
@@ -39,6 +40,7 @@ const REAL_TIME_DEFAULTS: Record<string, string> = {
   'ledger.transfer.booked_on': 'partitions',
   'true_up.created_at': 'live mode: what the card network has to move',
   'webhook_allowance.full_at': 'a rate limit',
+  'workbench_session.created_at': "a browser's session",
   // Their statements give them, in the time of the account.
   'card.counted_on': 'given',
   'card_authorization_message.created_at': 'messages of the card network',

@@ -7,6 +7,7 @@ import { FUNDS_CENTS, fundedPartner } from '../money.ts';
 import { sharedStack } from '../shared-stack.ts';
 import type { TestPartner, TestStack } from '../stack.ts';
 import { rowsNaming } from '../stored-data.ts';
+import { until } from '../until.ts';
 import { MODES } from './declared-operations.ts';
 
 /** An account with money whose keys have every scope, and which may read secure details. */
@@ -44,6 +45,7 @@ export async function makeOneOfEach(partner: TestPartner): Promise<Record<string
     keyId: await post('/api-keys', { name: 'one', scopes: ['cards:read'] }),
     sessionId: await post('/workbench-sessions', {}),
     replayId: await post(`/webhook-endpoints/${endpointId}/replay`, { created_gte: '2026-01-01T00:00:00Z' }),
+    requestId: await loggedRequest(partner),
     eventId: await firstOf('/events'),
     operationId: await firstOf('/operations'),
   };
@@ -68,3 +70,7 @@ export function untouchedPartner(): Untouched {
   });
   return running;
 }
+
+/** The newest request in an account's log, which is written beside the requests. */
+export const loggedRequest = (partner: TestPartner): Promise<string> =>
+  until('a request is in the log', async () => (await partner.call('GET', '/requests')).json.data[0]?.id);

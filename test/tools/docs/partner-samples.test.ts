@@ -98,7 +98,7 @@ describe('the samples in the partner pages', () => {
         compared += 1;
       }
     }
-    assert.equal(compared, 13);
+    assert.equal(compared, 14);
   });
 
   async function untilDelivered(partner: TestPartner, eventId: string): Promise<void> {

@@ -100,7 +100,7 @@ const PROMISED: Record<Scope | 'none', string[]> = {
     'GET /workbench-sessions',
     'DELETE /workbench-sessions/:sessionId',
   ],
-  'requests:read': [],
+  'requests:read': ['GET /requests', 'GET /requests/:requestId'],
 };
 
 describe("a route's declaration", () => {
