@@ -6,7 +6,7 @@ import { declare, resource } from '../api/http/route.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { idPattern, isId } from '../domain/ids.ts';
 import type { Tenant } from '../domain/mode.ts';
-import { readIdTime } from '../platform/crypto/new-id.ts';
+import { lowestId, readIdTime } from '../platform/crypto/new-id.ts';
 import { LOGGED_REQUEST_COLUMNS } from '../platform/db/columns.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import type { ReadList } from '../platform/db/read-replica.ts';
@@ -89,7 +89,7 @@ export const loggedRequests = resource(
 );
 
 const keptFrom = () => new Date(Date.now() - KEPT_MS);
-const isKept = (requestId: string) => readIdTime(requestId) >= keptFrom();
+const isKept = (requestId: string) => requestId >= lowestId('req', keptFrom());
 const present = (row: LoggedRequestRow) => presentLoggedRequest(row, readIdTime(row.id));
 
 const one = tenantStatement((db, { partnerId, mode, requestId }: Tenant & { requestId: string }) =>
