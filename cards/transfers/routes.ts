@@ -83,53 +83,10 @@ const createWithdrawal = declare({
   ],
 });
 
-const getTopUp = declare({
-  method: 'get',
-  path: '/topups/:topupId',
-  scope: 'cards:read',
-  operationId: 'topups.get',
-  summary: 'Retrieve a top-up',
-  description: 'The top-up as it is now. Poll this while it is `pending`.',
-  responses: { 200: TopUpResource },
-  examples: { 200: TOPUP },
-  errors: ['topup_not_found'],
-});
-
-const getWithdrawal = declare({
-  method: 'get',
-  path: '/withdrawals/:withdrawalId',
-  scope: 'cards:read',
-  operationId: 'withdrawals.get',
-  summary: 'Retrieve a withdrawal',
-  description: 'The withdrawal as it is now. Poll this while it is `pending`.',
-  responses: { 200: WithdrawalResource },
-  examples: { 200: WITHDRAWAL },
-  errors: ['withdrawal_not_found'],
-});
-
-const listTopUps = declareList({
-  path: '/cards/:cardId/topups',
-  scope: 'cards:read',
-  operationId: 'topups.list',
-  summary: "List a card's top-ups",
-  description: 'Newest first.',
-  idPrefix: 'topup',
-  item: TopUpResource,
-  example: TOPUP,
-  errors: ['card_not_found'],
-});
-
-const listWithdrawals = declareList({
-  path: '/cards/:cardId/withdrawals',
-  scope: 'cards:read',
-  operationId: 'withdrawals.list',
-  summary: "List a card's withdrawals",
-  description: 'Newest first.',
-  idPrefix: 'wdr',
-  item: WithdrawalResource,
-  example: WITHDRAWAL,
-  errors: ['card_not_found'],
-});
+const SHOWN = {
+  topup: { create: createTopUp, item: TopUpResource, example: TOPUP },
+  withdrawal: { create: createWithdrawal, item: WithdrawalResource, example: WITHDRAWAL },
+} as const;
 
 export interface TransferDependencies extends RespondingDependencies, TransferDeadlines {
   /** Whether live mode has a card network. */
@@ -137,37 +94,47 @@ export interface TransferDependencies extends RespondingDependencies, TransferDe
   readList: ReadList;
 }
 
-export const topups = resource(
-  { createTopUp, getTopUp, listTopUps },
-  (dependencies: TransferDependencies) => ({
-    createTopUp: (input) => createTransfer(dependencies, 'topup', input),
-    getTopUp: async ({ caller, params }) => ({
+function transfersOf(direction: TransferDirection) {
+  const { noun, idPrefix } = TRANSFERS[direction];
+  const { create, item, example } = SHOWN[direction];
+  const get = declare({
+    method: 'get',
+    path: `/${direction}s/:${direction}Id`,
+    scope: 'cards:read',
+    operationId: `${direction}s.get`,
+    summary: `Retrieve a ${noun}`,
+    description: `The ${noun} as it is now. Poll this while it is \`pending\`.`,
+    responses: { 200: item },
+    examples: { 200: example },
+    errors: [`${direction}_not_found`],
+  });
+  const list = declareList({
+    path: `/cards/:cardId/${direction}s`,
+    scope: 'cards:read',
+    operationId: `${direction}s.list`,
+    summary: `List a card's ${noun}s`,
+    description: 'Newest first.',
+    idPrefix,
+    item,
+    example,
+    errors: ['card_not_found'],
+  });
+  return resource({ create, get, list }, (dependencies: TransferDependencies) => ({
+    create: (input) => createTransfer(dependencies, direction, input),
+    get: async ({ caller, params }) => ({
       status: 200,
-      body: await readTransfer(dependencies.orm, caller, 'topup', params.topupId ?? ''),
+      body: await readTransfer(dependencies.orm, caller, direction, params[`${direction}Id`] ?? ''),
     }),
-    async listTopUps({ caller, params, query }) {
+    async list({ caller, params, query }) {
       const page = { cardId: requestedCardId({ params }), ...query };
-      const found = await dependencies.readList((orm) => readTransferPage(orm, caller, 'topup', page));
+      const found = await dependencies.readList((orm) => readTransferPage(orm, caller, direction, page));
       return { status: 200, body: presentList(found, query.limit) };
     },
-  }),
-);
+  }));
+}
 
-export const withdrawals = resource(
-  { createWithdrawal, getWithdrawal, listWithdrawals },
-  (dependencies: TransferDependencies) => ({
-    createWithdrawal: (input) => createTransfer(dependencies, 'withdrawal', input),
-    getWithdrawal: async ({ caller, params }) => ({
-      status: 200,
-      body: await readTransfer(dependencies.orm, caller, 'withdrawal', params.withdrawalId ?? ''),
-    }),
-    async listWithdrawals({ caller, params, query }) {
-      const page = { cardId: requestedCardId({ params }), ...query };
-      const found = await dependencies.readList((orm) => readTransferPage(orm, caller, 'withdrawal', page));
-      return { status: 200, body: presentList(found, query.limit) };
-    },
-  }),
-);
+export const topups = transfersOf('topup');
+export const withdrawals = transfersOf('withdrawal');
 
 async function createTransfer(
   dependencies: TransferDependencies,

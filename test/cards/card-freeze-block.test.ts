@@ -6,7 +6,7 @@ import { newId } from '../../platform/crypto/new-id.ts';
 import { query } from '../../platform/db/sql.ts';
 import { cardIn, changeStatus, networkStatus, statusClaims, VERBS } from '../support/card-status.ts';
 import { createCard, eventTypes, forgetNetworkCard, readCardRow } from '../support/cards.ts';
-import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from '../support/money.ts';
+import { assertLedgerClean, fundedPartner } from '../support/money.ts';
 import { ACTOR, environmentOf, lastAudit, type Operate, operateIn } from '../support/operator/operate.ts';
 import { asOwner } from '../support/postgres.ts';
 import { sharedStack } from '../support/shared-stack.ts';
@@ -68,16 +68,6 @@ describe('operator card freeze, unfreeze and block', () => {
         );
       });
     }
-
-    it(`returns a blocked ${mode} card's balance and no longer counts it as open`, async () => {
-      const cardId = await cardIn(stack, partner, mode, 'active');
-      assert.equal(await openCards(mode), 1);
-      const { json } = await operate('card', 'block', cardId, ...REASON);
-      assert.equal(json.balance, 0);
-      assert.equal(await openCards(mode), 0);
-      await assertBalance(stack, partner, mode, { spentCents: priceOf(10_000) - 10_000, heldCents: 0 });
-      await assertLedgerClean(stack, partner);
-    });
 
     it(`refuses what a ${mode} card's status does not allow, says why, and changes nothing`, async () => {
       const cardId = await cardIn(stack, partner, mode, 'active');

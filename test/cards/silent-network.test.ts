@@ -15,8 +15,6 @@ import { until } from '../support/until.ts';
 
 /** The network has seen the request, and answers 503 to the first three. */
 const SEEN_CENTS = 10_048;
-const DECLINED = 1_042;
-const ISSUED = 1_000;
 
 describe('while the card network does not answer', () => {
   let stack: TestStack;
@@ -124,56 +122,6 @@ describe('while the card network does not answer', () => {
       });
       await setCurrentProduct(stack.operator, TEST_PRODUCT);
       await assertBalance(stack, partner, 'live', { spentCents: priceOf(10_045), heldCents: 0 });
-    });
-  });
-
-  describe('PATCH /cards/{cardId} while POST /cards waits for the card network', () => {
-    /** The network answers nothing before this. */
-    let gate: PromiseWithResolvers<void>;
-    beforeEach(() => {
-      gate = Promise.withResolvers();
-      network.issuances = (ask) => gate.promise.then(ask);
-    });
-    afterEach(() => {
-      gate.resolve();
-      network.issuances = (ask) => ask();
-    });
-
-    const live = { mode: 'live' } as const;
-    const eventTypes = async () => {
-      const { json } = await partner.call('GET', '/events', live);
-      return json.data.map(({ type }: { type: string }) => type).toReversed();
-    };
-
-    /** Creates a card, and changes it while the network says nothing. @returns both responses */
-    async function changeWhilePending(amount: number) {
-      const creating = createCard(partner, { amount, metadata: { order: '1' } }, live);
-      const card = await until('the card is pending', async () => {
-        const { json } = await partner.call('GET', '/cards?status=funding_pending', live);
-        return json.data[0];
-      });
-      const body = { card_name: 'Ads', metadata: { order: '2' } };
-      const changed = await partner.call('PATCH', `/cards/${card.id}`, { ...live, body });
-      assert.deepEqual([changed.status, changed.json], [200, { ...card, ...body }], changed.text);
-      assert.deepEqual(await eventTypes(), []);
-      gate.resolve();
-      return { changed, created: await creating };
-    }
-
-    it('leaves no card and no event behind if the network declines', async () => {
-      const { changed, created } = await changeWhilePending(DECLINED);
-      assert.deepEqual([created.status, created.json.error.code], [402, 'provider_declined']);
-      assert.deepEqual(await eventTypes(), []);
-      assert.equal((await partner.call('GET', `/cards/${changed.json.id}`, live)).status, 404);
-    });
-
-    it('is announced after the card if the network issues it', async () => {
-      const { changed, created } = await changeWhilePending(ISSUED);
-      assert.equal(created.status, 201, created.text);
-      const { card_name, metadata } = created.json;
-      assert.deepEqual([card_name, metadata], ['Ads', { order: '2' }]);
-      assert.equal(created.json.id, changed.json.id);
-      assert.deepEqual(await eventTypes(), ['card.updated', 'card.issued']);
     });
   });
 

@@ -118,14 +118,4 @@ describe('a change of a card whose creation is not over', () => {
       assert.deepEqual(rows, [{ card_name: 'A', update_unannounced: false }]);
     }
   });
-
-  it('is refused with too many keys of metadata, and leaves the key free', async () => {
-    const card = await pendingCard();
-    const metadata = Object.fromEntries(Array.from({ length: 50 }, (_, n) => [`key-${n}`, 'x']));
-    await assert.rejects(
-      update(card, { metadata }, 'k'),
-      /metadata must have at most 50 keys, and would have 51/,
-    );
-    assert.equal((await update(card, { metadata: { other: 'x' } }, 'k')).replayed, false);
-  });
 });

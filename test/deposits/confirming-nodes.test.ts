@@ -132,29 +132,4 @@ describe('payments that two nodes have to show', () => {
     await look();
     await assertStatus(waiting, 'confirmed');
   });
-
-  it('are credited though the two nodes are never up at the same time', async () => {
-    await start(2);
-    const { nodes, look } = scanned;
-    await paid();
-    await look();
-    for (const [up, down] of [
-      [0, 1],
-      [1, 0],
-    ] as const) {
-      const revive = nodes[down]?.faults.add({ fault: 'disconnect' });
-      const deposit = await paid();
-      await look();
-      const [scan] = await query<{ says: string | null }>(
-        stack.orm.em.fork(),
-        `SELECT nodes->${up}->>'says' AS says FROM chain_scan`,
-      );
-      assert.match(scan?.says ?? '', /^block /);
-      const reviveOther = nodes[up]?.faults.add({ fault: 'disconnect' });
-      revive?.();
-      await look();
-      await assertStatus(deposit, 'confirmed');
-      reviveOther?.();
-    }
-  });
 });

@@ -30,17 +30,6 @@ export async function untilStarted(workflow: WorkflowHandle): Promise<void> {
   });
 }
 
-/** Waits until a workflow has given up its local activities: it sets a timer, or asks for an activity of another kind. */
-export async function untilBeyondLocal(workflow: WorkflowHandle): Promise<void> {
-  await untilStarted(workflow);
-  await until('it has given up its local activities', async () => {
-    const { events } = await workflow.fetchHistory();
-    return events?.some(
-      (event) => event.timerStartedEventAttributes ?? event.activityTaskScheduledEventAttributes,
-    );
-  });
-}
-
 /** The current details that the Temporal UI shows for a workflow. */
 export async function detailsOf(workflow: WorkflowHandle): Promise<string> {
   const metadata = await workflow.query<{ currentDetails?: string }>('__temporal_workflow_metadata');

@@ -144,19 +144,4 @@ describe('the webhook relay', () => {
     }
     assert.equal(otherReceiver.received.length, 1);
   });
-
-  it('disables an endpoint that answers 410 and parks its events, including this one', async () => {
-    receiver.behave(answer(410));
-    await writeEvents(stack, partner, 1);
-    await settled('parked', 1);
-    await writeEvents(stack, partner, 2);
-    await settled('parked', 3);
-    assert.equal(receiver.received.length, 1);
-    const endpoints = await query(
-      stack.orm.em.fork(),
-      'SELECT status, disabled_reason FROM webhook_endpoint WHERE partner_id = $1',
-      [partner.id],
-    );
-    assert.deepEqual(endpoints, [{ status: 'disabled', disabled_reason: 'it answered 410 Gone' }]);
-  });
 });

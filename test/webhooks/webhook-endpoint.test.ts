@@ -241,20 +241,6 @@ describe('/webhook-endpoint', () => {
       assert.equal((await other.call('GET', `/events/${kept}`)).json.delivery.status, 'parked');
     });
 
-    it('gets nothing that was given up as the previous endpoint was deleted, unless it is resent', async () => {
-      receiver.behave((_request, response) => response.writeHead(500).end());
-      await put({ url: receiver.url });
-      const [id = ''] = await seedEvents(stack, partner, [{ status: 'retrying' }]);
-      await partner.call('DELETE', '/webhook-endpoint');
-      const read = async () => (await partner.call('GET', `/events/${id}`)).json.delivery.status;
-      await until('it is given up', async () => (await read()) === 'given_up');
-      receiver.behave((_request, response) => response.writeHead(200).end());
-      await put({ url: receiver.url });
-      assert.equal(receiver.received.length, 0);
-      assert.equal((await partner.call('POST', `/events/${id}/resend`)).status, 202);
-      await until('it arrives', async () => receiver.received.length === 1);
-    });
-
     it('gets 60 tests at once, and then one a second', async () => {
       await put({ url: receiver.url });
       // Nearly used up, and for longer than this test can take.

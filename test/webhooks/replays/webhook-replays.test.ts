@@ -452,18 +452,6 @@ describe('POST /webhook-endpoints/{id}/replay', () => {
     await until('it arrives', () => receiver.received.length === 1);
   });
 
-  it('answers 429 once the allowance of resend and test is used up', async () => {
-    const { id } = await endpoint();
-    await asOwner(
-      stack,
-      `INSERT INTO webhook_allowance (partner_id, mode, full_at) VALUES ($1, 'test', now() + interval '70 seconds')`,
-      [partner.id],
-    );
-    const { status, headers } = await ask(id, { created_gte: LONG_AGO });
-    assert.equal(status, 429);
-    assert.ok(Number(headers.get('retry-after')) > 0);
-  });
-
   it('answers 400 to a range with more than 250,000 events', async () => {
     const { id } = await endpoint();
     await asOwner(stack, [
