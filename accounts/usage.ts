@@ -55,6 +55,17 @@ const add = autocommitStatement(
   RETURNING name, 1000 * extract(epoch FROM full_at - clock_timestamp())::float8 AS full_in_ms`,
 );
 
+/** Deletes buckets that are full: they count as those that were never used. */
+export async function pruneUsage(orm: Orm): Promise<void> {
+  await prune(orm, {});
+}
+
+const prune = autocommitStatement(
+  () => sql`
+  DELETE FROM usage_bucket WHERE name IN (
+    SELECT name FROM usage_bucket WHERE full_at < now() - interval '1 hour' FOR UPDATE SKIP LOCKED)`,
+);
+
 /**
  * Tells the other API processes which accounts are active in this one.
  * @param processId a random id of this process

@@ -7,6 +7,7 @@ import { readCookie, requireOwnOrigin, setCookie } from '../api/http/own-site.ts
 import type { UsageBuckets } from '../api/http/usage-buckets.ts';
 import { parseQuery, validate } from '../api/http/validate.ts';
 import { ApiError } from '../domain/api-error.ts';
+import { limitedAddress } from '../domain/ip-address.ts';
 import { isoTime } from '../domain/iso-time.ts';
 import { Mode } from '../domain/mode.ts';
 import { isTokenShaped } from '../platform/crypto/token.ts';
@@ -45,7 +46,7 @@ export function workbenchPageRoutes(dependencies: WorkbenchPageDependencies): Ro
   router.post('/workbench/session', async (ctx) => {
     const { requestId, clientAddress } = ctx.state;
     requireOwnOrigin(ctx, site);
-    limitExchanges(usage, clientAddress ?? '');
+    limitExchanges(usage, clientAddress);
     const { token, replace } = checked(Exchange, parseBody(await readJsonBytes(ctx.req)), 'body');
     const cookieOf = (mode: Mode) => readCookie(ctx, site, mode);
     try {
@@ -101,8 +102,11 @@ function checked<T>(schema: z.ZodType<T>, given: unknown, where: 'body' | 'query
   return value;
 }
 
-function limitExchanges({ waitMs, add }: WorkbenchPageDependencies['usage'], clientAddress: string): void {
-  const bucket = `workbench/${clientAddress}`;
+function limitExchanges(
+  { waitMs, add }: WorkbenchPageDependencies['usage'],
+  clientAddress: string | null,
+): void {
+  const bucket = `workbench/${limitedAddress(clientAddress)}`;
   const use = { bucket, usedMs: 60_000 / EXCHANGES_A_MINUTE, sizeMs: 60_000 };
   const wait = waitMs(use);
   if (wait > 0)

@@ -8,6 +8,7 @@ import { requireOwnOrigin } from '../api/http/own-site.ts';
 import type { UsageBuckets } from '../api/http/usage-buckets.ts';
 import { validate } from '../api/http/validate.ts';
 import { ApiError } from '../domain/api-error.ts';
+import { limitedAddress } from '../domain/ip-address.ts';
 import { isTokenShaped } from '../platform/crypto/token.ts';
 import { describeError } from '../platform/process/describe-error.ts';
 import { asAccount, asService } from '../platform/process/work-context.ts';
@@ -85,7 +86,7 @@ const ASSETS = [
 
 function limitAddress({ waitMs, add }: RevealPageDependencies['usage'], clientAddress: string | null): void {
   const use = {
-    bucket: `reveal/${clientAddress}`,
+    bucket: `reveal/${limitedAddress(clientAddress)}`,
     usedMs: 60_000 / REQUESTS_A_MINUTE,
     sizeMs: 60_000,
   };

@@ -39,6 +39,16 @@ export function spellBlock([address, bits]: CidrBlock): string {
   return bits === 8 * bytes.length ? first : `${first}/${bits}`;
 }
 
+/**
+ * What counts as one address for a limit: an IPv6 network of 64 bits, as its owner has all of its addresses.
+ * @param text null, or no address: all of them together
+ */
+export function limitedAddress(text: string | null): string {
+  const address = parseAddress(text ?? '');
+  if (address === null) return 'none';
+  return spellBlock([address, address.kind() === 'ipv6' ? 64 : 32]);
+}
+
 export const isInBlock = (address: IpAddress, [block, bits]: CidrBlock): boolean =>
   block.kind() === address.kind() && address.match(block, bits);
 

@@ -5,6 +5,7 @@ import { NativeConnection, Runtime, type WorkflowBundleOption } from '@temporali
 import Koa from 'koa';
 import type { Logger } from 'pino';
 import { chainAudit, startAnnouncingKeys } from '../accounts/jobs.ts';
+import { pruneUsage } from '../accounts/usage.ts';
 import { pruneWorkbenchSessions } from '../accounts/workbench-sessions.ts';
 import { pruneRevealLinks } from '../cards/reveal-links.ts';
 import { presentScan } from '../deposits/metrics.ts';
@@ -201,6 +202,7 @@ function startUpkeep({ orm, logger }: { orm: Orm; logger: Logger }): Repetition[
     repeat('pruning old idempotency keys', UPKEEP_INTERVAL_MS, logger, async (stopping) => {
       while (!stopping.aborted && (await pruneClaims(orm, PRUNED_AT_ONCE)) === PRUNED_AT_ONCE);
     }),
+    repeat('pruning what limits have counted', UPKEEP_INTERVAL_MS, logger, () => pruneUsage(orm)),
     repeat('pruning old reveal links', UPKEEP_INTERVAL_MS, logger, async (stopping) => {
       while (!stopping.aborted && (await pruneRevealLinks(orm, PRUNED_AT_ONCE)) === PRUNED_AT_ONCE);
     }),

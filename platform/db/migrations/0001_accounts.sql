@@ -237,6 +237,7 @@ GRANT SELECT (id, partner_id, mode, api_key_id, scopes, link_expires_at, expires
   UPDATE (ended_at) ON workbench_session TO card_issuing_operator;
 GRANT SELECT ON usage_bucket TO card_issuing_app;
 GRANT INSERT, UPDATE ON usage_bucket TO card_issuing_api;
+GRANT UPDATE (full_at), DELETE ON usage_bucket TO card_issuing_worker;
 GRANT SELECT, INSERT, DELETE, UPDATE ON api_process TO card_issuing_app;
 GRANT SELECT ON ring_key TO card_issuing_app;
 GRANT SELECT, INSERT, UPDATE (root) ON ring_key TO card_issuing_operator;

@@ -1,5 +1,12 @@
 import assert from 'node:assert/strict';
-import { IpAllowlist, isInBlock, parseAddress, parseBlock, spellBlock } from '../../../domain/ip-address.ts';
+import {
+  IpAllowlist,
+  isInBlock,
+  limitedAddress,
+  parseAddress,
+  parseBlock,
+  spellBlock,
+} from '../../../domain/ip-address.ts';
 
 describe('a block of an allowlist', () => {
   const SPELLINGS: [given: string, shown: string | null][] = [
@@ -59,4 +66,16 @@ describe('a block of an allowlist', () => {
     assert.ok(!IpAllowlist.safeParse(many).success);
     assert.ok(!IpAllowlist.safeParse([]).success);
   });
+});
+
+describe('an address that a limit counts', () => {
+  const COUNTED: [given: string | null, as: string][] = [
+    ['203.0.113.7', '203.0.113.7'],
+    ['::ffff:203.0.113.7', '203.0.113.7'],
+    ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
+    [null, 'none'],
+    ['x', 'none'],
+  ];
+  for (const [given, as] of COUNTED)
+    it(`is ${as} for ${given}`, () => assert.equal(limitedAddress(given), as));
 });
