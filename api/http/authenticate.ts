@@ -7,12 +7,12 @@ import { ApiError } from '../../domain/api-error.ts';
 import { type CidrBlock, parseBlock } from '../../domain/ip-address.ts';
 import type { Mode, Tenant } from '../../domain/mode.ts';
 import { isApiKeyShaped, readApiKeyMode } from '../../platform/crypto/api-key.ts';
-import { lowestId } from '../../platform/crypto/new-id.ts';
 import type { TokenPurpose } from '../../platform/crypto/token.ts';
 import type { Row } from '../../platform/db/entities.ts';
 import type { Orm } from '../../platform/db/orm.ts';
 import { anyOf, readStatement } from '../../platform/db/sql.ts';
 import type { Admission } from './admission.ts';
+import { GenuineKeys } from './genuine-keys.ts';
 
 /**
  * A revoked key, or a suspended account's, may still work for this long: docs/partners/keys-and-modes.md
@@ -25,17 +25,6 @@ const CACHE_MS = 2_000;
  * nobody else.
  */
 const STRANGERS = 'strangers';
-
-/**
- * How many genuine keys a process knows by their hashes, the newest ones. More than that take the strangers'
- * turns.
- */
-const MAX_KNOWN_KEYS = 200_000;
-const KEYS_AT_ONCE = 10_000;
-/** How often new keys are read while unknown keys arrive. */
-const REFRESH_MS = 1_000;
-/** A key that was inserted earlier may be committed later, by this much at most. */
-const COMMIT_DELAY_MS = 60_000;
 
 /** Who sent a request: an account in one mode, with one of its keys. */
 export interface Caller extends Tenant {
@@ -180,68 +169,6 @@ export function createAuthenticate(
     }
   }
 }
-
-/**
- * The keyed hashes of the keys that can be used, which tell a genuine key from a made-up one without asking
- * the database for it.
- */
-class GenuineKeys {
-  readonly #orm: Orm;
-  readonly #now: () => number;
-  readonly #known = new LRUCache<string, true>({ max: MAX_KNOWN_KEYS });
-  /** The keys generated before this are known. */
-  #knownUntil = new Date(0);
-  #refreshedAtMs = Number.NEGATIVE_INFINITY;
-  #refreshing: Promise<void> | undefined;
-
-  constructor(orm: Orm, now: () => number) {
-    this.#orm = orm;
-    this.#now = now;
-  }
-
-  async has(hashes: readonly Buffer[]): Promise<boolean> {
-    if (this.#hasNow(hashes)) return true;
-    if (this.#now() - this.#refreshedAtMs < REFRESH_MS) return false;
-    this.#refreshing ??= this.#refresh().finally(() => {
-      this.#refreshing = undefined;
-    });
-    await this.#refreshing;
-    return this.#hasNow(hashes);
-  }
-
-  forget(hashes: readonly Buffer[]): void {
-    for (const one of hashes) this.#known.delete(one.toString('base64'));
-  }
-
-  #hasNow(hashes: readonly Buffer[]): boolean {
-    return hashes.some((one) => this.#known.has(one.toString('base64')));
-  }
-
-  async #refresh(): Promise<void> {
-    const startedAt = Date.now();
-    let after: string = lowestId('key', this.#knownUntil);
-    for (;;) {
-      const keys = await keysAfter(this.#orm.em.fork(), { after, limit: KEYS_AT_ONCE });
-      for (const key of keys) this.#known.set(key.hash.toString('base64'), true);
-      if (keys.length < KEYS_AT_ONCE) break;
-      after = keys[keys.length - 1]?.id ?? after;
-    }
-    this.#knownUntil = new Date(startedAt - COMMIT_DELAY_MS);
-    this.#refreshedAtMs = this.#now();
-  }
-}
-
-const keysAfter = readStatement(
-  (db, { after, limit }: { after: string; limit: number }) =>
-    db
-      .selectFrom('api_key')
-      .select(['id', 'hash'])
-      .where('id', '>', after)
-      .where(keyIsUsable('api_key'))
-      .orderBy('id')
-      .limit(limit),
-  { acrossTenants: 'key' },
-);
 
 /**
  * What anybody can tell from the header alone, so saying it gives nothing away. It never repeats the header.
