@@ -1,16 +1,17 @@
 import Router from '@koa/router';
 import type { Context } from 'koa';
 import { z } from 'zod';
+import { limitAddress } from '../api/http/address-limit.ts';
 import { parseBody, readJsonBytes } from '../api/http/body.ts';
 import type { RequestState } from '../api/http/log-request.ts';
 import { readCookie, requireOwnOrigin, setCookie } from '../api/http/own-site.ts';
 import type { UsageBuckets } from '../api/http/usage-buckets.ts';
 import { parseQuery, validate } from '../api/http/validate.ts';
 import { ApiError } from '../domain/api-error.ts';
-import { limitedAddress } from '../domain/ip-address.ts';
 import { isoTime } from '../domain/iso-time.ts';
 import { Mode } from '../domain/mode.ts';
 import { isTokenShaped } from '../platform/crypto/token.ts';
+import { asService } from '../platform/process/work-context.ts';
 import { presentError } from '../requests/error-resource.ts';
 import { checkAddress } from './allowlist-rules.ts';
 import {
@@ -22,8 +23,12 @@ import {
 } from './open-workbench-session.ts';
 import type { WorkbenchSessionDependencies } from './workbench-sessions-routes.ts';
 
+/** Whoever opens links takes turns at the database with the service's other work. */
+const PART = 'workbench sessions';
 /** How many links an address can try to open in a minute, in all processes together. */
 const EXCHANGES_A_MINUTE = 10;
+/** How often it can ask for its session, or sign out. */
+const OTHERS_A_MINUTE = 120;
 
 export interface WorkbenchPageDependencies extends WorkbenchSessionDependencies {
   usage: Pick<UsageBuckets, 'waitMs' | 'add'>;
@@ -46,12 +51,12 @@ export function workbenchPageRoutes(dependencies: WorkbenchPageDependencies): Ro
   router.post('/workbench/session', async (ctx) => {
     const { requestId, clientAddress } = ctx.state;
     requireOwnOrigin(ctx, site);
-    limitExchanges(usage, clientAddress);
+    limitAddress(usage, 'workbench-link', clientAddress, EXCHANGES_A_MINUTE);
     const { token, replace } = checked(Exchange, parseBody(await readJsonBytes(ctx.req)), 'body');
     const cookieOf = (mode: Mode) => readCookie(ctx, site, mode);
     try {
       const opening = { token, replace, cookieOf, requestId, clientAddress };
-      const { session, cookie } = await openWorkbenchSession(dependencies, opening);
+      const { session, cookie } = await asService(PART, () => openWorkbenchSession(dependencies, opening));
       setCookie(ctx, site, session.mode, cookie);
       ctx.body = presentOpenSession(session);
     } catch (error) {
@@ -67,7 +72,8 @@ export function workbenchPageRoutes(dependencies: WorkbenchPageDependencies): Ro
 
   router.get('/workbench/session', async (ctx) => {
     const { mode, token } = cookieOfMode(ctx);
-    const session = token === null ? null : await readOpenSession(dependencies, mode, token);
+    const session =
+      token === null ? null : await asService(PART, () => readOpenSession(dependencies, mode, token));
     if (session === null)
       throw new ApiError('invalid_api_key', {
         message: `No workbench session is open in this browser in ${mode} mode. Ask for a link.`,
@@ -80,7 +86,7 @@ export function workbenchPageRoutes(dependencies: WorkbenchPageDependencies): Ro
     const { mode, token } = cookieOfMode(ctx);
     if (token !== null) {
       const asking = { mode, cookie: token, requestId, clientAddress: checkAddress(null, clientAddress) };
-      await signOut(dependencies, asking);
+      await asService(PART, () => signOut(dependencies, asking));
     }
     setCookie(ctx, site, mode, null);
     ctx.status = 204;
@@ -88,8 +94,9 @@ export function workbenchPageRoutes(dependencies: WorkbenchPageDependencies): Ro
 
   return router;
 
-  function cookieOfMode(ctx: Context): { mode: Mode; token: string | null } {
+  function cookieOfMode(ctx: Context & { state: RequestState }): { mode: Mode; token: string | null } {
     requireOwnOrigin(ctx, site);
+    limitAddress(usage, 'workbench', ctx.state.clientAddress, OTHERS_A_MINUTE);
     const query = parseQuery(ctx.querystring);
     const { mode } = checked(OfMode, query.value, 'query');
     return { mode, token: readCookie(ctx, site, mode) };
@@ -100,21 +107,6 @@ function checked<T>(schema: z.ZodType<T>, given: unknown, where: 'body' | 'query
   const { value, issues } = validate(schema, given, where);
   if (issues.length > 0) throw ApiError.ofFields(issues);
   return value;
-}
-
-function limitExchanges(
-  { waitMs, add }: WorkbenchPageDependencies['usage'],
-  clientAddress: string | null,
-): void {
-  const bucket = `workbench/${limitedAddress(clientAddress)}`;
-  const use = { bucket, usedMs: 60_000 / EXCHANGES_A_MINUTE, sizeMs: 60_000 };
-  const wait = waitMs(use);
-  if (wait > 0)
-    throw new ApiError('rate_limited', {
-      message: `An address can open ${EXCHANGES_A_MINUTE} links in a minute. Try again after the number of seconds in Retry-After.`,
-      retryAfterSeconds: Math.ceil(wait / 1_000),
-    });
-  add(use);
 }
 
 const presentOpenSession = (session: OpenSession) => ({

@@ -2,13 +2,13 @@ import { readFile } from 'node:fs/promises';
 import Router from '@koa/router';
 import { z } from 'zod';
 import { checkAddress } from '../accounts/allowlist-rules.ts';
+import { limitAddress } from '../api/http/address-limit.ts';
 import { parseBody, readJsonBytes } from '../api/http/body.ts';
 import type { RequestState } from '../api/http/log-request.ts';
 import { requireOwnOrigin } from '../api/http/own-site.ts';
 import type { UsageBuckets } from '../api/http/usage-buckets.ts';
 import { validate } from '../api/http/validate.ts';
 import { ApiError } from '../domain/api-error.ts';
-import { limitedAddress } from '../domain/ip-address.ts';
 import { isTokenShaped } from '../platform/crypto/token.ts';
 import { describeError } from '../platform/process/describe-error.ts';
 import { asAccount, asService } from '../platform/process/work-context.ts';
@@ -43,7 +43,7 @@ export function revealPageRoutes(dependencies: RevealPageDependencies): Router<R
   }
 
   router.get('/reveal/:linkId', async (ctx) => {
-    limitAddress(usage, ctx.state.clientAddress);
+    limitAddress(usage, 'reveal', ctx.state.clientAddress, REQUESTS_A_MINUTE);
     const found = await asService('reveal links', () => readLinkPage(orm, ctx.params.linkId ?? ''));
     const { frame_origins: origins, theme }: LinkPage = found ?? { frame_origins: [], theme: null };
     ctx.set('Content-Security-Policy', policy(origins));
@@ -56,7 +56,7 @@ export function revealPageRoutes(dependencies: RevealPageDependencies): Router<R
   router.post('/reveal/:linkId', async (ctx) => {
     const { requestId, clientAddress } = ctx.state;
     requireOwnOrigin(ctx, site);
-    limitAddress(usage, clientAddress);
+    limitAddress(usage, 'reveal', clientAddress, REQUESTS_A_MINUTE);
     const { value, issues } = validate(Opening, parseBody(await readJsonBytes(ctx.req)), 'body');
     if (issues.length > 0) throw ApiError.ofFields(issues);
     const linkId = ctx.params.linkId ?? '';
@@ -83,20 +83,6 @@ const ASSETS = [
   ['page.js', 'text/javascript'],
   ['page.css', 'text/css'],
 ] as const;
-
-function limitAddress({ waitMs, add }: RevealPageDependencies['usage'], clientAddress: string | null): void {
-  const use = {
-    bucket: `reveal/${limitedAddress(clientAddress)}`,
-    usedMs: 60_000 / REQUESTS_A_MINUTE,
-    sizeMs: 60_000,
-  };
-  const wait = waitMs(use);
-  if (wait > 0) {
-    const message = 'Too many reveal links were opened from this address. Try again in a minute.';
-    throw new ApiError('rate_limited', { message, retryAfterSeconds: Math.ceil(wait / 1_000) });
-  }
-  add(use);
-}
 
 const policy = (frameOrigins: readonly string[]): string =>
   [
