@@ -25,9 +25,13 @@ const hold = writeStatement(
     sql<{ clock: AccountClock }>`SELECT ${heldClock(sql`${partnerId}::text`, sql`${mode}::text`)} AS clock`,
 );
 
-/** The day it is for an account, in UTC: the one that limits per day count in. */
-export const accountToday = (partnerId: unknown, mode: unknown): RawBuilder<string> =>
-  sql<string>`(account_now(${partnerId}, ${mode}) AT TIME ZONE 'UTC')::date`;
+/**
+ * The day that limits per day count something in: today for the account, in UTC, or a later one that was
+ * counted in before, by a transaction that began later. The caller has locked the account's usage.
+ */
+export const countedDay = (partnerId: unknown, mode: unknown): RawBuilder<string> =>
+  sql<string>`greatest((account_now(${partnerId}, ${mode}) AT TIME ZONE 'UTC')::date,
+    (SELECT loaded_on FROM account_usage WHERE partner_id = ${partnerId} AND mode = ${mode}))`;
 
 /**
  * The lowest id that something can have which an account made at a time of its clock, or later. Ids keep the

@@ -1,5 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
-import { accountToday } from '../accounts/clock.ts';
+import { countedDay } from '../accounts/clock.ts';
 import { checkLimits } from '../accounts/limits-rules.ts';
 import { accountTime } from '../domain/account-clock.ts';
 import { ApiError } from '../domain/api-error.ts';
@@ -206,7 +206,7 @@ const insertCard = (
 ) =>
   db
     .insertInto('card')
-    .values({ ...newCard(card), ...pending, counted_on: accountToday(card.partner_id, card.mode) })
+    .values({ ...newCard(card), ...pending, counted_on: countedDay(card.partner_id, card.mode) })
     .onConflict((conflict) =>
       conflict
         .columns(['partner_id', 'mode', 'external_ref'])

@@ -1,10 +1,5 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
-import type {
-  AuthorizationMessageType,
-  AuthorizationRequest,
-  AuthorizationStatus,
-  DeclineReason,
-} from '../domain/authorization.ts';
+import type { AuthorizationRequest, AuthorizationStatus, DeclineReason } from '../domain/authorization.ts';
 import type { CardFailureCode } from '../domain/card.ts';
 import type { CardStatus } from '../domain/card-status.ts';
 import type { NotRecorded, RecordedDecision } from '../domain/decision.ts';
@@ -113,8 +108,6 @@ export const CardTransactionEntity = defineEntity({
     networkPaymentId: p.text().collation('C').nullable(),
     /** The purchase that a refund gives money back for; null if it is not known. */
     refundedTransactionId: p.text().collation('C').nullable(),
-    requestedType: p.text().$type<TransactionType>(),
-    forced: p.boolean(),
     type: p.text().$type<TransactionType>(),
     amountCents: p.bigint('string'),
     fees: p.json().$type<TransactionFee[]>(),
@@ -164,26 +157,6 @@ export const CardAuthorizationEntity = defineEntity({
     holds: p.integer(),
     expiresAt: p.datetime().nullable(),
     createdAt: p.datetime(),
-  },
-});
-
-/** What the card network said about an authorization, and what became of it. */
-export const CardAuthorizationMessageEntity = defineEntity({
-  name: 'CardAuthorizationMessage',
-  tableName: 'card_authorization_message',
-  properties: {
-    mode: p.text().$type<Mode>().primary(),
-    messageId: p.text().collation('C').primary(),
-    partnerId: p.text(),
-    cardId: p.text().collation('C'),
-    type: p.text().$type<AuthorizationMessageType>(),
-    networkAuthorizationId: p.text().collation('C').nullable(),
-    amountCents: p.bigint('string').nullable(),
-    isFinal: p.boolean().nullable(),
-    authorizationId: p.text().collation('C').nullable(),
-    transactionId: p.text().collation('C').nullable(),
-    declineReason: p.text().$type<DeclineReason>().nullable(),
-    createdAt: p.datetime().defaultRaw('now()'),
   },
 });
 

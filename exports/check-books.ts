@@ -7,15 +7,15 @@ import { type Reader, readStatement } from '../platform/db/sql.ts';
  * adjustment its audit entry.
  */
 export const BOOKS_INVARIANT = 13;
-/** The number of the invariant: a counter of spending is the sum of the rows that it counts. */
+/** The number of the invariant: what is counted (spending, clearings, an account's use) is the sum of its rows. */
 export const COUNTERS_INVARIANT = 14;
 /** The number of the invariant: a closed day's balances are what the transfers up to its end add up to. */
 export const CLOSINGS_INVARIANT = 15;
 
 /**
  * Compares adjustments, faucet credits, deposits, card loads, authorizations, withdrawals and settlements
- * with what the ledger has of them, both ways, counters of spending with the rows they count, and closed days
- * with the transfers. Each kind is one statement, so it sees a consistent snapshot while work goes on: a row
+ * with what the ledger has of them, both ways, counters with the rows they count, and closed days with the
+ * transfers. Each kind is one statement, so it sees a consistent snapshot while work goes on: a row
  * and its posting are one transaction.
  * @param beforeEach is called before each statement
  */
@@ -38,10 +38,12 @@ export async function checkBooks(
   await beforeEach();
   const counters = await wrongCounters(em, { checked: MAX_COUNTERS_CHECKED, most: MAX_EACH });
   await beforeEach();
+  const sums = await wrongSums(em, { most: MAX_EACH });
+  await beforeEach();
   const closings = await wrongClosings(em, { most: MAX_EACH });
   return [
     ...books,
-    ...counters.map((row) => ({ invariant: COUNTERS_INVARIANT, ...row })),
+    ...[...counters, ...sums].slice(0, MAX_EACH).map((row) => ({ invariant: COUNTERS_INVARIANT, ...row })),
     ...closings.map((row) => ({ invariant: CLOSINGS_INVARIANT, ...row })),
   ];
 }
@@ -115,6 +117,43 @@ const wrongCounters = readStatement(
     CROSS JOIN LATERAL (SELECT spent_between(c.card_id, c.categories, real_time(c.partner_id, c.mode, c.starts_at),
       real_time(c.partner_id, c.mode, c.ends_at)) AS cents) s
     WHERE c.net_cents <> s.cents ORDER BY 1, 2 LIMIT ${most}`,
+  { acrossTenants: 'measurement' },
+);
+
+/** What is cleared of an authorization, and what an account has used of its limits. */
+const wrongSums = readStatement(
+  (_, { most }: { most: number }) => sql<Omit<Violation, 'invariant'>>`
+    SELECT z.id AS subject, 'its settled_cents are ' || z.settled_cents || '; its clearings add up to '
+      || coalesce(s.cents, 0) AS message
+    FROM card_authorization z LEFT JOIN (
+      SELECT authorization_id, sum(amount_cents) AS cents FROM card_transaction WHERE type = 'purchase' GROUP BY 1
+    ) s ON s.authorization_id = z.id
+    WHERE z.settled_cents <> coalesce(s.cents, 0)
+    UNION ALL
+    SELECT z.id, 'its settled_cents are ' || z.settled_cents || '; those of its payment are ' || y.cleared_cents
+    FROM payment y JOIN card_authorization z ON z.id = y.authorization_id WHERE y.cleared_cents <> z.settled_cents
+    UNION ALL
+    SELECT u.partner_id || ' ' || u.mode, 'its open_cards are ' || u.open_cards || '; it has ' || coalesce(k.cards, 0)
+    FROM account_usage u LEFT JOIN (
+      SELECT partner_id, mode, count(*) AS cards FROM card
+      WHERE status IN ('funding_pending', 'active', 'frozen') GROUP BY 1, 2
+    ) k ON k.partner_id = u.partner_id AND k.mode = u.mode
+    WHERE u.open_cards <> coalesce(k.cards, 0)
+    UNION ALL
+    SELECT u.partner_id || ' ' || u.mode, 'its loaded_cents of ' || u.loaded_on || ' are ' || u.loaded_cents
+      || '; its loads add up to ' || coalesce(l.cents, 0)
+    FROM account_usage u LEFT JOIN (
+      SELECT partner_id, mode, counted_on, sum(cents) AS cents FROM (
+        SELECT partner_id, mode, counted_on, funding_cents AS cents FROM card WHERE status <> 'failed'
+        UNION ALL
+        SELECT partner_id, mode, counted_on, amount_cents FROM card_transfer WHERE status <> 'failed'
+      ) loads GROUP BY 1, 2, 3
+    ) l ON l.partner_id = u.partner_id AND l.mode = u.mode AND l.counted_on = u.loaded_on
+    WHERE u.loaded_cents <> coalesce(l.cents, 0)
+    UNION ALL
+    SELECT k.id, 'it is blocked, and of its ' || a.posted || ' cents ' || a.posted - a.held || ' are free'
+    FROM card k JOIN ledger.account a ON a.card_id = k.id WHERE k.status = 'blocked' AND a.posted <> a.held
+    ORDER BY 1, 2 LIMIT ${most}`,
   { acrossTenants: 'measurement' },
 );
 

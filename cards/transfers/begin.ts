@@ -1,5 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
-import { accountToday } from '../../accounts/clock.ts';
+import { countedDay } from '../../accounts/clock.ts';
 import { checkLimits } from '../../accounts/limits-rules.ts';
 import { accountTime } from '../../domain/account-clock.ts';
 import { ApiError } from '../../domain/api-error.ts';
@@ -211,7 +211,7 @@ const insertTransfer = (
     .values({
       ...newTransfer(transfer),
       ...pending,
-      counted_on: sql`CASE ${transfer.direction} WHEN 'topup' THEN ${accountToday(transfer.partner_id, transfer.mode)} END`,
+      counted_on: sql`CASE ${transfer.direction} WHEN 'topup' THEN ${countedDay(transfer.partner_id, transfer.mode)} END`,
     })
     .returning(['partner_id', 'mode', 'amount_cents', 'counted_on']);
 

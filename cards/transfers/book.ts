@@ -74,8 +74,8 @@ const lockTransfer = writeStatement(
 );
 
 /**
- * Writes the row, which is new if it had been deleted with a refusal, and the event. Nothing is left to wait
- * for.
+ * Writes the row, which is new if it had been deleted with a refusal, and the event. What an operator decides
+ * uses none of the account's limits. Nothing is left to wait for.
  */
 const write = writeStatement(
   (_, values: BoundTransfer & { event: string }) => {
@@ -89,7 +89,7 @@ const write = writeStatement(
         ${values.amount_cents}, ${values.fees}::jsonb, ${values.card_balance_cents}, ${values.created_at},
         ${values.completed_at})
       ON CONFLICT (id) DO UPDATE SET status = excluded.status, failure_code = NULL,
-        card_balance_cents = excluded.card_balance_cents, completed_at = excluded.completed_at
+        card_balance_cents = excluded.card_balance_cents, completed_at = excluded.completed_at, counted_on = NULL
       RETURNING partner_id, mode`,
     );
     const reported = cte('reported', insertEvents(values.event, booked.rows));

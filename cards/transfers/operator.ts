@@ -127,7 +127,7 @@ interface WhoseFlags {
 }
 
 /** @throws WrongUsage */
-function requireOneOf({ card, partner }: WhoseFlags): void {
+export function requireOneOf({ card, partner }: WhoseFlags): void {
   if ((card == null) === (partner == null)) throw new WrongUsage('give one of --card and --partner');
 }
 

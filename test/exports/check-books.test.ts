@@ -113,9 +113,9 @@ describe('the comparison of the ledger with the rows that it books', () => {
     ],
     [
       'a settled purchase',
-      `INSERT INTO card_transaction (id, partner_id, mode, card_id, network_transaction_id, requested_type, forced, type, amount_cents,
+      `INSERT INTO card_transaction (id, partner_id, mode, card_id, network_transaction_id, type, amount_cents,
          fees, charged_to, card_balance_after_cents, created_at)
-       VALUES ('x', 'p', 'live', 'c', 'n', 'purchase', false, 'purchase', 5, '[]', 'card', 0, now())`,
+       VALUES ('x', 'p', 'live', 'c', 'n', 'purchase', 5, '[]', 'card', 0, now())`,
     ],
   ];
   for (const [what, statement] of ROWS) {
@@ -147,6 +147,48 @@ describe('the comparison of the ledger with the rows that it books', () => {
       assert.match(one, new RegExp(`by the login ${login}, has no entry in the audit log$`));
     }
   });
+
+  const AUTHORIZATION = `INSERT INTO card_authorization (id, partner_id, mode, card_id, status, amount_cents, held_cents,
+      settled_cents, requests, holds, expires_at, created_at)
+    SELECT 'auth_x', partner_id, mode, id, 'closed', 5, 0, 5, '[{}]', 0, now(), now() FROM card WHERE mode = 'live'`;
+  const COUNTED: [what: string, statement: string, message: RegExp][] = [
+    [
+      'clearings of an authorization that are missing',
+      AUTHORIZATION,
+      /^auth_x: its settled_cents are 5; its clearings add up to 0$/,
+    ],
+    [
+      'a payment that has cleared more than its authorization',
+      `WITH made AS (${AUTHORIZATION} RETURNING id, partner_id, mode, card_id)
+       INSERT INTO payment (mode, payment_id, partner_id, card_id, authorization_id, said, requests, cleared_cents, is_expired)
+       SELECT mode, 'n', partner_id, card_id, id, '{"unreadable": []}', '[]', 6, false FROM made`,
+      /^auth_x: its settled_cents are 5; those of its payment are 6$/,
+    ],
+    [
+      'an open card too many',
+      "UPDATE account_usage SET open_cards = 2 WHERE mode = 'live'",
+      /live: its open_cards are 2; it has 1$/,
+    ],
+    [
+      'a load that was not counted',
+      "UPDATE account_usage SET loaded_cents = 999 WHERE mode = 'live'",
+      /live: its loaded_cents of \S+ are 999; its loads add up to 1000$/,
+    ],
+    [
+      'free money on a blocked card',
+      "UPDATE card SET status = 'blocked' WHERE mode = 'live'",
+      /^card_\w+: it is blocked, and of its 1000 cents 1000 are free$/,
+    ],
+  ];
+  for (const [what, statement, message] of COUNTED) {
+    it(`finds ${what}`, async () => {
+      const found = await foundAfter(statement);
+      assert.ok(
+        found.some((one) => message.test(one)),
+        found.join('\n'),
+      );
+    });
+  }
 
   it('finds a row of another amount, account or state', async () => {
     for (const change of [

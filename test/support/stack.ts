@@ -40,6 +40,7 @@ export interface TestStack extends AsyncDisposable {
   workerUrl(): string;
   /** Every line that API and worker logged so far. */
   logLines: string[];
+  startedAt: Date;
   createPartner(name?: string): Promise<TestPartner>;
   /** The same partner, who calls this stack's API. */
   partnerHere(partner: TestPartner): TestPartner;
@@ -144,6 +145,7 @@ export async function startTestStack(
   options: { worker?: boolean; hosted?: boolean; product?: boolean } = {},
 ): Promise<TestStack> {
   const config = await testConfig(overrides);
+  const startedAt = new Date();
   const logLines: string[] = [];
   const logger = createLogger('api', config.logLevel, { write: (line: string) => logLines.push(line) });
   const direct = config.databaseDirectUrl ?? config.databaseUrl;
@@ -167,6 +169,7 @@ export async function startTestStack(
     operator,
     client: new Client({ connection, namespace: config.temporal.namespace ?? 'default' }),
     logLines,
+    startedAt,
     startWorker: async (workerOptions = {}) => {
       worker = await startWorker(config, logger, {
         workflowBundle: await testWorkflowBundle(),

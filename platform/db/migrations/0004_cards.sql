@@ -244,7 +244,7 @@ GRANT SELECT, UPDATE (cardholder_first_name, cardholder_last_name, email, networ
   decision, look_up_after, metadata, cardholder_erased_at) ON card TO card_issuing_operator;
 -- Whose a transfer is and what it is about never change.
 GRANT SELECT, INSERT, DELETE, UPDATE (status, failure_code, card_balance_cents, overdue_since, completed_at,
-  decision, claim_id, not_recorded) ON card_transfer TO card_issuing_app;
+  counted_on, decision, claim_id, not_recorded) ON card_transfer TO card_issuing_app;
 GRANT SELECT, UPDATE (overdue_since, decision) ON card_transfer TO card_issuing_operator;
 GRANT SELECT, INSERT, DELETE, UPDATE ON late_answer TO card_issuing_app;
 GRANT SELECT, UPDATE (retry_after, decision) ON late_answer TO card_issuing_operator;
