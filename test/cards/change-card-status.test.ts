@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { Mode } from '../../domain/mode.ts';
 import type { StatusChangeRequest } from '../../issuers/card-network.ts';
-import { settleTransaction } from '../../payments/settle-transactions.ts';
+import { takeMessages } from '../../payments/take-messages.ts';
 import { newId } from '../../platform/crypto/new-id.ts';
 import { query } from '../../platform/db/sql.ts';
 import { transaction } from '../../platform/db/transaction.ts';
@@ -17,7 +17,7 @@ import {
   type Verb,
 } from '../support/card-status.ts';
 import { eventTypes, forgetNetworkCard, readCardRow } from '../support/cards.ts';
-import { settlementOf } from '../support/commands/cards.ts';
+import { messageOf, settlementOf } from '../support/commands/cards.ts';
 import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from '../support/money.ts';
 import type { Answer, TestPartner, TestStack } from '../support/stack.ts';
 import { transfer } from '../support/transfers.ts';
@@ -252,10 +252,9 @@ describe('a change of a card’s status', () => {
       it(`releases nothing if the card's balance is zero, in ${mode} mode`, async () => {
         const cardId = await cardIn(stack, partner, mode, 'active');
         await transaction(stack.orm, (tx) =>
-          settleTransaction(
-            tx,
-            settlementOf({ partnerId: partner.id, mode }, cardId, { amountCents: 10_000 }),
-          ),
+          takeMessages(tx, [
+            messageOf(settlementOf({ partnerId: partner.id, mode }, cardId, { amountCents: 10_000 })),
+          ]),
         );
         const before = (await partner.call('GET', '/balance', { mode })).json;
         const answer = await block(cardId, mode);

@@ -201,6 +201,7 @@ describe('a request whose connection to PostgreSQL is cut before its COMMIT, and
       const { json } = await assertTakesPlaceOnce(cuts, {
         send: () => sendMessage(stack, message),
         parameter: message.networkTransactionId,
+        isTriedAgain: verb !== 'authorization' && verb !== 'increment',
         left: () => leftOf(stack, prepared),
         leaves: left,
       });

@@ -12,7 +12,7 @@ import { setUrl, writeEvents } from '../support/webhooks/events.ts';
 const WAITED_MINUTES: Partial<Record<AttentionKind, number>> = {
   webhook: 31,
   adjustment: 18,
-  network_event: 19,
+  network_inbox: 19,
   // Nobody knows since when.
   server_log: 0,
 };
@@ -59,8 +59,8 @@ describe('the metrics of what waits for a person', () => {
     );
     await asOwner(
       stack,
-      `INSERT INTO network_event (id, network, event_id, body, size_bytes, created_at)
-       VALUES ('nevt_1', 'elsewhere', '1', '', 1, now() - interval '19 minutes')`,
+      `INSERT INTO network_inbox (id, network, kind, created_at)
+       VALUES ('1', 'elsewhere', 'payment', now() - interval '19 minutes')`,
     );
     await asOwner(
       stack,

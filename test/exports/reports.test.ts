@@ -33,9 +33,9 @@ async function writeTransactions(stack: TestStack, of: TestPartner): Promise<voi
   const from = new Date(Date.now() - HOUR_MS / 2);
   await asOwner(
     stack,
-    `INSERT INTO card_transaction (id, partner_id, mode, card_id, network_transaction_id, requested_type, forced, type,
+    `INSERT INTO card_transaction (id, partner_id, mode, card_id, network_transaction_id, type,
        amount_cents, fees, merchant_name, charged_to, card_balance_after_cents, created_at)
-     SELECT substr($1, 1, 14) || lpad(n::text, 16, '0'), $2, 'test', $3, gen_random_uuid(), 'purchase', false, 'purchase',
+     SELECT substr($1, 1, 14) || lpad(n::text, 16, '0'), $2, 'test', $3, gen_random_uuid(), 'purchase',
        n, '[]', repeat('A merchant with a long name ', 90), 'card', 0, $4 FROM generate_series(1, $5::integer) n`,
     [lowestId('txn', from), of.id, cardId, from, LONG],
   );
@@ -259,9 +259,9 @@ describe('GET /reports/…', () => {
     ];
     await asOwner(
       stack,
-      `INSERT INTO card_transaction (id, partner_id, mode, card_id, network_transaction_id, requested_type, forced, type,
+      `INSERT INTO card_transaction (id, partner_id, mode, card_id, network_transaction_id, type,
          amount_cents, fees, merchant_name, charged_to, card_balance_after_cents, created_at)
-       SELECT substr($1, 1, 14) || lpad(n::text, 16, '0'), $2, 'test', $3, gen_random_uuid(), 'purchase', false, 'purchase',
+       SELECT substr($1, 1, 14) || lpad(n::text, 16, '0'), $2, 'test', $3, gen_random_uuid(), 'purchase',
          n, '[]', name, 'card', 0, now() FROM unnest($4::text[]) WITH ORDINALITY t (name, n)`,
       [lowestId('txn', new Date()), partner.id, cardId, names],
     );

@@ -173,11 +173,12 @@ abstract class Server {
         return statusOf(await transferInTestMode(context, keyed('top_up_card', card), { amount }));
       case 'purchase':
         return statusOf(
-          await simulateTransaction(
-            context,
-            keyed('simulate_transaction', card),
-            settlementOf(tenant, card, { amountCents: amount, simulated: true, forced: false }),
-          ),
+          await simulateTransaction(context, keyed('simulate_transaction', card), {
+            ...settlementOf(tenant, card, { amountCents: amount, forced: false }),
+            messageId,
+            refundedTransactionId: undefined,
+            merchant: NO_MERCHANT,
+          }),
         );
       case 'authorize': {
         const answer = await simulateOnCard(context, keyed('authorize_card', card), {

@@ -107,9 +107,9 @@ describe('the ledger', () => {
     const adjusted = (cents: number) =>
       `INSERT INTO balance_adjustment (id, partner_id, mode, amount_cents, reason) VALUES ('adj_1', 'prt_1', 'live', ${cents}, 'r')`;
     const refunded = (chargedTo: string, cents: number) =>
-      `INSERT INTO card_transaction (id, partner_id, mode, card_id, network_transaction_id, requested_type, forced, type,
+      `INSERT INTO card_transaction (id, partner_id, mode, card_id, network_transaction_id, type,
          amount_cents, fees, charged_to, card_balance_after_cents, created_at)
-       VALUES ('txn_1', 'prt_1', 'live', 'card_1', 'n', 'refund', false, 'refund', ${cents}, '[]', '${chargedTo}', 0, now())`;
+       VALUES ('txn_1', 'prt_1', 'live', 'card_1', 'n', 'refund', ${cents}, '[]', '${chargedTo}', 0, now())`;
     const cases: [
       TransferCode,
       string,

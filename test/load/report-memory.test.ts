@@ -34,9 +34,9 @@ describe(`a report of ${ROWS} lines`, function () {
     const from = new Date(Date.now() - HOUR_MS / 2);
     await asOwner(
       stack,
-      `INSERT INTO card_transaction (id, partner_id, mode, card_id, network_transaction_id, requested_type, forced, type,
+      `INSERT INTO card_transaction (id, partner_id, mode, card_id, network_transaction_id, type,
          amount_cents, fees, merchant_name, charged_to, card_balance_after_cents, created_at)
-       SELECT substr($1, 1, 14) || lpad(n::text, 16, '0'), $2, 'test', $3, gen_random_uuid(), 'purchase', false, 'purchase',
+       SELECT substr($1, 1, 14) || lpad(n::text, 16, '0'), $2, 'test', $3, gen_random_uuid(), 'purchase',
          n, '[]', 'A merchant', 'card', 0, $4 FROM generate_series(1, $5::integer) n`,
       [lowestId('txn', from), partner.id, cardId, from, ROWS],
     );

@@ -67,6 +67,7 @@ describe("the operator's command line", () => {
       operatorDatabaseUrl: env.DATABASE_URL,
       temporalAddress: '127.0.0.1:1',
       temporalNamespace: 'default',
+      apiUrl: 'http://127.0.0.1:1',
     };
     await writeFile(join(folder, 'stack.json'), JSON.stringify(stack));
     await writeFile(join(folder, 'secrets.json'), JSON.stringify({ encryptionKeys: env.ENCRYPTION_KEYS }));

@@ -160,9 +160,11 @@ describe('bookPayments', () => {
     const element = issuer.clearInEuros(5_000);
     await book();
     assert.deepEqual(await seen(cardId), [['pending', 5_000, 5_000, 0]]);
-    await commands.owner.query(`INSERT INTO payment_element VALUES ('live', $1, 'purchase', 4800)`, [
-      `${paymentId}/${element}`,
-    ]);
+    await commands.owner.query(
+      `INSERT INTO payment_element (id, means, amount_cents, payment_id, requested_by, approved)
+       VALUES ($1, 'purchase', 4800, $2, 'somebody', true)`,
+      [`${paymentId}/${element}`, paymentId],
+    );
     for (let again = 0; again < 2; again++) await book();
     assert.deepEqual(await seen(cardId), [['closed', 5_000, 0, 4_800]]);
     assert.deepEqual((await money(cardId)).slice(0, 2), [200, 0]);
@@ -173,7 +175,11 @@ describe('bookPayments', () => {
     const { issuer, cardId, book } = await open(new LithicIssuer(true), 100);
     issuer.request(100, true, null);
     await book();
-    await commands.owner.query(`UPDATE card SET status = 'blocked' WHERE id = $1`, [cardId]);
+    await commands.owner.query(
+      `WITH blocked AS (UPDATE card SET status = 'blocked' WHERE id = $1 RETURNING partner_id, mode)
+       UPDATE account_usage u SET open_cards = open_cards - 1 FROM blocked b WHERE u.partner_id = b.partner_id AND u.mode = b.mode`,
+      [cardId],
+    );
     const [, , before = 0] = await money(cardId);
     issuer.reverse(40);
     await book();

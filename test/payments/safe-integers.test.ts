@@ -12,10 +12,9 @@ import { MAX_AMOUNT_CENTS as MAX } from '../../domain/money.ts';
 import { Refusal } from '../../domain/refusal.ts';
 import { readBalance } from '../../ledger/balances.ts';
 import { checkLedger } from '../../ledger/check-ledger.ts';
-import { settleTransaction } from '../../payments/settle-transactions.ts';
 import { transaction } from '../../platform/db/transaction.ts';
 import { readClaimResponse } from '../../requests/response.ts';
-import { seedCard, settlementOf } from '../support/commands/cards.ts';
+import { seedCard, settlementOf, settleOne } from '../support/commands/cards.ts';
 import { begun, keyedRequest, openCommands, type TestCommands } from '../support/commands/open-commands.ts';
 import { beginTopUp } from '../support/commands/transfers.ts';
 import { balanceOfCard } from '../support/money.ts';
@@ -98,7 +97,7 @@ describe('the service, with sums at the limit of safe integers,', () => {
         await adjust(tenant, kind === 'credit' ? amountCents : -amountCents);
       } else if (kind === 'purchase' || kind === 'refund' || kind === 'decline') {
         const settlement = settlementOf(tenant, about.cardId, { type: kind, amountCents });
-        await transaction(context.orm, (tx) => settleTransaction(tx, settlement));
+        await transaction(context.orm, (tx) => settleOne(tx, settlement));
       } else if (kind === 'end' || kind === 'fail') {
         const claimId = held.shift();
         if (claimId === undefined) return;
@@ -185,7 +184,7 @@ describe('the service, with sums at the limit of safe integers,', () => {
     assert.equal(await begun(beginTopUp, commands.context, claimId), 'held');
     const refund = (amountCents: number) =>
       transaction(commands.context.orm, (tx) =>
-        settleTransaction(tx, settlementOf(tenant, cards[0], { type: 'refund', amountCents })),
+        settleOne(tx, settlementOf(tenant, cards[0], { type: 'refund', amountCents })),
       );
     await assert.rejects(refund(MAX - CARD_CENTS - 499), { code: 'validation_failed' });
     await refund(MAX - CARD_CENTS - 500);
@@ -200,7 +199,7 @@ describe('the service, with sums at the limit of safe integers,', () => {
     const blocked = await seedCard(commands, tenant, { status: 'blocked' });
     const debit = (amountCents: number) =>
       transaction(commands.context.orm, (tx) =>
-        settleTransaction(tx, settlementOf(tenant, blocked, { amountCents })),
+        settleOne(tx, settlementOf(tenant, blocked, { amountCents })),
       );
     await negotiateFees(operator(), tenant.partnerId, {
       ...FEES,

@@ -5,12 +5,11 @@ import fc from 'fast-check';
 import type { Tenant } from '../../domain/mode.ts';
 import { completeControls, type LimitInterval } from '../../domain/spending-controls.ts';
 import { checkBooks } from '../../exports/check-books.ts';
-import { settleTransaction } from '../../payments/settle-transactions.ts';
-import { takeMessage } from '../../payments/take-message.ts';
+import { answerOf, takeMessages, takeRequest } from '../../payments/take-messages.ts';
 import { simulateOnAuthorization, simulateOnCard } from '../../payments/test-authorizations.ts';
 import { NO_MERCHANT } from '../../payments/transaction-resource.ts';
 import { transaction } from '../../platform/db/transaction.ts';
-import { settlementOf } from '../support/commands/cards.ts';
+import { settlementOf, settleOne } from '../support/commands/cards.ts';
 import { keyedRequest, openCommands, type TestCommands } from '../support/commands/open-commands.ts';
 import { propertyRuns } from '../support/property-runs.ts';
 import { until } from '../support/until.ts';
@@ -179,14 +178,16 @@ describe('counters of spending', () => {
           }),
         ),
       settle: async (type: 'purchase' | 'refund', amountCents: number, category: string | null) =>
-        (
-          await transaction(context.orm, (tx) =>
-            settleTransaction(
-              tx,
-              settlementOf(tenant, cardId, { type, amountCents, merchant: merchant(category) }),
-            ),
-          )
-        ).transaction,
+        transaction(context.orm, (tx) =>
+          settleOne(
+            tx,
+            settlementOf(tenant, cardId, {
+              type,
+              amountCents,
+              merchant: { name: null, categoryCode: category, city: null, country: null },
+            }),
+          ),
+        ),
     };
   };
 
@@ -389,28 +390,34 @@ describe('counters of spending', () => {
       spending_limits: [{ amount: 100, interval: 'daily' }],
     });
     await commands.owner.query('UPDATE card SET spending_controls = $2 WHERE id = $1', [cardId, controls]);
+    const networkCardId = `net_${cardId}`;
+    await commands.owner.query('UPDATE card SET network_card_id = $2 WHERE id = $1', [cardId, networkCardId]);
     const say = (
       type: 'authorization' | 'increment' | 'clearing',
       networkAuthorizationId: string,
       more: { amountCents: number; category?: string; isFinal?: boolean },
     ) =>
-      transaction(commands.context.orm, (tx) =>
-        takeMessage(
-          tx,
-          {
-            ...live,
-            cardId,
-            networkCardId: null,
-            type,
-            messageId: randomUUID(),
-            networkAuthorizationId,
-            amountCents: more.amountCents,
-            isFinal: more.isFinal ?? false,
-            merchant: { ...NO_MERCHANT, category_code: more.category ?? null },
+      transaction(commands.context.orm, async (tx) => {
+        const id = randomUUID();
+        const merchant = { name: null, categoryCode: more.category ?? null, city: null, country: null };
+        const { amountCents, isFinal = false } = more;
+        const message = {
+          ...live,
+          cardId,
+          simulated: {
+            message: { id, type, amountCents, isFinal, merchant },
+            networkPaymentId: networkAuthorizationId,
+            ttlMs: NEVER_MS,
           },
-          { ttlMs: NEVER_MS, lockWaitMs: null },
-        ),
-      );
+          recorded: { networkCardId, said: { id } },
+        };
+        if (type === 'clearing') {
+          await takeMessages(tx, [message]);
+          return { declineReason: null };
+        }
+        const taken = await takeRequest(tx, message, null);
+        return 'taken' in taken ? answerOf(taken.taken) : taken.answered;
+      });
     const spent = async () => Number((await spending(cardId))[0].net_cents);
 
     const casino = await say('authorization', 'a0', { amountCents: 1, category: '7995' });

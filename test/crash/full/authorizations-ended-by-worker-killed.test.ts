@@ -3,8 +3,8 @@ import { randomUUID } from 'node:crypto';
 import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { freePort } from '../../../dev/free-port.ts';
-import { keptRows } from '../../support/api/kept-transactions.ts';
 import { networkIdOf, sendAsNetwork } from '../../support/api/network-events.ts';
+import { whyWaiting } from '../../support/api/why-waiting.ts';
 import { authorizedCard, onAuthorization } from '../../support/authorizations.ts';
 import { createCard, eventTypes } from '../../support/cards.ts';
 import type { DeadlyStatement } from '../../support/crash/die-at-statement.ts';
@@ -142,15 +142,15 @@ describe('an authorization that a worker ends', () => {
     it(`is named by a reversal that came first, which is kept once when the API is killed -9 right ${when} keeping it`, async () => {
       const { reversal } = await liveCard();
       const config = { ...stack.config, port: await freePort() };
-      const { markerFile, ...options } = dieAt('INSERT INTO network_message', when);
+      const { markerFile, ...options } = dieAt('INSERT INTO simulated_message AS m', when);
       const api = await startApiProcess(config, folder, options);
       await assert.rejects(sendTo('transactions', reversal, config), /fetch failed/);
       await kill(api);
       assert.ok(existsSync(markerFile));
-      assert.equal((await keptRows(stack, reversal.networkTransactionId)).length, isKept ? 1 : 0);
+      assert.equal((await whyWaiting(stack, reversal.networkTransactionId)) !== null, isKept);
       const repeated = await sendTo('transactions', reversal);
-      const [row, ...others] = await keptRows(stack, reversal.networkTransactionId);
-      assert.deepEqual([repeated.status, repeated.json.messageId, others], [202, row?.id, []]);
+      assert.deepEqual([repeated.status, repeated.json.messageId], [202, reversal.networkTransactionId]);
+      assert.equal(await whyWaiting(stack, reversal.networkTransactionId), 'authorization_unknown');
     });
   }
 
@@ -161,13 +161,13 @@ describe('an authorization that a worker ends', () => {
       const { authorizationId } = (await sendTo('authorizations', request)).json;
       const read = async () => (await partner.call('GET', `/authorizations/${authorizationId}`, live)).json;
       const makeDue = () =>
-        asOwner(stack, "UPDATE network_message SET retry_after = '-infinity' WHERE message_id = $1", [
-          reversal.networkTransactionId,
+        asOwner(stack, "UPDATE network_inbox SET retry_after = '-infinity' WHERE id = $1", [
+          reversal.networkAuthorizationId,
         ]);
       await makeDue();
-      await workUntilKilled('delete from "network_message"', when);
+      await workUntilKilled('DELETE FROM network_inbox', when);
       assert.equal((await read()).status, isApplied ? 'reversed' : 'pending');
-      assert.equal((await keptRows(stack, reversal.networkTransactionId)).length, isApplied ? 0 : 1);
+      assert.equal((await whyWaiting(stack, reversal.networkTransactionId)) === null, isApplied);
 
       await makeDue();
       await stack.startWorker();
@@ -178,7 +178,7 @@ describe('an authorization that a worker ends', () => {
       }
       const repeated = await sendTo('transactions', reversal);
       assert.deepEqual([repeated.status, repeated.json], [200, { authorizationId }]);
-      assert.deepEqual(await keptRows(stack, reversal.networkTransactionId), []);
+      assert.equal(await whyWaiting(stack, reversal.networkTransactionId), null);
       const { json } = await partner.call('GET', `/cards/${cardId}`, live);
       assert.deepEqual([json.balance, json.available_balance], [1_000, 1_000]);
       assert.deepEqual((await eventTypes(stack, cardId)).slice(-2), EVENTS);

@@ -46,7 +46,7 @@ describe('operator network-event send, about an authorization,', () => {
       `SELECT held, posted,
          (SELECT jsonb_agg(to_jsonb(z)) FROM card_authorization z WHERE card_id = $1) AS authorizations,
          (SELECT jsonb_agg(to_jsonb(t) ORDER BY id) FROM card_transaction t WHERE card_id = $1) AS transactions,
-         (SELECT count(*) FROM card_authorization_message WHERE card_id = $1) AS messages,
+         (SELECT count(*) FROM simulated_message m JOIN card k USING (network_card_id) WHERE k.id = $1) AS messages,
          (SELECT count(*) FROM event WHERE card_id = $1) AS events,
          (SELECT count(*) FROM audit_entry WHERE detail ->> 'cardId' = $1) AS audited
        FROM ledger.account WHERE card_id = $1`,

@@ -44,7 +44,7 @@ describe('a reconciliation', () => {
     ['INSERT INTO reconciliation_seen', 'before'],
     ['INSERT INTO reconciliation_seen', 'after'],
     ['FROM (SELECT * FROM card WHERE', 'after'],
-    ['LEFT JOIN card_authorization_message m', 'after'],
+    ['LEFT JOIN payment y ON y.mode', 'after'],
     ['DELETE FROM reconciliation_seen', 'before'],
     ['DELETE FROM reconciliation_seen', 'after'],
     // The transaction that was never told.

@@ -95,7 +95,7 @@ describe("the money that a card's account at Increase has too much or too little
         await until('it is moved', async () => {
           // As a minute later.
           await asOwner(stack, [
-            "UPDATE network_event SET retry_after = '-infinity' WHERE status = 'waiting'",
+            "UPDATE network_inbox SET retry_after = '-infinity'",
             "UPDATE true_up SET retry_after = '-infinity'",
           ]);
           const rows = await trueUps();

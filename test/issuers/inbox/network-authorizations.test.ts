@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { expectError } from '../../support/api/answers.ts';
-import { keptRows } from '../../support/api/kept-transactions.ts';
 import { networkIdOf, sendAsNetwork } from '../../support/api/network-events.ts';
+import { whyWaiting } from '../../support/api/why-waiting.ts';
 import { createCard } from '../../support/cards.ts';
 import { assertLedgerClean, balanceOf, fundedPartner } from '../../support/money.ts';
 import { asOwner, ownerUrlOf } from '../../support/postgres.ts';
@@ -100,8 +100,7 @@ describe('POST /network/authorizations', () => {
       expectError(await ask(300, { ...request, merchant: other }), 'idempotency_conflict');
     }
     const kept = await tell('clearing', A, { ...clearing, merchant: { ...merchant, name: 'Bar' } });
-    assert.deepEqual([kept.status, kept.json.status], [202, 'kept']);
-    assert.equal((await keptRows(stack, clearing.networkTransactionId))[0]?.reason, 'id_conflict');
+    expectError(kept, 'idempotency_conflict');
     assert.deepEqual(
       [await ask(300, request), await tell('clearing', A, clearing)].map(({ text }) => text),
       [asked.text, cleared.text],
@@ -165,15 +164,13 @@ describe('POST /network/authorizations', () => {
     const reversal = { networkTransactionId: randomUUID() };
     const kept = await tell('reversal', A, reversal);
     assert.deepEqual([kept.status, kept.json.status], [202, 'kept']);
-    assert.equal((await keptRows(stack, reversal.networkTransactionId))[0]?.reason, 'authorization_unknown');
+    assert.equal(await whyWaiting(stack, reversal.networkTransactionId), 'authorization_unknown');
     const { authorizationId } = (await ask(300, { networkTransactionId: A })).json;
     // A worker tries it again, here without waiting for the pause.
-    await asOwner(stack, `UPDATE network_message SET retry_after = now() WHERE message_id = $1`, [
-      reversal.networkTransactionId,
-    ]);
+    await asOwner(stack, 'UPDATE network_inbox SET retry_after = now() WHERE id = $1', [A]);
     await until('it is applied', async () => (await read(authorizationId)).status === 'reversed');
     assert.deepEqual(await card(), [1_000, 1_000]);
-    assert.deepEqual(await keptRows(stack, reversal.networkTransactionId), []);
+    assert.equal(await whyWaiting(stack, reversal.networkTransactionId), null);
   });
 
   it('applies a reversal that was kept when the network repeats it, and answers as if it had not been', async () => {
@@ -186,13 +183,13 @@ describe('POST /network/authorizations', () => {
       assert.deepEqual([status, json.authorizationId], [200, authorizationId]);
     }
     assert.equal((await read(authorizationId)).status, 'reversed');
-    assert.deepEqual(await keptRows(stack, reversal.networkTransactionId), []);
+    assert.equal(await whyWaiting(stack, reversal.networkTransactionId), null);
   });
 
   it('keeps what it can not book: a clearing on a card that is not known', async () => {
     const clearing = { networkTransactionId: randomUUID(), networkCardId: 'nobody', amountCents: 5 };
     assert.equal((await tell('clearing', null, clearing)).status, 202);
-    assert.equal((await keptRows(stack, clearing.networkTransactionId))[0]?.reason, 'card_unknown');
+    assert.equal(await whyWaiting(stack, clearing.networkTransactionId), 'card_unknown');
   });
 
   it('refuses what the network can not mean', async () => {

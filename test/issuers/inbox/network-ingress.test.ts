@@ -5,11 +5,10 @@ import { pino } from 'pino';
 import { Histogram } from 'prom-client';
 import { respondWithErrors } from '../../../api/http/errors.ts';
 import { logRequest, type RequestState } from '../../../api/http/log-request.ts';
-import { readReport } from '../../../domain/network-transaction.ts';
+import { readReport } from '../../../domain/simulated-network.ts';
 import type { IngressRoute } from '../../../issuers/card-network.ts';
 import { networkRoutes } from '../../../issuers/inbox/routes.ts';
-import { createSettlementQueue } from '../../../payments/settlement-queue.ts';
-
+import { createMessageQueue } from '../../../payments/message-queue.ts';
 import { networkIdOf, networkTransaction } from '../../support/api/network-events.ts';
 import { createCard } from '../../support/cards.ts';
 import { assertLedgerClean, fundedPartner } from '../../support/money.ts';
@@ -26,9 +25,8 @@ const events: IngressRoute = {
   read: async ({ body }) => {
     const posted: { paid?: Record<string, unknown> }[] = JSON.parse(Buffer.from(body).toString());
     const messages = posted.flatMap(({ paid }) => {
-      const transaction = paid === undefined ? null : readReport(paid);
-      if (transaction === null) return [];
-      return [{ type: 'transaction' as const, body: Buffer.from(JSON.stringify(paid)), transaction }];
+      const said = paid === undefined ? null : readReport(paid);
+      return said === null || 'issues' in said ? [] : [{ type: 'simulated report' as const, said }];
     });
     return {
       handling: 'now',
@@ -44,8 +42,12 @@ const later: IngressRoute = {
   path: '/network/elsewhere/later',
   read: ({ body }) => ({
     handling: 'later',
-    eventId: JSON.parse(Buffer.from(body).toString()).id,
-    body,
+    object: {
+      kind: 'payment',
+      id: JSON.parse(Buffer.from(body).toString()).id,
+      networkCardId: null,
+      state: { body, version: [1] },
+    },
     response: { status: 202, body: { received: true } },
   }),
 };
@@ -76,12 +78,12 @@ describe("a card network's ingress", () => {
       orm: stack.orm,
       ring: stack.operator.ring,
       client: stack.client,
-      settlements: createSettlementQueue(stack.orm, () => {}),
+      messages: createMessageQueue(stack.orm, () => {}),
       authorizationTtlMs: 1_000,
       cardNetwork: 'elsewhere',
       ingress: [events, later],
       eventsWritten: () => {},
-      eventsKept: () => {},
+      inboxFilled: () => {},
       logger,
     });
     app.use(routes.routes());
@@ -116,12 +118,12 @@ describe("a card network's ingress", () => {
     assert.deepEqual(await send([{ something: 'else' }]), { status: 200, json: { seen: [] } });
   });
 
-  it('may be kept for later, once, before it is answered', async () => {
+  it('may be noted for later, in one row, before it is answered', async () => {
     const event = { id: randomUUID(), about: 'something' };
     const answers = await Promise.all([send(event, 'signed', 'later'), send(event, 'signed', 'later')]);
     for (const answer of answers) assert.deepEqual(answer, { status: 202, json: { received: true } });
-    const kept = await asOwner(stack, `SELECT status FROM network_event WHERE event_id = $1`, [event.id]);
-    assert.deepEqual(kept, [{ status: 'waiting' }]);
+    const noted = await asOwner(stack, 'SELECT seq, reason FROM network_inbox WHERE id = $1', [event.id]);
+    assert.deepEqual(noted, [{ seq: '2', reason: null }]);
     assert.equal((await send({ id: randomUUID() }, 'forged', 'later')).status, 401);
   });
 

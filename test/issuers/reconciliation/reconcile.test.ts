@@ -4,6 +4,7 @@ import { type FakeIncrease, startFakeIncrease } from '../../../dev/increase/fake
 import { lowestId, newId } from '../../../platform/crypto/new-id.ts';
 import { increaseConfigOf, WEBHOOK_SECRET } from '../../support/adapters/increase.ts';
 import { changeStatus } from '../../support/card-status.ts';
+import { inboxRead } from '../../support/inbox.ts';
 import { reconciler } from '../../support/operator/reconcile.ts';
 import { asOwner } from '../../support/postgres.ts';
 import { startTestStack, type TestStack } from '../../support/stack.ts';
@@ -89,8 +90,8 @@ describe('operator network reconcile with Increase', () => {
     fake.simulations.settle({ card_id: card.id, pending_transaction_id: pending.id });
     await until('the purchase is booked', async () => (await transactions()).length === 1);
     const found = await reconcile();
-    // The card, its load, its top-up, its authorization and the purchase.
-    assert.deepEqual(found, { ...NOTHING, matched: 5 });
+    // The card, its load, its top-up and its payment.
+    assert.deepEqual(found, { ...NOTHING, matched: 4 });
   });
 
   it('finds what only one side has, and what both have differently, until it is right', async () => {
@@ -171,35 +172,19 @@ describe('operator network reconcile with Increase', () => {
     const found = await reconcile();
     const [booked] = await transactions();
     assert.equal(booked?.amount, 400);
-    assert.deepEqual(found.missing_here, [{ kind: 'transaction', id: booked?.id, issuer_id: settlement.id }]);
+    const entry = { kind: 'transaction', id: booked?.id, issuer_id: settlement.id, corrected: true };
+    assert.deepEqual(found.missing_here, [entry]);
     assert.deepEqual((await reconcile()).missing_here, []);
     assert.equal((await transactions()).length, 1);
     const { action, detail } = (await operate('audit', 'list', '--subject', 'increase'))[1];
-    assert.deepEqual([action, detail.booked], ['network.reconcile', 1]);
+    assert.deepEqual([action, detail.corrected], ['network.reconcile', 1]);
   });
 
-  it('agrees about a purchase that we were not asked about, also as it used to be booked, unless it was declined here', async () => {
+  it('agrees about a purchase that we were not asked about', async () => {
     const card = await atIssuer();
     await fake.simulations.single(card.id, 400);
     await until('the purchase is booked', async () => (await transactions()).length === 1);
     await assertFound({});
-    const [booked] = await transactions();
-    const [message] = await asOwner<{ message_id: string }>(
-      stack,
-      'DELETE FROM card_authorization_message WHERE transaction_id = $1 RETURNING message_id',
-      [booked?.id],
-    );
-    // A purchase, and no clearing.
-    await assertFound({});
-
-    const book = (values: string) =>
-      asOwner(stack, `UPDATE card_transaction SET ${values} WHERE id = $1`, [booked?.id]);
-    await book("type = 'decline', decline_reason = 'card_frozen'");
-    await assertFound({
-      different: [{ kind: 'transaction', id: booked?.id, issuer_id: message?.message_id }],
-    });
-    assert.match((await attention())[0]?.reason ?? '', /^decline of 400 cents .* clearing of 400 cents/);
-    await book("type = 'purchase', decline_reason = NULL");
   });
 
   it('finds a clearing with another amount, and one that the issuer does not have', async () => {
@@ -257,10 +242,7 @@ describe('operator network reconcile with Increase', () => {
     async function untold<Done>(act: () => Done): Promise<Done> {
       await fake.delivery.idle();
       // An event that is still to be read would find it.
-      await until('all events are read', async () => {
-        const waiting = await asOwner(stack, `SELECT FROM network_event WHERE status = 'waiting'`);
-        return waiting.length === 0;
-      });
+      await inboxRead(stack);
       fake.delivery.hold();
       const done = act();
       fake.delivery.release(() => []);
@@ -297,7 +279,7 @@ describe('operator network reconcile with Increase', () => {
       const [booked] = await transactions();
       assert.deepEqual([booked?.type, booked?.amount], ['purchase', 300]);
       assert.deepEqual(found.missing_here, [
-        { kind: 'transaction', id: booked?.id, issuer_id: settlement.id },
+        { kind: 'transaction', id: booked?.id, issuer_id: settlement.id, corrected: true },
       ]);
       await assertFound({}, since);
       assert.equal((await transactions()).length, 1);
@@ -339,10 +321,10 @@ describe('operator network reconcile with Increase', () => {
         payments.push(fake.bank.books.payments.at(-1));
       }
       await fake.delivery.idle();
-      const authorization = payments[1]?.elements[0]?.card_authorization;
+      const [, unreadable] = payments;
       const transfer = fake.bank.books.transfers.find((it) => it.destination_account_id === cardAccountId);
-      assert.ok(authorization && transfer);
-      authorization.direction = 'sideways' as 'refund';
+      assert.ok(unreadable && transfer);
+      unreadable.card_id = '';
       transfer.status = 'in_doubt' as 'complete';
       const [other] = fake.bank.books.payments.splice(-1);
       assert.ok(other);
@@ -351,15 +333,15 @@ describe('operator network reconcile with Increase', () => {
       const found = await reconcile();
       assert.deepEqual(found.different, [
         { kind: 'movement', id: null, issuer_id: transfer.id },
-        { kind: 'transaction', id: null, issuer_id: payments[1]?.id },
+        { kind: 'transaction', id: null, issuer_id: unreadable.id },
       ]);
       assert.deepEqual(
         found.missing_at_issuer.map(({ issuer_id }: Entry) => issuer_id),
         [other.id],
       );
       const reasons = (await attention()).map(({ reason }) => reason).join('\n');
-      assert.match(reasons, /can't read .*\(elements\.0\.card_authorization\.direction\)/);
-      authorization.direction = 'settlement';
+      assert.match(reasons, /can't read .*\(card_id\)/);
+      unreadable.card_id = card.id;
       transfer.status = 'complete';
       fake.bank.books.payments.push(other);
     });

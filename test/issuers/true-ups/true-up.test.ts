@@ -358,7 +358,8 @@ describe("a card's account at Increase", () => {
       await until('the free money is back', () => centsThere() === 3_000);
       await asOwner(
         stack,
-        "UPDATE card_authorization SET expires_at = now() - interval '1 second' WHERE card_id = $1",
+        `WITH over AS (UPDATE card_authorization SET expires_at = now() - interval '1 second' WHERE card_id = $1)
+         UPDATE payment SET said = said || '{"expiresAt": null}' WHERE card_id = $1`,
         [card.cardId],
       );
     };

@@ -7,7 +7,6 @@ import type { Draw } from '../script.ts';
 import { count } from '../tally.ts';
 import { ask } from './ask.ts';
 import type { Put } from './put.ts';
-import { dismiss } from './put-authorization.ts';
 import { putQuestion } from './put-question.ts';
 import type { Run } from './run.ts';
 
@@ -64,15 +63,14 @@ async function demandReplay(run: Run, card: Card, asked: Repeatable, name: strin
 }
 
 /**
- * Another request with the same key is refused; another transaction with the same network transaction id is kept, and an
- * operator dismisses it. @throws Difference
+ * Another request with the same key is refused, and so is another transaction with the same id at the network.
+ * @throws Difference
  */
 async function demandConflict(run: Run, card: Card, asked: Repeatable, name: string): Promise<undefined> {
   const answer = await asked.altered();
   const outcome = outcomeOf(answer);
   card.log.push(`${name} ${asked.name} altered -> ${outcome}`);
   demandSame(`${name}: another request under the key of ${asked.name}`, outcome, asked.conflict, card.log);
-  if (outcome === '202') await dismiss(run.service, answer);
   count(run.tally.asked, `${card.account.mode} altered ${outcome}`);
 }
 

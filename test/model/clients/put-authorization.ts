@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Refusal } from '../../../domain/refusal.ts';
-import { dismissMessage } from '../../../issuers/inbox/settle-by-hand.ts';
+import { dismissObject } from '../../../issuers/inbox/network-event-operator.ts';
 import { query } from '../../../platform/db/sql.ts';
-import type { Answer } from '../../support/stack.ts';
 import { until } from '../../support/until.ts';
 import type { Card, KnownAuthorization } from '../account.ts';
 import type { Draw } from '../script.ts';
@@ -130,13 +129,14 @@ export function putOnLiveCard(
       const message = { ...about, type: 'reversal', amountCents };
       const other = { ...message, amountCents: (amountCents ?? 0) + 1 };
       const question = { kind, authorization: networkAuthorizationId, cents: amountCents };
-      return dismissed(service, reported(service, question, { message, other }));
+      return dismissed(service, networkAuthorizationId, reported(service, question, { message, other }));
     }
     case 'expire': {
       const message = { ...about, type: 'expiry' };
       const question = { kind, authorization: networkAuthorizationId };
       return dismissed(
         service,
+        networkAuthorizationId,
         reported(service, question, { message, other: { ...message, type: 'reversal' } }),
       );
     }
@@ -179,19 +179,19 @@ export async function expiry(service: Service, card: Card, ref: string): Promise
 }
 
 /** What overtook its request and can't be applied yet is kept, and an operator dismisses it. */
-function dismissed(service: Service, put: Put): Put {
+function dismissed(service: Service, paymentId: string, put: Put): Put {
   const send = async () => {
     const answer = await put.send();
-    if (answer.status === 202) await dismiss(service, answer);
+    if (answer.status === 202) await dismiss(service, paymentId);
     return answer;
   };
   return { ...put, send };
 }
 
 /** It may be dismissed already, by this or after an earlier repetition. */
-export async function dismiss({ stack }: Service, { json }: Answer): Promise<void> {
+async function dismiss({ stack }: Service, paymentId: string): Promise<void> {
   const { operator } = stack;
-  await untilThere(() => dismissMessage(operator, json.messageId, 'the model')).catch((error: unknown) => {
+  await untilThere(() => dismissObject(operator, paymentId, 'the model')).catch((error: unknown) => {
     if (!(error instanceof Refusal)) throw error;
   });
 }

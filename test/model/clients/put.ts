@@ -14,7 +14,7 @@ export interface Put {
   /** Sends another request with the same key or network transaction id, if it has one. */
   altered?: () => Promise<Answer>;
   /** What that gets. */
-  conflict?: '422 idempotency_conflict' | '202';
+  conflict?: '422 idempotency_conflict';
   /** Whether a replayed answer says that it is one. */
   saysSo: boolean;
 }
@@ -69,7 +69,7 @@ export function reported(
     question,
     send: () => tellAsNetwork(service, '/network/transactions', { ...common, ...message }),
     altered: () => tellAsNetwork(service, '/network/transactions', { ...common, ...other }),
-    conflict: '202',
+    conflict: '422 idempotency_conflict',
     saysSo: false,
   };
 }

@@ -43,7 +43,6 @@ const REAL_TIME_DEFAULTS: Record<string, string> = {
   'workbench_session.created_at': "a browser's session",
   // Their statements give them, in the time of the account.
   'card.counted_on': 'given',
-  'card_authorization_message.created_at': 'messages of the card network',
   'faucet_credit.created_at': 'given',
   'ledger.transfer.created_at': 'given',
   'webhook_endpoint.created_at': 'given',

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import type pg from 'pg';
-import { createSettlementQueue } from '../../../payments/settlement-queue.ts';
+import { createMessageQueue } from '../../../payments/message-queue.ts';
 import { createNotifier, EVENT_WRITTEN, notifyEvents } from '../../../platform/db/notifications.ts';
 import { openOrm } from '../../../platform/db/orm.ts';
 import { query } from '../../../platform/db/sql.ts';
 import { transaction } from '../../../platform/db/transaction.ts';
 import { asAccount } from '../../../platform/process/work-context.ts';
-import { seedCard, settlementOf } from '../../support/commands/cards.ts';
+import { messageOf, seedCard, settlementOf } from '../../support/commands/cards.ts';
 import { openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
 import { until } from '../../support/until.ts';
 
@@ -80,7 +80,7 @@ describe('a notifier', () => {
     const tenant = { partnerId: await commands.createFundedPartner(10_000), mode: 'live' } as const;
     const cardId = await seedCard(commands, tenant, { balanceCents: 100 });
     const notified = once(listener, 'notification');
-    await createSettlementQueue(commands.context.orm, announcer()).settle(settlementOf(tenant, cardId));
+    await createMessageQueue(commands.context.orm, announcer()).take(messageOf(settlementOf(tenant, cardId)));
     const [{ channel }] = await notified;
     assert.equal(channel, EVENT_WRITTEN);
   });

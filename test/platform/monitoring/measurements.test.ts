@@ -111,7 +111,7 @@ describe('a scrape while a table is locked', () => {
       const shown = await scrape;
       assert.match(shown, /^webhook_events_waiting\{/m);
       assert.match(shown, /^deposits_waiting\{/m);
-      assert.match(shown, /^network_messages_waiting /m);
+      assert.match(shown, /^network_inbox_waiting /m);
       assert.doesNotMatch(shown, /^attention_items\{/m);
       assert.ok((await countWaiting()) <= 1, 'one connection at most waits for the lock');
       await locker.query('ROLLBACK');

@@ -6,9 +6,9 @@ import type { IncreaseConfig } from '../../../platform/config/card-networks.ts';
 import type { Config } from '../../../platform/config/service.ts';
 import { networkIdOf } from '../api/network-events.ts';
 import { createCard } from '../cards.ts';
+import { inboxRead } from '../inbox.ts';
 import { fundedPartner } from '../money.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../stack.ts';
-import { until } from '../until.ts';
 import { increaseConfigOf, WEBHOOK_SECRET } from './increase.ts';
 
 export const EVENTS_PATH = '/network/increase/events';
@@ -69,13 +69,7 @@ export async function authorize(
 /** Once every event of the fake is posted, read and booked. */
 export async function untilRead(stack: TestStack, fake: FakeIncrease): Promise<void> {
   await fake.delivery.idle();
-  await until('every event is read', async () => {
-    const rows = await stack.orm.em
-      .fork()
-      .getConnection()
-      .execute("SELECT FROM network_event WHERE status = 'waiting'");
-    return rows.length === 0;
-  });
+  await inboxRead(stack);
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: a test reads whatever the contract promises.

@@ -3,9 +3,8 @@ import type { Card } from '../../../dev/lithic/objects.ts';
 import { AUTHORIZATIONS_PATH } from '../../../issuers/lithic/wire.ts';
 import type { Config } from '../../../platform/config/service.ts';
 import { networkIdOf } from '../api/network-events.ts';
-import { asOwner } from '../postgres.ts';
+import { inboxRead } from '../inbox.ts';
 import { startTestStack, type TestStack } from '../stack.ts';
-import { until } from '../until.ts';
 
 const secretOf = (fill: number): string => `whsec_${Buffer.alloc(24, fill).toString('base64')}`;
 export const WEBHOOK_SECRET = secretOf(1);
@@ -63,13 +62,6 @@ export async function lithicCard(fake: FakeLithic, stack: TestStack, cardId: str
 
 /** Waits until the service has taken every event that Lithic has sent so far. */
 export async function allTaken({ program }: FakeLithic, stack: TestStack): Promise<void> {
-  const ids = program.posts.events.map(({ id }) => id);
-  await until('every event is taken', async () => {
-    const done = await asOwner(
-      stack,
-      `SELECT id FROM network_event WHERE event_id = any($1) AND status = 'done'`,
-      [ids],
-    );
-    return done.length === ids.length;
-  });
+  await program.posts.idle();
+  await inboxRead(stack);
 }

@@ -17,7 +17,7 @@ import { readAccountMonth } from '../../../ledger/account-month.ts';
 import { readPrepaidEntriesOfCard } from '../../../ledger/balances.ts';
 import { readAllAuthorizations, readAuthorizationPage } from '../../../payments/authorizations-routes.ts';
 import { readSpendingLimits } from '../../../payments/spending-limits-routes.ts';
-import { lockMessageTerms } from '../../../payments/terms.ts';
+import { lockPaymentTerms } from '../../../payments/terms.ts';
 import { readTransactions } from '../../../payments/transaction-operator-reads.ts';
 import { readCardTransactionPage, readTransactionPage } from '../../../payments/transactions-routes.ts';
 import { lowestId } from '../../../platform/crypto/new-id.ts';
@@ -281,25 +281,23 @@ export function describeListPlans({ rows, partitions }: Size): void {
         });
 
         it('does not grow with what a card has had for the decision on a request of the network', async () => {
-          const ask = (index: number, decides: boolean) => ({
+          const ask = (index: number) => ({
             cardId: idOf('card', 0),
-            authorizationId: null,
-            networkAuthorizationId: `network_auth_${index}`,
+            paymentId: `network_auth_${index}`,
             messageId: `network_message_${index}`,
-            decides,
             lockWaitMs: 1_500,
           });
-          for (const asked of [ask(0, true), ask(half, true), ask(rows - 1_000, false), ask(rows, true)]) {
+          for (const asked of [ask(0), ask(half), ask(rows - 1_000), ask(rows)]) {
             const [terms] = await readsLittle(asked, async () => [
-              await lockMessageTerms(orm.em.fork() as Transactor, asked),
+              await lockPaymentTerms(orm.em.fork() as Transactor, asked),
             ]);
             const isKnown = asked.messageId !== `network_message_${rows}`;
             assert.equal(terms?.card.id, asked.cardId);
             assert.equal(terms.authorization !== null, isKnown);
-            assert.equal(terms.known !== null, isKnown);
+            assert.equal(terms.answer !== null, isKnown);
           }
           // The first decision of an interval makes the counter, from the sum of the interval. Those after it read the counter.
-          const asked = ask(rows, true);
+          const asked = ask(rows);
           const controls = completeControls({
             spending_limits: [{ amount: 1, interval: 'daily', categories: ['5812'] }],
           });
@@ -308,7 +306,7 @@ export function describeListPlans({ rows, partitions }: Size): void {
             asked.cardId,
           ]);
           const [terms] = await readsLittle({ ...asked, controls }, async () => [
-            await lockMessageTerms(orm.em.fork() as Transactor, asked),
+            await lockPaymentTerms(orm.em.fork() as Transactor, asked),
           ]);
           assert.equal(terms?.controls.limits.length, 1);
           await owner.query('UPDATE card SET spending_controls = NULL WHERE id = $1', [asked.cardId]);
@@ -512,19 +510,20 @@ function seedStatements({ rows, partitions }: Size): string[] {
    SELECT CASE direction WHEN 'topup' THEN topup ELSE wdr END, '${OWNER.partnerId}', 'test',
      (SELECT card FROM row c WHERE c.n = (row.n >= ${rows - 100})::int), direction, 'succeeded', 100, 0, at, at
    FROM row CROSS JOIN unnest('{topup,withdrawal}'::text[]) d (direction)`,
-    `INSERT INTO card_transaction (id, partner_id, mode, card_id, network_transaction_id, requested_type, forced, type,
+    `INSERT INTO card_transaction (id, partner_id, mode, card_id, network_transaction_id, type,
      amount_cents, fees, charged_to, card_balance_after_cents, created_at, decline_reason)
-   SELECT txn, '${OWNER.partnerId}', 'test', (SELECT card FROM row c WHERE c.n = (row.n >= ${rows - 100})::int), txn, kind, false, kind, 100, '[]', 'card', 0, at, CASE kind WHEN 'decline' THEN 'card_frozen' END
+   SELECT txn, '${OWNER.partnerId}', 'test', (SELECT card FROM row c WHERE c.n = (row.n >= ${rows - 100})::int), txn, kind, 100, '[]', 'card', 0, at, CASE kind WHEN 'decline' THEN 'card_frozen' END
    FROM row CROSS JOIN LATERAL (SELECT CASE WHEN n >= ${rows - 10} THEN 'refund' WHEN n >= ${rows - 50} THEN 'decline' ELSE 'purchase' END) k (kind)`,
     `INSERT INTO card_authorization (id, partner_id, mode, card_id, status, amount_cents, held_cents, settled_cents, requests, holds,
      expires_at, created_at, network_authorization_id)
    SELECT auth, '${OWNER.partnerId}', 'test', (SELECT card FROM row c WHERE c.n = (row.n >= ${rows - 100})::int),
      CASE WHEN n >= ${rows - 150} THEN 'pending' ELSE 'closed' END, 100, CASE WHEN n >= ${rows - 150} THEN 100 ELSE 0 END,
      CASE WHEN n >= ${rows - 150} THEN 0 ELSE 100 END, '[1]', 1, at, at, 'network_auth_' || n FROM row`,
-    `INSERT INTO card_authorization_message (mode, message_id, partner_id, card_id, type, network_authorization_id, amount_cents,
-     authorization_id)
-   SELECT 'test', 'network_message_' || n, '${OWNER.partnerId}', (SELECT card FROM row c WHERE c.n = 0), 'authorization',
-     'network_auth_' || n, 100, auth FROM row`,
+    `INSERT INTO payment (mode, payment_id, partner_id, card_id, authorization_id, said, requests, cleared_cents, is_expired)
+   SELECT 'test', 'network_auth_' || n, '${OWNER.partnerId}', (SELECT card FROM row c WHERE c.n = 0), auth,
+     '{"version": [], "unreadable": []}', '[]', 0, false FROM row`,
+    `INSERT INTO simulated_message (id, payment_id, network_card_id, said, answer)
+   SELECT 'network_message_' || n, 'network_auth_' || n, 'net', '{}', '{}' FROM row`,
     `INSERT INTO deposit (id, partner_id, mode, network, contract_address, address_index, address, address_hash, amount_cents,
      status, created_at, expires_at)
    SELECT dep, partner, 'live', 'private', 'T', n, 'T', decode(lpad(to_hex(n), 40, '0'), 'hex'), 100, 'expired', at, at

@@ -1,10 +1,15 @@
 import { randomUUID } from 'node:crypto';
+import type { ApiError } from '../../../domain/api-error.ts';
 import type { CardStatus } from '../../../domain/card-status.ts';
 import type { Tenant } from '../../../domain/mode.ts';
+import type { PaymentMerchant } from '../../../domain/payment.ts';
 import { applyPosting } from '../../../ledger/apply-posting.ts';
-import type { Settlement } from '../../../payments/decide-settlements.ts';
-import { NO_MERCHANT } from '../../../payments/transaction-resource.ts';
+import type { MessageQueue } from '../../../payments/message-queue.ts';
+import { type MessageOutcome, type MessageToTake, takeMessages } from '../../../payments/take-messages.ts';
+import { presentTransaction, type TransactionResource } from '../../../payments/transaction-resource.ts';
+import { NOWHERE } from '../../../payments/transaction-rows.ts';
 import { newId } from '../../../platform/crypto/new-id.ts';
+import type { Transactor } from '../../../platform/db/sql.ts';
 import { forkOf } from '../ledger/open-ledger.ts';
 import type { TestCommands } from './open-commands.ts';
 
@@ -38,18 +43,77 @@ export async function seedCard(
   return cardId;
 }
 
+/** A transaction that the simulated network settles. */
+export interface Settled extends Tenant {
+  cardId: string;
+  networkTransactionId: string;
+  networkPaymentId: string | null;
+  type: 'purchase' | 'decline' | 'refund';
+  amountCents: number;
+  forced: boolean;
+  merchant: PaymentMerchant;
+}
+
 /** What the network settles unless told otherwise: a purchase of 100 cents under an id of its own. */
-export function settlementOf(tenant: Tenant, cardId: string, more: Partial<Settlement> = {}): Settlement {
+export function settlementOf(tenant: Tenant, cardId: string, more: Partial<Settled> = {}): Settled {
   return {
     partnerId: tenant.partnerId,
     mode: tenant.mode,
     cardId,
     networkTransactionId: randomUUID(),
+    networkPaymentId: null,
     type: 'purchase',
     amountCents: 100,
-    merchant: NO_MERCHANT,
+    merchant: NOWHERE,
     forced: true,
-    simulated: false,
     ...more,
   };
+}
+
+/** The message that says so. */
+export function messageOf({ partnerId, mode, cardId, forced, ...said }: Settled): MessageToTake {
+  const { networkTransactionId: id, networkPaymentId, type, amountCents, merchant } = said;
+  return {
+    partnerId,
+    mode,
+    cardId,
+    simulated: {
+      message: { id, type, amountCents, isFinal: true, merchant },
+      networkPaymentId: networkPaymentId ?? id,
+      ttlMs: 0,
+      forced,
+    },
+    recorded: mode === 'test' ? null : { networkCardId: `net_${cardId}`, said: { ...said, cardId, forced } },
+  };
+}
+
+/** What became of it. A repeated one has only its id. */
+export function settledAs(outcome: MessageOutcome): { id: string; replayed: boolean } | ApiError {
+  if ('refused' in outcome) return outcome.refused;
+  if ('answered' in outcome) return { id: outcome.answered.transactionId ?? '', replayed: true };
+  if ('waits' in outcome) throw new Error(outcome.waits);
+  return { id: outcome.taken.transactions[0]?.id ?? '', replayed: false };
+}
+
+/** Settles through a queue. @throws ApiError */
+export function settler(queue: MessageQueue) {
+  return {
+    async settle(settled: Settled) {
+      const outcome = await queue.take(messageOf(settled));
+      if ('refused' in outcome) throw outcome.refused;
+      const [row] = 'taken' in outcome ? outcome.taken.transactions : [];
+      const known = 'answered' in outcome ? { id: outcome.answered.transactionId ?? '' } : null;
+      const transaction: Partial<TransactionResource> = row ? presentTransaction(row) : (known ?? {});
+      return { transaction, replayed: known !== null };
+    },
+  };
+}
+
+/** Settles in a transaction. @throws ApiError */
+export async function settleOne(tx: Transactor, settled: Settled): Promise<TransactionResource> {
+  const [outcome] = await takeMessages(tx, [messageOf(settled)]);
+  if (outcome !== undefined && 'refused' in outcome) throw outcome.refused;
+  const [row] = outcome !== undefined && 'taken' in outcome ? outcome.taken.transactions : [];
+  if (row === undefined) throw new Error('it was settled before');
+  return presentTransaction(row);
 }

@@ -1,8 +1,8 @@
 import type { PaymentMerchant, PaymentSnapshot } from '../../../domain/payment.ts';
 import { snapshotPayment } from '../../../issuers/increase/snapshot.ts';
-import type { WholePayment } from '../../../issuers/increase/wire.ts';
+import type { CardPayment } from '../../../issuers/increase/wire.ts';
 import { snapshotTransaction } from '../../../issuers/lithic/snapshot.ts';
-import type { WholeTransaction } from '../../../issuers/lithic/wire.ts';
+import type { Transaction } from '../../../issuers/lithic/wire.ts';
 
 // Issuers that know one payment each, write it as they do on the wire, and keep books of their own: what they hold, what has left
 // the card and its account, and which requests were declined. Nothing here is the product's but the shape of the wire.
@@ -63,7 +63,7 @@ export class LithicIssuer implements Issuer {
   #next = 0;
   readonly #told: string[] = [];
   readonly #foreign: string[] = [];
-  readonly #events: WholeTransaction['events'] = [];
+  readonly #events: Transaction['events'] = [];
   readonly #namesRequests: boolean;
 
   constructor(namesRequests: boolean) {
@@ -142,6 +142,7 @@ export class LithicIssuer implements Issuer {
       snapshotTransaction({
         token: 'T',
         card_token: 'C',
+        created: new Date(0).toISOString(),
         updated: new Date(1_000 * events.length).toISOString(),
         merchant: { descriptor: 'SHOP' },
         amounts: { hold: { amount: holdCents, currency: 'USD' } },
@@ -184,7 +185,7 @@ export class IncreaseIssuer implements Issuer {
   readonly #foreign: string[] = [];
   #authorizations = 0;
   expiresAt = '2026-02-01T00:00:00.000Z';
-  readonly #elements: WholePayment['elements'] = [];
+  readonly #elements: CardPayment['elements'] = [];
   #pending = new Map<string, { status: 'pending' | 'complete'; held_amount: number }>();
 
   name() {
@@ -278,7 +279,8 @@ export class IncreaseIssuer implements Issuer {
   read(): Read {
     const elements = [...this.#elements];
     const pending = this.#pending;
-    const snapshot = () => snapshotPayment({ id: 'P', card_id: 'C', elements }, pending);
+    const snapshot = () =>
+      snapshotPayment({ id: 'P', card_id: 'C', created_at: new Date(0).toISOString(), elements }, pending);
     return { snapshot, holdCents: this.holdCents, told: new Set(this.#told), foreign: [...this.#foreign] };
   }
 

@@ -16,7 +16,7 @@ const VERBS: Record<string, string> = {
   deposit: 'list show resolve',
   tron: 'status rescan',
   authorization: 'list show',
-  transaction: 'list show kept show-kept book dismiss',
+  transaction: 'list show undecided book approve reject dismiss',
   request: 'find',
   operation: 'list show',
   network: 'reconcile findings dismiss',

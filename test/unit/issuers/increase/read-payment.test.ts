@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { pino } from 'pino';
 import { type FakeIncrease, startFakeIncrease } from '../../../../dev/increase/fake-increase.ts';
-import { CardNetworkUnavailable } from '../../../../issuers/card-network.ts';
+import { CardNetworkUnavailable, isReadable } from '../../../../issuers/card-network.ts';
 import { createIncreaseApi, type IncreaseApi } from '../../../../issuers/increase/increase-api.ts';
-import { readPayment } from '../../../../issuers/increase/read-payment.ts';
+import { readHolds, readPayment } from '../../../../issuers/increase/read-payment.ts';
 import { UNLIMITED } from '../../../../issuers/request-budget.ts';
 import { increaseConfigOf } from '../../../support/adapters/increase.ts';
 
@@ -42,7 +42,7 @@ describe('reading a card payment of Increase', () => {
   }
   const read = async (id: string) => {
     const snapshot = await readPayment(api, id, 'event');
-    assert.ok(snapshot !== null);
+    assert.ok(snapshot !== null && isReadable(snapshot));
     return snapshot;
   };
 
@@ -82,6 +82,19 @@ describe('reading a card payment of Increase', () => {
     assert.equal((await read(payment?.id ?? '')).movements.length, 1);
     assert.equal(fake.requests.length, before + 1);
     assert.equal(await readPayment(api, 'card_payment_unknown', 'event'), null);
+  });
+
+  it('is listed with one request for all that is held: what is gone from there is complete, if it is old', async () => {
+    const old = await authorized(100);
+    const held = await authorized(200);
+    const minutesAgo = new Date(Date.now() - 3_600_000).toISOString();
+    for (const { payment } of [old, held]) for (const one of payment.elements) one.created_at = minutesAgo;
+    old.settle(60, false);
+    const before = fake.requests.length;
+    const snapshot = await readHolds(api);
+    const recent = await authorized(300);
+    const heldCents = [old, held, recent].map(({ payment }) => snapshot(payment as never).heldCents);
+    assert.deepEqual([heldCents, fake.requests.length], [[0, 200, 300], before + 1]);
   });
 
   it('fails if there is no definite answer', async () => {

@@ -12,7 +12,7 @@ import {
   makeSettlement,
 } from '../../../../dev/increase/payment-objects.ts';
 import { snapshotPayment } from '../../../../issuers/increase/snapshot.ts';
-import { type HeldTransaction, WholePayment } from '../../../../issuers/increase/wire.ts';
+import { CardPayment, type HeldTransaction } from '../../../../issuers/increase/wire.ts';
 
 const EXPIRES_AT = '2026-01-09T00:00:00.000Z';
 const use = (amount: number, more: Partial<CardUse> = {}): CardUse => ({
@@ -86,7 +86,9 @@ function snapshot(made: readonly Made[], pending: Record<string, Held> = {}) {
     created_at: '2026-01-02T00:00:00Z',
     [category]: { ...told, id: `e${index + 1}` },
   }));
-  const payment = WholePayment.parse(JSON.parse(JSON.stringify({ id: 'P', card_id: 'C', elements })));
+  const payment = CardPayment.parse(
+    JSON.parse(JSON.stringify({ id: 'P', card_id: 'C', created_at: '2026-01-02T00:00:00Z', elements })),
+  );
   return snapshotPayment(payment, new Map(Object.entries(pending)));
 }
 

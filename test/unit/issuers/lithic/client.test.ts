@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
 import { inspect } from 'node:util';
 import type Lithic from 'lithic';
 import { pino } from 'pino';
 import { type FakeLithic, startFakeLithic } from '../../../../dev/lithic/fake-lithic.ts';
 import type { Fault } from '../../../../dev/lithic/faults.ts';
-import { CardNetworkUnavailable } from '../../../../issuers/card-network.ts';
+import { CardNetworkUnavailable, isReadable } from '../../../../issuers/card-network.ts';
 import { createLithicClient } from '../../../../issuers/lithic/client.ts';
 import { UNLIMITED } from '../../../../issuers/request-budget.ts';
 import { newId } from '../../../../platform/crypto/new-id.ts';
@@ -306,7 +307,7 @@ describe("Lithic's client", () => {
       assert.deepEqual([listed[0]?.token, listed[2]?.status], [null, 'blocked']);
     });
 
-    it('have every transaction as all that it says', async () => {
+    it('have every transaction as a payment', async () => {
       const { networkCardId } = await issued();
       const transaction = await fake.program.authorize({
         card: fake.program.card(networkCardId),
@@ -314,14 +315,9 @@ describe("Lithic's client", () => {
       });
       fake.program.record(transaction, { type: 'CLEARING', amount: 700 });
       const listed = [];
-      for await (const { transaction: told } of readable(
-        client.listTransactions(new Date(Date.now() - HOUR_MS)),
-      ))
-        listed.push([told.networkTransactionId, told.amountCents]);
-      assert.deepEqual(
-        listed,
-        transaction.events.map(({ token }) => [token, 700]),
-      );
+      for await (const payment of readable(client.listPayments(new Date(Date.now() - HOUR_MS))))
+        listed.push([payment.paymentId, payment.movements.map(({ amountCents }) => amountCents)]);
+      assert.deepEqual(listed, [[transaction.token, [700]]]);
       assert.equal(turns.at(-1), 'reconciliation');
     });
 
@@ -346,14 +342,13 @@ describe("Lithic's client", () => {
     });
   });
 
-  it('reads an event that was kept by its transaction alone', async () => {
+  it('reads a transaction by its token, or has none', async () => {
     const { networkCardId } = await issued();
-    const transaction = await fake.program.authorize({ card: fake.program.card(networkCardId), amount: 700 });
-    const messages = await client.readEvent(Buffer.from(JSON.stringify({ token: transaction.token })));
-    assert.deepEqual(
-      messages.map((message) => message.type === 'transaction' && message.transaction.networkTransactionId),
-      [transaction.events[0]?.token],
-    );
+    const { token } = await fake.program.authorize({ card: fake.program.card(networkCardId), amount: 700 });
+    const read = await client.readPayment(token, 'event');
+    assert.ok(read !== null && isReadable(read));
+    assert.deepEqual([read.paymentId, read.heldCents], [token, 700]);
+    assert.equal(await client.readPayment(randomUUID(), 'event'), null);
   });
 
   describe('the check of the set-up', () => {

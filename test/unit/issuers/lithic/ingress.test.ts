@@ -77,21 +77,23 @@ describe("Lithic's posts", () => {
   });
 
   describe('events', () => {
-    it('are kept once by their id, without what we do not read of them', async () => {
+    it('name their transaction, with all that we read of it and no more', async () => {
       const secret = { ...updated, pan: card.pan, cardholder: 'Ada', token_info: { pan: card.pan } };
       const read = await events.read(post(secret));
       assert.ok(read.handling === 'later');
-      assert.equal(read.eventId, 'msg_1');
-      assert.equal(read.response.status, 200);
-      const kept = Buffer.from(read.body).toString();
+      const { id, networkCardId, state } = read.object;
+      assert.deepEqual([id, networkCardId, read.response.status], [transaction.token, card.token, 200]);
+      const kept = Buffer.from(state?.body ?? []).toString();
       assert.doesNotMatch(kept, new RegExp(`${card.pan}|Ada|pos|tags`));
       assert.equal(JSON.parse(kept).events[0].token, transaction.events[0]?.token);
+      assert.deepEqual(state?.version, [1, Date.parse(transaction.updated)]);
     });
 
-    it('are kept by the transaction alone if this release can not read the rest', async () => {
+    it('only name the transaction if this release can not read the rest', async () => {
       const read = await events.read(post({ ...updated, amounts: 'more of them' }));
       assert.ok(read.handling === 'later');
-      assert.deepEqual(JSON.parse(Buffer.from(read.body).toString()), { token: transaction.token });
+      const { id, state } = read.object;
+      assert.deepEqual([id, state], [transaction.token, null]);
     });
 
     it('are answered and forgotten if they are about something else', async () => {
@@ -112,15 +114,12 @@ describe("Lithic's posts", () => {
       assert.deepEqual(read.messages, [
         {
           type: 'request',
-          request: {
-            networkCardId: card.token,
-            networkTransactionId: 'msg_1',
-            networkAuthorizationId: transaction.token,
-            type: 'increment',
-            amountCents: 500,
-            currency: 'USD',
-            merchant: { name: 'COFFEE SHOP', categoryCode: '5462', city: 'NEW YORK', country: 'AT' },
-          },
+          networkCardId: card.token,
+          paymentId: transaction.token,
+          key: 'msg_1',
+          id: null,
+          amountCents: 500,
+          merchant: { name: 'COFFEE SHOP', categoryCode: '5462', city: 'NEW YORK', country: 'AT' },
         },
       ]);
     });
@@ -128,7 +127,7 @@ describe("Lithic's posts", () => {
     it('are named by their event, if the program has that', async () => {
       const read = await request({ eventToken: 'event-1' });
       assert.ok(read.handling === 'now' && read.messages[0]?.type === 'request');
-      assert.equal(read.messages[0].request.networkTransactionId, 'event-1');
+      assert.deepEqual([read.messages[0].key, read.messages[0].id], ['event-1', 'event-1']);
     });
 
     it('are approved without a message if they take no money', async () => {

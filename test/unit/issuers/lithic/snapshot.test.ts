@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { type EventAsked, makeCard, makeEvent, makeTransaction } from '../../../../dev/lithic/objects.ts';
 import type { PaymentSnapshot } from '../../../../domain/payment.ts';
 import { snapshotTransaction } from '../../../../issuers/lithic/snapshot.ts';
-import { WholeTransaction } from '../../../../issuers/lithic/wire.ts';
+import { Transaction } from '../../../../issuers/lithic/wire.ts';
 
 const NOW = new Date('2026-01-02T03:04:05.678Z');
 const card = makeCard({}, NOW);
@@ -12,7 +12,7 @@ function snapshot(events: EventAsked[], hold = 0, currency = 'USD'): PaymentSnap
   const transaction = makeTransaction(card, {}, NOW);
   transaction.amounts.hold = { amount: hold, currency: currency as 'USD' };
   transaction.events = events.map((event, index) => makeEvent({ token: `e${index + 1}`, ...event }, NOW));
-  return snapshotTransaction(WholeTransaction.parse(JSON.parse(JSON.stringify(transaction))));
+  return snapshotTransaction(Transaction.parse(JSON.parse(JSON.stringify(transaction))));
 }
 
 const inEuros = (event: EventAsked) => {
@@ -20,7 +20,7 @@ const inEuros = (event: EventAsked) => {
   const made = makeEvent({ token: 'e1', ...event }, NOW);
   const amounts = { ...made.amounts, settlement: { ...made.amounts.cardholder, currency: 'EUR' as const } };
   transaction.events = [{ ...made, amounts } as typeof made];
-  return snapshotTransaction(WholeTransaction.parse(transaction));
+  return snapshotTransaction(Transaction.parse(transaction));
 };
 
 /** Requests as `id amount approved by`, movements as `id kind amount of`, in short. */

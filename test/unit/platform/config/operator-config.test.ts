@@ -13,6 +13,7 @@ const STACK = {
   operatorDatabaseUrl: 'postgres://operator:secret@127.0.0.1:5432/service',
   temporalAddress: '127.0.0.1:7233',
   temporalNamespace: 'local',
+  apiUrl: 'http://127.0.0.1:3000',
 };
 const KEYS = `k1:${randomBytes(32).toString('base64')}`;
 

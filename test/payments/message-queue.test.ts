@@ -3,19 +3,18 @@ import { ApiError } from '../../domain/api-error.ts';
 import type { Tenant } from '../../domain/mode.ts';
 import { readBalance } from '../../ledger/balances.ts';
 import { checkLedger } from '../../ledger/check-ledger.ts';
-import type { Settled, Settlement } from '../../payments/decide-settlements.ts';
-import { createSettlementQueue, type SettlementQueue } from '../../payments/settlement-queue.ts';
-import { seedCard, settlementOf } from '../support/commands/cards.ts';
+import { createMessageQueue } from '../../payments/message-queue.ts';
+import { type Settled, seedCard, settlementOf, settler } from '../support/commands/cards.ts';
 import { openCommands, type TestCommands } from '../support/commands/open-commands.ts';
 import { balanceOfCard } from '../support/money.ts';
 
-describe('the settlement queue', () => {
+describe("the queue of the simulated network's messages", () => {
   let commands: TestCommands;
-  let queue: SettlementQueue;
+  let queue: ReturnType<typeof settler>;
   let tenant: Tenant;
   before(async () => {
     commands = await openCommands();
-    queue = createSettlementQueue(commands.context.orm, () => {});
+    queue = settler(createMessageQueue(commands.context.orm, () => {}));
   });
   beforeEach(async () => {
     tenant = { partnerId: await commands.createFundedPartner(1_000_000), mode: 'live' };
@@ -26,7 +25,7 @@ describe('the settlement queue', () => {
   });
 
   const onCard = (cardId: string) => balanceOfCard(commands.context.orm.em.fork(), cardId);
-  const settleAll = (settlements: Settlement[]) =>
+  const settleAll = (settlements: Settled[]) =>
     Promise.allSettled(settlements.map((settlement) => queue.settle(settlement)));
   const transactionsOf = async (cardId: string) =>
     Number(
@@ -56,7 +55,7 @@ describe('the settlement queue', () => {
   it('settles exactly 137 of 200 simultaneous purchases that a card can pay for, through two queues', async () => {
     const cardId = await seedCard(commands, tenant, { balanceCents: 137 * 70 + 69 });
     const before = await readBalance(commands.context.orm.em.fork(), tenant.partnerId, tenant.mode);
-    const other = createSettlementQueue(commands.context.orm, () => {});
+    const other = settler(createMessageQueue(commands.context.orm, () => {}));
     const settled = await Promise.all(
       Array.from({ length: 200 }, (_, i) =>
         (i % 2 === 0 ? queue : other).settle(settlementOf(tenant, cardId, { amountCents: 70 })),
@@ -72,7 +71,7 @@ describe('the settlement queue', () => {
   it('makes one transaction from a hundred duplicates', async () => {
     const cardId = await seedCard(commands, tenant, { balanceCents: 1_000 });
     const settlement = settlementOf(tenant, cardId);
-    const other = createSettlementQueue(commands.context.orm, () => {});
+    const other = settler(createMessageQueue(commands.context.orm, () => {}));
     const settled = await Promise.all(
       Array.from({ length: 100 }, (_, i) => (i % 2 === 0 ? queue : other).settle(settlement)),
     );
@@ -196,7 +195,9 @@ describe('the settlement queue', () => {
   });
 });
 
-function told(outcome: PromiseSettledResult<Settled>): string {
-  if (outcome.status === 'fulfilled') return outcome.value.transaction.type;
+function told(
+  outcome: PromiseSettledResult<Awaited<ReturnType<ReturnType<typeof settler>['settle']>>>,
+): string {
+  if (outcome.status === 'fulfilled') return outcome.value.transaction.type ?? 'replayed';
   return outcome.reason instanceof ApiError ? outcome.reason.code : 'an error';
 }
