@@ -211,8 +211,8 @@ function requestedBefore(request: RequestRow): WaitingAdjustment {
   );
 }
 
-/** Whether an adjustment is above the command line's limit, or the database's, which refuses it by itself. */
-async function needsApproval(
+/** Whether an amount is above the command line's limit, or the database's, which refuses it by itself. */
+export async function needsApproval(
   tx: Transactor,
   amountCents: number,
   approvalCents: number | null,

@@ -12,7 +12,7 @@ import { testCardIssuer, testCardRevealer } from '../issuers/derived-cards.ts';
 import { openIngress, startLiveNetwork } from '../issuers/live-network.ts';
 import { takeLiveNetwork } from '../issuers/own-network.ts';
 import { openRequestBudget } from '../issuers/request-budget.ts';
-import { createSettlementQueue } from '../payments/settlement-queue.ts';
+import { createMessageQueue } from '../payments/message-queue.ts';
 import type { ApiPart } from '../platform/config/api-parts.ts';
 import type { Config } from '../platform/config/service.ts';
 import { cardsTaskQueue, depositsTaskQueue, webhooksTaskQueue } from '../platform/config/task-queues.ts';
@@ -27,7 +27,7 @@ import {
   notifyDeposits,
   notifyEndpoints,
   notifyEvents,
-  notifyNetworkEvents,
+  notifyNetworkInbox,
   TEST_CLOCK_ADVANCED,
 } from '../platform/db/notifications.ts';
 import { type Orm, openServiceDatabase } from '../platform/db/orm.ts';
@@ -155,7 +155,7 @@ export async function startApi(
   const eventsWritten = notifier('events', notifyEvents);
   const endpointsChanged = notifier('webhook endpoints', notifyEndpoints);
   const depositsChanged = notifier('deposits', notifyDeposits);
-  const eventsKept = notifier("the card network's events", notifyNetworkEvents);
+  const inboxFilled = notifier('what has changed at the card network', notifyNetworkInbox);
 
   const admission = createAdmission({
     accountConcurrency: config.accountConcurrency,
@@ -279,9 +279,9 @@ export async function startApi(
     readScan: tron && (() => presentScan(orm, tron.network)),
     depositTerms: depositTerms(config),
     depositsChanged,
-    settlements: createSettlementQueue(orm, eventsWritten),
+    messages: createMessageQueue(orm, eventsWritten),
     cardNetwork: config.cardNetwork,
-    eventsKept,
+    inboxFilled,
     // Another process has not read the secrets that the network signs with.
     ingress: openIngress(serves('network') ? config.cardNetwork : 'none', {
       config,

@@ -2,12 +2,10 @@ import { randomBytes } from 'node:crypto';
 import { pino } from 'pino';
 import { setCurrentProduct } from '../cards/products.ts';
 import { checkLedger } from '../ledger/check-ledger.ts';
-import { decideAuthorization } from '../payments/decide.ts';
 import { readExpiryLag } from '../payments/expire.ts';
 import { startExpiring } from '../payments/jobs.ts';
-import { lockMessageTerms } from '../payments/terms.ts';
-import { NO_MERCHANT } from '../payments/transaction-resource.ts';
-import { type AuthorizationChange, writeChanges } from '../payments/write-change.ts';
+import { takeMessages } from '../payments/take-messages.ts';
+import { NOWHERE } from '../payments/transaction-rows.ts';
 import { KeyRing } from '../platform/crypto/key-ring.ts';
 import { type Orm, openOrm } from '../platform/db/orm.ts';
 import { transaction } from '../platform/db/transaction.ts';
@@ -39,7 +37,7 @@ export async function run(): Promise<void> {
     const one = { mode: 'test', accounts: 1, cardsEach: CARDS } as const;
     const due = await seedFundedCards(operator, api, databaseUrl, one);
     const [other] = await seedFundedCards(operator, api, databaseUrl, { ...one, cardsEach: 1 });
-    for (const { cardId } of due) await authorize(api, cardId);
+    for (const card of due) await authorize(api, card);
     const ours = createOurs({ orm: api, ring: new KeyRing([{ id: 'k1', secret: randomBytes(32) }]) });
     const decide = async () => {
       const startedAt = performance.now();
@@ -80,20 +78,18 @@ export async function run(): Promise<void> {
 }
 
 /** Has merchants hold amounts on a card that are due at once. */
-function authorize(orm: Orm, cardId: string): Promise<void> {
-  return transaction(orm, async (tx) => {
-    const about = { cardId, authorizationId: null, networkAuthorizationId: null, messageId: null };
-    const terms = await lockMessageTerms(tx, { ...about, decides: true, lockWaitMs: null });
-    if (terms === null) throw new Error(`there is no card ${cardId}`);
-    let { balance } = terms;
-    const changes: AuthorizationChange[] = [];
-    for (let n = 0; n < EACH; n++) {
-      const ids = { messageId: `${cardId}/${n}`, networkAuthorizationId: null };
-      const asked = { ...ids, amountCents: 100, merchant: NO_MERCHANT, ttlMs: 1 };
-      const change = decideAuthorization({ ...terms, balance }, asked);
-      balance = change.balance;
-      changes.push(change);
-    }
-    await writeChanges(tx, changes);
+async function authorize(orm: Orm, { partnerId, mode, cardId }: BenchCard): Promise<void> {
+  const messages = Array.from({ length: EACH }, (_, n) => {
+    const id = `${cardId}/${n}`;
+    const message = {
+      id,
+      type: 'authorization',
+      amountCents: 100,
+      isFinal: true,
+      merchant: NOWHERE,
+    } as const;
+    const simulated = { message, networkPaymentId: id, ttlMs: 1 };
+    return { partnerId, mode, cardId, simulated, recorded: null };
   });
+  await transaction(orm, (tx) => takeMessages(tx, messages));
 }

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { setCurrentProduct } from '../cards/products.ts';
 import { checkLedger } from '../ledger/check-ledger.ts';
-import { createSettlementQueue } from '../payments/settlement-queue.ts';
-import { NO_MERCHANT } from '../payments/transaction-resource.ts';
+import { createMessageQueue } from '../payments/message-queue.ts';
+import { NOWHERE } from '../payments/transaction-rows.ts';
 import { createNotifier, notifyEvents } from '../platform/db/notifications.ts';
 import { openOrm } from '../platform/db/orm.ts';
 import { createTestDatabase, openOperatorOrm } from '../test/support/postgres.ts';
@@ -17,7 +17,7 @@ const AMOUNT_CENTS = 100;
 const POOL_SIZE = 20;
 
 /**
- * Compares purchases through the settlement queue with bare SQL that does the same writes, one transaction
+ * Compares purchases through the queue of the simulated network's messages with bare SQL that does the same writes, one transaction
  * each.
  */
 export async function run(): Promise<void> {
@@ -27,7 +27,7 @@ export async function run(): Promise<void> {
   const operatorOrm = await openOperatorOrm(databaseUrl);
   const operator = { orm: operatorOrm, actor: 'bench' };
   await setCurrentProduct(operator, { code: 'BENCH', bin: '424242', scheme: 'visa' });
-  const queue = createSettlementQueue(
+  const queue = createMessageQueue(
     orm,
     createNotifier(() => notifyEvents(orm), console.error),
   );
@@ -52,13 +52,13 @@ export async function run(): Promise<void> {
           rounds.push({
             floor: await measure(count, inFlight, () => bare.settle(pickCard(cards), AMOUNT_CENTS)),
             ours: await measure(count, inFlight, async () => {
-              await queue.settle(purchaseOn(pickCard(cards)));
+              await queue.take(purchaseOn(pickCard(cards)));
             }),
           });
         }
         console.log(`${name}, ${inFlight} in flight`);
         console.log(describe('  bare SQL, one transaction each', median(rounds.map((round) => round.floor))));
-        console.log(describe('  the settlement queue', median(rounds.map((round) => round.ours))));
+        console.log(describe('  the queue of messages', median(rounds.map((round) => round.ours))));
         const ratio = medianNumber(rounds.map((round) => round.ours.perSecond / round.floor.perSecond));
         console.log(`  ratio: ${ratio.toFixed(2)} (goal at least 0.7)`);
       }
@@ -76,11 +76,16 @@ function pickCard(cards: readonly BenchCard[]): BenchCard {
   return cards[Math.floor(Math.random() * cards.length)] as BenchCard;
 }
 
-function purchaseOn(card: BenchCard) {
-  const reported = {
-    networkTransactionId: randomUUID(),
+function purchaseOn({ partnerId, mode, cardId }: BenchCard) {
+  const id = randomUUID();
+  const message = {
+    id,
     type: 'purchase',
     amountCents: AMOUNT_CENTS,
+    isFinal: true,
+    merchant: NOWHERE,
   } as const;
-  return { ...card, ...reported, merchant: NO_MERCHANT, forced: true, simulated: false };
+  const simulated = { message, networkPaymentId: id, ttlMs: 0, forced: true };
+  const recorded = { networkCardId: cardId, said: { id, amountCents: AMOUNT_CENTS } };
+  return { partnerId, mode, cardId, simulated, recorded };
 }

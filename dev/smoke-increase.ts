@@ -99,16 +99,10 @@ async function useCard(): Promise<void> {
     if (!isReadable(movement)) console.log(`listed: can't be read: ${movement.unreadable}`);
     else console.log(`listed: ${movement.kind} of ${movement.amountCents}, ${movement.status}`);
   }
-  for await (const listed of client.listTransactions(started)) {
-    if (!isReadable(listed)) {
-      console.log(`listed: can't be read: ${listed.unreadable}`);
-      continue;
-    }
-    const { transaction } = listed;
-    const { whole } = transaction;
-    console.log(
-      `listed: ${whole === null ? `not understood: ${transaction.unreadable}` : `${whole.type} of ${whole.amountCents}`}`,
-    );
+  for await (const payment of client.listPayments(started)) {
+    if (!isReadable(payment)) console.log(`listed: can't be read: ${payment.unreadable}`);
+    else
+      console.log(`listed: a payment of ${payment.authorizedCents}, of which ${payment.heldCents} are held`);
   }
 }
 

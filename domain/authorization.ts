@@ -49,51 +49,6 @@ export type AuthorizationRequest = z.infer<typeof AuthorizationRequest>;
 export const MAX_REQUESTS = 100;
 
 /**
- * What we know the issuer's decision to be about if it names no request: one of the authorization's requests,
- * by its place among those of the same amount (docs/decisions/reconciliation.md).
- * @param told.place from 1; an approval's is among the approved requests, a decline's among all
- * @param declines.early how many of this amount were told before we knew the authorization; they are not
- * among its requests
- * @param declines.recorded how many of this amount are recorded as the authorization's; matters if its list
- * of requests is full
- * @returns how the request was decided; null if it is none that we know
- */
-export function findDecision(
-  requests: readonly AuthorizationRequest[],
-  told: { type: 'approval' | 'decline'; amountCents: number; place: number },
-  declines: { early: number; recorded: number },
-): 'approval' | 'decline' | null {
-  const same = requests.filter(({ amount }) => amount === told.amountCents);
-  const approvals = same.filter(({ approved }) => approved).length;
-  if (told.type === 'approval') return told.place <= approvals ? 'approval' : null;
-  const place = told.place - declines.early;
-  const request = same[place - 1];
-  if (request !== undefined) return request.approved ? 'approval' : 'decline';
-  const isBeyondList = requests.length >= MAX_REQUESTS && place > same.length;
-  return isBeyondList && place <= approvals + declines.recorded ? 'decline' : null;
-}
-
-/**
- * What the simulated network says about authorizations. It asks for the first two, and reports the others.
- */
-export const AUTHORIZATION_MESSAGE_TYPES = [
-  'authorization',
-  'increment',
-  'clearing',
-  'reversal',
-  'expiry',
-] as const;
-/**
- * An issuer also tells us what became of a request (`approval`, `decline`), and what it has authorized
- * altogether (`total`).
- */
-export type AuthorizationMessageType =
-  | (typeof AUTHORIZATION_MESSAGE_TYPES)[number]
-  | 'approval'
-  | 'decline'
-  | 'total';
-
-/**
  * The part of an authorization that changes, in cents. While it is pending, it holds what is not settled, or
  * less: one that the issuer approved without us holds only what the card had.
  */

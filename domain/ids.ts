@@ -17,8 +17,6 @@ const ID_PREFIXES = [
   'claim',
   'credit',
   'adj',
-  'nmsg',
-  'nevt',
   'rec',
   'tru',
   'aud',

@@ -84,12 +84,14 @@ export interface FoldedPayment {
   authorization: AuthorizationState | null;
   /** What was cleared before that. */
   cleared: { cents: number; isFinal: boolean };
+  /** What it has said that can't be put into cents. */
+  unreadable: UnreadableElement[];
 }
 
 /** Whether one version is older than another: by the first part in which they differ. */
 export function isOlder(one: readonly number[], other: readonly number[]): boolean {
-  const place = one.findIndex((part, index) => part !== other[index]);
-  return place !== -1 && (one[place] as number) < (other[place] ?? Number.NEGATIVE_INFINITY);
+  const place = other.findIndex((part, index) => part !== one[index]);
+  return place !== -1 && (one[place] ?? Number.NEGATIVE_INFINITY) < (other[place] as number);
 }
 
 /**

@@ -24,7 +24,6 @@ const NOUNS: Partial<Record<IdPrefix, string>> = {
   auth: 'authorization',
   evt: 'event',
   dep: 'deposit',
-  nmsg: 'kept transaction',
   rec: 'finding of the reconciliation',
   adj: 'adjustment that waits for a second operator',
 };

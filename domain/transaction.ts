@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import { ApiError } from './api-error.ts';
-import { type DeclineReason, decideDecline } from './authorization.ts';
 import type { CardStatus } from './card-status.ts';
 import { applyBasisPoints, type FeePlan } from './fees.ts';
 import { MAX_AMOUNT_CENTS } from './money.ts';
@@ -34,77 +33,16 @@ export const TransactionFee = z
   .meta({ id: 'TransactionFee', description: 'A fee for a transaction on a card.' });
 export type TransactionFee = z.infer<typeof TransactionFee>;
 
-/** A purchase, decline or refund on a card. */
-export interface TransactionRequest {
-  type: TransactionType;
-  amountCents: number;
-  /** The network settles this purchase even if the card is blocked. */
-  forced: boolean;
-  /** It comes from simulate-transaction, which accepts only active cards. */
-  simulated: boolean;
-  /** An operator books it: a card that failed by our record is treated as a blocked one. */
-  byHand?: boolean;
-}
-
-export interface TransactionDecision {
-  /** A purchase can become a decline. */
-  type: TransactionType;
-  declineReason: DeclineReason | null;
-  chargedTo: Exclude<ChargedTo, 'both'>;
-  fees: TransactionFee[];
-  cardBalanceAfterCents: number;
-}
-
 /**
- * Decides the outcome of a transaction on a card (docs/partners/transactions.md).
- * @param card `heldCents`: how much of its balance authorizations and withdrawals hold. `arrivingCents`: what
- *   its pending top-ups will add; a refund has to leave room for it
- * @param refusedByControls why spending controls refuse a purchase; null if they don't
- * @throws ApiError `invalid_state` if the card was not issued or, for a simulated transaction, is not active;
- * `validation_failed` if the card's balance or the fee would exceed the largest safe integer.
+ * Refuses what a card of this status can't have.
+ * @param isSimulation whether a partner simulates it, which takes an active card
+ * @throws ApiError `invalid_state`
  */
-export function decideTransaction(
-  { type, amountCents, forced, simulated, byHand }: TransactionRequest,
-  card: { status: CardStatus; balanceCents: number; heldCents?: number; arrivingCents?: bigint },
-  plan: FeePlan,
-  refusedByControls: DeclineReason | null = null,
-): TransactionDecision {
-  const { balanceCents, heldCents = 0, arrivingCents = 0n } = card;
-  const status = byHand && card.status === 'failed' ? 'blocked' : card.status;
-  refuseState(status, simulated);
-
-  const decline = (declineReason: DeclineReason): TransactionDecision => ({
-    type: 'decline',
-    declineReason,
-    chargedTo: 'card',
-    fees: transactionFees(plan, 'decline', amountCents),
-    cardBalanceAfterCents: balanceCents,
-  });
-  if (type === 'decline') return decline(simulated ? 'simulated_decline' : 'declined_by_network');
-  if (type === 'purchase' && !(forced && status === 'blocked')) {
-    const availableCents = balanceCents - heldCents;
-    const reason = decideDecline({ status, availableCents }, amountCents, refusedByControls);
-    if (reason !== null) return decline(reason);
-  }
-
-  const chargedTo = status === 'blocked' ? 'partner_balance' : 'card';
-  const changeCents = type === 'refund' ? amountCents : -amountCents;
-  const cardBalanceAfterCents = chargedTo === 'card' ? balanceCents + changeCents : balanceCents;
-  if (type === 'refund' && BigInt(cardBalanceAfterCents) + arrivingCents > BigInt(MAX_AMOUNT_CENTS)) {
-    throw ApiError.ofField(
-      'amount',
-      `amount would take the card's balance above the maximum of ${MAX_AMOUNT_CENTS} cents`,
-    );
-  }
-  const fees = transactionFees(plan, type, amountCents);
-  return { type, declineReason: null, chargedTo, fees, cardBalanceAfterCents };
-}
-
-function refuseState(status: CardStatus, simulated: boolean): void {
+export function requireUsable(status: CardStatus, isSimulation = false): void {
   const isIssued = status !== 'funding_pending' && status !== 'failed';
-  if (simulated ? status === 'active' : isIssued) return;
+  if (isSimulation ? status === 'active' : isIssued) return;
   throw new ApiError('invalid_state', {
-    message: simulated
+    message: isSimulation
       ? `The card is ${status}. You can only simulate transactions on an active card.`
       : `The card is ${status}. A card that was not issued cannot have transactions.`,
   });

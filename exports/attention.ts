@@ -2,8 +2,7 @@ import { readWaitingAdjustments } from '../accounts/attention.ts';
 import { readWaitingOperations } from '../cards/attention.ts';
 import { readContradictions } from '../cards/late-answers-attention.ts';
 import { readWaitingDeposits } from '../deposits/attention.ts';
-import { readKept } from '../issuers/inbox/kept-transactions-attention.ts';
-import { readUnreadEvents } from '../issuers/inbox/network-events-attention.ts';
+import { readWaitingPayments } from '../issuers/inbox/attention.ts';
 import { readReconciliation } from '../issuers/reconciliation/attention.ts';
 import { readUnfinishedTrueUps } from '../issuers/true-ups/attention.ts';
 import type { OperatorConfig } from '../platform/config/operator.ts';
@@ -29,8 +28,7 @@ export async function readItems(orm: Orm, config: AttentionConfig): Promise<Unfi
     await readGivenUp(orm),
     await readParked(orm),
     await readWaitingDeposits(orm, config.taskQueuePrefix),
-    await readKept(orm),
-    await readUnreadEvents(orm),
+    await readWaitingPayments(orm),
     await readReconciliation(orm, config.cardNetwork),
     await readUnfinishedTrueUps(orm),
     await readWithoutPartition(orm),

@@ -2,9 +2,7 @@ import type { Logger } from 'pino';
 import type { Metric } from 'prom-client';
 import { depositsMeasured } from '../deposits/metrics.ts';
 import type { ChainName } from '../domain/deposit.ts';
-import { MAX_WAITING_BYTES, MAX_WAITING_MESSAGES } from '../issuers/inbox/kept-messages.ts';
-import { readTotals } from '../issuers/inbox/kept-transactions-attention.ts';
-import { readWaitingEvents, type WaitingEvents } from '../issuers/inbox/network-events-attention.ts';
+import { type InboxTotals, readInboxTotals, roomUsed } from '../issuers/inbox/attention.ts';
 import type { ReconciliationCounts } from '../issuers/reconciliation/reconcile.ts';
 import { readExpiryLag } from '../payments/expire.ts';
 import type { Orm } from '../platform/db/orm.ts';
@@ -30,8 +28,7 @@ export function createDatabaseMetrics(options: DatabaseMetricsOptions): Metric[]
     gauges(webhooksMeasured(orm)),
     gauges(depositsMeasured(orm, tronNetwork)),
     gauges(attentionMeasured(orm, options)),
-    gauges(networkMessagesMeasured(orm)),
-    gauges(networkEventsMeasured(orm)),
+    gauges(inboxMeasured(orm)),
     gauges(authorizationsMeasured(orm)),
     gauges(LEDGER_MEASURED),
     gauges(RECONCILIATION_MEASURED),
@@ -77,15 +74,15 @@ const RECONCILIATION_MEASURED: Measured<ReconciliationCounts> = {
     },
     {
       name: 'reconciliation_matched',
-      help: 'Cards, movements of money and transactions that were the same here and at the card network',
+      help: 'Cards, movements of money and payments that were the same here and at the card network',
       labels: [],
       samples: ({ matched }) => [[[], matched]],
     },
     {
-      name: 'reconciliation_booked',
-      help: 'Transactions that the card network never told us, and that the last comparison took',
+      name: 'reconciliation_corrected',
+      help: 'Payments that the last comparison corrected to what the card network has',
       labels: [],
-      samples: ({ booked }) => [[[], booked]],
+      samples: ({ corrected }) => [[[], corrected]],
     },
     {
       name: 'reconciliation_timestamp_seconds',
@@ -160,53 +157,29 @@ function authorizationsMeasured(orm: Orm): Measured<number> {
   };
 }
 
-/** What the network reported and waits to be booked, and how much of the room for it that takes. */
-function networkMessagesMeasured(orm: Orm): Measured<{ messages: number; bytes: number }> {
+/** What has changed at the card network and waits, and how much of the room for it that takes. */
+function inboxMeasured(orm: Orm): Measured<InboxTotals> {
   return {
-    name: 'network_messages',
-    source: { everyMs: 15_000, measure: () => readTotals(orm) },
+    name: 'network_inbox',
+    source: { everyMs: 15_000, measure: () => readInboxTotals(orm) },
     gauges: [
       {
-        name: 'network_messages_waiting',
-        help: 'Transactions that the card network reported and that could not be booked yet',
+        name: 'network_inbox_waiting',
+        help: 'Payments and transfers of the card network that wait to be looked at or booked',
         labels: [],
-        samples: ({ messages }) => [[[], messages]],
+        samples: ({ objects }) => [[[], objects]],
       },
       {
-        name: 'network_messages_room_used_ratio',
-        help: 'How much of the room for them is taken, by number or by bytes; at 1, the network is asked to repeat',
-        labels: [],
-        samples: ({ messages, bytes }) => [
-          [[], Math.max(messages / MAX_WAITING_MESSAGES, bytes / MAX_WAITING_BYTES)],
-        ],
-      },
-    ],
-  };
-}
-
-/** The card network's events that wait to be read. */
-function networkEventsMeasured(orm: Orm): Measured<WaitingEvents> {
-  return {
-    name: 'network_events',
-    source: { everyMs: 15_000, measure: () => readWaitingEvents(orm) },
-    gauges: [
-      {
-        name: 'network_events_waiting',
-        help: 'Events of the card network that were kept and are not read yet',
-        labels: [],
-        samples: ({ events }) => [[[], events]],
-      },
-      {
-        name: 'network_events_longest_wait_seconds',
+        name: 'network_inbox_longest_wait_seconds',
         help: 'How long the oldest of them has waited',
         labels: [],
         samples: ({ oldestSeconds }) => [[[], oldestSeconds]],
       },
       {
-        name: 'network_events_room_used_ratio',
+        name: 'network_inbox_room_used_ratio',
         help: 'How much of the room for them is taken, by number or by bytes; at 1, the network is asked to repeat',
         labels: [],
-        samples: ({ roomUsed }) => [[[], roomUsed]],
+        samples: (totals) => [[[], roomUsed(totals)]],
       },
     ],
   };

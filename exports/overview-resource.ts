@@ -22,7 +22,14 @@ export const OverviewResource = z
   .object({
     object: ObjectType('overview'),
     cards: z
-      .object(Object.fromEntries(CardStatus.options.map((status) => [status, Count])) as Counts)
+      .object(
+        Object.fromEntries(
+          CardStatus.options.map((status) => [
+            status,
+            Count.describe(`Cards with the status \`${status}\`.`),
+          ]),
+        ) as Counts,
+      )
       .meta({ id: 'CardCounts', description: 'How many cards have each status.' }),
     days: z.array(OverviewDay).describe('The last 30 days with today, oldest first.'),
     pending_operations: Count.describe(

@@ -3,11 +3,12 @@ import { z } from 'zod';
 import { boundTime, firstId } from '../accounts/clock.ts';
 import { BALANCE_TRANSACTION } from '../accounts/examples.ts';
 import { BalanceTransactionResource, presentBalanceTransaction } from '../accounts/resource.ts';
-import { declare, resource } from '../api/http/route.ts';
+import { type Declaration, declare, resource } from '../api/http/route.ts';
 import type { StreamedReply, StreamLimits } from '../api/http/stream-reply.ts';
 import { CONFIRMED_DEPOSIT } from '../deposits/examples.ts';
 import { DepositResource, type DepositRow, presentDeposit } from '../deposits/resource.ts';
 import { Timestamp } from '../domain/fields.ts';
+import type { IdPrefix } from '../domain/ids.ts';
 import type { Tenant } from '../domain/mode.ts';
 import { streamPrepaidEntries } from '../ledger/balances.ts';
 import {
@@ -24,7 +25,6 @@ import {
 import {
   AUTHORIZATION_COLUMNS,
   DEPOSIT_COLUMNS,
-  of,
   receivedBy,
   selectPayments,
   TRANSACTION_COLUMNS,
@@ -33,7 +33,7 @@ import type { Orm } from '../platform/db/orm.ts';
 import type { ReadReport } from '../platform/db/report-reads.ts';
 import { columnList, cursorStatement, type Reader } from '../platform/db/sql.ts';
 import { untilAborted } from '../platform/process/work-context.ts';
-import { Csv, csvHeader, csvLines, reportColumns } from './csv.ts';
+import { Csv, csvHeader, csvLines, type ReportColumn, reportColumns } from './csv.ts';
 import { takeTransferSlot } from './transfer-slots.ts';
 
 export interface ReportDependencies {
@@ -76,65 +76,68 @@ const TRANSACTIONS = reportColumns(TransactionResource);
 const DEPOSITS = reportColumns(DepositResource);
 const AUTHORIZATIONS = reportColumns(AuthorizationResource);
 
-const reportBalanceTransactions = declare({
-  method: 'get',
-  path: '/reports/balance_transactions',
+/** Declares a report, whose name is the last word of its path. */
+const declareReport = ({
+  name,
+  columns,
+  example,
+  ...declared
+}: Pick<Declaration, 'scope' | 'operationId' | 'summary' | 'description'> & {
+  name: string;
+  columns: readonly ReportColumn[];
+  example: object;
+}) =>
+  declare({
+    method: 'get',
+    path: `/reports/${name}`,
+    ...declared,
+    query: ReportQuery,
+    responses: { 200: Csv },
+    contentType: 'text/csv',
+    examples: { query: OCTOBER, 200: csvHeader(columns) + csvLines(columns, [example]) },
+  });
+
+const reportBalanceTransactions = declareReport({
+  name: 'balance_transactions',
   scope: 'balance:read',
   operationId: 'reports.balanceTransactions',
   summary: 'Download balance transactions',
   description: 'Every change to your balance in a period, as CSV, oldest first.',
-  query: ReportQuery,
-  responses: { 200: Csv },
-  contentType: 'text/csv',
-  examples: {
-    query: OCTOBER,
-    200: csvHeader(BALANCE_TRANSACTIONS) + csvLines(BALANCE_TRANSACTIONS, [BALANCE_TRANSACTION]),
-  },
+  columns: BALANCE_TRANSACTIONS,
+  example: BALANCE_TRANSACTION,
 });
 
-const reportCardTransactions = declare({
-  method: 'get',
-  path: '/reports/card_transactions',
+const reportCardTransactions = declareReport({
+  name: 'card_transactions',
   scope: 'cards:read',
   operationId: 'reports.cardTransactions',
   summary: 'Download card transactions',
   description:
     'The transactions of all cards in a period, as CSV, oldest first. `fees` is the sum of the fees.',
-  query: ReportQuery,
-  responses: { 200: Csv },
-  contentType: 'text/csv',
-  examples: { query: OCTOBER, 200: csvHeader(TRANSACTIONS) + csvLines(TRANSACTIONS, [TRANSACTION]) },
+  columns: TRANSACTIONS,
+  example: TRANSACTION,
 });
 
-const reportDeposits = declare({
-  method: 'get',
-  path: '/reports/deposits',
+const reportDeposits = declareReport({
+  name: 'deposits',
   scope: 'balance:read',
   operationId: 'reports.deposits',
   summary: 'Download deposits',
   description: 'The deposits that were created in a period, as they are now, as CSV, oldest first.',
-  query: ReportQuery,
-  responses: { 200: Csv },
-  contentType: 'text/csv',
-  examples: { query: OCTOBER, 200: csvHeader(DEPOSITS) + csvLines(DEPOSITS, [CONFIRMED_DEPOSIT]) },
+  columns: DEPOSITS,
+  example: CONFIRMED_DEPOSIT,
 });
 
-const reportAuthorizations = declare({
-  method: 'get',
-  path: '/reports/authorizations',
+const reportAuthorizations = declareReport({
+  name: 'authorizations',
   scope: 'cards:read',
   operationId: 'reports.authorizations',
   summary: 'Download authorizations',
   description:
     'The authorizations of all cards that were created in a period, declined ones included, as they are now, as CSV, oldest ' +
     'first.',
-  query: ReportQuery,
-  responses: { 200: Csv },
-  contentType: 'text/csv',
-  examples: {
-    query: OCTOBER,
-    200: csvHeader(AUTHORIZATIONS) + csvLines(AUTHORIZATIONS, [AUTHORIZATION]),
-  },
+  columns: AUTHORIZATIONS,
+  example: AUTHORIZATION,
 });
 
 interface Period {
@@ -221,36 +224,31 @@ const rangeOf = ({ from, to }: Period) => ({
 
 type Range = Tenant & ReturnType<typeof rangeOf>;
 
-// They compare and order by whole keys, so that only the index on those serves them
-// (docs/decisions/lists-by-whole-keys.md).
+/**
+ * WHERE and ORDER BY of a report of the rows `r`. It compares and orders by whole keys, so that only the index
+ * on those serves it (docs/decisions/lists-by-whole-keys.md).
+ */
+const inPeriod = (prefix: IdPrefix, { partnerId, mode, from, to, idsFrom, idsTo }: Range) => sql`
+    WHERE (r.partner_id, r.mode, r.id) >= (${partnerId}, ${mode}, ${firstId(prefix, { partnerId, mode }, idsFrom)})
+      AND (r.partner_id, r.mode, r.id) < (${partnerId}, ${mode}, ${firstId(prefix, { partnerId, mode }, idsTo)})
+      AND r.created_at >= ${from} AND r.created_at < ${to}
+    ORDER BY r.partner_id, r.mode, r.id`;
 
 const selectTransactions = cursorStatement(
-  (_, { partnerId, mode, from, to, idsFrom, idsTo }: Range) => sql<TransactionRow>`
-    SELECT ${columnList('card_transaction', TRANSACTION_COLUMNS)} FROM card_transaction
-    WHERE (partner_id, mode, id) >= (${partnerId}, ${mode}, ${firstId('txn', { partnerId, mode }, idsFrom)})
-      AND (partner_id, mode, id) < (${partnerId}, ${mode}, ${firstId('txn', { partnerId, mode }, idsTo)})
-      AND created_at >= ${from} AND created_at < ${to}
-    ORDER BY partner_id, mode, id`,
+  (_, range: Range) => sql<TransactionRow>`
+    SELECT ${columnList('card_transaction', TRANSACTION_COLUMNS, 'r')} FROM card_transaction r
+    ${inPeriod('txn', range)}`,
 );
 
 const selectDeposits = cursorStatement(
-  (_, { partnerId, mode, from, to, idsFrom, idsTo }: Range) => sql<DepositRow>`
-    SELECT ${sql.join(of('d', DEPOSIT_COLUMNS).map((column) => sql.ref(column)))},
-      ${receivedBy('d')} AS received_micro_usdt, ${selectPayments('d')} AS payments
-    FROM deposit d
-    WHERE (d.partner_id, d.mode, d.id) >= (${partnerId}, ${mode},
-      ${firstId('dep', { partnerId, mode }, idsFrom)})
-      AND (d.partner_id, d.mode, d.id) < (${partnerId}, ${mode},
-      ${firstId('dep', { partnerId, mode }, idsTo)})
-      AND d.created_at >= ${from} AND d.created_at < ${to}
-    ORDER BY d.partner_id, d.mode, d.id`,
+  (_, range: Range) => sql<DepositRow>`
+    SELECT ${columnList('deposit', DEPOSIT_COLUMNS, 'r')}, ${receivedBy('r')} AS received_micro_usdt,
+      ${selectPayments('r')} AS payments
+    FROM deposit r ${inPeriod('dep', range)}`,
 );
 
 const selectAuthorizations = cursorStatement(
-  (_, { partnerId, mode, from, to, idsFrom, idsTo }: Range) => sql<AuthorizationRow>`
-    SELECT ${columnList('card_authorization', AUTHORIZATION_COLUMNS)} FROM card_authorization
-    WHERE (partner_id, mode, id) >= (${partnerId}, ${mode}, ${firstId('auth', { partnerId, mode }, idsFrom)})
-      AND (partner_id, mode, id) < (${partnerId}, ${mode}, ${firstId('auth', { partnerId, mode }, idsTo)})
-      AND created_at >= ${from} AND created_at < ${to}
-    ORDER BY partner_id, mode, id`,
+  (_, range: Range) => sql<AuthorizationRow>`
+    SELECT ${columnList('card_authorization', AUTHORIZATION_COLUMNS, 'r')} FROM card_authorization r
+    ${inPeriod('auth', range)}`,
 );

@@ -2,7 +2,8 @@ import type { ApiError } from '../domain/api-error.ts';
 import type { DeclineReason } from '../domain/authorization.ts';
 import type { NetworkCard } from '../domain/card.ts';
 import type { SettableStatus } from '../domain/card-status.ts';
-import type { NetworkAuthorizationRequest, ReportedTransaction } from '../domain/network-transaction.ts';
+import type { PaymentMerchant, PaymentSnapshot } from '../domain/payment.ts';
+import type { NetworkReport, NetworkRequest } from '../domain/simulated-network.ts';
 import type { TransferDirection } from '../domain/transfer.ts';
 
 /**
@@ -37,21 +38,22 @@ export interface CardNetwork {
    */
   trueUp(request: TrueUpAsked): Promise<TrueUpAnswer>;
 
-  /**
-   * What a kept event says ({@link EventForLater}), in our words. The network may have to be asked for its
-   * object.
-   */
-  readEvent(body: Uint8Array): Promise<NetworkMessage[]>;
+  /** A payment as it is now; null if the network has none under this id. */
+  readPayment(
+    paymentId: string,
+    turn: 'event' | 'reconciliation',
+  ): Promise<PaymentSnapshot | UnreadableObject | null>;
+  /** The payment in a state that the network has sent ({@link NamedObject}); null if it has to be read. */
+  snapshotOf(state: Uint8Array): PaymentSnapshot | null;
+  /** What a transfer between accounts was for; null if it is none of our operations. */
+  readTransfer(transferId: string): Promise<OutcomeMessage | null>;
 
   /** What the network itself has recorded since then, oldest first, for the reconciliation. */
   listCards(since: Date): AsyncIterable<ListedCard | UnreadableObject>;
   listMovements(since: Date): AsyncIterable<ListedMovement | UnreadableObject>;
-  /** Each of the list's objects, as everything that it says in our words. */
-  listTransactions(since: Date): AsyncIterable<ListedTransaction | UnreadableObject>;
+  listPayments(since: Date): AsyncIterable<PaymentSnapshot | UnreadableObject>;
   /** What the network has under one id, for the reconciliation; null if it has no such card. */
   readCard(networkCardId: string): Promise<ListedCard | UnreadableObject | null>;
-  /** The same of what transactions name as their `networkPaymentId`, as everything that it says. */
-  readPayment(networkPaymentId: string): Promise<ListedTransaction[] | UnreadableObject | null>;
 
   /** What is wrong with how the network is set up, for a person to mend; empty if nothing is. */
   checkSetUp(): Promise<string[]>;
@@ -80,7 +82,7 @@ export interface UnreadableObject {
 }
 
 export const isReadable = <Listed extends object>(one: Listed | UnreadableObject): one is Listed =>
-  !('unreadable' in one);
+  !('networkId' in one);
 
 /** A card as the network lists it. */
 export interface ListedCard {
@@ -212,7 +214,7 @@ export interface IngressRoute {
   read(post: NetworkPost): ReceivedPost | Promise<ReceivedPost>;
 }
 
-export type ReceivedPost = PostForNow | EventForLater;
+export type ReceivedPost = PostForNow | PostForLater;
 
 /** It is answered once its messages are handled. */
 export interface PostForNow {
@@ -223,14 +225,25 @@ export interface PostForNow {
   respond(results: readonly MessageResult[]): NetworkResponse | Promise<NetworkResponse>;
 }
 
-/** It is kept, answered at once, and worked off from there, so that it is never lost. */
-export interface EventForLater {
+/** It is noted, answered at once, and looked at from there, so that it is never lost. */
+export interface PostForLater {
   handling: 'later';
-  /** The network's id, the same whenever the event is sent again. */
-  eventId: string;
-  /** JSON that `readEvent` understands. Nothing secret is in it: the adapter picks the fields. */
-  body: Uint8Array;
+  object: NamedObject;
   response: NetworkResponse;
+}
+
+/** Something that has changed at the network. */
+export interface NamedObject {
+  kind: 'payment' | 'transfer';
+  /** The network's id. */
+  id: string;
+  /** The network's id of its card; null if the message does not say. */
+  networkCardId: string | null;
+  /**
+   * All of it, if the message has that: JSON that `snapshotOf` understands, with nothing secret in it, and how
+   * new it is, compared part by part.
+   */
+  state: { body: Uint8Array; version: readonly number[] } | null;
 }
 
 export interface NetworkResponse {
@@ -245,7 +258,7 @@ export interface NetworkPost {
   headers: Readonly<Record<string, string | string[] | undefined>>;
 }
 
-export type NetworkMessage = OutcomeMessage | TransactionMessage | RequestMessage;
+export type NetworkMessage = OutcomeMessage | RequestMessage | SimulatedRequest | SimulatedReport;
 
 /** An issuance or a transfer may have an outcome. It is only a hint: the network has to be asked. */
 export interface OutcomeMessage {
@@ -258,21 +271,27 @@ export interface OutcomeMessage {
 /** The network asks whether a card pays. It waits for the decision, for 2 s at most. */
 export interface RequestMessage {
   type: 'request';
-  request: NetworkAuthorizationRequest;
+  networkCardId: string;
+  /** The network's id of the payment. */
+  paymentId: string;
+  /** What names the question, so that it is decided once. */
+  key: string;
+  /** The network's id of the request; null if it does not name one. */
+  id: string | null;
+  amountCents: number;
+  merchant: PaymentMerchant;
 }
 
-/** The network settled a transaction, or reports what became of an authorization. */
-export interface TransactionMessage {
-  type: 'transaction';
-  /** JSON that `readReport` understands. It is kept if the transaction can't be booked now. */
-  body: Uint8Array;
-  transaction: ReportedTransaction;
+/** The simulated network asks whether a card pays. */
+export interface SimulatedRequest {
+  type: 'simulated request';
+  said: NetworkRequest;
 }
 
-/** A transaction as the network lists it. */
-export interface ListedTransaction extends TransactionMessage {
-  /** What `readEvent` takes, if the list does not say all that booking it needs; null if it does. */
-  toRead: Uint8Array | null;
+/** The simulated network has settled a transaction, or reports what became of an authorization. */
+export interface SimulatedReport {
+  type: 'simulated report';
+  said: NetworkReport;
 }
 
 /**

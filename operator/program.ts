@@ -57,10 +57,6 @@ export async function runOperator(args: readonly string[], options: OperatorOpti
       out(program.opts<{ json?: true }>().json ? renderJson(answer) : renderText(answer));
       failed = answer.failed ?? false;
     },
-    verb:
-      (work) =>
-      async (...given) =>
-        verbs.print(await work(...given)),
   };
   try {
     await addNouns(program, args, verbs);
@@ -100,10 +96,8 @@ const keys = () => import('../accounts/key-operator.ts');
 const cards = () => import('../cards/operator.ts');
 const deposits = () => import('../deposits/operator.ts');
 
-type Loaded = Noun | ((noun: Command, verbs: Verbs) => void);
-
-/** What each noun is about, and its verbs, or what builds them. */
-const NOUNS: Record<string, readonly [about: string, load: () => Promise<Loaded>]> = {
+/** What each noun is about, and its verbs. */
+const NOUNS: Record<string, readonly [about: string, load: () => Promise<Noun>]> = {
   partner: ["partners' accounts", loadPartner],
   adjustment: [
     'large adjustments that need a second operator',
@@ -195,8 +189,6 @@ async function addNouns(program: Command, args: readonly string[], verbs: Verbs)
   for (const [name, [about, load]] of Object.entries(NOUNS)) {
     const noun = program.command(name).description(about);
     if (!args.includes(name)) continue;
-    const loaded = await load();
-    if (typeof loaded === 'function') loaded(noun, verbs);
-    else addVerbs(noun, loaded, verbs);
+    addVerbs(noun, await load(), verbs);
   }
 }

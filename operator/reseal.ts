@@ -1,6 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
-import { eventContext } from '../issuers/inbox/kept-events.ts';
-import { messageContext } from '../issuers/inbox/kept-messages.ts';
+import { stateContext } from '../issuers/inbox/inbox.ts';
 import { type KeyRing, readKeyId, rootContext } from '../platform/crypto/key-ring.ts';
 import { readStatement, type Transactor, writeStatement } from '../platform/db/sql.ts';
 import { transaction } from '../platform/db/transaction.ts';
@@ -61,8 +60,7 @@ const PLACES: readonly Place[] = [
   { name: 'receiver_responses', ...ATTEMPT, context: answerStartContext },
   { name: 'stored_requests', ...CLAIM, column: 'request', context: requestContext },
   { name: 'stored_responses', ...CLAIM, column: 'response_body', context: responseContext },
-  { name: 'network_messages', ...KEPT, table: 'network_message', context: messageContext },
-  { name: 'network_events', ...KEPT, table: 'network_event', context: eventContext },
+  { name: 'network_states', ...KEPT, table: 'network_inbox', context: stateContext },
 ];
 
 /**

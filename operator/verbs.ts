@@ -23,10 +23,8 @@ export interface Tools {
   reconcileGraceMs: number;
 }
 
-/** What a noun that builds its commands by itself builds them with. */
+/** What commands are built with. */
 export interface Verbs extends Tools {
-  /** Turns a verb's work into an action for commander that prints the work's answer, as text or as JSON. */
-  verb<A extends unknown[]>(work: (...args: A) => Promise<Output>): (...args: A) => Promise<void>;
   /** Help text with complete command lines. */
   examples(...lines: string[]): string;
   /** Prints an answer; null if there is none. */
@@ -240,32 +238,3 @@ export const workflowOf = async (
   mode === 'test'
     ? { workflow_id: null, workflow_status: null }
     : { workflow_id, workflow_status: await session.workflowStatus(workflow_id) };
-
-/** Gives a verb that uses {@link listNewest} its flag `--limit`. */
-export const withLimit = (command: Command): Command => command.addOption(asOption('limit', LIMIT));
-
-/**
- * A list that may be long, cut off at `--limit`.
- * @param listed.limit the flag's value
- * @param listed.readNewest reads at most `atMost`, newest first
- */
-export async function listNewest(
-  err: Verbs['err'],
-  listed: {
-    noun: string;
-    columns: readonly string[];
-    limit: number | undefined;
-    readNewest(atMost: number): Promise<{ id: string }[]>;
-    /** Whether it has the flag `--before`. */
-    isPaged?: boolean;
-  },
-): Promise<Output> {
-  const { noun, columns, limit = DEFAULT_LIMIT, readNewest, isPaged = false } = listed;
-  const found = await readNewest(limit + 1);
-  if (found.length > limit) err(moreThan(limit, isPaged ? found[limit - 1]?.id : undefined));
-  return {
-    value: found.slice(0, limit),
-    columns,
-    note: found.length === 0 ? 'Nothing found.' : `See all of one with "operator ${noun} show ID".`,
-  };
-}

@@ -1,11 +1,17 @@
 import { sql } from 'kysely';
 import { heldClock } from '../accounts/clock.ts';
-import { accountTime } from '../domain/account-clock.ts';
+import { type AccountClock, accountTime } from '../domain/account-clock.ts';
 import { DEFAULT_FEE_PLAN, FeePlan } from '../domain/fees.ts';
 import type { PaymentSnapshot } from '../domain/payment.ts';
 import { newId } from '../platform/crypto/new-id.ts';
 import { AUTHORIZATION_COLUMNS, CARD_COLUMNS, of, PAYMENT_COLUMNS } from '../platform/db/columns.ts';
-import { columnList, type Transactor, writeStatement } from '../platform/db/sql.ts';
+import {
+  columnList,
+  type Reader,
+  readStatement,
+  type Transactor,
+  writeStatement,
+} from '../platform/db/sql.ts';
 import type { AuthorizationRow } from './authorization-resource.ts';
 import {
   type BookedPayment,
@@ -44,22 +50,41 @@ export async function bookPayments(
 ): Promise<(BookedPayment | null)[]> {
   const cardIds = [...new Set(payments.map(({ cardId }) => cardId))];
   const cards = await lockCards(tx, { cardIds, lockWaitMs });
+  const booked = bookAll(payments, cards, await readPayments(tx, toAsked(payments)), ttlMs);
+  await writeBookings(
+    tx,
+    booked.flatMap((one) => (one?.isChanged ? [one] : [])),
+  );
+  return booked;
+}
+
+/**
+ * What {@link bookPayments} would book, without a lock and without writing: what is under way may differ for a
+ * moment.
+ */
+export async function comparePayments(
+  em: Reader,
+  payments: readonly PaymentToBook[],
+  ttlMs: number,
+): Promise<(BookedPayment | null)[]> {
+  const cards = await readCards(em, { cardIds: [...new Set(payments.map(({ cardId }) => cardId))] });
+  return bookAll(payments, cards, await readPayments(em, toAsked(payments)), ttlMs);
+}
+
+type LockedCard = Awaited<ReturnType<typeof lockCards>>[number];
+
+function bookAll(
+  payments: readonly PaymentToBook[],
+  cards: readonly LockedCard[],
+  rows: readonly ReadRow[],
+  ttlMs: number,
+): (BookedPayment | null)[] {
   const byId = new Map(cards.map((card) => [card.id, card]));
-  const elements = payments.map(({ snapshot }) => elementsOf(snapshot));
-  const rows = await readPayments(tx, {
-    payments: JSON.stringify(
-      payments.map(({ cardId, paymentId }, index) => ({
-        card_id: cardId,
-        payment_id: paymentId,
-        elements: elements[index],
-      })),
-    ),
-  });
   // Several payments of one card, or one payment twice: each sees what those before it have left.
   const balances = new Map<string, PaymentTerms['balance']>();
   const prepaid = new Map<string, number>();
   const known = new Map<string, BookedPayment>();
-  const booked = payments.map((payment, index) => {
+  return payments.map((payment, index) => {
     const card = byId.get(payment.cardId);
     const row = rows[index];
     if (card === undefined || row === undefined) return null;
@@ -87,11 +112,6 @@ export async function bookPayments(
     known.set(payment.paymentId, one);
     return one;
   });
-  await writeBookings(
-    tx,
-    booked.flatMap((one) => (one?.isChanged ? [one] : [])),
-  );
-  return booked;
 }
 
 /** What is known of elements, by the network's ids of them. */
@@ -100,9 +120,13 @@ interface ElementsKnown {
   handMade: ReadonlyMap<string, HandMade>;
 }
 
-function bookOne(
+/** Nothing is known of any. */
+export const NO_ELEMENTS: ElementsKnown = { transactionIds: new Map(), handMade: new Map() };
+
+/** What a payment of a network's becomes on these terms. */
+export function bookOne(
   terms: PaymentTerms,
-  { paymentId, snapshot, readAt }: PaymentToBook,
+  { paymentId, snapshot, readAt }: Omit<PaymentToBook, 'cardId'>,
   { transactionIds, handMade }: ElementsKnown,
   ttlMs: number,
 ): BookedPayment {
@@ -120,14 +144,23 @@ function bookOne(
     paymentId,
     networkPaymentId: paymentId,
     authorizationId,
-    folded: null,
+    folded: terms.payment?.folded ?? null,
     refundedIds: transactionIds,
   });
 }
 
-/** The elements that may be booked. */
-const elementsOf = (snapshot: PaymentSnapshot | null): string[] =>
-  [...(snapshot?.movements ?? []), ...(snapshot?.unreadable ?? [])].map(({ id }) => id);
+/** With the elements that may be booked. */
+const toAsked = (payments: readonly PaymentToBook[]): { payments: string } => ({
+  payments: JSON.stringify(
+    payments.map(({ cardId, paymentId, snapshot }) => ({
+      card_id: cardId,
+      payment_id: paymentId,
+      elements: [...(snapshot?.movements ?? []), ...(snapshot?.unreadable ?? [])].map(({ id }) => id),
+    })),
+  ),
+});
+
+const isOneOf = (cardIds: string[]) => sql<string>`ANY((SELECT ${cardIds}::text[])::text[])`;
 
 // It sets the transaction's lock_timeout before it locks the first row, so that this takes no round trip of
 // its own.
@@ -136,12 +169,22 @@ const lockCards = writeStatement(
     db
       .selectFrom('card as c')
       .select([...of('c', CARD_COLUMNS), heldClock(sql.ref('c.partner_id'), sql.ref('c.mode')).as('clock')])
-      .where('c.id', '=', sql<string>`ANY((SELECT ${cardIds}::text[])::text[])`)
+      .where('c.id', '=', isOneOf(cardIds))
       .where(
         sql<boolean>`(SELECT set_config('lock_timeout', coalesce(${lockWaitMs}, current_setting('lock_timeout')), true)) IS NOT NULL`,
       )
       .orderBy('c.id')
       .forNoKeyUpdate(),
+  { acrossTenants: 'network' },
+);
+
+const readCards = readStatement(
+  (db, { cardIds }: { cardIds: string[] }) =>
+    db
+      .selectFrom('card as c')
+      // Issuers' cards are live, whose clock is the real one.
+      .select([...of('c', CARD_COLUMNS), sql<AccountClock>`NULL::jsonb`.as('clock')])
+      .where('c.id', '=', isOneOf(cardIds)),
   { acrossTenants: 'network' },
 );
 
@@ -159,14 +202,14 @@ interface ReadRow {
 }
 
 // In a statement of its own, which sees what the last holder of each lock has committed.
-const readPayments = writeStatement(
+const readPayments = readStatement(
   (_, { payments }: { payments: string }) => sql<ReadRow>`
-    SELECT coalesce(a.posted, 0) AS card_cents, coalesce(a.held, 0) AS card_held_cents, coalesce(b.posted, 0) AS prepaid_cents,
-      p.fee_plan, to_jsonb(y) AS payment, to_jsonb(z) AS authorization,
+    SELECT coalesce(a.posted, 0) AS card_cents, coalesce(a.held, 0) AS card_held_cents,
+      coalesce(b.posted, 0) AS prepaid_cents, p.fee_plan, to_jsonb(y) AS payment, to_jsonb(z) AS authorization,
       coalesce((SELECT jsonb_object_agg(t.network_transaction_id, t.id) FROM card_transaction t
         WHERE t.mode = k.mode AND t.network_transaction_id = ANY (n.elements) AND t.type <> 'decline'), '{}') AS booked,
-      coalesce((SELECT jsonb_object_agg(e.element_id, jsonb_build_object('means', e.means, 'amountCents', e.amount_cents))
-        FROM payment_element e WHERE e.mode = k.mode AND e.element_id = ANY (n.elements)), '{}') AS hand_made
+      coalesce((SELECT jsonb_object_agg(e.id, jsonb_build_object('means', e.means, 'amountCents', e.amount_cents))
+        FROM payment_element e WHERE e.approved AND e.id = ANY (n.elements)), '{}') AS hand_made
     FROM ROWS FROM (jsonb_to_recordset(${payments}::jsonb) AS (card_id text, payment_id text, elements text[]))
       WITH ORDINALITY s (card_id, payment_id, elements, place)
     LEFT JOIN card k ON k.id = s.card_id

@@ -10,12 +10,11 @@ import { readIdTime } from '../platform/crypto/new-id.ts';
 import type { PAYMENT_COLUMNS } from '../platform/db/columns.ts';
 import type { Row } from '../platform/db/entities.ts';
 import type { AuthorizationRow } from './authorization-resource.ts';
-import { settlementPosting } from './decide-settlements.ts';
 import type { CardMoney } from './money-rules.ts';
-import { isApproved, type Request } from './pairing-rules.ts';
+import { isApproved, isUntold, REQUEST_TOLD_WITHIN_MS, type Request } from './pairing-rules.ts';
 import { type Booking, NEW_PAYMENT, type Payment } from './rules.ts';
 import type { TransactionRow } from './transaction-resource.ts';
-import { columnsOf, NOWHERE, toDecline, toTransaction } from './transaction-rows.ts';
+import { columnsOf, NOWHERE, toDecline, toTransaction, transactionPosting } from './transaction-rows.ts';
 
 /** What is kept of a payment beside its authorization. */
 export type PaymentRow = Row<'payment', (typeof PAYMENT_COLUMNS)[number]>;
@@ -45,7 +44,7 @@ export interface BookedPayment {
   authorization: AuthorizationRow | null;
   transactions: TransactionRow[];
   /** Null if nothing has to be remembered: a message by itself. */
-  payment: (PaymentRow & { authorization_id: string | null }) | null;
+  payment: (PaymentRow & { authorization_id: string | null; read_after: string | null }) | null;
   /** What moves in the ledger, in this order. */
   postings: Posting[];
   /** Each with its transaction, if it is of one. */
@@ -126,7 +125,7 @@ export function toRows(terms: PaymentTerms, booking: Booking, as: BookedAs): Boo
   // A hold is resolved once, so this step is new.
   const step = `release/${before?.id}/${before?.holds}`;
   const release = releasedCents > 0 ? releasePosting(card, releasedCents, step) : null;
-  const settled = transactions.map(settlementPosting);
+  const settled = transactions.map(transactionPosting);
   const postings = [holds.resolve, ...settled, holds.make, release].filter((posting) => posting !== null);
   const events: BookedPayment['events'] = transactions.map((transaction) => ({
     type: 'card.transaction.created',
@@ -141,20 +140,50 @@ export function toRows(terms: PaymentTerms, booking: Booking, as: BookedAs): Boo
     isDeepStrictEqual(row, terms.payment && { ...row, ...fieldsOf(terms.payment) }) &&
     isDeepStrictEqual(authorization?.expires_at ?? null, toPayment(terms).authorization?.expiresAt ?? null);
   const wasAuthorized = before !== null && before.status !== 'declined';
-  const isRemembered = authorization !== null || payment.clearedCents > 0 || payment.requests.length > 0;
+  const isRemembered =
+    authorization !== null ||
+    payment.clearedCents > 0 ||
+    // The simulated network's own word on a request is booked, and never told again.
+    (as.folded === null && payment.requests.length > 0) ||
+    payment.said.unreadable.length > 0;
   return {
     card,
     balance: { balanceCents: booking.card.balanceCents, heldCents: booking.card.heldCents },
     clock,
     authorization,
     transactions,
-    payment: isRemembered ? { ...row, authorization_id: of.authorizationId } : null,
+    payment: isRemembered
+      ? { ...row, authorization_id: of.authorizationId, read_after: readAfter(terms, payment, as) }
+      : null,
     prepaidCents: booking.card.prepaidCents,
     isChanged: isRemembered ? !isSame : transactions.length > 0,
     links: isAuthorized && !wasAuthorized && Number(terms.payment?.cleared_cents ?? 0) > 0,
     postings,
     events,
   };
+}
+
+const DAY_MS = 86_400_000;
+/** By how much an issuer's clock, or PostgreSQL's, may differ from ours. */
+const CLOCK_DIFFERENCE_MS = 30_000;
+
+/**
+ * When an issuer is asked for the payment again, whether or not it tells anything of it: once it should have
+ * told what we approved, at its expiry, and each day as long as it holds something.
+ */
+function readAfter(
+  { card, clock }: PaymentTerms,
+  { requests, authorization }: Payment,
+  { folded }: BookedAs,
+): string | null {
+  if (card.mode === 'test' || folded !== null || authorization === null) return null;
+  const untold = requests.filter(isUntold).map(({ created }) => Date.parse(created) + REQUEST_TOLD_WITHIN_MS);
+  const ends = authorization.expiresAt === null ? [] : [Date.parse(authorization.expiresAt)];
+  const isOver = authorization.status !== 'pending' && untold.length === 0;
+  if (isOver) return null;
+  const nowMs = accountTime(clock).getTime();
+  const times = [...untold, ...ends].map((atMs) => atMs + CLOCK_DIFFERENCE_MS).filter((atMs) => atMs > nowMs);
+  return new Date(Math.min(nowMs + DAY_MS, ...times)).toISOString();
 }
 
 function toPaymentRow(payment: Payment, { paymentId, folded }: BookedAs): PaymentRow {

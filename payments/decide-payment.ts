@@ -26,15 +26,15 @@ export interface IssuerRequest extends Asked {
  * @param limits.ttlMs how long an authorization holds its amount at most
  * @param limits.lockWaitMs how long to wait for the card's lock before PostgreSQL's error
  * @returns why not; null if it is approved
- * @throws ApiError `card_not_found`, `invalid_state` if the card was not issued, `validation_failed` if a fee
- * would be too large
+ * @throws ApiError `card_not_found`, `invalid_state` if the card was not issued, `idempotency_conflict` if an id
+ * was used for something else, `validation_failed` if a fee would be too large
  */
 export async function decidePayment(
   tx: Transactor,
   { cardId, networkCardId, paymentId, ...asked }: IssuerRequest,
   { ttlMs, lockWaitMs }: { ttlMs: number; lockWaitMs: number | null },
 ): Promise<{ reason: DeclineReason | null; booked: BookedPayment | null }> {
-  const terms = await lockPaymentTerms(tx, { cardId, paymentId, lockWaitMs });
+  const terms = await lockPaymentTerms(tx, { cardId, paymentId, messageId: null, lockWaitMs });
   if (terms === null || terms.card.network_card_id !== networkCardId) throw new ApiError('card_not_found');
   const { card, balance, clock, controls, authorization, askedAt } = terms;
   if (card.status === 'funding_pending' || card.status === 'failed') {

@@ -1,3 +1,4 @@
+import { ApiError } from '../domain/api-error.ts';
 import { type DeclineReason, decideDecline, MAX_REQUESTS } from '../domain/authorization.ts';
 import type { PaymentMerchant } from '../domain/payment.ts';
 import type { CardMoney } from './money-rules.ts';
@@ -20,9 +21,12 @@ export interface Decided {
   payment: Payment;
 }
 
+const CONFLICT = 'The network has asked with this id before, for another amount. Nothing was changed.';
+
 /**
  * Decides a request (docs/partners/authorizations.md). One that the network has told already, and which no
  * decision has taken, is the one asked: its result is the answer.
+ * @throws ApiError `idempotency_conflict` if the key asked for another amount before
  * @param terms.holdsCents what it would hold more
  * @param terms.refusedByControls why spending controls refuse it; null if they don't
  */
@@ -38,8 +42,9 @@ export function decideRequest(
 ): Decided {
   const { requests, authorization } = payment;
   const { key, id, amountCents, merchant } = asked;
-  const decided = requests.find(({ decision }) => decision?.key === key);
-  if (decided?.decision) return { reason: decided.decision.reason, payment };
+  const decided = requests.find(({ decision }) => decision?.key === key)?.decision;
+  if (decided?.amountCents === amountCents) return { reason: decided.reason, payment };
+  if (decided) throw new ApiError('idempotency_conflict', { message: CONFLICT });
 
   const toldSince = Date.parse(terms.now) - REQUEST_TOLD_WITHIN_MS;
   const isLike = (request: Request) =>

@@ -10,12 +10,11 @@ import type { Orm } from '../platform/db/orm.ts';
 import { anyOf, columnList, type Reader, readStatement, writeStatement } from '../platform/db/sql.ts';
 import { transaction } from '../platform/db/transaction.ts';
 import type { AuthorizationRow } from './authorization-resource.ts';
+import { bookPayments, type PaymentToBook } from './book-payments.ts';
 import type { BookedPayment, PaymentRow } from './booking-rows.ts';
-import { expire } from './end.ts';
 import { takeSimulated } from './take-simulated.ts';
 import type { AuthorizationTerms } from './terms.ts';
 import { writeBookings } from './write-bookings.ts';
-import { type AuthorizationChange, writeChanges } from './write-change.ts';
 
 /** An authorization whose time is over. */
 export type DueAuthorization = Row<'card_authorization', 'id' | 'partner_id' | 'mode' | 'card_id'>;
@@ -63,24 +62,28 @@ export function expireAuthorizations(
     const rows = await readLocked(tx, { partnerId, mode, ids, cardIds: [...locked.keys()] });
     const balances = new Map<string, { balanceCents: number; heldCents: number }>();
     let prepaidCents = Number(rows[0]?.prepaid_cents ?? 0);
-    const changes: AuthorizationChange[] = [];
     const booked: BookedPayment[] = [];
+    const ofIssuers: PaymentToBook[] = [];
     for (const { card_cents, card_held_cents, prepaid_cents: _, payment, ...row } of rows) {
       const card = locked.get(row.card_id);
-      if (card === undefined) throw new Error(`${row.card_id} is not locked`);
+      if (card === undefined || payment === null)
+        throw new Error(`${row.id} has no locked card or no payment`);
+      if (payment.folded === null) {
+        ofIssuers.push({ cardId: card.id, paymentId: payment.payment_id, snapshot: null, readAt: null });
+        continue;
+      }
       const balance = balances.get(card.id) ?? {
         balanceCents: Number(card_cents),
         heldCents: Number(card_held_cents),
       };
-      const terms = { card, balance, clock: card.clock, prepaidCents };
-      const ended = payment === null ? expire(terms, row) : expireSimulated(terms, row, payment);
-      if ('payment' in ended) booked.push(ended);
-      else changes.push(ended);
+      const ended = expireSimulated({ card, balance, clock: card.clock, prepaidCents }, row, payment);
+      booked.push(ended);
       balances.set(card.id, ended.balance);
       prepaidCents += balance.balanceCents - ended.balance.balanceCents;
     }
-    if (changes.length > 0) await writeChanges(tx, changes);
     await writeBookings(tx, booked);
+    // Their time is over, whatever their networks hold; how long a new one holds does not matter here.
+    if (ofIssuers.length > 0) await bookPayments(tx, ofIssuers, { ttlMs: 0 });
     return due.filter(({ card_id: cardId }) => locked.has(cardId)).map(({ id }) => id);
   });
 }
@@ -129,7 +132,8 @@ const readLocked = readStatement(
   (_, values: Tenant & { ids: readonly string[]; cardIds: readonly string[] }) => sql<LockedRow>`
     SELECT ${columnList('card_authorization', AUTHORIZATION_COLUMNS, 'z')}, a.posted AS card_cents, a.held AS card_held_cents,
       (SELECT to_jsonb(y) FROM (SELECT ${columnList('payment', PAYMENT_COLUMNS)} FROM payment
-        WHERE mode = ${values.mode} AND partner_id = ${values.partnerId} AND payment_id = z.id) y) AS payment,
+        WHERE mode = ${values.mode} AND partner_id = ${values.partnerId}
+          AND payment_id = coalesce(z.network_authorization_id, z.id)) y) AS payment,
       coalesce((SELECT b.posted FROM ledger.account b WHERE b.kind = 'prepaid' AND b.partner_id = ${values.partnerId}
         AND b.mode = ${values.mode} AND b.id = 'prepaid/' || ${values.mode} || '/' || ${values.partnerId}), 0) AS prepaid_cents
     FROM card_authorization z JOIN ledger.account a ON a.card_id = z.card_id AND a.partner_id = z.partner_id AND a.mode = z.mode

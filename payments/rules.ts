@@ -193,7 +193,9 @@ function toMovements(
   unreadable: readonly UnreadableElement[],
   { booked, handMade }: BookingTerms,
 ): PaymentMovement[] {
-  const read = (snapshot?.movements ?? []).filter(({ id }) => !booked.has(id));
+  const read = (snapshot?.movements ?? []).filter(
+    ({ id }) => !booked.has(id) && handMade.get(id)?.means !== 'nothing',
+  );
   const byHand = unreadable.flatMap(({ id, at }): PaymentMovement[] => {
     const made = handMade.get(id);
     if (made === undefined || made.means === 'nothing' || booked.has(id)) return [];

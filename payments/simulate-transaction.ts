@@ -1,90 +1,120 @@
-import { lockTestTerms } from '../cards/terms.ts';
+import { sql } from 'kysely';
 import { ApiError } from '../domain/api-error.ts';
-import { Refusal } from '../domain/refusal.ts';
-import { notifyEvents } from '../platform/db/notifications.ts';
-import { transaction } from '../platform/db/transaction.ts';
+import type { Tenant } from '../domain/mode.ts';
+import type { TransactionType } from '../domain/transaction.ts';
+import { type Transactor, writeStatement } from '../platform/db/sql.ts';
 import type { KeyedRequest } from '../requests/claim.ts';
 import type { CommandContext } from '../requests/command-context.ts';
-import { type Operator, recordAudit } from '../requests/operator-context.ts';
-import { type KeyedResponse, respondOnce, respondWith } from '../requests/respond-once.ts';
-import type { Settled, Settlement } from './decide-settlements.ts';
-import type { AuthorizationMessage, MessageOutcome } from './message-record.ts';
-import { settleTransaction } from './settle-transactions.ts';
-import { AuthorizationUnknown, takeMessage } from './take-message.ts';
+import { type KeyedResponse, respondOnce } from '../requests/respond-once.ts';
+import type { MessageQueue } from './message-queue.ts';
+import type { RefundedTransaction, Simulated, TakenMessage } from './take-simulated.ts';
+import { takeSimulated } from './take-simulated.ts';
+import { lockTestCard } from './terms.ts';
+import { type Merchant, presentTransaction, type TransactionResource } from './transaction-resource.ts';
+import { respondWithBooking } from './write-bookings.ts';
+
+/** A transaction that a partner simulates on a test card. */
+export interface TransactionAsked extends Tenant {
+  cardId: string;
+  /** What names it. */
+  messageId: string;
+  type: TransactionType;
+  amountCents: number;
+  /** As if the network had reported it, whatever the card's status. */
+  forced: boolean;
+  /** The purchase that a refund gives money back for; undefined if it names none. */
+  refundedTransactionId: string | undefined;
+  merchant: Merchant;
+}
 
 /**
- * Settles a partner's simulated transaction under an Idempotency-Key. It runs alone, since the claim must be
- * in its transaction. If the card is not active, the refusal is an answer too.
+ * Simulates a transaction in a database transaction that others may share.
+ * @throws ApiError `card_not_found`, `invalid_state`, `validation_failed`
+ */
+export async function simulateTogether(
+  messages: MessageQueue,
+  asked: TransactionAsked,
+): Promise<TransactionResource> {
+  const { partnerId, mode, cardId, refundedTransactionId } = asked;
+  const message = {
+    partnerId,
+    mode,
+    cardId,
+    refundedTransactionId,
+    simulated: toSimulated(asked),
+    recorded: null,
+  };
+  const outcome = await messages.take(message);
+  if ('refused' in outcome) throw outcome.refused;
+  if ('taken' in outcome) return toResource(outcome.taken);
+  throw new Error('a transaction was not simulated');
+}
+
+/**
+ * Simulates a transaction under an Idempotency-Key. It runs alone, since the claim must be in its transaction.
+ * If the card is not active, the refusal is an answer too.
  * @throws ApiError `card_not_found`, `validation_failed`, `idempotency_conflict`
  */
 export function simulateTransaction(
   context: CommandContext,
   request: KeyedRequest,
-  settlement: Settlement,
+  asked: TransactionAsked,
 ): Promise<KeyedResponse> {
   return respondOnce(context, request, async (tx) => {
-    const locked = await lockTestTerms({ tx, ring: context.ring }, request, { counts: false });
-    if ('replayed' in locked) return locked;
-    const { transaction } = await settleTransaction(tx, settlement);
-    return respondWith({ tx, ring: context.ring }, request, 201, transaction);
+    const command = { tx, ring: context.ring };
+    const terms = await lockTestCard(command, request, { decides: asked.type === 'purchase' });
+    if ('replayed' in terms) return terms;
+    const refund = asked.type === 'refund' ? await readRefund(tx, asked) : {};
+    const taken = takeSimulated({ ...terms, ...refund }, toSimulated(asked));
+    const body = JSON.stringify(toResource(taken));
+    return respondWithBooking(command, request, taken, { status: 201, body });
   });
 }
 
-/**
- * Settles what an operator reports for the simulated network. Sent again, it returns the same transaction.
- * @throws Refusal if the settlement is refused: the card is not issued, or the id was used for something else
- */
-export async function sendNetworkEvent({ orm, actor }: Operator, settlement: Settlement): Promise<Settled> {
-  const settled = await transaction(orm, async (tx) => {
-    const one = await settleTransaction(tx, settlement);
-    if (!one.replayed) {
-      const { cardId, networkTransactionId, type, amountCents, forced } = settlement;
-      const detail = { cardId, networkTransactionId, type, amountCents, forced };
-      recordAudit(tx, { actor, action: 'network-event.send', subject: one.transaction.id, detail });
-    }
-    return one;
-  }).catch((error: unknown) => {
-    if (error instanceof ApiError) throw new Refusal(`Nothing was settled. ${error.message}`);
-    throw error;
-  });
-  await notifyEvents(orm);
-  return settled;
+function toSimulated({
+  type,
+  amountCents,
+  forced,
+  messageId: id,
+  merchant,
+  ...asked
+}: TransactionAsked): Simulated {
+  const { name, category_code: categoryCode, city, country } = merchant;
+  return {
+    message: { id, type, amountCents, isFinal: true, merchant: { name, categoryCode, city, country } },
+    networkPaymentId: null,
+    ttlMs: 0,
+    forced,
+    isSimulation: !forced,
+    namesPurchase: asked.refundedTransactionId !== undefined,
+  };
 }
 
-/**
- * Takes what an operator says about an authorization for the simulated network. Sent again, it returns the
- * same.
- * @throws Refusal if it can't be booked
- */
-export async function sendAuthorizationEvent(
-  { orm, actor }: Operator,
-  message: AuthorizationMessage,
-  ttlMs: number,
-): Promise<MessageOutcome> {
-  const outcome = await transaction(orm, async (tx) => {
-    const taken = await takeMessage(tx, message, { ttlMs, lockWaitMs: null });
-    if (!taken.replayed) {
-      const { cardId, messageId, networkAuthorizationId, type, amountCents } = message;
-      const subject = taken.transaction?.id ?? taken.authorization?.id ?? cardId;
-      const detail = {
-        cardId,
-        networkTransactionId: messageId,
-        networkAuthorizationId,
-        type,
-        amountCents,
-      };
-      recordAudit(tx, { actor, action: 'network-event.send', subject, detail });
-    }
-    return taken;
-  }).catch((error: unknown) => {
-    if (error instanceof ApiError) throw new Refusal(`Nothing was changed. ${error.message}`);
-    if (error instanceof AuthorizationUnknown) {
-      throw new Refusal(
-        `Nothing was changed. We do not know the authorization ${message.networkAuthorizationId}: send its request first.`,
-      );
-    }
-    throw error;
-  });
-  await notifyEvents(orm);
-  return outcome;
+function toResource({ transactions: [row] }: TakenMessage): TransactionResource {
+  if (row === undefined) throw new Error('a simulated transaction is not booked');
+  return presentTransaction(row);
 }
+
+/** What a refund is decided on, too, under the card's lock. */
+async function readRefund(tx: Transactor, { refundedTransactionId, ...about }: TransactionAsked) {
+  const { partnerId, mode, cardId } = about;
+  const [row] = await refundTerms(tx, { partnerId, mode, cardId, refundedId: refundedTransactionId ?? '' });
+  if (row === undefined) throw new ApiError('card_not_found');
+  return { arrivingCents: BigInt(row.arriving), refunded: row.refunded };
+}
+
+const refundTerms = writeStatement(
+  (_, { partnerId, mode, cardId, refundedId }: Tenant & { cardId: string; refundedId: string }) => sql<{
+    arriving: string;
+    refunded: RefundedTransaction | null;
+  }>`
+    SELECT coalesce((SELECT sum(o.amount_cents) FROM card_transfer o WHERE o.card_id = ${cardId}
+        AND o.partner_id = ${partnerId} AND o.mode = ${mode} AND o.direction = 'topup' AND o.status = 'pending'), 0) AS arriving,
+      (SELECT jsonb_build_object('id', f.id, 'type', f.type, 'amountCents', f.amount_cents,
+        'givenBackCents', (SELECT coalesce(sum(b.amount_cents), 0) FROM card_transaction b
+          WHERE b.refunded_transaction_id = f.id AND b.partner_id = ${partnerId} AND b.mode = ${mode}),
+        'merchant', jsonb_build_object('name', f.merchant_name, 'categoryCode', f.merchant_category_code,
+          'city', f.merchant_city, 'country', f.merchant_country))
+      FROM card_transaction f WHERE f.id = ${refundedId} AND f.card_id = ${cardId} AND f.partner_id = ${partnerId}
+        AND f.mode = ${mode}) AS refunded`,
+);

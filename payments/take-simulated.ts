@@ -1,7 +1,10 @@
 import { decisionTime } from '../cards/applied-controls.ts';
-import type { DeclineReason } from '../domain/authorization.ts';
-import type { PaymentSnapshot } from '../domain/payment.ts';
+import { ApiError } from '../domain/api-error.ts';
+import { type DeclineReason, decideDecline } from '../domain/authorization.ts';
+import { MAX_AMOUNT_CENTS } from '../domain/money.ts';
+import type { PaymentMerchant } from '../domain/payment.ts';
 import { type AppliedControls, refusalByControls } from '../domain/spending-controls.ts';
+import { requireUsable } from '../domain/transaction.ts';
 import {
   foldMessage,
   NOTHING_FOLDED,
@@ -23,54 +26,77 @@ import { bookPayment } from './rules.ts';
 
 /** What a message of the simulated network is booked on. */
 export interface SimulatedTerms extends PaymentTerms {
-  /** What restricts the card. Spending limits are in it only if a request is to be decided. */
+  /** What restricts the card. Spending limits are in it only if something is to be decided. */
   controls: AppliedControls;
   /** When a request was asked, before the wait for the card's lock, in real time. */
   askedAt?: Date;
+  /** What the card's pending top-ups would add: a refund leaves room for it. */
+  arrivingCents?: bigint;
+  /** The purchase that a refund gives money back for; null if that is not known. */
+  refunded?: RefundedTransaction | null;
 }
 
-interface Simulated {
-  message: Omit<SimulatedMessage, 'reason' | 'at'>;
+export interface RefundedTransaction {
+  id: string;
+  type: 'purchase' | 'decline' | 'refund';
+  amountCents: number;
+  /** What earlier refunds gave back of it. */
+  givenBackCents: number;
+  merchant: PaymentMerchant;
+}
+
+export interface Simulated {
+  message: Omit<SimulatedMessage, 'reason' | 'at' | 'refunds'>;
   /** The network's id of the payment; null for our own, which is that of its authorization. */
   networkPaymentId: string | null;
   ttlMs: number;
+  /** A purchase that the network settles even if the card is blocked. */
+  forced?: boolean;
+  /** A partner simulates a transaction, which takes an active card. */
+  isSimulation?: boolean;
+  /** A refund names the purchase that it gives money back for. */
+  namesPurchase?: boolean;
 }
 
+/** What a message has booked, and why it was declined; null if it was not. */
+export type TakenMessage = BookedPayment & { reason: DeclineReason | null };
+
 /**
- * Takes a message of the simulated network, which is folded into its payment and booked: a request is decided
- * first. Test mode is this network inside our transaction.
- * @throws ApiError `validation_failed` if a fee would exceed the largest safe integer
+ * Takes a message of the simulated network, which is folded into its payment and booked: a request and a
+ * purchase are decided first. Test mode is this network inside our transaction.
+ * @throws ApiError `invalid_state` if the card can't have transactions, `validation_failed` if a refund is not
+ * possible or a fee would exceed the largest safe integer
  */
-export function takeSimulated(terms: SimulatedTerms, { message, networkPaymentId, ttlMs }: Simulated) {
-  const { card, clock, authorization, payment: row, controls, askedAt } = terms;
+export function takeSimulated(terms: SimulatedTerms, simulated: Simulated): TakenMessage {
+  const { card, clock, authorization, payment: row, controls, askedAt, refunded = null } = terms;
+  const { networkPaymentId, ttlMs, namesPurchase = false } = simulated;
   const decidedAt = askedAt && decisionTime(controls, askedAt, clock);
   const authorizationId = authorization?.id ?? newId('auth', decidedAt);
   const now = bookingTime(terms, authorizationId);
   const paymentId = networkPaymentId ?? authorizationId;
   const before = row?.folded ?? NOTHING_FOLDED;
-  const asked = { ...message, reason: null, at: now };
-  const isRequest = message.type === 'authorization' || message.type === 'increment';
-  const { reason, payment } = isRequest
-    ? decide(terms, asked, now)
-    : { reason: null, payment: toPayment(terms) };
+  const isNowhere = Object.values(simulated.message.merchant).every((said) => said === null);
+  const merchant =
+    namesPurchase && refunded !== null && isNowhere ? refunded.merchant : simulated.message.merchant;
+  const asked = { ...simulated.message, merchant, refunds: refunded?.id ?? null, reason: null, at: now };
+  const { reason, payment } = decide(terms, simulated, asked, now);
 
   const told: SimulatedMessage = { ...asked, reason };
   const folded = foldMessage(before, told);
-  const snapshot: PaymentSnapshot = snapshotFolded(
-    { paymentId, networkCardId: card.network_card_id ?? card.id },
-    folded,
-    told,
-  );
+  const names = { paymentId, networkCardId: card.network_card_id ?? card.id };
   const booking = bookPayment(payment, toMoney(terms), {
-    snapshot,
+    snapshot: snapshotFolded(names, folded, told),
     readAt: null,
     handMade: new Map(),
     booked: new Set(),
     now,
     ttlMs,
   });
-  const as = { paymentId, networkPaymentId, authorizationId, folded, refundedIds: new Map() };
-  return toRows(terms, booking, as);
+  const refundedIds = new Map(refunded === null ? [] : [[refunded.id, refunded.id]]);
+  return {
+    ...toRows(terms, booking, { paymentId, networkPaymentId, authorizationId, folded, refundedIds }),
+    reason,
+  };
 }
 
 /** A booking that has an authorization, as that of a request has. */
@@ -79,15 +105,35 @@ export function requireAuthorization(booked: BookedPayment): AuthorizationRow {
   return booked.authorization;
 }
 
-function decide(terms: SimulatedTerms, asked: SimulatedMessage, now: string) {
+function decide(terms: SimulatedTerms, simulated: Simulated, asked: SimulatedMessage, now: string) {
+  const payment = toPayment(terms);
+  switch (asked.type) {
+    case 'authorization':
+    case 'increment':
+      return decideAsked(terms, asked, now);
+    case 'purchase':
+      return { reason: decidePurchase(terms, simulated, asked), payment };
+    case 'decline':
+      requireUsable(terms.card.status, simulated.isSimulation);
+      return { reason: simulated.isSimulation ? ('simulated_decline' as const) : null, payment };
+    case 'refund':
+      requireUsable(terms.card.status, simulated.isSimulation);
+      requireRefundable(terms, simulated);
+      return { reason: null, payment };
+    default:
+      return { reason: null, payment };
+  }
+}
+
+function decideAsked(terms: SimulatedTerms, asked: SimulatedMessage, now: string) {
   const { card, balance, controls, payment: row, authorization } = terms;
   const amountCents = asked.amountCents ?? 0;
   const before = row?.folded ?? NOTHING_FOLDED;
   const heldCents = (folded: typeof before) => folded.authorization?.heldCents ?? 0;
   // What was cleared of it before it was asked for is paid, and counts already.
   const holdsCents = heldCents(foldMessage(before, asked)) - heldCents(before);
-  const { categoryCode, country } = terms.payment?.requests[0]?.merchant ?? asked.merchant;
-  const refusedByControls: DeclineReason | null = refusalByControls(controls, {
+  const { categoryCode, country } = row?.requests[0]?.merchant ?? asked.merchant;
+  const refusedByControls = refusalByControls(controls, {
     amountCents: holdsCents,
     wholeCents: Number(authorization?.amount_cents ?? 0) + amountCents,
     categoryCode,
@@ -98,4 +144,56 @@ function decide(terms: SimulatedTerms, asked: SimulatedMessage, now: string) {
     { key: asked.id, id: asked.id, amountCents, merchant: asked.merchant },
     { card: { status: card.status, ...balance }, holdsCents, refusedByControls, now },
   );
+}
+
+/** @returns why a purchase is declined; null if it is not */
+function decidePurchase(
+  { card: { status }, balance, controls }: SimulatedTerms,
+  { forced = false, isSimulation }: Simulated,
+  { amountCents: cents, merchant }: SimulatedMessage,
+): DeclineReason | null {
+  requireUsable(status, isSimulation);
+  if (forced && status === 'blocked') return null;
+  const amountCents = cents ?? 0;
+  const { categoryCode, country } = merchant;
+  const asked = { amountCents, wholeCents: amountCents, categoryCode, country };
+  const availableCents = balance.balanceCents - balance.heldCents;
+  return decideDecline({ status, availableCents }, amountCents, refusalByControls(controls, asked));
+}
+
+/** @throws ApiError `validation_failed` */
+function requireRefundable(
+  { card, balance, arrivingCents = 0n, refunded = null }: SimulatedTerms,
+  { message, namesPurchase = false }: Simulated,
+): void {
+  const amountCents = message.amountCents ?? 0;
+  if (namesPurchase) requireLeft(refunded, amountCents);
+  const afterCents = BigInt(balance.balanceCents) + BigInt(amountCents) + arrivingCents;
+  if (card.status !== 'blocked' && afterCents > BigInt(MAX_AMOUNT_CENTS)) {
+    throw ApiError.ofField(
+      'amount',
+      `amount would take the card's balance above the maximum of ${MAX_AMOUNT_CENTS} cents`,
+    );
+  }
+}
+
+function requireLeft(refunded: RefundedTransaction | null, amountCents: number): void {
+  if (refunded === null)
+    throw ApiError.ofField('transaction_id', 'transaction_id is no transaction of this card');
+  if (refunded.type !== 'purchase')
+    throw ApiError.ofField(
+      'transaction_id',
+      `transaction_id is a ${refunded.type}: only a purchase can be refunded`,
+    );
+  const leftCents = refunded.amountCents - refunded.givenBackCents;
+  if (leftCents <= 0)
+    throw ApiError.ofField(
+      'transaction_id',
+      'transaction_id is a purchase that was already refunded in full',
+    );
+  if (amountCents > leftCents)
+    throw ApiError.ofField(
+      'amount',
+      `amount is more than the ${leftCents} cents of the purchase that are left to refund`,
+    );
 }

@@ -8,13 +8,13 @@ import { DEFAULT_FEE_PLAN, FeePlan } from '../domain/fees.ts';
 import { isId } from '../domain/ids.ts';
 import type { AppliedControls } from '../domain/spending-controls.ts';
 import { AUTHORIZATION_COLUMNS, CARD_COLUMNS, of, PAYMENT_COLUMNS } from '../platform/db/columns.ts';
-import type { Row } from '../platform/db/entities.ts';
 import { type Transactor, writeStatement } from '../platform/db/sql.ts';
 import type { FoundClaim, KeyedRequest } from '../requests/claim.ts';
 import type { OpenCommand } from '../requests/command-context.ts';
 import { type KeyedResponse, readReplay } from '../requests/respond-once.ts';
 import type { AuthorizationRow } from './authorization-resource.ts';
 import type { PaymentRow } from './booking-rows.ts';
+import type { MessageAnswer } from './tables.ts';
 
 /**
  * What everything about an authorization is decided on. The transaction holds the card's lock, which guards
@@ -136,98 +136,61 @@ const lockTestTerms = writeStatement(
       CROSS JOIN LATERAL lock_test_card_terms(a.id, ${key}, ${cardId}, ${authorizationId}, false) f ${ACCOUNT}`,
 );
 
-/** What a message about a card names. */
-interface AboutCard {
-  cardId: string;
-  /** Our id of the authorization, or the network's; both null if it names none. */
-  authorizationId: string | null;
-  networkAuthorizationId: string | null;
-  /** The network's id of the message; null if it is not the network's. */
-  messageId: string | null;
-  /** Whether a merchant asks for money, so that spending limits matter. */
-  decides: boolean;
-  /** How long to wait for the card's lock; null for as long as a session may. */
-  lockWaitMs: number | null;
-}
-
-/** What a message of the network is decided on. */
-export interface MessageTerms extends DecisionTerms {
-  authorization: AuthorizationRow | null;
-  /** What became of the message, if it is a repeated one. */
-  known: KnownMessage | null;
-  /** The transaction that has the message's id at the network. */
-  transactionId: string | null;
-  /** What was cleared of the authorization before its request arrived. */
-  cleared: { cents: number; isFinal: boolean };
-}
-
-export type KnownMessage = Row<'card_authorization_message', (typeof MESSAGE_COLUMNS)[number]>;
-
-const MESSAGE_COLUMNS = [
-  'card_id',
-  'type',
-  'network_authorization_id',
-  'amount_cents',
-  'is_final',
-  'authorization_id',
-  'transaction_id',
-  'decline_reason',
-] as const;
-
-type MessageColumns = { [Column in (typeof MESSAGE_COLUMNS)[number] as `message_${Column}`]: unknown };
-
-/** Locks a card for what is said about it. @returns null if there is no such card */
-export async function lockMessageTerms(tx: Transactor, about: AboutCard): Promise<MessageTerms | null> {
-  const askedAt = new Date();
-  const [row] = await lockTerms(tx, { ...about, askedAt });
-  if (row === undefined) return null;
-  const known = Object.fromEntries(MESSAGE_COLUMNS.map((column) => [column, row[`message_${column}`]]));
-  return {
-    ...toTerms(row, askedAt),
-    authorization: toAuthorizationRow(row),
-    known: row.message_type === null ? null : (known as KnownMessage),
-    transactionId: row.settled_id,
-    cleared: { cents: Number(row.cleared_cents), isFinal: row.is_cleared_finally },
-  };
-}
-
 /**
  * Locks a card for a request of the network's, which is part of a payment.
  * @returns null if there is no such card
  */
 export async function lockPaymentTerms(
   tx: Transactor,
-  about: { cardId: string; paymentId: string; lockWaitMs: number | null },
-): Promise<RequestTerms | null> {
+  about: AboutPayment,
+): Promise<(RequestTerms & KnownMessage) | null> {
   const askedAt = new Date();
   const [row] = await lockPayment(tx, { ...about, askedAt });
   if (row === undefined) return null;
-  return { ...toTerms(row, askedAt), authorization: toAuthorizationRow(row), payment: toPaymentRow(row) };
+  // The network has named another card for the payment before.
+  if (row.payment_card_id !== null && row.payment_card_id !== about.cardId) throw usedOtherwise('payment');
+  const { said, answer } = row;
+  const terms = toTerms(row, askedAt);
+  return { ...terms, authorization: toAuthorizationRow(row), payment: toPaymentRow(row), said, answer };
 }
+
+interface AboutPayment {
+  cardId: string;
+  /** The network's id. */
+  paymentId: string;
+  /** The simulated network's id of the message; null for an issuer's. */
+  messageId: string | null;
+  lockWaitMs: number | null;
+}
+
+/** What the simulated network has said under a message's id before; null if nothing. */
+export interface KnownMessage {
+  said: object | null;
+  answer: MessageAnswer | null;
+}
+
+/** What is under a used id, and something else. */
+export const usedOtherwise = (id: 'message' | 'payment'): ApiError =>
+  new ApiError('idempotency_conflict', {
+    message:
+      `Something else was taken with this id of the ${id} at the network before, and this was not. Compare the two before you ` +
+      'send it with another id: if they are the same purchase, that would settle it twice.',
+  });
 
 const HELD_CLOCK = heldClock(sql.raw('(f.card).partner_id'), sql.raw('(f.card).mode'));
 
 const lockPayment = writeStatement(
-  (_, about: { cardId: string; paymentId: string; lockWaitMs: number | null; askedAt: Date }) => sql<
-    TermsColumns & CardRow & AuthorizedColumns & PaymentColumns
-  >`
-    SELECT f.card_cents, f.card_held_cents, f.prepaid_cents, f.fee_plan, ${HELD_CLOCK} AS clock,
-      ${controlsColumns(true, about.askedAt)}, ${sql.raw(of('(f.card)', CARD_COLUMNS).join(', '))}, ${AUTHORIZED}, ${PAYMENT}
-    FROM lock_payment_terms(${about.cardId}, ${about.paymentId}, ${about.lockWaitMs}) f ${ACCOUNT}`,
-);
-
-const lockTerms = writeStatement(
-  (_, about: AboutCard & { askedAt: Date }) => sql<
+  (_, about: AboutPayment & { askedAt: Date }) => sql<
     TermsColumns &
       CardRow &
       AuthorizedColumns &
-      MessageColumns & { settled_id: string | null; cleared_cents: string; is_cleared_finally: boolean }
+      PaymentColumns &
+      KnownMessage & { payment_card_id: string | null }
   >`
-    SELECT f.card_cents, f.card_held_cents, f.prepaid_cents, f.fee_plan, ${HELD_CLOCK} AS clock, f.transaction_id AS settled_id, f.cleared_cents,
-      f.is_cleared_finally, ${controlsColumns(about.decides, about.askedAt)}, ${sql.raw(of('(f.card)', CARD_COLUMNS).join(', '))}, ${AUTHORIZED},
-      ${sql.raw(MESSAGE_COLUMNS.map((column) => `(f.message).${column} AS message_${column}`).join(', '))}
-    FROM lock_authorization_terms(${about.cardId}, ${about.authorizationId}, ${about.networkAuthorizationId},
-      ${about.messageId}, ${about.lockWaitMs}) f ${ACCOUNT}`,
+    SELECT f.card_cents, f.card_held_cents, f.prepaid_cents, f.fee_plan, ${HELD_CLOCK} AS clock,
+      (f.payment).card_id AS payment_card_id, (f.message).said, (f.message).answer,
+      ${controlsColumns(true, about.askedAt)}, ${sql.raw(of('(f.card)', CARD_COLUMNS).join(', '))}, ${AUTHORIZED}, ${PAYMENT}
+    FROM lock_payment_terms(${about.cardId}, ${about.paymentId}, ${about.messageId}, ${about.lockWaitMs}) f ${ACCOUNT}`,
 );
 
 function toTerms(row: TermsColumns & CardRow, askedAt: Date): DecisionTerms {

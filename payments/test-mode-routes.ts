@@ -11,8 +11,8 @@ import { CategoryCode, CountryCode } from '../domain/merchant.ts';
 import { TransactionType } from '../domain/transaction.ts';
 import type { CommandContext } from '../requests/command-context.ts';
 import { SIMULATE_TRANSACTION, TRANSACTION } from './examples.ts';
-import type { SettlementQueue } from './settlement-queue.ts';
-import { simulateTransaction } from './simulate-transaction.ts';
+import type { MessageQueue } from './message-queue.ts';
+import { simulateTogether, simulateTransaction } from './simulate-transaction.ts';
 import { type Merchant, TransactionResource } from './transaction-resource.ts';
 
 const MAX_CREDIT_CENTS = 10_000_000;
@@ -89,7 +89,7 @@ const SimulateTransactionRequest = z
   });
 
 export interface SimulationDependencies extends CommandContext {
-  settlements: SettlementQueue;
+  messages: MessageQueue;
   /** Called after a commit, so that events are sent without delay. */
   eventsWritten(): void;
 }
@@ -146,27 +146,21 @@ export const testMode = resource(
       const cardId = requestedCardId(input);
       const { partnerId, mode } = caller;
       const { force = false } = body;
-      const settlement = {
+      const asked = {
         partnerId,
         mode,
         cardId,
+        messageId: `simulated/${requestId}`,
         type: body.type,
         amountCents: body.amount,
-        networkTransactionId: `simulated/${requestId}`,
         forced: force,
-        simulated: !force,
         refundedTransactionId: body.transaction_id,
         merchant: toMerchant(body),
       };
-      if (input.idempotencyKey === '') {
-        const { transaction } = await dependencies.settlements.settle(settlement);
-        return { status: 201, body: transaction };
-      }
+      if (input.idempotencyKey === '')
+        return { status: 201, body: await simulateTogether(dependencies.messages, asked) };
       const request = keyedRequest('simulate_transaction', input, cardId);
-      return replyOnce(
-        await simulateTransaction(dependencies, request, settlement),
-        dependencies.eventsWritten,
-      );
+      return replyOnce(await simulateTransaction(dependencies, request, asked), dependencies.eventsWritten);
     },
   }),
 );

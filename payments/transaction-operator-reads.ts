@@ -24,7 +24,7 @@ export async function readTransaction(
     throw unknownId(
       'txn',
       id,
-      'run "operator transaction list"; "operator transaction kept" has what could not be booked',
+      'run "operator transaction list"; "operator transaction undecided" has what is not booked',
     );
   const { partner_id, partner_name, network_transaction_id } = row;
   return { ...presentTransaction(row), network_transaction_id, partner_id, partner_name };

@@ -3,10 +3,11 @@ import { type AccountClock, accountTime } from '../domain/account-clock.ts';
 import type { FeePlan } from '../domain/fees.ts';
 import type { PaymentMerchant } from '../domain/payment.ts';
 import { transactionFees } from '../domain/transaction.ts';
+import type { Posting, Transfer } from '../ledger/posting.ts';
 import { newId, readIdTime } from '../platform/crypto/new-id.ts';
 import type { PaidMovement } from './money-rules.ts';
 import type { Decline } from './pairing-rules.ts';
-import type { TransactionRow } from './transaction-resource.ts';
+import { partnerShareCents, type TransactionRow } from './transaction-resource.ts';
 
 /** A merchant that the network says nothing of. */
 export const NOWHERE: PaymentMerchant = { name: null, categoryCode: null, city: null, country: null };
@@ -49,8 +50,6 @@ export function toDecline(
     mode: card.mode,
     card_id: card.id,
     network_transaction_id: requestId,
-    requested_type: 'purchase',
-    forced: false,
     type: 'decline',
     amount_cents: String(amountCents),
     fees: transactionFees(feePlan, 'decline', amountCents),
@@ -83,8 +82,6 @@ export function toTransaction(
     mode: card.mode,
     card_id: card.id,
     network_transaction_id: movement.id,
-    requested_type: type,
-    forced: true,
     type,
     amount_cents: String(amountCents),
     fees: transactionFees(feePlan, type, amountCents),
@@ -99,4 +96,44 @@ export function toTransaction(
     network_payment_id: networkPaymentId,
     refunded_transaction_id: refunds === null ? null : (refundedIds.get(refunds) ?? null),
   };
+}
+
+/**
+ * The ledger's posting of a transaction: its amount, between the network and whoever pays or gets it, and its
+ * fees. What an authorization's hold pays is in the authorization's posting. Null if no money moves.
+ */
+export function transactionPosting(row: TransactionRow): Posting | null {
+  const transfers: Transfer[] = [];
+  if (row.type !== 'decline') transfers.push(...amountTransfers(row));
+  for (const { type, amount } of row.fees) {
+    transfers.push({
+      step: 'fee',
+      code: type === 'decline' ? 'fee_decline' : 'fee_transaction',
+      phase: 'single',
+      debit: 'prepaid',
+      credit: 'fee_revenue',
+      amountCents: amount,
+    });
+  }
+  if (transfers.length === 0) return null;
+  return { operationId: `settle/${row.id}`, partnerId: row.partner_id, mode: row.mode, transfers };
+}
+
+function amountTransfers(row: TransactionRow): Transfer[] {
+  const { type, charged_to: chargedTo, card_id: cardId } = row;
+  const partnerCents = partnerShareCents(row);
+  const cardCents = Number(row.amount_cents) - partnerCents - Number(row.from_hold_cents);
+  const network = 'network' as const;
+  const onCard =
+    type === 'refund'
+      ? ({ code: 'refund', debit: network, credit: { cardId } } as const)
+      : ({ code: 'purchase', debit: { cardId }, credit: network } as const);
+  const onBalance =
+    type === 'refund'
+      ? ({ code: 'late_refund', debit: network, credit: 'prepaid' } as const)
+      : ({ code: 'late_debit', debit: 'prepaid', credit: network } as const);
+  const cardTransfer: Transfer = { ...onCard, step: 'amount', phase: 'single', amountCents: cardCents };
+  const step = chargedTo === 'both' ? 'late' : 'amount';
+  const balanceTransfer: Transfer = { ...onBalance, step, phase: 'single', amountCents: partnerCents };
+  return [cardTransfer, balanceTransfer].filter(({ amountCents }) => amountCents > 0);
 }

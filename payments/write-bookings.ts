@@ -6,6 +6,7 @@ import { type PostingOutcome, statementWithPostings } from '../ledger/apply-post
 import { LedgerRejected } from '../ledger/ledger-error.ts';
 import { newId } from '../platform/crypto/new-id.ts';
 import { AUTHORIZATION_COLUMNS, PAYMENT_COLUMNS, TRANSACTION_COLUMNS } from '../platform/db/columns.ts';
+import type { Row } from '../platform/db/entities.ts';
 import type { Transactor } from '../platform/db/sql.ts';
 import type { KeyedRequest } from '../requests/claim.ts';
 import type { OpenCommand } from '../requests/command-context.ts';
@@ -25,17 +26,28 @@ import { presentTransaction } from './transaction-resource.ts';
 /**
  * Writes bookings of any number of cards, whose locks the transaction holds: rows, events and money, in one
  * statement.
+ * @param messages what of the simulated network they answer
  * @throws ApiError `validation_failed` if a balance would leave the safe integers
  */
-export async function writeBookings(tx: Transactor, booked: readonly BookedPayment[]): Promise<void> {
-  if (booked.length === 0) return;
+export async function writeBookings(
+  tx: Transactor,
+  booked: readonly BookedPayment[],
+  messages: readonly AnsweredMessage[] = [],
+): Promise<void> {
+  if (booked.length === 0 && messages.length === 0) return;
   const { outcomes } = await writeRows(
     tx,
     booked.flatMap(({ postings }) => postings),
-    toJson(booked),
+    { ...toJson(booked), messages: JSON.stringify(messages) },
   );
   requireApplied(outcomes);
 }
+
+/** A message of the simulated network, and what became of it. */
+export type AnsweredMessage = Row<
+  'simulated_message',
+  'id' | 'payment_id' | 'network_card_id' | 'said' | 'answer'
+>;
 
 /**
  * Writes a booking that a partner asked for, with the response to its request.
@@ -50,7 +62,7 @@ export async function respondWithBooking(
   const { postings } = booked;
   if (request.key === null) await writeBookings(tx, [booked]);
   else {
-    const claim = claimWithResponse(ring, request, response);
+    const claim = { ...claimWithResponse(ring, request, response), messages: '[]' };
     const { outcomes, wrote } = await writeRowsAndClaim(tx, postings, { ...toJson([booked]), ...claim });
     requireApplied(outcomes);
     requireStored(wrote.is_stored);
@@ -83,10 +95,11 @@ interface WrittenRows {
   authorizations: string;
   transactions: string;
   payments: string;
+  messages: string;
   events: string;
 }
 
-function toJson(booked: readonly BookedPayment[]): WrittenRows {
+function toJson(booked: readonly BookedPayment[]): Omit<WrittenRows, 'messages'> {
   const payments = booked.flatMap(({ payment, card }) =>
     payment === null ? [] : [{ ...payment, mode: card.mode, partner_id: card.partner_id, card_id: card.id }],
   );
@@ -125,7 +138,14 @@ function toEvents({ card, balance, clock, authorization, events }: BookedPayment
 const joinColumns = (columns: readonly string[]) => sql.join(columns.map((column) => sql.ref(column)));
 const AUTHORIZATION = joinColumns(AUTHORIZATION_COLUMNS);
 const TRANSACTION = joinColumns(TRANSACTION_COLUMNS);
-const PAYMENT = joinColumns(['mode', 'partner_id', 'card_id', 'authorization_id', ...PAYMENT_COLUMNS]);
+const PAYMENT = joinColumns([
+  'mode',
+  'partner_id',
+  'card_id',
+  'authorization_id',
+  'read_after',
+  ...PAYMENT_COLUMNS,
+]);
 
 // Written out because it writes four tables, any number of rows each, which arrive as one JSON array for
 // each. What was cleared before its authorization was known is linked to it, which counts it as settled.
@@ -150,7 +170,12 @@ const insertRows = (rows: WrittenRows) => sql`
     SELECT ${PAYMENT} FROM json_populate_recordset(NULL::payment, ${rows.payments})
     ON CONFLICT (mode, payment_id) DO UPDATE SET authorization_id = excluded.authorization_id, said = excluded.said,
       requests = excluded.requests, cleared_cents = excluded.cleared_cents, is_expired = excluded.is_expired,
-      folded = excluded.folded
+      folded = excluded.folded, read_after = excluded.read_after
+  ), said AS (
+    INSERT INTO simulated_message (id, payment_id, network_card_id, said, answer)
+    SELECT id, payment_id, network_card_id, said, answer
+    FROM json_populate_recordset(NULL::simulated_message, ${rows.messages})
+    ON CONFLICT (id) DO UPDATE SET answer = excluded.answer
   ), notified AS (${insertEvents(rows.events)})`;
 
 // The rows are of the account whose card is locked, which they name.

@@ -1,17 +1,13 @@
 import { type CardActivities, createCardActivities } from '../activities/card-activities.ts';
 import { startIdentifying, startLateAnswers } from '../cards/jobs.ts';
 import type { CardNetwork } from '../issuers/card-network.ts';
-import { startBookingKept } from '../issuers/inbox/book-kept-jobs.ts';
-import { startReadingEvents } from '../issuers/inbox/read-events-jobs.ts';
+import { startInbox } from '../issuers/inbox/jobs.ts';
 import { startLiveNetwork } from '../issuers/live-network.ts';
 import { startReconciling } from '../issuers/reconciliation/jobs.ts';
 import { openRequestBudget } from '../issuers/request-budget.ts';
 import { startTruingUp } from '../issuers/true-ups/jobs.ts';
 import { startExpiring } from '../payments/jobs.ts';
-import { createSettlementQueue } from '../payments/settlement-queue.ts';
 import { cardsTaskQueue } from '../platform/config/task-queues.ts';
-import { createNotifier, notifyEvents } from '../platform/db/notifications.ts';
-import { describeError } from '../platform/process/describe-error.ts';
 import { SIGN_OF_LIFE_MS } from '../platform/temporal/attempts.ts';
 import { createReadSignalSender } from '../platform/temporal/signal-sender.ts';
 import { startSweep } from '../requests/jobs.ts';
@@ -31,7 +27,7 @@ export interface CardsOptions extends PartOptions {
 /**
  * Starts everything about cards: the worker for issuances, transfers and status changes, the sweep of work
  * that dead API processes left behind, the look-up of the ids of cards that an operator activated, the
- * booking of transactions that had to wait for their card, the expiry of authorizations, the moving of money
+ * expiry of authorizations, the moving of money
  * that the network has to follow with, the reading of the network's events, and the comparison with its
  * lists.
  */
@@ -66,37 +62,27 @@ export async function startCards(options: CardsOptions): Promise<WorkerPart> {
   const repeated = [
     startSweep({ orm, client, taskQueue, config, logger }),
     startIdentifying({ orm, liveNetwork, logger }),
-    startBookingKept({
-      orm,
-      direct: options.direct,
-      ring,
-      authorizationTtlMs: config.authorizationTtlMs,
-      logger,
-    }),
     startLateAnswers({ orm, liveNetwork, logger }),
     startExpiring({ orm, logger }),
     startTruingUp({ orm, liveNetwork, logger }),
   ];
   if (liveNetwork !== null) {
-    const eventsWritten = createNotifier(
-      () => notifyEvents(orm),
-      (error) =>
-        logger.warn({ error: describeError(error) }, 'could not notify the webhook relays of events'),
-    );
-    const settlements = createSettlementQueue(orm, eventsWritten);
     const { authorizationTtlMs } = config;
-    const receiving = { orm, ring, settlements, authorizationTtlMs, eventsWritten };
     repeated.push(
-      startReadingEvents({
-        ...receiving,
+      startInbox({
+        orm,
+        ring,
         direct: options.direct,
         client,
         liveNetwork,
         cardNetwork,
+        authorizationTtlMs,
         logger,
       }),
       startReconciling({
-        receiving,
+        orm,
+        ring,
+        authorizationTtlMs,
         liveNetwork,
         cardNetwork,
         ...(around.reconcileGraceMs !== undefined && { graceMs: around.reconcileGraceMs }),

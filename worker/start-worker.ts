@@ -12,8 +12,6 @@ import { presentScan } from '../deposits/metrics.ts';
 import { closeDays } from '../exports/close-days.ts';
 import { startCheckingLedger } from '../exports/jobs.ts';
 import { createDatabaseMetrics } from '../exports/metrics.ts';
-import { pruneNetworkEvents } from '../issuers/inbox/kept-events.ts';
-import { pruneMessages } from '../issuers/inbox/kept-messages.ts';
 import { takeLiveNetwork } from '../issuers/own-network.ts';
 import type { Config } from '../platform/config/service.ts';
 import {
@@ -212,10 +210,6 @@ function startUpkeep({ orm, logger }: { orm: Orm; logger: Logger }): Repetition[
     }),
     repeat('pruning old workbench sessions', UPKEEP_INTERVAL_MS, logger, async (stopping) => {
       while (!stopping.aborted && (await pruneWorkbenchSessions(orm, PRUNED_AT_ONCE)) === PRUNED_AT_ONCE);
-    }),
-    repeat('pruning what the network reported', UPKEEP_INTERVAL_MS, logger, async (stopping) => {
-      while (!stopping.aborted && (await pruneMessages(orm, PRUNED_AT_ONCE)) === PRUNED_AT_ONCE);
-      while (!stopping.aborted && (await pruneNetworkEvents(orm, PRUNED_AT_ONCE)) === PRUNED_AT_ONCE);
     }),
     repeat('pruning old events', UPKEEP_INTERVAL_MS, logger, async (stopping) => {
       await pruneReplays(orm);

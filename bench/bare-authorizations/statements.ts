@@ -22,9 +22,9 @@ export const INSERT_CLEARING = `
   WITH authorized AS (
     UPDATE card_authorization SET status = 'closed', held_cents = 0, settled_cents = $4 WHERE id = $1
   ), settled AS (
-    INSERT INTO card_transaction (id, partner_id, mode, card_id, network_transaction_id, requested_type, forced, type,
+    INSERT INTO card_transaction (id, partner_id, mode, card_id, network_transaction_id, type,
       amount_cents, fees, charged_to, card_balance_after_cents, created_at, authorization_id, from_hold_cents)
-    VALUES ($5, $2, 'test', $3, $6, 'purchase', true, 'purchase', $4, $7, 'card', $8, $9, $1, $4)
+    VALUES ($5, $2, 'test', $3, $6, 'purchase', $4, $7, 'card', $8, $9, $1, $4)
   ), notified AS (
     INSERT INTO event (id, partner_id, mode, type, card_id, body, created_at)
     VALUES ($10, $2, 'test', 'card.authorization.updated', $3, $11, $9),

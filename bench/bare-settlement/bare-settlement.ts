@@ -53,9 +53,9 @@ const MOVE = 'SELECT outcome, reason, prepaid_posted, prepaid_held FROM ledger.a
 
 const INSERT = `
   WITH made AS (
-    INSERT INTO card_transaction (id, partner_id, mode, card_id, network_transaction_id, requested_type, forced, type,
+    INSERT INTO card_transaction (id, partner_id, mode, card_id, network_transaction_id, type,
       amount_cents, fees, charged_to, card_balance_after_cents, created_at)
-    VALUES ($1, $2, $3, $4, $5, 'purchase', true, 'purchase', $6, $7, 'card', $8, $9)
+    VALUES ($1, $2, $3, $4, $5, 'purchase', $6, $7, 'card', $8, $9)
   )
   INSERT INTO event (id, partner_id, mode, type, card_id, body, created_at)
   VALUES ($10, $2, $3, 'card.transaction.created', $4, $11, $9)`;

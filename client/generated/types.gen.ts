@@ -644,10 +644,25 @@ export type Card = {
  * How many cards have each status.
  */
 export type CardCounts = {
+    /**
+     * Cards with the status `funding_pending`.
+     */
     funding_pending: number;
+    /**
+     * Cards with the status `active`.
+     */
     active: number;
+    /**
+     * Cards with the status `frozen`.
+     */
     frozen: number;
+    /**
+     * Cards with the status `blocked`.
+     */
     blocked: number;
+    /**
+     * Cards with the status `failed`.
+     */
     failed: number;
 };
 

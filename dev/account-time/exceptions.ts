@@ -61,6 +61,14 @@ export const EXCEPTIONS: readonly Exception[] = [
   { path: 'webhooks/operator.ts', lines: /lowestId\('evt'/, why: 'ids have real time' },
   { path: 'webhooks/relay-jobs.ts', lines: /startedAt/, why: 'when an attempt was made' },
 
+  // Issuers' payments are live, and so are the leases on them.
+  { path: 'issuers/inbox/', why: 'live mode: when something is looked at again, and when a read began' },
+  {
+    path: 'payments/take-messages.ts',
+    lines: /at: new Date\(\)\.toISOString\(\)/,
+    why: 'account_time makes the time of each account from it',
+  },
+
   // How long events are kept.
   { path: 'webhooks/events-routes.ts', lines: /KEPT_MS/, why: 'events are kept for 30 days of real time' },
   {
@@ -79,11 +87,6 @@ export const EXCEPTIONS: readonly Exception[] = [
     why: 'ids have real time, and the pace of a replay is in it',
   },
   {
-    path: 'payments/settle-transactions.ts',
-    lines: /newId\('evt', readIdTime/,
-    why: 'ids have real time',
-  },
-  {
     path: 'webhooks/endpoints.ts',
     lines: /readIdTime/,
     why: "account_time() makes it the account's, in the statement",
@@ -100,10 +103,6 @@ export const EXCEPTIONS: readonly Exception[] = [
   },
 
   // Live mode, or what is between us and the card network or the chain: its clock can't be advanced.
-  { path: 'issuers/inbox/book-messages.ts', why: 'messages of the card network' },
-  { path: 'issuers/inbox/kept-messages.ts', why: 'messages of the card network' },
-  { path: 'issuers/inbox/decide-by-hand.ts', why: 'events of the card network' },
-  { path: 'issuers/inbox/kept-events.ts', why: 'events of the card network' },
   { path: 'issuers/reconciliation/compare-all.ts', why: 'lists of the card network' },
   { path: 'issuers/reconciliation/jobs.ts', why: 'lists of the card network' },
   { path: 'issuers/reconciliation/operator.ts', why: 'lists of the card network' },
@@ -154,11 +153,6 @@ export const EXCEPTIONS: readonly Exception[] = [
     path: 'payments/spending-limits-routes.ts',
     lines: /at = new Date\(\)/,
     why: "it becomes the account's time later",
-  },
-  {
-    path: 'payments/settle-transactions.ts',
-    lines: /at = new Date\(\)/,
-    why: "it becomes each account's time later",
   },
   {
     path: 'cards/applied-controls.ts',

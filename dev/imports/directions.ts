@@ -146,6 +146,5 @@ export const ROLES: readonly Role[] = [
   { name: named('tables'), only: ['domain', named('rules')] },
   { name: named('routes'), also: [...HTTP, named('examples')] },
   { name: named('operator'), also: COMMAND_LINE },
-  { name: named('operator-reads'), also: ['operator/errors.ts'] },
   { name: named('jobs'), also: LOOPS },
 ];

@@ -199,6 +199,8 @@ async function route(
       return { answer: one(books.payments, id) };
     case 'GET /pending_transactions/ID':
       return { answer: one(books.pendingTransactions, id) };
+    case 'GET /pending_transactions':
+      return { answer: page(books.pendingTransactions, url.searchParams) };
     case 'GET /accounts':
       return { answer: page(books.accounts, url.searchParams) };
     case 'GET /cards':
@@ -265,6 +267,7 @@ function page<Body extends { id: string; created_at: string }>(
       if (name === 'limit' || name === 'cursor') return true;
       if (name === 'created_at.on_or_after') return at >= Date.parse(value);
       if (name === 'created_at.before') return at < Date.parse(value);
+      if (name === 'status.in' && 'status' in object) return object.status === value;
       if (!(name in object)) throw new BankError(400, 'invalid_parameters_error');
       return (object as Record<string, unknown>)[name] === value;
     }),

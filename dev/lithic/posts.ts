@@ -54,6 +54,11 @@ export class Posts {
     void sending.finally(() => this.#sending.delete(sending));
   }
 
+  /** Once every event that is being sent is taken. */
+  async idle(): Promise<void> {
+    while (this.#sending.size > 0) await Promise.all(this.#sending);
+  }
+
   /** Sends one event, once. @returns the answer's status; 0 without any */
   send(event: EventPost, { secrets = this.options.webhookSecrets, at = new Date() } = {}): Promise<number> {
     return this.#post(EVENTS_PATH, event, secrets, { at, timeoutMs: 5_000 }).then(

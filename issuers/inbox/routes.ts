@@ -6,25 +6,28 @@ import { readBytes } from '../../api/http/body.ts';
 import type { RequestState } from '../../api/http/log-request.ts';
 import { expectLateAnswer } from '../../cards/late-answers.ts';
 import { ApiError } from '../../domain/api-error.ts';
-import type { SettlementQueue } from '../../payments/settlement-queue.ts';
-import { takeMessage } from '../../payments/take-message.ts';
+import type { DeclineReason } from '../../domain/authorization.ts';
+import type { NetworkReport } from '../../domain/simulated-network.ts';
+import { decidePayment } from '../../payments/decide-payment.ts';
+import type { MessageQueue } from '../../payments/message-queue.ts';
+import { answerOf, takeRequest } from '../../payments/take-messages.ts';
 import type { KeyRing } from '../../platform/crypto/key-ring.ts';
 import { isLockTimeout } from '../../platform/db/is-retryable.ts';
 import type { Orm } from '../../platform/db/orm.ts';
+import type { Transactor } from '../../platform/db/sql.ts';
 import { transaction } from '../../platform/db/transaction.ts';
 import { asAccount } from '../../platform/process/work-context.ts';
 import type {
-  EventForLater,
   IngressRoute,
   MessageResult,
   OutcomeMessage,
   RequestMessage,
-  TransactionMessage,
+  SimulatedRequest,
 } from '../card-network.ts';
-import { keepEvent } from './kept-events.ts';
+import { findNetworkCard, type NetworkCardOwner } from './find-card.ts';
+import { expectObject } from './inbox.ts';
 import { operationWorkflowId, signalNetworkResult } from './network-result.ts';
-import { receiveTransaction } from './receive-transaction.ts';
-import { findNetworkCard, type NetworkCardOwner, toAuthorizationMessage } from './reports.ts';
+import { receiveReport, toMessage } from './simulated-messages.ts';
 
 /** An issuer can send the events of a whole purchase at once: 200 of Lithic's are 88 KB. */
 const MAX_BODY_BYTES = 1_048_576;
@@ -41,17 +44,18 @@ export interface NetworkDependencies {
   orm: Orm;
   ring: KeyRing;
   client: Client;
-  settlements: SettlementQueue;
   /** CARD_NETWORK */
   cardNetwork: string;
   /** The paths on which that network posts. */
   ingress: readonly IngressRoute[];
+  /** Takes what the simulated network reports. */
+  messages: MessageQueue;
   /** How long an authorization holds its amount at most. */
   authorizationTtlMs: number;
   /** Called when there are events to send. */
   eventsWritten(): void;
-  /** Called when the network's event was kept, for a worker to read. */
-  eventsKept(): void;
+  /** Called when something has changed at the network, for a worker to look at. */
+  inboxFilled(): void;
   logger: Logger;
 }
 
@@ -73,7 +77,10 @@ export function networkRoutes(dependencies: NetworkDependencies): Router<Request
       }
       const received = await route.read(post);
       if (received.handling === 'later') {
-        await keep(dependencies, received, ctx.state);
+        // From here on a worker has it (docs/decisions/inbox.md).
+        ctx.state.logFields.networkObjectId = received.object.id;
+        await expectObject(dependencies, dependencies.cardNetwork, received.object);
+        dependencies.inboxFilled();
         ctx.body = received.response.body;
         ctx.status = received.response.status;
         return;
@@ -81,9 +88,9 @@ export function networkRoutes(dependencies: NetworkDependencies): Router<Request
       const results: MessageResult[] = [];
       for (const message of received.messages) {
         if (message.type === 'outcome') results.push(await noteOutcome(dependencies, message, ctx.state));
-        else if (message.type === 'request')
-          results.push(await decideOrExplain(dependencies, found, message, ctx.state));
-        else results.push(await takeTransaction(dependencies, message, ctx.state));
+        else if (message.type === 'simulated report')
+          results.push(await takeReport(dependencies, message.said, ctx.state));
+        else results.push(await decideOrExplain(dependencies, found, message, ctx.state));
       }
       const { status, body } = await received.respond(results);
       ctx.body = body;
@@ -91,20 +98,6 @@ export function networkRoutes(dependencies: NetworkDependencies): Router<Request
     });
   }
   return router;
-}
-
-/**
- * Keeps an event before it is answered. From then on the worker has it (docs/decisions/card-networks.md).
- * @throws ApiError `unavailable` if nothing more can be kept
- */
-async function keep(
-  { orm, ring, cardNetwork, eventsKept }: NetworkDependencies,
-  { eventId, body }: EventForLater,
-  { logFields }: RequestState,
-): Promise<void> {
-  logFields.networkEventId = eventId;
-  await keepEvent({ orm, ring }, { network: cardNetwork, eventId, body });
-  eventsKept();
 }
 
 /**
@@ -142,30 +135,28 @@ async function decideOrExplain(...asked: Parameters<typeof decide>): Promise<Mes
  * The network asks whether a card pays. It is decided in one transaction, and answered within its 2 s: a card
  * that is locked for longer gets 503, and the network decides by itself. The transaction takes its account's
  * turn, so the card has to be found first.
- * @throws ApiError `card_not_found`, `invalid_state`, `idempotency_conflict`: what the network can't mean
+ * @throws ApiError `card_not_found`, `invalid_state`: what the network can't mean
  */
 async function decide(
   dependencies: NetworkDependencies,
   found: FoundCards,
-  message: RequestMessage,
+  message: RequestMessage | SimulatedRequest,
   state: RequestState,
 ): Promise<MessageResult> {
-  const { orm, cardNetwork, authorizationTtlMs, eventsWritten } = dependencies;
-  const { request } = message;
-  const { networkCardId } = request;
+  const { orm, eventsWritten } = dependencies;
+  const { networkCardId } = message.type === 'request' ? message : message.said;
   const remembered = found.get(networkCardId);
   const card = remembered ?? (await findNetworkCard(orm.em.fork(), networkCardId));
   if (card === null) throw new ApiError('card_not_found');
   found.set(networkCardId, card);
   state.logFields.partnerId = card.partnerId;
   state.logFields.mode = card.mode;
-  const limits = { ttlMs: authorizationTtlMs, lockWaitMs: MAX_DECISION_WAIT_MS };
   try {
-    const { declineReason, authorization } = await asAccount(card, () =>
-      transaction(orm, (tx) => takeMessage(tx, toAuthorizationMessage(card, request, cardNetwork), limits)),
+    const decided = await asAccount(card, () =>
+      transaction(orm, (tx) => decideMessage(tx, card, message, dependencies.authorizationTtlMs)),
     );
     eventsWritten();
-    return { status: 'decided', declineReason, authorizationId: authorization?.id ?? null };
+    return { status: 'decided', ...decided };
   } catch (error) {
     if (!(error instanceof ApiError) || error.code !== 'card_not_found') throw error;
     found.delete(networkCardId);
@@ -175,30 +166,36 @@ async function decide(
   }
 }
 
-/**
- * The network settled a transaction on a live card, or reports what became of an authorization. What can't be
- * booked now is kept, so that the network need not repeat it (docs/decisions/kept-network-messages.md).
- */
-async function takeTransaction(
+async function decideMessage(
+  tx: Transactor,
+  card: Omit<NetworkCardOwner, 'status'>,
+  message: RequestMessage | SimulatedRequest,
+  ttlMs: number,
+): Promise<{ declineReason: DeclineReason | null; authorizationId: string | null }> {
+  if (message.type === 'request') {
+    const { type: _, ...request } = message;
+    const limits = { ttlMs, lockWaitMs: MAX_DECISION_WAIT_MS };
+    const { reason, booked } = await decidePayment(tx, { cardId: card.cardId, ...request }, limits);
+    return { declineReason: reason, authorizationId: booked?.authorization?.id ?? null };
+  }
+  const outcome = await takeRequest(tx, toMessage(card, message.said, ttlMs), MAX_DECISION_WAIT_MS);
+  const { declineReason, authorizationId } = 'taken' in outcome ? answerOf(outcome.taken) : outcome.answered;
+  return { declineReason, authorizationId };
+}
+
+/** The simulated network settled a transaction, or reports what became of an authorization. */
+async function takeReport(
   dependencies: NetworkDependencies,
-  { body, transaction }: TransactionMessage,
+  said: NetworkReport,
   { logFields }: RequestState,
 ): Promise<MessageResult> {
-  const report = { network: dependencies.cardNetwork, body, transaction };
-  const received = await receiveTransaction(dependencies, report, ({ partnerId, mode }) => {
+  const result = await receiveReport(dependencies, said, ({ partnerId, mode }) => {
     logFields.partnerId = partnerId;
     logFields.mode = mode;
   });
-  if ('transactionId' in received) return { status: 'booked', transactionId: received.transactionId };
-  if ('authorizationId' in received) return { status: 'applied', authorizationId: received.authorizationId };
-  const { messageId, keptNow } = received;
-  logFields.messageId = messageId;
-  if (keptNow !== null) {
-    const { networkTransactionId } = transaction;
-    dependencies.logger.warn(
-      { messageId, networkTransactionId, reason: keptNow },
-      'kept a transaction that can not be booked now',
-    );
-  }
-  return { status: 'kept', messageId };
+  if (result.status !== 'kept') return result;
+  const { messageId } = result;
+  dependencies.logger.warn({ messageId, type: said.type }, 'kept what can not be booked now');
+  dependencies.inboxFilled();
+  return result;
 }

@@ -1,59 +1,52 @@
 import { defineEntity, p } from '@mikro-orm/core';
-import type { WhyKept } from '../../domain/network-transaction.ts';
 
-/** What the card network reported and could not be booked at once. */
-export const NetworkMessageEntity = defineEntity({
-  name: 'NetworkMessage',
-  tableName: 'network_message',
+/** What has changed at the card network, until it has been looked at. */
+export const NetworkInboxEntity = defineEntity({
+  name: 'NetworkInbox',
+  tableName: 'network_inbox',
   properties: {
+    /** The network's id of the payment or the transfer. */
     id: p.text().collation('C').primary(),
     network: p.text().collation('C'),
-    kind: p.text().$type<'transaction'>().collation('C'),
-    /** The network's id for it. */
-    messageId: p.text().collation('C'),
-    fingerprint: p.blob(),
-    /** What was received. Sealed. */
-    body: p.blob(),
-    sizeBytes: p.integer(),
+    kind: p.text().$type<'payment' | 'transfer'>().collation('C'),
+    seq: p.bigint('string').defaultRaw('1'),
+    /** The newest state of it, if the network sends it whole. Sealed. */
+    body: p.blob().nullable(),
+    sizeBytes: p.integer().default(0),
+    version: p.json().$type<readonly number[]>().nullable(),
     networkCardId: p.text().collation('C').nullable(),
-    /** Null if it can't be read, or was kept before this was. */
-    amountCents: p.bigint('string').nullable(),
-    status: p.text().$type<NetworkMessageStatus>().collation('C').default('waiting'),
-    reason: p.text().$type<WhyKept>().collation('C'),
-    transactionId: p.text().collation('C').nullable(),
-    createdAt: p.datetime().defaultRaw('now()'),
-    retryAfter: p.datetime().defaultRaw("'-infinity'"),
-    endedAt: p.datetime().nullable(),
-  },
-});
-
-export type NetworkMessageStatus = 'waiting' | 'booked' | 'dismissed';
-
-/** An event that the card network posted, kept before it was answered. */
-export const NetworkEventEntity = defineEntity({
-  name: 'NetworkEvent',
-  tableName: 'network_event',
-  properties: {
-    id: p.text().collation('C').primary(),
-    network: p.text().collation('C'),
-    /** The network's id for it. */
-    eventId: p.text().collation('C'),
-    /** What the network's adapter picked of it. Sealed. */
-    body: p.blob(),
-    sizeBytes: p.integer(),
-    status: p.text().$type<NetworkEventStatus>().collation('C').default('waiting'),
     reason: p.text().$type<WhyWaiting>().collation('C').nullable(),
+    elements: p.json().$type<WaitingElement[]>().defaultRaw("'[]'"),
     attempts: p.integer().default(0),
     retryAfter: p.datetime().defaultRaw("'-infinity'"),
     createdAt: p.datetime().defaultRaw('now()'),
-    endedAt: p.datetime().nullable(),
   },
 });
 
-export type NetworkEventStatus = 'waiting' | 'done' | 'dismissed';
 /**
- * Why the last attempt to read it did not end it. `network_unavailable`: the network gave no answer about its
- * object.
- * `not_readable`: this release can't read it. `not_taken`: one of its messages could not be taken.
+ * Why the last attempt did not end it. `card_unknown`: no live card has its id at the network.
+ * `card_not_issued`: its card is still being issued. `card_failed`: by our record, its card was never issued.
+ * `unbookable`: a balance or a fee would leave the safe integers. `authorization_unknown`: it ends an
+ * authorization whose request has not arrived. `network_unavailable`: the network gave no answer about it.
+ * `not_readable`: this release can't read it. `not_taken`: an error of ours, or a lock.
  */
-export type WhyWaiting = 'network_unavailable' | 'not_readable' | 'not_taken';
+export const WHY_WAITING = [
+  'card_unknown',
+  'card_not_issued',
+  'card_failed',
+  'unbookable',
+  'authorization_unknown',
+  'network_unavailable',
+  'not_readable',
+  'not_taken',
+] as const;
+export type WhyWaiting = (typeof WHY_WAITING)[number];
+
+/** Money of a payment whose card can't take it by itself, as the network wrote it. */
+export interface WaitingElement {
+  /** The network's id. */
+  id: string;
+  what: string;
+  amount: number | null;
+  currency: string | null;
+}

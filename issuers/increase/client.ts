@@ -1,21 +1,18 @@
 import type { IncreaseConfig } from '../../platform/config/card-networks.ts';
-import type { CardNetwork, NetworkMessage } from '../card-network.ts';
+import type { CardNetwork, OutcomeMessage } from '../card-network.ts';
 import { type CardOptions, increaseCards } from './cards.ts';
 import { createIncreaseApi, type IncreaseApi, type IncreaseApiOptions } from './increase-api.ts';
 import { createKeyedObjects, type KeyOptions, readKey } from './keyed-objects.ts';
 import { increaseLists } from './lists.ts';
-import { pendingTransactionOf, readCardPayment } from './transactions.ts';
+import { readPayment } from './read-payment.ts';
 import { increaseTransfers } from './transfers.ts';
 import {
   Account,
   AccountTransfer,
-  CardPayment,
   DECISION_EVENT,
   EVENTS_PATH,
-  Event,
   EventSubscription,
   NEEDED_EVENTS,
-  PendingTransaction,
 } from './wire.ts';
 
 /** Increase's client (docs/issuers.md, "Increase"). `close` closes its connections. */
@@ -30,41 +27,22 @@ export function createIncreaseClient(
     abilities: { moneyHeldBy: 'network', asksBeforeApproving: config.asksForDecisions },
     ...increaseCards(api, keyed, options),
     ...increaseTransfers(api, keyed, fundingAccountId),
-    readEvent: (body) => readEvent(api, body),
+    readPayment: (paymentId, turn) => readPayment(api, paymentId, turn),
+    // Its events have only ids.
+    snapshotOf: () => null,
+    readTransfer: (transferId) => readTransfer(api, transferId),
     ...increaseLists(api, fundingAccountId),
     checkSetUp: () => checkSetUp(api, config),
     close: () => api.close(),
   };
 }
 
-/** What a kept event says. */
-async function readEvent(api: IncreaseApi, body: Uint8Array): Promise<NetworkMessage[]> {
-  const event = Event.parse(JSON.parse(Buffer.from(body).toString()));
-  const id = encodeURIComponent(event.associated_object_id);
-  switch (event.category) {
-    case 'card_payment.created':
-    case 'card_payment.updated':
-      return readPayment(api, await api.get(`/card_payments/${id}`, 'event', CardPayment));
-    case 'account_transfer.created':
-    case 'account_transfer.updated': {
-      const made = await api.get(`/account_transfers/${id}`, 'event', AccountTransfer);
-      const { kind, token } = readKey(made.idempotency_key);
-      if (token === null || kind === 'true_up') return [];
-      return [{ type: 'outcome', subject: kind === 'issuance' ? 'card' : kind, token }];
-    }
-    default:
-      return [];
-  }
-}
-
-async function readPayment(api: IncreaseApi, payment: CardPayment) {
-  const pending = pendingTransactionOf(payment);
-  const status =
-    pending === null
-      ? null
-      : (await api.get(`/pending_transactions/${encodeURIComponent(pending)}`, 'event', PendingTransaction))
-          .status;
-  return readCardPayment(payment, status !== 'pending');
+/** What a transfer was for, by its key. */
+async function readTransfer(api: IncreaseApi, transferId: string): Promise<OutcomeMessage | null> {
+  const path = `/account_transfers/${encodeURIComponent(transferId)}`;
+  const { kind, token } = readKey((await api.get(path, 'event', AccountTransfer)).idempotency_key);
+  if (token === null || kind === 'true_up') return null;
+  return { type: 'outcome', subject: kind === 'issuance' ? 'card' : kind, token };
 }
 
 async function checkSetUp(api: IncreaseApi, { fundingAccountId, asksForDecisions }: IncreaseConfig) {

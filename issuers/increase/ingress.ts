@@ -1,6 +1,7 @@
 import { ApiError } from '../../domain/api-error.ts';
 import type { DeclineReason } from '../../domain/authorization.ts';
-import { NetworkAuthorizationRequest } from '../../domain/network-transaction.ts';
+import { amountBetween } from '../../domain/fields.ts';
+import { MAX_AMOUNT_CENTS } from '../../domain/money.ts';
 import { parseJson } from '../../domain/parse-json.ts';
 import { untilAborted } from '../../platform/process/work-context.ts';
 import {
@@ -9,10 +10,11 @@ import {
   type MessageResult,
   type NetworkResponse,
   type PostForNow,
+  type RequestMessage,
 } from '../card-network.ts';
 import { STANDARD_SIGNATURE_HEADER, verifyStandardWebhook } from '../standard-webhooks.ts';
 import { createIncreaseApi, type IncreaseApi, type IncreaseApiOptions } from './increase-api.ts';
-import { merchantOf } from './transactions.ts';
+import { merchantOf } from './snapshot.ts';
 import {
   type CardAuthorizationAsked,
   DECISION_EVENT,
@@ -46,8 +48,8 @@ const DECLINE: Action = { decision: 'decline', decline: { reason: 'other' } };
 
 /**
  * What Increase posts: events with only ids in them. A real-time decision is fetched, decided, and answered
- * with a request of ours before the post is answered. What is said about money is kept and read later; the
- * rest does not concern us (docs/issuers.md, "Increase").
+ * with a request of ours before the post is answered. What is said about money is read later; the rest
+ * does not concern us (docs/issuers.md, "Increase").
  */
 export function increaseIngress(options: IncreaseApiOptions): IngressRoute[] {
   const keys = [Buffer.from(options.config.webhookSecret)];
@@ -63,11 +65,11 @@ export function increaseIngress(options: IncreaseApiOptions): IngressRoute[] {
           const fields = event.error.issues.map((issue) => issue.path.join('.') || 'body');
           throw ApiError.ofFields(fields.map((path) => ({ path, message: `${path}: can not be read` })));
         }
-        const { id, category, associated_object_id: objectId } = event.data;
-        if (category === DECISION_EVENT) return readDecision(api, objectId);
+        const { category, associated_object_id: id } = event.data;
+        if (category === DECISION_EVENT) return readDecision(api, id);
         if (!NEEDED_EVENTS.includes(category)) return { handling: 'now', messages: [], respond: () => DONE };
-        const kept = Buffer.from(JSON.stringify(event.data));
-        return { handling: 'later', eventId: id, body: kept, response: DONE };
+        const kind = category.startsWith('card_payment.') ? 'payment' : 'transfer';
+        return { handling: 'later', object: { kind, id, networkCardId: null, state: null }, response: DONE };
       },
     },
   ];
@@ -82,7 +84,7 @@ async function readDecision(api: IncreaseApi, decisionId: string): Promise<PostF
   const request = holdsNothing ? null : toRequest(decisionId, asked);
   return {
     handling: 'now',
-    messages: request === null ? [] : [{ type: 'request', request }],
+    messages: request === null ? [] : [request],
     respond: async ([result]) => {
       const action = holdsNothing ? APPROVE : toAction(result);
       await inTime(late, () => act(api, decisionId, action));
@@ -131,19 +133,22 @@ async function inTime<Result>(late: AbortSignal, work: () => Promise<Result>): P
 }
 
 /** @returns null if we can't decide it, such as one that is not in dollars */
-function toRequest(decisionId: string, asked: CardAuthorizationAsked): NetworkAuthorizationRequest | null {
+function toRequest(decisionId: string, asked: CardAuthorizationAsked): RequestMessage | null {
+  const { settlement_amount: amountCents, settlement_currency: currency } = asked;
+  if (currency !== 'USD' || !AMOUNT.safeParse(amountCents).success) return null;
   const increased = asked.request_details.incremental_authorization;
-  const request = NetworkAuthorizationRequest.safeParse({
+  return {
+    type: 'request',
     networkCardId: asked.card_id,
-    networkTransactionId: decisionId,
-    networkAuthorizationId: increased?.card_payment_id ?? asked.upcoming_card_payment_id,
-    type: increased === null ? 'authorization' : 'increment',
-    amountCents: asked.settlement_amount,
-    currency: asked.settlement_currency,
+    paymentId: increased?.card_payment_id ?? asked.upcoming_card_payment_id,
+    key: decisionId,
+    id: decisionId,
+    amountCents,
     merchant: merchantOf(asked, asked.merchant_descriptor),
-  });
-  return request.data ?? null;
+  };
 }
+
+const AMOUNT = amountBetween(0, MAX_AMOUNT_CENTS);
 
 function toAction(result: MessageResult | undefined): Action {
   if (result?.status !== 'decided') return DECLINE;

@@ -1,18 +1,12 @@
 import type { z } from 'zod';
 import { isId } from '../../domain/ids.ts';
-import type {
-  CardNetwork,
-  ListedCard,
-  ListedMovement,
-  ListedTransaction,
-  UnreadableObject,
-} from '../card-network.ts';
+import type { CardNetwork, ListedCard, ListedMovement, UnreadableObject } from '../card-network.ts';
 import { oldestFirst } from '../oldest-first.ts';
 import { orUnreadable } from '../or-unreadable.ts';
 import type { IncreaseApi } from './increase-api.ts';
 import { readKey } from './keyed-objects.ts';
-import { readCardPayment } from './transactions.ts';
-import { AccountTransfer, Card, CardPayment, type Event, Named, NamedTransfer } from './wire.ts';
+import { AnyPayment, readHolds } from './read-payment.ts';
+import { AccountTransfer, Card, Named, NamedTransfer } from './wire.ts';
 
 const OUR_STATUSES = { active: 'active', disabled: 'frozen', canceled: 'blocked' } as const;
 
@@ -28,13 +22,12 @@ const MAX_REMEMBERED_ACCOUNTS = 10_000;
 const CardName = Named.pick({ id: true });
 const AnyCard = orUnreadable(Card, Named);
 const AnyTransfer = orUnreadable(AccountTransfer, NamedTransfer);
-const AnyPayment = orUnreadable(CardPayment, Named);
 
 /** What Increase has, for the reconciliation. */
 export function increaseLists(
   api: IncreaseApi,
   fundingAccountId: string,
-): Pick<CardNetwork, 'listCards' | 'readCard' | 'listMovements' | 'listTransactions' | 'readPayment'> {
+): Pick<CardNetwork, 'listCards' | 'readCard' | 'listMovements' | 'listPayments'> {
   /** What was created since then, oldest first. */
   const listSince = <Body extends { created_at: string }>(
     path: string,
@@ -97,18 +90,10 @@ export function increaseLists(
       }
     },
 
-    async *listTransactions(since) {
-      for await (const payment of listSince('/card_payments', since, AnyPayment)) {
-        if ('unreadable' in payment) yield toUnreadable(payment);
-        else yield* toListedTransactions(payment);
-      }
-    },
-
-    async readPayment(networkPaymentId) {
-      const path = `/card_payments/${encodeURIComponent(networkPaymentId)}`;
-      const payment = await api.find(path, 'reconciliation', AnyPayment);
-      if (payment === null) return null;
-      return 'unreadable' in payment ? toUnreadable(payment) : toListedTransactions(payment);
+    async *listPayments(since) {
+      const snapshot = await readHolds(api);
+      for await (const payment of listSince('/card_payments', since, AnyPayment))
+        yield 'unreadable' in payment ? toUnreadable(payment) : snapshot(payment);
     },
   };
 }
@@ -120,20 +105,9 @@ function toListedCard(card: z.infer<typeof AnyCard>): ListedCard | UnreadableObj
   return { networkCardId: card.id, token, status: OUR_STATUSES[card.status] };
 }
 
-const toUnreadable = ({ id, unreadable }: { id: string; unreadable: string[] }): UnreadableObject => ({
+/** An object that this release can't read. */
+export const toUnreadable = ({ id, unreadable }: { id: string; unreadable: string[] }): UnreadableObject => ({
   networkId: id,
   token: null,
   unreadable,
 });
-
-/** Whether a clearing was the final one takes a request, which is sent only if it has to be booked. */
-function toListedTransactions(payment: CardPayment): ListedTransaction[] {
-  const event = {
-    id: payment.id,
-    category: 'card_payment.updated',
-    associated_object_id: payment.id,
-    associated_object_type: 'card_payment',
-  } satisfies Event;
-  const toRead = Buffer.from(JSON.stringify(event));
-  return readCardPayment(payment, false).map((told) => ({ ...told, toRead }));
-}

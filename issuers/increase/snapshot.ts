@@ -1,19 +1,20 @@
 import type { z } from 'zod';
+import { Label } from '../../domain/fields.ts';
 import {
   onlyClearing,
   type PaymentEnd,
+  type PaymentMerchant,
   type PaymentMovement,
   type PaymentRequest,
   type PaymentSnapshot,
   type UnreadableElement,
 } from '../../domain/payment.ts';
-import { merchantOf } from './transactions.ts';
 import {
   AnyElement,
+  type CardPayment,
   ELEMENTS,
   type ElementCategory,
   type HeldTransaction,
-  type WholePayment,
 } from './wire.ts';
 
 /** What happens with a card without money: it is asked about, or its holder is. */
@@ -29,7 +30,7 @@ const WITHOUT_MONEY: ReadonlySet<string> = new Set([
  *   than they are, and holds what was asked for
  */
 export function snapshotPayment(
-  payment: WholePayment,
+  payment: CardPayment,
   pending: ReadonlyMap<string, Pick<HeldTransaction, 'status' | 'held_amount'>>,
 ): PaymentSnapshot {
   const requests: PaymentRequest[] = [];
@@ -179,14 +180,16 @@ export function snapshotPayment(
   };
 }
 
-/** The pending transactions that a payment names: what it holds is in them. */
-export function pendingTransactionsOf({ elements }: WholePayment): string[] {
-  const named = elements.flatMap((element) => {
+/** The pending transactions that a payment names, each with when it did so first: what it holds is in them. */
+export function pendingTransactionsOf({ elements }: CardPayment): Map<string, string> {
+  const named = new Map<string, string>();
+  for (const element of elements) {
     const read = readElement(element);
-    if (read === null || !('pending_transaction_id' in read.told)) return [];
-    return read.told.pending_transaction_id ?? [];
-  });
-  return [...new Set(named)];
+    if (read === null || !('pending_transaction_id' in read.told)) continue;
+    const id = read.told.pending_transaction_id;
+    if (id !== null && !named.has(id)) named.set(id, element.created_at);
+  }
+  return named;
 }
 
 const NOWHERE = { name: null, categoryCode: null, city: null, country: null };
@@ -196,9 +199,30 @@ type ReadElement = {
 }[ElementCategory];
 
 /** @returns null if we don't understand it */
-function readElement(element: WholePayment['elements'][number]): ReadElement | null {
+function readElement(element: CardPayment['elements'][number]): ReadElement | null {
   const { category } = element;
   if (!(category in ELEMENTS)) return null;
   const read = ELEMENTS[category as ElementCategory].safeParse(element[category]);
   return read.success ? ({ category, told: read.data } as ReadElement) : null;
 }
+
+interface MerchantFields {
+  merchant_category_code: string | null;
+  merchant_city: string | null;
+  merchant_country: string | null;
+}
+
+/** The merchant in our words. @param name the descriptor, or the name in a settlement */
+export function merchantOf(told: MerchantFields, name: string | null): PaymentMerchant {
+  return {
+    name: words(name),
+    categoryCode: words(told.merchant_category_code),
+    city: words(told.merchant_city),
+    country: words(told.merchant_country),
+  };
+}
+
+/**
+ * A text that can't be shown, such as one with control characters, must not keep the money from being booked.
+ */
+const words = (text: string | null): string | null => Label(255).safeParse(text?.trim()).data ?? null;

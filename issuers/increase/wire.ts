@@ -64,10 +64,12 @@ export const CardDetails = z.object({
   expiration_year: z.int().min(2000).max(9999),
 });
 
-export const PendingTransaction = z.object({ id: NetworkId, status: z.enum(['pending', 'complete']) });
-
 /** What is held for an authorization. */
-export const HeldTransaction = PendingTransaction.extend({ held_amount: z.int().min(0) });
+export const HeldTransaction = z.object({
+  id: NetworkId,
+  status: z.enum(['pending', 'complete']),
+  held_amount: z.int().min(0),
+});
 export type HeldTransaction = z.infer<typeof HeldTransaction>;
 
 export const EventSubscription = z.object({
@@ -167,28 +169,6 @@ const CardFinancial = z.object({
   ...Merchant,
 });
 
-/** The category names the field that is set. Those that hold and move no money are not read. */
-export const CardPayment = z.object({
-  id: NetworkId,
-  card_id: NetworkId,
-  created_at: Time,
-  elements: z.array(
-    z.object({
-      category: z.string().max(100),
-      card_authorization: CardAuthorization.nullish(),
-      card_increment: CardIncrement.nullish(),
-      card_decline: CardDecline.nullish(),
-      card_reversal: CardReversal.nullish(),
-      card_authorization_expiration: CardExpiration.nullish(),
-      card_fuel_confirmation: CardFuelConfirmation.nullish(),
-      card_settlement: CardSettlement.nullish(),
-      card_refund: CardRefund.nullish(),
-      card_financial: CardFinancial.nullish(),
-    }),
-  ),
-});
-export type CardPayment = z.infer<typeof CardPayment>;
-
 const Pending = { pending_transaction_id: NetworkId.nullable() };
 
 /**
@@ -215,13 +195,13 @@ export const AnyElement = z.object({
 });
 
 /**
- * A card payment whose elements are read one by one, so that one that we don't understand leaves the others
- * readable.
+ * A card payment. The category of an element names the field that has it. They are read one by one, so that
+ * one that we don't understand leaves the others readable.
  */
-export const WholePayment = z.object({
+export const CardPayment = z.object({
   id: NetworkId,
   card_id: NetworkId,
+  created_at: Time,
   elements: z.array(z.looseObject({ category: z.string().max(100), created_at: Time })),
 });
-export type WholePayment = z.infer<typeof WholePayment>;
-export type CardPaymentElement = CardPayment['elements'][number];
+export type CardPayment = z.infer<typeof CardPayment>;

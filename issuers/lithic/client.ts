@@ -1,18 +1,13 @@
 import { v5 } from 'uuid';
 import type { z } from 'zod';
 import { isId } from '../../domain/ids.ts';
+import type { PaymentSnapshot } from '../../domain/payment.ts';
 import { readIdTime } from '../../platform/crypto/new-id.ts';
-import type {
-  CardNetwork,
-  ListedCard,
-  ListedTransaction,
-  StatusChangeRequest,
-  UnreadableObject,
-} from '../card-network.ts';
+import type { CardNetwork, ListedCard, StatusChangeRequest, UnreadableObject } from '../card-network.ts';
 import { oldestFirst } from '../oldest-first.ts';
 import { orUnreadable } from '../or-unreadable.ts';
 import { createLithicApi, type LithicApiOptions, unavailable } from './lithic-api.ts';
-import { readTransaction } from './transactions.ts';
+import { snapshotTransaction } from './snapshot.ts';
 import {
   AUTHORIZATIONS_PATH,
   Card,
@@ -24,7 +19,6 @@ import {
   ResponderEndpoint,
   TRANSACTION_EVENT,
   Transaction,
-  TransactionName,
 } from './wire.ts';
 
 interface LithicClientOptions extends LithicApiOptions {
@@ -155,15 +149,16 @@ export function createLithicClient(options: LithicClientOptions): CardNetwork & 
       };
     },
 
-    async readEvent(body) {
-      const kept: unknown = JSON.parse(Buffer.from(body).toString());
-      const transaction = Transaction.safeParse(kept);
-      if (transaction.success) return readTransaction(transaction.data);
-      const { token } = TransactionName.parse(kept);
-      return readTransaction(
-        await api.get(`/v1/transactions/${encodeURIComponent(token)}`, 'event', Transaction),
-      );
+    async readPayment(token, turn) {
+      const path = `/v1/transactions/${encodeURIComponent(token)}`;
+      const transaction = await api.find(path, turn, AnyTransaction);
+      return transaction && toSnapshot(transaction);
     },
+
+    snapshotOf: (state) => snapshotTransaction(Transaction.parse(JSON.parse(Buffer.from(state).toString()))),
+
+    // It has no transfers.
+    readTransfer: async () => null,
 
     async *listCards(since) {
       for await (const card of listSince('/v1/cards', since, AnyCard)) yield toListedCard(card);
@@ -177,18 +172,9 @@ export function createLithicClient(options: LithicClientOptions): CardNetwork & 
 
     async *listMovements() {},
 
-    async *listTransactions(since) {
-      for await (const transaction of listSince('/v1/transactions', since, AnyTransaction)) {
-        if ('unreadable' in transaction) yield toUnreadable(transaction);
-        else yield* toListedTransactions(transaction);
-      }
-    },
-
-    async readPayment(token) {
-      const path = `/v1/transactions/${encodeURIComponent(token)}`;
-      const transaction = await api.find(path, 'reconciliation', AnyTransaction);
-      if (transaction === null) return null;
-      return 'unreadable' in transaction ? toUnreadable(transaction) : toListedTransactions(transaction);
+    async *listPayments(since) {
+      for await (const transaction of listSince('/v1/transactions', since, AnyTransaction))
+        yield toSnapshot(transaction);
     },
 
     async checkSetUp() {
@@ -238,14 +224,10 @@ function toListedCard(card: z.infer<typeof AnyCard>): ListedCard | UnreadableObj
   return { networkCardId, token, status: OUR_STATUSES[card.state] };
 }
 
-const toUnreadable = ({ token, unreadable }: { token: string; unreadable: string[] }): UnreadableObject => ({
-  networkId: token,
-  token: null,
-  unreadable,
-});
-
-const toListedTransactions = (transaction: Transaction): ListedTransaction[] =>
-  readTransaction(transaction).map((told) => ({ ...told, toRead: null }));
+const toSnapshot = (transaction: z.infer<typeof AnyTransaction>): PaymentSnapshot | UnreadableObject =>
+  'unreadable' in transaction
+    ? { networkId: transaction.token, token: null, unreadable: transaction.unreadable }
+    : snapshotTransaction(transaction);
 
 const hostOf = (url: string): string => (URL.canParse(url) ? new URL(url).host : '');
 const hasPath = (url: string, path: string): boolean =>

@@ -1,7 +1,8 @@
 import type { Logger } from 'pino';
 import { ApiError } from '../../domain/api-error.ts';
 import type { DeclineReason } from '../../domain/authorization.ts';
-import { NetworkAuthorizationRequest } from '../../domain/network-transaction.ts';
+import { amountBetween } from '../../domain/fields.ts';
+import { MAX_AMOUNT_CENTS } from '../../domain/money.ts';
 import { parseJson } from '../../domain/parse-json.ts';
 import type { LithicConfig } from '../../platform/config/card-networks.ts';
 import type {
@@ -10,9 +11,10 @@ import type {
   NetworkPost,
   NetworkResponse,
   ReceivedPost,
+  RequestMessage,
 } from '../card-network.ts';
 import { STANDARD_SIGNATURE_HEADER, verifyStandardWebhook } from '../standard-webhooks.ts';
-import { toMerchant } from './transactions.ts';
+import { snapshotTransaction, toMerchant } from './snapshot.ts';
 import {
   AUTHORIZATIONS_PATH,
   AuthorizationAsked,
@@ -40,11 +42,14 @@ const RESULTS = {
   simulated_decline: 'DECLINED',
 } as const satisfies Record<DeclineReason, string>;
 
+/** A longer transaction is read instead. */
+const MAX_STATE_BYTES = 65_536;
+
 const DONE: NetworkResponse = { status: 200, body: {} };
 
 /**
- * What Lithic posts, each path with a secret of its own: events, which are kept and read later, and requests
- * of Auth Stream Access, which are decided now (docs/issuers.md, "Lithic").
+ * What Lithic posts, each path with a secret of its own: events, which are read later, and requests of
+ * Auth Stream Access, which are decided now (docs/issuers.md, "Lithic").
  */
 export function lithicIngress(config: LithicConfig, logger: Logger): IngressRoute[] {
   const route = (
@@ -67,18 +72,20 @@ export function lithicIngress(config: LithicConfig, logger: Logger): IngressRout
   ];
 }
 
-/**
- * Keeps a transaction, without what we don't read of it. One that this release can't read is kept by its
- * token alone.
- */
-function readEvent({ body }: NetworkPost, eventId: string): ReceivedPost {
+/** A transaction with all its events, or one that is only named, and has to be read. */
+function readEvent({ body }: NetworkPost): ReceivedPost {
   const value = parseJson(body);
   if (Posted.safeParse(value).data?.event_type !== TRANSACTION_EVENT) {
     return { handling: 'now', messages: [], respond: () => DONE };
   }
-  const kept = Transaction.safeParse(value).data ?? TransactionName.safeParse(value).data;
-  if (kept === undefined) throw ApiError.ofField('token', 'token: must be the id of a transaction');
-  return { handling: 'later', eventId, body: Buffer.from(JSON.stringify(kept)), response: DONE };
+  const whole = Transaction.safeParse(value).data;
+  const id = whole?.token ?? TransactionName.safeParse(value).data?.token;
+  if (id === undefined) throw ApiError.ofField('token', 'token: must be the id of a transaction');
+  const stored = Buffer.from(JSON.stringify(whole ?? null));
+  const isKept = whole !== undefined && stored.length <= MAX_STATE_BYTES;
+  const state = isKept ? { body: stored, version: snapshotTransaction(whole).version } : null;
+  const networkCardId = whole?.card_token ?? null;
+  return { handling: 'later', object: { kind: 'payment', id, networkCardId, state }, response: DONE };
 }
 
 function readRequest({ body }: NetworkPost, webhookId: string, logger: Logger): ReceivedPost {
@@ -94,37 +101,33 @@ function readRequest({ body }: NetworkPost, webhookId: string, logger: Logger): 
   if (takesNothing) return { handling: 'now', messages: [], respond: () => answer('APPROVED') };
 
   const { amountCents, currency } = moneyOf(asked.amounts);
-  const request = NetworkAuthorizationRequest.safeParse({
-    networkCardId: asked.card.token,
-    networkTransactionId: asked.event_token ?? webhookId,
-    networkAuthorizationId: asked.token,
-    // For all that Lithic says, it could be the first: an increment of an unknown authorization is decided as
-    // one.
-    type: 'increment',
-    amountCents,
-    currency,
-    merchant: toMerchant(asked.merchant),
-  });
-  if (!request.success) {
-    const fields = request.error.issues.map((issue) => issue.path.join('.'));
-    logger.warn(
-      { networkAuthorizationId: asked.token, fields },
-      'declined a request that can not be decided',
-    );
+  if (currency !== 'USD' || !AMOUNT.safeParse(amountCents).success) {
+    logger.warn({ paymentId: asked.token, currency }, 'declined a request that can not be decided');
     return { handling: 'now', messages: [], respond: () => answer('DECLINED') };
   }
+  const request: RequestMessage = {
+    type: 'request',
+    networkCardId: asked.card.token,
+    paymentId: asked.token,
+    key: asked.event_token ?? webhookId,
+    id: asked.event_token ?? null,
+    amountCents,
+    merchant: toMerchant(asked.merchant),
+  };
   return {
     handling: 'now',
-    messages: [{ type: 'request', request: request.data }],
+    messages: [request],
     respond: ([result]) => answer(toResult(result, asked.token, logger)),
   };
 }
 
-function toResult(result: MessageResult | undefined, networkAuthorizationId: string, logger: Logger): string {
+const AMOUNT = amountBetween(0, MAX_AMOUNT_CENTS);
+
+function toResult(result: MessageResult | undefined, paymentId: string, logger: Logger): string {
   if (result?.status === 'decided') {
     return result.declineReason === null ? 'APPROVED' : RESULTS[result.declineReason];
   }
   const code = result?.status === 'undecided' ? result.error.code : null;
-  logger.warn({ networkAuthorizationId, code }, 'declined a request that can not be decided');
+  logger.warn({ paymentId, code }, 'declined a request that can not be decided');
   return code === 'card_not_found' ? 'CARD_PAUSED' : 'DECLINED';
 }

@@ -1,15 +1,17 @@
+import { Label } from '../../domain/fields.ts';
 import {
   onlyClearing,
   type PaymentEnd,
+  type PaymentMerchant,
   type PaymentMovement,
   type PaymentRequest,
   type PaymentSnapshot,
   type UnreadableElement,
 } from '../../domain/payment.ts';
-import { toMerchant } from './transactions.ts';
-import { moneyOf, type WholeTransaction } from './wire.ts';
+import { toAlpha2 } from './countries.ts';
+import { type Merchant, moneyOf, type Transaction } from './wire.ts';
 
-type LithicEvent = WholeTransaction['events'][number];
+type LithicEvent = Transaction['events'][number];
 
 /** Events that hold or move no money of ours. */
 const WITHOUT_MONEY: ReadonlySet<string> = new Set([
@@ -27,7 +29,7 @@ const MOVEMENTS: ReadonlySet<string> = new Set([
 ]);
 
 /** A transaction of Lithic's as a payment (docs/issuers.md, "Lithic"). */
-export function snapshotTransaction(transaction: WholeTransaction): PaymentSnapshot {
+export function snapshotTransaction(transaction: Transaction): PaymentSnapshot {
   const { token, card_token: networkCardId, updated, amounts } = transaction;
   const merchant = toMerchant(transaction.merchant);
   const requests: PaymentRequest[] = [];
@@ -123,3 +125,19 @@ function toMovement(
   if (type === 'FINANCIAL_AUTHORIZATION') return { kind: 'clearing', ofAuthorization: true };
   return { kind: 'clearing', ofAuthorization: isAuthorized };
 }
+
+/** The merchant in our words. */
+export function toMerchant({ descriptor, mcc, city, country }: Merchant): PaymentMerchant {
+  return {
+    name: words(descriptor),
+    categoryCode: words(mcc),
+    city: words(city),
+    country: toAlpha2(country ?? ''),
+  };
+}
+
+/**
+ * A text that can't be shown, such as one with control characters, must not keep the money from being booked.
+ */
+const words = (text: string | null | undefined): string | null =>
+  Label(255).safeParse(text?.trim()).data ?? null;

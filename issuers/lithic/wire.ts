@@ -54,46 +54,36 @@ const Merchant = z.object({
 });
 export type Merchant = z.infer<typeof Merchant>;
 
+const When = z.iso.datetime({ offset: true });
+
 const TransactionEvent = z.object({
   token: NetworkId,
   type: z.string().max(100),
   result: z.string().max(100),
   effective_polarity: z.enum(['CREDIT', 'DEBIT']),
   amounts: Amounts,
+  created: When,
 });
-export type TransactionEvent = z.infer<typeof TransactionEvent>;
 
-/** A transaction with everything that happened to it so far, in order. */
+/**
+ * A transaction with everything that happened to it so far, in order. A post without it is only a reason to
+ * read it.
+ */
 export const Transaction = z.object({
   token: NetworkId,
   card_token: NetworkId,
-  created: z.iso.datetime({ offset: true }),
-  merchant: Merchant,
-  amounts: z.object({ hold: z.object({ amount: z.int() }) }),
-  events: z.array(TransactionEvent).max(1_000),
-});
-export type Transaction = z.infer<typeof Transaction>;
-
-const When = z.iso.datetime({ offset: true });
-
-/**
- * A transaction with all that a snapshot is made from. A post without it, or a longer one, is only a reason
- * to read it.
- */
-export const WholeTransaction = z.object({
-  token: NetworkId,
-  card_token: NetworkId,
+  created: When,
   updated: When,
   merchant: Merchant,
   amounts: z.object({ hold: Money }),
-  events: z.array(TransactionEvent.extend({ created: When })),
+  events: z.array(TransactionEvent),
 });
-export type WholeTransaction = z.infer<typeof WholeTransaction>;
+export type Transaction = z.infer<typeof Transaction>;
 
 /** A post to {@link EVENTS_PATH}. `card_transaction.updated` has the whole transaction beside its type. */
 export const Posted = z.object({ event_type: z.string() });
 
-/** What is kept of a transaction that this release can't read: it is fetched later. */
+/** What is read of a transaction that is not whole: it is fetched later. */
 export const TransactionName = z.object({ token: NetworkId });
 
 /** A post to {@link AUTHORIZATIONS_PATH}: Lithic asks whether a card pays. */

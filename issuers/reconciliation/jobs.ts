@@ -1,5 +1,5 @@
-import type { Logger } from 'pino';
 import { nextTime } from '../../platform/config/time-of-day.ts';
+import { notifyEvents } from '../../platform/db/notifications.ts';
 import {
   keepMeasurement,
   recordMeasurement,
@@ -9,8 +9,8 @@ import { describeError } from '../../platform/process/describe-error.ts';
 import { type Repetition, repeat } from '../../platform/process/repeat.ts';
 import { asService, untilAborted } from '../../platform/process/work-context.ts';
 import { type CardNetwork, CardNetworkUnavailable } from '../card-network.ts';
-import type { ReconciliationOptions } from './compare-all.ts';
 import { checkSetUp } from './findings.ts';
+import type { ReconciliationOptions } from './look.ts';
 import { countReconciliation, dailyPeriod, reconcile } from './reconcile.ts';
 
 const LOOK_EVERY_MS = 60_000;
@@ -29,16 +29,14 @@ const GRACE_MS = 20_000;
  * Makes one of the workers compare our record with the card network's lists every night, and look whether the
  * network is set up right, which every worker does when it starts, too.
  */
-export function startReconciling(options: {
-  receiving: ReconciliationOptions['receiving'];
-  liveNetwork: CardNetwork;
-  cardNetwork: string;
-  /** How long it waits before it looks again: {@link GRACE_MS} unless given. */
-  graceMs?: number;
-  logger: Logger;
-}): Repetition {
-  const { receiving, liveNetwork, cardNetwork, graceMs = GRACE_MS, logger } = options;
-  const { orm } = receiving;
+export function startReconciling(
+  options: Pick<ReconciliationOptions, 'orm' | 'ring' | 'cardNetwork' | 'authorizationTtlMs' | 'logger'> & {
+    liveNetwork: CardNetwork;
+    /** How long it waits before it looks again: {@link GRACE_MS} unless given. */
+    graceMs?: number;
+  },
+): Repetition {
+  const { orm, ring, liveNetwork, cardNetwork, authorizationTtlMs, graceMs = GRACE_MS, logger } = options;
   let isSetUpChecked = false;
 
   async function run(signal: AbortSignal): Promise<void> {
@@ -47,9 +45,11 @@ export function startReconciling(options: {
     const since = await dailyPeriod(orm, cardNetwork);
     const onProgress = () => keepMeasurement(orm, { name: 'reconciliation', forMs: LEASE_MS });
     const compared = await reconcile({
-      receiving,
+      orm,
+      ring,
       network: liveNetwork,
       cardNetwork,
+      authorizationTtlMs,
       since,
       graceMs,
       signal,
@@ -58,6 +58,7 @@ export function startReconciling(options: {
     });
     const counts = countReconciliation(compared, startedAt);
     await recordMeasurement(orm, 'reconciliation', counts, nextTime(AT, new Date()));
+    if (counts.corrected > 0) await notifyEvents(orm);
     logger.info({ ...counts }, 'compared our record with the card network');
   }
 

@@ -3,7 +3,6 @@ import { Refusal } from '../../domain/refusal.ts';
 import { Since } from '../../operator/flag-values.ts';
 import type { Output } from '../../operator/render.ts';
 import { argument, flag, list, type Noun, oneOf, reason, type Tools, verb } from '../../operator/verbs.ts';
-import { createSettlementQueue } from '../../payments/settlement-queue.ts';
 import type { OperatorConfig } from '../../platform/config/operator.ts';
 import { ConfigurationError } from '../../platform/config/read-environment.ts';
 import { notifyEvents } from '../../platform/db/notifications.ts';
@@ -26,7 +25,7 @@ const PROBLEMS = ['missing_here', 'missing_at_issuer', 'different', 'set_up'] as
 export const networkNoun: Noun = {
   reconcile: verb({
     about:
-      "compare cards, movements of money and transactions with the card network's own lists; books transactions that it never told us",
+      "compare cards, movements of money and payments with the card network's own lists; corrects payments to what it has",
     takes: { since: flag('<time>', 'compare what was made since then (default: a week ago)', Since) },
     examples: ['--since 3d', '--since 24h --json', ''],
     run: ({ since }, tools) => reconcileByHand(tools, since),
@@ -65,14 +64,14 @@ async function reconcileByHand(
   const budget = openRequestBudget(config, orm, logger);
   const live = await startLiveNetwork({ config, cardNetwork, apiUrl: null, orm, ring, budget, logger });
   if (live.network === null) throw new Refusal('CARD_NETWORK is "none": there is nothing to compare with.');
-  const eventsWritten = () => {};
-  const settlements = createSettlementQueue(orm, eventsWritten);
   const startedAt = new Date();
   try {
     await checkSetUp(orm, cardNetwork, live.network, logger);
     const since = given ?? (await dailyPeriod(orm, cardNetwork));
     const compared = await reconcile({
-      receiving: { orm, ring, settlements, authorizationTtlMs, eventsWritten },
+      orm,
+      ring,
+      authorizationTtlMs,
       network: live.network,
       cardNetwork,
       since,
@@ -91,7 +90,7 @@ async function reconcileByHand(
         detail: { since: since.toISOString(), ...counts },
       }),
     );
-    if (compared.booked.length > 0) await notifyEvents(orm);
+    if (compared.corrected.length > 0) await notifyEvents(orm);
     return present(compared);
   } catch (error) {
     if (!(error instanceof CardNetworkUnavailable)) throw error;
@@ -114,13 +113,13 @@ function requireKeys({ increase, lithic }: OperatorConfig): void {
     throw new ConfigurationError(missing.map((name) => `${name}: is required for this command`));
 }
 
-function present({ matched, findings, booked, isTruncated }: Reconciliation): Output {
-  const entries = (problem: Finding['problem']) =>
-    [...findings, ...booked]
+function present({ matched, findings, corrected, isTruncated }: Reconciliation): Output {
+  const entries = (problem: Finding['problem']) => [
+    ...findings.filter((finding) => finding.problem === problem).map(entry),
+    ...corrected
       .filter((finding) => finding.problem === problem)
-      .map(({ kind, id, issuerId }) => ({ kind, id, issuer_id: issuerId }));
-  const isAllDone = findings.length === 0 && !booked.some(({ id }) => id?.startsWith('nmsg_'));
-  const next = isAllDone ? 'Nothing is left to do.' : TO_DO;
+      .map((finding) => ({ ...entry(finding), corrected: true })),
+  ];
   return {
     value: {
       matched,
@@ -129,11 +128,15 @@ function present({ matched, findings, booked, isTruncated }: Reconciliation): Ou
       different: entries('different'),
     },
     note:
-      (booked.length > 0 ? `${booked.length} transactions that we were never told were taken now. ` : '') +
+      (corrected.length > 0
+        ? `${corrected.length} differences were corrected to what the card network has. `
+        : '') +
       (isTruncated ? 'There is more than is shown: run it again once this is dealt with. ' : '') +
-      next,
+      (findings.length === 0 ? 'Nothing is left to do.' : TO_DO),
   };
 }
+
+const entry = ({ kind, id, issuerId }: Finding) => ({ kind, id, issuer_id: issuerId });
 
 /** What the reconciliation with the card network found, and nobody has dismissed. */
 interface OpenFinding {

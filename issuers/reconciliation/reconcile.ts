@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Orm } from '../../platform/db/orm.ts';
 import { describeError } from '../../platform/process/describe-error.ts';
-import { compareAll, type ReconciliationOptions } from './compare-all.ts';
+import { compareAll } from './compare-all.ts';
 import {
   type Finding,
   readFindingTime,
@@ -9,6 +9,7 @@ import {
   readOldestOpen,
   recordFindings,
 } from './findings.ts';
+import type { ReconciliationOptions } from './look.ts';
 
 /** How often it says that it goes on, whatever it waits for. */
 const GO_ON_EVERY_MS = 5_000;
@@ -17,17 +18,16 @@ export interface Reconciliation {
   matched: number;
   /** At most 10,000 altogether. */
   findings: Finding[];
-  /** Those of `missing_here` that were booked, or kept, as if the network had told them now. */
-  booked: Finding[];
+  /** Payments that differed and were corrected to what the network has. */
+  corrected: Finding[];
   /** Whether there was more than is noted. */
   isTruncated: boolean;
 }
 
 /**
- * Compares cards, movements of money and transactions with the network's own lists, and records what differs
+ * Compares cards, movements of money and payments with the network's own lists, and records what differs
  * for `attention list`. What is under way differs for a moment, so only what still differs at a second look
- * counts. Nothing is corrected but a transaction that the network never told us, which is booked as if told
- * now. It can end at any line and be begun again.
+ * counts. Payments are corrected to what the network has; cards and movements are only reported. It can end at any line and be begun again.
  * @throws CardNetworkUnavailable if the lists can't be read: then nothing is recorded
  */
 export async function reconcile(options: ReconciliationOptions): Promise<Reconciliation> {
@@ -47,8 +47,7 @@ export async function reconcile(options: ReconciliationOptions): Promise<Reconci
 }
 
 async function lookTwice(options: ReconciliationOptions): Promise<Reconciliation> {
-  const { receiving, cardNetwork, since, graceMs, signal } = options;
-  const { orm } = receiving;
+  const { orm, cardNetwork, since, graceMs, signal } = options;
   const startedAt = await readFindingTime(orm);
   const known = await readKnownFindings(orm, cardNetwork);
   const first = await compareAll(options, null);
@@ -60,9 +59,9 @@ async function lookTwice(options: ReconciliationOptions): Promise<Reconciliation
   const findings = [...last.findings]
     .filter(([key]) => first.isTruncated || first.findings.has(key))
     .map(([, finding]) => finding);
-  const { matched, booked, isTruncated } = last;
+  const { matched, corrected, isTruncated } = last;
   await recordFindings(orm, { network: cardNetwork, findings, since, startedAt, isTruncated });
-  return { matched, findings, booked, isTruncated };
+  return { matched, findings, corrected, isTruncated };
 }
 
 /** How the daily run's result is exported. */
@@ -70,13 +69,13 @@ export interface ReconciliationCounts {
   completedAt: string;
   durationSeconds: number;
   matched: number;
-  booked: number;
+  corrected: number;
   /** By the problem. */
   found: Record<Finding['problem'], number>;
 }
 
 export function countReconciliation(
-  { matched, findings, booked }: Reconciliation,
+  { matched, findings, corrected }: Reconciliation,
   startedAt: Date,
 ): ReconciliationCounts {
   const count = (problem: Finding['problem']) => findings.filter((it) => it.problem === problem).length;
@@ -84,7 +83,7 @@ export function countReconciliation(
     completedAt: new Date().toISOString(),
     durationSeconds: (Date.now() - startedAt.getTime()) / 1_000,
     matched,
-    booked: booked.length,
+    corrected: corrected.length,
     found: {
       missing_here: count('missing_here'),
       missing_at_issuer: count('missing_at_issuer'),

@@ -3,7 +3,7 @@ import { lowestId } from '../../platform/crypto/new-id.ts';
 import type { Orm } from '../../platform/db/orm.ts';
 import { ASYNCHRONOUS_COMMIT, autocommitStatement } from '../../platform/db/sql.ts';
 
-/** What a network's list names: `authorization` is its id of one, whatever it says about it. */
+/** What a network's list names: `transaction` is an element of a payment, `authorization` the payment. */
 export type SeenKind = 'card' | 'movement' | 'transaction' | 'authorization';
 
 const KEPT_MS = 86_400_000;

@@ -1,20 +1,16 @@
 import { Agent, request } from 'undici';
 import type { z } from 'zod';
-import { readReport } from '../../domain/network-transaction.ts';
-import { parseJson } from '../../domain/parse-json.ts';
 import { readIdTime } from '../../platform/crypto/new-id.ts';
 import { currentWork } from '../../platform/process/work-context.ts';
-import { type CardNetwork, CardNetworkUnavailable, type NetworkMessage } from '../card-network.ts';
+import { type CardNetwork, CardNetworkUnavailable } from '../card-network.ts';
 import { describeFailure } from '../issuer-http.ts';
 import {
-  CALLBACK_SUBJECTS,
   DetailsResponse,
   FoundCard,
   IssuanceResponse,
   ListedCards,
   ListedMovements,
   LookUpResponse,
-  NetworkCallback,
   StatusChangeResponse,
   TRANSFER_PATHS,
   TransferLookUpResponse,
@@ -136,7 +132,6 @@ export function createSimulatedClient(
     },
     // It counts no balances, and a block gives the card's money back by itself.
     trueUp: async () => ({ status: 'succeeded' }),
-    readEvent: async (body) => readSimulatedEvent(body),
     listCards: (since) => list('/cards', since, ListedCards),
     async *listMovements(since) {
       for await (const movement of list('/movements', since, ListedMovements)) {
@@ -148,20 +143,13 @@ export function createSimulatedClient(
       return read(answer, FoundCard, (body) => body.networkCardId === networkCardId).card;
     },
     // It has none of its own: operators and tests send them.
-    async *listTransactions() {},
+    async *listPayments() {},
     readPayment: async () => null,
+    snapshotOf: () => null,
+    readTransfer: async () => null,
     checkSetUp: async () => [],
     close: () => agent.close(),
   };
-}
-
-/** It posts nothing that is kept, but what it posts can be kept as well. */
-function readSimulatedEvent(body: Uint8Array): NetworkMessage[] {
-  const value = parseJson(body);
-  const transaction = readReport(value);
-  if (transaction !== null) return [{ type: 'transaction', body, transaction }];
-  const { type, token } = NetworkCallback.parse(value);
-  return [{ type: 'outcome', subject: CALLBACK_SUBJECTS[type], token }];
 }
 
 function unavailable(what: string): CardNetworkUnavailable {

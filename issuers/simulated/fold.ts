@@ -22,8 +22,9 @@ export interface SimulatedMessage {
     | 'expiry'
     | 'purchase'
     | 'decline'
-    | 'refund';
-  /** Null for a reversal of all that is left, and for an expiry. */
+    | 'refund'
+    | 'unreadable';
+  /** Null for a reversal of all that is left, for an expiry, and for what can't be put into cents. */
   amountCents: number | null;
   /** Whether a clearing is the last one. */
   isFinal: boolean;
@@ -32,6 +33,8 @@ export interface SimulatedMessage {
   merchant: PaymentMerchant;
   /** The movement that a refund gives money back for; null if it names none. */
   refunds: string | null;
+  /** Of what can't be put into cents, as the network wrote it. */
+  written?: { what: string; currency: string | null; amount: number | null };
   at: string;
 }
 
@@ -39,6 +42,7 @@ export const NOTHING_FOLDED: FoldedPayment = {
   messages: 0,
   authorization: null,
   cleared: { cents: 0, isFinal: false },
+  unreadable: [],
 };
 
 /** Folds in one message more. The caller sees to it that each is folded in once. */
@@ -70,6 +74,16 @@ export function foldMessage(before: FoldedPayment, message: SimulatedMessage): F
     }
     case 'expiry':
       return state !== null && isPending ? { ...folded, authorization: expiredState(state) } : folded;
+    case 'unreadable': {
+      const { id, at, written = { what: 'unknown', currency: null, amount: null } } = message;
+      const isLastClearing = written.what === 'clearing' && message.isFinal;
+      return {
+        ...folded,
+        unreadable: [...before.unreadable, { id, at, ...written }],
+        authorization:
+          state !== null && isLastClearing ? clearedState(state, { amountCents: 0, isFinal: true }) : state,
+      };
+    }
     default:
       return folded;
   }
@@ -88,7 +102,7 @@ const ENDS: Partial<Record<AuthorizationState['status'], PaymentEnd>> = {
  */
 export function snapshotFolded(
   { paymentId, networkCardId }: Pick<PaymentSnapshot, 'paymentId' | 'networkCardId'>,
-  { messages, authorization }: FoldedPayment,
+  { messages, authorization, unreadable }: FoldedPayment,
   message: SimulatedMessage,
 ): PaymentSnapshot {
   const { id, type, reason, merchant, refunds, at } = message;
@@ -132,6 +146,6 @@ export function snapshotFolded(
     heldCents: authorization?.heldCents ?? 0,
     endedBy: authorization === null ? null : (ENDS[authorization.status] ?? null),
     expiresAt: null,
-    unreadable: [],
+    unreadable,
   };
 }

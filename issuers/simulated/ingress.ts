@@ -1,11 +1,7 @@
 import type { z } from 'zod';
 import { ApiError } from '../../domain/api-error.ts';
-import {
-  NetworkAuthorizationRequest,
-  NetworkTransaction,
-  readReport,
-} from '../../domain/network-transaction.ts';
 import { parseJson } from '../../domain/parse-json.ts';
+import { NetworkRequest, readReport } from '../../domain/simulated-network.ts';
 import type { KeyRing } from '../../platform/crypto/key-ring.ts';
 import type { IngressRoute, MessageResult, NetworkPost, NetworkResponse } from '../card-network.ts';
 import { simulatedNetworkCredentials, trustedNetworkSecrets } from './credentials.ts';
@@ -51,12 +47,11 @@ export function simulatedIngress(ring: KeyRing): IngressRoute[] {
       signatureHeader: SIGNATURE_HEADER,
       verify,
       read: ({ body }) => {
-        const value = parseJson(body);
-        const transaction = readReport(value);
-        if (transaction === null) throw unreadable(NetworkTransaction.safeParse(value).error);
+        const said = readReport(parseJson(body));
+        if ('issues' in said) throw unreadable(said);
         return {
           handling: 'now',
-          messages: [{ type: 'transaction', body, transaction }],
+          messages: [{ type: 'simulated report', said }],
           respond: respondToReport,
         };
       },
@@ -66,11 +61,11 @@ export function simulatedIngress(ring: KeyRing): IngressRoute[] {
       signatureHeader: SIGNATURE_HEADER,
       verify,
       read: ({ body }) => {
-        const request = NetworkAuthorizationRequest.safeParse(parseJson(body));
+        const request = NetworkRequest.safeParse(parseJson(body));
         if (!request.success) throw unreadable(request.error);
         return {
           handling: 'now',
-          messages: [{ type: 'request', request: request.data }],
+          messages: [{ type: 'simulated request', said: request.data }],
           respond: respondToRequest,
         };
       },

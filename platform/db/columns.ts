@@ -55,8 +55,6 @@ export const TRANSACTION_COLUMNS = [
   'mode',
   'card_id',
   'network_transaction_id',
-  'requested_type',
-  'forced',
   'type',
   'amount_cents',
   'fees',

@@ -6,7 +6,7 @@ import * as cards from '../../cards/tables.ts';
 import { CardTransferEntity } from '../../cards/transfers/tables.ts';
 import * as deposits from '../../deposits/tables.ts';
 import { AccountDayEntity, DayClosingEntity, ReportTransferEntity } from '../../exports/tables.ts';
-import { NetworkEventEntity, NetworkMessageEntity } from '../../issuers/inbox/tables.ts';
+import { NetworkInboxEntity } from '../../issuers/inbox/tables.ts';
 import { LiveNetworkEntity } from '../../issuers/live-network-tables.ts';
 import {
   ReconciliationFindingEntity,
@@ -15,7 +15,7 @@ import {
 import { RequestBudgetEntity } from '../../issuers/request-budget-tables.ts';
 import * as simulatedNetwork from '../../issuers/simulated/tables.ts';
 import * as ledger from '../../ledger/tables.ts';
-import { PaymentElementEntity, PaymentEntity } from '../../payments/tables.ts';
+import { PaymentElementEntity, PaymentEntity, SimulatedMessageEntity } from '../../payments/tables.ts';
 import { AuditEntryEntity, IdempotencyClaimEntity, LoggedRequestEntity } from '../../requests/tables.ts';
 import * as webhooks from '../../webhooks/tables.ts';
 import { MeasurementEntity } from '../monitoring/tables.ts';
@@ -45,9 +45,9 @@ const TABLES = {
   card_transaction: cards.CardTransactionEntity,
   true_up: cards.TrueUpEntity,
   card_authorization: cards.CardAuthorizationEntity,
-  card_authorization_message: cards.CardAuthorizationMessageEntity,
   payment: PaymentEntity,
   payment_element: PaymentElementEntity,
+  simulated_message: SimulatedMessageEntity,
   spending_counter: cards.SpendingCounterEntity,
   card_reveal: cards.CardRevealEntity,
   reveal_link: cards.RevealLinkEntity,
@@ -70,8 +70,7 @@ const TABLES = {
   chain_scan: deposits.ChainScanEntity,
   live_network: LiveNetworkEntity,
   measurement: MeasurementEntity,
-  network_event: NetworkEventEntity,
-  network_message: NetworkMessageEntity,
+  network_inbox: NetworkInboxEntity,
   request_budget: RequestBudgetEntity,
   report_transfer: ReportTransferEntity,
   reconciliation_finding: ReconciliationFindingEntity,

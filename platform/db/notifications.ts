@@ -34,8 +34,8 @@ export const DEPOSIT_CHANGED = 'deposit_changed';
  */
 export const CARD_IDENTIFIED = 'card_identified';
 
-/** No payload: an event of the card network was kept, for a worker to read. */
-export const NETWORK_EVENT_KEPT = 'network_event_kept';
+/** No payload: something has changed at the card network, for a worker to look at. */
+export const NETWORK_INBOX = 'network_inbox';
 
 /** Payload: the id of the partner whose test clock was advanced. */
 export const TEST_CLOCK_ADVANCED = 'test_clock_advanced';
@@ -62,9 +62,9 @@ export async function notifyDeposits(orm: Orm): Promise<void> {
   await notify(orm, { channel: DEPOSIT_CHANGED, payload: '' });
 }
 
-/** Tells the workers that an event of the card network was kept, like {@link notifyEvents}. */
-export async function notifyNetworkEvents(orm: Orm): Promise<void> {
-  await notify(orm, { channel: NETWORK_EVENT_KEPT, payload: '' });
+/** Tells the workers that something has changed at the card network, like {@link notifyEvents}. */
+export async function notifyNetworkInbox(orm: Orm): Promise<void> {
+  await notify(orm, { channel: NETWORK_INBOX, payload: '' });
 }
 
 /** Tells the other API processes that a test clock was advanced. */

@@ -17,8 +17,8 @@ export const ATTENTION_KINDS = [
   'deposit_workflow',
   'chain_scan',
   'network_transaction',
-  'network_transactions_full',
-  'network_event',
+  'network_inbox',
+  'network_inbox_full',
   'network_difference',
   'network_setup',
   'network_reconciliation',
@@ -69,16 +69,22 @@ export interface UnfinishedItem extends AttentionItem {
  */
 export function atIssuer({
   amountCents,
+  amount,
+  currency,
   ...ids
 }: {
   amountCents?: string | null;
+  /** As the issuer wrote it, in the currency's smallest unit. */
+  amount?: number | null;
+  currency?: string | null;
   token?: string | null;
   card?: string | null;
-  transaction?: string | null;
-  event?: string | null;
+  payment?: string | null;
+  element?: string | null;
 }): string {
   const parts = Object.entries(ids).flatMap(([what, id]) => (id == null ? [] : [`${what} ${id}`]));
-  const all = amountCents == null ? parts : [`${amountCents} cents`, ...parts];
+  const written = amount == null ? [] : [`${currency ?? 'unknown currency'} ${amount}`];
+  const all = amountCents == null ? [...written, ...parts] : [`${amountCents} cents`, ...parts];
   return `at the issuer: ${all.join(', ')}`;
 }
 

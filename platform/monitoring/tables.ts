@@ -7,9 +7,8 @@ export type MeasurementName =
   | 'attention'
   | 'ledger_check'
   | 'reconciliation'
-  | 'network_messages'
   | 'authorizations'
-  | 'network_events';
+  | 'network_inbox';
 
 /** The last result of something that one process measures for all. */
 export const MeasurementEntity = defineEntity({

@@ -40,6 +40,7 @@ BEGIN
       ('card', 'UPDATE OF decision, network_card_id', '''id'''),
       ('card_transfer', 'UPDATE OF decision', '''id'''),
       ('late_answer', 'UPDATE OF decision', '''id'''),
+      ('payment_element', 'INSERT OR UPDATE', '''id'''),
       ('deposit', 'UPDATE', '''id'''),
       ('deposit_payment', 'UPDATE', '''deposit_id'''),
       ('deposit_resolution', 'INSERT', '''deposit_id''')) t (name, changes, arguments)

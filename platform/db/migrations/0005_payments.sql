@@ -51,9 +51,6 @@ CREATE TABLE card_transaction (
   card_id text COLLATE "C" NOT NULL,
   -- The id that the network, or the simulation of it, has for the transaction.
   network_transaction_id text NOT NULL,
-  -- What was reported. A purchase may have become a decline.
-  requested_type text NOT NULL CHECK (requested_type IN ('purchase', 'decline', 'refund')),
-  forced boolean NOT NULL,
   type text NOT NULL CHECK (type IN ('purchase', 'decline', 'refund')),
   amount_cents bigint NOT NULL CHECK (amount_cents > 0),
   -- [{ type, amount }]
@@ -81,7 +78,6 @@ CREATE TABLE card_transaction (
   UNIQUE (id, partner_id, mode),
   FOREIGN KEY (card_id, partner_id, mode) REFERENCES card (id, partner_id, mode),
   CHECK ((type = 'decline') = (decline_reason IS NOT NULL)),
-  CHECK (type = requested_type OR (requested_type = 'purchase' AND type = 'decline')),
   CONSTRAINT card_transaction_authorization
     FOREIGN KEY (authorization_id, partner_id, mode) REFERENCES card_authorization (id, partner_id, mode),
   CONSTRAINT card_transaction_shares
@@ -120,51 +116,49 @@ CREATE TABLE payment (
   is_expired boolean NOT NULL,
   -- Of the simulated network: its messages, folded.
   folded jsonb,
+  -- When it is read again at an issuer, whether or not anything is told; NULL if it is over.
+  read_after timestamptz,
   PRIMARY KEY (mode, payment_id),
   FOREIGN KEY (card_id, partner_id, mode) REFERENCES card (id, partner_id, mode)
 );
+CREATE INDEX payment_to_read ON payment (read_after) WHERE read_after IS NOT NULL;
+CREATE INDEX payment_unreadable ON payment (payment_id) WHERE said -> 'unreadable' <> '[]';
 
--- What an element means that only a person could read; the audit log has who said so, and why.
+-- What an element of a payment means that only a person could say; the audit log has why.
 CREATE TABLE payment_element (
-  mode text NOT NULL CHECK (mode = 'live'),
   -- The network's id.
-  element_id text COLLATE "C" NOT NULL,
+  id text COLLATE "C" PRIMARY KEY,
   means text COLLATE "C" NOT NULL CHECK (means IN ('purchase', 'refund', 'nothing')),
   amount_cents bigint CHECK (amount_cents > 0),
-  PRIMARY KEY (mode, element_id),
-  CHECK ((means = 'nothing') = (amount_cents IS NULL))
+  -- The payment, and the card that it is on, if not the one that the network names.
+  payment_id text COLLATE "C" NOT NULL,
+  card_id text COLLATE "C",
+  -- Who said so, and with which login. A large amount counts only once another person has approved it.
+  requested_by text NOT NULL,
+  requested_login text NOT NULL DEFAULT session_user,
+  approved boolean NOT NULL,
+  approved_by text,
+  approved_login text,
+  created_at timestamptz NOT NULL DEFAULT now(),
+  CHECK ((means = 'nothing') = (amount_cents IS NULL)),
+  CHECK (approved OR approved_by IS NULL),
+  CHECK (approved_by <> requested_by AND approved_login <> requested_login)
 );
 
--- What the card network said about authorizations, and what became of it: repeated under the same id, a
--- message gets the same response and changes nothing.
-CREATE TABLE card_authorization_message (
-  mode text NOT NULL CHECK (mode IN ('test', 'live')),
-  message_id text COLLATE "C" NOT NULL,
-  partner_id text NOT NULL,
-  card_id text COLLATE "C" NOT NULL,
-  type text NOT NULL CHECK (type IN ('authorization', 'increment', 'clearing', 'reversal', 'expiry', 'approval', 'decline', 'total')),
-  -- The network's id of the authorization that it names.
-  network_authorization_id text COLLATE "C",
-  -- What it says. A reversal without an amount is of all that is left; only a clearing can be final.
-  amount_cents bigint CHECK (amount_cents > 0),
-  is_final boolean,
-  -- What became of it. A clearing of an authorization that we don't know yet has none until its request
-  -- arrives.
-  authorization_id text COLLATE "C",
-  transaction_id text COLLATE "C" REFERENCES card_transaction,
-  decline_reason text,
-  created_at timestamptz NOT NULL DEFAULT now(),
-  PRIMARY KEY (mode, message_id),
-  FOREIGN KEY (card_id, partner_id, mode) REFERENCES card (id, partner_id, mode),
-  FOREIGN KEY (authorization_id, partner_id, mode) REFERENCES card_authorization (id, partner_id, mode),
-  CHECK ((type = 'clearing') = (is_final IS NOT NULL))
+-- What the simulated network has said, once each: repeated, a message gets the same answer and changes nothing.
+CREATE TABLE simulated_message (
+  -- The network's id.
+  id text COLLATE "C" PRIMARY KEY,
+  -- The order in which they were recorded, which is that in which they are booked.
+  seq bigint GENERATED ALWAYS AS IDENTITY,
+  payment_id text COLLATE "C" NOT NULL,
+  network_card_id text COLLATE "C" NOT NULL,
+  said jsonb NOT NULL,
+  -- What became of it; NULL as long as it can't be booked.
+  answer jsonb,
+  created_at timestamptz NOT NULL DEFAULT now()
 );
-CREATE INDEX card_authorization_message_early ON card_authorization_message (mode, network_authorization_id)
-  WHERE type = 'clearing' AND authorization_id IS NULL AND network_authorization_id IS NOT NULL;
--- What an issuer declined before we knew the authorization is not among its requests, and does not count for
--- a request's place.
-CREATE INDEX card_authorization_message_declined_early
-  ON card_authorization_message (mode, network_authorization_id) WHERE type = 'decline' AND authorization_id IS NULL;
+CREATE INDEX simulated_message_waiting ON simulated_message (payment_id, seq) WHERE answer IS NULL;
 
 -- What a card has spent in the latest interval of a limit (docs/decisions/spending-controls.md). Triggers
 -- keep it right; the first decision of an interval makes it.
@@ -194,12 +188,11 @@ CREATE TABLE spending_counter (
 
 GRANT SELECT, INSERT, UPDATE (status, amount_cents, held_cents, settled_cents, target_cents, decline_reason,
   requests, holds, expires_at) ON card_authorization TO card_issuing_app, card_issuing_operator;
-GRANT SELECT, INSERT, UPDATE (authorization_id, said, requests, cleared_cents, is_expired, folded) ON payment TO
-  card_issuing_app, card_issuing_operator;
+GRANT SELECT, INSERT, UPDATE (authorization_id, said, requests, cleared_cents, is_expired, folded, read_after) ON
+  payment TO card_issuing_app, card_issuing_operator;
+GRANT SELECT, INSERT, UPDATE (answer) ON simulated_message TO card_issuing_app, card_issuing_operator;
 GRANT SELECT ON payment_element TO card_issuing_app;
-GRANT SELECT, INSERT, UPDATE (means, amount_cents) ON payment_element TO card_issuing_operator;
-GRANT SELECT, INSERT, UPDATE (is_final, authorization_id, transaction_id, decline_reason) ON
-  card_authorization_message TO card_issuing_app, card_issuing_operator;
+GRANT SELECT, INSERT, DELETE, UPDATE (approved, approved_by, approved_login) ON payment_element TO card_issuing_operator;
 GRANT SELECT, INSERT, UPDATE (authorization_id) ON card_transaction TO card_issuing_app,
   card_issuing_operator;
 GRANT SELECT, INSERT, DELETE, UPDATE (starts_at, ends_at, net_cents, has_refunds, last_item) ON

@@ -24,60 +24,31 @@ CREATE TABLE request_budget (
 ) WITH (fillfactor = 50);
 INSERT INTO request_budget (network) VALUES ('increase'), ('lithic');
 
--- Events that the card network posted: kept before they are answered, and read by a worker
--- (docs/decisions/card-networks.md).
-CREATE TABLE network_event (
+-- What has changed at the card network: a payment of a card's, or a transfer between accounts there. A message is
+-- only a reason to look, so each has one row, until it has been looked at (docs/decisions/inbox.md).
+CREATE TABLE network_inbox (
+  -- The network's id of the payment or the transfer.
   id text COLLATE "C" PRIMARY KEY,
   network text COLLATE "C" NOT NULL,
-  -- The network's id, the same whenever it sends the event again.
-  event_id text COLLATE "C" NOT NULL,
-  -- What the network's adapter picked of it, sealed.
-  body bytea NOT NULL,
-  size_bytes integer NOT NULL,
-  status text COLLATE "C" NOT NULL DEFAULT 'waiting' CHECK (status IN ('waiting', 'done', 'dismissed')),
-  -- Why the last attempt did not end it.
-  reason text COLLATE "C" CHECK (reason IN ('network_unavailable', 'not_readable', 'not_taken')),
+  kind text COLLATE "C" NOT NULL CHECK (kind IN ('payment', 'transfer')),
+  -- How often something has arrived about it. It ends only if nothing has arrived since it was taken.
+  seq bigint NOT NULL DEFAULT 1,
+  -- The newest state of it, sealed, if the network sends it whole; and how new that is, compared part by part.
+  body bytea,
+  size_bytes integer NOT NULL DEFAULT 0,
+  version jsonb,
+  network_card_id text COLLATE "C",
+  -- Why the last attempt did not end it, and what a person may have to decide of it.
+  reason text COLLATE "C" CHECK (reason IN ('card_unknown', 'card_not_issued', 'card_failed', 'unbookable',
+    'authorization_unknown', 'network_unavailable', 'not_readable', 'not_taken')),
+  elements jsonb NOT NULL DEFAULT '[]',
   attempts integer NOT NULL DEFAULT 0,
   retry_after timestamptz NOT NULL DEFAULT '-infinity',
   created_at timestamptz NOT NULL DEFAULT now(),
-  ended_at timestamptz,
-  CHECK ((status = 'waiting') = (ended_at IS NULL))
+  CHECK ((body IS NULL) = (version IS NULL))
 );
-CREATE UNIQUE INDEX network_event_once ON network_event (network, event_id);
-CREATE INDEX network_event_due ON network_event (network, retry_after, id) INCLUDE (size_bytes, created_at)
-  WHERE status = 'waiting';
-CREATE INDEX network_event_newest ON network_event (status, id);
-CREATE INDEX network_event_ended ON network_event (ended_at) WHERE status <> 'waiting';
-
--- What the card network reported and could not be booked at once, such as a transaction on a card that we
--- don't know yet. It is kept until it is booked or an operator dismisses it
--- (docs/decisions/kept-network-messages.md).
-CREATE TABLE network_message (
-  id text COLLATE "C" PRIMARY KEY,
-  network text COLLATE "C" NOT NULL,
-  kind text COLLATE "C" NOT NULL CHECK (kind = 'transaction'),
-  -- The network's id for it; for a transaction, its networkTransactionId.
-  message_id text COLLATE "C" NOT NULL,
-  -- A keyed hash of the content. Another content under the same id is another row.
-  fingerprint bytea NOT NULL,
-  -- What was received, sealed.
-  body bytea NOT NULL,
-  size_bytes integer NOT NULL,
-  network_card_id text COLLATE "C",
-  status text COLLATE "C" NOT NULL DEFAULT 'waiting' CHECK (status IN ('waiting', 'booked', 'dismissed')),
-  reason text COLLATE "C" NOT NULL,
-  transaction_id text COLLATE "C" REFERENCES card_transaction,
-  created_at timestamptz NOT NULL DEFAULT now(),
-  retry_after timestamptz NOT NULL DEFAULT '-infinity',
-  ended_at timestamptz,
-  -- What a kept message moves, in cents, for "attention list"; NULL if it can't be read.
-  amount_cents bigint,
-  CHECK ((status = 'booked') = (transaction_id IS NOT NULL)),
-  CHECK ((status = 'waiting') = (ended_at IS NULL))
-);
-CREATE UNIQUE INDEX network_message_once ON network_message (network, kind, message_id, fingerprint);
-CREATE INDEX network_message_waiting ON network_message (network_card_id, id) INCLUDE (size_bytes) WHERE status = 'waiting';
-CREATE INDEX network_message_ended ON network_message (ended_at) WHERE status <> 'waiting';
+CREATE INDEX network_inbox_due ON network_inbox (network, retry_after, id);
+CREATE INDEX network_inbox_of_card ON network_inbox (network_card_id) WHERE network_card_id IS NOT NULL;
 
 -- What the card network has to move to or from a live card's account there, so that it has what the ledger says
 -- (docs/decisions/card-networks.md). A trigger writes it with the posting.
@@ -185,13 +156,8 @@ GRANT SELECT, INSERT, UPDATE ON live_network TO card_issuing_app;
 GRANT SELECT ON live_network TO card_issuing_operator;
 -- A card network's first request adds its row (docs/decisions/request-budget.md).
 GRANT SELECT, INSERT (network), UPDATE ON request_budget TO card_issuing_app, card_issuing_operator;
-GRANT SELECT, INSERT, DELETE, UPDATE (body, status, reason, attempts, retry_after, ended_at) ON network_event
-  TO card_issuing_app;
-GRANT SELECT, UPDATE (body, status, retry_after, ended_at) ON network_event TO card_issuing_operator;
-GRANT SELECT, INSERT, DELETE, UPDATE (status, reason, transaction_id, retry_after, ended_at) ON
-  network_message TO card_issuing_app;
-GRANT SELECT, INSERT, DELETE, UPDATE (body, status, reason, transaction_id, retry_after, ended_at) ON
-  network_message TO card_issuing_operator;
+GRANT SELECT, INSERT, DELETE, UPDATE (seq, body, size_bytes, version, network_card_id, reason, elements, attempts,
+  retry_after) ON network_inbox TO card_issuing_app, card_issuing_operator;
 GRANT SELECT, UPDATE (status, reason, attempts, retry_after, ended_at) ON true_up TO card_issuing_app;
 GRANT SELECT, UPDATE (token, status, reason, retry_after, ended_at) ON true_up TO card_issuing_operator;
 GRANT SELECT, INSERT, DELETE, UPDATE (made_after, last_found_at, dismissed_at) ON reconciliation_finding TO

@@ -54,7 +54,7 @@ CREATE TABLE measurement (
   CHECK ((measured_at IS NULL) = (result IS NULL))
 ) WITH (fillfactor = 50);
 INSERT INTO measurement (name) VALUES
-  ('webhooks'), ('deposits'), ('attention'), ('ledger_check'), ('network_messages'), ('network_events'), ('authorizations');
+  ('webhooks'), ('deposits'), ('attention'), ('ledger_check'), ('network_inbox'), ('authorizations');
 -- The first run is next night.
 INSERT INTO measurement (name, due_at) VALUES ('reconciliation', date_trunc('day', now(), 'UTC') + interval '28 hours');
 

@@ -1,0 +1,203 @@
+import { sql } from 'kysely';
+import { ApiError } from '../../domain/api-error.ts';
+import type { Row } from '../../platform/db/entities.ts';
+import { backoffMs, takeDue } from '../../platform/db/leased-queue.ts';
+import type { Orm } from '../../platform/db/orm.ts';
+import { autocommitStatement, type Transactor, writeStatement } from '../../platform/db/sql.ts';
+import type { CommandContext } from '../../requests/command-context.ts';
+import type { NamedObject } from '../card-network.ts';
+import type { WaitingElement, WhyWaiting } from './tables.ts';
+
+// What has changed at the card network, one row a payment or transfer (docs/decisions/inbox.md). A message is
+// only a reason to look, so any number of them about one thing are one row, with the newest state of it.
+
+/** How much may wait at once, and how many bytes of states. Past either, the network is asked to repeat. */
+export const MAX_WAITING = 50_000;
+export const MAX_WAITING_BYTES = 64 * 1024 * 1024;
+/** How long nobody else looks at what a worker has taken. */
+const LEASE_MS = 60_000;
+/** How long it rests at most after an attempt that did not end it. */
+const MAX_PAUSE_MS = 300_000;
+
+/** The context that a state is sealed for. */
+export const stateContext = (id: string): string => `network-inbox/${id}`;
+
+/**
+ * Notes that something has changed, before the network is answered.
+ * @throws ApiError `unavailable` if too much is waiting already: the network has to repeat it
+ */
+export async function expectObject(
+  { orm, ring }: CommandContext,
+  network: string,
+  { kind, id, networkCardId, state }: NamedObject,
+): Promise<void> {
+  const [noted] = await note(orm, {
+    id,
+    network,
+    kind,
+    networkCardId,
+    body: state && ring.seal(state.body, stateContext(id)),
+    sizeBytes: state?.body.length ?? 0,
+    version: state && JSON.stringify(state.version),
+  });
+  if (noted === undefined) throw tooMuch();
+}
+
+const tooMuch = (): ApiError =>
+  new ApiError('unavailable', {
+    message: 'Too much is waiting to be read already. Repeat this later.',
+    retryAfterSeconds: 60,
+  });
+
+interface NotedValues {
+  id: string;
+  network: string;
+  kind: 'payment' | 'transfer';
+  networkCardId: string | null;
+  body: Buffer | null;
+  sizeBytes: number;
+  version: string | null;
+}
+
+// Several at once may each see room for themselves, so the bounds can be passed by as many as are under way.
+// What is waiting anyway needs no room. If either comes without a state, neither comparison holds: the
+// payment is read then, because what the state lacks may be what was to be told.
+const note = autocommitStatement(
+  (_, values: NotedValues) => sql<{ id: string }>`
+    WITH waiting AS (SELECT count(*) AS objects, coalesce(sum(size_bytes), 0) AS bytes FROM network_inbox)
+    INSERT INTO network_inbox AS i (id, network, kind, network_card_id, body, size_bytes, version)
+    SELECT ${values.id}::text, ${values.network}::text, ${values.kind}::text, ${values.networkCardId}::text,
+      ${values.body}::bytea, ${values.sizeBytes}::integer, ${values.version}::jsonb
+    FROM waiting WHERE (objects < ${sql.lit(MAX_WAITING)}
+        AND bytes + ${values.sizeBytes}::integer <= ${sql.lit(MAX_WAITING_BYTES)})
+      OR EXISTS (SELECT FROM network_inbox WHERE id = ${values.id})
+    ON CONFLICT (id) DO UPDATE SET seq = i.seq + 1, retry_after = '-infinity',
+      network_card_id = coalesce(excluded.network_card_id, i.network_card_id),
+      body = CASE WHEN excluded.version >= i.version THEN excluded.body WHEN excluded.version < i.version THEN i.body END,
+      size_bytes = CASE WHEN excluded.version >= i.version THEN excluded.size_bytes
+        WHEN excluded.version < i.version THEN i.size_bytes ELSE 0 END,
+      version = CASE WHEN excluded.version >= i.version THEN excluded.version
+        WHEN excluded.version < i.version THEN i.version END
+    RETURNING id`,
+);
+
+interface KeptPayment {
+  id: string;
+  networkCardId: string;
+  reason: WhyWaiting;
+  /** What a person may have to decide. */
+  element: WaitingElement;
+}
+
+/**
+ * Has a payment of the simulated network wait, in the transaction that records its message.
+ * @throws ApiError `unavailable` if too much is waiting already: the network has to repeat it
+ */
+export async function keepPayment(tx: Transactor, { element, ...values }: KeptPayment): Promise<void> {
+  const [kept] = await keep(tx, { ...values, elements: JSON.stringify([element]) });
+  if (kept === undefined) throw tooMuch();
+}
+
+const keep = writeStatement(
+  (_, values: Omit<KeptPayment, 'element'> & { elements: string }) => sql<{ id: string }>`
+    INSERT INTO network_inbox AS i (id, network, kind, network_card_id, reason, elements, retry_after)
+    SELECT ${values.id}::text, 'simulated', 'payment', ${values.networkCardId}::text, ${values.reason}::text,
+      ${values.elements}::jsonb, now() + interval '2 seconds'
+    WHERE (SELECT count(*) FROM network_inbox) < ${sql.lit(MAX_WAITING)}
+    ON CONFLICT (id) DO UPDATE SET seq = i.seq + 1, reason = excluded.reason, elements = i.elements || excluded.elements
+    RETURNING id`,
+);
+
+/** What a worker has taken. */
+export type TakenObject = Row<
+  'network_inbox',
+  'id' | 'kind' | 'seq' | 'body' | 'network_card_id' | 'attempts'
+>;
+
+/**
+ * Takes what is due, what has waited longest first. Nobody else takes it for a minute, so what a process that
+ * died had taken is taken again after that.
+ */
+export const takeDueObjects = autocommitStatement(
+  (_, { network, limit }: { network: string; limit: number }) =>
+    takeDue('network_inbox', {
+      isWaiting: sql`q.network = ${network}`,
+      leaseMs: sql.lit(LEASE_MS),
+      taken: sql<TakenObject>`q.id, q.kind, q.seq, q.body, q.network_card_id, q.attempts`,
+      limit,
+    }),
+);
+
+/** Has payments read again whose time has come, whether or not the network says anything of them. */
+export const takePaymentsToRead = autocommitStatement(
+  (_, { network, limit }: { network: string; limit: number }) => sql<{ payment_id: string }>`
+    WITH due AS (
+      SELECT mode, payment_id FROM payment WHERE read_after <= now()
+      ORDER BY read_after LIMIT ${limit} FOR NO KEY UPDATE SKIP LOCKED
+    ), next AS (
+      UPDATE payment y SET read_after = now() + interval '1 day' FROM due
+      WHERE y.mode = due.mode AND y.payment_id = due.payment_id RETURNING y.payment_id
+    ), noted AS (
+      INSERT INTO network_inbox AS i (id, network, kind) SELECT payment_id, ${network}::text, 'payment' FROM next
+      ON CONFLICT (id) DO UPDATE SET seq = i.seq + 1, retry_after = '-infinity', body = NULL, size_bytes = 0, version = NULL
+    )
+    SELECT payment_id FROM next`,
+  { acrossTenants: 'queue' },
+);
+
+/** Makes what waits for a card due at once. */
+export const hurryCard = autocommitStatement((db, { networkCardId }: { networkCardId: string }) =>
+  db
+    .updateTable('network_inbox')
+    .set({ retry_after: sql`'-infinity'` })
+    .where('network_card_id', '=', networkCardId),
+);
+
+/**
+ * Ends what was looked at, with what that has booked. What has arrived since then is due at once.
+ */
+export const endObject = writeStatement(
+  (_, { id, seq }: Pick<TakenObject, 'id' | 'seq'>) => sql`
+    WITH ended AS (DELETE FROM network_inbox WHERE id = ${id} AND seq = ${seq} RETURNING id)
+    UPDATE network_inbox SET retry_after = '-infinity', reason = NULL, attempts = 0, elements = '[]'
+    WHERE id = ${id} AND NOT EXISTS (SELECT FROM ended)`,
+);
+
+interface Waits {
+  reason: WhyWaiting;
+  /** The network's id of its card; null if that is not known. */
+  networkCardId: string | null;
+  elements: readonly WaitingElement[];
+}
+
+/** Leaves something for later, twice as long each time, up to five minutes. */
+export async function leaveObject(
+  orm: Orm,
+  { id, seq, attempts }: TakenObject,
+  { reason, networkCardId, elements }: Waits,
+): Promise<void> {
+  const pauseMs = backoffMs(attempts, MAX_PAUSE_MS);
+  await leave(orm, {
+    id,
+    seq,
+    attempts,
+    reason,
+    networkCardId,
+    elements: JSON.stringify(elements),
+    pauseMs,
+  });
+}
+
+// Only by whoever took it last: a process that was frozen must not delay it. What has arrived since then is
+// due already.
+const leave = autocommitStatement(
+  (
+    _,
+    values: Pick<TakenObject, 'id' | 'seq' | 'attempts'> &
+      Omit<Waits, 'elements'> & { elements: string; pauseMs: number },
+  ) => sql`
+    UPDATE network_inbox SET reason = ${values.reason}, elements = ${values.elements}::jsonb,
+      network_card_id = coalesce(${values.networkCardId}, network_card_id),
+      retry_after = CASE WHEN seq = ${values.seq} THEN now() + ${values.pauseMs} * interval '1 millisecond' ELSE retry_after END
+    WHERE id = ${values.id} AND attempts = ${values.attempts}`,
+);

@@ -1,0 +1,287 @@
+import { sql } from 'kysely';
+import type { CardStatus } from '../../domain/card-status.ts';
+import type { PaymentSnapshot } from '../../domain/payment.ts';
+import { comparePayments } from '../../payments/book-payments.ts';
+import type { BookedPayment } from '../../payments/booking-rows.ts';
+import { lowestId } from '../../platform/crypto/new-id.ts';
+import { readStatement } from '../../platform/db/sql.ts';
+import { describeError } from '../../platform/process/describe-error.ts';
+import { isReadable, type UnreadableObject } from '../card-network.ts';
+import { bookRead } from '../inbox/book-payment.ts';
+import { expectObject } from '../inbox/inbox.ts';
+import type { OurObject, Page } from './compare-cards.ts';
+import type { Finding } from './findings.ts';
+import {
+  inBatches,
+  type Look,
+  missingAtNetwork,
+  tally,
+  tallyCorrected,
+  tallyUnreadable,
+  wasFound,
+} from './look.ts';
+import { noteSeen } from './seen.ts';
+
+/** A look reads no more payments than this by their ids. */
+const MAX_READ_BY_ID = 10_000;
+
+/**
+ * Compares the network's payments with ours: those that it lists, those of ours that it does not, and those
+ * that began before the period and may have changed in it. One that differs at both looks is booked as it is
+ * there (docs/decisions/reconciliation.md).
+ */
+export async function compareListedPayments(look: Look): Promise<void> {
+  const { network, cardNetwork, orm, runId, since, listedSince, found } = look;
+  for await (const batch of inBatches(network.listPayments(listedSince), look))
+    await compareSome(look, batch);
+  const byId = createReader(look);
+  const until = lowestId('auth', since);
+  const older = await readOlderPayments(orm.em.fork(), {
+    runId,
+    network: cardNetwork,
+    until,
+    limit: MAX_READ_BY_ID,
+  });
+  for (const { id } of older) await byId.read(id);
+  for (const ours of [OUR_TRANSACTIONS, OUR_AUTHORIZATIONS]) {
+    for await (const { id, issuer_id: issuerId, payment_id: paymentId, detail } of missingAtNetwork(
+      look,
+      ours,
+    )) {
+      if (paymentId === null || (await byId.read(paymentId))?.has(issuerId ?? '') !== false) continue;
+      tally(found, { problem: 'missing_at_issuer', kind: 'transaction', id, issuerId, detail });
+    }
+  }
+  if (byId.unread > 0)
+    look.logger.warn({ unread: byId.unread }, 'some older payments were too many to be read and compared');
+}
+
+/** Reads payments by their ids and compares them, each once in a look. */
+function createReader(look: Look) {
+  const known = new Map<string, ReadonlySet<string> | null>();
+  const reader = {
+    unread: 0,
+    /** @returns the ids that it names; none if the network has no such payment; null if that can't be said */
+    async read(paymentId: string): Promise<ReadonlySet<string> | null> {
+      const before = known.get(paymentId);
+      if (before !== undefined) return before;
+      if (known.size >= MAX_READ_BY_ID) {
+        reader.unread += 1;
+        return null;
+      }
+      look.signal.throwIfAborted();
+      const payment = await look.network.readPayment(paymentId, 'reconciliation');
+      if (payment !== null) await compareSome(look, [payment]);
+      const named =
+        payment === null
+          ? new Set<string>()
+          : isReadable(payment)
+            ? new Set([paymentId, ...idsOf(payment)])
+            : null;
+      known.set(paymentId, named);
+      return named;
+    },
+  };
+  return reader;
+}
+
+const idsOf = ({ movements, unreadable }: PaymentSnapshot): string[] =>
+  [...movements, ...unreadable].map(({ id }) => id);
+
+async function compareSome(
+  look: Look,
+  batch: readonly (PaymentSnapshot | UnreadableObject)[],
+): Promise<void> {
+  const { orm, runId, until: readAt, authorizationTtlMs, found } = look;
+  const listed = batch.filter(isReadable);
+  const cards = await cardsOf(orm.em.fork(), {
+    paymentIds: listed.map(({ paymentId }) => paymentId),
+    networkCardIds: listed.map(({ networkCardId }) => networkCardId),
+  });
+  const onCards = listed.flatMap((snapshot, index) => {
+    const { card_id: cardId, status, is_booked: isBooked } = cards[index] as CardOfPayment;
+    const isOpen = status !== 'funding_pending' && (status !== 'failed' || isBooked);
+    return cardId !== null && isOpen ? [{ cardId, paymentId: snapshot.paymentId, snapshot, readAt }] : [];
+  });
+  const compared = await comparePayments(orm.em.fork(), onCards, authorizationTtlMs);
+  const byId = new Map(onCards.map(({ paymentId }, index) => [paymentId, compared[index] ?? null]));
+  for (const [index, snapshot] of listed.entries()) {
+    const { is_waiting: isWaiting } = cards[index] as CardOfPayment;
+    const booked = byId.get(snapshot.paymentId) ?? null;
+    const isSame = booked !== null && booked.postings.length === 0 && booked.events.length === 0;
+    if (isSame) {
+      tally(found, 'matched');
+      // What we know of it is not all that the network says, and nobody sees a difference.
+      if (booked.isChanged)
+        await bookRead(look, { paymentId: snapshot.paymentId, snapshot, readAt }, async () => {});
+    }
+    // Somebody is shown why it can't be booked.
+    else if (booked === null && isWaiting) tally(found, 'under_way');
+    else await takeDifferences(look, snapshot, differencesOf(snapshot, booked));
+  }
+  for (const finding of await differentAmounts(look, listed)) tally(found, finding);
+  tallyUnreadable(found, 'transaction', batch);
+  await noteSeen(orm, runId, 'transaction', listed.flatMap(idsOf));
+  const ids = batch.map((one) => (isReadable(one) ? one.paymentId : one.networkId));
+  await noteSeen(orm, runId, 'authorization', ids);
+}
+
+/** Books a payment that differed before, too, or has somebody look at it. */
+async function takeDifferences(look: Look, snapshot: PaymentSnapshot, findings: Finding[]): Promise<void> {
+  const { cardNetwork, until: readAt, before, found, logger } = look;
+  const note = () => findings.forEach((finding) => void tally(found, finding));
+  if (!findings.some((finding) => wasFound(before, finding))) return note();
+  const { paymentId, networkCardId } = snapshot;
+  try {
+    const booked = await bookRead(look, { paymentId, snapshot, readAt }, async () => {});
+    if (booked !== null && 'reason' in booked)
+      await expectObject(look, cardNetwork, { kind: 'payment', id: paymentId, networkCardId, state: null });
+    const ids = new Map<string | null, string>();
+    if (booked !== null && !('reason' in booked)) {
+      if (booked.authorization !== null) ids.set(paymentId, booked.authorization.id);
+      for (const { network_transaction_id, id } of booked.transactions) ids.set(network_transaction_id, id);
+    }
+    logger.warn({ paymentId, ids: [...ids.values()] }, 'corrected a payment to what the card network has');
+    for (const finding of findings)
+      tallyCorrected(found, { ...finding, id: ids.get(finding.issuerId) ?? finding.id });
+  } catch (error) {
+    logger.error({ paymentId, error: describeError(error) }, 'could not correct a payment');
+    note();
+  }
+}
+
+/**
+ * How a payment differs: what of it is not booked here, or else that it holds something else.
+ * @param booked what it would become; null if its card is not known, or can't be used
+ */
+function differencesOf({ paymentId, heldCents }: PaymentSnapshot, booked: BookedPayment | null): Finding[] {
+  const about = { kind: 'transaction', id: null, issuerId: paymentId } as const;
+  if (booked === null)
+    return [
+      { ...about, problem: 'missing_here', detail: "the issuer has a payment whose card can't take it" },
+    ];
+  const { transactions, events, authorization } = booked;
+  const missing = transactions.map(({ network_transaction_id: issuerId, type, amount_cents: cents }) => ({
+    ...about,
+    issuerId,
+    problem: 'missing_here' as const,
+    detail: `the issuer has a ${type} of ${cents} cents that it never told us`,
+  }));
+  if (events.some(({ type }) => type === 'card.authorization.created')) {
+    const detail = `the issuer has an authorization of ${authorization?.amount_cents} cents that it never told us`;
+    missing.unshift({ ...about, problem: 'missing_here', detail });
+  }
+  if (missing.length > 0) return missing;
+  const detail = `the issuer holds ${heldCents ?? 'an unknown number of'} cents of this payment, and we do not hold the same`;
+  return [{ ...about, problem: 'different', id: authorization?.id ?? null, detail }];
+}
+
+/** What is booked under an element's id with another amount or type, which nothing corrects. */
+async function differentAmounts({ orm }: Look, listed: readonly PaymentSnapshot[]): Promise<Finding[]> {
+  const movements = listed.flatMap((snapshot) => snapshot.movements);
+  const rows = await bookedAs(orm.em.fork(), { ids: movements.map(({ id }) => id) });
+  const byId = new Map(rows.map((row) => [row.network_transaction_id, row]));
+  return movements.flatMap(({ id: issuerId, kind, amountCents }): Finding[] => {
+    const ours = byId.get(issuerId);
+    const type = kind === 'refund' ? 'refund' : 'purchase';
+    if (ours === undefined || (ours.type === type && Number(ours.amount_cents) === amountCents)) return [];
+    const detail = `${ours.type} of ${ours.amount_cents} cents here; ${type} of ${amountCents} cents at the issuer`;
+    return [{ problem: 'different', kind: 'transaction', id: ours.id, issuerId, detail }];
+  });
+}
+
+// What a person has said of an element may differ.
+const bookedAs = readStatement(
+  (_, { ids }: { ids: string[] }) => sql<{
+    id: string;
+    network_transaction_id: string;
+    type: 'purchase' | 'refund';
+    amount_cents: string;
+  }>`
+    SELECT t.id, t.network_transaction_id, t.type, t.amount_cents FROM card_transaction t
+    WHERE t.mode = 'live' AND t.network_transaction_id = ANY (${ids}::text[]) AND t.type <> 'decline'
+      AND NOT EXISTS (SELECT FROM payment_element e WHERE e.id = t.network_transaction_id)`,
+  { acrossTenants: 'network' },
+);
+
+interface CardOfPayment {
+  card_id: string | null;
+  status: CardStatus | null;
+  is_booked: boolean;
+  is_waiting: boolean;
+}
+
+const cardsOf = readStatement(
+  (_, values: { paymentIds: string[]; networkCardIds: string[] }) => sql<CardOfPayment>`
+    SELECT c.id AS card_id, c.status, y.card_id IS NOT NULL AS is_booked,
+      EXISTS (SELECT FROM network_inbox i WHERE i.id = l.payment_id AND i.reason IS NOT NULL) AS is_waiting
+    FROM unnest(${values.paymentIds}::text[], ${values.networkCardIds}::text[])
+      WITH ORDINALITY l (payment_id, network_card_id, place)
+    LEFT JOIN payment y ON y.mode = 'live' AND y.payment_id = l.payment_id
+    LEFT JOIN card k ON k.network_card_id = l.network_card_id AND k.mode = 'live'
+    LEFT JOIN card c ON c.id = coalesce(y.card_id, k.id)
+    ORDER BY l.place`,
+  { acrossTenants: 'network' },
+);
+
+/** One of ours that the network has as a part of a payment. */
+interface OurPart extends OurObject {
+  /** The network's id of that; null if it was not told. */
+  payment_id: string | null;
+}
+
+/** A page of our live transactions that moved money, by id. */
+const OUR_TRANSACTIONS = {
+  prefix: 'txn',
+  read: readStatement(
+    (_, { runId, after, until, limit }: Page) => sql<OurPart>`
+      SELECT t.id, t.network_transaction_id AS issuer_id, t.type || ' of ' || t.amount_cents || ' cents here' AS detail,
+        t.network_payment_id AS payment_id, t.type <> 'decline' AND s.is_seen IS NULL AND t.mode = 'live' AS is_missing
+      FROM (SELECT * FROM card_transaction WHERE id > ${after} AND id < ${until} ORDER BY id LIMIT ${limit}) t
+      LEFT JOIN LATERAL (
+        SELECT true AS is_seen FROM reconciliation_seen
+        WHERE run_id = ${runId} AND kind = 'transaction' AND key = t.network_transaction_id LIMIT 1
+      ) s ON true
+      ORDER BY t.id`,
+    { acrossTenants: 'network' },
+  ),
+} as const;
+
+/** A page of our live authorizations that were approved, by id. */
+const OUR_AUTHORIZATIONS = {
+  prefix: 'auth',
+  read: readStatement(
+    (_, { runId, after, until, limit }: Page) => sql<OurPart>`
+      SELECT a.id, a.network_authorization_id AS issuer_id, a.network_authorization_id AS payment_id,
+        'authorization of ' || a.amount_cents || ' cents here' AS detail,
+        a.status <> 'declined' AND a.network_authorization_id IS NOT NULL
+          AND s.is_seen IS NULL AND a.mode = 'live' AS is_missing
+      FROM (SELECT * FROM card_authorization WHERE id > ${after} AND id < ${until} ORDER BY id LIMIT ${limit}) a
+      LEFT JOIN LATERAL (
+        SELECT true AS is_seen FROM reconciliation_seen
+        WHERE run_id = ${runId} AND kind = 'authorization' AND key = a.network_authorization_id LIMIT 1
+      ) s ON true
+      ORDER BY a.id`,
+    { acrossTenants: 'network' },
+  ),
+} as const;
+
+/**
+ * What the network has to be asked about by its id, because it began before the period and something in it
+ * may be new: our pending authorizations, the newest first, and what open findings are about.
+ */
+const readOlderPayments = readStatement(
+  (_, values: { runId: string; network: string; until: string; limit: number }) => sql<{ id: string }>`
+    SELECT o.id FROM (
+      (SELECT network_authorization_id AS id FROM card_authorization
+      WHERE mode = 'live' AND status = 'pending' AND network_authorization_id IS NOT NULL AND id < ${values.until}
+      ORDER BY card_authorization.id DESC LIMIT ${values.limit})
+      UNION
+      (SELECT coalesce(t.network_payment_id, f.issuer_id) FROM reconciliation_finding f
+      LEFT JOIN card_transaction t ON t.id = f.object_id AND t.mode = 'live'
+      WHERE f.network = ${values.network} AND f.kind = 'transaction' AND f.problem = 'different'
+      ORDER BY f.id DESC LIMIT ${values.limit})
+    ) o WHERE NOT EXISTS (SELECT FROM reconciliation_seen s
+      WHERE s.run_id = ${values.runId} AND s.kind = 'authorization' AND s.key = o.id)`,
+  { acrossTenants: 'network' },
+);

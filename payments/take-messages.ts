@@ -1,0 +1,295 @@
+import { isDeepStrictEqual } from 'node:util';
+import { sql } from 'kysely';
+import { heldClock } from '../accounts/clock.ts';
+import { appliedControls, type ControlsColumns } from '../cards/applied-controls.ts';
+import type { AccountClock } from '../domain/account-clock.ts';
+import { ApiError } from '../domain/api-error.ts';
+import { type DeclineReason, decideDecline } from '../domain/authorization.ts';
+import { DEFAULT_FEE_PLAN, FeePlan } from '../domain/fees.ts';
+import type { Tenant } from '../domain/mode.ts';
+import { type AppliedControls, afterSpending, refusalByControls } from '../domain/spending-controls.ts';
+import { requireUsable } from '../domain/transaction.ts';
+import { AUTHORIZATION_COLUMNS, CARD_COLUMNS, of, PAYMENT_COLUMNS } from '../platform/db/columns.ts';
+import { columnList, type Transactor, writeStatement } from '../platform/db/sql.ts';
+import type { AuthorizationRow } from './authorization-resource.ts';
+import type { BookedPayment, PaymentRow, PaymentTerms } from './booking-rows.ts';
+import type { MessageAnswer } from './tables.ts';
+import {
+  type RefundedTransaction,
+  type Simulated,
+  type SimulatedTerms,
+  type TakenMessage,
+  takeSimulated,
+} from './take-simulated.ts';
+import { type KnownMessage, lockPaymentTerms, usedOtherwise } from './terms.ts';
+import { type AnsweredMessage, writeBookings } from './write-bookings.ts';
+
+/** A message of the simulated network about a card of this account and mode. */
+export interface MessageToTake extends Tenant {
+  cardId: string;
+  simulated: Simulated;
+  /** The purchase that a refund in test mode gives money back for, as the partner names it. */
+  refundedTransactionId?: string | undefined;
+  /** What is recorded of it, so that it is taken once; null in test mode, where a request is keyed. */
+  recorded: { networkCardId: string; said: object } | null;
+}
+
+/** What became of a message. */
+export type MessageOutcome =
+  | { taken: TakenMessage }
+  /** It was taken before, so nothing happened this time. */
+  | { answered: MessageAnswer }
+  /** It ends an authorization whose request has not arrived. */
+  | { waits: 'authorization_unknown' }
+  /** `card_not_found`, `invalid_state`, `idempotency_conflict`, `validation_failed`: it does not affect others. */
+  | { refused: ApiError };
+
+/**
+ * Takes messages of any cards, accounts and modes, in their order, in the caller's transaction, with three
+ * statements however many there are: lock, read, write. Each sees what those before it have left.
+ * @param lockWaitMs how long to wait for a lock before PostgreSQL's error; null for the session's limit
+ * @throws ApiError `validation_failed` if a balance would leave the safe integers: take each alone
+ */
+export async function takeMessages(
+  tx: Transactor,
+  messages: readonly MessageToTake[],
+  lockWaitMs: number | null = null,
+): Promise<MessageOutcome[]> {
+  const testPartnerIds = messages.filter(({ mode }) => mode === 'test').map(({ partnerId }) => partnerId);
+  const cards = await lockCards(tx, {
+    cardIds: [...new Set(messages.map(({ cardId }) => cardId))],
+    testPartnerIds: [...new Set(testPartnerIds)],
+    lockWaitMs,
+  });
+  const byId = new Map(cards.map((card) => [card.id, card]));
+  const rows = await readTerms(tx, toAsked(messages));
+  const balances = new Map<string, PaymentTerms['balance']>();
+  const prepaid = new Map<string, number>();
+  const controls = new Map<string, AppliedControls>();
+  const payments = new Map<string, BookedPayment>();
+  const givenBack = new Map<string, number>();
+  const known = new Map<string, KnownMessage>();
+  const written: { booked: BookedPayment[]; messages: AnsweredMessage[] } = { booked: [], messages: [] };
+
+  const take = (message: MessageToTake, row: TermsRow): MessageOutcome => {
+    const card = byId.get(message.cardId);
+    if (card?.partner_id !== message.partnerId || card.mode !== message.mode)
+      throw new ApiError('card_not_found');
+    const { simulated, recorded } = message;
+    const { id, type, amountCents, merchant } = simulated.message;
+    const paymentId = simulated.networkPaymentId;
+    const { said, answer } = known.get(id) ?? { ...row, answer: row.answer ?? row.decided };
+    if (recorded !== null && said !== null && !isDeepStrictEqual(said, recorded.said))
+      throw usedOtherwise('message');
+    if (answer !== null) return { answered: answer };
+    if (row.payment_card_id !== null && row.payment_card_id !== card.id) throw usedOtherwise('payment');
+    const before = payments.get(`${message.mode} ${paymentId}`);
+    const refunded = row.refunded && {
+      ...row.refunded,
+      givenBackCents: row.refunded.givenBackCents + (givenBack.get(row.refunded.id) ?? 0),
+    };
+    const account = `${card.mode} ${card.partner_id}`;
+    const terms: SimulatedTerms = {
+      card,
+      balance: balances.get(card.id) ?? {
+        balanceCents: Number(row.card_cents),
+        heldCents: Number(row.card_held_cents),
+      },
+      prepaidCents: prepaid.get(account) ?? Number(row.prepaid_cents),
+      feePlan: row.fee_plan === null ? DEFAULT_FEE_PLAN : FeePlan.parse(row.fee_plan),
+      clock: row.clock,
+      authorization: before?.authorization ?? row.authorization,
+      payment: before?.payment ?? row.payment,
+      controls: controls.get(card.id) ?? appliedControls(card.spending_controls, row),
+      arrivingCents: BigInt(row.arriving),
+      refunded,
+    };
+    if (type === 'authorization' && terms.authorization !== null) throw usedOtherwise('payment');
+    const ends = type === 'reversal' || type === 'expiry';
+    if (ends && terms.authorization === null) return { waits: 'authorization_unknown' };
+    const taken = takeSimulated(terms, simulated);
+    balances.set(card.id, taken.balance);
+    prepaid.set(account, taken.prepaidCents);
+    if (taken.payment !== null) payments.set(`${message.mode} ${paymentId}`, taken);
+    if (refunded !== null) givenBack.set(refunded.id, (givenBack.get(refunded.id) ?? 0) + (amountCents ?? 0));
+    if (taken.transactions.some(({ type }) => type !== 'decline')) {
+      const spentCents = (type === 'refund' ? -1 : 1) * (amountCents ?? 0);
+      controls.set(card.id, afterSpending(terms.controls, spentCents, merchant.categoryCode));
+    }
+    if (taken.isChanged) written.booked.push(taken);
+    if (recorded !== null) {
+      const names = { id, payment_id: paymentId ?? '', network_card_id: recorded.networkCardId };
+      written.messages.push({ ...names, said: recorded.said, answer: answerOf(taken) });
+      known.set(id, { said: recorded.said, answer: answerOf(taken) });
+    }
+    return { taken };
+  };
+  const outcomes = messages.map((message, index): MessageOutcome => {
+    try {
+      return take(message, rows[index] as TermsRow);
+    } catch (error) {
+      if (error instanceof ApiError) return { refused: error };
+      throw error;
+    }
+  });
+  await writeBookings(tx, written.booked, written.messages);
+  return outcomes;
+}
+
+/** What the network is answered about a message. */
+export const answerOf = ({ reason, authorization, transactions }: TakenMessage): MessageAnswer => ({
+  declineReason: reason,
+  authorizationId: authorization?.id ?? null,
+  transactionId: transactions[0]?.id ?? null,
+});
+
+/**
+ * Decides a request of the simulated network in the caller's transaction, which takes three round trips with
+ * BEGIN and COMMIT. A request for nothing is decided by status, category and country, and leaves no record.
+ * @throws ApiError `card_not_found`, `invalid_state` if the card was not issued, `idempotency_conflict` if an id
+ * was used for something else, `validation_failed` if a fee would be too large
+ */
+export async function takeRequest(
+  tx: Transactor,
+  {
+    cardId,
+    partnerId,
+    simulated,
+    recorded,
+  }: MessageToTake & { recorded: { networkCardId: string; said: object } },
+  lockWaitMs: number | null,
+): Promise<{ taken: TakenMessage } | { answered: MessageAnswer }> {
+  const { id: messageId, type, amountCents, merchant } = simulated.message;
+  const paymentId = simulated.networkPaymentId ?? messageId;
+  const terms = await lockPaymentTerms(tx, { cardId, paymentId, messageId, lockWaitMs });
+  const { networkCardId, said } = recorded;
+  if (terms === null || terms.card.partner_id !== partnerId || terms.card.network_card_id !== networkCardId)
+    throw new ApiError('card_not_found');
+  if (terms.said !== null && !isDeepStrictEqual(terms.said, said)) throw usedOtherwise('message');
+  if (terms.answer !== null) return { answered: terms.answer };
+  requireUsable(terms.card.status);
+  if (amountCents === 0) return { answered: { ...NOTHING, declineReason: decideNothing(terms, merchant) } };
+  if (type === 'authorization' && terms.authorization !== null) throw usedOtherwise('payment');
+  const taken = takeSimulated(terms, simulated);
+  const answer = answerOf(taken);
+  const names = { id: messageId, payment_id: paymentId, network_card_id: networkCardId };
+  await writeBookings(tx, [taken], [{ ...names, said, answer }]);
+  return { taken };
+}
+
+const NOTHING = { authorizationId: null, transactionId: null };
+
+/** A request for 0 cents asks whether the card can be used. */
+function decideNothing(
+  { card, controls }: Pick<SimulatedTerms, 'card' | 'controls'>,
+  { categoryCode, country }: Simulated['message']['merchant'],
+): DeclineReason | null {
+  const asked = { amountCents: 0, wholeCents: 0, categoryCode, country };
+  return decideDecline({ status: card.status, availableCents: 0 }, 0, refusalByControls(controls, asked));
+}
+
+// It sets the transaction's lock_timeout, and holds the accounts' clocks, before it locks the first row, so
+// that this takes no round trip of its own.
+const lockCards = writeStatement(
+  (
+    db,
+    {
+      cardIds,
+      testPartnerIds,
+      lockWaitMs,
+    }: { cardIds: string[]; testPartnerIds: string[]; lockWaitMs: number | null },
+  ) =>
+    db
+      .selectFrom('card as c')
+      .select(of('c', CARD_COLUMNS))
+      .where('c.id', '=', sql<string>`ANY((SELECT ${cardIds}::text[])::text[])`)
+      .where(
+        sql<boolean>`(SELECT set_config('lock_timeout', coalesce(${lockWaitMs}, current_setting('lock_timeout')), true)) IS NOT NULL`,
+      )
+      .where(
+        sql<boolean>`(SELECT count(lock_test_clock(h.id)) FROM unnest((SELECT ${testPartnerIds}::text[])) h (id)) IS NOT NULL`,
+      )
+      .orderBy('c.id')
+      .forNoKeyUpdate(),
+  { acrossTenants: 'network' },
+);
+
+interface TermsRow extends ControlsColumns, KnownMessage {
+  card_cents: string;
+  card_held_cents: string;
+  prepaid_cents: string;
+  fee_plan: unknown;
+  clock: AccountClock;
+  arriving: string;
+  payment: PaymentRow | null;
+  payment_card_id: string | null;
+  /** What a person has made of it. */
+  decided: MessageAnswer | null;
+  authorization: AuthorizationRow | null;
+  refunded: RefundedTransaction | null;
+}
+
+const toAsked = (messages: readonly MessageToTake[]): { messages: string; at: string } => ({
+  messages: JSON.stringify(
+    messages.map(({ cardId, partnerId, mode, simulated, refundedTransactionId }) => ({
+      card_id: cardId,
+      partner_id: partnerId,
+      mode,
+      payment_id: simulated.networkPaymentId,
+      message_id: simulated.message.id,
+      type: simulated.message.type,
+      refunded_id: refundedTransactionId,
+    })),
+  ),
+  // Under the locks: it counts in the interval of a spending limit in which it is decided.
+  at: new Date().toISOString(),
+});
+
+// Each LIMIT makes it look up row by row in an index, whatever the sizes of the tables were when it was
+// planned. It writes counters of spending, if a card's limits lack them. In a statement of its own, it sees
+// what the last holder of each lock has committed.
+const readTerms = writeStatement(
+  (_, asked: { messages: string; at: string }) => sql<TermsRow>`
+    SELECT coalesce(a.posted, 0) AS card_cents, coalesce(a.held, 0) AS card_held_cents, coalesce(b.posted, 0) AS prepaid_cents,
+      p.fee_plan, p.spending_controls AS account_controls, m.said, m.answer, r.refunded,
+      CASE WHEN EXISTS (SELECT FROM payment_element e WHERE e.id = s.message_id AND e.approved) THEN jsonb_build_object(
+        'declineReason', NULL, 'authorizationId', NULL, 'transactionId', (SELECT t.id FROM card_transaction t
+          WHERE t.mode = s.mode AND t.network_transaction_id = s.message_id AND t.type <> 'decline')) END AS decided,
+      y.card_id AS payment_card_id, y.payment, to_jsonb(z) AS authorization,
+      CASE WHEN s.type IN ('purchase', 'authorization', 'increment') AND num_nonnulls(k.spending_controls, p.spending_controls) > 0
+        THEN count_spending(k.card, p.spending_controls,
+          coalesce(z.created_at, account_time(s.partner_id, s.mode, ${asked.at}))) END AS spending,
+      ${heldClock(sql.ref('s.partner_id'), sql.ref('s.mode'))} AS clock,
+      CASE WHEN s.type = 'refund' THEN coalesce((SELECT sum(o.amount_cents) FROM card_transfer o
+        WHERE o.card_id = s.card_id AND o.direction = 'topup' AND o.status = 'pending'), 0) ELSE 0 END AS arriving
+    FROM ROWS FROM (jsonb_to_recordset(${asked.messages}::jsonb) AS (card_id text, partner_id text, mode text,
+      payment_id text, message_id text, type text, refunded_id text))
+      WITH ORDINALITY s (card_id, partner_id, mode, payment_id, message_id, type, refunded_id, place)
+    LEFT JOIN LATERAL (SELECT posted, held FROM ledger.account WHERE card_id = s.card_id LIMIT 1) a ON true
+    LEFT JOIN LATERAL (SELECT posted FROM ledger.account
+      WHERE id = 'prepaid/' || s.mode || '/' || s.partner_id LIMIT 1) b ON true
+    LEFT JOIN LATERAL (SELECT fee_plan, spending_controls FROM partner WHERE id = s.partner_id LIMIT 1) p ON true
+    LEFT JOIN LATERAL (SELECT c AS card, c.spending_controls FROM card c WHERE c.id = s.card_id LIMIT 1) k ON true
+    LEFT JOIN LATERAL (SELECT said, answer FROM simulated_message WHERE id = s.message_id AND s.mode = 'live' LIMIT 1) m ON true
+    LEFT JOIN LATERAL (
+      SELECT n.card_id, n.authorization_id, to_jsonb(q) AS payment FROM payment n
+      CROSS JOIN LATERAL (SELECT ${columnList('payment', PAYMENT_COLUMNS, 'n')}) q
+      WHERE n.mode = s.mode AND n.payment_id = s.payment_id LIMIT 1
+    ) y ON true
+    LEFT JOIN LATERAL (SELECT ${columnList('card_authorization', AUTHORIZATION_COLUMNS)} FROM card_authorization
+      WHERE id = y.authorization_id LIMIT 1) z ON true
+    LEFT JOIN LATERAL (
+      SELECT jsonb_build_object('id', f.id, 'type', f.type, 'amountCents', f.amount_cents,
+        'givenBackCents', (SELECT coalesce(sum(b.amount_cents), 0) FROM card_transaction b
+          WHERE b.refunded_transaction_id = f.id AND b.partner_id = f.partner_id AND b.mode = f.mode),
+        'merchant', jsonb_build_object('name', f.merchant_name, 'categoryCode', f.merchant_category_code,
+          'city', f.merchant_city, 'country', f.merchant_country)) AS refunded
+      FROM card_transaction f
+      WHERE s.type = 'refund' AND f.card_id = s.card_id AND f.partner_id = s.partner_id AND f.mode = s.mode
+        AND f.id = coalesce(s.refunded_id, (SELECT min(o.id) FROM card_transaction o
+          WHERE o.card_id = s.card_id AND o.network_payment_id = s.payment_id AND o.type = 'purchase' HAVING count(*) = 1))
+      LIMIT 1
+    ) r ON true
+    ORDER BY s.place`,
+  { acrossTenants: 'network' },
+);
