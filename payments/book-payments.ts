@@ -1,7 +1,6 @@
 import { sql } from 'kysely';
 import { heldClock } from '../accounts/clock.ts';
 import { type AccountClock, accountTime } from '../domain/account-clock.ts';
-import { DEFAULT_FEE_PLAN, FeePlan } from '../domain/fees.ts';
 import type { PaymentSnapshot } from '../domain/payment.ts';
 import { newId } from '../platform/crypto/new-id.ts';
 import { AUTHORIZATION_COLUMNS, CARD_COLUMNS, of, PAYMENT_COLUMNS } from '../platform/db/columns.ts';
@@ -12,17 +11,16 @@ import {
   type Transactor,
   writeStatement,
 } from '../platform/db/sql.ts';
-import type { AuthorizationRow } from './authorization-resource.ts';
 import {
   type BookedPayment,
   bookingTime,
-  type PaymentRow,
   type PaymentTerms,
   toMoney,
   toPayment,
   toRows,
 } from './booking-rows.ts';
 import { bookPayment, type HandMade } from './rules.ts';
+import { leaveTerms, nothingBooked, type TermsRead, termsLeft } from './terms-left.ts';
 import { writeBookings } from './write-bookings.ts';
 
 /** A payment of a live card, as the network has it. */
@@ -80,36 +78,20 @@ function bookAll(
   ttlMs: number,
 ): (BookedPayment | null)[] {
   const byId = new Map(cards.map((card) => [card.id, card]));
-  // Several payments of one card, or one payment twice: each sees what those before it have left.
-  const balances = new Map<string, PaymentTerms['balance']>();
-  const prepaid = new Map<string, number>();
-  const known = new Map<string, BookedPayment>();
+  const left = nothingBooked();
   return payments.map((payment, index) => {
     const card = byId.get(payment.cardId);
     const row = rows[index];
     if (card === undefined || row === undefined) return null;
-    const before = known.get(payment.paymentId);
-    const account = `${card.mode} ${card.partner_id}`;
-    const terms: PaymentTerms = {
-      card,
-      balance: balances.get(card.id) ?? {
-        balanceCents: Number(row.card_cents),
-        heldCents: Number(row.card_held_cents),
-      },
-      prepaidCents: prepaid.get(account) ?? Number(row.prepaid_cents),
-      feePlan: row.fee_plan === null ? DEFAULT_FEE_PLAN : FeePlan.parse(row.fee_plan),
-      clock: card.clock,
-      authorization: before?.authorization ?? row.authorization,
-      payment: before?.payment ?? row.payment,
-    };
+    const { paymentId } = payment;
+    const terms = termsLeft(left, { card, clock: card.clock, paymentId }, row);
+    const before = left.payments.get(`${card.mode} ${paymentId}`);
     const transactionIds = new Map(Object.entries(row.booked));
     for (const { network_transaction_id, id } of before?.transactions ?? [])
       transactionIds.set(network_transaction_id, id);
     const handMade = new Map(Object.entries(row.hand_made));
     const one = bookOne(terms, payment, { transactionIds, handMade }, ttlMs);
-    balances.set(card.id, one.balance);
-    prepaid.set(account, one.prepaidCents);
-    known.set(payment.paymentId, one);
+    leaveTerms(left, paymentId, one);
     return one;
   });
 }
@@ -188,13 +170,7 @@ const readCards = readStatement(
   { acrossTenants: 'network' },
 );
 
-interface ReadRow {
-  card_cents: string;
-  card_held_cents: string;
-  prepaid_cents: string;
-  fee_plan: unknown;
-  payment: PaymentRow | null;
-  authorization: AuthorizationRow | null;
+interface ReadRow extends TermsRead {
   /** By the network's id of an element: its transaction. */
   booked: Record<string, string>;
   /** By the network's id of an element: what a person says that it means. */

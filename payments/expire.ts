@@ -1,6 +1,5 @@
 import { sql } from 'kysely';
 import { accountsNow, heldClock } from '../accounts/clock.ts';
-import { DEFAULT_FEE_PLAN } from '../domain/fees.ts';
 import type { Tenant } from '../domain/mode.ts';
 import { NO_CONTROLS } from '../domain/spending-controls.ts';
 import { AUTHORIZATION_COLUMNS, CARD_COLUMNS, PAYMENT_COLUMNS } from '../platform/db/columns.ts';
@@ -11,9 +10,9 @@ import { anyOf, columnList, type Reader, readStatement, writeStatement } from '.
 import { transaction } from '../platform/db/transaction.ts';
 import type { AuthorizationRow } from './authorization-resource.ts';
 import { bookPayments, type PaymentToBook } from './book-payments.ts';
-import type { BookedPayment, PaymentRow } from './booking-rows.ts';
+import type { BookedPayment, PaymentRow, PaymentTerms } from './booking-rows.ts';
 import { takeSimulated } from './take-simulated.ts';
-import type { AuthorizationTerms } from './terms.ts';
+import { leaveTerms, nothingBooked, termsLeft } from './terms-left.ts';
 import { writeBookings } from './write-bookings.ts';
 
 /** An authorization whose time is over. */
@@ -60,26 +59,25 @@ export function expireAuthorizations(
     const cards = await lockFreeCards(tx, { partnerId, mode, cardIds });
     const locked = new Map(cards.map((card) => [card.id, card]));
     const rows = await readLocked(tx, { partnerId, mode, ids, cardIds: [...locked.keys()] });
-    const balances = new Map<string, { balanceCents: number; heldCents: number }>();
-    let prepaidCents = Number(rows[0]?.prepaid_cents ?? 0);
+    const left = nothingBooked();
     const booked: BookedPayment[] = [];
     const ofIssuers: PaymentToBook[] = [];
-    for (const { card_cents, card_held_cents, prepaid_cents: _, payment, ...row } of rows) {
-      const card = locked.get(row.card_id);
+    for (const { card_cents, card_held_cents, prepaid_cents, payment, ...authorization } of rows) {
+      const card = locked.get(authorization.card_id);
       if (card === undefined || payment === null)
-        throw new Error(`${row.id} has no locked card or no payment`);
+        throw new Error(`${authorization.id} has no locked card or no payment`);
       if (payment.folded === null) {
         ofIssuers.push({ cardId: card.id, paymentId: payment.payment_id, snapshot: null, readAt: null });
         continue;
       }
-      const balance = balances.get(card.id) ?? {
-        balanceCents: Number(card_cents),
-        heldCents: Number(card_held_cents),
-      };
-      const ended = expireSimulated({ card, balance, clock: card.clock, prepaidCents }, row, payment);
+      const { payment_id: paymentId } = payment;
+      const read = { card_cents, card_held_cents, prepaid_cents, fee_plan: null, authorization, payment };
+      const ended = expireSimulated(
+        termsLeft(left, { card, clock: card.clock, paymentId }, read),
+        authorization,
+      );
+      leaveTerms(left, paymentId, ended);
       booked.push(ended);
-      balances.set(card.id, ended.balance);
-      prepaidCents += balance.balanceCents - ended.balance.balanceCents;
     }
     await writeBookings(tx, booked);
     // Their time is over, whatever their networks hold; how long a new one holds does not matter here.
@@ -89,12 +87,7 @@ export function expireAuthorizations(
 }
 
 /** An expiry is a message of the simulated network, too. */
-function expireSimulated(
-  terms: Omit<AuthorizationTerms, 'feePlan'>,
-  authorization: AuthorizationRow,
-  payment: PaymentRow,
-): BookedPayment {
-  const all = { ...terms, feePlan: DEFAULT_FEE_PLAN, controls: NO_CONTROLS };
+function expireSimulated(terms: PaymentTerms, authorization: AuthorizationRow): BookedPayment {
   const message = {
     id: `expiry/${authorization.id}`,
     type: 'expiry',
@@ -104,7 +97,7 @@ function expireSimulated(
     refunds: null,
   } as const;
   const simulated = { message, networkPaymentId: authorization.network_authorization_id, ttlMs: 0 };
-  return takeSimulated({ ...all, authorization, payment }, simulated);
+  return takeSimulated({ ...terms, controls: NO_CONTROLS }, simulated);
 }
 
 const lockFreeCards = writeStatement(

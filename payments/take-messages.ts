@@ -5,14 +5,12 @@ import { appliedControls, type ControlsColumns } from '../cards/applied-controls
 import type { AccountClock } from '../domain/account-clock.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { type DeclineReason, decideDecline } from '../domain/authorization.ts';
-import { DEFAULT_FEE_PLAN, FeePlan } from '../domain/fees.ts';
 import type { Tenant } from '../domain/mode.ts';
 import { type AppliedControls, afterSpending, refusalByControls } from '../domain/spending-controls.ts';
 import { requireUsable } from '../domain/transaction.ts';
 import { AUTHORIZATION_COLUMNS, CARD_COLUMNS, of, PAYMENT_COLUMNS } from '../platform/db/columns.ts';
 import { columnList, type Transactor, writeStatement } from '../platform/db/sql.ts';
-import type { AuthorizationRow } from './authorization-resource.ts';
-import type { BookedPayment, PaymentRow, PaymentTerms } from './booking-rows.ts';
+import type { BookedPayment } from './booking-rows.ts';
 import type { MessageAnswer } from './tables.ts';
 import {
   type RefundedTransaction,
@@ -22,6 +20,7 @@ import {
   takeSimulated,
 } from './take-simulated.ts';
 import { type KnownMessage, lockPaymentTerms, usedOtherwise } from './terms.ts';
+import { leaveTerms, nothingBooked, type TermsRead, termsLeft } from './terms-left.ts';
 import { type AnsweredMessage, writeBookings } from './write-bookings.ts';
 
 /** A message of the simulated network about a card of this account and mode. */
@@ -63,10 +62,8 @@ export async function takeMessages(
   });
   const byId = new Map(cards.map((card) => [card.id, card]));
   const rows = await readTerms(tx, toAsked(messages));
-  const balances = new Map<string, PaymentTerms['balance']>();
-  const prepaid = new Map<string, number>();
+  const left = nothingBooked();
   const controls = new Map<string, AppliedControls>();
-  const payments = new Map<string, BookedPayment>();
   const givenBack = new Map<string, number>();
   const known = new Map<string, KnownMessage>();
   const written: { booked: BookedPayment[]; messages: AnsweredMessage[] } = { booked: [], messages: [] };
@@ -83,23 +80,12 @@ export async function takeMessages(
       throw usedOtherwise('message');
     if (answer !== null) return { answered: answer };
     if (row.payment_card_id !== null && row.payment_card_id !== card.id) throw usedOtherwise('payment');
-    const before = payments.get(`${message.mode} ${paymentId}`);
     const refunded = row.refunded && {
       ...row.refunded,
       givenBackCents: row.refunded.givenBackCents + (givenBack.get(row.refunded.id) ?? 0),
     };
-    const account = `${card.mode} ${card.partner_id}`;
     const terms: SimulatedTerms = {
-      card,
-      balance: balances.get(card.id) ?? {
-        balanceCents: Number(row.card_cents),
-        heldCents: Number(row.card_held_cents),
-      },
-      prepaidCents: prepaid.get(account) ?? Number(row.prepaid_cents),
-      feePlan: row.fee_plan === null ? DEFAULT_FEE_PLAN : FeePlan.parse(row.fee_plan),
-      clock: row.clock,
-      authorization: before?.authorization ?? row.authorization,
-      payment: before?.payment ?? row.payment,
+      ...termsLeft(left, { card, clock: row.clock, paymentId }, row),
       controls: controls.get(card.id) ?? appliedControls(card.spending_controls, row),
       arrivingCents: BigInt(row.arriving),
       refunded,
@@ -108,9 +94,7 @@ export async function takeMessages(
     const ends = type === 'reversal' || type === 'expiry';
     if (ends && terms.authorization === null) return { waits: 'authorization_unknown' };
     const taken = takeSimulated(terms, simulated);
-    balances.set(card.id, taken.balance);
-    prepaid.set(account, taken.prepaidCents);
-    if (taken.payment !== null) payments.set(`${message.mode} ${paymentId}`, taken);
+    leaveTerms(left, paymentId, taken);
     if (refunded !== null) givenBack.set(refunded.id, (givenBack.get(refunded.id) ?? 0) + (amountCents ?? 0));
     if (taken.transactions.some(({ type }) => type !== 'decline')) {
       const spentCents = (type === 'refund' ? -1 : 1) * (amountCents ?? 0);
@@ -214,18 +198,12 @@ const lockCards = writeStatement(
   { acrossTenants: 'network' },
 );
 
-interface TermsRow extends ControlsColumns, KnownMessage {
-  card_cents: string;
-  card_held_cents: string;
-  prepaid_cents: string;
-  fee_plan: unknown;
+interface TermsRow extends ControlsColumns, KnownMessage, TermsRead {
   clock: AccountClock;
   arriving: string;
-  payment: PaymentRow | null;
   payment_card_id: string | null;
   /** What a person has made of it. */
   decided: MessageAnswer | null;
-  authorization: AuthorizationRow | null;
   refunded: RefundedTransaction | null;
 }
 

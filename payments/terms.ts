@@ -20,7 +20,7 @@ import type { MessageAnswer } from './tables.ts';
  * What everything about an authorization is decided on. The transaction holds the card's lock, which guards
  * all of it.
  */
-export interface AuthorizationTerms {
+interface AuthorizationTerms {
   card: CardRow;
   /** The card's. */
   balance: CardBalance;
