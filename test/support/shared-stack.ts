@@ -22,8 +22,9 @@ const stacks = new Map<keyof typeof VARIANTS, Promise<TestStack>>();
  * One stack for all files of a process that change nothing of it but through partners of their own. Its live mode's network
  * is the simulated one, and there is no rate limit. It runs until the process ends, as it costs more to start than to keep.
  */
-export function sharedStack(variant: keyof typeof VARIANTS = 'full'): Promise<TestStack> {
+export async function sharedStack(variant: keyof typeof VARIANTS = 'full'): Promise<TestStack> {
   const stack = stacks.get(variant) ?? VARIANTS[variant]();
   stacks.set(variant, stack);
-  return stack;
+  // A file answers for what it has made itself.
+  return { ...(await stack), startedAt: new Date() };
 }
