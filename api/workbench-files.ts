@@ -6,7 +6,7 @@ import Router from '@koa/router';
 import { ApiError } from '../domain/api-error.ts';
 import type { RequestState } from './http/log-request.ts';
 
-/** What `npm run workbench:build` makes. */
+/** Where its pages are, if there are any. */
 const BUILD = fileURLToPath(new URL('../workbench/dist/', import.meta.url));
 
 /** Its own files and nothing else: no other origin, nothing inline. */
@@ -60,7 +60,7 @@ export function workbenchFiles(folder = BUILD): Router<RequestState> {
 const missing = (isBuilt: boolean): string =>
   isBuilt
     ? 'The workbench has no such file. Reload the page: a newer one may be served.'
-    : 'The workbench is not built here. Run npm run workbench:build, and start the API again.';
+    : 'The pages of the workbench are not part of this release. Its sessions, GET /v1/overview and GET /v1/requests are.';
 
 /** Whole and once, as no request can then name another file. */
 function readBuild(folder: string): ReadonlyMap<string, BuiltFile> {

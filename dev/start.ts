@@ -4,7 +4,6 @@ import { LOCAL_ISSUERS, type LocalIssuerName } from './stack/local-issuers.ts';
 import { readyBlock } from './stack/ready-block.ts';
 import { readSettings } from './stack/settings.ts';
 import { startStack } from './stack/start-stack.ts';
-import { makeWorkbenchLinks } from './workbench-links.ts';
 
 /** `npm start`: the whole service on one machine (README.md, "Start it"). */
 const report = (line: string) => console.log(line);
@@ -41,8 +40,7 @@ try {
     .opts<{ withTron?: true; network?: LocalIssuerName }>();
   const settings = readSettings(process.env, { withTron, network });
   const stack = await startStack({ settings, withTron, network, report, disposables });
-  const links = await makeWorkbenchLinks(stack.apiUrl, stack.demo);
-  report(readyBlock(stack, links, settings.DATA_DIR));
+  report(readyBlock(stack, settings.DATA_DIR));
 } catch (error) {
   if (stoppingSince === undefined) await stop(1, describeFailure(error));
 }

@@ -10,7 +10,9 @@ try {
   const { API = '', KEY: testKey = '', LIVE: liveKey = '' } = stack;
   const { test, live } = await makeWorkbenchLinks(API, { testKey, liveKey });
   console.log(`test  ${test}\nlive  ${live}`);
-  console.log('Each link opens once, within 5 minutes.');
+  console.log(
+    'Each link opens once, within 5 minutes, once the pages of the workbench are in workbench/dist.',
+  );
 } catch (error) {
   console.error(describeFailure(error));
   process.exitCode = 1;

@@ -5,17 +5,11 @@ import type { StartedStack } from './start-stack.ts';
  * What `npm start` prints when everything is up: where things are, and what to do next. The first line begins
  * with `ready`.
  */
-export function readyBlock(
-  stack: StartedStack,
-  links: { test: string; live: string },
-  dataDir: string,
-): string {
+export function readyBlock(stack: StartedStack, dataDir: string): string {
   const origin = stack.apiUrl.replace(/\/v1$/, '');
   const { partnerId, testKey, liveKey } = stack.demo;
   const places: [what: string, value: string | null | undefined][] = [
     ['API', stack.apiUrl],
-    ['workbench', links.test],
-    ['live mode', links.live],
     ['reference', `${origin}/docs`],
     ['Temporal UI', stack.temporalUiUrl],
     ['worker', stack.workerUrl],
