@@ -245,6 +245,13 @@ describe('the log of requests', () => {
         expectError(await other.call('GET', `/requests?${name}=${value}`), 'validation_failed', [name]));
 
     it('looks through a bounded number of requests, and goes on from there', async () => {
+      const startedAt = new Date();
+      // What was refused above is logged a little later, and would take a place.
+      await other.call('GET', '/requests?status=6xx');
+      await until('it is logged', async () => {
+        const refused = 'SELECT FROM logged_request WHERE partner_id = $1 AND status = 400 AND id >= $2';
+        return (await asOwner(stack, refused, [other.id, lowestId('req', startedAt)])).length > 0;
+      });
       await asOwner(stack, 'DELETE FROM logged_request WHERE partner_id = $1', [other.id]);
       ids.length = 0;
       await seed(10_040);

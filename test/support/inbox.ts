@@ -2,13 +2,14 @@ import { asOwner } from './postgres.ts';
 import type { TestStack } from './stack.ts';
 import { until } from './until.ts';
 
-/** Waits until a worker has looked at everything that has changed at the card network. */
+/** Waits until a worker has looked at every payment that has changed at the card network. */
 export async function inboxRead(stack: TestStack): Promise<void> {
   await until('everything is read', async () => {
     const unread = await asOwner(
       stack,
       `SELECT FROM network_inbox
-       WHERE reason IS NULL OR reason IN ('network_unavailable', 'not_readable', 'not_taken')`,
+       WHERE kind = 'payment'
+         AND (reason IS NULL OR reason IN ('network_unavailable', 'not_readable', 'not_taken'))`,
       [],
     );
     return unread.length === 0;
