@@ -137,9 +137,10 @@ describe('an authorization that a worker ends', () => {
 
   for (const [when, isKept] of [
     ['before', false],
-    ['after', true],
+    ['after', false],
+    ['after commit', true],
   ] as const) {
-    it(`is named by a reversal that came first, which is kept once when the API is killed -9 right ${when} keeping it`, async () => {
+    it(`is named by a reversal that came first, which is kept once when the API is killed -9 ${when}, while it keeps it`, async () => {
       const { reversal } = await liveCard();
       const config = { ...stack.config, port: await freePort() };
       const { markerFile, ...options } = dieAt('INSERT INTO simulated_message AS m', when);
