@@ -30,7 +30,8 @@ export class CardIssuing extends Resources {
     const key = String(apiKey).trimEnd();
     const [, mode] = /^sk_(test|live)_[!-~]+$/.exec(key) ?? [];
     if (mode === undefined) throw new TypeError('apiKey must begin with sk_test_ or sk_live_');
-    super(new HttpClient({ apiKey: key, baseUrl: checkBaseUrl(baseUrl), maxRetries, timeoutMs }));
+    const credentials = { authorization: `Bearer ${key}` };
+    super(new HttpClient({ credentials, baseUrl: checkBaseUrl(baseUrl), maxRetries, timeoutMs }));
     this.mode = mode as 'test' | 'live';
   }
 }

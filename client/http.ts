@@ -1,10 +1,10 @@
-import { randomUUID } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { CardIssuingConnectionError, CardIssuingError } from './errors.ts';
 import type { Error as ErrorBody } from './generated/types.gen.ts';
 
+/** It uses nothing of Node.js, so that a browser can run it, too. */
 export interface HttpOptions {
-  apiKey: string;
+  /** Says who is asking, in each request: an API key, or the workbench's session. */
+  credentials: Record<string, string>;
   baseUrl: string;
   maxRetries: number;
   timeoutMs: number;
@@ -66,7 +66,19 @@ const MAX_RETRY_AFTER_SECONDS = 60;
 /** Waits, unless the signal is aborted; then it throws. */
 export type Pause = (waitMs: number, signal?: AbortSignal) => Promise<void>;
 
-const pauseFor: Pause = (waitMs, signal) => sleep(waitMs, undefined, { ...(signal && { signal }) });
+const pauseFor: Pause = (waitMs, signal) =>
+  new Promise((resolve, reject) => {
+    signal?.throwIfAborted();
+    const timer = setTimeout(() => {
+      signal?.removeEventListener('abort', giveUp);
+      resolve();
+    }, waitMs);
+    const giveUp = () => {
+      clearTimeout(timer);
+      reject(signal?.reason);
+    };
+    signal?.addEventListener('abort', giveUp, { once: true });
+  });
 
 /** Sends requests, and retries temporary failures with the same Idempotency-Key. */
 export class HttpClient {
@@ -83,7 +95,7 @@ export class HttpClient {
    * @throws {CardIssuingConnectionError} no response arrived
    */
   async send<R>(operation: Operation, options: IdempotentRequestOptions = {}): Promise<ApiResponse<R>> {
-    const key = operation.keyed === true ? (options.idempotencyKey ?? randomUUID()) : null;
+    const key = operation.keyed === true ? (options.idempotencyKey ?? crypto.randomUUID()) : null;
     if (key !== null && !/^[\x20-\x7e]{1,255}$/.test(key))
       throw new TypeError('idempotencyKey must have 1 to 255 printable ASCII characters');
     return this.#repeat(operation, options, () => this.#attempt<R>(operation, key, options));
@@ -103,7 +115,7 @@ export class HttpClient {
       let response: Response;
       try {
         response = await fetch(this.#urlOf(operation), {
-          headers: { authorization: `Bearer ${this.#options.apiKey}` },
+          headers: this.#options.credentials,
           redirect: 'manual',
           signal: signal === undefined ? timeout.signal : AbortSignal.any([timeout.signal, signal]),
         });
@@ -151,7 +163,7 @@ export class HttpClient {
       response = await fetch(url, {
         method: operation.method,
         headers: {
-          authorization: `Bearer ${this.#options.apiKey}`,
+          ...this.#options.credentials,
           ...(operation.body !== undefined && { 'content-type': 'application/json' }),
           ...(key !== null && { 'idempotency-key': key }),
         },

@@ -2,7 +2,7 @@ import { globSync, readFileSync } from 'node:fs';
 import { findViolations } from './imports/find-violations.ts';
 
 /** `npm run check`: every import follows a direction that docs/ARCHITECTURE.md allows. */
-const files = globSync('**/*.ts', {
+const files = globSync('**/*.{ts,tsx}', {
   exclude: (name) => ['node_modules', 'test', 'bench', '.data'].includes(String(name)),
 });
 const violations = files.flatMap((file) =>

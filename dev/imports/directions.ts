@@ -125,6 +125,21 @@ export const DIRECTIONS: Record<string, Direction> = {
   },
   // Published by itself, so it imports nothing of the service and needs no package.
   client: { rooms: [], packages: ['node:crypto', 'node:timers/promises', 'node:util'] },
+  // It runs in browsers, and asks what every partner can ask.
+  workbench: {
+    rooms: ['client/http.ts', 'client/errors.ts', 'client/list.ts', 'client/generated'],
+    packages: [
+      'react',
+      'react-dom/client',
+      '@tanstack/react-router',
+      '@tanstack/react-query',
+      'uplot',
+      'uplot/dist/uPlot.min.css',
+      'lean-qr',
+      '@fontsource-variable/inter/wght.css',
+    ],
+  },
+  'workbench/vite.config.ts': { rooms: [], own: [], packages: ['vite'] },
   dev: { rooms: [...ALL, 'client'] },
 };
 

@@ -21,7 +21,7 @@ export function findViolations(path: string, code: string): string[] {
   const asTypes = [...rooms, ...(direction.types ?? [])];
   const { only, onlyTypes = [] } = role ?? {};
   return [
-    ...runtimeImports(code).filter(
+    ...(path.endsWith('.tsx') ? anyImports(code) : runtimeImports(code)).filter(
       (one) =>
         !isAllowedPackage(one, direction.packages) && !(leads(path, one, rooms) && leads(path, one, only)),
     ),
@@ -38,6 +38,10 @@ export function runtimeImports(code: string): string[] {
   const [imports] = parse(stripTypeScriptTypes(code));
   return imports.flatMap((one) => ('specifier' in one ? (one.specifier ?? []) : []));
 }
+
+/** What a file with JSX imports. Its types count, too: pages may import the same in either way. */
+const anyImports = (code: string): string[] =>
+  [...code.matchAll(/(?:\bfrom |\bimport\(|^import )'([^']+)'/gm)].flatMap(([, one]) => one ?? []);
 
 function findDirection(path: string): [room: string, direction: Direction | undefined] {
   const rooms = Object.keys(DIRECTIONS).filter((candidate) => isIn(path, candidate));

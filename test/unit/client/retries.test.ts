@@ -49,11 +49,11 @@ describe('the client', () => {
       });
       request.resume().on('end', () => (replies.shift() ?? stayMute)(response, request));
     });
-    const options = { apiKey: API_KEY, baseUrl: `${server.url}/v1`, maxRetries: 3, timeoutMs: 30_000 };
-    client = new CardIssuing(options);
+    const options = { baseUrl: `${server.url}/v1`, maxRetries: 3, timeoutMs: 30_000 };
+    client = new CardIssuing({ apiKey: API_KEY, ...options });
     waitsMs = [];
     onWait = () => {};
-    http = new HttpClient(options, async (waitMs, signal) => {
+    http = new HttpClient({ credentials: {}, ...options }, async (waitMs, signal) => {
       waitsMs.push(waitMs);
       onWait();
       signal?.throwIfAborted();

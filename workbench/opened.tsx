@@ -1,0 +1,51 @@
+import { MutationCache, QueryCache, QueryClient, QueryClientProvider } from '@tanstack/react-query';
+import { RouterProvider } from '@tanstack/react-router';
+import { useMemo, useState } from 'react';
+import { CardIssuingError } from '../client/errors.ts';
+import { openRouter } from './router.tsx';
+import { Api, type Session } from './session.ts';
+import { Ended, type Ending, Said } from './shell.tsx';
+import { type Workbench, WorkbenchContext } from './workbench.ts';
+
+/** Errors after which this tab can do nothing more (docs/partners/workbench.md, "What a session is"). */
+const ENDINGS: Record<string, Ending> = {
+  invalid_api_key: 'ended',
+  account_suspended: 'ended',
+  ip_not_allowed: 'ended',
+  cross_origin: 'ended',
+  workbench_session_mismatch: 'replaced',
+};
+
+/** The workbench of one session. It stays with it: a tab never shows another account or mode. */
+export function Opened({ session }: { session: Session }) {
+  const [ending, setEnding] = useState<{ kind: Ending; message: string } | null>(null);
+  const [said, setSaid] = useState('');
+  const { queries, router, workbench } = useMemo(() => {
+    const onError = (error: Error) => {
+      const kind = error instanceof CardIssuingError ? ENDINGS[error.code] : undefined;
+      if (kind !== undefined) setEnding({ kind, message: error.message });
+    };
+    const queries = new QueryClient({
+      queryCache: new QueryCache({ onError }),
+      mutationCache: new MutationCache({ onError }),
+      // The client tries again by itself.
+      defaultOptions: { queries: { retry: false, staleTime: 1_000 } },
+    });
+    const workbench: Workbench = {
+      session,
+      api: new Api(session),
+      can: (...scopes) => scopes.every((scope) => session.scopes.includes(scope)),
+      say: setSaid,
+    };
+    return { queries, router: openRouter(session.mode), workbench };
+  }, [session]);
+  if (ending !== null) return <Ended session={session} {...ending} />;
+  return (
+    <WorkbenchContext value={workbench}>
+      <QueryClientProvider client={queries}>
+        <RouterProvider router={router} />
+        <Said message={said} onOver={() => setSaid('')} />
+      </QueryClientProvider>
+    </WorkbenchContext>
+  );
+}
