@@ -60,7 +60,7 @@ export function workbenchFiles(folder = BUILD): Router<RequestState> {
 const missing = (isBuilt: boolean): string =>
   isBuilt
     ? 'The workbench has no such file. Reload the page: a newer one may be served.'
-    : 'The pages of the workbench are not part of this release. Its sessions, GET /v1/overview and GET /v1/requests are.';
+    : 'The pages of the workbench are not built. Run npm run workbench:build, and start the API again.';
 
 /** Whole and once, as no request can then name another file. */
 function readBuild(folder: string): ReadonlyMap<string, BuiltFile> {

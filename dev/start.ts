@@ -4,6 +4,7 @@ import { LOCAL_ISSUERS, type LocalIssuerName } from './stack/local-issuers.ts';
 import { readyBlock } from './stack/ready-block.ts';
 import { readSettings } from './stack/settings.ts';
 import { startStack } from './stack/start-stack.ts';
+import { makeWorkbenchLinks } from './workbench-links.ts';
 
 /** `npm start`: the whole service on one machine (README.md, "Start it"). */
 const report = (line: string) => console.log(line);
@@ -40,7 +41,8 @@ try {
     .opts<{ withTron?: true; network?: LocalIssuerName }>();
   const settings = readSettings(process.env, { withTron, network });
   const stack = await startStack({ settings, withTron, network, report, disposables });
-  report(readyBlock(stack, settings.DATA_DIR));
+  const links = await makeWorkbenchLinks(stack.apiUrl, stack.demo);
+  report(readyBlock({ stack, links, dataDir: settings.DATA_DIR }));
 } catch (error) {
   if (stoppingSince === undefined) await stop(1, describeFailure(error));
 }

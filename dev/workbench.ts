@@ -10,9 +10,7 @@ try {
   const { API = '', KEY: testKey = '', LIVE: liveKey = '' } = stack;
   const { test, live } = await makeWorkbenchLinks(API, { testKey, liveKey });
   console.log(`test  ${test}\nlive  ${live}`);
-  console.log(
-    'Each link opens once, within 5 minutes, once the pages of the workbench are in workbench/dist.',
-  );
+  console.log('Each link opens once, within 5 minutes.');
 } catch (error) {
   console.error(describeFailure(error));
   process.exitCode = 1;

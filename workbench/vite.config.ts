@@ -1,7 +1,7 @@
 import { defineConfig } from 'vite';
 
 /** The API that `npm run workbench:dev` asks. */
-const api = process.env.PUBLIC_URL ?? 'http://localhost:3000';
+const api = process.env.PUBLIC_URL ?? 'http://127.0.0.1:3000';
 
 export default defineConfig({
   root: import.meta.dirname,

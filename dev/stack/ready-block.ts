@@ -5,10 +5,21 @@ import type { StartedStack } from './start-stack.ts';
  * What `npm start` prints when everything is up: where things are, and what to do next. The first line begins
  * with `ready`.
  */
-export function readyBlock(stack: StartedStack, dataDir: string): string {
+export function readyBlock({
+  stack,
+  links,
+  dataDir,
+}: {
+  stack: StartedStack;
+  /** Opens the workbench, one a mode. */
+  links: { test: string; live: string };
+  dataDir: string;
+}): string {
   const origin = stack.apiUrl.replace(/\/v1$/, '');
   const { partnerId, testKey, liveKey } = stack.demo;
   const places: [what: string, value: string | null | undefined][] = [
+    ['workbench', links.test],
+    ['  in live mode', links.live],
     ['API', stack.apiUrl],
     ['reference', `${origin}/docs`],
     ['Temporal UI', stack.temporalUiUrl],
@@ -21,6 +32,7 @@ export function readyBlock(stack: StartedStack, dataDir: string): string {
     ...(dataDir === '.data' ? [] : [`export DATA_DIR=${quoted(resolve(dataDir))}`]),
     'eval "$(npm run -s env)"   # sets API, KEY (the test key), LIVE (the live key) and PARTNER',
     'curl -s $API/ping -H "Authorization: Bearer $KEY"',
+    'npm run workbench             # new links: each opens once, within 5 minutes',
   ];
   return [
     ...places.flatMap(([what, value]) => (value == null ? [] : [`${what.padEnd(14)}${value}`])),

@@ -5,6 +5,7 @@ import { setUpDemo } from '../demo-partner.ts';
 import { ChildRegistry, stopOrphans } from '../process/orphans.ts';
 import { findTemporalSource } from '../temporal/find-temporal-source.ts';
 import { startLocalTron } from '../tron/local-tron.ts';
+import { buildWorkbench } from './build-workbench.ts';
 import { dataFolder, loadSecrets, takeDataFolder } from './data-folder.ts';
 import { makeLogins, migrateDatabase, startDatabase } from './database.ts';
 import { keepTemporal } from './keep-temporal.ts';
@@ -92,6 +93,7 @@ export async function startStack(options: StackOptions): Promise<StartedStack> {
     settings.DATABASE_URL === undefined
       ? startDatabase({ ...shared, port: ports.postgres, password: secrets.postgresPassword })
       : undefined,
+    buildWorkbench(report),
   ]);
   const ownerDatabaseUrl = settings.DATABASE_URL ?? (embedded?.databaseUrl as string);
   // The UI of a Temporal server that is not ours does not know our codec.

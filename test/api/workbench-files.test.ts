@@ -79,7 +79,7 @@ describe("the workbench's files", () => {
     try {
       const response = await get('/workbench/', unbuilt);
       assert.equal(response.status, 404);
-      assert.match(await response.text(), /The pages of the workbench are not part of this release/);
+      assert.match(await response.text(), /The pages of the workbench are not built/);
     } finally {
       unbuilt.close();
     }
