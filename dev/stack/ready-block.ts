@@ -19,7 +19,7 @@ export function readyBlock({
   const { partnerId, testKey, liveKey } = stack.demo;
   const places: [what: string, value: string | null | undefined][] = [
     ['workbench', links.test],
-    ['  in live mode', links.live],
+    ['  live mode', links.live],
     ['API', stack.apiUrl],
     ['reference', `${origin}/docs`],
     ['Temporal UI', stack.temporalUiUrl],
