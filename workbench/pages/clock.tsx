@@ -151,7 +151,7 @@ function Due() {
           rows={due}
           columns={[
             { head: 'What', cell: ({ what }) => what },
-            { head: 'When, in the account’s time', cell: ({ at }) => <Time at={at} /> },
+            { head: 'When (account’s time)', cell: ({ at }) => <Time at={at} /> },
           ]}
         />
       )}

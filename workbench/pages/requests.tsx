@@ -14,6 +14,10 @@ const HttpStatus = ({ status }: { status: number }) => (
   <Status of={status < 300 ? 'succeeded' : status < 500 ? 'declined' : 'failed'} label={String(status)} />
 );
 
+/** A path that fits into a line: of each id, its kind and its end. */
+const shortIds = (path: string): string =>
+  path.replace(/^\/v1/, '').replace(/\b([a-z]+_)[0-9a-z]{20}([0-9a-z]{6})\b/g, '$1…$2');
+
 export function Requests() {
   const { api } = useWorkbench();
   const filters = useFilters();
@@ -46,8 +50,8 @@ export function Requests() {
             head: 'Request',
             cell: ({ id, method, path }) => (
               <Link to="/requests/$requestId" params={{ requestId: id }}>
-                <code>
-                  {method} {path}
+                <code title={path}>
+                  {method} {shortIds(path)}
                 </code>
               </Link>
             ),
