@@ -1,6 +1,6 @@
 # syntax=docker/dockerfile:1
 # One image for the API, the worker, the migrations, the codec endpoint and the operator's command line; each has its own
-# command. Node runs the TypeScript as it is, so there is nothing to compile.
+# command. Node runs the TypeScript as it is: only the workbench's pages are built.
 
 # To pin it by digest: docker build --build-arg NODE_IMAGE=node:24.21.0-bookworm-slim@sha256:… .
 ARG NODE_IMAGE=node:24.21.0-bookworm-slim
@@ -15,11 +15,22 @@ RUN npm ci --omit=dev --no-audit --no-fund \
   && find node_modules/@temporalio/core-bridge/releases -mindepth 1 -maxdepth 1 \
     ! -name "$(uname -m)-unknown-linux-gnu" -exec rm -r {} +
 
+FROM ${NODE_IMAGE} AS workbench
+WORKDIR /app
+COPY package.json package-lock.json .npmrc ./
+COPY dev/node dev/node
+RUN npm ci --ignore-scripts --no-audit --no-fund
+COPY client client
+COPY tsconfig.json ./
+COPY workbench workbench
+RUN npm run workbench:build
+
 FROM ${NODE_IMAGE}
 # In production, the operator's command line requires OPERATOR: everybody is the same user in here.
 ENV NODE_ENV=production HOST=0.0.0.0
 WORKDIR /app
 COPY --from=dependencies /app/node_modules node_modules
+COPY --from=workbench /app/workbench/dist workbench/dist
 COPY package.json ./
 COPY accounts accounts
 COPY activities activities

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path/posix';
+import { DIRECTIONS } from '../../../dev/imports/directions.ts';
 import { runtimeImports } from '../../../dev/imports/find-violations.ts';
 
 const read = (file: string) => readFileSync(new URL(`../../../${file}`, import.meta.url), 'utf8');
@@ -21,7 +22,9 @@ const DEPLOYED = ['docker-compose.yml', 'api', 'worker', 'codec', 'migrate'].map
 
 describe('the image', () => {
   const dockerfile = read('Dockerfile');
-  const copied = matches(dockerfile, /^COPY ([a-z]+) \1$/gm);
+  // The last stage is the image, the others are what it is made with.
+  const image = dockerfile.slice(dockerfile.lastIndexOf('\nFROM '));
+  const copied = matches(image, /^COPY ([a-z]+) \1$/gm);
 
   it('has every folder that its processes import, and no other', () => {
     const rooms = new Set<string>();
@@ -36,6 +39,16 @@ describe('the image', () => {
     };
     for (const entry of ENTRIES) visit(entry);
     assert.deepEqual(copied.toSorted(), [...rooms].toSorted());
+  });
+
+  it("has the workbench's pages, and makes them of all that they import", () => {
+    assert.match(image, /^COPY --from=workbench \/app\/workbench\/dist workbench\/dist$/m);
+    assert.match(read('api/workbench-files.ts'), /new URL\('\.\.\/workbench\/dist\/'/);
+    const stage = dockerfile.slice(dockerfile.indexOf('AS workbench'), dockerfile.lastIndexOf('\nFROM '));
+    const { workbench } = DIRECTIONS;
+    const rooms = (workbench?.rooms ?? []).map((place) => String(place).split('/')[0]);
+    for (const room of [...new Set(rooms), 'workbench'])
+      assert.match(stage, new RegExp(`^COPY ${room} ${room}$`, 'm'));
   });
 
   it('has the pages that GET /guide shows', () => {
