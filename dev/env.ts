@@ -3,7 +3,7 @@ import { dataFolder } from './stack/data-folder.ts';
 import { readShellVariables } from './stack/stack-file.ts';
 
 /**
- * `npm run env`: prints the local stack's address and keys as a shell's variables (README.md, "A first
+ * `npm run env`: prints the local stack's address and keys as a shell's variables (docs/local-stack.md, "A first
  * card").
  */
 try {

@@ -5,7 +5,7 @@ import { describeFailure } from './process/describe-failure.ts';
 import { ChildRegistry, stopOrphans } from './process/orphans.ts';
 import { dataFolder, takeDataFolder } from './stack/data-folder.ts';
 
-/** `npm run reset`: deletes the local data (README.md, "Start it"). */
+/** `npm run reset`: deletes the local data (docs/local-stack.md, "What it starts"). */
 try {
   await resetStack(process.env.DATA_DIR || '.data', (line) => console.log(line));
 } catch (error) {

@@ -6,11 +6,11 @@ import { readSettings } from './stack/settings.ts';
 import { startStack } from './stack/start-stack.ts';
 import { makeWorkbenchLinks } from './workbench-links.ts';
 
-/** `npm start`: the whole service on one machine (README.md, "Start it"). */
+/** `npm start`: the whole service on one machine (docs/local-stack.md, "What it starts"). */
 const report = (line: string) => console.log(line);
 const disposables = new AsyncDisposableStack();
 let stoppingSince: number | undefined;
-/** README.md, "Start it", promises 15 s. */
+/** docs/local-stack.md promises 15 s. */
 const MAX_STOP_MS = 14_000;
 
 // The reader of our output may go away (`npm start | head`); the stack keeps running.

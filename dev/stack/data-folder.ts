@@ -15,7 +15,7 @@ export interface DataFolder {
   ports: string;
   children: string;
   demoPartner: string;
-  /** What other programs read about a running stack (README.md, "Start it"). */
+  /** What other programs read about a running stack (docs/local-stack.md, "What it starts"). */
   stack: string;
   /** The same for a shell: what `npm run env` prints. */
   shellVariables: string;

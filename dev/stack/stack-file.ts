@@ -4,7 +4,7 @@ import { DemoPartner } from '../demo-partner.ts';
 import { readJsonFile, writePrivateFile } from '../process/files.ts';
 import type { DataFolder } from './data-folder.ts';
 
-/** What other programs read about a running stack (README.md, "Start it"). */
+/** What other programs read about a running stack (docs/local-stack.md, "What it starts"). */
 const StackFile = z.object({
   /** The login of the API. */
   databaseUrl: z.string(),
@@ -42,7 +42,7 @@ export function writeStackFile(file: string, content: StackFile): void {
 }
 
 /**
- * Writes what a newcomer's shell needs, as `NAME=value` lines (README.md, "A first card"). No value needs
+ * Writes what a newcomer's shell needs, as `NAME=value` lines (docs/local-stack.md, "A first card"). No value needs
  * quotes.
  */
 export function writeShellVariables(

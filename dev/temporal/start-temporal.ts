@@ -15,7 +15,7 @@ import type { TemporalSource } from './temporal-source.ts';
 
 /**
  * Starts a Temporal server that has the namespace and the search attributes, from the first source that is
- * available (README.md, "Start it").
+ * available (docs/local-stack.md, "What it starts").
  */
 export async function startTemporal(options: TemporalOptions): Promise<RunningTemporal> {
   const source = options.source ?? (await findTemporalSource(options));
