@@ -283,7 +283,8 @@ describe('npm start', () => {
   });
 
   it('takes the commands of docs/local-stack.md for a first card as they are', async () => {
-    const [, text = ''] = /^## A first card$(.*?)^## /ms.exec(await readFile('docs/local-stack.md', 'utf8')) ?? [];
+    const [, text = ''] =
+      /^## A first card$(.*?)^## /ms.exec(await readFile('docs/local-stack.md', 'utf8')) ?? [];
     const commands = samplesOf(text).map((sample) => sample.text);
     const script = ['set -euo pipefail', ...commands].join('\n');
     const { stdout } = await promisify(execFile)('bash', ['-c', script], { env: { ...process.env, ...env } });
