@@ -1,0 +1,132 @@
+import assert from 'node:assert/strict';
+import type { Browser, BrowserContext, Page } from 'playwright-core';
+import { buildWorkbench } from '../../dev/stack/build-workbench.ts';
+import { parseBlock } from '../../domain/ip-address.ts';
+import type { Mode } from '../../domain/mode.ts';
+import { TEST_TRON } from './deposits/seed-deposits.ts';
+import { startTestStack, type TestPartner, type TestStack } from './stack.ts';
+import { until } from './until.ts';
+
+const LOOPBACK = parseBlock('127.0.0.1') ?? assert.fail();
+
+/** A whole stack whose API serves this checkout's pages. Each browser of it has an address of its own. */
+export async function startWorkbenchStack(options: { worker?: boolean } = {}): Promise<TestStack> {
+  await buildWorkbench(() => {});
+  const overrides = { trustedProxies: [LOOPBACK], tron: TEST_TRON, webhookTimeoutMs: 60_000 };
+  return startTestStack(overrides, options);
+}
+
+/** A browser's tab with the workbench in it. */
+export interface Tab {
+  page: Page;
+  context: BrowserContext;
+  sessionId: string;
+  /** What a page of ours never causes: errors, violations of its policy, requests elsewhere. */
+  complaints: string[];
+  /** The paths and bodies of its requests. */
+  sent: string[];
+  /** Goes to a page by its address, as a reload would. */
+  visit(path: string): Promise<void>;
+  /** Chooses a page in the navigation. */
+  choose(page: string): Promise<void>;
+  /** Waits until the page says this somewhere. */
+  says(text: string | RegExp): Promise<void>;
+  press(button: string): Promise<void>;
+  fill(label: string, value: string): Promise<void>;
+  /** Presses the button of the open dialog, and waits until it is gone. */
+  submit(button: string): Promise<void>;
+}
+
+export interface TabOptions {
+  mode?: Mode;
+  scopes?: string[];
+  width?: number;
+  colorScheme?: 'light' | 'dark';
+  /** Another tab of the same browser. */
+  context?: BrowserContext;
+}
+
+let browsers = 0;
+
+/** Opens a new link of the partner. */
+export async function openTab(
+  browser: Browser,
+  partner: TestPartner,
+  options: TabOptions = {},
+): Promise<Tab> {
+  const { mode = 'test', scopes = ALL_SCOPES, width = 1_440, colorScheme = 'light' } = options;
+  const made = await partner.call('POST', '/workbench-sessions', { mode, body: { scopes } });
+  assert.equal(made.status, 201, made.text);
+  const { id: sessionId, url } = made.json;
+  const address = `10.9.${Math.floor(++browsers / 250)}.${browsers % 250}`;
+  const context =
+    options.context ??
+    (await browser.newContext({
+      viewport: { width, height: 900 },
+      colorScheme,
+      timezoneId: 'UTC',
+      permissions: ['clipboard-write'],
+      extraHTTPHeaders: { 'x-forwarded-for': address },
+    }));
+  context.setDefaultTimeout(20_000);
+  const page = await context.newPage();
+  const tab = tabOf(page, context, sessionId, new URL(url).origin);
+  await page.addInitScript({
+    content: `addEventListener('securitypolicyviolation', (event) => console.error(event.violatedDirective))`,
+  });
+  await page.goto(url);
+  await page.getByRole('navigation', { name: 'Pages' }).or(page.getByRole('main')).first().waitFor();
+  return tab;
+}
+
+/** Those of a session that may do everything. */
+export const ALL_SCOPES = [
+  'cards:read',
+  'cards:write',
+  'secure_details:read',
+  'balance:read',
+  'funding:write',
+  'events:read',
+  'webhooks:write',
+  'test:write',
+  'api_keys:write',
+  'requests:read',
+];
+
+function tabOf(page: Page, context: BrowserContext, sessionId: string, origin: string): Tab {
+  const complaints: string[] = [];
+  const sent: string[] = [];
+  // A response of 4xx is said on the page, and by Chromium in its console, too.
+  page.on('console', (message) => {
+    if (!/Failed to load resource/.test(message.text())) complaints.push(message.text());
+  });
+  page.on('pageerror', (error) => complaints.push(error.message));
+  page.on('request', (request) => {
+    if (new URL(request.url()).origin !== origin) complaints.push(`asked ${request.url()}`);
+    sent.push(`${request.method()} ${request.url().slice(origin.length)} ${request.postData() ?? ''}`);
+  });
+  return {
+    page,
+    context,
+    sessionId,
+    complaints,
+    sent,
+    visit: async (path) => {
+      await page.goto(`${origin}/workbench/${path}`);
+    },
+    choose: (name) =>
+      page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name, exact: true }).click(),
+    says: (text) => page.getByText(text).first().waitFor(),
+    press: (name) => page.getByRole('button', { name, exact: true }).click(),
+    fill: (label, value) => page.getByLabel(label, { exact: true }).fill(value),
+    submit: async (name) => {
+      const dialog = page.getByRole('dialog');
+      await dialog.getByRole('button', { name, exact: true }).click();
+      await until('the dialog is gone', async () => {
+        const problem = dialog.getByRole('alert');
+        if ((await problem.count()) > 0) assert.fail((await problem.first().textContent()) ?? '');
+        return (await dialog.count()) === 0;
+      });
+    },
+  };
+}
