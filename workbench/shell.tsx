@@ -156,7 +156,7 @@ function useShortcuts(places: Place[], onHelp: () => void): void {
     const onKey = (event: KeyboardEvent) => {
       const { target, key } = event;
       const isTyping =
-        target instanceof HTMLElement && target.closest('input, select, textarea, dialog') !== null;
+        target instanceof HTMLElement && target.closest('input, select, textarea, dialog[open]') !== null;
       if (isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
       const place = wasG.current ? places.find((one) => one.key === key) : undefined;
       wasG.current = key === 'g';

@@ -24,7 +24,10 @@ export function Dialog({
   const heading = useId();
   useEffect(() => {
     dialog.current?.showModal();
-    dialog.current?.querySelector<HTMLElement>('form :is(input, select, textarea)')?.focus();
+    const first = dialog.current?.querySelector<HTMLElement>('form :is(input, select, textarea)');
+    first?.focus();
+    // What is typed replaces what is suggested.
+    if (first instanceof HTMLInputElement) first.select();
   }, []);
   return (
     <dialog ref={dialog} className={css.dialog} aria-labelledby={heading} onClose={onClose}>
