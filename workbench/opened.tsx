@@ -4,7 +4,7 @@ import { useMemo, useState } from 'react';
 import { CardIssuingError } from '../client/errors.ts';
 import { openRouter } from './router.tsx';
 import { Api, type Session } from './session.ts';
-import { Ended, type Ending, Said } from './shell.tsx';
+import { Ended, type Ending, Said, Unreachable } from './shell.tsx';
 import { type Workbench, WorkbenchContext } from './workbench.ts';
 
 /** Errors after which this tab can do nothing more (docs/partners/workbench.md, "What a session is"). */
@@ -20,13 +20,16 @@ const ENDINGS: Record<string, Ending> = {
 export function Opened({ session }: { session: Session }) {
   const [ending, setEnding] = useState<{ kind: Ending; message: string } | null>(null);
   const [said, setSaid] = useState('');
+  const [isUnreachable, setUnreachable] = useState(false);
   const { queries, router, workbench } = useMemo(() => {
     const onError = (error: Error) => {
       const kind = error instanceof CardIssuingError ? ENDINGS[error.code] : undefined;
       if (kind !== undefined) setEnding({ kind, message: error.message });
+      setUnreachable(error instanceof CardIssuingError && (error.status ?? 500) >= 500);
     };
+    const onSuccess = () => setUnreachable(false);
     const queries = new QueryClient({
-      queryCache: new QueryCache({ onError }),
+      queryCache: new QueryCache({ onError, onSuccess }),
       mutationCache: new MutationCache({ onError }),
       // The client tries again by itself.
       defaultOptions: { queries: { retry: false, staleTime: 1_000 } },
@@ -44,6 +47,7 @@ export function Opened({ session }: { session: Session }) {
     <WorkbenchContext value={workbench}>
       <QueryClientProvider client={queries}>
         <RouterProvider router={router} />
+        {isUnreachable && <Unreachable />}
         <Said message={said} onOver={() => setSaid('')} />
       </QueryClientProvider>
     </WorkbenchContext>

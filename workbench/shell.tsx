@@ -216,6 +216,13 @@ export function Said({ message, onOver }: { message: string; onOver: () => void 
   );
 }
 
+/** What is on the screen stays, and is read again until the API answers. */
+export const Unreachable = () => (
+  <div className={css.unreachable} role="alert">
+    The API does not answer. What you see may be old. The page keeps trying.
+  </div>
+);
+
 export type Ending = 'ended' | 'replaced';
 
 /** What is left of a tab whose session is over. */
