@@ -1,0 +1,411 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import type { Browser } from 'playwright-core';
+import { unrestrictedPartner } from '../../support/api/accounts.ts';
+import { launchBrowser } from '../../support/browser.ts';
+import { createCard } from '../../support/cards.ts';
+import { assertLedgerClean } from '../../support/money.ts';
+import type { TestPartner, TestStack } from '../../support/stack.ts';
+import { until } from '../../support/until.ts';
+import { startReceiver } from '../../support/webhooks/receiver.ts';
+import { openTab, startWorkbenchStack, type Tab } from '../../support/workbench.ts';
+
+describe('the workbench', () => {
+  let browser: Browser;
+  let stack: TestStack;
+  let partner: TestPartner;
+  let tab: Tab;
+  before(async function () {
+    const launched = await launchBrowser();
+    if (launched === undefined) return this.skip();
+    browser = launched;
+    stack = await startWorkbenchStack();
+  });
+  beforeEach(async () => {
+    partner = await unrestrictedPartner(stack);
+    tab = await openTab(browser, partner);
+  });
+  afterEach(async () => {
+    assert.deepEqual(tab.complaints, []);
+    await tab.context.close();
+  });
+  after(async () => {
+    await assertLedgerClean(stack);
+    await browser?.close();
+    await stack?.stop();
+  });
+
+  const get = async (path: string) => (await partner.call('GET', path)).json;
+  const issue = async (body: object = {}): Promise<string> =>
+    (await createCard(partner, { amount: 50_000, external_ref: randomUUID(), ...body })).json.id;
+  const authorize = async (cardId: string, amount = 1_200): Promise<string> => {
+    const { json } = await partner.call('POST', `/test/cards/${cardId}/authorizations`, {
+      body: { amount, merchant_name: 'Café' },
+    });
+    return json.id;
+  };
+
+  it('says what to do first, adds test money, and follows', async () => {
+    const fresh = await stack.createPartner('Fresh');
+    const { context, says, fill, submit, page, complaints } = await openTab(browser, fresh, {
+      scopes: ['cards:read', 'cards:write', 'balance:read', 'events:read', 'test:write'],
+    });
+    await says('Add test money, then issue your first card');
+    await page.getByRole('button', { name: 'Add test money' }).first().click();
+    await fill('Amount in dollars', '250.50');
+    await submit('Add');
+    await says('$250.50');
+    await says('Your test balance has $250.50 available.');
+    assert.equal((await fresh.call('GET', '/balance')).json.total, 25_050);
+    assert.deepEqual(complaints, []);
+    await context.close();
+  });
+
+  it('issues a card, with what it costs before', async () => {
+    const { choose, page, fill, says } = tab;
+    await page.getByRole('heading', { name: 'Home', level: 1 }).waitFor();
+    await page.getByRole('link', { name: 'Issue a card' }).click();
+    await fill('Amount in dollars', '20');
+    const { total_debited } = (
+      await partner.call('POST', '/quotes', { body: { type: 'card_issue', amount: 2_000 } })
+    ).json;
+    await says(`$${(total_debited / 100).toFixed(2)}`);
+    await fill('Your reference', 'order-1');
+    await fill('First name', 'Ada');
+    await fill('Last name', 'Lovelace');
+    await page.getByRole('dialog').getByRole('button', { name: 'Issue' }).click();
+    await page.getByRole('heading', { name: /^Card ••••/ }).waitFor();
+    await says('Ada Lovelace');
+    const { data } = await get('/cards?external_ref=order-1');
+    assert.deepEqual([data[0].status, data[0].balance], ['active', 2_000]);
+    await choose('Cards');
+    await says('order-1');
+  });
+
+  it('says at its field what the API finds wrong, and issues nothing', async () => {
+    const { visit, page, fill, says } = tab;
+    await visit('test/cards#issue');
+    await fill('Amount in dollars', 'ten');
+    await page.getByRole('dialog').getByRole('button', { name: 'Issue' }).click();
+    await says('This is no amount in dollars');
+    await fill('Amount in dollars', '10');
+    await page.getByRole('dialog').getByRole('button', { name: 'Issue' }).click();
+    await page.locator('input[name=external_ref][aria-invalid=true]').waitFor();
+    await page.keyboard.press('Escape');
+    assert.deepEqual((await get('/cards')).data, []);
+  });
+
+  it('does once what is sent again after its answer was lost', async () => {
+    const cardId = await issue();
+    const { page, visit, press, fill, submit } = tab;
+    await visit(`test/cards/${cardId}`);
+    await press('Top up');
+    await fill('Amount in dollars', '10');
+    const keys: (string | undefined)[] = [];
+    let lost = 0;
+    await page.route('**/topups', async (route) => {
+      keys.push(
+        await route
+          .request()
+          .headerValue('idempotency-key')
+          .then((key) => key ?? undefined),
+      );
+      // The API has done it, and the page never hears of it.
+      await route.fetch();
+      if (lost++ < 3) await route.abort();
+      else await route.continue();
+    });
+    await page.getByRole('dialog').getByRole('button', { name: 'Top up' }).click();
+    await page.getByRole('dialog').getByText('The connection to').waitFor();
+    await submit('Top up');
+    assert.equal(new Set(keys).size, 1);
+    assert.equal((await get(`/cards/${cardId}/topups`)).data.length, 1);
+  });
+
+  it('tops a card up, withdraws, freezes, unfreezes and blocks it, and shows it all in its timeline', async () => {
+    const cardId = await issue();
+    const { page, visit, press, fill, submit, says } = tab;
+    await visit(`test/cards/${cardId}`);
+    const statusIs = (status: string) =>
+      page.getByRole('region', { name: 'Money' }).getByText(status, { exact: true }).waitFor();
+    await press('Top up');
+    await fill('Amount in dollars', '10');
+    await submit('Top up');
+    await press('Withdraw');
+    await fill('Amount in dollars', '5.25');
+    await submit('Withdraw');
+    await says('$504.75');
+    await press('Freeze');
+    await submit('Freeze');
+    await statusIs('Frozen');
+    await press('Unfreeze');
+    await submit('Unfreeze');
+    await statusIs('Active');
+    await press('Block');
+    await submit('Block');
+    await statusIs('Blocked');
+    for (const name of ['Top up', 'Block', 'Freeze'])
+      assert.equal(await page.getByRole('button', { name, exact: true }).count(), 0);
+    const happened = page.getByRole('region', { name: 'What happened' }).getByRole('listitem');
+    await until('everything is in the timeline', async () => (await happened.count()) === 6);
+    const lines = (await happened.allTextContents()).join('\n');
+    for (const what of ['Top-up', 'Withdrawal', 'frozen', 'unfrozen', 'blocked', 'issued'])
+      assert.match(lines, new RegExp(what));
+    assert.equal((await get(`/cards/${cardId}`)).status, 'blocked');
+  });
+
+  it("edits a card's label, metadata, controls and limits", async () => {
+    const cardId = await issue({ metadata: { team: 'ads', old: 'x' }, card_name: 'Before' });
+    const { page, visit, press, fill, submit, says } = tab;
+    await visit(`test/cards/${cardId}`);
+    await page.getByRole('main').getByRole('button', { name: 'Edit', exact: true }).first().click();
+    await fill('Label', 'After');
+    const keys = page.getByRole('dialog').getByLabel('Key');
+    const names = await Promise.all((await keys.all()).map((key) => key.inputValue()));
+    await press(`Remove row ${names.indexOf('old') + 1}`);
+    await page.getByLabel('Key').last().fill('cost_centre');
+    await page.getByLabel('Value').last().fill('42');
+    await submit('Save');
+    await says('After');
+    const region = page.getByRole('region', { name: 'Controls and limits' });
+    await region.getByRole('button', { name: 'Edit' }).click();
+    await fill('None of these merchant categories', '7995, 7801');
+    await press('Add a limit');
+    await fill('Dollars', '100');
+    await page.getByLabel('Interval').selectOption('weekly');
+    await submit('Save');
+    await region.getByText('$100.00 of $100.00 left').waitFor();
+    const { card_name, metadata, spending_controls } = await get(`/cards/${cardId}`);
+    assert.deepEqual(
+      { card_name, metadata },
+      { card_name: 'After', metadata: { team: 'ads', cost_centre: '42' } },
+    );
+    assert.deepEqual(spending_controls.blocked_categories, ['7995', '7801']);
+    assert.deepEqual(spending_controls.spending_limits, [
+      { amount: 10_000, interval: 'weekly', categories: null },
+    ]);
+  });
+
+  it("opens a card's number in a page of its own, and never has it itself", async () => {
+    const cardId = await issue();
+    const { page, context, visit, press, sent } = tab;
+    await visit(`test/cards/${cardId}`);
+    await press('Reveal');
+    await press('Make a link');
+    const opened = context.waitForEvent('page');
+    await page.getByRole('link', { name: /Show the card/ }).click();
+    const reveal = await opened;
+    await reveal.getByRole('button', { name: 'Show card details' }).click();
+    await reveal.getByText(/Shown for a minute/).waitFor();
+    const number = (await reveal.locator('#number').textContent())?.replaceAll(' ', '') ?? '';
+    assert.match(number, /^\d{16}$/);
+    assert.ok(!(await page.content()).includes(number));
+    assert.deepEqual(
+      sent.filter((request) => request.includes('secure-details')),
+      [],
+    );
+  });
+
+  it('is the merchant of a test card: authorizes, increments, captures, reverses, expires, refunds, declines', async () => {
+    const cardId = await issue();
+    const { page, choose, press, fill, submit, says, visit } = tab;
+    await choose('Payments');
+    await press('Simulate a merchant');
+    await fill('Amount in dollars', '12');
+    await fill('Merchant', 'Café Central');
+    await submit('Simulate');
+    await page.getByRole('link', { name: 'Café Central' }).click();
+    const step = async (name: string, amount?: string) => {
+      await page.getByRole('main').getByRole('button', { name, exact: true }).click();
+      if (amount !== undefined) await fill('Amount in dollars', amount);
+      await submit(name);
+    };
+    await step('Increment', '3');
+    await says('$15.00');
+    await page.getByRole('main').getByRole('button', { name: 'Capture', exact: true }).click();
+    await fill('Amount in dollars', '5');
+    await page.getByLabel('Release what is left').uncheck();
+    await submit('Capture');
+    await step('Reverse', '2');
+    await until('8.00 are held', async () => (await get(`/cards/${cardId}`)).available_balance === 48_700);
+    await step('Expire');
+    await until('nothing is held', async () => (await get(`/cards/${cardId}`)).available_balance === 49_500);
+    await visit(`test/cards/${cardId}`);
+    for (const kind of ['refund', 'decline', 'purchase', 'force_capture']) {
+      await press('Simulate');
+      await page.getByLabel('What happens').selectOption(kind);
+      await submit('Simulate');
+    }
+    const { data } = await get(`/cards/${cardId}/transactions`);
+    assert.deepEqual(
+      data.map(({ type }: { type: string }) => type),
+      ['purchase', 'purchase', 'decline', 'refund', 'purchase'],
+    );
+    await visit('test/payments/transactions');
+    await page.getByLabel('Type').selectOption('refund');
+    const rows = page.getByRole('table').locator('tbody tr');
+    await until('one refund is there', async () => (await rows.count()) === 1);
+    await page.reload();
+    await until('the filter stands in the address', async () => (await rows.count()) === 1);
+    await page.goBack();
+  });
+
+  it('shows the balance, a statement, a report, and sets the alert', async () => {
+    await issue();
+    const { page, choose, press, fill, submit, says } = tab;
+    await choose('Balance');
+    await says('Card issue');
+    await press('Set the alert');
+    await fill('Tell us below, in dollars', '100');
+    await submit('Save');
+    await says('$100.00');
+    assert.equal((await get('/balance/alert')).threshold, 10_000);
+    await press('Quote');
+    await page.getByRole('dialog').getByText('Debited').waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByRole('link', { name: 'Statements' }).click();
+    await says('All cards together');
+    await page.getByRole('link', { name: 'Reports' }).click();
+    const downloading = page.waitForEvent('download');
+    await press('Download CSV');
+    const file = await (await downloading).path();
+    assert.match(await readFile(file, 'utf8'), /card_issue/);
+  });
+
+  it('makes a test deposit that does not fit, shows its address as a QR code, and resolves it', async () => {
+    const { page, choose, press, fill, submit, says } = tab;
+    await choose('Deposits');
+    await page.getByRole('button', { name: 'Make a test deposit' }).first().click();
+    await fill('Amount in dollars', '100');
+    await page.getByLabel('What arrives').selectOption('short');
+    await page.getByRole('dialog').getByRole('button', { name: 'Make', exact: true }).click();
+    await says('What arrived does not fit. One of us looks at it.');
+    await page.getByRole('img', { name: /^QR code of the address test_/ }).waitFor();
+    const drawn = await page.evaluate(`(() => {
+      const canvas = document.querySelector('canvas');
+      const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+      return data.some((value, index) => index % 4 === 0 && value === 0);
+    })()`);
+    assert.ok(drawn);
+    await press('Resolve');
+    await submit('Resolve');
+    await says('Your balance was credited.');
+    assert.equal((await get('/funding/deposits')).data[0].credited_amount, 5_000);
+  });
+
+  it('adds an endpoint, shows its secret once, pings, changes, rotates, replays and deletes it', async () => {
+    const receiver = await startReceiver();
+    const { page, choose, press, fill, submit, says } = tab;
+    await choose('Endpoints');
+    await page.getByRole('button', { name: 'Add an endpoint' }).first().click();
+    await fill('URL', receiver.url);
+    await press('Add');
+    const secret = page.getByRole('dialog', { name: 'The signing secret' });
+    await secret.getByText(/^whsec_/).waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByText(/whsec_/).waitFor({ state: 'detached' });
+    await page.getByRole('link', { name: receiver.url }).click();
+    await press('Send a ping');
+    await until('the ping has arrived', () =>
+      receiver.received.some(({ body }) => JSON.parse(body).type === 'ping'),
+    );
+    await page.getByRole('link', { name: /^ping: succeeded/ }).waitFor();
+    await press('Change');
+    await fill('Description', 'Orders');
+    await page.getByLabel('card.issued').check();
+    await submit('Save');
+    await says('Orders');
+    await issue();
+    await press('Rotate the secret');
+    await page.getByRole('dialog').getByRole('button', { name: 'Rotate', exact: true }).click();
+    await secret.getByText(/^whsec_/).waitFor();
+    await page.keyboard.press('Escape');
+    await press('Replay');
+    await fill('From', '2026-01-01T00:00');
+    await page.getByLabel('Which').selectOption('all');
+    await submit('Replay');
+    await says(/of 1 events are sent/);
+    await page.getByRole('region', { name: 'Replay' }).getByText('Completed').waitFor();
+    await choose('Events');
+    await page.getByRole('link', { name: 'card.issued' }).first().click();
+    await says('Payload');
+    await press('Resend');
+    await submit('Resend');
+    await says('The event is sent again.');
+    await choose('Endpoints');
+    await page.getByRole('link', { name: receiver.url }).click();
+    await press('Delete');
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
+    await says('No endpoint yet');
+    assert.deepEqual((await get('/webhook-endpoints')).data, []);
+    await receiver.stop();
+  });
+
+  it('creates, rotates and revokes keys, and shows each once', async () => {
+    const { page, choose, press, fill, submit, says } = tab;
+    await choose('Keys');
+    await press('Create a key');
+    await fill('Name', 'CI');
+    await page.getByRole('dialog').getByLabel('cards:write').uncheck();
+    await press('Create');
+    const made = page.getByRole('dialog', { name: 'The new key' });
+    await made.getByText(/^sk_test_/).waitFor();
+    const key = (await made.locator('code').textContent()) ?? '';
+    await page.keyboard.press('Escape');
+    const { json } = await stack
+      .partnerHere({ ...partner, keys: { test: key, live: '' } })
+      .call('GET', '/ping');
+    assert.equal(json.partner_id, partner.id);
+    await page.getByText(key).waitFor({ state: 'detached' });
+    await press('Rotate CI');
+    await page.getByRole('dialog').getByRole('button', { name: 'Rotate', exact: true }).click();
+    await made.getByText(/^sk_test_/).waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByRole('button', { name: 'Revoke CI' }).first().click();
+    await submit('Revoke');
+    await says('Revoked');
+    const { data } = await get('/api-keys');
+    assert.ok(data.some(({ name, status }: Record<string, string>) => name === 'CI' && status === 'revoked'));
+  });
+
+  it("shows a refused request by its error, and a request's operation", async () => {
+    const cardId = await issue();
+    await partner.call('POST', `/cards/${cardId}/topups`, { body: { amount: -1 }, idempotencyKey: 'wrong' });
+    const { page, choose, says } = tab;
+    await choose('Requests');
+    await page.getByLabel('Status').selectOption('400');
+    const row = page.getByRole('link', { name: /topups$/ });
+    await until('the refused request is in the log', async () => {
+      if ((await row.count()) > 0) return true;
+      await page.reload();
+      return false;
+    });
+    await row.first().click();
+    await says('validation_failed');
+    await says('amount');
+    await choose('Requests');
+    await page.getByRole('link', { name: 'Operations' }).click();
+    await page.getByRole('link', { name: 'Create card' }).first().click();
+    await says('Nothing is left to happen.');
+    await page.getByRole('link', { name: cardId }).click();
+    await page.getByRole('heading', { name: /^Card ••••/ }).waitFor();
+  });
+
+  it('advances the test clock, and says everywhere how far it is ahead', async () => {
+    const id = await authorize(await issue());
+    const { page, choose, press, says } = tab;
+    await choose('Test clock');
+    await says('An authorization of Café expires');
+    await press('30 days');
+    await says('30 days ahead');
+    await until('the authorization has expired', async () => {
+      return (await get(`/authorizations/${id}`)).status === 'expired';
+    });
+    await says('Nothing waits for the clock.');
+    await choose('Home');
+    await says('30 days ahead');
+    assert.equal((await get('/test/clock')).offset_seconds, 30 * 86_400);
+    await page.getByRole('heading', { name: 'Home', level: 1 }).waitFor();
+  });
+});
