@@ -18,8 +18,8 @@ export function readyBlock({
   const origin = stack.apiUrl.replace(/\/v1$/, '');
   const { partnerId, testKey, liveKey } = stack.demo;
   const places: [what: string, value: string | null | undefined][] = [
-    ['workbench', links.test],
-    ['  live mode', links.live],
+    ['test workbench', links.test],
+    ['live workbench', links.live],
     ['API', stack.apiUrl],
     ['reference', `${origin}/docs`],
     ['Temporal UI', stack.temporalUiUrl],
@@ -32,10 +32,9 @@ export function readyBlock({
     ...(dataDir === '.data' ? [] : [`export DATA_DIR=${quoted(resolve(dataDir))}`]),
     'eval "$(npm run -s env)"   # sets API, KEY (the test key), LIVE (the live key) and PARTNER',
     'curl -s $API/ping -H "Authorization: Bearer $KEY"',
-    'npm run workbench             # new links: each opens once, within 5 minutes',
   ];
   return [
-    ...places.flatMap(([what, value]) => (value == null ? [] : [`${what.padEnd(14)}${value}`])),
+    ...places.flatMap(([what, value]) => (value == null ? [] : [`${what.padEnd(16)}${value}`])),
     'Next, in another terminal, in this folder:',
     ...commands.map((command) => `  ${command}`),
   ]

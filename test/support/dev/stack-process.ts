@@ -20,9 +20,9 @@ export interface StackProcess {
   ended: Promise<number | string>;
 }
 
-/** Runs `npm start`, `npm run reset` or `npm run tron` in a process of its own. */
+/** Runs `npm start` or another script of the local stack in a process of its own. */
 export function runStack(
-  script: 'start' | 'reset' | 'tron/main',
+  script: 'start' | 'reset' | 'demo' | 'workbench' | 'tron/main',
   env: Record<string, string>,
   args: readonly string[] = [],
 ): StackProcess {

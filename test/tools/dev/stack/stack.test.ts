@@ -57,6 +57,7 @@ describe('npm start', () => {
     const ready = await start();
     const origin = `http://127.0.0.1:${env.PORT}`;
     assert.equal(stack.lines.filter((line) => line.startsWith('ready')).length, 1);
+    assert.equal(ready.match(/\/workbench\/#[\w-]{43}$/gm)?.length, 2);
     const { testKey, liveKey, partnerId } = file.demo;
     for (const part of [
       `${origin}/v1`,
@@ -303,6 +304,28 @@ describe('npm start', () => {
       'card active',
       'card funding_pending',
     ]);
+  });
+
+  it('shows itself with npm run demo, which kills the worker, any number of times', async () => {
+    for (const worker of [childrenOf(env.DATA_DIR).get('worker'), undefined]) {
+      const demo = runStack('demo', env);
+      assert.equal(await demo.ended, 0, demo.lines.join('\n'));
+      const text = demo.lines.join('\n');
+      if (worker !== undefined) assert.match(text, new RegExp(`kill -9 ${worker}$`, 'm'));
+      const [, live] = /card \{"id":"(card_\w+)","status":"funding_pending"\}/.exec(text) ?? [];
+      assert.equal((await call(`/cards/${live}`, undefined, file.demo.liveKey)).json.status, 'active');
+      assert.match(text, /"status":"active","balance":5041/);
+      assert.match(text, /Every invariant holds/);
+      assert.doesNotMatch(text, /sk_(test|live)_/);
+      await until('another worker runs', () => childrenOf(env.DATA_DIR).get('worker') !== worker);
+    }
+  });
+
+  it('prints new links to the workbench with npm run workbench', async () => {
+    const workbench = runStack('workbench', env);
+    assert.equal(await workbench.ended, 0);
+    for (const mode of ['test', 'live'])
+      assert.ok(workbench.lines.some((line) => new RegExp(`^${mode} .*/workbench/#[\\w-]{43}$`).test(line)));
   });
 
   it('stops on SIGINT too', async () => {
