@@ -330,4 +330,28 @@ describe('a workbench session', () => {
       answers.push((await own.exchange('x'.repeat(43))).status);
     assert.equal(answers.at(-1), 429);
   });
+
+  it('has a cookie that travels over TLS alone, and belongs to its host, if browsers reach it by https', async () => {
+    const publicUrl = 'https://api.example.com';
+    const secure = await startTestStack({ publicUrl }, { worker: false });
+    try {
+      const { json } = await (await fundedPartner(secure)).call('POST', '/workbench-sessions', { body: {} });
+      assert.ok(json.url.startsWith(`${publicUrl}/workbench/#`));
+      const address = `http://127.0.0.1:${secure.config.port}`;
+      const response = await fetch(`${address}/workbench/session`, {
+        method: 'POST',
+        headers: { origin: publicUrl, 'content-type': 'application/json' },
+        body: JSON.stringify({ token: tokenIn(json) }),
+      });
+      assert.equal(response.status, 200);
+      const [cookie = ''] = response.headers.getSetCookie();
+      assert.match(cookie, /^__Host-wb-test=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict; Secure$/);
+      const asked = await fetch(`${address}/v1/ping`, {
+        headers: { cookie: cookie.split(';')[0] ?? '', origin: publicUrl, 'workbench-session': json.id },
+      });
+      assert.equal(asked.status, 200);
+    } finally {
+      await secure.stop();
+    }
+  });
 });

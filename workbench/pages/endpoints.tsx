@@ -31,7 +31,7 @@ import {
   Status,
   Time,
 } from '../ui/parts.tsx';
-import { ListTable } from '../ui/table.tsx';
+import { ListTable, useFilters } from '../ui/table.tsx';
 import { useWorkbench } from '../workbench.ts';
 import css from './endpoints.module.css';
 import { EVENT_TYPES } from './events.tsx';
@@ -112,7 +112,8 @@ function OneEndpoint({ endpoint }: { endpoint: WebhookEndpoint }) {
   const { api, can, say } = useWorkbench();
   const [dialog, setDialog] = useState<'edit' | 'rotate' | 'replay' | 'delete' | null>(null);
   const [secret, setSecret] = useState<WebhookEndpoint | null>(null);
-  const [replayId, setReplayId] = useState<string | null>(null);
+  const { replay: replayId } = useFilters();
+  const navigate = useNavigate();
   const close = () => setDialog(null);
   const test = useAction(
     (_: Record<string, never>) => api.webhookEndpoints.test(endpoint.id),
@@ -155,7 +156,7 @@ function OneEndpoint({ endpoint }: { endpoint: WebhookEndpoint }) {
             ]}
           />
         </Panel>
-        {replayId !== null && <Replay endpointId={endpoint.id} replayId={replayId} />}
+        {replayId !== undefined && <Replay endpointId={endpoint.id} replayId={replayId} />}
         <Panel title="About">
           <Facts
             of={[
@@ -182,7 +183,8 @@ function OneEndpoint({ endpoint }: { endpoint: WebhookEndpoint }) {
           endpointId={endpoint.id}
           onClose={close}
           onBegun={(id) => {
-            setReplayId(id);
+            // In the address, so that a reload still shows how far it is.
+            void navigate({ to: '.', search: { replay: id }, replace: true });
             close();
           }}
         />
