@@ -20,7 +20,7 @@ export default defineConfig({
   },
   server: {
     proxy: Object.fromEntries(
-      ['/v1', '/workbench/session'].map((path) => [
+      ['^/v1/', '^/workbench/session(\\?|$)'].map((path) => [
         path,
         {
           target: api,
