@@ -77,10 +77,19 @@ export async function readCpuSeconds(pid: number): Promise<number> {
 }
 
 /** The memory of a process that is not paged out, in MB; NaN if there is no /proc. */
-export async function readResidentMb(pid: number): Promise<number> {
+export const readResidentMb = (pid: number): Promise<number> => readStatusMb(String(pid), 'VmRSS');
+
+/** The most that this process has had of it so far, in MB. */
+export async function readPeakMb(): Promise<number> {
+  const peakMb = await readStatusMb('self', 'VmHWM');
+  // On Linux this would include what the process had that started this one.
+  return Number.isNaN(peakMb) ? process.resourceUsage().maxRSS / 1_024 : peakMb;
+}
+
+async function readStatusMb(pid: string, field: 'VmRSS' | 'VmHWM'): Promise<number> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'ENOENT') throw error;
     return '';
   });
-  return Number(/^VmRSS:\s+(\d+) kB/m.exec(status)?.[1] ?? Number.NaN) / 1_024;
+  return Number(new RegExp(`^${field}:\\s+(\\d+) kB`, 'm').exec(status)?.[1] ?? Number.NaN) / 1_024;
 }

@@ -5,7 +5,8 @@ import { createPartner } from '../../accounts/partners.ts';
 import { toBase58Address } from '../../dev/tron/address.ts';
 import { FAKE_USDT_CONTRACT } from '../../dev/tron/drafts.ts';
 import type { Mode, Tenant } from '../../domain/mode.ts';
-import { applyPosting } from '../../ledger/apply-posting.ts';
+import { applyPostings } from '../../ledger/apply-posting.ts';
+import { encodePosting } from '../../ledger/posting.ts';
 import { lowestId, newId } from '../../platform/crypto/new-id.ts';
 import type { Orm } from '../../platform/db/orm.ts';
 import type { Transactor } from '../../platform/db/sql.ts';
@@ -48,7 +49,6 @@ export async function seedCards(
 export const seededCardId = (n: number): string => `card_${String(n).padStart(26, '0')}`;
 
 const CARD_CENTS = 1_000_000_000;
-/** As many transfers as one operation of the ledger can have. */
 const LOADS_AT_ONCE = 100;
 
 export interface BenchCard extends Tenant {
@@ -63,14 +63,19 @@ export async function seedFundedCards(
   operator: Pick<OperatorContext, 'orm' | 'actor'>,
   service: Orm,
   databaseUrl: string,
-  { mode, accounts, cardsEach }: { mode: Mode; accounts: number; cardsEach: number },
+  {
+    mode,
+    accounts,
+    cardsEach,
+    madeAt,
+  }: { mode: Mode; accounts: number; cardsEach: number /** By default now. */; madeAt?: Date },
 ): Promise<BenchCard[]> {
   const owner = new pg.Client(ownerUrlOf(databaseUrl));
   await owner.connect();
   const cards: BenchCard[] = [];
   for (let account = 0; account < accounts; account++) {
     const { id: partnerId } = await createPartner(operator, { name: 'Bench', secureDetailsEnabled: false });
-    const cardIds = Array.from({ length: cardsEach }, () => newId('card'));
+    const cardIds = Array.from({ length: cardsEach }, () => newId('card', madeAt));
     await owner.query(
       `INSERT INTO card (id, partner_id, mode, status, external_ref, product_code, network, network_card_id, last4,
          exp_month, exp_year, funding_cents, fees, created_at)
@@ -79,21 +84,22 @@ export async function seedFundedCards(
     );
     const amountCents = CARD_CENTS * (cardsEach + 1);
     await adjustBalance(operator, { partnerId, mode, amountCents, reason: 'funds of a bench', key: null });
-    for (let first = 0; first < cardsEach; first += LOADS_AT_ONCE) {
-      await applyPosting(service.em.fork() as Transactor, {
-        operationId: `bench-load/${partnerId}/${first}`,
+    const load = { step: 'load', code: 'issue_load', debit: 'prepaid', phase: 'single' } as const;
+    const loads = cardIds.map((cardId) =>
+      encodePosting({
+        operationId: `issue/${cardId}`,
         partnerId,
         mode,
-        transfers: cardIds.slice(first, first + LOADS_AT_ONCE).map((cardId) => ({
-          step: cardId,
-          code: 'issue_load',
-          debit: 'prepaid',
-          credit: { cardId },
-          phase: 'single',
-          amountCents: CARD_CENTS,
-        })),
-      });
-    }
+        transfers: [{ ...load, credit: { cardId }, amountCents: CARD_CENTS }],
+      }),
+    );
+    for (let first = 0; first < cardsEach; first += LOADS_AT_ONCE)
+      await applyPostings(service.em.fork() as Transactor, loads.slice(first, first + LOADS_AT_ONCE));
+    await owner.query('UPDATE account_usage SET open_cards = $3 WHERE partner_id = $1 AND mode = $2', [
+      partnerId,
+      mode,
+      cardsEach,
+    ]);
     cards.push(...cardIds.map((cardId) => ({ cardId, partnerId, mode })));
   }
   // Only these: PostgreSQL plans for a table known to be empty as if it stayed so.
