@@ -6,6 +6,7 @@ import { readBalance, readCardBalance } from '../ledger/balances.ts';
 import { of, TRANSFER_COLUMNS } from '../platform/db/columns.ts';
 import { type Transactor, writeStatement } from '../platform/db/sql.ts';
 import type { OpenCommand } from '../requests/command-context.ts';
+import { watchEnded } from './late-answers.ts';
 import { releaseBalance } from './release-balance.ts';
 import type { CardRow } from './resource.ts';
 import { voidTransfer } from './transfers/end.ts';
@@ -111,6 +112,10 @@ export async function failPendingTopUps(command: OpenCommand, card: CardRow): Pr
   if (refusal === null) throw new Error(`top-ups of ${card.id} fail, which is ${card.status}`);
   for (const { claim_id: claimId, answered, ...transfer } of pending) {
     await voidTransfer(command, { claimId, answered, transfer, card }, 'card_blocked', refusal);
+    // The network has not said no: it may still load the card.
+    const { id, partner_id: partnerId, mode, card_id: cardId, fees } = transfer;
+    const amountCents = Number(transfer.amount_cents);
+    if (mode === 'live') await watchEnded(tx, { kind: 'topup', id, partnerId, cardId, amountCents, fees });
   }
   return pending.filter(({ answered }) => !answered).map(({ claim_id: claimId }) => claimId);
 }

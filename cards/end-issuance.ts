@@ -20,7 +20,7 @@ import {
 import { type StoredResponse, storeError, storeResponse } from '../requests/response.ts';
 import { checkDecision, refuseDecision, verdictOnMissing } from './decision.ts';
 import { type Funding, fundingPosting } from './funding-posting.ts';
-import { watchDecided } from './late-answers.ts';
+import { watchEnded } from './late-answers.ts';
 import { type NetworkEvidence, readNetworkCard } from './network-card.ts';
 import { type CardRow, EMPTY_CARD, presentCard } from './resource.ts';
 import { lockClaimUsage } from './terms.ts';
@@ -110,7 +110,7 @@ export function resolveIssuance(
     }
     const { id, partner_id: partnerId, mode, fees } = card;
     const amountCents = Number(card.funding_cents);
-    await watchDecided(tx, { kind: 'card', id, partnerId, cardId: id, amountCents, fees });
+    await watchEnded(tx, { kind: 'card', id, partnerId, cardId: id, amountCents, fees });
     // An operator's command has written its own audit entry.
     if (!isRecorded) {
       const { outcome, networkCardId } = decision;

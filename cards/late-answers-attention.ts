@@ -24,7 +24,7 @@ export async function readContradictions(orm: Orm): Promise<AttentionItem[]> {
       const refused = decision?.refused === undefined ? '' : `; ${NOT_BOOKED[kind][decision.refused]}`;
       return {
         ...item,
-        reason: `by our record the ${TRANSFERS[kind].noun} failed, and the network has ${MADE[kind]}: book it now${refused}`,
+        reason: `by our record the ${TRANSFERS[kind].noun} failed, and the network has ${MADE[kind]}: book it now${row.is_blocked && kind === 'topup' ? RELEASED : ''}${refused}`,
         command: `npm run operator -- ${kind} book ${id} --reason "…"`,
         or_command: dismiss,
       };
@@ -52,6 +52,8 @@ const CARD_NOT_ISSUED =
   'by our record the card is issued, and the network says that it is not: block it, which returns its balance, give its ' +
   'fees back with "partner adjust", then dismiss this';
 const MADE = { topup: 'loaded the card', withdrawal: 'taken the money off the card' } as const;
+const RELEASED =
+  ', without a fee; as the card is blocked, the money is back in the balance at once, and the network moves it back';
 const NOT_MADE = {
   topup:
     'by our record the top-up succeeded, and the network says that it has not loaded the card: have the network load it, then ' +
@@ -67,7 +69,7 @@ export const NOT_BOOKED: Record<TransferDirection, Record<WhyNotBooked, string>>
   topup: {
     insufficient_funds: "the partner's balance does not cover it: have it funded, then book again",
     card_closed:
-      'its card is closed by our record, so it cannot take the money: settle that with the network, then dismiss this',
+      'its card was never issued by our record, so it cannot take the money: settle that with the network, then dismiss this',
     not_recordable: NOT_RECORDABLE,
   },
   withdrawal: {
@@ -88,6 +90,7 @@ interface Contradiction {
   network_card_id: string | null;
   amount_cents: string | null;
   can_be_blocked: boolean;
+  is_blocked: boolean;
   since: string;
   decision: LateDecision | null;
 }
@@ -99,7 +102,8 @@ const contradictions = readStatement(
         (SELECT k.network_card_id FROM card k WHERE k.id = coalesce(late_answer.card_id, late_answer.id)))
         AS network_card_id,
       EXISTS (SELECT FROM card k WHERE k.id = late_answer.id
-        AND k.status IN ('active', 'frozen')) AS can_be_blocked
+        AND k.status IN ('active', 'frozen')) AS can_be_blocked,
+      EXISTS (SELECT FROM card k WHERE k.id = late_answer.card_id AND k.status = 'blocked') AS is_blocked
     FROM late_answer
     WHERE contradicts_since IS NOT NULL AND decision ->> 'outcome' IS DISTINCT FROM 'dismissed'`,
   { acrossTenants: 'measurement' },

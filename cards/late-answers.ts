@@ -8,16 +8,21 @@ import { transaction } from '../platform/db/transaction.ts';
 import { type Operator, recordAudit } from '../requests/operator-context.ts';
 import type { LateAnswer, LateDecision, LateKind, WhyNotBooked } from './late-answers-tables.ts';
 
-/** Has a worker look an operation up that has ended, because the network says that it has news of it. */
+/**
+ * Has a worker look an operation up that has ended, because the network says that it has news of it.
+ * @param isRunning whether its workflow still runs, which asks the network itself unless we ended the
+ *   operation without the network's word
+ */
 export const expectLateAnswer = autocommitStatement(
-  (_, { kind, id }: { kind: LateKind; id: string }) => sql`
-    INSERT INTO late_answer AS l (id, kind) VALUES (${id}, ${kind})
+  (_, { kind, id, isRunning }: { kind: LateKind; id: string; isRunning: boolean }) => sql`
+    INSERT INTO late_answer AS l (id, kind)
+    SELECT ${id}, ${kind} WHERE NOT ${isRunning} OR EXISTS (SELECT FROM late_answer WHERE id = ${id})
     ON CONFLICT (id) DO UPDATE SET retry_after = least(l.retry_after, now())
       WHERE l.decision ->> 'outcome' IS DISTINCT FROM 'dismissed'`,
 );
 
-/** What an operator decided, whose row may be deleted with a refusal. */
-interface DecidedByHand {
+/** What we ended without the network's word. Its row may be deleted with a refusal. */
+interface EndedByUs {
   kind: LateKind;
   id: string;
   partnerId: string;
@@ -27,15 +32,15 @@ interface DecidedByHand {
 }
 
 /**
- * Has workers look an operation up for 30 days that an operator has just decided, in the caller's
- * transaction.
+ * Has workers look an operation up for 30 days that we have just ended without the network's word: an operator
+ * decided it, or a block ended it. In the caller's transaction.
  */
-export async function watchDecided(tx: Transactor, decided: DecidedByHand): Promise<void> {
-  await watch(tx, { ...decided, fees: JSON.stringify(decided.fees) });
+export async function watchEnded(tx: Transactor, ended: EndedByUs): Promise<void> {
+  await watch(tx, { ...ended, fees: JSON.stringify(ended.fees) });
 }
 
 const watch = writeStatement(
-  (_, values: Omit<DecidedByHand, 'fees'> & { fees: string }) => sql`
+  (_, values: Omit<EndedByUs, 'fees'> & { fees: string }) => sql`
     INSERT INTO late_answer AS l (id, kind, partner_id, card_id, amount_cents, fees, retry_after)
     VALUES (${values.id}, ${values.kind}, ${values.partnerId}, ${values.cardId}, ${values.amountCents},
       ${values.fees}::jsonb, now() + interval '1 minute')
@@ -86,9 +91,9 @@ export function recordLateAnswer(
       await contradict(tx, { id, said: answer, networkCardId });
       return late.is_to_be_booked && answer === 'yes' ? 'booked' : 'contradicts';
     }
-    // That the network never heard of it fits a failure, unless an operator decided: a request may still be
-    // on its way.
-    const isOver = late.said === null && (late.is_old || (answer === 'unknown' && !late.by_hand));
+    // That the network never heard of it fits a failure, unless we ended it: a request may still be on its
+    // way.
+    const isOver = late.said === null && (late.is_old || (answer === 'unknown' && !late.by_us));
     if (isOver) await forget(tx, { id });
     if (late.said === null) return null;
     return late.is_to_be_booked && late.said === 'yes' ? 'booked' : 'contradicts';
@@ -99,13 +104,13 @@ export function recordLateAnswer(
 const lockAndCompare = writeStatement(
   (_, { id }: { id: string }) => sql<{
     said: 'yes' | 'no' | null;
-    by_hand: boolean;
+    by_us: boolean;
     is_old: boolean;
     is_dismissed: boolean;
     is_to_be_booked: boolean;
     recorded: 'yes' | 'no' | null;
   }>`
-    SELECT l.said, l.partner_id IS NOT NULL AS by_hand, l.created_at < now() - interval '30 days' AS is_old,
+    SELECT l.said, l.partner_id IS NOT NULL AS by_us, l.created_at < now() - interval '30 days' AS is_old,
       coalesce(l.decision ->> 'outcome' = 'dismissed', false) AS is_dismissed,
       coalesce(l.decision ->> 'outcome' = 'booked' AND NOT l.decision ? 'refused', false) AS is_to_be_booked,
       CASE

@@ -10,6 +10,7 @@ import { type AccountColumns, insertEvents, newEvent } from '../../requests/even
 import { fundingPosting } from '../funding-posting.ts';
 import { findLateCard, lockLate, refuse } from '../late-answers.ts';
 import { lockAnyCard } from '../lock-card.ts';
+import { releaseBalance } from '../release-balance.ts';
 import type { TransferRow } from './resource.ts';
 import {
   type BoundTransfer,
@@ -21,8 +22,9 @@ import {
 
 /**
  * Books a transfer that failed by our record, and that the network has carried out, as an operator decided:
- * the money moves now, the row becomes `succeeded`, and an event says so. If it can't be booked, the decision
- * says why.
+ * the money moves now, the row becomes `succeeded`, and an event says so. What was loaded on a card that is
+ * blocked costs no fee, as nobody can spend it: it is released at once, and the network moves it back. If it
+ * can't be booked, the decision says why.
  * @returns whether it was booked
  */
 export function bookTransfer(orm: Orm, id: string): Promise<boolean> {
@@ -33,7 +35,8 @@ export function bookTransfer(orm: Orm, id: string): Promise<boolean> {
     const [late] = await lockLate(tx, { id });
     if (late === undefined || late.kind === 'card' || late.said !== 'yes') return false;
     if (late.decision?.outcome !== 'booked' || late.decision.refused !== undefined) return false;
-    if (card === undefined || card.status === 'blocked' || card.status === 'failed') {
+    const isBlocked = card?.status === 'blocked';
+    if (card === undefined || card.status === 'failed' || (isBlocked && late.kind === 'withdrawal')) {
       return refuse(tx, id, 'card_closed');
     }
     const failed: TransferRow = row ?? {
@@ -51,7 +54,8 @@ export function bookTransfer(orm: Orm, id: string): Promise<boolean> {
       created_at: readIdTime(id).toISOString(),
       completed_at: null,
     };
-    const posting = fundingPosting(transferFunding(failed), 'single');
+    const wanted = isBlocked ? { ...failed, fees: [] } : failed;
+    const posting = fundingPosting(transferFunding(wanted), 'single');
     // Under the id of its hold, which was released: so it is booked at most once.
     const transfers = posting.transfers.map((transfer) => ({
       ...transfer,
@@ -60,9 +64,10 @@ export function bookTransfer(orm: Orm, id: string): Promise<boolean> {
     const { outcome: moved } = await applyPosting(tx, { ...posting, transfers });
     if (moved === 'insufficient_funds') return refuse(tx, id, moved);
     const balance = await readCardBalance(tx, { partnerId: card.partner_id, mode: card.mode }, card.id);
-    const booked = succeededTransfer(failed, balance, new Date());
+    const booked = succeededTransfer(wanted, balance, new Date());
     const event = newEvent({ ...transferOutcome(booked, card, balance), clock: null });
     await write(tx, { ...boundTransfer(booked), event: JSON.stringify([event]) });
+    if (isBlocked) await releaseBalance(tx, card, `booked:${id}`);
     return true;
   });
 }
@@ -88,7 +93,7 @@ const write = writeStatement(
         ${values.direction}, ${values.status},
         ${values.amount_cents}, ${values.fees}::jsonb, ${values.card_balance_cents}, ${values.created_at},
         ${values.completed_at})
-      ON CONFLICT (id) DO UPDATE SET status = excluded.status, failure_code = NULL,
+      ON CONFLICT (id) DO UPDATE SET status = excluded.status, failure_code = NULL, fees = excluded.fees,
         card_balance_cents = excluded.card_balance_cents, completed_at = excluded.completed_at, counted_on = NULL
       RETURNING partner_id, mode`,
     );

@@ -13,7 +13,7 @@ import { claimOutcome, endClaim, type OutcomeValues, outcomeResponse } from '../
 import { type StoredResponse, storeError, storeResponse } from '../../requests/response.ts';
 import { checkDecision, verdictOnMissing } from '../decision.ts';
 import { fundingPosting } from '../funding-posting.ts';
-import { watchDecided } from '../late-answers.ts';
+import { watchEnded } from '../late-answers.ts';
 import { releaseBalance } from '../release-balance.ts';
 import { lockClaimUsage } from '../terms.ts';
 import { presentTransfer, type TransferRow } from './resource.ts';
@@ -116,7 +116,7 @@ export function resolveTransfer(
         ? await voidTransfer({ tx, ring }, pending, 'operator_failed', new ApiError('provider_declined'))
         : await postTransfer({ tx, ring }, pending);
     const amountCents = Number(transfer.amount_cents);
-    await watchDecided(tx, { kind: direction, id, partnerId, cardId, amountCents, fees });
+    await watchEnded(tx, { kind: direction, id, partnerId, cardId, amountCents, fees });
     // An operator's command has written its own audit entry.
     if (!isRecorded) {
       const detail = { partnerId, mode, cardId, outcome, identity: known.sentBy };

@@ -120,7 +120,7 @@ async function takeTransfer(options: InboxOptions, taken: TakenObject): Promise<
   if (outcome !== null) {
     const { subject, token } = outcome;
     const isRunning = await signalNetworkResult(client, subject, token);
-    if (!isRunning) await expectLateAnswer(orm, { kind: subject, id: token });
+    await expectLateAnswer(orm, { kind: subject, id: token, isRunning });
   }
   await transaction(orm, (tx) => endObject(tx, taken));
   return null;

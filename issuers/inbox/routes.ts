@@ -112,8 +112,7 @@ async function noteOutcome(
 ): Promise<MessageResult> {
   logFields.workflowId = operationWorkflowId(subject, token);
   const isRunning = await signalNetworkResult(client, subject, token);
-  // The operation has ended. The network may still contradict its end, so a worker looks it up.
-  if (!isRunning) await expectLateAnswer(orm, { kind: subject, id: token });
+  await expectLateAnswer(orm, { kind: subject, id: token, isRunning });
   return { status: 'noted' };
 }
 

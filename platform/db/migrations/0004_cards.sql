@@ -154,7 +154,7 @@ CREATE INDEX card_transfer_newest_of_card ON card_transfer (card_id, direction, 
 CREATE TABLE late_answer (
   id text COLLATE "C" PRIMARY KEY,
   kind text NOT NULL CHECK (kind IN ('card', 'topup', 'withdrawal')),
-  -- Set if an operator decided it, even if a refusal deleted its row. The other three are a transfer's.
+  -- Set if we ended it without the network's word, even if a refusal deleted its row. The other three are a transfer's.
   partner_id text,
   card_id text COLLATE "C",
   amount_cents bigint,
@@ -242,8 +242,8 @@ GRANT SELECT, INSERT, DELETE, UPDATE (status, card_name, cardholder_first_name, 
   spending_controls) ON card TO card_issuing_app;
 GRANT SELECT, UPDATE (cardholder_first_name, cardholder_last_name, email, network_card_id, overdue_since,
   decision, look_up_after, metadata, cardholder_erased_at) ON card TO card_issuing_operator;
--- Whose a transfer is and what it is about never change.
-GRANT SELECT, INSERT, DELETE, UPDATE (status, failure_code, card_balance_cents, overdue_since, completed_at,
+-- Whose a transfer is and what it is about never change. One that is booked on a blocked card costs no fee.
+GRANT SELECT, INSERT, DELETE, UPDATE (status, failure_code, fees, card_balance_cents, overdue_since, completed_at,
   counted_on, decision, claim_id, not_recorded) ON card_transfer TO card_issuing_app;
 GRANT SELECT, UPDATE (overdue_since, decision) ON card_transfer TO card_issuing_operator;
 GRANT SELECT, INSERT, DELETE, UPDATE ON late_answer TO card_issuing_app;

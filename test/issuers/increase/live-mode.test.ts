@@ -104,6 +104,45 @@ describe('live mode on Increase', () => {
     }
   });
 
+  it('shows a top-up that Increase carries out after a block, and moves its money back once it is booked', async () => {
+    const card = await liveCard(stack);
+    const operate = operateIn(environmentOf(stack.config));
+    const attention = () => readAttention(stack.orm, { ...stack.config, taskQueuePrefix: '' });
+    fake.bank.transfersNeedApproval = true;
+    const { json: topup } = await post(card, 'topups', { amount: 700 });
+    assert.equal(topup.status, 'pending');
+    const transfer = await until('the transfer waits for an approval', () =>
+      fake.bank.books.transfers.find(({ description }) => description === topup.id),
+    );
+    fake.bank.transfersNeedApproval = false;
+    assert.equal((await post(card, 'block')).status, 200);
+    const topupNow = async () =>
+      (await card.partner.call('GET', `/topups/${topup.id}`, { mode: 'live' })).json;
+    await until('the block has ended the top-up', async () => (await topupNow()).status === 'failed');
+    await until("the blocked card's money is back", () => centsOf(card) === 0);
+    const { json: before } = await card.partner.call('GET', '/balance', { mode: 'live' });
+
+    fake.bank.approve(transfer.id);
+    const item = await until('it is in attention list', async () =>
+      (await attention()).find(({ id }) => id === topup.id),
+    );
+    assert.match(
+      item.reason,
+      /the network has loaded the card: book it now, without a fee; as the card is blocked/,
+    );
+    assert.equal(item.command, `npm run operator -- topup book ${topup.id} --reason "…"`);
+    assert.equal(centsOf(card), 700);
+    const booked = await operate('topup', 'book', topup.id, '--reason', 'it was approved late');
+    assert.deepEqual([booked.code, booked.json?.status], [0, 'succeeded'], booked.err);
+    const again = await operate('topup', 'book', topup.id, '--reason', 'it was approved late');
+    assert.equal(again.code, 1);
+    await until('Increase has moved it back', () => centsOf(card) === 0);
+    const { status, fees, total_debited } = await topupNow();
+    assert.deepEqual({ status, fees, total_debited }, { status: 'succeeded', fees: [], total_debited: 700 });
+    assert.deepEqual((await card.partner.call('GET', '/balance', { mode: 'live' })).json, before);
+    assert.ok(!(await attention()).some(({ id }) => id === topup.id));
+  });
+
   it('issues one card, however often Increase loses its answers', async () => {
     const partner = await fundedPartner(stack);
     fake.faults.add({ fault: 'lost after acting', request: 'POST', every: 2, times: 6 });
