@@ -3,6 +3,7 @@ import type { ReactNode } from 'react';
 import type { Event } from '../../client/generated/types.gen.ts';
 import { formatCode } from '../format.ts';
 import { type ListReading, useList } from '../reading.ts';
+import { subjectId } from '../subject-id.ts';
 import { mergeTimeline } from '../timeline.ts';
 import { Button, Loading, Money, Note, Problem, Status, Time } from '../ui/parts.tsx';
 import { useWorkbench } from '../workbench.ts';
@@ -10,13 +11,15 @@ import css from './card.module.css';
 
 const PAGE = { pageSize: 20 };
 
-/** A line of the timeline: an object, or an event about the card itself. */
+/** A line of the timeline: an object with the events about it, or an event about the card itself. */
 interface Line {
   id: string;
   created: string;
+  /** Null for an event that stands with its object. */
   what: ReactNode;
-  status: string;
+  status: string | null;
   amount: ReactNode;
+  events: readonly Event[];
 }
 
 /** Everything that happened to a card, newest first, each line with the events that told of it. */
@@ -51,12 +54,13 @@ export function CardTimeline({ cardId }: { cardId: string }) {
   const failed = lists.find(({ error }) => error !== null);
   if (lists.some(({ rows, isLoading }) => rows === undefined && isLoading)) return <Loading />;
 
-  const told = byObject(events.rows ?? []);
+  const told = Map.groupBy(events.rows ?? [], subjectId);
   const { rows, hasOlder, end } = mergeTimeline<Line>([
     lines(authorizations, ({ id, created, status, amount, merchant, decline_reason }) => ({
       id,
       created,
       status,
+      events: told.get(id) ?? [],
       what: (
         <>
           <Link to="/payments/$authorizationId" params={{ authorizationId: id }}>
@@ -74,6 +78,7 @@ export function CardTimeline({ cardId }: { cardId: string }) {
         id,
         created,
         status,
+        events: told.get(id) ?? [],
         what: (
           <>
             <span>{formatCode(type)}</span>
@@ -98,6 +103,7 @@ export function CardTimeline({ cardId }: { cardId: string }) {
       id,
       created,
       status,
+      events: told.get(id) ?? [],
       what: <Named name="Top-up" failure={failure_code} />,
       amount: <Money cents={amount} change />,
     })),
@@ -105,15 +111,17 @@ export function CardTimeline({ cardId }: { cardId: string }) {
       id,
       created,
       status,
+      events: told.get(id) ?? [],
       what: <Named name="Withdrawal" failure={failure_code} />,
       amount: <Money cents={-amount} change />,
     })),
     lines(events, (event) => ({
       id: event.id,
       created: event.created,
-      status: '',
-      what: <span>{EVENT_WORDS[event.type] ?? event.type}</span>,
+      status: null,
+      what: subjectId(event) === cardId ? <span>{EVENT_WORDS[event.type] ?? event.type}</span> : null,
       amount: null,
+      events: [event],
     })),
   ]);
   return (
@@ -122,19 +130,16 @@ export function CardTimeline({ cardId }: { cardId: string }) {
       {rows.length === 0 && <Note>Nothing yet.</Note>}
       <ol className={css.timeline}>
         {rows
-          .filter(({ id }) => !id.startsWith('evt_') || told.get('card')?.some((event) => event.id === id))
-          .map(({ id, created, what, status, amount }) => (
+          .filter(({ what }) => what !== null)
+          .map(({ id, created, what, status, amount, events: about }) => (
             <li key={id}>
               <div className={css.what}>
                 {what}
-                {status !== '' && <Status of={status} />}
+                {status !== null && <Status of={status} />}
               </div>
               <div className={css.side}>{amount}</div>
               <div className={css.told}>
-                {(id.startsWith('evt_')
-                  ? told.get('card')?.filter((event) => event.id === id)
-                  : told.get(id)
-                )?.map((event) => (
+                {about.map((event) => (
                   <Link key={event.id} to="/events/$eventId" params={{ eventId: event.id }}>
                     <code>{event.type}</code> <Status of={event.delivery.status} />
                   </Link>
@@ -182,14 +187,3 @@ const EVENT_WORDS: Record<string, string> = {
   'card.unfrozen': 'The card was unfrozen',
   'card.blocked': 'The card was blocked',
 };
-
-/** The events about each object; those about the card alone under `card`. */
-function byObject(events: readonly Event[]): Map<string, Event[]> {
-  return Map.groupBy(events, ({ data }) => {
-    if ('transaction' in data) return data.transaction.id;
-    if ('authorization' in data) return data.authorization.id;
-    if ('topup' in data) return data.topup.id;
-    if ('withdrawal' in data) return data.withdrawal.id;
-    return 'card';
-  });
-}

@@ -2,6 +2,7 @@ import { Link, useParams } from '@tanstack/react-router';
 import { useState } from 'react';
 import type { EndpointDelivery, Event as EventObject, EventType } from '../../client/generated/types.gen.ts';
 import { useAction, useList, useOne } from '../reading.ts';
+import { subjectId } from '../subject-id.ts';
 import { FormDialog, SelectField } from '../ui/form.tsx';
 import {
   Button,
@@ -83,7 +84,7 @@ export function Events() {
               </Link>
             ),
           },
-          { head: 'About', isWide: true, cell: (event) => <code>{subject(event)}</code> },
+          { head: 'About', isWide: true, cell: (event) => <code>{subjectId(event)}</code> },
           { head: 'Delivery', cell: ({ delivery }) => <Status of={delivery.status} /> },
           {
             head: 'Attempts',
@@ -96,19 +97,6 @@ export function Events() {
       />
     </>
   );
-}
-
-/** The id of what an event is about. */
-function subject({ data }: EventObject): string {
-  if ('transaction' in data) return data.transaction.id;
-  if ('authorization' in data) return data.authorization.id;
-  if ('topup' in data) return data.topup.id;
-  if ('withdrawal' in data) return data.withdrawal.id;
-  if ('card' in data) return data.card.id;
-  if ('deposit' in data) return data.deposit.id;
-  if ('api_key' in data) return data.api_key.id;
-  if ('webhook_endpoint' in data) return data.webhook_endpoint.id;
-  return '—';
 }
 
 export function Event() {
@@ -132,7 +120,7 @@ export function Event() {
               <Facts
                 of={[
                   ['Id', <Id key="id" of={data.id} what="event id" />],
-                  ['About', <code key="about">{subject(data)}</code>],
+                  ['About', <code key="about">{subjectId(data)}</code>],
                   ['Created', <Time key="created" at={data.created} />],
                 ]}
               />
