@@ -2,9 +2,9 @@ import { Link, Outlet, useNavigate, useRouterState } from '@tanstack/react-route
 import { useEffect, useRef, useState } from 'react';
 import type { WorkbenchScope } from '../client/generated/types.gen.ts';
 import { formatDuration } from './format.ts';
-import { useOne } from './reading.ts';
 import { type Session, signOut } from './session.ts';
 import css from './shell.module.css';
+import { useSecondsAhead } from './test-clock.ts';
 import { Dialog } from './ui/form.tsx';
 import icon from './ui/icon.svg';
 import { Icon, type IconName } from './ui/icon.tsx';
@@ -127,13 +127,9 @@ export function Shell() {
 
 /** Nobody should take pretend money for real money, or the account's time for real time. */
 function ModeStrip() {
-  const { session, api, can } = useWorkbench();
+  const { session } = useWorkbench();
   const isTest = session.mode === 'test';
-  const clock = useOne(['clock'], (options) => api.testHelpers.getClock(options), {
-    isAllowed: isTest && can('test:write'),
-    refreshMs: 15_000,
-  });
-  const ahead = clock.data?.offset_seconds ?? 0;
+  const ahead = useSecondsAhead();
   return (
     <div className={`${css.mode} ${isTest ? css.test : css.live}`}>
       <strong>{isTest ? 'Test mode' : 'Live mode'}</strong>

@@ -1,7 +1,7 @@
 import { useState } from 'react';
-import { Opened } from './opened.tsx';
 import { exchange, type Opening, tokenOfLink } from './session.ts';
 import css from './sign-in.module.css';
+import { SignedIn } from './signed-in.tsx';
 import icon from './ui/icon.svg';
 import parts from './ui/parts.module.css';
 import { Button, Note } from './ui/parts.tsx';
@@ -15,7 +15,7 @@ export function SignIn({ opening: first }: { opening: Exclude<Opening, { kind: '
     setOpening(await exchange(token, replace));
     setBusy(false);
   };
-  if (opening.kind === 'open') return <Opened session={opening.session} />;
+  if (opening.kind === 'open') return <SignedIn session={opening.session} />;
   return (
     <main className={css.page}>
       <div className={css.box}>

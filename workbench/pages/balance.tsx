@@ -3,6 +3,7 @@ import { useState } from 'react';
 import type { BalanceTransactionSource, Statement } from '../../client/generated/types.gen.ts';
 import { formatCode, formatMoney } from '../format.ts';
 import { useAction, useList, useOne } from '../reading.ts';
+import { useAccountTime } from '../test-clock.ts';
 import { Dialog, Form, FormDialog, MoneyField, SelectField, TextField } from '../ui/form.tsx';
 import {
   Button,
@@ -121,12 +122,10 @@ function Source({ of: { type, id } }: { of: BalanceTransactionSource }) {
   return text;
 }
 
-/** The current month in UTC, as statements count. */
-const thisMonth = () => new Date().toISOString().slice(0, 7);
-
 export function Statements() {
   const { api } = useWorkbench();
-  const { month = thisMonth() } = useFilters();
+  const now = useAccountTime();
+  const { month = now.slice(0, 7) } = useFilters();
   const statement = useOne(['statement', month], (options) => api.statements.get(month, options), {
     refreshMs: 30_000,
   });
@@ -179,18 +178,16 @@ function OneStatement({
 }
 
 const REPORTS = [
-  ['balanceTransactions', 'Balance transactions'],
-  ['cardTransactions', 'Card transactions'],
-  ['authorizations', 'Authorizations'],
-  ['deposits', 'Deposits'],
+  ['balanceTransactions', 'Balance transactions', 'balance:read'],
+  ['cardTransactions', 'Card transactions', 'cards:read'],
+  ['authorizations', 'Authorizations', 'cards:read'],
+  ['deposits', 'Deposits', 'balance:read'],
 ] as const;
 
 export function Reports() {
   const { api, can, say } = useWorkbench();
-  const offered = REPORTS.filter(
-    ([name]) =>
-      can('balance:read') && (name === 'balanceTransactions' || name === 'deposits' || can('cards:read')),
-  );
+  const now = useAccountTime();
+  const offered = REPORTS.filter(([, , scope]) => can(scope));
   const download = useAction(
     async ({ name, from, to }: { name: (typeof REPORTS)[number][0]; from: string; to: string }) => {
       const stream = await api.reports[name]({ from: `${from}T00:00:00Z`, to: `${to}T00:00:00Z` });
@@ -216,19 +213,19 @@ export function Reports() {
             to: typed.text('to') ?? '',
           })}
         >
-          <SelectField name="name" label="Report" options={offered} />
+          <SelectField name="name" label="Report" options={offered.map(([name, label]) => [name, label])} />
           <TextField
             name="from"
             label="From"
             type="date"
-            defaultValue={`${thisMonth()}-01`}
+            defaultValue={`${now.slice(0, 7)}-01`}
             hint="The first day, in UTC."
           />
           <TextField
             name="to"
             label="Before"
             type="date"
-            defaultValue={new Date(Date.now() + 86_400_000).toISOString().slice(0, 10)}
+            defaultValue={new Date(Date.parse(now) + 86_400_000).toISOString().slice(0, 10)}
             hint="The day after the last one, at most 366 days later."
           />
         </Form>

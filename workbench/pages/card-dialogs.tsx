@@ -1,6 +1,7 @@
 import { useState } from 'react';
 import type {
   Card,
+  CountryCode,
   LimitInterval,
   SpendingControlsRequest,
   UpdateCardRequest,
@@ -209,8 +210,8 @@ function EditControls({ card, onClose }: Props) {
   const toInput = (typed: Typed): SpendingControlsRequest => ({
     allowed_categories: typed.words('allowed_categories'),
     blocked_categories: typed.words('blocked_categories'),
-    allowed_merchant_countries: typed.words('allowed_merchant_countries') as never,
-    blocked_merchant_countries: typed.words('blocked_merchant_countries') as never,
+    allowed_merchant_countries: typed.words('allowed_merchant_countries') as CountryCode[] | null,
+    blocked_merchant_countries: typed.words('blocked_merchant_countries') as CountryCode[] | null,
     spending_limits: rows.ids.map((row) => ({
       amount: typed.money(`amount-${row}`) ?? 0,
       interval: typed.text(`interval-${row}`) as LimitInterval,

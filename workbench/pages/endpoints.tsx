@@ -8,18 +8,9 @@ import type {
   WebhookEndpoint,
 } from '../../client/generated/types.gen.ts';
 import { useAction, useList, useOne } from '../reading.ts';
-import {
-  CheckField,
-  ChecksField,
-  Dialog,
-  FormDialog,
-  SelectField,
-  TextField,
-  type Typed,
-} from '../ui/form.tsx';
+import { CheckField, ChecksField, FormDialog, SelectField, TextField, type Typed } from '../ui/form.tsx';
 import {
   Button,
-  Copy,
   Empty,
   Facts,
   Id,
@@ -31,6 +22,7 @@ import {
   Status,
   Time,
 } from '../ui/parts.tsx';
+import { SecretDialog } from '../ui/secret-dialog.tsx';
 import { ListTable, useFilters } from '../ui/table.tsx';
 import { useWorkbench } from '../workbench.ts';
 import css from './endpoints.module.css';
@@ -49,7 +41,7 @@ const Health = ({ endpoint }: { endpoint: WebhookEndpoint }) =>
 export function Endpoints() {
   const { api, can } = useWorkbench();
   const [isAdding, setAdding] = useState(false);
-  const [secret, setSecret] = useState<WebhookEndpoint | null>(null);
+  const [secret, setSecret] = useState<string | null>(null);
   const list = useList(['endpoints'], (query, options) => api.webhookEndpoints.list(query, options));
   const add = can('webhooks:write') ? (
     <Button kind="primary" data-new onClick={() => setAdding(true)}>
@@ -90,11 +82,13 @@ export function Endpoints() {
           onClose={() => setAdding(false)}
           onAdded={(endpoint) => {
             setAdding(false);
-            setSecret(endpoint);
+            setSecret(endpoint.secret ?? null);
           }}
         />
       )}
-      {secret !== null && <SecretDialog endpoint={secret} onClose={() => setSecret(null)} />}
+      {secret !== null && (
+        <SecretDialog title="The signing secret" secret={secret} onClose={() => setSecret(null)} />
+      )}
     </>
   );
 }
@@ -111,7 +105,7 @@ export function Endpoint() {
 function OneEndpoint({ endpoint }: { endpoint: WebhookEndpoint }) {
   const { api, can, say } = useWorkbench();
   const [dialog, setDialog] = useState<'edit' | 'rotate' | 'replay' | 'delete' | null>(null);
-  const [secret, setSecret] = useState<WebhookEndpoint | null>(null);
+  const [secret, setSecret] = useState<string | null>(null);
   const { replay: replayId } = useFilters();
   const navigate = useNavigate();
   const close = () => setDialog(null);
@@ -194,13 +188,15 @@ function OneEndpoint({ endpoint }: { endpoint: WebhookEndpoint }) {
           id={endpoint.id}
           onClose={close}
           onRotated={(rotated) => {
-            setSecret(rotated);
+            setSecret(rotated.secret ?? null);
             close();
           }}
         />
       )}
       {dialog === 'delete' && <DeleteDialog id={endpoint.id} onClose={close} />}
-      {secret !== null && <SecretDialog endpoint={secret} onClose={() => setSecret(null)} />}
+      {secret !== null && (
+        <SecretDialog title="The signing secret" secret={secret} onClose={() => setSecret(null)} />
+      )}
     </>
   );
 }
@@ -339,18 +335,6 @@ function EndpointDialog({
         <CheckField name="enabled" label="Enabled" defaultChecked={endpoint.status === 'enabled'} />
       )}
     </FormDialog>
-  );
-}
-
-function SecretDialog({ endpoint: { secret }, onClose }: { endpoint: WebhookEndpoint; onClose: () => void }) {
-  if (secret === undefined) return null;
-  return (
-    <Dialog title="The signing secret" onClose={onClose}>
-      <p>Store it now: it is not shown again.</p>
-      <p className={css.secret}>
-        <code>{secret}</code> <Copy text={secret} what="secret" />
-      </p>
-    </Dialog>
   );
 }
 

@@ -6,11 +6,11 @@ import type {
   Scope,
 } from '../../client/generated/types.gen.ts';
 import { useAction, useList } from '../reading.ts';
-import { ChecksField, Dialog, FormDialog, SelectField, TextField } from '../ui/form.tsx';
-import { Actions, Button, Copy, Empty, PageHead, Status, Time } from '../ui/parts.tsx';
+import { ChecksField, FormDialog, SelectField, TextField } from '../ui/form.tsx';
+import { Actions, Button, Empty, PageHead, Status, Time } from '../ui/parts.tsx';
+import { SecretDialog } from '../ui/secret-dialog.tsx';
 import { ListTable } from '../ui/table.tsx';
 import { useWorkbench } from '../workbench.ts';
-import css from './endpoints.module.css';
 
 type Open = { kind: 'create' } | { kind: 'rotate' | 'revoke'; key: ApiKey } | { kind: 'made'; key: ApiKey };
 
@@ -80,7 +80,9 @@ export function Keys() {
       {open?.kind === 'create' && <CreateDialog onClose={close} onMade={onMade} />}
       {open?.kind === 'rotate' && <RotateDialog apiKey={open.key} onClose={close} onMade={onMade} />}
       {open?.kind === 'revoke' && <RevokeDialog apiKey={open.key} onClose={close} />}
-      {open?.kind === 'made' && <MadeDialog apiKey={open.key} onClose={close} />}
+      {open?.kind === 'made' && (
+        <SecretDialog title="The new key" secret={open.key.key ?? ''} onClose={close} />
+      )}
     </>
   );
 }
@@ -177,16 +179,5 @@ function RevokeDialog({ apiKey, onClose }: { apiKey: ApiKey; onClose: () => void
     >
       <p>It stops working within 5 seconds, for good. If it made this session, the session ends with it.</p>
     </FormDialog>
-  );
-}
-
-function MadeDialog({ apiKey: { key = '' }, onClose }: { apiKey: ApiKey; onClose: () => void }) {
-  return (
-    <Dialog title="The new key" onClose={onClose}>
-      <p>Store it now: it is not shown again.</p>
-      <p className={css.secret}>
-        <code>{key}</code> <Copy text={key} what="key" />
-      </p>
-    </Dialog>
   );
 }

@@ -17,7 +17,7 @@ const ENDINGS: Record<string, Ending> = {
 };
 
 /** The workbench of one session. It stays with it: a tab never shows another account or mode. */
-export function Opened({ session }: { session: Session }) {
+export function SignedIn({ session }: { session: Session }) {
   const [ending, setEnding] = useState<{ kind: Ending; message: string } | null>(null);
   const [said, setSaid] = useState('');
   const [isUnreachable, setUnreachable] = useState(false);
