@@ -20,8 +20,6 @@ import {
 
 type Element = Increase.CardPayment.Element;
 
-/** How long it waits for a real-time decision. Increase waits 2 to 4 s. */
-const DECISION_MS = 3_000;
 const AUTHORIZATION_MS = 7 * 24 * 3_600_000;
 
 /** What cardholders and merchants do: the sandbox's /simulations, and what it can't simulate. */
@@ -29,6 +27,8 @@ export class Simulations {
   readonly #bank: Bank;
   /** Asks whoever has subscribed to real-time decisions. @returns false if nobody has */
   askForDecision: (decision: Increase.RealTimeDecision) => boolean = () => false;
+  /** How long it waits for a real-time decision. Increase waits 2 to 4 s. */
+  decisionMs = 3_000;
   /** The issuer declines for this reason after it has asked us, whatever we said. */
   declinesAfterAsking: DeclineReason | null = null;
 
@@ -213,13 +213,13 @@ export class Simulations {
     const decision = bank.openDecision(use, {
       ...asked,
       createdAt: bank.now(),
-      timeoutAt: new Date(bank.nowMs() + DECISION_MS).toISOString(),
+      timeoutAt: new Date(bank.nowMs() + this.decisionMs).toISOString(),
     });
     if (!this.askForDecision(decision)) {
       decision.status = 'timed_out';
       return { ...alone, reason: null };
     }
-    const giveUpAt = Date.now() + DECISION_MS;
+    const giveUpAt = Date.now() + this.decisionMs;
     while (decision.status === 'pending' && Date.now() < giveUpAt) {
       await new Promise((resolve) => setTimeout(resolve, 10));
     }

@@ -7,6 +7,7 @@ import {
   EVENTS_PATH,
   type IncreaseCard,
   liveCard,
+  PATIENT_MS,
   read,
   startIncreaseStack,
   untilRead,
@@ -14,6 +15,9 @@ import {
 import { eventTypes } from '../../support/cards.ts';
 import { assertLedgerClean } from '../../support/money.ts';
 import type { TestStack } from '../../support/stack.ts';
+
+/** How long the fake waits for an answer that can't come. */
+const IN_VAIN_MS = 500;
 
 describe("Increase's real-time decisions", () => {
   let stack: TestStack;
@@ -29,6 +33,7 @@ describe("Increase's real-time decisions", () => {
   afterEach(() => {
     fake.faults.clear();
     fake.simulations.declinesAfterAsking = null;
+    fake.simulations.decisionMs = PATIENT_MS;
   });
 
   const decision = () => fake.bank.books.decisions.at(-1);
@@ -192,6 +197,7 @@ describe("Increase's real-time decisions", () => {
 
   it('that we can not answer are declined by Increase, and hold nothing then', async () => {
     const card = await liveCard(stack);
+    fake.simulations.decisionMs = IN_VAIN_MS;
     fake.faults.add({ fault: 'hang', request: '/action' });
     const payment = await authorize(fake, card);
     assert.equal(payment.elements[0]?.card_decline?.reason, 'webhook_timed_out');
@@ -203,6 +209,7 @@ describe("Increase's real-time decisions", () => {
 
   it('that we can not even fetch change nothing here', async () => {
     const card = await liveCard(stack);
+    fake.simulations.decisionMs = IN_VAIN_MS;
     fake.faults.add({ fault: 'internal error', request: 'GET /real_time_decisions' });
     await authorize(fake, card);
     assert.deepEqual((await read(card, '/authorizations')).data, []);
@@ -227,6 +234,7 @@ describe("Increase's real-time decisions", () => {
     const url = `http://${stack.config.host}:${stack.config.port}${EVENTS_PATH}`;
     const bare = await fetch(url, { method: 'POST', body: '{}' });
     assert.equal(bare.status, 401);
+    fake.simulations.decisionMs = IN_VAIN_MS;
     fake.delivery.signsWrongly = true;
     await authorize(fake, card);
     await fake.delivery.idle();

@@ -20,6 +20,9 @@ export interface IncreaseCard {
   networkCardId: string;
 }
 
+/** How long the fake waits for a decision: a machine that does much else at the time changes none. */
+export const PATIENT_MS = 60_000;
+
 /** The service with the fake Increase as live mode's network, whose events the API takes. */
 export async function startIncreaseStack(
   overrides: Partial<Config> = {},
@@ -27,6 +30,7 @@ export async function startIncreaseStack(
   configOf: (fake: FakeIncrease) => IncreaseConfig = increaseConfigOf,
 ): Promise<{ stack: TestStack; fake: FakeIncrease; stop(): Promise<void> }> {
   const fake = await startFakeIncrease();
+  fake.simulations.decisionMs = PATIENT_MS;
   const port = overrides.port ?? (await freePort());
   const config = { cardNetwork: 'increase', increase: configOf(fake), port } as const;
   const stack = await startTestStack({ ...config, ...overrides }, options);
