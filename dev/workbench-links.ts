@@ -21,6 +21,6 @@ async function makeLink(apiUrl: string, key: string): Promise<string> {
     signal: AbortSignal.timeout(10_000),
   });
   const answer = (await response.json()) as { url?: string; error?: { message: string } };
-  if (answer.url === undefined) throw new Error(`no workbench link: ${answer.error?.message}`);
+  if (answer.url === undefined) throw new Error(`No link to the workbench: ${answer.error?.message}`);
   return answer.url;
 }

@@ -11,15 +11,15 @@ export function readyBlock({
   dataDir,
 }: {
   stack: StartedStack;
-  /** Opens the workbench, one a mode. */
-  links: { test: string; live: string };
+  /** Opens the workbench, one a mode; null if the demo partner's keys make none. */
+  links: { test: string; live: string } | null;
   dataDir: string;
 }): string {
   const origin = stack.apiUrl.replace(/\/v1$/, '');
   const { partnerId, testKey, liveKey } = stack.demo;
   const places: [what: string, value: string | null | undefined][] = [
-    ['test workbench', links.test],
-    ['live workbench', links.live],
+    ['test workbench', links?.test],
+    ['live workbench', links?.live],
     ['API', stack.apiUrl],
     ['reference', `${origin}/docs`],
     ['Temporal UI', stack.temporalUiUrl],

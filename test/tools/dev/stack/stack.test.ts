@@ -333,6 +333,20 @@ describe('npm start', () => {
     assert.equal(await stack.ended, 0);
   });
 
+  it('starts without links to the workbench if the demo partner has been suspended', async () => {
+    await start();
+    const suspended = await operateIn({ DATA_DIR: env.DATA_DIR })(
+      ...['partner', 'suspend', file.demo.partnerId, '--reason', 'trying it out'],
+    );
+    assert.equal(suspended.code, 0, suspended.err);
+    stack.kill('SIGINT');
+    await stack.ended;
+    assert.doesNotMatch(await start(), /workbench/);
+    await stack.printed(/^No link to the workbench: .*suspended/);
+    stack.kill('SIGINT');
+    assert.equal(await stack.ended, 0);
+  });
+
   it('forgets everything after npm run reset', async () => {
     assert.equal(await runStack('reset', env).ended, 0);
     assert.equal(existsSync(env.DATA_DIR), false);
