@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
-import type { PaymentSnapshot } from '../../domain/payment.ts';
 import { checkBooks } from '../../exports/check-books.ts';
 import { checkLedger } from '../../ledger/check-ledger.ts';
 import { bookPayments } from '../../payments/book-payments.ts';
@@ -14,6 +13,7 @@ import {
   type Issuer,
   LithicIssuer,
   MERCHANT,
+  named,
   type Read,
 } from '../support/payments/issuers.ts';
 import { propertyRuns } from '../support/property-runs.ts';
@@ -36,20 +36,8 @@ describe('bookPayments', () => {
   async function open(issuer: Issuer = new LithicIssuer(true), balanceCents = BALANCE_CENTS) {
     const cardId = await commands.createActiveCard(partnerId, 'live', balanceCents);
     const paymentId = randomUUID();
-    const own = (id: string) => `${paymentId}/${id}`;
-    const named = (snapshot: PaymentSnapshot): PaymentSnapshot => ({
-      ...snapshot,
-      paymentId,
-      requests: snapshot.requests.map((one) => ({ ...one, id: own(one.id) })),
-      unreadable: snapshot.unreadable.map((one) => ({ ...one, id: own(one.id) })),
-      movements: snapshot.movements.map((one) => ({
-        ...one,
-        id: own(one.id),
-        refunds: one.refunds === null ? null : own(one.refunds),
-      })),
-    });
     const book = async (read: Read | null = issuer.read(), readAt: Date | null = new Date()) => {
-      const payment = { cardId, paymentId, snapshot: read && named(read.snapshot()), readAt };
+      const payment = { cardId, paymentId, snapshot: read && named(paymentId, read.snapshot()), readAt };
       const [booked] = await transaction(commands.context.orm, (tx) =>
         bookPayments(tx, [payment], { ttlMs }),
       );

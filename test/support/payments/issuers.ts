@@ -309,3 +309,19 @@ export class IncreaseIssuer implements Issuer {
 }
 
 const WHERE = { merchant_category_code: '5812', merchant_city: 'NEW YORK', merchant_country: 'US' };
+
+/** A snapshot as one of many payments: elements have ids of their own at a network. */
+export function named(paymentId: string, snapshot: PaymentSnapshot): PaymentSnapshot {
+  const own = (id: string) => `${paymentId}/${id}`;
+  return {
+    ...snapshot,
+    paymentId,
+    requests: snapshot.requests.map((one) => ({ ...one, id: own(one.id) })),
+    unreadable: snapshot.unreadable.map((one) => ({ ...one, id: own(one.id) })),
+    movements: snapshot.movements.map((one) => ({
+      ...one,
+      id: own(one.id),
+      refunds: one.refunds === null ? null : own(one.refunds),
+    })),
+  };
+}
