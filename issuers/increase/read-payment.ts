@@ -1,5 +1,5 @@
 import type { PaymentSnapshot } from '../../domain/payment.ts';
-import type { UnreadableObject } from '../card-network.ts';
+import { CardNetworkUnavailable, type UnreadableObject } from '../card-network.ts';
 import { orUnreadable } from '../or-unreadable.ts';
 import type { TurnClass } from '../request-budget.ts';
 import type { IncreaseApi } from './increase-api.ts';
@@ -8,11 +8,15 @@ import { CardPayment, HeldTransaction, Named } from './wire.ts';
 
 export const AnyPayment = orUnreadable(CardPayment, Named);
 
+/** How often what a payment holds is read while the payment keeps changing. */
+const MAX_READS = 4;
+
 /**
- * Reads a card payment. What it holds is read before the payment that is booked: what happens in between errs
- * on the side of holding, and its own message makes it right.
+ * Reads a card payment with what it holds. Increase tells the two apart, so the payment is read before and
+ * after its holds: only if nothing has happened in between do they belong together. Of an increment without
+ * its hold, the card would spend that money again.
  * @returns null if Increase has no such payment
- * @throws CardNetworkUnavailable if there is no definite answer
+ * @throws CardNetworkUnavailable if there is no definite answer, or the payment changes all the time
  */
 export async function readPayment(
   api: IncreaseApi,
@@ -23,13 +27,19 @@ export async function readPayment(
   const first = await api.find(path, turn, AnyPayment);
   if (first === null) return null;
   if ('unreadable' in first) return { networkId: first.id, token: null, unreadable: first.unreadable };
-  const ids = [...pendingTransactionsOf(first).keys()];
-  if (ids.length === 0) return snapshotPayment(first, new Map());
-  const held = new Map<string, HeldTransaction>();
-  for (const id of ids) {
-    held.set(id, await api.get(`/pending_transactions/${encodeURIComponent(id)}`, turn, HeldTransaction));
+  let payment = first;
+  for (let reads = 0; reads < MAX_READS; reads++) {
+    const ids = [...pendingTransactionsOf(payment).keys()];
+    if (ids.length === 0) return snapshotPayment(payment, new Map());
+    const held = new Map<string, HeldTransaction>();
+    for (const id of ids) {
+      held.set(id, await api.get(`/pending_transactions/${encodeURIComponent(id)}`, turn, HeldTransaction));
+    }
+    const again = await api.get(path, turn, CardPayment);
+    if (again.elements.length === payment.elements.length) return snapshotPayment(again, held);
+    payment = again;
   }
-  return snapshotPayment(await api.get(path, turn, CardPayment), held);
+  throw new CardNetworkUnavailable(`${paymentId} changed ${MAX_READS} times while it was read`);
 }
 
 /** Their clock may be behind ours. */

@@ -40,6 +40,7 @@ describe('reading a card payment of Increase', () => {
       );
     return { payment, settle };
   }
+  type Authorized = Awaited<ReturnType<typeof authorized>>;
   const read = async (id: string) => {
     const snapshot = await readPayment(api, id, 'event');
     assert.ok(snapshot !== null && isReadable(snapshot));
@@ -59,20 +60,37 @@ describe('reading a card payment of Increase', () => {
     assert.deepEqual([heldCents, movements.length, version], [0, 2, [3, 1]]);
   });
 
-  it('errs on the side of holding if the payment goes on meanwhile, and is right the next time', async () => {
-    const { payment, settle } = await authorized(100);
-    let reads = 0;
+  for (const [what, happen, heldCents] of [
+    ['is cleared', ({ settle }: Authorized) => settle(100, false), 0],
+    [
+      'is asked for more',
+      ({ payment }: Authorized) => fake.simulations.increment({ card_payment_id: payment.id, amount: 50 }),
+      150,
+    ],
+  ] as const)
+    it(`never has the elements of one moment and the holds of another, if it ${what} meanwhile`, async () => {
+      const one = await authorized(100);
+      let reads = 0;
+      fake.onRequest = async ({ name }, when) => {
+        if (when === 'before' && name.startsWith('GET /card_payments')) reads += 1;
+        if (reads === 2) {
+          reads += 1;
+          await happen(one);
+        }
+        return 'go on';
+      };
+      const snapshot = await read(one.payment.id);
+      assert.deepEqual([snapshot.heldCents, snapshot.version[0]], [heldCents, 2]);
+    });
+
+  it('gives up for now if it changes all the time', async () => {
+    const { payment } = await authorized(100);
     fake.onRequest = async ({ name }, when) => {
-      if (when === 'before' && name.startsWith('GET /card_payments')) reads += 1;
-      if (reads === 2) {
-        reads += 1;
-        settle(100, false);
-      }
+      if (when === 'before' && name.startsWith('GET /card_payments'))
+        await fake.simulations.increment({ card_payment_id: payment.id, amount: 1 });
       return 'go on';
     };
-    const { heldCents, movements } = await read(payment.id);
-    assert.deepEqual([heldCents, movements.length], [100, 1]);
-    assert.equal((await read(payment.id)).heldCents, 0);
+    await assert.rejects(readPayment(api, payment.id, 'event'), CardNetworkUnavailable);
   });
 
   it('takes one request if it holds nothing, and is null if there is none', async () => {
