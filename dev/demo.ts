@@ -60,7 +60,7 @@ async function demonstrate(folder: DataFolder): Promise<void> {
   show('  card', { id: pending.id, status: pending.status });
   if (pending.status !== 'funding_pending') {
     throw new Error(
-      'Only the simulated network leaves this card pending. Start the stack without --network and CARD_NETWORK, and run npm run demo again.',
+      'Only the simulated network leaves this card pending. Start a stack without --network in another DATA_DIR, and run npm run demo there.',
     );
   }
 
