@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import { parseEnv, promisify, styleText } from 'node:util';
-import { CardIssuing, CardIssuingConnectionError } from '../client/index.ts';
+import { CardIssuing, CardIssuingError } from '../client/index.ts';
 import { describeFailure } from './process/describe-failure.ts';
 import { signalProcess } from './process/identity.ts';
 import { ChildRegistry } from './process/orphans.ts';
@@ -16,8 +16,7 @@ import { readShellVariables } from './stack/stack-file.ts';
 try {
   await demonstrate(dataFolder(process.env.DATA_DIR || '.data'));
 } catch (error) {
-  const isDown = error instanceof CardIssuingConnectionError;
-  console.error(isDown ? 'The local stack does not run. Start it with npm start.' : describeFailure(error));
+  console.error(describe(error));
   process.exitCode = 1;
 }
 
@@ -25,6 +24,8 @@ async function demonstrate(folder: DataFolder): Promise<void> {
   const { API: baseUrl = '', KEY = '', LIVE = '', PARTNER = '' } = parseEnv(readShellVariables(folder));
   const test = new CardIssuing({ apiKey: KEY, baseUrl });
   const live = new CardIssuing({ apiKey: LIVE, baseUrl });
+  // A stack that does not run is found before anything is announced.
+  await test.account.ping({ maxRetries: 0 });
 
   say('Pretend money funds the test balance.');
   show('POST /test/credit', { amount: 100_000 });
@@ -50,12 +51,18 @@ async function demonstrate(folder: DataFolder): Promise<void> {
   await showCard();
 
   say('In live mode, a card network decides. At this amount, the simulated one takes two seconds.');
-  const grant = ['--mode', 'live', '--amount', '10000', '--reason', 'demo'];
-  await operate('partner', 'adjust', PARTNER, ...grant);
+  const grant = ['partner', 'adjust', PARTNER, '--mode', 'live', '--amount', '10000', '--reason', 'demo'];
+  show(`npm run operator -- ${grant.join(' ')}`, undefined);
+  await operate(...grant);
   const pendingBody = { amount: 5_041, external_ref: `demo-${randomUUID().slice(0, 8)}` };
   show('POST /cards', pendingBody);
   const pending = await live.cards.create(pendingBody);
   show('  card', { id: pending.id, status: pending.status });
+  if (pending.status !== 'funding_pending') {
+    throw new Error(
+      'Only the simulated network leaves this card pending. Start a stack without --network in another DATA_DIR, and run npm run demo there.',
+    );
+  }
 
   const worker = new ChildRegistry(folder.children).running().find(({ name }) => name === 'worker');
   if (worker === undefined) throw new Error('The worker is being started again. Run npm run demo again.');
@@ -77,6 +84,12 @@ async function demonstrate(folder: DataFolder): Promise<void> {
     const { balance, available_balance } = await test.cards.get(card.id);
     show('  card', { balance, available_balance });
   }
+}
+
+function describe(error: unknown): string {
+  if (!(error instanceof CardIssuingError)) return describeFailure(error);
+  if (error.code === 'connection_failed') return 'The local stack does not run. Start it with npm start.';
+  return `${error.code}: ${error.message}`;
 }
 
 function say(sentence: string): void {

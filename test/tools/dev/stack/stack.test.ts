@@ -307,17 +307,32 @@ describe('npm start', () => {
   });
 
   it('shows itself with npm run demo, which kills the worker, any number of times', async () => {
-    for (const worker of [childrenOf(env.DATA_DIR).get('worker'), undefined]) {
+    for (let runs = 0; runs < 2; runs += 1) {
+      const worker = childrenOf(env.DATA_DIR).get('worker');
       const demo = runStack('demo', env);
       assert.equal(await demo.ended, 0, demo.lines.join('\n'));
       const text = demo.lines.join('\n');
-      if (worker !== undefined) assert.match(text, new RegExp(`kill -9 ${worker}$`, 'm'));
+      const steps = text.match(/^ {2}(POST|GET|kill|npm) .*$/gm)?.map((line) => line.trim());
+      const expected = [
+        /^POST \/test\/credit \{/,
+        /^POST \/cards \{"amount":5000,/,
+        /^POST \/test\/cards\/card_\w+\/authorizations \{"amount":1200,"merchant_name":"Café"\}$/,
+        /^POST \/test\/authorizations\/auth_\w+\/capture \{\}$/,
+        /^npm run operator -- partner adjust prt_\w+ --mode live /,
+        /^POST \/cards \{"amount":5041,/,
+        new RegExp(`^kill -9 ${worker}$`),
+        /^GET \/cards\/card_\w+$/,
+        /^npm run operator -- ledger check$/,
+      ];
+      assert.equal(steps?.length, expected.length, text);
+      for (const [index, step] of expected.entries()) assert.match(steps?.[index] ?? '', step);
       const [, live] = /card \{"id":"(card_\w+)","status":"funding_pending"\}/.exec(text) ?? [];
       assert.equal((await call(`/cards/${live}`, undefined, file.demo.liveKey)).json.status, 'active');
       assert.match(text, /"status":"active","balance":5041/);
       assert.match(text, /Every invariant holds/);
       assert.doesNotMatch(text, /sk_(test|live)_/);
-      await until('another worker runs', () => childrenOf(env.DATA_DIR).get('worker') !== worker);
+      const next = childrenOf(env.DATA_DIR).get('worker');
+      assert.ok(next !== undefined && next !== worker, `worker ${worker}, then ${next}`);
     }
   });
 
@@ -331,6 +346,12 @@ describe('npm start', () => {
   it('stops on SIGINT too', async () => {
     stack.kill('SIGINT');
     assert.equal(await stack.ended, 0);
+  });
+
+  it('has no demo while it does not run', async () => {
+    const demo = runStack('demo', env);
+    assert.equal(await demo.ended, 1);
+    assert.deepEqual(demo.lines, ['The local stack does not run. Start it with npm start.']);
   });
 
   it('starts without links to the workbench if the demo partner has been suspended', async () => {
