@@ -19,6 +19,15 @@ const LEASE_MS = 60_000;
 /** How long it rests at most after an attempt that did not end it. */
 const MAX_PAUSE_MS = 300_000;
 
+/** How many may be due before more payments are read again by themselves. */
+const MAX_DUE_TO_READ_AGAIN = 1_000;
+/**
+ * Accounts take turns: what arrives is due since ten minutes ago, and each further one of an account that waits ten
+ * milliseconds later. What is tried again is taken after it.
+ */
+const FRESH = sql`now() - interval '10 minutes'`;
+const TURN = sql`interval '10 milliseconds'`;
+
 /** The context that a state is sealed for. */
 export const stateContext = (id: string): string => `network-inbox/${id}`;
 
@@ -64,14 +73,21 @@ interface NotedValues {
 // payment is read then, because what the state lacks may be what was to be told.
 const note = autocommitStatement(
   (_, values: NotedValues) => sql<{ id: string }>`
-    WITH waiting AS (SELECT count(*) AS objects, coalesce(sum(size_bytes), 0) AS bytes FROM network_inbox)
-    INSERT INTO network_inbox AS i (id, network, kind, network_card_id, body, size_bytes, version)
+    WITH waiting AS (SELECT count(*) AS objects, coalesce(sum(size_bytes), 0) AS bytes FROM network_inbox),
+    account AS (
+      SELECT partner_id FROM card WHERE network_card_id = ${values.networkCardId}::text AND mode = 'live'
+      UNION ALL SELECT partner_id FROM payment WHERE payment_id = ${values.id}::text AND mode = 'live' LIMIT 1
+    ), last AS (
+      SELECT max(w.retry_after) AS due FROM network_inbox w JOIN account USING (partner_id) WHERE w.attempts = 0
+    )
+    INSERT INTO network_inbox AS i (id, network, kind, network_card_id, partner_id, retry_after, body, size_bytes, version)
     SELECT ${values.id}::text, ${values.network}::text, ${values.kind}::text, ${values.networkCardId}::text,
+      (SELECT partner_id FROM account), greatest(${FRESH}, last.due + ${TURN}),
       ${values.body}::bytea, ${values.sizeBytes}::integer, ${values.version}::jsonb
-    FROM waiting WHERE (objects < ${sql.lit(MAX_WAITING)}
+    FROM waiting CROSS JOIN last WHERE (objects < ${sql.lit(MAX_WAITING)}
         AND bytes + ${values.sizeBytes}::integer <= ${sql.lit(MAX_WAITING_BYTES)})
       OR EXISTS (SELECT FROM network_inbox WHERE id = ${values.id})
-    ON CONFLICT (id) DO UPDATE SET seq = i.seq + 1, retry_after = '-infinity',
+    ON CONFLICT (id) DO UPDATE SET seq = i.seq + 1, retry_after = least(i.retry_after, now()),
       network_card_id = coalesce(excluded.network_card_id, i.network_card_id),
       body = CASE WHEN excluded.version >= i.version THEN excluded.body WHEN excluded.version < i.version THEN i.body END,
       size_bytes = CASE WHEN excluded.version >= i.version THEN excluded.size_bytes
@@ -79,6 +95,7 @@ const note = autocommitStatement(
       version = CASE WHEN excluded.version >= i.version THEN excluded.version
         WHEN excluded.version < i.version THEN i.version END
     RETURNING id`,
+  { acrossTenants: 'network' },
 );
 
 interface KeptPayment {
@@ -133,13 +150,15 @@ export const takePaymentsToRead = autocommitStatement(
   (_, { network, limit }: { network: string; limit: number }) => sql<{ payment_id: string }>`
     WITH due AS (
       SELECT mode, payment_id FROM payment WHERE read_after <= now()
+        AND (SELECT count(*) FROM network_inbox WHERE network = ${network} AND retry_after <= now())
+          < ${sql.lit(MAX_DUE_TO_READ_AGAIN)}
       ORDER BY read_after LIMIT ${limit} FOR NO KEY UPDATE SKIP LOCKED
     ), next AS (
       UPDATE payment y SET read_after = now() + interval '1 day' FROM due
       WHERE y.mode = due.mode AND y.payment_id = due.payment_id RETURNING y.payment_id
     ), noted AS (
       INSERT INTO network_inbox AS i (id, network, kind) SELECT payment_id, ${network}::text, 'payment' FROM next
-      ON CONFLICT (id) DO UPDATE SET seq = i.seq + 1, retry_after = '-infinity', body = NULL, size_bytes = 0, version = NULL
+      ON CONFLICT (id) DO UPDATE SET seq = i.seq + 1, retry_after = least(i.retry_after, now()), body = NULL, size_bytes = 0, version = NULL
     )
     SELECT payment_id FROM next`,
   { acrossTenants: 'queue' },
@@ -149,7 +168,7 @@ export const takePaymentsToRead = autocommitStatement(
 export const hurryCard = autocommitStatement((db, { networkCardId }: { networkCardId: string }) =>
   db
     .updateTable('network_inbox')
-    .set({ retry_after: sql`'-infinity'` })
+    .set({ retry_after: sql`now()` })
     .where('network_card_id', '=', networkCardId),
 );
 
@@ -159,7 +178,7 @@ export const hurryCard = autocommitStatement((db, { networkCardId }: { networkCa
 export const endObject = writeStatement(
   (_, { id, seq }: Pick<TakenObject, 'id' | 'seq'>) => sql`
     WITH ended AS (DELETE FROM network_inbox WHERE id = ${id} AND seq = ${seq} RETURNING id)
-    UPDATE network_inbox SET retry_after = '-infinity', reason = NULL, attempts = 0, elements = '[]'
+    UPDATE network_inbox SET retry_after = ${FRESH}, reason = NULL, attempts = 0, elements = '[]'
     WHERE id = ${id} AND NOT EXISTS (SELECT FROM ended)`,
 );
 

@@ -15,10 +15,12 @@ export const NetworkInboxEntity = defineEntity({
     sizeBytes: p.integer().default(0),
     version: p.json().$type<readonly number[]>().nullable(),
     networkCardId: p.text().collation('C').nullable(),
+    /** Whose card it is, if that was known when it arrived. */
+    partnerId: p.text().collation('C').nullable(),
     reason: p.text().$type<WhyWaiting>().collation('C').nullable(),
     elements: p.json().$type<WaitingElement[]>().defaultRaw("'[]'"),
     attempts: p.integer().default(0),
-    retryAfter: p.datetime().defaultRaw("'-infinity'"),
+    retryAfter: p.datetime().defaultRaw('now()'),
     createdAt: p.datetime().defaultRaw('now()'),
   },
 });

@@ -108,8 +108,7 @@ async function compareSome(
   for (const [index, snapshot] of listed.entries()) {
     const { is_waiting: isWaiting } = cards[index] as CardOfPayment;
     const booked = byId.get(snapshot.paymentId) ?? null;
-    const isSame = booked !== null && booked.postings.length === 0 && booked.events.length === 0;
-    if (isSame) {
+    if (booked !== null && isSame(booked)) {
       tally(found, 'matched');
       // What we know of it is not all that the network says, and nobody sees a difference.
       if (booked.isChanged)
@@ -126,18 +125,28 @@ async function compareSome(
   await noteSeen(orm, runId, 'authorization', ids);
 }
 
-/** Books a payment that differed before, too, or has somebody look at it. */
-async function takeDifferences(look: Look, snapshot: PaymentSnapshot, findings: Finding[]): Promise<void> {
-  const { cardNetwork, until: readAt, before, found, logger } = look;
+/** Nothing that a partner sees is missing here. */
+const isSame = ({ postings, events }: BookedPayment): boolean => postings.length === 0 && events.length === 0;
+
+/**
+ * Books a payment that differed before, too, or has somebody look at it. It is read by itself first, because of what
+ * is listed, elements and holds may be of two moments.
+ */
+async function takeDifferences(look: Look, listed: PaymentSnapshot, findings: Finding[]): Promise<void> {
+  const { network, cardNetwork, before, found, logger } = look;
   const note = () => findings.forEach((finding) => void tally(found, finding));
   if (!findings.some((finding) => wasFound(before, finding))) return note();
-  const { paymentId, networkCardId } = snapshot;
+  const { paymentId, networkCardId } = listed;
   try {
+    const readAt = new Date();
+    const snapshot = await network.readPayment(paymentId, 'reconciliation');
+    if (snapshot === null || !isReadable(snapshot)) return note();
     const booked = await bookRead(look, { paymentId, snapshot, readAt }, async () => {});
     if (booked !== null && 'reason' in booked)
       await expectObject(look, cardNetwork, { kind: 'payment', id: paymentId, networkCardId, state: null });
     const ids = new Map<string | null, string>();
     if (booked !== null && !('reason' in booked)) {
+      if (isSame(booked)) return tally(found, 'matched');
       if (booked.authorization !== null) ids.set(paymentId, booked.authorization.id);
       for (const { network_transaction_id, id } of booked.transactions) ids.set(network_transaction_id, id);
     }

@@ -38,16 +38,19 @@ CREATE TABLE network_inbox (
   size_bytes integer NOT NULL DEFAULT 0,
   version jsonb,
   network_card_id text COLLATE "C",
+  -- Whose card it is, if that was known when it arrived: accounts take turns.
+  partner_id text COLLATE "C",
   -- Why the last attempt did not end it, and what a person may have to decide of it.
   reason text COLLATE "C" CHECK (reason IN ('card_unknown', 'card_not_issued', 'card_failed', 'unbookable',
     'authorization_unknown', 'network_unavailable', 'not_readable', 'not_taken')),
   elements jsonb NOT NULL DEFAULT '[]',
   attempts integer NOT NULL DEFAULT 0,
-  retry_after timestamptz NOT NULL DEFAULT '-infinity',
+  retry_after timestamptz NOT NULL DEFAULT now(),
   created_at timestamptz NOT NULL DEFAULT now(),
   CHECK ((body IS NULL) = (version IS NULL))
 );
 CREATE INDEX network_inbox_due ON network_inbox (network, retry_after, id);
+CREATE INDEX network_inbox_of_account ON network_inbox (partner_id, retry_after) WHERE attempts = 0;
 CREATE INDEX network_inbox_of_card ON network_inbox (network_card_id) WHERE network_card_id IS NOT NULL;
 
 -- What the card network has to move to or from a live card's account there, so that it has what the ledger says

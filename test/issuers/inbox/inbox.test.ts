@@ -7,7 +7,7 @@ import {
   CardNetworkUnavailable,
   type UnreadableObject,
 } from '../../../issuers/card-network.ts';
-import { expectObject, MAX_WAITING, stateContext } from '../../../issuers/inbox/inbox.ts';
+import { expectObject, MAX_WAITING, stateContext, takeDueObjects } from '../../../issuers/inbox/inbox.ts';
 import { startInbox } from '../../../issuers/inbox/jobs.ts';
 import { WORKER_ROLE } from '../../../platform/db/login.ts';
 import type { Repetition } from '../../../platform/process/repeat.ts';
@@ -99,6 +99,24 @@ describe('the inbox of the card network', () => {
     endedBy: null,
     expiresAt: null,
     unreadable: [],
+  });
+  /** A payment that holds seven cents. */
+  const held = (id: string = randomUUID()): PaymentSnapshot => ({
+    ...cleared([], networkCardId, id),
+    requests: [
+      {
+        id: `${id}/request`,
+        kind: 'authorization',
+        amountCents: 7,
+        approved: true,
+        reason: null,
+        by: 'network',
+        merchant: NOWHERE,
+        at: new Date(0).toISOString(),
+      },
+    ],
+    authorizedCents: 7,
+    heldCents: 7,
   });
   const context = () => ({ orm: stack.orm, ring: stack.operator.ring });
   const tell = (id: string, kind: 'payment' | 'transfer' = 'payment') =>
@@ -263,26 +281,7 @@ describe('the inbox of the card network', () => {
   it('reads a payment again at its time, whether or not it is told of it', async () => {
     const payment = cleared([7]);
     payments.set(payment.paymentId, payment);
-    const held: PaymentSnapshot = {
-      ...payment,
-      version: [0],
-      movements: [],
-      requests: [
-        {
-          id: 'r',
-          kind: 'authorization',
-          amountCents: 7,
-          approved: true,
-          reason: null,
-          by: 'network',
-          merchant: NOWHERE,
-          at: new Date(0).toISOString(),
-        },
-      ],
-      authorizedCents: 7,
-      heldCents: 7,
-    };
-    await send(held);
+    await send(held(payment.paymentId));
     start();
     await done();
     const due = async () => {
@@ -299,6 +298,39 @@ describe('the inbox of the card network', () => {
     await asOwner(stack, 'UPDATE payment SET read_after = now() WHERE payment_id = $1', [payment.paymentId]);
     await until('it is read', () => reads.includes(payment.paymentId));
     await until('it is booked', async () => (await balance()) === 993);
+  });
+
+  it('takes accounts in turns, however much of one waits, and what is tried again after what arrives', async () => {
+    const known = held();
+    await send(known);
+    start();
+    await done();
+    for (const one of running) await one.stop();
+    const other = await fundedPartner(stack);
+    const othersCard = await networkIdOf(stack, (await createCard(other, { amount: 500 }, live)).json.id);
+    const triedAgain = cleared([1], 'of no card');
+    await send(triedAgain);
+    await asOwner(stack, 'UPDATE network_inbox SET attempts = 1, retry_after = now()');
+    const first = cleared([1]);
+    await send(first);
+    // As if 30,000 of the account had arrived.
+    await asOwner(
+      stack,
+      "UPDATE network_inbox SET retry_after = retry_after + interval '5 minutes' WHERE attempts = 0",
+    );
+    const further = cleared([1]);
+    await send(further);
+    await tell(known.paymentId);
+    const others = cleared([1], othersCard);
+    await send(others);
+    const order: string[] = [];
+    for (let count = 0; count < 5; count += 1)
+      for (const { id } of await takeDueObjects(stack.orm, { network: NETWORK, limit: 1 })) order.push(id);
+    const inTurn = [others, first, further, known, triedAgain];
+    assert.deepEqual(
+      order,
+      inTurn.map(({ paymentId }) => paymentId),
+    );
   });
 
   it('has the network repeat what is past its bound, and loses nothing that waits', async () => {
