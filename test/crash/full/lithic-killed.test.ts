@@ -19,7 +19,6 @@ import {
   startProcess,
 } from '../../support/crash/processes.ts';
 import { assertLedgerClean, balanceOf, fundedPartner, priceOf } from '../../support/money.ts';
-import { asOwner } from '../../support/postgres.ts';
 import type { TestPartner, TestStack } from '../../support/stack.ts';
 import { until } from '../../support/until.ts';
 
@@ -108,11 +107,6 @@ describe('a worker that works with Lithic', () => {
     const execArgv = ['--import', './test/support/crash/die-at-statement.ts'];
     return { place, options: { execArgv, env: { DIE_AT_STATEMENT: JSON.stringify(place) } } };
   }
-
-  /** How often the issuer has posted something of a payment that waits to be looked at. */
-  const waiting = async (paymentId: string) =>
-    (await asOwner<{ seq: string }>(stack, 'SELECT seq FROM network_inbox WHERE id = $1', [paymentId]))[0]
-      ?.seq;
 
   /** A card that was made by a worker that lives. */
   async function issued(): Promise<string> {
@@ -203,40 +197,6 @@ describe('a worker that works with Lithic', () => {
       });
     }
   });
-
-  for (const [text, when, isBooked] of [
-    ['UPDATE "network_inbox" q', 'after', false],
-    ['INSERT INTO card_authorization', 'before', false],
-    ['ledger.apply_operations', 'after', false],
-    ['INSERT INTO card_authorization', 'after', false],
-    ['DELETE FROM network_inbox', 'before', false],
-    ['DELETE FROM network_inbox', 'before commit', false],
-    ['DELETE FROM network_inbox', 'after commit', true],
-  ] as const) {
-    it(`books a payment once if it is killed -9 ${when} "${text}"`, async () => {
-      const cardId = await issued();
-      const card = await lithicCard(fake, stack, cardId);
-      const transaction = await fake.program.authorize({ card, amount: 300 });
-      fake.program.record(transaction, { type: 'CLEARING', amount: 200 });
-      const booked = async () => (await partner.call('GET', `/cards/${cardId}/transactions`, live)).json.data;
-      await until('it waits', async () => (await waiting(transaction.token)) === '2');
-
-      const { place, options } = dieAt(text, when);
-      const worker = await startProcess(stack.config, folder, 'worker/main.ts', {
-        ...options,
-        env: { ...options.env, WORKFLOW_BUNDLE: await bundleFile(folder) },
-      });
-      assert.equal(await worker.exited, 'signal SIGKILL', worker.lastLines().join('\n'));
-      assert.ok(existsSync(place.markerFile));
-      assert.equal((await booked()).length, isBooked ? 1 : 0);
-
-      await asOwner(stack, "UPDATE network_inbox SET retry_after = '-infinity'");
-      await stack.startWorker();
-      await allTaken(fake, stack);
-      const { json } = await partner.call('GET', `/cards/${cardId}`, live);
-      assert.deepEqual([json.balance, json.available_balance, (await booked()).length], [800, 700, 1]);
-    });
-  }
 
   it('takes the events that came while no worker ran', async () => {
     const cardId = await issued();

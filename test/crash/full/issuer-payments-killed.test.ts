@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { existsSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { startIncreaseStack } from '../../support/adapters/increase-stack.ts';
+import { startLithicStack } from '../../support/adapters/lithic.ts';
+import { networkIdOf } from '../../support/api/network-events.ts';
+import { createCard } from '../../support/cards.ts';
+import type { DeadlyStatement } from '../../support/crash/die-at-statement.ts';
+import { bundleFile, scratchFolder, startProcess } from '../../support/crash/processes.ts';
+import { inboxRead } from '../../support/inbox.ts';
+import { assertLedgerClean, fundedPartner } from '../../support/money.ts';
+import { asOwner } from '../../support/postgres.ts';
+import type { TestPartner, TestStack } from '../../support/stack.ts';
+
+const live = { mode: 'live' } as const;
+const options = { worker: false };
+
+/** A stack without a worker, and how a card pays 200 of 300 cents at its issuer, which tells the API of it. */
+interface Issuer {
+  stack: TestStack;
+  stop(): Promise<void>;
+  pay(networkCardId: string): Promise<unknown>;
+}
+
+const ISSUERS: Record<string, () => Promise<Issuer>> = {
+  async Lithic() {
+    const { fake, ...started } = await startLithicStack({}, options);
+    const pay = async (networkCardId: string) => {
+      const card = fake.program.card(networkCardId);
+      const transaction = await fake.program.authorize({ card, amount: 300 });
+      fake.program.record(transaction, { type: 'CLEARING', amount: 200 });
+      await fake.program.posts.idle();
+    };
+    return { ...started, pay };
+  },
+  async Increase() {
+    const { fake, ...started } = await startIncreaseStack({}, options);
+    const pay = async (card_id: string) => {
+      const made = await fake.simulations.authorize({ card_id, amount: 300 });
+      const pending_transaction_id = made.pending_transaction?.id;
+      fake.simulations.settle({ card_id, amount: 200, pending_transaction_id }, true);
+      await fake.delivery.idle();
+    };
+    return { ...started, pay };
+  },
+};
+
+for (const [name, start] of Object.entries(ISSUERS)) {
+  describe(`a payment at ${name}, of which a part is cleared`, () => {
+    let stack: TestStack;
+    let issuer: Issuer;
+    let partner: TestPartner;
+    let folder: string;
+    before(async () => {
+      folder = scratchFolder();
+      issuer = await start();
+      ({ stack } = issuer);
+      partner = await fundedPartner(stack, 100_000);
+    });
+    afterEach(() => stack.stopWorker());
+    after(async () => {
+      await assertLedgerClean(stack);
+      await issuer.stop();
+      rmSync(folder, { recursive: true, force: true });
+    });
+
+    /** Starts a worker, which dies at this statement. */
+    async function killWorkerAt(text: string, when: DeadlyStatement['when']): Promise<void> {
+      const id = randomUUID();
+      const [armedFile, markerFile] = [join(folder, `armed-${id}`), join(folder, `killed-${id}`)];
+      const place: DeadlyStatement = { text, when, armedFile, markerFile };
+      writeFileSync(armedFile, '');
+      const worker = await startProcess(stack.config, folder, 'worker/main.ts', {
+        execArgv: ['--import', './test/support/crash/die-at-statement.ts'],
+        env: { DIE_AT_STATEMENT: JSON.stringify(place), WORKFLOW_BUNDLE: await bundleFile(folder) },
+      });
+      assert.equal(await worker.exited, 'signal SIGKILL', worker.lastLines().join('\n'));
+      assert.ok(existsSync(markerFile));
+    }
+
+    for (const [text, when, isBooked] of [
+      ['UPDATE "network_inbox" q', 'after', false],
+      ['INSERT INTO card_authorization', 'before', false],
+      ['ledger.apply_operations', 'after', false],
+      ['INSERT INTO card_authorization', 'after', false],
+      ['DELETE FROM network_inbox', 'before', false],
+      ['DELETE FROM network_inbox', 'before commit', false],
+      ['DELETE FROM network_inbox', 'after commit', true],
+    ] as const) {
+      it(`is booked once if the worker is killed -9 ${when} "${text}"`, async () => {
+        await stack.startWorker();
+        const { json: card, status } = await createCard(partner, { amount: 1_000 }, live);
+        assert.equal(status, 201);
+        await stack.stopWorker();
+        await issuer.pay(await networkIdOf(stack, card.id));
+        const booked = async () =>
+          (await partner.call('GET', `/cards/${card.id}/transactions`, live)).json.data;
+
+        await killWorkerAt(text, when);
+        assert.equal((await booked()).length, isBooked ? 1 : 0);
+
+        await asOwner(stack, "UPDATE network_inbox SET retry_after = '-infinity'");
+        await stack.startWorker();
+        await inboxRead(stack);
+        const { json } = await partner.call('GET', `/cards/${card.id}`, live);
+        assert.deepEqual([json.balance, json.available_balance, (await booked()).length], [800, 700, 1]);
+      });
+    }
+  });
+}
