@@ -129,8 +129,8 @@ async function compareSome(
 const isSame = ({ postings, events }: BookedPayment): boolean => postings.length === 0 && events.length === 0;
 
 /**
- * Books a payment that differed before, too, or has somebody look at it. It is read by itself first, because of what
- * is listed, elements and holds may be of two moments.
+ * Books a payment that differed before, too, or has somebody look at it. It is read by itself first, because
+ * what a list says of its holds may be older than its elements.
  */
 async function takeDifferences(look: Look, listed: PaymentSnapshot, findings: Finding[]): Promise<void> {
   const { network, cardNetwork, before, found, logger } = look;

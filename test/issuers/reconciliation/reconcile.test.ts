@@ -94,6 +94,39 @@ describe('operator network reconcile with Increase', () => {
     assert.deepEqual(found, { ...NOTHING, matched: 4 });
   });
 
+  it('holds an increment that comes between the list of holds and that of payments', async () => {
+    const card = await atIssuer();
+    const { pending_transaction: pending } = await fake.simulations.authorize({
+      card_id: card.id,
+      amount: 400,
+    });
+    const card_payment_id = pending?.source.card_authorization?.card_payment_id;
+    assert.ok(card_payment_id);
+    let increments = 0;
+    // So the list of holds says 400 cents at both looks, and that of payments an increment more.
+    fake.onRequest = async ({ name }, when) => {
+      if (when === 'before' && name === 'GET /card_payments') {
+        increments += 1;
+        await fake.simulations.increment({ card_payment_id, amount: 100 });
+      }
+      if (when === 'before' && name === 'GET /pending_transactions' && increments > 0)
+        fake.simulations.reverse({ card_payment_id, amount: 100 });
+      return 'go on';
+    };
+    await fake.delivery.idle();
+    await inboxRead(stack);
+    fake.delivery.hold();
+    const { different } = await reconcile();
+    assert.equal(different[0]?.corrected, true);
+    fake.onRequest = async () => 'go on';
+    const { json } = await holder.partner.call('GET', `/cards/${holder.cardId}`, { mode: 'live' });
+    assert.deepEqual([json.balance, json.available_balance], [1_000, 1_000 - 400 - 100]);
+    fake.delivery.release();
+    fake.simulations.reverse({ card_payment_id });
+    await fake.delivery.idle();
+    await inboxRead(stack);
+  });
+
   it('finds what only one side has, and what both have differently, until it is right', async () => {
     const { bank } = fake;
     const { books } = bank;
