@@ -6,19 +6,21 @@
 export type AccountClock = {
   /** How far it is ahead of real time. */
   offsetSeconds: number;
-  /** When it was last advanced, in real time, and how far it was ahead before. */
-  advancedAtMs: number;
-  secondsBefore: number;
+  /**
+   * When it was advanced, in real time, the last time first, and how far it was ahead before. It has what came
+   * in the two minutes before the last one, because what a request creates may be older than that one.
+   */
+  advances: readonly { atMs: number; secondsBefore: number }[];
 } | null;
 
 /** The last time that our timestamps can express, since their years have four digits. */
 export const LAST_MS = Date.parse('9999-12-31T23:59:59.999Z');
 
-/** What time it is, or was at a real time, for the account. */
+/** What time it is, or was at a real time during the request, for the account. */
 export function accountTime(clock: AccountClock, at: Date = new Date()): Date {
   if (clock === null) return at;
-  const { offsetSeconds, advancedAtMs, secondsBefore } = clock;
-  return new Date(at.getTime() + 1_000 * (at.getTime() < advancedAtMs ? secondsBefore : offsetSeconds));
+  const later = clock.advances.filter(({ atMs }) => atMs > at.getTime());
+  return new Date(at.getTime() + 1_000 * (later.at(-1)?.secondsBefore ?? clock.offsetSeconds));
 }
 
 /**
@@ -26,4 +28,4 @@ export function accountTime(clock: AccountClock, at: Date = new Date()): Date {
  * this host's clock is a little behind that of PostgreSQL, which dated the advance.
  */
 export const shownTime = (clock: AccountClock): Date =>
-  accountTime(clock, new Date(Math.max(Date.now(), clock?.advancedAtMs ?? 0)));
+  accountTime(clock, new Date(Math.max(Date.now(), clock?.advances[0]?.atMs ?? 0)));

@@ -31,7 +31,7 @@ export function openTestClocks(orm: Orm, logger: Logger): TestClocks {
     const clock = await readAccountClock(orm.em.fork(), partnerId);
     const other = known.get(partnerId);
     // A read that began before an advance may end after one that shows it.
-    if (other !== undefined && (other.clock?.advancedAtMs ?? 0) > (clock?.advancedAtMs ?? 0))
+    if (other !== undefined && (other.clock?.advances[0]?.atMs ?? 0) > (clock?.advances[0]?.atMs ?? 0))
       return other.clock;
     known.set(partnerId, { clock, readAtMs });
     return clock;
