@@ -25,6 +25,8 @@ export interface FakeLithic {
   faults: Faults;
   /** Every call, with its Idempotency-Key. */
   calls: { call: string; key: string | null }[];
+  /** Called before a call is looked at, for instance `GET /v1/cards`. The fake waits for it. */
+  onCall: (call: string) => Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -52,6 +54,7 @@ export async function startFakeLithic(options: FakeLithicOptions): Promise<FakeL
     const call = `${request.method} ${pathname}`;
     const key = request.headers['idempotency-key']?.toString() ?? null;
     calls.push({ call, key });
+    await fake.onCall(call);
     const fault = faults.next(call);
     if (request.headers.authorization !== apiKey) {
       return send(response, fault, problem(401, 'Please provide a valid API key'));
@@ -133,11 +136,12 @@ export async function startFakeLithic(options: FakeLithicOptions): Promise<FakeL
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject).listen(port, '127.0.0.1', resolve);
   });
-  return {
+  const fake: FakeLithic = {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     program,
     faults,
     calls,
+    onCall: async () => {},
     stop: async () => {
       const closed = new Promise((resolve) => server.close(resolve));
       // Includes connections whose call hangs.
@@ -146,6 +150,7 @@ export async function startFakeLithic(options: FakeLithicOptions): Promise<FakeL
       await program.posts.stop();
     },
   };
+  return fake;
 }
 
 /** One card's state; the newest card or transaction is first in a list. */

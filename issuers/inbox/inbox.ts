@@ -168,7 +168,7 @@ export const takePaymentsToRead = autocommitStatement(
 export const hurryCard = autocommitStatement((db, { networkCardId }: { networkCardId: string }) =>
   db
     .updateTable('network_inbox')
-    .set({ retry_after: sql`now()` })
+    .set({ retry_after: sql`least(retry_after, now())` })
     .where('network_card_id', '=', networkCardId),
 );
 
