@@ -251,7 +251,10 @@ const approve = writeStatement(
 );
 
 const hurry = writeStatement((db, { paymentId }: { paymentId: string }) =>
-  db.updateTable('network_inbox').set({ retry_after: sql`least(retry_after, now())` }).where('id', '=', paymentId),
+  db
+    .updateTable('network_inbox')
+    .set({ retry_after: sql`least(retry_after, now())` })
+    .where('id', '=', paymentId),
 );
 
 /** Whether a person has said of each that nothing was bought. */

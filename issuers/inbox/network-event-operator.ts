@@ -117,7 +117,11 @@ const present = <Row extends InboxRow>(row: Row): Row => ({
 });
 
 const makeDue = autocommitStatement((db, { id }: { id: string }) =>
-  db.updateTable('network_inbox').set({ retry_after: sql`least(retry_after, now())` }).where('id', '=', id).returning('id'),
+  db
+    .updateTable('network_inbox')
+    .set({ retry_after: sql`least(retry_after, now())` })
+    .where('id', '=', id)
+    .returning('id'),
 );
 
 /**
