@@ -1,12 +1,10 @@
 import assert from 'node:assert/strict';
-import { rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { rmSync } from 'node:fs';
 import { freePort } from '../../dev/free-port.ts';
 import type { Child } from '../../dev/process/child.ts';
 import type { Config } from '../../platform/config/service.ts';
 import { CLAIM_HAS_RESPONSE } from '../../platform/db/notifications.ts';
 import { query } from '../../platform/db/sql.ts';
-import type { DeadlyStatement } from '../support/crash/die-at-statement.ts';
 import { prepareIssuance } from '../support/crash/fundings.ts';
 import {
   ask,
@@ -17,7 +15,7 @@ import {
   type Operation,
   untilAnswered,
 } from '../support/crash/operations.ts';
-import { kill, scratchFolder, startApiProcess } from '../support/crash/processes.ts';
+import { dieAt, kill, scratchFolder, startApiProcess } from '../support/crash/processes.ts';
 import { inParallel } from '../support/in-parallel.ts';
 import { assertLedgerClean } from '../support/money.ts';
 import { startWatchingProxy, type Watched } from '../support/sockets.ts';
@@ -134,16 +132,12 @@ const LIVE_LATER: Case = { ...CASES['live 00'], endings: [{ status: 202, end: 'l
 async function killApiBeforeItFreesTheKey(): Promise<void> {
   const kind = { ...CASES['live 00'], amountCents: Number.MAX_SAFE_INTEGER };
   await withIssuance(kind, true, async (stack, issuance, folder) => {
-    const place: DeadlyStatement = {
-      ...{ text: 'delete from "idempotency_claim"', when: 'before' },
-      ...{ armedFile: join(folder, 'armed'), markerFile: join(folder, 'dead') },
-    };
-    writeFileSync(place.armedFile, '');
+    const { execArgv, env } = dieAt(folder, 'delete from "idempotency_claim"', 'before');
     const config = { ...stack.config, port: await freePort() };
     const api = await startApiProcess(config, folder, {
       file: QUEUEING_API,
-      execArgv: ['--import', './test/support/crash/die-at-statement.ts'],
-      env: { DIE_AT_STATEMENT: JSON.stringify(place) },
+      execArgv,
+      env,
     });
     try {
       assert.equal(await askUntilKilled(stack, config, api, issuance), true);

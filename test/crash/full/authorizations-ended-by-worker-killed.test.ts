@@ -1,15 +1,14 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { existsSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, rmSync } from 'node:fs';
 import { freePort } from '../../../dev/free-port.ts';
 import { networkIdOf, sendAsNetwork } from '../../support/api/network-events.ts';
 import { whyWaiting } from '../../support/api/why-waiting.ts';
 import { authorizedCard, onAuthorization } from '../../support/authorizations.ts';
 import { createCard, eventTypes } from '../../support/cards.ts';
-import type { DeadlyStatement } from '../../support/crash/die-at-statement.ts';
 import {
   bundleFile,
+  dieAt,
   kill,
   scratchFolder,
   startApiProcess,
@@ -49,21 +48,8 @@ describe('an authorization that a worker ends', () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  function dieAt(text: string, when: DeadlyStatement['when']) {
-    const name = randomUUID();
-    const armedFile = join(folder, `armed-${name}`);
-    const markerFile = join(folder, `died-${name}`);
-    writeFileSync(armedFile, '');
-    const place: DeadlyStatement = { text, when, armedFile, markerFile };
-    return {
-      markerFile,
-      execArgv: ['--import', './test/support/crash/die-at-statement.ts'],
-      env: { DIE_AT_STATEMENT: JSON.stringify(place) },
-    };
-  }
-
   async function workUntilKilled(text: string, when: When): Promise<void> {
-    const { markerFile, execArgv, env } = dieAt(text, when);
+    const { markerFile, execArgv, env } = dieAt(folder, text, when);
     const worker = await startProcess(stack.config, folder, 'worker/main.ts', {
       execArgv,
       env: { ...env, WORKFLOW_BUNDLE: await bundleFile(folder) },
@@ -143,7 +129,7 @@ describe('an authorization that a worker ends', () => {
     it(`is named by a reversal that came first, which is kept once when the API is killed -9 ${when}, while it keeps it`, async () => {
       const { reversal } = await liveCard();
       const config = { ...stack.config, port: await freePort() };
-      const { markerFile, ...options } = dieAt('INSERT INTO simulated_message AS m', when);
+      const { markerFile, ...options } = dieAt(folder, 'INSERT INTO simulated_message AS m', when);
       const api = await startApiProcess(config, folder, options);
       await assert.rejects(sendTo('transactions', reversal, config), /fetch failed/);
       await kill(api);

@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict';
-import { existsSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, rmSync } from 'node:fs';
 import { freePort } from '../../../dev/free-port.ts';
 import { networkIdOf, networkTransaction, sendAsNetwork } from '../../support/api/network-events.ts';
 import { whyWaiting } from '../../support/api/why-waiting.ts';
 import { createCard, forgetNetworkCard } from '../../support/cards.ts';
-import type { DeadlyStatement } from '../../support/crash/die-at-statement.ts';
 import {
   bundleFile,
+  dieAt,
   kill,
   scratchFolder,
   startApiProcess,
@@ -45,35 +44,19 @@ describe('a kept transaction of the network', () => {
       networkCardId,
     ]);
 
-  function dieAt(text: string, when: DeadlyStatement['when']) {
-    const name = `${when}-${Date.now()}`;
-    const place: DeadlyStatement = {
-      text,
-      when,
-      armedFile: join(folder, `armed-${name}`),
-      markerFile: join(folder, `died-${name}`),
-    };
-    const options = {
-      execArgv: ['--import', './test/support/crash/die-at-statement.ts'],
-      env: { DIE_AT_STATEMENT: JSON.stringify(place) },
-    };
-    return { place, options };
-  }
-
   for (const [when, isKept] of [
     ['before', false],
     ['after', false],
     ['after commit', true],
   ] as const) {
     it(`is kept once if the API is killed -9 ${when}, while it keeps it`, async () => {
-      const { place, options } = dieAt('INSERT INTO simulated_message AS m', when);
-      writeFileSync(place.armedFile, '');
+      const { markerFile, ...options } = dieAt(folder, 'INSERT INTO simulated_message AS m', when);
       const config = { ...stack.config, port: await freePort() };
       const api = await startApiProcess(config, folder, options);
       const event = networkTransaction(`net_${when}`);
       await assert.rejects(send(event, config), /fetch failed/);
       await kill(api);
-      assert.ok(existsSync(place.markerFile));
+      assert.ok(existsSync(markerFile));
       assert.equal((await whyWaiting(stack, event.networkTransactionId)) !== null, isKept);
       const again = await send(event);
       assert.deepEqual([again.status, again.json.messageId], [202, event.networkTransactionId]);
@@ -96,15 +79,14 @@ describe('a kept transaction of the network', () => {
       const event = networkTransaction(networkCardId);
       assert.equal((await send(event)).status, 202);
 
-      const { place, options } = dieAt(text, when);
-      writeFileSync(place.armedFile, '');
+      const { markerFile, ...options } = dieAt(folder, text, when);
       const worker = await startProcess(stack.config, folder, 'worker/main.ts', {
         ...options,
         env: { ...options.env, WORKFLOW_BUNDLE: await bundleFile(folder) },
       });
       await identify(cardId, networkCardId);
       assert.equal(await worker.exited, 'signal SIGKILL', worker.lastLines().join('\n'));
-      assert.ok(existsSync(place.markerFile));
+      assert.ok(existsSync(markerFile));
       assert.equal((await list(cardId)).length, isBooked ? 1 : 0);
 
       await asOwner(stack, "UPDATE network_inbox SET retry_after = '-infinity'", []);

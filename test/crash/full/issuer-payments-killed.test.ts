@@ -1,13 +1,11 @@
 import assert from 'node:assert/strict';
-import { randomUUID } from 'node:crypto';
-import { existsSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, rmSync } from 'node:fs';
 import { startIncreaseStack } from '../../support/adapters/increase-stack.ts';
 import { startLithicStack } from '../../support/adapters/lithic.ts';
 import { networkIdOf } from '../../support/api/network-events.ts';
 import { createCard } from '../../support/cards.ts';
 import type { DeadlyStatement } from '../../support/crash/die-at-statement.ts';
-import { bundleFile, scratchFolder, startProcess } from '../../support/crash/processes.ts';
+import { bundleFile, dieAt, scratchFolder, startProcess } from '../../support/crash/processes.ts';
 import { inboxRead } from '../../support/inbox.ts';
 import { assertLedgerClean, fundedPartner } from '../../support/money.ts';
 import { asOwner } from '../../support/postgres.ts';
@@ -67,13 +65,10 @@ for (const [name, start] of Object.entries(ISSUERS)) {
 
     /** Starts a worker, which dies at this statement. */
     async function killWorkerAt(text: string, when: DeadlyStatement['when']): Promise<void> {
-      const id = randomUUID();
-      const [armedFile, markerFile] = [join(folder, `armed-${id}`), join(folder, `killed-${id}`)];
-      const place: DeadlyStatement = { text, when, armedFile, markerFile };
-      writeFileSync(armedFile, '');
+      const { markerFile, execArgv, env } = dieAt(folder, text, when);
       const worker = await startProcess(stack.config, folder, 'worker/main.ts', {
-        execArgv: ['--import', './test/support/crash/die-at-statement.ts'],
-        env: { DIE_AT_STATEMENT: JSON.stringify(place), WORKFLOW_BUNDLE: await bundleFile(folder) },
+        execArgv,
+        env: { ...env, WORKFLOW_BUNDLE: await bundleFile(folder) },
       });
       assert.equal(await worker.exited, 'signal SIGKILL', worker.lastLines().join('\n'));
       assert.ok(existsSync(markerFile));

@@ -1,13 +1,11 @@
 import assert from 'node:assert/strict';
-import { rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { rmSync } from 'node:fs';
 import { decideContradiction } from '../../../cards/late-answers.ts';
 import { TRANSFER_DIRECTIONS, TRANSFERS } from '../../../domain/transfer.ts';
 import { transferWorkflowId } from '../../../workflows/messages.ts';
 import { createCard, eventTypes } from '../../support/cards.ts';
 import { CUTS, cutCommits } from '../../support/crash/cut-commits.ts';
-import type { DeadlyStatement } from '../../support/crash/die-at-statement.ts';
-import { kill, scratchFolder, startProcess } from '../../support/crash/processes.ts';
+import { dieAt, kill, scratchFolder, startProcess } from '../../support/crash/processes.ts';
 import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from '../../support/money.ts';
 import { environmentOf, operateIn } from '../../support/operator/operate.ts';
 import { asOwner } from '../../support/postgres.ts';
@@ -93,15 +91,8 @@ for (const direction of TRANSFER_DIRECTIONS) {
           outcome: 'booked',
           reason: 'a test',
         });
-        const place: DeadlyStatement = {
-          ...{ text: 'INSERT INTO card_transfer AS t', when },
-          ...{ armedFile: join(folder, `armed ${when}`), markerFile: join(folder, `dead ${when}`) },
-        };
-        writeFileSync(place.armedFile, '');
-        const worker = await startProcess(stack.config, folder, 'worker/main.ts', {
-          execArgv: ['--import', './test/support/crash/die-at-statement.ts'],
-          env: { DIE_AT_STATEMENT: JSON.stringify(place) },
-        });
+        const { execArgv, env } = dieAt(folder, 'INSERT INTO card_transfer AS t', when);
+        const worker = await startProcess(stack.config, folder, 'worker/main.ts', { execArgv, env });
         try {
           assert.equal(await worker.exited, 'signal SIGKILL', worker.lastLines().join('\n'));
         } finally {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { existsSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { freePort } from '../../../dev/free-port.ts';
 import type { FakeLithic } from '../../../dev/lithic/fake-lithic.ts';
@@ -8,11 +8,11 @@ import type { Fault as LithicFault } from '../../../dev/lithic/faults.ts';
 import type { Child } from '../../../dev/process/child.ts';
 import { allTaken, enrol, lithicCard, startLithicStack } from '../../support/adapters/lithic.ts';
 import { createCard } from '../../support/cards.ts';
-import type { DeadlyStatement } from '../../support/crash/die-at-statement.ts';
 import { arm, describePlace, type Fault } from '../../support/crash/fault.ts';
 import type { FaultyWorkerOptions } from '../../support/crash/faulty-worker.ts';
 import {
   bundleFile,
+  dieAt,
   kill,
   scratchFolder,
   startApiProcess,
@@ -98,16 +98,6 @@ describe('a worker that works with Lithic', () => {
     return answered;
   }
 
-  /** What starts a process that dies at a statement, which is armed. */
-  function dieAt(text: string, when: DeadlyStatement['when']) {
-    const name = randomUUID();
-    const armedFile = join(folder, `armed-${name}`);
-    const place: DeadlyStatement = { text, when, armedFile, markerFile: join(folder, `killed-${name}`) };
-    writeFileSync(armedFile, '');
-    const execArgv = ['--import', './test/support/crash/die-at-statement.ts'];
-    return { place, options: { execArgv, env: { DIE_AT_STATEMENT: JSON.stringify(place) } } };
-  }
-
   /** A card that was made by a worker that lives. */
   async function issued(): Promise<string> {
     await stack.startWorker();
@@ -174,14 +164,14 @@ describe('a worker that works with Lithic', () => {
     ] as const) {
       it(`hold the amount once at most if the API is killed -9 ${when} the decision's "${text}"`, async () => {
         const cardId = await issued();
-        const { place, options: dying } = dieAt(text, when);
+        const { markerFile, ...dying } = dieAt(folder, text, when);
         const config = { ...stack.config, port: await freePort() };
         api = await startApiProcess(config, folder, dying);
         const { options } = fake.program.posts;
         enrol(fake, { ...stack, config });
         const card = await lithicCard(fake, stack, cardId);
         const transaction = await fake.program.authorize({ card, amount: 300 });
-        assert.ok(existsSync(place.markerFile));
+        assert.ok(existsSync(markerFile));
         // Nobody answered, so Lithic declined.
         assert.deepEqual(transaction.events[0]?.detailed_results, ['CUSTOMER_ASA_TIMEOUT']);
         options.receiverUrl = `http://${stack.config.host}:${stack.config.port}`;

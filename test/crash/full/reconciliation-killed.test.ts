@@ -1,13 +1,10 @@
 import assert from 'node:assert/strict';
-import { randomUUID } from 'node:crypto';
-import { existsSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, rmSync } from 'node:fs';
 import type { FakeLithic } from '../../../dev/lithic/fake-lithic.ts';
 import { makeCard } from '../../../dev/lithic/objects.ts';
 import { API_KEY, allTaken, lithicCard, startLithicStack } from '../../support/adapters/lithic.ts';
 import { createCard } from '../../support/cards.ts';
-import type { DeadlyStatement } from '../../support/crash/die-at-statement.ts';
-import { bundleFile, kill, scratchFolder, startProcess } from '../../support/crash/processes.ts';
+import { bundleFile, dieAt, kill, scratchFolder, startProcess } from '../../support/crash/processes.ts';
 import { assertLedgerClean, fundedPartner } from '../../support/money.ts';
 import { reconciler } from '../../support/operator/reconcile.ts';
 import { asOwner } from '../../support/postgres.ts';
@@ -76,23 +73,15 @@ describe('a reconciliation', () => {
       fake.program.cards.delete(goneCard.token);
       await stack.stopWorker();
 
-      const name = randomUUID();
-      const place: DeadlyStatement = {
-        text,
-        when,
-        armedFile: join(folder, `armed-${name}`),
-        markerFile: join(folder, `died-${name}`),
-      };
-      writeFileSync(place.armedFile, '');
+      const { markerFile, ...dying } = dieAt(folder, text, when);
       await asOwner(stack, DUE);
       const file = 'test/support/crash/reconciling-worker.ts';
       const args = [await bundleFile(folder)];
       const worker = await startProcess(stack.config, folder, file, {
         args,
-        execArgv: ['--import', './test/support/crash/die-at-statement.ts'],
-        env: { DIE_AT_STATEMENT: JSON.stringify(place) },
+        ...dying,
       });
-      await until('the worker is killed there', () => existsSync(place.markerFile));
+      await until('the worker is killed there', () => existsSync(markerFile));
       assert.equal(await worker.exited, 'signal SIGKILL', worker.lastLines().join('\n'));
 
       // As ten minutes later.

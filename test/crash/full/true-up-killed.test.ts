@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
-import { existsSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, rmSync } from 'node:fs';
 import type { FakeIncrease } from '../../../dev/increase/fake-increase.ts';
 import {
   type IncreaseCard,
@@ -9,8 +8,7 @@ import {
   startIncreaseStack,
   untilRead,
 } from '../../support/adapters/increase-stack.ts';
-import type { DeadlyStatement } from '../../support/crash/die-at-statement.ts';
-import { bundleFile, kill, scratchFolder, startProcess } from '../../support/crash/processes.ts';
+import { bundleFile, dieAt, kill, scratchFolder, startProcess } from '../../support/crash/processes.ts';
 import { assertLedgerClean } from '../../support/money.ts';
 import { asOwner } from '../../support/postgres.ts';
 import type { TestStack } from '../../support/stack.ts';
@@ -73,19 +71,13 @@ describe("the money that a card's account at Increase has too much or too little
       it(`${what}, is moved once if the worker is killed (${when} ${text})`, async () => {
         await untilRead(stack, fake);
         await stack.stopWorker();
-        const place: DeadlyStatement = {
-          text,
-          when,
-          armedFile: join(folder, `armed-${card.cardId}`),
-          markerFile: join(folder, `died-${card.cardId}`),
-        };
-        writeFileSync(place.armedFile, '');
+        const { markerFile, execArgv, env } = dieAt(folder, text, when);
         const worker = await startProcess(stack.config, folder, 'worker/main.ts', {
-          execArgv: ['--import', './test/support/crash/die-at-statement.ts'],
-          env: { DIE_AT_STATEMENT: JSON.stringify(place), WORKFLOW_BUNDLE: await bundleFile(folder) },
+          execArgv,
+          env: { ...env, WORKFLOW_BUNDLE: await bundleFile(folder) },
         });
         const begun = begin(what);
-        await until('the worker is killed', () => existsSync(place.markerFile));
+        await until('the worker is killed', () => existsSync(markerFile));
         assert.equal(await worker.exited, 'signal SIGKILL', worker.lastLines().join('\n'));
         await kill(worker);
         assert.equal((await trueUps()).length, isBooked ? 1 : 0);

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -6,6 +7,7 @@ import { type Child, startChild } from '../../../dev/process/child.ts';
 import type { Config } from '../../../platform/config/service.ts';
 import { testWorkflowBundle } from '../stack.ts';
 import { until } from '../until.ts';
+import type { DeadlyStatement } from './die-at-statement.ts';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 
@@ -31,6 +33,24 @@ export function startProcess(
     },
     logFile: join(folder, `${file.replaceAll('/', '-')}.log`),
   });
+}
+
+/**
+ * What makes a process of {@link startProcess} or {@link startApiProcess} die at a statement with this text. It is
+ * armed from its start.
+ */
+export function dieAt(folder: string, text: string, when: DeadlyStatement['when']) {
+  const name = randomUUID();
+  const armedFile = join(folder, `armed-${name}`);
+  const markerFile = join(folder, `died-${name}`);
+  writeFileSync(armedFile, '');
+  const place: DeadlyStatement = { text, when, armedFile, markerFile };
+  return {
+    /** Exists once it has died there. */
+    markerFile,
+    execArgv: ['--import', './test/support/crash/die-at-statement.ts'],
+    env: { DIE_AT_STATEMENT: JSON.stringify(place) },
+  };
 }
 
 /** Starts an API process, and returns once it answers. @param options.file production's own unless given */
