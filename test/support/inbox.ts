@@ -1,3 +1,9 @@
+import { pino } from 'pino';
+import type { CardNetwork } from '../../issuers/card-network.ts';
+import { startInbox } from '../../issuers/inbox/jobs.ts';
+import { startLiveNetwork } from '../../issuers/live-network.ts';
+import { UNLIMITED } from '../../issuers/request-budget.ts';
+import { WORKER_ROLE } from '../../platform/db/login.ts';
 import { asOwner } from './postgres.ts';
 import type { TestStack } from './stack.ts';
 import { until } from './until.ts';
@@ -24,4 +30,39 @@ export async function whyWaiting(stack: TestStack, ids: readonly string[]): Prom
     [ids],
   );
   return rows.map(({ reason }) => reason);
+}
+
+/** Takes what has changed at the stack's issuer, as a worker does that does nothing else. @returns a function that stops it */
+export async function startInboxAlone({
+  orm,
+  operator,
+  client,
+  config,
+}: TestStack): Promise<() => Promise<void>> {
+  const { cardNetwork, databaseUrl } = config;
+  const { ring } = operator;
+  const logger = pino({ level: 'silent' });
+  const live = await startLiveNetwork({
+    cardNetwork,
+    config,
+    orm,
+    ring,
+    budget: UNLIMITED,
+    logger,
+    apiUrl: null,
+  });
+  const inbox = startInbox({
+    orm,
+    ring,
+    direct: { databaseUrl, role: WORKER_ROLE },
+    client,
+    liveNetwork: live.network as CardNetwork,
+    cardNetwork,
+    authorizationTtlMs: 60_000,
+    logger,
+  });
+  return async () => {
+    await inbox.stop();
+    await live.stop();
+  };
 }

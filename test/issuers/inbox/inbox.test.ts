@@ -1,19 +1,12 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { pino } from 'pino';
 import type { FakeLithic } from '../../../dev/lithic/fake-lithic.ts';
 import { type Card, makeCard, type Transaction } from '../../../dev/lithic/objects.ts';
 import type { EventPost } from '../../../dev/lithic/posts.ts';
-import type { CardNetwork } from '../../../issuers/card-network.ts';
 import { MAX_WAITING, stateContext, takeDueObjects } from '../../../issuers/inbox/inbox.ts';
-import { startInbox } from '../../../issuers/inbox/jobs.ts';
-import { startLiveNetwork } from '../../../issuers/live-network.ts';
-import { UNLIMITED } from '../../../issuers/request-budget.ts';
-import { WORKER_ROLE } from '../../../platform/db/login.ts';
-import type { Repetition } from '../../../platform/process/repeat.ts';
 import { lithicCard, startLithicStack } from '../../support/adapters/lithic.ts';
 import { createCard } from '../../support/cards.ts';
-import { whyWaiting } from '../../support/inbox.ts';
+import { startInboxAlone, whyWaiting } from '../../support/inbox.ts';
 import { assertLedgerClean, fundedPartner } from '../../support/money.ts';
 import { asOwner } from '../../support/postgres.ts';
 import type { TestPartner, TestStack } from '../../support/stack.ts';
@@ -21,7 +14,6 @@ import { until } from '../../support/until.ts';
 
 const live = { mode: 'live' } as const;
 const network = 'lithic';
-const logger = pino({ level: 'silent' });
 /** As many as there are tests, each with 1,000 cents. */
 const CARDS = 12;
 
@@ -32,12 +24,11 @@ describe('the inbox of the card network', () => {
   let partner: TestPartner;
   let other: TestPartner;
   let othersCard: Card;
-  let liveNetwork: CardNetwork;
   const cardIds: string[] = [];
   let cardId: string;
   /** What it is at Lithic. */
   let card: Card;
-  let running: Pick<Repetition, 'stop'>[] = [];
+  const running: (() => Promise<void>)[] = [];
 
   before(async () => {
     ({ fake, stack, stop } = await startLithicStack());
@@ -52,18 +43,6 @@ describe('the inbox of the card network', () => {
     // From now on, each test looks by itself.
     await stack.stopWorker();
     fake.program.posts.holdsEvents = true;
-    const { orm, config } = stack;
-    const { ring } = stack.operator;
-    const options = {
-      cardNetwork: network,
-      config,
-      orm,
-      ring,
-      budget: UNLIMITED,
-      logger,
-      apiUrl: null,
-    } as const;
-    liveNetwork = (await startLiveNetwork(options)).network as CardNetwork;
   });
   beforeEach(async () => {
     cardId = cardIds.pop() as string;
@@ -72,8 +51,7 @@ describe('the inbox of the card network', () => {
     fake.onCall = async () => {};
   });
   afterEach(async () => {
-    for (const one of running) await one.stop();
-    running = [];
+    await stopRunning();
     fake.faults.clear();
     await asOwner(stack, 'DELETE FROM network_inbox');
   });
@@ -82,21 +60,12 @@ describe('the inbox of the card network', () => {
     await stop();
   });
 
-  const start = () => {
-    const { orm, client, config } = stack;
-    const one = startInbox({
-      orm,
-      ring: stack.operator.ring,
-      direct: { databaseUrl: config.databaseUrl, role: WORKER_ROLE },
-      client,
-      liveNetwork,
-      cardNetwork: network,
-      authorizationTtlMs: 60_000,
-      logger,
-    });
-    running.push(one);
-    return one;
+  const start = async () => {
+    running.push(await startInboxAlone(stack));
   };
+  async function stopRunning(): Promise<void> {
+    for (const stopInbox of running.splice(0)) await stopInbox();
+  }
   /** A payment whose merchant takes each amount, in cents. */
   const cleared = (amounts: readonly number[], on = card): Transaction => {
     const [first = 0, ...further] = amounts;
@@ -134,8 +103,8 @@ describe('the inbox of the card network', () => {
     await Promise.all(Array.from({ length: 20 }, () => tell(token)));
     const [row, ...others] = await rows();
     assert.deepEqual([row?.seq, others], ['20', []]);
-    start();
-    start();
+    await start();
+    await start();
     await done();
     await tell(token);
     await done();
@@ -150,7 +119,7 @@ describe('the inbox of the card network', () => {
     assert.ok(!row?.body?.toString('latin1').includes(card.token));
     const state = stack.operator.ring.openBytes(row?.body as Buffer, stateContext(token));
     assert.equal(JSON.parse(state.toString()).events.length, 2);
-    start();
+    await start();
     await done();
     assert.deepEqual([await balance(), reads()], [970, []]);
   });
@@ -162,7 +131,7 @@ describe('the inbox of the card network', () => {
       fake.program.record(payment, { type: 'CLEARING', amount: 30 });
       await tell(payment.token);
       if (isTold) taken(await fake.program.posts.send(statesOf(payment.token)[0] as EventPost));
-      start();
+      await start();
       await done();
       assert.deepEqual([await balance(), reads()], [940, [payment.token]]);
     });
@@ -177,7 +146,7 @@ describe('the inbox of the card network', () => {
       isAsked.resolve();
       await goOn.promise;
     };
-    start();
+    await start();
     await isAsked.promise;
     await tell(payment.token);
     goOn.resolve();
@@ -194,7 +163,7 @@ describe('the inbox of the card network', () => {
       times: Number.POSITIVE_INFINITY,
     });
     await tell(slow.token);
-    start();
+    await start();
     await until('it waits', async () => (await whyWaiting(stack, [slow.token]))[0] !== null);
     await tell(quick.token);
     await until('the other is done', async () => (await rows()).length === 1);
@@ -211,7 +180,7 @@ describe('the inbox of the card network', () => {
     const byHand = makeCard({}, new Date());
     fake.program.cards.set(byHand.token, byHand);
     const unknown = cleared([30], byHand);
-    start();
+    await start();
     await tell(unreadable.token);
     await send(unknown);
     await until('both wait', async () => (await rows()).every(({ reason }) => reason !== null));
@@ -225,7 +194,7 @@ describe('the inbox of the card network', () => {
   });
 
   it('ends with a payment that neither side has', async () => {
-    start();
+    await start();
     await tell(randomUUID());
     await done();
   });
@@ -234,7 +203,7 @@ describe('the inbox of the card network', () => {
     const payment = cleared([5]);
     await tell(payment.token);
     await asOwner(stack, "UPDATE network_inbox SET attempts = 1, retry_after = now() + interval '1 minute'");
-    start();
+    await start();
     await tell(cleared([1]).token);
     await until('the other is done', async () => (await rows()).length === 1);
     assert.ok(!reads().includes(payment.token));
@@ -246,7 +215,7 @@ describe('the inbox of the card network', () => {
   it('reads a payment again at its time, whether or not it is told of it', async () => {
     const payment = held(7);
     await send(payment);
-    start();
+    await start();
     await done();
     const [row] = await asOwner<{ at: Date }>(
       stack,
@@ -264,9 +233,9 @@ describe('the inbox of the card network', () => {
   it('takes accounts in turns, however much of one waits, and what is tried again after what arrives', async () => {
     const known = held(7);
     await send(known);
-    const looking = start();
+    await start();
     await done();
-    await looking.stop();
+    await stopRunning();
     const triedAgain = cleared([1], makeCard({}, new Date()));
     await send(triedAgain);
     await asOwner(stack, 'UPDATE network_inbox SET attempts = 1, retry_after = now()');
@@ -304,7 +273,7 @@ describe('the inbox of the card network', () => {
     assert.equal(await fake.program.posts.send(event), 503);
     await send(payment);
     await asOwner(stack, "DELETE FROM network_inbox WHERE network = 'another'");
-    start();
+    await start();
     await done();
     assert.equal(await balance(), 997);
     taken(await fake.program.posts.send(event));

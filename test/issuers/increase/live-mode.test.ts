@@ -13,6 +13,7 @@ import {
 } from '../../support/adapters/increase-stack.ts';
 import { issueCard, reveal, revealingPartner } from '../../support/api/reveals.ts';
 import { createCard, settledCard } from '../../support/cards.ts';
+import { startInboxAlone } from '../../support/inbox.ts';
 import { assertLedgerClean, fundedPartner } from '../../support/money.ts';
 import { environmentOf, operateIn } from '../../support/operator/operate.ts';
 import { asOwner } from '../../support/postgres.ts';
@@ -102,6 +103,22 @@ describe('live mode on Increase', () => {
       fake.bank[decide](transfer.id);
       assert.equal((await settledCard(partner, json.id)).status, status);
     }
+  });
+
+  it('looks an operation up that has ended, if Increase has news of its transfer', async () => {
+    const { cardId } = await liveCard(stack);
+    await stack.stopWorker();
+    const loaded = fake.bank.books.transfers.find(({ description }) => description === cardId);
+    assert.ok(loaded);
+    fake.bank.announce('account_transfer.updated', loaded.id);
+    const stopInbox = await startInboxAlone(stack);
+    const late = await until('it is to be looked up', async () => {
+      const rows = await asOwner(stack, 'SELECT kind FROM late_answer WHERE id = $1', [cardId]);
+      return rows.length > 0 && rows;
+    });
+    assert.deepEqual(late, [{ kind: 'card' }]);
+    await stopInbox();
+    await stack.startWorker();
   });
 
   it('shows a top-up that Increase carries out after a block, and moves its money back once it is booked', async () => {
