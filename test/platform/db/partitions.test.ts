@@ -5,12 +5,20 @@ import { createPartner } from '../../../accounts/partners.ts';
 import type { DeliveryStatus } from '../../../domain/event.ts';
 import { lowestId, newId } from '../../../platform/crypto/new-id.ts';
 import { readWithoutPartition } from '../../../platform/db/attention.ts';
+import { migrate } from '../../../platform/db/migrate.ts';
 import { type Orm, openOrm } from '../../../platform/db/orm.ts';
 import { dropOldEvents, makePartitions } from '../../../platform/db/partitions.ts';
 import { query } from '../../../platform/db/sql.ts';
 import { pruneEvents } from '../../../webhooks/deliveries.ts';
 import { partitionsOf, splitFirst } from '../../support/partitions.ts';
-import { connectTo, createTestDatabase, openOperatorOrm, ownerUrlOf } from '../../support/postgres.ts';
+import {
+  connectTo,
+  createEmptyDatabase,
+  createTestDatabase,
+  openOperatorOrm,
+  ownerUrlOf,
+  serviceUrlOf,
+} from '../../support/postgres.ts';
 import { until } from '../../support/until.ts';
 
 const DAY_MS = 24 * 3_600_000;
@@ -74,7 +82,11 @@ describe('the time partitions', () => {
   });
 
   it('exist for each table without a gap up to at least two weeks from now', async () => {
-    assert.deepEqual(await makePartitions(orm), []);
+    const migrated = await createEmptyDatabase();
+    await migrate(migrated);
+    const ofMigrated = await openOrm({ databaseUrl: serviceUrlOf(migrated), poolSize: 1 });
+    assert.deepEqual(await makePartitions(ofMigrated), []);
+    await ofMigrated.close();
     for (const table of TABLES) {
       const { rows } = await owner.query<{ first: string | null; last: string }>(
         `SELECT partition_bound('FROM', c.oid) AS first, partition_bound('TO', c.oid) AS last
