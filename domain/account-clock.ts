@@ -19,13 +19,16 @@ export const LAST_MS = Date.parse('9999-12-31T23:59:59.999Z');
 /** What time it is, or was at a real time during the request, for the account. */
 export function accountTime(clock: AccountClock, at: Date = new Date()): Date {
   if (clock === null) return at;
-  const later = clock.advances.filter(({ atMs }) => atMs > at.getTime());
-  return new Date(at.getTime() + 1_000 * (later.at(-1)?.secondsBefore ?? clock.offsetSeconds));
+  const next = clock.advances.findLast(({ atMs }) => atMs > at.getTime());
+  return new Date(at.getTime() + 1_000 * (next?.secondsBefore ?? clock.offsetSeconds));
 }
+
+/** When it was last advanced, in real time; 0 if never. */
+export const lastAdvanceMs = (clock: AccountClock): number => clock?.advances[0]?.atMs ?? 0;
 
 /**
  * What time it is for the account, for its partner to see: never before what the last advance set, also if
  * this host's clock is a little behind that of PostgreSQL, which dated the advance.
  */
 export const shownTime = (clock: AccountClock): Date =>
-  accountTime(clock, new Date(Math.max(Date.now(), clock?.advances[0]?.atMs ?? 0)));
+  accountTime(clock, new Date(Math.max(Date.now(), lastAdvanceMs(clock))));

@@ -2,7 +2,7 @@ import type Koa from 'koa';
 import { LRUCache } from 'lru-cache';
 import type { Logger } from 'pino';
 import { readAccountClock } from '../../accounts/test-clock.ts';
-import { type AccountClock, shownTime } from '../../domain/account-clock.ts';
+import { type AccountClock, lastAdvanceMs, shownTime } from '../../domain/account-clock.ts';
 import { notifyTestClock } from '../../platform/db/notifications.ts';
 import type { Orm } from '../../platform/db/orm.ts';
 import { describeError } from '../../platform/process/describe-error.ts';
@@ -31,8 +31,7 @@ export function openTestClocks(orm: Orm, logger: Logger): TestClocks {
     const clock = await readAccountClock(orm.em.fork(), partnerId);
     const other = known.get(partnerId);
     // A read that began before an advance may end after one that shows it.
-    if (other !== undefined && (other.clock?.advances[0]?.atMs ?? 0) > (clock?.advances[0]?.atMs ?? 0))
-      return other.clock;
+    if (other !== undefined && lastAdvanceMs(other.clock) > lastAdvanceMs(clock)) return other.clock;
     known.set(partnerId, { clock, readAtMs });
     return clock;
   };
