@@ -48,8 +48,12 @@ if (process.env.MOCHA_WORKER_ID !== undefined && process.env.TEST_SERVERS !== un
 export const mochaHooks = {
   afterEach(this: Context): void {
     let { err } = this.currentTest as { err?: Error };
-    if (err?.message.startsWith('Timeout of'))
+    if (err?.message.startsWith('Timeout of')) {
+      const { message } = err;
       err.message += ` It was waiting until: ${waitingFor().join('; ')}.`;
+      // What the reporter prints; it holds the message as it was.
+      err.stack = err.stack?.replace(message, err.message);
+    }
     // Mocha's processes send each other only an error's enumerable properties, which do not include its cause.
     for (; err instanceof Error && err.cause !== undefined; err = err.cause as Error) {
       Object.defineProperty(err, 'cause', { enumerable: true });
