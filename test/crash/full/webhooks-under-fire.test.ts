@@ -28,9 +28,13 @@ describe('the webhook relay, while workers and PostgreSQL are killed -9,', () =>
   let receiver: Receiver;
   let orm: Orm;
   const workers: Child[] = [];
+  const supervised: Promise<void>[] = [];
+  let isOver = false;
   const folder = scratchFolder();
   after(async () => {
+    isOver = true;
     await Promise.all(workers.map(kill));
+    await Promise.all(supervised);
     await orm.close();
     await receiver.stop();
     await postgres.close();
@@ -48,8 +52,16 @@ describe('the webhook relay, while workers and PostgreSQL are killed -9,', () =>
     });
     orm = await openOrm({ databaseUrl, poolSize: 2 });
     const partnerId = await createReceiverFor(receiver, new KeyRing(config.encryptionKeys));
-    const startWorker = () => startProcess(config, folder, 'worker/main.ts');
-    workers.push(await startWorker(), await startWorker());
+    // A worker that starts while PostgreSQL is away ends, and its supervisor starts another.
+    const supervise = async (index: number) => {
+      while (!isOver) {
+        const worker = await startProcess(config, folder, 'worker/main.ts');
+        workers[index] = worker;
+        if (isOver) await kill(worker);
+        await worker.exited;
+      }
+    };
+    supervised.push(supervise(0), supervise(1));
 
     const bodies = new Map<string, string>();
     const failing = new Set<string>();
@@ -64,11 +76,7 @@ describe('the webhook relay, while workers and PostgreSQL are killed -9,', () =>
         const attempts = KILLED_EVERY * (index + 1);
         await until(`${attempts} attempts have come`, () => receiver.received.length >= attempts);
         if (victim === 'PostgreSQL') await postgres.crash();
-        else {
-          const at = victim === 'one worker' ? 0 : 1;
-          await kill(workers[at] as Child);
-          workers[at] = await startWorker();
-        }
+        else await kill(workers[victim === 'one worker' ? 0 : 1] as Child);
       }
     })();
     for (let written = 0; written < EVENTS; written += BATCH) {
