@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { existsSync, rmSync } from 'node:fs';
-import { startIncreaseStack } from '../../support/adapters/increase-stack.ts';
-import { startLithicStack } from '../../support/adapters/lithic.ts';
+import { ISSUERS, type Issuer } from '../../support/adapters/issuers.ts';
 import { networkIdOf } from '../../support/api/network-events.ts';
 import { createCard } from '../../support/cards.ts';
 import type { DeadlyStatement } from '../../support/crash/die-at-statement.ts';
@@ -12,37 +11,6 @@ import { asOwner } from '../../support/postgres.ts';
 import type { TestPartner, TestStack } from '../../support/stack.ts';
 
 const live = { mode: 'live' } as const;
-const options = { worker: false };
-
-/** A stack without a worker, and how a card pays 200 of 300 cents at its issuer, which tells the API of it. */
-interface Issuer {
-  stack: TestStack;
-  stop(): Promise<void>;
-  pay(networkCardId: string): Promise<unknown>;
-}
-
-const ISSUERS: Record<string, () => Promise<Issuer>> = {
-  async Lithic() {
-    const { fake, ...started } = await startLithicStack({}, options);
-    const pay = async (networkCardId: string) => {
-      const card = fake.program.card(networkCardId);
-      const transaction = await fake.program.authorize({ card, amount: 300 });
-      fake.program.record(transaction, { type: 'CLEARING', amount: 200 });
-      await fake.program.posts.idle();
-    };
-    return { ...started, pay };
-  },
-  async Increase() {
-    const { fake, ...started } = await startIncreaseStack({}, options);
-    const pay = async (card_id: string) => {
-      const made = await fake.simulations.authorize({ card_id, amount: 300 });
-      const pending_transaction_id = made.pending_transaction?.id;
-      fake.simulations.settle({ card_id, amount: 200, pending_transaction_id }, true);
-      await fake.delivery.idle();
-    };
-    return { ...started, pay };
-  },
-};
 
 for (const [name, start] of Object.entries(ISSUERS)) {
   describe(`a payment at ${name}, of which a part is cleared`, () => {
@@ -52,7 +20,7 @@ for (const [name, start] of Object.entries(ISSUERS)) {
     let folder: string;
     before(async () => {
       folder = scratchFolder();
-      issuer = await start();
+      issuer = await start({ worker: false });
       ({ stack } = issuer);
       partner = await fundedPartner(stack, 100_000);
     });
@@ -88,7 +56,8 @@ for (const [name, start] of Object.entries(ISSUERS)) {
         const { json: card, status } = await createCard(partner, { amount: 1_000 }, live);
         assert.equal(status, 201);
         await stack.stopWorker();
-        await issuer.pay(await networkIdOf(stack, card.id));
+        (await issuer.authorize(await networkIdOf(stack, card.id), 300)).clear(200);
+        await issuer.posted();
         const booked = async () =>
           (await partner.call('GET', `/cards/${card.id}/transactions`, live)).json.data;
 
