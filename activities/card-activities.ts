@@ -1,32 +1,24 @@
 import {
-  createIssuanceActivities,
+  createFundingActivities,
+  type FundingDependencies,
   type IssuanceActivities,
-  type IssuanceDependencies,
+  type TransferActivities,
 } from '../cards/activities.ts';
 import {
   type CardStatusActivities,
   type CardStatusDependencies,
   createCardStatusActivities,
 } from '../cards/status-activities.ts';
-import {
-  createTransferActivities,
-  type TransferActivities,
-  type TransferActivityDependencies,
-} from '../cards/transfers/activities.ts';
 
 /** The activities on the cards task queue. */
 export interface CardActivities extends IssuanceActivities, TransferActivities, CardStatusActivities {}
 
-interface CardActivityDependencies
-  extends IssuanceDependencies,
-    TransferActivityDependencies,
-    CardStatusDependencies {}
+interface CardActivityDependencies extends FundingDependencies, CardStatusDependencies {}
 
 /** The first argument of every activity is the claim's id. */
 export function createCardActivities(dependencies: CardActivityDependencies): CardActivities {
   return {
-    ...createIssuanceActivities(dependencies),
-    ...createTransferActivities(dependencies),
+    ...createFundingActivities(dependencies),
     ...createCardStatusActivities(dependencies),
   };
 }

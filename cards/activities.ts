@@ -1,8 +1,21 @@
-import type { IssuanceDecision } from '../domain/decision.ts';
-import { CardNetworkUnavailable, type LookUpAnswer } from '../issuers/card-network.ts';
+import type { Decision, IssuanceDecision, TransferDecision } from '../domain/decision.ts';
+import {
+  TRANSFERS,
+  type TransferDeadlines,
+  type TransferDirection,
+  transferDeadlineMs,
+} from '../domain/transfer.ts';
+import {
+  type CardNetwork,
+  CardNetworkUnavailable,
+  type LookUpAnswer,
+  type TransferAsked,
+  type TransferLookUpAnswer,
+} from '../issuers/card-network.ts';
 import { isLasting } from '../platform/db/is-retryable.ts';
 import { describeError } from '../platform/process/describe-error.ts';
-import type { StoredResponse } from '../requests/response.ts';
+import type { CommandContext } from '../requests/command-context.ts';
+import { readClaimResponse, type StoredResponse } from '../requests/response.ts';
 import { flagOverdue, noteNotRecorded, refuseLastingly } from './decision.ts';
 import {
   acceptIssuance,
@@ -14,20 +27,23 @@ import {
 import { type AskedIssuance, beginIssuance, type FundingContext, readPendingIssuance } from './issue.ts';
 import {
   askAndNote,
-  askOrLookUp,
   configured,
-  endWithoutRow,
-  FIRST_POLL_MS,
   type FundingEnd,
   heard,
   isSameDecision,
   type NetworkProgress,
-  NOT_RECORDED,
   type OperationDependencies,
   type Resolved,
-  refusedWith,
   toEvidence,
 } from './network-activities.ts';
+import { beginTransfer, readPendingTransfer } from './transfers/begin.ts';
+import {
+  acceptTransfer,
+  completeTransfer,
+  failTransfer,
+  readTransferEnd,
+  resolveTransfer,
+} from './transfers/end.ts';
 
 /**
  * The activities of `issueCard`. Each can be repeated at any point, and then does only what is left to do.
@@ -48,148 +64,262 @@ export interface IssuanceActivities {
   flagIssuanceOverdue(claimId: string): Promise<number>;
 }
 
-export interface IssuanceDependencies extends FundingContext, OperationDependencies {
+/** The same of `topUpCard` and `withdrawFromCard`. */
+export interface TransferActivities {
+  requestTransfer(
+    claimId: string,
+    direction: TransferDirection,
+    isHeld?: boolean,
+    nextAskMs?: number,
+  ): Promise<NetworkProgress>;
+  applyTransferResolution(
+    claimId: string,
+    direction: TransferDirection,
+    decision: TransferDecision,
+  ): Promise<Resolved>;
+  flagTransferOverdue(claimId: string, direction: TransferDirection): Promise<number>;
+}
+
+export interface FundingDependencies extends FundingContext, OperationDependencies, TransferDeadlines {
   issuanceDeadlineMs: number;
 }
 
-export function createIssuanceActivities(dependencies: IssuanceDependencies): IssuanceActivities {
-  const {
-    orm,
-    liveNetwork,
-    issuanceDeadlineMs: deadlineMs,
-    answered,
-    opened,
-    logger,
-    signalSender,
-  } = dependencies;
+/** What moves money to or from a card once the network agrees: an issuance, or a transfer. */
+interface Operation {
+  claimId: string;
+  kind: 'card' | TransferDirection;
+}
 
-  async function requestIssuance(
-    claimId: string,
+/** What the network is asked for. */
+type Asked = AskedIssuance | TransferAsked;
+type Answer = LookUpAnswer | TransferLookUpAnswer;
+
+interface Pending {
+  asked: Asked;
+  /** An operator's, which waits to be applied. */
+  decision: Decision | null;
+}
+
+/**
+ * Asks with the token, and looks it up if there is no definite answer. The network may know the token even
+ * then: it may have acted before its response was lost.
+ * @throws CardNetworkUnavailable if the network gives no definite answer.
+ */
+async function askOrLookUp(network: CardNetwork, asked: Asked): Promise<Answer> {
+  try {
+    return await ('direction' in asked ? network.transfer(asked) : network.issueCard(asked));
+  } catch (error) {
+    if (!(error instanceof CardNetworkUnavailable)) throw error;
+    const known = await lookUp(network, asked);
+    if (known.status === 'unknown') throw error;
+    return known;
+  }
+}
+
+const lookUp = (network: CardNetwork, asked: Asked): Promise<Answer> =>
+  'direction' in asked ? network.lookUpTransfer(asked) : network.lookUpIssuance(asked.token);
+
+/** When a workflow asks for the first time again, unless it says otherwise. */
+const FIRST_POLL_MS = 1_000;
+
+const NOT_RECORDED =
+  'an operation\'s end could not be recorded, so it stays pending; "operator attention list" has it, with what to do';
+
+export function createFundingActivities(
+  dependencies: FundingDependencies,
+): IssuanceActivities & TransferActivities {
+  const { orm, liveNetwork, answered, opened, logger, signalSender } = dependencies;
+
+  const tableOf = ({ kind }: Operation) => (kind === 'card' ? 'card' : 'card_transfer');
+
+  const deadlineOf = ({ kind }: Operation): number =>
+    kind === 'card' ? dependencies.issuanceDeadlineMs : transferDeadlineMs(dependencies, kind);
+
+  const readPending = ({ claimId, kind }: Operation): Promise<Pending | null> =>
+    kind === 'card'
+      ? readPendingIssuance(dependencies, claimId)
+      : readPendingTransfer(dependencies, claimId, kind);
+
+  async function request(
+    operation: Operation,
     isHeld = false,
     nextAskMs = FIRST_POLL_MS,
   ): Promise<NetworkProgress> {
-    const pending = await beginOrRead(claimId, isHeld);
+    const pending = await beginOrRead(operation, isHeld);
     if ('outcome' in pending) return pending;
+    const { claimId, kind } = operation;
     const { asked, decision, isFirst } = pending;
+    const deadlineMs = deadlineOf(operation);
     const network = configured(liveNetwork);
-    let answer: LookUpAnswer | null = null;
+    let answer: Answer | null = null;
     try {
       answer = await askAndNote(orm, { claimId, isFirst, nextAskMs, deadlineMs }, () =>
-        askOrLookUp(
-          () => network.issueCard(asked),
-          () => network.lookUpIssuance(asked.token),
-        ),
+        askOrLookUp(network, asked),
       );
     } catch (error) {
       if (!(error instanceof CardNetworkUnavailable) || decision === null) throw error;
     }
     if (answer !== null) {
-      const end = await follow(claimId, answer);
+      const end = await follow(operation, answer);
       if (end !== null) return end;
-      answered(claimId, await acceptIssuance(dependencies, claimId));
+      const accept = kind === 'card' ? acceptIssuance : acceptTransfer;
+      answered(claimId, await accept(dependencies, claimId));
     }
     // An operator's command may have died after it recorded a decision and before it signalled the workflow.
     if (decision === null) return 'accepted';
-    const resolved = await resolve(claimId, decision, answer === null ? null : asked.token, null);
+    const resolved = await resolve(operation, decision, answer === null ? null : asked, null);
     return resolved.over ? resolved.end : 'accepted';
   }
 
-  /** What to ask the network for, or how the issuance ended. */
+  /** What to ask the network for, or how the operation ended. */
   async function beginOrRead(
-    claimId: string,
+    operation: Operation,
     isHeld: boolean,
-  ): Promise<{ asked: AskedIssuance; decision: IssuanceDecision | null; isFirst: boolean } | FundingEnd> {
-    const found = isHeld ? await readPendingIssuance(dependencies, claimId) : null;
+  ): Promise<(Pending & { isFirst: boolean }) | FundingEnd> {
+    const { claimId, kind } = operation;
+    const found = isHeld ? await readPending(operation) : null;
     if (found !== null) return { ...found, isFirst: false };
-    const begun = await beginIssuance(dependencies, claimId);
+    const begun =
+      kind === 'card'
+        ? await beginIssuance(dependencies, claimId)
+        : await beginTransfer(dependencies, claimId, kind);
     if (begun.state === 'answered') {
       answered(claimId, begun.response);
-      return begun.response === null ? readEnd(claimId) : refusedWith(begun.response);
+      return begun.response === null ? readEnd(operation) : refusedWith(begun.response);
     }
     opened?.(claimId);
     if (begun.asked !== null) return { asked: begun.asked, decision: null, isFirst: true };
-    const held = await readPendingIssuance(dependencies, claimId);
+    const held = await readPending(operation);
     if (held !== null) return { ...held, isFirst: false };
     answered(claimId, null);
-    return readEnd(claimId);
+    return readEnd(operation);
   }
 
   /**
-   * How an issuance ended, according to its card; without a card, it was refused, and its response says why.
+   * How an operation ended, according to its row; without a row, it was refused, and its response says why.
    */
-  async function readEnd(claimId: string): Promise<FundingEnd> {
-    const end = await readIssuanceEnd(dependencies, claimId);
+  async function readEnd({ claimId, kind }: Operation): Promise<FundingEnd> {
+    const read = kind === 'card' ? readIssuanceEnd : readTransferEnd;
+    const end = await read(dependencies, claimId);
     if (end === null) return endWithoutRow(dependencies, claimId);
-    return end.failure === null ? { outcome: 'issued' } : { outcome: 'failed', reason: end.failure };
+    if (end.failure !== null) return { outcome: 'failed', reason: end.failure };
+    return { outcome: kind === 'card' ? 'issued' : 'succeeded' };
   }
 
   /**
    * Acts on the network's answer.
-   * @returns null if the answer is not definite, or can't be recorded as things are: the issuance waits then
+   * @returns null if the answer is not definite, or can't be recorded as things are: the operation waits then
    *   as if the network had not decided, so that its deadline is reached and an operator can decide
    */
-  async function follow(claimId: string, answer: LookUpAnswer): Promise<FundingEnd | null> {
+  async function follow(operation: Operation, answer: Answer): Promise<FundingEnd | null> {
     if (answer.status === 'accepted' || answer.status === 'unknown') return null;
-    const failure = answer.status === 'declined' ? 'provider_declined' : 'issuance_failed';
+    const { claimId } = operation;
+    let end: FundingEnd;
     let response: StoredResponse | null;
     try {
-      response =
-        answer.status === 'issued'
-          ? await completeIssuance(dependencies, claimId, answer)
-          : await failIssuance(dependencies, claimId, failure);
+      ({ end, response } = await record(operation, answer));
     } catch (error) {
       if (!isLasting(error)) throw error;
       const described = describeError(error);
       logger.error({ claimId, error: described }, NOT_RECORDED);
-      await noteNotRecorded(orm, 'card', claimId, {
+      await noteNotRecorded(orm, tableOf(operation), claimId, {
         reason: described.summary,
         networkCardId: answer.status === 'issued' ? answer.networkCardId : undefined,
       });
       return null;
     }
     answered(claimId, response);
-    // No response: something else ended the issuance in the meantime.
-    if (response === null) return readEnd(claimId);
-    return answer.status === 'issued' ? { outcome: 'issued' } : { outcome: 'failed', reason: failure };
+    // No response: something else ended the operation in the meantime.
+    return response === null ? readEnd(operation) : end;
+  }
+
+  /** Records the network's yes or no. */
+  async function record(
+    { claimId, kind }: Operation,
+    answer: Exclude<Answer, { status: 'accepted' | 'unknown' }>,
+  ): Promise<{ end: FundingEnd; response: StoredResponse | null }> {
+    if (answer.status === 'issued') {
+      const response = await completeIssuance(dependencies, claimId, answer);
+      return { end: { outcome: 'issued' }, response };
+    }
+    if (answer.status === 'succeeded') {
+      const response = await completeTransfer(dependencies, claimId);
+      return { end: { outcome: 'succeeded' }, response };
+    }
+    const isDeclined = answer.status === 'declined';
+    if (kind === 'card') {
+      const reason = isDeclined ? 'provider_declined' : 'issuance_failed';
+      const response = await failIssuance(dependencies, claimId, reason);
+      return { end: { outcome: 'failed', reason }, response };
+    }
+    const reason = isDeclined ? 'provider_declined' : TRANSFERS[kind].networkFailure;
+    const response = await failTransfer(dependencies, claimId, reason);
+    return { end: { outcome: 'failed', reason }, response };
   }
 
   /**
    * Applies an operator's decision. A definite answer from the network takes precedence.
-   * @param token what to ask the network about; null if there is no need to ask
+   * @param asked what to ask the network about; null if there is no need to ask
    * @param sending who signalled the decision; null if an operator's command recorded it, which has its audit
    * entry already
    */
   async function resolve(
-    claimId: string,
-    decision: IssuanceDecision,
-    token: string | null,
+    operation: Operation,
+    decision: Decision,
+    asked: Asked | null,
     sending: Promise<string | null> | null,
   ): Promise<Resolved> {
-    const answer = token === null ? null : await heard(liveNetwork, (it) => it.lookUpIssuance(token));
-    const end = answer === null ? null : await follow(claimId, answer);
+    const answer = asked === null ? null : await heard(liveNetwork, (network) => lookUp(network, asked));
+    const end = answer === null ? null : await follow(operation, answer);
     if (end !== null) return { over: true, end };
-    const known = { deadlineMs, evidence: toEvidence(answer), sentBy: await sending };
-    const { verdict, response } = await resolveIssuance(dependencies, claimId, decision, known).catch(
-      async (error: unknown) => {
-        if (!isLasting(error)) throw error;
-        logger.error({ claimId, error: describeError(error) }, NOT_RECORDED);
-        return { verdict: await refuseLastingly(orm, 'card', claimId), response: null };
-      },
-    );
+    const { claimId, kind } = operation;
+    const known = { deadlineMs: deadlineOf(operation), sentBy: await sending };
+    const resolving =
+      kind === 'card'
+        ? resolveIssuance(dependencies, claimId, decision, { ...known, evidence: toEvidence(answer) })
+        : resolveTransfer(dependencies, claimId, decision, { ...known, direction: kind });
+    const { verdict, response } = await resolving.catch(async (error: unknown) => {
+      if (!isLasting(error)) throw error;
+      logger.error({ claimId, error: describeError(error) }, NOT_RECORDED);
+      return { verdict: await refuseLastingly(orm, tableOf(operation), claimId), response: null };
+    });
     if (!verdict.over) return verdict;
     answered(claimId, response);
-    return { over: true, end: await readEnd(claimId) };
+    return { over: true, end: await readEnd(operation) };
+  }
+
+  async function applyResolution(operation: Operation, decision: Decision): Promise<Resolved> {
+    const sending = signalSender('resolve', (input) => isSameDecision(input, decision));
+    // It is awaited after the network has answered, and not at all if that decides.
+    sending.catch(() => {});
+    const pending = await readPending(operation);
+    return resolve(operation, decision, pending?.asked ?? null, sending);
+  }
+
+  async function flagOverdueIfPending(operation: Operation): Promise<number> {
+    if ((await readPending(operation)) === null) return 0;
+    const { claimId } = operation;
+    return flagOverdue(orm, tableOf(operation), { claimId, deadlineMs: deadlineOf(operation) });
   }
 
   return {
-    requestIssuance,
-    async applyIssuanceResolution(claimId, decision) {
-      const sending = signalSender('resolve', (input) => isSameDecision(input, decision));
-      // It is awaited after the network has answered, and not at all if that decides.
-      sending.catch(() => {});
-      const pending = await readPendingIssuance(dependencies, claimId);
-      return resolve(claimId, decision, pending?.asked.token ?? null, sending);
-    },
-    flagIssuanceOverdue: (claimId) => flagOverdue(orm, 'card', { claimId, deadlineMs }),
+    requestIssuance: (claimId, isHeld, nextAskMs) => request({ claimId, kind: 'card' }, isHeld, nextAskMs),
+    requestTransfer: (claimId, kind, isHeld, nextAskMs) => request({ claimId, kind }, isHeld, nextAskMs),
+    applyIssuanceResolution: (claimId, decision) => applyResolution({ claimId, kind: 'card' }, decision),
+    applyTransferResolution: (claimId, kind, decision) => applyResolution({ claimId, kind }, decision),
+    flagIssuanceOverdue: (claimId) => flagOverdueIfPending({ claimId, kind: 'card' }),
+    flagTransferOverdue: (claimId, kind) => flagOverdueIfPending({ claimId, kind }),
   };
+}
+
+/** A refusal, by its code. The rest of the response is for the partner. */
+function refusedWith({ body }: StoredResponse): FundingEnd {
+  const { code: reason } = (JSON.parse(body) as { error: { code: string } }).error;
+  return { outcome: reason === 'provider_declined' ? 'failed' : 'refused', reason };
+}
+
+/** How an operation ended that left no row: it was refused, and its response says why. */
+async function endWithoutRow(context: CommandContext, claimId: string): Promise<FundingEnd> {
+  const response = await readClaimResponse(context, claimId);
+  return response === null ? { outcome: 'refused' } : refusedWith(response);
 }

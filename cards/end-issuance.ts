@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { ApiError } from '../domain/api-error.ts';
 import type { CardFailureCode, IssuedCard } from '../domain/card.ts';
-import type { IssuanceDecision, Verdict } from '../domain/decision.ts';
+import type { Decision, Verdict } from '../domain/decision.ts';
 import type { Tenant } from '../domain/mode.ts';
 import { applyPosting, statementWithPosting } from '../ledger/apply-posting.ts';
 import { CARD_COLUMNS, of } from '../platform/db/columns.ts';
@@ -86,7 +86,7 @@ export function failIssuance(
 export function resolveIssuance(
   { orm, ring }: CommandContext,
   claimId: string,
-  received: IssuanceDecision,
+  received: Decision,
   known: { deadlineMs: number; evidence: NetworkEvidence; sentBy: string | null },
 ): Promise<{ verdict: Verdict; response: StoredResponse | null }> {
   return transaction(orm, async (tx) => {

@@ -1,10 +1,15 @@
 import type { Logger } from 'pino';
 import type { Decision, Verdict } from '../domain/decision.ts';
-import { type CardNetwork, CardNetworkUnavailable, type LookUpAnswer } from '../issuers/card-network.ts';
+import {
+  type CardNetwork,
+  CardNetworkUnavailable,
+  type LookUpAnswer,
+  type TransferLookUpAnswer,
+} from '../issuers/card-network.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import type { CommandContext } from '../requests/command-context.ts';
 import { noteAsked, noteAsking } from '../requests/network-progress.ts';
-import { readClaimResponse, type StoredResponse } from '../requests/response.ts';
+import type { StoredResponse } from '../requests/response.ts';
 import type { NetworkAnswer } from '../requests/rules.ts';
 import type { NetworkEvidence } from './network-card.ts';
 
@@ -42,25 +47,10 @@ export type NetworkProgress = 'accepted' | FundingEnd;
 /** The result of an operator's decision. */
 export type Resolved = { over: true; end: FundingEnd } | Exclude<Verdict, { over: true }>;
 
-export const NOT_RECORDED =
-  'an operation\'s end could not be recorded, so it stays pending; "operator attention list" has it, with what to do';
-
 /** Whether a signal's input is this decision. A signal can contain anything. */
 export function isSameDecision(sent: unknown, { outcome, networkCardId }: Decision): boolean {
   const received = (sent ?? {}) as Partial<Record<keyof Decision, unknown>>;
   return received.outcome === outcome && (received.networkCardId ?? undefined) === networkCardId;
-}
-
-/** A refusal, by its code. The rest of the response is for the partner. */
-export function refusedWith({ body }: StoredResponse): FundingEnd {
-  const { code: reason } = (JSON.parse(body) as { error: { code: string } }).error;
-  return { outcome: reason === 'provider_declined' ? 'failed' : 'refused', reason };
-}
-
-/** How an operation ended that left no row: it was refused, and its response says why. */
-export async function endWithoutRow(context: CommandContext, claimId: string): Promise<FundingEnd> {
-  const response = await readClaimResponse(context, claimId);
-  return response === null ? { outcome: 'refused' } : refusedWith(response);
 }
 
 /** Live mode has no card network configured, but operations are pending at one. */
@@ -77,28 +67,6 @@ export function configured(network: CardNetwork | null): CardNetwork {
   }
   return network;
 }
-
-/**
- * Asks with the token, and looks it up if there is no definite answer. The network may know the token even
- * then: it may have acted before its response was lost.
- * @throws CardNetworkUnavailable if the network gives no definite answer.
- */
-export async function askOrLookUp<Answer extends { status: string }>(
-  ask: () => Promise<Answer>,
-  lookUp: () => Promise<Answer | { status: 'unknown' }>,
-): Promise<Answer> {
-  try {
-    return await ask();
-  } catch (error) {
-    if (!(error instanceof CardNetworkUnavailable)) throw error;
-    const known = await lookUp();
-    if (isUnknown(known)) throw error;
-    return known;
-  }
-}
-
-/** When a workflow asks for the first time again, unless it says otherwise. */
-export const FIRST_POLL_MS = 1_000;
 
 /**
  * After this long without an answer, it is noted that the network is being asked
@@ -182,14 +150,8 @@ export async function heard<Answer>(
 }
 
 /** What a look-up says about the card that the network created for a token. */
-export function toEvidence(answer: LookUpAnswer | null): NetworkEvidence {
+export function toEvidence(answer: LookUpAnswer | TransferLookUpAnswer | null): NetworkEvidence {
   if (answer === null) return 'away';
   if (answer.status === 'issued') return { card: answer };
-  return { card: (answer.status === 'accepted' && answer.card) || null };
-}
-
-function isUnknown<Answer extends { status: string }>(
-  known: Answer | { status: 'unknown' },
-): known is { status: 'unknown' } {
-  return known.status === 'unknown';
+  return { card: ('card' in answer && answer.card) || null };
 }

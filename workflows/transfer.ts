@@ -1,6 +1,6 @@
 import { proxyActivities, proxyLocalActivities } from '@temporalio/workflow';
+import type { TransferActivities } from '../cards/activities.ts';
 import type { FundingEnd } from '../cards/network-activities.ts';
-import type { TransferActivities } from '../cards/transfers/activities.ts';
 import type { TransferDirection } from '../domain/transfer.ts';
 import { LOCAL_NETWORK_CALL, NETWORK_REQUEST, RETRIED_FOR_EVER, summarized } from './activity-options.ts';
 import type { NetworkOperationInput } from './messages.ts';

@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import { ApiError } from '../../domain/api-error.ts';
-import type { TransferDecision, Verdict } from '../../domain/decision.ts';
+import type { Decision, Verdict } from '../../domain/decision.ts';
 import type { Tenant } from '../../domain/mode.ts';
 import type { TransferDirection } from '../../domain/transfer.ts';
 import { applyPosting, statementWithPosting } from '../../ledger/apply-posting.ts';
@@ -90,7 +90,7 @@ export function failTransfer(
 export function resolveTransfer(
   { orm, ring }: CommandContext,
   claimId: string,
-  received: TransferDecision,
+  received: Decision,
   known: { direction: TransferDirection; deadlineMs: number; sentBy: string | null },
 ): Promise<{ verdict: Verdict; response: StoredResponse | null }> {
   return transaction(orm, async (tx) => {
