@@ -2,16 +2,20 @@ import type { SearchAttributeUpdatePair } from '@temporalio/common';
 import {
   CancellationScope,
   condition,
+  proxyActivities,
+  proxyLocalActivities,
   setCurrentDetails,
   setHandler,
   sleep,
   upsertSearchAttributes,
   workflowInfo,
 } from '@temporalio/workflow';
-import type { FundingEnd, NetworkProgress, Resolved } from '../cards/network-activities.ts';
-import type { Decision, WhyNot } from '../domain/decision.ts';
+import type { IssuanceActivities, TransferActivities } from '../cards/activities.ts';
+import type { FundingEnd, NetworkProgress } from '../cards/network-activities.ts';
+import type { Decision, IssuanceDecision, TransferDecision, WhyNot } from '../domain/decision.ts';
 import type { TransferDirection } from '../domain/transfer.ts';
 import { needsAttentionAttribute, outcomeAttribute } from '../platform/temporal/search-attributes.ts';
+import { LOCAL_NETWORK_CALL, NETWORK_REQUEST, RETRIED_FOR_EVER, summarized } from './activity-options.ts';
 import {
   type NetworkOperationInput,
   type NetworkOperationState,
@@ -26,49 +30,66 @@ const MAX_POLL_MS = 3_600_000;
 /** After the deadline. At 10 events per poll, it takes a history 14 years to fill up. */
 const MAX_OVERDUE_POLL_MS = 86_400_000;
 
-/** The activities of one kind of operation. Each takes the claim's id. */
-interface OperationSteps<Outcome extends string> {
-  /**
-   * Holds the money unless it is held already, asks the network, and acts on its answer. Fails if there is no
-   * answer.
-   */
-  firstRequest(claimId: string): Promise<NetworkProgress>;
-  /**
-   * The same.
-   * @param isHeld whether the money is probably held already
-   * @param nextAskMs in how long the network is asked again, if it doesn't decide
-   */
-  request(claimId: string, isHeld: boolean, nextAskMs: number): Promise<NetworkProgress>;
-  /** How long the network may still take; 0 if its time is up. */
-  flagOverdue(claimId: string): Promise<number>;
-  applyResolution(claimId: string, decision: Decision<Outcome>): Promise<Resolved>;
-  /** An operator can decide on the network's yes and its no, in this order. */
-  outcomes: readonly [yes: Outcome, no: Outcome];
-  /** The wording in the Temporal UI. */
-  words: {
-    /** What the network has done if its answer is yes. */
-    done: string;
-    noun: 'card' | TransferDirection;
-    /** What else to know before sending the signal. */
-    alsoToResolve?: string;
-  };
-}
+type Kind = 'card' | TransferDirection;
+
+/** What an operator can decide on, the network's yes and its no, and the wording in the Temporal UI. */
+const WORDS = {
+  card: {
+    outcomes: ['issued', 'failed'],
+    first: 'hold the money and ask the network for the card',
+    done: 'issued the card',
+    alsoToResolve:
+      'If the network can\'t be reached to look up the card\'s id, add it: `{"outcome": "issued", "networkCardId": "…"}`, ' +
+      'or `--network-card-id` on the command line.',
+  },
+  topup: {
+    outcomes: ['succeeded', 'failed'],
+    first: 'hold the money and ask the network to load the card',
+    done: 'loaded the card',
+    alsoToResolve: null,
+  },
+  withdrawal: {
+    outcomes: ['succeeded', 'failed'],
+    first: 'hold the money on the card and ask the network to take it off',
+    done: 'took the money off the card',
+    alsoToResolve: null,
+  },
+} as const;
+
+type Activities = IssuanceActivities & TransferActivities;
+
+const { requestIssuance, requestTransfer } = proxyActivities<Activities>(
+  summarized(NETWORK_REQUEST, 'ask the network again'),
+);
+const { flagIssuanceOverdue, flagTransferOverdue } = proxyActivities<Activities>(
+  summarized(RETRIED_FOR_EVER, 'leave it to an operator, unless there is time left'),
+);
+const { applyIssuanceResolution, applyTransferResolution } = proxyActivities<Activities>(
+  summarized(RETRIED_FOR_EVER, "apply the operator's decision"),
+);
+
+/** Issues one card. */
+export const issueCard = (input: NetworkOperationInput): Promise<FundingEnd> => run('card', input);
+
+/** Tops one card up, once. */
+export const topUpCard = (input: NetworkOperationInput): Promise<FundingEnd> => run('topup', input);
+
+/** Withdraws money from one card, once. */
+export const withdrawFromCard = (input: NetworkOperationInput): Promise<FundingEnd> =>
+  run('withdrawal', input);
 
 /**
  * Holds an operation's money, asks the network, and posts the money on a yes or releases it on a definite no.
  * If there is no answer by the deadline, an operator decides. The workflow ignores cancellation, because
  * money is only released on a definite no.
  */
-export async function runNetworkOperation<Outcome extends string>(
-  steps: OperationSteps<Outcome>,
-  { claimId, deadlineMs }: NetworkOperationInput,
-): Promise<FundingEnd> {
+async function run(kind: Kind, { claimId, deadlineMs }: NetworkOperationInput): Promise<FundingEnd> {
   /** To show it. */
   let deadline = Date.now() + deadlineMs;
   let isTimeUp = false;
   let overdue = false;
   let hints = 0;
-  let decision: Decision<Outcome> | undefined;
+  let decision: Decision | undefined;
   let remark = '';
   const asked: Pick<NetworkOperationState, 'asked' | 'lastAnswer' | 'lastAskedAt' | 'nextAskAt'> = {
     asked: 0,
@@ -80,10 +101,23 @@ export async function runNetworkOperation<Outcome extends string>(
   // Most operations end here, so what only the others need comes later: signal handlers, because signals wait
   // for one, and a non-cancellable scope, because a cancelled request is repeated.
   setCurrentDetails('Holding the money and asking the card network.');
-  const first = hear(await steps.firstRequest(claimId).catch(noAnswer));
+  const first = hear(await firstRequest().catch(noAnswer));
   if (!isPending(first)) return shownEnd(first);
   listen();
   return shownEnd(await CancellationScope.nonCancellable(persist));
+
+  function firstRequest(): Promise<NetworkProgress> {
+    const options = summarized(LOCAL_NETWORK_CALL, WORDS[kind].first);
+    const locally = proxyLocalActivities<Activities>(options);
+    return kind === 'card' ? locally.requestIssuance(claimId) : locally.requestTransfer(claimId, kind);
+  }
+
+  /** Again, when the money is probably held already. */
+  function request(nextAskMs: number): Promise<NetworkProgress> {
+    return kind === 'card'
+      ? requestIssuance(claimId, true, nextAskMs)
+      : requestTransfer(claimId, kind, true, nextAskMs);
+  }
 
   function hear(answer: NetworkProgress | 'no_answer'): NetworkProgress | 'no_answer' {
     asked.asked += 1;
@@ -98,7 +132,7 @@ export async function runNetworkOperation<Outcome extends string>(
     });
     setHandler(resolveOperationSignal, (received: Partial<Decision> | null | undefined) => {
       // A signal can contain anything. Ignore it unless it is a decision.
-      const outcome = steps.outcomes.find((known) => known === received?.outcome);
+      const outcome = WORDS[kind].outcomes.find((known) => known === received?.outcome);
       const networkCardId = received?.networkCardId ?? undefined;
       if (outcome === undefined || !(networkCardId === undefined || isNetworkId(networkCardId))) return;
       // The database decides whether it is too early: it knows when the operation began, and the
@@ -124,7 +158,7 @@ export async function runNetworkOperation<Outcome extends string>(
         if (end !== null) return end;
       }
       heard = hints;
-      const progress = hear(await steps.request(claimId, true, nextPollMs(pollMs)).catch(noAnswer));
+      const progress = hear(await request(nextPollMs(pollMs)).catch(noAnswer));
       if (!isPending(progress)) return progress;
     }
   }
@@ -146,16 +180,20 @@ export async function runNetworkOperation<Outcome extends string>(
   }
 
   /** @returns null if the decision could not be applied */
-  async function resolvedBy(decided: Decision<Outcome>): Promise<FundingEnd | null> {
+  async function resolvedBy(decided: Decision): Promise<FundingEnd | null> {
     decision = undefined;
-    const verdict = await steps.applyResolution(claimId, decided);
+    const verdict = await (kind === 'card'
+      ? applyIssuanceResolution(claimId, decided as IssuanceDecision)
+      : applyTransferResolution(claimId, kind, decided as TransferDecision));
     if (verdict.over) return verdict.end;
     remark = NOT_APPLIED[verdict.because];
     return null;
   }
 
   async function waitForOperator(): Promise<void> {
-    const remainingMs = await steps.flagOverdue(claimId);
+    const remainingMs = await (kind === 'card'
+      ? flagIssuanceOverdue(claimId)
+      : flagTransferOverdue(claimId, kind));
     if (remainingMs > 0) {
       startDeadline(remainingMs);
       return;
@@ -174,7 +212,7 @@ export async function runNetworkOperation<Outcome extends string>(
         ? 'The card network has accepted the request but not decided yet.'
         : 'The card network did not answer the last request.';
     const parts = overdue
-      ? [...toResolve(steps, iso(deadline)), `${state} ${times}.`]
+      ? [...toResolve(kind, iso(deadline)), `${state} ${times}.`]
       : [`${state} ${times}, deadline ${iso(deadline)}.`, ASK_NOW];
     if (remark !== '') parts.push(remark);
     setCurrentDetails(parts.join('\n\n'));
@@ -195,18 +233,20 @@ export async function runNetworkOperation<Outcome extends string>(
 const ASK_NOW = 'To ask it now, send the signal `networkResult` (no input).';
 
 /** What an operator has to do. */
-function toResolve<Outcome extends string>(
-  { outcomes: [yes, no], words: { done, noun, alsoToResolve } }: OperationSteps<Outcome>,
-  deadline: string,
-): string[] {
+function toResolve(kind: Kind, deadline: string): string[] {
+  const {
+    outcomes: [yes, no],
+    done,
+    alsoToResolve,
+  } = WORDS[kind];
   const how = (outcome: string) =>
     `send the signal \`resolve\` with \`{"outcome": "${outcome}"}\`, or run ` +
-    `\`npm run operator -- ${noun} resolve ${parseWorkflowId(workflowInfo().workflowId)} --${outcome} --reason "…"\`.`;
+    `\`npm run operator -- ${kind} resolve ${parseWorkflowId(workflowInfo().workflowId)} --${outcome} --reason "…"\`.`;
   const parts = [
     `**Waiting for an operator.** The card network had until ${deadline} to say whether it ${done}. Find out there.`,
     `- If it ${done}, ${how(yes)}\n- If not, ${how(no)}`,
   ];
-  if (alsoToResolve !== undefined) parts.push(alsoToResolve);
+  if (alsoToResolve !== null) parts.push(alsoToResolve);
   return parts;
 }
 

@@ -1,17 +1,17 @@
 import { patched, sleep } from '@temporalio/workflow';
 import type { FundingEnd } from '../../../cards/network-activities.ts';
 import { type DeliveryEnd, deliverWebhook as deliver } from '../../../workflows/deliver-webhook.ts';
-import { issueCard as issue } from '../../../workflows/issue-card.ts';
 import type {
   DeliverWebhookInput,
   NetworkOperationInput,
   WatchDepositInput,
 } from '../../../workflows/messages.ts';
+import { issueCard as issue } from '../../../workflows/network-operation.ts';
 import { type DepositEnd, watchDeposit as watch } from '../../../workflows/watch-deposit.ts';
 
 export { changeCardStatus } from '../../../workflows/change-card-status.ts';
+export { topUpCard, withdrawFromCard } from '../../../workflows/network-operation.ts';
 export { scanChain } from '../../../workflows/scan-chain.ts';
-export { topUpCard, withdrawFromCard } from '../../../workflows/transfer.ts';
 
 // What a next release could change. A pinned workflow ends on the version it began on, so its change needs no care: no
 // history of today replays with this one.

@@ -12,8 +12,8 @@ describe('the rule about import directions', () => {
     ['issuers/increase/client.ts', `import { issueCard } from '../../cards/issue.ts';`],
     ['cards/rules.ts', `import { query } from '../platform/db/sql.ts';`],
     ['cards/issue.ts', `import { guard } from '../api/http/guard.ts';`],
-    ['workflows/issue-card.ts', `import { type IssuanceActivities } from '../cards/activities.ts';`],
-    ['workflows/issue-card.ts', `import { randomUUID } from 'node:crypto';`],
+    ['workflows/network-operation.ts', `import { type IssuanceActivities } from '../cards/activities.ts';`],
+    ['workflows/network-operation.ts', `import { randomUUID } from 'node:crypto';`],
   ];
   for (const [path, code] of FORBIDDEN) {
     it(`does not let ${path} say ${code}`, () => {
@@ -27,7 +27,7 @@ describe('the rule about import directions', () => {
     ['domain/fees.ts', `import { z } from 'zod';\nimport { MAX_AMOUNT_CENTS } from './money.ts';`],
     ['payments/decide.ts', `import { lockCard } from '../cards/lock-card.ts';`],
     ['cards/activities.ts', `import type { CardNetwork } from '../issuers/card-network.ts';`],
-    ['workflows/issue-card.ts', `import type { IssuanceActivities } from '../cards/activities.ts';`],
+    ['workflows/network-operation.ts', `import type { IssuanceActivities } from '../cards/activities.ts';`],
     [
       'domain/x.ts',
       `// import { a } from '../db/a.ts';\nexport const text = "import { a } from '../db/a.ts'";`,
