@@ -9,16 +9,21 @@ import { type Operator, recordAudit } from '../requests/operator-context.ts';
 import type { LateAnswer, LateDecision, LateKind, WhyNotBooked } from './late-answers-tables.ts';
 
 /**
- * Has a worker look an operation up that has ended, because the network says that it has news of it.
- * @param isRunning whether its workflow still runs, which asks the network itself unless we ended the
- *   operation without the network's word
+ * Has a worker look an operation up that has ended, because the network says that it has news of it. While it
+ * is pending, its workflow asks the network. The row says which, not the workflow: that runs for a moment
+ * longer than the operation.
  */
 export const expectLateAnswer = autocommitStatement(
-  (_, { kind, id, isRunning }: { kind: LateKind; id: string; isRunning: boolean }) => sql`
+  (_, { kind, id }: { kind: LateKind; id: string }) => sql`
     INSERT INTO late_answer AS l (id, kind)
-    SELECT ${id}, ${kind} WHERE NOT ${isRunning} OR EXISTS (SELECT FROM late_answer WHERE id = ${id})
+    SELECT ${id}, ${kind}
+    WHERE NOT EXISTS (
+        SELECT FROM card WHERE ${kind} = 'card' AND id = ${id} AND status = 'funding_pending')
+      AND NOT EXISTS (
+        SELECT FROM card_transfer WHERE direction = ${kind} AND id = ${id} AND status = 'pending')
     ON CONFLICT (id) DO UPDATE SET retry_after = least(l.retry_after, now())
       WHERE l.decision ->> 'outcome' IS DISTINCT FROM 'dismissed'`,
+  { acrossTenants: 'network' },
 );
 
 /** What we ended without the network's word. Its row may be deleted with a refusal. */

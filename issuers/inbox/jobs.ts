@@ -119,8 +119,8 @@ async function takeTransfer(options: InboxOptions, taken: TakenObject): Promise<
   const outcome = await liveNetwork.readTransfer(taken.id);
   if (outcome !== null) {
     const { subject, token } = outcome;
-    const isRunning = await signalNetworkResult(client, subject, token);
-    await expectLateAnswer(orm, { kind: subject, id: token, isRunning });
+    await signalNetworkResult(client, subject, token);
+    await expectLateAnswer(orm, { kind: subject, id: token });
   }
   await transaction(orm, (tx) => endObject(tx, taken));
   return null;

@@ -15,20 +15,17 @@ export const operationWorkflowId = (subject: 'card' | TransferDirection, id: str
 /**
  * Tells a running issuance or transfer that the network has an outcome for it, so that it asks at once.
  * @param id of the card or the transfer
- * @returns whether its workflow is still running
  */
 export async function signalNetworkResult(
   client: Client,
   subject: 'card' | TransferDirection,
   id: string,
-): Promise<boolean> {
+): Promise<void> {
   try {
     await client.withDeadline(Date.now() + SIGNAL_TIMEOUT_MS, () =>
       client.workflow.getHandle(operationWorkflowId(subject, id)).signal(networkResult),
     );
-    return true;
   } catch (error) {
-    if (error instanceof WorkflowNotFoundError) return false;
-    throw error;
+    if (!(error instanceof WorkflowNotFoundError)) throw error;
   }
 }

@@ -111,8 +111,8 @@ async function noteOutcome(
   { logFields }: RequestState,
 ): Promise<MessageResult> {
   logFields.workflowId = operationWorkflowId(subject, token);
-  const isRunning = await signalNetworkResult(client, subject, token);
-  await expectLateAnswer(orm, { kind: subject, id: token, isRunning });
+  await signalNetworkResult(client, subject, token);
+  await expectLateAnswer(orm, { kind: subject, id: token });
   return { status: 'noted' };
 }
 

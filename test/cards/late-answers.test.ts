@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { simulatedNetworkCredentials, simulatedNetworkSecrets } from '../../issuers/simulated/credentials.ts';
 import { signBody } from '../../issuers/simulated/signature.ts';
 import { newId } from '../../platform/crypto/new-id.ts';
+import { TOP_UP_CARD } from '../../workflows/messages.ts';
 import { createCard } from '../support/cards.ts';
 import { claimOf } from '../support/claims.ts';
 import { assertBalance, assertLedgerClean, balanceOf, fundedPartner } from '../support/money.ts';
@@ -233,6 +234,20 @@ describe('the network, if it contradicts a decision made by hand,', () => {
     assert.deepEqual([blocked.code, blocked.json?.status], [0, 'blocked'], blocked.err);
     const left = await itemOf(id);
     assert.deepEqual([left.command, left.or_command], [dismiss, null]);
+  });
+
+  it('has an operation looked up once our record has ended it, though a workflow still runs', async () => {
+    const { id, workflow } = await decided(DECIDED['a top-up'] as Decided, '--failed');
+    await workflow.result();
+    await asOwner(stack, 'DELETE FROM late_answer WHERE id = $1', [id]);
+    const running = await stack.client.workflow.start(TOP_UP_CARD, {
+      workflowId: workflow.workflowId,
+      taskQueue: 'nobody polls it',
+      args: [],
+    });
+    await callBack(id, 'card.topup');
+    assert.equal(await isExpected(id), true);
+    await running.terminate();
   });
 
   it('is not taken at its word: a callback about an end that a look-up confirms, or about nothing, changes nothing', async () => {
