@@ -7,6 +7,7 @@ export {
   WebhookVerificationError,
 } from './errors.ts';
 export type * from './generated/models.gen.ts';
+export { EVENT_TYPES } from './generated/resources.gen.ts';
 export type {
   ApiResponse as Answer,
   IdempotentRequestOptions,

@@ -34,10 +34,11 @@ const PENDING_STATUS: Record<string, string> = {
 };
 
 /**
- * @returns a class for each group of operation ids, with a method for each operation, and `Resources`, which
- * has them all
+ * @returns a class for each group of operation ids, with a method for each operation, `Resources`, which has
+ * them all, and the types of events
  */
-export function writeResources({ paths }: Document): string {
+export function writeResources({ components, paths }: Document): string {
+  const { enum: eventTypes = [] } = components.schemas.EventType as { enum?: string[] };
   const groups = new Map<string, string[]>();
   for (const [url, operations] of Object.entries(paths)) {
     for (const [method, operation] of Object.entries(operations)) {
@@ -65,6 +66,10 @@ export function writeResources({ paths }: Document): string {
     '\n  constructor(http: HttpClient) {',
     ...names.map((name) => `    this.${name} = new ${capitalize(name)}(http);`),
     '  }\n}\n',
+    '/** Every type of event. */',
+    'export const EVENT_TYPES: readonly api.EventType[] = [',
+    ...eventTypes.map((type) => `  '${type}',`),
+    '];\n',
   ].join('\n');
 }
 

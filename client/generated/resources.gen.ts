@@ -516,3 +516,29 @@ export abstract class Resources {
     this.testHelpers = new TestHelpers(http);
   }
 }
+
+/** Every type of event. */
+export const EVENT_TYPES: readonly api.EventType[] = [
+  'card.issued',
+  'card.issue_failed',
+  'card.updated',
+  'card.frozen',
+  'card.unfrozen',
+  'card.blocked',
+  'topup.succeeded',
+  'topup.failed',
+  'withdrawal.succeeded',
+  'withdrawal.failed',
+  'card.transaction.created',
+  'card.authorization.created',
+  'card.authorization.updated',
+  'deposit.confirmed',
+  'deposit.needs_review',
+  'deposit.expired',
+  'webhook_endpoint.failing',
+  'webhook_endpoint.disabled',
+  'api_key.expiring',
+  'balance.low',
+  'balance.recovered',
+  'ping',
+];

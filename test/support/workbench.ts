@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
+import { Scope } from '../../accounts/scope-rules.ts';
 import { buildWorkbench } from '../../dev/stack/build-workbench.ts';
 import { parseBlock } from '../../domain/ip-address.ts';
 import type { Mode } from '../../domain/mode.ts';
@@ -80,18 +81,7 @@ export async function openTab(
 }
 
 /** Those of a session that may do everything. */
-export const ALL_SCOPES = [
-  'cards:read',
-  'cards:write',
-  'secure_details:read',
-  'balance:read',
-  'funding:write',
-  'events:read',
-  'webhooks:write',
-  'test:write',
-  'api_keys:write',
-  'requests:read',
-];
+export const ALL_SCOPES = Scope.options.filter((scope) => scope !== 'workbench:write');
 
 function tabOf(page: Page, context: BrowserContext, sessionId: string, origin: string): Tab {
   const complaints: string[] = [];

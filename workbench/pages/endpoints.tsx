@@ -1,5 +1,6 @@
 import { Link, useNavigate, useParams } from '@tanstack/react-router';
 import { useState } from 'react';
+import { EVENT_TYPES } from '../../client/generated/resources.gen.ts';
 import type {
   CreateWebhookEndpointRequest,
   EventType,
@@ -26,7 +27,6 @@ import { SecretDialog } from '../ui/secret-dialog.tsx';
 import { ListTable, useFilters } from '../ui/table.tsx';
 import { useWorkbench } from '../workbench.ts';
 import css from './endpoints.module.css';
-import { EVENT_TYPES } from './events.tsx';
 
 const isFailing = ({ status, consecutive_failures }: WebhookEndpoint) =>
   status === 'enabled' && consecutive_failures > 0;

@@ -1,6 +1,7 @@
 import { Link, useParams } from '@tanstack/react-router';
 import { useState } from 'react';
-import type { EndpointDelivery, Event as EventObject, EventType } from '../../client/generated/types.gen.ts';
+import { EVENT_TYPES } from '../../client/generated/resources.gen.ts';
+import type { EndpointDelivery, Event as EventObject } from '../../client/generated/types.gen.ts';
 import { useAction, useList, useOne } from '../reading.ts';
 import { subjectId } from '../subject-id.ts';
 import { FormDialog, SelectField } from '../ui/form.tsx';
@@ -21,31 +22,6 @@ import {
 import { FilterBar, ListTable, Table, TIMES, useFilters } from '../ui/table.tsx';
 import { useWorkbench } from '../workbench.ts';
 
-/** In the order of docs/partners/webhooks.md. */
-export const EVENT_TYPES: EventType[] = [
-  'card.issued',
-  'card.issue_failed',
-  'card.updated',
-  'card.frozen',
-  'card.unfrozen',
-  'card.blocked',
-  'topup.succeeded',
-  'topup.failed',
-  'withdrawal.succeeded',
-  'withdrawal.failed',
-  'card.transaction.created',
-  'card.authorization.created',
-  'card.authorization.updated',
-  'deposit.confirmed',
-  'deposit.needs_review',
-  'deposit.expired',
-  'webhook_endpoint.failing',
-  'webhook_endpoint.disabled',
-  'api_key.expiring',
-  'balance.low',
-  'balance.recovered',
-  'ping',
-];
 const DELIVERY_STATUSES = ['pending', 'delivered', 'retrying', 'given_up', 'parked', 'no_endpoint'] as const;
 
 export function Events() {
