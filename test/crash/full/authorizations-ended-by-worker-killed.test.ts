@@ -7,12 +7,11 @@ import { whyWaiting } from '../../support/api/why-waiting.ts';
 import { authorizedCard, onAuthorization } from '../../support/authorizations.ts';
 import { createCard, eventTypes } from '../../support/cards.ts';
 import {
-  bundleFile,
   dieAt,
   kill,
   scratchFolder,
   startApiProcess,
-  startProcess,
+  startDyingWorker,
 } from '../../support/crash/processes.ts';
 import { assertLedgerClean, balanceOf, fundedPartner } from '../../support/money.ts';
 import { asOwner } from '../../support/postgres.ts';
@@ -49,13 +48,8 @@ describe('an authorization that a worker ends', () => {
   });
 
   async function workUntilKilled(text: string, when: When): Promise<void> {
-    const { markerFile, execArgv, env } = dieAt(folder, text, when);
-    const worker = await startProcess(stack.config, folder, 'worker/main.ts', {
-      execArgv,
-      env: { ...env, WORKFLOW_BUNDLE: await bundleFile(folder) },
-    });
-    assert.equal(await worker.exited, 'signal SIGKILL', worker.lastLines().join('\n'));
-    assert.ok(existsSync(markerFile));
+    const died = await startDyingWorker(stack.config, folder, text, when);
+    await died();
   }
 
   for (const [when, isExpired] of Object.entries(PLACES) as [When, boolean][]) {

@@ -5,12 +5,11 @@ import { networkIdOf, networkTransaction, sendAsNetwork } from '../../support/ap
 import { whyWaiting } from '../../support/api/why-waiting.ts';
 import { createCard, forgetNetworkCard } from '../../support/cards.ts';
 import {
-  bundleFile,
   dieAt,
   kill,
   scratchFolder,
   startApiProcess,
-  startProcess,
+  startDyingWorker,
 } from '../../support/crash/processes.ts';
 import { assertLedgerClean, fundedPartner } from '../../support/money.ts';
 import { asOwner } from '../../support/postgres.ts';
@@ -79,14 +78,9 @@ describe('a kept transaction of the network', () => {
       const event = networkTransaction(networkCardId);
       assert.equal((await send(event)).status, 202);
 
-      const { markerFile, ...options } = dieAt(folder, text, when);
-      const worker = await startProcess(stack.config, folder, 'worker/main.ts', {
-        ...options,
-        env: { ...options.env, WORKFLOW_BUNDLE: await bundleFile(folder) },
-      });
+      const died = await startDyingWorker(stack.config, folder, text, when);
       await identify(cardId, networkCardId);
-      assert.equal(await worker.exited, 'signal SIGKILL', worker.lastLines().join('\n'));
-      assert.ok(existsSync(markerFile));
+      await died();
       assert.equal((await list(cardId)).length, isBooked ? 1 : 0);
 
       await asOwner(stack, "UPDATE network_inbox SET retry_after = '-infinity'", []);

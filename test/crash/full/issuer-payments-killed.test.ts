@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict';
-import { existsSync, rmSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { ISSUERS, type Issuer } from '../../support/adapters/issuers.ts';
 import { networkIdOf } from '../../support/api/network-events.ts';
 import { createCard } from '../../support/cards.ts';
-import type { DeadlyStatement } from '../../support/crash/die-at-statement.ts';
-import { bundleFile, dieAt, scratchFolder, startProcess } from '../../support/crash/processes.ts';
+import { scratchFolder, startDyingWorker } from '../../support/crash/processes.ts';
 import { inboxRead } from '../../support/inbox.ts';
 import { assertLedgerClean, fundedPartner } from '../../support/money.ts';
 import { asOwner } from '../../support/postgres.ts';
@@ -31,17 +30,6 @@ for (const [name, start] of Object.entries(ISSUERS)) {
       rmSync(folder, { recursive: true, force: true });
     });
 
-    /** Starts a worker, which dies at this statement. */
-    async function killWorkerAt(text: string, when: DeadlyStatement['when']): Promise<void> {
-      const { markerFile, execArgv, env } = dieAt(folder, text, when);
-      const worker = await startProcess(stack.config, folder, 'worker/main.ts', {
-        execArgv,
-        env: { ...env, WORKFLOW_BUNDLE: await bundleFile(folder) },
-      });
-      assert.equal(await worker.exited, 'signal SIGKILL', worker.lastLines().join('\n'));
-      assert.ok(existsSync(markerFile));
-    }
-
     for (const [text, when, isBooked] of [
       ['UPDATE "network_inbox" q', 'after', false],
       ['INSERT INTO card_authorization', 'before', false],
@@ -61,7 +49,8 @@ for (const [name, start] of Object.entries(ISSUERS)) {
         const booked = async () =>
           (await partner.call('GET', `/cards/${card.id}/transactions`, live)).json.data;
 
-        await killWorkerAt(text, when);
+        const died = await startDyingWorker(stack.config, folder, text, when);
+        await died();
         assert.equal((await booked()).length, isBooked ? 1 : 0);
 
         await asOwner(stack, "UPDATE network_inbox SET retry_after = '-infinity'");

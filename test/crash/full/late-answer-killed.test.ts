@@ -5,7 +5,7 @@ import { TRANSFER_DIRECTIONS, TRANSFERS } from '../../../domain/transfer.ts';
 import { transferWorkflowId } from '../../../workflows/messages.ts';
 import { createCard, eventTypes } from '../../support/cards.ts';
 import { CUTS, cutCommits } from '../../support/crash/cut-commits.ts';
-import { dieAt, kill, scratchFolder, startProcess } from '../../support/crash/processes.ts';
+import { scratchFolder, startDyingWorker } from '../../support/crash/processes.ts';
 import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from '../../support/money.ts';
 import { environmentOf, operateIn } from '../../support/operator/operate.ts';
 import { asOwner } from '../../support/postgres.ts';
@@ -91,13 +91,8 @@ for (const direction of TRANSFER_DIRECTIONS) {
           outcome: 'booked',
           reason: 'a test',
         });
-        const { execArgv, env } = dieAt(folder, 'INSERT INTO card_transfer AS t', when);
-        const worker = await startProcess(stack.config, folder, 'worker/main.ts', { execArgv, env });
-        try {
-          assert.equal(await worker.exited, 'signal SIGKILL', worker.lastLines().join('\n'));
-        } finally {
-          await kill(worker);
-        }
+        const died = await startDyingWorker(stack.config, folder, 'INSERT INTO card_transfer AS t', when);
+        await died();
         assert.equal(await isBooked(late.id), when === 'after commit');
         // The one that died had taken it for a minute.
         await asOwner(stack, 'UPDATE late_answer SET retry_after = now()');

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { existsSync, rmSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import type { FakeIncrease } from '../../../dev/increase/fake-increase.ts';
 import {
   type IncreaseCard,
@@ -8,7 +8,7 @@ import {
   startIncreaseStack,
   untilRead,
 } from '../../support/adapters/increase-stack.ts';
-import { bundleFile, dieAt, kill, scratchFolder, startProcess } from '../../support/crash/processes.ts';
+import { scratchFolder, startDyingWorker } from '../../support/crash/processes.ts';
 import { assertLedgerClean } from '../../support/money.ts';
 import { asOwner } from '../../support/postgres.ts';
 import type { TestStack } from '../../support/stack.ts';
@@ -71,15 +71,9 @@ describe("the money that a card's account at Increase has too much or too little
       it(`${what}, is moved once if the worker is killed (${when} ${text})`, async () => {
         await untilRead(stack, fake);
         await stack.stopWorker();
-        const { markerFile, execArgv, env } = dieAt(folder, text, when);
-        const worker = await startProcess(stack.config, folder, 'worker/main.ts', {
-          execArgv,
-          env: { ...env, WORKFLOW_BUNDLE: await bundleFile(folder) },
-        });
+        const died = await startDyingWorker(stack.config, folder, text, when);
         const begun = begin(what);
-        await until('the worker is killed', () => existsSync(markerFile));
-        assert.equal(await worker.exited, 'signal SIGKILL', worker.lastLines().join('\n'));
-        await kill(worker);
+        await died();
         assert.equal((await trueUps()).length, isBooked ? 1 : 0);
 
         await stack.startWorker();

@@ -1,5 +1,6 @@
+import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { mkdtempSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -50,6 +51,24 @@ export function dieAt(folder: string, text: string, when: DeadlyStatement['when'
     markerFile,
     execArgv: ['--import', './test/support/crash/die-at-statement.ts'],
     env: { DIE_AT_STATEMENT: JSON.stringify(place) },
+  };
+}
+
+/** Starts a worker that dies at a statement. @returns a function that waits until it has */
+export async function startDyingWorker(
+  config: Config,
+  folder: string,
+  text: string,
+  when: DeadlyStatement['when'],
+): Promise<() => Promise<void>> {
+  const { markerFile, execArgv, env } = dieAt(folder, text, when);
+  const worker = await startProcess(config, folder, 'worker/main.ts', {
+    execArgv,
+    env: { ...env, WORKFLOW_BUNDLE: await bundleFile(folder) },
+  });
+  return async () => {
+    assert.equal(await worker.exited, 'signal SIGKILL', worker.lastLines().join('\n'));
+    assert.ok(existsSync(markerFile));
   };
 }
 
