@@ -93,5 +93,6 @@ export async function assertHandedOver(workflow: WorkflowHandle): Promise<void> 
   const turns = tasks.filter((task, index) => task !== tasks[index - 1]);
   const handedOver = turns.slice(0, turns.indexOf('of another worker') + 1);
   const expected = ['of the API', ...(handedOver.length > 2 ? ['over: its time'] : []), 'of another worker'];
-  assert.deepEqual(handedOver, expected);
+  const kinds = (events ?? []).map(({ eventType, eventTime }) => `${tsToMs(eventTime)} ${eventType}`);
+  assert.deepEqual(handedOver, expected, `${workflow.workflowId}: ${handedOver}; ${kinds.join(', ')}`);
 }
