@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import type { WorkflowHandle } from '@temporalio/client';
+import type { WorkflowExecutionInfo, WorkflowHandle } from '@temporalio/client';
 import { tsToMs } from '@temporalio/common/lib/time.js';
 import { freePort } from '../../../dev/free-port.ts';
 import type { Child } from '../../../dev/process/child.ts';
@@ -80,7 +80,12 @@ const TASK_TIMEOUT_MS = 5_000;
  * end of that task's time. How long the worker then took says how busy the machine is.
  */
 export async function assertHandedOver(workflow: WorkflowHandle): Promise<void> {
-  const { events } = await workflow.fetchHistory();
+  const { client, workflowId } = workflow;
+  // Whoever brings a status change again just as it ends has it run once more.
+  let first: Pick<WorkflowExecutionInfo, 'runId' | 'startTime'> = await workflow.describe();
+  for await (const run of client.list({ query: `WorkflowId = '${workflowId}'` }))
+    if (run.startTime < first.startTime) first = run;
+  const { events } = await client.getHandle(workflowId, first.runId).fetchHistory();
   const started = events?.[0]?.workflowExecutionStartedEventAttributes;
   assert.equal(tsToMs(started?.workflowTaskTimeout), TASK_TIMEOUT_MS);
   const tasks = (events ?? []).flatMap(
@@ -94,5 +99,5 @@ export async function assertHandedOver(workflow: WorkflowHandle): Promise<void> 
   const handedOver = turns.slice(0, turns.indexOf('of another worker') + 1);
   const expected = ['of the API', ...(handedOver.length > 2 ? ['over: its time'] : []), 'of another worker'];
   const kinds = (events ?? []).map(({ eventType, eventTime }) => `${tsToMs(eventTime)} ${eventType}`);
-  assert.deepEqual(handedOver, expected, `${workflow.workflowId}: ${handedOver}; ${kinds.join(', ')}`);
+  assert.deepEqual(handedOver, expected, `${workflowId}: ${handedOver}; ${kinds.join(', ')}`);
 }
