@@ -22,7 +22,17 @@ import { useWorkbench } from '../workbench.ts';
 import { CreditDialog } from './credit.tsx';
 import css from './home.module.css';
 
-const DaysChart = lazy(async () => ({ default: (await import('../ui/days-chart.tsx')).DaysChart }));
+const CHART_AGAIN_MS = 5_000;
+/** A page without its chart has the figures all the same, so a chart that can't be loaded is tried again. */
+const DaysChart = lazy(async () => {
+  for (;;) {
+    try {
+      return { default: (await import('../ui/days-chart.tsx')).DaysChart };
+    } catch {
+      await new Promise((resolve) => setTimeout(resolve, CHART_AGAIN_MS));
+    }
+  }
+});
 const STATUSES: CardStatus[] = ['active', 'funding_pending', 'frozen', 'blocked', 'failed'];
 
 export function Home() {

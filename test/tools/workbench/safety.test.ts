@@ -207,6 +207,23 @@ describe('a session of the workbench, in a browser', () => {
     await context.close();
   });
 
+  it('shows everything but the chart while that can not be loaded, and draws it once it can', async () => {
+    const { page, context } = await openTab(browser, partner);
+    let asked = 0;
+    await page.route('**/days-chart*', (route) => {
+      asked += 1;
+      return route.abort();
+    });
+    await page.reload();
+    await page.getByText('As a table').first().waitFor();
+    await until('the chart is asked for', () => asked > 0);
+    assert.ok((await page.getByRole('heading', { level: 1 }).count()) > 0);
+    assert.equal(await page.getByRole('alert').count(), 0);
+    await page.unroute('**/days-chart*');
+    await page.locator('figure canvas').first().waitFor();
+    await context.close();
+  });
+
   it('keeps what it shows while the API is restarted, says so, and goes on by itself', async () => {
     const port = await freePort();
     const config = { ...stack.config, port, publicUrl: `http://127.0.0.1:${port}` };
