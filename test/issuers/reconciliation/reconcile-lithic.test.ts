@@ -82,6 +82,23 @@ describe('operator network reconcile with Lithic', () => {
     twin.state = 'CLOSED';
   });
 
+  it('compares all other cards if it can not read one, and says which', async () => {
+    const other = await lithicCard(fake, stack, (await createCard(partner, { amount: 1_000 }, live)).json.id);
+    card.state = 'LOST' as 'OPEN';
+    other.state = 'PAUSED';
+    const found = await operator.reconcile();
+    assert.deepEqual(
+      found.different.map(({ kind, issuer_id }: { kind: string; issuer_id: string }) => [kind, issuer_id]),
+      [
+        ['card', other.token],
+        ['card', card.token],
+      ],
+    );
+    assert.match(await reasons(), /can't read /);
+    card.state = 'OPEN';
+    other.state = 'OPEN';
+  });
+
   for (const sendsEventTokens of [false, true]) {
     describe(`${sendsEventTokens ? 'with' : 'without'} event tokens in requests`, () => {
       beforeEach(() => {

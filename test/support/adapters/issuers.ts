@@ -16,11 +16,13 @@ export interface Issuer {
   keys: NodeJS.ProcessEnv;
   /** Of a card that has not paid: itself, and its load if the issuer holds its money. */
   matchedOfCard: number;
+  /** The field that we can not read of a spoilt payment. */
+  spoiltField: string;
   stop(): Promise<void>;
   /** Once it has posted everything. */
   posted(): Promise<void>;
-  /** What happens meanwhile is never posted. */
-  unposted(act: () => Promise<unknown>): Promise<void>;
+  /** What happens meanwhile is not posted. @returns a function that posts it after all */
+  unposted(act: () => Promise<unknown>): Promise<() => Promise<void>>;
   /** An approved authorization, which a request of ours decided. */
   authorize(networkCardId: string, cents: number, daysAgo?: number): Promise<PaymentAtIssuer>;
   makeCardByHand(): { id: string; undo: Undo };
@@ -84,11 +86,20 @@ export const ISSUERS: Record<string, (options?: StackOptions) => Promise<Issuer>
         INCREASE_FUNDING_ACCOUNT_ID: fundingAccountId,
       },
       matchedOfCard: 2,
+      spoiltField: 'card_id',
       posted: () => delivery.idle(),
       async unposted(act) {
         delivery.hold();
         await act();
-        delivery.release(() => []);
+        const unsent: Parameters<typeof delivery.send>[0][] = [];
+        delivery.release((held) => {
+          unsent.push(...held);
+          return [];
+        });
+        return async () => {
+          for (const event of unsent) delivery.send(event);
+          await delivery.idle();
+        };
       },
       async authorize(card_id, amount, daysAgo = 0) {
         bank.aheadMs = -daysAgo * DAY_MS;
@@ -147,13 +158,17 @@ export const ISSUERS: Record<string, (options?: StackOptions) => Promise<Issuer>
       stop,
       keys: { LITHIC_API_KEY: API_KEY, LITHIC_BASE_URL: fake.url },
       matchedOfCard: 1,
+      spoiltField: 'updated',
       posted: () => posts.idle(),
       async unposted(act) {
         const { length } = posts.events;
         posts.holdsEvents = true;
         await act();
-        posts.events.splice(length);
+        const unsent = posts.events.splice(length);
         posts.holdsEvents = false;
+        return async () => {
+          for (const event of unsent) assert.equal(await posts.send(event), 200);
+        };
       },
       async authorize(token, amount, daysAgo = 0) {
         program.advance(-daysAgo * DAY_MS);
