@@ -11,6 +11,7 @@ import { type Reader, readStatement, type Transactor, writeStatement } from '../
 import { transaction } from '../../platform/db/transaction.ts';
 import { type Operator, recordAudit } from '../../requests/operator-context.ts';
 import { findNetworkCard } from './find-card.ts';
+import { makeDue } from './inbox.ts';
 import type { WaitingElement } from './tables.ts';
 
 // What an element of a payment means that only a person can say: it can't be read, or its payment's card can't
@@ -155,7 +156,7 @@ async function book(
   { payment_id: paymentId, card_id: cardId, element, elements, network_card_id }: FoundElement,
   made: HandMade,
 ): Promise<Decided> {
-  await hurry(tx, { paymentId });
+  await makeDue(tx, { id: paymentId });
   if (cardId === null) return { outcome: 'dismissed' };
   const snapshot = elements && named(paymentId, network_card_id ?? '', elements);
   const [booked] = await bookPayments(tx, [{ cardId, paymentId, snapshot, readAt: null }], { ttlMs }).catch(
@@ -248,13 +249,6 @@ const approve = writeStatement(
   (_, { elementId, actor }: { elementId: string; actor: string }) => sql`
     UPDATE payment_element SET approved = true, approved_by = ${actor}, approved_login = session_user
     WHERE id = ${elementId}`,
-);
-
-const hurry = writeStatement((db, { paymentId }: { paymentId: string }) =>
-  db
-    .updateTable('network_inbox')
-    .set({ retry_after: sql`least(retry_after, now())` })
-    .where('id', '=', paymentId),
 );
 
 /** Whether a person has said of each that nothing was bought. */

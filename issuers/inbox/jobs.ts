@@ -16,8 +16,8 @@ import { type CardNetwork, CardNetworkUnavailable, isReadable } from '../card-ne
 import { bookRead, type NotBooked, type ReadPayment } from './book-payment.ts';
 import {
   endObject,
-  hurryCard,
   leaveObject,
+  makeDue,
   stateContext,
   type TakenObject,
   takeDueObjects,
@@ -77,7 +77,7 @@ export function startInbox(options: InboxOptions): Pick<Repetition, 'stop'> {
     on: {
       [NETWORK_INBOX]: looking.wake,
       [CARD_IDENTIFIED]: (networkCardId) =>
-        void hurryCard(orm, { networkCardId }).then(looking.wake, looking.wake),
+        void transaction(orm, (tx) => makeDue(tx, { id: networkCardId })).then(looking.wake, looking.wake),
     },
     onListening: looking.wake,
   });

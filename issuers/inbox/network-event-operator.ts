@@ -5,10 +5,10 @@ import { Refusal } from '../../domain/refusal.ts';
 import { argument, flag, list, type Noun, oneOf, reason, verb } from '../../operator/verbs.ts';
 import { notifyNetworkInbox } from '../../platform/db/notifications.ts';
 import type { Orm } from '../../platform/db/orm.ts';
-import { autocommitStatement, readStatement, writeStatement } from '../../platform/db/sql.ts';
+import { readStatement, writeStatement } from '../../platform/db/sql.ts';
 import { transaction } from '../../platform/db/transaction.ts';
 import { type Operator, recordAudit } from '../../requests/operator-context.ts';
-import { stateContext } from './inbox.ts';
+import { makeDue, stateContext } from './inbox.ts';
 import { sendVerb } from './send-operator.ts';
 import { type WaitingElement, WHY_WAITING, type WhyWaiting } from './tables.ts';
 
@@ -48,7 +48,8 @@ export const networkEventNoun: Noun = {
     examples: ['8b1e…'],
     async run({ id }, { session }) {
       const orm = await session.orm();
-      if ((await makeDue(orm, { id })).length === 0) throw nothingWaits();
+      const due = await transaction(orm, (tx) => makeDue(tx, { id }));
+      if (due.length === 0) throw nothingWaits();
       await notifyNetworkInbox(orm);
       return { value: { id }, note: 'A worker looks at it within seconds.' };
     },
@@ -115,14 +116,6 @@ const present = <Row extends InboxRow>(row: Row): Row => ({
   ...row,
   created: new Date(row.created).toISOString(),
 });
-
-const makeDue = autocommitStatement((db, { id }: { id: string }) =>
-  db
-    .updateTable('network_inbox')
-    .set({ retry_after: sql`least(retry_after, now())` })
-    .where('id', '=', id)
-    .returning('id'),
-);
 
 /**
  * Records an operator's decision that something that waits needs nothing more.
