@@ -79,13 +79,13 @@ export async function createTestLogins(ownerUrl: string): Promise<void> {
 
 /** The same test database as the operator's command line works on it. */
 export const openOperatorOrm = (url: string): Promise<Orm> =>
-  openOrm({ databaseUrl: operatorUrlOf(url), poolSize: 4, limits: OPERATOR_LIMITS, role: OPERATOR_ROLE });
+  openOrm({ databaseUrl: operatorUrlOf(url), poolSize: 20, limits: OPERATOR_LIMITS, role: OPERATOR_ROLE });
 
 /** The same, by the owner: for rows that a test makes up, which need no entry in the audit log then. */
 export const openOwnerOrm = (url: string): Promise<Orm> =>
   openOrm({
     databaseUrl: ownerUrlOf(url),
-    poolSize: 4,
+    poolSize: 20,
     limits: OPERATOR_LIMITS,
     role: OPERATOR_ROLE,
     onOwnerLogin: () => {},

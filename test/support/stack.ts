@@ -149,7 +149,8 @@ export async function startTestStack(
   const logLines: string[] = [];
   const logger = createLogger('api', config.logLevel, { write: (line: string) => logLines.push(line) });
   const direct = config.databaseDirectUrl ?? config.databaseUrl;
-  const orm = await openOrm({ databaseUrl: direct, poolSize: 8, limits: OPERATOR_LIMITS });
+  // As many as a test may ask for at once, so that no statement of its own waits for another.
+  const orm = await openOrm({ databaseUrl: direct, poolSize: 40, limits: OPERATOR_LIMITS });
   const operatorOrm = await openOperatorOrm(direct);
   const operator = { orm: operatorOrm, ring: new KeyRing(config.encryptionKeys), actor: 'test' };
   if (options.product ?? true) await setCurrentProduct(operator, TEST_PRODUCT);

@@ -31,7 +31,7 @@ export interface Standing {
 /** How many operations one process is killed in. Those that stand at a commit keep one of its connections each. */
 const MAX_STANDING = 40;
 const MAX_AT_COMMITS = 11;
-/** Half as many as the connections of the test's own pool. */
+/** So many prepare, ask or check at once: more would only compete for the processors. */
 const AT_ONCE = 4;
 
 /**
