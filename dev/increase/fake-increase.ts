@@ -2,9 +2,10 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import type { Increase } from 'increase';
 import { z } from 'zod';
+import { FaultRules } from '../fault-rules.ts';
 import { Bank, BankError, type Books, emptyBooks } from './bank.ts';
 import { Delivery } from './delivery.ts';
-import { actsFirst, answerWithFault, Faults } from './faults.ts';
+import { actsFirst, answerWithFault, type Fault } from './faults.ts';
 import { makeId } from './objects.ts';
 import { Simulations } from './simulations.ts';
 
@@ -31,7 +32,7 @@ export interface FakeIncrease {
   bank: Bank;
   simulations: Simulations;
   delivery: Delivery;
-  faults: Faults;
+  faults: FaultRules<Fault>;
   /** `POST /cards` and so on, in their order. */
   requests: string[];
   /**
@@ -55,7 +56,7 @@ export async function startFakeIncrease(options: FakeIncreaseOptions = {}): Prom
   const delivery = new Delivery(bank);
   const simulations = new Simulations(bank);
   simulations.askForDecision = (decision) => delivery.ask(decision);
-  const faults = new Faults();
+  const faults = new FaultRules<Fault>();
   const requests: string[] = [];
   const funding = bank.books.accounts[0] ?? bank.openAccount({ name: 'Funding' }, null);
   if (options.books === undefined) bank.pay(funding.id, 1_000_000_000);

@@ -15,43 +15,6 @@ export type Fault =
   | 'not JSON'
   | 'other shape';
 
-export interface FaultRule {
-  fault: Fault;
-  /** `POST /account_transfers`, or a part of it; by default every request. */
-  request?: string;
-  /** How many requests it affects before it ends; by default all. */
-  times?: number;
-  /** It affects every n-th request: 3 spares two of three. */
-  every?: number;
-}
-
-export class Faults {
-  readonly #rules = new Set<{ rule: FaultRule; seen: number; hit: number }>();
-
-  /** @returns a function that removes it */
-  add(rule: FaultRule): () => void {
-    const entry = { rule, seen: 0, hit: 0 };
-    this.#rules.add(entry);
-    return () => this.#rules.delete(entry);
-  }
-
-  clear(): void {
-    this.#rules.clear();
-  }
-
-  next(request: string): Fault | undefined {
-    for (const entry of this.#rules) {
-      const { fault, request: part = '', times = Number.POSITIVE_INFINITY, every = 1 } = entry.rule;
-      if (!request.includes(part) || entry.hit >= times) continue;
-      entry.seen++;
-      if (entry.seen % every !== 0) continue;
-      entry.hit++;
-      return fault;
-    }
-    return undefined;
-  }
-}
-
 export const actsFirst = (fault: Fault): boolean =>
   [
     'lost after acting',

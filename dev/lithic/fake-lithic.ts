@@ -2,7 +2,8 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { z } from 'zod';
 import { AUTHORIZATIONS_PATH } from '../../issuers/lithic/wire.ts';
-import { Faults, type Response, respondWith, send } from './faults.ts';
+import { FaultRules } from '../fault-rules.ts';
+import { type Fault, type Response, respondWith, send } from './faults.ts';
 import { type Card, makeCard, withoutSecrets } from './objects.ts';
 import type { PostOptions } from './posts.ts';
 import { type Books, Program } from './program.ts';
@@ -22,7 +23,7 @@ export interface FakeLithic {
   /** As LITHIC_BASE_URL takes it. */
   url: string;
   program: Program;
-  faults: Faults;
+  faults: FaultRules<Fault>;
   /** Every call, with its Idempotency-Key. */
   calls: { call: string; key: string | null }[];
   /** Called before a call is looked at, for instance `GET /v1/cards`. The fake waits for it. */
@@ -45,7 +46,7 @@ export async function startFakeLithic(options: FakeLithicOptions): Promise<FakeL
   if (options.books !== undefined) program.load(options.books);
   /** Lithic repeats what it answered to a key, even a 500, until it forgets the key. */
   const keys = new Map<string, { atMs: number; request: string; response: Response }>();
-  const faults = new Faults();
+  const faults = new FaultRules<Fault>();
   const calls: FakeLithic['calls'] = [];
 
   const serve = async (request: IncomingMessage, response: ServerResponse) => {
@@ -130,7 +131,7 @@ export async function startFakeLithic(options: FakeLithicOptions): Promise<FakeL
     serve(request, response).catch((error) => {
       // The caller is gone, or this fake has a bug.
       if (response.headersSent) response.destroy();
-      else send(response, null, problem(500, String(error)));
+      else send(response, undefined, problem(500, String(error)));
     });
   });
   await new Promise<void>((resolve, reject) => {

@@ -16,34 +16,6 @@ export type Fault =
   | 'other shape'
   | 'slow';
 
-interface FaultRule {
-  fault: Fault;
-  /** The start of `<method> <path>`, for instance `POST /v1/cards`; by default every call. */
-  call?: string;
-  /** How many calls it affects; by default one. */
-  times?: number;
-}
-
-/** The faults of one fake, in the order in which they were added. */
-export class Faults {
-  readonly #rules: Required<FaultRule>[] = [];
-
-  add({ fault, call = '', times = 1 }: FaultRule): void {
-    this.#rules.push({ fault, call, times });
-  }
-
-  clear(): void {
-    this.#rules.length = 0;
-  }
-
-  next(call: string): Fault | null {
-    const rule = this.#rules.find((one) => one.times > 0 && call.startsWith(one.call));
-    if (rule === undefined) return null;
-    rule.times--;
-    return rule.fault;
-  }
-}
-
 export interface Response {
   status: number;
   body: object;
@@ -52,7 +24,7 @@ export interface Response {
 const PROBLEM = { message: 'a message that may repeat the request', debugging_request_id: '94d5e915-xxxx' };
 
 /** What the fault makes of a call. @param act what a working Lithic does and answers */
-export function respondWith(fault: Fault | null, act: () => Response): Response {
+export function respondWith(fault: Fault | undefined, act: () => Response): Response {
   switch (fault) {
     case 'lost before':
       return { status: 0, body: {} };
@@ -73,7 +45,7 @@ export function respondWith(fault: Fault | null, act: () => Response): Response 
 }
 
 /** Sends the answer, as far as the fault lets it through. */
-export function send(response: ServerResponse, fault: Fault | null, { status, body }: Response): void {
+export function send(response: ServerResponse, fault: Fault | undefined, { status, body }: Response): void {
   if (fault === 'lost before' || fault === 'lost after') {
     response.destroy();
     return;

@@ -1,9 +1,10 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
+import { FaultRules } from '../fault-rules.ts';
 import { type Api, answerCall } from './api.ts';
 import type { Chain } from './chain.ts';
-import { answerWithFault, Faults } from './faults.ts';
+import { answerWithFault, type Fault } from './faults.ts';
 import { NodeView } from './node-view.ts';
 
 export interface FakeNodeOptions {
@@ -24,7 +25,7 @@ export interface FakeNode {
   url: string;
   /** What it shows of the chain, which tests can change. */
   view: NodeView;
-  faults: Faults;
+  faults: FaultRules<Fault>;
   /** The number of calls of each path. */
   calls: Map<string, number>;
   /** The headers of the last call. */
@@ -44,7 +45,7 @@ export async function startFakeNode(chain: Chain, options: FakeNodeOptions = {})
   const node: FakeNode = {
     url: '',
     view: new NodeView(chain, name),
-    faults: new Faults(),
+    faults: new FaultRules<Fault>(),
     calls: new Map(),
     lastHeaders: {},
     mostAtOnce: 0,

@@ -19,19 +19,6 @@ export type Fault =
   | 'truncated'
   | 'disconnect';
 
-export interface FaultRule {
-  fault: Fault;
-  /**
-   * Part of the path, for instance `gettransactioninfobyblocknum` or `/walletsolidity/`; by default every
-   * call.
-   */
-  path?: string;
-  /** How many calls it affects before it ends; by default all. */
-  times?: number;
-  /** It affects every n-th call: 3 spares two of three. By default every call. */
-  every?: number;
-}
-
 const ANSWERS: Record<
   Exclude<Fault, 'hang' | 'trickle' | 'endless' | 'disconnect' | 'truncated'>,
   [status: number, body: string]
@@ -46,35 +33,6 @@ const ANSWERS: Record<
   redirect: [302, ''],
   'internal error': [500, '<html><head><title>Error 500 Server Error</title></head><body></body></html>'],
 };
-
-/** The faults of one node. */
-export class Faults {
-  readonly #rules = new Set<{ rule: FaultRule; seen: number; hit: number }>();
-
-  /** @returns a function that removes it */
-  add(rule: FaultRule): () => void {
-    const entry = { rule, seen: 0, hit: 0 };
-    this.#rules.add(entry);
-    return () => this.#rules.delete(entry);
-  }
-
-  clear(): void {
-    this.#rules.clear();
-  }
-
-  /** The fault of this call; if there are several, the one that was added first. */
-  next(path: string): Fault | undefined {
-    for (const entry of this.#rules) {
-      const { fault, path: part = '', times = Number.POSITIVE_INFINITY, every = 1 } = entry.rule;
-      if (!path.includes(part) || entry.hit >= times) continue;
-      entry.seen++;
-      if (entry.seen % every !== 0) continue;
-      entry.hit++;
-      return fault;
-    }
-    return undefined;
-  }
-}
 
 /** Answers with the fault. @param answer what a working node would have answered */
 export function answerWithFault(

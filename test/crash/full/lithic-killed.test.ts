@@ -109,7 +109,7 @@ describe('a worker that works with Lithic', () => {
 
   for (const [place, lithic] of ISSUANCES) {
     it(`issues one card if it is killed -9 ${describePlace(place)}${lithic ? ` and the answer was "${lithic}"` : ''}`, async () => {
-      if (lithic !== null) fake.faults.add({ fault: lithic, call: 'POST /v1/cards' });
+      if (lithic !== null) fake.faults.add({ fault: lithic, request: 'POST /v1/cards', times: 1 });
       const { status, json, text } = await killedAt(place, () =>
         createCard(partner, { amount: 1_000 }, live),
       );

@@ -157,11 +157,7 @@ describe('the inbox of the card network', () => {
 
   it('tries again what the network does not answer about, and delays no other', async () => {
     const [slow, quick] = [cleared([1]), cleared([2])];
-    fake.faults.add({
-      fault: '500 before',
-      call: `GET /v1/transactions/${slow.token}`,
-      times: Number.POSITIVE_INFINITY,
-    });
+    fake.faults.add({ fault: '500 before', request: `GET /v1/transactions/${slow.token}` });
     await tell(slow.token);
     await start();
     await until('it waits', async () => (await whyWaiting(stack, [slow.token]))[0] !== null);

@@ -42,7 +42,7 @@ describe('live cards at Lithic', () => {
 
   for (const fault of ['lost before', 'lost after', '500 after', 'malformed', 'rate limited'] as Fault[]) {
     it(`are issued once each after "${fault}"`, async () => {
-      fake.faults.add({ fault, call: 'POST /v1/cards' });
+      fake.faults.add({ fault, request: 'POST /v1/cards', times: 1 });
       const { json } = await issue();
       const card = await settledCard(partner, json.id);
       assert.equal(card.status, 'active');
@@ -52,7 +52,7 @@ describe('live cards at Lithic', () => {
 
   it('are declined by a 400, and the money is given back', async () => {
     const [before] = await balanceOf(partner, 'live');
-    fake.faults.add({ fault: 'refused', call: 'POST /v1/cards' });
+    fake.faults.add({ fault: 'refused', request: 'POST /v1/cards', times: 1 });
     expectError(await issue(), 'provider_declined');
     assert.deepEqual(await balanceOf(partner, 'live'), [before, 0, before]);
   });
@@ -80,7 +80,7 @@ describe('live cards at Lithic', () => {
 
   it('are frozen once if the first answer is lost', async () => {
     const { json } = await issue();
-    fake.faults.add({ fault: 'lost after', call: 'PATCH' });
+    fake.faults.add({ fault: 'lost after', request: 'PATCH', times: 1 });
     assert.equal((await post(`/cards/${json.id}/freeze`)).status, 200);
     assert.equal((await lithicCard(fake, stack, json.id)).state, 'PAUSED');
   });
@@ -95,12 +95,12 @@ describe('live cards at Lithic', () => {
   it('show their details to the partner, and leave neither number nor CVV anywhere, whatever fails', async () => {
     const cardIds = [];
     for (const fault of [null, 'other shape', '500 after', 'malformed'] as const) {
-      if (fault !== null) fake.faults.add({ fault, call: 'POST /v1/cards' });
+      if (fault !== null) fake.faults.add({ fault, request: 'POST /v1/cards', times: 1 });
       const card = await settledCard(partner, (await issue()).json.id);
-      if (fault !== null) fake.faults.add({ fault, call: 'PATCH' });
+      if (fault !== null) fake.faults.add({ fault, request: 'PATCH', times: 1 });
       assert.equal((await post(`/cards/${card.id}/freeze`)).status, 200);
       if (fault !== null) {
-        fake.faults.add({ fault, call: 'GET /v1/cards' });
+        fake.faults.add({ fault, request: 'GET /v1/cards', times: 1 });
         assert.equal((await reveal(partner, card.id, 'live')).status, 503);
       }
       cardIds.push(card.id);

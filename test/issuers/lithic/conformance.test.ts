@@ -34,11 +34,11 @@ describeConformance('Lithic', async ({ keyLifetimeMs }) => {
     // Our ledger alone has the cards' money.
     movedTo: async () => null,
     loseNextAnswer: () => {
-      fake.faults.add({ fault: 'lost after', call: 'POST /v1/cards' });
+      fake.faults.add({ fault: 'lost after', request: 'POST /v1/cards', times: 1 });
       return 5_000;
     },
     refuseNext: () => {
-      fake.faults.add({ fault: 'refused', call: 'POST /v1/cards' });
+      fake.faults.add({ fault: 'refused', request: 'POST /v1/cards', times: 1 });
       return 5_000;
     },
     stop: async () => {

@@ -1,8 +1,9 @@
+import type { FaultRule } from '../../../dev/fault-rules.ts';
 import { addressHash } from '../../../dev/tron/address.ts';
 import { HandChain } from '../../../dev/tron/chain.ts';
 import { type Draft, FAKE_USDT_CONTRACT } from '../../../dev/tron/drafts.ts';
 import { type FakeNode, startFakeNode } from '../../../dev/tron/fake-node.ts';
-import type { FaultRule } from '../../../dev/tron/faults.ts';
+import type { Fault } from '../../../dev/tron/faults.ts';
 import type { Transaction } from '../../../dev/tron/transaction.ts';
 import type { Transfer } from '../rules/deposit.ts';
 
@@ -18,7 +19,7 @@ const TRANSFER = 'ddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3
 export interface TokenChain {
   nodes: readonly FakeNode[];
   /** Starts making blocks. @param trouble the first node's faults and lag */
-  wake(trouble: { rule: FaultRule; lagBlocks: number } | null): void;
+  wake(trouble: { rule: FaultRule<Fault>; lagBlocks: number } | null): void;
   /** Sends a transaction, which a later block contains. @param sentAt the time on the run's clock */
   send(draft: Draft, sentAt: number): void;
   /** Ends forks, faults and blocks, with everything sent being solid. @returns what was paid since the last call */

@@ -210,12 +210,12 @@ export const ISSUERS: Record<string, (options?: StackOptions) => Promise<Issuer>
       },
       freezeCard: (token) => change(program.card(token), 'state', 'PAUSED'),
       failSome() {
-        faults.add({ fault: '500 before', call: 'GET /v1/cards' });
-        faults.add({ fault: 'rate limited', call: 'GET /v1/cards' });
-        faults.add({ fault: 'lost after', call: 'GET /v1/transactions', times: 2 });
+        faults.add({ fault: '500 before', request: 'GET /v1/cards', times: 1 });
+        faults.add({ fault: 'rate limited', request: 'GET /v1/cards', times: 1 });
+        faults.add({ fault: 'lost after', request: 'GET /v1/transactions', times: 2 });
       },
       fail() {
-        faults.add({ fault: '500 before', call: 'GET /v1/transactions', times: 3 });
+        faults.add({ fault: '500 before', request: 'GET /v1/transactions', times: 3 });
         return () => faults.clear();
       },
     };

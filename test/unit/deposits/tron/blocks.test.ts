@@ -143,7 +143,7 @@ describe('the blocks of a TRON chain', () => {
     all = await startChainOfNodes();
     const { chain, nodes, tron } = all;
     chain.mineMany(30);
-    nodes[0]?.faults.add({ fault: 'hang', path: 'getblockbynum' });
+    nodes[0]?.faults.add({ fault: 'hang', request: 'getblockbynum' });
     const calling = new AbortController();
     const reading = tron.readBlocks(START, 30, calling.signal);
     calling.abort(new Error('called off'));
@@ -237,7 +237,7 @@ describe('blocks that are not solid yet', () => {
     all = await startChainOfNodes();
     const { chain, nodes, tron } = all;
     chain.mineMany(5);
-    nodes[0]?.faults.add({ fault: 'internal error', path: '/wallet/' });
+    nodes[0]?.faults.add({ fault: 'internal error', request: '/wallet/' });
     assert.equal(await tron.readUnsolid(null, NEVER), null);
     assert.equal((await tron.readBlocks(START, 10, NEVER)).length, 3);
     assert.deepEqual(tron.state().nodes[0]?.state, 'in_use');

@@ -262,7 +262,7 @@ describe('a payment that the nodes are asked about', () => {
       const [, , faulty] = await start(3);
       all.chain.mine([payment]);
       all.chain.solidify();
-      faulty.faults.add({ fault, path: 'getblockbynum' });
+      faulty.faults.add({ fault, request: 'getblockbynum' });
       const [asked] = await ask();
       assert.equal(asked?.outcome, 'confirmed');
       assert.deepEqual(asked?.says.slice(0, 2), ['shows it', 'shows it']);

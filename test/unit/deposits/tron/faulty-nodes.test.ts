@@ -2,8 +2,9 @@ import assert from 'node:assert/strict';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { gzipSync } from 'node:zlib';
 import { ChainUnreadable } from '../../../../deposits/tron/tron-chain.ts';
+import type { FaultRule } from '../../../../dev/fault-rules.ts';
 import { tokenTransfer } from '../../../../dev/tron/drafts.ts';
-import type { Fault, FaultRule } from '../../../../dev/tron/faults.ts';
+import type { Fault } from '../../../../dev/tron/faults.ts';
 import {
   ALICE,
   type ChainOfNodes,
@@ -20,36 +21,36 @@ const START = { number: 0, hash: null };
 const INFOS = 'gettransactioninfobyblocknum';
 
 /** What a node does, and what is said of it then; null if that is no reason to pass it over at once. */
-const FAULTS: [FaultRule, string | null][] = [
+const FAULTS: [FaultRule<Fault>, string | null][] = [
   [{ fault: 'overloaded' }, 'overloaded'],
-  [{ fault: 'overloaded', path: INFOS }, 'overloaded'],
-  [{ fault: 'lite', path: INFOS }, 'lite_node'],
+  [{ fault: 'overloaded', request: INFOS }, 'overloaded'],
+  [{ fault: 'lite', request: INFOS }, 'lite_node'],
   [{ fault: 'forbidden' }, 'http_403'],
   [{ fault: 'rate limited' }, 'http_429'],
-  [{ fault: 'rate limited', path: INFOS }, 'http_429'],
+  [{ fault: 'rate limited', request: INFOS }, 'http_429'],
   [{ fault: 'internal error' }, 'http_500'],
   [{ fault: 'hang' }, 'timeout'],
-  [{ fault: 'hang', path: INFOS }, 'timeout'],
+  [{ fault: 'hang', request: INFOS }, 'timeout'],
   [{ fault: 'truncated' }, 'not_json'],
-  [{ fault: 'truncated', path: INFOS }, 'not_json'],
+  [{ fault: 'truncated', request: INFOS }, 'not_json'],
   [{ fault: 'trickle' }, 'timeout'],
-  [{ fault: 'endless', path: INFOS }, 'too_large'],
+  [{ fault: 'endless', request: INFOS }, 'too_large'],
   [{ fault: 'redirect' }, 'http_302'],
   [{ fault: 'unknown key' }, 'http_401'],
   [{ fault: 'disconnect' }, 'disconnected'],
-  [{ fault: 'empty object', path: 'getnowblock' }, 'no_blocks'],
-  [{ fault: 'empty list', path: 'getnowblock' }, 'wrong_shape'],
-  [{ fault: 'empty list', path: 'getblockbynum' }, 'wrong_shape'],
-  [{ fault: 'empty object', path: 'getblockbynum' }, null],
-  [{ fault: 'empty list', path: INFOS }, null],
-  [{ fault: 'empty object', path: INFOS }, null],
+  [{ fault: 'empty object', request: 'getnowblock' }, 'no_blocks'],
+  [{ fault: 'empty list', request: 'getnowblock' }, 'wrong_shape'],
+  [{ fault: 'empty list', request: 'getblockbynum' }, 'wrong_shape'],
+  [{ fault: 'empty object', request: 'getblockbynum' }, null],
+  [{ fault: 'empty list', request: INFOS }, null],
+  [{ fault: 'empty object', request: INFOS }, null],
 ];
 
 const mineIn = ({ chain }: ChainOfNodes, count: number) => {
   for (let made = 0; made < count; made++) chain.mine([tokenTransfer({ to: ALICE, valueMicroUsdt: 1n })]);
 };
 
-async function assertPassedOver(rule: FaultRule, problem: string | null): Promise<void> {
+async function assertPassedOver(rule: FaultRule<Fault>, problem: string | null): Promise<void> {
   // Long enough for the other node on a machine that does much else at the time.
   const requestTimeoutMs = problem === 'timeout' ? 8_000 : 30_000;
   const all = await startChainOfNodes([{}, {}], { timings: { requestTimeoutMs } });
@@ -87,7 +88,7 @@ describe('a TRON node with a fault', () => {
   });
 
   FAULTS.forEach(([rule], index) => {
-    it(`is passed over without missing a block when it has the fault "${rule.fault}"${rule.path === undefined ? '' : ` in ${rule.path}`}`, () =>
+    it(`is passed over without missing a block when it has the fault "${rule.fault}"${rule.request === undefined ? '' : ` in ${rule.request}`}`, () =>
       ends[index]);
   });
 });

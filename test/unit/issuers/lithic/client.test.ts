@@ -148,7 +148,7 @@ describe("Lithic's client", () => {
         'other shape',
       ];
       for (const fault of faults) {
-        fake.faults.add({ fault, call: 'POST /v1/cards' });
+        fake.faults.add({ fault, request: 'POST /v1/cards', times: 1 });
         await unavailable(issue());
       }
       assertNoSecrets(logLines.join('\n'));
@@ -156,14 +156,14 @@ describe("Lithic's client", () => {
 
     it('is answered with a stored 500 until Lithic forgets the key, and never as a no', async () => {
       const { token } = order();
-      fake.faults.add({ fault: '500 before', call: 'POST /v1/cards' });
+      fake.faults.add({ fault: '500 before', request: 'POST /v1/cards', times: 1 });
       await unavailable(issue(token));
       assert.match(await unavailable(issue(token)), /500/);
       assert.equal(cards().length, 0);
     });
 
     it('is declined by a 400 if no card has our id', async () => {
-      fake.faults.add({ fault: 'refused', call: 'POST /v1/cards' });
+      fake.faults.add({ fault: 'refused', request: 'POST /v1/cards', times: 1 });
       const { token } = order();
       assert.deepEqual(await issue(token), { status: 'declined', reason: 'refused_400' });
       assert.deepEqual(await client.lookUpIssuance(token), { status: 'unknown' });
@@ -329,10 +329,10 @@ describe("Lithic's client", () => {
           listed.push(card.networkCardId);
         return listed;
       };
-      fake.faults.add({ fault: '500 before', call: 'GET /v1/cards' });
-      fake.faults.add({ fault: 'rate limited', call: 'GET /v1/cards' });
+      fake.faults.add({ fault: '500 before', request: 'GET /v1/cards', times: 1 });
+      fake.faults.add({ fault: 'rate limited', request: 'GET /v1/cards', times: 1 });
       assert.deepEqual(await list(), [networkCardId]);
-      fake.faults.add({ fault: '500 before', call: 'GET /v1/cards', times: 3 });
+      fake.faults.add({ fault: '500 before', request: 'GET /v1/cards', times: 3 });
       assert.match(await unavailable(list()), /500/);
     });
 
