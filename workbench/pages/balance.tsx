@@ -1,6 +1,5 @@
-import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
-import type { BalanceTransactionSource, Statement } from '../../client/generated/types.gen.ts';
+import type { Statement } from '../../client/generated/types.gen.ts';
 import { formatCode, formatMoney } from '../format.ts';
 import { useAction, useList, useOne } from '../reading.ts';
 import { useAccountTime } from '../test-clock.ts';
@@ -15,6 +14,7 @@ import {
   Note,
   PageHead,
   Panel,
+  ResourceLink,
   Stack,
   Tabs,
   Time,
@@ -97,29 +97,12 @@ export function Balance() {
             isNumber: true,
             cell: ({ balance_after }) => <Money cents={balance_after} />,
           },
-          { head: 'By', isWide: true, cell: ({ source }) => <Source of={source} /> },
+          { head: 'By', isWide: true, cell: ({ source }) => <ResourceLink of={source} /> },
           { head: 'Created', isWide: true, cell: ({ created }) => <Time at={created} /> },
         ]}
       />
     </Balances>
   );
-}
-
-function Source({ of: { type, id } }: { of: BalanceTransactionSource }) {
-  const text = <code>{id}</code>;
-  if (type === 'card')
-    return (
-      <Link to="/cards/$cardId" params={{ cardId: id }}>
-        {text}
-      </Link>
-    );
-  if (type === 'deposit')
-    return (
-      <Link to="/deposits/$depositId" params={{ depositId: id }}>
-        {text}
-      </Link>
-    );
-  return text;
 }
 
 export function Statements() {

@@ -3,7 +3,7 @@ import type { ReactNode } from 'react';
 import type { Event } from '../../client/generated/types.gen.ts';
 import { formatCode } from '../format.ts';
 import { type ListReading, useList } from '../reading.ts';
-import { subjectId } from '../subject-id.ts';
+import { subjectOf } from '../subject.ts';
 import { mergeTimeline } from '../timeline.ts';
 import { Button, Loading, Money, Note, Problem, Status, Time } from '../ui/parts.tsx';
 import { useWorkbench } from '../workbench.ts';
@@ -54,7 +54,7 @@ export function CardTimeline({ cardId }: { cardId: string }) {
   const failed = lists.find(({ error }) => error !== null);
   if (lists.some(({ rows, isLoading }) => rows === undefined && isLoading)) return <Loading />;
 
-  const told = Map.groupBy(events.rows ?? [], subjectId);
+  const told = Map.groupBy(events.rows ?? [], (event) => subjectOf(event)?.id);
   const { rows, hasOlder, end } = mergeTimeline<Line>([
     lines(authorizations, ({ id, created, status, amount, merchant, decline_reason }) => ({
       id,
@@ -119,7 +119,7 @@ export function CardTimeline({ cardId }: { cardId: string }) {
       id: event.id,
       created: event.created,
       status: null,
-      what: subjectId(event) === cardId ? <span>{EVENT_WORDS[event.type] ?? event.type}</span> : null,
+      what: subjectOf(event)?.id === cardId ? <span>{EVENT_WORDS[event.type] ?? event.type}</span> : null,
       amount: null,
       events: [event],
     })),

@@ -3,7 +3,7 @@ import { useState } from 'react';
 import { EVENT_TYPES } from '../../client/generated/resources.gen.ts';
 import type { EndpointDelivery, Event as EventObject } from '../../client/generated/types.gen.ts';
 import { useAction, useList, useOne } from '../reading.ts';
-import { subjectId } from '../subject-id.ts';
+import { subjectOf } from '../subject.ts';
 import { FormDialog, SelectField } from '../ui/form.tsx';
 import {
   Button,
@@ -15,6 +15,7 @@ import {
   Note,
   PageHead,
   Panel,
+  ResourceLink,
   Stack,
   Status,
   Time,
@@ -60,7 +61,7 @@ export function Events() {
               </Link>
             ),
           },
-          { head: 'About', isWide: true, cell: (event) => <code>{subjectId(event)}</code> },
+          { head: 'About', isWide: true, cell: (event) => <ResourceLink of={subjectOf(event)} /> },
           { head: 'Delivery', cell: ({ delivery }) => <Status of={delivery.status} /> },
           {
             head: 'Attempts',
@@ -96,7 +97,7 @@ export function Event() {
               <Facts
                 of={[
                   ['Id', <Id key="id" of={data.id} what="event id" />],
-                  ['About', <code key="about">{subjectId(data)}</code>],
+                  ['About', <ResourceLink key="about" of={subjectOf(data)} />],
                   ['Created', <Time key="created" at={data.created} />],
                 ]}
               />

@@ -2,7 +2,20 @@ import { Link, useParams } from '@tanstack/react-router';
 import type { Operation } from '../../client/generated/types.gen.ts';
 import { formatCode } from '../format.ts';
 import { useList, useOne } from '../reading.ts';
-import { Empty, Facts, Id, Loaded, Note, PageHead, Panel, Stack, Status, Tabs, Time } from '../ui/parts.tsx';
+import {
+  Empty,
+  Facts,
+  Id,
+  Loaded,
+  Note,
+  PageHead,
+  Panel,
+  ResourceLink,
+  Stack,
+  Status,
+  Tabs,
+  Time,
+} from '../ui/parts.tsx';
 import { FilterBar, ListTable, TIMES, useFilters } from '../ui/table.tsx';
 import { useWorkbench } from '../workbench.ts';
 
@@ -116,7 +129,7 @@ export function Operations() {
           },
           { head: 'Status', cell: ({ status }) => <Status of={status} /> },
           { head: 'Waits for', isWide: true, cell: ({ waits_for }) => waits_for && formatCode(waits_for) },
-          { head: 'Made', isWide: true, cell: (operation) => <Resource operation={operation} /> },
+          { head: 'Made', isWide: true, cell: ({ resource }) => <ResourceLink of={resource} /> },
           { head: 'Sent', isWide: true, cell: ({ created }) => <Time at={created} /> },
         ]}
       />
@@ -188,7 +201,7 @@ function OperationPanel({ id }: { id: string }) {
               of={[
                 ['Operation', <Id key="id" of={data.id} what="operation id" />],
                 ['Type', formatCode(data.type)],
-                ['Made', <Resource key="resource" operation={data} />],
+                ['Made', <ResourceLink key="resource" of={data.resource} />],
                 ['First response', data.response_status === null ? null : String(data.response_status)],
                 ['Sent', <Time key="created" at={data.created} />],
                 ['Asked the network', data.network && `${data.network.asked} times`],
@@ -222,29 +235,4 @@ function whyPending({ status, waits_for, network }: Operation): string {
     return 'The card network has given no answer yet. We ask it again by ourselves, and nothing happens twice.';
   if (waits_for === 'network') return 'The card network has accepted it and has not decided yet.';
   return 'It is in progress.';
-}
-
-function Resource({ operation: { resource } }: { operation: Operation }) {
-  if (resource === null) return <>Nothing</>;
-  const { type, id } = resource;
-  const text = <code>{id}</code>;
-  if (type === 'card')
-    return (
-      <Link to="/cards/$cardId" params={{ cardId: id }}>
-        {text}
-      </Link>
-    );
-  if (type === 'authorization')
-    return (
-      <Link to="/payments/$authorizationId" params={{ authorizationId: id }}>
-        {text}
-      </Link>
-    );
-  if (type === 'deposit')
-    return (
-      <Link to="/deposits/$depositId" params={{ depositId: id }}>
-        {text}
-      </Link>
-    );
-  return text;
 }

@@ -137,6 +137,32 @@ export function Id({ of, what = 'id' }: { of: string; what?: string }) {
 }
 
 /** The beginning of a page: what it is, and what can be done with it. */
+/** The id of something, which leads to its page if it has one. */
+export function ResourceLink({ of }: { of: { type: string; id: string } | null }) {
+  if (of === null) return 'Nothing';
+  const { type, id } = of;
+  const text = <code>{id}</code>;
+  if (type === 'card')
+    return (
+      <Link to="/cards/$cardId" params={{ cardId: id }}>
+        {text}
+      </Link>
+    );
+  if (type === 'authorization')
+    return (
+      <Link to="/payments/$authorizationId" params={{ authorizationId: id }}>
+        {text}
+      </Link>
+    );
+  if (type === 'deposit')
+    return (
+      <Link to="/deposits/$depositId" params={{ depositId: id }}>
+        {text}
+      </Link>
+    );
+  return text;
+}
+
 export function PageHead({
   title,
   above,

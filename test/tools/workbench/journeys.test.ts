@@ -369,7 +369,7 @@ describe('the workbench', () => {
     assert.ok(data.some(({ name, status }: Record<string, string>) => name === 'CI' && status === 'revoked'));
   });
 
-  it("shows a refused request by its error, and a request's operation", async () => {
+  it("shows a refused request by its error, a request's operation, and the card that it and its events are about", async () => {
     const cardId = await issue();
     await partner.call('POST', `/cards/${cardId}/topups`, { body: { amount: -1 }, idempotencyKey: 'wrong' });
     const { page, choose, says } = tab;
@@ -388,8 +388,13 @@ describe('the workbench', () => {
     await page.getByRole('link', { name: 'Operations' }).click();
     await page.getByRole('link', { name: 'Create card' }).first().click();
     await says('Nothing is left to happen.');
-    await page.getByRole('link', { name: cardId }).click();
-    await page.getByRole('heading', { name: /^Card ••••/ }).waitFor();
+    const opens = async () => {
+      await page.getByRole('link', { name: cardId }).first().click();
+      await page.getByRole('heading', { name: /^Card ••••/ }).waitFor();
+    };
+    await opens();
+    await choose('Events');
+    await opens();
   });
 
   it('advances the test clock, and says everywhere how far it is ahead', async () => {
