@@ -2,10 +2,11 @@ import type { ActivityOptions, LocalActivityOptions } from '@temporalio/workflow
 
 /**
  * A step that only uses the database. As a local activity, it is part of the workflow task. It is retried
- * indefinitely.
+ * indefinitely, which a local activity has to name as a time. The worker ends each attempt
+ * (platform/temporal/attempts.ts).
  */
 export const LOCAL_STEP: LocalActivityOptions = {
-  startToCloseTimeout: '10s',
+  scheduleToCloseTimeout: '10 years',
   retry: { initialInterval: '200ms', maximumInterval: '5s' },
 };
 
@@ -14,7 +15,6 @@ export const LOCAL_STEP: LocalActivityOptions = {
  * workflow task.
  */
 export const LOCAL_NETWORK_CALL: LocalActivityOptions = {
-  startToCloseTimeout: '8s',
   scheduleToCloseTimeout: '10s',
   retry: { initialInterval: '200ms', maximumAttempts: 6 },
 };

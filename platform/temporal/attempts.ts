@@ -12,6 +12,12 @@ type ActivityInfo = Parameters<ActivityInterceptorsFactory>[0]['info'];
 /** A margin so that Temporal, if it still knows the attempt, times it out first. */
 const MARGIN_MS = 500;
 
+/**
+ * How long an attempt of a local activity may take. Temporal is not asked to time it out, because its timer
+ * outlives the attempt and cancels a later one (temporalio/sdk-rust#1454).
+ */
+const LOCAL_ATTEMPT_MS = 8_500;
+
 /** How often an attempt sends a heartbeat, if its options ask for one. */
 export const SIGN_OF_LIFE_MS = 1_500;
 
@@ -62,7 +68,7 @@ const ofItsWork =
 /**
  * Stops an attempt when its time is up, its workflow is cancelled or the worker stops: it loses its
  * connection and gets no other. Temporal doesn't cancel a local activity whose workflow task the worker has
- * lost, but the attempt's own timeout ends that too.
+ * lost, but the attempt's own time ends that too.
  */
 const untilGivenUp: ActivityInterceptorsFactory = (context) => ({
   inbound: {
@@ -75,7 +81,10 @@ const untilGivenUp: ActivityInterceptorsFactory = (context) => ({
       const expiry = new AbortController();
       const expire = () =>
         expiry.abort(ApplicationFailure.create({ type: 'GivenUp', message: 'the attempt took too long' }));
-      const timer = setTimeout(expire, info.startToCloseTimeoutMs + MARGIN_MS);
+      const timer = setTimeout(
+        expire,
+        info.isLocal ? LOCAL_ATTEMPT_MS : info.startToCloseTimeoutMs + MARGIN_MS,
+      );
       const givenUp = AbortSignal.any([cancellationSignal, expiry.signal]);
       try {
         return await progress.run(reported, () => untilAborted(givenUp, () => next(input)));

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { mock } from 'node:test';
 import {
   ApplicationFailure,
   CancelledFailure,
@@ -22,10 +23,18 @@ type Context = Parameters<ActivityInterceptorsFactory>[0];
 /** Runs an effect as the SDK runs an activity: through the interceptors, outermost first. */
 async function attempt<T>(
   effect: () => Promise<T>,
-  options: { startToCloseTimeoutMs?: number; cancelled?: AbortSignal; account?: unknown } = {},
+  options: {
+    startToCloseTimeoutMs?: number;
+    isLocal?: boolean;
+    cancelled?: AbortSignal;
+    account?: unknown;
+  } = {},
 ): Promise<T> {
   const context = {
-    info: { startToCloseTimeoutMs: options.startToCloseTimeoutMs ?? 60_000 },
+    info: {
+      startToCloseTimeoutMs: options.startToCloseTimeoutMs ?? 60_000,
+      isLocal: options.isLocal ?? false,
+    },
     cancellationSignal: options.cancelled ?? new AbortController().signal,
   } as Context;
   const headers: Headers =
@@ -92,6 +101,18 @@ describe('an activity attempt', () => {
   it('ends when its own time is up if Temporal has lost sight of it', async () => {
     await assert.rejects(
       attempt(longWork, { startToCloseTimeoutMs: 1 }),
+      (error) => error instanceof ApplicationFailure && error.type === 'GivenUp' && !error.nonRetryable,
+    );
+    await assertStopped();
+  });
+
+  it('ends by its own time alone if it is local', async () => {
+    mock.timers.enable({ apis: ['setTimeout'] });
+    const attempted = attempt(longWork, { isLocal: true, startToCloseTimeoutMs: Number.POSITIVE_INFINITY });
+    mock.timers.tick(8_500);
+    mock.timers.reset();
+    await assert.rejects(
+      attempted,
       (error) => error instanceof ApplicationFailure && error.type === 'GivenUp' && !error.nonRetryable,
     );
     await assertStopped();
