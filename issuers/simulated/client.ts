@@ -23,6 +23,8 @@ interface SimulatedClientOptions {
   bearerToken: string;
   /** How old an operation may be for its token to be sent again: as with issuers, which forget keys. */
   keyLifetimeMs: number;
+  /** How long the network may take for an answer. */
+  timeoutMs?: number;
 }
 
 /** The client of the simulated network's HTTP API. `close` closes its connections. */
@@ -97,7 +99,10 @@ export function createSimulatedClient(
       const response = await request(options.url + path, {
         method,
         dispatcher: agent,
-        signal: AbortSignal.any([AbortSignal.timeout(5_000), ...(givenUp === null ? [] : [givenUp])]),
+        signal: AbortSignal.any([
+          AbortSignal.timeout(options.timeoutMs ?? 5_000),
+          ...(givenUp === null ? [] : [givenUp]),
+        ]),
         headers: { authorization: `Bearer ${options.bearerToken}`, 'content-type': 'application/json' },
         body: body === undefined ? null : JSON.stringify(body),
       });

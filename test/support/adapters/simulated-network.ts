@@ -36,7 +36,7 @@ export interface TestNetwork {
 /** A simulated network on a database of its own, with a receiver of its callbacks. */
 export async function startTestNetwork(): Promise<TestNetwork> {
   const databaseUrl = await createTestDatabase();
-  const orm = await openOrm({ databaseUrl, poolSize: 8 });
+  const orm = await openOrm({ databaseUrl, poolSize: 40 });
   const secret = createSecretKey(randomBytes(32));
   const { callbackSecret } = simulatedNetworkCredentials(secret);
   const receiver = await startCallbackReceiver(callbackSecret);
@@ -51,7 +51,9 @@ export async function startTestNetwork(): Promise<TestNetwork> {
       logger,
     });
     const { bearerToken } = simulatedNetworkCredentials(secrets[0]);
-    const network = createSimulatedClient({ url: server.url, bearerToken, keyLifetimeMs: 72_000_000 });
+    // A machine that does much else at the time changes no answer.
+    const patience = { keyLifetimeMs: 72_000_000, timeoutMs: 60_000 };
+    const network = createSimulatedClient({ url: server.url, bearerToken, ...patience });
     let stopped: Promise<void> | undefined;
     const stop = () => {
       stopped ??= network.close().then(server.stop);
