@@ -10,8 +10,9 @@ import { presentError } from '../../requests/error-resource.ts';
 import type { RequestState } from './log-request.ts';
 
 /**
- * Turns whatever was thrown into the error body. An error that isn't the partner's fault is logged in full,
- * without values.
+ * Turns whatever was thrown into the error body. A failure is logged in full, without values. A refusal that we
+ * decided on is no failure: the request's own line has its code and reason, so that no account can flood the log
+ * with errors.
  */
 export function respondWithErrors(logger: Logger): Middleware<RequestState> {
   return async (ctx, next) => {
@@ -19,7 +20,8 @@ export function respondWithErrors(logger: Logger): Middleware<RequestState> {
       await next();
     } catch (thrown) {
       const error = asApiError(thrown);
-      if (error.status >= 500) {
+      if (error.code === 'unavailable' && error === thrown) ctx.state.logFields.reason = error.message;
+      else if (error.status >= 500) {
         logger.error({ requestId: ctx.state.requestId, error: describeError(thrown) }, 'a request failed');
       }
       const { retryAfterSeconds, allow, operationId } = error.detail;
