@@ -14,9 +14,10 @@ import { answerOf, takeRequest } from '../../payments/take-messages.ts';
 import type { KeyRing } from '../../platform/crypto/key-ring.ts';
 import { isLockTimeout } from '../../platform/db/is-retryable.ts';
 import type { Orm } from '../../platform/db/orm.ts';
+import { PoolBusy } from '../../platform/db/pool.ts';
 import type { Transactor } from '../../platform/db/sql.ts';
 import { transaction } from '../../platform/db/transaction.ts';
-import { asAccount } from '../../platform/process/work-context.ts';
+import { asAccount, untilAborted } from '../../platform/process/work-context.ts';
 import type {
   IngressRoute,
   MessageResult,
@@ -31,7 +32,7 @@ import { receiveReport, toMessage } from './simulated-messages.ts';
 
 /** An issuer can send the events of a whole purchase at once: 200 of Lithic's are 88 KB. */
 const MAX_BODY_BYTES = 1_048_576;
-/** How long a decision waits for a card that is locked. */
+/** How long a decision waits for its account's turn at the database, and for a card that is locked. */
 const MAX_DECISION_WAIT_MS = 1_500;
 /**
  * How many cards a process finds by the network's id without a statement, those that were asked about last.
@@ -117,23 +118,24 @@ async function noteOutcome(
 }
 
 /**
- * What the network can't mean, such as a request on an unknown card, and a card that stays locked are for its
- * adapter to answer.
+ * What the network can't mean, such as a request on an unknown card, and a decision that would come too late
+ * are for its adapter to answer.
  */
 async function decideOrExplain(...asked: Parameters<typeof decide>): Promise<MessageResult> {
   try {
     return await decide(...asked);
   } catch (error) {
-    if (isLockTimeout(error)) return { status: 'undecided', error: new ApiError('unavailable') };
+    if (isLockTimeout(error) || error instanceof PoolBusy)
+      return { status: 'undecided', error: new ApiError('unavailable') };
     if (!(error instanceof ApiError) || error.status >= 500) throw error;
     return { status: 'undecided', error };
   }
 }
 
 /**
- * The network asks whether a card pays. It is decided in one transaction, and answered within its 2 s: a card
- * that is locked for longer gets 503, and the network decides by itself. The transaction takes its account's
- * turn, so the card has to be found first.
+ * The network asks whether a card pays. It is decided in one transaction, and answered within its 2 s. If the
+ * account's turn or the card's lock does not come in time, it is left undecided, and the network decides by
+ * itself. The transaction takes its account's turn, so the card has to be found first.
  * @throws ApiError `card_not_found`, `invalid_state`: what the network can't mean
  */
 async function decide(
@@ -150,9 +152,19 @@ async function decide(
   found.set(networkCardId, card);
   state.logFields.partnerId = card.partnerId;
   state.logFields.mode = card.mode;
+  const startedMs = performance.now();
+  const late = new AbortController();
+  const patience = setTimeout(() => late.abort(noTurn()), MAX_DECISION_WAIT_MS);
   try {
     const decided = await asAccount(card, () =>
-      transaction(orm, (tx) => decideMessage(tx, card, message, dependencies.authorizationTtlMs)),
+      untilAborted(late.signal, () =>
+        transaction(orm, (tx) => {
+          clearTimeout(patience);
+          const lockWaitMs = Math.max(1, Math.round(startedMs + MAX_DECISION_WAIT_MS - performance.now()));
+          const limits = { ttlMs: dependencies.authorizationTtlMs, lockWaitMs };
+          return decideMessage(tx, card, message, limits);
+        }),
+      ),
     );
     eventsWritten();
     return { status: 'decided', ...decided };
@@ -162,22 +174,25 @@ async function decide(
     if (remembered === undefined) throw error;
     // The card's id was corrected since it was found. It may be another card's by now.
     return decide(dependencies, found, message, state);
+  } finally {
+    clearTimeout(patience);
   }
 }
+
+const noTurn = (): PoolBusy => new PoolBusy("the account's other requests have taken its turns until now");
 
 async function decideMessage(
   tx: Transactor,
   card: Omit<NetworkCardOwner, 'status'>,
   message: RequestMessage | SimulatedRequest,
-  ttlMs: number,
+  limits: { ttlMs: number; lockWaitMs: number },
 ): Promise<{ declineReason: DeclineReason | null; authorizationId: string | null }> {
   if (message.type === 'request') {
     const { type: _, ...request } = message;
-    const limits = { ttlMs, lockWaitMs: MAX_DECISION_WAIT_MS };
     const { reason, booked } = await decidePayment(tx, { cardId: card.cardId, ...request }, limits);
     return { declineReason: reason, authorizationId: booked?.authorization?.id ?? null };
   }
-  const outcome = await takeRequest(tx, toMessage(card, message.said, ttlMs), MAX_DECISION_WAIT_MS);
+  const outcome = await takeRequest(tx, toMessage(card, message.said, limits.ttlMs), limits.lockWaitMs);
   const { declineReason, authorizationId } = 'taken' in outcome ? answerOf(outcome.taken) : outcome.answered;
   return { declineReason, authorizationId };
 }

@@ -171,17 +171,18 @@ describe('transactions at Lithic', () => {
       });
     });
 
-    it('decline a card that stays locked, while Lithic still listens', async () => {
+    it('decline a card that stays locked, however many are asked about, while Lithic still listens', async () => {
       const owner = new pg.Client({ connectionString: ownerUrlOf(stack.config.databaseUrl) });
       await owner.connect();
       try {
         await owner.query('BEGIN');
         await owner.query('SELECT FROM card WHERE id = $1 FOR UPDATE', [cardId]);
-        const locked = request(100);
-        assert.deepEqual(await ask(locked), {
-          status: 200,
-          body: { token: locked.token, result: 'DECLINED' },
-        });
+        // Three times as many as the account has turns at the database.
+        const locked = Array.from({ length: 12 }, () => request(100));
+        assert.deepEqual(
+          await Promise.all(locked.map((one) => ask(one))),
+          locked.map(({ token }) => ({ status: 200, body: { token, result: 'DECLINED' } })),
+        );
       } finally {
         await owner.end();
       }
