@@ -21,6 +21,7 @@ const home = () => import('./pages/home.tsx');
 const cards = () => import('./pages/cards.tsx');
 const card = () => import('./pages/card.tsx');
 const payments = () => import('./pages/payments.tsx');
+const authorization = () => import('./pages/authorization.tsx');
 const balance = () => import('./pages/balance.tsx');
 const deposits = () => import('./pages/deposits.tsx');
 const events = () => import('./pages/events.tsx');
@@ -46,7 +47,7 @@ const tree = root.addChildren([
   createRoute({
     getParentRoute,
     path: '/payments/$authorizationId',
-    component: lazyRouteComponent(payments, 'Authorization'),
+    component: lazyRouteComponent(authorization, 'Authorization'),
   }),
   createRoute({ getParentRoute, path: '/balance', component: lazyRouteComponent(balance, 'Balance') }),
   createRoute({
