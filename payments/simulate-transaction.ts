@@ -7,7 +7,8 @@ import type { KeyedRequest } from '../requests/claim.ts';
 import type { CommandContext } from '../requests/command-context.ts';
 import { type KeyedResponse, respondOnce } from '../requests/respond-once.ts';
 import type { MessageQueue } from './message-queue.ts';
-import type { RefundedTransaction, Simulated, TakenMessage } from './take-simulated.ts';
+import { REFUNDED, type RefundedTransaction } from './refunded.ts';
+import type { Simulated, TakenMessage } from './take-simulated.ts';
 import { takeSimulated } from './take-simulated.ts';
 import { lockTestCard } from './terms.ts';
 import { type Merchant, presentTransaction, type TransactionResource } from './transaction-resource.ts';
@@ -110,11 +111,6 @@ const refundTerms = writeStatement(
   }>`
     SELECT coalesce((SELECT sum(o.amount_cents) FROM card_transfer o WHERE o.card_id = ${cardId}
         AND o.partner_id = ${partnerId} AND o.mode = ${mode} AND o.direction = 'topup' AND o.status = 'pending'), 0) AS arriving,
-      (SELECT jsonb_build_object('id', f.id, 'type', f.type, 'amountCents', f.amount_cents,
-        'givenBackCents', (SELECT coalesce(sum(b.amount_cents), 0) FROM card_transaction b
-          WHERE b.refunded_transaction_id = f.id AND b.partner_id = ${partnerId} AND b.mode = ${mode}),
-        'merchant', jsonb_build_object('name', f.merchant_name, 'categoryCode', f.merchant_category_code,
-          'city', f.merchant_city, 'country', f.merchant_country))
-      FROM card_transaction f WHERE f.id = ${refundedId} AND f.card_id = ${cardId} AND f.partner_id = ${partnerId}
+      (SELECT ${REFUNDED} FROM card_transaction f WHERE f.id = ${refundedId} AND f.card_id = ${cardId} AND f.partner_id = ${partnerId}
         AND f.mode = ${mode}) AS refunded`,
 );

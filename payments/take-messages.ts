@@ -11,14 +11,9 @@ import { requireUsable } from '../domain/transaction.ts';
 import { AUTHORIZATION_COLUMNS, CARD_COLUMNS, of, PAYMENT_COLUMNS } from '../platform/db/columns.ts';
 import { columnList, type Transactor, writeStatement } from '../platform/db/sql.ts';
 import type { BookedPayment } from './booking-rows.ts';
+import { REFUNDED, type RefundedTransaction } from './refunded.ts';
 import type { MessageAnswer } from './tables.ts';
-import {
-  type RefundedTransaction,
-  type Simulated,
-  type SimulatedTerms,
-  type TakenMessage,
-  takeSimulated,
-} from './take-simulated.ts';
+import { type Simulated, type SimulatedTerms, type TakenMessage, takeSimulated } from './take-simulated.ts';
 import { type KnownMessage, lockPaymentTerms, usedOtherwise } from './terms.ts';
 import { leaveTerms, nothingBooked, type TermsRead, termsLeft } from './terms-left.ts';
 import { type AnsweredMessage, writeBookings } from './write-bookings.ts';
@@ -257,12 +252,7 @@ const readTerms = writeStatement(
     LEFT JOIN LATERAL (SELECT ${columnList('card_authorization', AUTHORIZATION_COLUMNS)} FROM card_authorization
       WHERE id = y.authorization_id LIMIT 1) z ON true
     LEFT JOIN LATERAL (
-      SELECT jsonb_build_object('id', f.id, 'type', f.type, 'amountCents', f.amount_cents,
-        'givenBackCents', (SELECT coalesce(sum(b.amount_cents), 0) FROM card_transaction b
-          WHERE b.refunded_transaction_id = f.id AND b.partner_id = f.partner_id AND b.mode = f.mode),
-        'merchant', jsonb_build_object('name', f.merchant_name, 'categoryCode', f.merchant_category_code,
-          'city', f.merchant_city, 'country', f.merchant_country)) AS refunded
-      FROM card_transaction f
+      SELECT ${REFUNDED} AS refunded FROM card_transaction f
       WHERE s.type = 'refund' AND f.card_id = s.card_id AND f.partner_id = s.partner_id AND f.mode = s.mode
         AND f.id = coalesce(s.refunded_id, (SELECT min(o.id) FROM card_transaction o
           WHERE o.card_id = s.card_id AND o.network_payment_id = s.payment_id AND o.type = 'purchase' HAVING count(*) = 1))

@@ -2,7 +2,6 @@ import { decisionTime } from '../cards/applied-controls.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { type DeclineReason, decideDecline } from '../domain/authorization.ts';
 import { MAX_AMOUNT_CENTS } from '../domain/money.ts';
-import type { PaymentMerchant } from '../domain/payment.ts';
 import { type AppliedControls, refusalByControls } from '../domain/spending-controls.ts';
 import { requireUsable } from '../domain/transaction.ts';
 import {
@@ -22,6 +21,7 @@ import {
   toRows,
 } from './booking-rows.ts';
 import { decideRequest } from './decision-rules.ts';
+import type { RefundedTransaction } from './refunded.ts';
 import { bookPayment } from './rules.ts';
 
 /** What a message of the simulated network is booked on. */
@@ -34,15 +34,6 @@ export interface SimulatedTerms extends PaymentTerms {
   arrivingCents?: bigint;
   /** The purchase that a refund gives money back for; null if that is not known. */
   refunded?: RefundedTransaction | null;
-}
-
-export interface RefundedTransaction {
-  id: string;
-  type: 'purchase' | 'decline' | 'refund';
-  amountCents: number;
-  /** What earlier refunds gave back of it. */
-  givenBackCents: number;
-  merchant: PaymentMerchant;
 }
 
 export interface Simulated {

@@ -4,7 +4,12 @@ import { ApiError } from '../../domain/api-error.ts';
 import type { NetworkReport, NetworkRequest } from '../../domain/simulated-network.ts';
 import type { MessageQueue } from '../../payments/message-queue.ts';
 import type { MessageAnswer } from '../../payments/tables.ts';
-import { type MessageOutcome, type MessageToTake, takeMessages } from '../../payments/take-messages.ts';
+import {
+  answerOf,
+  type MessageOutcome,
+  type MessageToTake,
+  takeMessages,
+} from '../../payments/take-messages.ts';
 import { usedOtherwise } from '../../payments/terms.ts';
 import type { Orm } from '../../platform/db/orm.ts';
 import { readStatement, type Transactor, writeStatement } from '../../platform/db/sql.ts';
@@ -112,12 +117,7 @@ function whyNotTaken(outcome: MessageOutcome): WhyWaiting | null {
 function answerOfOutcome(outcome: MessageOutcome): MessageAnswer {
   if ('answered' in outcome) return outcome.answered;
   if (!('taken' in outcome)) throw new Error('a message was not taken');
-  const { reason, authorization, transactions } = outcome.taken;
-  return {
-    declineReason: reason,
-    authorizationId: authorization?.id ?? null,
-    transactionId: transactions[0]?.id ?? null,
-  };
+  return answerOf(outcome.taken);
 }
 
 function resultOf(said: NetworkReport, { transactionId, authorizationId }: MessageAnswer): MessageResult {
