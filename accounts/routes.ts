@@ -4,7 +4,7 @@ import { declareList } from '../api/http/list.ts';
 import { type PageRequest, presentList } from '../api/http/list-envelope.ts';
 import { declare, resource } from '../api/http/route.ts';
 import { ApiError } from '../domain/api-error.ts';
-import { DEFAULT_FEE_PLAN, Fee, FeePlan, FundingKind, quoteFunding } from '../domain/fees.ts';
+import { Fee, FundingKind, feePlanOf, quoteFunding } from '../domain/fees.ts';
 import { AmountCents, ObjectType, Usd } from '../domain/fields.ts';
 import { Mode, type Tenant } from '../domain/mode.ts';
 import {
@@ -238,7 +238,7 @@ const createQuote = declare({
 export const quotes = resource({ createQuote }, ({ orm }: { orm: Orm }) => ({
   async createQuote({ caller, body }) {
     const [row] = await selectFeePlan(orm.em.fork(), { partnerId: caller.partnerId });
-    const plan = row?.fee_plan ? FeePlan.parse(row.fee_plan) : DEFAULT_FEE_PLAN;
+    const plan = feePlanOf(row?.fee_plan ?? null);
     const { fees, totalDebitedCents } = quoteFunding(plan, body.type, body.amount);
     return {
       status: 200,

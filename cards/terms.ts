@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import { AccountLimits, DEFAULT_LIMITS, type Usage } from '../accounts/limits-rules.ts';
 import type { AccountClock } from '../domain/account-clock.ts';
 import { ApiError } from '../domain/api-error.ts';
-import { DEFAULT_FEE_PLAN, FeePlan } from '../domain/fees.ts';
+import { type FeePlan, feePlanOf } from '../domain/fees.ts';
 import type { Mode } from '../domain/mode.ts';
 import { CARD_COLUMNS, of } from '../platform/db/columns.ts';
 import { writeStatement } from '../platform/db/sql.ts';
@@ -36,7 +36,7 @@ export function fundingTerms(partnerId: string, mode: Mode, row: TermsColumns): 
   return {
     partnerId,
     mode,
-    feePlan: row.fee_plan === null ? DEFAULT_FEE_PLAN : FeePlan.parse(row.fee_plan),
+    feePlan: feePlanOf(row.fee_plan),
     limits: row.limits === null ? DEFAULT_LIMITS : AccountLimits.parse(row.limits),
     usage: { openCards: row.open_cards, loadedTodayCents: Number(row.loaded_today_cents) },
     clock: row.clock ?? null,

@@ -29,6 +29,10 @@ export const DEFAULT_FEE_PLAN: FeePlan = {
   declineFlatCents: 25,
 };
 
+/** The fee plan of an account, as its row has it: null if none was negotiated. */
+export const feePlanOf = (stored: unknown): FeePlan =>
+  stored === null ? DEFAULT_FEE_PLAN : FeePlan.parse(stored);
+
 export const FundingKind = z.enum(['card_issue', 'card_topup']).meta({
   id: 'FundingType',
   description: '`card_issue`: a new card. `card_topup`: an existing card.',

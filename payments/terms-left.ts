@@ -1,4 +1,4 @@
-import { DEFAULT_FEE_PLAN, FeePlan } from '../domain/fees.ts';
+import { feePlanOf } from '../domain/fees.ts';
 import type { AuthorizationRow } from './authorization-resource.ts';
 import type { BookedPayment, PaymentRow, PaymentTerms } from './booking-rows.ts';
 
@@ -40,7 +40,7 @@ export function termsLeft(left: TermsLeft, { card, clock, paymentId }: Whose, re
       heldCents: Number(read.card_held_cents),
     },
     prepaidCents: left.accounts.get(accountOf(card)) ?? Number(read.prepaid_cents),
-    feePlan: read.fee_plan === null ? DEFAULT_FEE_PLAN : FeePlan.parse(read.fee_plan),
+    feePlan: feePlanOf(read.fee_plan),
     clock,
     authorization: before?.authorization ?? read.authorization,
     payment: before?.payment ?? read.payment,

@@ -4,7 +4,7 @@ import { appliedControls, type ControlsColumns } from '../cards/applied-controls
 import type { CardBalance, CardRow } from '../cards/resource.ts';
 import type { AccountClock } from '../domain/account-clock.ts';
 import { ApiError } from '../domain/api-error.ts';
-import { DEFAULT_FEE_PLAN, FeePlan } from '../domain/fees.ts';
+import { type FeePlan, feePlanOf } from '../domain/fees.ts';
 import { isId } from '../domain/ids.ts';
 import type { AppliedControls } from '../domain/spending-controls.ts';
 import { AUTHORIZATION_COLUMNS, CARD_COLUMNS, of, PAYMENT_COLUMNS } from '../platform/db/columns.ts';
@@ -197,7 +197,7 @@ function toTerms(row: TermsColumns & CardRow, askedAt: Date): DecisionTerms {
   return {
     card: row,
     balance: { balanceCents: Number(row.card_cents), heldCents: Number(row.card_held_cents) },
-    feePlan: row.fee_plan === null ? DEFAULT_FEE_PLAN : FeePlan.parse(row.fee_plan),
+    feePlan: feePlanOf(row.fee_plan),
     controls: appliedControls(row.spending_controls, row),
     askedAt,
     prepaidCents: Number(row.prepaid_cents),
