@@ -1,6 +1,5 @@
 import type { Client } from '@temporalio/client';
 import type { Logger } from 'pino';
-import { expectLateAnswer } from '../../cards/late-answers.ts';
 import {
   CARD_IDENTIFIED,
   listenToNotifications,
@@ -23,7 +22,7 @@ import {
   takeDueObjects,
   takePaymentsToRead,
 } from './inbox.ts';
-import { signalNetworkResult } from './network-result.ts';
+import { noteOutcome } from './network-result.ts';
 import { takeWaiting } from './simulated-messages.ts';
 
 /** How often it looks without being notified. */
@@ -110,19 +109,10 @@ async function lookAt(options: InboxOptions, taken: TakenObject): Promise<void> 
   if (waits !== null) await leaveObject(orm, taken, waits).catch(() => {});
 }
 
-/**
- * The network has an outcome for an issuance or a transfer. That is only a hint: the workflow asks the network
- * itself. If it has ended, the network may still contradict its end, so it is looked up.
- */
 async function takeTransfer(options: InboxOptions, taken: TakenObject): Promise<null> {
-  const { orm, client, liveNetwork } = options;
-  const outcome = await liveNetwork.readTransfer(taken.id);
-  if (outcome !== null) {
-    const { subject, token } = outcome;
-    await signalNetworkResult(client, subject, token);
-    await expectLateAnswer(orm, { kind: subject, id: token });
-  }
-  await transaction(orm, (tx) => endObject(tx, taken));
+  const outcome = await options.liveNetwork.readTransfer(taken.id);
+  if (outcome !== null) await noteOutcome(options, outcome);
+  await transaction(options.orm, (tx) => endObject(tx, taken));
   return null;
 }
 

@@ -4,7 +4,6 @@ import { LRUCache } from 'lru-cache';
 import type { Logger } from 'pino';
 import { readBytes } from '../../api/http/body.ts';
 import type { RequestState } from '../../api/http/log-request.ts';
-import { expectLateAnswer } from '../../cards/late-answers.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import type { DeclineReason } from '../../domain/authorization.ts';
 import type { NetworkReport } from '../../domain/simulated-network.ts';
@@ -18,16 +17,10 @@ import { PoolBusy } from '../../platform/db/pool.ts';
 import type { Transactor } from '../../platform/db/sql.ts';
 import { transaction } from '../../platform/db/transaction.ts';
 import { asAccount, untilAborted } from '../../platform/process/work-context.ts';
-import type {
-  IngressRoute,
-  MessageResult,
-  OutcomeMessage,
-  RequestMessage,
-  SimulatedRequest,
-} from '../card-network.ts';
+import type { IngressRoute, MessageResult, RequestMessage, SimulatedRequest } from '../card-network.ts';
 import { findNetworkCard, type NetworkCardOwner } from './find-card.ts';
 import { expectObject } from './inbox.ts';
-import { operationWorkflowId, signalNetworkResult } from './network-result.ts';
+import { noteOutcome, operationWorkflowId } from './network-result.ts';
 import { receiveReport, toMessage } from './simulated-messages.ts';
 
 /** An issuer can send the events of a whole purchase at once: 200 of Lithic's are 88 KB. */
@@ -88,8 +81,11 @@ export function networkRoutes(dependencies: NetworkDependencies): Router<Request
       }
       const results: MessageResult[] = [];
       for (const message of received.messages) {
-        if (message.type === 'outcome') results.push(await noteOutcome(dependencies, message, ctx.state));
-        else if (message.type === 'simulated report')
+        if (message.type === 'outcome') {
+          ctx.state.logFields.workflowId = operationWorkflowId(message.subject, message.token);
+          await noteOutcome(dependencies, message);
+          results.push({ status: 'noted' });
+        } else if (message.type === 'simulated report')
           results.push(await takeReport(dependencies, message.said, ctx.state));
         else results.push(await decideOrExplain(dependencies, found, message, ctx.state));
       }
@@ -99,22 +95,6 @@ export function networkRoutes(dependencies: NetworkDependencies): Router<Request
     });
   }
   return router;
-}
-
-/**
- * The network has an outcome for an issuance or a transfer. This is only a hint: the workflow asks the
- * network itself, so one that is lost, repeated, late or forged changes no outcome. One about an operation
- * that has ended makes a worker look it up (docs/decisions/decisions-by-hand.md).
- */
-async function noteOutcome(
-  { orm, client }: NetworkDependencies,
-  { subject, token }: OutcomeMessage,
-  { logFields }: RequestState,
-): Promise<MessageResult> {
-  logFields.workflowId = operationWorkflowId(subject, token);
-  await signalNetworkResult(client, subject, token);
-  await expectLateAnswer(orm, { kind: subject, id: token });
-  return { status: 'noted' };
 }
 
 /**
