@@ -14,6 +14,7 @@ import {
   writeStatement,
 } from '../platform/db/sql.ts';
 import { transaction } from '../platform/db/transaction.ts';
+import { lockUsage } from './block.ts';
 import type { CardRow } from './resource.ts';
 
 export interface RevealAttempt extends Tenant {
@@ -172,15 +173,6 @@ async function takeTurn(tx: Transactor, { partnerId, mode }: Tenant): Promise<vo
   const seconds = wait?.seconds ?? 0;
   if (seconds > 0) throw new ApiError('reveal_limit_reached', { retryAfterSeconds: seconds });
 }
-
-const lockUsage = writeStatement((db, { partnerId, mode }: Tenant) =>
-  db
-    .selectFrom('account_usage')
-    .select('mode')
-    .where('partner_id', '=', partnerId)
-    .where('mode', '=', mode)
-    .forNoKeyUpdate(),
-);
 
 const selectWait = tenantStatement((db, { partnerId, mode }: Tenant) =>
   db

@@ -70,7 +70,8 @@ export async function lockPendingTopUps(
   await lockClaims(tx, { partnerId, mode, cardId });
 }
 
-const lockUsage = writeStatement((db, { partnerId, mode }: Tenant) =>
+/** Locks what is counted of an account: its open cards, what was loaded today, its reveals. */
+export const lockUsage = writeStatement((db, { partnerId, mode }: Tenant) =>
   db
     .selectFrom('account_usage')
     .select('mode')
