@@ -51,30 +51,27 @@ type ServedEndpoint = QueuedEndpoint & { changed: number };
  * with many delays no other.
  * @param after the endpoint to begin after; null: the first
  */
-export async function unparkDeliveries(orm: Orm, after: QueuedEndpoint | null): Promise<EndpointsTurn> {
-  const served = await unpark(orm, {
-    afterPartnerId: after?.partner_id ?? '',
-    afterMode: after?.mode ?? '',
-    afterEndpointId: after?.endpoint_id ?? '',
-  });
-  return summarize(served);
-}
+export const unparkDeliveries = (orm: Orm, after: QueuedEndpoint | null): Promise<EndpointsTurn> =>
+  takeTurn(unpark, orm, after);
 
 /**
  * Gives up what waits for endpoints that were deleted: a few of each in turn. What a relay has leased is left
  * to it.
  * @param after the endpoint to begin after; null: the first
  */
-export async function giveUpDeliveries(orm: Orm, after: QueuedEndpoint | null): Promise<EndpointsTurn> {
-  const served = await giveUp(orm, {
+export const giveUpDeliveries = (orm: Orm, after: QueuedEndpoint | null): Promise<EndpointsTurn> =>
+  takeTurn(giveUp, orm, after);
+
+async function takeTurn(
+  change: typeof unpark,
+  orm: Orm,
+  after: QueuedEndpoint | null,
+): Promise<EndpointsTurn> {
+  const served = await change(orm, {
     afterPartnerId: after?.partner_id ?? '',
     afterMode: after?.mode ?? '',
     afterEndpointId: after?.endpoint_id ?? '',
   });
-  return summarize(served);
-}
-
-function summarize(served: readonly ServedEndpoint[]): EndpointsTurn {
   return {
     changed: served.reduce((sum, { changed }) => sum + changed, 0),
     last: served.length < ENDPOINTS ? null : (served.at(-1) ?? null),
