@@ -149,6 +149,8 @@ async function decide(
     eventsWritten();
     return { status: 'decided', ...decided };
   } catch (error) {
+    // Whatever the error is, the abort caused it.
+    if (late.signal.aborted) throw late.signal.reason;
     if (!(error instanceof ApiError) || error.code !== 'card_not_found') throw error;
     found.delete(networkCardId);
     if (remembered === undefined) throw error;
