@@ -29,7 +29,9 @@ describe('a query', () => {
     await using owner = await connectTo(ownerUrlOf(databaseUrl));
     await owner.query('SELECT pg_advisory_lock(1)');
     const asked = query<{ value: string }>(orm.em.fork(), marked, ["it's ada@example.com"]);
-    const waiting = `SELECT query FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'advisory'`;
+    // A session's wait is read after its statement, which may still be the one before.
+    const waiting = `SELECT query FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'advisory'
+      AND query LIKE '%pg_advisory_xact_lock%'`;
     let seen: { query: string }[] = [];
     while (seen.length === 0) seen = (await owner.query<{ query: string }>(waiting)).rows;
     assert.deepEqual(seen, [{ query: marked }]);
