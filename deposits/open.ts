@@ -17,7 +17,7 @@ import {
   respondOnce,
   storeKeyed,
 } from '../requests/respond-once.ts';
-import { type DepositRow, presentDeposit, UNPAID } from './resource.ts';
+import { type DepositRow, presentDeposit } from './resource.ts';
 
 /** The limit of an account's open deposits. Each is an address to watch, and a workflow. */
 export const MAX_OPEN_DEPOSITS = 10_000;
@@ -52,7 +52,6 @@ export function openDeposit(
     const { resourceId: id } = request;
     const createdAt = readIdTime(id);
     const row = {
-      ...UNPAID,
       id,
       partner_id: request.partnerId,
       mode: request.mode,
@@ -60,8 +59,13 @@ export function openDeposit(
       contract_address: terms.usdtContract,
       address,
       amount_cents: String(amountCents),
+      status: 'awaiting_payment' as const,
+      received_micro_usdt: '0',
+      credited_cents: '0',
+      payments: null,
       created_at: createdAt.toISOString(),
       expires_at: new Date(createdAt.getTime() + terms.addressTtlMs).toISOString(),
+      confirmed_at: null,
     };
     const response = { status: 201, body: JSON.stringify(presentDeposit(row)) };
     const claim = claimWithResponse(ring, request, response);

@@ -87,15 +87,6 @@ export interface DepositRow extends Row<'deposit', (typeof DEPOSIT_COLUMNS)[numb
   payments: PaymentRow[] | null;
 }
 
-/** What a deposit has that nobody has paid yet. */
-export const UNPAID = {
-  status: 'awaiting_payment',
-  received_micro_usdt: '0',
-  credited_cents: '0',
-  payments: null,
-  confirmed_at: null,
-} as const;
-
 /**
  * A payment, from JSON or from its row. Its value is in decimal digits, since it can exceed the largest safe
  * integer.

@@ -27,7 +27,7 @@ import {
   writeDepositEvents,
 } from './deposit-state.ts';
 import { MAX_OPEN_DEPOSITS, tooManyOpen } from './open.ts';
-import { type DepositRow, presentDeposit, UNPAID } from './resource.ts';
+import { type DepositRow, presentDeposit } from './resource.ts';
 
 const HOURS_8_MS = 8 * 3_600_000;
 const SECOND_MS = 1_000;
@@ -54,7 +54,6 @@ export function openTestDeposit(
     const expiresAt = after(payment === 'late' ? SECOND_MS : HOURS_8_MS);
     const isPaidInTime = payment !== 'late' && payment !== 'none';
     const row = {
-      ...UNPAID,
       id,
       partner_id: partnerId,
       mode,
@@ -62,8 +61,13 @@ export function openTestDeposit(
       contract_address: 'test_usdt',
       address: `test_${id.slice('dep_'.length)}`,
       amount_cents: String(amountCents),
+      status: 'awaiting_payment' as const,
+      received_micro_usdt: '0',
+      credited_cents: '0',
+      payments: null,
       created_at: createdAt.toISOString(),
       expires_at: expiresAt,
+      confirmed_at: null,
     };
     await insert(tx, { ...row, payment, dueAt: isPaidInTime ? after(SECOND_MS) : expiresAt });
     return respondWith({ tx, ring }, request, 201, presentDeposit(row));
