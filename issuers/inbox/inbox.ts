@@ -164,12 +164,20 @@ export const takePaymentsToRead = autocommitStatement(
   { acrossTenants: 'queue' },
 );
 
-/** Makes due at once what waits under an id, or for a card by the network's id of it. */
+/** Makes what waits for a card due at once. */
+export const hurryCard = autocommitStatement((db, { networkCardId }: { networkCardId: string }) =>
+  db
+    .updateTable('network_inbox')
+    .set({ retry_after: sql`least(retry_after, now())` })
+    .where('network_card_id', '=', networkCardId),
+);
+
+/** Makes a payment or a transfer due at once. */
 export const makeDue = writeStatement((db, { id }: { id: string }) =>
   db
     .updateTable('network_inbox')
     .set({ retry_after: sql`least(retry_after, now())` })
-    .where((is) => is.or([is('id', '=', id), is('network_card_id', '=', id)]))
+    .where('id', '=', id)
     .returning('id'),
 );
 

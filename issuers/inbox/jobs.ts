@@ -15,8 +15,8 @@ import { type CardNetwork, CardNetworkUnavailable, isReadable } from '../card-ne
 import { bookRead, type NotBooked, type ReadPayment } from './book-payment.ts';
 import {
   endObject,
+  hurryCard,
   leaveObject,
-  makeDue,
   stateContext,
   type TakenObject,
   takeDueObjects,
@@ -76,7 +76,7 @@ export function startInbox(options: InboxOptions): Pick<Repetition, 'stop'> {
     on: {
       [NETWORK_INBOX]: looking.wake,
       [CARD_IDENTIFIED]: (networkCardId) =>
-        void transaction(orm, (tx) => makeDue(tx, { id: networkCardId })).then(looking.wake, looking.wake),
+        void hurryCard(orm, { networkCardId }).then(looking.wake, looking.wake),
     },
     onListening: looking.wake,
   });
