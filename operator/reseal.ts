@@ -39,8 +39,8 @@ interface ResealReport {
 interface Place {
   name: string;
   table: string;
-  /** Its primary key: text, possibly followed by a number. */
-  key: readonly [string] | readonly [string, string];
+  /** The columns of its primary key, in order, and their types. */
+  key: Readonly<Record<string, 'text' | 'integer'>>;
   column: string;
   /** What it is sealed for, by the first part of the key. */
   context(id: string): string;
@@ -48,16 +48,20 @@ interface Place {
   hasTime?: true;
 }
 
-const ENDPOINT = { table: 'webhook_endpoint', key: ['id'], context: endpointSecretContext } as const;
-const ATTEMPT = { table: 'delivery_attempt', key: ['event_id', 'number'], column: 'answer_start' } as const;
-const CLAIM = { table: 'idempotency_claim', key: ['id'], hasTime: true } as const;
-const KEPT = { key: ['id'], column: 'body', hasTime: true } as const;
+const ID = { id: 'text' } as const;
+const ENDPOINT = { table: 'webhook_endpoint', key: ID, context: endpointSecretContext } as const;
+const ATTEMPT = { event_id: 'text', endpoint_id: 'text', number: 'integer' } as const;
+const CLAIM = { table: 'idempotency_claim', key: ID, hasTime: true } as const;
+const KEPT = { key: ID, column: 'body', hasTime: true } as const;
 
 const PLACES: readonly Place[] = [
-  { name: 'derived_keys', table: 'ring_key', key: ['id'], column: 'root', context: rootContext },
+  { name: 'derived_keys', table: 'ring_key', key: ID, column: 'root', context: rootContext },
   { name: 'webhook_secrets', ...ENDPOINT, column: 'secret' },
   { name: 'previous_webhook_secrets', ...ENDPOINT, column: 'previous_secret' },
-  { name: 'receiver_responses', ...ATTEMPT, context: answerStartContext },
+  {
+    name: 'receiver_responses',
+    ...{ table: 'delivery_attempt', key: ATTEMPT, column: 'answer_start', context: answerStartContext },
+  },
   { name: 'stored_requests', ...CLAIM, column: 'request', context: requestContext },
   { name: 'stored_responses', ...CLAIM, column: 'response_body', context: responseContext },
   { name: 'network_states', ...KEPT, table: 'network_inbox', context: stateContext },
@@ -128,15 +132,12 @@ async function resealPlace(
 ): Promise<void> {
   const { read, write } = STATEMENTS.get(place) as Statements;
   const { startedAt } = seen;
-  for (let after: SealedRow | undefined, size = BATCH; size === BATCH; ) {
-    const batch = await read(orm.em.fork(), {
-      first: after?.first ?? '',
-      second: after?.second ?? '',
-      currentKey: ring.primaryId,
-      startedAt,
-    });
+  const beforeAll: string[] = Object.values(place.key).map((type) => (type === 'text' ? '' : '-1'));
+  for (let after = beforeAll, size = BATCH; size === BATCH; ) {
+    const values = { after: JSON.stringify(after), currentKey: ring.primaryId, startedAt };
+    const batch = await read(orm.em.fork(), values);
     size = batch.length;
-    after = batch.at(-1);
+    after = batch.at(-1)?.key ?? after;
     const found = batch.flatMap((row) => reseal(ring, place, row, seen));
     let written = 0;
     if (found.length > 0) {
@@ -155,15 +156,14 @@ async function resealPlace(
 }
 
 interface ResealedRow {
-  first: string;
-  second: string;
+  key: string[];
   sealed: Buffer;
   resealed: Buffer;
 }
 
 /** A row with its new value; none if it is under the current key, or can't be opened. */
 function reseal(ring: KeyRing, { context }: Place, row: SealedRow, seen: Seen): ResealedRow[] {
-  const { first, second, sealed, is_fresh: isFresh } = row;
+  const { key, sealed, is_fresh: isFresh } = row;
   if (sealed === null) return [];
   const keyId = readKeyId(sealed);
   if (!ring.ids.includes(keyId)) {
@@ -172,8 +172,8 @@ function reseal(ring: KeyRing, { context }: Place, row: SealedRow, seen: Seen): 
   }
   if (isFresh) seen.fresh.add(keyId);
   try {
-    const value = ring.open(sealed, context(first));
-    return [{ first, second, sealed, resealed: ring.seal(value, context(first)) }];
+    const sealedFor = context(key[0] as string);
+    return [{ key, sealed, resealed: ring.seal(ring.open(sealed, sealedFor), sealedFor) }];
   } catch {
     // It is damaged: it is counted, and the others are still resealed.
     return [];
@@ -182,23 +182,21 @@ function reseal(ring: KeyRing, { context }: Place, row: SealedRow, seen: Seen): 
 
 /** A row of a place; `sealed` is null if there is nothing to reseal. */
 interface SealedRow {
-  first: string;
-  second: string;
+  /** The values of its key. */
+  key: string[];
   sealed: Buffer | null;
   /** Whether it was made after the command began. */
   is_fresh: boolean;
 }
 
 interface Batch {
-  firsts: string[];
-  seconds: string[];
+  keys: string[];
   sealed: Buffer[];
   resealed: Buffer[];
 }
 
 const toColumns = (rows: readonly ResealedRow[]): Batch => ({
-  firsts: rows.map(({ first }) => first),
-  seconds: rows.map(({ second }) => second),
+  keys: rows.map(({ key }) => JSON.stringify(key)),
   sealed: rows.map(({ sealed }) => sealed),
   resealed: rows.map(({ resealed }) => resealed),
 });
@@ -208,39 +206,36 @@ type Statements = ReturnType<typeof placeStatements>;
 // Written out, since tables and keys differ. It waits for no lock, and leaves a row that has changed since it
 // was read.
 function placeStatements({ table, key, column, hasTime }: Place) {
-  const [first, second] = key;
   const sealed = sql.ref(`${table}.${column}`);
-  // The second part of a key sorts by its own type, but is bound and read as text.
-  const ofSecond = (value: RawBuilder<unknown>) =>
-    second === 'number' ? sql`coalesce(nullif(${value}, ''), '-1')::integer` : sql`${value}::text`;
-  const own = (part: string) => sql.ref(`${table}.${part}`);
-  const whole = second === undefined ? own(first) : sql`(${own(first)}, ${own(second)})`;
-  const place = (a: RawBuilder<unknown>, b: RawBuilder<unknown>) =>
-    second === undefined ? a : sql`(${a}, ${ofSecond(b)})`;
-  const secondAsText = second === undefined ? sql`''` : sql`${sql.ref(second)}::text`;
+  const columns = Object.keys(key).map((name) => sql.ref(`${table}.${name}`));
+  const whole = sql`(${sql.join(columns)})`;
+  const keyIn = (json: RawBuilder<unknown>) => {
+    const parts = Object.values(key).map((type, at) => sql`(${json} ->> ${sql.lit(at)})::${sql.raw(type)}`);
+    return sql`(${sql.join(parts)})`;
+  };
   return {
     read: readStatement(
-      (_, values: { first: string; second: string; currentKey: string; startedAt: Date }) => sql<SealedRow>`
-        SELECT ${sql.ref(first)} AS first, ${secondAsText} AS second,
+      (_, values: { after: string; currentKey: string; startedAt: Date }) => sql<SealedRow>`
+        SELECT ARRAY[${sql.join(columns.map((name) => sql`${name}::text`))}] AS key,
           CASE WHEN ${keyIdIn(sealed)} <> ${values.currentKey} THEN ${sealed} END AS sealed,
           ${hasTime ? sql`created_at >= ${values.startedAt}` : sql`false`} AS is_fresh
         FROM ${sql.table(table)}
-        WHERE ${whole} > ${place(sql`${values.first}::text`, sql`${values.second}::text`)}
-        ORDER BY ${sql.join(key.map((part) => sql.ref(part)))} LIMIT ${sql.lit(BATCH)}`,
+        WHERE ${whole} > ${keyIn(sql`${values.after}::jsonb`)}
+        ORDER BY ${sql.join(columns)} LIMIT ${sql.lit(BATCH)}`,
       { acrossTenants: 'operator' },
     ),
     write: writeStatement(
       (_, batch: Batch) => sql<{ done: number }>`
         WITH wanted AS (
-          SELECT * FROM unnest(${batch.firsts}::text[], ${batch.seconds}::text[], ${batch.sealed}::bytea[],
-            ${batch.resealed}::bytea[]) w (first, second, sealed, resealed)
+          SELECT * FROM unnest(${batch.keys}::jsonb[], ${batch.sealed}::bytea[], ${batch.resealed}::bytea[])
+            w (key, sealed, resealed)
         ), held AS MATERIALIZED (
-          SELECT w.first, w.second, w.resealed FROM ${sql.table(table)}
-          JOIN wanted w ON ${whole} = ${place(sql`w.first`, sql`w.second`)} AND ${sealed} = w.sealed
+          SELECT w.key, w.resealed FROM ${sql.table(table)}
+          JOIN wanted w ON ${whole} = ${keyIn(sql`w.key`)} AND ${sealed} = w.sealed
           FOR NO KEY UPDATE OF ${sql.table(table)} SKIP LOCKED
         )
         UPDATE ${sql.table(table)} SET ${sql.ref(column)} = held.resealed FROM held
-        WHERE ${whole} = ${place(sql`held.first`, sql`held.second`)} RETURNING 1 AS done`,
+        WHERE ${whole} = ${keyIn(sql`held.key`)} RETURNING 1 AS done`,
       { acrossTenants: 'operator' },
     ),
   };

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import type pg from 'pg';
 import { readOperatorConfig } from '../../platform/config/operator.ts';
 import { KeyRing } from '../../platform/crypto/key-ring.ts';
-import { openEndpointSecret } from '../../webhooks/secrets.ts';
+import { openAnswerStart, openEndpointSecret, sealAnswerStart } from '../../webhooks/secrets.ts';
 import {
   ACTOR,
   lastAudit,
@@ -167,6 +167,38 @@ describe('operator webhook-endpoint', () => {
       assert.deepEqual(await secrets(), [first, second]);
       assert.deepEqual(await secrets('previous_secret'), [null, first]);
       // Back under the one key that the other tests have.
+      env.ENCRYPTION_KEYS = `${old},${young}`;
+      await operateIn(env)('key-ring', 'reseal');
+    } finally {
+      env.ENCRYPTION_KEYS = old;
+    }
+  });
+
+  it('reseals what each of many endpoints has answered to one event, and mixes none of them up', async () => {
+    const old = env.ENCRYPTION_KEYS;
+    const ring = () => new KeyRing(readOperatorConfig(env).encryptionKeys ?? []);
+    const eventId = 'evt_01k0000000000000000000000a';
+    // More than one statement reads, and one endpoint answered with a 2xx.
+    const answers = Array.from({ length: 1_100 }, (_, n) => (n === 7 ? null : `answer ${n}`));
+    const sealed = answers.map((text) => text && sealAnswerStart(ring(), eventId, text));
+    await owner.query(
+      `INSERT INTO delivery_attempt (event_id, endpoint_id, number, started_at, duration_ms, delivered, error, answer_start)
+       SELECT $1, 'we_' || lpad(n::text, 26, '0'), 1, now(), 5, s IS NULL, CASE WHEN s IS NOT NULL THEN 'http_500' END, s
+       FROM unnest($2::bytea[]) WITH ORDINALITY a (s, n)`,
+      [eventId, sealed],
+    );
+    try {
+      const young = `k3:${randomBytes(32).toString('base64')}`;
+      env.ENCRYPTION_KEYS = `${young},${old}`;
+      const { code, json } = await operateIn(env)('key-ring', 'reseal');
+      assert.deepEqual([code, json.resealed.receiver_responses, json.removable_keys], [0, 1_099, ['k1']]);
+      env.ENCRYPTION_KEYS = young;
+      const { rows } = await owner.query(
+        'SELECT answer_start AS sealed FROM delivery_attempt WHERE event_id = $1 ORDER BY endpoint_id',
+        [eventId],
+      );
+      const opened = rows.map(({ sealed }) => sealed && openAnswerStart(ring(), eventId, sealed));
+      assert.deepEqual(opened, answers);
       env.ENCRYPTION_KEYS = `${old},${young}`;
       await operateIn(env)('key-ring', 'reseal');
     } finally {
