@@ -1,6 +1,7 @@
 import { Refusal } from '../domain/refusal.ts';
 import type { OperatorConfig } from '../platform/config/operator.ts';
 import { ConfigurationError } from '../platform/config/read-environment.ts';
+import { UNREACHABLE_CODES } from '../platform/db/is-retryable.ts';
 import { SessionRefused } from '../platform/db/session.ts';
 import { describeError } from '../platform/process/describe-error.ts';
 
@@ -11,7 +12,7 @@ export class WrongUsage extends Error {
 
 const HINTS: readonly [code: RegExp, hint: string][] = [
   [
-    /^(ECONN\w+|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EPIPE|EHOSTUNREACH|ENETUNREACH)$|^(08|53|57P0)/,
+    new RegExp(`^(${UNREACHABLE_CODES.join('|')})$|^(08|53|57P0)`),
     'does not respond: check that it is running (npm start) and that DATABASE_URL is right',
   ],
   [

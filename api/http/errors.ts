@@ -3,6 +3,7 @@ import { NamespaceNotFoundError } from '@temporalio/common';
 import type { Middleware } from 'koa';
 import type { Logger } from 'pino';
 import { ApiError } from '../../domain/api-error.ts';
+import { UNREACHABLE_CODES } from '../../platform/db/is-retryable.ts';
 import { PoolBusy } from '../../platform/db/pool.ts';
 import { SessionRefused } from '../../platform/db/session.ts';
 import { describeError } from '../../platform/process/describe-error.ts';
@@ -52,7 +53,6 @@ function asApiError(thrown: unknown): ApiError {
  * request has other codes.
  */
 const GRPC_OUTAGES = new Set([1, 2, 4, 8, 10, 13, 14]);
-const SOCKET_CODES = new Set(['ECONNREFUSED', 'ECONNRESET', 'ETIMEDOUT', 'EPIPE', 'ENOTFOUND', 'EAI_AGAIN']);
 /**
  * PostgreSQL's classes 08 (connection), 53 (resources), 57P0x (shutting down, starting up), 25006
  * (read-only), and its timeouts (docs/decisions/time-limits.md): 55P03 (lock), 57014 (statement), 25P03 and
@@ -74,7 +74,7 @@ export function isOutage(error: unknown): boolean {
     if (cause instanceof NamespaceNotFoundError) return true;
     if (cause instanceof PoolBusy || cause instanceof SessionRefused) return true;
     const code = (cause as { code?: unknown }).code;
-    if (typeof code === 'string' && (SOCKET_CODES.has(code) || SQLSTATE.test(code))) return true;
+    if (typeof code === 'string' && (UNREACHABLE_CODES.includes(code) || SQLSTATE.test(code))) return true;
     if (LOST_CONNECTION.test(cause.message)) return true;
   }
   return false;

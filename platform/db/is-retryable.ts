@@ -56,3 +56,9 @@ export function isLockTimeout(error: unknown): boolean {
 }
 
 const LOCK_NOT_AVAILABLE = '55P03';
+
+/** Codes of a socket's errors that say that the other end is out of reach, or went away. */
+export const UNREACHABLE_CODES: readonly string[] = [
+  ...['ECONNREFUSED', 'ECONNRESET', 'ECONNABORTED', 'ETIMEDOUT', 'EPIPE', 'ENOTFOUND', 'EAI_AGAIN'],
+  ...['EHOSTUNREACH', 'EHOSTDOWN', 'ENETUNREACH', 'ENETDOWN'],
+];

@@ -35,7 +35,8 @@ function grpcCode(cause: unknown): string {
 
 function isDatabaseError(error: Error): error is Error & DatabaseError {
   const code = (error as Partial<DatabaseError>).code;
-  return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code);
+  // The system's codes begin with an E, which no class of SQLSTATEs does.
+  return typeof code === 'string' && /^(?!E)[0-9A-Z]{5}$/.test(code);
 }
 
 function stackFrames(error: Error): string {

@@ -16,6 +16,11 @@ describe('isOutage', () => {
     assert.equal(isOutage(new Error('Failed to start Workflow', { cause: invalid })), false);
   });
 
+  it('is true of a database whose host, or network, is out of reach', () => {
+    for (const code of ['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'EHOSTDOWN', 'ECONNABORTED'])
+      assert.equal(isOutage(Object.assign(new Error('of a socket'), { code })), true, code);
+  });
+
   it('is false of an error that would happen again', () => {
     assert.equal(isOutage(new Error('a bug')), false);
     assert.equal(isOutage(Object.assign(new Error('a column is missing'), { code: '42703' })), false);
