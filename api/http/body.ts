@@ -43,7 +43,8 @@ export async function readBytes(req: IncomingMessage, maxBytes = MAX_BODY_BYTES)
     const kind = (error as { type?: string }).type;
     if (kind === 'entity.too.large')
       throw new ApiError('body_too_large', { message: `The body is larger than ${maxBytes / 1_024} KiB.` });
-    if (kind === 'request.size.invalid' || kind === 'request.aborted') {
+    // The last one is a client that was gone before we began to read.
+    if (['request.size.invalid', 'request.aborted', 'stream.not.readable'].includes(kind ?? '')) {
       throw ApiError.ofField('body', 'body must be as long as Content-Length says');
     }
     throw error;
