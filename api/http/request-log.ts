@@ -179,7 +179,7 @@ function hasField(root: JsonSchema, schema: JsonSchema | undefined, [first, ...r
     return hasField(root, target, [first, ...rest]);
   }
   const below =
-    /^\d+$/.test(first) && schema.items !== undefined ? schema.items : own(schema.properties, first);
+    /^\d{1,3}$/.test(first) && schema.items !== undefined ? schema.items : own(schema.properties, first);
   if (below !== undefined && hasField(root, below, rest)) return true;
   return [schema.anyOf, schema.oneOf, schema.allOf]
     .flatMap((some) => some ?? [])

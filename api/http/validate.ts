@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { z } from 'zod';
 import { ApiError, type FieldIssue, MAX_ISSUES } from '../../domain/api-error.ts';
+import { isPercentEncoded } from '../../domain/percent-encoding.ts';
 
 export interface Checked<T> {
   /** Meaningful only if there are no issues. */
@@ -22,18 +23,27 @@ function describe(issue: z.core.$ZodIssue, where: string): FieldIssue[] {
   if (issue.code === 'unrecognized_keys') {
     const what = where === 'body' ? 'field' : 'parameter';
     return issue.keys.slice(0, MAX_ISSUES).map((key) => {
-      const path = [...issue.path, key].join('.');
+      const path = shownPath([...issue.path, key]);
       return { path, message: `${path} is not a ${what} of this request` };
     });
   }
   if (issue.code === 'invalid_key') {
-    const path = issue.path.slice(0, -1).join('.') || where;
+    const path = shownPath(issue.path.slice(0, -1)) || where;
     return [{ path, message: `a key of ${path} ${issue.issues[0]?.message ?? 'is not allowed'}` }];
   }
-  const path = issue.path.join('.') || where;
+  const path = shownPath(issue.path) || where;
   const problem = issue.input === undefined ? 'is required' : issue.message;
   return [{ path, message: `${path} ${problem}` }];
 }
+
+const MAX_NAME_LENGTH = 100;
+
+/** A client may have made the names up, and a response is not as long as they are. */
+const shownPath = (path: readonly PropertyKey[]): string =>
+  path.map((name) => shortName(String(name))).join('.');
+
+const shortName = (name: string): string =>
+  name.length > MAX_NAME_LENGTH ? `${name.slice(0, MAX_NAME_LENGTH)}…` : name;
 
 const NOUNS: Readonly<Record<string, string>> = {
   object: 'a JSON object',
@@ -58,24 +68,15 @@ function wordIssue(issue: z.core.$ZodRawIssue): string | undefined {
 export function parseQuery(querystring: string): Checked<Record<string, string>> {
   const value: Record<string, string> = Object.create(null);
   const issues: FieldIssue[] = [];
-  if (!isDecodable(querystring)) {
+  if (!isPercentEncoded(querystring)) {
     return { value, issues: [{ path: 'query', message: 'query must be percent-encoded UTF-8' }] };
   }
   for (const [name, text] of new URLSearchParams(querystring)) {
-    if (name in value) issues.push({ path: name, message: `${name} must be sent once` });
+    if (name in value)
+      issues.push({ path: shortName(name), message: `${shortName(name)} must be sent once` });
     value[name] = text;
   }
   return { value, issues };
-}
-
-function isDecodable(querystring: string): boolean {
-  try {
-    decodeURIComponent(querystring);
-    return true;
-  } catch (error) {
-    if (error instanceof URIError) return false;
-    throw error;
-  }
 }
 
 /** How often a header was sent; Node keeps only one of some that are repeated. */

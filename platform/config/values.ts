@@ -1,5 +1,6 @@
 import ipaddr from 'ipaddr.js';
 import { z } from 'zod';
+import { isPercentEncoded } from '../../domain/percent-encoding.ts';
 import type { RingKey } from '../crypto/key-ring.ts';
 import { parseDuration } from './duration.ts';
 import { WORKER_QUEUES } from './task-queues.ts';
@@ -69,6 +70,7 @@ export const ExporterHeaders = z
     /^([!#$&'*+.^_`|~\w-]+=[^,\s]*)?(,[!#$&'*+.^_`|~\w-]+=[^,\s]*)*$/,
     'must be name=value, comma-separated',
   )
+  .refine(isPercentEncoded, 'must have percent-encoded values')
   .default('')
   .transform((text) =>
     Object.fromEntries(

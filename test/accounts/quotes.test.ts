@@ -66,6 +66,10 @@ describe('POST /quotes', () => {
     );
     assert.equal(await messages({ type: 'x', amount: 1 }), 'type must be one of card_issue, card_topup');
     assert.equal(await messages({ type: 'card_issue', amount: 1, x: 1 }), 'x is not a field of this request');
+    assert.equal(
+      await messages({ type: 'card_issue', amount: 1, ['x'.repeat(60_000)]: 1 }),
+      `${'x'.repeat(100)}… is not a field of this request`,
+    );
     assert.equal(await messages([]), 'body must be a JSON object');
   });
 });

@@ -81,6 +81,10 @@ describe('an invalid configuration', () => {
         'TRUSTED_PROXIES: must be CIDR blocks such as 10.0.0.0/8 or 2001:db8::/32, comma-separated',
       );
     }
+    assert.equal(
+      problem('OTEL_EXPORTER_OTLP_HEADERS', 'authorization=Bearer%zz'),
+      'OTEL_EXPORTER_OTLP_HEADERS: must have percent-encoded values',
+    );
     assert.equal(problem('TRUSTED_PROXIES', '::/0'), 'TRUSTED_PROXIES: must not trust every address');
   });
 
