@@ -11,7 +11,8 @@ import type { TokenPurpose } from '../../platform/crypto/token.ts';
 import type { Row } from '../../platform/db/entities.ts';
 import type { Orm } from '../../platform/db/orm.ts';
 import { anyOf, readStatement } from '../../platform/db/sql.ts';
-import type { Admission } from './admission.ts';
+import { asService } from '../../platform/process/work-context.ts';
+import { type Admission, STRANGERS } from './admission.ts';
 import { GenuineKeys } from './genuine-keys.ts';
 
 /**
@@ -19,12 +20,6 @@ import { GenuineKeys } from './genuine-keys.ts';
  * promises 5 s.
  */
 const CACHE_MS = 2_000;
-
-/**
- * Keys that may be made up are looked up on behalf of one pseudo-account, so that a flood of them slows
- * nobody else.
- */
-const STRANGERS = 'strangers';
 
 /** Who sent a request: an account in one mode, with one of its keys. */
 export interface Caller extends Tenant {
@@ -148,7 +143,7 @@ export function createAuthenticate(
     const visit = arriveAsStranger(mode);
     try {
       await visit.begin(false);
-      return await lookUp();
+      return await asService(STRANGERS, lookUp);
     } finally {
       visit.end();
     }

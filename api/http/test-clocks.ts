@@ -6,6 +6,7 @@ import { type AccountClock, lastAdvanceMs, shownTime } from '../../domain/accoun
 import { notifyTestClock } from '../../platform/db/notifications.ts';
 import type { Orm } from '../../platform/db/orm.ts';
 import { describeError } from '../../platform/process/describe-error.ts';
+import { asAccount } from '../../platform/process/work-context.ts';
 import type { RequestState } from './log-request.ts';
 
 /** Other processes tell of an advance at once; a notification can be lost. */
@@ -26,6 +27,7 @@ export interface TestClocks {
 
 export function openTestClocks(orm: Orm, logger: Logger): TestClocks {
   const known = new LRUCache<string, { clock: AccountClock; readAtMs: number }>({ max: 10_000 });
+  const underWay = new Map<string, Promise<AccountClock>>();
   const read = async (partnerId: string): Promise<AccountClock> => {
     const readAtMs = performance.now();
     const clock = await readAccountClock(orm.em.fork(), partnerId);
@@ -35,12 +37,17 @@ export function openTestClocks(orm: Orm, logger: Logger): TestClocks {
     known.set(partnerId, { clock, readAtMs });
     return clock;
   };
+  /** One read for all responses that end meanwhile, in the account's own turns. */
+  const readOnce = (partnerId: string): Promise<AccountClock> => {
+    const started = underWay.get(partnerId) ?? asAccount({ partnerId, mode: 'test' }, () => read(partnerId));
+    underWay.set(partnerId, started);
+    return started.finally(() => underWay.delete(partnerId));
+  };
   return {
     of: async (partnerId) => {
       const found = known.get(partnerId);
-      return found !== undefined && performance.now() - found.readAtMs < CACHE_MS
-        ? found.clock
-        : read(partnerId);
+      const isFresh = found !== undefined && performance.now() - found.readAtMs < CACHE_MS;
+      return isFresh ? found.clock : readOnce(partnerId);
     },
     advanced: async (partnerId) => {
       try {

@@ -6,7 +6,7 @@ import { pino } from 'pino';
 import { Pool } from 'undici';
 import { createApiKey } from '../../accounts/api-keys.ts';
 import { shareActiveAccounts } from '../../accounts/usage.ts';
-import { type Admission, createAdmission } from '../../api/http/admission.ts';
+import { type Admission, createAdmission, STRANGERS } from '../../api/http/admission.ts';
 import { startApi } from '../../api/server.ts';
 import { freePort } from '../../dev/free-port.ts';
 import { ApiError } from '../../domain/api-error.ts';
@@ -36,6 +36,7 @@ describe('request admission', () => {
     a: { partnerId: 'prt_1', mode: 'live' },
     b: { partnerId: 'prt_2', mode: 'live' },
     t: { partnerId: 'prt_1', mode: 'test' },
+    s: { partnerId: STRANGERS, mode: 'live' },
   };
   const arriveOf = (admission: Admission, name: string) =>
     admission.arrive(ACCOUNTS[name.charAt(0)] as Tenant);
@@ -99,6 +100,12 @@ describe('request admission', () => {
       ['ask b1 a4 a5 a6', 'b1'],
       ['end a1 a2 a3', 'a4 a5'],
       ['end a4', 'a6'],
+    ],
+    [
+      'lets two of those who may be strangers begin, and as many of an account that is alone beside them',
+      admissionOf(16),
+      ['ask s1 s2 s3', 's1 s2'],
+      ['ask a1 a2 a3', 'a1 a2 a3'],
     ],
     [
       'goes on after the longest turn',
