@@ -16,7 +16,7 @@ interface Problem {
 }
 
 /** A link that is known from an earlier head. */
-export interface Anchor {
+interface Anchor {
   seq: string;
   hash: string;
 }
@@ -134,7 +134,7 @@ const waiting = readStatement(
     SELECT count(*)::int AS waiting, min(queued_at) AS since FROM audit_unchained`,
 );
 
-export type ExportedEntry = AuditRow & {
+type ExportedEntry = AuditRow & {
   /** The entry's link; null if it is not in the chain yet. */
   chain: { seq: number; hash: string } | null;
 };
@@ -146,20 +146,29 @@ export type ExportedEntry = AuditRow & {
 export async function* exportAudit(orm: Orm, since: Date): AsyncGenerator<ExportedEntry[]> {
   const at = since.toISOString();
   const [first] = await firstLinkSince(orm.em.fork(), { at });
-  for (let after = first?.before ?? null; after !== null; ) {
-    const links: ExportRow[] = await chainedEntries(orm.em.fork(), { after, limit: PAGE });
-    yield links.filter((entry) => new Date(entry.at) >= since).map(present);
-    const last = links.at(-1);
-    if (last === undefined || links.length < PAGE) break;
-    after = last.seq;
+  let lastSeq = first?.before ?? '0';
+  const unchained = new Set<string>();
+
+  async function* chained(): AsyncGenerator<ExportedEntry[]> {
+    for (;;) {
+      const links = await chainedEntries(orm.em.fork(), { after: lastSeq, limit: PAGE });
+      yield links.filter(({ id, at }) => new Date(at) >= since && !unchained.has(id)).map(present);
+      lastSeq = links.at(-1)?.seq ?? lastSeq;
+      if (links.length < PAGE) break;
+    }
   }
+
+  yield* chained();
   for (let after = ''; ; ) {
     const entries = await unchainedEntries(orm.em.fork(), { after, limit: PAGE });
+    for (const { id } of entries) unchained.add(id);
     yield entries.filter((entry) => new Date(entry.at) >= since).map(present);
     const last = entries.at(-1);
     if (last === undefined || entries.length < PAGE) break;
     after = last.id;
   }
+  // What a worker has chained between the two is in neither.
+  yield* chained();
 }
 
 type ExportRow = AuditRow & { seq: string | null; hash: Buffer | null };
@@ -173,15 +182,15 @@ const present = ({ seq, hash, ...entry }: ExportRow): ExportedEntry => ({
 /** An entry is chained after it is recorded, but the two clocks can differ. */
 const firstLinkSince = readStatement(
   (_, { at }: { at: string }) => sql<{ before: string | null }>`
-    SELECT min(seq) - 1 AS before FROM audit_chain
-      WHERE chained_at >= ${at}::timestamptz - interval '1 hour'`,
+    SELECT coalesce((SELECT min(seq) - 1 FROM audit_chain
+        WHERE chained_at >= ${at}::timestamptz - interval '1 hour'), max(seq)) AS before FROM audit_chain`,
 );
 
 const ENTRY = sql`r.id, 'audit_entry' AS object, r.at, r.actor, r.action, r.subject, r.detail,
   r.operator, r.os_user, r.host, r.database_login, r.client_address`;
 
 const chainedEntries = readStatement(
-  (_, { after, limit }: { after: string | null; limit: number }) => sql<ExportRow>`
+  (_, { after, limit }: { after: string; limit: number }) => sql<ExportRow>`
     SELECT c.seq, c.hash, ${ENTRY}
     FROM audit_chain c CROSS JOIN LATERAL audit_row(c.id) r
     WHERE c.seq > ${after}::bigint ORDER BY c.seq LIMIT ${limit}`,

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { Since, Text } from '../operator/flag-values.ts';
 import { renderJson } from '../operator/render.ts';
-import { flag, type Noun, needed, verb } from '../operator/verbs.ts';
+import { flag, list, type Noun, needed, verb } from '../operator/verbs.ts';
 import { exportAudit, verifyAudit } from './audit-chain-operator.ts';
 import { readAudit } from './audit-reads.ts';
 
@@ -20,7 +20,7 @@ const Head = z
   });
 
 export const auditNoun: Noun = {
-  list: verb({
+  list: list({
     about: 'changes by operators, and what partners did with their keys and revealed, newest first',
     takes: {
       subject: flag('<id>', 'only entries about this: a card, a partner, an event, …', Text(200)),
@@ -36,14 +36,9 @@ export const auditNoun: Noun = {
       '--subject card_01k0…',
       '--actor ada@ops-1 --since 2026-11-20T08:00:00Z --json',
     ],
-    async run(filter, { session }) {
-      const value = await readAudit(await session.orm(), filter);
-      return {
-        value,
-        columns: 'at actor action subject partner_name external_ref last4 detail'.split(' '),
-        note: value.length === 0 ? 'Nothing that matches was changed or revealed.' : undefined,
-      };
-    },
+    columns: 'at actor action subject partner_name external_ref last4 detail',
+    none: 'Nothing that matches was changed or revealed.',
+    read: readAudit,
   }),
 
   verify: verb({

@@ -4,11 +4,12 @@ import { Mode } from '../domain/mode.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { readStatement } from '../platform/db/sql.ts';
 
-export interface AuditFilter {
+interface AuditFilter {
   /** Null: from the beginning. */
   since: Date | null;
   subject: string | null;
   actor: string | null;
+  limit: number;
 }
 
 /** An entry of the log, or a reveal. */
@@ -59,6 +60,7 @@ export async function readAudit(orm: Orm, filter: AuditFilter): Promise<NamedRow
     actor: filter.actor ?? '',
     partnerId,
     keyId,
+    limit: filter.limit,
   });
   return entries.map((entry) => ({ ...entry, at: isoTime(entry.at) }));
 }
@@ -70,6 +72,7 @@ interface Asked {
   /** The parts of an actor who reveals. */
   partnerId: string;
   keyId: string;
+  limit: number;
 }
 
 // An index is used in its own collation: the bytes' for cards and what belongs to them, else the database's.
@@ -93,7 +96,7 @@ const entriesWith = (filter: AuditFilter) =>
   );
 
 /** Each filter is a condition of its own, for which there is an index. */
-function unnamedEntries(filter: AuditFilter, { since, subject, actor, partnerId, keyId }: Asked) {
+function unnamedEntries(filter: AuditFilter, { since, subject, actor, partnerId, keyId, limit }: Asked) {
   const none = sql``;
   const ofSubject = filter.subject === null ? none : sql`AND subject = ${subject}`;
   // A partner's keys are partner/key. An index is used in its own collation, so these are compared as a list.
@@ -108,17 +111,18 @@ function unnamedEntries(filter: AuditFilter, { since, subject, actor, partnerId,
   const ofKey = filter.actor?.includes('/') ? sql`AND api_key_id = ${keyId}` : none;
   const revealed = sql`created_at >= ${since} ${ofCard} ${ofPartner} ${ofKey}`;
   return sql`
-    SELECT id, at, actor, action, subject, detail, operator, os_user, host, database_login,
+    (SELECT id, at, actor, action, subject, detail, operator, os_user, host, database_login,
       NULL AS client_address
-    FROM audit_entry WHERE at >= ${since} ${ofSubject} ${ofActor}
+    FROM audit_entry WHERE at >= ${since} ${ofSubject} ${ofActor} ORDER BY at DESC, id DESC LIMIT ${limit})
     UNION ALL
-    SELECT id, created_at, partner_id || '/' || api_key_id, 'card.reveal', card_id,
+    (SELECT id, created_at, partner_id || '/' || api_key_id, 'card.reveal', card_id,
       jsonb_build_object('mode', mode, 'request_id', request_id), NULL, NULL, NULL, NULL, client_address
-    FROM card_reveal WHERE ${revealed}
+    FROM card_reveal WHERE ${revealed} ORDER BY created_at DESC, id DESC LIMIT ${limit})
     UNION ALL
-    SELECT id, created_at, partner_id || '/' || api_key_id, 'card.reveal-refused',
+    (SELECT id, created_at, partner_id || '/' || api_key_id, 'card.reveal-refused',
       coalesce(card_id, partner_id),
       jsonb_build_object('mode', mode, 'request_id', request_id, 'reason', reason), NULL, NULL,
       NULL, NULL, client_address
-    FROM refused_reveal WHERE ${revealed}`;
+    FROM refused_reveal WHERE ${revealed} ORDER BY created_at DESC, id DESC LIMIT ${limit})
+    ORDER BY at DESC, id DESC LIMIT ${limit}`;
 }

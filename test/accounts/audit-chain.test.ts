@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { exportAudit } from '../../accounts/audit-chain-operator.ts';
 import { chainAudit } from '../../accounts/jobs.ts';
 import { runOperator } from '../../operator/program.ts';
 import { readOperatorConfig } from '../../platform/config/operator.ts';
@@ -222,6 +223,19 @@ describe('the audit log', () => {
       ['Second', 'Third'],
     );
     assert.deepEqual(await exported('2999-01-01'), []);
+  });
+
+  it('is exported once each, also what is chained while it is read', async () => {
+    await record('first');
+    await chainAudit(service, 10);
+    await record('second');
+    await record('third');
+    const exported: string[] = [];
+    for await (const page of exportAudit(operator, new Date(0))) {
+      exported.push(...page.map(({ subject }) => subject));
+      await chainAudit(service, 1);
+    }
+    assert.deepEqual(exported, ['first', 'third', 'second']);
   });
 
   it('is changed by no process but through the chain', async () => {
