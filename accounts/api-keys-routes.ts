@@ -137,7 +137,7 @@ const one = tenantStatement(
  * Up to `limit` + 1 keys, newest first.
  * @throws ApiError `validation_failed` if `starting_after` is not a key of the tenant
  */
-export async function readApiKeyPage(
+async function readApiKeyPage(
   em: Reader,
   tenant: Tenant,
   page: PageRequest,

@@ -57,7 +57,7 @@ interface ExpiringKey {
  * Finds keys that expire within seven days and have not been announced, those of an account in order;
  * accounts take turns.
  */
-export const findExpiringKeys = readStatement(
+const findExpiringKeys = readStatement(
   (_, { limit }: { limit: number }) => sql<ExpiringKey>`
     WITH RECURSIVE ${followingAccounts({ table: 'api_key', account: ['partner_id', 'mode'], isQueued: TO_ANNOUNCE, after: sql`'', ''` })}
     SELECT d.id, d.partner_id, d.mode
@@ -71,7 +71,7 @@ export const findExpiringKeys = readStatement(
 );
 
 /** Writes `api_key.expiring` for a key, once. @returns whether it did so now */
-export function announceExpiry(orm: Orm, { partnerId, mode }: Tenant, id: string): Promise<boolean> {
+function announceExpiry(orm: Orm, { partnerId, mode }: Tenant, id: string): Promise<boolean> {
   return transaction(orm, async (tx) => {
     const clock = await holdClock(tx, { partnerId, mode });
     const [key] = await takeForAnnouncement(tx, { partnerId, mode, id });

@@ -8,7 +8,7 @@ import { transaction } from '../platform/db/transaction.ts';
 import { type Operator, recordAudit } from '../requests/operator-context.ts';
 
 /** A database login of an operator. */
-export interface OperatorLogin {
+interface OperatorLogin {
   id: string;
   object: 'login';
   status: 'active' | 'revoked';

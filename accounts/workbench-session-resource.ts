@@ -6,7 +6,7 @@ import type { Row } from '../platform/db/entities.ts';
 import { Scope } from './scope-rules.ts';
 
 /** What a session can be made with: it makes no others. */
-export const SessionScope = Scope.exclude(['workbench:write']).meta({
+const SessionScope = Scope.exclude(['workbench:write']).meta({
   id: 'WorkbenchScope',
   description: 'What a workbench session may do.',
 });

@@ -165,7 +165,7 @@ export interface AppliedControls {
 export const NO_CONTROLS: AppliedControls = { controls: [], limits: [] };
 
 /** What a merchant asks a card for. */
-export interface ControlledRequest {
+interface ControlledRequest {
   /** What it adds to what counts, in cents. 0 asks only whether the card can be used there. */
   amountCents: number;
   /** The whole authorization with what was approved of it before, or the purchase. */

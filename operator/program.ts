@@ -5,7 +5,7 @@ import { renderJson, renderText, visible } from './render.ts';
 import { createSession } from './session.ts';
 import { addVerbs, type Noun, type Verbs } from './verbs.ts';
 
-export interface OperatorOptions {
+interface OperatorOptions {
   readConfig(): OperatorConfig;
   /**
    * The operating system's user and the machine, as user@host: the author of every change unless OPERATOR

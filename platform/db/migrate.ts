@@ -8,7 +8,7 @@ import { describeError } from '../process/describe-error.ts';
 import { isLockTimeout } from './is-retryable.ts';
 import { CLIENT_KEEPALIVE, MIGRATION_LIMITS, startupOptions } from './session.ts';
 
-export const MIGRATIONS_FOLDER = new URL('./migrations/', import.meta.url);
+const MIGRATIONS_FOLDER = new URL('./migrations/', import.meta.url);
 const FUNCTIONS_FOLDER = new URL('./functions/', import.meta.url);
 
 /** The database was migrated with other files than these. The message says what to do. */

@@ -17,7 +17,7 @@ const WATCHED_MS = 3_000;
 const SLOW_BYTES_PER_SECOND = 50_000;
 
 /** A report that is being read, and what others need to know about it. */
-export interface ReportReading {
+interface ReportReading {
   /** How long it may pause between two statements. */
   maxIdleMs: number;
   /** How much its client has taken so far. */

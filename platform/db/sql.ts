@@ -38,7 +38,7 @@ type Statement<Row> = Compilable<Row> | RawBuilder<Row>;
  * given. Every other statement has to, and a test reads each with PostgreSQL's own grammar
  * (docs/decisions/tenant-guard.md).
  */
-export const ACROSS_TENANTS = {
+const ACROSS_TENANTS = {
   operator: 'An operator looks at any account, or names what to change by its id alone.',
   queue: 'The worker takes due work of all accounts in turns, or prunes what is over.',
   measurement: 'A metric, what waits for a person, or a check, of all accounts.',

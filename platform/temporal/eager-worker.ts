@@ -20,7 +20,7 @@ import { deploymentOptions, hasWorkers } from './worker-deployment.ts';
 /** How many first tasks a process runs at once; further ones go through the task queue. */
 const TASKS = 64;
 
-export interface EagerWorkerOptions {
+interface EagerWorkerOptions {
   config: Pick<Config, 'temporal' | 'codecKeys' | 'workerVersion'>;
   taskQueue: string;
   /** The local activities that its workflows run. */

@@ -27,7 +27,7 @@ const TYPE_NAMES: Readonly<Record<string, string>> = { KEYWORD: 'Keyword', BOOL:
 const VALUES: Readonly<Record<string, string>> = { KEYWORD: "''", BOOL: 'true' };
 
 /** The result of registering search attributes, by name. */
-export interface Registration {
+interface Registration {
   added: string[];
   /**
    * Those that the namespace still lacks because these credentials may not add them. Empty if all can be

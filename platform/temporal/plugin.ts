@@ -19,7 +19,7 @@ const filePath = (file: string) => fileURLToPath(new URL(file, import.meta.url))
 const FAILURE_CONVERTER = filePath('failure-converter.ts');
 const CARRIED_HEADERS = filePath('./carried-headers.ts');
 
-export interface PluginOptions {
+interface PluginOptions {
   /** The keys of CODEC_KEYS; null if payloads aren't encrypted. */
   codecKeys: readonly RingKey[] | null;
   /** The logger of a process that runs activities; null if it only has clients. */

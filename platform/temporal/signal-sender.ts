@@ -15,7 +15,7 @@ const MAX_LENGTH = 200;
  * @returns null if Temporal recorded nobody, or no such signal is found
  * @throws ServiceError if Temporal can't be reached: the attempt is repeated
  */
-export type ReadSignalSender = (
+type ReadSignalSender = (
   signal: string,
   isThis: (input: unknown) => boolean,
 ) => Promise<string | null>;
