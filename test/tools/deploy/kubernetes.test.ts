@@ -16,6 +16,8 @@ describe('the deployment on Kubernetes', () => {
     pod: spec.template.spec,
     container: spec.template.spec.containers[0],
   }));
+  const [operator] = kubernetesResources('operator');
+  const OPERATOR = { labels: operator.metadata.labels as Record<string, string>, pod: operator.spec };
   const apis = deployments.filter(({ labels }) => labels.app === 'card-issuing-api');
 
   it('keeps every kind of process there while nodes are drained or a zone is lost', () => {
@@ -177,7 +179,7 @@ describe('the deployment on Kubernetes', () => {
         ])
         .flat();
     const known = (key: string) => deployments.map(({ labels }) => labels[key]);
-    for (const app of values('app')) assert.ok(known('app').includes(app), app);
+    for (const app of values('app')) assert.ok([...known('app'), OPERATOR.labels.app].includes(app), app);
     for (const part of values('part')) assert.ok(known('part').includes(part), part);
     const open = (name: string) =>
       policies.find(({ metadata }) => metadata.name === name).spec.ingress[0].ports[0].port;
@@ -186,6 +188,31 @@ describe('the deployment on Kubernetes', () => {
       assert.ok(ports.includes(open('requests')) && ports.includes(open('metrics')));
     }
   });
+
+  for (const issuer of ['increase', 'lithic']) {
+    it(`lets each process that has ${issuer}'s API key reach the internet`, () => {
+      const policies = kubernetesResources('network-policy', `issuer-${issuer}`).filter(
+        ({ kind, spec }) =>
+          kind === 'NetworkPolicy' && spec.egress?.[0].to?.[0].ipBlock?.cidr === '0.0.0.0/0',
+      );
+      const selects = (selector: Resource, labels: Record<string, string>) =>
+        Object.entries(selector.matchLabels ?? {}).every(([key, value]) => labels[key] === value) &&
+        (selector.matchExpressions ?? []).every(
+          ({ key, operator, values }: Resource) => values.includes(labels[key]) === (operator === 'In'),
+        );
+      const secrets = (pod: Resource) =>
+        pod.volumes.flatMap(({ secret }: Resource) => (secret?.items ?? []).map(({ key }: Resource) => key));
+      const asking = [...deployments, OPERATOR].filter(({ pod }) =>
+        secrets(pod).includes(`${issuer}_api_key`),
+      );
+      assert.ok(asking.length >= 4);
+      for (const { labels } of asking)
+        assert.ok(
+          policies.some(({ spec }) => selects(spec.podSelector, labels)),
+          JSON.stringify(labels),
+        );
+    });
+  }
 
   it('has the alerts of deploy/observability as a PrometheusRule', () => {
     const indented = readDeployed('deploy/observability/alerts.yaml').replaceAll(/^(?=.)/gm, '  ');

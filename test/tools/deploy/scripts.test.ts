@@ -7,7 +7,7 @@ import { join } from 'node:path';
 /** Writes down what it was called with, and the images and names of what it was given. */
 const KUBECTL = `#!/bin/sh
 echo "kubectl $*" >> "$CALLS"
-case " $* " in *" --filename - "*) grep -E 'image:|OPERATOR' >> "$CALLS" ;; esac
+case " $* " in *" --filename - "*) grep -E 'image:|OPERATOR|secretName' >> "$CALLS" ;; esac
 case "$*" in
   *"--output name"*) echo job/migrate-1 ;;
   *"wait --for=condition=complete"*) exit "\${MIGRATION:-0}" ;;
@@ -80,12 +80,23 @@ describe('the scripts for Kubernetes', () => {
     assert.match(calls.at(-1) ?? '', /delete --wait=false job\/migrate-1$/);
   });
 
+  it("run an operator's command with the login of another Secret", () => {
+    const secretsOf = (env: Record<string, string>) =>
+      run('operator.sh', ['audit', 'list'], { OPERATOR: 'anna', IMAGE, ...env })
+        .calls.filter((line) => line.includes('secretName'))
+        .map((line) => line.trim().replace('secretName: ', ''));
+    assert.deepEqual(secretsOf({}), ['card-issuing-operator', 'card-issuing-issuer']);
+    const own = { OPERATOR_SECRET: 'card-issuing-operator-anna' };
+    assert.deepEqual(secretsOf(own), ['card-issuing-operator-anna', 'card-issuing-issuer']);
+  });
+
   it('say what is missing, and start nothing', () => {
     for (const [script, env, missing] of [
       ['roll-out.sh', {}, /set IMAGE/],
       ['operator.sh', { IMAGE }, /set OPERATOR/],
       ['operator.sh', { OPERATOR: 'anna' }, /set IMAGE/],
       ['operator.sh', { IMAGE, OPERATOR: "anna' }\n" }, /OPERATOR may have letters/],
+      ['operator.sh', { IMAGE, OPERATOR: 'anna', OPERATOR_SECRET: 'a|b' }, /is no name of a Secret/],
     ] as const) {
       const { status, stderr, calls } = run(script, [], env);
       assert.notEqual(status, 0);
