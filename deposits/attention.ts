@@ -30,12 +30,11 @@ export async function readWaitingDeposits(orm: Orm, taskQueuePrefix: string): Pr
 
 async function readInReview(orm: Orm): Promise<UnfinishedItem[]> {
   const rows = await inReview(orm.em.fork(), {});
-  return rows.map(({ id, version, count, expected, arrived, is_denied, ...row }) => ({
+  return rows.map(({ id, version, count, expected, arrived, ...row }) => ({
     ...liveItem('deposit', id, row),
     reason:
       `${usdt(BigInt(expected) * MICRO_USDT_PER_CENT, 2)} USDT expected; ${usdt(BigInt(arrived), 2)} USDT in ` +
-      `${count === 1 ? 'one payment' : `${count} payments`} to review` +
-      (is_denied ? '; the nodes disagree on a payment' : ''),
+      `${count === 1 ? 'one payment' : `${count} payments`} to review`,
     ...decisionCommands(
       `deposit resolve ${id}`,
       ['--credit', '--returned'],
@@ -75,12 +74,11 @@ const inReview = readStatement(
       expected: string;
       arrived: string;
       count: number;
-      is_denied: boolean;
     }
   >`
     SELECT d.id, d.partner_id, d.version, d.amount_cents AS expected, d.review_since AS since,
       count(*)::int AS count,
-      sum(p.value_micro_usdt)::text AS arrived, bool_or(p.review_reason = 'nodes_disagree') AS is_denied
+      sum(p.value_micro_usdt)::text AS arrived
     FROM deposit d JOIN deposit_payment p ON p.deposit_id = d.id
     WHERE d.status = 'needs_review' AND d.mode = 'live' AND p.status = 'in_review' GROUP BY d.id`,
   { acrossTenants: 'measurement' },

@@ -82,11 +82,7 @@ function judgeFound(deposit: LockedDeposit): Verdict[] {
   return deposit.found.map((payment) => {
     const judged = judgePayment(
       { amountCents: Number(deposit.amount_cents), expiresAt: new Date(deposit.expires_at), isPaid },
-      {
-        valueMicroUsdt: BigInt(payment.value_micro_usdt),
-        blockTime: new Date(payment.block_time),
-        deniedBy: payment.denied_by,
-      },
+      { valueMicroUsdt: BigInt(payment.value_micro_usdt), blockTime: new Date(payment.block_time) },
     );
     if (judged.status === 'credited') isPaid = true;
     return { deposit, payment, reason: judged.status === 'credited' ? null : judged.reason };

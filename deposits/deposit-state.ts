@@ -5,7 +5,7 @@ import { MICRO_USDT_PER_CENT, type PaymentStatus, paidStatus } from '../domain/d
 import type { EventType } from '../domain/event.ts';
 import type { Tenant } from '../domain/mode.ts';
 import type { Posting } from '../ledger/posting.ts';
-import { DEPOSIT_COLUMNS, of, selectPayments } from '../platform/db/columns.ts';
+import { DEPOSIT_COLUMNS, KEPT_PAYMENT, of, selectPayments } from '../platform/db/columns.ts';
 import type { Row } from '../platform/db/entities.ts';
 import { anyOf, readStatement, type Transactor, writeStatement } from '../platform/db/sql.ts';
 import { insertEvents, newEvent } from '../requests/event.ts';
@@ -30,6 +30,8 @@ export interface LockedDeposit extends DepositRow {
   statuses: JudgedStatus[];
   /** The sum of those that were judged and not returned, in decimal digits. */
   kept_micro_usdt: string;
+  /** How many are in review. */
+  review_count: number;
   /** Whether a payment of the exact amount was credited. */
   is_paid: boolean;
 }
@@ -180,8 +182,10 @@ const readLocked = readStatement(
               >`coalesce(json_agg(DISTINCT p.status) FILTER (WHERE p.status <> 'found'), '[]')`.as(
                 'statuses',
               ),
-              sql<string>`coalesce(sum(p.value_micro_usdt)
-              FILTER (WHERE p.status IN ('credited', 'in_review')), 0)::text`.as('kept_micro_usdt'),
+              sql<string>`coalesce(sum(p.value_micro_usdt) FILTER (WHERE ${KEPT_PAYMENT}), 0)::text`.as(
+                'kept_micro_usdt',
+              ),
+              sql<number>`count(*) FILTER (WHERE p.status = 'in_review')::int`.as('review_count'),
               sql<boolean>`coalesce(bool_or(p.status = 'credited'
               AND p.value_micro_usdt = ${ONE_EXACT}), false)`.as('is_paid'),
             ])
@@ -203,17 +207,15 @@ const readLocked = readStatement(
 // Written out for the recordsets.
 const write = writeStatement(
   (_, { rows }: { rows: string }) => sql`
-    UPDATE deposit d SET status = w.status, received_micro_usdt = w.received_micro_usdt,
-      credited_cents = w.credited_cents, seen_block_number = NULL, confirmed_at = w.confirmed_at,
+    UPDATE deposit d SET status = w.status, credited_cents = w.credited_cents, seen_block_number = NULL, confirmed_at = w.confirmed_at,
       review_since = w.review_since, version = d.version + 1, changed_at = account_now(d.partner_id, d.mode)
-    FROM json_to_recordset(${rows}) AS w (id text, status text, received_micro_usdt numeric,
-      credited_cents bigint, confirmed_at timestamptz, review_since timestamptz)
+    FROM json_to_recordset(${rows}) AS w (id text, status text, credited_cents bigint, confirmed_at timestamptz, review_since timestamptz)
     WHERE d.id = w.id`,
   { acrossTenants: 'id' },
 );
 
 // What the worker does with deposits, it does for one account at a time, and accounts take turns
-// (serve-accounts-jobs.ts).
+// (jobs.ts).
 
 /** Some deposits of an account for which something is due. */
 export interface AccountDeposits extends Tenant {

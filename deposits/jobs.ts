@@ -53,7 +53,7 @@ interface Served extends Tenant {
  * transactions fail, delays no other. If an account's deposits fail together, each is tried alone, so that
  * one doesn't hold up the others.
  */
-export function serveAccounts({ what, logger, idleMs, find, serve, served: committed }: Work): Serving {
+function serveAccounts({ what, logger, idleMs, find, serve, served: committed }: Work): Serving {
   const served = new Map<string, Served>();
   const underWay = new Set<Promise<void>>();
   let after: Tenant | null = null;

@@ -107,8 +107,8 @@ function whyNot({ id, status, version }: DepositDetail, because: WhyNotResolved)
       return `${id} has changed and is now at version ${version}: check it with "operator deposit show ${id}", then decide again.`;
     case 'version_needed':
       return (
-        `Nodes disagree on a payment of ${id}: look it up in an explorer, see "operator deposit show ${id}", and give ` +
-        `--if-version ${version} if it should be credited.`
+        `${id} has more than one payment in review: see "operator deposit show ${id}", and give --if-version ${version} ` +
+        'if you have sent all of them back.'
       );
     case 'below_a_cent':
       return (

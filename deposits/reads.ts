@@ -1,16 +1,16 @@
 import { type RawBuilder, sql } from 'kysely';
 import {
+  creditableCents,
   type DepositStatus,
   MAX_PAYMENTS_SHOWN,
   type NodeSays,
   usdt,
-  wholeCents,
-  whyInReview,
+  WHY_IN_REVIEW,
 } from '../domain/deposit.ts';
 import { isoTime } from '../domain/iso-time.ts';
 import type { Tenant } from '../domain/mode.ts';
 import { unknownId } from '../domain/refusal.ts';
-import { DEPOSIT_COLUMNS, of, receivedBy, selectPayments } from '../platform/db/columns.ts';
+import { DEPOSIT_COLUMNS, KEPT_PAYMENT, of, receivedBy, selectPayments } from '../platform/db/columns.ts';
 import type { Row } from '../platform/db/entities.ts';
 import { newestRows } from '../platform/db/newest.ts';
 import type { Orm } from '../platform/db/orm.ts';
@@ -85,8 +85,8 @@ export async function readDeposit(orm: Orm, depositId: string) {
     version: row.version,
     payment_count: row.payment_count,
     payments: deposit.payments.map((payment, index) => {
-      const { log_index, status, ...stored } = row.payments[index] as PaymentRow;
-      return { ...payment, log_index, status, reason: whyInReview(stored) };
+      const { log_index, status, review_reason: why } = row.payments[index] as PaymentRow;
+      return { ...payment, log_index, status, reason: why === null ? null : WHY_IN_REVIEW[why] };
     }),
     /** Transfers that too few nodes show, with what each node says. They are not payments yet. */
     unconfirmed_payments: row.unconfirmed.map(({ value_micro_usdt, ...transfer }) => ({
@@ -96,7 +96,9 @@ export async function readDeposit(orm: Orm, depositId: string) {
     })),
     /** What crediting the payments in review would add; null if there are none. */
     creditable_amount:
-      row.review_since === null ? null : wholeCents(BigInt(row.kept_micro_usdt)) - deposit.credited_amount,
+      row.review_since === null
+        ? null
+        : Number(creditableCents(BigInt(row.kept_micro_usdt), BigInt(row.credited_cents))),
     resolutions: row.resolutions.map((resolution) => ({ ...resolution, at: isoTime(resolution.at) })),
     workflow_id: watchDepositWorkflowId(row.id),
   };
@@ -122,8 +124,8 @@ const selectDeposit = readStatement(
   (_, { depositId }: { depositId: string }) => sql<DetailRow>`
     SELECT ${DEPOSIT}, d.address_index, d.seen_block_number, d.version,
       (SELECT count(*)::int FROM deposit_payment m WHERE m.deposit_id = d.id) AS payment_count,
-      (SELECT coalesce(sum(m.value_micro_usdt), 0)::text FROM deposit_payment m
-        WHERE m.deposit_id = d.id AND m.status IN ('credited', 'in_review')) AS kept_micro_usdt,
+      (SELECT coalesce(sum(p.value_micro_usdt), 0)::text FROM deposit_payment p
+        WHERE p.deposit_id = d.id AND ${KEPT_PAYMENT}) AS kept_micro_usdt,
       (SELECT coalesce(json_agg(u), '[]') FROM (
         SELECT tx_hash, log_index, value_micro_usdt::text, block_number AS block, says AS nodes, seen_at
         FROM unconfirmed_payment WHERE deposit_id = d.id

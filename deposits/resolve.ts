@@ -1,9 +1,9 @@
 import { sql } from 'kysely';
 import { ApiError } from '../domain/api-error.ts';
 import {
+  creditableCents,
   type DepositDecision,
   type DepositVerdict,
-  MICRO_USDT_PER_CENT,
   usdt,
   type WhyNotResolved,
 } from '../domain/deposit.ts';
@@ -36,8 +36,8 @@ export interface DepositByHand extends DepositDecision {
  * Applies an operator's decision to all payments of a deposit that are in review (docs/operating.md, "What to
  * check before you credit"): it credits them, rounded down to a cent, with `deposit.confirmed`, or records
  * that they were sent back. Payments, balance, event and audit entry are one transaction. Without a version,
- * it applies to whatever is in review, but credits nothing that nodes disagree on: such a payment has to have
- * been looked at. If the same actor repeats the same decision with the same version, nothing changes and the
+ * it applies to whatever is in review, but of several payments none counts as sent back: one of them may have
+ * come unseen. If the same actor repeats the same decision with the same version, nothing changes and the
  * result is the same. The caller notifies the workers afterwards.
  * @returns null if there is no such deposit
  */
@@ -55,7 +55,7 @@ export function resolveDeposit(
         : { resolved: true, creditedCents: Number(made.credited_cents), repeated: true };
     }
     if (!deposit.statuses.includes('in_review')) return refused('nothing_in_review');
-    if (outcome === 'credited' && version === undefined && (await disputed(tx, { depositId })).length > 0)
+    if (outcome === 'returned' && version === undefined && deposit.review_count > 1)
       return refused('version_needed');
     const creditedCents = outcome === 'credited' ? await creditReview(tx, deposit) : 0;
     if (typeof creditedCents === 'string') return refused(creditedCents);
@@ -101,11 +101,11 @@ export function resolveDeposit(
  * Credits what arrived and is not credited yet, rounded down to a cent. @returns the cents, or why it can't
  * be credited
  */
-export async function creditReview(tx: Transactor, deposit: LockedDeposit): Promise<number | WhyNotResolved> {
-  const kept = BigInt(deposit.kept_micro_usdt) / MICRO_USDT_PER_CENT;
-  const cents = kept - BigInt(deposit.credited_cents);
-  if (cents < 1n) return 'below_a_cent';
-  if (kept > BigInt(MAX_AMOUNT_CENTS)) return 'past_the_largest_balance';
+async function creditReview(tx: Transactor, deposit: LockedDeposit): Promise<number | WhyNotResolved> {
+  const creditedCents = BigInt(deposit.credited_cents);
+  const cents = creditableCents(BigInt(deposit.kept_micro_usdt), creditedCents);
+  if (cents === 0n) return 'below_a_cent';
+  if (creditedCents + cents > BigInt(MAX_AMOUNT_CENTS)) return 'past_the_largest_balance';
   try {
     await applyPosting(tx, creditOperation(deposit, `resolve/${deposit.version}`, Number(cents)));
   } catch (error) {
@@ -117,18 +117,6 @@ export async function creditReview(tx: Transactor, deposit: LockedDeposit): Prom
 }
 
 const refused = (because: WhyNotResolved): DepositVerdict => ({ resolved: false, because });
-
-const disputed = readStatement(
-  (db, { depositId }: { depositId: string }) =>
-    db
-      .selectFrom('deposit_payment')
-      .select('tx_hash')
-      .where('deposit_id', '=', depositId)
-      .where('status', '=', sql.lit('in_review'))
-      .where('review_reason', '=', sql.lit('nodes_disagree'))
-      .limit(sql.lit(1)),
-  { acrossTenants: 'operator' },
-);
 
 type OfDeposit = { depositId: string; outcome: DepositDecision['outcome'] };
 

@@ -94,7 +94,7 @@ export interface DepositRow extends Row<'deposit', (typeof DEPOSIT_COLUMNS)[numb
 export interface PaymentRow
   extends Row<
     'deposit_payment',
-    'tx_hash' | 'log_index' | 'value_micro_usdt' | 'block_time' | 'denied_by' | 'status' | 'review_reason'
+    'tx_hash' | 'log_index' | 'value_micro_usdt' | 'block_time' | 'status' | 'review_reason'
   > {
   block_number: number | string;
 }

@@ -1,13 +1,13 @@
 import { sql } from 'kysely';
 import {
+  creditableCents,
   type DepositNetwork,
   type DepositStatus,
   MICRO_USDT_PER_CENT,
   usdt,
-  wholeCents,
-  whyInReview,
+  WHY_IN_REVIEW,
 } from '../domain/deposit.ts';
-import { selectPayments } from '../platform/db/columns.ts';
+import { KEPT_PAYMENT, selectPayments } from '../platform/db/columns.ts';
 import type { Row } from '../platform/db/entities.ts';
 import { followingAccounts } from '../platform/db/following-accounts.ts';
 import type { Orm } from '../platform/db/orm.ts';
@@ -102,16 +102,16 @@ const usd = (cents: number): string => usdt(BigInt(cents) * MICRO_USDT_PER_CENT,
 type WatchedRow = Awaited<ReturnType<typeof watched>>[number];
 
 function toPaymentsInReview(row: WatchedRow): PaymentsInReview {
-  const creditableCents = wholeCents(BigInt(row.kept_micro_usdt)) - Number(row.credited_cents);
+  const cents = creditableCents(BigInt(row.kept_micro_usdt), BigInt(row.credited_cents));
   return {
     count: row.review_count,
     amountUsdt: usdt(BigInt(row.review_micro_usdt), 2),
-    creditableUsd: usd(Math.max(0, creditableCents)),
+    creditableUsd: usd(Number(cents)),
     payments: row.in_review.map((payment) => ({
       amountUsdt: usdt(BigInt(payment.value_micro_usdt), 2),
       txHash: payment.tx_hash,
       block: Number(payment.block_number),
-      why: whyInReview(payment) ?? '',
+      why: payment.review_reason === null ? '' : WHY_IN_REVIEW[payment.review_reason],
     })),
   };
 }
@@ -130,8 +130,9 @@ const watched = readStatement(
               sql<string>`coalesce(sum(p.value_micro_usdt) FILTER (WHERE p.status = 'in_review'), 0)::text`.as(
                 'review_micro_usdt',
               ),
-              sql<string>`coalesce(sum(p.value_micro_usdt)
-              FILTER (WHERE p.status IN ('credited', 'in_review')), 0)::text`.as('kept_micro_usdt'),
+              sql<string>`coalesce(sum(p.value_micro_usdt) FILTER (WHERE ${KEPT_PAYMENT}), 0)::text`.as(
+                'kept_micro_usdt',
+              ),
             ])
             .whereRef('p.deposit_id', '=', 'd.id')
             .as('arrived'),

@@ -39,12 +39,7 @@ export const PaymentStatus = z.enum(['found', 'credited', 'in_review', 'returned
 export type PaymentStatus = z.infer<typeof PaymentStatus>;
 
 /** Why a payment is waiting for an operator. */
-export type ReviewReason =
-  | 'other_amount'
-  | 'late'
-  | 'already_paid'
-  | 'nodes_disagree'
-  | 'balance_out_of_range';
+export type ReviewReason = 'other_amount' | 'late' | 'already_paid' | 'balance_out_of_range';
 
 /** USDT has six decimals. */
 export const MICRO_USDT_PER_CENT = 10_000n;
@@ -57,6 +52,16 @@ export function wholeCents(valueMicroUsdt: bigint): number {
   const cents = valueMicroUsdt / MICRO_USDT_PER_CENT;
   return cents > BigInt(MAX_AMOUNT_CENTS) ? MAX_AMOUNT_CENTS : Number(cents);
 }
+
+/**
+ * What crediting the payments in review would add to the balance: what was kept, in whole cents, less what was
+ * credited.
+ * @param keptMicroUsdt all payments but those that were sent back
+ */
+export const creditableCents = (keptMicroUsdt: bigint, creditedCents: bigint): bigint => {
+  const cents = keptMicroUsdt / MICRO_USDT_PER_CENT - creditedCents;
+  return cents > 0n ? cents : 0n;
+};
 
 /** `25.00`, `0.123456`: at least `leastPlaces` decimal places, and no more than needed. */
 export function usdt(valueMicroUsdt: bigint, leastPlaces: number): string {
@@ -74,9 +79,8 @@ type Judged = { status: 'credited' } | { status: 'in_review'; reason: ReviewReas
  */
 export function judgePayment(
   deposit: { amountCents: number; expiresAt: Date; isPaid: boolean },
-  payment: { valueMicroUsdt: bigint; blockTime: Date; deniedBy: string | null },
+  payment: { valueMicroUsdt: bigint; blockTime: Date },
 ): Judged {
-  if (payment.deniedBy !== null) return { status: 'in_review', reason: 'nodes_disagree' };
   if (payment.valueMicroUsdt !== BigInt(deposit.amountCents) * MICRO_USDT_PER_CENT)
     return { status: 'in_review', reason: 'other_amount' };
   if (payment.blockTime > deposit.expiresAt) return { status: 'in_review', reason: 'late' };
@@ -125,25 +129,13 @@ export type DepositVerdict =
   | { resolved: true; creditedCents: number; repeated: boolean }
   | { resolved: false; because: WhyNotResolved };
 
-const WHY_IN_REVIEW: Record<ReviewReason, string> = {
+/** Why a payment is, or was, in review, in words. */
+export const WHY_IN_REVIEW: Readonly<Record<ReviewReason, string>> = {
   other_amount: 'not the exact amount',
   late: 'in a block after the deposit expired',
   already_paid: 'the exact amount was already paid',
-  nodes_disagree: 'another node denies it',
   balance_out_of_range: 'the balance would exceed its maximum',
 };
-
-/** Why a payment is, or was, in review, in words; null if it never was. */
-export function whyInReview({
-  review_reason,
-  denied_by,
-}: {
-  review_reason: ReviewReason | null;
-  denied_by: string | null;
-}): string | null {
-  if (review_reason === 'nodes_disagree' && denied_by !== null) return `the node ${denied_by} denies it`;
-  return review_reason === null ? null : WHY_IN_REVIEW[review_reason];
-}
 
 /** What a node says about a payment. */
 export interface NodeSays {

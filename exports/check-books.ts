@@ -18,34 +18,32 @@ export const CLOSINGS_INVARIANT = 15;
  * transfers. Each kind is one statement, so it sees a consistent snapshot while work goes on: a row
  * and its posting are one transaction.
  * @param beforeEach is called before each statement
+ * @param violations to which those that are found are added at once
  */
 export async function checkBooks(
   em: Reader,
   beforeEach: () => Promise<void> = async () => {},
+  violations: Violation[] = [],
 ): Promise<Violation[]> {
-  const violations: Violation[] = [];
+  const add = (invariant: number, found: readonly Omit<Violation, 'invariant'>[]) => {
+    const known = violations.filter((violation) => violation.invariant === invariant).length;
+    violations.push(...found.slice(0, MAX_EACH - known).map((one) => ({ invariant, ...one })));
+  };
   for (const find of CHECKS) {
     await beforeEach();
-    const rows = await find(em, { maxRows: MAX_EACH });
-    violations.push(...rows.map((row) => ({ invariant: BOOKS_INVARIANT, ...row })));
+    add(BOOKS_INVARIANT, await find(em, { maxRows: MAX_EACH }));
   }
   for (const find of [wrongTrueUps, unauditedAdjustments]) {
     await beforeEach();
-    const rows = await find(em, { most: MAX_EACH });
-    violations.push(...rows.map((row) => ({ invariant: BOOKS_INVARIANT, ...row })));
+    add(BOOKS_INVARIANT, await find(em, { most: MAX_EACH }));
   }
-  const books = violations.slice(0, MAX_EACH);
   await beforeEach();
-  const counters = await wrongCounters(em, { checked: MAX_COUNTERS_CHECKED, most: MAX_EACH });
+  add(COUNTERS_INVARIANT, await wrongCounters(em, { checked: MAX_COUNTERS_CHECKED, most: MAX_EACH }));
   await beforeEach();
-  const sums = await wrongSums(em, { most: MAX_EACH });
+  add(COUNTERS_INVARIANT, await wrongSums(em, { most: MAX_EACH }));
   await beforeEach();
-  const closings = await wrongClosings(em, { most: MAX_EACH });
-  return [
-    ...books,
-    ...[...counters, ...sums].slice(0, MAX_EACH).map((row) => ({ invariant: COUNTERS_INVARIANT, ...row })),
-    ...closings.map((row) => ({ invariant: CLOSINGS_INVARIANT, ...row })),
-  ];
+  add(CLOSINGS_INVARIANT, await wrongClosings(em, { most: MAX_EACH }));
+  return violations;
 }
 
 const wrongClosings = readStatement(

@@ -13,7 +13,7 @@ export interface LedgerCheck {
 
 /**
  * Checks the whole ledger, also against the rows that its postings are for, and stores the result, which
- * every process then exports.
+ * every process then exports. If it fails, what was found until then is stored, if that is anything.
  * @param options.reader the database to read from, since the statements take long
  * @param options.nextAt when the next check is due; null leaves the time already set
  * @param options.beforeEach is called before each invariant's statement
@@ -23,18 +23,26 @@ export async function checkAndRecord(
   options: { reader: Orm; nextAt: Date | null; beforeEach?: () => Promise<void> },
 ): Promise<Violation[]> {
   const startedAt = performance.now();
-  const violations = [
-    ...(await checkLedger(options.reader.em.fork(), options.beforeEach)),
-    ...(await checkBooks(options.reader.em.fork(), options.beforeEach)),
-  ];
-  const counts = [...INVARIANT_NUMBERS, BOOKS_INVARIANT, COUNTERS_INVARIANT, CLOSINGS_INVARIANT].map(
-    (number) => [number, violations.filter(({ invariant }) => invariant === number).length],
-  );
-  const check: LedgerCheck = {
-    completedAt: new Date().toISOString(),
-    durationSeconds: (performance.now() - startedAt) / 1_000,
-    violations: Object.fromEntries(counts),
+  const em = options.reader.em.fork();
+  const violations: Violation[] = [];
+  const store = () => {
+    const counts = [...INVARIANT_NUMBERS, BOOKS_INVARIANT, COUNTERS_INVARIANT, CLOSINGS_INVARIANT].map(
+      (number) => [number, violations.filter(({ invariant }) => invariant === number).length],
+    );
+    const check: LedgerCheck = {
+      completedAt: new Date().toISOString(),
+      durationSeconds: (performance.now() - startedAt) / 1_000,
+      violations: Object.fromEntries(counts),
+    };
+    return recordMeasurement(orm, 'ledger_check', check, options.nextAt);
   };
-  await recordMeasurement(orm, 'ledger_check', check, options.nextAt);
+  try {
+    await checkLedger(em, options.beforeEach, violations);
+    await checkBooks(em, options.beforeEach, violations);
+  } catch (error) {
+    if (violations.length > 0) await store();
+    throw error;
+  }
+  await store();
   return violations;
 }

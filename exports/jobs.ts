@@ -13,6 +13,8 @@ const LOOK_EVERY_MS = 60_000;
 const MAX_STATEMENT_MS = 25 * 60_000;
 /** If the worker that runs the check dies, another one starts over after this. */
 const LEASE_MS = 30 * 60_000;
+/** If it fails, it is made again after this: the same statement may take too long again. */
+const RETRY_MS = 6 * 3_600_000;
 
 /**
  * Makes one of the workers check the whole ledger once a day, on a separate connection, one statement at a
@@ -49,9 +51,9 @@ export function startCheckingLedger(options: {
           'the ledger is not right: see "npm run operator -- ledger check", and find the cause before you change anything',
         );
     } catch (error) {
+      // If this worker only stops, another one starts at once.
+      await keepMeasurement(orm, { name: 'ledger_check', forMs: stopping.aborted ? 0 : RETRY_MS });
       if (!stopping.aborted) throw error;
-      // Let another worker start at once.
-      await keepMeasurement(orm, { name: 'ledger_check', forMs: 0 });
     } finally {
       await reader.close();
     }

@@ -17,13 +17,14 @@ export interface Violation {
  * Checks the invariants over the whole ledger, each in one statement, so each sees a consistent snapshot
  * while work goes on. PostgreSQL does the arithmetic; only violations are returned.
  * @param beforeEach is called before each statement
- * @returns nothing if all hold. A violation is never repaired by changing rows: find the cause first.
+ * @param violations to which those that are found are added at once
+ * @returns them: none if all hold. A violation is never repaired by changing rows: find the cause first.
  */
 export async function checkLedger(
   em: Reader,
   beforeEach: () => Promise<void> = async () => {},
+  violations: Violation[] = [],
 ): Promise<Violation[]> {
-  const violations: Violation[] = [];
   for (const { invariant, find } of CHECKS) {
     await beforeEach();
     const rows = await find(em, { limit: MAX_EACH });

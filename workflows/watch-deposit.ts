@@ -210,7 +210,7 @@ const NO_DECISION = 'it has to be `{"outcome": "credited" or "returned", "reason
 const NOT_CARRIED_OUT: Record<WhyNotResolved, string> = {
   nothing_in_review: 'nothing is in review.',
   changed_meanwhile: 'the deposit has changed since. Check what is shown here, and decide again.',
-  version_needed: 'nodes disagree on a payment, and it names no version.',
+  version_needed: 'more than one payment is in review, and it names no version.',
   below_a_cent: 'together they add up to less than a cent, so they can only be "returned".',
   past_the_largest_balance: 'the balance would exceed its maximum.',
   unreadable_reason: 'its reason must be 1 to 500 characters on one line.',

@@ -177,14 +177,7 @@ export const DEPOSIT_COLUMNS = [
 
 type PaymentOfDeposit = Row<
   'deposit_payment',
-  | 'tx_hash'
-  | 'log_index'
-  | 'value_micro_usdt'
-  | 'block_number'
-  | 'block_time'
-  | 'denied_by'
-  | 'status'
-  | 'review_reason'
+  'tx_hash' | 'log_index' | 'value_micro_usdt' | 'block_number' | 'block_time' | 'status' | 'review_reason'
 >;
 
 /**
@@ -200,7 +193,7 @@ export const selectPayments = (
   // Large numbers as text: JSON's would be rounded.
   return sql<PaymentOfDeposit[]>`coalesce((SELECT json_agg(p) FROM (
     SELECT p.tx_hash, p.log_index, p.value_micro_usdt::text, p.block_number::text, p.block_time,
-      p.denied_by, p.status, p.review_reason
+      p.status, p.review_reason
     FROM deposit_payment p WHERE p.deposit_id = ${sql.ref(`${deposit}.id`)} AND ${which}
     ORDER BY p.block_number, p.transaction_index, p.log_index LIMIT ${sql.lit(limit)}) p), '[]')`;
 };
@@ -213,6 +206,9 @@ export const selectPayments = (
 export const receivedBy = (deposit: string) =>
   sql<string>`(SELECT coalesce(sum(p.value_micro_usdt), 0)::text FROM deposit_payment p
     WHERE p.deposit_id = ${sql.ref(`${deposit}.id`)})`;
+
+/** Whether a payment `p` was judged and not sent back: it is in the balance, or may come to be. */
+export const KEPT_PAYMENT = sql<boolean>`p.status IN ('credited', 'in_review')`;
 
 /** Columns of a table's alias in a statement. */
 export const of = <Alias extends string, Column extends string>(

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { pino } from 'pino';
-import type { LedgerCheck } from '../../exports/check-ledger.ts';
+import { checkAndRecord, type LedgerCheck } from '../../exports/check-ledger.ts';
 import { startCheckingLedger } from '../../exports/jobs.ts';
+import { INVARIANT_NUMBERS } from '../../ledger/check-ledger.ts';
 import { nextTime } from '../../platform/config/time-of-day.ts';
 import { type Orm, openOrm } from '../../platform/db/orm.ts';
 import { readMeasurement } from '../../platform/monitoring/measurements.ts';
@@ -69,6 +70,17 @@ describe('the daily ledger check', () => {
     assert.equal(code, 0);
     assert.equal((await checked()).violations['11'], 0);
     assert.deepEqual(await dueAt(), before);
+  });
+
+  it('counts what it has found, whatever keeps it from going on', async () => {
+    await asOwner(databaseUrl, 'ALTER TABLE ledger.entry DISABLE TRIGGER append_only');
+    let statements = 0;
+    const beforeEach = async () => {
+      statements += 1;
+      if (statements === INVARIANT_NUMBERS.length + 1) throw new Error('it took too long');
+    };
+    await assert.rejects(checkAndRecord(orm, { reader: orm, nextAt: null, beforeEach }), /it took too long/);
+    assert.equal((await checked()).violations['11'], 1);
   });
 
   it('ends at once when its worker stops, and another worker starts over', async () => {

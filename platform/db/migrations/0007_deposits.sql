@@ -14,8 +14,7 @@ CREATE TABLE deposit (
   amount_cents bigint NOT NULL CHECK (amount_cents BETWEEN 1 AND 9007199254740991),
   status text COLLATE "C" NOT NULL DEFAULT 'awaiting_payment'
     CHECK (status IN ('awaiting_payment', 'confirming', 'confirmed', 'expired', 'needs_review', 'returned')),
-  -- The sum of its payments, and how much of it is in the balance.
-  received_micro_usdt numeric(78, 0) NOT NULL DEFAULT 0 CHECK (received_micro_usdt >= 0),
+  -- How much of what has arrived is in the balance.
   credited_cents bigint NOT NULL DEFAULT 0 CHECK (credited_cents BETWEEN 0 AND 9007199254740991),
   -- If confirming: the block with a payment, which is not solid yet.
   seen_block_number bigint,
@@ -76,12 +75,10 @@ CREATE TABLE deposit_payment (
   -- Of the transaction in its block.
   transaction_index integer NOT NULL,
   block_time timestamptz NOT NULL,
-  -- Another node that has this block but not this transfer.
-  denied_by text,
   -- found: neither credited nor in review yet.
   status text COLLATE "C" NOT NULL DEFAULT 'found' CHECK (status IN ('found', 'credited', 'in_review', 'returned')),
   review_reason text
-    CHECK (review_reason IN ('other_amount', 'late', 'already_paid', 'nodes_disagree', 'balance_out_of_range')),
+    CHECK (review_reason IN ('other_amount', 'late', 'already_paid', 'balance_out_of_range')),
   found_at timestamptz NOT NULL DEFAULT now(),
   PRIMARY KEY (network, tx_hash, log_index),
   FOREIGN KEY (deposit_id, partner_id, mode) REFERENCES deposit (id, partner_id, mode),
@@ -149,9 +146,9 @@ CREATE TABLE chain_scan (
 
 GRANT SELECT, UPDATE (due_at) ON deposit TO card_issuing_app;
 GRANT INSERT ON deposit TO card_issuing_api;
-GRANT UPDATE (status, received_micro_usdt, credited_cents, seen_block_number, confirmed_at, review_since,
+GRANT UPDATE (status, credited_cents, seen_block_number, confirmed_at, review_since,
   version, changed_at, told_version, lease_expires_at) ON deposit TO card_issuing_worker;
-GRANT SELECT, UPDATE (status, received_micro_usdt, credited_cents, seen_block_number, confirmed_at,
+GRANT SELECT, UPDATE (status, credited_cents, seen_block_number, confirmed_at,
   review_since, version, changed_at) ON deposit TO card_issuing_operator;
 GRANT USAGE ON deposit_address_index TO card_issuing_api;
 GRANT SELECT ON deposit_payment TO card_issuing_app;

@@ -8,24 +8,23 @@ interface TestPayment {
   /** `25`, `0.000001`. */
   usdt?: string;
   blockTime?: Date;
-  deniedBy?: string;
 }
 
 /** A payment as the scan leaves it: found, in a block after those before it. @returns its transaction's hash */
 export async function recordPayment(
   orm: Orm,
   depositId: string,
-  { usdt = '25', blockTime = new Date(), deniedBy }: TestPayment = {},
+  { usdt = '25', blockTime = new Date() }: TestPayment = {},
 ): Promise<string> {
   const txHash = randomBytes(32).toString('hex');
   await query(
     orm.em.fork(),
     `INSERT INTO deposit_payment (network, tx_hash, log_index, deposit_id, partner_id, mode, value_micro_usdt,
-       block_number, transaction_index, block_time, denied_by)
+       block_number, transaction_index, block_time)
      SELECT network, $2, 0, id, partner_id, mode, $3::numeric * 1000000,
-       1000 + (SELECT count(*) FROM deposit_payment WHERE deposit_id = $1), 0, $4, $5
+       1000 + (SELECT count(*) FROM deposit_payment WHERE deposit_id = $1), 0, $4
      FROM deposit WHERE id = $1`,
-    [depositId, txHash, usdt, blockTime, deniedBy ?? null],
+    [depositId, txHash, usdt, blockTime],
   );
   return txHash;
 }

@@ -51,25 +51,15 @@ export async function seedDeposit(
   }: SeededDeposit = {},
 ): Promise<string> {
   const id = newId('dep');
-  const received = payments.reduce((sum, { valueMicroUsdt }) => sum + valueMicroUsdt, 0n);
   const isCredited = payments.some((payment) => payment.status === 'credited');
   await asOwner(
     stack,
     `INSERT INTO deposit (id, partner_id, mode, network, contract_address, address_index, address, address_hash, amount_cents,
-       status, received_micro_usdt, credited_cents, seen_block_number, created_at, expires_at, confirmed_at, review_since)
-     VALUES ($1, $2, 'live', $3, $4, nextval('deposit_address_index'), 'T-seeded', $5, $6, $7, $8, $9, $10, $11,
-       $11::timestamptz + interval '8 hours', $12, $13)`,
+       status, credited_cents, seen_block_number, created_at, expires_at, confirmed_at, review_since)
+     VALUES ($1, $2, 'live', $3, $4, nextval('deposit_address_index'), 'T-seeded', $5, $6, $7, $8, $9, $10,
+       $10::timestamptz + interval '8 hours', $11, $12)`,
     [
-      ...[
-        id,
-        partnerId,
-        network,
-        TEST_TRON.usdtContract,
-        randomBytes(20),
-        amountCents,
-        status,
-        String(received),
-      ],
+      ...[id, partnerId, network, TEST_TRON.usdtContract, randomBytes(20), amountCents, status],
       isCredited ? amountCents : 0,
       status === 'confirming' ? 100 : null,
       readIdTime(id),
@@ -166,7 +156,8 @@ export function paymentFor(
 
 export async function readDeposits(owner: pg.Client): Promise<Map<string, StoredDeposit>> {
   const { rows } = await owner.query<StoredDeposit>(`
-    SELECT d.id, d.status, d.received_micro_usdt, d.credited_cents, d.seen_block_number,
+    SELECT d.id, d.status, d.credited_cents,
+      (SELECT coalesce(sum(value_micro_usdt), 0)::text FROM deposit_payment WHERE deposit_id = d.id) AS received_micro_usdt, d.seen_block_number,
       d.confirmed_at IS NOT NULL AS is_confirmed, d.review_since IS NOT NULL AS is_in_review, d.version,
       array(SELECT concat_ws(' ', p.status, p.review_reason) FROM deposit_payment p WHERE p.deposit_id = d.id
         ORDER BY p.block_number, p.transaction_index, p.log_index) AS payments
