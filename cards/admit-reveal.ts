@@ -14,8 +14,8 @@ import {
   writeStatement,
 } from '../platform/db/sql.ts';
 import { transaction } from '../platform/db/transaction.ts';
-import { lockUsage } from './block.ts';
 import type { CardRow } from './resource.ts';
+import { lockUsage } from './usage.ts';
 
 export interface RevealAttempt extends Tenant {
   cardId: string;

@@ -21,7 +21,7 @@ import {
   outcomeResponse,
 } from '../requests/outcome.ts';
 import { type StoredResponse, storeError } from '../requests/response.ts';
-import { blockRefusal, lockPendingTopUps, releaseBlockedCard } from './block.ts';
+import { blockRefusal, failMostTopUps, lockPendingTopUps, releaseBlockedCard } from './block.ts';
 import { type CardRow, presentCard } from './resource.ts';
 
 // A freeze, unfreeze or block by a workflow: all of live mode, and an operator's in test mode. Changes of one
@@ -87,13 +87,15 @@ interface StatusChangeResponses {
  * block does. Also removes the mark, so that the next change can begin. Does nothing if the change is over.
  * @throws Error if the change has not begun
  */
-export function completeStatusChange(
+export async function completeStatusChange(
   context: CommandContext,
   claimId: string,
 ): Promise<StatusChangeResponses> {
-  return endStatusChange(context, claimId, (tx, locked) =>
+  const earlier = await failMostTopUps(context, claimId);
+  const { response, topUpClaimIds } = await endStatusChange(context, claimId, (tx, locked) =>
     apply({ tx, ring: context.ring }, claimId, locked),
   );
+  return { response, topUpClaimIds: [...earlier, ...topUpClaimIds] };
 }
 
 async function apply(

@@ -108,9 +108,8 @@ export function resolveIssuance(
       }
       response = await endIssuance({ tx, ring }, pending, 'post', activeCard(card, issued));
     }
-    const { id, partner_id: partnerId, mode, fees } = card;
-    const amountCents = Number(card.funding_cents);
-    await watchEnded(tx, { kind: 'card', id, partnerId, cardId: id, amountCents, fees });
+    const { id, partner_id: partnerId, mode, funding_cents: amount_cents, fees } = card;
+    await watchEnded(tx, [{ kind: 'card', id, partner_id: partnerId, card_id: id, amount_cents, fees }]);
     // An operator's command has written its own audit entry.
     if (!isRecorded) {
       const { outcome, networkCardId } = decision;

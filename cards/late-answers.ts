@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
-import type { Fee } from '../domain/fees.ts';
 import { Refusal } from '../domain/refusal.ts';
+import type { Row } from '../platform/db/entities.ts';
 import { takeDue } from '../platform/db/leased-queue.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { autocommitStatement, readStatement, type Transactor, writeStatement } from '../platform/db/sql.ts';
@@ -27,28 +27,21 @@ export const expectLateAnswer = autocommitStatement(
 );
 
 /** What we ended without the network's word. Its row may be deleted with a refusal. */
-interface EndedByUs {
-  kind: LateKind;
-  id: string;
-  partnerId: string;
-  cardId: string;
-  amountCents: number;
-  fees: readonly Fee[];
-}
+type EndedByUs = Row<'late_answer', 'id' | 'kind' | 'partner_id' | 'card_id' | 'amount_cents' | 'fees'>;
 
 /**
- * Has workers look an operation up for 30 days that we have just ended without the network's word: an operator
- * decided it, or a block ended it. In the caller's transaction.
+ * Has workers look operations up for 30 days that we have just ended without the network's word: an operator
+ * decided them, or a block ended them. In the caller's transaction.
  */
-export async function watchEnded(tx: Transactor, ended: EndedByUs): Promise<void> {
-  await watch(tx, { ...ended, fees: JSON.stringify(ended.fees) });
+export async function watchEnded(tx: Transactor, ended: readonly EndedByUs[]): Promise<void> {
+  await watch(tx, { ended: JSON.stringify(ended) });
 }
 
 const watch = writeStatement(
-  (_, values: Omit<EndedByUs, 'fees'> & { fees: string }) => sql`
+  (_, { ended }: { ended: string }) => sql`
     INSERT INTO late_answer AS l (id, kind, partner_id, card_id, amount_cents, fees, retry_after)
-    VALUES (${values.id}, ${values.kind}, ${values.partnerId}, ${values.cardId}, ${values.amountCents},
-      ${values.fees}::jsonb, now() + interval '1 minute')
+    SELECT id, kind, partner_id, card_id, amount_cents, fees, now() + interval '1 minute'
+    FROM json_populate_recordset(NULL::late_answer, ${ended})
     ON CONFLICT (id) DO UPDATE SET partner_id = excluded.partner_id, card_id = excluded.card_id,
       amount_cents = excluded.amount_cents, fees = excluded.fees`,
 );

@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import type { ApiError } from '../domain/api-error.ts';
 import type { KeyRing } from '../platform/crypto/key-ring.ts';
 import { readStatement, writeStatement } from '../platform/db/sql.ts';
@@ -63,6 +64,36 @@ const store = writeStatement(
       .where('id', '=', response.claimId)
       .where('response_status', 'is', null)
       .returning('id'),
+  { acrossTenants: 'id' },
+);
+
+/**
+ * {@link storeError} for claims that have no response and that the transaction holds, with the ids of the
+ * requests that made them.
+ * @returns the responses, in the same order
+ */
+export async function storeErrors(
+  { tx, ring }: OpenCommand,
+  claims: readonly { claimId: string; requestId: string }[],
+  error: ApiError,
+): Promise<StoredResponse[]> {
+  if (claims.length === 0) return [];
+  const { status } = error;
+  const responses = claims.map(({ claimId, requestId }) => ({
+    claimId,
+    body: JSON.stringify(presentError(error, requestId)),
+  }));
+  const claimIds = responses.map(({ claimId }) => claimId);
+  const bodies = responses.map(({ claimId, body }) => sealBody(ring, claimId, body));
+  await storeAll(tx, { claimIds, status, bodies });
+  return responses.map(({ body }) => ({ status, body }));
+}
+
+const storeAll = writeStatement(
+  (_, values: { claimIds: string[]; status: number; bodies: Buffer[] }) => sql`
+    UPDATE idempotency_claim c SET response_status = ${values.status}, response_body = r.body
+    FROM unnest(${values.claimIds}::text[], ${values.bodies}::bytea[]) r (id, body)
+    WHERE c.id = r.id AND c.response_status IS NULL`,
   { acrossTenants: 'id' },
 );
 

@@ -1,21 +1,25 @@
-import { type RawBuilder, sql } from 'kysely';
+import { sql } from 'kysely';
 import { ApiError } from '../../domain/api-error.ts';
 import type { Decision, Verdict } from '../../domain/decision.ts';
 import type { Tenant } from '../../domain/mode.ts';
 import type { TransferDirection } from '../../domain/transfer.ts';
-import { applyPosting, statementWithPosting } from '../../ledger/apply-posting.ts';
+import { applyPostings, statementWithPosting } from '../../ledger/apply-posting.ts';
 import { readCardBalance } from '../../ledger/balances.ts';
-import { cte, readStatement, type Writes, withCtes, writeStatement } from '../../platform/db/sql.ts';
+import { encodePosting } from '../../ledger/posting.ts';
+import { anyOf, cte, readStatement, withCtes, writeStatement } from '../../platform/db/sql.ts';
 import { transaction } from '../../platform/db/transaction.ts';
 import type { CommandContext, OpenCommand } from '../../requests/command-context.ts';
+import { type AccountColumns, insertEvents, newEvent } from '../../requests/event.ts';
 import { recordAudit } from '../../requests/operator-context.ts';
 import { claimOutcome, endClaim, type OutcomeValues, outcomeResponse } from '../../requests/outcome.ts';
-import { type StoredResponse, storeError, storeResponse } from '../../requests/response.ts';
+import { type StoredResponse, storeErrors, storeResponse } from '../../requests/response.ts';
 import { checkDecision, verdictOnMissing } from '../decision.ts';
 import { fundingPosting } from '../funding-posting.ts';
 import { watchEnded } from '../late-answers.ts';
 import { releaseBalance } from '../release-balance.ts';
+import type { CardRow } from '../resource.ts';
 import { lockClaimUsage } from '../terms.ts';
+import { type Load, uncountLoads } from '../usage.ts';
 import { presentTransfer, type TransferRow } from './resource.ts';
 import {
   type BoundTransfer,
@@ -75,7 +79,7 @@ export function failTransfer(
   return transaction(orm, async (tx) => {
     await lockClaimUsage(tx, { claimId });
     const pending = await lockPendingTransfer(tx, claimId);
-    return pending && voidTransfer({ tx, ring }, pending, failure, new ApiError('provider_declined'));
+    return pending && voidTransfer({ tx, ring }, pending, failure);
   });
 }
 
@@ -98,25 +102,16 @@ export function resolveTransfer(
     const pending = await lockPendingTransfer(tx, claimId);
     if (pending?.transfer.direction !== known.direction)
       return { verdict: await verdictOnMissing(tx, claimId), response: null };
-    const {
-      id,
-      direction,
-      partner_id: partnerId,
-      mode,
-      card_id: cardId,
-      fees,
-      ...transfer
-    } = pending.transfer;
+    const { id, direction, partner_id: partnerId, mode, card_id: cardId } = pending.transfer;
     const checked = await checkDecision(tx, { table: 'card_transfer', id }, received, known.deadlineMs);
     if ('because' in checked) return { verdict: checked, response: null };
     const { decision, isRecorded } = checked;
     const { outcome } = decision;
     const response =
       outcome === 'failed'
-        ? await voidTransfer({ tx, ring }, pending, 'operator_failed', new ApiError('provider_declined'))
+        ? await voidTransfer({ tx, ring }, pending, 'operator_failed')
         : await postTransfer({ tx, ring }, pending);
-    const amountCents = Number(transfer.amount_cents);
-    await watchEnded(tx, { kind: direction, id, partnerId, cardId, amountCents, fees });
+    await watchEnded(tx, [{ ...pending.transfer, kind: direction }]);
     // An operator's command has written its own audit entry.
     if (!isRecorded) {
       const detail = { partnerId, mode, cardId, outcome, identity: known.sentBy };
@@ -125,6 +120,9 @@ export function resolveTransfer(
     return { verdict: { over: true }, response };
   });
 }
+
+/** What only a pending transfer has. */
+const NO_LONGER_PENDING = { claim_id: null, overdue_since: null, not_recorded: null };
 
 /** Moves the money of a pending transfer, and ends it. @returns the response if there was none yet */
 async function postTransfer(command: OpenCommand, pending: PendingTransfer): Promise<StoredResponse | null> {
@@ -137,75 +135,124 @@ async function postTransfer(command: OpenCommand, pending: PendingTransfer): Pro
   return answered ? null : outcomeResponse(outcome);
 }
 
-/**
- * Releases the money of a pending transfer, in the caller's transaction, which holds the account's usage as
- * well if it is a top-up. On a card that was blocked meanwhile, a withdrawal's money goes where the block
- * sent the rest: to the prepaid balance.
- * @param refusal the response, if there is none yet: then no transfer is left behind
- */
-export async function voidTransfer(
-  { tx, ring }: OpenCommand,
-  { claimId, answered, transfer, card }: Omit<PendingTransfer, 'balance'>,
+/** {@link voidTransfers} of one that the network or an operator declined. */
+async function voidTransfer(
+  command: OpenCommand,
+  pending: PendingTransfer,
   failure: TransferFailureCode,
-  refusal: ApiError,
 ): Promise<StoredResponse | null> {
-  const tenant = { partnerId: transfer.partner_id, mode: transfer.mode };
-  await uncountTransfer(tx, { ...tenant, transferId: transfer.id });
-  await applyPosting(tx, fundingPosting(transferFunding(transfer), 'void'));
-  if (transfer.direction === 'withdrawal' && card.status === 'blocked')
-    await releaseBalance(tx, card, `release/${transfer.id}`);
-  if (!answered) {
-    await deleteTransfer(tx, { ...tenant, transferId: transfer.id });
-    return storeError({ tx, ring }, claimId, refusal);
-  }
-  const balance = await readCardBalance(tx, tenant, card.id);
-  const ended: TransferRow = {
-    ...transfer,
-    status: 'failed',
-    failure_code: failure,
-    card_balance_cents: String(balance.balanceCents),
-    completed_at: new Date().toISOString(),
-  };
-  const outcome = transferOutcome(ended, card, balance);
-  await writeEnd(tx, { ...boundTransfer(ended), ...claimOutcome(ring, claimId, outcome) });
-  return null;
+  const why = { failure, refusal: new ApiError('provider_declined') };
+  const [response = null] = await voidTransfers(command, pending.card, [pending], why);
+  return response;
 }
 
-/** Takes a failed top-up's cents out of its account's usage, on the day they were counted. */
-const uncountTransfer = writeStatement(
-  (_, { partnerId, mode, transferId }: Tenant & { transferId: string }) => sql`
-    UPDATE account_usage u SET loaded_cents = u.loaded_cents - t.amount_cents
-    FROM card_transfer t
-    WHERE t.id = ${transferId} AND t.partner_id = ${partnerId} AND t.mode = ${mode}
-      AND u.partner_id = t.partner_id
-      AND u.mode = t.mode AND u.loaded_on = t.counted_on`,
-);
+/**
+ * Releases the money of pending transfers of one card, in the caller's transaction, which holds the account's
+ * usage as well if they are top-ups. On a card that was blocked meanwhile, a withdrawal's money goes where
+ * the block sent the rest: to the prepaid balance.
+ * @param why.refusal the response of those that have none yet: no transfer is left behind of these
+ * @returns these responses, in the order of their transfers
+ */
+export async function voidTransfers(
+  command: OpenCommand,
+  card: CardRow,
+  pending: readonly Omit<PendingTransfer, 'balance' | 'card'>[],
+  { failure, refusal }: { failure: TransferFailureCode; refusal: ApiError },
+): Promise<StoredResponse[]> {
+  const { tx } = command;
+  const tenant = { partnerId: card.partner_id, mode: card.mode };
+  const voids = pending.map(({ transfer }) => fundingPosting(transferFunding(transfer), 'void'));
+  for (const released of await applyPostings(tx, voids.map(encodePosting))) {
+    if (released instanceof Error) throw released;
+  }
+  for (const { transfer } of pending) {
+    if (transfer.direction === 'withdrawal' && card.status === 'blocked')
+      await releaseBalance(tx, card, `release/${transfer.id}`);
+  }
+  const balance = await readCardBalance(tx, tenant, card.id);
+  const balanceCents = String(balance.balanceCents);
+  const completedAt = new Date().toISOString();
+  const refused = pending.filter(({ answered }) => !answered);
+  const failed = pending
+    .filter(({ answered }) => answered)
+    .map(
+      ({ transfer }): TransferRow => ({
+        ...transfer,
+        status: 'failed',
+        failure_code: failure,
+        card_balance_cents: balanceCents,
+        completed_at: completedAt,
+      }),
+    );
+  const events = failed.map((transfer) =>
+    newEvent({ ...transferOutcome(transfer, card, balance), clock: null }),
+  );
+  await writeFailures(tx, {
+    ...tenant,
+    failedIds: failed.map(({ id }) => id),
+    failure,
+    balanceCents,
+    completedAt,
+    events: JSON.stringify(events),
+    refusedIds: refused.map(({ transfer }) => transfer.id),
+  });
+  return storeErrors(command, refused, refusal);
+}
 
-const deleteTransfer = writeStatement(
-  (db, { partnerId, mode, transferId }: Tenant & { transferId: string }) =>
+type Failures = Tenant & {
+  failedIds: string[];
+  failure: TransferFailureCode;
+  balanceCents: string;
+  completedAt: string;
+  events: string;
+  refusedIds: string[];
+};
+
+/** Ends transfers, with their events, deletes those that were refused, and counts none of them any longer. */
+const writeFailures = writeStatement((db, values: Failures) => {
+  const failed = cte(
+    'failed',
+    db
+      .updateTable('card_transfer')
+      .set({
+        status: 'failed',
+        failure_code: values.failure,
+        card_balance_cents: values.balanceCents,
+        completed_at: values.completedAt,
+        ...NO_LONGER_PENDING,
+      })
+      .where('id', '=', anyOf(values.failedIds))
+      .where('partner_id', '=', values.partnerId)
+      .where('mode', '=', values.mode)
+      .where('status', '=', 'pending')
+      .returning(['partner_id', 'mode', 'amount_cents as cents', 'counted_on']),
+  );
+  const refused = cte(
+    'refused',
     db
       .deleteFrom('card_transfer')
-      .where('id', '=', transferId)
-      .where('partner_id', '=', partnerId)
-      .where('mode', '=', mode),
-);
-
-type EndValues = BoundTransfer & OutcomeValues;
+      .where('id', '=', anyOf(values.refusedIds))
+      .where('partner_id', '=', values.partnerId)
+      .where('mode', '=', values.mode)
+      .returning(['partner_id', 'mode', 'amount_cents as cents', 'counted_on']),
+  );
+  const both = sql<Load>`(SELECT * FROM ${failed.rows} UNION ALL SELECT * FROM ${refused.rows})`;
+  const account = sql<AccountColumns>`(SELECT ${values.partnerId}::text AS partner_id, ${values.mode}::text AS mode)`;
+  const reported = cte('reported', insertEvents(values.events, account));
+  return sql`${withCtes([failed, refused, reported])} ${uncountLoads(both, 0)}`;
+});
 
 /** Writes the end of a pending transfer, its event and, if there was none, the response of its claim. */
-function endTransfer(db: Writes, transfer: EndValues): RawBuilder<unknown> {
+const postAndWriteEnd = statementWithPosting((db, transfer: BoundTransfer & OutcomeValues, ledger) => {
   const ended = cte(
     'ended',
     db
       .updateTable('card_transfer')
       .set({
         status: transfer.status,
-        failure_code: transfer.failure_code,
         card_balance_cents: transfer.card_balance_cents,
         completed_at: transfer.completed_at,
-        claim_id: null,
-        overdue_since: null,
-        not_recorded: null,
+        ...NO_LONGER_PENDING,
       })
       .where('id', '=', transfer.id)
       .where('partner_id', '=', transfer.partner_id)
@@ -213,15 +260,8 @@ function endTransfer(db: Writes, transfer: EndValues): RawBuilder<unknown> {
       .where('status', '=', 'pending')
       .returning(['partner_id', 'mode']),
   );
-  return withCtes([ended, ...endClaim(ended, transfer)]);
-}
-
-const postAndWriteEnd = statementWithPosting(
-  (db, transfer: EndValues, ledger) => sql`
-    ${endTransfer(db, transfer)} SELECT ${ledger.answer} FROM ${ledger.call}`,
-);
-
-const writeEnd = writeStatement((db, transfer: EndValues) => sql`${endTransfer(db, transfer)} SELECT`);
+  return sql`${withCtes([ended, ...endClaim(ended, transfer)])} SELECT ${ledger.answer} FROM ${ledger.call}`;
+});
 
 /**
  * How a transfer ended, according to its row.

@@ -73,6 +73,8 @@ export interface PendingTransfer {
   claimId: string;
   /** Whether its claim has a response. */
   answered: boolean;
+  /** The request that made the claim. */
+  requestId: string;
   transfer: TransferRow;
   card: CardRow;
   /** The card's. */
@@ -85,12 +87,12 @@ export interface PendingTransfer {
 export async function lockPendingTransfer(tx: Transactor, claimId: string): Promise<PendingTransfer | null> {
   const [claimed] = await lockClaimAndCard(tx, { claimId });
   if (claimed === undefined) return null;
-  const { transfer_id: transferId, answered, ...card } = claimed;
+  const { transfer_id: transferId, request_id: requestId, answered, ...card } = claimed;
   const [locked] = await lockTransfer(tx, { partnerId: card.partner_id, mode: card.mode, transferId });
   if (locked === undefined || locked.status !== 'pending') return null;
   const { card_cents: cardCents, card_held_cents: heldCents, ...transfer } = locked;
   const balance = { balanceCents: Number(cardCents ?? 0), heldCents: Number(heldCents ?? 0) };
-  return { claimId, answered, transfer, card, balance };
+  return { claimId, answered, requestId, transfer, card, balance };
 }
 
 const lockClaimAndCard = writeStatement(
@@ -99,7 +101,7 @@ const lockClaimAndCard = writeStatement(
       .selectFrom('idempotency_claim as c')
       .innerJoin('card as k', 'k.id', 'c.card_id')
       .select(of('k', CARD_COLUMNS))
-      .select('c.resource_id as transfer_id')
+      .select(['c.resource_id as transfer_id', 'c.request_id'])
       .select((eb) => eb('c.response_status', 'is not', null).$castTo<boolean>().as('answered'))
       .where('c.id', '=', claimId)
       .$narrowType<{ transfer_id: string }>()

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { failPendingTopUps, lockPendingTopUps } from '../../../cards/block.ts';
+import { failMostTopUps, failPendingTopUps, lockPendingTopUps } from '../../../cards/block.ts';
+import { beginStatusChange, completeStatusChange } from '../../../cards/change-status.ts';
 import { lockCard } from '../../../cards/lock-card.ts';
 import { acceptTransfer, completeTransfer } from '../../../cards/transfers/end.ts';
 import { checkLedger } from '../../../ledger/check-ledger.ts';
@@ -7,6 +8,7 @@ import { query } from '../../../platform/db/sql.ts';
 import { transaction } from '../../../platform/db/transaction.ts';
 import { begun, openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
 import { beginTopUp, stateOf, type TopUpCase } from '../../support/commands/transfers.ts';
+import { countStatements } from '../../support/statements.ts';
 
 /** What is left of 100,000 cents after a card of 1,000 and its fees. */
 const FUNDS = 98_850;
@@ -70,6 +72,82 @@ describe('failPendingTopUps', () => {
     }
     assert.deepEqual(await state(unanswered), refused);
     assert.deepEqual(await block(), []);
+  });
+
+  it('takes as many statements for hundreds of top-ups as for two', async () => {
+    const pending = async (count: number) => {
+      const claims = await Promise.all(Array.from({ length: count }, () => hold(100)));
+      for (const claimId of claims.slice(count / 2)) await acceptTransfer(commands.context, claimId);
+      return claims;
+    };
+    const blockCounted = async () => {
+      const { texts, stop } = countStatements(commands.databaseUrl);
+      try {
+        const answered = await block();
+        // A connection's first transaction prepares BEGIN.
+        return { answered, statements: texts.filter((text) => !/^begin/i.test(text)).length };
+      } finally {
+        stop();
+      }
+    };
+    await pending(2);
+    const { statements } = await blockCounted();
+    await query(commands.context.orm.em.fork(), `UPDATE card SET status = 'active' WHERE id = $1`, [
+      card.cardId,
+    ]);
+    const claims = await pending(300);
+    const many = await blockCounted();
+    assert.equal(many.statements, statements);
+    assert.deepEqual(many.answered.sort(), claims.slice(0, 150).sort());
+    const states = await Promise.all(claims.map(state));
+    for (const { topUp, answer, cents, usage } of states.slice(0, 150)) {
+      assert.deepEqual([topUp, answer], [null, [409, 'invalid_state']]);
+      assert.deepEqual([cents, usage], [RELEASED.cents, RELEASED.usage]);
+    }
+    for (const { topUp, events, answer } of states.slice(150)) {
+      assert.deepEqual(topUp, ['failed', 'card_blocked', '1000']);
+      assert.deepEqual([events, answer], [[['topup.failed', 'failed', 1_000, 1_000]], [202, 'pending']]);
+    }
+    const watched = `SELECT count(*)::int AS count FROM late_answer WHERE card_id = $1`;
+    assert.deepEqual(await query(commands.context.orm.em.fork(), watched, [card.cardId]), [{ count: 302 }]);
+  });
+
+  it('ends many in batches while the card is as it was, and whoever tries again blocks it with the rest', async () => {
+    const claims = await Promise.all(Array.from({ length: 6 }, () => hold(1_000)));
+    for (const claimId of claims.slice(3)) await acceptTransfer(commands.context, claimId);
+    const blockId = await commands.claimOf('block_card', card, {});
+    await beginStatusChange(commands.context, blockId);
+    const early = await failMostTopUps(commands.context, blockId, 2);
+    const left = await Promise.all(claims.map(async (id) => (await state(id)).topUp?.[0] === 'pending'));
+    assert.equal(left.filter(Boolean).length, 2);
+    const { rows } = await commands.owner.query('SELECT status FROM card WHERE id = $1', [card.cardId]);
+    assert.deepEqual(rows, [{ status: 'active' }]);
+    assert.deepEqual(await failMostTopUps(commands.context, blockId, 2), []);
+
+    const { response, topUpClaimIds } = await completeStatusChange(commands.context, blockId);
+    assert.deepEqual([...early, ...topUpClaimIds].sort(), claims.slice(0, 3).sort());
+    const { status, balance } = JSON.parse(response?.body ?? '');
+    assert.deepEqual([status, balance], ['blocked', 0]);
+    const states = await Promise.all(claims.map(state));
+    assert.deepEqual(
+      states.map(({ topUp, answer }) => [topUp?.[1] ?? null, answer?.[0]]),
+      claims.map((_, index) => (index < 3 ? [null, 409] : ['card_blocked', 202])),
+    );
+    assert.deepEqual(
+      [states[0]?.cents, states[0]?.usage],
+      [
+        [FUNDS + 1_000, 0],
+        [0, 1_000],
+      ],
+    );
+  });
+
+  it('leaves the top-ups of a card that is frozen', async () => {
+    const claimId = await hold(1_000);
+    const freezeId = await commands.claimOf('freeze_card', card, {});
+    await beginStatusChange(commands.context, freezeId);
+    assert.deepEqual(await failMostTopUps(commands.context, freezeId, 0), []);
+    assert.equal((await state(claimId)).topUp?.[0], 'pending');
   });
 
   it('leaves top-ups that have ended, and other cards, as they are', async () => {
