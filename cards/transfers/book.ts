@@ -63,11 +63,11 @@ export function bookTransfer(orm: Orm, id: string): Promise<boolean> {
     }));
     const { outcome: moved } = await applyPosting(tx, { ...posting, transfers });
     if (moved === 'insufficient_funds') return refuse(tx, id, moved);
+    if (isBlocked) await releaseBalance(tx, card, `booked:${id}`);
     const balance = await readCardBalance(tx, { partnerId: card.partner_id, mode: card.mode }, card.id);
     const booked = succeededTransfer(wanted, balance, new Date());
     const event = newEvent({ ...transferOutcome(booked, card, balance), clock: null });
     await write(tx, { ...boundTransfer(booked), event: JSON.stringify([event]) });
-    if (isBlocked) await releaseBalance(tx, card, `booked:${id}`);
     return true;
   });
 }

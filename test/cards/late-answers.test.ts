@@ -172,6 +172,28 @@ describe('the network, if it contradicts a decision made by hand,', () => {
     assert.deepEqual([booked.code, booked.json?.status], [0, 'succeeded'], booked.err);
   });
 
+  it('has a top-up of a card that is blocked meanwhile booked with the balance that is left: none', async () => {
+    const { id, cardId, partner } = await decided(DECIDED['a top-up'] as Decided, '--failed');
+    const blocked = await operate('card', 'block', cardId, '--reason', 'r');
+    assert.equal(blocked.code, 0, blocked.err);
+    const before = await balanceOf(partner, 'live');
+    await complete(id);
+    await callBack(id, 'card.topup');
+    await untilListed(id, 'network_contradiction');
+    const booked = await operate('topup', 'book', id, '--reason', 'r');
+    assert.deepEqual([booked.code, booked.json?.card_balance, booked.json?.fees], [0, 0, []], booked.err);
+    assert.deepEqual(await balanceOf(partner, 'live'), before);
+    const [event] = await asOwner<{ body: string }>(
+      stack,
+      "SELECT body FROM event WHERE card_id = $1 AND type = 'topup.succeeded'",
+      [cardId],
+    );
+    const { topup, card } = JSON.parse(event?.body ?? '').data;
+    assert.deepEqual([topup.card_balance, card.status, card.balance], [0, 'blocked', 0]);
+    const { json } = await partner.call('GET', `/cards/${cardId}`, { mode: 'live' });
+    assert.deepEqual(card, json);
+  });
+
   it('has no withdrawal booked from a card that has no longer got the money, or is blocked', async () => {
     const { id, cardId, partner } = await decided(DECIDED['a withdrawal'] as Decided, '--failed');
     const spent = await transfer('withdrawal', { partner, mode: 'live', cardId }, 19_900);
