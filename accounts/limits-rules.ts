@@ -40,7 +40,7 @@ export function checkLimits(
     throw exceeded(`amount must be at least ${limits.minCardCents} cents`);
   if (amountCents > limits.maxCardCents)
     throw exceeded(`amount must be at most ${limits.maxCardCents} cents`);
-  if (usage.openCards + newCards > limits.maxOpenCards) {
+  if (newCards > 0 && usage.openCards + newCards > limits.maxOpenCards) {
     throw exceeded(
       `this account can have ${limits.maxOpenCards} open cards and already has ${usage.openCards}`,
     );
