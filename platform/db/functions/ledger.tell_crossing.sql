@@ -1,6 +1,6 @@
 -- Trigger of ledger.account: the available balance has crossed the threshold of the account's alert, so the
 -- transaction that does this writes the event. Under the account's lock, so there is one for each crossing.
--- The event is made as requests/new-event.ts makes others. It runs with the rights of whoever writes the
+-- The event is made as requests/event.ts makes others. It runs with the rights of whoever writes the
 -- account: its owner.
 CREATE OR REPLACE FUNCTION ledger.tell_crossing() RETURNS trigger LANGUAGE plpgsql
 SET search_path = pg_catalog, public, pg_temp AS $$
