@@ -62,6 +62,7 @@ export interface ClaimedTermsColumns extends TermsColumns {
   card_cents: string;
   /** What the card's pending top-ups would add. */
   arriving_cents: string;
+  prepaid_cents: string;
 }
 
 /** What a test-mode operation is decided on. */
@@ -73,6 +74,7 @@ interface TestTerms {
   card: CardRow;
   /** The balance of that card. */
   balance: CardBalance;
+  prepaidCents: number;
 }
 
 /**
@@ -93,17 +95,23 @@ export async function lockTestTerms(
   const terms = fundingTerms(partnerId, 'test', row);
   const { products } = row;
   const balance = { balanceCents: Number(row.card_cents), heldCents: Number(row.card_held_cents) };
-  return readReplay(ring, request, row) ?? { terms, products, card: row, balance };
+  const prepaidCents = Number(row.prepaid_cents);
+  return readReplay(ring, request, row) ?? { terms, products, card: row, balance, prepaidCents };
 }
 
 const testTerms = writeStatement(
   (_, values: { partnerId: string; key: string | null; cardId: string | null; counts: boolean }) => sql<
     FoundClaim &
       TermsColumns &
-      CardRow & { card_cents: string; card_held_cents: string; products: IssuableProduct[] }
+      CardRow & {
+        card_cents: string;
+        card_held_cents: string;
+        prepaid_cents: string;
+        products: IssuableProduct[];
+      }
   >`
     SELECT f.claim_id, f.fingerprint, f.response_status, f.response_body, f.card_cents, f.card_held_cents,
-      f.fee_plan, f.limits,
+      f.prepaid_cents, f.fee_plan, f.limits,
       f.open_cards, f.loaded_today_cents, a.clock, ${sql.raw(of('(f.card)', CARD_COLUMNS).join(', '))},
       CASE WHEN ${values.cardId}::text IS NULL THEN ${issuableProducts(sql.ref('a.partner_id'))} END AS products
     FROM (SELECT p.id AS partner_id, lock_test_clock(p.id) AS clock

@@ -9,10 +9,9 @@ import { isId } from '../../domain/ids.ts';
 import { TRANSFERS, type TransferDirection } from '../../domain/transfer.ts';
 import type { TransferAsked } from '../../issuers/card-network.ts';
 import { statementWithPosting } from '../../ledger/apply-posting.ts';
-import { readBalance } from '../../ledger/balances.ts';
 import { refuseTooLarge } from '../../ledger/refuse-too-large.ts';
 import { readIdTime } from '../../platform/crypto/new-id.ts';
-import type { TRANSFER_COLUMNS } from '../../platform/db/columns.ts';
+import { CARD_COLUMNS, of, type TRANSFER_COLUMNS } from '../../platform/db/columns.ts';
 import type { Row } from '../../platform/db/entities.ts';
 import {
   type Cte,
@@ -34,7 +33,6 @@ import {
 import { type KeyedResponse, requireStored, respondOnce } from '../../requests/respond-once.ts';
 import { openRequest, type StoredResponse, storeError } from '../../requests/response.ts';
 import { fundingPosting, requireFunds } from '../funding-posting.ts';
-import { lockCard } from '../lock-card.ts';
 import type { CardRow } from '../resource.ts';
 import { type ClaimedTermsColumns, type FundingTerms, fundingTerms, lockTestTerms } from '../terms.ts';
 import { TopUpRequest, type TransferRequest, type TransferRow } from './resource.ts';
@@ -89,7 +87,7 @@ export async function beginTransfer(
       if (claimed.is_pending) return { state: 'held', asked: null };
       if (claimed.answered) return { state: 'answered', response: null };
       if (cardId === null) throw new Error(`the claim of ${transferId} names no card`);
-      const card = await lockCard(tx, { partnerId, mode }, cardId);
+      const card = claimed.id === null ? undefined : claimed;
       if (card === undefined) throw new Error(`the card ${cardId} of ${transferId} is gone`);
       const transfer = draftTransfer(direction, transferId, card, {
         ...fundingTerms(partnerId, mode, claimed),
@@ -104,11 +102,9 @@ export async function beginTransfer(
       const funding = transferFunding(transfer);
       const held = await holdTransfer(tx, fundingPosting(funding, 'pending'), values).catch(refuseTooLarge);
       await requireFunds(tx, funding, held.moved);
-      if (direction === 'withdrawal') {
-        const { totalCents } = await readBalance(tx, partnerId, mode);
-        // It comes after the card's balance: what isn't there can't be too much.
-        requireRoom(direction, asked.amountCents, totalCents);
-      }
+      // It comes after the card's balance: what isn't there can't be too much.
+      if (direction === 'withdrawal')
+        requireRoom(direction, asked.amountCents, Number(claimed.prepaid_cents));
       return { state: 'held', asked };
     });
   } catch (error) {
@@ -123,9 +119,13 @@ export async function beginTransfer(
   }
 }
 
+// Without the card's columns, there is no such card.
 const lockClaimedTerms = writeStatement(
-  (_, { claimId }: { claimId: string }) => sql<ClaimedTermsColumns>`
-    SELECT f.* FROM lock_funding_terms(${claimId}) f`,
+  (_, { claimId }: { claimId: string }) => sql<ClaimedTermsColumns & (CardRow | { id: null })>`
+    SELECT ${sql.raw(of('(f.card)', CARD_COLUMNS).join(', '))}, f.partner_id, f.mode, f.request, f.answered,
+      f.resource_id, f.is_pending, f.card_id, f.card_cents, f.arriving_cents, f.prepaid_cents,
+      f.fee_plan, f.limits, f.open_cards, f.loaded_today_cents
+    FROM lock_funding_terms(${claimId}) f`,
 );
 
 /** The state that a transfer is decided on, in addition to the card's row. */
@@ -280,16 +280,15 @@ export function transferInTestMode(
   return respondOnce(context, request, async (tx) => {
     const locked = await lockTestTerms({ tx, ring }, request, { counts: direction === 'topup' });
     if ('replayed' in locked) return locked;
-    const { terms, card, balance } = locked;
+    const { terms, card, balance, prepaidCents } = locked;
     const cardCents = balance.balanceCents;
     const on = { ...terms, request: asked, cardCents, arrivingCents: 0n };
     const draft = draftTransfer(direction, request.resourceId, card, on);
     if (direction === 'withdrawal') {
-      const { totalCents } = await readBalance(tx, card.partner_id, card.mode);
       const availableCents = cardCents - balance.heldCents;
       // Checked before anything is presented: a response never has a balance below zero.
       if (availableCents < asked.amount) throw insufficientCardBalance(asked.amount, availableCents);
-      requireRoom(direction, asked.amount, totalCents);
+      requireRoom(direction, asked.amount, prepaidCents);
     }
     const after = balanceAfter(draft, balance, false);
     const transfer = succeededTransfer(draft, after, accountTime(terms.clock));

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { changeStatusInTestMode } from '../../cards/change-in-test-mode.ts';
 import { acceptIssuance } from '../../cards/end-issuance.ts';
 import { beginIssuance, issueInTestMode } from '../../cards/issue.ts';
-import { transferInTestMode } from '../../cards/transfers/begin.ts';
+import { beginTransfer, transferInTestMode } from '../../cards/transfers/begin.ts';
 import { readBalance } from '../../ledger/balances.ts';
 import { checkLedger } from '../../ledger/check-ledger.ts';
 import type { KeyedRequest } from '../../requests/claim.ts';
@@ -15,6 +15,7 @@ import {
   readUsage,
   type TestCommands,
 } from '../support/commands/open-commands.ts';
+import { countStatements } from '../support/statements.ts';
 import { until } from '../support/until.ts';
 
 const REQUEST = { amount: 1_000, external_ref: 'r-1' };
@@ -175,6 +176,27 @@ describe('an issuance', () => {
     const done = (await claims(partnerId)).filter(({ status }) => status === 200);
     assert.deepEqual(done, [{ id: request.claimId, status: 200 }]);
   });
+
+  for (const operation of ['top_up_card', 'withdraw_from_card'] as const) {
+    for (const mode of MODES) {
+      it(`holds its locks for two statements, as ${operation} does in ${mode} mode`, async () => {
+        const partnerId = await commands.createFundedPartner(10_000);
+        const cardId = await commands.createActiveCard(partnerId, mode, 1_000);
+        const [about, body] = [{ partnerId, mode, cardId }, { amount: 100 }];
+        const claimId = mode === 'live' ? await commands.claimOf(operation, about, body) : '';
+        const direction = operation === 'top_up_card' ? 'topup' : 'withdrawal';
+        const { texts, stop } = countStatements(commands.databaseUrl);
+        try {
+          if (mode === 'live') await beginTransfer(commands.context, claimId, direction);
+          else await transferInTestMode(commands.context, keyedRequest(operation, cardId, body, about), body);
+        } finally {
+          stop();
+        }
+        const sent = texts.filter((text) => !/^(begin|commit)/i.test(text));
+        assert.equal(sent.length, 2, sent.join('\n\n'));
+      });
+    }
+  }
 
   it('leaves nothing of a top-up in test mode whose sum exceeds the safe integers', async () => {
     const partnerId = await commands.createFundedPartner(10_000);

@@ -14,8 +14,11 @@ CREATE OR REPLACE FUNCTION lock_funding_terms(claim text) RETURNS TABLE (
   is_pending boolean,
   -- If it is about a card that existed before it: the card, its balance, and what pending top-ups would add.
   card_id text,
+  card card,
   card_cents bigint,
   arriving_cents numeric,
+  -- The prepaid balance. It is not locked, so it may change at any time.
+  prepaid_cents bigint,
   fee_plan jsonb,
   limits jsonb,
   open_cards integer,
@@ -28,20 +31,23 @@ BEGIN
   IF NOT FOUND THEN
     PERFORM FROM idempotency_claim c WHERE c.id = claim FOR NO KEY UPDATE;
   END IF;
-  PERFORM FROM card k WHERE k.id = (SELECT c.card_id FROM idempotency_claim c WHERE c.id = claim) FOR NO KEY UPDATE;
+  PERFORM FROM card k JOIN idempotency_claim c ON c.card_id = k.id AND c.partner_id = k.partner_id AND c.mode = k.mode
+    WHERE c.id = claim FOR NO KEY UPDATE OF k;
   RETURN QUERY
     SELECT c.partner_id, c.mode, c.request, c.response_status IS NOT NULL, c.resource_id,
       EXISTS (SELECT FROM card k WHERE k.claim_id = claim) OR EXISTS (SELECT FROM card_transfer t WHERE t.claim_id = claim),
-      c.card_id,
+      c.card_id, k,
       coalesce((SELECT a.posted FROM ledger.account a WHERE a.card_id = c.card_id), 0),
       coalesce((SELECT sum(o.amount_cents) FROM card_transfer o
         WHERE o.card_id = c.card_id AND o.direction = 'topup' AND o.status = 'pending'), 0),
+      coalesce((SELECT b.posted FROM ledger.account b WHERE b.id = 'prepaid/' || c.mode || '/' || c.partner_id), 0),
       p.fee_plan, p.limits, u.open_cards,
       -- Another transaction may have counted for a day that began after this one did.
       CASE WHEN u.loaded_on >= (account_now(c.partner_id, c.mode) AT TIME ZONE 'UTC')::date THEN u.loaded_cents ELSE 0 END
     FROM idempotency_claim c
     JOIN partner p ON p.id = c.partner_id
     JOIN account_usage u ON u.partner_id = c.partner_id AND u.mode = c.mode
+    LEFT JOIN card k ON k.id = c.card_id AND k.partner_id = c.partner_id AND k.mode = c.mode
     WHERE c.id = claim;
 END $$;
 
