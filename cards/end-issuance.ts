@@ -4,26 +4,27 @@ import type { CardFailureCode, IssuedCard } from '../domain/card.ts';
 import type { Decision, Verdict } from '../domain/decision.ts';
 import type { Tenant } from '../domain/mode.ts';
 import { applyPosting, statementWithPosting } from '../ledger/apply-posting.ts';
-import { CARD_COLUMNS, of } from '../platform/db/columns.ts';
 import { cte, readStatement, type Transactor, withCtes, writeStatement } from '../platform/db/sql.ts';
 import { transaction } from '../platform/db/transaction.ts';
 import type { CommandContext, OpenCommand } from '../requests/command-context.ts';
 import { insertEvents, newEvent } from '../requests/event.ts';
 import { recordAudit } from '../requests/operator-context.ts';
-import {
-  claimOutcome,
-  endClaim,
-  type Outcome,
-  type OutcomeValues,
-  outcomeResponse,
-} from '../requests/outcome.ts';
+import { claimOutcome, endClaim, type OutcomeValues, outcomeResponse } from '../requests/outcome.ts';
 import { type StoredResponse, storeError, storeResponse } from '../requests/response.ts';
 import { checkDecision, refuseDecision, verdictOnMissing } from './decision.ts';
-import { type Funding, fundingPosting } from './funding-posting.ts';
+import { fundingPosting } from './funding-posting.ts';
 import { watchEnded } from './late-answers.ts';
 import { type NetworkEvidence, readNetworkCard } from './network-card.ts';
 import { type CardRow, EMPTY_CARD, presentCard } from './resource.ts';
+import {
+  activeCard,
+  issuanceFunding,
+  issuanceOutcome,
+  lockPendingIssuance,
+  type PendingIssuance,
+} from './row.ts';
 import { lockClaimUsage } from './terms.ts';
+import { type Load, uncountLoads } from './usage.ts';
 
 /**
  * Answers an issuance that is still pending with 202. After this, a failure is a `failed` card and an event
@@ -121,36 +122,6 @@ export function resolveIssuance(
   });
 }
 
-/** A pending issuance, whose claim and card the transaction holds. */
-interface PendingIssuance {
-  claimId: string;
-  /** Whether its claim has a response. */
-  answered: boolean;
-  card: CardRow;
-  /** Whether the card was changed and no event has told of it. */
-  updateUnannounced: boolean;
-}
-
-/** Locks a claim, then the card it creates. @returns null if that card is not pending, or not there */
-export async function lockPendingIssuance(tx: Transactor, claimId: string): Promise<PendingIssuance | null> {
-  const [locked] = await lockClaimAndCard(tx, { claimId });
-  if (locked === undefined || locked.status !== 'funding_pending') return null;
-  const { answered, update_unannounced: updateUnannounced, ...card } = locked;
-  return { claimId, answered, card, updateUnannounced };
-}
-
-const lockClaimAndCard = writeStatement(
-  (db, { claimId }: { claimId: string }) =>
-    db
-      .selectFrom('idempotency_claim as c')
-      .innerJoin('card as k', 'k.id', 'c.resource_id')
-      .select([...of('k', CARD_COLUMNS), 'k.update_unannounced'])
-      .select((eb) => eb('c.response_status', 'is not', null).$castTo<boolean>().as('answered'))
-      .where('c.id', '=', claimId)
-      .forNoKeyUpdate(),
-  { acrossTenants: 'id' },
-);
-
 /**
  * Writes the event of changes that were made to a card before its creation had a response, now that it gets
  * one. They are told of together, by the card as it is after the last of them.
@@ -199,18 +170,11 @@ async function voidIssuance(
   return storeError(command, claimId, new ApiError('provider_declined'));
 }
 
-/**
- * Takes a failed card out of its account's usage: the open card and, on the day it was counted, its cents.
- */
-const uncountCard = writeStatement(
-  (_, { partnerId, mode, cardId }: Tenant & { cardId: string }) => sql`
-    UPDATE account_usage u SET open_cards = u.open_cards - 1,
-      loaded_cents = u.loaded_cents - CASE WHEN u.loaded_on = c.counted_on THEN c.funding_cents ELSE 0 END
-    FROM card c
-    WHERE c.id = ${cardId} AND c.partner_id = ${partnerId} AND c.mode = ${mode}
-      AND u.partner_id = c.partner_id
-      AND u.mode = c.mode`,
-);
+const uncountCard = writeStatement((_, { partnerId, mode, cardId }: Tenant & { cardId: string }) => {
+  const failed = sql<Load>`(SELECT partner_id, mode, funding_cents AS cents, counted_on FROM card
+    WHERE id = ${cardId} AND partner_id = ${partnerId} AND mode = ${mode})`;
+  return uncountLoads(failed, 1);
+});
 
 const deleteCard = writeStatement((db, { partnerId, mode, cardId }: Tenant & { cardId: string }) =>
   db.deleteFrom('card').where('id', '=', cardId).where('partner_id', '=', partnerId).where('mode', '=', mode),
@@ -231,64 +195,35 @@ async function endIssuance(
   const { claimId, answered } = pending;
   await announceUpdate(tx, pending);
   const outcome = issuanceOutcome(card);
-  await endCard(tx, fundingPosting(issuanceFunding(card), phase), {
-    ...boundCard(card),
-    ...claimOutcome(ring, claimId, outcome),
-    partnerId: card.partner_id,
-  });
+  const values = { ...card, ...claimOutcome(ring, claimId, outcome) };
+  await endCard(tx, fundingPosting(issuanceFunding(card), phase), values);
   return answered ? null : outcomeResponse(outcome);
 }
 
-const endCard = statementWithPosting(
-  (db, card: BoundCard & OutcomeValues & { partnerId: string }, ledger) => {
-    const ended = cte(
-      'ended',
-      db
-        .updateTable('card')
-        .set({
-          status: card.status,
-          network_card_id: card.network_card_id,
-          last4: card.last4,
-          exp_month: card.exp_month,
-          exp_year: card.exp_year,
-          failure_code: card.failure_code,
-          claim_id: null,
-          overdue_since: null,
-          not_recorded: null,
-        })
-        .where('id', '=', card.id)
-        .where('partner_id', '=', card.partnerId)
-        .where('mode', '=', card.mode)
-        .where('status', '=', 'funding_pending')
-        .returning(['partner_id', 'mode']),
-    );
-    return sql`${withCtes([ended, ...endClaim(ended, card)])} SELECT ${ledger.answer} FROM ${ledger.call}`;
-  },
-);
-
-/** The row of a card that the network has issued. */
-export const activeCard = (card: CardRow, issued: IssuedCard): CardRow => ({
-  ...card,
-  status: 'active',
-  network_card_id: issued.networkCardId,
-  last4: issued.last4,
-  exp_month: issued.expMonth,
-  exp_year: issued.expYear,
+const endCard = statementWithPosting((db, card: CardRow & OutcomeValues, ledger) => {
+  const ended = cte(
+    'ended',
+    db
+      .updateTable('card')
+      .set({
+        status: card.status,
+        network_card_id: card.network_card_id,
+        last4: card.last4,
+        exp_month: card.exp_month,
+        exp_year: card.exp_year,
+        failure_code: card.failure_code,
+        claim_id: null,
+        overdue_since: null,
+        not_recorded: null,
+      })
+      .where('id', '=', card.id)
+      .where('partner_id', '=', card.partner_id)
+      .where('mode', '=', card.mode)
+      .where('status', '=', 'funding_pending')
+      .returning(['partner_id', 'mode']),
+  );
+  return sql`${withCtes([ended, ...endClaim(ended, card)])} SELECT ${ledger.answer} FROM ${ledger.call}`;
 });
-
-/** How an issuance ended. @param card the row as it will be written */
-export function issuanceOutcome(card: CardRow): Outcome {
-  const isActive = card.status === 'active';
-  const balanceCents = isActive ? Number(card.funding_cents) : 0;
-  const resource = presentCard(card, { balanceCents, heldCents: 0 });
-  return {
-    type: isActive ? 'card.issued' : 'card.issue_failed',
-    mode: card.mode,
-    cardId: card.id,
-    data: { card: resource },
-    response: { status: 201, resource },
-  };
-}
 
 /**
  * How an issuance ended, according to its card.
@@ -311,29 +246,3 @@ const issuanceEnd = readStatement(
       .where('c.id', '=', claimId),
   { acrossTenants: 'id' },
 );
-
-/** A card as it is bound to a statement: JSON as text. */
-export type BoundCard = Omit<CardRow, 'fees' | 'metadata' | 'spending_controls'> & {
-  fees: string;
-  metadata: string;
-  spending_controls: string | null;
-};
-export const boundCard = (card: CardRow): BoundCard => ({
-  ...card,
-  fees: JSON.stringify(card.fees),
-  metadata: JSON.stringify(card.metadata),
-  spending_controls: card.spending_controls === null ? null : JSON.stringify(card.spending_controls),
-});
-
-/** What the ledger moves for an issuance. */
-export const issuanceFunding = (card: CardRow): Funding => ({
-  operationId: `issue/${card.id}`,
-  partnerId: card.partner_id,
-  mode: card.mode,
-  cardId: card.id,
-  from: 'prepaid',
-  step: 'load',
-  code: 'issue_load',
-  amountCents: Number(card.funding_cents),
-  fees: card.fees,
-});

@@ -1,37 +1,30 @@
-import { type RawBuilder, sql } from 'kysely';
+import { sql } from 'kysely';
 import { countedDay } from '../accounts/clock.ts';
 import { checkLimits } from '../accounts/limits-rules.ts';
 import { accountTime } from '../domain/account-clock.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { cardholderName, chooseProduct, type IssuedCard } from '../domain/card.ts';
 import type { IssuanceDecision } from '../domain/decision.ts';
-import { type Fee, quoteFunding } from '../domain/fees.ts';
-import { completeControls, type SpendingControls } from '../domain/spending-controls.ts';
+import { quoteFunding } from '../domain/fees.ts';
+import type { Tenant } from '../domain/mode.ts';
+import { completeControls } from '../domain/spending-controls.ts';
 import { statementWithPosting } from '../ledger/apply-posting.ts';
 import { refuseTooLarge } from '../ledger/refuse-too-large.ts';
 import { readIdTime } from '../platform/crypto/new-id.ts';
-import { CARD_COLUMNS, of } from '../platform/db/columns.ts';
-import type { Row } from '../platform/db/entities.ts';
-import { type Cte, cte, readStatement, type Writes, withCtes, writeStatement } from '../platform/db/sql.ts';
+import { CARD_COLUMNS, of, ownColumns } from '../platform/db/columns.ts';
+import { cte, readStatement, withCtes, writeStatement } from '../platform/db/sql.ts';
 import { transaction } from '../platform/db/transaction.ts';
 import { type KeyedRequest, lockUsageAndClaim } from '../requests/claim.ts';
 import type { CommandContext } from '../requests/command-context.ts';
 import { endRequest, type KeyedOutcomeValues, outcomeResponse, requestOutcome } from '../requests/outcome.ts';
 import { type KeyedResponse, requireStored, respondOnce } from '../requests/respond-once.ts';
 import { openRequest, type StoredResponse, storeError } from '../requests/response.ts';
-import {
-  activeCard,
-  type BoundCard,
-  boundCard,
-  issuanceFunding,
-  issuanceOutcome,
-  lockPendingIssuance,
-} from './end-issuance.ts';
 import { fundingPosting, requireFunds } from './funding-posting.ts';
 import { type IssuableProduct, issuableIn, issuableProducts } from './issuable-products.ts';
-import type { Metadata } from './metadata-rules.ts';
 import { type CardRow, CreateCardRequest } from './resource.ts';
+import { activeCard, issuanceFunding, issuanceOutcome, lockPendingIssuance } from './row.ts';
 import { type ClaimedTermsColumns, type FundingTerms, fundingTerms, lockTestTerms } from './terms.ts';
+import { countLoad, type Load } from './usage.ts';
 
 // An issuance creates a card and loads its first money. In live mode, the money is held while the card
 // network decides, and end-issuance.ts has what follows. In test mode, all of it is one transaction.
@@ -90,8 +83,14 @@ export async function beginIssuance(context: FundingContext, claimId: string): P
         products: issuableIn(claimed.mode, claimed.products, liveNetworkConfigured),
       });
       const { bin, issuerProduct } = product;
-      const kept = { bin, issuerProduct, named: cardholderName(card) !== null };
-      const values = { ...boundCard(card), claimId, asked: JSON.stringify(kept) };
+      const kept: KeptIssuance = { bin, issuerProduct, named: cardholderName(card) !== null };
+      const values = {
+        partnerId: card.partner_id,
+        mode: card.mode,
+        row: JSON.stringify(card),
+        pendingClaimId: claimId,
+        asked: JSON.stringify(kept),
+      };
       const funding = issuanceFunding(card);
       const held = await holdCard(tx, fundingPosting(funding, 'pending'), values).catch(refuseTooLarge);
       if (!held.wrote.made) throw new ApiError('external_ref_taken');
@@ -171,66 +170,28 @@ function askedFor(card: CardRow, { bin, issuerProduct, named }: KeptIssuance): A
   };
 }
 
-/** A column of CARD_COLUMNS that is missing here is a type error. */
-const newCard = (card: BoundCard) =>
-  ({
-    id: card.id,
-    partner_id: card.partner_id,
-    mode: card.mode,
-    status: card.status,
-    external_ref: card.external_ref,
-    card_name: card.card_name,
-    cardholder_first_name: card.cardholder_first_name,
-    cardholder_last_name: card.cardholder_last_name,
-    email: card.email,
-    metadata: sql<Metadata>`${card.metadata}::jsonb`,
-    spending_controls: sql<SpendingControls | null>`${card.spending_controls}::jsonb`,
-    product_code: card.product_code,
-    network: card.network,
-    network_card_id: card.network_card_id,
-    last4: card.last4,
-    exp_month: card.exp_month,
-    exp_year: card.exp_year,
-    failure_code: card.failure_code,
-    funding_cents: card.funding_cents,
-    fees: sql<Fee[]>`${card.fees}::jsonb`,
-    overdue_since: card.overdue_since,
-    created_at: card.created_at,
-  }) satisfies Record<(typeof CARD_COLUMNS)[number], unknown>;
+/** A card's row as JSON, and what only a pending one has. */
+interface InsertedCard extends Tenant {
+  row: string;
+  pendingClaimId: string | null;
+  asked: string | null;
+}
+
+const OWN_COLUMNS = ownColumns(CARD_COLUMNS);
 
 /** Inserts a card and returns what is counted of it; nothing if its external_ref is taken. */
-const insertCard = (
-  db: Writes,
-  card: BoundCard,
-  pending: { claim_id: string; asked: RawBuilder<KeptIssuance> } | null,
-) =>
-  db
-    .insertInto('card')
-    .values({ ...newCard(card), ...pending, counted_on: countedDay(card.partner_id, card.mode) })
-    .onConflict((conflict) =>
-      conflict
-        .columns(['partner_id', 'mode', 'external_ref'])
-        .where('status', '<>', sql.lit('failed'))
-        .doNothing(),
-    )
-    .returning(['partner_id', 'mode', 'funding_cents', 'counted_on']);
+const insertCard = (card: InsertedCard) => sql<Load>`
+  INSERT INTO card (partner_id, mode, ${OWN_COLUMNS}, claim_id, asked, counted_on)
+  SELECT ${card.partnerId}, ${card.mode}, ${OWN_COLUMNS}, ${card.pendingClaimId}, ${card.asked}::jsonb,
+    ${countedDay(card.partnerId, card.mode)}
+  FROM json_populate_record(NULL::card, ${card.row})
+  ON CONFLICT (partner_id, mode, external_ref) WHERE status <> 'failed' DO NOTHING
+  RETURNING partner_id, mode, funding_cents AS cents, counted_on`;
 
-/** Counts the inserted card towards its account's limits. */
-const countCard = (made: Cte<Row<'card', 'partner_id' | 'mode' | 'funding_cents' | 'counted_on'>>) =>
-  cte(
-    'counted',
-    sql`
-  UPDATE account_usage u SET open_cards = u.open_cards + 1,
-    loaded_on = greatest(u.loaded_on, made.counted_on),
-    loaded_cents = CASE WHEN u.loaded_on >= made.counted_on THEN u.loaded_cents ELSE 0 END + made.funding_cents
-  FROM ${made.rows} made WHERE u.partner_id = made.partner_id AND u.mode = made.mode`,
-  );
-
-const holdCard = statementWithPosting((db, card: BoundCard & { claimId: string; asked: string }, ledger) => {
-  const pending = { claim_id: card.claimId, asked: sql<KeptIssuance>`${card.asked}::jsonb` };
-  const made = cte('made', insertCard(db, card, pending));
+const holdCard = statementWithPosting((_, card: InsertedCard, ledger) => {
+  const made = cte('made', insertCard(card));
   return sql<{ made: boolean }>`
-    ${withCtes([made, countCard(made)])}
+    ${withCtes([made, countLoad(made, 1)])}
     SELECT ${ledger.answer}, EXISTS (SELECT FROM ${made.rows}) AS made FROM ${ledger.call}`;
 });
 
@@ -288,7 +249,8 @@ export function issueInTestMode(
     const draft = draftCard(cardId, { ...terms, request: asked, products });
     const card = activeCard(draft.card, await issueTestCard(cardId));
     const outcome = issuanceOutcome(card);
-    const values = { ...boundCard(card), ...requestOutcome(ring, request, outcome, terms.clock) };
+    const ended = requestOutcome(ring, request, outcome, terms.clock);
+    const values = { ...ended, row: JSON.stringify(card), pendingClaimId: null, asked: null };
     const funding = issuanceFunding(card);
     const funded = await fundCard(tx, fundingPosting(funding, 'single'), values).catch(refuseTooLarge);
     if (!funded.wrote.made) throw new ApiError('external_ref_taken');
@@ -298,11 +260,11 @@ export function issueInTestMode(
   });
 }
 
-const fundCard = statementWithPosting((db, card: BoundCard & KeyedOutcomeValues, ledger) => {
-  const made = cte('made', insertCard(db, card, null));
+const fundCard = statementWithPosting((_, card: InsertedCard & KeyedOutcomeValues, ledger) => {
+  const made = cte('made', insertCard(card));
   const { ctes, isStored } = endRequest(made, card);
   return sql<{ made: boolean; is_stored: boolean }>`
-    ${withCtes([made, countCard(made), ...ctes])}
+    ${withCtes([made, countLoad(made, 1), ...ctes])}
     SELECT ${ledger.answer}, EXISTS (SELECT FROM ${made.rows}) AS made, ${isStored} AS is_stored
       FROM ${ledger.call}`;
 });

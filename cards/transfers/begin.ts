@@ -1,26 +1,19 @@
-import { type RawBuilder, sql } from 'kysely';
+import { sql } from 'kysely';
 import { countedDay } from '../../accounts/clock.ts';
 import { checkLimits } from '../../accounts/limits-rules.ts';
 import { accountTime } from '../../domain/account-clock.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import type { TransferDecision } from '../../domain/decision.ts';
-import { type Fee, quoteFunding } from '../../domain/fees.ts';
+import { quoteFunding } from '../../domain/fees.ts';
 import { isId } from '../../domain/ids.ts';
+import type { Tenant } from '../../domain/mode.ts';
 import { TRANSFERS, type TransferDirection } from '../../domain/transfer.ts';
 import type { TransferAsked } from '../../issuers/card-network.ts';
 import { statementWithPosting } from '../../ledger/apply-posting.ts';
 import { refuseTooLarge } from '../../ledger/refuse-too-large.ts';
 import { readIdTime } from '../../platform/crypto/new-id.ts';
-import { CARD_COLUMNS, of, type TRANSFER_COLUMNS } from '../../platform/db/columns.ts';
-import type { Row } from '../../platform/db/entities.ts';
-import {
-  type Cte,
-  cte,
-  readStatement,
-  type Writes,
-  withCtes,
-  writeStatement,
-} from '../../platform/db/sql.ts';
+import { CARD_COLUMNS, of, ownColumns, TRANSFER_COLUMNS } from '../../platform/db/columns.ts';
+import { cte, readStatement, withCtes, writeStatement } from '../../platform/db/sql.ts';
 import { transaction } from '../../platform/db/transaction.ts';
 import { type KeyedRequest, lockClaim, lockUsageAndClaim } from '../../requests/claim.ts';
 import type { CommandContext } from '../../requests/command-context.ts';
@@ -35,11 +28,10 @@ import { openRequest, type StoredResponse, storeError } from '../../requests/res
 import { fundingPosting, requireFunds } from '../funding-posting.ts';
 import type { CardRow } from '../resource.ts';
 import { type ClaimedTermsColumns, type FundingTerms, fundingTerms, lockTestTerms } from '../terms.ts';
+import { countLoad, type Load } from '../usage.ts';
 import { TopUpRequest, type TransferRequest, type TransferRow } from './resource.ts';
 import {
-  type BoundTransfer,
   balanceAfter,
-  boundTransfer,
   lockPendingTransfer,
   succeededTransfer,
   transferFunding,
@@ -97,8 +89,14 @@ export async function beginTransfer(
         arrivingCents: BigInt(claimed.arriving_cents),
       });
       const asked = askedFor(transfer, card.network_card_id);
-      const kept = JSON.stringify({ networkCardId: asked.networkCardId } satisfies KeptTransfer);
-      const values = { ...boundTransfer(transfer), claimId, asked: kept };
+      const kept: KeptTransfer = { networkCardId: asked.networkCardId };
+      const values = {
+        partnerId,
+        mode,
+        row: JSON.stringify(transfer),
+        pendingClaimId: claimId,
+        asked: JSON.stringify(kept),
+      };
       const funding = transferFunding(transfer);
       const held = await holdTransfer(tx, fundingPosting(funding, 'pending'), values).catch(refuseTooLarge);
       await requireFunds(tx, funding, held.moved);
@@ -182,59 +180,28 @@ function askedFor(
   return { token, direction, networkCardId, amountCents: Number(transfer.amount_cents) };
 }
 
-/** A column of TRANSFER_COLUMNS that is missing here is a type error. */
-const newTransfer = (transfer: BoundTransfer) =>
-  ({
-    id: transfer.id,
-    partner_id: transfer.partner_id,
-    mode: transfer.mode,
-    card_id: transfer.card_id,
-    direction: transfer.direction,
-    status: transfer.status,
-    failure_code: transfer.failure_code,
-    amount_cents: transfer.amount_cents,
-    fees: sql<Fee[]>`${transfer.fees}::jsonb`,
-    card_balance_cents: transfer.card_balance_cents,
-    overdue_since: transfer.overdue_since,
-    created_at: transfer.created_at,
-    completed_at: transfer.completed_at,
-  }) satisfies Record<(typeof TRANSFER_COLUMNS)[number], unknown>;
+/** A transfer's row as JSON, and what only a pending one has. */
+interface InsertedTransfer extends Tenant {
+  row: string;
+  pendingClaimId: string | null;
+  asked: string | null;
+}
+
+const OWN_COLUMNS = ownColumns(TRANSFER_COLUMNS);
 
 /** Inserts a transfer and returns what is counted of it: nothing of a withdrawal. */
-const insertTransfer = (
-  db: Writes,
-  transfer: BoundTransfer,
-  pending: { claim_id: string; asked: RawBuilder<KeptTransfer> } | null,
-) =>
-  db
-    .insertInto('card_transfer')
-    .values({
-      ...newTransfer(transfer),
-      ...pending,
-      counted_on: sql`CASE ${transfer.direction} WHEN 'topup' THEN ${countedDay(transfer.partner_id, transfer.mode)} END`,
-    })
-    .returning(['partner_id', 'mode', 'amount_cents', 'counted_on']);
+const insertTransfer = (transfer: InsertedTransfer) => sql<Load>`
+  INSERT INTO card_transfer (partner_id, mode, ${OWN_COLUMNS}, claim_id, asked, counted_on)
+  SELECT ${transfer.partnerId}, ${transfer.mode}, ${OWN_COLUMNS}, ${transfer.pendingClaimId},
+    ${transfer.asked}::jsonb,
+    CASE direction WHEN 'topup' THEN ${countedDay(transfer.partnerId, transfer.mode)} END
+  FROM json_populate_record(NULL::card_transfer, ${transfer.row})
+  RETURNING partner_id, mode, amount_cents AS cents, counted_on`;
 
-/** Counts the inserted top-up towards its account's limits. */
-const countTransfer = (
-  made: Cte<Row<'card_transfer', 'partner_id' | 'mode' | 'amount_cents' | 'counted_on'>>,
-) =>
-  cte(
-    'counted',
-    sql`
-  UPDATE account_usage u SET loaded_on = greatest(u.loaded_on, made.counted_on),
-    loaded_cents = CASE WHEN u.loaded_on >= made.counted_on THEN u.loaded_cents ELSE 0 END + made.amount_cents
-  FROM ${made.rows} made
-  WHERE u.partner_id = made.partner_id AND u.mode = made.mode AND made.counted_on IS NOT NULL`,
-  );
-
-const holdTransfer = statementWithPosting(
-  (db, transfer: BoundTransfer & { claimId: string; asked: string }, ledger) => {
-    const pending = { claim_id: transfer.claimId, asked: sql<KeptTransfer>`${transfer.asked}::jsonb` };
-    const made = cte('made', insertTransfer(db, transfer, pending));
-    return sql`${withCtes([made, countTransfer(made)])} SELECT ${ledger.answer} FROM ${ledger.call}`;
-  },
-);
+const holdTransfer = statementWithPosting((_, transfer: InsertedTransfer, ledger) => {
+  const made = cte('made', insertTransfer(transfer));
+  return sql`${withCtes([made, countLoad(made, 0)])} SELECT ${ledger.answer} FROM ${ledger.call}`;
+});
 
 /**
  * What a pending transfer asks the network for, and what an operator has decided meanwhile; null if it is not
@@ -293,7 +260,8 @@ export function transferInTestMode(
     const after = balanceAfter(draft, balance, false);
     const transfer = succeededTransfer(draft, after, accountTime(terms.clock));
     const outcome = transferOutcome(transfer, card, after);
-    const values = { ...boundTransfer(transfer), ...requestOutcome(ring, request, outcome, terms.clock) };
+    const ended = requestOutcome(ring, request, outcome, terms.clock);
+    const values = { ...ended, row: JSON.stringify(transfer), pendingClaimId: null, asked: null };
     const funding = transferFunding(transfer);
     const moved = await moveTransfer(tx, fundingPosting(funding, 'single'), values).catch(refuseTooLarge);
     await requireFunds(tx, funding, moved.moved);
@@ -302,10 +270,10 @@ export function transferInTestMode(
   });
 }
 
-const moveTransfer = statementWithPosting((db, transfer: BoundTransfer & KeyedOutcomeValues, ledger) => {
-  const made = cte('made', insertTransfer(db, transfer, null));
+const moveTransfer = statementWithPosting((_, transfer: InsertedTransfer & KeyedOutcomeValues, ledger) => {
+  const made = cte('made', insertTransfer(transfer));
   const { ctes, isStored } = endRequest(made, transfer);
   return sql<{ is_stored: boolean }>`
-    ${withCtes([made, countTransfer(made), ...ctes])}
+    ${withCtes([made, countLoad(made, 0), ...ctes])}
     SELECT ${ledger.answer}, ${isStored} AS is_stored FROM ${ledger.call}`;
 });

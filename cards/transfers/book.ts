@@ -12,13 +12,7 @@ import { findLateCard, lockLate, refuse } from '../late-answers.ts';
 import { lockAnyCard } from '../lock-card.ts';
 import { releaseBalance } from '../release-balance.ts';
 import type { TransferRow } from './resource.ts';
-import {
-  type BoundTransfer,
-  boundTransfer,
-  succeededTransfer,
-  transferFunding,
-  transferOutcome,
-} from './row.ts';
+import { succeededTransfer, transferFunding, transferOutcome } from './row.ts';
 
 /**
  * Books a transfer that failed by our record, and that the network has carried out, as an operator decided:
@@ -67,7 +61,7 @@ export function bookTransfer(orm: Orm, id: string): Promise<boolean> {
     const balance = await readCardBalance(tx, { partnerId: card.partner_id, mode: card.mode }, card.id);
     const booked = succeededTransfer(wanted, balance, new Date());
     const event = newEvent({ ...transferOutcome(booked, card, balance), clock: null });
-    await write(tx, { ...boundTransfer(booked), event: JSON.stringify([event]) });
+    await write(tx, { id, row: JSON.stringify(booked), event: JSON.stringify([event]) });
     return true;
   });
 }
@@ -78,21 +72,19 @@ const lockTransfer = writeStatement(
   { acrossTenants: 'operator' },
 );
 
+const COLUMNS = sql.join(TRANSFER_COLUMNS.map((column) => sql.ref(column)));
+
 /**
  * Writes the row, which is new if it had been deleted with a refusal, and the event. What an operator decides
  * uses none of the account's limits. Nothing is left to wait for.
  */
 const write = writeStatement(
-  (_, values: BoundTransfer & { event: string }) => {
+  (_, values: { id: string; row: string; event: string }) => {
     const booked = cte(
       'booked',
       sql<AccountColumns>`
-      INSERT INTO card_transfer AS t (id, partner_id, mode, card_id, direction, status, amount_cents,
-        fees, card_balance_cents, created_at, completed_at)
-      VALUES (${values.id}, ${values.partner_id}, ${values.mode}, ${values.card_id},
-        ${values.direction}, ${values.status},
-        ${values.amount_cents}, ${values.fees}::jsonb, ${values.card_balance_cents}, ${values.created_at},
-        ${values.completed_at})
+      INSERT INTO card_transfer (${COLUMNS})
+      SELECT ${COLUMNS} FROM json_populate_record(NULL::card_transfer, ${values.row})
       ON CONFLICT (id) DO UPDATE SET status = excluded.status, failure_code = NULL, fees = excluded.fees,
         card_balance_cents = excluded.card_balance_cents, completed_at = excluded.completed_at, counted_on = NULL
       RETURNING partner_id, mode`,

@@ -22,9 +22,7 @@ import { lockClaimUsage } from '../terms.ts';
 import { type Load, uncountLoads } from '../usage.ts';
 import { presentTransfer, type TransferRow } from './resource.ts';
 import {
-  type BoundTransfer,
   balanceAfter,
-  boundTransfer,
   lockPendingTransfer,
   type PendingTransfer,
   succeededTransfer,
@@ -130,7 +128,7 @@ async function postTransfer(command: OpenCommand, pending: PendingTransfer): Pro
   const balance = balanceAfter(transfer, pending.balance, true);
   const ended = succeededTransfer(transfer, balance, new Date());
   const outcome = transferOutcome(ended, card, balance);
-  const values = { ...boundTransfer(ended), ...claimOutcome(command.ring, claimId, outcome) };
+  const values = { ...ended, ...claimOutcome(command.ring, claimId, outcome) };
   await postAndWriteEnd(command.tx, fundingPosting(transferFunding(ended), 'post'), values);
   return answered ? null : outcomeResponse(outcome);
 }
@@ -243,7 +241,7 @@ const writeFailures = writeStatement((db, values: Failures) => {
 });
 
 /** Writes the end of a pending transfer, its event and, if there was none, the response of its claim. */
-const postAndWriteEnd = statementWithPosting((db, transfer: BoundTransfer & OutcomeValues, ledger) => {
+const postAndWriteEnd = statementWithPosting((db, transfer: TransferRow & OutcomeValues, ledger) => {
   const ended = cte(
     'ended',
     db

@@ -48,13 +48,6 @@ export function transferOutcome(transfer: TransferRow, card: CardRow, balance: C
   };
 }
 
-/** A transfer as it is bound to a statement: JSON as text. */
-export type BoundTransfer = Omit<TransferRow, 'fees'> & { fees: string };
-export const boundTransfer = (transfer: TransferRow): BoundTransfer => ({
-  ...transfer,
-  fees: JSON.stringify(transfer.fees),
-});
-
 /** What the ledger moves for a transfer. */
 export const transferFunding = (transfer: TransferRow): Funding => ({
   operationId: `${transfer.direction}/${transfer.id}`,

@@ -108,6 +108,10 @@ export const LOGGED_REQUEST_COLUMNS = [
   'duration_ms',
 ] as const satisfies Columns<'logged_request'>;
 
+/** Columns for a `sql` template that inserts a row, without those that say whose it is. */
+export const ownColumns = (columns: readonly string[]) =>
+  sql.join(columns.filter((name) => name !== 'partner_id' && name !== 'mode').map((name) => sql.ref(name)));
+
 /**
  * Why the card network gave no answer when it was last asked for a pending card or transfer; null if it did.
  */
