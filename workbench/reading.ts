@@ -7,6 +7,7 @@ import {
 } from '@tanstack/react-query';
 import { useRef } from 'react';
 import type { Page } from '../client/list.ts';
+import { keepsKey } from './keeps-key.ts';
 
 /** How often what is on the screen is read again while the tab is visible. */
 const REFRESH_MS = 5_000;
@@ -59,24 +60,25 @@ export function useList<T>(
 
 export type ListReading<T> = ReturnType<typeof useList<T>>;
 
-/**
- * Something that a person does. The same input, sent again after an error, has the same Idempotency-Key, so
- * that it is not done twice.
- */
+/** Something that a person does. Input whose outcome is not known has the same Idempotency-Key again. */
 export function useAction<Input, Output>(
   act: (input: Input, options: { idempotencyKey: string }) => Promise<Output>,
   onDone: (output: Output) => void = () => {},
 ) {
   const queries = useQueryClient();
-  const sent = useRef<{ input: string; idempotencyKey: string }>(undefined);
+  const { current: keys } = useRef(new Map<string, string>());
   const { data, error, isPending, mutate } = useMutation({
     mutationFn: (input: Input) => {
       const text = JSON.stringify(input);
-      if (sent.current?.input !== text) sent.current = { input: text, idempotencyKey: crypto.randomUUID() };
-      return act(input, { idempotencyKey: sent.current.idempotencyKey });
+      const idempotencyKey = keys.get(text) ?? crypto.randomUUID();
+      keys.set(text, idempotencyKey);
+      return act(input, { idempotencyKey });
     },
-    onSuccess: (output) => {
-      sent.current = undefined;
+    onError: (error, input) => {
+      if (!keepsKey(error)) keys.delete(JSON.stringify(input));
+    },
+    onSuccess: (output, input) => {
+      keys.delete(JSON.stringify(input));
       void queries.invalidateQueries();
       onDone(output);
     },
