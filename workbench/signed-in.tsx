@@ -31,8 +31,12 @@ export function SignedIn({ session }: { session: Session }) {
     const queries = new QueryClient({
       queryCache: new QueryCache({ onError, onSuccess }),
       mutationCache: new MutationCache({ onError }),
-      // The client tries again by itself.
-      defaultOptions: { queries: { retry: false, staleTime: 1_000 } },
+      // The client tries again by itself. Nothing is kept until the browser is online: it would be done late, and
+      // perhaps twice.
+      defaultOptions: {
+        queries: { retry: false, staleTime: 1_000, networkMode: 'always' },
+        mutations: { networkMode: 'always' },
+      },
     });
     const workbench: Workbench = {
       session,

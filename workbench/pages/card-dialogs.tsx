@@ -297,7 +297,7 @@ function Reveal({ card, onClose }: Props) {
   const { api } = useWorkbench();
   const make = useAction((_: Record<string, never>) => api.cards.createRevealLink(card.id));
   return (
-    <Dialog title="Reveal the number" onClose={onClose}>
+    <Dialog title="Reveal the number" isBusy={make.isPending} onClose={onClose}>
       {make.data === undefined ? (
         <Form action={make} submit="Make a link" onCancel={onClose} toInput={() => ({})}>
           <p>

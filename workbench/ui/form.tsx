@@ -13,10 +13,13 @@ const WrongContext = createContext<Wrong>({});
 
 export function Dialog({
   title,
+  isBusy = false,
   onClose,
   children,
 }: {
   title: string;
+  /** It stays open until its action has an outcome, so that nobody begins the action a second time. */
+  isBusy?: boolean;
   onClose: () => void;
   children: ReactNode;
 }) {
@@ -30,13 +33,21 @@ export function Dialog({
     if (first instanceof HTMLInputElement) first.select();
   }, []);
   return (
-    <dialog ref={dialog} className={css.dialog} aria-labelledby={heading} onClose={onClose}>
+    <dialog
+      ref={dialog}
+      className={css.dialog}
+      aria-labelledby={heading}
+      onCancel={(event) => isBusy && event.preventDefault()}
+      // A browser lets a second Escape close it all the same.
+      onClose={() => (isBusy ? dialog.current?.showModal() : onClose())}
+    >
       <header>
         <h2 id={heading}>{title}</h2>
         <button
           type="button"
           className={parts.copy}
           aria-label="Close"
+          disabled={isBusy}
           onClick={() => dialog.current?.close()}
         >
           <Icon name="close" />
@@ -128,7 +139,11 @@ export function Form<Input>({
         </span>
       )}
       <div className={css.buttons}>
-        {onCancel && <Button onClick={onCancel}>Cancel</Button>}
+        {onCancel && (
+          <Button disabled={action.isPending} onClick={onCancel}>
+            Cancel
+          </Button>
+        )}
         <Button type="submit" kind={isDestroying ? 'destroy' : 'primary'} disabled={action.isPending}>
           {action.isPending ? 'Working…' : submit}
         </Button>
@@ -144,7 +159,7 @@ export function FormDialog<Input>({
   ...form
 }: { title: string; onClose: () => void } & React.ComponentProps<typeof Form<Input>>) {
   return (
-    <Dialog title={title} onClose={onClose}>
+    <Dialog title={title} isBusy={form.action.isPending} onClose={onClose}>
       <Form {...form} onCancel={onClose} />
     </Dialog>
   );

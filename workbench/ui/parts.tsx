@@ -266,8 +266,15 @@ export function Empty({
 
 /** An error as the API says it, with the request to quote. */
 export function Problem({ error }: { error: unknown }) {
-  const { message } = error instanceof Error ? error : { message: String(error) };
   const refusal = error instanceof CardIssuingError ? error : null;
+  // The client says what a program does next, and a person has a button.
+  const isUnanswered = refusal?.status === null || refusal?.code === 'unexpected_response';
+  const message =
+    isUnanswered && refusal?.idempotencyKey != null
+      ? 'The API did not answer, so this may have been done. Press the button again: nothing happens twice.'
+      : error instanceof Error
+        ? error.message
+        : String(error);
   return (
     <div className={css.problem} role="alert">
       <p>{message}</p>

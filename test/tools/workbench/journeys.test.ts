@@ -117,9 +117,63 @@ describe('the workbench', () => {
       else await route.continue();
     });
     await page.getByRole('dialog').getByRole('button', { name: 'Top up' }).click();
-    await page.getByRole('dialog').getByText('The connection to').waitFor();
+    await page.getByRole('dialog').getByText('Press the button again').waitFor();
     await submit('Top up');
     assert.equal(new Set(keys).size, 1);
+    assert.equal((await get(`/cards/${cardId}/topups`)).data.length, 1);
+  });
+
+  it('does what was refused once its cause is gone', async () => {
+    const cardId = await issue();
+    const { page, visit, press, fill, submit } = tab;
+    await visit(`test/cards/${cardId}`);
+    await press('Top up');
+    await fill('Amount in dollars', '9900');
+    await page.getByRole('dialog').getByRole('button', { name: 'Top up' }).click();
+    await page.getByRole('dialog').getByText('insufficient_funds').waitFor();
+    await partner.call('POST', '/test/credit', { body: { amount: 1_000_000 }, idempotencyKey: 'more' });
+    await submit('Top up');
+    assert.equal((await get(`/cards/${cardId}/topups`)).data[0].amount, 990_000);
+  });
+
+  it('does at once, or not at all, what is asked for while the browser is offline', async () => {
+    const cardId = await issue();
+    const { page, context, visit, press, fill, submit, says } = tab;
+    await visit(`test/cards/${cardId}`);
+    const dialog = page.getByRole('dialog');
+    await press('Top up');
+    await fill('Amount in dollars', '10');
+    await context.setOffline(true);
+    await dialog.getByRole('button', { name: 'Top up' }).click();
+    await dialog.getByText('Press the button again').waitFor();
+    await says('The API does not answer');
+    await press('Cancel');
+    await context.setOffline(false);
+    await press('Top up');
+    await fill('Amount in dollars', '10');
+    await submit('Top up');
+    assert.equal((await get(`/cards/${cardId}/topups`)).data.length, 1);
+  });
+
+  it('stays with what it does until that has an outcome', async () => {
+    const cardId = await issue();
+    const { page, visit, press, fill } = tab;
+    await visit(`test/cards/${cardId}`);
+    const dialog = page.getByRole('dialog');
+    const asked = Promise.withResolvers<void>();
+    await page.route('**/topups', async (route) => {
+      await asked.promise;
+      await route.continue();
+    });
+    await press('Top up');
+    await fill('Amount in dollars', '10');
+    await page.keyboard.press('Enter');
+    await dialog.getByRole('button', { name: 'Working…' }).waitFor();
+    for (const _ of [1, 2, 3]) await page.keyboard.press('Escape');
+    for (const name of ['Cancel', 'Close'])
+      assert.equal(await dialog.getByRole('button', { name }).isDisabled(), true);
+    asked.resolve();
+    await dialog.waitFor({ state: 'detached' });
     assert.equal((await get(`/cards/${cardId}/topups`)).data.length, 1);
   });
 
