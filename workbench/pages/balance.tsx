@@ -1,5 +1,6 @@
 import { useState } from 'react';
-import type { Statement } from '../../client/generated/types.gen.ts';
+import type { BalanceAlert, SetBalanceAlertRequest, Statement } from '../../client/generated/types.gen.ts';
+import { changedFields } from '../changed-fields.ts';
 import { formatCode, formatMoney } from '../format.ts';
 import { useAction, useList, useOne } from '../reading.ts';
 import { useAccountTime } from '../test-clock.ts';
@@ -35,7 +36,11 @@ function Balances({ children }: { children: React.ReactNode }) {
     <>
       <PageHead title="Balance">
         <Button onClick={() => setDialog('quote')}>Quote</Button>
-        {can('funding:write') && <Button onClick={() => setDialog('alert')}>Set the alert</Button>}
+        {can('funding:write') && (
+          <Button disabled={alert.data === undefined} onClick={() => setDialog('alert')}>
+            Set the alert
+          </Button>
+        )}
         {session.mode === 'test' && can('test:write') && (
           <Button kind="primary" data-new onClick={() => setDialog('credit')}>
             Add test money
@@ -51,7 +56,7 @@ function Balances({ children }: { children: React.ReactNode }) {
                   ['Available', <Money key="a" cents={available} />],
                   ['Held for operations', <Money key="h" cents={held} />],
                   ['Total', <Money key="t" cents={total} />],
-                  ['Alert below', alert.data?.threshold == null ? 'Off' : formatMoney(alert.data.threshold)],
+                  ['Alert below', alert.data ? alertWords(alert.data) : '—'],
                 ]}
               />
             )}
@@ -70,11 +75,14 @@ function Balances({ children }: { children: React.ReactNode }) {
         </div>
       </Stack>
       {dialog === 'credit' && <CreditDialog onClose={close} />}
-      {dialog === 'alert' && <AlertDialog threshold={alert.data?.threshold ?? null} onClose={close} />}
+      {dialog === 'alert' && alert.data && <AlertDialog alert={alert.data} onClose={close} />}
       {dialog === 'quote' && <QuoteDialog onClose={close} />}
     </>
   );
 }
+
+const alertWords = ({ threshold }: BalanceAlert): string =>
+  threshold === null ? 'Off' : formatMoney(threshold);
 
 export function Balance() {
   const { api } = useWorkbench();
@@ -217,13 +225,17 @@ export function Reports() {
   );
 }
 
-function AlertDialog({ threshold, onClose }: { threshold: number | null; onClose: () => void }) {
+function AlertDialog({ alert, onClose }: { alert: BalanceAlert; onClose: () => void }) {
   const { api, say } = useWorkbench();
+  // As it was when the dialog was opened: what is on the screen is read again while somebody types.
+  const [opened] = useState(alert);
   const set = useAction(
-    (body: { threshold: number | null }) => api.balance.setAlert(body),
-    (alert) => {
+    (body: SetBalanceAlertRequest) => api.balance.setAlert(body),
+    ({ threshold }) => {
       say(
-        alert.threshold === null ? 'The alert is off.' : `We tell you below ${formatMoney(alert.threshold)}.`,
+        threshold === null
+          ? 'The alert is off.'
+          : `We’ll alert you when your balance falls below ${formatMoney(threshold)}.`,
       );
       onClose();
     },
@@ -234,13 +246,15 @@ function AlertDialog({ threshold, onClose }: { threshold: number | null; onClose
       action={set}
       submit="Save"
       onClose={onClose}
-      toInput={(typed) => ({ threshold: typed.money('threshold') ?? null })}
+      toInput={(typed) =>
+        changedFields<SetBalanceAlertRequest>(opened, { threshold: typed.money('threshold') ?? null })
+      }
     >
       <MoneyField
         name="threshold"
-        label="Tell us below, in dollars"
+        label="Alert below, in dollars"
         hint="An event is sent when the available balance falls below it. Empty: off."
-        defaultCents={threshold}
+        defaultCents={opened.threshold}
       />
     </FormDialog>
   );

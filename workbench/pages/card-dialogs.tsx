@@ -6,6 +6,7 @@ import type {
   SpendingControlsRequest,
   UpdateCardRequest,
 } from '../../client/generated/types.gen.ts';
+import { changedFields } from '../changed-fields.ts';
 import { formatMoney } from '../format.ts';
 import { useAction } from '../reading.ts';
 import {
@@ -138,9 +139,13 @@ function ChangeStatus({ change, card, onClose }: Props & { change: keyof typeof 
   );
 }
 
+/** As it was when the dialog was opened: what is on the screen is read again while somebody types. */
+const useOpened = (card: Card): Card => useState(card)[0];
+
 function Edit({ card, onClose }: Props) {
   const { api, say } = useWorkbench();
-  const entries = Object.entries(card.metadata);
+  const opened = useOpened(card);
+  const entries = Object.entries(opened.metadata);
   const rows = useRows(entries.length + 1);
   const update = useAction(
     (body: UpdateCardRequest, options) => api.cards.update(card.id, body, options),
@@ -149,24 +154,25 @@ function Edit({ card, onClose }: Props) {
       onClose();
     },
   );
-  const toInput = (typed: Typed): UpdateCardRequest => {
-    const metadata = Object.fromEntries(
-      rows.ids.flatMap((row) => {
-        const key = typed.text(`key-${row}`);
-        return key === undefined ? [] : [[key, typed.text(`value-${row}`) ?? '']];
-      }),
+  const toInput = (typed: Typed): UpdateCardRequest | null => {
+    const named = rows.ids.flatMap((row) => {
+      const key = typed.text(`key-${row}`);
+      return key === undefined ? [] : [[key, typed.text(`value-${row}`) ?? ''] as const];
+    });
+    const metadata = changedFields<Record<string, string | null>>(
+      Object.fromEntries(entries.map(([key, value]) => [key, value.trim()])),
+      { ...Object.fromEntries(entries.map(([key]) => [key, null])), ...Object.fromEntries(named) },
     );
-    const removed = Object.keys(card.metadata).filter((key) => !(key in metadata));
-    return {
+    const changed = changedFields<UpdateCardRequest>(opened, {
       card_name: typed.text('card_name') ?? null,
       email: typed.text('email') ?? null,
-      metadata: { ...metadata, ...Object.fromEntries(removed.map((key) => [key, null])) },
-    };
+    });
+    return metadata === null ? changed : { ...changed, metadata };
   };
   return (
     <FormDialog title="Edit the card" action={update} submit="Save" onClose={onClose} toInput={toInput}>
-      <TextField name="card_name" label="Label" defaultValue={card.card_name ?? ''} />
-      <TextField name="email" label="Email" type="email" defaultValue={card.email ?? ''} />
+      <TextField name="card_name" label="Label" defaultValue={opened.card_name ?? ''} />
+      <TextField name="email" label="Email" type="email" defaultValue={opened.email ?? ''} />
       <fieldset className={css.rows}>
         <legend>Metadata</legend>
         {rows.ids.map((row) => (
@@ -196,7 +202,7 @@ const INTERVALS: LimitInterval[] = ['per_authorization', 'daily', 'weekly', 'mon
 
 function EditControls({ card, onClose }: Props) {
   const { api, say } = useWorkbench();
-  const controls = card.spending_controls;
+  const controls = useOpened(card).spending_controls;
   const limits = controls?.spending_limits ?? [];
   const rows = useRows(limits.length);
   const update = useAction(
@@ -207,17 +213,22 @@ function EditControls({ card, onClose }: Props) {
       onClose();
     },
   );
-  const toInput = (typed: Typed): SpendingControlsRequest => ({
-    allowed_categories: typed.words('allowed_categories'),
-    blocked_categories: typed.words('blocked_categories'),
-    allowed_merchant_countries: typed.words('allowed_merchant_countries') as CountryCode[] | null,
-    blocked_merchant_countries: typed.words('blocked_merchant_countries') as CountryCode[] | null,
-    spending_limits: rows.ids.map((row) => ({
+  const toInput = (typed: Typed): SpendingControlsRequest | null => {
+    const limitsTyped = rows.ids.map((row) => ({
       amount: typed.money(`amount-${row}`) ?? 0,
       interval: typed.text(`interval-${row}`) as LimitInterval,
       categories: typed.words(`categories-${row}`),
-    })),
-  });
+    }));
+    const changed = changedFields<SpendingControlsRequest>(controls ?? {}, {
+      allowed_categories: typed.words('allowed_categories'),
+      blocked_categories: typed.words('blocked_categories'),
+      allowed_merchant_countries: typed.words('allowed_merchant_countries') as CountryCode[] | null,
+      blocked_merchant_countries: typed.words('blocked_merchant_countries') as CountryCode[] | null,
+      spending_limits: limitsTyped.length === 0 ? null : limitsTyped,
+    });
+    // The API replaces all controls, so those that the card has by now go with them.
+    return changed && { ...(card.spending_controls as SpendingControlsRequest | null), ...changed };
+  };
   return (
     <FormDialog title="Controls and limits" action={update} submit="Save" onClose={onClose} toInput={toInput}>
       <Words

@@ -1,4 +1,5 @@
 import { useNavigate } from '@tanstack/react-router';
+import { useState } from 'react';
 import { EVENT_TYPES } from '../../client/generated/resources.gen.ts';
 import type {
   CreateWebhookEndpointRequest,
@@ -7,12 +8,14 @@ import type {
   UpdateWebhookEndpointRequest,
   WebhookEndpoint,
 } from '../../client/generated/types.gen.ts';
+import { changedFields } from '../changed-fields.ts';
 import { useAction } from '../reading.ts';
 import { CheckField, ChecksField, FormDialog, SelectField, TextField, type Typed } from '../ui/form.tsx';
 import { useWorkbench } from '../workbench.ts';
 
+/** Adds an endpoint, or changes the one that is given. */
 export function EndpointDialog({
-  endpoint,
+  endpoint: current,
   onClose,
   onAdded,
 }: {
@@ -21,10 +24,12 @@ export function EndpointDialog({
   onAdded?: (endpoint: WebhookEndpoint) => void;
 }) {
   const { api, say } = useWorkbench();
+  // As it was when the dialog was opened: what is on the screen is read again while somebody types.
+  const [endpoint] = useState(current);
   const save = useAction(
-    (body: CreateWebhookEndpointRequest & UpdateWebhookEndpointRequest) =>
+    (body: UpdateWebhookEndpointRequest) =>
       endpoint === undefined
-        ? api.webhookEndpoints.create(body)
+        ? api.webhookEndpoints.create(body as CreateWebhookEndpointRequest)
         : api.webhookEndpoints.update(endpoint.id, body),
     (saved) => {
       say(endpoint === undefined ? 'The endpoint is added.' : 'The endpoint is changed.');
@@ -34,7 +39,7 @@ export function EndpointDialog({
   );
   const toInput = (typed: Typed) => {
     const types = typed.checked('event_types') as EventType[];
-    return {
+    const input = {
       url: typed.text('url') ?? '',
       description: typed.text('description') ?? null,
       event_types: types.length === 0 ? null : types,
@@ -43,6 +48,12 @@ export function EndpointDialog({
         status: typed.checked('enabled').length > 0 ? ('enabled' as const) : ('disabled' as const),
       }),
     };
+    if (endpoint === undefined) return input;
+    const chosen = EVENT_TYPES.filter((type) => endpoint.event_types?.includes(type));
+    return changedFields<UpdateWebhookEndpointRequest>(
+      { ...endpoint, event_types: endpoint.event_types && chosen },
+      input,
+    );
   };
   return (
     <FormDialog

@@ -256,5 +256,3 @@ function Replay({ endpointId, replayId }: { endpointId: string; replayId: string
     </Panel>
   );
 }
-
-/** Adds an endpoint, or changes the one that is given. */

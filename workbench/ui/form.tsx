@@ -77,7 +77,7 @@ export class Typed {
     const text = this.text(name);
     if (text === undefined) return undefined;
     const cents = parseMoney(text);
-    if (cents === null) this.wrong[name] = 'This is no amount in dollars, such as 25 or 12.50.';
+    if (cents === null) this.wrong[name] = 'Enter an amount in dollars, such as 25 or 12.50.';
     return cents ?? undefined;
   }
 
@@ -105,7 +105,8 @@ export function Form<Input>({
   children,
 }: {
   action: Action<Input>;
-  toInput: (typed: Typed) => Input;
+  /** What was typed, as the action takes it; null if it changes nothing, which only closes the form. */
+  toInput: (typed: Typed) => Input | null;
   submit: string;
   isDestroying?: boolean;
   onCancel?: () => void;
@@ -128,7 +129,9 @@ export function Form<Input>({
         const typed = new Typed(event.currentTarget);
         const input = toInput(typed);
         setTypedWrong(typed.wrong);
-        if (Object.keys(typed.wrong).length === 0) action.mutate(input);
+        if (Object.keys(typed.wrong).length > 0) return;
+        if (input === null) onCancel?.();
+        else action.mutate(input);
       }}
     >
       <WrongContext value={wrong}>{children}</WrongContext>
@@ -299,7 +302,7 @@ export function CheckField({
 /** Fields side by side. */
 export const FieldRow = ({ children }: { children: ReactNode }) => <div className={css.side}>{children}</div>;
 
-/** Several of a few. */
+/** Checkboxes for a short list of options. */
 export function ChecksField({
   name,
   label,

@@ -39,9 +39,9 @@ describe('the workbench', () => {
   const get = async (path: string) => (await partner.call('GET', path)).json;
   const issue = async (body: object = {}): Promise<string> =>
     (await createCard(partner, { amount: 50_000, external_ref: randomUUID(), ...body })).json.id;
-  const authorize = async (cardId: string, amount = 1_200): Promise<string> => {
+  const authorize = async (cardId: string, merchant = 'Café'): Promise<string> => {
     const { json } = await partner.call('POST', `/test/cards/${cardId}/authorizations`, {
-      body: { amount, merchant_name: 'Café' },
+      body: { amount: 100, merchant_name: merchant },
     });
     return json.id;
   };
@@ -88,7 +88,7 @@ describe('the workbench', () => {
     await visit('test/cards#issue');
     await fill('Amount in dollars', 'ten');
     await page.getByRole('dialog').getByRole('button', { name: 'Issue' }).click();
-    await says('This is no amount in dollars');
+    await says('Enter an amount in dollars, such as 25 or 12.50.');
     await fill('Amount in dollars', '10');
     await page.getByRole('dialog').getByRole('button', { name: 'Issue' }).click();
     await page.locator('input[name=external_ref][aria-invalid=true]').waitFor();
@@ -209,7 +209,7 @@ describe('the workbench', () => {
     assert.equal((await get(`/cards/${cardId}`)).status, 'blocked');
   });
 
-  it("edits a card's label, metadata, controls and limits", async () => {
+  it("edits a card's label, metadata, controls and limits, and nothing that others change meanwhile", async () => {
     const cardId = await issue({ metadata: { team: 'ads', old: 'x' }, card_name: 'Before' });
     const { page, visit, press, fill, submit, says } = tab;
     await visit(`test/cards/${cardId}`);
@@ -220,6 +220,10 @@ describe('the workbench', () => {
     await press(`Remove row ${names.indexOf('old') + 1}`);
     await page.getByLabel('Key').last().fill('cost_centre');
     await page.getByLabel('Value').last().fill('42');
+    await partner.call('PATCH', `/cards/${cardId}`, {
+      body: { email: 'ada@example.com', metadata: { team: 'video', brand: 'north' } },
+    });
+    await says('north');
     await submit('Save');
     await says('After');
     const region = page.getByRole('region', { name: 'Controls and limits' });
@@ -228,17 +232,31 @@ describe('the workbench', () => {
     await press('Add a limit');
     await fill('Dollars', '100');
     await page.getByLabel('Interval').selectOption('weekly');
+    await partner.call('PATCH', `/cards/${cardId}`, {
+      body: { spending_controls: { blocked_merchant_countries: ['FR'] } },
+    });
+    await region.getByText('No countries').waitFor();
     await submit('Save');
     await region.getByText('$100.00 of $100.00 left').waitFor();
-    const { card_name, metadata, spending_controls } = await get(`/cards/${cardId}`);
+    const { card_name, email, metadata, spending_controls } = await get(`/cards/${cardId}`);
     assert.deepEqual(
-      { card_name, metadata },
-      { card_name: 'After', metadata: { team: 'ads', cost_centre: '42' } },
+      { card_name, email, metadata },
+      {
+        ...{ card_name: 'After', email: 'ada@example.com' },
+        metadata: { team: 'video', brand: 'north', cost_centre: '42' },
+      },
     );
     assert.deepEqual(spending_controls.blocked_categories, ['7995', '7801']);
+    assert.deepEqual(spending_controls.blocked_merchant_countries, ['FR']);
     assert.deepEqual(spending_controls.spending_limits, [
       { amount: 10_000, interval: 'weekly', categories: null },
     ]);
+    await region.getByRole('button', { name: 'Edit' }).click();
+    await press('Remove limit 1');
+    await submit('Save');
+    await region.getByText('$100.00 of $100.00 left').waitFor({ state: 'detached' });
+    const last = await get(`/cards/${cardId}`);
+    assert.equal(last.spending_controls.spending_limits, null);
   });
 
   it("opens a card's number in a page of its own, and never has it itself", async () => {
@@ -311,10 +329,19 @@ describe('the workbench', () => {
     await choose('Balance');
     await says('Card issue');
     await press('Set the alert');
-    await fill('Tell us below, in dollars', '100');
+    await fill('Alert below, in dollars', '100');
     await submit('Save');
     await says('$100.00');
     assert.equal((await get('/balance/alert')).threshold, 10_000);
+    await page.route('**/balance/alert', (route) => route.abort());
+    await page.reload();
+    const figures = page.getByRole('region', { name: 'Now' });
+    await figures.getByText('Available').waitFor();
+    assert.match((await figures.textContent()) ?? '', /Alert below—$/);
+    assert.ok(await page.getByRole('button', { name: 'Set the alert' }).isDisabled());
+    await page.unroute('**/balance/alert');
+    await page.reload();
+    await figures.getByText('$100.00').waitFor();
     await press('Quote');
     await page.getByRole('dialog').getByText('Debited').waitFor();
     await page.keyboard.press('Escape');
@@ -345,6 +372,7 @@ describe('the workbench', () => {
     await press('Resolve');
     await submit('Resolve');
     await says('Your balance was credited.');
+    assert.equal(await page.getByRole('img', { name: /^QR code/ }).count(), 0);
     assert.equal((await get('/funding/deposits')).data[0].credited_amount, 5_000);
   });
 
@@ -368,8 +396,12 @@ describe('the workbench', () => {
     await press('Change');
     await fill('Description', 'Orders');
     await page.getByLabel('card.issued').check();
+    const [{ id }] = (await get('/webhook-endpoints')).data;
+    await partner.call('PATCH', `/webhook-endpoints/${id}`, { body: { standard_webhooks: true } });
+    await says('Its headers are sent, too');
     await submit('Save');
     await says('Orders');
+    assert.equal((await get(`/webhook-endpoints/${id}`)).standard_webhooks, true);
     await issue();
     await press('Rotate the secret');
     await page.getByRole('dialog').getByRole('button', { name: 'Rotate', exact: true }).click();
@@ -441,7 +473,7 @@ describe('the workbench', () => {
     await choose('Requests');
     await page.getByRole('link', { name: 'Operations' }).click();
     await page.getByRole('link', { name: 'Create card' }).first().click();
-    await says('Nothing is left to happen.');
+    await says('Completed.');
     const opens = async () => {
       await page.getByRole('link', { name: cardId }).first().click();
       await page.getByRole('heading', { name: /^Card ••••/ }).waitFor();
@@ -461,10 +493,18 @@ describe('the workbench', () => {
     await until('the authorization has expired', async () => {
       return (await get(`/authorizations/${id}`)).status === 'expired';
     });
-    await says('Nothing waits for the clock.');
+    await says('Nothing is scheduled.');
     await choose('Home');
     await says('30 days ahead');
     assert.equal((await get('/test/clock')).offset_seconds, 30 * 86_400);
     await page.getByRole('heading', { name: 'Home', level: 1 }).waitFor();
+  });
+
+  it('says what is due next, however much is newer', async () => {
+    const cardId = await issue();
+    await authorize(cardId, 'First');
+    for (let newer = 0; newer < 100; newer++) await authorize(cardId);
+    await tab.choose('Test clock');
+    await tab.says('An authorization of First expires');
   });
 });

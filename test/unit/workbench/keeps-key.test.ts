@@ -13,7 +13,7 @@ describe('the workbench, asked to do again what had an error,', () => {
     [new CardIssuingConnectionError('connection_failed', '…', 'k', null), 'no response'],
     [new CardIssuingConnectionError('timed_out', '…', 'k', null), 'no response in time'],
     [refused(500, 'internal_error'), '500'],
-    [refused(503, 'service_unavailable'), '503'],
+    [refused(503, 'unavailable'), '503'],
     [refused(200, 'unexpected_response'), 'half a response'],
     [refused(409, 'unexpected_response'), "a proxy's response"],
     [refused(409, 'idempotency_in_flight'), 'its first request still running'],
