@@ -80,15 +80,19 @@ export function openWorkbenchSession(
   });
 }
 
-/** Signs a browser out: ends the session of its cookie, if that is open. */
+/**
+ * Signs a browser out: ends the session of its cookie, if that is open.
+ * @throws ApiError `workbench_session_mismatch` if the tab shows another one
+ */
 export function signOut(
   { orm, ring }: CommandContext,
-  { mode, cookie, requestId, clientAddress }: SigningOut,
+  { mode, cookie, sessionId, requestId, clientAddress }: SigningOut,
 ): Promise<void> {
   return transaction(orm, async (tx) => {
     const [open] = await lockByCookie(tx, { hashes: tokenHashes(ring, `workbench-${mode}`, cookie) });
     if (open === undefined) return;
     const { partner_id: partnerId, api_key_id: keyId, id } = open;
+    if (id !== sessionId) throw new ApiError('workbench_session_mismatch');
     await endSession(tx, { partnerId, mode, id });
     record(tx, { partnerId, mode, keyId, requestId, clientAddress }, 'workbench.end', id, {});
   });
@@ -97,6 +101,8 @@ export function signOut(
 interface SigningOut {
   mode: Mode;
   cookie: string;
+  /** The one that the tab shows. */
+  sessionId: string;
   requestId: string;
   clientAddress: string;
 }

@@ -85,7 +85,10 @@ export function workbenchPageRoutes(dependencies: WorkbenchPageDependencies): Ro
     const { requestId, clientAddress } = ctx.state;
     const { mode, token } = cookieOfMode(ctx);
     if (token !== null) {
-      const asking = { mode, cookie: token, requestId, clientAddress: checkAddress(null, clientAddress) };
+      const asking = {
+        ...{ mode, cookie: token, sessionId: ctx.get('workbench-session') },
+        ...{ requestId, clientAddress: checkAddress(null, clientAddress) },
+      };
       await asService(PART, () => signOut(dependencies, asking));
     }
     setCookie(ctx, site, mode, null);

@@ -19,13 +19,19 @@ export type Opening =
   /** @property problem why the link was not opened; null if there was none */
   | { kind: 'closed'; mode: Mode | null; problem: string | null };
 
-/** Every operation of the API, asked as the session of this tab. */
+/** What is asked as the session of this tab, which does nothing for another one that the cookie has by then. */
+const asSession = ({ id }: Session, path: string): HttpClient =>
+  new HttpClient({
+    credentials: { 'workbench-session': id },
+    baseUrl: location.origin + path,
+    maxRetries: 2,
+    timeoutMs: 30_000,
+  });
+
+/** Every operation of the API. */
 export class Api extends Resources {
-  constructor({ id }: Session) {
-    const credentials = { 'workbench-session': id };
-    super(
-      new HttpClient({ credentials, baseUrl: `${location.origin}/v1`, maxRetries: 2, timeoutMs: 30_000 }),
-    );
+  constructor(session: Session) {
+    super(asSession(session, '/v1'));
   }
 }
 
@@ -54,8 +60,10 @@ export async function exchange(token: string, replace: boolean): Promise<Opening
   return { kind: 'closed', mode: null, problem: error?.message ?? UNREACHABLE };
 }
 
-export async function signOut(mode: Mode): Promise<void> {
-  await ask('DELETE', `${OWN_PATH}?mode=${mode}`);
+/** @throws {CardIssuingError} it may still be open */
+export async function signOut(session: Session): Promise<void> {
+  const { mode } = session;
+  await asSession(session, OWN_PATH).send({ method: 'DELETE', url: '', query: { mode } });
 }
 
 /** The token of a link that somebody pasted; null if it is none. */

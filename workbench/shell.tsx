@@ -1,3 +1,4 @@
+import { useMutation } from '@tanstack/react-query';
 import { Link, Outlet, useNavigate, useRouterState } from '@tanstack/react-router';
 import { useEffect, useRef, useState } from 'react';
 import type { WorkbenchScope } from '../client/generated/types.gen.ts';
@@ -8,7 +9,7 @@ import { useSecondsAhead } from './test-clock.ts';
 import { Dialog } from './ui/form.tsx';
 import icon from './ui/icon.svg';
 import { Icon, type IconName } from './ui/icon.tsx';
-import { Button, Time } from './ui/parts.tsx';
+import { Button, Problem, Time } from './ui/parts.tsx';
 import { useWorkbench } from './workbench.ts';
 
 interface Place {
@@ -55,6 +56,10 @@ export function Shell() {
   const [isHelpOpen, setHelpOpen] = useState(false);
   const path = useRouterState({ select: ({ location }) => location.pathname });
   const place = PLACES.find(({ to }) => to !== '/' && path.startsWith(to)) ?? PLACES[0];
+  const leaving = useMutation({
+    mutationFn: () => signOut(session),
+    onSuccess: () => location.assign(`/workbench/${mode}`),
+  });
   useShortcuts(places, () => setHelpOpen(true));
   // biome-ignore lint/correctness/useExhaustiveDependencies: the menu closes once its way was taken.
   useEffect(() => setMenuOpen(false), [path]);
@@ -108,12 +113,10 @@ export function Shell() {
               Keyboard shortcuts
             </button>
             <a href="/docs">API reference</a>
-            <button
-              type="button"
-              onClick={() => void signOut(mode).then(() => location.assign(`/workbench/${mode}`))}
-            >
+            <button type="button" disabled={leaving.isPending} onClick={() => leaving.mutate()}>
               Sign out
             </button>
+            {leaving.error && <Problem error={leaving.error} />}
           </div>
         </nav>
         <main id="content" className={css.main} tabIndex={-1}>
@@ -219,20 +222,23 @@ export const Unreachable = () => (
   </div>
 );
 
-export type Ending = 'ended' | 'replaced';
+/** `refused`: the API says why. `over`: it can't, as there is no session any more. */
+export type Ending = 'over' | 'refused' | 'replaced';
 
 /** What is left of a tab whose session is over. */
 export function Ended({ session, kind, message }: { session: Session; kind: Ending; message: string }) {
   return (
     <main className={css.ended}>
-      <h1>{kind === 'ended' ? 'This session has ended' : 'Another session is open in this browser'}</h1>
+      <h1>{kind === 'replaced' ? 'Another session is open in this browser' : 'This session has ended'}</h1>
       <p role="alert">
-        {kind === 'ended'
-          ? message
-          : `This tab showed ${session.account.name} in ${session.mode} mode. It does nothing more, so that nothing happens in the wrong account.`}
+        {kind === 'replaced'
+          ? `This tab showed ${session.account.name} in ${session.mode} mode. This tab is inactive, so that you can’t change the wrong account.`
+          : kind === 'over'
+            ? 'It expired, it or its API key was ended, or you signed out in another tab. Ask for a new link.'
+            : message}
       </p>
       <a href={`/workbench/${session.mode}`}>
-        {kind === 'ended' ? 'Open the workbench again' : 'Show the session that is open'}
+        {kind === 'replaced' ? 'Show the session that is open' : 'Open the workbench again'}
       </a>
     </main>
   );

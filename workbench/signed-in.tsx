@@ -9,10 +9,10 @@ import { type Workbench, WorkbenchContext } from './workbench.ts';
 
 /** Errors after which this tab can do nothing more (docs/partners/workbench.md, "What a session is"). */
 const ENDINGS: Record<string, Ending> = {
-  invalid_api_key: 'ended',
-  account_suspended: 'ended',
-  ip_not_allowed: 'ended',
-  cross_origin: 'ended',
+  invalid_api_key: 'over',
+  account_suspended: 'refused',
+  ip_not_allowed: 'refused',
+  cross_origin: 'refused',
   workbench_session_mismatch: 'replaced',
 };
 

@@ -254,12 +254,25 @@ describe('a workbench session', () => {
 
     it('when its browser signs out, which clears the cookie', async () => {
       const { browser, id } = await opened();
-      const answer = await browser.send('DELETE', '/workbench/session?mode=test');
+      const path = '/workbench/session?mode=test';
+      const shown = { 'workbench-session': id };
+      const answer = await browser.send('DELETE', path, undefined, shown);
       assert.equal(answer.status, 204);
       assert.match(answer.headers.get('set-cookie') ?? '', /^wb-test-\d+=; .*Max-Age=0$/);
       const [ended] = (await partner.call('GET', '/workbench-sessions?limit=1')).json.data;
       assert.deepEqual([ended.id, ended.status], [id, 'ended']);
-      assert.equal((await browser.send('DELETE', '/workbench/session?mode=test')).status, 204);
+      assert.equal((await browser.send('DELETE', path, undefined, shown)).status, 204);
+    });
+
+    it('only for a tab that shows it', async () => {
+      const { browser, id: shown } = await opened();
+      const { id } = await opened(partner, {}, browser);
+      for (const named of [shown, '']) {
+        const headers = { 'workbench-session': named };
+        const answer = await browser.send('DELETE', '/workbench/session?mode=test', undefined, headers);
+        expectError(answer, 'workbench_session_mismatch');
+      }
+      assert.equal((await browser.ask('GET', '/ping', id)).status, 200);
     });
 
     it('with its key', async () => {
