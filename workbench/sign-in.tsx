@@ -1,5 +1,5 @@
-import { useState } from 'react';
-import { exchange, type Opening, tokenOfLink } from './session.ts';
+import { useEffect, useState } from 'react';
+import { exchange, type Opening, openSession, tokenOfLink } from './session.ts';
 import css from './sign-in.module.css';
 import { SignedIn } from './signed-in.tsx';
 import icon from './ui/icon.svg';
@@ -15,6 +15,14 @@ export function SignIn({ opening: first }: { opening: Exclude<Opening, { kind: '
     setOpening(await exchange(token, replace));
     setBusy(false);
   };
+  useEffect(() => {
+    // A link that is pasted over an old one changes the fragment alone, which loads no page.
+    const onHash = () => {
+      if (tokenOfLink(location.href) !== null) void openSession().then(setOpening);
+    };
+    addEventListener('hashchange', onHash);
+    return () => removeEventListener('hashchange', onHash);
+  }, []);
   if (opening.kind === 'open') return <SignedIn session={opening.session} />;
   return (
     <main className={css.page}>
@@ -63,7 +71,7 @@ export function SignIn({ opening: first }: { opening: Exclude<Opening, { kind: '
                   setOpening({
                     kind: 'closed',
                     mode: opening.mode,
-                    problem: 'This is no link to the workbench.',
+                    problem: 'That isn’t a workbench link.',
                   });
               }}
             >

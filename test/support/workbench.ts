@@ -43,6 +43,7 @@ export interface TabOptions {
   scopes?: string[];
   width?: number;
   colorScheme?: 'light' | 'dark';
+  timezoneId?: string;
   /** Another tab of the same browser. */
   context?: BrowserContext;
 }
@@ -56,6 +57,7 @@ export async function openTab(
   options: TabOptions = {},
 ): Promise<Tab> {
   const { mode = 'test', scopes = ALL_SCOPES, width = 1_440, colorScheme = 'light' } = options;
+  const { timezoneId = 'UTC' } = options;
   const made = await partner.call('POST', '/workbench-sessions', { mode, body: { scopes } });
   assert.equal(made.status, 201, made.text);
   const { id: sessionId, url } = made.json;
@@ -65,7 +67,7 @@ export async function openTab(
     (await browser.newContext({
       viewport: { width, height: 900 },
       colorScheme,
-      timezoneId: 'UTC',
+      timezoneId,
       permissions: ['clipboard-write'],
       extraHTTPHeaders: { 'x-forwarded-for': address },
     }));

@@ -59,11 +59,27 @@ describe('a session of the workbench, in a browser', () => {
     await second.getByText(/This link was opened before/).waitFor();
     await second.getByText('npm run workbench').waitFor();
     const { json: fresh } = await partner.call('POST', '/workbench-sessions', { body: {} });
+    await second.getByLabel('Link').fill('https://example.com');
+    await second.getByRole('button', { name: 'Open' }).click();
+    await second.getByText('That isn’t a workbench link.').waitFor();
     await second.getByLabel('Link').fill(fresh.url);
     await second.getByRole('button', { name: 'Open' }).click();
     await second.getByRole('heading', { name: 'Home', level: 1 }).waitFor();
     await context.close();
     await other.close();
+  });
+
+  it('opens a new link in the tab of an old one, and keeps that out of the address bar, too', async () => {
+    const { json } = await partner.call('POST', '/workbench-sessions', { body: {} });
+    const { page, context } = await openTab(browser, partner);
+    await page.goto(`${new URL(json.url).origin}/workbench/#${'x'.repeat(43)}`);
+    await page.getByText(/This link was opened before/).waitFor();
+    await page.goto(json.url);
+    await page.getByRole('heading', { name: 'Home', level: 1 }).waitFor();
+    assert.equal(new URL(page.url()).hash, '');
+    await page.goBack();
+    assert.equal(new URL(page.url()).hash, '');
+    await context.close();
   });
 
   for (const [how, end] of [
@@ -95,6 +111,32 @@ describe('a session of the workbench, in a browser', () => {
     await says('Open the workbench in test mode');
     const { json } = await partner.call('GET', '/workbench-sessions');
     assert.equal(json.data[0].status, 'ended');
+    await context.close();
+  });
+
+  it('says in its other tabs that it was ended', async () => {
+    const tab = await openTab(browser, partner);
+    const other = await tab.context.newPage();
+    await other.goto(tab.page.url());
+    await other.getByText('$10,000.00').first().waitFor();
+    await tab.press('Sign out');
+    await other.getByRole('heading', { name: 'This session has ended' }).waitFor();
+    const words = await other.getByRole('alert').textContent();
+    assert.match(words ?? '', /you signed out in another tab\. Ask for a new link\.$/);
+    await tab.context.close();
+  });
+
+  it('says so if nobody could be signed out, and stays', async () => {
+    const { page, press, says, context } = await openTab(browser, partner);
+    await page.getByRole('heading', { name: 'Home', level: 1 }).waitFor();
+    await page.route('**/workbench/session?mode=test', (route) => route.abort());
+    await press('Sign out');
+    await page.getByRole('alert').getByText('The connection to').waitFor();
+    const { json } = await partner.call('GET', '/workbench-sessions');
+    assert.equal(json.data[0].status, 'open');
+    await page.unroute('**/workbench/session?mode=test');
+    await press('Sign out');
+    await says('Open the workbench in test mode');
     await context.close();
   });
 
@@ -181,6 +223,36 @@ describe('a session of the workbench, in a browser', () => {
       [],
     );
     assert.deepEqual(complaints, []);
+    await context.close();
+  });
+
+  it('offers no card to be issued without the scope to show it', async () => {
+    const scopes = ['balance:read', 'cards:write'];
+    const { page, says, context } = await openTab(browser, partner, { scopes });
+    await says('$10,000.00');
+    assert.equal(await page.getByRole('link', { name: 'Issue a card' }).count(), 0);
+    await context.close();
+  });
+
+  it("knows the account's time without the scope to advance it", async () => {
+    await partner.call('POST', '/test/clock/advance', { body: { seconds: 40 * 86_400 } });
+    const { page, visit, says, context } = await openTab(browser, partner, { scopes: ['balance:read'] });
+    await says('40 days ahead');
+    await visit('test/balance/statements');
+    const month = new Date(Date.now() + 40 * 86_400_000).toISOString().slice(0, 7);
+    await until('the month is there', async () => (await page.getByLabel('Month').inputValue()) === month);
+    await context.close();
+  });
+
+  it('lets a year be typed over another one, wherever the browser is', async () => {
+    // Its offset had seconds until 1937.
+    const tab = await openTab(browser, partner, { timezoneId: 'Europe/Amsterdam' });
+    const { page, choose, fill, context } = tab;
+    await choose('Cards');
+    await fill('From', '2026-11-20T03:04');
+    for (const key of ['ArrowRight', 'ArrowRight', '2', '0', '2', '5']) await page.keyboard.press(key);
+    await page.waitForURL(/created_gte=2025-11-20T02%3A04/);
+    assert.equal(await page.getByLabel('From').inputValue(), '2025-11-20T03:04');
     await context.close();
   });
 
