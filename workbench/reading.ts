@@ -34,7 +34,7 @@ export interface PageQuery {
 }
 
 /**
- * A list that is loaded on by cursor. Only its first page is read again by itself: with more of them on the
+ * A list that loads more by cursor. Only its first page is read again by itself: with more of them on the
  * screen, the lines would move under the reader's eyes.
  */
 export function useList<T>(
@@ -56,6 +56,16 @@ export function useList<T>(
     refetchInterval: ({ state }) => ((state.data?.pages.length ?? 0) <= 1 ? REFRESH_MS : false),
   });
   return { ...list, rows: list.data?.pages.flatMap(({ data }) => data) };
+}
+
+/** @returns the first `max` of a list, from as many pages as they take */
+export async function readFirst<T>(list: AsyncIterable<T>, max: number): Promise<T[]> {
+  const rows: T[] = [];
+  for await (const row of list) {
+    rows.push(row);
+    if (rows.length === max) break;
+  }
+  return rows;
 }
 
 export type ListReading<T> = ReturnType<typeof useList<T>>;

@@ -1,6 +1,6 @@
 import { Link } from '@tanstack/react-router';
 import { formatDuration, formatTime } from '../format.ts';
-import { useAction, useList, useOne } from '../reading.ts';
+import { readFirst, useAction, useOne } from '../reading.ts';
 import { FieldRow, Form, SelectField, TextField } from '../ui/form.tsx';
 import {
   Actions,
@@ -85,24 +85,31 @@ export function Clock() {
   );
 }
 
-/** What the next advances make happen, of the newest things that wait. */
+/** Lists are newest first, and what is due next may be at their end, so they are read on up to this many. */
+const MAX_READ = 500;
+const PAGE = { limit: 100 };
+
+/** What the next advances make happen. */
 function Due() {
   const { api, can } = useWorkbench();
-  const authorizations = useList(
+  const authorizations = useOne(
     ['due', 'authorizations'],
-    (query, options) => api.authorizations.listAll({ ...query, status: 'pending' }, options),
+    (options) => readFirst(api.authorizations.listAll({ ...PAGE, status: 'pending' }, options), MAX_READ),
     { isAllowed: can('cards:read') },
   );
-  const retries = useList(
+  const retries = useOne(
     ['due', 'retries'],
-    (query, options) => api.events.list({ ...query, delivery_status: 'retrying' }, options),
+    (options) => readFirst(api.events.list({ ...PAGE, delivery_status: 'retrying' }, options), MAX_READ),
     { isAllowed: can('events:read') },
   );
-  const deposits = useList(['due', 'deposits'], (query, options) => api.deposits.list(query, options), {
-    isAllowed: can('balance:read'),
-  });
+  const deposits = useOne(
+    ['due', 'deposits'],
+    (options) => readFirst(api.deposits.list(PAGE, options), MAX_READ),
+    { isAllowed: can('balance:read') },
+  );
+  const lists = [authorizations, retries, deposits];
   const due = [
-    ...(authorizations.rows ?? []).map(({ id, expires_at, merchant }) => ({
+    ...(authorizations.data ?? []).map(({ id, expires_at, merchant }) => ({
       id,
       at: expires_at,
       what: (
@@ -111,7 +118,7 @@ function Due() {
         </Link>
       ),
     })),
-    ...(retries.rows ?? []).map(({ id, type, deliveries }) => ({
+    ...(retries.data ?? []).map(({ id, type, deliveries }) => ({
       id,
       at:
         deliveries
@@ -124,7 +131,7 @@ function Due() {
         </Link>
       ),
     })),
-    ...(deposits.rows ?? [])
+    ...(deposits.data ?? [])
       .filter(({ status }) => status === 'awaiting_payment')
       .map(({ id, expires_at }) => ({
         id,
@@ -139,12 +146,13 @@ function Due() {
     .filter((one): one is typeof one & { at: string } => one.at !== null)
     .sort((a, b) => a.at.localeCompare(b.at))
     .slice(0, 20);
-  const failed = [authorizations, retries, deposits].find(({ error }) => error !== null);
+  const failed = lists.find(({ error }) => error !== null);
+  const isCut = lists.some(({ data }) => data?.length === MAX_READ);
   return (
     <Panel title="Due next">
       {failed && <Problem error={failed.error} />}
       {due.length === 0 ? (
-        <Note>Nothing waits for the clock.</Note>
+        <Note>Nothing is scheduled.</Note>
       ) : (
         <Table
           label="Due next"
@@ -155,6 +163,7 @@ function Due() {
           ]}
         />
       )}
+      {isCut && <Note>Of the newest {MAX_READ} of each kind. Something older may be due earlier.</Note>}
     </Panel>
   );
 }

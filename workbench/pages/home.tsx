@@ -52,7 +52,7 @@ export function Home() {
     <>
       <PageHead title="Home">
         {credit}
-        {can('cards:write') && (
+        {can('cards:read', 'cards:write') && (
           <Link to="/cards" search={{}} hash="issue" className={buttonClass('primary')} data-new>
             Issue a card
           </Link>
@@ -66,8 +66,8 @@ export function Home() {
               action={credit || null}
             >
               {mayCredit
-                ? 'Pretend money comes at once. A card takes what you put on it from your balance.'
-                : 'A deposit in USDT funds your live balance. Cards take their money from it.'}
+                ? 'Test money is available immediately. Loading a card draws from your balance.'
+                : 'A deposit in USDT funds your live balance. Loading a card draws from it.'}
             </Empty>
           </Panel>
         )}
@@ -109,7 +109,7 @@ export function Home() {
                     <h3 className={css.waits}>What waits</h3>
                     <ul className={css.counts}>
                       <li>
-                        <Link to="/requests/operations" search={{ status: 'in_progress' }}>
+                        <Link to="/requests/operations" search={{}}>
                           Operations in progress <b>{formatCount(pending_operations)}</b>
                         </Link>
                       </li>
@@ -201,7 +201,7 @@ function Endpoints() {
       <Loaded reading={{ ...endpoints, data: endpoints.rows }}>
         {(rows) =>
           rows.length === 0 ? (
-            <Note>No endpoint is told of events yet.</Note>
+            <Note>No endpoint is subscribed to events yet.</Note>
           ) : (
             <ul className={css.counts}>
               {rows.map(({ id, url, status, consecutive_failures }) => (
