@@ -39,6 +39,8 @@ export interface LastResponse {
   operationId: string | null;
   /** Whether this is the stored response to an earlier request with the same Idempotency-Key. */
   idempotentReplayed: boolean;
+  /** What time it is in your test mode, once you have advanced its clock; else null. */
+  testClock: string | null;
 }
 
 /** What the API returned. `lastResponse` is not enumerable, so serialization and comparison ignore it. */
@@ -185,6 +187,7 @@ export class HttpClient {
       idempotencyKey: key,
       operationId: response.headers.get('operation-id'),
       idempotentReplayed: response.headers.get('idempotent-replayed') === 'true',
+      testClock: response.headers.get('test-clock'),
     });
   }
 
