@@ -53,7 +53,7 @@ export function Table<T extends { id: string }>({
   );
 }
 
-/** A list that is loaded on by cursor. */
+/** A list that loads more by cursor. */
 export function ListTable<T extends { id: string }>({
   list,
   label,
@@ -82,7 +82,8 @@ export function ListTable<T extends { id: string }>({
             </Button>
           )}
           <span role="status">
-            {rows.length.toLocaleString('en-US')} shown{hasNextPage ? '' : ', which is all'}
+            {hasNextPage ? '' : 'All '}
+            {rows.length.toLocaleString('en-US')} shown
           </span>
         </div>
       )}
@@ -108,7 +109,7 @@ export interface Filter {
   label: string;
   options?: readonly string[];
   type?: 'text' | 'datetime-local' | 'month';
-  /** What holds without a choice. */
+  /** The default. */
   otherwise?: string;
 }
 
@@ -154,11 +155,7 @@ export function FilterBar({ filters }: { filters: Filter[] }) {
               onChange={({ target }) => choose(name, target.value)}
             />
           ) : (
-            <input
-              type={type}
-              value={toLocal(chosen[name])}
-              onChange={({ target }) => choose(name, target.value && new Date(target.value).toISOString())}
-            />
+            <TimeFilter value={chosen[name] ?? ''} onChoose={(value) => choose(name, value)} />
           )}
         </label>
       ))}
@@ -181,9 +178,26 @@ function TextFilter({ value, onChoose }: { value: string; onChoose: (value: stri
   );
 }
 
+/** Chosen once its year is one of ours: years that are half typed come by, such as 0202 of 2026. */
+function TimeFilter({ value, onChoose }: { value: string; onChoose: (value: string) => void }) {
+  const [typed, setTyped] = useState(toLocal(value));
+  useEffect(() => setTyped(toLocal(value)), [value]);
+  return (
+    <input
+      type="datetime-local"
+      value={typed}
+      onChange={({ target }) => {
+        setTyped(target.value);
+        if (target.value === '') onChoose('');
+        else if (target.value >= '2000') onChoose(new Date(target.value).toISOString());
+      }}
+    />
+  );
+}
+
 /** What a field for local time shows of an ISO time. */
-function toLocal(iso: string | undefined): string {
-  const time = new Date(iso ?? '');
+function toLocal(iso: string): string {
+  const time = new Date(iso);
   if (Number.isNaN(time.getTime())) return '';
   return new Date(time.getTime() - time.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
 }
