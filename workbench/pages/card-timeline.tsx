@@ -1,6 +1,12 @@
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
-import type { Event } from '../../client/generated/types.gen.ts';
+import type {
+  Authorization,
+  Event,
+  Topup,
+  Transaction,
+  Withdrawal,
+} from '../../client/generated/types.gen.ts';
 import { formatCode } from '../format.ts';
 import { type ListReading, useList } from '../reading.ts';
 import { subjectOf } from '../subject.ts';
@@ -16,11 +22,59 @@ interface Line {
   id: string;
   created: string;
   /** Null for an event that stands with its object. */
-  what: ReactNode;
-  status: string | null;
-  amount: ReactNode;
-  events: readonly Event[];
+  title: ReactNode;
+  status?: string;
+  merchant?: { name: string | null };
+  /** Why it was declined, or has failed. */
+  code?: string | null;
+  amount?: ReactNode;
 }
+
+const ofAuthorization = (authorization: Authorization): Line => ({
+  ...authorization,
+  title: <AuthorizationLink id={authorization.id}>Authorization</AuthorizationLink>,
+  code: authorization.decline_reason,
+  amount: <Money cents={authorization.amount} />,
+});
+
+const ofTransaction = ({ authorization_id, ...transaction }: Transaction): Line => ({
+  ...transaction,
+  title: (
+    <>
+      <span>{formatCode(transaction.type)}</span>
+      {authorization_id !== null && (
+        <AuthorizationLink id={authorization_id}>its authorization</AuthorizationLink>
+      )}
+    </>
+  ),
+  code: transaction.decline_reason,
+  amount: (
+    <Money
+      cents={transaction.type === 'purchase' ? -transaction.amount : transaction.amount}
+      change={transaction.type !== 'decline'}
+    />
+  ),
+});
+
+const ofTopup = (topup: Topup): Line => ({
+  ...topup,
+  title: <span>Top-up</span>,
+  code: topup.failure_code,
+  amount: <Money cents={topup.amount} change />,
+});
+
+const ofWithdrawal = (withdrawal: Withdrawal): Line => ({
+  ...withdrawal,
+  title: <span>Withdrawal</span>,
+  code: withdrawal.failure_code,
+  amount: <Money cents={-withdrawal.amount} change />,
+});
+
+const ofEvent = (event: Event, cardId: string): Line => ({
+  id: event.id,
+  created: event.created,
+  title: subjectOf(event)?.id === cardId ? <span>{EVENT_WORDS[event.type] ?? event.type}</span> : null,
+});
 
 /** Everything that happened to a card, newest first, each line with the events that told of it. */
 export function CardTimeline({ cardId }: { cardId: string }) {
@@ -54,75 +108,17 @@ export function CardTimeline({ cardId }: { cardId: string }) {
   const failed = lists.find(({ error }) => error !== null);
   if (lists.some(({ rows, isLoading }) => rows === undefined && isLoading)) return <Loading />;
 
-  const told = Map.groupBy(events.rows ?? [], (event) => subjectOf(event)?.id);
+  // An event about the card itself is a line of its own, and every other one stands with its object.
+  const told = Map.groupBy(events.rows ?? [], (event) => {
+    const subjectId = subjectOf(event)?.id;
+    return subjectId === cardId ? event.id : subjectId;
+  });
   const { rows, hasOlder, end } = mergeTimeline<Line>([
-    lines(authorizations, ({ id, created, status, amount, merchant, decline_reason }) => ({
-      id,
-      created,
-      status,
-      events: told.get(id) ?? [],
-      what: (
-        <>
-          <Link to="/payments/$authorizationId" params={{ authorizationId: id }}>
-            Authorization
-          </Link>
-          <span>{merchant.name}</span>
-          {decline_reason !== null && <span>{formatCode(decline_reason)}</span>}
-        </>
-      ),
-      amount: <Money cents={amount} />,
-    })),
-    lines(
-      transactions,
-      ({ id, created, type, status, amount, merchant, decline_reason, authorization_id }) => ({
-        id,
-        created,
-        status,
-        events: told.get(id) ?? [],
-        what: (
-          <>
-            <span>{formatCode(type)}</span>
-            <span>{merchant.name}</span>
-            {decline_reason !== null && <span>{formatCode(decline_reason)}</span>}
-            {authorization_id !== null && (
-              <Link to="/payments/$authorizationId" params={{ authorizationId: authorization_id }}>
-                its authorization
-              </Link>
-            )}
-          </>
-        ),
-        amount:
-          type === 'decline' ? (
-            <Money cents={amount} />
-          ) : (
-            <Money cents={type === 'refund' ? amount : -amount} change />
-          ),
-      }),
-    ),
-    lines(topups, ({ id, created, status, amount, failure_code }) => ({
-      id,
-      created,
-      status,
-      events: told.get(id) ?? [],
-      what: <Named name="Top-up" failure={failure_code} />,
-      amount: <Money cents={amount} change />,
-    })),
-    lines(withdrawals, ({ id, created, status, amount, failure_code }) => ({
-      id,
-      created,
-      status,
-      events: told.get(id) ?? [],
-      what: <Named name="Withdrawal" failure={failure_code} />,
-      amount: <Money cents={-amount} change />,
-    })),
-    lines(events, (event) => ({
-      id: event.id,
-      created: event.created,
-      status: null,
-      what: subjectOf(event)?.id === cardId ? <span>{EVENT_WORDS[event.type] ?? event.type}</span> : null,
-      amount: null,
-      events: [event],
-    })),
+    lines(authorizations, ofAuthorization),
+    lines(transactions, ofTransaction),
+    lines(topups, ofTopup),
+    lines(withdrawals, ofWithdrawal),
+    lines(events, (event) => ofEvent(event, cardId)),
   ]);
   return (
     <>
@@ -130,16 +126,18 @@ export function CardTimeline({ cardId }: { cardId: string }) {
       {rows.length === 0 && <Note>Nothing yet.</Note>}
       <ol className={css.timeline}>
         {rows
-          .filter(({ what }) => what !== null)
-          .map(({ id, created, what, status, amount, events: about }) => (
+          .filter(({ title }) => title !== null)
+          .map(({ id, created, title, status, merchant, code, amount }) => (
             <li key={id}>
               <div className={css.what}>
-                {what}
-                {status !== null && <Status of={status} />}
+                {title}
+                {merchant && <span>{merchant.name}</span>}
+                {code && <span>{formatCode(code)}</span>}
+                {status && <Status of={status} />}
               </div>
               <div className={css.side}>{amount}</div>
               <div className={css.told}>
-                {about.map((event) => (
+                {told.get(id)?.map((event) => (
                   <Link key={event.id} to="/events/$eventId" params={{ eventId: event.id }}>
                     <code>{event.type}</code> <Status of={event.delivery.status} />
                   </Link>
@@ -167,11 +165,10 @@ export function CardTimeline({ cardId }: { cardId: string }) {
   );
 }
 
-const Named = ({ name, failure }: { name: string; failure: string | null }) => (
-  <>
-    <span>{name}</span>
-    {failure !== null && <span>{formatCode(failure)}</span>}
-  </>
+const AuthorizationLink = ({ id, children }: { id: string; children: string }) => (
+  <Link to="/payments/$authorizationId" params={{ authorizationId: id }}>
+    {children}
+  </Link>
 );
 
 const lines = <T,>({ rows, hasNextPage }: ListReading<T>, toLine: (row: T) => Line) => ({
