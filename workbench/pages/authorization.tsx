@@ -197,7 +197,7 @@ function StepDialog({
             { amount: amount ?? 0 },
             options,
           );
-          return `${formatMoney(total)} are authorized now.`;
+          return `${formatMoney(total)} authorized.`;
         }
         case 'capture': {
           const taken = await api.testHelpers.captureAuthorization(id, { ...body, final: isFinal }, options);

@@ -112,7 +112,7 @@ function OneCard({ card }: { card: CardObject }) {
                 <Note>It failed: {formatCode(card.failure_code).toLowerCase()}.</Note>
               )}
               {status === 'funding_pending' && (
-                <Note>The card network is asked for it. This page follows by itself.</Note>
+                <Note>Waiting for the card network. This page updates automatically.</Note>
               )}
             </Panel>
             <Controls card={card} onEdit={() => setDialog('controls')} />

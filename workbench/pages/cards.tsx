@@ -144,7 +144,7 @@ export function Quote({ type, cents }: { type: 'card_issue' | 'card_topup'; cent
   );
   if (asked === null || asked <= 0) return null;
   if (quote.error) return <Problem error={quote.error} />;
-  if (quote.data === undefined) return <Note>Asking what it costs…</Note>;
+  if (quote.data === undefined) return <Note>Getting a quote…</Note>;
   const { fees, card_amount, total_debited } = quote.data;
   return (
     <Facts

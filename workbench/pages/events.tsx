@@ -49,7 +49,7 @@ export function Events() {
         list={list}
         empty={
           <Empty title="Nothing has happened yet">
-            Each change is an event, for 30 days, with or without an endpoint.
+            Every change creates an event, which we keep for 30 days.
           </Empty>
         }
         columns={[
@@ -104,7 +104,7 @@ export function Event() {
             </Panel>
             {data.deliveries.length === 0 && (
               <Panel title="Deliveries">
-                <Note>No endpoint is told of it.</Note>
+                <Note>No endpoint is subscribed to this event.</Note>
               </Panel>
             )}
             {data.deliveries.map((delivery) => (
@@ -195,7 +195,7 @@ function ResendDialog({ event, onClose }: { event: EventObject; onClose: () => v
         label="To"
         hint="It has the same id and body."
         options={[
-          ['', 'Each endpoint that is told of it'],
+          ['', 'Each endpoint that is subscribed to it'],
           ...event.deliveries.map(({ endpoint_id }) => [endpoint_id, endpoint_id] as const),
         ]}
       />

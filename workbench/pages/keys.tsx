@@ -53,7 +53,7 @@ export function Keys() {
           },
           { head: 'Expires', isWide: true, cell: ({ expires_at }) => <Time at={expires_at} none="Never" /> },
           {
-            head: 'Do',
+            head: 'Actions',
             cell: (key) =>
               key.status === 'active' && (
                 <Actions>
@@ -117,7 +117,7 @@ function CreateDialog({ onClose, onMade }: { onClose: () => void; onMade: (key: 
         name="expires_at"
         label="Expires"
         type="datetime-local"
-        hint="Empty: with the key of this session."
+        hint="Leave empty to expire with this session’s key."
       />
     </FormDialog>
   );

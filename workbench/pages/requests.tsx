@@ -54,8 +54,8 @@ export function Requests() {
         list={list}
         empty={
           <Empty title="No requests yet">
-            What your servers send is here for 7 days, in real time, without what anybody typed. Successful
-            GET requests are not.
+            Requests from your servers appear here for 7 days, without bodies or query strings. Successful GET
+            requests don’t.
           </Empty>
         }
         columns={[
@@ -177,7 +177,7 @@ export function Request() {
                   ['Arrived', <Time key="created" at={data.created} />],
                 ]}
               />
-              <Note>Requests live in real time, whatever the account’s clock shows.</Note>
+              <Note>These times ignore the test clock.</Note>
             </Panel>
             {data.operation_id !== null && can('cards:read') && <OperationPanel id={data.operation_id} />}
           </Stack>
@@ -229,8 +229,8 @@ function OperationPanel({ id }: { id: string }) {
 }
 
 function whyPending({ status, waits_for, network }: Operation): string {
-  if (status === 'completed') return 'Nothing is left to happen.';
-  if (waits_for === 'operator') return 'One of us has to look at it. You need to do nothing.';
+  if (status === 'completed') return 'Completed.';
+  if (waits_for === 'operator') return 'Our team is reviewing it. You don’t need to do anything.';
   if (network?.last_answer === 'no_answer')
     return 'The card network has given no answer yet. We ask it again by ourselves, and nothing happens twice.';
   if (waits_for === 'network') return 'The card network has accepted it and has not decided yet.';

@@ -37,7 +37,7 @@ export function SimulateDialog({ card, onClose }: { card?: Card; onClose: () => 
       if (kind === 'authorize') {
         const { status, decline_reason } = await api.testHelpers.createAuthorization(cardId, body, options);
         return decline_reason === null
-          ? `${formatMoney(amount)} are authorized.`
+          ? `${formatMoney(amount)} authorized.`
           : `It is ${status}: ${formatCode(decline_reason).toLowerCase()}.`;
       }
       const transaction =

@@ -136,7 +136,6 @@ export function Id({ of, what = 'id' }: { of: string; what?: string }) {
   );
 }
 
-/** The beginning of a page: what it is, and what can be done with it. */
 /** The id of something, which leads to its page if it has one. */
 export function ResourceLink({ of }: { of: { type: string; id: string } | null }) {
   if (of === null) return 'Nothing';
@@ -163,6 +162,7 @@ export function ResourceLink({ of }: { of: { type: string; id: string } | null }
   return text;
 }
 
+/** The beginning of a page: what it is, and what can be done with it. */
 export function PageHead({
   title,
   above,
