@@ -110,7 +110,7 @@ export function Home() {
                     <ul className={css.counts}>
                       <li>
                         <Link to="/requests/operations" search={{}}>
-                          Operations in progress <b>{formatCount(pending_operations)}</b>
+                          Pending operations <b>{formatCount(pending_operations)}</b>
                         </Link>
                       </li>
                       <li>
