@@ -19,7 +19,7 @@ export type Opening =
   /** @property problem why the link was not opened; null if there was none */
   | { kind: 'closed'; mode: Mode | null; problem: string | null };
 
-/** What is asked as the session of this tab, which does nothing for another one that the cookie has by then. */
+/** What is asked as the session of this tab, which does nothing for another one that the cookie has. */
 const asSession = ({ id }: Session, path: string): HttpClient =>
   new HttpClient({
     credentials: { 'workbench-session': id },
