@@ -10,7 +10,7 @@ import type { Tenant } from '../domain/mode.ts';
 import type { StatusChangeRequest } from '../issuers/card-network.ts';
 import { readCardBalance } from '../ledger/balances.ts';
 import { CARD_COLUMNS } from '../platform/db/columns.ts';
-import { cte, type Transactor, withCtes, writeStatement } from '../platform/db/sql.ts';
+import { cte, readStatement, type Transactor, withCtes, writeStatement } from '../platform/db/sql.ts';
 import { transaction } from '../platform/db/transaction.ts';
 import type { CommandContext, OpenCommand } from '../requests/command-context.ts';
 import {
@@ -25,13 +25,13 @@ import { blockRefusal, failMostTopUps, lockPendingTopUps, releaseBlockedCard } f
 import { type CardRow, presentCard } from './resource.ts';
 
 // A freeze, unfreeze or block by a workflow: all of live mode, and an operator's in test mode. Changes of one
-// live card take turns: while the card network is asked for one, the card's row carries its claim as a mark,
-// and the others wait (docs/decisions/status-changes-one-at-a-time.md).
+// live card take turns, the oldest first: while the card network is asked for one, the card's row carries its
+// claim as a mark, and the others wait (docs/decisions/status-changes-one-at-a-time.md).
 
 /**
  * `begun`: the network is to be asked next, for the first time or again. `busy`: another change of the card
- * is under way at the network, and this one has to wait for its outcome. `answered`: the change is over and
- * its claim has a response, which is here if this run stored it.
+ * comes first, and this one has to wait for its outcome. `answered`: the change is over and its claim has a
+ * response, which is here if this run stored it.
  */
 type BegunStatusChange =
   | { state: 'begun'; asked: StatusChangeRequest; isFirst: boolean }
@@ -54,6 +54,7 @@ export function beginStatusChange(
     const { status_change_claim_id: underWay } = card;
     if (underWay !== null && underWay !== claimId) return { state: 'busy' };
     if (underWay === null) {
+      if (operation !== 'block_card' && (await waitsForOlder(tx, claimId, card))) return { state: 'busy' };
       const refusal =
         statusChangeRefusal(card.status, operation) ??
         (card.mode === 'live' ? unknownToNetwork(card) : null) ??
@@ -188,6 +189,27 @@ const lockMarkedCard = writeStatement((db, { partnerId, mode, cardId }: Tenant &
     .where('partner_id', '=', partnerId)
     .where('mode', '=', mode)
     .forNoKeyUpdate(),
+);
+
+/** Whether an older change of the card has no response yet. A block waits for none, because it is urgent. */
+async function waitsForOlder(tx: Transactor, claimId: string, card: CardRow): Promise<boolean> {
+  const older = await olderChange(tx, { ...cardTenant(card), cardId: card.id, claimId });
+  return older.length > 0;
+}
+
+// After the card is locked, because the change before is answered under that lock.
+const olderChange = readStatement(
+  (db, { partnerId, mode, cardId, claimId }: Tenant & { cardId: string; claimId: string }) =>
+    db
+      .selectFrom('idempotency_claim')
+      .select('id')
+      .where('partner_id', '=', partnerId)
+      .where('mode', '=', mode)
+      .where('card_id', '=', cardId)
+      .where('id', '<', claimId)
+      .where('operation', 'in', Object.keys(STATUS_CHANGES) as StatusChangeOperation[])
+      .where('response_status', 'is', null)
+      .limit(sql.lit(1)),
 );
 
 const cardTenant = (card: CardRow): Tenant => ({ partnerId: card.partner_id, mode: card.mode });

@@ -17,7 +17,7 @@ export interface CardStatusActivities {
   /**
    * Begins the change, unless it has begun, asks the network for it, and records the network's answer.
    * @param nextAskMs in how long it is asked again, if it doesn't decide
-   * @throws ApplicationFailure `CardBusy` while another change of the card is in progress: try again.
+   * @throws ApplicationFailure `CardBusy` while another change of the card comes first: try again.
    * @throws CardNetworkUnavailable if the network gives no definite answer.
    */
   requestStatusChange(claimId: string, nextAskMs?: number): Promise<StatusChangeEnd>;
@@ -78,7 +78,7 @@ export function createCardStatusActivities(dependencies: CardStatusDependencies)
 function cardBusy(): ApplicationFailure {
   return ApplicationFailure.create({
     type: 'CardBusy',
-    message: 'another change of the card is in progress at the network',
+    message: 'another change of the card comes first',
     category: ApplicationFailureCategory.BENIGN,
   });
 }

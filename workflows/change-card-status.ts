@@ -113,7 +113,7 @@ async function persist(claimId: string, first: Waiting): Promise<StatusChangeEnd
 const iso = (timeMs: number): string => new Date(timeMs).toISOString();
 
 const WAITS_FOR_TURN: Waiting = {
-  now: 'Another change of the same card is in progress at the card network.',
+  now: 'Another change of the same card comes first.',
   tooLong:
     "Waiting for another change of the same card, which is waiting for the card network: look at that change's workflow. If " +
     'it has ended, the network has not confirmed this change either.',

@@ -262,7 +262,7 @@ describe('a change of a card’s status that is still pending when its request i
         /Tried \d+ times, next at 20\S+Z\. Somebody should look at it if this lasts until 20\S+Z\.$/;
       const [waiting = '', behind = ''] = await details();
       assert.match(waiting, /^The card network has not confirmed the change\./);
-      assert.match(behind, /^Another change of the same card is in progress at the card network\./);
+      assert.match(behind, /^Another change of the same card comes first\./);
       for (const said of [waiting, behind]) assert.match(said, tried);
       // From then on the network is asked without a timer of the workflow's own, and no time is skipped.
       const skipped = workflows.map((workflow) => skipTime(workflow, 2 * MINUTE_MS));

@@ -57,6 +57,31 @@ describe('a live status change', () => {
     assert.deepEqual(await state(), ['active', freeze, [], [null, null]]);
   });
 
+  it('waits for every older one that has no answer, although it is asked for its turn first', async () => {
+    await newCard('live');
+    const [freeze, unfreeze] = [await claim('freeze_card'), await claim('unfreeze_card')];
+    const again = await claim('freeze_card');
+    assert.equal(await begin(freeze), 'begun');
+    assert.equal(await begin(again), 'busy');
+    await end(freeze, 'applied');
+    assert.equal(await begin(again), 'busy');
+    for (const claimId of [unfreeze, again]) {
+      assert.equal(await begin(claimId), 'begun');
+      await end(claimId, 'applied');
+    }
+    const changed = ['card.frozen', 'card.unfrozen', 'card.frozen'];
+    assert.deepEqual(await state(), ['frozen', null, changed, [200, 200, 200]]);
+  });
+
+  it('waits for no older one if it is a block, and those are then refused', async () => {
+    await newCard('live');
+    const [freeze, block] = [await claim('freeze_card'), await claim('block_card')];
+    assert.equal(await begin(block), 'begun');
+    await end(block, 'applied');
+    assert.equal(await begin(freeze), 'answered');
+    assert.deepEqual(await state(), ['blocked', null, ['card.blocked'], [409, 200]]);
+  });
+
   it('has one end if both are reported at once, again and again', async () => {
     await newCard('live');
     const block = await claim('block_card');
