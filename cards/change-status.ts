@@ -22,6 +22,7 @@ import {
 } from '../requests/outcome.ts';
 import { type StoredResponse, storeError } from '../requests/response.ts';
 import { blockRefusal, failMostTopUps, lockPendingTopUps, releaseBlockedCard } from './block.ts';
+import { neverIssued } from './lock-card.ts';
 import { type CardRow, presentCard } from './resource.ts';
 
 // A freeze, unfreeze or block by a workflow: all of live mode, and an operator's in test mode. Changes of one
@@ -40,7 +41,7 @@ type BegunStatusChange =
 
 /**
  * Begins a change: marks the card, so that no other change is asked for meanwhile. If the card's status does
- * not allow the change, the claim gets the refusal as its answer. A test card is changed at once, because no
+ * not allow the change, or its creation was refused, the claim gets the refusal as its answer. A test card is changed at once, because no
  * network has it. Run again, it changes nothing and returns the same.
  */
 export function beginStatusChange(
@@ -49,7 +50,9 @@ export function beginStatusChange(
 ): Promise<BegunStatusChange> {
   return transaction(orm, async (tx) => {
     const locked = await lockStatusChange(tx, claimId);
-    if (locked === null) return { state: 'answered', response: null };
+    if (locked === 'over') return { state: 'answered', response: null };
+    if (locked === 'never_issued')
+      return { state: 'answered', response: await storeError({ tx, ring }, claimId, neverIssued()) };
     const { card, operation } = locked;
     const { status_change_claim_id: underWay } = card;
     if (underWay !== null && underWay !== claimId) return { state: 'busy' };
@@ -140,9 +143,9 @@ function endStatusChange(
 ): Promise<StatusChangeResponses> {
   return transaction(orm, async (tx) => {
     const locked = await lockStatusChange(tx, claimId);
-    if (locked === null) return { response: null, topUpClaimIds: [] };
-    const { card } = locked;
-    if (card.status_change_claim_id !== claimId) throw new Error(`${claimId} is not under way on ${card.id}`);
+    if (locked === 'over') return { response: null, topUpClaimIds: [] };
+    if (locked === 'never_issued' || locked.card.status_change_claim_id !== claimId)
+      throw new Error(`${claimId} is not under way`);
     return end(tx, locked);
   });
 }
@@ -156,18 +159,21 @@ interface LockedStatusChange {
 }
 
 /**
- * Locks the claim of a status change and its card, and between them what else a block changes. Null if the
- * claim is answered, or forgotten.
+ * Locks the claim of a status change and its card, and between them what else a block changes.
+ * @returns `over` if the claim is answered, or forgotten; `never_issued` if the card's creation was refused
+ * after the claim was made, so that there is no card
  */
-async function lockStatusChange(tx: Transactor, claimId: string): Promise<LockedStatusChange | null> {
+async function lockStatusChange(
+  tx: Transactor,
+  claimId: string,
+): Promise<LockedStatusChange | 'over' | 'never_issued'> {
   const [claim] = await lockClaim(tx, { claimId });
-  if (claim === undefined || claim.response_status !== null) return null;
+  if (claim === undefined || claim.response_status !== null) return 'over';
   const { operation, card_id: cardId } = claim;
   const tenant = { partnerId: claim.partner_id, mode: claim.mode };
   if (operation === 'block_card') await lockPendingTopUps(tx, tenant, cardId);
   const [card] = await lockMarkedCard(tx, { ...tenant, cardId });
-  if (card === undefined) throw new Error(`claim ${claimId} is about a card that is not there`);
-  return { operation, card };
+  return card === undefined ? 'never_issued' : { operation, card };
 }
 
 const lockClaim = writeStatement(

@@ -89,6 +89,12 @@ const unansweredCreation = readStatement((db, { partnerId, mode, cardId }: Tenan
     .where('c.response_status', 'is', null),
 );
 
+/** The refusal of a request that was claimed before the creation of its card was refused. */
+export const neverIssued = (): ApiError =>
+  new ApiError('invalid_state', {
+    message: 'The card was never issued: the card network declined it. This request did nothing.',
+  });
+
 /** {@link lockCard} for an operator's command, or a queue of the worker, which has only the card's id. */
 export async function lockAnyCard(tx: Transactor, cardId: string): Promise<CardRow | undefined> {
   const [card] = await lockAny(tx, { cardId });

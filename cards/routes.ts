@@ -14,6 +14,7 @@ import { type PageRequest, readLongPage } from '../api/http/list-envelope.ts';
 import { declare, resource } from '../api/http/route.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { CardStatus } from '../domain/card-status.ts';
+import type { ClaimOperation } from '../domain/claim-operation.ts';
 import { Line } from '../domain/fields.ts';
 import { isId } from '../domain/ids.ts';
 import type { Mode, Tenant } from '../domain/mode.ts';
@@ -21,6 +22,8 @@ import { CARD_COLUMNS, of } from '../platform/db/columns.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import type { ReadList } from '../platform/db/read-replica.ts';
 import { tenantStatement } from '../platform/db/sql.ts';
+import { type Claim, claimUnderKey, type KeyedRequest } from '../requests/claim.ts';
+import type { CommandContext } from '../requests/command-context.ts';
 import { issueCardWorkflowId } from '../workflows/messages.ts';
 import { acceptIssuance } from './end-issuance.ts';
 import { CARD, CREATE_CARD, PENDING_CARD, UPDATE_CARD, UPDATED_CARD } from './examples.ts';
@@ -195,6 +198,30 @@ export async function requireCard(orm: Orm, tenant: Tenant, cardId: string): Pro
   const [row] = isId('card', cardId) ? await one(orm.em.fork(), tenant, { cardId }) : [];
   if (row === undefined) throw new ApiError('card_not_found');
   return present(row);
+}
+
+/**
+ * Claims the key of a live request about a card, whose work is a workflow.
+ * @param body as claimOperation
+ * @throws ApiError `card_not_found`, unless the key was claimed before the creation of its card was refused;
+ * `idempotency_in_flight`, `idempotency_conflict`
+ */
+export async function claimAboutCard<Operation extends ClaimOperation>(
+  context: CommandContext,
+  request: KeyedRequest<Operation> & { cardId: string },
+  body: unknown,
+): Promise<Claim<Operation>> {
+  try {
+    await requireCard(context.orm, request, request.cardId);
+  } catch (refusal) {
+    if (!(await isClaimed(context.orm, request))) throw refusal;
+  }
+  return claimOperation(context, request, body);
+}
+
+async function isClaimed(orm: Orm, request: KeyedRequest): Promise<boolean> {
+  if (request.key === null) return false;
+  return (await claimUnderKey(orm.em.fork(), request, { key: request.key })).length > 0;
 }
 
 interface CardPage extends PageRequest {

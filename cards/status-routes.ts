@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { type RespondingDependencies, respondToClaimed } from '../api/http/claimed-work.ts';
 import { isOutage } from '../api/http/errors.ts';
-import { claimOperation, keyedRequest, replay, replyAs, replyOnce } from '../api/http/keyed.ts';
+import { keyedRequest, replay, replyAs, replyOnce } from '../api/http/keyed.ts';
 import { type Declaration, declare, type Reply, type RouteInput, resource } from '../api/http/route.ts';
 import { ApiError } from '../domain/api-error.ts';
 import type { StatusChangeOperation } from '../domain/card-status.ts';
@@ -12,7 +12,7 @@ import { changeStatusInTestMode } from './change-in-test-mode.ts';
 import { beginStatusChange } from './change-status.ts';
 import { BLOCKED_CARD, CARD, FROZEN_CARD } from './examples.ts';
 import { CardResource } from './resource.ts';
-import { requestedCardId, requireCard } from './routes.ts';
+import { claimAboutCard, requestedCardId } from './routes.ts';
 
 /** The body of a request that says everything in its path. */
 export const NoFields = z
@@ -82,13 +82,13 @@ async function change(
   input: RouteInput,
 ): Promise<Reply<{ 200: typeof CardResource }>> {
   const { partnerId, mode } = input.caller;
+  const cardId = requestedCardId(input);
+  const request = { ...keyedRequest(operation, input, cardId), cardId };
   if (mode === 'test') {
-    const request = keyedRequest(operation, input, requestedCardId(input));
     const response = await changeStatusInTestMode(dependencies, request);
     return replyOnce(response, dependencies.eventsWritten);
   }
-  const { id: cardId } = await requireCard(dependencies.orm, input.caller, input.params.cardId ?? '');
-  const claim = await claimOperation(dependencies, keyedRequest(operation, input, cardId), null);
+  const claim = await claimAboutCard(dependencies, request, null);
   if (claim.outcome === 'replay') return replay(claim);
   const { claimId } = claim;
   input.log({ workflowId: changeCardStatusWorkflowId(cardId, claimId) });

@@ -26,6 +26,7 @@ import {
 import { type KeyedResponse, requireStored, respondOnce } from '../../requests/respond-once.ts';
 import { openRequest, type StoredResponse, storeError } from '../../requests/response.ts';
 import { fundingPosting, requireFunds } from '../funding-posting.ts';
+import { neverIssued } from '../lock-card.ts';
 import type { CardRow } from '../resource.ts';
 import { type ClaimedTermsColumns, type FundingTerms, fundingTerms, lockTestTerms } from '../terms.ts';
 import { countLoad, type Load } from '../usage.ts';
@@ -80,7 +81,7 @@ export async function beginTransfer(
       if (claimed.answered) return { state: 'answered', response: null };
       if (cardId === null) throw new Error(`the claim of ${transferId} names no card`);
       const card = claimed.id === null ? undefined : claimed;
-      if (card === undefined) throw new Error(`the card ${cardId} of ${transferId} is gone`);
+      if (card === undefined) throw neverIssued();
       const transfer = draftTransfer(direction, transferId, card, {
         ...fundingTerms(partnerId, mode, claimed),
         // The requests of both directions have the same shape.

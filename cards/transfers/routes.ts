@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import { type RespondingDependencies, respondToClaimed } from '../../api/http/claimed-work.ts';
-import { claimOperation, keyedRequest, replay, replyAs, replyOnce } from '../../api/http/keyed.ts';
+import { keyedRequest, replay, replyAs, replyOnce } from '../../api/http/keyed.ts';
 import { type CardPageValues, cardPage, declareList, pageRows, pageValues } from '../../api/http/list.ts';
 import { type PageRequest, presentList } from '../../api/http/list-envelope.ts';
 import { declare, type RouteInput, resource } from '../../api/http/route.ts';
@@ -19,7 +19,7 @@ import type { ReadList } from '../../platform/db/read-replica.ts';
 import { tenantStatement } from '../../platform/db/sql.ts';
 import { transferWorkflowId } from '../../workflows/messages.ts';
 import { PENDING_TOPUP, PENDING_WITHDRAWAL, TOPUP, WITHDRAWAL } from '../examples.ts';
-import { requestedCardId, requireCard } from '../routes.ts';
+import { claimAboutCard, requestedCardId } from '../routes.ts';
 import { beginTransfer, transferInTestMode } from './begin.ts';
 import { acceptTransfer } from './end.ts';
 import {
@@ -143,18 +143,18 @@ async function createTransfer(
 ) {
   const { operation } = TRANSFERS[direction];
   const { partnerId, mode } = input.caller;
+  const cardId = requestedCardId(input);
+  const request = { ...keyedRequest(operation, input, cardId), cardId };
   if (mode === 'test') {
-    const request = keyedRequest(operation, input, requestedCardId(input));
     const response = await transferInTestMode(dependencies, request, input.body);
     return replyOnce(response, dependencies.eventsWritten);
   }
-  const { id: cardId } = await requireCard(dependencies.orm, input.caller, input.params.cardId ?? '');
   if (!dependencies.liveNetworkConfigured) {
     throw new ApiError('unavailable', {
       message: 'No card network is configured for live mode. Contact us.',
     });
   }
-  const claim = await claimOperation(dependencies, keyedRequest(operation, input, cardId), input.body);
+  const claim = await claimAboutCard(dependencies, request, input.body);
   if (claim.outcome === 'replay') return replay(claim);
   const { claimId, resourceId: transferId } = claim;
   input.log({ workflowId: transferWorkflowId(direction, transferId) });

@@ -6,7 +6,7 @@ import { takeMessages } from '../../payments/take-messages.ts';
 import { newId } from '../../platform/crypto/new-id.ts';
 import { query } from '../../platform/db/sql.ts';
 import { transaction } from '../../platform/db/transaction.ts';
-import { expectError } from '../support/api/answers.ts';
+import { expectError, expectReplay } from '../support/api/answers.ts';
 import {
   assertOneOrder,
   cardIn,
@@ -16,7 +16,7 @@ import {
   statusClaims,
   type Verb,
 } from '../support/card-status.ts';
-import { eventTypes, forgetNetworkCard, readCardRow } from '../support/cards.ts';
+import { createCard, eventTypes, forgetNetworkCard, readCardRow } from '../support/cards.ts';
 import { messageOf, settlementOf } from '../support/commands/cards.ts';
 import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from '../support/money.ts';
 import type { Answer, TestPartner, TestStack } from '../support/stack.ts';
@@ -147,6 +147,38 @@ describe('a change of a card’s status', () => {
       assert.deepEqual(network.asked, []);
       assert.deepEqual(await eventTypes(stack, cardId), ['card.issued']);
     });
+  });
+
+  it('keeps its refusal, as a transfer does, if the creation of its card is refused afterwards', async () => {
+    const asked = Promise.withResolvers<void>();
+    const hold = Promise.withResolvers<void>();
+    network.issuances = async <Answer>() => {
+      asked.resolve();
+      await hold.promise;
+      return { status: 'declined', reason: 'in_a_test' } as Answer;
+    };
+    const creating = createCard(partner, { amount: 10_000 }, { mode: 'live' });
+    await asked.promise;
+    const [card] = (await partner.call('GET', '/cards', { mode: 'live' })).json.data;
+    const ask = (what: string, idempotencyKey: string) =>
+      partner.call('POST', `/cards/${card.id}/${what}`, {
+        mode: 'live',
+        idempotencyKey,
+        body: what === 'topups' || what === 'withdrawals' ? { amount: 500 } : undefined,
+      });
+    const keys = ['freeze', 'unfreeze', 'block', 'topups', 'withdrawals'].map(
+      (what) => [what, randomUUID()] as const,
+    );
+    const refused: Answer[] = [];
+    for (const [what, key] of keys) refused.push(await ask(what, key));
+    for (const answer of refused) expectError(answer, 'invalid_state');
+    hold.resolve();
+    expectError(await creating, 'provider_declined');
+    network.issuances = (ask) => ask();
+    for (const [index, [what, key]] of keys.entries()) {
+      expectReplay(await ask(what, key), refused[index] as Answer);
+      expectError(await ask(what, randomUUID()), 'card_not_found');
+    }
   });
 
   describe('simultaneous opposite status changes', () => {

@@ -1,10 +1,15 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import { beginStatusChange } from '../../cards/change-status.ts';
 import { acceptIssuance, completeIssuance, failIssuance } from '../../cards/end-issuance.ts';
 import { beginIssuance } from '../../cards/issue.ts';
+import { beginTransfer } from '../../cards/transfers/begin.ts';
 import { updateCard } from '../../cards/update.ts';
 import { ApiError } from '../../domain/api-error.ts';
+import type { ClaimOperation } from '../../domain/claim-operation.ts';
+import { TRANSFERS, type TransferDirection } from '../../domain/transfer.ts';
 import { checkLedger } from '../../ledger/check-ledger.ts';
+import { readClaimResponse } from '../../requests/response.ts';
 import { keyedRequest, openCommands, type TestCommands } from '../support/commands/open-commands.ts';
 
 const ISSUED = { networkCardId: '', last4: '4242', expMonth: 12, expYear: 2030 };
@@ -59,6 +64,30 @@ describe('a change of a card whose creation is not over', () => {
       return error instanceof ApiError && error.code === 'card_not_found';
     });
   });
+
+  for (const operation of ['freeze_card', 'unfreeze_card', 'block_card'] as const)
+    it(`is refused if it is ${operation} and the creation is refused first`, () =>
+      refusedAfter(operation, (claimId) => beginStatusChange(commands.context, claimId)));
+  for (const [direction, { operation }] of Object.entries(TRANSFERS))
+    it(`is refused if it is ${operation} and the creation is refused first`, () =>
+      refusedAfter(operation, (claimId) =>
+        beginTransfer(commands.context, claimId, direction as TransferDirection),
+      ));
+
+  async function refusedAfter(
+    operation: ClaimOperation,
+    begin: (claimId: string) => ReturnType<typeof beginStatusChange | typeof beginTransfer>,
+  ): Promise<void> {
+    const card = await pendingCard();
+    const claimId = await commands.claimOf(operation, { ...card, mode: 'live' }, { amount: 500 });
+    await failIssuance(commands.context, card.claimId, 'provider_declined');
+    const begun = await begin(claimId);
+    assert.ok(begun.state === 'answered');
+    assert.equal(begun.response?.status, 409);
+    assert.match(begun.response?.body ?? '', /"invalid_state".*The card was never issued/);
+    assert.deepEqual(await begin(claimId), { state: 'answered', response: null });
+    assert.deepEqual(await readClaimResponse(commands.context, claimId), begun.response);
+  }
 
   it('is told of by one event when the creation is accepted, with the last of several changes', async () => {
     const card = await pendingCard();
