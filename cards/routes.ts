@@ -201,18 +201,24 @@ export async function requireCard(orm: Orm, tenant: Tenant, cardId: string): Pro
 }
 
 /**
- * Claims the key of a live request about a card, whose work is a workflow.
+ * Claims the key of a live request about a card, whose work is a workflow. A key that has a claim already
+ * gets its response, whatever has become of the card or of the card network.
  * @param body as claimOperation
- * @throws ApiError `card_not_found`, unless the key was claimed before the creation of its card was refused;
- * `idempotency_in_flight`, `idempotency_conflict`
+ * @throws ApiError `card_not_found`, `unavailable` (no card network is configured), `idempotency_in_flight`,
+ * `idempotency_conflict`
  */
 export async function claimAboutCard<Operation extends ClaimOperation>(
-  context: CommandContext,
+  context: CommandContext & Pick<FundingContext, 'liveNetworkConfigured'>,
   request: KeyedRequest<Operation> & { cardId: string },
   body: unknown,
 ): Promise<Claim<Operation>> {
   try {
     await requireCard(context.orm, request, request.cardId);
+    if (!context.liveNetworkConfigured) {
+      throw new ApiError('unavailable', {
+        message: 'No card network is configured for live mode. Contact us.',
+      });
+    }
   } catch (refusal) {
     if (!(await isClaimed(context.orm, request))) throw refusal;
   }

@@ -47,9 +47,14 @@ const blockCard = declareChange({
   examples: { 200: BLOCKED_CARD },
 });
 
+interface StatusChangeDependencies extends RespondingDependencies {
+  /** Whether live mode has a card network. */
+  liveNetworkConfigured: boolean;
+}
+
 export const cardStatus = resource(
   { freezeCard, unfreezeCard, blockCard },
-  (dependencies: RespondingDependencies) => {
+  (dependencies: StatusChangeDependencies) => {
     const changing = (operation: StatusChangeOperation) => (input: RouteInput) =>
       change(dependencies, operation, input);
     return {
@@ -77,7 +82,7 @@ function declareChange(
 }
 
 async function change(
-  dependencies: RespondingDependencies,
+  dependencies: StatusChangeDependencies,
   operation: StatusChangeOperation,
   input: RouteInput,
 ): Promise<Reply<{ 200: typeof CardResource }>> {

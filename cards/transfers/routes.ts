@@ -149,11 +149,6 @@ async function createTransfer(
     const response = await transferInTestMode(dependencies, request, input.body);
     return replyOnce(response, dependencies.eventsWritten);
   }
-  if (!dependencies.liveNetworkConfigured) {
-    throw new ApiError('unavailable', {
-      message: 'No card network is configured for live mode. Contact us.',
-    });
-  }
   const claim = await claimAboutCard(dependencies, request, input.body);
   if (claim.outcome === 'replay') return replay(claim);
   const { claimId, resourceId: transferId } = claim;

@@ -166,17 +166,15 @@ describe('a change of a card’s status', () => {
         idempotencyKey,
         body: what === 'topups' || what === 'withdrawals' ? { amount: 500 } : undefined,
       });
-    const keys = ['freeze', 'unfreeze', 'block', 'topups', 'withdrawals'].map(
-      (what) => [what, randomUUID()] as const,
-    );
-    const refused: Answer[] = [];
-    for (const [what, key] of keys) refused.push(await ask(what, key));
-    for (const answer of refused) expectError(answer, 'invalid_state');
+    const refused = new Map<string, Answer>();
+    for (const what of ['freeze', 'unfreeze', 'block', 'topups', 'withdrawals'])
+      refused.set(what, await ask(what, `${card.id} ${what}`));
+    for (const answer of refused.values()) expectError(answer, 'invalid_state');
     hold.resolve();
     expectError(await creating, 'provider_declined');
     network.issuances = (ask) => ask();
-    for (const [index, [what, key]] of keys.entries()) {
-      expectReplay(await ask(what, key), refused[index] as Answer);
+    for (const [what, answer] of refused) {
+      expectReplay(await ask(what, `${card.id} ${what}`), answer);
       expectError(await ask(what, randomUUID()), 'card_not_found');
     }
   });

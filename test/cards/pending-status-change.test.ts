@@ -13,6 +13,7 @@ import {
   networkStatus,
   statusClaims,
   untilChangesAnswered,
+  VERBS,
 } from '../support/card-status.ts';
 import { eventTypes, readCardRow } from '../support/cards.ts';
 import { fundedPartner } from '../support/money.ts';
@@ -214,8 +215,11 @@ describe('a change of a card’s status that is still pending when its request i
   });
 
   describe('a live status change after CARD_NETWORK has become none', () => {
-    it('waits, where operators see it, until there is a network again', async () => {
+    it('waits, where operators see it, until there is a network again, and no other is accepted', async () => {
       const cardId = await cardIn(stack, partner, 'live', 'active');
+      network.usual = unavailable;
+      const first = { mode: 'live', idempotencyKey: randomUUID() } as const;
+      expectError(await changeStatus(partner, cardId, 'freeze', first), 'unavailable');
       await stack.stopWorker();
       const { databaseUrl, encryptionKeys, taskQueuePrefix } = stack.config;
       const same = { databaseUrl, encryptionKeys, taskQueuePrefix };
@@ -224,17 +228,27 @@ describe('a change of a card’s status that is still pending when its request i
         { product: false },
       );
       try {
-        const answer = await changeStatus(without.partnerHere(partner), cardId, 'freeze', { mode: 'live' });
-        expectError(answer, 'unavailable');
+        const here = without.partnerHere(partner);
+        for (const verb of VERBS) {
+          const refused = await changeStatus(here, cardId, verb, { mode: 'live', idempotencyKey: verb });
+          expectError(refused, 'unavailable');
+          assert.match(refused.json.error.message, /^No card network is configured/);
+        }
+        assert.equal((await statusClaims(stack, cardId)).length, 1);
+        const again = await changeStatus(here, cardId, 'freeze', first);
+        expectError(again, 'unavailable');
+        assert.match(again.json.error.message, /we are still waiting for it/);
         await until('it is logged', async () =>
           without.logLines.some((line) => line.includes('CARD_NETWORK is none: configure the network again')),
         );
       } finally {
         await without.stop();
       }
+      network.usual = (ask) => ask();
       await stack.startWorker(network.options);
       await until('it is frozen', async () => (await readCardRow(stack, cardId))?.status === 'frozen');
       assert.equal(await networkStatus(stack, cardId), 'frozen');
+      assert.equal((await changeStatus(partner, cardId, 'freeze', first)).status, 200);
     });
   });
 
