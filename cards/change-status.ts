@@ -1,4 +1,6 @@
 import { sql } from 'kysely';
+import { heldClock } from '../accounts/clock.ts';
+import type { AccountClock } from '../domain/account-clock.ts';
 import { ApiError } from '../domain/api-error.ts';
 import {
   type CardStatus,
@@ -105,7 +107,7 @@ export async function completeStatusChange(
 async function apply(
   command: OpenCommand,
   claimId: string,
-  { operation, card: before }: LockedStatusChange,
+  { operation, card: before, clock }: LockedStatusChange,
 ): Promise<StatusChangeResponses> {
   const { tx, ring } = command;
   const { to, event: type } = STATUS_CHANGES[operation];
@@ -119,7 +121,7 @@ async function apply(
     data: { card: resource },
     response: { status: 200, resource },
   };
-  const ended = claimOutcome(ring, claimId, outcome);
+  const ended = claimOutcome(ring, claimId, outcome, clock);
   await writeChange(tx, { ...cardTenant(card), ...ended, cardId: card.id, status: to });
   return { response: outcomeResponse(outcome), topUpClaimIds };
 }
@@ -156,10 +158,13 @@ interface LockedStatusChange {
     /** The claim of the change that is under way at the network, this one or another. */
     status_change_claim_id: string | null;
   };
+  /** The account's in test mode, which the transaction holds. */
+  clock: AccountClock;
 }
 
 /**
- * Locks the claim of a status change and its card, and between them what else a block changes.
+ * Holds the account's clock, then locks the claim of a status change and its card, and between them what else
+ * a block changes.
  * @returns `over` if the claim is answered, or forgotten; `never_issued` if the card's creation was refused
  * after the claim was made, so that there is no card
  */
@@ -169,11 +174,11 @@ async function lockStatusChange(
 ): Promise<LockedStatusChange | 'over' | 'never_issued'> {
   const [claim] = await lockClaim(tx, { claimId });
   if (claim === undefined || claim.response_status !== null) return 'over';
-  const { operation, card_id: cardId } = claim;
+  const { operation, card_id: cardId, clock } = claim;
   const tenant = { partnerId: claim.partner_id, mode: claim.mode };
   if (operation === 'block_card') await lockPendingTopUps(tx, tenant, cardId);
   const [card] = await lockMarkedCard(tx, { ...tenant, cardId });
-  return card === undefined ? 'never_issued' : { operation, card };
+  return card === undefined ? 'never_issued' : { operation, card, clock };
 }
 
 const lockClaim = writeStatement(
@@ -181,6 +186,7 @@ const lockClaim = writeStatement(
     db
       .selectFrom('idempotency_claim')
       .select(['operation', 'partner_id', 'mode', 'card_id', 'response_status'])
+      .select(heldClock(sql.ref('partner_id'), sql.ref('mode')).as('clock'))
       .where('id', '=', claimId)
       .forNoKeyUpdate()
       .$narrowType<{ operation: StatusChangeOperation; card_id: string }>(),

@@ -69,11 +69,16 @@ export const outcomeResponse = ({ response: { status, resource } }: Outcome): St
   body: JSON.stringify(resource),
 });
 
-export function claimOutcome(ring: KeyRing, claimId: string, outcome: Outcome): OutcomeValues {
+/** @param clock the account's in test mode, which the transaction holds; live mode has none */
+export function claimOutcome(
+  ring: KeyRing,
+  claimId: string,
+  outcome: Outcome,
+  clock: AccountClock = null,
+): OutcomeValues {
   const { status, body } = outcomeResponse(outcome);
   return {
-    // Test mode has no claims that wait for an outcome.
-    event: boundEvent(outcome, null),
+    event: boundEvent(outcome, clock),
     claimId,
     responseStatus: status,
     responseBody: sealBody(ring, claimId, body),

@@ -5,10 +5,11 @@ import type { Mode } from '../../domain/mode.ts';
 import { checkLedger } from '../../ledger/check-ledger.ts';
 import { query } from '../../platform/db/sql.ts';
 import { begun, openCommands, type TestCommands } from '../support/commands/open-commands.ts';
+import { until } from '../support/until.ts';
 
 const TIMES = Array.from({ length: 10 }, (_, index) => index);
 
-describe('a live status change', () => {
+describe('a status change by a workflow', () => {
   let commands: TestCommands;
   let card: { partnerId: string; mode: Mode; cardId: string };
   before(async () => {
@@ -93,5 +94,51 @@ describe('a live status change', () => {
       [status, events, answer],
       status === 'blocked' ? ['blocked', ['card.blocked'], 200] : ['active', [], 409],
     );
+  });
+
+  describe("of a test card, by an operator's claim,", () => {
+    for (const operation of ['freeze_card', 'unfreeze_card', 'block_card'] as const) {
+      it(`is dated by the account's clock if it is ${operation}`, async () => {
+        await newCard('test');
+        await commands.owner.query(
+          `INSERT INTO test_clock_advance (partner_id, advanced_at, seconds_before, offset_seconds, shows)
+           VALUES ($1, now(), 0, 2592000, now() + interval '30 days')`,
+          [card.partnerId],
+        );
+        if (operation === 'unfreeze_card') await begin(await claim('freeze_card'));
+        assert.equal(await begin(await claim(operation)), 'answered');
+        const { rows } = await commands.owner.query(
+          `SELECT (body::jsonb ->> 'created')::timestamptz > now() + interval '29 days' AS is_in_time
+           FROM event WHERE card_id = $1 ORDER BY id DESC LIMIT 1`,
+          [card.cardId],
+        );
+        assert.deepEqual(rows, [{ is_in_time: true }]);
+      });
+    }
+
+    it('waits for an advance of the clock before it locks anything', async () => {
+      await newCard('test');
+      const claimId = await claim('block_card');
+      const advancing = await commands.connect();
+      await advancing.query('BEGIN');
+      await advancing.query('SELECT lock_test_clock_alone($1)', [card.partnerId]);
+      const blocking = begin(claimId);
+      await untilOneWaits();
+      await advancing.query('SELECT FROM account_usage WHERE partner_id = $1 FOR UPDATE NOWAIT', [
+        card.partnerId,
+      ]);
+      await advancing.query('SELECT FROM idempotency_claim WHERE id = $1 FOR UPDATE NOWAIT', [claimId]);
+      await advancing.end();
+      assert.equal(await blocking, 'answered');
+    });
+
+    const untilOneWaits = () =>
+      until('the change waits', async () => {
+        const { rowCount } = await commands.owner.query(
+          `SELECT FROM pg_stat_activity
+           WHERE datname = current_database() AND application_name = 'commands-test' AND wait_event_type = 'Lock'`,
+        );
+        return rowCount === 1;
+      });
   });
 });
