@@ -27,7 +27,7 @@ import {
 
 const FIRST_POLL_MS = 1_000;
 const MAX_POLL_MS = 3_600_000;
-/** After the deadline. At 10 events per poll, it takes a history 14 years to fill up. */
+/** After the deadline. At 16 events per poll, it takes a history 8 years to fill up. */
 const MAX_OVERDUE_POLL_MS = 86_400_000;
 
 type Kind = 'card' | TransferDirection;
@@ -147,7 +147,8 @@ async function run(kind: Kind, { claimId, deadlineMs }: NetworkOperationInput): 
     let heard = 0;
     startDeadline(deadlineMs);
     for (let pollMs = FIRST_POLL_MS; ; pollMs = nextPollMs(pollMs)) {
-      if (isTimeUp && !overdue) await waitForOperator();
+      // Again with each request: a worker whose deadline is longer takes the flag back.
+      if (isTimeUp) await waitForOperator();
       const nextAskAt = Date.now() + pollMs;
       asked.nextAskAt = iso(overdue ? nextAskAt : Math.min(nextAskAt, deadline));
       show();
@@ -194,13 +195,12 @@ async function run(kind: Kind, { claimId, deadlineMs }: NetworkOperationInput): 
     const remainingMs = await (kind === 'card'
       ? flagIssuanceOverdue(claimId)
       : flagTransferOverdue(claimId, kind));
-    if (remainingMs > 0) {
-      startDeadline(remainingMs);
-      return;
-    }
-    overdue = true;
-    remark = '';
-    upsertSearchAttributes([{ key: needsAttentionAttribute, value: true }]);
+    const isOverdue = remainingMs === 0;
+    if (!isOverdue) startDeadline(remainingMs);
+    if (isOverdue === overdue) return;
+    overdue = isOverdue;
+    if (overdue) remark = '';
+    upsertSearchAttributes([{ key: needsAttentionAttribute, value: overdue }]);
   }
 
   /** Paragraphs, as Markdown. */

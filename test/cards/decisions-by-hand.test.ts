@@ -5,6 +5,7 @@ import { decideIssuance, decideTransfer } from '../../cards/resolve.ts';
 import { cardsTaskQueue } from '../../platform/config/task-queues.ts';
 import { newId } from '../../platform/crypto/new-id.ts';
 import { query } from '../../platform/db/sql.ts';
+import { readOperationState } from '../../requests/claimed-workflow.ts';
 import {
   CHANGE_CARD_STATUS,
   ISSUE_CARD,
@@ -15,6 +16,7 @@ import {
 import { eventTypes } from '../support/cards.ts';
 import { claimOf } from '../support/claims.ts';
 import { assertBalance, assertLedgerClean } from '../support/money.ts';
+import { asOwner } from '../support/postgres.ts';
 import { sharedStack } from '../support/shared-stack.ts';
 import { SILENT_KINDS, type Silent, type SilentKind } from '../support/silent-operations.ts';
 import type { TestStack } from '../support/stack.ts';
@@ -130,6 +132,22 @@ describe('a decision that is signalled by hand', () => {
       await silent.workflow.signal(networkResult);
       await silent.workflow.result();
       await assertEnded(silent, kind, yes, 'temporal');
+    });
+
+    it(`takes back that ${name} waits for an operator if its deadline has become longer, and waits for that`, async () => {
+      const silent = await begin(stack);
+      await silent.age();
+      const foreign = await startForeign(type, await claimOf(stack, silent.id));
+      const state = () => readOperationState(stack.client, foreign.workflowId);
+      await until('it waits for an operator', async () => (await state())?.overdue);
+      const table = type === ISSUE_CARD ? 'card' : 'card_transfer';
+      await asOwner(stack, `UPDATE ${table} SET created_at = now() WHERE id = $1`, [silent.id]);
+      await foreign.signal('resolve', { outcome: yes });
+      await until('it does no longer', async () => (await state())?.overdue === false);
+      assert.ok(Date.parse((await state())?.deadline ?? '') > Date.now() + DAY_MS / 2);
+      await untilSaid(foreign, 'A decision arrived before the deadline');
+      await assertUntouched(silent, pending);
+      await foreign.terminate('by a test');
     });
 
     it(`names in the audit log whom Temporal recorded as the sender of a signal about ${name}`, async () => {
