@@ -128,6 +128,14 @@ export async function verdictOnMissing(tx: Transactor, claimId: string): Promise
   return claim === null || claim.answered ? { over: true } : { over: false, because: 'too_early' };
 }
 
+/**
+ * Locks the claim of a pending operation, before the caller locks its row: {@link markOverdue} changes both
+ * (docs/decisions/one-order-of-locks.md).
+ */
+export async function lockPendingClaim(tx: Transactor, table: DecidedTable, id: string): Promise<void> {
+  await STATEMENTS[table].lockClaim(tx, { id });
+}
+
 /** Marks a pending operation as past its deadline, in the caller's transaction. */
 export async function markOverdue(tx: Transactor, table: DecidedTable, id: string): Promise<void> {
   await STATEMENTS[table].mark(tx, { id });
@@ -171,6 +179,12 @@ const decisionStatements = (name: DecidedTable) => {
           coalesce(not_recorded ->> 'at', to_jsonb(now()) #>> '{}')))
         WHERE claim_id = ${values.claimId}`,
       { acrossTenants: 'id' },
+    ),
+    lockClaim: writeStatement(
+      (_, { id }: { id: string }) => sql`
+        SELECT FROM idempotency_claim WHERE id = (SELECT claim_id FROM ${table} WHERE id = ${id})
+        FOR NO KEY UPDATE`,
+      { acrossTenants: 'operator' },
     ),
     mark: writeStatement(
       (_, { id }: { id: string }) => sql`

@@ -5,7 +5,7 @@ import { TRANSFER_COLUMNS } from '../platform/db/columns.ts';
 import { writeStatement } from '../platform/db/sql.ts';
 import { transaction } from '../platform/db/transaction.ts';
 import { type Operator, recordAudit } from '../requests/operator-context.ts';
-import { markOverdue, recordDecision } from './decision.ts';
+import { lockPendingClaim, markOverdue, recordDecision } from './decision.ts';
 import { lockAnyCard } from './lock-card.ts';
 import {
   correctNetworkId,
@@ -39,6 +39,7 @@ interface TransferByHand extends TransferDecision, ByOperator {
 export function decideIssuance({ orm, actor }: Operator, decision: IssuanceByHand): Promise<void> {
   const { cardId, outcome, networkCardId, reason, deadlineMs } = decision;
   return transaction(orm, async (tx) => {
+    await lockPendingClaim(tx, 'card', cardId);
     const card = await lockAnyCard(tx, cardId);
     if (card === undefined) throw unknownId('card', cardId, 'run "operator attention list"');
     const isBlocked = card.status === 'blocked' && isGivenByHand(card);
@@ -93,6 +94,7 @@ const idMissing = ({ id, status }: CardRow): Refusal =>
 export function decideTransfer({ orm, actor }: Operator, decision: TransferByHand): Promise<void> {
   const { direction, id, outcome, reason, deadlineMs } = decision;
   return transaction(orm, async (tx) => {
+    await lockPendingClaim(tx, 'card_transfer', id);
     const [transfer] = await lockTransfer(tx, { direction, id });
     if (transfer === undefined) {
       throw unknownId(TRANSFERS[direction].idPrefix, id, 'run "operator attention list"');

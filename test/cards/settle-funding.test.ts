@@ -1,13 +1,16 @@
 import assert from 'node:assert/strict';
 import { acceptIssuance, completeIssuance, failIssuance } from '../../cards/end-issuance.ts';
 import { beginIssuance } from '../../cards/issue.ts';
+import { decideIssuance, decideTransfer } from '../../cards/resolve.ts';
 import { acceptTransfer, completeTransfer, failTransfer } from '../../cards/transfers/end.ts';
 import { readBalance } from '../../ledger/balances.ts';
 import { checkLedger } from '../../ledger/check-ledger.ts';
 import { query } from '../../platform/db/sql.ts';
 import { readClaimResponse } from '../../requests/response.ts';
+import { resourceOf } from '../support/claims.ts';
 import { begun, openCommands, readUsage, type TestCommands } from '../support/commands/open-commands.ts';
 import { beginTopUp, stateOf } from '../support/commands/transfers.ts';
+import { until } from '../support/until.ts';
 
 /** A live operation that holds money, and its steps. */
 interface Funding {
@@ -15,6 +18,8 @@ interface Funding {
   accept(): Promise<unknown>;
   succeed(): Promise<unknown>;
   fail(): Promise<unknown>;
+  /** An operator's decision on it. */
+  decide(): Promise<void>;
   /** Everything it changes. Cents are available and held ones, usage is open cards and loaded cents. */
   state(): Promise<object>;
 }
@@ -30,8 +35,12 @@ interface Kind {
   answers: { accepted: unknown; succeeded: unknown; refused: unknown };
   /** Usage after a failure on the next day, in which 7 cents were loaded. */
   nextDay: number[];
-  open(commands: TestCommands): Promise<Funding & { partnerId: string }>;
+  table: 'card' | 'card_transfer';
+  open(commands: TestCommands): Promise<Funding & { partnerId: string; claimId: string }>;
 }
+
+/** Any operation is past this deadline. */
+const BY_HAND = { reason: 'a test', deadlineMs: 0 };
 
 const released = { cents: [10_000, 0], usage: [0, 0] };
 /** 1,000 cents with 100 for the activation and 50 for the funding. */
@@ -44,6 +53,7 @@ const ISSUANCE: Kind = {
   answers: { accepted: 202, succeeded: 201, refused: 402 },
   // The open card is freed all the same.
   nextDay: [0, 7],
+  table: 'card',
   async open(commands) {
     const { context } = commands;
     const partnerId = await commands.createFundedPartner(10_000);
@@ -53,11 +63,12 @@ const ISSUANCE: Kind = {
     const { claimId, resourceId: cardId } = claim;
     const issued = { last4: '4242', expMonth: 12, expYear: 2030, networkCardId: claimId };
     return {
-      partnerId,
+      ...{ partnerId, claimId },
       begin: () => begun(beginIssuance, context, claimId),
       accept: () => acceptIssuance(context, claimId),
       succeed: () => completeIssuance(context, claimId, issued),
       fail: () => failIssuance(context, claimId, 'issuance_failed'),
+      decide: () => decideIssuance(commands.operator, { cardId, outcome: 'issued', ...BY_HAND }),
       async state() {
         const em = context.orm.em.fork();
         const [card] = await query<{ status: string }>(em, 'SELECT status FROM card WHERE id = $1', [cardId]);
@@ -99,6 +110,7 @@ const TOP_UP: Kind = {
     ...{ accepted: [202, 'pending'], succeeded: [201, 'succeeded'], refused: [402, 'provider_declined'] },
   },
   nextDay: [1, 7],
+  table: 'card_transfer',
   async open(commands) {
     const { context } = commands;
     const partnerId = await commands.createFundedPartner(10_000);
@@ -106,11 +118,16 @@ const TOP_UP: Kind = {
     const about = { partnerId, mode: 'live', cardId } as const;
     const claimId = await commands.claimOf('top_up_card', about, { amount: 2_000 });
     return {
-      partnerId,
+      ...{ partnerId, claimId },
       begin: () => begun(beginTopUp, context, claimId),
       accept: () => acceptTransfer(context, claimId),
       succeed: () => completeTransfer(context, claimId),
       fail: () => failTransfer(context, claimId, 'topup_failed'),
+      decide: async () => {
+        const id = await resourceOf(context, claimId);
+        const decided = { direction: 'topup', id, outcome: 'succeeded' } as const;
+        await decideTransfer(commands.operator, { ...decided, ...BY_HAND });
+      },
       state: () => stateOf(commands, { ...about, claimId }),
     };
   },
@@ -118,7 +135,7 @@ const TOP_UP: Kind = {
 
 type Step = 'accept' | 'succeed' | 'fail';
 
-for (const { name, held, done, failed, gone, answers, nextDay, open } of [ISSUANCE, TOP_UP]) {
+for (const { name, held, done, failed, gone, answers, nextDay, table, open } of [ISSUANCE, TOP_UP]) {
   describe(`a live ${name}`, () => {
     let commands: TestCommands;
     let one: Awaited<ReturnType<typeof open>>;
@@ -167,6 +184,23 @@ for (const { name, held, done, failed, gone, answers, nextDay, open } of [ISSUAN
       const { usage } = now as { usage: number[] };
       const isDone = JSON.stringify(usage) === JSON.stringify((done as { usage: number[] }).usage);
       assert.deepEqual(now, { ...(isDone ? done : failed), answer: accepted });
+    });
+
+    it('holds nothing that a worker needs while an operator waits to decide on it', async () => {
+      await one.accept();
+      const worker = await commands.connect();
+      await worker.query('BEGIN');
+      await worker.query('SELECT FROM idempotency_claim WHERE id = $1 FOR NO KEY UPDATE', [one.claimId]);
+      const deciding = one.decide();
+      await until('the operator waits', async () => {
+        const { rowCount } = await commands.owner.query(
+          `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+        );
+        return rowCount === 1;
+      });
+      await worker.query(`SELECT FROM ${table} WHERE claim_id = $1 FOR NO KEY UPDATE NOWAIT`, [one.claimId]);
+      await worker.end();
+      await deciding;
     });
 
     it('frees nothing of a day that began since', async () => {
