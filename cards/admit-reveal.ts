@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import { ApiError } from '../domain/api-error.ts';
+import type { CardStatus } from '../domain/card-status.ts';
 import { isId } from '../domain/ids.ts';
 import type { Tenant } from '../domain/mode.ts';
 import { newId } from '../platform/crypto/new-id.ts';
@@ -140,10 +141,7 @@ async function readRevealableCard(
 ): Promise<AdmittedCard> {
   const [card] = isId('card', cardId) ? await selectCard(tx, { partnerId, mode }, { cardId }) : [];
   if (card === undefined) throw new ApiError('card_not_found');
-  if (card.status !== 'active' && card.status !== 'frozen') {
-    const message = `The card is ${card.status}. Only active and frozen cards have secure details.`;
-    throw new ApiError('invalid_state', { message });
-  }
+  if (card.status !== 'active' && card.status !== 'frozen') throw notRevealable(card.status);
   const { network_card_id } = card;
   if (network_card_id === null) {
     const message = `The card is ${card.status}, but we do not have the card network's id for it. Contact us.`;
@@ -151,6 +149,11 @@ async function readRevealableCard(
   }
   return { ...card, network_card_id };
 }
+
+export const notRevealable = (status: CardStatus): ApiError =>
+  new ApiError('invalid_state', {
+    message: `The card is ${status}. Only active and frozen cards have secure details.`,
+  });
 
 const selectCard = tenantStatement((db, { partnerId, mode, cardId }: Tenant & { cardId: string }) =>
   db

@@ -58,7 +58,7 @@ const createLink = declare({
   bodyIsOptional: true,
   responses: { 201: RevealLinkResource },
   examples: { body: { frame_origins: ['https://app.example.com'], theme: 'light' }, 201: REVEAL_LINK },
-  errors: ['secure_details_disabled', 'card_not_found', 'limit_exceeded'],
+  errors: ['secure_details_disabled', 'card_not_found', 'invalid_state', 'limit_exceeded'],
 });
 
 export interface RevealLinkDependencies extends RevealDependencies {

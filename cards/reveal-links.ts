@@ -6,10 +6,16 @@ import type { Mode, Tenant } from '../domain/mode.ts';
 import { newId } from '../platform/crypto/new-id.ts';
 import { newToken, tokenHashes } from '../platform/crypto/token.ts';
 import type { Orm } from '../platform/db/orm.ts';
-import { anyOf, autocommitStatement, readStatement, writeStatement } from '../platform/db/sql.ts';
+import {
+  anyOf,
+  autocommitStatement,
+  readStatement,
+  tenantStatement,
+  writeStatement,
+} from '../platform/db/sql.ts';
 import { transaction } from '../platform/db/transaction.ts';
 import type { CommandContext } from '../requests/command-context.ts';
-import { requireEnabled } from './admit-reveal.ts';
+import { notRevealable, requireEnabled } from './admit-reveal.ts';
 
 /** How many links of an account and mode can wait to be opened (docs/partners/reveal-links.md). */
 const MAX_UNOPENED = 100;
@@ -29,15 +35,18 @@ interface MadeLink {
 }
 
 /**
- * Makes a link that shows a card's number. What a reveal needs is checked when it is opened.
- * @throws ApiError `secure_details_disabled`, `card_not_found`, `limit_exceeded`
+ * Makes a link that shows the number of a card that was issued. What a reveal needs is checked when it is
+ * opened.
+ * @throws ApiError `secure_details_disabled`, `card_not_found`, `invalid_state`, `limit_exceeded`
  */
 export function createRevealLink({ orm, ring }: CommandContext, link: NewLink): Promise<MadeLink> {
   const { partnerId, mode, cardId } = link;
   return transaction(orm, async (tx) => {
     await requireEnabled(tx, partnerId);
-    const [card] = isId('card', cardId) ? await lockCard(tx, { partnerId, mode, cardId }) : [];
+    const [card] = isId('card', cardId) ? await selectCard(tx, { partnerId, mode }, { cardId }) : [];
     if (card === undefined) throw new ApiError('card_not_found');
+    // A card whose creation is refused is deleted, which its link would prevent.
+    if (card.status === 'funding_pending' || card.status === 'failed') throw notRevealable(card.status);
     const [count] = await countUnopened(tx, { partnerId, mode, max: MAX_UNOPENED });
     if ((count?.unopened ?? 0) >= MAX_UNOPENED)
       throw new ApiError('limit_exceeded', {
@@ -52,14 +61,13 @@ export function createRevealLink({ orm, ring }: CommandContext, link: NewLink): 
   });
 }
 
-const lockCard = writeStatement((db, { partnerId, mode, cardId }: Tenant & { cardId: string }) =>
+const selectCard = tenantStatement((db, { partnerId, mode, cardId }: Tenant & { cardId: string }) =>
   db
     .selectFrom('card')
-    .select('id')
+    .select('status')
     .where('id', '=', cardId)
     .where('partner_id', '=', partnerId)
-    .where('mode', '=', mode)
-    .forKeyShare(),
+    .where('mode', '=', mode),
 );
 
 const countUnopened = writeStatement(

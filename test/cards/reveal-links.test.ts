@@ -11,6 +11,7 @@ import type { Config } from '../../platform/config/service.ts';
 import { expectError } from '../support/api/answers.ts';
 import { issueCard, reveal, revealCount, revealingPartner } from '../support/api/reveals.ts';
 import { openBrowser } from '../support/api/workbench-browser.ts';
+import { cardIn } from '../support/card-status.ts';
 import { asOwner } from '../support/postgres.ts';
 import { sharedStack } from '../support/shared-stack.ts';
 import { partnerAt, startTestStack, type TestPartner, type TestStack } from '../support/stack.ts';
@@ -121,6 +122,18 @@ describe('a reveal link', () => {
     expectError(await open(url), 'account_suspended');
     assert.equal(await revealCount(stack, partner, 'test'), 0);
   });
+
+  for (const status of ['funding_pending', 'failed'] as const) {
+    it(`is not made of a card that was not issued: ${status}`, async () => {
+      const unissued = await cardIn(stack, partner, 'test', status);
+      const refused = await ask({}, unissued);
+      expectError(refused, 'invalid_state');
+      assert.match(
+        refused.json.error.message,
+        new RegExp(`^The card is ${status}\\. Only active and frozen`),
+      );
+    });
+  }
 
   it('counts as a reveal: 3 a minute, together with those of the API, and stays if there are more', async () => {
     const url = await make();
