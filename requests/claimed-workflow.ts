@@ -18,10 +18,12 @@ import {
 } from '../platform/temporal/search-attributes.ts';
 import {
   CHANGE_CARD_STATUS,
+  type ChangeCardStatusWorkflow,
   changeCardStatusWorkflowId,
   ISSUE_CARD,
   issueCardWorkflowId,
   type NetworkOperationState,
+  type NetworkOperationWorkflow,
   networkOperationState,
   resolveOperationSignal,
   TOP_UP_CARD,
@@ -101,11 +103,13 @@ export async function startClaimed(
   const { name, hasDeadline } = WORKFLOWS[operation];
   const options = startOptions(workflow);
   try {
-    const { eagerlyStarted } = await client.workflow.start(name, {
+    const { eagerlyStarted } = await client.workflow.start<
+      NetworkOperationWorkflow | ChangeCardStatusWorkflow
+    >(name, {
       ...options,
       workflowIdReusePolicy: how.again === true ? 'ALLOW_DUPLICATE' : options.workflowIdReusePolicy,
       requestEagerStart: how.eagerly === true,
-      args: [hasDeadline ? { claimId, deadlineMs } : { claimId }],
+      args: hasDeadline ? [{ claimId, deadlineMs }] : [{ claimId }],
     });
     return eagerlyStarted ? 'eager' : 'queued';
   } catch (error) {
@@ -129,7 +133,7 @@ export async function resolveOperation(
   claim: Omit<ClaimedWorkflow, 'deadlineMs' | 'operation'>,
   { operation, decision }: OperationDecision,
 ): Promise<void> {
-  await client.workflow.signalWithStart(WORKFLOWS[operation].name, {
+  await client.workflow.signalWithStart<NetworkOperationWorkflow, [Decision]>(WORKFLOWS[operation].name, {
     ...startOptions({ ...claim, operation, deadlineMs: 0 }),
     workflowIdReusePolicy: 'ALLOW_DUPLICATE',
     args: [{ claimId: claim.claimId, deadlineMs: 0 }],
