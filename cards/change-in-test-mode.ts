@@ -19,6 +19,7 @@ import { releaseNotPossible } from './block.ts';
 import { releasePosting } from './release-balance.ts';
 import { presentCard } from './resource.ts';
 import { lockTestTerms } from './terms.ts';
+import { uncountBlocked } from './usage.ts';
 
 /**
  * Freezes, unfreezes or blocks a test card. The lock on the card's row puts its changes in order.
@@ -86,13 +87,7 @@ function changeAndEnd(db: Writes, values: Change) {
   return { changed, ctes: [changed, ...ctes], isStored };
 }
 
-const uncount = (changed: Cte<AccountColumns>) =>
-  cte(
-    'uncounted',
-    sql`
-  UPDATE account_usage u SET open_cards = u.open_cards - 1
-  FROM ${changed.rows} changed WHERE u.partner_id = changed.partner_id AND u.mode = changed.mode`,
-  );
+const uncount = (changed: Cte<AccountColumns>) => cte('uncounted', uncountBlocked(changed.rows));
 
 const change = writeStatement((db, values: Change) => {
   const { ctes, isStored } = changeAndEnd(db, values);

@@ -80,16 +80,15 @@ export async function beginTransfer(
       if (claimed.is_pending) return { state: 'held', asked: null };
       if (claimed.answered) return { state: 'answered', response: null };
       if (cardId === null) throw new Error(`the claim of ${transferId} names no card`);
-      const card = claimed.id === null ? undefined : claimed;
-      if (card === undefined) throw neverIssued();
-      const transfer = draftTransfer(direction, transferId, card, {
+      if (claimed.id === null) throw neverIssued();
+      const transfer = draftTransfer(direction, transferId, claimed, {
         ...fundingTerms(partnerId, mode, claimed),
         // The requests of both directions have the same shape.
         request: TopUpRequest.parse(openRequest(ring, claimId, claimed.request)),
         cardCents: Number(claimed.card_cents),
         arrivingCents: BigInt(claimed.arriving_cents),
       });
-      const asked = askedFor(transfer, card.network_card_id);
+      const asked = askedFor(transfer, claimed.network_card_id);
       const kept: KeptTransfer = { networkCardId: asked.networkCardId };
       const values = {
         partnerId,
