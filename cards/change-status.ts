@@ -43,8 +43,8 @@ type BegunStatusChange =
 
 /**
  * Begins a change: marks the card, so that no other change is asked for meanwhile. If the card's status does
- * not allow the change, or its creation was refused, the claim gets the refusal as its answer. A test card is changed at once, because no
- * network has it. Run again, it changes nothing and returns the same.
+ * not allow the change, or its creation was refused, the claim gets the refusal as its answer. A test card is
+ * changed at once, because no network has it. Run again, it changes nothing and returns the same.
  */
 export function beginStatusChange(
   { orm, ring }: CommandContext,
