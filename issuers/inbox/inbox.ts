@@ -181,14 +181,20 @@ export const makeDue = writeStatement((db, { id }: { id: string }) =>
     .returning('id'),
 );
 
+const DUE_AT_ONCE = sql`retry_after = ${FRESH}, reason = NULL, attempts = 0, elements = '[]'`;
+
 /**
  * Ends what was looked at, with what that has booked. What has arrived since then is due at once.
  */
 export const endObject = writeStatement(
   (_, { id, seq }: Pick<TakenObject, 'id' | 'seq'>) => sql`
     WITH ended AS (DELETE FROM network_inbox WHERE id = ${id} AND seq = ${seq} RETURNING id)
-    UPDATE network_inbox SET retry_after = ${FRESH}, reason = NULL, attempts = 0, elements = '[]'
-    WHERE id = ${id} AND NOT EXISTS (SELECT FROM ended)`,
+    UPDATE network_inbox SET ${DUE_AT_ONCE} WHERE id = ${id} AND NOT EXISTS (SELECT FROM ended)`,
+);
+
+/** Has the rest of what was looked at taken at once. */
+export const goOnWithObject = writeStatement(
+  (_, { id }: Pick<TakenObject, 'id'>) => sql`UPDATE network_inbox SET ${DUE_AT_ONCE} WHERE id = ${id}`,
 );
 
 interface Waits {

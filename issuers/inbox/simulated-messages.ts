@@ -18,7 +18,7 @@ import { asAccount } from '../../platform/process/work-context.ts';
 import type { MessageResult } from '../card-network.ts';
 import type { NotBooked } from './book-payment.ts';
 import { findPaymentCard, type NetworkCardOwner } from './find-card.ts';
-import { endObject, keepPayment, type TakenObject } from './inbox.ts';
+import { endObject, goOnWithObject, keepPayment, type TakenObject } from './inbox.ts';
 import type { WaitingElement, WhyWaiting } from './tables.ts';
 
 // The simulated network has no books of its own: each of its messages is recorded, once, and folded into its
@@ -166,7 +166,8 @@ const toElement = ({
 });
 
 /**
- * Books what waits of a payment, in the order recorded, and ends its place in the inbox with it.
+ * Books what waits of a payment, in the order recorded and so many at a time, and ends its place in the inbox with
+ * the last of it.
  * @returns why something still waits; null if nothing does; and whether anything was booked
  */
 export async function takeWaiting(
@@ -188,10 +189,15 @@ export async function takeWaiting(
   if (card === null || why !== null) return { waits: not(why ?? 'card_unknown'), isBooked: false };
   return asAccount(card, () =>
     transaction(orm, async (tx) => {
-      const messages = recorded.map(({ said }) => toMessage(card, said, authorizationTtlMs));
-      const outcomes = await takeMessages(tx, messages, MAX_LOCK_WAIT_MS);
+      const outcomes: MessageOutcome[] = [];
+      // One after another: a statement can write a payment's row only once.
+      for (const { said } of recorded) {
+        const message = toMessage(card, said, authorizationTtlMs);
+        outcomes.push(...(await takeMessages(tx, [message], MAX_LOCK_WAIT_MS)));
+      }
       const [reason] = outcomes.map(whyNotTaken).filter((reason) => reason !== null);
-      if (reason === undefined) await endObject(tx, taken);
+      const isAll = recorded.length < MAX_TOGETHER;
+      if (reason === undefined) await (isAll ? endObject(tx, taken) : goOnWithObject(tx, taken));
       return {
         waits: reason === undefined ? null : not(reason),
         isBooked: outcomes.some((it) => 'taken' in it),

@@ -1,12 +1,15 @@
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
 import { signBody } from '../../../issuers/simulated/signature.ts';
 import { expectError } from '../../support/api/answers.ts';
 import { networkIdOf, networkTransaction, sendAsNetwork } from '../../support/api/network-events.ts';
 import { whyWaiting } from '../../support/api/why-waiting.ts';
 import { createCard } from '../../support/cards.ts';
 import { assertLedgerClean, balanceOf, fundedPartner } from '../../support/money.ts';
+import { asOwner } from '../../support/postgres.ts';
 import { sharedStack } from '../../support/shared-stack.ts';
 import type { TestPartner, TestStack } from '../../support/stack.ts';
+import { until } from '../../support/until.ts';
 
 const live = { mode: 'live' } as const;
 
@@ -217,5 +220,22 @@ describe('POST /network/transactions', () => {
     const [first, second] = [await send(event), await send(event)];
     assert.deepEqual([first.status, second.text], [202, first.text]);
     assert.equal(await whyWaiting(stack, event.networkTransactionId), 'card_not_issued');
+  });
+
+  it('books all that waits of a payment once its card is known, however much it is', async () => {
+    const clearing = { type: 'clearing', networkPaymentId: randomUUID(), amountCents: 1, final: false };
+    const unknown = `net_${clearing.networkPaymentId}`;
+    const answers = await Promise.all(
+      Array.from({ length: 150 }, () => send(networkTransaction(unknown, clearing))),
+    );
+    assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([202]));
+    await asOwner(stack, 'UPDATE card SET network_card_id = $2 WHERE id = $1', [cardId, unknown]);
+    await until('nothing of it waits', async () => {
+      const rows = await asOwner(stack, 'SELECT FROM network_inbox WHERE id = $1', [
+        clearing.networkPaymentId,
+      ]);
+      return rows.length === 0;
+    });
+    assert.equal(await onCard(), 1_000 - answers.length);
   });
 });
