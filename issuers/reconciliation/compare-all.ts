@@ -43,7 +43,7 @@ export async function compareAll(
     ...options,
     runId,
     before,
-    found: { matched: 0, findings: new Map(), corrected: [], isTruncated: false },
+    found: { matched: 0, findings: new Map(), corrected: [], isToCorrect: false, isTruncated: false },
     listedSince: new Date(since.getTime() - MAX_CLOCK_DIFFERENCE_MS),
     until: new Date(),
   };

@@ -1,26 +1,14 @@
 import { sql } from 'kysely';
 import type { CardStatus } from '../../domain/card-status.ts';
 import type { PaymentSnapshot } from '../../domain/payment.ts';
-import { comparePayments } from '../../payments/book-payments.ts';
-import type { BookedPayment } from '../../payments/booking-rows.ts';
 import { lowestId } from '../../platform/crypto/new-id.ts';
 import { readStatement } from '../../platform/db/sql.ts';
-import { describeError } from '../../platform/process/describe-error.ts';
 import { isReadable, type UnreadableObject } from '../card-network.ts';
-import { bookRead } from '../inbox/book-payment.ts';
-import { expectObject } from '../inbox/inbox.ts';
 import type { OurObject, Page } from './compare-cards.ts';
 import type { Finding } from './findings.ts';
-import {
-  inBatches,
-  type Look,
-  missingAtNetwork,
-  tally,
-  tallyCorrected,
-  tallyUnreadable,
-  wasFound,
-} from './look.ts';
+import { inBatches, type Look, missingAtNetwork, tally, tallyCorrected, tallyUnreadable } from './look.ts';
 import { noteSeen } from './seen.ts';
+import { compareEach, takePayment } from './take-payment.ts';
 
 /** A look reads no more payments than this by their ids. */
 const MAX_READ_BY_ID = 10_000;
@@ -92,7 +80,7 @@ async function compareSome(
   look: Look,
   batch: readonly (PaymentSnapshot | UnreadableObject)[],
 ): Promise<void> {
-  const { orm, runId, until: readAt, authorizationTtlMs, found } = look;
+  const { orm, runId, until: readAt, found } = look;
   const listed = batch.filter(isReadable);
   const cards = await cardsOf(orm.em.fork(), {
     paymentIds: listed.map(({ paymentId }) => paymentId),
@@ -103,86 +91,32 @@ async function compareSome(
     const isOpen = status !== 'funding_pending' && (status !== 'failed' || isBooked);
     return cardId !== null && isOpen ? [{ cardId, paymentId: snapshot.paymentId, snapshot, readAt }] : [];
   });
-  const compared = await comparePayments(orm.em.fork(), onCards, authorizationTtlMs);
-  const byId = new Map(onCards.map(({ paymentId }, index) => [paymentId, compared[index] ?? null]));
+  const compared = await compareEach(look, onCards);
   for (const [index, snapshot] of listed.entries()) {
     const { is_waiting: isWaiting } = cards[index] as CardOfPayment;
-    const booked = byId.get(snapshot.paymentId) ?? null;
-    if (booked !== null && isSame(booked)) {
-      tally(found, 'matched');
-      // What we know of it is not all that the network says, and nobody sees a difference.
-      if (booked.isChanged)
-        await bookRead(look, { paymentId: snapshot.paymentId, snapshot, readAt }, async () => {});
+    const ours = compared.get(snapshot.paymentId) ?? null;
+    const outcome = await takePayment(look, snapshot, ours, isWaiting);
+    switch (outcome.is) {
+      case 'same':
+        tally(found, 'matched');
+        break;
+      case 'waiting':
+        tally(found, 'under_way');
+        break;
+      case 'corrected':
+        for (const finding of outcome.findings) tallyCorrected(found, finding);
+        break;
+      case 'different':
+        found.isToCorrect = true;
+        for (const finding of outcome.findings) tally(found, finding);
+        break;
     }
-    // Somebody is shown why it can't be booked.
-    else if (booked === null && isWaiting) tally(found, 'under_way');
-    else await takeDifferences(look, snapshot, differencesOf(snapshot, booked));
   }
   for (const finding of await differentAmounts(look, listed)) tally(found, finding);
   tallyUnreadable(found, 'transaction', batch);
   await noteSeen(orm, runId, 'transaction', listed.flatMap(idsOf));
   const ids = batch.map((one) => (isReadable(one) ? one.paymentId : one.networkId));
   await noteSeen(orm, runId, 'authorization', ids);
-}
-
-/** Nothing that a partner sees is missing here. */
-const isSame = ({ postings, events }: BookedPayment): boolean => postings.length === 0 && events.length === 0;
-
-/**
- * Books a payment that differed before, too, or has somebody look at it. It is read by itself first, because
- * what a list says of its holds may be older than its elements.
- */
-async function takeDifferences(look: Look, listed: PaymentSnapshot, findings: Finding[]): Promise<void> {
-  const { network, cardNetwork, before, found, logger } = look;
-  const note = () => findings.forEach((finding) => void tally(found, finding));
-  if (!findings.some((finding) => wasFound(before, finding))) return note();
-  const { paymentId, networkCardId } = listed;
-  try {
-    const readAt = new Date();
-    const snapshot = await network.readPayment(paymentId, 'reconciliation');
-    if (snapshot === null || !isReadable(snapshot)) return note();
-    const booked = await bookRead(look, { paymentId, snapshot, readAt }, async () => {});
-    if (booked !== null && 'reason' in booked)
-      await expectObject(look, cardNetwork, { kind: 'payment', id: paymentId, networkCardId, state: null });
-    const ids = new Map<string | null, string>();
-    if (booked !== null && !('reason' in booked)) {
-      if (isSame(booked)) return tally(found, 'matched');
-      if (booked.authorization !== null) ids.set(paymentId, booked.authorization.id);
-      for (const { network_transaction_id, id } of booked.transactions) ids.set(network_transaction_id, id);
-    }
-    logger.warn({ paymentId, ids: [...ids.values()] }, 'corrected a payment to what the card network has');
-    for (const finding of findings)
-      tallyCorrected(found, { ...finding, id: ids.get(finding.issuerId) ?? finding.id });
-  } catch (error) {
-    logger.error({ paymentId, error: describeError(error) }, 'could not correct a payment');
-    note();
-  }
-}
-
-/**
- * How a payment differs: what of it is not booked here, or else that it holds something else.
- * @param booked what it would become; null if its card is not known, or can't be used
- */
-function differencesOf({ paymentId, heldCents }: PaymentSnapshot, booked: BookedPayment | null): Finding[] {
-  const about = { kind: 'transaction', id: null, issuerId: paymentId } as const;
-  if (booked === null)
-    return [
-      { ...about, problem: 'missing_here', detail: "the issuer has a payment whose card can't take it" },
-    ];
-  const { transactions, events, authorization } = booked;
-  const missing = transactions.map(({ network_transaction_id: issuerId, type, amount_cents: cents }) => ({
-    ...about,
-    issuerId,
-    problem: 'missing_here' as const,
-    detail: `the issuer has a ${type} of ${cents} cents that it never told us`,
-  }));
-  if (events.some(({ type }) => type === 'card.authorization.created')) {
-    const detail = `the issuer has an authorization of ${authorization?.amount_cents} cents that it never told us`;
-    missing.unshift({ ...about, problem: 'missing_here', detail });
-  }
-  if (missing.length > 0) return missing;
-  const detail = `the issuer holds ${heldCents ?? 'an unknown number of'} cents of this payment, and we do not hold the same`;
-  return [{ ...about, problem: 'different', id: authorization?.id ?? null, detail }];
 }
 
 /** What is booked under an element's id with another amount or type, which nothing corrects. */

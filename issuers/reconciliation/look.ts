@@ -40,6 +40,8 @@ export interface Comparison {
   findings: Map<string, Finding>;
   /** Payments that differed and were corrected. */
   corrected: Finding[];
+  /** Whether payments differ that the next look corrects. */
+  isToCorrect: boolean;
   isTruncated: boolean;
 }
 

@@ -27,7 +27,8 @@ export interface Reconciliation {
 /**
  * Compares cards, movements of money and payments with the network's own lists, and records what differs
  * for `attention list`. What is under way differs for a moment, so only what still differs at a second look
- * counts. Payments are corrected to what the network has; cards and movements are only reported. It can end at any line and be begun again.
+ * counts. Payments are corrected to what the network has; cards and movements are only reported. It can end at any
+ * line and be begun again.
  * @throws CardNetworkUnavailable if the lists can't be read: then nothing is recorded
  */
 export async function reconcile(options: ReconciliationOptions): Promise<Reconciliation> {
@@ -52,7 +53,8 @@ async function lookTwice(options: ReconciliationOptions): Promise<Reconciliation
   const known = await readKnownFindings(orm, cardNetwork);
   const first = await compareAll(options, null);
   let last = first;
-  if (first.isTruncated || [...first.findings.keys()].some((key) => !known.has(key))) {
+  const isNew = [...first.findings.keys()].some((key) => !known.has(key));
+  if (first.isTruncated || first.isToCorrect || isNew) {
     await sleep(graceMs, undefined, { signal });
     last = await compareAll(options, first);
   }

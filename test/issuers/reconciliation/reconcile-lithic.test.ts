@@ -3,6 +3,7 @@ import type { FakeLithic } from '../../../dev/lithic/fake-lithic.ts';
 import { type Card, makeCard } from '../../../dev/lithic/objects.ts';
 import { API_KEY, allTaken, enrol, lithicCard, startLithicStack } from '../../support/adapters/lithic.ts';
 import { createCard } from '../../support/cards.ts';
+import { whyWaiting } from '../../support/inbox.ts';
 import { assertLedgerClean, fundedPartner } from '../../support/money.ts';
 import { reconciler } from '../../support/operator/reconcile.ts';
 import type { TestPartner, TestStack } from '../../support/stack.ts';
@@ -97,6 +98,24 @@ describe('operator network reconcile with Lithic', () => {
     assert.match(await reasons(), /can't read /);
     card.state = 'OPEN';
     other.state = 'OPEN';
+  });
+
+  it('has an operator decide about a payment on an unknown card, and then agrees with what was decided', async () => {
+    const before = await operator.reconcile();
+    const { program } = fake;
+    const byHand = makeCard({ memo: 'by hand' }, new Date());
+    program.cards.set(byHand.token, byHand);
+    program.posts.holdsEvents = true;
+    const payment = program.begin(byHand, {}, { type: 'CLEARING', amount: 30 });
+    program.posts.events.splice(-1);
+    program.cards.delete(byHand.token);
+    assert.deepEqual(await operator.reconcile(), before);
+    await until('it waits', async () => (await whyWaiting(stack, [payment.token]))[0] === 'card_unknown');
+    assert.deepEqual(await operator.reconcile(), before);
+    const [element] = payment.events;
+    await operator.operate('transaction', 'dismiss', element?.token ?? '', '--reason', 'not our card');
+    await until('it is done', async () => (await whyWaiting(stack, [payment.token])).length === 0);
+    assert.deepEqual(await operator.reconcile(), { ...before, matched: before.matched + 1 });
   });
 
   for (const sendsEventTokens of [false, true]) {

@@ -134,6 +134,28 @@ for (const [name, start] of Object.entries(ISSUERS)) {
       assert.equal((await transactions()).length, 2);
     });
 
+    it('tries again in the next run what it could not correct', async () => {
+      let clearingId = '';
+      let undo = () => {};
+      await issuer.unposted(async () => {
+        const payment = await issuer.authorize(networkCardId, 300);
+        clearingId = payment.clear(200);
+        undo = issuer.failReading(payment.id);
+      });
+      assert.deepEqual(await found(), {
+        ...NOTHING,
+        missing_here: [{ ...transaction(undefined, clearingId), id: null }],
+      });
+      assert.match(
+        await reasons(),
+        /a purchase of 200 cents that it never told us .*The next run tries again/,
+      );
+      undo();
+      const { missing_here: missing } = await found();
+      const [booked] = await transactions();
+      assert.deepEqual(missing, [{ ...transaction(booked?.id, clearingId), corrected: true }]);
+    });
+
     it('finds a clearing with another amount, and one that the issuer does not have', async () => {
       const [changed, lost] = [await purchase(300), await purchase(200)];
       const undo = [changed.payment.changeClearing(350), lost.payment.lose()];
@@ -204,6 +226,28 @@ for (const [name, start] of Object.entries(ISSUERS)) {
       );
       assert.match(await reasons(), new RegExp(`can't read .*\\(${issuer.spoiltField}\\)`));
       for (const one of undo) one();
+    });
+
+    it('compares all others if one can not be compared, and says which', async () => {
+      const [spoilt, lost] = [await purchase(200), await purchase(100)];
+      const undo = lost.payment.lose();
+      const [before] = await asOwner<{ said: object }>(
+        stack,
+        'SELECT said FROM payment WHERE payment_id = $1',
+        [spoilt.payment.id],
+      );
+      const setSaid = (said: object) =>
+        asOwner(stack, 'UPDATE payment SET said = $2 WHERE payment_id = $1', [spoilt.payment.id, said]);
+      await setSaid({});
+      const { different, missing_at_issuer: missing } = await found();
+      assert.deepEqual(different, [{ ...transaction(undefined, spoilt.payment.id), id: null }]);
+      assert.deepEqual(
+        (missing as { issuer_id: string }[]).map(({ issuer_id }) => issuer_id),
+        [lost.clearingId, lost.payment.id],
+      );
+      assert.match(await reasons(), /a payment can't be compared/);
+      await setSaid(before?.said ?? {});
+      undo();
     });
 
     it('asks again for a page that fails, and ends nothing if the issuer stays away', async () => {

@@ -32,6 +32,8 @@ export interface Issuer {
   failSome(): void;
   /** Every answer about payments fails. */
   fail(): Undo;
+  /** A payment is listed, and can't be read by itself. */
+  failReading(paymentId: string): Undo;
 }
 
 /** A payment as the issuer has it. */
@@ -147,6 +149,7 @@ export const ISSUERS: Record<string, (options?: StackOptions) => Promise<Issuer>
         faults.add({ fault: 'internal error', request: 'GET /card_payments' });
         return () => faults.clear();
       },
+      failReading: (id) => faults.add({ fault: 'internal error', request: `GET /card_payments/${id}` }),
     };
   },
   async Lithic(options) {
@@ -218,6 +221,7 @@ export const ISSUERS: Record<string, (options?: StackOptions) => Promise<Issuer>
         faults.add({ fault: '500 before', request: 'GET /v1/transactions', times: 3 });
         return () => faults.clear();
       },
+      failReading: (id) => faults.add({ fault: '500 before', request: `GET /v1/transactions/${id}` }),
     };
   },
 };
