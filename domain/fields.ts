@@ -35,6 +35,14 @@ const UNSEEN =
 const IGNORABLE =
   '\\u034f\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180d\\u180f\\u200c\\u200d\\u3164\\ufe00-\\ufe0f\\uffa0\\ufff0-\\ufff8';
 
+const ALL_UNSEEN = new RegExp(`[${UNSEEN}]`, 'gu');
+
+/**
+ * A text of the card network's as it can be stored and shown: PostgreSQL takes neither U+0000 nor half of a
+ * surrogate pair.
+ */
+export const printable = (text: string): string => text.replace(ALL_UNSEEN, '?');
+
 const NOT_PLAIN =
   'must not contain control characters, invisible characters, or characters that change the direction of text';
 

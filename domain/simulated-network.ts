@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { AmountCents, amountBetween, Label, NetworkId } from './fields.ts';
+import { AmountCents, amountBetween, Label, NetworkId, printable } from './fields.ts';
 import { MAX_AMOUNT_CENTS } from './money.ts';
 import { TransactionType } from './transaction.ts';
 
@@ -66,9 +66,9 @@ const Unreadable = z.object({
   networkTransactionId: NetworkId,
   networkAuthorizationId: Id.catch(null),
   networkPaymentId: Id.catch(null),
-  type: z.string().max(100).catch('unknown'),
+  type: z.string().max(100).transform(printable).catch('unknown'),
   amountCents: z.int().nullable().catch(null),
-  currency: z.string().max(20).nullable().catch(null),
+  currency: z.string().max(20).transform(printable).nullable().catch(null),
   final: z.boolean().catch(true),
   merchant: Merchant.catch({ name: null, categoryCode: null, city: null, country: null }),
 });

@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import { Label } from '../../domain/fields.ts';
+import { Label, printable } from '../../domain/fields.ts';
 import {
   onlyClearing,
   type PaymentEnd,
@@ -80,7 +80,8 @@ export function snapshotPayment(
     ) {
       const { id, amount = null, currency = null } = AnyElement.parse(element[element.category] ?? {});
       if (read?.category === 'card_authorization') hold(read.told);
-      unreadable.push({ id: id ?? `${payment.id}/${index}`, what: element.category, at, currency, amount });
+      const what = printable(element.category);
+      unreadable.push({ id: id ?? `${payment.id}/${index}`, what, at, currency, amount });
       continue;
     }
     switch (read.category) {

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { NetworkId } from '../../domain/fields.ts';
+import { NetworkId, printable } from '../../domain/fields.ts';
 
 // What we read of Increase's objects. Unknown fields are ignored, because Increase adds some; PANs, PINs and
 // names of cardholders are in none of these but CardDetails.
@@ -191,7 +191,7 @@ export type ElementCategory = keyof typeof ELEMENTS;
 export const AnyElement = z.object({
   id: NetworkId.nullish().catch(null),
   amount: Cents.nullish().catch(null),
-  currency: z.string().max(20).nullish().catch(null),
+  currency: z.string().max(20).transform(printable).nullish().catch(null),
 });
 
 /**

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { NetworkId } from '../../domain/fields.ts';
+import { NetworkId, printable } from '../../domain/fields.ts';
 
 // What we read of Lithic's answers and posts. Fields that we don't name are dropped here: the answers about a
 // card have its number and its CVV, and only a reveal may read those.
@@ -42,7 +42,7 @@ export const CardDetails = Card.extend({
   cvv: z.string().regex(/^[0-9]{3,4}$/),
 });
 
-const Money = z.object({ amount: z.int(), currency: z.string().max(20) });
+const Money = z.object({ amount: z.int(), currency: z.string().max(20).transform(printable) });
 /** A null settlement is an event or a request that moves no funds yet. */
 const Amounts = z.object({ cardholder: Money, settlement: Money.nullish() });
 
@@ -58,7 +58,7 @@ const When = z.iso.datetime({ offset: true });
 
 const TransactionEvent = z.object({
   token: NetworkId,
-  type: z.string().max(100),
+  type: z.string().max(100).transform(printable),
   result: z.string().max(100),
   effective_polarity: z.enum(['CREDIT', 'DEBIT']),
   amounts: Amounts,

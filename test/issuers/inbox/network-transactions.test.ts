@@ -173,9 +173,9 @@ describe('POST /network/transactions', () => {
   it('keeps a transaction with anything that it does not understand, and books nothing', async () => {
     for (const [field, ...values] of [
       ['networkCardId', '', 1, null, 'a b', 'a\0', 'x'.repeat(101)],
-      ['type', 'capture', '', null],
+      ['type', 'capture', '', null, 'a\0', '\ud800'],
       ['amountCents', 0, -1, '100', null, 2 ** 53],
-      ['currency', 'EUR', 'usd', null],
+      ['currency', 'EUR', 'usd', null, 'EU\0', '\udc00'],
       ['forced', 'true', 1, null],
       ['merchant', 'x', [], null, { name: 'a\nb' }, { street: 'x' }, { city: 5 }],
       ['__proto', 1],

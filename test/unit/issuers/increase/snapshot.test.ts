@@ -196,6 +196,12 @@ const CASES: [
     { movements: ['e2 clearing 1 held'], unreadable: ['e1 card_chargeback 12 USD'] },
   ],
   [
+    'words that can be stored, whatever the network writes',
+    [['card_\0', { amount: 12, currency: 'U\ud800D' }] as const],
+    {},
+    { unreadable: ['e1 card_? 12 U?D'] },
+  ],
+  [
     'what is in another currency, for a person',
     [authorized(100), inEuros(settlement(60))],
     holds(100),

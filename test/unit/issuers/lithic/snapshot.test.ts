@@ -175,6 +175,12 @@ const CASES: [
     0,
     { movements: [], unreadable: ['e1 CORRECTION_DEBIT 12 USD'] },
   ],
+  [
+    'words that can be stored, whatever the network writes',
+    [of('A\0\ud800' as 'CLEARING', 12)],
+    0,
+    { movements: [], unreadable: ['e1 A?? 12 USD'] },
+  ],
 ];
 
 describe("Lithic's transactions as payments", () => {
