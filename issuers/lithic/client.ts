@@ -155,7 +155,11 @@ export function createLithicClient(options: LithicClientOptions): CardNetwork & 
       return transaction && toSnapshot(transaction);
     },
 
-    snapshotOf: (state) => snapshotTransaction(Transaction.parse(JSON.parse(Buffer.from(state).toString()))),
+    snapshotOf(state) {
+      // Another release may have stored it, and less of it than this one reads.
+      const sent = Transaction.safeParse(JSON.parse(Buffer.from(state).toString()));
+      return sent.success ? snapshotTransaction(sent.data) : null;
+    },
 
     // It has no transfers.
     readTransfer: async () => null,

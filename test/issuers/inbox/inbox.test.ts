@@ -15,7 +15,7 @@ import { until } from '../../support/until.ts';
 const live = { mode: 'live' } as const;
 const network = 'lithic';
 /** As many as there are tests, each with 1,000 cents. */
-const CARDS = 12;
+const CARDS = 13;
 
 describe('the inbox of the card network', () => {
   let fake: FakeLithic;
@@ -136,6 +136,18 @@ describe('the inbox of the card network', () => {
       assert.deepEqual([await balance(), reads()], [940, [payment.token]]);
     });
   }
+
+  it('is read if what another release has stored of it lacks something', async () => {
+    const payment = cleared([10]);
+    await send(payment);
+    const { ring } = stack.operator;
+    const { events: _, ...less } = payment;
+    const body = ring.seal(Buffer.from(JSON.stringify(less)), stateContext(payment.token));
+    await asOwner(stack, 'UPDATE network_inbox SET body = $1', [body]);
+    await start();
+    await done();
+    assert.deepEqual([await balance(), reads()], [990, [payment.token]]);
+  });
 
   it('keeps what arrives while a payment is looked at', async () => {
     const payment = cleared([10]);
