@@ -2,7 +2,8 @@ import { sql } from 'kysely';
 import { Refusal, unknownId } from '../../domain/refusal.ts';
 import { newId } from '../../platform/crypto/new-id.ts';
 import type { Row } from '../../platform/db/entities.ts';
-import { backoffMs, takeDue } from '../../platform/db/leased-queue.ts';
+import { followingAccounts } from '../../platform/db/following-accounts.ts';
+import { backoffMs } from '../../platform/db/leased-queue.ts';
 import type { Orm } from '../../platform/db/orm.ts';
 import { autocommitStatement, type Transactor, writeStatement } from '../../platform/db/sql.ts';
 import { transaction } from '../../platform/db/transaction.ts';
@@ -29,23 +30,43 @@ export interface DueTrueUp {
   attempts: number;
 }
 
+const WITH_PENDING = {
+  table: 'true_up',
+  account: ['partner_id', 'mode'],
+  isQueued: sql`status = 'pending'`,
+  after: sql`'', ''`,
+} as const;
+
 /**
- * Takes true-ups that are due, of cards whose id at the network is known. Nobody else takes them for a
- * minute. What comes from a card waits for what goes to it, because the account may lack the money until
- * then.
+ * Takes true-ups that are due, of cards whose id at the network is known. Nobody else takes them for a minute.
+ * Accounts take turns, so that however many one account has, another's are taken as soon, and of each account what
+ * goes to cards comes first: until then, the network declines what these cards pay. What comes from a card waits for
+ * what goes to it, because the account may lack the money until then.
  */
 export const takeDueTrueUps = autocommitStatement(
-  (_, { limit }: { limit: number }) =>
-    takeDue('true_up', {
-      isWaiting: sql`q.status = 'pending' AND (q.direction = 'to_card' OR NOT EXISTS (
-          SELECT FROM true_up o WHERE o.card_id = q.card_id AND o.direction = 'to_card'
-            AND o.status = 'pending'))
-        AND EXISTS (SELECT FROM card c WHERE c.id = q.card_id AND c.network_card_id IS NOT NULL)`,
-      leaseMs: sql.lit(LEASE_MS),
-      taken: sql<DueTrueUp>`q.id, q.direction, q.token, q.amount_cents, q.reason, q.attempts,
-        (SELECT c.network_card_id FROM card c WHERE c.id = q.card_id) AS network_card_id`,
-      limit,
-    }),
+  (_, { limit }: { limit: number }) => sql<DueTrueUp>`
+    WITH RECURSIVE ${followingAccounts(WITH_PENDING)}, due AS MATERIALIZED (
+      SELECT d.id FROM following f CROSS JOIN LATERAL (
+        SELECT n.id, n.direction, row_number() OVER (ORDER BY n.direction DESC, n.retry_after, n.id) AS turn
+        FROM (VALUES ('to_card'), ('from_card')) way (direction) CROSS JOIN LATERAL (
+          SELECT q.id, q.direction, q.retry_after FROM true_up q
+          WHERE q.partner_id = f.partner_id AND q.mode = f.mode AND q.direction = way.direction
+            AND q.status = 'pending' AND q.retry_after <= now()
+            AND (q.direction = 'to_card' OR NOT EXISTS (
+              SELECT FROM true_up o WHERE o.card_id = q.card_id AND o.direction = 'to_card' AND o.status = 'pending'))
+            AND EXISTS (SELECT FROM card c WHERE c.id = q.card_id AND c.network_card_id IS NOT NULL)
+          ORDER BY q.retry_after, q.id LIMIT ${limit}) n) d
+      ORDER BY d.turn, d.direction DESC, random() LIMIT ${limit}
+    ), free AS MATERIALIZED (
+      SELECT q.id FROM true_up q
+      WHERE q.id IN (SELECT id FROM due) AND q.status = 'pending' AND q.retry_after <= now()
+      FOR NO KEY UPDATE SKIP LOCKED
+    )
+    UPDATE true_up q
+    SET attempts = q.attempts + 1, retry_after = now() + ${sql.lit(LEASE_MS)} * interval '1 millisecond'
+    FROM free WHERE q.id = free.id
+    RETURNING q.id, q.direction, q.token, q.amount_cents, q.reason, q.attempts,
+      (SELECT c.network_card_id FROM card c WHERE c.id = q.card_id) AS network_card_id`,
   { acrossTenants: 'queue' },
 );
 

@@ -79,7 +79,8 @@ CREATE TABLE true_up (
   CONSTRAINT true_up_reason_check
     CHECK (CASE status WHEN 'pending' THEN true WHEN 'refused' THEN reason IS NOT NULL ELSE reason IS NULL END)
 );
-CREATE INDEX true_up_due ON true_up (retry_after, id) WHERE status = 'pending';
+-- Accounts take turns.
+CREATE INDEX true_up_due ON true_up (partner_id, mode, direction, retry_after, id) WHERE status = 'pending';
 CREATE INDEX true_up_waiting ON true_up (created_at) WHERE status IN ('pending', 'refused');
 CREATE INDEX true_up_newest ON true_up (status, id);
 CREATE INDEX true_up_of_card ON true_up (card_id, id);

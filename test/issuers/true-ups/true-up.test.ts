@@ -3,6 +3,7 @@ import type { FakeIncrease } from '../../../dev/increase/fake-increase.ts';
 import { checkBooks } from '../../../exports/check-books.ts';
 import type { CardNetwork, TrueUpAnswer, TrueUpAsked } from '../../../issuers/card-network.ts';
 import { CardNetworkUnavailable } from '../../../issuers/card-network.ts';
+import { takeDueTrueUps } from '../../../issuers/true-ups/true-ups.ts';
 import { newId } from '../../../platform/crypto/new-id.ts';
 import {
   authorize,
@@ -204,6 +205,36 @@ describe("a blocked card's money at the network", () => {
     const { missing_at_issuer: missing } = await reconciler(stack, {}).reconcile();
     const [row] = await trueUps();
     assert.ok(!missing.some(({ id }: { id: string }) => id === row?.id));
+  });
+
+  it('waits for no other account, and what goes to a card comes first', async () => {
+    const other = await fundedPartner(stack, 100_000);
+    const issue = async (of: TestPartner): Promise<string> =>
+      (await createCard(of, { amount: 1_000 }, live)).json.id;
+    const [topped, others] = [await issue(partner), await issue(other)];
+    await stack.stopWorker();
+    const insert = (name: string, of: TestPartner, card: string, direction: string, count = 1) =>
+      asOwner(
+        stack,
+        `INSERT INTO true_up (id, direction, transfer_id, operation_id, partner_id, mode, card_id, amount_cents, token)
+         SELECT $1 || n, $2, gen_random_uuid(), '', $3, 'live', $4, 1, $1 || n FROM generate_series(1, $5) n`,
+        [name, direction, of.id, card, count],
+      );
+    await insert('many', partner, cardId, 'from_card', 9);
+    await insert('waits', partner, topped, 'from_card');
+    await insert('to', partner, topped, 'to_card');
+    await insert('return', other, others, 'from_card');
+    await insert('cover', other, others, 'to_card');
+    const taken: string[][] = [];
+    for (const limit of [2, 3, 20])
+      taken.push((await takeDueTrueUps(stack.orm, { limit })).map(({ id }) => id).sort());
+    assert.deepEqual(taken, [
+      ['cover1', 'to1'],
+      ['many1', 'many2', 'many3'],
+      ['many4', 'many5', 'many6', 'many7', 'many8', 'many9'],
+    ]);
+    await asOwner(stack, "DELETE FROM true_up WHERE operation_id = ''");
+    await stack.startWorker({ around });
   });
 
   it('is compared with the releases by the check of the ledger', async () => {
