@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import type { Metric } from 'prom-client';
 import { depositsMeasured } from '../deposits/metrics.ts';
 import type { ChainName } from '../domain/deposit.ts';
-import { type InboxTotals, readInboxTotals, roomUsed } from '../issuers/inbox/attention.ts';
+import { type InboxTotals, readInboxTotals, roomUsed } from '../issuers/inbox/room.ts';
 import type { ReconciliationCounts } from '../issuers/reconciliation/reconcile.ts';
 import { readExpiryLag } from '../payments/expire.ts';
 import type { Orm } from '../platform/db/orm.ts';

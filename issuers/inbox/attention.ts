@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import type { Orm } from '../../platform/db/orm.ts';
 import { readStatement } from '../../platform/db/sql.ts';
 import { type AttentionItem, atIssuer } from '../../platform/monitoring/attention-item.ts';
-import { MAX_WAITING, MAX_WAITING_BYTES } from './inbox.ts';
+import { type InboxTotals, MAX_WAITING, MAX_WAITING_BYTES, readInboxTotals, roomUsed } from './room.ts';
 import type { WhyWaiting } from './tables.ts';
 
 /** If more than this wait for the same reason, they share one line. */
@@ -17,8 +17,8 @@ export async function readWaitingPayments(orm: Orm): Promise<AttentionItem[]> {
   const em = orm.em.fork();
   const items = (await elementsToDecide(em, { maxSingle: MAX_SINGLE })).map(toElementItem);
   for (const row of await waiting(em, { maxSingle: MAX_SINGLE })) items.push(toInboxItem(row));
-  const [total] = await totals(em, {});
-  return total !== undefined && roomUsed(total) >= NEARLY_FULL ? [...items, fullItem(total)] : items;
+  const totals = await readInboxTotals(orm);
+  return roomUsed(totals) >= NEARLY_FULL ? [...items, fullItem(totals)] : items;
 }
 
 type WhyUndecided = 'unreadable' | 'card_unknown' | 'card_failed';
@@ -193,17 +193,6 @@ const waiting = readStatement(
   { acrossTenants: 'measurement' },
 );
 
-/** What waits in the inbox. */
-export interface InboxTotals {
-  objects: number;
-  bytes: number;
-  oldestSeconds: number;
-}
-
-/** How much of the room is taken; at 1, the network is asked to repeat. */
-export const roomUsed = ({ objects, bytes }: InboxTotals): number =>
-  Math.max(objects / MAX_WAITING, bytes / MAX_WAITING_BYTES);
-
 function fullItem({ objects, bytes, oldestSeconds }: InboxTotals): AttentionItem {
   return {
     kind: 'network_inbox_full',
@@ -219,16 +208,3 @@ function fullItem({ objects, bytes, oldestSeconds }: InboxTotals): AttentionItem
     workflow_id: null,
   };
 }
-
-/** For the metrics. */
-export async function readInboxTotals(orm: Orm): Promise<InboxTotals> {
-  const [total] = await totals(orm.em.fork(), {});
-  return total ?? { objects: 0, bytes: 0, oldestSeconds: 0 };
-}
-
-const totals = readStatement(
-  () => sql<InboxTotals>`
-    SELECT count(*)::int AS objects, coalesce(sum(size_bytes), 0)::int AS bytes,
-      coalesce(extract(epoch FROM now() - min(created_at)), 0)::float8 AS "oldestSeconds"
-    FROM network_inbox`,
-);

@@ -6,14 +6,12 @@ import type { Orm } from '../../platform/db/orm.ts';
 import { autocommitStatement, type Transactor, writeStatement } from '../../platform/db/sql.ts';
 import type { CommandContext } from '../../requests/command-context.ts';
 import type { NamedObject } from '../card-network.ts';
+import type { InboxRoom } from './room.ts';
 import type { WaitingElement, WhyWaiting } from './tables.ts';
 
 // What has changed at the card network, one row a payment or transfer (docs/decisions/inbox.md). A message is
 // only a reason to look, so any number of them about one thing are one row, with the newest state of it.
 
-/** How much may wait at once, and how many bytes of states. Past either, the network is asked to repeat. */
-export const MAX_WAITING = 50_000;
-export const MAX_WAITING_BYTES = 64 * 1024 * 1024;
 /** How long nobody else looks at what a worker has taken. */
 const LEASE_MS = 60_000;
 /** How long it rests at most after an attempt that did not end it. */
@@ -36,20 +34,24 @@ export const stateContext = (id: string): string => `network-inbox/${id}`;
  * @throws ApiError `unavailable` if too much is waiting already: the network has to repeat it
  */
 export async function expectObject(
-  { orm, ring }: CommandContext,
+  { orm, ring, room }: CommandContext & { room: InboxRoom },
   network: string,
   { kind, id, networkCardId, state }: NamedObject,
 ): Promise<void> {
+  const sizeBytes = state?.body.length ?? 0;
+  const hasRoom = await room.has(sizeBytes);
   const [noted] = await note(orm, {
     id,
     network,
     kind,
     networkCardId,
     body: state && ring.seal(state.body, stateContext(id)),
-    sizeBytes: state?.body.length ?? 0,
+    sizeBytes,
     version: state && JSON.stringify(state.version),
+    hasRoom,
   });
   if (noted === undefined) throw tooMuch();
+  if (noted.is_new) room.take(sizeBytes);
 }
 
 const tooMuch = (): ApiError =>
@@ -66,15 +68,14 @@ interface NotedValues {
   body: Buffer | null;
   sizeBytes: number;
   version: string | null;
+  hasRoom: boolean;
 }
 
-// Several at once may each see room for themselves, so the bounds can be passed by as many as are under way.
 // What is waiting anyway needs no room. If either comes without a state, neither comparison holds: the
 // payment is read then, because what the state lacks may be what was to be told.
 const note = autocommitStatement(
-  (_, values: NotedValues) => sql<{ id: string }>`
-    WITH waiting AS (SELECT count(*) AS objects, coalesce(sum(size_bytes), 0) AS bytes FROM network_inbox),
-    account AS (
+  (_, values: NotedValues) => sql<{ is_new: boolean }>`
+    WITH account AS (
       SELECT partner_id FROM card WHERE network_card_id = ${values.networkCardId}::text AND mode = 'live'
       UNION ALL SELECT partner_id FROM payment WHERE payment_id = ${values.id}::text AND mode = 'live' LIMIT 1
     ), last AS (
@@ -84,9 +85,7 @@ const note = autocommitStatement(
     SELECT ${values.id}::text, ${values.network}::text, ${values.kind}::text, ${values.networkCardId}::text,
       (SELECT partner_id FROM account), greatest(${FRESH}, last.due + ${TURN}),
       ${values.body}::bytea, ${values.sizeBytes}::integer, ${values.version}::jsonb
-    FROM waiting CROSS JOIN last WHERE (objects < ${sql.lit(MAX_WAITING)}
-        AND bytes + ${values.sizeBytes}::integer <= ${sql.lit(MAX_WAITING_BYTES)})
-      OR EXISTS (SELECT FROM network_inbox WHERE id = ${values.id})
+    FROM last WHERE ${values.hasRoom}::boolean OR EXISTS (SELECT FROM network_inbox WHERE id = ${values.id})
     ON CONFLICT (id) DO UPDATE SET seq = i.seq + 1, retry_after = least(i.retry_after, now()),
       network_card_id = coalesce(excluded.network_card_id, i.network_card_id),
       body = CASE WHEN excluded.version >= i.version THEN excluded.body WHEN excluded.version < i.version THEN i.body END,
@@ -94,7 +93,7 @@ const note = autocommitStatement(
         WHEN excluded.version < i.version THEN i.size_bytes ELSE 0 END,
       version = CASE WHEN excluded.version >= i.version THEN excluded.version
         WHEN excluded.version < i.version THEN i.version END
-    RETURNING id`,
+    RETURNING xmax = 0 AS is_new`,
   { acrossTenants: 'network' },
 );
 
@@ -104,6 +103,7 @@ interface KeptPayment {
   reason: WhyWaiting;
   /** What a person may have to decide. */
   element: WaitingElement;
+  hasRoom: boolean;
 }
 
 /**
@@ -120,7 +120,7 @@ const keep = writeStatement(
     INSERT INTO network_inbox AS i (id, network, kind, network_card_id, reason, elements, retry_after)
     SELECT ${values.id}::text, 'simulated', 'payment', ${values.networkCardId}::text, ${values.reason}::text,
       ${values.elements}::jsonb, now() + interval '2 seconds'
-    WHERE (SELECT count(*) FROM network_inbox) < ${sql.lit(MAX_WAITING)}
+    WHERE ${values.hasRoom}::boolean
     ON CONFLICT (id) DO UPDATE SET seq = i.seq + 1, reason = excluded.reason, elements = i.elements || excluded.elements
     RETURNING id`,
 );

@@ -21,7 +21,8 @@ import type { IngressRoute, MessageResult, RequestMessage, SimulatedRequest } fr
 import { findNetworkCard, type NetworkCardOwner } from './find-card.ts';
 import { expectObject } from './inbox.ts';
 import { noteOutcome, operationWorkflowId } from './network-result.ts';
-import { receiveReport, toMessage } from './simulated-messages.ts';
+import { createInboxRoom } from './room.ts';
+import { receiveReport, type SimulatedContext, toMessage } from './simulated-messages.ts';
 
 /** An issuer can send the events of a whole purchase at once: 200 of Lithic's are 88 KB. */
 const MAX_BODY_BYTES = 1_048_576;
@@ -58,8 +59,9 @@ export interface NetworkDependencies {
  * (docs/decisions/card-networks.md); here each message becomes a command. A repeated one gets the same
  * response and changes nothing. If one fails, so does the whole post, and the network repeats it.
  */
-export function networkRoutes(dependencies: NetworkDependencies): Router<RequestState> {
+export function networkRoutes(given: NetworkDependencies): Router<RequestState> {
   const router = new Router<RequestState>();
+  const dependencies = { ...given, room: createInboxRoom(given.orm) };
   const found: FoundCards = new LRUCache({ max: MAX_FOUND_CARDS });
   for (const route of dependencies.ingress) {
     router.post(route.path, async (ctx) => {
@@ -181,7 +183,7 @@ async function decideMessage(
 
 /** The simulated network settled a transaction, or reports what became of an authorization. */
 async function takeReport(
-  dependencies: NetworkDependencies,
+  dependencies: NetworkDependencies & SimulatedContext,
   said: NetworkReport,
   { logFields }: RequestState,
 ): Promise<MessageResult> {

@@ -19,6 +19,7 @@ import type { MessageResult } from '../card-network.ts';
 import type { NotBooked } from './book-payment.ts';
 import { findPaymentCard, type NetworkCardOwner } from './find-card.ts';
 import { endObject, goOnWithObject, keepPayment, type TakenObject } from './inbox.ts';
+import type { InboxRoom } from './room.ts';
 import type { WaitingElement, WhyWaiting } from './tables.ts';
 
 // The simulated network has no books of its own: each of its messages is recorded, once, and folded into its
@@ -70,6 +71,7 @@ export function toMessage<Said extends NetworkReport | NetworkRequest>(
 export interface SimulatedContext {
   orm: Orm;
   messages: MessageQueue;
+  room: InboxRoom;
   /** How long an authorization holds its amount at most. */
   authorizationTtlMs: number;
 }
@@ -80,7 +82,7 @@ export interface SimulatedContext {
  * @throws ApiError `idempotency_conflict` if its id was used for something else, `unavailable` if too much waits
  */
 export async function receiveReport(
-  { orm, messages, authorizationTtlMs }: SimulatedContext,
+  { orm, messages, room, authorizationTtlMs }: SimulatedContext,
   said: NetworkReport,
   onCard: (card: NetworkCardOwner) => void,
 ): Promise<MessageResult> {
@@ -91,9 +93,9 @@ export async function receiveReport(
     const outcome = await messages.take(toMessage(card, said, authorizationTtlMs));
     const reason = whyNotTaken(outcome);
     if (reason === null) return resultOf(said, answerOfOutcome(outcome));
-    return keep(orm, said, reason);
+    return keep({ orm, room }, said, reason);
   }
-  return keep(orm, said, why ?? 'card_unknown');
+  return keep({ orm, room }, said, why ?? 'card_unknown');
 }
 
 /** Why a card can't take anything by itself; null if it can. */
@@ -128,16 +130,23 @@ function resultOf(said: NetworkReport, { transactionId, authorizationId }: Messa
 }
 
 /** Records a message that can't be booked now; a worker tries it again. */
-async function keep(orm: Orm, said: NetworkReport, reason: WhyWaiting): Promise<MessageResult> {
+async function keep(
+  { orm, room }: Pick<SimulatedContext, 'orm' | 'room'>,
+  said: NetworkReport,
+  reason: WhyWaiting,
+): Promise<MessageResult> {
   const { networkTransactionId: id, networkCardId } = said;
+  const hasRoom = await room.has(0);
   return transaction(orm, async (tx) => {
     const paymentId = paymentOf(said);
     const [known] = await record(tx, { id, paymentId, networkCardId, said: JSON.stringify(said) });
     if (known === undefined) throw new Error('a message was not recorded');
     if (!isDeepStrictEqual(known.said, said)) throw usedOtherwise('message');
     if (known.answer !== null) return resultOf(said, known.answer);
-    if (known.is_new)
-      await keepPayment(tx, { id: paymentId, networkCardId, reason, element: toElement(said) });
+    if (known.is_new) {
+      await keepPayment(tx, { id: paymentId, networkCardId, reason, element: toElement(said), hasRoom });
+      room.take(0);
+    }
     return { status: 'kept', messageId: id };
   });
 }
@@ -171,7 +180,7 @@ const toElement = ({
  * @returns why something still waits; null if nothing does; and whether anything was booked
  */
 export async function takeWaiting(
-  { orm, authorizationTtlMs }: Omit<SimulatedContext, 'messages'>,
+  { orm, authorizationTtlMs }: Pick<SimulatedContext, 'orm' | 'authorizationTtlMs'>,
   taken: TakenObject,
 ): Promise<{ waits: NotBooked | null; isBooked: boolean }> {
   const { id: paymentId } = taken;

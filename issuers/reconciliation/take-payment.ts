@@ -7,6 +7,7 @@ import { describeError } from '../../platform/process/describe-error.ts';
 import { isReadable } from '../card-network.ts';
 import { bookRead, type ReadPayment } from '../inbox/book-payment.ts';
 import { expectObject } from '../inbox/inbox.ts';
+import { createInboxRoom } from '../inbox/room.ts';
 import type { Finding } from './findings.ts';
 import { type Look, wasFound } from './look.ts';
 
@@ -93,7 +94,8 @@ async function correct(look: Look, listed: PaymentSnapshot, findings: readonly F
   // A person has said that nothing was bought.
   if (booked === null) return { is: 'same' };
   if ('reason' in booked) {
-    await expectObject(look, cardNetwork, { kind: 'payment', id: paymentId, networkCardId, state: null });
+    const object = { kind: 'payment', id: paymentId, networkCardId, state: null } as const;
+    await expectObject({ ...look, room: createInboxRoom(look.orm) }, cardNetwork, object);
     return { is: 'waiting' };
   }
   if (isSame(booked)) return { is: 'same' };

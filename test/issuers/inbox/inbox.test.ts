@@ -3,7 +3,8 @@ import { randomUUID } from 'node:crypto';
 import type { FakeLithic } from '../../../dev/lithic/fake-lithic.ts';
 import { type Card, makeCard, type Transaction } from '../../../dev/lithic/objects.ts';
 import type { EventPost } from '../../../dev/lithic/posts.ts';
-import { MAX_WAITING, stateContext, takeDueObjects } from '../../../issuers/inbox/inbox.ts';
+import { stateContext, takeDueObjects } from '../../../issuers/inbox/inbox.ts';
+import { createInboxRoom, MAX_WAITING, MAX_WAITING_BYTES } from '../../../issuers/inbox/room.ts';
 import { lithicCard, startLithicStack } from '../../support/adapters/lithic.ts';
 import { createCard } from '../../support/cards.ts';
 import { startInboxAlone, whyWaiting } from '../../support/inbox.ts';
@@ -15,7 +16,7 @@ import { until } from '../../support/until.ts';
 const live = { mode: 'live' } as const;
 const network = 'lithic';
 /** As many as there are tests, each with 1,000 cents. */
-const CARDS = 13;
+const CARDS = 14;
 
 describe('the inbox of the card network', () => {
   let fake: FakeLithic;
@@ -83,9 +84,10 @@ describe('the inbox of the card network', () => {
   const statesOf = (token: string): EventPost[] =>
     fake.program.posts.events.filter(({ body }) => JSON.parse(body).token === token);
   /** Posts a message that only names the payment. */
-  const tell = async (token: string): Promise<void> => {
+  const tell = async (token: string): Promise<void> => taken(await post(token));
+  const post = (token: string): Promise<number> => {
     const body = JSON.stringify({ event_type: 'card_transaction.updated', token });
-    taken(await fake.program.posts.send({ id: `msg_${randomUUID()}`, body }));
+    return fake.program.posts.send({ id: `msg_${randomUUID()}`, body });
   };
   const reads = () =>
     fake.calls.flatMap(({ call }) => (call.startsWith('GET /v1/transactions/') ? [call.split('/')[3]] : []));
@@ -268,15 +270,33 @@ describe('the inbox of the card network', () => {
     );
   });
 
-  it('has the network repeat what is past its bound, and loses nothing that waits', async () => {
-    const payment = cleared([3]);
-    await send(payment);
-    await asOwner(
+  const flood = () =>
+    asOwner(
       stack,
       `INSERT INTO network_inbox (id, network, kind) SELECT 'flood' || n, 'another', 'payment' FROM generate_series(1, $1) n`,
       [MAX_WAITING],
     );
+
+  it('is counted once a second by a process, which knows what it has added itself', async () => {
+    let nowMs = 0;
+    const room = createInboxRoom(stack.orm, () => nowMs);
+    assert.equal(await room.has(MAX_WAITING_BYTES), true);
+    room.take(10);
+    assert.equal(await room.has(MAX_WAITING_BYTES), false);
+    assert.equal(await room.has(MAX_WAITING_BYTES - 10), true);
+    await flood();
+    assert.equal(await room.has(0), true);
+    nowMs += 1_000;
+    assert.equal(await room.has(0), false);
+  });
+
+  it('has the network repeat what is past its bound, and loses nothing that waits', async () => {
+    const payment = cleared([3]);
+    await send(payment);
+    await flood();
     const refused = cleared([4]);
+    // The API counts what waits once a second.
+    await until('it is full', async () => (await post(randomUUID())) === 503);
     const [event] = statesOf(refused.token) as [EventPost];
     assert.equal(await fake.program.posts.send(event), 503);
     await send(payment);
@@ -284,7 +304,7 @@ describe('the inbox of the card network', () => {
     await start();
     await done();
     assert.equal(await balance(), 997);
-    taken(await fake.program.posts.send(event));
+    await until('it is taken', async () => (await fake.program.posts.send(event)) === 200);
     await done();
     assert.equal(await balance(), 993);
   });
