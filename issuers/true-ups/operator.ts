@@ -26,7 +26,8 @@ export const trueUpNoun: Noun = {
   }),
 
   retry: verb({
-    about: 'ask the network again, with a new idempotency key: first make sure that it has not acted',
+    about:
+      'ask the network again now. A refused true-up gets a new idempotency key: first make sure that the network has not acted',
     takes: { id: argument('of the true-up', TrueUpId), reason: reason('how you know, for the audit log') },
     examples: ['tru_01k0… --reason "no transfer at the issuer, ticket 4711"'],
     async run({ id, reason }, { session }) {

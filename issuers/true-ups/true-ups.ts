@@ -128,14 +128,15 @@ const pause = autocommitStatement(
 );
 
 /**
- * Asks the network again for a true-up, with a new token: an operator has made sure that it did not act on
- * the last one.
+ * Asks the network again for a true-up. One that was refused gets a new token: an operator has made sure that
+ * the network did not act on the last one. A pending one keeps its token, under which a worker may be asking
+ * right now.
  * @throws Refusal if it has ended
  */
 export function retryTrueUp({ orm, actor }: Operator, id: string, reason: string): Promise<void> {
   return transaction(orm, async (tx) => {
     const known = await lockUnfinished(tx, id);
-    const token = newId('tru');
+    const token = known.status === 'refused' ? newId('tru') : known.token;
     await askAgain(tx, { id, token });
     const detail = {
       cardId: known.card_id,
@@ -194,7 +195,12 @@ const askAgain = writeStatement(
   (db, { id, token }: { id: string; token: string }) =>
     db
       .updateTable('true_up')
-      .set({ token, status: 'pending', reason: null, retry_after: sql`'-infinity'` })
+      .set({
+        token,
+        status: 'pending',
+        reason: sql`CASE status WHEN 'pending' THEN reason END`,
+        retry_after: sql`'-infinity'`,
+      })
       .where('id', '=', id),
   { acrossTenants: 'operator' },
 );

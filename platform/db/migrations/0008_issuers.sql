@@ -66,7 +66,7 @@ CREATE TABLE true_up (
   mode text NOT NULL CHECK (mode = 'live'),
   card_id text COLLATE "C" NOT NULL,
   amount_cents bigint NOT NULL CHECK (amount_cents > 0),
-  -- What the network is asked with; an operator's retry asks with another one.
+  -- What the network is asked with; an operator's retry of a refused one asks with another.
   token text COLLATE "C" NOT NULL UNIQUE,
   status text COLLATE "C" NOT NULL DEFAULT 'pending' CHECK (status IN ('pending', 'succeeded', 'refused', 'dismissed')),
   -- The network's reason for its last refusal.

@@ -181,6 +181,23 @@ describe("a blocked card's money at the network", () => {
     assert.deepEqual(await attention(), []);
   });
 
+  it('is asked for again with the same token if an operator retries it while a worker is asking', async () => {
+    const { promise: isAnswered, resolve: answerFirst } = Promise.withResolvers<void>();
+    answer = async (request) => {
+      if (asked.length === 1) await isAnswered;
+      return succeed(request);
+    };
+    await block();
+    await until('a worker asks', () => asked.length === 1);
+    const [row] = await trueUps();
+    const operate = operateIn(environmentOf(stack.config));
+    const { json } = await operate('true-up', 'retry', row?.id ?? '', '--reason', 'no transfer yet');
+    assert.deepEqual([json.token, json.status], [row?.token, 'pending']);
+    answerFirst();
+    await allAre('succeeded');
+    assert.deepEqual([...moved], [[row?.token, 1_000]]);
+  });
+
   it('needs a person after an hour without an answer, who can dismiss it', async () => {
     answer = async () => {
       throw new CardNetworkUnavailable('no answer');
