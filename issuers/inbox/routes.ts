@@ -26,14 +26,15 @@ import { receiveReport, type SimulatedContext, toMessage } from './simulated-mes
 
 /** An issuer can send the events of a whole purchase at once: 200 of Lithic's are 88 KB. */
 const MAX_BODY_BYTES = 1_048_576;
-/** How long a decision waits for its account's turn at the database, and for a card that is locked. */
+/**
+ * How long after its post a decision may begin: until then it is read, its card found, its account's turn at
+ * the database and the card's lock waited for. The rest of the network's 2 s is for our answer.
+ */
 const MAX_DECISION_WAIT_MS = 1_500;
 /**
  * How many cards a process finds by the network's id without a statement, those that were asked about last.
  */
 const MAX_FOUND_CARDS = 50_000;
-
-type FoundCards = LRUCache<string, Omit<NetworkCardOwner, 'status'>>;
 
 export interface NetworkDependencies {
   orm: Orm;
@@ -54,6 +55,12 @@ export interface NetworkDependencies {
   logger: Logger;
 }
 
+interface DecisionDependencies extends NetworkDependencies {
+  found: LRUCache<string, Omit<NetworkCardOwner, 'status'>>;
+  /** Until when it has to begin, as performance.now() says it. */
+  decideByMs: number;
+}
+
 /**
  * What the card network posts, outside /v1. Its adapter says who sent it and what it means
  * (docs/decisions/card-networks.md); here each message becomes a command. A repeated one gets the same
@@ -62,9 +69,10 @@ export interface NetworkDependencies {
 export function networkRoutes(given: NetworkDependencies): Router<RequestState> {
   const router = new Router<RequestState>();
   const dependencies = { ...given, room: createInboxRoom(given.orm) };
-  const found: FoundCards = new LRUCache({ max: MAX_FOUND_CARDS });
+  const found: DecisionDependencies['found'] = new LRUCache({ max: MAX_FOUND_CARDS });
   for (const route of dependencies.ingress) {
     router.post(route.path, async (ctx) => {
+      const decideByMs = performance.now() + MAX_DECISION_WAIT_MS;
       const post = { body: await readBytes(ctx.req, MAX_BODY_BYTES), headers: ctx.headers };
       if (!route.verify(post)) {
         throw new ApiError('invalid_api_key', {
@@ -89,7 +97,7 @@ export function networkRoutes(given: NetworkDependencies): Router<RequestState> 
           results.push({ status: 'noted' });
         } else if (message.type === 'simulated report')
           results.push(await takeReport(dependencies, message.said, ctx.state));
-        else results.push(await decideOrExplain(dependencies, found, message, ctx.state));
+        else results.push(await decideOrExplain({ ...dependencies, found, decideByMs }, message, ctx.state));
       }
       const { status, body } = await received.respond(results);
       ctx.body = body;
@@ -115,36 +123,35 @@ async function decideOrExplain(...asked: Parameters<typeof decide>): Promise<Mes
 }
 
 /**
- * The network asks whether a card pays. It is decided in one transaction, and answered within its 2 s. If the
- * account's turn or the card's lock does not come in time, it is left undecided, and the network decides by
- * itself. The transaction takes its account's turn, so the card has to be found first.
+ * The network asks whether a card pays. It is decided in one transaction, and answered within its 2 s. If it
+ * can't begin in time, it is left undecided, and the network decides by itself. The transaction takes its
+ * account's turn, so the card has to be found first.
  * @throws ApiError `card_not_found`, `invalid_state`: what the network can't mean
  */
 async function decide(
-  dependencies: NetworkDependencies,
-  found: FoundCards,
+  dependencies: DecisionDependencies,
   message: RequestMessage | SimulatedRequest,
   state: RequestState,
 ): Promise<MessageResult> {
-  const { orm, eventsWritten } = dependencies;
+  const { orm, found, decideByMs, authorizationTtlMs: ttlMs, eventsWritten } = dependencies;
   const { networkCardId } = message.type === 'request' ? message : message.said;
-  const remembered = found.get(networkCardId);
-  const card = remembered ?? (await findNetworkCard(orm.em.fork(), networkCardId));
-  if (card === null) throw new ApiError('card_not_found');
-  found.set(networkCardId, card);
-  state.logFields.partnerId = card.partnerId;
-  state.logFields.mode = card.mode;
-  const startedMs = performance.now();
+  const leftMs = () => Math.round(decideByMs - performance.now());
+  if (leftMs() <= 0) throw tooLate();
   const late = new AbortController();
-  const patience = setTimeout(() => late.abort(noTurn()), MAX_DECISION_WAIT_MS);
+  const patience = setTimeout(() => late.abort(tooLate()), leftMs());
+  const remembered = found.get(networkCardId);
   try {
+    const card =
+      remembered ?? (await untilAborted(late.signal, () => findNetworkCard(orm.em.fork(), networkCardId)));
+    if (card === null) throw new ApiError('card_not_found');
+    found.set(networkCardId, card);
+    state.logFields.partnerId = card.partnerId;
+    state.logFields.mode = card.mode;
     const decided = await asAccount(card, () =>
       untilAborted(late.signal, () =>
         transaction(orm, (tx) => {
           clearTimeout(patience);
-          const lockWaitMs = Math.max(1, Math.round(startedMs + MAX_DECISION_WAIT_MS - performance.now()));
-          const limits = { ttlMs: dependencies.authorizationTtlMs, lockWaitMs };
-          return decideMessage(tx, card, message, limits);
+          return decideMessage(tx, card, message, { ttlMs, lockWaitMs: Math.max(1, leftMs()) });
         }),
       ),
     );
@@ -157,13 +164,13 @@ async function decide(
     found.delete(networkCardId);
     if (remembered === undefined) throw error;
     // The card's id was corrected since it was found. It may be another card's by now.
-    return decide(dependencies, found, message, state);
+    return decide(dependencies, message, state);
   } finally {
     clearTimeout(patience);
   }
 }
 
-const noTurn = (): PoolBusy => new PoolBusy("the account's other requests have taken its turns until now");
+const tooLate = (): PoolBusy => new PoolBusy('a decision could not begin in its time');
 
 async function decideMessage(
   tx: Transactor,
