@@ -105,18 +105,25 @@ export function parseAnswer<Body>(issuer: string, body: unknown, shape: z.ZodTyp
   throw new CardNetworkUnavailable(`${issuer}: its answer has an unexpected shape (${fields.join(', ')})`);
 }
 
-/**
- * Reads once; for a reconciliation, which would have to begin again without the answer, three times, each in
- * its turn.
- */
+/** How long to wait before a read is repeated, twice at most. Classes that are not here read once. */
+const PAUSES_MS: Partial<Record<TurnClass, number>> = {
+  // A cardholder waits, for 2 s in all.
+  authorization: 0,
+  // Without the answer, it would have to begin again.
+  reconciliation: 1_000,
+};
+
+/** Reads, and for some classes again if there is no answer, each time in its turn. */
 export async function readPersistently<Found>(turn: TurnClass, read: () => Promise<Found>): Promise<Found> {
   for (let attempt = 1; ; attempt++) {
     try {
       return await read();
     } catch (error) {
-      if (!(error instanceof CardNetworkUnavailable) || turn !== 'reconciliation' || attempt === 3)
+      const pauseMs = PAUSES_MS[turn];
+      if (!(error instanceof CardNetworkUnavailable) || pauseMs === undefined || attempt === 3) throw error;
+      await sleep(pauseMs, undefined, { signal: currentWork().signal ?? undefined }).catch(() => {
         throw error;
-      await sleep(1_000, undefined, { signal: currentWork().signal ?? undefined });
+      });
     }
   }
 }

@@ -1,5 +1,5 @@
 import { setTimeout } from 'node:timers/promises';
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import type { Logger } from 'pino';
 import { Counter, Histogram, type Metric } from 'prom-client';
 import type { Config } from '../platform/config/service.ts';
@@ -97,6 +97,8 @@ export function createRequestBudget({
   // Half a second's worth, so that no second has many more requests than the rate.
   const size = Math.max(4, perSecond / 2);
   const everyMs = 1_000 / perSecond;
+  // A promised turn of each class on top of an empty bucket, and as much again for a rate that has changed.
+  const maxDebtMs = 2 * (size + Object.keys(CLASSES).length) * everyMs;
   const waits = new Histogram({
     name: 'card_network_turn_wait_seconds',
     help: 'How long requests to the card network waited for their turn in its rate, by class and outcome',
@@ -131,7 +133,7 @@ export function createRequestBudget({
     // Not in the turns of its account: they may all be taken, and the statement is short.
     const take = () =>
       asService('request budget', () =>
-        TAKE[turn](orm, { network, everyMs, slackMs, promisedEveryMs: everyMs / promised }),
+        TAKE[turn](orm, { network, everyMs, slackMs, maxDebtMs, promisedEveryMs: everyMs / promised }),
       );
     let [row] = await take();
     if (row === undefined) {
@@ -214,40 +216,53 @@ interface Turn {
   everyMs: number;
   /** How long before the bucket is full the class finds a token in it. */
   slackMs: number;
+  /** How long it takes at most until the bucket is full again. */
+  maxDebtMs: number;
   /** One promised request in so long. */
   promisedEveryMs: number;
 }
+
+const ms = (count: number | RawBuilder<number>) => sql`${count}::float8 * interval '1 millisecond'`;
+
+/**
+ * A stored time; now if it is further ahead than it was ever set, because the database's clock has been set
+ * back since. Without that, nothing would be sent until then.
+ */
+const stored = (at: string, maxAheadMs: number | RawBuilder<number>) => sql<Date>`
+  CASE WHEN ${sql.ref(at)} <= clock_timestamp() + ${ms(maxAheadMs)} THEN ${sql.ref(at)}
+    ELSE clock_timestamp() END`;
 
 /**
  * Takes a turn if there is one. The wait is as the row was before, so whoever waits asks again. A crash of
  * PostgreSQL may lose a turn that was taken.
  */
-const taking = (promisedAt: `${TurnClass}_promised_at`) =>
-  autocommitStatement(
-    (_, { network, everyMs, slackMs, promisedEveryMs }: Turn) => sql<{ is_taken: boolean; wait_ms: number }>`
+const taking = (turn: TurnClass) =>
+  autocommitStatement((_, { network, everyMs, slackMs, maxDebtMs, promisedEveryMs }: Turn) => {
+    const fullAt = stored('full_at', maxDebtMs);
+    const promisedAt = stored(`${turn}_promised_at`, promisedEveryMs);
+    const pausedUntil = stored('paused_until', sql.lit(MAX_PAUSE_MS));
+    return sql<{ is_taken: boolean; wait_ms: number }>`
       WITH ${ASYNCHRONOUS_COMMIT}, taken AS (
         UPDATE request_budget SET
-          full_at = greatest(full_at, clock_timestamp()) + ${everyMs}::float8 * interval '1 millisecond',
-          ${sql.ref(promisedAt)} = clock_timestamp() + ${promisedEveryMs}::float8 * interval '1 millisecond'
+          full_at = greatest(${fullAt}, clock_timestamp()) + ${ms(everyMs)},
+          ${sql.ref(`${turn}_promised_at`)} = clock_timestamp() + ${ms(promisedEveryMs)}
         FROM asynchronous_commit
-        WHERE network = ${network} AND paused_until <= clock_timestamp()
-          AND (full_at <= clock_timestamp() + ${slackMs}::float8 * interval '1 millisecond'
-            OR ${sql.ref(promisedAt)} <= clock_timestamp())
+        WHERE network = ${network} AND ${pausedUntil} <= clock_timestamp()
+          AND (${fullAt} <= clock_timestamp() + ${ms(slackMs)} OR ${promisedAt} <= clock_timestamp())
         RETURNING network
       )
       SELECT EXISTS (SELECT FROM taken) AS is_taken,
-        (1000 * extract(epoch FROM greatest(paused_until,
-          least(full_at - ${slackMs}::float8 * interval '1 millisecond', ${sql.ref(promisedAt)}))
+        (1000 * extract(epoch FROM greatest(${pausedUntil}, least(${fullAt} - ${ms(slackMs)}, ${promisedAt}))
           - clock_timestamp()))::float8 AS wait_ms
-      FROM request_budget WHERE network = ${network}`,
-  );
+      FROM request_budget WHERE network = ${network}`;
+  });
 
 const TAKE = {
-  authorization: taking('authorization_promised_at'),
-  reveal: taking('reveal_promised_at'),
-  operation: taking('operation_promised_at'),
-  event: taking('event_promised_at'),
-  reconciliation: taking('reconciliation_promised_at'),
+  authorization: taking('authorization'),
+  reveal: taking('reveal'),
+  operation: taking('operation'),
+  event: taking('event'),
+  reconciliation: taking('reconciliation'),
 };
 
 const addNetwork = autocommitStatement(
@@ -259,7 +274,8 @@ const pause = autocommitStatement((db, { network, pauseMs }: { network: string; 
   db
     .updateTable('request_budget')
     .set({
-      paused_until: sql`greatest(paused_until, clock_timestamp() + ${pauseMs}::float8 * interval '1 millisecond')`,
+      paused_until: sql`greatest(${stored('paused_until', sql.lit(MAX_PAUSE_MS))},
+        clock_timestamp() + ${ms(pauseMs)})`,
     })
     .where('network', '=', network),
 );

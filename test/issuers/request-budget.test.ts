@@ -101,7 +101,7 @@ describe('the budget of requests to a card network', () => {
       const { takeTurn } = await processWith(SELDOM);
       const taken = [];
       for (const turn of ALL) {
-        await setRow(fullSeconds, 36_000);
+        await setRow(fullSeconds, 4_000);
         if ((await isTaken(takeTurn(turn, null))) === true) taken.push(turn);
       }
       assert.deepEqual(taken, served);
@@ -110,7 +110,7 @@ describe('the budget of requests to a card network', () => {
 
   it('lets no class starve: with nothing left, each has its promised turn, and the next one later', async () => {
     const { takeTurn } = await processWith(SELDOM);
-    await setRow(36_000, 0);
+    await setRow(5_000, 0);
     for (const turn of ALL) {
       assert.equal(await isTaken(takeTurn(turn, null)), true);
       assert.notEqual(await isTaken(takeTurn(turn, null)), true);
@@ -149,6 +149,21 @@ describe('the budget of requests to a card network', () => {
         metricName?.endsWith('_count') && 'class' in labels && labels.class === 'reconciliation',
     );
     assert.deepEqual([count?.labels, count?.value], [{ class: 'reconciliation', outcome: 'given_up' }, 1]);
+  });
+
+  it('goes on at once after the clock of the database was set back by an hour', async () => {
+    const { takeTurn, noteRetryAfter } = await processWith(8);
+    await takeTurn('operation', null);
+    await setRow(3_600, 3_600);
+    await asOwner(databaseUrl, "UPDATE request_budget SET paused_until = now() + interval '1 hour'");
+    for (const turn of ALL) await takeTurn(turn, null);
+    await noteRetryAfter(30_000);
+    const [row] = await asOwner<{ is_now: boolean }>(
+      databaseUrl,
+      `SELECT paused_until BETWEEN now() + interval '10 s' AND now() + interval '30 s' AS is_now
+       FROM request_budget WHERE network = 'lithic'`,
+    );
+    assert.equal(row?.is_now, true);
   });
 
   it('believes no pause of more than a minute, and a shorter one ends no longer one', async () => {

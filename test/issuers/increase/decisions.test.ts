@@ -181,15 +181,17 @@ describe("Increase's real-time decisions", () => {
     assert.equal(await available(card), 6_000);
   });
 
-  for (const fault of [
-    'lost before acting',
-    'lost after acting',
-    'internal error',
-    'internal error after acting',
-  ] satisfies Fault[]) {
-    it(`are answered once although the action gets "${fault}"`, async () => {
+  for (const { request, fault } of [
+    { request: 'GET /real_time_decisions', fault: 'lost before acting' },
+    { request: 'GET /real_time_decisions', fault: 'internal error' },
+    { request: '/action', fault: 'lost before acting' },
+    { request: '/action', fault: 'lost after acting' },
+    { request: '/action', fault: 'internal error' },
+    { request: '/action', fault: 'internal error after acting' },
+  ] satisfies { request: string; fault: Fault }[]) {
+    it(`are answered once although ${request} gets "${fault}"`, async () => {
       const card = await liveCard(stack);
-      fake.faults.add({ fault, request: '/action', times: 1 });
+      fake.faults.add({ fault, request, times: 1 });
       const payment = await authorize(fake, card);
       assert.notEqual(payment.elements[0]?.card_authorization ?? null, null);
       await untilRead(stack, fake);
