@@ -1,3 +1,4 @@
+import { ApplicationFailure, ApplicationFailureCategory } from '@temporalio/common';
 import type { Decision, IssuanceDecision, TransferDecision } from '../domain/decision.ts';
 import {
   TRANSFERS,
@@ -11,9 +12,11 @@ import {
   type LookUpAnswer,
   type TransferAsked,
   type TransferLookUpAnswer,
+  TurnMissed,
 } from '../issuers/card-network.ts';
 import { isLasting } from '../platform/db/is-retryable.ts';
 import { describeError } from '../platform/process/describe-error.ts';
+import { currentAttempt } from '../platform/temporal/attempts.ts';
 import type { CommandContext } from '../requests/command-context.ts';
 import { readClaimResponse, type StoredResponse } from '../requests/response.ts';
 import { flagOverdue, noteNotRecorded, refuseLastingly } from './decision.ts';
@@ -102,14 +105,15 @@ interface Pending {
 
 /**
  * Asks with the token, and looks it up if there is no definite answer. The network may know the token even
- * then: it may have acted before its response was lost.
+ * then: it may have acted before its response was lost. If the turn to ask did not come, a look-up would only
+ * wait for another one: the next attempt asks for the same thing with the same token, so it learns as much.
  * @throws CardNetworkUnavailable if the network gives no definite answer.
  */
 async function askOrLookUp(network: CardNetwork, asked: Asked): Promise<Answer> {
   try {
     return await ('direction' in asked ? network.transfer(asked) : network.issueCard(asked));
   } catch (error) {
-    if (!(error instanceof CardNetworkUnavailable)) throw error;
+    if (!(error instanceof CardNetworkUnavailable) || error instanceof TurnMissed) throw error;
     const known = await lookUp(network, asked);
     if (known.status === 'unknown') throw error;
     return known;
@@ -157,7 +161,8 @@ export function createFundingActivities(
         askOrLookUp(network, asked),
       );
     } catch (error) {
-      if (!(error instanceof CardNetworkUnavailable) || decision === null) throw error;
+      if (!(error instanceof CardNetworkUnavailable)) throw error;
+      if (decision === null) throw error instanceof TurnMissed ? toTurnMissed(error) : error;
     }
     if (answer !== null) {
       const end = await follow(operation, answer);
@@ -310,6 +315,24 @@ export function createFundingActivities(
     flagIssuanceOverdue: (claimId) => flagOverdueIfPending({ claimId, kind: 'card' }),
     flagTransferOverdue: (claimId, kind) => flagOverdueIfPending({ claimId, kind }),
   };
+}
+
+/** How many attempts wait for a turn before the workflow looks what else has happened. */
+const MAX_TURNS_MISSED = 8;
+
+/**
+ * The attempt failed, and the next one comes soon, at random so that a burst of operations does not ask again in
+ * step. The first attempt, which a request's process makes, leaves that to a worker.
+ */
+function toTurnMissed({ message }: TurnMissed): ApplicationFailure {
+  const { attempt, isLocal } = currentAttempt();
+  return ApplicationFailure.create({
+    type: 'TurnMissed',
+    message,
+    nonRetryable: isLocal || attempt >= MAX_TURNS_MISSED,
+    nextRetryDelay: 2_000 + Math.random() * 4_000,
+    category: ApplicationFailureCategory.BENIGN,
+  });
 }
 
 /** A refusal, by its code. The rest of the response is for the partner. */

@@ -314,3 +314,12 @@ export type MessageResult =
 export class CardNetworkUnavailable extends Error {
   override readonly name = 'CardNetworkUnavailable';
 }
+
+/** Nothing was sent, because the request's turn in the network's rate did not come in time. */
+export class TurnMissed extends CardNetworkUnavailable {
+  constructor(options?: ErrorOptions) {
+    const message =
+      'card network: nothing was sent, because its turn did not come in time; ask again with the same token';
+    super(message, options);
+  }
+}

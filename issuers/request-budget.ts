@@ -8,7 +8,7 @@ import { ASYNCHRONOUS_COMMIT, autocommitStatement } from '../platform/db/sql.ts'
 import { describeError } from '../platform/process/describe-error.ts';
 import { Turns } from '../platform/process/turns.ts';
 import { asService, currentWork, untilAborted } from '../platform/process/work-context.ts';
-import { CardNetworkUnavailable } from './card-network.ts';
+import { TurnMissed } from './card-network.ts';
 
 /** What a request to the card network is for, the most urgent first. */
 export type TurnClass = 'authorization' | 'reveal' | 'operation' | 'event' | 'reconciliation';
@@ -19,8 +19,7 @@ export interface RequestBudget {
    * Waits until the next request may be sent. Each request takes a turn of its own, so each page of a list
    * does.
    * @param signal gives up the wait
-   * @throws CardNetworkUnavailable if the turn does not come in the time that this class has; nothing was
-   * sent
+   * @throws TurnMissed if the turn does not come in the time that this class has
    */
   takeTurn(turn: TurnClass, signal: AbortSignal | null): Promise<void>;
   /** The network answered 429: no process sends anything for so long, at most 60 s. Does not throw. */
@@ -37,7 +36,7 @@ export const UNLIMITED: RequestBudget = {
 
 interface ClassTerms {
   /**
-   * How long a turn is waited for. An authorization has 2 s in all, an activity's attempt 10 s for a few
+   * How long a turn is waited for. An authorization has 2 s in all, an attempt of an operation a minute for a few
    * requests.
    */
   maxWaitMs: number;
@@ -63,8 +62,6 @@ const MAX_PAUSE_MS = 60_000;
 const MIN_WAIT_MS = 5;
 /** How long an urgent request waits for the database. */
 const MAX_DATABASE_WAIT_MS = 250;
-const NOT_SENT =
-  'card network: nothing was sent, because its turn did not come in time; ask again with the same token';
 
 interface RequestBudgetOptions {
   orm: Orm;
@@ -168,7 +165,7 @@ export function createRequestBudget({
         const waitMs = CLASSES[turn].isUrgent ? await askUrgently(turn) : await ask(turn);
         if (waitMs === 'unbudgeted') return waitMs;
         if (waitMs === 0) return 'taken';
-        if (performance.now() + waitMs > untilMs) throw new CardNetworkUnavailable(NOT_SENT);
+        if (performance.now() + waitMs > untilMs) throw new TurnMissed();
         await setTimeout(waitMs, undefined, { signal });
       }
     } finally {
@@ -188,8 +185,8 @@ export function createRequestBudget({
       try {
         outcome = await untilAborted(givenUp, () => wait(turn, fromMs + maxWaitMs, givenUp));
       } catch (error) {
-        if (error instanceof CardNetworkUnavailable) throw error;
-        throw new CardNetworkUnavailable(NOT_SENT, { cause: error });
+        if (error instanceof TurnMissed) throw error;
+        throw new TurnMissed({ cause: error });
       } finally {
         waits.observe({ class: turn, outcome }, (performance.now() - fromMs) / 1_000);
       }

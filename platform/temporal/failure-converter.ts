@@ -27,11 +27,12 @@ export const failureConverter = new SafeFailureConverter();
 function withoutForeignText(error: unknown): Error {
   if (error instanceof ApplicationFailure && error.failure === undefined) {
     // A failure that the SDK wraps around an error repeats that error's message.
-    const { type, message, nonRetryable, category, cause } = error;
+    const { type, message, nonRetryable, nextRetryDelay, category, cause } = error;
     const met = isForeign(cause) ? cause : Object.assign(new Error(message), { name: type ?? 'Error' });
     return ApplicationFailure.create({
       message: describeError(met).summary,
       nonRetryable: nonRetryable ?? false,
+      nextRetryDelay: nextRetryDelay ?? undefined,
       type: type ?? undefined,
       category: category ?? undefined,
     });

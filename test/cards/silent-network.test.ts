@@ -4,7 +4,9 @@ import {
   CardNetworkUnavailable,
   type IssueCardRequest,
   type TransferAsked,
+  TurnMissed,
 } from '../../issuers/card-network.ts';
+import { issueCardWorkflowId } from '../../workflows/messages.ts';
 import { createCard, readCardRow } from '../support/cards.ts';
 import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from '../support/money.ts';
 import { asOwner } from '../support/postgres.ts';
@@ -123,6 +125,23 @@ describe('while the card network does not answer', () => {
       await setCurrentProduct(stack.operator, TEST_PRODUCT);
       await assertBalance(stack, partner, 'live', { spentCents: priceOf(10_045), heldCents: 0 });
     });
+  });
+
+  it('asks again for what had no turn, in one activity, and looks up nothing that was not sent', async () => {
+    let asked = 0;
+    network.issuances = (ask) => {
+      asked += 1;
+      return asked <= 3 ? Promise.reject(new TurnMissed()) : ask();
+    };
+    network.lookedUp = [];
+    const { status, json, text } = await createCard(partner, { amount: 10_000 }, { mode: 'live' });
+    network.issuances = (ask) => ask();
+    assert.equal(status, 201, text);
+    assert.deepEqual([asked, network.lookedUp], [4, []]);
+    const workflow = stack.client.workflow.getHandle(issueCardWorkflowId(json.id));
+    const { events } = await workflow.fetchHistory();
+    const scheduled = events?.filter((event) => event.activityTaskScheduledEventAttributes != null);
+    assert.equal(scheduled?.length, 1);
   });
 
   describe('an operation whose network is silent', () => {

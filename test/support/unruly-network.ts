@@ -26,6 +26,8 @@ export interface UnrulyNetwork {
     ask: () => ReturnType<CardNetwork['transfer']>,
     request: TransferAsked,
   ): ReturnType<CardNetwork['transfer']>;
+  /** The issuances that were looked up so far. */
+  lookedUp: string[];
   /** The status changes that were requested so far. */
   asked: StatusChangeRequest[];
   /** Sends a request to the network itself, as somebody else might. */
@@ -40,6 +42,7 @@ export function unrulyNetwork(): UnrulyNetwork {
     usual: (ask) => ask(),
     issuances: (ask) => ask(),
     transfers: (ask) => ask(),
+    lookedUp: [],
     asked: [],
     ask: (request) => {
       if (real === undefined) throw new Error('no worker has been started with these options');
@@ -53,6 +56,10 @@ export function unrulyNetwork(): UnrulyNetwork {
           return {
             ...network,
             issueCard: (request) => unruly.issuances(() => network.issueCard(request), request),
+            lookUpIssuance: (token) => {
+              unruly.lookedUp.push(token);
+              return network.lookUpIssuance(token);
+            },
             transfer: (request) => unruly.transfers(() => network.transfer(request), request),
             changeCardStatus: (request) => {
               unruly.asked.push(request);

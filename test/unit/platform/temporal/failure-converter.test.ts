@@ -70,6 +70,12 @@ describe("an error in a workflow's history", () => {
     );
   });
 
+  it('keeps when our own failure has to be tried again', () => {
+    const ours = ApplicationFailure.create({ type: 'TurnMissed', message: 'later', nextRetryDelay: 2_500 });
+    const { seconds, nanos } = convert(ours).applicationFailureInfo?.nextRetryDelay ?? {};
+    assert.deepEqual([Number(seconds), nanos], [2, 500_000_000]);
+  });
+
   it('passes on unchanged a failure that came from a history', () => {
     const cause = back(ApplicationFailure.create({ type: 'NoCardNetwork', message: 'CARD_NETWORK is none' }));
     const failed = new ActivityFailure('Activity task failed', 'requestIssuance', '1', 'TIMEOUT', 'w', cause);
