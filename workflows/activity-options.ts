@@ -20,10 +20,11 @@ export const LOCAL_NETWORK_CALL: LocalActivityOptions = {
 };
 
 /**
- * The two calls to the network take at most 5 s each. A worker that died or froze stops sending heartbeats
- * (platform/temporal/attempts.ts). Through its heartbeats, an attempt also learns that it was given up.
+ * An issuance takes up to three requests and its look-up two, each with up to 4 s for its turn and 5 s for its
+ * answer. A worker that died or froze stops sending heartbeats (platform/temporal/attempts.ts). Through its
+ * heartbeats, an attempt also learns that it was given up.
  */
-const ALIVE = { startToCloseTimeout: '20s', heartbeatTimeout: '6s' } as const;
+const ALIVE = { startToCloseTimeout: '1m', heartbeatTimeout: '6s' } as const;
 
 /** One call to the card network. If it gets no answer, the workflow decides when to ask again. */
 export const NETWORK_CALL: ActivityOptions = { ...ALIVE, retry: { maximumAttempts: 1 } };
