@@ -13,7 +13,8 @@ import { newId } from '../platform/crypto/new-id.ts';
 /**
  * `npm run smoke:increase`: issues a card in Increase's sandbox, uses it and blocks it, and prints what it
  * saw. It needs a key and a funding account with a few dollars there: INCREASE_API_KEY,
- * INCREASE_FUNDING_ACCOUNT_ID. No database, no events.
+ * INCREASE_FUNDING_ACCOUNT_ID. No database, no events. It refuses every other address than the sandbox's or a
+ * fake's on this machine.
  */
 const { values } = parseEnvironment(
   z.object(NETWORK_VARIABLES),
@@ -27,7 +28,10 @@ const { values } = parseEnvironment(
 );
 const config = increaseConfig(values);
 if (config === null) throw new Error('there is no configuration of Increase');
-if (config.baseUrl === 'https://api.increase.com') throw new Error('this is for the sandbox: it moves money');
+if (!['sandbox.increase.com', '127.0.0.1'].includes(new URL(config.baseUrl).hostname)) {
+  console.error('Nothing was done: INCREASE_BASE_URL is not the sandbox.');
+  process.exit(1);
+}
 
 const logger = pino({ level: 'warn' });
 const client = createIncreaseClient({
