@@ -126,7 +126,14 @@ export async function startFakeIncrease(options: FakeIncreaseOptions = {}): Prom
       });
     },
   };
-  const server = createServer((request, response) => void serve(request, response));
+  const server = createServer((request, response) => {
+    serve(request, response).catch((error) => {
+      // The caller is gone, or this fake has a bug.
+      if (response.headersSent) return response.destroy();
+      const { status, body } = new BankError(500, 'internal_server_error', { detail: String(error) });
+      response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+    });
+  });
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject).listen(options.port ?? 0, '127.0.0.1', resolve);
   });
