@@ -115,22 +115,22 @@ export class HttpClient {
       const timeout = new AbortController();
       const timer = setTimeout(() => timeout.abort(), timeoutMs);
       let response: Response;
+      let text: string;
       try {
         response = await fetch(this.#urlOf(operation), {
           headers: this.#options.credentials,
           redirect: 'manual',
           signal: signal === undefined ? timeout.signal : AbortSignal.any([timeout.signal, signal]),
         });
+        const isCsv = response.headers.get('content-type')?.startsWith('text/csv') === true;
+        if (response.ok && isCsv && response.body !== null) return response.body;
+        text = await response.text();
       } catch (error) {
         throw this.#unreached(operation, null, timeout.signal.aborted ? timeoutMs : null, error);
       } finally {
         clearTimeout(timer);
       }
-      const isCsv = response.headers.get('content-type')?.startsWith('text/csv') === true;
-      if (!response.ok || !isCsv || response.body === null) {
-        throw this.#refused(operation, null, response, parse(await response.text()));
-      }
-      return response.body;
+      throw this.#refused(operation, null, response, parse(text));
     });
   }
 

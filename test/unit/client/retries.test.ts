@@ -5,6 +5,7 @@ import {
   ApiKeys,
   Cards,
   Events,
+  Reports,
   WebhookEndpoint,
   WebhookEndpoints,
 } from '../../../client/generated/resources.gen.ts';
@@ -161,6 +162,22 @@ describe('the client', () => {
     assert.equal(error.code, 'timed_out');
     assert.match(error.message, /100 ms/);
   });
+
+  for (const { what, end, timeoutMs, code } of [
+    { what: 'stalls', end: stayMute, timeoutMs: 100, code: 'timed_out' },
+    { what: 'breaks off', end: hangUp, timeoutMs: 30_000, code: 'connection_failed' },
+  ]) {
+    it(`reports a download whose refusal ${what} as one that got no response`, async () => {
+      replies = [
+        (response, request) =>
+          response.writeHead(503, { 'content-length': 100 }).write('{"error"', () => end(response, request)),
+      ];
+      const query = { from: '2026-11-01T00:00:00Z', to: '2026-12-01T00:00:00Z' };
+      const error = await caught(new Reports(http).deposits(query, { maxRetries: 0, timeoutMs }));
+      assert.ok(error instanceof CardIssuingConnectionError, inspect(error));
+      assert.equal(error.code, code);
+    });
+  }
 
   for (const [status, code] of [
     [400, 'validation_failed'],
