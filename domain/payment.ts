@@ -102,3 +102,9 @@ export function onlyClearing(movements: readonly PaymentMovement[]): string | nu
   const clearings = movements.filter(({ kind }) => kind === 'clearing');
   return clearings.length === 1 ? (clearings[0]?.id ?? null) : null;
 }
+
+/** What is authorized after a reversal, which gives back at most what is not cleared. */
+export const afterReversal = (
+  { authorizedCents, clearedCents }: { authorizedCents: number; clearedCents: number },
+  reversedCents: number,
+): number => authorizedCents - Math.min(reversedCents, Math.max(0, authorizedCents - clearedCents));

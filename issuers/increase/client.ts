@@ -1,8 +1,9 @@
 import type { IncreaseConfig } from '../../platform/config/card-networks.ts';
 import type { CardNetwork, OutcomeMessage } from '../card-network.ts';
+import type { KeyOptions } from '../key-lifetime.ts';
 import { type CardOptions, increaseCards } from './cards.ts';
 import { createIncreaseApi, type IncreaseApi, type IncreaseApiOptions } from './increase-api.ts';
-import { createKeyedObjects, type KeyOptions, readKey } from './keyed-objects.ts';
+import { createKeyedObjects, readKey } from './keyed-objects.ts';
 import { increaseLists } from './lists.ts';
 import { readPayment } from './read-payment.ts';
 import { increaseTransfers } from './transfers.ts';

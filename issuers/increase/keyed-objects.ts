@@ -1,16 +1,9 @@
 import type { z } from 'zod';
 import { isId } from '../../domain/ids.ts';
-import { readIdTime } from '../../platform/crypto/new-id.ts';
 import type { ListedMovement } from '../card-network.ts';
+import { checkAge, isTooOld, type KeyOptions } from '../key-lifetime.ts';
 import { type IncreaseApi, KEY_USED, type Refusal, unavailable } from './increase-api.ts';
 import { AccountTransfer } from './wire.ts';
-
-export interface KeyOptions {
-  /** NETWORK_KEY_LIFETIME */
-  keyLifetimeMs: number;
-  /** Tells how old a key is. */
-  nowMs?: () => number;
-}
 
 /** A transfer between the funding account and a card's. */
 interface Movement {
@@ -25,7 +18,7 @@ interface Movement {
 export type KeyedObjects = ReturnType<typeof createKeyedObjects>;
 
 /** The objects that we make at Increase: an idempotency key makes one object, once, and finds it again. */
-export function createKeyedObjects(api: IncreaseApi, { keyLifetimeMs, nowMs = Date.now }: KeyOptions) {
+export function createKeyedObjects(api: IncreaseApi, options: KeyOptions) {
   /** The object that was made with a key; null if there is none. */
   async function find<Body extends { idempotency_key: string | null }>(
     path: string,
@@ -44,9 +37,6 @@ export function createKeyedObjects(api: IncreaseApi, { keyLifetimeMs, nowMs = Da
     return null;
   }
 
-  /** Its key is not sent any more. */
-  const isTooOld = (token: string) => nowMs() - readIdTime(token).getTime() > keyLifetimeMs;
-
   /**
    * Makes an object with a key, or finds the one that was made with it. A no counts only if there is none.
    */
@@ -55,12 +45,7 @@ export function createKeyedObjects(api: IncreaseApi, { keyLifetimeMs, nowMs = Da
     shape: z.ZodType<Body>,
     { key, token, body }: { key: string; token: string; body: object },
   ): Promise<Body | Refusal> {
-    const check = async () => {
-      if (!isTooOld(token)) return;
-      throw unavailable(
-        'the operation is older than NETWORK_KEY_LIFETIME, so that its key is not sent again; it is only looked up',
-      );
-    };
+    const check = async () => checkAge(token, options);
     const answer = await api.act({ method: 'POST', path, body, key, turn: 'operation', check }, shape);
     if (!('refused' in answer)) return answer;
     const found = await find(path, key, shape);
@@ -92,7 +77,7 @@ export function createKeyedObjects(api: IncreaseApi, { keyLifetimeMs, nowMs = Da
     return made;
   }
 
-  return { find, create, transfer, isTooOld };
+  return { find, create, transfer, isTooOld: (token: string) => isTooOld(token, options) };
 }
 
 /** What a transfer was for, by its key. @returns a null token if the key is not ours */

@@ -5,7 +5,7 @@ import { oldestFirst } from '../oldest-first.ts';
 import { orUnreadable } from '../or-unreadable.ts';
 import type { IncreaseApi } from './increase-api.ts';
 import { readKey } from './keyed-objects.ts';
-import { AnyPayment, readHolds } from './read-payment.ts';
+import { AnyPayment, readHolds, toUnreadable } from './read-payment.ts';
 import { AccountTransfer, Card, Named, NamedTransfer } from './wire.ts';
 
 const OUR_STATUSES = { active: 'active', disabled: 'frozen', canceled: 'blocked' } as const;
@@ -67,7 +67,7 @@ export function increaseLists(
         if (isForeign && made.destination_account_id !== fundingAccountId) continue;
         const { kind, token } = readKey(made.idempotency_key);
         if ('unreadable' in made) {
-          yield { networkId: made.id, token, unreadable: made.unreadable } satisfies UnreadableObject;
+          yield toUnreadable(made, token);
           continue;
         }
         const otherAccountId = isToCard ? made.destination_account_id : made.account_id;
@@ -93,7 +93,7 @@ export function increaseLists(
     async *listPayments(since) {
       const snapshot = await readHolds(api);
       for await (const payment of listSince('/card_payments', since, AnyPayment))
-        yield 'unreadable' in payment ? toUnreadable(payment) : snapshot(payment);
+        yield 'unreadable' in payment ? toUnreadable(payment, null) : snapshot(payment);
     },
   };
 }
@@ -101,13 +101,6 @@ export function increaseLists(
 function toListedCard(card: z.infer<typeof AnyCard>): ListedCard | UnreadableObject {
   const [id = '', step] = card.idempotency_key?.split('/') ?? [];
   const token = step === 'card' && isId('card', id) ? id : null;
-  if ('unreadable' in card) return { networkId: card.id, token, unreadable: card.unreadable };
+  if ('unreadable' in card) return toUnreadable(card, token);
   return { networkCardId: card.id, token, status: OUR_STATUSES[card.status] };
 }
-
-/** An object that this release can't read. */
-export const toUnreadable = ({ id, unreadable }: { id: string; unreadable: string[] }): UnreadableObject => ({
-  networkId: id,
-  token: null,
-  unreadable,
-});

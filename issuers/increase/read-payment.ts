@@ -8,6 +8,12 @@ import { CardPayment, HeldTransaction, Named } from './wire.ts';
 
 export const AnyPayment = orUnreadable(CardPayment, Named);
 
+/** An object that this release can't read. @param token our id, if that much can be read */
+export const toUnreadable = (
+  { id, unreadable }: { id: string; unreadable: string[] },
+  token: string | null,
+): UnreadableObject => ({ networkId: id, token, unreadable });
+
 /** How often what a payment holds is read while the payment keeps changing. */
 const MAX_READS = 4;
 
@@ -26,7 +32,7 @@ export async function readPayment(
   const path = `/card_payments/${encodeURIComponent(paymentId)}`;
   const first = await api.find(path, turn, AnyPayment);
   if (first === null) return null;
-  if ('unreadable' in first) return { networkId: first.id, token: null, unreadable: first.unreadable };
+  if ('unreadable' in first) return toUnreadable(first, null);
   let payment = first;
   for (let reads = 0; reads < MAX_READS; reads++) {
     const ids = [...pendingTransactionsOf(payment).keys()];

@@ -1,6 +1,7 @@
 import type { z } from 'zod';
-import { Label, printable } from '../../domain/fields.ts';
+import { printable } from '../../domain/fields.ts';
 import {
+  afterReversal,
   onlyClearing,
   type PaymentEnd,
   type PaymentMerchant,
@@ -9,6 +10,7 @@ import {
   type PaymentSnapshot,
   type UnreadableElement,
 } from '../../domain/payment.ts';
+import { words } from '../merchant-words.ts';
 import {
   AnyElement,
   type CardPayment,
@@ -60,7 +62,7 @@ export function snapshotPayment(
     if (more.approved) authorizedCents += told.amount;
   };
   const giveBack = (cents: number) => {
-    authorizedCents -= Math.min(cents, Math.max(0, authorizedCents - clearedCents));
+    authorizedCents = afterReversal({ authorizedCents, clearedCents }, cents);
     endedBy = 'reversal';
   };
   const hold = (told: { pending_transaction_id: string | null; amount: number; currency: string }) => {
@@ -222,11 +224,3 @@ export function merchantOf(told: MerchantFields, name: string | null): PaymentMe
     country: words(told.merchant_country),
   };
 }
-
-/** Made once: a reconciliation reads a million texts. */
-const Words = Label(255);
-
-/**
- * A text that can't be shown, such as one with control characters, must not keep the money from being booked.
- */
-const words = (text: string | null): string | null => Words.safeParse(text?.trim()).data ?? null;

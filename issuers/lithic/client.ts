@@ -2,8 +2,8 @@ import { v5 } from 'uuid';
 import type { z } from 'zod';
 import { isId } from '../../domain/ids.ts';
 import type { PaymentSnapshot } from '../../domain/payment.ts';
-import { readIdTime } from '../../platform/crypto/new-id.ts';
 import type { CardNetwork, ListedCard, StatusChangeRequest, UnreadableObject } from '../card-network.ts';
+import { checkAge, type KeyOptions } from '../key-lifetime.ts';
 import { oldestFirst } from '../oldest-first.ts';
 import { orUnreadable } from '../or-unreadable.ts';
 import { createLithicApi, type LithicApiOptions, unavailable } from './lithic-api.ts';
@@ -21,11 +21,7 @@ import {
   Transaction,
 } from './wire.ts';
 
-interface LithicClientOptions extends LithicApiOptions {
-  /** NETWORK_KEY_LIFETIME */
-  keyLifetimeMs: number;
-  /** Tells how old a key is. */
-  nowMs?: () => number;
+interface LithicClientOptions extends LithicApiOptions, KeyOptions {
   /** Whether a change of a card's status is still the one under way. */
   isUnderWay(change: StatusChangeRequest): Promise<boolean>;
 }
@@ -45,7 +41,7 @@ const OUR_STATUSES = {
 
 /** Lithic's client (docs/issuers.md, "Lithic"). `close` closes its connections. */
 export function createLithicClient(options: LithicClientOptions): CardNetwork & { close(): Promise<void> } {
-  const { config, keyLifetimeMs, nowMs = Date.now, isUnderWay } = options;
+  const { config, isUnderWay } = options;
   const api = createLithicApi(options);
 
   /** The card that was issued for our id. Lithic also finds cards whose memo only contains it. */
@@ -86,12 +82,7 @@ export function createLithicClient(options: LithicClientOptions): CardNetwork & 
     abilities: { moneyHeldBy: 'ledger', asksBeforeApproving: true },
 
     async issueCard({ token, issuerProduct }) {
-      const check = async () => {
-        if (nowMs() - readIdTime(token).getTime() <= keyLifetimeMs) return;
-        throw unavailable(
-          'the operation is older than NETWORK_KEY_LIFETIME, so that its key is not sent again; it is only looked up',
-        );
-      };
+      const check = async () => checkAge(token, options);
       const body = {
         type: 'VIRTUAL',
         memo: token,

@@ -1,5 +1,5 @@
-import { Label } from '../../domain/fields.ts';
 import {
+  afterReversal,
   onlyClearing,
   type PaymentEnd,
   type PaymentMerchant,
@@ -8,6 +8,7 @@ import {
   type PaymentSnapshot,
   type UnreadableElement,
 } from '../../domain/payment.ts';
+import { words } from '../merchant-words.ts';
 import { toAlpha2 } from './countries.ts';
 import { type Merchant, moneyOf, type Transaction } from './wire.ts';
 
@@ -42,7 +43,7 @@ export function snapshotTransaction(transaction: Transaction): PaymentSnapshot {
   let endedBy: PaymentEnd | null = null;
 
   const giveBack = (cents: number) => {
-    authorizedCents -= Math.min(cents, Math.max(0, authorizedCents - clearedCents));
+    authorizedCents = afterReversal({ authorizedCents, clearedCents }, cents);
     endedBy = 'reversal';
   };
 
@@ -135,11 +136,3 @@ export function toMerchant({ descriptor, mcc, city, country }: Merchant): Paymen
     country: toAlpha2(country ?? ''),
   };
 }
-
-/** Made once: a reconciliation reads a million texts. */
-const Words = Label(255);
-
-/**
- * A text that can't be shown, such as one with control characters, must not keep the money from being booked.
- */
-const words = (text: string | null | undefined): string | null => Words.safeParse(text?.trim()).data ?? null;

@@ -1,9 +1,9 @@
 import { Agent, request } from 'undici';
 import type { z } from 'zod';
-import { readIdTime } from '../../platform/crypto/new-id.ts';
 import { currentWork } from '../../platform/process/work-context.ts';
 import { type CardNetwork, CardNetworkUnavailable } from '../card-network.ts';
 import { describeFailure } from '../issuer-http.ts';
+import { checkAge, type KeyOptions } from '../key-lifetime.ts';
 import {
   DetailsResponse,
   FoundCard,
@@ -17,12 +17,10 @@ import {
   TransferResponse,
 } from './wire.ts';
 
-interface SimulatedClientOptions {
+interface SimulatedClientOptions extends KeyOptions {
   /** The network's base URL, without a slash at the end. */
   url: string;
   bearerToken: string;
-  /** How old an operation may be for its token to be sent again: as with issuers, which forget keys. */
-  keyLifetimeMs: number;
   /** How long the network may take for an answer. */
   timeoutMs?: number;
 }
@@ -43,9 +41,8 @@ export function createSimulatedClient(
   };
 
   const act: typeof post = async (path, body, shape) => {
-    if (Date.now() - readIdTime(body.token).getTime() > options.keyLifetimeMs) {
-      throw unavailable('the operation is older than NETWORK_KEY_LIFETIME, so it is only looked up');
-    }
+    // As with issuers, which forget keys.
+    checkAge(body.token, options);
     return post(path, body, shape);
   };
 
