@@ -108,7 +108,7 @@ export function snapshotTransaction(transaction: Transaction): PaymentSnapshot {
     requests,
     movements,
     authorizedCents,
-    heldCents: currency !== 'USD' ? null : holds ? Math.max(0, amount) : 0,
+    heldCents: currency !== 'USD' ? null : holds ? Math.abs(amount) : 0,
     endedBy,
     expiresAt: null,
     unreadable,

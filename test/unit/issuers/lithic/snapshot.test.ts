@@ -191,6 +191,10 @@ describe("Lithic's transactions as payments", () => {
     });
   }
 
+  it('holds the absolute value of what Lithic says, whose signs are mixed', () => {
+    assert.equal(snapshot([A(1_000)], -1_000).heldCents, 1_000);
+  });
+
   it('can have no hold in cents, if it is in another currency', () => {
     assert.equal(snapshot([A(100)], 90, 'EUR').heldCents, null);
   });
