@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { isLoopbackAddress } from '../../domain/public-address.ts';
+import { parseDuration } from './duration.ts';
 
 const Key = z
   .string()
@@ -121,13 +122,17 @@ const REQUIRED: Record<string, readonly string[]> = {
   lithic: ['LITHIC_API_KEY', 'LITHIC_WEBHOOK_SECRET', 'LITHIC_ASA_SECRET'],
 };
 
+/** Lithic forgets a key after 24 hours, and one that it has forgotten makes a second card. */
+const MAX_LITHIC_KEY_LIFETIME_MS = 23 * 3_600_000;
+
 /**
- * Finds the issuer's variables that are missing, and an address that would get card numbers and keys in
- * clear.
+ * Finds the issuer's variables that are missing, an address that would get card numbers and keys in clear, and
+ * keys that would be sent again after Lithic has forgotten them.
  * @param schema of the variables that the process reads: the others may be missing
  */
 export function networkProblems(set: NodeJS.ProcessEnv, schema: object = NETWORK_VARIABLES): string[] {
   const network = set.CARD_NETWORK ?? '';
+  const lifetimeMs = parseDuration(set.NETWORK_KEY_LIFETIME ?? '') ?? 0;
   return [
     ...(REQUIRED[network] ?? [])
       .filter((name) => name in schema && !set[name])
@@ -135,6 +140,9 @@ export function networkProblems(set: NodeJS.ProcessEnv, schema: object = NETWORK
     ...['INCREASE_BASE_URL', 'LITHIC_BASE_URL']
       .filter((name) => isInClear(set[name] ?? ''))
       .map((name) => `${name}: leads to another machine without TLS; use https`),
+    ...(network === 'lithic' && lifetimeMs > MAX_LITHIC_KEY_LIFETIME_MS
+      ? ['NETWORK_KEY_LIFETIME: must be at most 23h with CARD_NETWORK=lithic, which forgets keys after 24h']
+      : []),
   ];
 }
 

@@ -62,6 +62,19 @@ describe("Lithic's configuration", () => {
   });
 });
 
+describe('NETWORK_KEY_LIFETIME', () => {
+  const forgotten = /NETWORK_KEY_LIFETIME: must be at most 23h with CARD_NETWORK=lithic/;
+  for (const [name, issuer, lifetime, problem] of [
+    ['is refused if Lithic has forgotten the key by then', LITHIC, '24h', forgotten],
+    ['can be as long as Lithic surely knows the key', LITHIC, '23h', /^$/],
+    ['can be longer at Increase, which documents no end', INCREASE, '48h', /^$/],
+  ] as const) {
+    it(name, () => {
+      assert.match(problemsOf({ ...issuer, NETWORK_KEY_LIFETIME: lifetime }), problem);
+    });
+  }
+});
+
 describe("Increase's configuration", () => {
   it("has Increase's production, decisions by us, and fifty requests a second by default", () => {
     assert.deepEqual(readApiConfig({ ...NEEDED, ...INCREASE }).increase, {
