@@ -62,8 +62,8 @@ import { createUsageBuckets } from './http/usage-buckets.ts';
 
 /** How often the processes exchange which accounts are active. */
 const ACCOUNT_EXCHANGE_MS = 500;
-/** How long a request waits for its account's turn (docs/partners/errors.md). */
-const MAX_TURN_WAIT_MS = 8_000;
+/** How long a request waits for its account's turn at least, however short the wait for a card is. */
+const MIN_TURN_WAIT_MS = 8_000;
 
 /** How often the processes exchange how much of their limits keys and accounts have used. */
 const USAGE_EXCHANGE_MS = 250;
@@ -161,7 +161,7 @@ export async function startApi(
 
   const admission = createAdmission({
     accountConcurrency: config.accountConcurrency,
-    maxWaitMs: MAX_TURN_WAIT_MS,
+    maxWaitMs: Math.max(MIN_TURN_WAIT_MS, config.cardCreationWaitMs),
     maxTurnMs: 100,
     maxStartMs: 1_000,
   });
