@@ -137,11 +137,7 @@ const one = tenantStatement(
  * Up to `limit` + 1 keys, newest first.
  * @throws ApiError `validation_failed` if `starting_after` is not a key of the tenant
  */
-async function readApiKeyPage(
-  em: Reader,
-  tenant: Tenant,
-  page: PageRequest,
-): Promise<ApiKeyResource[]> {
+async function readApiKeyPage(em: Reader, tenant: Tenant, page: PageRequest): Promise<ApiKeyResource[]> {
   const rows = await selectPage(em, tenant, pageValues(page));
   return pageRows<ApiKeyRow>(rows, 'an API key').map((row) => presentApiKey(row));
 }

@@ -15,10 +15,7 @@ const MAX_LENGTH = 200;
  * @returns null if Temporal recorded nobody, or no such signal is found
  * @throws ServiceError if Temporal can't be reached: the attempt is repeated
  */
-type ReadSignalSender = (
-  signal: string,
-  isThis: (input: unknown) => boolean,
-) => Promise<string | null>;
+type ReadSignalSender = (signal: string, isThis: (input: unknown) => boolean) => Promise<string | null>;
 
 /** Reads senders from the workflow's history, because a workflow can't see who signals it. */
 export function createReadSignalSender(client: Client): ReadSignalSender {
