@@ -21,6 +21,7 @@ import { createRelayMetrics } from './metrics.ts';
 import { parkDeliveries } from './parking.ts';
 import { openEndpointSecret, signEvent } from './secrets.ts';
 
+/** How many events a worker sends or records at once. */
 const MAX_IN_FLIGHT = 2_000;
 const MAX_TAKEN = 250;
 const MAX_RECORDED = 500;
@@ -40,6 +41,8 @@ interface RelayDependencies extends CommandContext {
   delaysMs: number[];
   /** How long an attempt may take. */
   timeoutMs: number;
+  /** How many events it sends or records at once. */
+  maxInFlight?: number;
   /** Called when an attempt is recorded of which a workflow has to hear. */
   onRetried(): void;
   /** Called when deliveries were parked: their endpoints may be enabled by now. */
@@ -63,7 +66,7 @@ type Sendable = Delivery & { url: string; body: string };
  * its record repeats the attempt and loses nothing.
  */
 export function startRelay(dependencies: RelayDependencies): Relay {
-  const { orm, logger } = dependencies;
+  const { orm, logger, maxInFlight = MAX_IN_FLIGHT } = dependencies;
   const concurrency = new EndpointConcurrency();
   const record = createAttemptRecorder(dependencies);
   const inProgress = new Set<Promise<void>>();
@@ -74,7 +77,8 @@ export function startRelay(dependencies: RelayDependencies): Relay {
   let after: QueuedEndpoint | null = null;
 
   async function take(): Promise<Delivery[]> {
-    const limit = Math.min(MAX_TAKEN, MAX_IN_FLIGHT - inProgress.size);
+    const limit = Math.min(MAX_TAKEN, maxInFlight - inProgress.size);
+    if (limit <= 0) return [];
     const request = {
       freeSlots: concurrency.freeSlots(),
       initialSlots: concurrency.initialSlots,
@@ -84,7 +88,7 @@ export function startRelay(dependencies: RelayDependencies): Relay {
       leaseMs: 2 * dependencies.timeoutMs + MARGIN_MS,
       after,
     };
-    const taken = limit > 0 ? await takeDeliveries(orm, request) : [];
+    const taken = await takeDeliveries(orm, request);
     const last = taken.at(-1);
     // If the limit was reached, the next read continues after the last endpoint; otherwise all later ones
     // were read.

@@ -1,0 +1,75 @@
+import assert from 'node:assert/strict';
+import type { ServerResponse } from 'node:http';
+import { pino } from 'pino';
+import { newId } from '../../platform/crypto/new-id.ts';
+import { createWebhookClient, type WebhookClient } from '../../webhooks/client/webhook-client.ts';
+import { setEndpoint } from '../../webhooks/endpoints.ts';
+import { startRelay } from '../../webhooks/relay-jobs.ts';
+import { openCommands, type TestCommands } from '../support/commands/open-commands.ts';
+import { until } from '../support/until.ts';
+import { type Receiver, startReceiver } from '../support/webhooks/receiver.ts';
+
+describe('the places of a webhook relay', () => {
+  let commands: TestCommands;
+  let webhooks: WebhookClient;
+  let relay: ReturnType<typeof startRelay>;
+  const receivers: Receiver[] = [];
+  before(async () => {
+    commands = await openCommands();
+  });
+  after(() => commands.close());
+  afterEach(async () => {
+    // Ends what hangs.
+    await Promise.all(receivers.splice(0).map((receiver) => receiver.stop()));
+    await relay.stop();
+    await webhooks.close();
+  });
+
+  const start = (maxInFlight: number) => {
+    const timeoutMs = 60_000;
+    webhooks = createWebhookClient({ timeoutMs, allowLoopbackHttp: true });
+    relay = startRelay({
+      ...{ ...commands.context, webhooks, timeoutMs, maxInFlight, delaysMs: [3_600_000] },
+      logger: pino({ level: 'silent' }),
+      onRetried: () => undefined,
+      onParked: () => undefined,
+    });
+  };
+
+  /** An account with an endpoint; those that were made before it come first. @returns its id and its receiver */
+  async function account(): Promise<[string, Receiver]> {
+    const receiver = await startReceiver();
+    receivers.push(receiver);
+    const partnerId = await commands.createFundedPartner(1);
+    const author = { ...commands.context, actor: 'test' };
+    await setEndpoint(author, { partnerId, modes: ['test'], url: receiver.url });
+    return [partnerId, receiver];
+  }
+
+  /** Writes events of accounts, all in one transaction. */
+  const write = async (...counts: [partnerId: string, count: number][]) => {
+    const partnerIds = counts.flatMap(([id, count]) => Array.from({ length: count }, () => id));
+    await commands.owner.query(
+      `INSERT INTO event (id, partner_id, mode, type, body, created_at)
+       SELECT id, partner_id, 'test', 'ping', json_build_object('id', id), now()
+       FROM unnest($1::text[], $2::text[]) e (id, partner_id)`,
+      [partnerIds.map(() => newId('evt')), partnerIds],
+    );
+  };
+
+  it('go to all accounts in turn, however often they are all taken', async () => {
+    const [first, firstReceiver] = await account();
+    const [second, secondReceiver] = await account();
+    const [last, lastReceiver] = await account();
+    const unanswered: ServerResponse[] = [];
+    for (const busy of [firstReceiver, secondReceiver])
+      busy.behave((_request, response) => unanswered.push(response));
+    await write([first, 20], [second, 20], [last, 1]);
+    start(4);
+    for (let answered = 0; answered < 8; answered++) {
+      await until('all places are taken', () => unanswered.length === 4 || lastReceiver.received.length > 0);
+      unanswered.shift()?.writeHead(200).end();
+    }
+    assert.equal(lastReceiver.received.length, 1, 'it has had its turn');
+  });
+});
