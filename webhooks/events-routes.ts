@@ -23,7 +23,14 @@ import type { Orm } from '../platform/db/orm.ts';
 import type { ReadList } from '../platform/db/read-replica.ts';
 import { tenantStatement } from '../platform/db/sql.ts';
 import { WEBHOOK_ENDPOINT } from './examples.ts';
-import { EventResource, type EventRow, eventExample, presentEvent } from './resource.ts';
+import {
+  EventResource,
+  type EventRow,
+  eventExample,
+  MAX_ATTEMPTS_SHOWN,
+  MAX_DELIVERIES_SHOWN,
+  presentEvent,
+} from './resource.ts';
 import { resendEvent as sendAgain } from './send-on-request.ts';
 
 const listEvents = declareList({
@@ -53,7 +60,7 @@ const getEvent = declare({
   scope: 'events:read',
   operationId: 'events.get',
   summary: 'Retrieve an event',
-  description: 'The event with every attempt to deliver it, to each endpoint.',
+  description: 'The event with the attempts to deliver it, to each endpoint.',
   responses: { 200: EventResource },
   examples: { 200: eventExample('card.issued') },
   errors: ['event_not_found'],
@@ -149,16 +156,21 @@ export async function readEventPage(orm: Orm, tenant: Tenant, page: EventPage): 
   return pageRows<EventRow>(rows, 'an event').map(presentEvent);
 }
 
-/** The deliveries of an event with their attempts, for a lateral join: that of the oldest endpoint first. */
+/**
+ * The deliveries of an event with their attempts, for a lateral join: that of the oldest endpoint first.
+ * Resending adds to both without end.
+ */
 const selectDeliveries = ({ partnerId, mode }: Tenant, eventId: RawBuilder<unknown>) =>
   sql<Pick<EventRow, 'deliveries'>>`(
     select json_agg(json_build_object('endpoint_id', d.endpoint_id, 'status', d.status,
       'next_attempt_at', d.next_attempt_at, 'attempts', (
         select json_agg(json_build_object('number', a.number, 'delivered', a.delivered, 'http_status', a.http_status,
           'started_at', a.started_at, 'duration_ms', a.duration_ms, 'error', a.error) order by a.number)
-        from delivery_attempt a where a.event_id = d.event_id and a.endpoint_id = d.endpoint_id
+        from (select * from delivery_attempt where event_id = d.event_id and endpoint_id = d.endpoint_id
+          order by number desc limit ${sql.lit(MAX_ATTEMPTS_SHOWN)}) a
       )) order by d.endpoint_id) as deliveries
-    from delivery d where d.event_id = ${eventId} and d.partner_id = ${partnerId} and d.mode = ${mode}
+    from (select * from delivery where event_id = ${eventId} and partner_id = ${partnerId} and mode = ${mode}
+      order by endpoint_id limit ${sql.lit(MAX_DELIVERIES_SHOWN)}) d
     having count(*) > 0)`.as('sent');
 
 const one = tenantStatement(

@@ -52,7 +52,7 @@ export const webhookNoun = (readCard: (orm: Orm, cardId: string) => Promise<unkn
   }),
 
   show: verb({
-    about: 'one event with every attempt to send it, the responses, and its workflow',
+    about: 'one event with the newest 100 attempts to send it, the responses, and its workflow',
     takes: {
       event: argument('id of the event'),
       endpoint: flag('<id>', 'the attempts at this endpoint (default: the oldest it is for)', Text(100)),
@@ -86,7 +86,7 @@ export const webhookNoun = (readCard: (orm: Orm, cardId: string) => Promise<unkn
         const value = await requeueWebhook(tools.session, { eventId, endpointId });
         const note =
           'Workers send it within seconds. If that fails, the retry schedule starts over: ' +
-          `"operator webhook show ${value.id}" has every attempt.`;
+          `"operator webhook show ${value.id}" has the attempts.`;
         return { value, note };
       }
       if (partnerId === null || eventId !== null)

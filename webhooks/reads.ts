@@ -12,7 +12,7 @@ import type { Orm } from '../platform/db/orm.ts';
 import { anyOf, type Reader, readStatement } from '../platform/db/sql.ts';
 import { deliverWebhookWorkflowId } from '../workflows/messages.ts';
 import type { WebhookEndpointRow } from './endpoint-resource.ts';
-import { presentAttempt } from './resource.ts';
+import { MAX_ATTEMPTS_SHOWN, presentAttempt } from './resource.ts';
 import { openAnswerStart } from './secrets.ts';
 
 interface WebhookFilter {
@@ -116,7 +116,7 @@ const present = (row: WebhookRow) => ({
 });
 
 /**
- * An event with every attempt to send it to an endpoint, that endpoint as it is now, and the deliveries to
+ * An event with the newest attempts to send it to an endpoint, that endpoint as it is now, and the deliveries to
  * all of them.
  * @param ring null if the keys are not known: receivers' answers are then left out
  * @param wanted.endpointId null for the oldest endpoint that the event is for
@@ -138,7 +138,7 @@ export async function readWebhook(
   const attempts = await selectAttempts(em, { eventId, endpointId: row.endpoint_id ?? '' });
   return {
     ...present(webhook),
-    attempts: attempts.map((attempt) => ({
+    attempts: attempts.reverse().map((attempt) => ({
       ...presentAttempt(attempt),
       answer_start: ring && attempt.answer_start && openAnswerStart(ring, eventId, attempt.answer_start),
     })),
@@ -169,7 +169,8 @@ const selectAttempts = readStatement((db, { eventId, endpointId }: { eventId: st
     .select(['number', 'delivered', 'http_status', 'started_at', 'duration_ms', 'error', 'answer_start'])
     .where('event_id', '=', eventId)
     .where('endpoint_id', '=', endpointId)
-    .orderBy('number'),
+    .orderBy('number', 'desc')
+    .limit(sql.lit(MAX_ATTEMPTS_SHOWN)),
 );
 
 /** The columns of a WebhookEndpointRow. */

@@ -6,6 +6,11 @@ import type { Row } from '../platform/db/entities.ts';
 import { EVENT_DATA, EVENT_TYPES, type EventData } from './event-types-resource.ts';
 import { WEBHOOK_ENDPOINT } from './examples.ts';
 
+/** Of each delivery. Each resend adds one. */
+export const MAX_ATTEMPTS_SHOWN = 100;
+/** Of each event. Those to endpoints that were deleted are kept. */
+export const MAX_DELIVERIES_SHOWN = 20;
+
 const DeliveryAttempt = z
   .object({
     number: z.int().min(1).describe('1 for the first attempt.'),
@@ -23,7 +28,9 @@ const DeliveryAttempt = z
 const DELIVERY = {
   status: DeliveryStatus,
   next_attempt_at: z.iso.datetime().nullable().describe('When the next retry is due. Null if there is none.'),
-  attempts: z.array(DeliveryAttempt).describe('Every attempt so far, oldest first.'),
+  attempts: z
+    .array(DeliveryAttempt)
+    .describe(`The newest ${MAX_ATTEMPTS_SHOWN} attempts so far, the oldest of them first.`),
 };
 
 const Delivery = z
@@ -42,7 +49,8 @@ const EndpointDelivery = z
 const Deliveries = z
   .array(EndpointDelivery)
   .describe(
-    'The delivery to each endpoint that it is for, the oldest endpoint first. Empty if it is for none.',
+    'The delivery to each endpoint that it is for, the oldest endpoint first, up to ' +
+      `${MAX_DELIVERIES_SHOWN} of them. Empty if it is for none.`,
   );
 
 interface Sent<Type extends EventType> {

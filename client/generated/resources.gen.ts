@@ -392,7 +392,7 @@ export class Events extends OperationGroup {
     return this.pages<api.Event>({ method: 'GET', url: '/events', query }, options);
   }
 
-  /** Retrieve an event. The event with every attempt to deliver it, to each endpoint. */
+  /** Retrieve an event. The event with the attempts to deliver it, to each endpoint. */
   get(eventId: string, options?: RequestOptions): Promise<ApiResponse<api.Event>> {
     return this.send<api.Event>({ method: 'GET', url: '/events/{eventId}', path: { eventId } }, options);
   }

@@ -90,7 +90,7 @@ export type ApiKeyEvent = {
     data: ApiKeyEventData;
     delivery: EventDelivery;
     /**
-     * The delivery to each endpoint that it is for, the oldest endpoint first. Empty if it is for none.
+     * The delivery to each endpoint that it is for, the oldest endpoint first, up to 20 of them. Empty if it is for none.
      */
     deliveries: Array<EndpointDelivery>;
 };
@@ -273,7 +273,7 @@ export type AuthorizationEvent = {
     data: AuthorizationEventData;
     delivery: EventDelivery;
     /**
-     * The delivery to each endpoint that it is for, the oldest endpoint first. Empty if it is for none.
+     * The delivery to each endpoint that it is for, the oldest endpoint first, up to 20 of them. Empty if it is for none.
      */
     deliveries: Array<EndpointDelivery>;
 };
@@ -431,7 +431,7 @@ export type BalanceEvent = {
     data: BalanceEventData;
     delivery: EventDelivery;
     /**
-     * The delivery to each endpoint that it is for, the oldest endpoint first. Empty if it is for none.
+     * The delivery to each endpoint that it is for, the oldest endpoint first, up to 20 of them. Empty if it is for none.
      */
     deliveries: Array<EndpointDelivery>;
 };
@@ -690,7 +690,7 @@ export type CardEvent = {
     data: CardEventData;
     delivery: EventDelivery;
     /**
-     * The delivery to each endpoint that it is for, the oldest endpoint first. Empty if it is for none.
+     * The delivery to each endpoint that it is for, the oldest endpoint first, up to 20 of them. Empty if it is for none.
      */
     deliveries: Array<EndpointDelivery>;
 };
@@ -1115,7 +1115,7 @@ export type DepositEvent = {
     data: DepositEventData;
     delivery: EventDelivery;
     /**
-     * The delivery to each endpoint that it is for, the oldest endpoint first. Empty if it is for none.
+     * The delivery to each endpoint that it is for, the oldest endpoint first, up to 20 of them. Empty if it is for none.
      */
     deliveries: Array<EndpointDelivery>;
 };
@@ -1219,7 +1219,7 @@ export type EndpointDelivery = {
      */
     next_attempt_at: string | null;
     /**
-     * Every attempt so far, oldest first.
+     * The newest 100 attempts so far, the oldest of them first.
      */
     attempts: Array<DeliveryAttempt>;
 };
@@ -1312,7 +1312,7 @@ export type EventDelivery = {
      */
     next_attempt_at: string | null;
     /**
-     * Every attempt so far, oldest first.
+     * The newest 100 attempts so far, the oldest of them first.
      */
     attempts: Array<DeliveryAttempt>;
 };
@@ -1660,7 +1660,7 @@ export type PingEvent = {
     data: PingEventData;
     delivery: EventDelivery;
     /**
-     * The delivery to each endpoint that it is for, the oldest endpoint first. Empty if it is for none.
+     * The delivery to each endpoint that it is for, the oldest endpoint first, up to 20 of them. Empty if it is for none.
      */
     deliveries: Array<EndpointDelivery>;
 };
@@ -2340,7 +2340,7 @@ export type TopupEvent = {
     data: TopupEventData;
     delivery: EventDelivery;
     /**
-     * The delivery to each endpoint that it is for, the oldest endpoint first. Empty if it is for none.
+     * The delivery to each endpoint that it is for, the oldest endpoint first, up to 20 of them. Empty if it is for none.
      */
     deliveries: Array<EndpointDelivery>;
 };
@@ -2504,7 +2504,7 @@ export type TransactionEvent = {
     data: TransactionEventData;
     delivery: EventDelivery;
     /**
-     * The delivery to each endpoint that it is for, the oldest endpoint first. Empty if it is for none.
+     * The delivery to each endpoint that it is for, the oldest endpoint first, up to 20 of them. Empty if it is for none.
      */
     deliveries: Array<EndpointDelivery>;
 };
@@ -2722,7 +2722,7 @@ export type WebhookEndpointEvent = {
     data: WebhookEndpointEventData;
     delivery: EventDelivery;
     /**
-     * The delivery to each endpoint that it is for, the oldest endpoint first. Empty if it is for none.
+     * The delivery to each endpoint that it is for, the oldest endpoint first, up to 20 of them. Empty if it is for none.
      */
     deliveries: Array<EndpointDelivery>;
 };
@@ -2921,7 +2921,7 @@ export type WithdrawalEvent = {
     data: WithdrawalEventData;
     delivery: EventDelivery;
     /**
-     * The delivery to each endpoint that it is for, the oldest endpoint first. Empty if it is for none.
+     * The delivery to each endpoint that it is for, the oldest endpoint first, up to 20 of them. Empty if it is for none.
      */
     deliveries: Array<EndpointDelivery>;
 };

@@ -96,6 +96,32 @@ describe('GET /events', () => {
     assert.deepEqual([data[1].id, data[1].delivery.attempts], [without, []]);
   });
 
+  it('shows the newest 100 attempts of a delivery and the first 20 deliveries of an event', async () => {
+    const [id = ''] = await seedEvents(stack, partner, [{}]);
+    await asOwner(
+      stack,
+      `INSERT INTO delivery (event_id, endpoint_id, partner_id, mode, type, status)
+       SELECT event_id, 'we_' || n, partner_id, mode, type, status FROM delivery, generate_series(10, 40) n
+       WHERE event_id = $1`,
+      [id],
+    );
+    await asOwner(
+      stack,
+      `INSERT INTO delivery_attempt (event_id, endpoint_id, number, started_at, duration_ms, delivered)
+       SELECT event_id, endpoint_id, n, now(), 1, true FROM delivery, generate_series(1, 102) n WHERE event_id = $1`,
+      [id],
+    );
+    const numbers = Array.from({ length: 100 }, (_, i) => i + 3);
+    const { json } = await partner.call('GET', `/events/${id}`);
+    assert.equal(json.deliveries.at(-1).endpoint_id, 'we_28', 'the one without an endpoint is not listed');
+    for (const { attempts } of [json.delivery, ...json.deliveries])
+      assert.deepEqual(
+        attempts.map(({ number }: { number: number }) => number),
+        numbers,
+      );
+    assert.deepEqual((await list()).data, [json]);
+  });
+
   it('leaves out events that are older than 30 days', async () => {
     const [young, old] = await seedEvents(stack, partner, [
       { ageMs: 30 * DAY_MS - 60_000, status: 'given_up' },
