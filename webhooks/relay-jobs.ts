@@ -22,7 +22,7 @@ import { parkDeliveries } from './parking.ts';
 import { openEndpointSecret, signEvent } from './secrets.ts';
 
 /** How many events a worker sends or records at once. */
-const MAX_IN_FLIGHT = 2_000;
+export const MAX_IN_FLIGHT = 2_000;
 const MAX_TAKEN = 250;
 const MAX_RECORDED = 500;
 /** A fallback for notifications, which can be lost. */
@@ -204,16 +204,19 @@ async function attemptDelivery(
 ): Promise<AttemptMade> {
   const { event_id: eventId, endpoint_id: endpointId, body, url, previous_secret: previous } = delivery;
   const endpoint = { ...delivery, id: endpointId };
-  const startedAt = new Date();
   const current = openEndpointSecret(ring, endpoint, delivery.secret);
-  const headers = signEvent({
-    eventId,
-    body,
-    secrets: previous === null ? [current] : [current, openEndpointSecret(ring, endpoint, previous)],
-    standardWebhooks: delivery.standard_headers,
-    nowMs: startedAt.getTime(),
-  });
-  const result = await webhooks.deliver({ url, body, headers });
+  let startedAt = new Date();
+  const sign = () => {
+    startedAt = new Date();
+    return signEvent({
+      eventId,
+      body,
+      secrets: previous === null ? [current] : [current, openEndpointSecret(ring, endpoint, previous)],
+      standardWebhooks: delivery.standard_headers,
+      nowMs: startedAt.getTime(),
+    });
+  };
+  const result = await webhooks.deliver({ endpointId, url, body, sign });
   const { outcome, httpStatus, durationMs } = result;
   const made = { eventId, endpointId, startedAt, durationMs, httpStatus };
   if (outcome === 'delivered') return { ...made, error: null, answerStart: null };

@@ -8,7 +8,7 @@ import { createWebhookClient } from '../webhooks/client/webhook-client.ts';
 import { MAX_SLOTS } from '../webhooks/endpoint-concurrency.ts';
 import { startFollowingEndpoints } from '../webhooks/follow-endpoints-jobs.ts';
 import { startNotifyingWorkflows } from '../webhooks/notify-workflows-jobs.ts';
-import { startRelay } from '../webhooks/relay-jobs.ts';
+import { MAX_IN_FLIGHT, startRelay } from '../webhooks/relay-jobs.ts';
 import { continueReplays, type ReplayTurn } from '../webhooks/replays/continue.ts';
 import { createPartWorker, type PartOptions, type WorkerPart } from './worker-part.ts';
 
@@ -28,6 +28,7 @@ export async function startWebhooks(options: PartOptions): Promise<WorkerPart> {
     timeoutMs: config.webhookTimeoutMs,
     allowLoopbackHttp: config.webhookAllowLoopbackHttp,
     connectionsPerEndpoint: MAX_SLOTS / 2,
+    endpointsKept: MAX_IN_FLIGHT,
   });
   const worker = await createPartWorker(options, {
     taskQueue,

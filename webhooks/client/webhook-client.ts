@@ -46,11 +46,12 @@ export interface WebhookClientOptions {
 }
 
 interface WebhookRequest {
+  endpointId: string;
   url: string;
   /** Sent as it is, in UTF-8. */
   body: string;
-  /** From `signEvent`. */
-  headers: Readonly<Record<string, string>>;
+  /** Called when the attempt's time starts: returns the headers, from `signEvent`. */
+  sign(): Readonly<Record<string, string>>;
 }
 
 export interface WebhookClient {
@@ -81,25 +82,26 @@ export function createWebhookClient(options: WebhookClientOptions): WebhookClien
   const inProgress = new Set<Promise<DeliveryResult>>();
   let closed = false;
 
-  const attempt = async ({ url, body, headers }: WebhookRequest): Promise<DeliveryResult> => {
+  const attempt = async ({ endpointId, url, body, sign }: WebhookRequest): Promise<DeliveryResult> => {
     const target = parseWebhookUrl(url, options);
     if ('problem' in target) return failed(target.problem, 0);
-    // By endpoint, not by origin: partners may share a host, and one that hangs must not use up the others'
-    // connections.
-    let connections = endpoints.get(target.href);
+    // Partners may share a host or a URL, and one that hangs must not use up the others' connections.
+    const endpoint = `${endpointId} ${target.href}`;
+    let connections = endpoints.get(endpoint);
     if (connections === undefined) {
       connections = createEndpointConnections(target, network, options.connectionsPerEndpoint ?? 32);
-      endpoints.set(target.href, connections);
+      endpoints.set(endpoint, connections);
     }
     let connection = await connections.acquire();
-    const startedAtMs = performance.now();
-    const post = () => {
-      connection.deadlineAtMs = startedAtMs + options.timeoutMs;
-      const request = { method: 'POST', path: target.path, headers: { ...FIXED_HEADERS, ...headers }, body };
-      return exchange(connection.client, request, connection.deadlineAtMs);
-    };
     let reusable = false;
     try {
+      const startedAtMs = performance.now();
+      const headers = { ...FIXED_HEADERS, ...sign() };
+      const post = () => {
+        connection.deadlineAtMs = startedAtMs + options.timeoutMs;
+        const request = { method: 'POST', path: target.path, headers, body };
+        return exchange(connection.client, request, connection.deadlineAtMs);
+      };
       let answer = await post();
       if (wasStale(answer, connection)) {
         connection = connections.replace(connection);

@@ -118,11 +118,12 @@ describe('the verification sample for Node', () => {
         [SECRET, 204],
         [other, 400],
       ] as const) {
-        const headers = signEvent({ ...event, secrets: [secret] });
+        const sign = () => signEvent({ ...event, secrets: [secret] });
         const result = await client.deliver({
+          endpointId: 'we_1',
           url: `http://127.0.0.1:${receiver.port}/`,
           body: BODY,
-          headers,
+          sign,
         });
         assert.equal(result.httpStatus, status);
       }

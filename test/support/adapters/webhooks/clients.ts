@@ -31,12 +31,12 @@ export function leadTo(
 /** Does something with a client that may speak plain HTTP to this machine, and ends the client. */
 export async function withClient<T>(
   options: Partial<WebhookClientOptions>,
-  use: (post: (url: string) => Promise<DeliveryResult>) => Promise<T>,
+  use: (post: (url: string, endpointId?: string) => Promise<DeliveryResult>) => Promise<T>,
 ): Promise<T> {
   const client = createWebhookClient({ timeoutMs: 20_000, allowLoopbackHttp: true, ...options });
   try {
-    return await use((url) =>
-      client.deliver({ url, body: BODY, headers: { 'X-Service-Event-Id': 'evt_1' } }),
+    return await use((url, endpointId = 'we_1') =>
+      client.deliver({ endpointId, url, body: BODY, sign: () => ({ 'X-Service-Event-Id': 'evt_1' }) }),
     );
   } finally {
     await client.close();

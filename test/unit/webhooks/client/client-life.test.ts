@@ -4,6 +4,7 @@ import { createWebhookClient } from '../../../../webhooks/client/webhook-client.
 import { BODY, startRawReceiver } from '../../../support/adapters/webhooks/receivers.ts';
 import { untilHolds } from '../../../support/until.ts';
 
+const UNSIGNED = { endpointId: 'we_1', body: BODY, sign: () => ({}) };
 const OK = 'HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n';
 
 describe('the webhook client', () => {
@@ -13,7 +14,7 @@ describe('the webhook client', () => {
       answer = () => void socket.write(OK);
     });
     const client = createWebhookClient({ timeoutMs: 10_000, allowLoopbackHttp: true });
-    const delivery = { url: `http://127.0.0.1:${receiver.port}/`, body: BODY, headers: {} };
+    const delivery = { ...UNSIGNED, url: `http://127.0.0.1:${receiver.port}/` };
     const ended: string[] = [];
     const underWay = client.deliver(delivery).then(({ outcome }) => ended.push(outcome));
     await untilHolds(() => assert.equal(receiver.open.size, 1));
@@ -32,7 +33,7 @@ describe('the webhook client', () => {
       receiver.onConnection = (socket) => once(socket, 'close').then(resolve);
     });
     const client = createWebhookClient({ timeoutMs: 10_000, allowLoopbackHttp: true });
-    await client.deliver({ url: `http://127.0.0.1:${receiver.port}/`, body: BODY, headers: {} });
+    await client.deliver({ ...UNSIGNED, url: `http://127.0.0.1:${receiver.port}/` });
     await client.close();
     await gone;
   });
@@ -44,7 +45,7 @@ describe('the webhook client', () => {
     });
     const client = createWebhookClient({ timeoutMs: 200, allowLoopbackHttp: true });
     try {
-      await client.deliver({ url: `http://127.0.0.1:${receiver.port}/`, body: BODY, headers: {} });
+      await client.deliver({ ...UNSIGNED, url: `http://127.0.0.1:${receiver.port}/` });
       await gone;
     } finally {
       await client.close();
@@ -57,7 +58,7 @@ describe('the webhook client', () => {
     const client = createWebhookClient({ timeoutMs: 5_000, allowLoopbackHttp: true });
     const url = `http://127.0.0.1:${receiver.port}/`;
     try {
-      await assert.rejects(client.deliver({ url, body: BODY, headers: { 'x-a': 'b\r\nc: d' } }), {
+      await assert.rejects(client.deliver({ ...UNSIGNED, url, sign: () => ({ 'x-a': 'b\r\nc: d' }) }), {
         code: 'UND_ERR_INVALID_ARG',
       });
     } finally {

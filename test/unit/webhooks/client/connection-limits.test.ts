@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
+import { createWebhookClient } from '../../../../webhooks/client/webhook-client.ts';
 import { withClient } from '../../../support/adapters/webhooks/clients.ts';
 import {
   answering,
+  BODY,
   type Receiver,
   startRawReceiver,
   startReceiver,
@@ -39,6 +41,48 @@ describe('webhook connections', () => {
       );
       assert.deepEqual(ended.slice(0, 3).sort(), ['/a', '/a', '/b']);
     });
+  });
+
+  it('are not shared by endpoints with the same URL either', async () => {
+    // The first hangs, and the second has its connection meanwhile.
+    await using receiver = await startRawReceiver((socket, request) => request > 1 && socket.write(OK));
+    await withClient({ timeoutMs: 60_000, connectionsPerEndpoint: 1 }, async (post) => {
+      const hanging = post(urlOf(receiver), 'we_1');
+      await untilHolds(() => assert.equal(receiver.open.size, 1));
+      assert.equal((await post(urlOf(receiver), 'we_2')).outcome, 'delivered');
+      await receiver.close();
+      assert.equal((await hanging).error, 'connection_closed');
+    });
+  });
+
+  it('come before the signature, so the time in it is that of the attempt', async () => {
+    const answers: (() => unknown)[] = [];
+    await using receiver = await startRawReceiver((socket) => answers.push(() => socket.write(OK)));
+    const client = createWebhookClient({
+      timeoutMs: 60_000,
+      allowLoopbackHttp: true,
+      connectionsPerEndpoint: 1,
+    });
+    const signed: string[] = [];
+    const deliver = (name: string) =>
+      client.deliver({
+        endpointId: 'we_1',
+        url: urlOf(receiver),
+        body: BODY,
+        sign() {
+          signed.push(name);
+          return {};
+        },
+      });
+    const both = ['first', 'second'].map(deliver);
+    await untilHolds(() => assert.equal(answers.length, 1));
+    assert.deepEqual(signed, ['first']);
+    answers[0]?.();
+    await untilHolds(() => assert.equal(answers.length, 2));
+    answers[1]?.();
+    await Promise.all(both);
+    assert.deepEqual(signed, ['first', 'second']);
+    await client.close();
   });
 
   it('are kept for some endpoints only, and those used longest ago are closed first', async () => {
