@@ -16,15 +16,24 @@ interface Endpoint {
 }
 
 /**
+ * Which endpoints a read of events is for: all, or only those whose attempts have succeeded more than failed.
+ */
+export type EndpointsRead = 'all' | 'proven';
+
+/**
  * How many attempts may be in flight for each endpoint: each success doubles its slots, each failure halves
- * them. So dead receivers occupy few of the process's slots, however many there are.
+ * them. So a dead receiver occupies few of the process's places, and all of them together about half.
  */
 export class EndpointConcurrency {
-  /** The slots of an endpoint without recent attempts. */
-  readonly initialSlots = INITIAL_SLOTS;
   /** How many of an endpoint's slots replayed events may have. */
   readonly replaySlots = REPLAY_SLOTS;
+  readonly #maxUnproven: number;
   readonly #endpoints = new LRUCache<string, Endpoint>({ max: MAX_ENDPOINTS });
+
+  /** @param maxInFlight for all endpoints together */
+  constructor(maxInFlight: number) {
+    this.#maxUnproven = maxInFlight / 2;
+  }
 
   acquire(endpointId: string, isReplayed: boolean): void {
     const endpoint = this.#endpoints.get(endpointId) ?? {
@@ -59,9 +68,27 @@ export class EndpointConcurrency {
     };
   }
 
+  /**
+   * Endpoints that are not proven to respond have half of the process's places, and what one read takes. If
+   * these are taken, the rest is for the others.
+   */
+  nextRead(): EndpointsRead {
+    let unproven = 0;
+    for (const endpoint of this.#endpoints.values()) if (!isProven(endpoint)) unproven += endpoint.inFlight;
+    return unproven < this.#maxUnproven ? 'all' : 'proven';
+  }
+
+  /** The slots of an endpoint without recent attempts. */
+  initialSlots(read: EndpointsRead): number {
+    return read === 'all' ? INITIAL_SLOTS : 0;
+  }
+
   /** The free slots of each endpoint with recent attempts, by its id. */
-  freeSlots(): Record<string, number> {
-    const free = [...this.#endpoints].map(([id, { slots, inFlight }]) => [id, Math.max(0, slots - inFlight)]);
+  freeSlots(read: EndpointsRead): Record<string, number> {
+    const free = [...this.#endpoints].map(([id, endpoint]) => [
+      id,
+      read === 'all' || isProven(endpoint) ? Math.max(0, endpoint.slots - endpoint.inFlight) : 0,
+    ]);
     return Object.fromEntries(free);
   }
 
@@ -73,3 +100,5 @@ export class EndpointConcurrency {
     );
   }
 }
+
+const isProven = ({ slots }: Endpoint): boolean => slots > INITIAL_SLOTS;

@@ -15,7 +15,7 @@ import {
   recordAttempts,
   takeDeliveries,
 } from './deliveries.ts';
-import { EndpointConcurrency } from './endpoint-concurrency.ts';
+import { EndpointConcurrency, type EndpointsRead } from './endpoint-concurrency.ts';
 import { disableEndpoint } from './endpoint-status.ts';
 import { createRelayMetrics } from './metrics.ts';
 import { parkDeliveries } from './parking.ts';
@@ -67,33 +67,35 @@ type Sendable = Delivery & { url: string; body: string };
  */
 export function startRelay(dependencies: RelayDependencies): Relay {
   const { orm, logger, maxInFlight = MAX_IN_FLIGHT } = dependencies;
-  const concurrency = new EndpointConcurrency();
+  const concurrency = new EndpointConcurrency(maxInFlight);
   const record = createAttemptRecorder(dependencies);
   const inProgress = new Set<Promise<void>>();
   const metrics = createRelayMetrics({
     inFlight: () => inProgress.size,
     endpoints: () => concurrency.count(),
   });
-  let after: QueuedEndpoint | null = null;
+  /** Where the next read begins. */
+  const after: Record<EndpointsRead, QueuedEndpoint | null> = { all: null, proven: null };
 
   async function take(): Promise<Delivery[]> {
     const limit = Math.min(MAX_TAKEN, maxInFlight - inProgress.size);
     if (limit <= 0) return [];
+    const read = concurrency.nextRead();
     const request = {
-      freeSlots: concurrency.freeSlots(),
-      initialSlots: concurrency.initialSlots,
+      freeSlots: concurrency.freeSlots(read),
+      initialSlots: concurrency.initialSlots(read),
       freeReplaySlots: concurrency.freeReplaySlots(),
       replaySlots: concurrency.replaySlots,
       limit,
       leaseMs: 2 * dependencies.timeoutMs + MARGIN_MS,
-      after,
+      after: after[read],
     };
     const taken = await takeDeliveries(orm, request);
     const last = taken.at(-1);
     // If the limit was reached, the next read continues after the last endpoint; otherwise all later ones
     // were read.
-    const wrapped = after !== null && taken.length < limit;
-    after = last !== undefined && taken.length === limit ? last : null;
+    const wrapped = after[read] !== null && taken.length < limit;
+    after[read] = last !== undefined && taken.length === limit ? last : null;
     if (wrapped) relaying.wake();
     return taken;
   }

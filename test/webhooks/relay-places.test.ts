@@ -72,4 +72,19 @@ describe('the places of a webhook relay', () => {
     }
     assert.equal(lastReceiver.received.length, 1, 'it has had its turn');
   });
+
+  it('are not all taken by endpoints that hang, so one that responds has its own', async () => {
+    const hanging = [await account(), await account()] as const;
+    const [responding, receiver] = await account();
+    for (const [, { behave }] of hanging) behave(() => undefined);
+    const [[one, oneReceiver], [another, anotherReceiver]] = hanging;
+    start(16);
+    await write([responding, 1]);
+    await until('the endpoint that responds gets an event', () => receiver.received.length === 1);
+    await write([one, 20]);
+    await until('half of the places are taken', () => oneReceiver.received.length === 8);
+    await write([another, 20], [responding, 1]);
+    await until('it gets another one', () => receiver.received.length === 2);
+    assert.equal(anotherReceiver.received.length, 0);
+  });
 });
