@@ -1,5 +1,4 @@
 import { sql } from 'kysely';
-import type { DeliveryStatus } from '../domain/event.ts';
 import type { Row } from '../platform/db/entities.ts';
 import { followingAccounts } from '../platform/db/following-accounts.ts';
 import type { Orm } from '../platform/db/orm.ts';
@@ -145,7 +144,7 @@ const take = autocommitStatement(
   { acrossTenants: 'queue' },
 );
 
-/** One attempt to send an event to an endpoint, and the delivery's status afterwards. */
+/** One attempt to send an event to an endpoint. */
 export interface Attempt extends DeliveryKey {
   startedAt: Date;
   durationMs: number;
@@ -154,22 +153,25 @@ export interface Attempt extends DeliveryKey {
   error: string | null;
   /** The start of the response to a failed attempt; it is stored sealed. */
   answerStart: string | null;
-  /** `pending` if the event is to be parked next. */
-  status: DeliveryStatus;
-  nextAttemptMs: number | null;
+  /** Whether the receiver wants no more events: this one is to be parked next. */
+  isGone: boolean;
 }
 
 /**
  * Records attempts, at most one per delivery, in one statement, and counts them in the health of their
  * endpoints. They are in the order in which they ended. Their workflows are informed elsewhere. An event that
- * was delivered stays delivered, whatever the result of a concurrent attempt. A crash of PostgreSQL may lose
- * the record; the event is then sent again.
+ * was delivered stays delivered, whatever the result of a concurrent attempt. If it was sent again on request
+ * during the attempt, that was the first of a new schedule. A crash of PostgreSQL may lose the record; the
+ * event is then sent again.
+ * @param delaysMs how long to wait after each failed attempt of a schedule
  */
 export async function recordAttempts(
   { orm, ring }: CommandContext,
   attempts: readonly Attempt[],
+  delaysMs: readonly number[],
 ): Promise<void> {
   await record(orm, {
+    delaysMs,
     eventIds: attempts.map(({ eventId }) => eventId),
     endpointIds: attempts.map(({ endpointId }) => endpointId),
     startedAt: attempts.map(({ startedAt }) => startedAt.toISOString()),
@@ -179,13 +181,13 @@ export async function recordAttempts(
     answerStarts: attempts.map(({ eventId, answerStart }) =>
       answerStart ? sealAnswerStart(ring, eventId, answerStart) : null,
     ),
-    statuses: attempts.map(({ status }) => status),
-    nextAttemptsMs: attempts.map(({ nextAttemptMs }) => nextAttemptMs),
+    areGone: attempts.map(({ isGone }) => isGone),
   });
 }
 
 /** The attempts by column. */
 interface RecordValues {
+  delaysMs: readonly number[];
   eventIds: string[];
   endpointIds: string[];
   startedAt: string[];
@@ -193,9 +195,11 @@ interface RecordValues {
   httpStatuses: (number | null)[];
   errors: (string | null)[];
   answerStarts: (Buffer | null)[];
-  statuses: DeliveryStatus[];
-  nextAttemptsMs: (number | null)[];
+  areGone: boolean[];
 }
+
+/** After an attempt of the delivery `d`; null if it was the last. A resend may have changed the row meanwhile. */
+const delayMs = ({ delaysMs }: RecordValues) => sql`(${delaysMs}::float8[])[d.schedule_attempts + 1]`;
 
 // Row "attempted" of the table in domain/event.ts. Written out: it writes three tables. The endpoints come
 // first, in one order, since everybody else writes them last. All of them are locked, because only a locked
@@ -207,9 +211,9 @@ const record = autocommitStatement(
     SELECT *, started_at + duration_ms * interval '1 millisecond' AS ended_at
     FROM unnest(${values.eventIds}::text[], ${values.endpointIds}::text[], ${values.startedAt}::timestamptz[],
       ${values.durationsMs}::int[], ${values.httpStatuses}::smallint[], ${values.errors}::text[],
-      ${values.answerStarts}::bytea[], ${values.statuses}::text[], ${values.nextAttemptsMs}::float8[])
+      ${values.answerStarts}::bytea[], ${values.areGone}::boolean[])
       WITH ORDINALITY a (event_id, endpoint_id, started_at, duration_ms, http_status, error,
-        answer_start, status, next_attempt_ms, nth)
+        answer_start, is_gone, nth)
   ), last_success AS (
     SELECT endpoint_id, max(nth) AS nth, max(ended_at) AS at FROM attempt WHERE error IS NULL
       GROUP BY endpoint_id
@@ -254,14 +258,16 @@ const record = autocommitStatement(
     WHERE w.id = held.id AND (held.is_behind OR l.endpoint_id IS NOT NULL)
   ), counted AS (
     UPDATE delivery d SET attempt_count = d.attempt_count + 1, schedule_attempts = d.schedule_attempts + 1,
-      status = CASE WHEN d.status = 'delivered' THEN d.status ELSE a.status END,
-      next_attempt_at = CASE WHEN d.status <> 'delivered' THEN a.next_attempt_ms * interval '1 millisecond'
+      status = CASE WHEN d.status = 'delivered' OR a.error IS NULL THEN 'delivered'
+        WHEN a.is_gone THEN 'pending' WHEN ${delayMs(values)} IS NULL THEN 'given_up' ELSE 'retrying' END,
+      next_attempt_at = CASE WHEN d.status <> 'delivered' AND a.error IS NOT NULL AND NOT a.is_gone
+        THEN ${delayMs(values)} * interval '1 millisecond'
         -- One jump of a sandbox clock runs the whole schedule, also one that came during the first attempt.
         + CASE WHEN d.mode = 'test' AND EXISTS (SELECT FROM test_clock_advance c WHERE c.partner_id = d.partner_id)
             THEN coalesce(d.next_attempt_at, account_time(d.partner_id, d.mode, a.started_at))
             ELSE account_time(d.partner_id, d.mode, clock_timestamp()) END END,
       lease_expires_at = '-infinity',
-      workflow = CASE WHEN a.status = 'pending' OR (d.workflow = 'none' AND a.status = 'delivered') THEN d.workflow
+      workflow = CASE WHEN a.is_gone OR (d.workflow = 'none' AND a.error IS NULL) THEN d.workflow
         ELSE 'untold' END
     FROM attempt a, asynchronous_commit, (SELECT count(*) FROM held) locked
     WHERE d.event_id = a.event_id AND d.endpoint_id = a.endpoint_id

@@ -132,14 +132,11 @@ async function requeueWebhook(
         `${verb === 'set' ? ' --url U' : ''} --mode ${event.mode}" first.`,
     );
   }
-  const waiting = targets.filter(({ is_pending }) => !is_pending);
-  if (waiting.length > 0) {
-    const { actor } = await session.operator();
-    const detail = { status: event.status, endpoints: waiting.map(({ id }) => id) };
-    const deliveries = waiting.map(({ id }) => ({ eventId, endpointId: id }));
-    await requeueDeliveries(orm, deliveries, { actor, audit: { subject: eventId, detail } });
-    await notifyEvents(orm);
-  }
+  const { actor } = await session.operator();
+  const detail = { status: event.status, endpoints: targets.map(({ id }) => id) };
+  const deliveries = targets.map(({ id }) => ({ eventId, endpointId: id }));
+  await requeueDeliveries(orm, deliveries, { actor, audit: { subject: eventId, detail } });
+  await notifyEvents(orm);
   return readWebhook(orm, session.keys(), { eventId, endpointId });
 }
 
@@ -147,14 +144,12 @@ interface Target {
   id: string;
   status: 'enabled' | 'disabled';
   had_delivery: boolean;
-  is_pending: boolean;
   wants: boolean;
 }
 
 const findTargets = readStatement(
   (_, { eventId }: { eventId: string }) => sql<Target>`
   SELECT w.id, w.status, d.event_id IS NOT NULL AS had_delivery,
-    coalesce(d.status = 'pending', false) AS is_pending,
     CASE WHEN e.only_endpoint_id IS NOT NULL THEN w.id = e.only_endpoint_id
       ELSE (w.event_types IS NULL OR e.type = ANY (w.event_types))
       AND w.id IS DISTINCT FROM e.except_endpoint_id

@@ -137,21 +137,18 @@ export function startRelay(dependencies: RelayDependencies): Relay {
     const attempt = await attemptDelivery(dependencies, delivery);
     metrics.observe(attempt);
     releaseSlot(attempt.error === null);
-    const hasFailed = attempt.error !== null;
-    if (hasFailed && attempt.httpStatus === GONE) return parkGone(delivery, attempt);
-    const nextAttemptMs = (hasFailed && dependencies.delaysMs[delivery.schedule_attempts]) || null;
-    const ended = hasFailed ? 'given_up' : 'delivered';
-    await record({ ...attempt, status: nextAttemptMs === null ? ended : 'retrying', nextAttemptMs });
-    if (hasFailed || delivery.schedule_attempts > 0) dependencies.onRetried();
+    if (attempt.isGone) return parkGone(delivery, attempt);
+    await record(attempt);
+    if (attempt.error !== null || delivery.schedule_attempts > 0) dependencies.onRetried();
   }
 
   /**
    * The receiver wants no more events: its endpoint is disabled, and this event is parked with the others.
    */
-  async function parkGone(delivery: Sendable, attempt: AttemptMade): Promise<void> {
+  async function parkGone(delivery: Sendable, attempt: Attempt): Promise<void> {
     const { endpoint_id: endpointId, partner_id: partnerId, mode, url } = delivery;
     await disableEndpoint(orm, { partnerId, mode, endpointId, url, reason: 'it answered 410 Gone' });
-    await record({ ...attempt, status: 'pending', nextAttemptMs: null });
+    await record(attempt);
     await park([toKey(delivery)]);
   }
 
@@ -195,15 +192,13 @@ const toKey = ({ event_id: eventId, endpoint_id: endpointId }: Delivery): Delive
 const isSendable = (delivery: Delivery): delivery is Sendable =>
   delivery.url !== null && delivery.body !== null && delivery.endpoint_status === 'enabled';
 
-type AttemptMade = Omit<Attempt, 'status' | 'nextAttemptMs'>;
-
 /**
  * Sends an event once, signed at that moment, to its endpoint. Whatever the receiver does is not an error.
  */
 async function attemptDelivery(
   { ring, webhooks }: Pick<RelayDependencies, 'ring' | 'webhooks'>,
   delivery: Sendable,
-): Promise<AttemptMade> {
+): Promise<Attempt> {
   const { event_id: eventId, endpoint_id: endpointId, body, url, previous_secret: previous } = delivery;
   const endpoint = { ...delivery, id: endpointId };
   const current = openEndpointSecret(ring, endpoint, delivery.secret);
@@ -220,7 +215,7 @@ async function attemptDelivery(
   };
   const result = await webhooks.deliver({ endpointId, url, body, sign });
   const { outcome, httpStatus, durationMs } = result;
-  const made = { eventId, endpointId, startedAt, durationMs, httpStatus };
+  const made = { eventId, endpointId, startedAt, durationMs, httpStatus, isGone: httpStatus === GONE };
   if (outcome === 'delivered') return { ...made, error: null, answerStart: null };
   return { ...made, error: result.error ?? `http_${httpStatus}`, answerStart: result.answerStart };
 }
@@ -234,10 +229,11 @@ function createAttemptRecorder({
   orm,
   ring,
   logger,
+  delaysMs,
 }: RelayDependencies): (attempt: Attempt) => Promise<void> {
   const recordTogether = async (attempts: readonly Attempt[]): Promise<void> => {
     try {
-      await recordAttempts({ orm, ring }, attempts);
+      await recordAttempts({ orm, ring }, attempts, delaysMs);
     } catch (error) {
       const byEndpoint = Map.groupBy(attempts, ({ endpointId }) => endpointId);
       if (isLockTimeout(error) && byEndpoint.size > 1) {

@@ -15,7 +15,8 @@ import { type EndpointId, endpointDisabled, readEndpoint } from './reads.ts';
 
 /**
  * Sends one of a partner's events again at once, whatever its status, and restarts its retry schedule. The
- * relay makes the attempts, within the limits of the endpoints. A pending delivery stays as it is.
+ * relay makes the attempts, within the limits of the endpoints. An attempt that is being made is the first of
+ * the new schedule.
  * @param endpointId where to; null for each endpoint that the event had a delivery for, or else those that
  * want it now
  * @throws ApiError `event_not_found` if it is too old, too; `webhook_endpoint_not_found`, `invalid_state`
@@ -137,7 +138,7 @@ const requeue = writeStatement(
       .updateTable('delivery')
       .set({
         status: 'pending',
-        schedule_attempts: unlessPending('schedule_attempts', sql.lit(0)),
+        schedule_attempts: 0,
         lease_expires_at: unlessPending('lease_expires_at', sql<string>`'-infinity'`),
         next_attempt_at: unlessPending(
           'next_attempt_at',
@@ -179,7 +180,7 @@ const queue = writeStatement(
     JOIN event e ON e.id = k.event_id
   ORDER BY e.id, k.endpoint_id
   ON CONFLICT (event_id, endpoint_id) DO UPDATE SET status = 'pending',
-    schedule_attempts = CASE WHEN d.status = 'pending' THEN d.schedule_attempts ELSE 0 END,
+    schedule_attempts = 0,
     lease_expires_at = CASE WHEN d.status = 'pending' THEN d.lease_expires_at ELSE '-infinity' END,
     next_attempt_at = CASE WHEN d.status = 'pending' THEN d.next_attempt_at ELSE excluded.next_attempt_at END,
     replayed = false`,

@@ -249,17 +249,11 @@ abstract class Server {
       leaseMs: 60_000,
       after: null,
     });
-    const attempts = taken.map(({ event_id: eventId, endpoint_id: endpointId, schedule_attempts }) => {
-      const nextAttemptMs = this.receiverWorks ? null : (DELAYS_MS[schedule_attempts] ?? null);
-      const failed = nextAttemptMs === null ? ('given_up' as const) : ('retrying' as const);
-      return {
-        ...{ eventId, endpointId, startedAt: new Date(), durationMs: 1, answerStart: null, nextAttemptMs },
-        ...(this.receiverWorks
-          ? { httpStatus: 200, error: null, status: 'delivered' as const }
-          : { httpStatus: 503, error: 'http_503', status: failed }),
-      };
-    });
-    if (attempts.length > 0) await recordAttempts(context, attempts);
+    const attempts = taken.map(({ event_id: eventId, endpoint_id: endpointId }) => ({
+      ...{ eventId, endpointId, startedAt: new Date(), durationMs: 1, answerStart: null, isGone: false },
+      ...(this.receiverWorks ? { httpStatus: 200, error: null } : { httpStatus: 503, error: 'http_503' }),
+    }));
+    if (attempts.length > 0) await recordAttempts(context, attempts, DELAYS_MS);
     return attempts.length;
   }
 

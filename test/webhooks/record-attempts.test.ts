@@ -39,12 +39,13 @@ describe('the record of webhook attempts', () => {
   }
   const failed = (eventId: string): Attempt => ({
     ...{ eventId, endpointId, startedAt: new Date(), durationMs: 1, answerStart: null },
-    ...{ httpStatus: 503, error: 'http_503', status: 'retrying', nextAttemptMs: 60_000 },
+    ...{ httpStatus: 503, error: 'http_503', isGone: false },
   });
   const succeeded = (eventId: string): Attempt => ({
     ...{ eventId, endpointId, startedAt: new Date(), durationMs: 1, answerStart: null },
-    ...{ httpStatus: 200, error: null, status: 'delivered', nextAttemptMs: null },
+    ...{ httpStatus: 200, error: null, isGone: false },
   });
+  const record = (attempts: Attempt[]) => recordAttempts(commands.context, attempts, [60_000]);
   async function health() {
     const { rows } = await commands.owner.query(
       `SELECT consecutive_failures AS failures, failing_since IS NOT NULL AS failing, last_failure_error AS error
@@ -58,8 +59,7 @@ describe('the record of webhook attempts', () => {
     const ids = await write(LINES * EACH);
     await Promise.all(
       Array.from({ length: LINES }, async (_, line) => {
-        for (let i = 0; i < EACH; i++)
-          await recordAttempts(commands.context, [failed(ids[line * EACH + i] as string)]);
+        for (let i = 0; i < EACH; i++) await record([failed(ids[line * EACH + i] as string)]);
       }),
     );
     assert.deepEqual(await health(), { failures: LINES * EACH, failing: true, error: 'http_503' });
@@ -67,10 +67,10 @@ describe('the record of webhook attempts', () => {
 
   it('counts only the failures after the last success of those that it records together', async () => {
     const [a = '', b = '', c = '', d = ''] = await write(4);
-    await recordAttempts(commands.context, [failed(a)]);
-    await recordAttempts(commands.context, [failed(b), succeeded(c), failed(d)]);
+    await record([failed(a)]);
+    await record([failed(b), succeeded(c), failed(d)]);
     assert.deepEqual(await health(), { failures: 1, failing: true, error: 'http_503' });
-    await recordAttempts(commands.context, [succeeded(d)]);
+    await record([succeeded(d)]);
     assert.deepEqual(await health(), { failures: 0, failing: false, error: 'http_503' });
   });
 
@@ -87,7 +87,7 @@ describe('the record of webhook attempts', () => {
   it('owes the account news of ten failures in a row, even if it records a success with them', async () => {
     const ids = await write(11);
     const ten = ids.slice(0, 10).map(failed);
-    await recordAttempts(commands.context, [...ten, succeeded(ids[10] as string)]);
+    await record([...ten, succeeded(ids[10] as string)]);
     assert.equal((await health()).failures, 0);
     assert.equal(await told(), 1);
     assert.equal(await told(), 1, 'once');
@@ -96,8 +96,8 @@ describe('the record of webhook attempts', () => {
   it('owes nothing for nine failures on each side of a success', async () => {
     const ids = await write(19);
     const attempts = ids.map((id, i) => (i === 9 ? succeeded(id) : failed(id)));
-    await recordAttempts(commands.context, attempts.slice(0, 4));
-    await recordAttempts(commands.context, attempts.slice(4));
+    await record(attempts.slice(0, 4));
+    await record(attempts.slice(4));
     assert.equal((await health()).failures, 9);
     assert.equal(await told(), 0);
   });
@@ -108,21 +108,21 @@ describe('the record of webhook attempts', () => {
       const id = ids.pop() as string;
       return fails ? failed(id) : succeeded(id);
     };
-    const record = (...fail: boolean[]) => recordAttempts(commands.context, fail.map(next));
-    await record(...Array.from({ length: 6 }, () => true));
-    await record(...Array.from({ length: 6 }, () => true));
+    const recordNext = (...fail: boolean[]) => record(fail.map(next));
+    await recordNext(...Array.from({ length: 6 }, () => true));
+    await recordNext(...Array.from({ length: 6 }, () => true));
     assert.equal(await told(), 1);
-    await record(...Array.from({ length: 12 }, () => true));
+    await recordNext(...Array.from({ length: 12 }, () => true));
     assert.equal(await told(), 1, 'it has not succeeded since');
-    await record(false, ...Array.from({ length: 10 }, () => true));
+    await recordNext(false, ...Array.from({ length: 10 }, () => true));
     assert.equal(await told(), 2);
-    await record(true, false, true);
-    await record(...Array.from({ length: 9 }, () => true));
+    await recordNext(true, false, true);
+    await recordNext(...Array.from({ length: 9 }, () => true));
     assert.equal(await told(), 3);
   });
 
   it('tells the other accounts even if one can not be told yet', async () => {
-    const fail = async () => recordAttempts(commands.context, (await write(10)).map(failed));
+    const fail = async () => record((await write(10)).map(failed));
     await fail();
     const stuck = partnerId;
     await commands.owner.query(
@@ -150,7 +150,7 @@ describe('the record of webhook attempts', () => {
 
   it('lets a success end the failures that another process is about to commit', async () => {
     const [a = '', b = '', c = ''] = await write(3);
-    await recordAttempts(commands.context, [succeeded(a)]);
+    await record([succeeded(a)]);
     {
       await using other = await commands.connect();
       // The record of a failure, not yet committed.
@@ -159,7 +159,7 @@ describe('the record of webhook attempts', () => {
         'UPDATE webhook_endpoint SET consecutive_failures = 5, failing_since = now() WHERE id = $1',
         [endpointId],
       );
-      const recorded = recordAttempts(commands.context, [succeeded(b)]);
+      const recorded = record([succeeded(b)]);
       await until('it waits', async () => {
         const { rows } = await commands.owner.query(
           `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
@@ -170,7 +170,7 @@ describe('the record of webhook attempts', () => {
       await recorded;
       assert.deepEqual(await health(), { failures: 0, failing: false, error: null });
     }
-    await recordAttempts(commands.context, [failed(c)]);
+    await record([failed(c)]);
     assert.equal((await health()).failures, 1);
   });
 });

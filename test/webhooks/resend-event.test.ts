@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import type { ServerResponse } from 'node:http';
 import { pino } from 'pino';
 import { startApi } from '../../api/server.ts';
 import { freePort } from '../../dev/free-port.ts';
@@ -49,20 +50,35 @@ describe('POST /events/{eventId}/resend', () => {
     });
   }
 
-  it('changes nothing about an event that is about to be sent', async () => {
+  it('restarts the schedule of an event that is about to be sent, and leaves it to the relay', async () => {
     await setEndpoint();
     const [id] = await seedEvents(stack, partner, [{ status: 'retrying' }]);
     await asOwner(
       stack,
-      `UPDATE delivery SET status = 'pending', lease_expires_at = 'infinity' WHERE event_id = $1`,
+      `UPDATE delivery SET status = 'pending', lease_expires_at = 'infinity', schedule_attempts = 2 WHERE event_id = $1`,
       [id],
     );
     const { status, json } = await resend(id);
     assert.deepEqual([status, json.delivery.status], [202, 'pending']);
-    const [row] = await asOwner(stack, `SELECT lease_expires_at::text FROM delivery WHERE event_id = $1`, [
-      id,
-    ]);
-    assert.deepEqual(row, { lease_expires_at: 'infinity' });
+    const [row] = await asOwner(
+      stack,
+      'SELECT lease_expires_at::text, schedule_attempts FROM delivery WHERE event_id = $1',
+      [id],
+    );
+    assert.deepEqual(row, { lease_expires_at: 'infinity', schedule_attempts: 0 });
+  });
+
+  it('makes an attempt that is being made the first of a new schedule', async () => {
+    const unanswered: ServerResponse[] = [];
+    receiver.behave((request, response, number) =>
+      number === 2 ? unanswered.push(response) : answer(500)(request, response, number),
+    );
+    await setEndpoint();
+    const { json } = await partner.call('POST', '/webhook-endpoint/test');
+    await until('the last attempt is being made', () => unanswered.length === 1);
+    assert.equal((await resend(json.id)).status, 202);
+    unanswered[0]?.writeHead(500).end();
+    await settled(json.id, 'given_up', 5);
   });
 
   it('restarts the attempts of an event that was given up, and its workflow ends on delivery', async () => {
