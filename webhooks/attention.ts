@@ -7,6 +7,8 @@ import { deliverWebhookWorkflowId } from '../workflows/messages.ts';
 
 /** If an account has more than this, they share one line, with one command for all of them. */
 const MAX_SINGLE = 20;
+/** Counting stops here, at each endpoint: for an operator, more makes no difference. */
+const MAX_COUNTED = 1_000;
 
 /**
  * Live events that were given up at an endpoint that still exists: one item each, or one for an account that
@@ -24,7 +26,7 @@ export async function readGivenUp(orm: Orm): Promise<AttentionItem[]> {
     since: new Date(since).toISOString(),
     reason:
       id === null
-        ? `${count} events were given up; the first with: ${error}`
+        ? `${counted(count)} events were given up; the first with: ${error}`
         : `the event was given up: ${error}`,
     command: `npm run operator -- webhook requeue ${id === null ? `--partner ${partner_id}` : `${id} --endpoint ${endpoint_id}`}`,
   }));
@@ -40,13 +42,22 @@ export async function readParked(orm: Orm): Promise<AttentionItem[]> {
     mode: 'live',
     since: readIdTime(first).toISOString(),
     reason:
-      `${count === 1 ? 'one event waits' : `${count} events wait`} for the endpoint ${endpoint_id}, which is disabled: ` +
+      `${count === 1 ? 'one event waits' : `${counted(count)} events wait`} for the endpoint ${endpoint_id}, which is disabled: ` +
       `${disabled_reason}; they are deleted 30 days after they happened`,
     command: `npm run operator -- webhook-endpoint enable ${partner_id} --mode live --endpoint ${endpoint_id}`,
     or_command: null,
     workflow_id: null,
   }));
 }
+
+const counted = (count: number): string =>
+  `${count > MAX_COUNTED ? 'more than ' : ''}${Math.min(count, MAX_COUNTED).toLocaleString('en-US')}`;
+
+/** An endpoint's oldest deliveries of a status, enough to be counted, for a lateral join with it as `w`. */
+const oldest = (status: 'parked' | 'given_up') => sql`
+  SELECT event_id FROM delivery WHERE status = ${sql.lit(status)} AND partner_id = w.partner_id
+    AND mode = w.mode AND endpoint_id = w.id
+  ORDER BY event_id LIMIT ${sql.lit(MAX_COUNTED + 1)}`;
 
 interface ParkedRow {
   partner_id: string;
@@ -61,9 +72,7 @@ const parked = readStatement(
   () => sql<ParkedRow>`
   SELECT w.partner_id, w.id AS endpoint_id, w.disabled_reason, waiting.count, waiting.first
   FROM webhook_endpoint w CROSS JOIN LATERAL (
-    SELECT count(*)::int AS count, min(event_id) AS first FROM delivery d
-    WHERE d.status = 'parked' AND d.partner_id = w.partner_id AND d.mode = w.mode
-      AND d.endpoint_id = w.id) waiting
+    SELECT count(*)::int AS count, min(event_id) AS first FROM (${oldest('parked')}) d) waiting
   WHERE w.status = 'disabled' AND w.mode = 'live' AND waiting.count > 0`,
   { acrossTenants: 'measurement' },
 );
@@ -81,18 +90,18 @@ interface GivenUpRow {
 const givenUp = readStatement(
   (_, { maxSingle }: { maxSingle: number }) => sql<GivenUpRow>`
   WITH given_up AS MATERIALIZED (
-    SELECT d.event_id, d.endpoint_id, d.partner_id FROM delivery d
-    WHERE d.status = 'given_up' AND d.mode = 'live' AND EXISTS (SELECT FROM webhook_endpoint w
-      WHERE w.id = d.endpoint_id)
+    SELECT d.event_id, w.id AS endpoint_id, w.partner_id
+    FROM webhook_endpoint w CROSS JOIN LATERAL (${oldest('given_up')}) d
+    WHERE w.mode = 'live'
   ), account AS (
     SELECT partner_id, count(*)::int AS count FROM given_up GROUP BY partner_id
   ), item AS (
     SELECT g.event_id AS id, g.*, a.count FROM account a JOIN given_up g ON g.partner_id = a.partner_id
       WHERE a.count <= ${maxSingle}
     UNION ALL
-    SELECT NULL, first.*, a.count FROM account a CROSS JOIN LATERAL (
-      SELECT * FROM given_up g WHERE g.partner_id = a.partner_id ORDER BY g.event_id LIMIT 1) first
-      WHERE a.count > ${maxSingle}
+    SELECT NULL, first.* FROM (SELECT DISTINCT ON (g.partner_id) g.*, a.count
+      FROM account a JOIN given_up g ON g.partner_id = a.partner_id
+      WHERE a.count > ${maxSingle} ORDER BY g.partner_id, g.event_id) first
   )
   SELECT i.id, i.endpoint_id, i.partner_id, i.count, last.error,
     coalesce(last.started_at, e.created_at) AS since

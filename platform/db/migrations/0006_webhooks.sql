@@ -112,6 +112,8 @@ CREATE INDEX delivery_pending ON delivery (partner_id, mode, endpoint_id, replay
 -- What is parked, oldest first: its endpoint gets it once it is enabled, a few at a time
 -- (docs/decisions/webhook-relay.md).
 CREATE INDEX delivery_parked ON delivery (partner_id, mode, endpoint_id, event_id) WHERE status = 'parked';
+-- What operators are shown of each endpoint: the oldest, and about how many.
+CREATE INDEX delivery_given_up ON delivery (partner_id, mode, endpoint_id, event_id) WHERE status = 'given_up';
 
 CREATE TABLE delivery_attempt (
   event_id text COLLATE "C" NOT NULL,

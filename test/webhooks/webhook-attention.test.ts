@@ -1,0 +1,62 @@
+import assert from 'node:assert/strict';
+import { newId } from '../../platform/crypto/new-id.ts';
+import { readGivenUp, readParked } from '../../webhooks/attention.ts';
+import { setEndpoint } from '../../webhooks/endpoints.ts';
+import { openCommands, type TestCommands } from '../support/commands/open-commands.ts';
+
+describe('what waits for a person of webhooks', () => {
+  let commands: TestCommands;
+  before(async () => {
+    commands = await openCommands();
+  });
+  after(() => commands.close());
+
+  /** An account with live events of this status. @returns its id and its endpoint's */
+  async function account(status: 'given_up' | 'parked', events: number): Promise<[string, string]> {
+    const partnerId = await commands.createFundedPartner(1);
+    const url = 'https://hooks.example.com/';
+    const author = { ...commands.context, actor: 'test' };
+    const { endpoints } = await setEndpoint(author, { partnerId, modes: ['live'], url });
+    await commands.owner.query(
+      `INSERT INTO event (id, partner_id, mode, type, body, created_at)
+       SELECT id, $1, 'live', 'ping', '{}', now() FROM unnest($2::text[]) id`,
+      [partnerId, Array.from({ length: events }, () => newId('evt'))],
+    );
+    await commands.owner.query('UPDATE delivery SET status = $2 WHERE partner_id = $1', [partnerId, status]);
+    if (status === 'parked')
+      await commands.owner.query(
+        `UPDATE webhook_endpoint SET status = 'disabled', disabled_reason = 'r' WHERE partner_id = $1`,
+        [partnerId],
+      );
+    return [partnerId, endpoints[0]?.id ?? ''];
+  }
+
+  for (const [events, shown] of [
+    [21, '21 events'],
+    [1_000, '1,000 events'],
+    [1_001, 'more than 1,000 events'],
+    [1_500, 'more than 1,000 events'],
+  ] as const) {
+    it(`is counted up to a limit: ${events} events`, async () => {
+      const { orm } = commands.context;
+      const [givenUp] = await account('given_up', events);
+      const reasons = (await readGivenUp(orm)).flatMap(({ partner_id, reason }) =>
+        partner_id === givenUp ? [reason] : [],
+      );
+      assert.deepEqual(reasons, [`${shown} were given up; the first with: null`]);
+      const [parked, endpointId] = await account('parked', events);
+      const [item] = (await readParked(orm)).filter(({ partner_id }) => partner_id === parked);
+      assert.ok(item?.reason.startsWith(`${shown} wait for the endpoint ${endpointId}, `), item?.reason);
+    });
+  }
+
+  it('leaves out what was given up with an endpoint that was deleted', async () => {
+    const [partnerId] = await account('given_up', 2);
+    await commands.owner.query('DELETE FROM webhook_endpoint WHERE partner_id = $1', [partnerId]);
+    const items = await readGivenUp(commands.context.orm);
+    assert.deepEqual(
+      items.filter(({ partner_id }) => partner_id === partnerId),
+      [],
+    );
+  });
+});
