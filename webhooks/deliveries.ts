@@ -73,7 +73,10 @@ export async function takeDeliveries(
     leaseMs,
   });
   if (leased.length === 0) return [];
-  const events = await readBodies(orm.em.fork(), { eventIds: leased.map(({ event_id }) => event_id) });
+  const eventIds = leased.map(({ event_id }) => event_id);
+  const read = () => readBodies(orm.em.fork(), { eventIds });
+  // Once more, or all of them would rest until their leases expire.
+  const events = await read().catch(read);
   const bodies = new Map(events.map(({ id, body }) => [id, body]));
   return leased.map((delivery) => ({ ...delivery, body: bodies.get(delivery.event_id) ?? null }));
 }
@@ -202,9 +205,10 @@ interface RecordValues {
 const delayMs = ({ delaysMs }: RecordValues) => sql`(${delaysMs}::float8[])[d.schedule_attempts + 1]`;
 
 // Row "attempted" of the table in domain/event.ts. Written out: it writes three tables. The endpoints come
-// first, in one order, since everybody else writes them last. All of them are locked, because only a locked
-// row has what others have just committed; while they succeed, each is written about once a second. Each run
-// of ten failures owes an event, even if a success ends it in the same statement.
+// first, in one order, since everybody else writes them last; then the deliveries, in the order in which
+// requests lock them. All endpoints are locked, because only a locked row has what others have just
+// committed; while they succeed, each is written about once a second. Each run of ten failures owes an event,
+// even if a success ends it in the same statement.
 const record = autocommitStatement(
   (_, values: RecordValues) => sql`
   WITH ${ASYNCHRONOUS_COMMIT}, attempt AS MATERIALIZED (
@@ -256,6 +260,10 @@ const record = autocommitStatement(
       JOIN last_failure l ON l.endpoint_id = held.id
       LEFT JOIN failed_since f ON f.endpoint_id = held.id LEFT JOIN longest r ON r.endpoint_id = held.id
     WHERE w.id = held.id AND (held.is_behind OR l.endpoint_id IS NOT NULL)
+  ), locked AS MATERIALIZED (
+    SELECT d.event_id FROM (SELECT count(*) FROM held) all_held, attempt a
+      JOIN delivery d ON d.event_id = a.event_id AND d.endpoint_id = a.endpoint_id
+    ORDER BY d.event_id, d.endpoint_id FOR NO KEY UPDATE OF d
   ), counted AS (
     UPDATE delivery d SET attempt_count = d.attempt_count + 1, schedule_attempts = d.schedule_attempts + 1,
       status = CASE WHEN d.status = 'delivered' OR a.error IS NULL THEN 'delivered'
@@ -269,7 +277,7 @@ const record = autocommitStatement(
       lease_expires_at = '-infinity',
       workflow = CASE WHEN a.is_gone OR (d.workflow = 'none' AND a.error IS NULL) THEN d.workflow
         ELSE 'untold' END
-    FROM attempt a, asynchronous_commit, (SELECT count(*) FROM held) locked
+    FROM attempt a, asynchronous_commit, (SELECT count(*) FROM locked) all_locked
     WHERE d.event_id = a.event_id AND d.endpoint_id = a.endpoint_id
     RETURNING d.event_id, d.endpoint_id, d.attempt_count,
       account_time(d.partner_id, d.mode, a.started_at) AS started_at

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import type { Metric } from 'prom-client';
-import { isLockTimeout } from '../platform/db/is-retryable.ts';
+import { isLockTimeout, isRetryable } from '../platform/db/is-retryable.ts';
 import { coalesce } from '../platform/process/coalesce.ts';
 import { describeError } from '../platform/process/describe-error.ts';
 import { repeat } from '../platform/process/repeat.ts';
@@ -231,14 +231,15 @@ function createAttemptRecorder({
   logger,
   delaysMs,
 }: RelayDependencies): (attempt: Attempt) => Promise<void> {
-  const recordTogether = async (attempts: readonly Attempt[]): Promise<void> => {
+  const recordTogether = async (attempts: readonly Attempt[], tries = 5): Promise<void> => {
     try {
       await recordAttempts({ orm, ring }, attempts, delaysMs);
     } catch (error) {
+      if (isRetryable(error) && tries > 1) return recordTogether(attempts, tries - 1);
       const byEndpoint = Map.groupBy(attempts, ({ endpointId }) => endpointId);
       if (isLockTimeout(error) && byEndpoint.size > 1) {
         // Somebody holds the row of one of the endpoints: that is no reason to send the others' events again.
-        await Promise.all([...byEndpoint.values()].map(recordTogether));
+        await Promise.all([...byEndpoint.values()].map((some) => recordTogether(some)));
         return;
       }
       logger.error(

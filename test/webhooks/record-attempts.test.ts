@@ -148,6 +148,25 @@ describe('the record of webhook attempts', () => {
     assert.equal(await told(), 1, 'it was kept for later');
   });
 
+  it('locks deliveries in the order of their events, in whichever order their attempts ended', async () => {
+    const [first = '', second = ''] = await write(2);
+    await using other = await commands.connect();
+    await other.query('BEGIN');
+    const lock = (id: string) =>
+      other.query('SELECT FROM delivery WHERE event_id = $1 FOR UPDATE NOWAIT', [id]);
+    await lock(first);
+    const recorded = record([succeeded(second), succeeded(first)]);
+    await until('it waits', async () => {
+      const { rows } = await commands.owner.query(
+        `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+      );
+      return rows.length > 0;
+    });
+    await lock(second);
+    await other.query('COMMIT');
+    await recorded;
+  });
+
   it('lets a success end the failures that another process is about to commit', async () => {
     const [a = '', b = '', c = ''] = await write(3);
     await record([succeeded(a)]);

@@ -9,7 +9,7 @@ import { openCommands, type TestCommands } from '../support/commands/open-comman
 import { until } from '../support/until.ts';
 import { type Receiver, startReceiver } from '../support/webhooks/receiver.ts';
 
-describe('the places of a webhook relay', () => {
+describe('a webhook relay', () => {
   let commands: TestCommands;
   let webhooks: WebhookClient;
   let relay: ReturnType<typeof startRelay>;
@@ -18,6 +18,7 @@ describe('the places of a webhook relay', () => {
     commands = await openCommands();
   });
   after(() => commands.close());
+  beforeEach(() => commands.owner.query('TRUNCATE delivery'));
   afterEach(async () => {
     // Ends what hangs.
     await Promise.all(receivers.splice(0).map((receiver) => receiver.stop()));
@@ -57,7 +58,7 @@ describe('the places of a webhook relay', () => {
     );
   };
 
-  it('go to all accounts in turn, however often they are all taken', async () => {
+  it('gives its places to all accounts in turn, however often they are all taken', async () => {
     const [first, firstReceiver] = await account();
     const [second, secondReceiver] = await account();
     const [last, lastReceiver] = await account();
@@ -73,7 +74,7 @@ describe('the places of a webhook relay', () => {
     assert.equal(lastReceiver.received.length, 1, 'it has had its turn');
   });
 
-  it('are not all taken by endpoints that hang, so one that responds has its own', async () => {
+  it('keeps places for endpoints that respond, however many hang', async () => {
     const hanging = [await account(), await account()] as const;
     const [responding, receiver] = await account();
     for (const [, { behave }] of hanging) behave(() => undefined);
@@ -86,5 +87,53 @@ describe('the places of a webhook relay', () => {
     await write([another, 20], [responding, 1]);
     await until('it gets another one', () => receiver.received.length === 2);
     assert.equal(anotherReceiver.received.length, 0);
+  });
+
+  const isDelivered = async (partnerId: string) => {
+    const { rows } = await commands.owner.query<{ status: string }>(
+      'SELECT status FROM delivery WHERE partner_id = $1',
+      [partnerId],
+    );
+    return rows.every(({ status }) => status === 'delivered');
+  };
+
+  it('records attempts again after a deadlock, and does not send the events again', async () => {
+    const [partnerId, receiver] = await account();
+    await commands.owner.query(
+      `CREATE SEQUENCE records;
+       GRANT USAGE ON SEQUENCE records TO PUBLIC;
+       CREATE FUNCTION deadlock() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+         IF nextval('records') = 1 THEN RAISE SQLSTATE '40P01'; END IF;
+         RETURN NULL;
+       END $$;
+       GRANT EXECUTE ON FUNCTION deadlock TO PUBLIC;
+       CREATE TRIGGER deadlock AFTER INSERT ON delivery_attempt FOR EACH STATEMENT EXECUTE FUNCTION deadlock()`,
+    );
+    try {
+      await write([partnerId, 8]);
+      start(100);
+      await until('they are delivered', () => isDelivered(partnerId));
+      assert.equal(receiver.received.length, 8);
+    } finally {
+      await commands.owner.query('DROP TRIGGER deadlock ON delivery_attempt; DROP FUNCTION deadlock');
+    }
+  });
+
+  it('reads events again that it could not read when it had leased them', async () => {
+    const [partnerId] = await account();
+    await write([partnerId, 1]);
+    await using holder = await commands.connect();
+    await holder.query('BEGIN');
+    await holder.query('LOCK TABLE event');
+    start(100);
+    await until('its read was ended', async () => {
+      const { rows } = await commands.owner.query(
+        `SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE datname = current_database()
+         AND wait_event_type = 'Lock' AND query LIKE 'select%from "event"%'`,
+      );
+      return rows.length > 0;
+    });
+    await holder.query('COMMIT');
+    await until('the event is delivered', () => isDelivered(partnerId));
   });
 });
