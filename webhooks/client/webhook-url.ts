@@ -2,7 +2,8 @@ import { isAddress, isLoopbackAddress, isPublicAddress } from '../../domain/publ
 
 /** What is wrong with a webhook endpoint's URL, and what to do about it. */
 export const WEBHOOK_URL_PROBLEMS = {
-  url_invalid: 'must be a complete URL of at most 2,048 characters, without spaces or backslashes',
+  url_invalid:
+    'must be a complete URL, at most 2,048 characters with what is percent-encoded, without spaces or backslashes',
   url_scheme_not_allowed: 'must begin with https://',
   url_userinfo_not_allowed: 'must not contain a user name or password; put a token in the path instead',
   url_fragment_not_allowed: 'must not contain a fragment (# and everything after it)',
@@ -46,7 +47,8 @@ export function parseWebhookUrl(
 ): WebhookTarget | { problem: WebhookUrlProblem } {
   const problem = (code: WebhookUrlProblem) => ({ problem: code });
   const url = text.length > LONGEST || SILENTLY_CHANGED.test(text) ? null : URL.parse(text);
-  if (url === null) return problem('url_invalid');
+  // What is stored is the href, in which characters take up to nine times as many.
+  if (url === null || url.href.length > LONGEST) return problem('url_invalid');
   if (url.protocol !== 'https:' && url.protocol !== 'http:') return problem('url_scheme_not_allowed');
   // The standard also accepts https:host and https:///host.
   const [, authority] = /^https?:\/\/([^/?#]+)/i.exec(text) ?? [];

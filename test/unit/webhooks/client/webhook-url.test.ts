@@ -68,4 +68,10 @@ describe('parseWebhookUrl', () => {
     assert.ok(!('problem' in parse(url)));
     assert.deepEqual(parse(`${url}a`), { problem: 'url_invalid' });
   });
+
+  it('counts the characters of the URL as it is stored and used', () => {
+    const url = `https://partner.example/${'é'.repeat(337)}`;
+    assert.ok(!('problem' in parse(`${url}aa`)), '2,048');
+    assert.deepEqual(parse(`${url}aaa`), { problem: 'url_invalid' });
+  });
 });
