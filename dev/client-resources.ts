@@ -24,6 +24,8 @@ const ONCE: Record<string, boolean> = {
   'quotes.create': false,
   'apiKeys.revoke': false,
   'cards.getSecureDetails': true,
+  // The first response has the secret.
+  'webhookEndpoint.set': true,
 };
 
 /** What `waitUntilSettled` waits for the end of. */

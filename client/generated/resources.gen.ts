@@ -318,9 +318,9 @@ export class WebhookEndpoint extends OperationGroup {
     return this.send<api.WebhookEndpoint>({ method: 'GET', url: '/webhook-endpoint' }, options);
   }
 
-  /** Set the webhook endpoint. Sets where the oldest endpoint of the key's mode sends events, and enables it, or creates the first endpoint. The first response has the secret. Store it: we don't show it again. A new URL keeps the secret. Events that were parked while the endpoint was disabled are sent. */
+  /** Set the webhook endpoint. Sets where the oldest endpoint of the key's mode sends events, and enables it, or creates the first endpoint. The first response has the secret. Store it: we don't show it again. A new URL keeps the secret. Events that were parked while the endpoint was disabled are sent. The client only retries it after 429, since doing it twice differs from doing it once. */
   set(body: api.SetWebhookEndpointRequest, options?: RequestOptions): Promise<ApiResponse<api.WebhookEndpoint>> {
-    return this.send<api.WebhookEndpoint>({ method: 'PUT', url: '/webhook-endpoint', body }, options);
+    return this.send<api.WebhookEndpoint>({ method: 'PUT', url: '/webhook-endpoint', body, once: true }, options);
   }
 
   /** Delete the webhook endpoint. We send nothing more there, and give up what was not delivered. The next endpoint is then the oldest. You can still read events with `GET /events`. The client only retries it after 429, since doing it twice differs from doing it once. */

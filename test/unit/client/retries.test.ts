@@ -203,6 +203,7 @@ describe('the client', () => {
       new ApiKeys(http),
     ];
     const calls = [
+      () => endpoint.set({ url: 'https://hooks.example.com/' }),
       () => endpoint.rotateSecret(),
       () => endpoint.test(),
       () => endpoint.delete(),
