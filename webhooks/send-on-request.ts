@@ -72,16 +72,12 @@ interface CandidateEndpoint {
   wants: boolean;
 }
 
-// As queue_deliveries() in the database decides which endpoints want an event.
 const findEndpoints = readStatement(
   (_, { partnerId, mode, eventId }: Tenant & { eventId: string }) => sql<CandidateEndpoint>`
   SELECT w.id, w.status,
     EXISTS (SELECT FROM delivery d WHERE d.event_id = e.id AND d.endpoint_id = w.id
       AND d.partner_id = ${partnerId} AND d.mode = ${mode}) AS had_delivery,
-    CASE WHEN e.only_endpoint_id IS NOT NULL THEN w.id = e.only_endpoint_id
-      ELSE (w.event_types IS NULL OR e.type = ANY (w.event_types))
-      AND w.id IS DISTINCT FROM e.except_endpoint_id
-      END AS wants
+    wants_event(w.event_types, e.type, e.only_endpoint_id, e.except_endpoint_id, w.id) AS wants
   FROM webhook_endpoint w JOIN event e ON e.id = ${eventId}
     AND e.partner_id = ${partnerId} AND e.mode = ${mode}
   WHERE w.partner_id = ${partnerId} AND w.mode = ${mode}

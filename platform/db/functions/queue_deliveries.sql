@@ -7,8 +7,7 @@ BEGIN
     SELECT e.id, coalesce(w.id, ''), e.partner_id, e.mode, e.type,
       CASE WHEN w.id IS NULL THEN 'no_endpoint' ELSE 'pending' END
     FROM written e LEFT JOIN webhook_endpoint w ON w.partner_id = e.partner_id AND w.mode = e.mode
-      AND CASE WHEN e.only_endpoint_id IS NOT NULL THEN w.id = e.only_endpoint_id
-        ELSE (w.event_types IS NULL OR e.type = ANY (w.event_types)) AND w.id IS DISTINCT FROM e.except_endpoint_id END;
+      AND wants_event(w.event_types, e.type, e.only_endpoint_id, e.except_endpoint_id, w.id);
   RETURN NULL;
 END $$;
 
