@@ -150,10 +150,7 @@ interface Target {
 const findTargets = readStatement(
   (_, { eventId }: { eventId: string }) => sql<Target>`
   SELECT w.id, w.status, d.event_id IS NOT NULL AS had_delivery,
-    CASE WHEN e.only_endpoint_id IS NOT NULL THEN w.id = e.only_endpoint_id
-      ELSE (w.event_types IS NULL OR e.type = ANY (w.event_types))
-      AND w.id IS DISTINCT FROM e.except_endpoint_id
-      END AS wants
+    wants_event(w.event_types, e.type, e.only_endpoint_id, e.except_endpoint_id, w.id) AS wants
   FROM event e JOIN webhook_endpoint w ON w.partner_id = e.partner_id AND w.mode = e.mode
     LEFT JOIN delivery d ON d.event_id = e.id AND d.endpoint_id = w.id
   WHERE e.id = ${eventId} ORDER BY w.id`,
@@ -200,18 +197,17 @@ async function requeueWebhooks(
   const { actor } = await session.operator();
   const detail = { since: since?.toISOString() ?? null, endpoint: endpointId, statuses, count: total };
   let requeued = 0;
-  for (let after = { eventId: '', endpointId: '' }; ; ) {
-    const values = { ...range, afterEventId: after.eventId, afterEndpointId: after.endpointId, limit: PAGE };
-    const page = await readPage(orm.em.fork(), values);
+  for (let after = ''; ; ) {
+    const page = await readPage(orm.em.fork(), { ...range, after, limit: PAGE });
     // The first page records the whole request.
-    const audit = after.eventId === '' ? { subject: partnerId, detail } : null;
+    const audit = after === '' ? { subject: partnerId, detail } : null;
     await requeueDeliveries(orm, page, { actor, audit });
     await notifyEvents(orm);
     requeued += page.length;
     if (page.length > 0) err(`requeued ${requeued} of ${total}\n`);
     const last = page.at(-1);
     if (last === undefined || page.length < PAGE) break;
-    after = last;
+    after = last.eventId;
   }
   return { partner_id: partnerId, requeued, by_status: byStatus };
 }
@@ -233,7 +229,7 @@ interface Range {
 
 /**
  * The statements are built for these statuses: only literals let the partial index of waiting events be used.
- * An event that no endpoint wanted counts for each one that wants it now, as `findTargets` says.
+ * An event that no endpoint wanted counts for each one that wants it now.
  */
 function statementsFor(statuses: readonly DeliveryStatus[]) {
   const wanted = ({ partnerId, endpointId, from, until }: Range) => sql`
@@ -243,9 +239,7 @@ function statementsFor(statuses: readonly DeliveryStatus[]) {
     ) e ON true LEFT JOIN webhook_endpoint w ON w.partner_id = d.partner_id AND w.mode = d.mode
       AND w.status = 'enabled' AND w.id = coalesce(${endpointId}::text, w.id)
       AND CASE WHEN d.endpoint_id <> '' THEN w.id = d.endpoint_id
-        WHEN e.only_endpoint_id IS NOT NULL THEN w.id = e.only_endpoint_id
-        ELSE (w.event_types IS NULL OR d.type = ANY (w.event_types))
-        AND w.id IS DISTINCT FROM e.except_endpoint_id END
+        ELSE wants_event(w.event_types, d.type, e.only_endpoint_id, e.except_endpoint_id, w.id) END
     WHERE d.partner_id = ${partnerId} AND d.status IN (${sql.join(statuses.map((status) => sql.lit(status)))})
       AND d.event_id >= ${from} AND d.event_id < ${until}
       AND (${endpointId}::text IS NULL OR d.endpoint_id IN ('', ${endpointId}))`;
@@ -256,15 +250,18 @@ function statementsFor(statuses: readonly DeliveryStatus[]) {
         GROUP BY d.status, has_endpoint ORDER BY d.status`,
       { acrossTenants: 'operator' },
     ),
-    /** The next of the deliveries that have an enabled endpoint, the oldest event first, by key. */
+    /**
+     * The next of the deliveries that have an enabled endpoint, the oldest event first, by key. All of an
+     * event are on one page, since sending it gives the row without an endpoint to one of them.
+     */
     readPage: readStatement(
-      (_, page: Range & { afterEventId: string; afterEndpointId: string; limit: number }) => sql<{
+      (_, page: Range & { after: string; limit: number }) => sql<{
         eventId: string;
         endpointId: string;
       }>`
         SELECT d.event_id AS "eventId", w.id AS "endpointId" ${wanted(page)}
-          AND w.id IS NOT NULL AND (d.event_id, w.id) > (${page.afterEventId}, ${page.afterEndpointId})
-        ORDER BY d.event_id, w.id LIMIT ${page.limit}`,
+          AND w.id IS NOT NULL AND d.event_id > ${page.after}
+        ORDER BY d.event_id FETCH FIRST ${page.limit} ROWS WITH TIES`,
       { acrossTenants: 'operator' },
     ),
   };
