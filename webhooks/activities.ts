@@ -6,7 +6,6 @@ export interface WebhookActivities {
   /**
    * Makes the event's next attempt due, so that the relay makes it.
    * @param attemptCount how many attempts the workflow knows about
-   * @param endpointId left out by a workflow that began before there were several endpoints
    * @returns whether the delivery still exists
    */
   queueRetry(eventId: string, attemptCount: number, endpointId: string): Promise<boolean>;

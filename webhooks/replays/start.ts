@@ -41,7 +41,7 @@ interface ReplayRequest {
 }
 
 /**
- * Starts to send events of an account to an endpoint again. A worker puts them in line (continue-replays.ts).
+ * Starts to send events of an account to an endpoint again. A worker puts them in line (continue.ts).
  * @throws ApiError `webhook_endpoint_not_found`, `invalid_state` if the endpoint is disabled, or another
  * replay of it is running;
  *   `rate_limited`, `validation_failed` if the range has too many events
