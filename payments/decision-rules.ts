@@ -2,7 +2,7 @@ import { ApiError } from '../domain/api-error.ts';
 import { type DeclineReason, decideDecline, MAX_REQUESTS } from '../domain/authorization.ts';
 import type { PaymentMerchant } from '../domain/payment.ts';
 import type { CardMoney } from './money-rules.ts';
-import { REQUEST_TOLD_WITHIN_MS, type Request } from './pairing-rules.ts';
+import { isToldLongBefore, type Request, type ToldRequest } from './pairing-rules.ts';
 import type { Payment } from './rules.ts';
 
 /** What a merchant asks us, over the network. */
@@ -46,14 +46,12 @@ export function decideRequest(
   if (decided?.amountCents === amountCents) return { reason: decided.reason, payment };
   if (decided) throw new ApiError('idempotency_conflict', { message: CONFLICT });
 
-  const toldSince = Date.parse(terms.now) - REQUEST_TOLD_WITHIN_MS;
-  const isLike = (request: Request) =>
-    request.amountCents === amountCents && Date.parse(request.created) > toldSince;
+  const isAsked = (told: ToldRequest, toldCents: number) =>
+    told.id === id ||
+    (id === null && told.by === 'us' && toldCents === amountCents && !isToldLongBefore(told, terms.now));
   const told = requests.find(
     (request) =>
-      request.decision === null &&
-      request.told !== null &&
-      (request.told.id === id || (id === null && isLike(request) && request.told.by === 'us')),
+      request.decision === null && request.told !== null && isAsked(request.told, request.amountCents),
   );
   if (told?.told) {
     const { approved, reason } = told.told;

@@ -26,8 +26,10 @@ interface OurDecision {
   isCharged: boolean;
 }
 
-interface ToldRequest {
+export interface ToldRequest {
   id: string;
+  /** When it was first told. */
+  since: string;
   approved: boolean;
   reason: DeclineReason | null;
   by: PaymentRequest['by'];
@@ -48,14 +50,19 @@ export const isApproved = ({ told, decision }: Request): boolean =>
 export const wasApproved = ({ told, decision }: Request): boolean =>
   told?.approved === true || decision?.approved === true;
 
+/** So long before this decision that it can't be about the same request, which the network asks at once. */
+export const isToldLongBefore = ({ since }: ToldRequest, decidedAt: string): boolean =>
+  Date.parse(since) <= Date.parse(decidedAt) - REQUEST_TOLD_WITHIN_MS;
+
 /** Approved here and not told yet, so that the network may not hold it yet. */
 export const isUntold = (request: Request): boolean => request.told === null && isApproved(request);
 
 /**
  * Pairs the network's requests with our decisions, from the beginning each time, so that the order in which
  * either came does not matter: by the network's id; else by amount, in order; then an approved one takes the
- * oldest decision that is left, since its amount may have been converted. A request that the snapshot does
- * not have stays as it was.
+ * oldest decision that is left, since its amount may have been converted. What was told long before a decision
+ * can't be its request, unless the network's id says so. A request that the snapshot does not have stays as it
+ * was.
  * @returns those told before, those of the snapshot in its order, then decisions that it lacks
  */
 export function pairRequests(
@@ -80,20 +87,25 @@ export function pairRequests(
     }
   };
   pair(({ decision }, { id }) => decision?.id === id);
-  const canBe = ({ decision }: Request, { by }: PaymentRequest) => decision?.id === null && by === 'us';
+  const toldBefore = new Map(known.flatMap(({ told }) => (told === null ? [] : [[told.id, told]])));
+  const canBe = ({ decision, created }: Request, { id, by }: PaymentRequest) => {
+    const earlier = toldBefore.get(id);
+    const isLate = earlier !== undefined && isToldLongBefore(earlier, created);
+    return decision?.id === null && by === 'us' && !isLate;
+  };
   pair((asked, told) => canBe(asked, told) && asked.decision?.amountCents === told.amountCents);
   pair((asked, told) => canBe(asked, told) && told.approved);
 
-  const toldBefore = new Map(known.flatMap((request) => (request.told ? [[request.told.id, request]] : [])));
   const told = snapshot.requests.map(({ id, amountCents, approved, reason, by, merchant }): Request => {
     const decided = taken.get(id);
     const earlier = toldBefore.get(id);
+    const since = earlier?.since ?? now;
     return {
       amountCents,
       merchant: decided?.merchant ?? merchant,
-      created: decided?.created ?? earlier?.created ?? now,
+      created: decided?.created ?? since,
       decision: decided?.decision ? { ...decided.decision, isDropped: false } : null,
-      told: { id, approved, reason, by, isCharged: earlier?.told?.isCharged ?? false },
+      told: { id, since, approved, reason, by, isCharged: earlier?.isCharged ?? false },
     };
   });
   const untold = [...left].map((request) => {

@@ -247,6 +247,54 @@ describe('a decision of ours', () => {
     tell();
     assert.deepEqual([seen(), ours.payment.requests.length], [['pending', 52, 52, 0], 1]);
   });
+
+  describe('is never what the issuer told long before it,', () => {
+    const later = (balanceCents?: number) => {
+      const issuer = new LithicIssuer(false);
+      const opened = open(issuer, balanceCents);
+      const tellOf = (cents: number, isApproved: boolean) => {
+        issuer.request(cents, isApproved, null);
+        opened.tell();
+      };
+      const ask = (cents: number) =>
+        opened.ours.ask({ key: `asked ${cents}`, id: null, amountCents: cents, merchant: MERCHANT });
+      const askLater = (cents: number) => {
+        opened.ours.nowMs += 20 * MINUTE_MS;
+        return ask(cents);
+      };
+      return { ...opened, tellOf, ask, askLater };
+    };
+
+    it('so it holds its amount on top', () => {
+      const { tellOf, askLater, tell, seen } = later();
+      tellOf(80, true);
+      askLater(50);
+      tell();
+      assert.deepEqual(seen(), ['pending', 130, 130, 0]);
+      tellOf(50, true);
+      assert.deepEqual(seen(), ['pending', 130, 130, 0]);
+    });
+
+    it('even if that was another one asked, converted', () => {
+      const { tellOf, ask, askLater, tell, seen } = later();
+      ask(50);
+      tellOf(80, true);
+      askLater(80);
+      tell();
+      assert.deepEqual(seen(), ['pending', 160, 160, 0]);
+      tellOf(80, true);
+      assert.deepEqual(seen(), ['pending', 160, 160, 0]);
+    });
+
+    it('so each of two declined is charged once', () => {
+      const { ours, tellOf, askLater } = later(120);
+      tellOf(100, true);
+      tellOf(50, false);
+      assert.equal(askLater(50), false);
+      tellOf(50, false);
+      assert.equal(ours.declines, 2);
+    });
+  });
 });
 
 describe('a clearing', () => {
