@@ -1,12 +1,12 @@
 import { isDeepStrictEqual } from 'node:util';
 import { sql } from 'kysely';
 import { heldClock } from '../accounts/clock.ts';
-import { appliedControls, type ControlsColumns } from '../cards/applied-controls.ts';
+import type { ControlsColumns } from '../cards/applied-controls.ts';
 import type { AccountClock } from '../domain/account-clock.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { type DeclineReason, decideDecline } from '../domain/authorization.ts';
 import type { Tenant } from '../domain/mode.ts';
-import { type AppliedControls, afterSpending, refusalByControls } from '../domain/spending-controls.ts';
+import { refusalByControls } from '../domain/spending-controls.ts';
 import { requireUsable } from '../domain/transaction.ts';
 import { AUTHORIZATION_COLUMNS, CARD_COLUMNS, of, PAYMENT_COLUMNS } from '../platform/db/columns.ts';
 import { columnList, type Transactor, writeStatement } from '../platform/db/sql.ts';
@@ -15,7 +15,14 @@ import { REFUNDED, type RefundedTransaction } from './refunded.ts';
 import type { MessageAnswer } from './tables.ts';
 import { type Simulated, type SimulatedTerms, type TakenMessage, takeSimulated } from './take-simulated.ts';
 import { type KnownMessage, lockPaymentTerms, usedOtherwise } from './terms.ts';
-import { leaveTerms, nothingBooked, type TermsRead, termsLeft } from './terms-left.ts';
+import {
+  controlsLeft,
+  leaveTerms,
+  nothingBooked,
+  refundedLeft,
+  type TermsRead,
+  termsLeft,
+} from './terms-left.ts';
 import { type AnsweredMessage, writeBookings } from './write-bookings.ts';
 
 /** A message of the simulated network about a card of this account and mode. */
@@ -58,8 +65,6 @@ export async function takeMessages(
   const byId = new Map(cards.map((card) => [card.id, card]));
   const rows = await readTerms(tx, toAsked(messages));
   const left = nothingBooked();
-  const controls = new Map<string, AppliedControls>();
-  const givenBack = new Map<string, number>();
   const known = new Map<string, KnownMessage>();
   const written: { booked: BookedPayment[]; messages: AnsweredMessage[] } = { booked: [], messages: [] };
 
@@ -68,33 +73,24 @@ export async function takeMessages(
     if (card?.partner_id !== message.partnerId || card.mode !== message.mode)
       throw new ApiError('card_not_found');
     const { simulated, recorded } = message;
-    const { id, type, amountCents, merchant } = simulated.message;
+    const { id, type } = simulated.message;
     const paymentId = simulated.networkPaymentId;
     const { said, answer } = known.get(id) ?? { ...row, answer: row.answer ?? row.decided };
     if (recorded !== null && said !== null && !isDeepStrictEqual(said, recorded.said))
       throw usedOtherwise('message');
     if (answer !== null) return { answered: answer };
     if (row.payment_card_id !== null && row.payment_card_id !== card.id) throw usedOtherwise('payment');
-    const refunded = row.refunded && {
-      ...row.refunded,
-      givenBackCents: row.refunded.givenBackCents + (givenBack.get(row.refunded.id) ?? 0),
-    };
     const terms: SimulatedTerms = {
       ...termsLeft(left, { card, clock: row.clock, paymentId }, row),
-      controls: controls.get(card.id) ?? appliedControls(card.spending_controls, row),
+      controls: controlsLeft(left, card, row),
       arrivingCents: BigInt(row.arriving),
-      refunded,
+      refunded: refundedLeft(left, row.refunded),
     };
     if (type === 'authorization' && terms.authorization !== null) throw usedOtherwise('payment');
     const ends = type === 'reversal' || type === 'expiry';
     if (ends && terms.authorization === null) return { waits: 'authorization_unknown' };
     const taken = takeSimulated(terms, simulated);
     leaveTerms(left, paymentId, taken);
-    if (refunded !== null) givenBack.set(refunded.id, (givenBack.get(refunded.id) ?? 0) + (amountCents ?? 0));
-    if (taken.transactions.some(({ type }) => type !== 'decline')) {
-      const spentCents = (type === 'refund' ? -1 : 1) * (amountCents ?? 0);
-      controls.set(card.id, afterSpending(terms.controls, spentCents, merchant.categoryCode));
-    }
     if (taken.isChanged) written.booked.push(taken);
     if (recorded !== null) {
       const names = { id, payment_id: paymentId ?? '', network_card_id: recorded.networkCardId };
@@ -230,8 +226,8 @@ const readTerms = writeStatement(
           WHERE t.mode = s.mode AND t.network_transaction_id = s.message_id AND t.type <> 'decline')) END AS decided,
       y.card_id AS payment_card_id, y.payment, to_jsonb(z) AS authorization,
       CASE WHEN s.type IN ('purchase', 'authorization', 'increment') AND num_nonnulls(k.spending_controls, p.spending_controls) > 0
-        THEN count_spending(k.card, p.spending_controls,
-          coalesce(z.created_at, account_time(s.partner_id, s.mode, ${asked.at}))) END AS spending,
+        THEN count_spending(k.card, p.spending_controls, coalesce(CASE s.type WHEN 'increment' THEN z.created_at END,
+          account_time(s.partner_id, s.mode, ${asked.at}))) END AS spending,
       ${heldClock(sql.ref('s.partner_id'), sql.ref('s.mode'))} AS clock,
       CASE WHEN s.type = 'refund' THEN coalesce((SELECT sum(o.amount_cents) FROM card_transfer o
         WHERE o.card_id = s.card_id AND o.direction = 'topup' AND o.status = 'pending'), 0) ELSE 0 END AS arriving

@@ -1,18 +1,26 @@
+import { appliedControls, type ControlsColumns } from '../cards/applied-controls.ts';
+import type { CardRow } from '../cards/resource.ts';
 import { feePlanOf } from '../domain/fees.ts';
+import { type AppliedControls, afterSpending } from '../domain/spending-controls.ts';
 import type { AuthorizationRow } from './authorization-resource.ts';
 import type { BookedPayment, PaymentRow, PaymentTerms } from './booking-rows.ts';
+import type { RefundedTransaction } from './refunded.ts';
+import type { TransactionRow } from './transaction-resource.ts';
 
 /** What a transaction's bookings leave to those after them: of one card, one account, or one payment. */
 export interface TermsLeft {
   cards: Map<string, PaymentTerms['balance']>;
   accounts: Map<string, number>;
   payments: Map<string, BookedPayment>;
+  /** Of all cards, in their order. */
+  transactions: TransactionRow[];
 }
 
 export const nothingBooked = (): TermsLeft => ({
   cards: new Map(),
   accounts: new Map(),
   payments: new Map(),
+  transactions: [],
 });
 
 /** What is read of a payment before the first booking. */
@@ -47,10 +55,34 @@ export function termsLeft(left: TermsLeft, { card, clock, paymentId }: Whose, re
   };
 }
 
+/** What restricts a card, with what it has spent since that was read. */
+export function controlsLeft(left: TermsLeft, card: CardRow, read: ControlsColumns): AppliedControls {
+  const since = left.transactions.filter(({ card_id: id }) => id === card.id);
+  return since.reduce(
+    (controls, row) => afterSpending(controls, spentCents(row), row.merchant_category_code),
+    appliedControls(card.spending_controls, read),
+  );
+}
+
+/** What an authorization's hold has paid counts already. What it gave back is free for the next transaction. */
+function spentCents({ type, amount_cents: amount, from_hold_cents: fromHold }: TransactionRow): number {
+  if (type === 'decline') return 0;
+  return type === 'refund' ? -Number(amount) : Number(amount) - Number(fromHold);
+}
+
+/** The purchase that a refund gives money back for, with what was given back since it was read. */
+export function refundedLeft(left: TermsLeft, read: RefundedTransaction | null): RefundedTransaction | null {
+  if (read === null) return null;
+  const refunds = left.transactions.filter(({ refunded_transaction_id: id }) => id === read.id);
+  const givenBackCents = refunds.reduce((sum, row) => sum + Number(row.amount_cents), read.givenBackCents);
+  return { ...read, givenBackCents };
+}
+
 /** Leaves what a booking has changed to those after it. */
 export function leaveTerms(left: TermsLeft, paymentId: string | null, booked: BookedPayment): void {
-  const { card, balance, prepaidCents } = booked;
+  const { card, balance, prepaidCents, transactions } = booked;
   left.cards.set(card.id, balance);
+  left.transactions.push(...transactions);
   left.accounts.set(accountOf(card), prepaidCents);
   if (paymentId !== null) left.payments.set(`${card.mode} ${paymentId}`, booked);
 }

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { ApiError } from '../../domain/api-error.ts';
 import type { Tenant } from '../../domain/mode.ts';
+import { completeControls } from '../../domain/spending-controls.ts';
+import type { SimulatedMessage } from '../../issuers/simulated/fold.ts';
 import { readBalance } from '../../ledger/balances.ts';
 import { checkLedger } from '../../ledger/check-ledger.ts';
 import { type MessageOutcome, takeMessages } from '../../payments/take-messages.ts';
@@ -113,6 +115,84 @@ describe('takeMessages', () => {
       events.map(({ transaction: { id }, card }) => [id, card.balance]),
       made.map(({ id, card_balance_after }) => [id, card_balance_after]),
     );
+  });
+
+  describe('decides purchases within the spending limits of a card, whatever is taken with them:', () => {
+    const limited = async (amount: number) => {
+      const cardId = await seedCard(commands, tenant, { balanceCents: 5_000 });
+      const controls = completeControls({ spending_limits: [{ amount, interval: 'daily' }] });
+      await commands.owner.query('UPDATE card SET spending_controls = $2 WHERE id = $1', [cardId, controls]);
+      return cardId;
+    };
+    type Said = { type: SimulatedMessage['type']; amountCents: number; of?: string; isFinal?: boolean };
+    /** @returns for each, whether it was declined by a limit */
+    const takeAll = async (cardId: string, ...said: Said[]) => {
+      const messages = said.map(({ type, amountCents, of, isFinal = true }) => {
+        const { simulated, recorded, ...message } = messageOf(settlementOf(tenant, cardId, { amountCents }));
+        return {
+          ...message,
+          simulated: {
+            ...simulated,
+            message: { ...simulated.message, type, isFinal },
+            networkPaymentId: of === undefined ? simulated.networkPaymentId : `${of} of ${cardId}`,
+            ttlMs: 86_400_000,
+          },
+          recorded,
+        };
+      });
+      const outcomes = await transaction(commands.context.orm, (tx) => takeMessages(tx, messages));
+      return outcomes.map((outcome) => 'taken' in outcome && outcome.taken.reason);
+    };
+    const over = 'spending_limit_exceeded';
+    const request: Said = { type: 'authorization', amountCents: 100, of: 'a' };
+    const bought = (amountCents: number, of?: string): Said => ({
+      type: 'purchase',
+      amountCents,
+      ...(of && { of }),
+    });
+
+    for (const [what, before, together, reasons] of [
+      ['a refund', [], [{ type: 'refund', amountCents: 1 }, bought(200), bought(1)], [null, null, over]],
+      [
+        'a clearing by itself',
+        [],
+        [{ type: 'clearing', amountCents: 150, of: 'b' }, bought(51), bought(50)],
+        [null, over, null],
+      ],
+      [
+        'a clearing that its hold pays, which counts already',
+        [request],
+        [{ type: 'clearing', amountCents: 60, of: 'a', isFinal: false }, bought(101), bought(100)],
+        [null, over, null],
+      ],
+      [
+        'a clearing of more than was held',
+        [request],
+        [{ type: 'clearing', amountCents: 130, of: 'a' }, bought(71), bought(70)],
+        [null, over, null],
+      ],
+    ] as [string, Said[], Said[], (string | null)[]][])
+      it(what, async () => {
+        const cardId = await limited(200);
+        for (const said of before) assert.deepEqual(await takeAll(cardId, said), [null]);
+        assert.deepEqual(await takeAll(cardId, ...together), reasons);
+      });
+
+    it('in the interval in which they are made, though their payment is older', async () => {
+      const cardId = await limited(200);
+      await takeAll(cardId, request);
+      await commands.owner.query(
+        `UPDATE card_authorization SET created_at = created_at - interval '2 days' WHERE card_id = $1`,
+        [cardId],
+      );
+      await takeAll(cardId, bought(100));
+      assert.deepEqual(await takeAll(cardId, bought(1, 'a')), [over]);
+      // Its id is as old as it was, and the counter is right.
+      await commands.owner.query(
+        `UPDATE card_authorization SET created_at = created_at + interval '2 days' WHERE card_id = $1`,
+        [cardId],
+      );
+    });
   });
 
   it('settles cards of several accounts and modes in one transaction', async () => {
