@@ -19,7 +19,7 @@ import {
   toPayment,
   toRows,
 } from './booking-rows.ts';
-import { bookPayment, type HandMade } from './rules.ts';
+import { bookPayment } from './rules.ts';
 import { leaveTerms, nothingBooked, type TermsRead, termsLeft } from './terms-left.ts';
 import { writeBookings } from './write-bookings.ts';
 
@@ -89,30 +89,23 @@ function bookAll(
     const transactionIds = new Map(Object.entries(row.booked));
     for (const { network_transaction_id, id } of before?.transactions ?? [])
       transactionIds.set(network_transaction_id, id);
-    const handMade = new Map(Object.entries(row.hand_made));
-    const one = bookOne(terms, payment, { transactionIds, handMade }, ttlMs);
+    const one = bookOne(terms, payment, transactionIds, ttlMs);
     leaveTerms(left, paymentId, one);
     return one;
   });
 }
 
-/** What is known of elements, by the network's ids of them. */
-interface ElementsKnown {
-  transactionIds: ReadonlyMap<string, string>;
-  handMade: ReadonlyMap<string, HandMade>;
-}
-
-/** Nothing is known of any. */
-export const NO_ELEMENTS: ElementsKnown = { transactionIds: new Map(), handMade: new Map() };
-
-/** What a payment of a network's becomes on these terms. */
-export function bookOne(
+/**
+ * What a payment of a network's becomes on these terms.
+ * @param transactionIds by the network's ids of the elements that are booked
+ */
+function bookOne(
   terms: PaymentTerms,
-  { paymentId, snapshot, readAt }: Omit<PaymentToBook, 'cardId'>,
-  { transactionIds, handMade }: ElementsKnown,
+  { paymentId, snapshot, readAt }: PaymentToBook,
+  transactionIds: ReadonlyMap<string, string>,
   ttlMs: number,
 ): BookedPayment {
-  const { clock, authorization } = terms;
+  const { clock, authorization, handMade } = terms;
   const authorizationId = authorization?.id ?? newId('auth');
   const booking = bookPayment(toPayment(terms), toMoney(terms), {
     snapshot,
@@ -173,8 +166,6 @@ const readCards = readStatement(
 interface ReadRow extends TermsRead {
   /** By the network's id of an element: its transaction. */
   booked: Record<string, string>;
-  /** By the network's id of an element: what a person says that it means. */
-  hand_made: Record<string, HandMade>;
 }
 
 // In a statement of its own, which sees what the last holder of each lock has committed.
@@ -184,8 +175,7 @@ const readPayments = readStatement(
       coalesce(b.posted, 0) AS prepaid_cents, p.fee_plan, to_jsonb(y) AS payment, to_jsonb(z) AS authorization,
       coalesce((SELECT jsonb_object_agg(t.network_transaction_id, t.id) FROM card_transaction t
         WHERE t.mode = k.mode AND t.network_transaction_id = ANY (n.elements) AND t.type <> 'decline'), '{}') AS booked,
-      coalesce((SELECT jsonb_object_agg(e.id, jsonb_build_object('means', e.means, 'amountCents', e.amount_cents))
-        FROM payment_element e WHERE e.approved AND e.id = ANY (n.elements)), '{}') AS hand_made
+      hand_made(n.elements) AS hand_made
     FROM ROWS FROM (jsonb_to_recordset(${payments}::jsonb) AS (card_id text, payment_id text, elements text[]))
       WITH ORDINALITY s (card_id, payment_id, elements, place)
     LEFT JOIN card k ON k.id = s.card_id

@@ -12,7 +12,7 @@ import type { Row } from '../platform/db/entities.ts';
 import type { AuthorizationRow } from './authorization-resource.ts';
 import type { CardMoney } from './money-rules.ts';
 import { isApproved, isUntold, REQUEST_TOLD_WITHIN_MS, type Request } from './pairing-rules.ts';
-import { type Booking, NEW_PAYMENT, type Payment } from './rules.ts';
+import { type Booking, type HandMade, NEW_PAYMENT, type Payment } from './rules.ts';
 import type { TransactionRow } from './transaction-resource.ts';
 import { columnsOf, NOWHERE, toDecline, toTransaction, transactionPosting } from './transaction-rows.ts';
 
@@ -29,6 +29,8 @@ export interface PaymentTerms {
   clock: AccountClock;
   authorization: AuthorizationRow | null;
   payment: PaymentRow | null;
+  /** By the network's id of an element: what a person says that it means. */
+  handMade: ReadonlyMap<string, HandMade>;
 }
 
 type PaymentEvent = 'card.authorization.created' | 'card.authorization.updated' | 'card.transaction.created';

@@ -62,8 +62,15 @@ export async function decidePayment(
     refusedByControls,
     now,
   });
-  const nothing = { snapshot: null, readAt: null, handMade: new Map(), booked: new Set<string>() };
-  const booking = bookPayment(payment, toMoney(terms), { ...nothing, now, ttlMs });
+  const booking = bookPayment(payment, toMoney(terms), {
+    snapshot: null,
+    readAt: null,
+    handMade: terms.handMade,
+    // What a person says is booked as soon as it counts.
+    booked: new Set(terms.handMade.keys()),
+    now,
+    ttlMs,
+  });
   const booked = toRows(terms, booking, {
     paymentId,
     networkPaymentId: paymentId,

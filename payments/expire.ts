@@ -10,9 +10,10 @@ import { anyOf, columnList, type Reader, readStatement, writeStatement } from '.
 import { transaction } from '../platform/db/transaction.ts';
 import type { AuthorizationRow } from './authorization-resource.ts';
 import { bookPayments, type PaymentToBook } from './book-payments.ts';
-import type { BookedPayment, PaymentRow, PaymentTerms } from './booking-rows.ts';
+import type { BookedPayment, PaymentTerms } from './booking-rows.ts';
 import { takeSimulated } from './take-simulated.ts';
-import { leaveTerms, nothingBooked, termsLeft } from './terms-left.ts';
+import { handMadeOf } from './terms.ts';
+import { leaveTerms, nothingBooked, type TermsRead, termsLeft } from './terms-left.ts';
 import { writeBookings } from './write-bookings.ts';
 
 /** An authorization whose time is over. */
@@ -62,7 +63,7 @@ export function expireAuthorizations(
     const left = nothingBooked();
     const booked: BookedPayment[] = [];
     const ofIssuers: PaymentToBook[] = [];
-    for (const { card_cents, card_held_cents, prepaid_cents, payment, ...authorization } of rows) {
+    for (const { card_cents, card_held_cents, prepaid_cents, payment, hand_made, ...authorization } of rows) {
       const card = locked.get(authorization.card_id);
       if (card === undefined || payment === null)
         throw new Error(`${authorization.id} has no locked card or no payment`);
@@ -71,11 +72,10 @@ export function expireAuthorizations(
         continue;
       }
       const { payment_id: paymentId } = payment;
-      const read = { card_cents, card_held_cents, prepaid_cents, fee_plan: null, authorization, payment };
-      const ended = expireSimulated(
-        termsLeft(left, { card, clock: card.clock, paymentId }, read),
-        authorization,
-      );
+      const money = { card_cents, card_held_cents, prepaid_cents, fee_plan: null };
+      const read = { ...money, authorization, payment, hand_made };
+      const terms = termsLeft(left, { card, clock: card.clock, paymentId }, read);
+      const ended = expireSimulated(terms, authorization);
       leaveTerms(left, paymentId, ended);
       booked.push(ended);
     }
@@ -113,23 +113,22 @@ const lockFreeCards = writeStatement(
       .skipLocked(),
 );
 
-type LockedRow = AuthorizationRow & {
-  payment: PaymentRow | null;
-  card_cents: string;
-  card_held_cents: string;
-  prepaid_cents: string;
-};
+type LockedRow = AuthorizationRow & Omit<TermsRead, 'fee_plan' | 'authorization'>;
 
 // In a separate statement, so that it sees what the last holder of each card's lock has committed.
 const readLocked = readStatement(
   (_, values: Tenant & { ids: readonly string[]; cardIds: readonly string[] }) => sql<LockedRow>`
     SELECT ${columnList('card_authorization', AUTHORIZATION_COLUMNS, 'z')}, a.posted AS card_cents, a.held AS card_held_cents,
-      (SELECT to_jsonb(y) FROM (SELECT ${columnList('payment', PAYMENT_COLUMNS)} FROM payment
-        WHERE mode = ${values.mode} AND partner_id = ${values.partnerId}
-          AND payment_id = coalesce(z.network_authorization_id, z.id)) y) AS payment,
+      y.payment, y.hand_made,
       coalesce((SELECT b.posted FROM ledger.account b WHERE b.kind = 'prepaid' AND b.partner_id = ${values.partnerId}
         AND b.mode = ${values.mode} AND b.id = 'prepaid/' || ${values.mode} || '/' || ${values.partnerId}), 0) AS prepaid_cents
     FROM card_authorization z JOIN ledger.account a ON a.card_id = z.card_id AND a.partner_id = z.partner_id AND a.mode = z.mode
+    LEFT JOIN LATERAL (
+      SELECT to_jsonb(q) AS payment, ${handMadeOf('n.said')} FROM payment n
+      CROSS JOIN LATERAL (SELECT ${columnList('payment', PAYMENT_COLUMNS, 'n')}) q
+      WHERE n.mode = ${values.mode} AND n.partner_id = ${values.partnerId}
+        AND n.payment_id = coalesce(z.network_authorization_id, z.id)
+    ) y ON true
     WHERE z.partner_id = ${values.partnerId} AND z.mode = ${values.mode} AND z.id = ANY (${values.ids}::text[])
       AND z.card_id = ANY (${values.cardIds}::text[]) AND z.status = 'pending'
       AND z.expires_at <= account_now(${values.partnerId}, ${values.mode})

@@ -14,7 +14,7 @@ import type { BookedPayment } from './booking-rows.ts';
 import { REFUNDED, type RefundedTransaction } from './refunded.ts';
 import type { MessageAnswer } from './tables.ts';
 import { type Simulated, type SimulatedTerms, type TakenMessage, takeSimulated } from './take-simulated.ts';
-import { type KnownMessage, lockPaymentTerms, usedOtherwise } from './terms.ts';
+import { handMadeOf, type KnownMessage, lockPaymentTerms, usedOtherwise } from './terms.ts';
 import {
   controlsLeft,
   leaveTerms,
@@ -224,7 +224,7 @@ const readTerms = writeStatement(
       CASE WHEN EXISTS (SELECT FROM payment_element e WHERE e.id = s.message_id AND e.approved) THEN jsonb_build_object(
         'declineReason', NULL, 'authorizationId', NULL, 'transactionId', (SELECT t.id FROM card_transaction t
           WHERE t.mode = s.mode AND t.network_transaction_id = s.message_id AND t.type <> 'decline')) END AS decided,
-      y.card_id AS payment_card_id, y.payment, to_jsonb(z) AS authorization,
+      y.card_id AS payment_card_id, y.payment, to_jsonb(z) AS authorization, y.hand_made,
       CASE WHEN s.type IN ('purchase', 'authorization', 'increment') AND num_nonnulls(k.spending_controls, p.spending_controls) > 0
         THEN count_spending(k.card, p.spending_controls, coalesce(CASE s.type WHEN 'increment' THEN z.created_at END,
           account_time(s.partner_id, s.mode, ${asked.at}))) END AS spending,
@@ -241,7 +241,7 @@ const readTerms = writeStatement(
     LEFT JOIN LATERAL (SELECT c AS card, c.spending_controls FROM card c WHERE c.id = s.card_id LIMIT 1) k ON true
     LEFT JOIN LATERAL (SELECT said, answer FROM simulated_message WHERE id = s.message_id AND s.mode = 'live' LIMIT 1) m ON true
     LEFT JOIN LATERAL (
-      SELECT n.card_id, n.authorization_id, to_jsonb(q) AS payment FROM payment n
+      SELECT n.card_id, n.authorization_id, to_jsonb(q) AS payment, ${handMadeOf('n.said')} FROM payment n
       CROSS JOIN LATERAL (SELECT ${columnList('payment', PAYMENT_COLUMNS, 'n')}) q
       WHERE n.mode = s.mode AND n.payment_id = s.payment_id LIMIT 1
     ) y ON true

@@ -78,8 +78,9 @@ export function takeSimulated(terms: SimulatedTerms, simulated: Simulated): Take
   const booking = bookPayment(payment, toMoney(terms), {
     snapshot: snapshotFolded(names, folded, told),
     readAt: null,
-    handMade: new Map(),
-    booked: new Set(),
+    handMade: terms.handMade,
+    // What a person says is booked as soon as it counts.
+    booked: new Set(terms.handMade.keys()),
     now,
     ttlMs,
   });

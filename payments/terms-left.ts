@@ -5,6 +5,7 @@ import { type AppliedControls, afterSpending } from '../domain/spending-controls
 import type { AuthorizationRow } from './authorization-resource.ts';
 import type { BookedPayment, PaymentRow, PaymentTerms } from './booking-rows.ts';
 import type { RefundedTransaction } from './refunded.ts';
+import type { HandMade } from './rules.ts';
 import type { TransactionRow } from './transaction-resource.ts';
 
 /** What a transaction's bookings leave to those after them: of one card, one account, or one payment. */
@@ -31,6 +32,8 @@ export interface TermsRead {
   fee_plan: unknown;
   payment: PaymentRow | null;
   authorization: AuthorizationRow | null;
+  /** By the network's id of an element; null if the payment has none that is unreadable. */
+  hand_made: Record<string, HandMade> | null;
 }
 
 type Whose = Pick<PaymentTerms, 'card' | 'clock'> & {
@@ -52,6 +55,7 @@ export function termsLeft(left: TermsLeft, { card, clock, paymentId }: Whose, re
     clock,
     authorization: before?.authorization ?? read.authorization,
     payment: before?.payment ?? read.payment,
+    handMade: new Map(Object.entries(read.hand_made ?? {})),
   };
 }
 

@@ -14,6 +14,7 @@ import type { OpenCommand } from '../requests/command-context.ts';
 import { type KeyedResponse, readReplay } from '../requests/respond-once.ts';
 import type { AuthorizationRow } from './authorization-resource.ts';
 import type { PaymentRow } from './booking-rows.ts';
+import type { HandMade } from './rules.ts';
 import type { MessageAnswer } from './tables.ts';
 
 /**
@@ -35,6 +36,8 @@ interface AuthorizationTerms {
 export interface RequestTerms extends DecisionTerms {
   authorization: AuthorizationRow | null;
   payment: PaymentRow | null;
+  /** By the network's id of an element of the payment: what a person says that it means. */
+  handMade: ReadonlyMap<string, HandMade>;
 }
 
 /** What a request for money is decided on, too. */
@@ -60,6 +63,15 @@ const controlsColumns = (decides: boolean, askedAt: Date) => sql`p.spending_cont
         THEN count_spending(f.card, p.spending_controls, coalesce((f.authorized).created_at,
           account_time((f.card).partner_id, (f.card).mode, ${askedAt}::timestamptz))) END AS spending`;
 const ACCOUNT = sql`LEFT JOIN LATERAL (SELECT spending_controls FROM partner WHERE id = (f.card).partner_id LIMIT 1) p ON true`;
+
+/**
+ * What people have said that the unreadable elements of a payment mean, which is NULL and costs nothing if there
+ * are none.
+ * @param said the payment's column
+ */
+export const handMadeOf = (said: string) =>
+  sql.raw(`CASE WHEN ${said} -> 'unreadable' <> '[]' THEN
+        hand_made(ARRAY(SELECT u ->> 'id' FROM jsonb_array_elements(${said} -> 'unreadable') u)) END AS hand_made`);
 
 /**
  * An authorization's columns beside a card's, which have the same names. Each is null if there is no
@@ -92,7 +104,8 @@ export async function lockTestCard(
   const askedAt = new Date();
   const [row] = await lockTestTerms(tx, { partnerId, key, cardId, authorizationId: null, decides, askedAt });
   if (row === undefined || row.id === null) throw new ApiError('card_not_found');
-  return readReplay(ring, request, row) ?? { ...toTerms(row, askedAt), authorization: null, payment: null };
+  const replay = readReplay(ring, request, row);
+  return replay ?? { ...toTerms(row, askedAt), authorization: null, payment: null, handMade: new Map() };
 }
 
 /**
@@ -113,7 +126,9 @@ export async function lockTestAuthorization(
   const authorization = row === undefined ? null : toAuthorizationRow(row);
   if (row === undefined || authorization === null) throw new ApiError('authorization_not_found');
   const replay = readReplay(ring, request, row);
-  return replay ?? { ...toTerms(row, askedAt), authorization, payment: toPaymentRow(row) };
+  // Whatever a merchant does in test mode can be read.
+  const handMade = new Map<string, HandMade>();
+  return replay ?? { ...toTerms(row, askedAt), authorization, payment: toPaymentRow(row), handMade };
 }
 
 interface AboutInTestMode {
@@ -150,8 +165,14 @@ export async function lockPaymentTerms(
   // The network has named another card for the payment before.
   if (row.payment_card_id !== null && row.payment_card_id !== about.cardId) throw usedOtherwise('payment');
   const { said, answer } = row;
-  const terms = toTerms(row, askedAt);
-  return { ...terms, authorization: toAuthorizationRow(row), payment: toPaymentRow(row), said, answer };
+  return {
+    ...toTerms(row, askedAt),
+    authorization: toAuthorizationRow(row),
+    payment: toPaymentRow(row),
+    handMade: new Map(Object.entries(row.hand_made ?? {})),
+    said,
+    answer,
+  };
 }
 
 interface AboutPayment {
@@ -185,10 +206,11 @@ const lockPayment = writeStatement(
       CardRow &
       AuthorizedColumns &
       PaymentColumns &
-      KnownMessage & { payment_card_id: string | null }
+      KnownMessage & { payment_card_id: string | null; hand_made: Record<string, HandMade> | null }
   >`
     SELECT f.card_cents, f.card_held_cents, f.prepaid_cents, f.fee_plan, ${HELD_CLOCK} AS clock,
       (f.payment).card_id AS payment_card_id, (f.message).said, (f.message).answer,
+      ${handMadeOf('(f.payment).said')},
       ${controlsColumns(true, about.askedAt)}, ${sql.raw(of('(f.card)', CARD_COLUMNS).join(', '))}, ${AUTHORIZED}, ${PAYMENT}
     FROM lock_payment_terms(${about.cardId}, ${about.paymentId}, ${about.messageId}, ${about.lockWaitMs}) f ${ACCOUNT}`,
 );

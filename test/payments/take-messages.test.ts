@@ -5,6 +5,7 @@ import { completeControls } from '../../domain/spending-controls.ts';
 import type { SimulatedMessage } from '../../issuers/simulated/fold.ts';
 import { readBalance } from '../../ledger/balances.ts';
 import { checkLedger } from '../../ledger/check-ledger.ts';
+import { bookPayments } from '../../payments/book-payments.ts';
 import { type MessageOutcome, takeMessages } from '../../payments/take-messages.ts';
 import { presentTransaction, TransactionResource } from '../../payments/transaction-resource.ts';
 import { transaction } from '../../platform/db/transaction.ts';
@@ -40,6 +41,29 @@ describe('takeMessages', () => {
         cardId,
       ])
     ).rows;
+
+  type Said = Pick<SimulatedMessage, 'type' | 'amountCents'> & {
+    id?: string;
+    of?: string;
+    isFinal?: boolean;
+  };
+  /** @returns for each, why it was declined; null if it was not */
+  const takeAll = async (cardId: string, ...said: Said[]) => {
+    const messages = said.map(({ amountCents, of, ...message }) => {
+      const { simulated, ...taken } = messageOf(settlementOf(tenant, cardId));
+      return {
+        ...taken,
+        simulated: {
+          ...simulated,
+          message: { ...simulated.message, ...message, amountCents },
+          networkPaymentId: of === undefined ? simulated.networkPaymentId : `${of} of ${cardId}`,
+          ttlMs: 86_400_000,
+        },
+      };
+    });
+    const outcomes = await transaction(commands.context.orm, (tx) => takeMessages(tx, messages));
+    return outcomes.map((outcome) => 'taken' in outcome && outcome.taken.reason);
+  };
 
   it("names, of a refund, the only purchase of the network's payment, and refuses none that gives back more", async () => {
     const cardId = await seedCard(commands, tenant, { balanceCents: 5_000 });
@@ -123,25 +147,6 @@ describe('takeMessages', () => {
       const controls = completeControls({ spending_limits: [{ amount, interval: 'daily' }] });
       await commands.owner.query('UPDATE card SET spending_controls = $2 WHERE id = $1', [cardId, controls]);
       return cardId;
-    };
-    type Said = { type: SimulatedMessage['type']; amountCents: number; of?: string; isFinal?: boolean };
-    /** @returns for each, whether it was declined by a limit */
-    const takeAll = async (cardId: string, ...said: Said[]) => {
-      const messages = said.map(({ type, amountCents, of, isFinal = true }) => {
-        const { simulated, recorded, ...message } = messageOf(settlementOf(tenant, cardId, { amountCents }));
-        return {
-          ...message,
-          simulated: {
-            ...simulated,
-            message: { ...simulated.message, type, isFinal },
-            networkPaymentId: of === undefined ? simulated.networkPaymentId : `${of} of ${cardId}`,
-            ttlMs: 86_400_000,
-          },
-          recorded,
-        };
-      });
-      const outcomes = await transaction(commands.context.orm, (tx) => takeMessages(tx, messages));
-      return outcomes.map((outcome) => 'taken' in outcome && outcome.taken.reason);
     };
     const over = 'spending_limit_exceeded';
     const request: Said = { type: 'authorization', amountCents: 100, of: 'a' };
@@ -232,6 +237,45 @@ describe('takeMessages', () => {
     ]);
     assert.equal(await onCard(cardId), 0);
     assert.equal((await eventsOf(cardId)).length, 2);
+  });
+
+  describe('once a person has said what an unreadable clearing means,', () => {
+    for (const [means, cents, settledCents] of [
+      ['nothing', null, 4_000],
+      ['purchase', 3_000, 7_000],
+    ] as const)
+      it(`frees what the final one leaves, and books it once: ${means}`, async () => {
+        const cardId = await seedCard(commands, tenant, { balanceCents: 20_000 });
+        const element = `element of ${cardId}`;
+        const paymentId = `a of ${cardId}`;
+        await takeAll(cardId, { type: 'authorization', amountCents: 10_000, of: 'a' });
+        await takeAll(cardId, {
+          id: element,
+          type: 'unreadable',
+          amountCents: null,
+          of: 'a',
+          isFinal: false,
+        });
+        await commands.owner.query(
+          `INSERT INTO payment_element (id, means, amount_cents, payment_id, requested_by, approved)
+           VALUES ($1, $2, $3, $4, 'somebody', true)`,
+          [element, means, cents, paymentId],
+        );
+        await transaction(commands.context.orm, (tx) =>
+          bookPayments(tx, [{ cardId, paymentId, snapshot: null, readAt: null }], { ttlMs: 0 }),
+        );
+        await takeAll(cardId, { type: 'clearing', amountCents: 4_000, of: 'a' });
+        const { rows } = await commands.owner.query(
+          `SELECT z.status, z.held_cents::int, z.settled_cents::int, count(t.id)::int AS transactions
+           FROM card_authorization z JOIN card_transaction t ON t.authorization_id = z.id WHERE z.card_id = $1 GROUP BY z.id`,
+          [cardId],
+        );
+        const transactions = means === 'nothing' ? 1 : 2;
+        assert.deepEqual(rows, [
+          { status: 'closed', held_cents: 0, settled_cents: settledCents, transactions },
+        ]);
+        assert.equal(await onCard(cardId), 20_000 - settledCents);
+      });
   });
 
   describe('if a network transaction id is repeated,', () => {
