@@ -26,9 +26,20 @@ const WITH_PENDING = {
   after: sql`'', ''`,
 } as const;
 
+// An element that nobody has decided keeps the hold of its authorization `z`. OFFSET 0 has PostgreSQL look up
+// the payment of each that is due, rather than join payments.
+const IS_DUE = sql`z.status = 'pending' AND z.partner_id = f.partner_id AND z.mode = f.mode AND z.expires_at <= f.now
+        AND NOT EXISTS (
+          SELECT FROM payment y CROSS JOIN LATERAL jsonb_array_elements(y.said -> 'unreadable') u
+          WHERE y.mode = z.mode AND y.payment_id = coalesce(z.network_authorization_id, z.id)
+            AND y.said -> 'unreadable' <> '[]'
+            AND NOT EXISTS (SELECT FROM payment_element e WHERE e.id = u ->> 'id' AND e.approved)
+          OFFSET 0)`;
+
 /**
  * Finds pending authorizations whose time is over: the oldest of each account first, and accounts take turns,
- * so that however many one account has, another's are found as soon. Those in `except` are left alone.
+ * so that however many one account has, another's are found as soon. Those in `except` are left alone, and
+ * so are those with an element that a person has to decide first.
  */
 export const findDueAuthorizations = readStatement(
   (_, { except, limit }: { except: readonly string[]; limit: number }) => sql<DueAuthorization>`
@@ -37,8 +48,7 @@ export const findDueAuthorizations = readStatement(
     FROM ${accountsNow(sql`SELECT partner_id, mode FROM following`)} f CROSS JOIN LATERAL (
       SELECT z.id, z.partner_id, z.mode, z.card_id, row_number() OVER (ORDER BY z.expires_at, z.id) AS turn
       FROM card_authorization z
-      WHERE z.status = 'pending' AND z.partner_id = f.partner_id AND z.mode = f.mode AND z.expires_at <= f.now
-        AND z.id <> ALL (${except}::text[])
+      WHERE ${IS_DUE} AND z.id <> ALL (${except}::text[])
       ORDER BY z.expires_at, z.id LIMIT ${limit}) d
     ORDER BY d.turn, random() LIMIT ${limit}`,
   { acrossTenants: 'queue' },
@@ -147,7 +157,6 @@ const oldestDue = readStatement(
     SELECT max(extract(epoch FROM now() - real_time(f.partner_id, f.mode, d.expires_at)))::float8 AS lag_seconds
     FROM (SELECT partner_id, mode, account_now(partner_id, mode) AS now FROM following OFFSET 0) f CROSS JOIN LATERAL (
       SELECT z.expires_at FROM card_authorization z
-      WHERE z.status = 'pending' AND z.partner_id = f.partner_id AND z.mode = f.mode AND z.expires_at <= f.now
-      ORDER BY z.expires_at LIMIT 1) d`,
+      WHERE ${IS_DUE} ORDER BY z.expires_at LIMIT 1) d`,
   { acrossTenants: 'measurement' },
 );

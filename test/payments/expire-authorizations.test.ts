@@ -6,8 +6,11 @@ import { checkBooks } from '../../exports/check-books.ts';
 import { checkLedger } from '../../ledger/check-ledger.ts';
 import { findDueAuthorizations, readExpiryLag } from '../../payments/expire.ts';
 import { createExpiry } from '../../payments/jobs.ts';
+import { takeMessages } from '../../payments/take-messages.ts';
 import { simulateOnCard } from '../../payments/test-authorizations.ts';
 import { NO_MERCHANT } from '../../payments/transaction-resource.ts';
+import { NOWHERE } from '../../payments/transaction-rows.ts';
+import { transaction } from '../../platform/db/transaction.ts';
 import { keyedRequest, openCommands, type TestCommands } from '../support/commands/open-commands.ts';
 
 const mode = 'test';
@@ -133,6 +136,45 @@ describe('authorizations that nobody clears', () => {
     nowMs += 1;
     await expire();
     assert.deepEqual(await pending(all), []);
+  });
+
+  it('wait for an element that nobody has decided, which delays no others, and end once it is', async () => {
+    const live = { partnerId, mode: 'live' as const };
+    const on = await commands.createActiveCard(partnerId, 'live', 1_000);
+    const paymentId = randomUUID();
+    const element = randomUUID();
+    const written = { what: 'clearing', currency: 'EUR', amount: 10 };
+    for (const message of [
+      { id: paymentId, type: 'authorization' as const, amountCents: 10 },
+      { id: element, type: 'unreadable' as const, amountCents: null, written },
+    ]) {
+      const simulated = {
+        message: { ...message, isFinal: false, merchant: NOWHERE },
+        networkPaymentId: paymentId,
+        ttlMs: 86_400_000,
+      };
+      await transaction(commands.context.orm, (tx) =>
+        takeMessages(tx, [{ ...live, cardId: on, simulated, recorded: null }]),
+      );
+    }
+    const payment = async () =>
+      (await commands.owner.query('SELECT xmin, * FROM payment WHERE payment_id = $1', [paymentId])).rows[0];
+    const before = await payment();
+    const ids = [before.authorization_id as string, ...(await authorize(2))];
+    await makeDue(ids);
+    const em = commands.context.orm.em.fork();
+    const due = await findDueAuthorizations(em, { except: [], limit: 3 });
+    assert.deepEqual(due.map(({ id }) => id).sort(), ids.slice(1));
+    await expire();
+    assert.deepEqual(await payment(), before);
+    assert.deepEqual([await pending(ids), await readExpiryLag(em)], [ids.slice(0, 1), 0]);
+    await commands.owner.query(
+      `INSERT INTO payment_element (id, means, payment_id, requested_by, approved)
+       VALUES ($1, 'nothing', $2, 'somebody', true)`,
+      [element, paymentId],
+    );
+    await expire();
+    assert.deepEqual(await pending(ids), []);
   });
 
   it('on a blocked card release what they hold to the prepaid balance', async () => {
