@@ -109,11 +109,12 @@ export function bookingTime({ authorization, clock }: PaymentTerms, authorizatio
 export function toRows(terms: PaymentTerms, booking: Booking, as: BookedAs): BookedPayment {
   const { card, clock, authorization: before } = terms;
   const { payment, releasedCents } = booking;
+  const balance = { balanceCents: booking.card.balanceCents, heldCents: booking.card.heldCents };
   const fromHoldCents = booking.movements.reduce((sum, movement) => sum + movement.fromHoldCents, 0);
   const authorization = toAuthorization(terms, booking, { ...as, fromHoldCents });
   const isAuthorized = authorization !== null && authorization.status !== 'declined';
   const of = { ...as, authorizationId: authorization?.id ?? null };
-  const declines = booking.declines.map((decline) => toDecline(terms, decline, of));
+  const declines = booking.declines.map((decline) => toDecline({ ...terms, balance }, decline, of));
   const cleared = { ...of, authorizationId: isAuthorized ? of.authorizationId : null };
   const refundedIds = new Map(as.refundedIds);
   const moved = booking.movements.map((movement) => {
@@ -150,7 +151,7 @@ export function toRows(terms: PaymentTerms, booking: Booking, as: BookedAs): Boo
     payment.said.unreadable.length > 0;
   return {
     card,
-    balance: { balanceCents: booking.card.balanceCents, heldCents: booking.card.heldCents },
+    balance,
     clock,
     authorization,
     transactions,

@@ -30,7 +30,7 @@ interface TransactionNames {
 
 interface TransactionTerms {
   card: CardRow;
-  /** The card's before the booking. */
+  /** The card's after the booking. */
   balance: CardBalance;
   feePlan: FeePlan;
   clock: AccountClock;

@@ -159,15 +159,18 @@ describe('bookPayments', () => {
     await assertClean();
   });
 
-  it('releases what becomes free on a blocked card to the prepaid balance', async () => {
-    const { issuer, cardId, book } = await open(new LithicIssuer(true), 100);
-    issuer.request(100, true, null);
-    await book();
-    await commands.owner.query(
+  const block = (cardId: string) =>
+    commands.owner.query(
       `WITH blocked AS (UPDATE card SET status = 'blocked' WHERE id = $1 RETURNING partner_id, mode)
        UPDATE account_usage u SET open_cards = open_cards - 1 FROM blocked b WHERE u.partner_id = b.partner_id AND u.mode = b.mode`,
       [cardId],
     );
+
+  it('releases what becomes free on a blocked card to the prepaid balance', async () => {
+    const { issuer, cardId, book } = await open(new LithicIssuer(true), 100);
+    issuer.request(100, true, null);
+    await book();
+    await block(cardId);
     const [, , before = 0] = await money(cardId);
     issuer.reverse(40);
     await book();
@@ -218,6 +221,22 @@ describe('bookPayments', () => {
       assert.deepEqual(await seen(cardId), [['declined', 300, 0, 0]]);
       const declines = await rows('SELECT id FROM card_transaction WHERE card_id = $1', [cardId]);
       assert.equal(declines.length, 2);
+      await assertClean();
+    });
+
+    it('shows the balance of a blocked card after its release, if the issuer has declined what we approved', async () => {
+      const { issuer, cardId, paymentId, book, ask } = await asking(100);
+      const { named } = issuer.name();
+      await ask(100, `${paymentId}/${named}`);
+      await block(cardId);
+      issuer.request(100, false, named);
+      await book();
+      const told = await rows(
+        `SELECT body::jsonb #>> '{data,transaction,card_balance_after}' AS after, body::jsonb #>> '{data,card,balance}' AS balance
+         FROM event WHERE card_id = $1 AND type = 'card.transaction.created'`,
+        [cardId],
+      );
+      assert.deepEqual(told, [{ after: '0', balance: '0' }]);
       await assertClean();
     });
 
