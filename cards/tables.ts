@@ -120,6 +120,8 @@ export const CardTransactionEntity = defineEntity({
     cardBalanceAfterCents: p.bigint('string'),
     /** The authorization that it clears, or that was declined with it. */
     authorizationId: p.text().collation('C').nullable(),
+    /** It clears the authorization of its payment, which may not be known yet. */
+    ofAuthorization: p.boolean().defaultRaw('false'),
     /** How much of a clearing its authorization's hold paid. */
     fromHoldCents: p.bigint('string').defaultRaw('0'),
     /** What the prepaid balance paid, if both did. */

@@ -163,7 +163,7 @@ const insertRows = (rows: WrittenRows) => sql`
   ), linked AS (
     UPDATE card_transaction t SET authorization_id = l.authorization_id
     FROM json_populate_recordset(NULL::card_transaction, ${rows.linked}) l
-    WHERE t.card_id = l.card_id AND t.network_payment_id = l.network_payment_id AND t.type = 'purchase'
+    WHERE t.card_id = l.card_id AND t.network_payment_id = l.network_payment_id AND t.of_authorization
       AND t.authorization_id IS NULL
   ), remembered AS (
     INSERT INTO payment (${PAYMENT})

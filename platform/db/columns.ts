@@ -67,6 +67,7 @@ export const TRANSACTION_COLUMNS = [
   'card_balance_after_cents',
   'created_at',
   'authorization_id',
+  'of_authorization',
   'from_hold_cents',
   'partner_balance_cents',
   'network_payment_id',

@@ -66,6 +66,8 @@ CREATE TABLE card_transaction (
   -- A clearing is a purchase of an authorization. Its amount comes from the authorization's hold, then from
   -- what else is on the card, then from the prepaid balance.
   authorization_id text COLLATE "C",
+  -- It clears the authorization of its payment, which may not be known yet.
+  of_authorization boolean NOT NULL DEFAULT false,
   from_hold_cents bigint NOT NULL DEFAULT 0,
   -- What the prepaid balance paid, if both did.
   partner_balance_cents bigint,
