@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { pino } from 'pino';
 import { setCurrentProduct } from '../cards/products.ts';
+import { NOWHERE } from '../domain/payment.ts';
 import { checkLedger } from '../ledger/check-ledger.ts';
 import { readExpiryLag } from '../payments/expire.ts';
 import { startExpiring } from '../payments/jobs.ts';
 import { takeMessages } from '../payments/take-messages.ts';
-import { NOWHERE } from '../payments/transaction-rows.ts';
 import { KeyRing } from '../platform/crypto/key-ring.ts';
 import { type Orm, openOrm } from '../platform/db/orm.ts';
 import { transaction } from '../platform/db/transaction.ts';

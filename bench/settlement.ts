@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { setCurrentProduct } from '../cards/products.ts';
+import { NOWHERE } from '../domain/payment.ts';
 import { checkLedger } from '../ledger/check-ledger.ts';
 import { createMessageQueue } from '../payments/message-queue.ts';
-import { NOWHERE } from '../payments/transaction-rows.ts';
 import { createNotifier, notifyEvents } from '../platform/db/notifications.ts';
 import { openOrm } from '../platform/db/orm.ts';
 import { createTestDatabase, openOperatorOrm } from '../test/support/postgres.ts';

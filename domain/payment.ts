@@ -12,6 +12,9 @@ export interface PaymentMerchant {
   country: string | null;
 }
 
+/** A merchant that the network says nothing of. */
+export const NOWHERE: PaymentMerchant = { name: null, categoryCode: null, city: null, country: null };
+
 /** A payment as the network has it now. */
 export interface PaymentSnapshot {
   /** The network's id. */

@@ -44,7 +44,7 @@ export function requireUsable(status: CardStatus, isSimulation = false): void {
   throw new ApiError('invalid_state', {
     message: isSimulation
       ? `The card is ${status}. You can only simulate transactions on an active card.`
-      : `The card is ${status}. A card that was not issued cannot have transactions.`,
+      : `The card is ${status}. A card that was not issued cannot be used.`,
   });
 }
 

@@ -4,7 +4,7 @@ import type { CardBalance, CardRow } from '../cards/resource.ts';
 import { type AccountClock, accountTime } from '../domain/account-clock.ts';
 import { type AuthorizationRequest, MAX_REQUESTS } from '../domain/authorization.ts';
 import type { FeePlan } from '../domain/fees.ts';
-import type { FoldedPayment } from '../domain/payment.ts';
+import { type FoldedPayment, NOWHERE } from '../domain/payment.ts';
 import type { Posting, Transfer } from '../ledger/posting.ts';
 import { readIdTime } from '../platform/crypto/new-id.ts';
 import type { PAYMENT_COLUMNS } from '../platform/db/columns.ts';
@@ -14,7 +14,7 @@ import type { CardMoney } from './money-rules.ts';
 import { isApproved, isUntold, REQUEST_TOLD_WITHIN_MS, type Request } from './pairing-rules.ts';
 import { type Booking, type HandMade, NEW_PAYMENT, type Payment } from './rules.ts';
 import type { TransactionRow } from './transaction-resource.ts';
-import { columnsOf, NOWHERE, toDecline, toTransaction, transactionPosting } from './transaction-rows.ts';
+import { columnsOf, toDecline, toTransaction, transactionPosting } from './transaction-rows.ts';
 
 /** What is kept of a payment beside its authorization. */
 export type PaymentRow = Row<'payment', (typeof PAYMENT_COLUMNS)[number]>;

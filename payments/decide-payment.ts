@@ -2,6 +2,7 @@ import { decisionTime } from '../cards/applied-controls.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { type DeclineReason, decideDecline } from '../domain/authorization.ts';
 import { refusalByControls } from '../domain/spending-controls.ts';
+import { requireUsable } from '../domain/transaction.ts';
 import { newId } from '../platform/crypto/new-id.ts';
 import type { Transactor } from '../platform/db/sql.ts';
 import { type BookedPayment, bookingTime, toMoney, toPayment, toRows } from './booking-rows.ts';
@@ -37,11 +38,7 @@ export async function decidePayment(
   const terms = await lockPaymentTerms(tx, { cardId, paymentId, messageId: null, lockWaitMs });
   if (terms === null || terms.card.network_card_id !== networkCardId) throw new ApiError('card_not_found');
   const { card, balance, clock, controls, authorization, askedAt } = terms;
-  if (card.status === 'funding_pending' || card.status === 'failed') {
-    throw new ApiError('invalid_state', {
-      message: `The card is ${card.status}. A card that was not issued cannot be used.`,
-    });
-  }
+  requireUsable(card.status);
   const { amountCents } = asked;
   const merchant = terms.payment?.requests[0]?.merchant ?? asked.merchant;
   const refusedByControls = refusalByControls(controls, {

@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import { accountsNow, heldClock } from '../accounts/clock.ts';
 import type { Tenant } from '../domain/mode.ts';
+import { NOWHERE } from '../domain/payment.ts';
 import { NO_CONTROLS } from '../domain/spending-controls.ts';
 import { AUTHORIZATION_COLUMNS, CARD_COLUMNS, PAYMENT_COLUMNS } from '../platform/db/columns.ts';
 import type { Row } from '../platform/db/entities.ts';
@@ -103,7 +104,7 @@ function expireSimulated(terms: PaymentTerms, authorization: AuthorizationRow): 
     type: 'expiry',
     amountCents: null,
     isFinal: true,
-    merchant: { name: null, categoryCode: null, city: null, country: null },
+    merchant: NOWHERE,
     refunds: null,
   } as const;
   const simulated = { message, networkPaymentId: authorization.network_authorization_id, ttlMs: 0 };

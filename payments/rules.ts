@@ -1,7 +1,7 @@
 import type { AuthorizationStatus, DeclineReason } from '../domain/authorization.ts';
 import {
   isOlder,
-  type PaymentMerchant,
+  NOWHERE,
   type PaymentMovement,
   type PaymentSnapshot,
   type UnreadableElement,
@@ -216,8 +216,6 @@ function toMovements(
   });
   return [...read, ...byHand];
 }
-
-const NOWHERE: PaymentMerchant = { name: null, categoryCode: null, city: null, country: null };
 
 function statusOf(of: {
   isAuthorized: boolean;

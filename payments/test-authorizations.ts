@@ -1,6 +1,7 @@
 import { ApiError } from '../domain/api-error.ts';
 import { MAX_REQUESTS } from '../domain/authorization.ts';
 import type { PaymentMerchant } from '../domain/payment.ts';
+import { requireUsable } from '../domain/transaction.ts';
 import type { SimulatedMessage } from '../issuers/simulated/fold.ts';
 import type { KeyedRequest } from '../requests/claim.ts';
 import type { CommandContext } from '../requests/command-context.ts';
@@ -41,7 +42,7 @@ export function simulateOnCard(
     const command = { tx, ring: context.ring };
     const terms = await lockTestCard(command, request, { decides: asked.type === 'authorization' });
     if ('replayed' in terms) return terms;
-    requireIssued(terms.card.status);
+    requireUsable(terms.card.status);
     const { name, category_code: categoryCode, city, country } = asked.merchant;
     const booked = take(terms, asked, { name, categoryCode, city, country });
     return respondWithBooking(command, request, booked, { status: 201, body: bodyOf(booked, asked.type) });
@@ -115,14 +116,6 @@ function requirePossible(
   if (type === 'reversal' && amountCents !== undefined && amountCents > leftCents)
     throw ApiError.ofField('amount', `amount must be at most the ${leftCents} cents that are left`);
   return amountCents;
-}
-
-/** @throws ApiError `invalid_state` if the card was not issued */
-function requireIssued(status: SimulatedTerms['card']['status']): void {
-  if (status !== 'funding_pending' && status !== 'failed') return;
-  throw new ApiError('invalid_state', {
-    message: `The card is ${status}. A card that was not issued cannot be used.`,
-  });
 }
 
 const merchantOf = (row: AuthorizationRow): PaymentMerchant => ({

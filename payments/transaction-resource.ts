@@ -20,8 +20,6 @@ export const Merchant = z
   });
 export type Merchant = z.infer<typeof Merchant>;
 
-export const NO_MERCHANT: Merchant = { name: null, category_code: null, city: null, country: null };
-
 /** A transaction as partners see it (docs/partners/transactions.md). */
 export const TransactionResource = z
   .object({

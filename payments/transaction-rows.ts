@@ -9,9 +9,6 @@ import type { PaidMovement } from './money-rules.ts';
 import type { Decline } from './pairing-rules.ts';
 import { partnerShareCents, type TransactionRow } from './transaction-resource.ts';
 
-/** A merchant that the network says nothing of. */
-export const NOWHERE: PaymentMerchant = { name: null, categoryCode: null, city: null, country: null };
-
 export const columnsOf = ({ name, categoryCode, city, country }: PaymentMerchant) => ({
   merchant_name: name,
   merchant_category_code: categoryCode,

@@ -2,6 +2,7 @@ import type { z } from 'zod';
 import { printable } from '../../domain/fields.ts';
 import {
   afterReversal,
+  NOWHERE,
   onlyClearing,
   type PaymentEnd,
   type PaymentMerchant,
@@ -194,8 +195,6 @@ export function pendingTransactionsOf({ elements }: CardPayment): Map<string, st
   }
   return named;
 }
-
-const NOWHERE = { name: null, categoryCode: null, city: null, country: null };
 
 type ReadElement = {
   [Category in ElementCategory]: { category: Category; told: z.infer<(typeof ELEMENTS)[Category]> };

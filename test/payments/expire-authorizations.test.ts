@@ -2,15 +2,15 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { pino } from 'pino';
 import { changeStatusInTestMode } from '../../cards/change-in-test-mode.ts';
+import { NOWHERE } from '../../domain/payment.ts';
 import { checkBooks } from '../../exports/check-books.ts';
 import { checkLedger } from '../../ledger/check-ledger.ts';
 import { findDueAuthorizations, readExpiryLag } from '../../payments/expire.ts';
 import { createExpiry } from '../../payments/jobs.ts';
 import { takeMessages } from '../../payments/take-messages.ts';
 import { simulateOnCard } from '../../payments/test-authorizations.ts';
-import { NO_MERCHANT } from '../../payments/transaction-resource.ts';
-import { NOWHERE } from '../../payments/transaction-rows.ts';
 import { transaction } from '../../platform/db/transaction.ts';
+import { NO_MERCHANT } from '../support/commands/cards.ts';
 import { keyedRequest, openCommands, type TestCommands } from '../support/commands/open-commands.ts';
 
 const mode = 'test';

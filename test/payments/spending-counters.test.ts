@@ -7,9 +7,8 @@ import { completeControls, type LimitInterval } from '../../domain/spending-cont
 import { checkBooks } from '../../exports/check-books.ts';
 import { answerOf, takeMessages, takeRequest } from '../../payments/take-messages.ts';
 import { simulateOnAuthorization, simulateOnCard } from '../../payments/test-authorizations.ts';
-import { NO_MERCHANT } from '../../payments/transaction-resource.ts';
 import { transaction } from '../../platform/db/transaction.ts';
-import { settlementOf, settleOne } from '../support/commands/cards.ts';
+import { NO_MERCHANT, settlementOf, settleOne } from '../support/commands/cards.ts';
 import { keyedRequest, openCommands, type TestCommands } from '../support/commands/open-commands.ts';
 import { propertyRuns } from '../support/property-runs.ts';
 import { until } from '../support/until.ts';
