@@ -102,70 +102,119 @@ export interface Booking {
 
 /** What the payment is now, and what that moves. */
 export function bookPayment(before: Payment, money: CardMoney, terms: BookingTerms): Booking {
-  const { snapshot: read, readAt, now, ttlMs } = terms;
-  const snapshot = read !== null && !isOlder(read.version, before.said.version) ? read : null;
+  const snapshot = isOutdated(before, terms) ? null : terms.snapshot;
   const said = snapshot === null ? before.said : facts(snapshot);
-  const paired = snapshot === null ? before.requests : pairRequests(before.requests, snapshot, now);
-  const isRead = read === null || snapshot !== null;
-  const inTime = paired.map((request) => (isRead ? dropLate(request, readAt) : request));
-  const { requests, declines } = chargeDeclines(inTime);
-
-  const isNew = before.authorization === null;
-  const wasAuthorized = !isNew && before.authorization?.status !== 'declined';
-  const isAuthorized = wasAuthorized || requests.some(wasApproved);
+  const { requests, declines } = chargeDeclines(toRequests(before, snapshot, terms));
   const { movements, clearedCents, card, heldCents } = payMovements(
     toMovements(snapshot, said.unreadable, terms),
     { ...money, ofPaymentCents: before.authorization?.heldCents ?? 0, clearedCents: before.clearedCents },
   );
 
   const untoldCents = requests.filter(isUntold).reduce((sum, { amountCents }) => sum + amountCents, 0);
-  const isUndecided = said.unreadable.some(({ id }) => !terms.handMade.has(id));
-  const approvedBefore = new Set(before.requests.filter(isApproved).flatMap(namesOf));
-  const isNewlyApproved =
-    !wasAuthorized ||
-    requests.some((request) => isApproved(request) && !namesOf(request).some((id) => approvedBefore.has(id)));
-  const ends = before.authorization?.expiresAt ?? null;
-  const isOpen = before.authorization?.status === 'pending';
-  // What the network says of it counts when it is news, or lies ahead.
-  const isNamed =
-    said.expiresAt !== null && (said.expiresAt > now || said.expiresAt > (before.said.expiresAt ?? ''));
-  const isRenewed = isNewlyApproved && !isOpen;
-  const ownExpiry = isRenewed ? new Date(Date.parse(now) + ttlMs).toISOString() : ends;
-  const expiresAt = isNamed ? said.expiresAt : ownExpiry;
-  const isLater = said.expiresAt !== null && ends !== null && said.expiresAt > ends;
-
   const networkCents = said.heldCents === null ? heldCents : said.heldCents + untoldCents;
-  const isDue = networkCents > 0 && expiresAt !== null && expiresAt <= now;
-  const isExpired = (before.isExpired && !isNewlyApproved && !isLater) || (isDue && !isUndecided);
-  const wantedCents = isExpired ? 0 : networkCents;
-  const targetCents = isUndecided ? Math.max(heldCents, wantedCents) : wantedCents;
+  const isAuthorized = wasAuthorized(before) || requests.some(wasApproved);
+  const expiresAt = expiryOf(before, { said, requests }, terms);
+  const { targetCents, isExpired } = targetOf(
+    before,
+    { said, requests, expiresAt, heldCents, networkCents },
+    terms,
+  );
   const held = holdOnCard(card, heldCents, isAuthorized ? targetCents : 0);
-
-  const [first] = requests.filter(({ decision }) => decision !== null).sort(byAge);
-  const isKnown = !isNew || isAuthorized || first !== undefined;
-  const authorization: PaymentAuthorization | null = isKnown
+  const authorization = isAuthorized
     ? {
-        status: statusOf({ isAuthorized, targetCents, clearedCents, isExpired, endedBy: said.endedBy }),
-        amountCents: isAuthorized
-          ? said.authorizedCents + untoldCents
-          : (before.authorization?.amountCents ?? first?.amountCents ?? 0),
+        status: statusOf({ targetCents, clearedCents, isExpired, endedBy: said.endedBy }),
+        amountCents: said.authorizedCents + untoldCents,
         heldCents: held.heldCents,
-        targetCents: isAuthorized ? targetCents : 0,
-        settledCents: isAuthorized ? clearedCents : 0,
-        reason: isAuthorized ? null : (before.authorization?.reason ?? first?.decision?.reason ?? null),
-        expiresAt: isAuthorized ? expiresAt : null,
+        targetCents,
+        settledCents: clearedCents,
+        reason: null,
+        expiresAt,
       }
-    : null;
-  const { card: after, releasedCents } = releaseIfBlocked(held.card, heldCents - held.heldCents > 0);
+    : declinedOf(before, requests);
+
+  const { card: after, releasedCents } = releaseIfBlocked(held.card, heldCents > held.heldCents);
   const last = movements.at(-1);
   if (last !== undefined) last.cardBalanceAfterCents = after.balanceCents;
-  return {
-    payment: { said, requests, authorization, clearedCents, isExpired },
-    declines,
-    movements,
-    card: after,
-    releasedCents,
-  };
+  const payment = { said, requests, authorization, clearedCents, isExpired };
+  return { payment, declines, movements, card: after, releasedCents };
+}
+
+const isOutdated = ({ said }: Payment, { snapshot }: BookingTerms): boolean =>
+  snapshot !== null && isOlder(snapshot.version, said.version);
+
+const wasAuthorized = ({ authorization }: Payment): boolean =>
+  authorization !== null && authorization.status !== 'declined';
+
+/** All requests. Those of ours that the network did not take in time hold nothing any more. */
+function toRequests(
+  before: Payment,
+  snapshot: PaymentSnapshot | null,
+  terms: BookingTerms,
+): readonly Request[] {
+  const { readAt, now } = terms;
+  const paired = snapshot === null ? before.requests : pairRequests(before.requests, snapshot, now);
+  return isOutdated(before, terms) ? paired : paired.map((request) => dropLate(request, readAt));
+}
+
+/** Whether a request is approved that was not before, by us or by the network. */
+function isNewlyApproved(before: Payment, requests: readonly Request[]): boolean {
+  const known = new Set(before.requests.filter(isApproved).flatMap(namesOf));
+  const isNew = (request: Request) =>
+    isApproved(request) && !namesOf(request).some((name) => known.has(name));
+  return !wasAuthorized(before) || requests.some(isNew);
+}
+
+/** When it expires: as the network says, if that is news or lies ahead; else by our own clock. */
+function expiryOf(
+  before: Payment,
+  { said, requests }: Pick<Payment, 'said' | 'requests'>,
+  { now, ttlMs }: BookingTerms,
+): string | null {
+  const { authorization } = before;
+  const isNews = said.expiresAt !== null && said.expiresAt > (before.said.expiresAt ?? '');
+  if (said.expiresAt !== null && (isNews || said.expiresAt > now)) return said.expiresAt;
+  const isRenewed = authorization?.status !== 'pending' && isNewlyApproved(before, requests);
+  return isRenewed ? new Date(Date.parse(now) + ttlMs).toISOString() : (authorization?.expiresAt ?? null);
+}
+
+/** What it should hold, and whether our clock has ended it, which counts until the network has more of it. */
+function targetOf(
+  before: Payment,
+  {
+    said,
+    requests,
+    expiresAt,
+    heldCents,
+    networkCents,
+  }: Pick<Payment, 'said' | 'requests'> & {
+    expiresAt: string | null;
+    heldCents: number;
+    networkCents: number;
+  },
+  { handMade, now }: BookingTerms,
+): { targetCents: number; isExpired: boolean } {
+  const ends = before.authorization?.expiresAt ?? null;
+  const isLater = said.expiresAt !== null && ends !== null && said.expiresAt > ends;
+  const isStillExpired = before.isExpired && !isLater && !isNewlyApproved(before, requests);
+  const isUndecided = said.unreadable.some(({ id }) => !handMade.has(id));
+  if (isUndecided) {
+    // Until a person has said what an element means, the hold is not lowered, and does not expire.
+    const targetCents = Math.max(heldCents, isStillExpired ? 0 : networkCents);
+    return { targetCents, isExpired: isStillExpired };
+  }
+  const isDue = networkCents > 0 && expiresAt !== null && expiresAt <= now;
+  const isExpired = isStillExpired || isDue;
+  return { targetCents: isExpired ? 0 : networkCents, isExpired };
+}
+
+/** What partners see of a payment of which nothing was approved; null if we declined nothing of it. */
+function declinedOf({ authorization }: Payment, requests: readonly Request[]): PaymentAuthorization | null {
+  const [first] = requests.filter(({ decision }) => decision !== null).sort(byAge);
+  if (authorization !== null || first === undefined) return authorization;
+  const reason = first.decision?.reason ?? null;
+  const { amountCents } = first;
+  const nothing = { heldCents: 0, targetCents: 0, settledCents: 0, expiresAt: null };
+  return { status: 'declined', amountCents, reason, ...nothing };
 }
 
 const facts = ({
@@ -218,13 +267,11 @@ function toMovements(
 }
 
 function statusOf(of: {
-  isAuthorized: boolean;
   targetCents: number;
   clearedCents: number;
   isExpired: boolean;
   endedBy: PaymentSnapshot['endedBy'];
 }): AuthorizationStatus {
-  if (!of.isAuthorized) return 'declined';
   if (of.targetCents > 0) return 'pending';
   if (of.clearedCents > 0) return 'closed';
   return of.isExpired || of.endedBy === 'expiry' ? 'expired' : 'reversed';
