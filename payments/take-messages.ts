@@ -47,7 +47,7 @@ export type MessageOutcome =
 
 /**
  * Takes messages of any cards, accounts and modes, in their order, in the caller's transaction, with three
- * statements however many there are: lock, read, write. Each sees what those before it have left.
+ * statements however many payments they are of: lock, read, write. Each sees what those before it have left.
  * @param lockWaitMs how long to wait for a lock before PostgreSQL's error; null for the session's limit
  * @throws ApiError `validation_failed` if a balance would leave the safe integers: take each alone
  */

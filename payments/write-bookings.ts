@@ -25,7 +25,7 @@ import { presentTransaction } from './transaction-resource.ts';
 
 /**
  * Writes bookings of any number of cards, whose locks the transaction holds: rows, events and money, in one
- * statement.
+ * statement, and one more for each time that a payment is booked again.
  * @param messages what of the simulated network they answer
  * @throws ApiError `validation_failed` if a balance would leave the safe integers
  */
@@ -35,12 +35,32 @@ export async function writeBookings(
   messages: readonly AnsweredMessage[] = [],
 ): Promise<void> {
   if (booked.length === 0 && messages.length === 0) return;
-  const { outcomes } = await writeRows(
-    tx,
-    booked.flatMap(({ postings }) => postings),
-    { ...toJson(booked), messages: JSON.stringify(messages) },
-  );
-  requireApplied(outcomes);
+  for (const [index, together] of eachPaymentOnce(booked).entries()) {
+    const { outcomes } = await writeRows(
+      tx,
+      together.flatMap(({ postings }) => postings),
+      { ...toJson(together), messages: JSON.stringify(index === 0 ? messages : []) },
+    );
+    requireApplied(outcomes);
+  }
+}
+
+/** A statement can write a row only once, so a payment that is booked again begins the next one. */
+function eachPaymentOnce(booked: readonly BookedPayment[]): BookedPayment[][] {
+  let together: BookedPayment[] = [];
+  let payments = new Set<string>();
+  const statements = [together];
+  for (const one of booked) {
+    const payment = one.payment && `${one.card.mode} ${one.payment.payment_id}`;
+    if (payment !== null && payments.has(payment)) {
+      together = [];
+      payments = new Set();
+      statements.push(together);
+    }
+    together.push(one);
+    if (payment !== null) payments.add(payment);
+  }
+  return statements;
 }
 
 /** A message of the simulated network, and what became of it. */

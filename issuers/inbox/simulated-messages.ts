@@ -198,12 +198,8 @@ export async function takeWaiting(
   if (card === null || why !== null) return { waits: not(why ?? 'card_unknown'), isBooked: false };
   return asAccount(card, () =>
     transaction(orm, async (tx) => {
-      const outcomes: MessageOutcome[] = [];
-      // One after another: a statement can write a payment's row only once.
-      for (const { said } of recorded) {
-        const message = toMessage(card, said, authorizationTtlMs);
-        outcomes.push(...(await takeMessages(tx, [message], MAX_LOCK_WAIT_MS)));
-      }
+      const messages = recorded.map(({ said }) => toMessage(card, said, authorizationTtlMs));
+      const outcomes = await takeMessages(tx, messages, MAX_LOCK_WAIT_MS);
       const [reason] = outcomes.map(whyNotTaken).filter((reason) => reason !== null);
       const isAll = recorded.length < MAX_TOGETHER;
       if (reason === undefined) await (isAll ? endObject(tx, taken) : goOnWithObject(tx, taken));

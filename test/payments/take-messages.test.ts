@@ -239,25 +239,27 @@ describe('takeMessages', () => {
     assert.equal((await eventsOf(cardId)).length, 2);
   });
 
-  it('links to an authorization what was cleared of it before, and no other purchase of its payment', async () => {
-    const cardId = await seedCard(commands, tenant, { balanceCents: 5_000 });
-    for (const said of [
-      { type: 'purchase', amountCents: 100 },
-      { type: 'clearing', amountCents: 70, isFinal: false },
-      { type: 'authorization', amountCents: 90 },
-    ] as const)
-      await takeAll(cardId, { ...said, of: 'a' });
-    const { rows } = await commands.owner.query(
-      `SELECT t.amount_cents::int AS cents, z.settled_cents::int AS settled
-       FROM card_transaction t LEFT JOIN card_authorization z ON z.id = t.authorization_id
-       WHERE t.card_id = $1 ORDER BY t.id`,
-      [cardId],
-    );
-    assert.deepEqual(rows, [
-      { cents: 100, settled: null },
-      { cents: 70, settled: 70 },
-    ]);
-  });
+  for (const isBatch of [true, false])
+    it(`links to an authorization what was cleared of it before, and no other purchase of its payment, ${isBatch ? 'in one batch' : 'one by one'}`, async () => {
+      const cardId = await seedCard(commands, tenant, { balanceCents: 5_000 });
+      const messages = [
+        { type: 'purchase', amountCents: 100, of: 'a' },
+        { type: 'clearing', amountCents: 70, isFinal: false, of: 'a' },
+        { type: 'authorization', amountCents: 90, of: 'a' },
+      ] as const;
+      if (isBatch) await takeAll(cardId, ...messages);
+      else for (const message of messages) await takeAll(cardId, message);
+      const { rows } = await commands.owner.query(
+        `SELECT t.amount_cents::int AS cents, z.settled_cents::int AS settled
+         FROM card_transaction t LEFT JOIN card_authorization z ON z.id = t.authorization_id
+         WHERE t.card_id = $1 ORDER BY t.id`,
+        [cardId],
+      );
+      assert.deepEqual(rows, [
+        { cents: 100, settled: null },
+        { cents: 70, settled: 70 },
+      ]);
+    });
 
   describe('once a person has said what an unreadable clearing means,', () => {
     for (const [means, cents, settledCents] of [
