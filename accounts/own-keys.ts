@@ -18,7 +18,7 @@ import { Scope, withoutApiKeys } from './scope-rules.ts';
 
 /** How many active keys an account can have in a mode (docs/partners/keys-and-modes.md). */
 const MAX_ACTIVE = 50;
-/** How many it can make in any 24 hours, so that making and revoking them over and over fills no table. */
+/** How many it can make in any 24 hours, so that a loop can't fill the table. */
 const MAX_A_DAY = 1_000;
 
 /** A key that asks, with what the request may do: in a workbench session, less than the key may. */

@@ -30,7 +30,7 @@ export const SHOWN_SESSION = sql`s.id, s.partner_id, s.mode, s.api_key_id, s.sco
 
 /** How many sessions of an account and mode can be open at a time (docs/partners/workbench.md). */
 const MAX_OPEN = 100;
-/** How many it can make in any 24 hours, so that making and ending them over and over fills no table. */
+/** How many it can make in any 24 hours, so that a loop can't fill the table. */
 const MAX_A_DAY = 1_000;
 
 /** The link's token is in the fragment, which no browser sends, so that no log has it. */

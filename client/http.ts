@@ -251,7 +251,7 @@ function nextStep({ method }: Operation, key: string | null): string {
   if (method === 'GET') return '';
   return key === null
     ? ' The request may have been carried out.'
-    : " The request may have been carried out: call again with this error's idempotencyKey, which does nothing twice.";
+    : " The request may have been carried out: retry with this error's idempotencyKey: nothing happens twice.";
 }
 
 /** `fetch` itself only says that it failed; what went wrong is the cause. */

@@ -128,7 +128,7 @@ export const ERRORS = {
     status: 404,
     type: 'not_found',
     message:
-      "The log has no request with this id in this key's mode. It has what was not a successful GET, for 7 days, within about a second.",
+      "The log has no request with this id in this key's mode. The log keeps everything but successful GETs for 7 days, and new requests appear within about a second.",
   },
   deposit_not_found: {
     status: 404,
@@ -260,7 +260,7 @@ export const ERRORS = {
     status: 500,
     type: 'api',
     message:
-      'Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.',
+      'Something went wrong on our side, and the operation may have happened. It is safe to retry with the same Idempotency-Key. A new key could repeat the operation.',
   },
   unavailable: {
     status: 503,

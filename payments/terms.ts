@@ -194,8 +194,8 @@ export interface KnownMessage {
 export const usedOtherwise = (id: 'message' | 'payment'): ApiError =>
   new ApiError('idempotency_conflict', {
     message:
-      `Something else was taken with this id of the ${id} at the network before, and this was not. Compare the two before you ` +
-      'send it with another id: if they are the same purchase, that would settle it twice.',
+      `The network has already sent something else under this id of the ${id}, so this was ignored. Compare the two before ` +
+      'you send it with another id: if they are the same purchase, that would settle it twice.',
   });
 
 const HELD_CLOCK = heldClock(sql.raw('(f.card).partner_id'), sql.raw('(f.card).mode'));

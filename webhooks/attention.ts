@@ -4,6 +4,7 @@ import type { Orm } from '../platform/db/orm.ts';
 import { readStatement } from '../platform/db/sql.ts';
 import type { AttentionItem } from '../platform/monitoring/attention-item.ts';
 import { deliverWebhookWorkflowId } from '../workflows/messages.ts';
+import { DISABLED_BY_PARTNER } from './endpoint-status.ts';
 
 /** If an account has more than this, they share one line, with one command for all of them. */
 const MAX_SINGLE = 20;
@@ -32,7 +33,10 @@ export async function readGivenUp(orm: Orm): Promise<AttentionItem[]> {
   }));
 }
 
-/** Live events that wait for their endpoint to be enabled: one item an endpoint. */
+/**
+ * Live events that wait for their endpoint to be enabled: one item an endpoint. What a partner has disabled is
+ * the partner's to enable.
+ */
 export async function readParked(orm: Orm): Promise<AttentionItem[]> {
   const rows = await parked(orm.em.fork(), {});
   return rows.map(({ partner_id, endpoint_id, disabled_reason, count, first }) => ({
@@ -73,7 +77,8 @@ const parked = readStatement(
   SELECT w.partner_id, w.id AS endpoint_id, w.disabled_reason, waiting.count, waiting.first
   FROM webhook_endpoint w CROSS JOIN LATERAL (
     SELECT count(*)::int AS count, min(event_id) AS first FROM (${oldest('parked')}) d) waiting
-  WHERE w.status = 'disabled' AND w.mode = 'live' AND waiting.count > 0`,
+  WHERE w.status = 'disabled' AND w.disabled_reason <> ${sql.lit(DISABLED_BY_PARTNER)} AND w.mode = 'live'
+    AND waiting.count > 0`,
   { acrossTenants: 'measurement' },
 );
 

@@ -66,6 +66,9 @@ export function switchEndpoints(
   });
 }
 
+/** The reason, as the partner sees it, of an endpoint that the partner has disabled. */
+export const DISABLED_BY_PARTNER = 'you disabled it';
+
 /**
  * Disables endpoints in the caller's transaction, and writes an event about each that was enabled. Their
  * events are parked as they become due.

@@ -12,7 +12,7 @@ import { transaction } from '../platform/db/transaction.ts';
 import type { CommandContext } from '../requests/command-context.ts';
 import { type Author, recordAudit } from '../requests/operator-context.ts';
 import type { WebhookEndpointRow } from './endpoint-resource.ts';
-import { disableEndpoints, enableEndpoints } from './endpoint-status.ts';
+import { DISABLED_BY_PARTNER, disableEndpoints, enableEndpoints } from './endpoint-status.ts';
 import { type EndpointId, pickEndpoints, readEndpoint, readEndpoints } from './reads.ts';
 import { generateWebhookSecret, openEndpointSecret, sealEndpointSecret } from './secrets.ts';
 
@@ -105,7 +105,7 @@ export function changeEndpoint(
       description,
     });
     if (changes.status === 'disabled')
-      await disableEndpoints(tx, { ...account, reason: 'you disabled it', testClock });
+      await disableEndpoints(tx, { ...account, reason: DISABLED_BY_PARTNER, testClock });
     const changed = await readEndpoint(tx, { partnerId, mode }, endpointId);
     const settings = SETTINGS.filter((setting) => !isDeepStrictEqual(changed[setting], endpoint[setting]));
     if (settings.length > 0) {

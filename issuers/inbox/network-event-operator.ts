@@ -43,7 +43,7 @@ export const networkEventNoun: Noun = {
   }),
 
   retry: verb({
-    about: 'look at something now',
+    about: 'try one again now',
     takes: { id: ID },
     examples: ['8b1e…'],
     async run({ id }, { session }) {

@@ -200,7 +200,10 @@ async function takeReport(
   });
   if (result.status !== 'kept') return result;
   const { messageId } = result;
-  dependencies.logger.warn({ messageId, type: said.type }, 'kept what can not be booked now');
+  dependencies.logger.warn(
+    { messageId, type: said.type },
+    'a message can not be booked yet, so it is kept and tried again',
+  );
   dependencies.inboxFilled();
   return result;
 }

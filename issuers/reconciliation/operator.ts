@@ -42,7 +42,7 @@ export const networkNoun: Noun = {
   }),
 
   dismiss: verb({
-    about: 'say that a finding needs nothing more; it is not shown again',
+    about: 'dismiss a finding, so that it is not shown again',
     takes: { finding: argument('id of the finding'), reason: reason('why, for the audit log') },
     examples: ['rec_01k0… --reason "made by hand for a test"'],
     async run({ finding, reason: why }, { session }) {

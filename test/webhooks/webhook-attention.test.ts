@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { newId } from '../../platform/crypto/new-id.ts';
 import { readGivenUp, readParked } from '../../webhooks/attention.ts';
+import { DISABLED_BY_PARTNER } from '../../webhooks/endpoint-status.ts';
 import { setEndpoint } from '../../webhooks/endpoints.ts';
 import { openCommands, type TestCommands } from '../support/commands/open-commands.ts';
 
@@ -49,6 +50,18 @@ describe('what waits for a person of webhooks', () => {
       assert.ok(item?.reason.startsWith(`${shown} wait for the endpoint ${endpointId}, `), item?.reason);
     });
   }
+
+  it('leaves out what waits for an endpoint that its partner has disabled', async () => {
+    const [partnerId] = await account('parked', 2);
+    const ofPartner = async () =>
+      (await readParked(commands.context.orm)).filter(({ partner_id }) => partner_id === partnerId).length;
+    assert.equal(await ofPartner(), 1);
+    await commands.owner.query('UPDATE webhook_endpoint SET disabled_reason = $2 WHERE partner_id = $1', [
+      partnerId,
+      DISABLED_BY_PARTNER,
+    ]);
+    assert.equal(await ofPartner(), 0);
+  });
 
   it('leaves out what was given up with an endpoint that was deleted', async () => {
     const [partnerId] = await account('given_up', 2);
