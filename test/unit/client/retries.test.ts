@@ -137,7 +137,7 @@ describe('the client', () => {
       error.message,
       new RegExp(`^The connection to ${host} failed: UND_ERR_SOCKET, other side closed\\. `),
     );
-    assert.match(error.message, /may have been carried out: call again with this error's idempotencyKey/);
+    assert.match(error.message, /may have been carried out: retry with this error's idempotencyKey/);
   });
 
   it('says that a proxy responded, and what to do about a request that moves money', async () => {
@@ -146,7 +146,7 @@ describe('the client', () => {
     assert.equal(error.code, 'unexpected_response');
     assert.match(
       error.message,
-      /with status 502, is not the API.*call again with this error's idempotencyKey/,
+      /with status 502, is not the API.*retry with this error's idempotencyKey/,
     );
   });
 
