@@ -113,7 +113,9 @@ async function readBare(node: BenchNode, { from, to }: Range): Promise<number> {
     Array.from({ length: AT_ONCE }, async () => {
       while (next < to) {
         const number = next++;
-        await Promise.all([api.solidBlock(number, signal), api.solidInfos(number, signal)]);
+        const header = api.solidBlock(number, signal);
+        for await (const _ of api.solidInfos(number, signal));
+        await header;
       }
     }),
   );

@@ -21,7 +21,7 @@ const TIMINGS: ChainTimings = {
   runMs: 5_000,
   overdueMs: 10_000,
   checkEveryMs: 60_000,
-  confirmationMs: 5_000,
+  confirmationMs: 30_000,
   rememberedMs: 60_000,
   firstBackoffMs: 1_000,
   maxBackoffMs: 10_000,

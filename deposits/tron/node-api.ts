@@ -1,18 +1,23 @@
-import { promisify } from 'node:util';
-import { gunzip } from 'node:zlib';
+import { pipeline } from 'node:stream';
+import { createGunzip } from 'node:zlib';
 import { providers } from 'tronweb';
 import { Agent, request } from 'undici';
 import { retryAfterMs } from '../../platform/process/retry-after.ts';
 import { NodeProblem } from './node-health.ts';
 import { type Header, readHeader } from './read-block.ts';
+import { splitList } from './split-list.ts';
 
-const unzip = promisify(gunzip);
+const MIB = 1_048_576;
 /** A block has at most 2 MB, and its JSON about five times as much. */
-const MAX_RESPONSE_BYTES = 16 * 1_048_576;
+const MAX_ANSWER_BYTES = 16 * MIB;
+/** What calls return and log is only in the infos (docs/decisions/tron-nodes.md). */
+const MAX_INFOS_BYTES = 1_024 * MIB;
+const MAX_INFO_BYTES = 64 * MIB;
+/** The timeout is for as many bytes as this, and a long answer takes no more than 12 of them. */
+const TIMEOUT_BYTES = 16 * MIB;
+const MAX_TIMEOUTS = 12;
 /** The codes that a node's state uses for these errors. */
 const CODES: Record<string, string> = {
-  UND_ERR_RES_EXCEEDED_MAX_SIZE: 'too_large',
-  ERR_BUFFER_TOO_LARGE: 'too_large',
   UND_ERR_SOCKET: 'disconnected',
   UND_ERR_CONNECT_TIMEOUT: 'timeout',
 };
@@ -30,15 +35,15 @@ export interface NodeApi {
   newestSolid(signal: AbortSignal): Promise<Header>;
   /** Null if it has no such solid block. */
   solidBlock(number: number, signal: AbortSignal): Promise<Header | null>;
-  /** The raw response. A node also returns an empty list for a block that it doesn't have. */
-  solidInfos(number: number, signal: AbortSignal): Promise<unknown>;
+  /** The infos of a block as they arrive. A node also returns none for a block that it doesn't have. */
+  solidInfos(number: number, signal: AbortSignal): AsyncIterable<unknown>;
   /** The raw response for the newest block, solid or not. */
   newestBlock(signal: AbortSignal): Promise<unknown>;
   block(number: number, signal: AbortSignal): Promise<unknown>;
   close(): void;
 }
 
-/** @param timeoutMs for a whole response */
+/** @param timeoutMs for a whole response; for a longer one than 16 MB, for each 16 MB of it */
 export function openNodeApi(
   urls: { full: string; solidity: string },
   apiKey: string | null,
@@ -47,7 +52,6 @@ export function openNodeApi(
   const agent = new Agent({
     connections: MAX_CALLS,
     keepAliveTimeout: 4_000,
-    maxResponseSize: MAX_RESPONSE_BYTES,
     // Each call has its own timeout, which covers the whole response.
     headersTimeout: 0,
     bodyTimeout: 0,
@@ -57,26 +61,45 @@ export function openNodeApi(
   const full = provider(urls.full);
   const solidity = urls.solidity === urls.full ? full : provider(urls.solidity);
 
-  async function ask({ instance }: typeof full, path: string, question: object, signal: AbortSignal) {
+  /** The bytes of a response, uncompressed. */
+  async function* receive(
+    { instance }: typeof full,
+    { path, question, maxBytes }: { path: string; question: object; maxBytes: number },
+    signal: AbortSignal,
+  ): AsyncGenerator<Buffer> {
     signal.throwIfAborted();
-    const timeout = new AbortController();
-    const timer = setTimeout(() => timeout.abort(), timeoutMs);
+    const slow = new AbortController();
+    const timer = setTimeout(() => slow.abort(), timeoutMs);
+    const timeout = AbortSignal.any([slow.signal, AbortSignal.timeout(timeoutMs * MAX_TIMEOUTS)]);
     try {
       const response: Answer = await instance.request({
         method: 'post',
         url: path,
         data: question,
-        adapter: (asked: Asked) => carry(asked, agent, AbortSignal.any([signal, timeout.signal])),
-        transformResponse: (text: unknown) => text,
+        adapter: (asked: Asked) => carry(asked, agent, AbortSignal.any([signal, timeout])),
+        transformResponse: (body: unknown) => body,
       });
-      return readAnswer(response);
+      let bytes = 0;
+      for await (const chunk of response.data) {
+        if (bytes % TIMEOUT_BYTES > (bytes + chunk.length) % TIMEOUT_BYTES) timer.refresh();
+        bytes += chunk.length;
+        if (bytes > maxBytes) throw new NodeProblem('failing', 'too_large');
+        yield chunk;
+      }
     } catch (error) {
       signal.throwIfAborted();
       if (error instanceof NodeProblem) throw error;
-      throw new NodeProblem('failing', timeout.signal.aborted ? 'timeout' : errorCode(error));
+      throw new NodeProblem('failing', timeout.aborted ? 'timeout' : errorCode(error));
     } finally {
       clearTimeout(timer);
     }
+  }
+
+  async function ask(provider: typeof full, path: string, question: object, signal: AbortSignal) {
+    const chunks: Buffer[] = [];
+    const asked = { path, question, maxBytes: MAX_ANSWER_BYTES };
+    for await (const chunk of receive(provider, asked, signal)) chunks.push(chunk);
+    return readAnswer(Buffer.concat(chunks).toString());
   }
 
   return {
@@ -92,8 +115,14 @@ export function openNodeApi(
       if (header !== null && header.number !== number) throw new NodeProblem('failing', 'wrong_block');
       return header;
     },
-    solidInfos: (number, signal) =>
-      ask(solidity, '/walletsolidity/gettransactioninfobyblocknum', { num: number }, signal),
+    solidInfos: async function* (number, signal) {
+      const path = '/walletsolidity/gettransactioninfobyblocknum';
+      const asked = { path, question: { num: number }, maxBytes: MAX_INFOS_BYTES };
+      for await (const { text, isItem } of splitList(receive(solidity, asked, signal), MAX_INFO_BYTES)) {
+        const info = isItem ? parseJson(text) : readAnswer(text);
+        if (isItem) yield info;
+      }
+    },
     newestBlock: (signal) => ask(full, '/wallet/getnowblock', {}, signal),
     block: (number, signal) => ask(full, '/wallet/getblockbynum', { num: number }, signal),
     close: () => {
@@ -118,9 +147,7 @@ interface Asked {
   headers: { toJSON(): Record<string, string> };
 }
 interface Answer {
-  status?: number;
-  headers?: Record<string, unknown>;
-  data: unknown;
+  data: AsyncIterable<Buffer>;
 }
 
 /**
@@ -132,25 +159,29 @@ async function carry(
   agent: Agent,
   signal: AbortSignal,
 ): Promise<Answer> {
-  const response = await request(baseURL + url, {
+  const {
+    statusCode,
+    headers: answered,
+    body,
+  } = await request(baseURL + url, {
     method: 'POST',
     body: data,
     dispatcher: agent,
     signal,
     headers: { ...headers.toJSON(), 'accept-encoding': 'gzip' },
   });
-  const { statusCode: status, headers: answered, body } = response;
-  if (answered['content-encoding'] !== 'gzip') return { status, headers: answered, data: await body.text() };
-  const zipped = await body.arrayBuffer();
-  const text = await unzip(zipped, { maxOutputLength: MAX_RESPONSE_BYTES });
-  return { status, headers: answered, data: text.toString() };
+  if (statusCode !== 200) {
+    await body.dump({ limit: MIB, signal });
+    const isLimited = statusCode === 403 || statusCode === 429;
+    const waitMs = isLimited ? pauseMs(answered['retry-after']) : 0;
+    throw new NodeProblem('failing', `http_${statusCode}`, waitMs);
+  }
+  if (answered['content-encoding'] !== 'gzip') return { data: body };
+  return { data: pipeline(body, createGunzip(), () => {}) };
 }
 
-function readAnswer({ status, headers, data }: Answer): unknown {
-  if (status === 403 || status === 429)
-    throw new NodeProblem('failing', `http_${status}`, pauseMs(headers?.['retry-after']));
-  if (status !== 200) throw new NodeProblem('failing', `http_${status}`);
-  const answer = parseJson(String(data));
+function readAnswer(text: string): unknown {
+  const answer = parseJson(text);
   // Nodes report errors with status 200 too.
   if (typeof answer === 'object' && answer !== null && 'Error' in answer) {
     const isBusy = String(answer.Error).includes('lack of computing resources');

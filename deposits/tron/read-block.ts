@@ -89,28 +89,28 @@ function varint(value: number): Buffer {
 /**
  * The block with its transfers. Null if there are fewer infos than transactions, because the node does not
  * have them all yet.
- * @param infos the infos of all its transactions, in any order
+ * @param infos the infos of all its transactions, in any order, none of which is kept
  * @param usdtHash the contract's 20 bytes, in hex
  * @throws NodeProblem if the infos are malformed or belong to other transactions
  */
-export function readSolidBlock(
+export async function readSolidBlock(
   { txHashes, ...header }: Header,
-  infos: unknown,
+  infos: AsyncIterable<unknown>,
   usdtHash: string,
   node: string,
-): SolidBlock | null {
-  const list = Array.isArray(infos) ? infos : [];
-  if (list.length < txHashes.length) return null;
+): Promise<SolidBlock | null> {
   const indexes = new Map(txHashes.map((hash, index) => [hash, index]));
-  const transfers = list.flatMap((one) => {
+  const transfers: UsdtTransfer[] = [];
+  for await (const one of infos) {
     const info = asObject(one);
     const id = String(info.id);
     const transactionIndex = indexes.get(id);
     if (transactionIndex === undefined || info.blockNumber !== header.number)
       throw new NodeProblem('contradicting', 'foreign_infos');
     indexes.delete(id);
-    return readTransfers(info, transactionIndex, usdtHash, node);
-  });
+    transfers.push(...readTransfers(info, transactionIndex, usdtHash, node));
+  }
+  if (indexes.size > 0) return null;
   transfers.sort((a, b) => a.transactionIndex - b.transactionIndex || a.logIndex - b.logIndex);
   return { ...header, node, transfers };
 }

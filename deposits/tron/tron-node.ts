@@ -31,6 +31,7 @@ const MAX_AT_ONCE = 8;
 const SLOWED_MS = 60_000;
 /** A minute of blocks. Several nodes behind one address differ by a few. */
 export const BEHIND_BLOCKS = 20;
+async function* noInfos() {}
 /** Blocks that are not solid yet to look at in one call. */
 const MAX_UNSOLID = 5;
 
@@ -193,8 +194,9 @@ export class TronNode {
   }
 
   async #readWhole(header: Header, signal: AbortSignal): Promise<SolidBlock | null> {
-    const infos = header.txHashes.length === 0 ? [] : await this.#api.solidInfos(header.number, signal);
-    const block = readSolidBlock(header, infos, this.#usdtHash, this.name);
+    const { number, txHashes } = header;
+    const infos = txHashes.length === 0 ? noInfos() : this.#api.solidInfos(number, signal);
+    const block = await readSolidBlock(header, infos, this.#usdtHash, this.name);
     if (block !== null && block.number === this.#missing?.number) this.#missing = null;
     return block;
   }

@@ -34,7 +34,8 @@ const FAULTS: [FaultRule<Fault>, string | null][] = [
   [{ fault: 'truncated' }, 'not_json'],
   [{ fault: 'truncated', request: INFOS }, 'not_json'],
   [{ fault: 'trickle' }, 'timeout'],
-  [{ fault: 'endless', request: INFOS }, 'too_large'],
+  [{ fault: 'endless', request: 'getnowblock' }, 'too_large'],
+  [{ fault: 'endless', request: INFOS }, 'wrong_shape'],
   [{ fault: 'redirect' }, 'http_302'],
   [{ fault: 'unknown key' }, 'http_401'],
   [{ fault: 'disconnect' }, 'disconnected'],
@@ -209,6 +210,22 @@ describe('a faulty TRON node', () => {
     bad?.view.dropInfo(block.transactions[17]?.id ?? '');
     const [read] = await all.tron.readBlocks(START, 1, NEVER);
     assert.deepEqual([read?.node, read?.transfers.length], [nameOf(good), 40]);
+  });
+
+  it('may send infos far larger than other answers, if they return or log that much', async () => {
+    const large = 'ab'.repeat(65_536);
+    const alsoServe = (request: IncomingMessage, body: string, response: ServerResponse) => {
+      if (!request.url?.endsWith(INFOS)) return false;
+      const infos = JSON.parse(all.nodes[0]?.view.infosJson(JSON.parse(body).num, true) ?? '');
+      for (const info of infos) info.contractResult = [large];
+      response.writeHead(200, { 'content-encoding': 'gzip' }).end(gzipSync(JSON.stringify(infos)));
+      return true;
+    };
+    all = await startChainOfNodes([{ alsoServe }]);
+    all.chain.mine(Array.from({ length: 130 }, () => tokenTransfer({ to: ALICE, valueMicroUsdt: 1n })));
+    all.chain.solidify();
+    const [read] = await all.tron.readBlocks(START, 1, NEVER);
+    assert.deepEqual([read?.transfers.length, all.log], [130, []]);
   });
 
   it('may compress its answers, but no further than the limit for uncompressed ones', async () => {
