@@ -71,14 +71,19 @@ export function createTronChain(
    */
   let unagreed: { after: number; says: string[]; most: number } | null = null;
 
-  /** The sound nodes first, those with the newest blocks leading; then those whose backoff has passed. */
+  /**
+   * The sound nodes first, those with the newest blocks leading; then those whose backoff has passed. Among
+   * equals, the faster ones come first.
+   */
   function inOrder(): TronNode[] {
     const newest = Math.max(...nodes.map((node) => (node.health.isSound ? (node.newest?.number ?? 0) : 0)));
     const rank = (node: TronNode) => {
       if (!node.health.isSound) return 2;
       return (node.newest?.number ?? newest) + BEHIND_BLOCKS < newest ? 1 : 0;
     };
-    return nodes.filter(({ health }) => health.isDue).toSorted((a, b) => rank(a) - rank(b));
+    return nodes
+      .filter(({ health }) => health.isDue)
+      .toSorted((a, b) => rank(a) - rank(b) || a.slowness - b.slowness);
   }
 
   /** Whether a node claims more blocks than there can be, according to every other node. */

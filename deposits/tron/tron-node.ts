@@ -29,11 +29,16 @@ const MAX_AT_ONCE = 8;
  * long.
  */
 const SLOWED_MS = 60_000;
+/** A node that takes longer for a block is slow, and one that takes a few times longer slower still. */
+const SLOW_MS = 500;
+/** How long a node counts as slow without being read from, so that it is tried again. */
+const SLOW_FOR_MS = 600_000;
 /** A minute of blocks. Several nodes behind one address differ by a few. */
 export const BEHIND_BLOCKS = 20;
-async function* noInfos() {}
 /** Blocks that are not solid yet to look at in one call. */
 const MAX_UNSOLID = 5;
+
+async function* noInfos() {}
 
 /** One node and its health. It throws only {@link NodeProblem}s, or the reason of an aborted signal. */
 export class TronNode {
@@ -49,6 +54,8 @@ export class TronNode {
   readonly #timings: ChainTimings;
   #atOnce = MAX_AT_ONCE;
   #slowedAtMs = 0;
+  /** How long it takes to read a block, as a moving average, and when a block was last read. */
+  #pace = { blockMs: 0, measuredAtMs: 0 };
   /** The block that it claims to have but did not return, and since when. */
   #missing: { number: number; sinceMs: number } | null = null;
   /** The blocks that it showed last, and until when they count. */
@@ -66,6 +73,14 @@ export class TronNode {
     this.#timings = timings;
     this.health = new NodeHealth(name, 'solid blocks', timings, logger);
     this.hints = new NodeHealth(name, 'blocks that are not solid yet', timings, logger);
+  }
+
+  /**
+   * How slow it is, in coarse steps, so that nodes which differ little keep their order: 0 if it is fast, or
+   * was not read from lately.
+   */
+  get slowness(): number {
+    return Math.floor(Math.log2(1 + this.#blockMs() / SLOW_MS));
   }
 
   /** The blocks after that one as the node has shown them within the last minute; null if it has not. */
@@ -95,8 +110,11 @@ export class TronNode {
     if (isLevel) mustBeSame(newest, after);
     if (newest.number <= after.number) return { blocks: [], isLevel };
     const read = async (number: number, ownSignal: AbortSignal) => {
+      const beganAtMs = this.#timings.nowMs();
       const header = number === newest.number ? newest : await this.#api.solidBlock(number, ownSignal);
-      return header === null ? null : this.#readWhole(header, ownSignal);
+      const block = header === null ? null : await this.#readWhole(header, ownSignal);
+      if (block !== null) this.#measured(this.#timings.nowMs() - beganAtMs);
+      return block;
     };
     const last = Math.min(newest.number, after.number + atMost);
     const atOnce = this.#mayAskAtOnce();
@@ -183,6 +201,17 @@ export class TronNode {
 
   close(): void {
     this.#api.close();
+  }
+
+  #blockMs(): number {
+    const { blockMs, measuredAtMs } = this.#pace;
+    return this.#timings.nowMs() - measuredAtMs < SLOW_FOR_MS ? blockMs : 0;
+  }
+
+  #measured(tookMs: number): void {
+    const before = this.#blockMs();
+    const blockMs = before === 0 ? tookMs : before + (tookMs - before) / 8;
+    this.#pace = { blockMs, measuredAtMs: this.#timings.nowMs() };
   }
 
   async #hearNewest(expectedNumber: number, signal: AbortSignal): Promise<Header> {

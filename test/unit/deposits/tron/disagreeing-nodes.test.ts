@@ -77,6 +77,35 @@ describe('TRON nodes that disagree', () => {
     assert.ok(number < 500, `only at block ${number}`);
   });
 
+  it('are handled by leaving one that takes seconds a call for a faster one, and trying it again later', async () => {
+    all = await startChainOfNodes([{}, {}]);
+    mine(102);
+    const [slow, fast] = all.nodes;
+    assert.ok(slow);
+    let callMs = 0;
+    Object.defineProperty(slow, 'latencyMs', {
+      get: () => {
+        all.passTime(callMs);
+        return 0;
+      },
+    });
+    /** Reads the block after that one. @returns the node that it came from */
+    const readAfter = async (number: number, ifSlowMs = 0) => {
+      callMs = ifSlowMs;
+      const [read] = await all.tron.readBlocks({ number, hash: null }, 1, NEVER);
+      callMs = 0;
+      return read?.node;
+    };
+    assert.equal(await readAfter(0, 4_900), nameOf(slow));
+    for (let number = 1; number < 30; number++) assert.equal(await readAfter(number), nameOf(fast));
+    assert.deepEqual([stateOf(0)?.state, stateOf(0)?.problem, all.log], ['standby', null, []]);
+    all.passTime(600_000);
+    assert.equal(await readAfter(30, 4_900), nameOf(slow));
+    assert.equal(await readAfter(31), nameOf(fast));
+    all.passTime(600_000);
+    for (let number = 32; number < 40; number++) assert.equal(await readAfter(number), nameOf(slow));
+  });
+
   it('do not stop the reading when one of them claims newer blocks than there are', async () => {
     all = await startChainOfNodes([{}, {}]);
     mine(62);
