@@ -4,6 +4,7 @@ import { tronAddressHash } from '../../platform/crypto/tron-address.ts';
 import { agreedOn, describeWitness, nextHashes, type Run } from './agreement.ts';
 import { keyHeaders, openNodeApi } from './node-api.ts';
 import { NodeProblem } from './node-health.ts';
+import { inOrder, isFarAhead } from './node-order.ts';
 import {
   type BlockRef,
   type BlockVerdict,
@@ -12,7 +13,7 @@ import {
   type TokenTransfer,
   type TronChain,
 } from './tron-chain.ts';
-import { BEHIND_BLOCKS, type ChainTimings, TronNode } from './tron-node.ts';
+import { type ChainTimings, TronNode } from './tron-node.ts';
 
 const TIMINGS: ChainTimings = {
   nowMs: () => performance.now(),
@@ -28,10 +29,6 @@ const TIMINGS: ChainTimings = {
   recoveryMs: 60_000,
 };
 
-/**
- * Solid blocks that a node may be ahead of every other one, beside those made since the other's newest block.
- */
-const MAX_AHEAD_BLOCKS = 400;
 /**
  * Blocks to read again while too few nodes agree on the first of them: every few seconds if they contradict
  * each other, and once a minute if some are missing. So a node is asked no more often than at the head of the
@@ -71,38 +68,11 @@ export function createTronChain(
    */
   let unagreed: { after: number; says: string[]; most: number } | null = null;
 
-  /**
-   * The sound nodes first, those with the newest blocks leading; then those whose backoff has passed. Among
-   * equals, the faster ones come first.
-   */
-  function inOrder(): TronNode[] {
-    const newest = Math.max(...nodes.map((node) => (node.health.isSound ? (node.newest?.number ?? 0) : 0)));
-    const rank = (node: TronNode) => {
-      if (!node.health.isSound) return 2;
-      return (node.newest?.number ?? newest) + BEHIND_BLOCKS < newest ? 1 : 0;
-    };
-    return nodes
-      .filter(({ health }) => health.isDue)
-      .toSorted((a, b) => rank(a) - rank(b) || a.slowness - b.slowness);
-  }
-
-  /** Whether a node claims more blocks than there can be, according to every other node. */
-  function isFarAhead({ newest }: TronNode): boolean {
-    const others = nodes.flatMap((other) =>
-      other.newest !== null && other.newest !== newest && other.health.isSound ? [other.newest] : [],
-    );
-    if (newest === null || others.length === 0) return false;
-    return others.every((other) => {
-      const ageSeconds = Math.max(0, Date.now() - other.time.getTime()) / 1_000;
-      return newest.number - other.number > ageSeconds + MAX_AHEAD_BLOCKS;
-    });
-  }
-
   /** @returns undefined if it failed */
   async function attempt<T>(node: TronNode, asking: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
     try {
       const response = await asking;
-      if (isFarAhead(node)) throw new NodeProblem('contradicting', 'too_far_ahead');
+      if (isFarAhead(node, nodes, confirmingNodes)) throw new NodeProblem('contradicting', 'too_far_ahead');
       node.health.passed();
       return response;
     } catch (error) {
@@ -204,7 +174,7 @@ export function createTronChain(
     async readBlocks(after, atMost, signal) {
       checkOthers(after);
       const most = unagreed?.after === after.number ? Math.min(atMost, unagreed.most) : atMost;
-      const order = inOrder();
+      const order = inOrder(nodes);
       const runs: Run[] = [];
       for (let next = 0; next < order.length; ) {
         // If enough have responded, don't wait for one that failed, unless the others contradict each other.
@@ -244,16 +214,16 @@ export function createTronChain(
     },
 
     async findLastBlockBefore(time, signal) {
-      for (const node of inOrder()) {
+      for (const node of inOrder(nodes)) {
         const found = await attempt(node, node.findLastBefore(time, signal), signal);
         if (found === undefined) continue;
         const others = nodes.filter((other) => other !== node && other.health.isDue);
         const confirmed = await Promise.all(
           others
             .slice(0, confirmingNodes === 1 ? 0 : others.length)
-            .map(async (other) => (await attempt(other, other.hasBlock(found, signal), signal)) === true),
+            .map((other) => attempt(other, other.isLastBefore(time, found, signal), signal)),
         );
-        if (1 + confirmed.filter(Boolean).length >= confirmingNodes) return found;
+        if (1 + confirmed.filter((isSame) => isSame === true).length >= confirmingNodes) return found;
       }
       throw unreadable({ number: 0, hash: null });
     },
@@ -280,7 +250,8 @@ export function createTronChain(
     },
 
     async readUnsolid(after, signal) {
-      const node = inOrder().find(({ hints }) => hints.isSound) ?? nodes.find(({ hints }) => hints.isDue);
+      const node =
+        inOrder(nodes).find(({ hints }) => hints.isSound) ?? nodes.find(({ hints }) => hints.isDue);
       if (node === undefined) return null;
       try {
         const seen = await node.readUnsolid(after, signal);

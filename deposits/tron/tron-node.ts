@@ -169,10 +169,12 @@ export class TronNode {
     return this.#readWhole(header, signal);
   }
 
-  /** Whether it has this solid block, and no other one with its number. */
-  async hasBlock(block: BlockRef, signal: AbortSignal): Promise<boolean> {
+  /** Whether it has this solid block, and the next one, if it has that, is not before `time`. */
+  async isLastBefore(time: Date, block: BlockRef, signal: AbortSignal): Promise<boolean> {
     const header = await this.#api.solidBlock(block.number, signal);
-    return header !== null && (block.hash === null || header.hash === block.hash);
+    if (header === null || (block.hash !== null && header.hash !== block.hash)) return false;
+    const next = await this.#api.solidBlock(block.number + 1, signal);
+    return next === null || next.time >= time;
   }
 
   /** Transfers that calls in its newest blocks after that one ask for. */

@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ChainUnreadable, type SolidBlock } from '../../../../deposits/tron/tron-chain.ts';
+import { answerCall } from '../../../../dev/tron/api.ts';
+import { HandChain } from '../../../../dev/tron/chain.ts';
 import { tokenTransfer } from '../../../../dev/tron/drafts.ts';
 import type { FakeNode } from '../../../../dev/tron/fake-node.ts';
+import { NodeView } from '../../../../dev/tron/node-view.ts';
 import {
   ALICE,
   ALICE_HASH,
@@ -134,7 +138,11 @@ describe('two nodes that have to agree', () => {
     liar.view.claimedBlocks = 1_000_000;
     const blocks = await readUpTo(all.tron, taken.at(-1) ?? START, 30);
     assert.ok(blocks.length === 20 && blocks.every(isTrue));
-    assert.deepEqual([problemOf(liar), all.tron.state().solidBlockNumber], ['too_far_ahead', 30]);
+    await until('all are heard', async () => {
+      assert.deepEqual(await read(blocks.at(-1)), []);
+      return problemOf(liar) === 'too_far_ahead';
+    });
+    assert.equal(all.tron.state().solidBlockNumber, 30);
   });
 
   it('wait for the other one if one is dead, and go on once it is back', async () => {
@@ -162,6 +170,40 @@ describe('two nodes that have to agree', () => {
     reviveTwo();
     one.faults.add({ fault: 'disconnect' });
     assert.deepEqual(column(await readUpTo(all.tron, last, 2), 'number'), [2]);
+  });
+
+  const hour = (ago: number) => new Date(Date.now() - ago * 3_600_000);
+  const OTHER_NETWORKS: [string, HandChain][] = [
+    ['older', new HandChain({ startTime: hour(9), everyMs: 3_600_000 })],
+    ['younger', new HandChain({ startTime: hour(0.1), everyMs: 3_000 })],
+  ];
+  for (const [age, network] of OTHER_NETWORKS)
+    it(`begin where the chain was, even if the first of three is on another network, which is ${age}`, async () => {
+      network.mineMany(9);
+      const elsewhere = new NodeView(network, 'elsewhere');
+      elsewhere.unsolidBlocks = 9;
+      const alsoServe = ({ method, url = '' }: IncomingMessage, body: string, response: ServerResponse) => {
+        const call = { method, url: new URL(url, 'http://node'), body };
+        response.end(answerCall(elsewhere, ['wallet', 'walletsolidity'], call));
+        return true;
+      };
+      all = await startChainOfNodes([{ alsoServe }, {}, {}], { confirmingNodes: 2 });
+      mine(1_100);
+      const found = await all.tron.findLastBlockBefore(
+        new Date((all.chain.block(20)?.timeMs ?? 0) + 1),
+        NEVER,
+      );
+      assert.deepEqual([found.number, found.hash], [20, all.chain.block(20)?.hash]);
+      assert.ok((await readUpTo(all.tron, found, 30)).every(isTrue));
+      assert.deepEqual(column(all.tron.state().nodes, 'problem').slice(1), [null, null]);
+    });
+
+  it('begin where the chain was, even if the first of three stopped long before', async () => {
+    const [stopped] = await start(3);
+    mine(32);
+    stopped.view.stopsAt = 5;
+    const time = new Date((all.chain.block(20)?.timeMs ?? 0) + 1);
+    assert.equal((await all.tron.findLastBlockBefore(time, NEVER)).number, 20);
   });
 
   it('begin at a block that both have', async () => {
