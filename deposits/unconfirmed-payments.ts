@@ -18,7 +18,10 @@ export interface UnconfirmedPayment {
   blockHash: string;
 }
 
-/** Those that the nodes were asked about longest ago. */
+/**
+ * Those that are due, the ones that the nodes were asked about longest ago first. The longer a payment waits,
+ * the less often they are asked, and at least every ten minutes: a quota must last for the scan as well.
+ */
 export async function readUnconfirmed(em: Reader, network: ChainName): Promise<UnconfirmedPayment[]> {
   const rows = await unconfirmed(em, { network });
   return rows.map((row) => ({
@@ -77,6 +80,7 @@ const unconfirmed = readStatement(
       ])
       .select(sql<string>`encode(d.address_hash, 'hex')`.as('to_hash'))
       .where('u.network', '=', network)
+      .where(sql<boolean>`asked_at + least((asked_at - seen_at) / 4, interval '10 minutes') <= now()`)
       .orderBy('u.asked_at')
       .limit(sql.lit(MAX_ASKED)),
   { acrossTenants: 'chain' },

@@ -54,7 +54,11 @@ describe('payments that two nodes have to show', () => {
   /** What is in `attention list` ten minutes later. */
   const attention = async () => {
     const { databaseUrl, taskQueuePrefix } = stack.config;
-    await asOwner(databaseUrl, `UPDATE unconfirmed_payment SET seen_at = seen_at - interval '11 minutes'`);
+    await asOwner(
+      databaseUrl,
+      `UPDATE unconfirmed_payment
+       SET seen_at = seen_at - interval '11 minutes', asked_at = asked_at - interval '11 minutes'`,
+    );
     await asOwner(
       databaseUrl,
       `UPDATE deposit SET changed_at = changed_at - interval '11 minutes' WHERE status = 'confirming'`,
@@ -112,6 +116,32 @@ describe('payments that two nodes have to show', () => {
     await look();
     await assertStatus(forged, 'awaiting_payment');
     assert.equal((await left(hidden)).balanceCents, 2 * CENTS);
+  });
+
+  it('are asked about less often the longer they wait, and at least every ten minutes', async () => {
+    await start(2);
+    const { chain, nodes, look } = scanned;
+    const { address } = await openAddress(partner, CENTS);
+    nodes[1]?.view.forge(chain.mine().number, pays(address));
+    chain.solidify();
+    await look();
+    const calls = () => nodes[0]?.calls.get('/walletsolidity/getblockbynum') ?? 0;
+    const minutesSince: [seen: number, asked: number, isDue: boolean][] = [
+      [10, 3, true],
+      [10, 1, false],
+      [600, 11, true],
+      [600, 9, false],
+    ];
+    for (const [seen, asked, isDue] of minutesSince) {
+      await asOwner(
+        stack.config.databaseUrl,
+        `UPDATE unconfirmed_payment
+         SET seen_at = now() - interval '${seen} minutes', asked_at = now() - interval '${asked} minutes'`,
+      );
+      const before = calls();
+      await look();
+      assert.equal(calls() - before, isDue ? 1 : 0, `seen ${seen} and asked ${asked} minutes ago`);
+    }
   });
 
   it('stay confirming while one of two nodes is dead, and are credited once it is back', async () => {
