@@ -96,6 +96,8 @@ export function takeBlocks(orm: Orm, run: RunOfBlocks): Promise<TakenBlocks> {
     if (moved.length === 0) {
       throw new CursorMoved(`the scan of ${network} is no longer at block ${after.number}`);
     }
+    // A rescan reads these blocks anew, and may find others in their place.
+    await dropUnconfirmed(tx, { network, after: String(after.number), last: String(last.number) });
     const rows = JSON.stringify(payments.map(toPaymentRow));
     const found = payments.length === 0 ? 0 : toCount(await record(tx, { network, rows }));
     const waiting = JSON.stringify(unconfirmed.map(toUnconfirmedRow));
@@ -170,6 +172,16 @@ const record = writeStatement(
     ON CONFLICT (network, tx_hash, log_index) DO NOTHING
     RETURNING 1)
     SELECT count(*)::int FROM recorded`,
+  { acrossTenants: 'chain' },
+);
+
+const dropUnconfirmed = writeStatement(
+  (db, { network, after, last }: OfChain & { after: string; last: string }) =>
+    db
+      .deleteFrom('unconfirmed_payment')
+      .where('network', '=', network)
+      .where('block_number', '>', after)
+      .where('block_number', '<=', last),
   { acrossTenants: 'chain' },
 );
 

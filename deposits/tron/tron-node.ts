@@ -158,15 +158,10 @@ export class TronNode {
     return { number: before.number, hash: before.hash, time: before.time };
   }
 
-  /**
-   * The whole block; null if it does not have all of it.
-   * @throws NodeProblem `other_chain` if its block with that number is another one
-   */
+  /** The whole block; null if it does not have all of it, or another one with that number. */
   async readBlock(block: BlockRef, signal: AbortSignal): Promise<SolidBlock | null> {
     const header = await this.#api.solidBlock(block.number, signal);
-    if (header === null) return null;
-    mustBeSame(header, block);
-    return this.#readWhole(header, signal);
+    return header?.hash === block.hash ? this.#readWhole(header, signal) : null;
   }
 
   /** Whether it has this solid block, and the next one, if it has that, is not before `time`. */

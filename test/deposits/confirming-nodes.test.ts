@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { readWaitingDeposits } from '../../deposits/attention.ts';
+import { rescanFrom } from '../../deposits/chain-scan.ts';
 import { type Draft, tokenTransfer } from '../../dev/tron/drafts.ts';
 import type { FakeNode } from '../../dev/tron/fake-node.ts';
 import { query } from '../../platform/db/sql.ts';
@@ -142,6 +143,23 @@ describe('payments that two nodes have to show', () => {
       await look();
       assert.equal(calls() - before, isDue ? 1 : 0, `seen ${seen} and asked ${asked} minutes ago`);
     }
+  });
+
+  it('are forgotten with a wrong chain that two of three nodes were on, once a rescan has left it', async () => {
+    scanned = await startScannedChain(stack, { names: ['wrong', 'wrong', 'right'] });
+    partner = await stack.createPartner();
+    const { nodes, look } = scanned;
+    const deposit = await paid();
+    const { number, transactions } = deposit.block;
+    for (const node of nodes.slice(0, 2)) node.view.forksAt = number;
+    nodes[1]?.view.hideLogs(transactions[0]?.id ?? '');
+    await look();
+    assert.deepEqual(await unconfirmed(), [deposit.id]);
+    for (const node of nodes) node.view.reform();
+    await rescanFrom(stack.operator, { network: 'private', fromBlock: number });
+    await look();
+    await assertStatus(deposit, 'confirmed');
+    assert.deepEqual(await unconfirmed(), []);
   });
 
   it('stay confirming while one of two nodes is dead, and are credited once it is back', async () => {

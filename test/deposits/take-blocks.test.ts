@@ -202,7 +202,7 @@ describe('takeBlocks', () => {
       statements.stop();
     }
     assert.deepEqual(statements.texts.map(firstWords), [
-      ...['begin', 'UPDATE chain_scan', 'WITH recorded', 'WITH due', 'commit'],
+      ...['begin', 'UPDATE chain_scan', 'delete from', 'WITH recorded', 'WITH due', 'commit'],
     ]);
   });
 

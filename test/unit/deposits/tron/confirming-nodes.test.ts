@@ -299,6 +299,18 @@ describe('a payment that the nodes are asked about', () => {
     assert.deepEqual(problems(), [null, null]);
   });
 
+  it('stays open, and is held against nobody, if its block is on no chain any more', async () => {
+    await start(3);
+    all.chain.mine([payment]);
+    all.chain.solidify();
+    const [block] = await all.tron.readBlocks(START, 1, NEVER);
+    const gone = { number: 1, hash: 'ab'.repeat(32) };
+    const [verdict] = await all.tron.confirm(gone, block?.transfers ?? [], NEVER);
+    assert.equal(verdict?.outcome, 'open');
+    assert.deepEqual(new Set(column(verdict.says, 'says')), new Set(['does not have the block']));
+    assert.deepEqual(problems(), [null, null, null]);
+  });
+
   for (const fault of ['overloaded', 'empty object', 'truncated', 'hang', 'forbidden', 'lite'] as const) {
     it(`is not denied by a node with the fault "${fault}"`, async () => {
       const [, , faulty] = await start(3);
