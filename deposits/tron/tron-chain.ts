@@ -36,7 +36,8 @@ export interface TronChain {
    * Transfers in blocks that are not solid yet, as a hint. It looks at each block after `number` once (or at
    * the newest), and skips some if there are more than a few. Call it once per interval; it usually costs one
    * request.
-   * @returns the last block it looked at. If a node fails, there is no hint; it doesn't throw.
+   * @returns the last block it looked at, which is far below `after` if that was a false height. If a node
+   * fails, there is no hint; it doesn't throw.
    */
   readUnsolid(
     after: number | null,

@@ -181,8 +181,10 @@ export class TronNode {
     const newest = readHeader(answer);
     if (newest === null) throw new NodeProblem('failing', 'no_blocks');
     const { number } = newest;
-    if (after !== null && number <= after) return { number: after, transfers: [] };
-    const from = Math.max(after === null ? number : after + 1, number - MAX_UNSOLID + 1);
+    // A height far above this one was false, and must not hide the blocks up to it.
+    const known = after === null || after > number + BEHIND_BLOCKS ? number - 1 : after;
+    if (number <= known) return { number: known, transfers: [] };
+    const from = Math.max(known + 1, number - MAX_UNSOLID + 1);
     const earlier = Array.from({ length: number - from }, (_, at) => from + at);
     const answers = await Promise.all(earlier.map((one) => this.#api.block(one, signal)));
     const transfers = [...answers, answer].flatMap((one, at) => readCalls(one, from + at, this.#usdtHash));

@@ -223,6 +223,21 @@ describe('blocks that are not solid yet', () => {
     assert.deepEqual(next, { number: 5, transfers: [seen(3, 3n), seen(4, 4n), seen(5, 5n)] });
   });
 
+  it('are shown again after a node has once claimed more than there are', async () => {
+    all = await startChainOfNodes();
+    const { chain, nodes, tron } = all;
+    const [node] = nodes;
+    assert.ok(node);
+    chain.mineMany(5);
+    node.view.claimedBlocks = 1_000_000;
+    const claimed = await tron.readUnsolid(5, NEVER);
+    assert.equal(claimed?.number, 1_000_005);
+    node.view.reform();
+    chain.mine([tokenTransfer({ to: ALICE, valueMicroUsdt: 1n })]);
+    const seen = await tron.readUnsolid(claimed.number, NEVER);
+    assert.deepEqual([seen?.number, seen?.transfers.length], [6, 1]);
+  });
+
   it('are skipped if there are many, except for the newest', async () => {
     all = await startChainOfNodes();
     const { chain, nodes, tron } = all;
