@@ -54,3 +54,19 @@ function merged(copies: readonly SolidBlock[]): SolidBlock {
 export function nextHashes(runs: readonly Run[]): Set<string> {
   return new Set(runs.flatMap(({ blocks }) => blocks[0]?.hash ?? []));
 }
+
+/**
+ * Why runs that don't agree on a next block have none to take: `level` if nobody has a newer block;
+ * `waiting` if some of enough nodes don't have it yet; `contradicted` if they have different ones;
+ * `unreadable` if too few nodes responded.
+ */
+export function whatIsMissing(
+  runs: readonly Run[],
+  needed: number,
+): 'level' | 'waiting' | 'contradicted' | 'unreadable' {
+  const hashes = nextHashes(runs);
+  if (hashes.size > 1) return 'contradicted';
+  if (runs.length === 0) return 'unreadable';
+  if (hashes.size === 0) return 'level';
+  return runs.length < needed ? 'unreadable' : 'waiting';
+}

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import type { TronConfig } from '../../platform/config/tron.ts';
 import { tronAddressHash } from '../../platform/crypto/tron-address.ts';
-import { agreedOn, describeWitness, nextHashes, type Run } from './agreement.ts';
+import { agreedOn, describeWitness, nextHashes, type Run, whatIsMissing } from './agreement.ts';
 import { keyHeaders, openNodeApi } from './node-api.ts';
 import { NodeProblem } from './node-health.ts';
 import { inOrder, isFarAhead } from './node-order.ts';
@@ -106,13 +106,25 @@ export function createTronChain(
     }
   }
 
-  function unreadable(after: BlockRef): ChainUnreadable {
+  /** @param says what each node says about the block after that one */
+  function unreadable(after: number, says: readonly string[]): ChainUnreadable {
     const what =
       confirmingNodes === 1
         ? 'cannot read from any TRON node'
-        : `fewer than ${confirmingNodes} TRON nodes agree on block ${after.number + 1}`;
-    const says = nodes.map((node) => `${node.name}: ${describeWitness(node, after)}`);
-    return new ChainUnreadable(`${what} (${says.join('; ')})`);
+        : `fewer than ${confirmingNodes} TRON nodes agree on block ${after + 1}`;
+    return new ChainUnreadable(
+      `${what} (${nodes.map(({ name }, index) => `${name}: ${says[index]}`).join('; ')})`,
+    );
+  }
+
+  /** How many nodes to ask next, after those that have responded. */
+  function howManyToAsk(runs: readonly Run[], next: TronNode | undefined): number {
+    if (runs.length < confirmingNodes) return confirmingNodes - runs.length;
+    // Don't wait for one that failed, unless the others contradict each other. If all of them say that there
+    // is no newer block, ask no other.
+    if (next?.health.isSound !== true && nextHashes(runs).size < 2) return 0;
+    const isLevel = runs.every((run) => run.isLevel) && limits.nowMs() - lastBlockAtMs < limits.overdueMs;
+    return isLevel ? 0 : 1;
   }
 
   /** Reads the blocks after that one from several nodes at once. @returns those that responded */
@@ -123,8 +135,6 @@ export function createTronChain(
     signal: AbortSignal,
   ): Promise<Run[]> {
     const runs = asked.map(async (node): Promise<Run[]> => {
-      const remembered = node.remembered(after);
-      if (remembered !== null) return [{ node, blocks: remembered, isLevel: false }];
       const response = await attempt(node, node.readAfter(after, atMost, signal), signal);
       return response === undefined ? [] : [{ node, ...response }];
     });
@@ -174,40 +184,26 @@ export function createTronChain(
     async readBlocks(after, atMost, signal) {
       checkOthers(after);
       const most = unagreed?.after === after.number ? Math.min(atMost, unagreed.most) : atMost;
-      const order = inOrder(nodes);
-      const runs: Run[] = [];
-      for (let next = 0; next < order.length; ) {
-        // If enough have responded, don't wait for one that failed, unless the others contradict each other.
-        // If all of them say that there is no newer block, ask no other.
-        if (runs.length >= confirmingNodes) {
-          if (order[next]?.health.isSound !== true && nextHashes(runs).size < 2) break;
-          if (runs.every(({ isLevel }) => isLevel) && limits.nowMs() - lastBlockAtMs < limits.overdueMs)
-            break;
-        }
-        const asked = order.slice(next, next + Math.max(1, confirmingNodes - runs.length));
-        next += asked.length;
-        runs.push(...(await readFrom(asked, after, most, signal)));
+      // What a node said within the last minute counts, even if it fails now.
+      const runs = nodes.flatMap((node): Run[] => {
+        const blocks = node.remembered(after);
+        return blocks === null ? [] : [{ node, blocks, isLevel: false }];
+      });
+      const order = inOrder(nodes).filter((node) => !runs.some((run) => run.node === node));
+      for (;;) {
         const blocks = takeAgreed(runs);
         if (blocks.length > 0) return blocks;
+        const asked = order.splice(0, howManyToAsk(runs, order[0]));
+        if (asked.length === 0) break;
+        runs.push(...(await readFrom(asked, after, most, signal)));
       }
-      // What a node said within the last minute counts, even if it fails now.
-      for (const node of nodes) {
-        const blocks = node.remembered(after);
-        if (blocks !== null && !runs.some((run) => run.node === node))
-          runs.push({ node, blocks, isLevel: false });
-      }
-      const blocks = takeAgreed(runs);
-      if (blocks.length > 0) return blocks;
-      if (runs.length === 0) throw unreadable(after);
-      const hashes = nextHashes(runs);
+      const missing = whatIsMissing(runs, confirmingNodes);
       const says = nodes.map((node) => describeWitness(node, after));
-      const maxNext = hashes.size > 1 ? MAX_CONTRADICTED : MAX_UNCONFIRMED;
-      unagreed = hashes.size === 0 ? null : { after: after.number, says, most: maxNext };
-      const error = unreadable(after);
+      const maxNext = missing === 'contradicted' ? MAX_CONTRADICTED : MAX_UNCONFIRMED;
+      unagreed = missing === 'level' ? null : { after: after.number, says, most: maxNext };
       // What contradicts itself has to be read anew: all may be right next time.
-      if (hashes.size > 1) for (const node of nodes) node.forget();
-      if (hashes.size > 1 || (hashes.size === 1 && runs.length < confirmingNodes)) throw error;
-      // There is no newer block, or some nodes don't have it yet.
+      if (missing === 'contradicted') for (const node of nodes) node.forget();
+      if (missing === 'contradicted' || missing === 'unreadable') throw unreadable(after.number, says);
       if (!inUse.some(({ health }) => health.isSound))
         use(runs.slice(0, confirmingNodes).map(({ node }) => node));
       return [];
@@ -225,7 +221,10 @@ export function createTronChain(
         );
         if (1 + confirmed.filter((isSame) => isSame === true).length >= confirmingNodes) return found;
       }
-      throw unreadable({ number: 0, hash: null });
+      throw unreadable(
+        0,
+        nodes.map((node) => describeWitness(node, { number: 0, hash: null })),
+      );
     },
 
     async confirm(block, transfers, signal) {
