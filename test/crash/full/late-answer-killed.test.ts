@@ -91,7 +91,7 @@ for (const direction of TRANSFER_DIRECTIONS) {
           outcome: 'booked',
           reason: 'a test',
         });
-        const died = await startDyingWorker(stack.config, folder, 'INSERT INTO card_transfer AS t', when);
+        const died = await startDyingWorker(stack.config, folder, 'INSERT INTO card_transfer (', when);
         await died();
         assert.equal(await isBooked(late.id), when === 'after commit');
         // The one that died had taken it for a minute.
