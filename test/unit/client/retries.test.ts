@@ -144,10 +144,7 @@ describe('the client', () => {
     replies = [send(502, '<h1>Bad Gateway</h1>')];
     const error = await caught(create({ maxRetries: 0 }));
     assert.equal(error.code, 'unexpected_response');
-    assert.match(
-      error.message,
-      /with status 502, is not the API.*retry with this error's idempotencyKey/,
-    );
+    assert.match(error.message, /with status 502, is not the API.*retry with this error's idempotencyKey/);
   });
 
   it('refuses an Idempotency-Key that the API would refuse, without a request', async () => {
