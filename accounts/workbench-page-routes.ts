@@ -86,8 +86,11 @@ export function workbenchPageRoutes(dependencies: WorkbenchPageDependencies): Ro
     const { mode, token } = cookieOfMode(ctx);
     if (token !== null) {
       const asking = {
-        ...{ mode, cookie: token, sessionId: ctx.get('workbench-session') },
-        ...{ requestId, clientAddress: checkAddress(null, clientAddress) },
+        mode,
+        cookie: token,
+        sessionId: ctx.get('workbench-session'),
+        requestId,
+        clientAddress: checkAddress(null, clientAddress),
       };
       await asService(PART, () => signOut(dependencies, asking));
     }

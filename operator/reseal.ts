@@ -60,7 +60,10 @@ const PLACES: readonly Place[] = [
   { name: 'previous_webhook_secrets', ...ENDPOINT, column: 'previous_secret' },
   {
     name: 'receiver_responses',
-    ...{ table: 'delivery_attempt', key: ATTEMPT, column: 'answer_start', context: answerStartContext },
+    table: 'delivery_attempt',
+    key: ATTEMPT,
+    column: 'answer_start',
+    context: answerStartContext,
   },
   { name: 'stored_requests', ...CLAIM, column: 'request', context: requestContext },
   { name: 'stored_responses', ...CLAIM, column: 'response_body', context: responseContext },
