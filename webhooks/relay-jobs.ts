@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import type { Metric } from 'prom-client';
-import { isLockTimeout, isRetryable } from '../platform/db/is-retryable.ts';
+import { isLockTimeout } from '../platform/db/is-retryable.ts';
+import { untilNoConflict } from '../platform/db/transaction.ts';
 import { coalesce } from '../platform/process/coalesce.ts';
 import { describeError } from '../platform/process/describe-error.ts';
 import { repeat } from '../platform/process/repeat.ts';
@@ -231,15 +232,14 @@ function createAttemptRecorder({
   logger,
   delaysMs,
 }: RelayDependencies): (attempt: Attempt) => Promise<void> {
-  const recordTogether = async (attempts: readonly Attempt[], tries = 5): Promise<void> => {
+  const recordTogether = async (attempts: readonly Attempt[]): Promise<void> => {
     try {
-      await recordAttempts({ orm, ring }, attempts, delaysMs);
+      await untilNoConflict(() => recordAttempts({ orm, ring }, attempts, delaysMs));
     } catch (error) {
-      if (isRetryable(error) && tries > 1) return recordTogether(attempts, tries - 1);
       const byEndpoint = Map.groupBy(attempts, ({ endpointId }) => endpointId);
       if (isLockTimeout(error) && byEndpoint.size > 1) {
         // Somebody holds the row of one of the endpoints: that is no reason to send the others' events again.
-        await Promise.all([...byEndpoint.values()].map((some) => recordTogether(some)));
+        await Promise.all([...byEndpoint.values()].map(recordTogether));
         return;
       }
       logger.error(
