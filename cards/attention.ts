@@ -28,7 +28,7 @@ import type { DecidedTable } from './decision.ts';
 import type { TransferStatus } from './transfers/rules.ts';
 
 /**
- * Issuances, transfers and status changes that take too long, and cards whose id at the network is missing.
+ * Issuances, transfers and status changes that take too long, and cards in use under an id that the network does not confirm.
  */
 export async function readWaitingOperations(
   orm: Orm,
@@ -37,7 +37,7 @@ export async function readWaitingOperations(
   const found = [await readOverdue(orm, 'card', deadlines.issuanceDeadlineMs)];
   for (const direction of TRANSFER_DIRECTIONS)
     found.push(await readOverdue(orm, direction, transferDeadlineMs(deadlines, direction)));
-  found.push(await readStatusChanges(orm), await readWithoutNetworkId(orm), await readNotStarted(orm));
+  found.push(await readStatusChanges(orm), await readUnconfirmed(orm), await readNotStarted(orm));
   return found.flat();
 }
 
@@ -45,11 +45,6 @@ const MILLISECOND = sql`interval '1 millisecond'`;
 const ago = (durationMs: number) => sql<string>`now() - ${durationMs} * ${MILLISECOND}`;
 const later = (time: Expression<string>, durationMs: number) =>
   sql<string>`${time} + ${durationMs} * ${MILLISECOND}`;
-
-/** The other card that has the network id which this row's card should get. */
-const holderFor = (table: DecidedTable) =>
-  sql<string | null>`(SELECT h.id FROM card h WHERE h.mode = 'live'
-    AND h.network_card_id = ${sql.ref(`${table}.not_recorded`)} ->> 'networkCardId')`.as('holder');
 
 const overdueIn = (
   table: DecidedTable,
@@ -70,7 +65,6 @@ const overdueIn = (
           'not_recorded',
           sql<string>`${sql.ref(table === 'card' ? 'funding_cents' : 'amount_cents')}`.as('cents'),
           sql<string | null>`asked ->> 'networkCardId'`.as('network_card_id'),
-          holderFor(table),
           networkProblem(table),
           fn
             .coalesce(
@@ -133,7 +127,7 @@ const notApplied = (outcome: string) => ({
 async function readOverdue(orm: Orm, pending: PendingKind, deadlineMs: number): Promise<UnfinishedItem[]> {
   const { kind, overdue, outcomes, reason } = OVERDUE[pending];
   const rows = await overdue(orm.em.fork(), { deadlineMs });
-  return rows.map(({ id, partner_id, flagged, decided, since, not_recorded, holder, ...row }) => {
+  return rows.map(({ id, partner_id, flagged, decided, since, not_recorded, ...row }) => {
     const item = {
       kind,
       id,
@@ -148,8 +142,7 @@ async function readOverdue(orm: Orm, pending: PendingKind, deadlineMs: number): 
       workflow_id: pending === 'card' ? issueCardWorkflowId(id) : transferWorkflowId(pending, id),
       ...decisionCommands(`${pending} resolve ${id}`, outcomes, REASON),
     };
-    if (not_recorded !== null)
-      return { ...item, ...notRecorded(not_recorded, holder, item, Boolean(flagged)) };
+    if (not_recorded !== null) return { ...item, ...notRecorded(not_recorded, item, Boolean(flagged)) };
     if (decided !== null) return { ...item, ...notApplied(decided) };
     return { ...item, ...(flagged ? { reason: withProblem(reason, row.network_problem) } : NOT_FLAGGED) };
   });
@@ -160,32 +153,20 @@ const withProblem = (reason: string, problem: string | null): string =>
 
 /**
  * What to do if the network has decided but our record can't take it.
- * @param holder the card whose network id is in the way, if that is the reason
  * @param flagged whether an operator can decide
  */
 function notRecorded(
-  { reason, networkCardId }: NotRecorded,
-  holder: string | null,
+  { reason }: NotRecorded,
   { workflow_id, or_command }: Pick<AttentionItem, 'workflow_id' | 'or_command'>,
   flagged: boolean,
 ): Pick<AttentionItem, 'reason' | 'command' | 'or_command'> {
   const decision = { or_command: flagged ? or_command : null };
-  if (holder !== null) {
-    return {
-      reason: `the network has issued it as ${networkCardId}, but ${holder} has this id: look that card up and correct its id`,
-      command: correctId(holder),
-      ...decision,
-    };
-  }
   return {
     reason: `the network has decided, but recording that failed (${reason}): see the worker's log; once the cause is gone, ask the network again`,
     command: `temporal workflow signal --workflow-id ${workflow_id} --name networkResult`,
     ...decision,
   };
 }
-
-const correctId = (cardId: string): string =>
-  `npm run operator -- card resolve ${cardId} --issued --network-card-id "…" ${REASON}`;
 
 /**
  * Freezes, unfreezes and blocks that take too long; if a card has several, the one that the network is being
@@ -241,36 +222,37 @@ const slowStatusChanges = readStatement(
   { acrossTenants: 'measurement' },
 );
 
-/** Active cards whose id at the network is unknown. Workers ask the network for it every ten minutes. */
-async function readWithoutNetworkId(orm: Orm): Promise<AttentionItem[]> {
-  const rows = await withoutNetworkId(orm.em.fork(), {});
-  return rows.map(({ id, partner_id, funding_cents, since, not_recorded, holder }) => ({
+/** Normally the network confirms the id that a person gave within ten minutes. */
+const CONFIRMATION_PATIENCE_MS = 24 * 3_600_000;
+
+/** Cards in use under an id that a person gave, which the network does not confirm. */
+async function readUnconfirmed(orm: Orm): Promise<AttentionItem[]> {
+  const rows = await unconfirmed(orm.em.fork(), { patienceMs: CONFIRMATION_PATIENCE_MS });
+  return rows.map(({ id, partner_id, funding_cents, network_card_id, since }) => ({
     kind: 'card_network_id',
     id,
     partner_id,
     mode: 'live',
     since: new Date(since).toISOString(),
-    reason:
-      holder === null
-        ? "the card is in use, but its id at the network is not known, so it can't be frozen, blocked or topped up, and nothing can be withdrawn"
-        : `the card is in use, and the network knows it as ${not_recorded?.networkCardId}, but ${holder} has this id: look that card up and correct its id`,
-    at_issuer: atIssuer({ amountCents: funding_cents, token: id, card: not_recorded?.networkCardId ?? null }),
-    command: correctId(holder ?? id),
+    reason: `the card is in use as ${network_card_id}, as an operator has said, and the network does not confirm this id: look the card up by its token`,
+    at_issuer: atIssuer({ amountCents: funding_cents, token: id, card: network_card_id }),
+    command: `npm run operator -- card resolve ${id} --issued --network-card-id "…" ${REASON}`,
     or_command: null,
     workflow_id: null,
   }));
 }
 
-const withoutNetworkId = readStatement(
-  (db) =>
+const unconfirmed = readStatement(
+  (db, { patienceMs }: { patienceMs: number }) =>
     db
       .selectFrom('card')
-      .select(['id', 'partner_id', 'funding_cents', 'created_at as since', 'not_recorded', holderFor('card')])
-      // The partial index's own condition.
+      .select(['id', 'partner_id', 'funding_cents', 'network_card_id', 'created_at as since'])
+      // The first three are the partial index's own.
       .where('mode', '=', sql.lit('live'))
-      .where('status', 'in', [sql.lit<CardStatus>('active'), sql.lit<CardStatus>('frozen')])
-      .where(({ eb, or }) => or([eb('network_card_id', 'is', null), eb('last4', 'is', null)]))
-      .where('network_card_id', 'is', null),
+      .where('network_card_id', 'is not', null)
+      .where('last4', 'is', null)
+      .where('status', '<>', 'blocked')
+      .where('created_at', '<', ago(patienceMs)),
   { acrossTenants: 'measurement' },
 );
 

@@ -30,14 +30,6 @@ export async function changeStatusByHand(
   const { cardId } = change;
   const { participle: done } = STATUS_CHANGES[change.operation];
   const orm = await session.orm();
-  const before = await readCard(orm, cardId);
-  const isIssued = before.status === 'active' || before.status === 'frozen';
-  if (before.mode === 'live' && isIssued && before.network_card_id === null) {
-    throw new Refusal(
-      `${cardId} can't be ${done}: we do not have the card network's id for it. Give it first: operator card resolve ` +
-        `${cardId} --issued --network-card-id "…" --reason "…"`,
-    );
-  }
   const { claimId, requestId } = await askForStatusChange(await session.operator(), change);
   for (const giveUpAt = Date.now() + waitMs; Date.now() < giveUpAt; await sleep(POLL_INTERVAL_MS)) {
     const [response] = await selectResponse(orm.em.fork(), { claimId });

@@ -62,7 +62,6 @@ export function beginStatusChange(
       if (operation !== 'block_card' && (await waitsForOlder(tx, claimId, card))) return { state: 'busy' };
       const refusal =
         statusChangeRefusal(card.status, operation) ??
-        (card.mode === 'live' ? unknownToNetwork(card) : null) ??
         (operation === 'block_card' ? await blockRefusal(tx, card) : null);
       if (refusal !== null)
         return { state: 'answered', response: await storeError({ tx, ring }, claimId, refusal) };
@@ -72,7 +71,7 @@ export function beginStatusChange(
       }
       await setMark(tx, { ...cardTenant(card), cardId: card.id, claimId });
     }
-    // unknownToNetwork has refused the change of a card without its id.
+    // The table has it that every card in use has one.
     const networkCardId = card.network_card_id as string;
     const { to: cardStatus } = STATUS_CHANGES[operation];
     const asked = { token: claimId, networkCardId, cardStatus };
@@ -252,17 +251,3 @@ const writeChange = writeStatement(
     return sql`${withCtes([changed, ...endClaim(changed, values)])} SELECT FROM ${changed.rows}`;
   },
 );
-
-/**
- * If an operator said that a card was issued while the network said nothing, we may not have the network's id
- * of it. The network can't be told to decline such a card, and a card that only we call frozen or blocked is
- * worse than a refusal.
- */
-function unknownToNetwork(card: CardRow): ApiError | null {
-  if (card.network_card_id !== null) return null;
-  return new ApiError('invalid_state', {
-    message:
-      `The card is ${card.status}, but we do not have the card network's id for it, so its status cannot be changed. ` +
-      'Contact us.',
-  });
-}

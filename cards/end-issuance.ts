@@ -4,6 +4,7 @@ import type { CardFailureCode, IssuedCard } from '../domain/card.ts';
 import type { Decision, Verdict } from '../domain/decision.ts';
 import type { Tenant } from '../domain/mode.ts';
 import { applyPosting, statementWithPosting } from '../ledger/apply-posting.ts';
+import { isLasting } from '../platform/db/is-retryable.ts';
 import { cte, readStatement, type Transactor, withCtes, writeStatement } from '../platform/db/sql.ts';
 import { transaction } from '../platform/db/transaction.ts';
 import type { CommandContext, OpenCommand } from '../requests/command-context.ts';
@@ -14,7 +15,7 @@ import { type StoredResponse, storeError, storeResponse } from '../requests/resp
 import { checkDecision, refuseDecision, verdictOnMissing } from './decision.ts';
 import { fundingPosting } from './funding-posting.ts';
 import { watchEnded } from './late-answers.ts';
-import { type NetworkEvidence, readNetworkCard } from './network-card.ts';
+import { freeNetworkId, type NetworkEvidence, readNetworkCard } from './network-card.ts';
 import { type CardRow, EMPTY_CARD, presentCard } from './resource.ts';
 import {
   activeCard,
@@ -47,15 +48,24 @@ export function acceptIssuance(
  * The network has issued the card: posts the hold, activates the card, writes the event, and answers the
  * claim with 201 if it has no response yet. An issuance that is not pending is left as it is.
  */
-export function completeIssuance(
+export async function completeIssuance(
   { orm, ring }: CommandContext,
   claimId: string,
   issued: IssuedCard,
 ): Promise<StoredResponse | null> {
-  return transaction(orm, async (tx) => {
-    const pending = await lockPendingIssuance(tx, claimId);
-    return pending && endIssuance({ tx, ring }, pending, 'post', activeCard(pending.card, issued));
-  });
+  const complete = () =>
+    transaction(orm, async (tx) => {
+      const pending = await lockPendingIssuance(tx, claimId);
+      return pending && endIssuance({ tx, ring }, pending, 'post', activeCard(pending.card, issued));
+    });
+  try {
+    return await complete();
+  } catch (error) {
+    if (!isLasting(error)) throw error;
+    const freed = await transaction(orm, (tx) => freeNetworkId(tx, issued));
+    if (freed.length === 0) throw error;
+    return complete();
+  }
 }
 
 /**

@@ -10,7 +10,7 @@ import { type Repetition, repeat } from '../platform/process/repeat.ts';
 import { recordLateAnswer, refuseBooking, takeLateAnswers } from './late-answers.ts';
 import type { LateAnswer, LateKind } from './late-answers-tables.ts';
 import { heard, toEvidence } from './network-activities.ts';
-import { identifyCard, takeUnidentifiedCards } from './network-card.ts';
+import { identifyCard, takeUnconfirmedCards } from './network-card.ts';
 import { bookTransfer } from './transfers/book.ts';
 
 const INTERVAL_MS = 2_000;
@@ -25,8 +25,8 @@ interface Dependencies {
 }
 
 /**
- * Looks up the network's id and digits of cards that an operator's decision made active, until they are
- * known. Without its id, a card can't be frozen, blocked or topped up.
+ * Looks up the digits of cards whose network id an operator gave, until the network has confirmed the id or
+ * named another.
  */
 export function startIdentifying({ orm, liveNetwork, logger }: Dependencies): Repetition {
   async function lookUp(cardId: string): Promise<void> {
@@ -40,7 +40,7 @@ export function startIdentifying({ orm, liveNetwork, logger }: Dependencies): Re
   }
 
   return repeat('looking up cards at the network', INTERVAL_MS, logger, async () => {
-    await Promise.all((await takeUnidentifiedCards(orm, AT_ONCE, PAUSE_MS)).map(lookUp));
+    await Promise.all((await takeUnconfirmedCards(orm, AT_ONCE, PAUSE_MS)).map(lookUp));
   });
 }
 

@@ -24,8 +24,8 @@ export async function readNetworkCard(
   const known = evidence === 'away' ? null : evidence.card;
   if (known !== null) {
     if (networkCardId !== undefined && networkCardId !== known.networkCardId) return 'other_id_at_network';
-    const isTaken = known.networkCardId !== null && (await isAnotherCardsId(tx, cardId, known.networkCardId));
-    return isTaken ? 'id_of_another_card' : known;
+    await freeNetworkId(tx, { networkCardId: known.networkCardId });
+    return (await isAnotherCardsId(tx, cardId, known.networkCardId)) ? 'id_of_another_card' : known;
   }
   if (networkCardId === undefined) return evidence === 'away' ? 'network_away' : 'unknown_to_network';
   if (await isAnotherCardsId(tx, cardId, networkCardId)) return 'id_of_another_card';
@@ -53,25 +53,22 @@ const others = readStatement(
 );
 
 /**
- * Whether we lack a card's network id or its last four digits: then a worker looks it up, and an operator can
- * give the id.
+ * Whether a card's network id is one that a person gave, and the network has not confirmed: then workers look
+ * it up, and an operator can give another id.
  */
-export const isUnidentified = (
-  card: Pick<CardRow, 'mode' | 'status' | 'network_card_id' | 'last4'>,
-): boolean =>
-  card.mode === 'live' &&
-  (card.status === 'active' || card.status === 'frozen') &&
-  (card.network_card_id === null || card.last4 === null);
-
-/** Whether a card's network id is one that a person gave, and the network has not confirmed. */
 export const isGivenByHand = (card: Pick<CardRow, 'mode' | 'network_card_id' | 'last4'>): boolean =>
   card.mode === 'live' && card.network_card_id !== null && card.last4 === null;
 
-/** Replaces the network id of a card that no worker looks up any more, in the caller's transaction. */
-export const correctNetworkId = writeStatement(
-  (db, { cardId, networkCardId }: { cardId: string; networkCardId: string }) =>
-    db.updateTable('card').set({ network_card_id: networkCardId }).where('id', '=', cardId),
-  { acrossTenants: 'queue' },
+/**
+ * Frees an id that a person gave a card and the network gives another one. The first is looked up next.
+ * @returns the first, unless the network has confirmed its id
+ */
+export const freeNetworkId = writeStatement(
+  (_, { networkCardId }: { networkCardId: string }) => sql<{ id: string }>`
+    UPDATE card SET network_card_id = 'unknown/' || id, look_up_after = '-infinity'
+    WHERE mode = 'live' AND network_card_id = ${networkCardId} AND last4 IS NULL
+    RETURNING id`,
+  { acrossTenants: 'network' },
 );
 
 /** Has a worker look a card up at the network as soon as it can. */
@@ -82,10 +79,10 @@ export const lookUpSoon = writeStatement(
 );
 
 /**
- * Takes cards in use whose network id or last four digits are unknown, least recently looked up first. For
+ * Takes cards whose network id the network has not confirmed, least recently looked up first. For
  * `pauseMs` nobody else takes them. @returns their ids
  */
-export async function takeUnidentifiedCards(orm: Orm, limit: number, pauseMs: number): Promise<string[]> {
+export async function takeUnconfirmedCards(orm: Orm, limit: number, pauseMs: number): Promise<string[]> {
   const cards = await take(orm, { limit, pauseMs });
   return cards.map(({ id }) => id);
 }
@@ -96,22 +93,21 @@ const take = autocommitStatement(
     UPDATE card SET look_up_after = now() + ${pauseMs} * interval '1 millisecond'
     WHERE id IN (
       SELECT id FROM card
-      WHERE mode = 'live' AND status IN ('active', 'frozen') AND (network_card_id IS NULL OR last4 IS NULL)
-        AND look_up_after < now()
+      WHERE mode = 'live' AND network_card_id IS NOT NULL AND last4 IS NULL AND look_up_after < now()
       ORDER BY look_up_after LIMIT ${limit} FOR NO KEY UPDATE SKIP LOCKED)
     RETURNING id`,
   { acrossTenants: 'queue' },
 );
 
 /**
- * Stores what the network says about a card in use, or the id that an operator has recorded if the network
+ * Stores what the network says about a card, or the id that an operator has recorded if the network
  * says nothing. What the network says about our token takes precedence over an id that a person gave.
  * @returns whether the card's network id has changed
  */
 export function identifyCard(orm: Orm, cardId: string, evidence: NetworkEvidence): Promise<boolean> {
   return transaction(orm, async (tx) => {
     const card = await lockAnyCard(tx, cardId);
-    if (card === undefined || !isUnidentified(card)) return false;
+    if (card === undefined || !isGivenByHand(card)) return false;
     const recorded = await readDecision(tx, 'card', cardId);
     const given = recorded?.refused === undefined ? recorded?.networkCardId : undefined;
     const byPerson = await readNetworkCard(tx, cardId, evidence, given);
@@ -120,22 +116,11 @@ export function identifyCard(orm: Orm, cardId: string, evidence: NetworkEvidence
     }
     const known =
       byPerson === 'other_id_at_network' ? await readNetworkCard(tx, cardId, evidence, undefined) : byPerson;
-    if (known === 'id_of_another_card' && evidence !== 'away' && evidence.card !== null) {
-      await noteTakenId(tx, { cardId, networkCardId: evidence.card.networkCardId ?? '' });
-    }
     if (typeof known === 'string') return false;
     await identify(tx, { ...known, cardId });
     return known.networkCardId !== card.network_card_id;
   });
 }
-
-const noteTakenId = writeStatement(
-  (_, values: { cardId: string; networkCardId: string }) => sql`
-  UPDATE card SET not_recorded = jsonb_build_object('reason', 'another card has its network id', 'networkCardId',
-    ${values.networkCardId}::text, 'at', coalesce(not_recorded ->> 'at', to_jsonb(now()) #>> '{}'))
-  WHERE id = ${values.cardId}`,
-  { acrossTenants: 'network' },
-);
 
 const identify = writeStatement(
   (db, card: IssuedCard & { cardId: string }) =>
@@ -146,7 +131,6 @@ const identify = writeStatement(
         last4: card.last4,
         exp_month: card.expMonth,
         exp_year: card.expYear,
-        not_recorded: null,
       })
       .where('id', '=', card.cardId),
   { acrossTenants: 'queue' },

@@ -1,6 +1,4 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { sql } from 'kysely';
-import type { CardStatus } from '../domain/card-status.ts';
 import type { IssuanceDecision, TransferDecision, WhyNot } from '../domain/decision.ts';
 import { Refusal } from '../domain/refusal.ts';
 import { TRANSFERS, type TransferDirection, transferDeadlineMs } from '../domain/transfer.ts';
@@ -14,15 +12,14 @@ import {
   resolveOperation,
 } from '../requests/claimed-workflow.ts';
 import type { Operator } from '../requests/operator-context.ts';
-import { issueCardWorkflowId, networkResult } from '../workflows/messages.ts';
 import { type DecidedTable, readDecision } from './decision.ts';
 import { findCard, type OperatorCard, readCard } from './reads.ts';
 import { decideIssuance, decideTransfer } from './resolve.ts';
 import { findTransfer, type OperatorTransfer, readTransfer } from './transfers/reads.ts';
 
 /**
- * Resolves an issuance that is past its deadline, or gives an active card its missing id at the network, and
- * waits until a worker has applied that.
+ * Resolves an issuance that is past its deadline, or gives a card whose id the network has not confirmed
+ * another one, and waits until a worker has applied that.
  * @returns the card as it is then
  * @throws Refusal if that can't be done, or takes longer than `waitMs`.
  */
@@ -39,12 +36,10 @@ export async function resolveCard(
     decideIssuance(operator, { cardId, ...decision, reason, deadlineMs });
   if (before.status !== 'funding_pending') {
     await record(await session.operator());
-    const corrected = await untilApplied(session, waitMs, { noun: 'card', id: cardId }, async () => {
+    return untilApplied(session, waitMs, { noun: 'card', id: cardId }, async () => {
       const card = await readCard(orm, cardId);
       return card.network_card_id === decision.networkCardId ? card : null;
     });
-    if (before.network_card_id !== null) await askAgain(session, before.network_card_id);
-    return corrected;
   }
   return resolvePending(session, waitMs, {
     noun: 'card',
@@ -79,29 +74,6 @@ export async function resolveTransfer(
     find: () => findTransfer(orm, direction, id),
   });
 }
-
-/** Has the workflows of cards whose network id was in use ask the network now, rather than within a day. */
-async function askAgain(session: Session, networkCardId: string): Promise<void> {
-  const waiting = await waitingFor((await session.orm()).em.fork(), { networkCardId });
-  if (waiting.length === 0) return;
-  const client = await session.temporal();
-  for (const { id } of waiting) {
-    await client.withDeadline(Date.now() + TEMPORAL_TIMEOUT_MS, () =>
-      client.workflow.getHandle(issueCardWorkflowId(id)).signal(networkResult),
-    );
-  }
-}
-
-const waitingFor = readStatement(
-  (db, { networkCardId }: { networkCardId: string }) =>
-    db
-      .selectFrom('card')
-      .select('id')
-      // A literal, for the partial index of pending cards.
-      .where('status', '=', sql.lit<CardStatus>('funding_pending'))
-      .where(sql`not_recorded ->> 'networkCardId'`, '=', networkCardId),
-  { acrossTenants: 'operator' },
-);
 
 /** A card or a transfer that the network has not confirmed. */
 interface Pending {
@@ -228,8 +200,8 @@ const WHY_NOT_APPLIED: Record<WhyNot, string> = {
   other_id_at_network:
     'the card network has the card under a different id, so the given one was ignored: leave out --network-card-id.',
   id_of_another_card:
-    'another card already has its network card id, so nothing has changed: look both cards up by their tokens, and correct ' +
-    'the other one first ("operator attention list").',
+    'another card has its network card id, so nothing has changed: look both cards up by their tokens, and correct the ' +
+    'other one first.',
   not_recordable:
     "recording the decision failed because of an error of ours, so nothing has changed: see the worker's log, which has " +
     'the error, and run this again when its cause is gone.',

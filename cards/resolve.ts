@@ -7,13 +7,7 @@ import { transaction } from '../platform/db/transaction.ts';
 import { type Operator, recordAudit } from '../requests/operator-context.ts';
 import { lockPendingClaim, markOverdue, recordDecision } from './decision.ts';
 import { lockAnyCard } from './lock-card.ts';
-import {
-  correctNetworkId,
-  isAnotherCardsId,
-  isGivenByHand,
-  isUnidentified,
-  lookUpSoon,
-} from './network-card.ts';
+import { isAnotherCardsId, isGivenByHand, lookUpSoon } from './network-card.ts';
 import type { CardRow } from './resource.ts';
 
 interface ByOperator {
@@ -32,8 +26,8 @@ interface TransferByHand extends TransferDecision, ByOperator {
 }
 
 /**
- * Records an operator's decision on an issuance that the network never answered, or the network id of a card
- * that became active without one; a worker then applies it.
+ * Records an operator's decision on an issuance that the network never answered, or another network id of a
+ * card whose id the network has not confirmed; a worker then applies it.
  * @throws Refusal if there is no such card, its issuance is over, or it is not past its deadline.
  */
 export function decideIssuance({ orm, actor }: Operator, decision: IssuanceByHand): Promise<void> {
@@ -42,22 +36,17 @@ export function decideIssuance({ orm, actor }: Operator, decision: IssuanceByHan
     await lockPendingClaim(tx, 'card', cardId);
     const card = await lockAnyCard(tx, cardId);
     if (card === undefined) throw unknownId('card', cardId, 'run "operator attention list"');
-    const isBlocked = card.status === 'blocked' && isGivenByHand(card);
     if (card.status === 'funding_pending') {
       requireOverdue(card, deadlineMs);
       await markOverdue(tx, 'card', cardId);
-    } else if (!isBlocked) {
-      requireUnidentified(card, decision);
+    } else {
+      requireUnconfirmed(card, decision);
       await lookUpSoon(tx, { cardId });
     }
     if (networkCardId !== undefined && (await isAnotherCardsId(tx, cardId, networkCardId))) {
       throw new Refusal(
         `Another card already has the network card id ${networkCardId}: look the card up there again by its token, ${cardId}.`,
       );
-    }
-    if (isBlocked) {
-      if (networkCardId === undefined) throw idMissing(card);
-      await correctNetworkId(tx, { cardId, networkCardId });
     }
     await recordDecision(tx, 'card', cardId, decision);
     const { partner_id: partnerId, mode } = card;
@@ -72,8 +61,8 @@ export function decideIssuance({ orm, actor }: Operator, decision: IssuanceByHan
   });
 }
 
-function requireUnidentified(card: CardRow, { cardId, outcome, networkCardId }: IssuanceByHand): void {
-  if (!isUnidentified(card)) {
+function requireUnconfirmed(card: CardRow, { cardId, outcome, networkCardId }: IssuanceByHand): void {
+  if (!isGivenByHand(card)) {
     throw new Refusal(
       `The issuance of ${cardId} is over and the card is ${card.status}: there is nothing to resolve.`,
     );
@@ -83,8 +72,8 @@ function requireUnidentified(card: CardRow, { cardId, outcome, networkCardId }: 
 
 const idMissing = ({ id, status }: CardRow): Refusal =>
   new Refusal(
-    `The issuance of ${id} is over and the card is ${status}. Only its id at the card network is missing, or not ` +
-      'confirmed: give it with --issued --network-card-id N.',
+    `The issuance of ${id} is over and the card is ${status}. Only its id at the card network is not confirmed: ` +
+      'correct it with --issued --network-card-id N.',
   );
 
 /**

@@ -29,10 +29,12 @@ export interface NetworkCard {
 }
 
 /**
- * {@link NetworkCard} as far as it is known: an operator who confirms that a card was issued may not know all
- * of it.
+ * {@link NetworkCard} as far as it is known: an operator who confirms that a card was issued gives only its
+ * id.
  */
-export type IssuedCard = { [Field in keyof NetworkCard]: NetworkCard[Field] | null };
+export type IssuedCard = Pick<NetworkCard, 'networkCardId'> & {
+  [Field in Exclude<keyof NetworkCard, 'networkCardId'>]: NetworkCard[Field] | null;
+};
 
 /**
  * The product a card is issued from (docs/partners/products.md): the requested one, or the current one, which

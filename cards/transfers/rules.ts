@@ -71,17 +71,6 @@ function withdrawalNotPossible(status: CardStatus): string {
   return `The card is ${status}. Money can only be withdrawn from an active or a frozen card, and nothing was moved.${ONCE_ACTIVE}`;
 }
 
-/** For a card that an operator confirmed as issued without the network's id for it. */
-export const unknownCard = (direction: TransferDirection): ApiError =>
-  new ApiError('invalid_state', {
-    message:
-      direction === 'topup'
-        ? "The card is active, but we do not have the card network's id for it, so it cannot be topped up, and nothing was " +
-          'debited. Contact us.'
-        : "We do not have the card network's id for this card, so no money can be withdrawn from it, and nothing was moved. " +
-          'Contact us.',
-  });
-
 /** @throws ApiError `validation_failed` if what the amount is added to would pass the largest integer */
 export function requireRoom(
   direction: TransferDirection,

@@ -5,7 +5,7 @@ import type { Mode } from '../../domain/mode.ts';
 import { newId } from '../../platform/crypto/new-id.ts';
 import { query } from '../../platform/db/sql.ts';
 import { cardIn, changeStatus, networkStatus, statusClaims, VERBS } from '../support/card-status.ts';
-import { createCard, eventTypes, forgetNetworkCard, readCardRow } from '../support/cards.ts';
+import { createCard, eventTypes, readCardRow } from '../support/cards.ts';
 import { assertLedgerClean, fundedPartner } from '../support/money.ts';
 import { ACTOR, environmentOf, lastAudit, type Operate, operateIn } from '../support/operator/operate.ts';
 import { asOwner } from '../support/postgres.ts';
@@ -132,15 +132,6 @@ describe('operator card freeze, unfreeze and block', () => {
         assert.match(err, /card list/);
       }
     }
-    assert.deepEqual(await statusClaims(stack, cardId), []);
-  });
-
-  it('say how to give a card its id at the network, if that is missing, and record nothing', async () => {
-    const cardId = await cardIn(stack, partner, 'live', 'active');
-    await forgetNetworkCard(stack, cardId);
-    const { code, err } = await operate('card', 'freeze', cardId, ...REASON);
-    assert.equal(code, 1);
-    assert.match(err, new RegExp(`operator card resolve ${cardId} --issued --network-card-id`));
     assert.deepEqual(await statusClaims(stack, cardId), []);
   });
 });

@@ -16,7 +16,7 @@ import {
   statusClaims,
   type Verb,
 } from '../support/card-status.ts';
-import { createCard, eventTypes, forgetNetworkCard, readCardRow } from '../support/cards.ts';
+import { createCard, eventTypes, readCardRow } from '../support/cards.ts';
 import { messageOf, settlementOf } from '../support/commands/cards.ts';
 import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from '../support/money.ts';
 import type { Answer, TestPartner, TestStack } from '../support/stack.ts';
@@ -132,20 +132,6 @@ describe('a change of a card’s status', () => {
       expectError(await change('unfreeze'), 'invalid_state');
       assert.equal((await change('block')).status, 200);
       await assertBoth('blocked', [...FROZEN, 'card.blocked']);
-    });
-
-    it("is answered 409 without asking the network if the network's id of the card is missing", async () => {
-      await forgetNetworkCard(stack, cardId);
-      for (const verb of ['freeze', 'block'] as const) {
-        const answer = await change(verb);
-        expectError(answer, 'invalid_state');
-        assert.match(
-          answer.json.error.message,
-          /^The card is active, .*do not have the card network's id for it/,
-        );
-      }
-      assert.deepEqual(network.asked, []);
-      assert.deepEqual(await eventTypes(stack, cardId), ['card.issued']);
     });
   });
 

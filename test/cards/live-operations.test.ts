@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { checkLedger } from '../../ledger/check-ledger.ts';
 import { expectError } from '../support/api/answers.ts';
 import { changeStatus } from '../support/card-status.ts';
-import { forgetNetworkCard } from '../support/cards.ts';
 import { balanceOf } from '../support/money.ts';
 import {
   ask,
@@ -191,20 +190,6 @@ describe('in live mode', () => {
     await assertMoney(on, 'succeeded', 1_000);
     assert.deepEqual(await balanceChanges(on, 1), [['card_withdrawal', 1_000]]);
   });
-
-  for (const [kind, says] of [
-    [TOP_UP, /^The card is active, but we do not have the card network's id for it/],
-    [WITHDRAWAL, /^We do not have the card network's id for this card/],
-  ] as const) {
-    it(`answers 409 to ${kind.name} of a card whose id the network has not given`, async () => {
-      const on = await operating(stack, kind, 'live');
-      await forgetNetworkCard(stack, on.cardId);
-      const answer = await ask(on, 500);
-      expectError(answer, 'invalid_state');
-      assert.match(answer.json.error.message, says);
-      await assertNothing(on);
-    });
-  }
 
   it('loses and makes no cent when top-ups, withdrawals and a block come at once', async () => {
     const withdrawals = await operating(stack, WITHDRAWAL, 'live');

@@ -5,7 +5,7 @@ import { newId } from '../../platform/crypto/new-id.ts';
 import { passesLuhn } from '../support/adapters/luhn.ts';
 import { expectError } from '../support/api/answers.ts';
 import { issueCard, reveal, revealingPartner } from '../support/api/reveals.ts';
-import { forgetNetworkCard, settledCard } from '../support/cards.ts';
+import { settledCard } from '../support/cards.ts';
 import { asOwner } from '../support/postgres.ts';
 import { sharedStack } from '../support/shared-stack.ts';
 import type { TestPartner, TestStack } from '../support/stack.ts';
@@ -88,14 +88,6 @@ describe('GET /cards/{cardId}/secure-details', () => {
     assert.equal((await reveal(partner, cardId)).text, active.text);
     assert.equal((await partner.call('POST', `/cards/${cardId}/block`)).status, 200);
     await refused(cardId, 'blocked', 'test');
-  });
-
-  it('answers 409 if the network never gave the number', async () => {
-    const cardId = await issueCard(partner, 'live');
-    await forgetNetworkCard(stack, cardId);
-    const answer = await reveal(partner, cardId, 'live');
-    expectError(answer, 'invalid_state');
-    assert.match(answer.json.error.message, /active, but we do not have the card network's id for it/);
   });
 
   it("records who revealed which card, when and in which request, and nothing of the card's details", async () => {

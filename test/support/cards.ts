@@ -27,11 +27,11 @@ export function settledCard(partner: TestPartner, cardId: string): Promise<any> 
   });
 }
 
-/** Removes the network's id and digits from a live card in use, and keeps the worker from looking them up again. */
-export async function forgetNetworkCard(stack: TestStack, cardId: string): Promise<void> {
+/** Gives a live card in use a wrong id at the network, and keeps the worker from looking it up again. */
+export async function mistakeNetworkCard(stack: TestStack, cardId: string): Promise<void> {
   await asOwner(
     stack,
-    `UPDATE card SET network_card_id = NULL, last4 = NULL, exp_month = NULL, exp_year = NULL,
+    `UPDATE card SET network_card_id = 'mistyped/' || id, last4 = NULL, exp_month = NULL, exp_year = NULL,
        look_up_after = now() + interval '1 day' WHERE id = $1`,
     [cardId],
   );

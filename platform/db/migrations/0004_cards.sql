@@ -75,6 +75,8 @@ CREATE TABLE card (
   spending_controls jsonb,
   UNIQUE (id, partner_id, mode),
   CHECK ((status = 'failed') = (failure_code IS NOT NULL)),
+  -- Without the network's id, a card in use could not be frozen, blocked, loaded or revealed.
+  CHECK (status IN ('funding_pending', 'failed') OR network_card_id IS NOT NULL),
   -- 50 keys of 40 characters with values of 500, four bytes each.
   CONSTRAINT card_metadata_size
     CHECK (jsonb_typeof(metadata) = 'object' AND pg_column_size(metadata) <= 131072)
@@ -87,7 +89,7 @@ CREATE UNIQUE INDEX card_claim ON card (claim_id) WHERE claim_id IS NOT NULL;
 CREATE UNIQUE INDEX card_status_change_claim ON card (status_change_claim_id) WHERE status_change_claim_id IS NOT NULL;
 CREATE INDEX card_pending ON card (created_at) WHERE status = 'funding_pending';
 CREATE INDEX card_to_identify ON card (look_up_after)
-  WHERE mode = 'live' AND status IN ('active', 'frozen') AND (network_card_id IS NULL OR last4 IS NULL);
+  WHERE mode = 'live' AND network_card_id IS NOT NULL AND last4 IS NULL;
 -- Lists compare and order by whole keys (docs/decisions/lists-by-whole-keys.md), so all columns of an index
 -- go the same way.
 CREATE INDEX card_newest ON card (partner_id, mode, id);

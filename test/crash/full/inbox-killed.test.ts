@@ -3,7 +3,7 @@ import { existsSync, rmSync } from 'node:fs';
 import { freePort } from '../../../dev/free-port.ts';
 import { networkIdOf, networkTransaction, sendAsNetwork } from '../../support/api/network-events.ts';
 import { whyWaiting } from '../../support/api/why-waiting.ts';
-import { createCard, forgetNetworkCard } from '../../support/cards.ts';
+import { createCard, mistakeNetworkCard } from '../../support/cards.ts';
 import {
   dieAt,
   kill,
@@ -74,7 +74,7 @@ describe('a kept transaction of the network', () => {
       await stack.stopWorker();
       const cardId = await issuedByOther();
       const networkCardId = await networkIdOf(stack, cardId);
-      await forgetNetworkCard(stack, cardId);
+      await mistakeNetworkCard(stack, cardId);
       const event = networkTransaction(networkCardId);
       assert.equal((await send(event)).status, 202);
 

@@ -249,85 +249,75 @@ describe('operator commands while the card network fails', () => {
       });
     });
 
-    describe('for a card in use without it', () => {
-      /** A card in use without the network's id. */
-      async function stranded(): Promise<string> {
-        const cardId = await overdue();
-        assert.equal((await resolve(cardId, '--issued')).code, 0);
-        isAway = true;
-        await asOwner(
-          stack,
-          `UPDATE card SET network_card_id = NULL, last4 = NULL, exp_month = NULL, exp_year = NULL, decision = NULL
-           WHERE id = $1`,
-          [cardId],
-        );
-        return cardId;
+    it("can be corrected until the network has confirmed one, and the network's own id wins", async () => {
+      const cardId = await overdue();
+      isAway = true;
+      assert.equal((await resolve(cardId, '--issued', '--network-card-id', 'mistyped')).code, 0);
+      for (const flags of [['--issued'], ['--failed']]) {
+        const { code, err } = await resolve(cardId, ...flags);
+        assert.equal(code, 1);
+        assert.match(err, /the card is active.*--issued --network-card-id N/);
       }
+      assert.equal((await resolve(cardId, '--issued', '--network-card-id', 'again')).code, 0);
+      const networkCardId = await idAtNetwork(cardId);
+      isAway = false;
+      await hurry(cardId);
+      await until('it is the right one', async () => (await row(cardId))?.network_card_id === networkCardId);
+      const { err } = await resolve(cardId, '--issued', '--network-card-id', 'mistyped');
+      assert.match(err, /there is nothing to resolve/);
+      await assertUsable(cardId);
+    });
 
-      it('is looked up until the network knows its id', async () => {
-        const cardId = await stranded();
-        assert.equal((await changeStatus(partner, cardId, 'freeze', { mode: 'live' })).status, 409);
-        isAway = false;
-        await hurry(cardId);
-        await until(
-          'it is known',
-          async () => (await row(cardId))?.network_card_id === (await idAtNetwork(cardId)),
-        );
-        assert.match((await row(cardId))?.last4 ?? '', /^\d{4}$/);
+    it("is each card's own in the end if two were given each other's", async () => {
+      const [one, other] = [await overdue(), await overdue()];
+      const [idOfOne, idOfOther] = [await idAtNetwork(one), await idAtNetwork(other)];
+      isAway = true;
+      for (const [cardId, networkCardId] of [
+        [one, idOfOther],
+        [other, idOfOne],
+      ] as const) {
+        const given = await resolve(cardId, '--issued', '--network-card-id', networkCardId);
+        assert.equal(given.code, 0, given.err);
+      }
+      isAway = false;
+      await hurry(one);
+      for (const [cardId, networkCardId] of [
+        [one, idOfOne],
+        [other, idOfOther],
+      ] as const) {
+        await until('it is its own', async () => (await row(cardId))?.network_card_id === networkCardId);
         await assertUsable(cardId);
-      });
+      }
+    });
 
-      it('can get its id from an operator, as attention list says', async () => {
-        const cardId = await stranded();
-        const item = await itemOf(cardId);
-        assert.equal(item.kind, 'card_network_id');
-        assert.equal(
-          item.command,
+    it('is listed if the network does not confirm it for a day', async () => {
+      const cardId = await overdue();
+      isAway = true;
+      assert.equal((await resolve(cardId, '--issued', '--network-card-id', 'mistyped')).code, 0);
+      assert.equal(await itemOf(cardId), undefined);
+      await asOwner(stack, `UPDATE card SET created_at = created_at - interval '1 day' WHERE id = $1`, [
+        cardId,
+      ]);
+      const { kind, reason, command } = await itemOf(cardId);
+      assert.deepEqual(
+        [kind, command],
+        [
+          'card_network_id',
           `npm run operator -- card resolve ${cardId} --issued --network-card-id "…" --reason "…"`,
-        );
-        for (const flags of [['--issued'], ['--failed']]) {
-          const { code, err } = await resolve(cardId, ...flags);
-          assert.equal(code, 1);
-          assert.match(err, /the card is active.*--issued --network-card-id N/);
-        }
-        const networkCardId = await idAtNetwork(cardId);
-        const { code, json, err } = await resolve(cardId, '--issued', '--network-card-id', networkCardId);
-        assert.deepEqual([code, json?.network_card_id], [0, networkCardId], err);
-        assert.equal(await itemOf(cardId), undefined);
-        await assertUsable(cardId);
-      });
-
-      it("can get another id until the network has confirmed one, and the network's own id wins", async () => {
-        const cardId = await stranded();
-        assert.equal((await resolve(cardId, '--issued', '--network-card-id', 'mistyped')).code, 0);
-        const networkCardId = await idAtNetwork(cardId);
-        isAway = false;
-        await hurry(cardId);
-        await until(
-          'it is the right one',
-          async () => (await row(cardId))?.network_card_id === networkCardId,
-        );
-        const { err } = await resolve(cardId, '--issued', '--network-card-id', 'mistyped');
-        assert.match(err, /there is nothing to resolve/);
-        await assertUsable(cardId);
-      });
+        ],
+      );
+      assert.match(reason, /in use as mistyped.*does not confirm this id: look the card up by its token/);
     });
 
     describe('that was given to another card', () => {
-      /** Two cards: the first was given the second one's id, which the network then says is issued. */
-      async function mistaken(): Promise<{ wrong: string; stuck: string; networkCardId: string }> {
-        const [wrong, stuck] = [await overdue(), await overdue()];
-        const networkCardId = await idAtNetwork(stuck);
+      /** Two cards: the first was given the second one's id at the network. */
+      async function mistaken(): Promise<{ wrong: string; right: string; networkCardId: string }> {
+        const [wrong, right] = [await overdue(), await overdue()];
+        const networkCardId = await idAtNetwork(right);
         isAway = true;
         const given = await resolve(wrong, '--issued', '--network-card-id', networkCardId);
         assert.equal(given.code, 0, given.err);
-        await asOwner(stack, `UPDATE card SET look_up_after = 'infinity' WHERE id = $1`, [wrong]);
-        isAway = false;
-        await complete(stuck);
-        await until('that it cannot be recorded is listed', async () =>
-          (await itemOf(stuck))?.reason.includes(wrong),
-        );
-        return { wrong, stuck, networkCardId };
+        return { wrong, right, networkCardId };
       }
 
       async function complete(cardId: string): Promise<void> {
@@ -337,45 +327,58 @@ describe('operator commands while the card network fails', () => {
           [cardId],
         );
         await workflowOf(cardId).signal(networkResult);
+        await workflowOf(cardId).result();
       }
 
-      it('is corrected with the command that attention list shows, and the other card then becomes active', async () => {
-        const { wrong, stuck, networkCardId } = await mistaken();
-        const item = await itemOf(stuck);
-        assert.equal(item.kind, 'card_issuance');
-        assert.equal(
-          item.reason,
-          `the network has issued it as ${networkCardId}, but ${wrong} has this id: look that card up and correct its id`,
+      const untilItsOwn = async (cardId: string) => {
+        const ownId = await idAtNetwork(cardId);
+        await until('it has its own', async () => (await row(cardId))?.network_card_id === ownId);
+      };
+
+      it('goes to the card that the network issues under it, and the other one is looked up', async () => {
+        const { wrong, right, networkCardId } = await mistaken();
+        isAway = false;
+        await complete(right);
+        const { status, network_card_id } = (await row(right)) ?? {};
+        assert.deepEqual([status, network_card_id], ['active', networkCardId]);
+        await untilItsOwn(wrong);
+        for (const cardId of [wrong, right]) await assertUsable(cardId);
+      });
+
+      it('stays with a card for which the network has confirmed it, and an operator decides about the other one', async () => {
+        const right = await overdue();
+        const { json: holder } = await createCard(partner, { amount: 10_000 }, { mode: 'live' });
+        const networkCardId = await idAtNetwork(right);
+        await asOwner(stack, 'UPDATE card SET network_card_id = $2 WHERE id = $1', [
+          holder.id,
+          networkCardId,
+        ]);
+        await asOwner(
+          stack,
+          'UPDATE simulated_network.operation SET completes_at = clock_timestamp() WHERE token = $1',
+          [right],
         );
+        await workflowOf(right).signal(networkResult);
+        const item = await until('it is listed', async () => {
+          const found = await itemOf(right);
+          return found?.reason.includes('recording that failed') && found;
+        });
         assert.equal(
           item.command,
-          `npm run operator -- card resolve ${wrong} --issued --network-card-id "…" --reason "…"`,
+          `temporal workflow signal --workflow-id issue-card/${right} --name networkResult`,
         );
-        const refused = await resolve(stuck, '--issued');
-        assert.match(refused.err, /another card already has its network card id/);
-        const corrected = await resolve(wrong, '--issued', '--network-card-id', await idAtNetwork(wrong));
-        assert.equal(corrected.code, 0, corrected.err);
-        await until('the other one is active', async () => (await row(stuck))?.status === 'active');
-        assert.equal((await row(stuck))?.network_card_id, networkCardId);
-        for (const cardId of [wrong, stuck]) assert.equal(await itemOf(cardId), undefined);
-        await workflowOf(stuck).result();
-      });
-
-      it('can be corrected on a card that is blocked by now', async () => {
-        const { wrong, stuck } = await mistaken();
-        await asOwner(stack, `UPDATE card SET status = 'blocked' WHERE id = $1`, [wrong]);
-        const corrected = await resolve(wrong, '--issued', '--network-card-id', await idAtNetwork(wrong));
-        assert.deepEqual([corrected.code, corrected.json?.status], [0, 'blocked'], corrected.err);
-        await until('the other one is active', async () => (await row(stuck))?.status === 'active');
-        await asOwner(stack, `UPDATE card SET status = 'active' WHERE id = $1`, [wrong]);
-      });
-
-      it("does not keep an operator's decision from being applied", async () => {
-        const { stuck } = await mistaken();
-        const { code, json, err } = await resolve(stuck, '--failed');
+        const { code, json, err } = await resolve(right, '--failed');
         assert.deepEqual([code, json?.status], [0, 'failed'], err);
-        assert.equal(await itemOf(stuck), undefined);
-        await workflowOf(stuck).result();
+      });
+
+      it("goes to it from a card that is blocked by now, and on an operator's decision", async () => {
+        const { wrong, right, networkCardId } = await mistaken();
+        await asOwner(stack, `UPDATE card SET status = 'blocked' WHERE id = $1`, [wrong]);
+        isAway = false;
+        const { code, json, err } = await resolve(right, '--issued');
+        assert.deepEqual([code, json?.network_card_id], [0, networkCardId], err);
+        await untilItsOwn(wrong);
+        await asOwner(stack, `UPDATE card SET status = 'active' WHERE id = $1`, [wrong]);
       });
     });
   });
