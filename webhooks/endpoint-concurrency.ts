@@ -7,22 +7,28 @@ export const MAX_SLOTS = 128;
 const MAX_ENDPOINTS = 10_000;
 /** Few, so that a receiver that serves few at a time serves what has just happened next. */
 const REPLAY_SLOTS = 4;
+/** An endpoint whose last success took longer shares the places of those that may not respond. */
+const QUICK_MS = 1_000;
 
 interface Endpoint {
   slots: number;
+  /** Whether its last success was quick. */
+  isQuick: boolean;
   inFlight: number;
   /** Those of a replay among them. */
   replaysInFlight: number;
 }
 
 /**
- * Which endpoints a read of events is for: all, or only those whose attempts have succeeded more than failed.
+ * Which endpoints a read of events is for: all, or only those whose attempts have succeeded more than failed,
+ * and quickly.
  */
 export type EndpointsRead = 'all' | 'proven';
 
 /**
  * How many attempts may be in flight for each endpoint: each success doubles its slots, each failure halves
- * them. So a dead receiver occupies few of the process's places, and all of them together about half.
+ * them. So a dead receiver occupies few of the process's places, and all dead and slow ones together about
+ * half.
  */
 export class EndpointConcurrency {
   /** How many of an endpoint's slots replayed events may have. */
@@ -38,6 +44,7 @@ export class EndpointConcurrency {
   acquire(endpointId: string, isReplayed: boolean): void {
     const endpoint = this.#endpoints.get(endpointId) ?? {
       slots: INITIAL_SLOTS,
+      isQuick: false,
       inFlight: 0,
       replaysInFlight: 0,
     };
@@ -46,14 +53,18 @@ export class EndpointConcurrency {
     this.#endpoints.set(endpointId, endpoint);
   }
 
-  release(endpointId: string, isReplayed: boolean, succeeded: boolean): void {
+  /** @param succeededInMs how long the attempt took; null if it failed */
+  release(endpointId: string, isReplayed: boolean, succeededInMs: number | null): void {
     const endpoint = this.#endpoints.get(endpointId);
     if (endpoint === undefined) return;
     endpoint.inFlight -= 1;
     if (isReplayed) endpoint.replaysInFlight -= 1;
-    endpoint.slots = succeeded
-      ? Math.min(endpoint.slots * 2, MAX_SLOTS)
-      : Math.max(Math.floor(endpoint.slots / 2), FEWEST_SLOTS);
+    if (succeededInMs === null) {
+      endpoint.slots = Math.max(Math.floor(endpoint.slots / 2), FEWEST_SLOTS);
+      return;
+    }
+    endpoint.slots = Math.min(endpoint.slots * 2, MAX_SLOTS);
+    endpoint.isQuick = succeededInMs < QUICK_MS;
   }
 
   /**
@@ -69,8 +80,8 @@ export class EndpointConcurrency {
   }
 
   /**
-   * Endpoints that are not proven to respond have half of the process's places, and what one read takes. If
-   * these are taken, the rest is for the others.
+   * Endpoints that are not proven to respond quickly have half of the process's places, and what one read
+   * takes. If these are taken, the rest is for the others.
    */
   nextRead(): EndpointsRead {
     let unproven = 0;
@@ -101,4 +112,4 @@ export class EndpointConcurrency {
   }
 }
 
-const isProven = ({ slots }: Endpoint): boolean => slots > INITIAL_SLOTS;
+const isProven = ({ slots, isQuick }: Endpoint): boolean => isQuick && slots > INITIAL_SLOTS;

@@ -121,23 +121,26 @@ export function startRelay(dependencies: RelayDependencies): Relay {
     const { endpoint_id: endpointId, replayed } = delivery;
     let hasSlot = true;
     // The slot is free as soon as the receiver has responded, before the attempt is recorded.
-    const releaseSlot = (succeeded: boolean) => {
+    const releaseSlot = (succeededInMs: number | null) => {
       if (!hasSlot) return;
       hasSlot = false;
-      concurrency.release(endpointId, replayed, succeeded);
+      concurrency.release(endpointId, replayed, succeededInMs);
       relaying.wake();
     };
     concurrency.acquire(endpointId, replayed);
     track(
-      send(delivery, releaseSlot).finally(() => releaseSlot(false)),
+      send(delivery, releaseSlot).finally(() => releaseSlot(null)),
       [toKey(delivery)],
     );
   }
 
-  async function send(delivery: Sendable, releaseSlot: (succeeded: boolean) => void): Promise<void> {
+  async function send(
+    delivery: Sendable,
+    releaseSlot: (succeededInMs: number | null) => void,
+  ): Promise<void> {
     const attempt = await attemptDelivery(dependencies, delivery);
     metrics.observe(attempt);
-    releaseSlot(attempt.error === null);
+    releaseSlot(attempt.error === null ? attempt.durationMs : null);
     if (attempt.isGone) return parkGone(delivery, attempt);
     await record(attempt);
     if (attempt.error !== null || delivery.schedule_attempts > 0) dependencies.onRetried();

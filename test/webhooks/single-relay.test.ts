@@ -26,11 +26,17 @@ describe('a webhook relay', () => {
     await webhooks.close();
   });
 
-  const start = (maxInFlight: number) => {
+  /** @param tookMs how long an attempt at a URL took, as its result says */
+  const start = (maxInFlight: number, tookMs?: (url: string) => number | undefined) => {
     const timeoutMs = 60_000;
     webhooks = createWebhookClient({ timeoutMs, allowLoopbackHttp: true });
+    const deliver: WebhookClient['deliver'] = async (request) => {
+      const result = await webhooks.deliver(request);
+      return { ...result, durationMs: tookMs?.(request.url) ?? result.durationMs };
+    };
     relay = startRelay({
-      ...{ ...commands.context, webhooks, timeoutMs, maxInFlight, delaysMs: [3_600_000] },
+      ...{ ...commands.context, timeoutMs, maxInFlight, delaysMs: [3_600_000] },
+      webhooks: { deliver, close: webhooks.close },
       logger: pino({ level: 'silent' }),
       onRetried: () => undefined,
       onParked: () => undefined,
@@ -89,10 +95,28 @@ describe('a webhook relay', () => {
     assert.equal(anotherReceiver.received.length, 0);
   });
 
-  const isDelivered = async (partnerId: string) => {
+  it('keeps places for endpoints that respond quickly, however many respond slowly', async () => {
+    const slow = [await account(), await account(), await account()] as const;
+    const [quick, receiver] = await account();
+    const slowUrls = slow.map(([, { url }]) => url);
+    start(64, (url) => (slowUrls.includes(url) ? 5_000 : 5));
+    await write(...slow.map(([id]) => [id, 1] as [string, number]), [quick, 1]);
+    await until('each has one success', () => isDelivered(...slow.map(([id]) => id), quick));
+    for (const [, { behave }] of slow) behave(() => undefined);
+    const [one, another, third] = slow;
+    for (const [id, { received }] of [one, another]) {
+      await write([id, 20]);
+      await until('it has as many events as it has slots', () => received.length === 17);
+    }
+    await write([third[0], 20], [quick, 1]);
+    await until('the quick one gets another event', () => receiver.received.length === 2);
+    assert.equal(third[1].received.length, 1, 'half of the places are taken');
+  });
+
+  const isDelivered = async (...partnerIds: string[]) => {
     const { rows } = await commands.owner.query<{ status: string }>(
-      'SELECT status FROM delivery WHERE partner_id = $1',
-      [partnerId],
+      'SELECT status FROM delivery WHERE partner_id = ANY ($1)',
+      [partnerIds],
     );
     return rows.every(({ status }) => status === 'delivered');
   };
