@@ -161,8 +161,8 @@ export interface Attempt extends DeliveryKey {
 }
 
 /**
- * Records attempts, at most one per delivery, in one statement, and counts them in the health of their
- * endpoints. They are in the order in which they ended. Their workflows are informed elsewhere. An event that
+ * Records attempts in one statement, and counts them in the health of their endpoints. They are in the order in
+ * which they ended. Of two of a delivery, whose lease ran out before the first was recorded, a success counts. Their workflows are informed elsewhere. An event that
  * was delivered stays delivered, whatever the result of a concurrent attempt. If it was sent again on request
  * during the attempt, that was the first of a new schedule. A crash of PostgreSQL may lose the record; the
  * event is then sent again.
@@ -213,11 +213,12 @@ const record = autocommitStatement(
   (_, values: RecordValues) => sql`
   WITH ${ASYNCHRONOUS_COMMIT}, attempt AS MATERIALIZED (
     SELECT *, started_at + duration_ms * interval '1 millisecond' AS ended_at
-    FROM unnest(${values.eventIds}::text[], ${values.endpointIds}::text[], ${values.startedAt}::timestamptz[],
+    FROM (SELECT DISTINCT ON (event_id, endpoint_id) * FROM unnest(${values.eventIds}::text[],
+      ${values.endpointIds}::text[], ${values.startedAt}::timestamptz[],
       ${values.durationsMs}::int[], ${values.httpStatuses}::smallint[], ${values.errors}::text[],
       ${values.answerStarts}::bytea[], ${values.areGone}::boolean[])
       WITH ORDINALITY a (event_id, endpoint_id, started_at, duration_ms, http_status, error,
-        answer_start, is_gone, nth)
+        answer_start, is_gone, nth) ORDER BY event_id, endpoint_id, error IS NOT NULL, nth DESC) a
   ), last_success AS (
     SELECT endpoint_id, max(nth) AS nth, max(ended_at) AS at FROM attempt WHERE error IS NULL
       GROUP BY endpoint_id

@@ -74,6 +74,17 @@ describe('the record of webhook attempts', () => {
     assert.deepEqual(await health(), { failures: 0, failing: false, error: 'http_503' });
   });
 
+  it('records the success of an event that was sent twice before its first attempt was recorded', async () => {
+    const [a = '', b = ''] = await write(2);
+    await record([failed(a), succeeded(b), succeeded(a), failed(a)]);
+    const { rows } = await commands.owner.query(
+      'SELECT status, attempt_count FROM delivery WHERE event_id = ANY ($1)',
+      [[a, b]],
+    );
+    const delivered = { status: 'delivered', attempt_count: 1 };
+    assert.deepEqual(rows, [delivered, delivered]);
+  });
+
   /** How often the account was told, by the events, which its own endpoint does not get. */
   async function told(): Promise<number> {
     assert.deepEqual((await tellOfFailing(commands.context.orm)).errors, []);
