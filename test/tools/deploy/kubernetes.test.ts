@@ -189,17 +189,24 @@ describe('the deployment on Kubernetes', () => {
     }
   });
 
+  const selects = ({ spec: { podSelector } }: Resource, labels: Record<string, string>) =>
+    Object.entries(podSelector.matchLabels ?? {}).every(([key, value]) => labels[key] === value) &&
+    (podSelector.matchExpressions ?? []).every(
+      ({ key, operator, values }: Resource) => values.includes(labels[key]) === (operator === 'In'),
+    );
+
+  it('lets nobody reach the pod of an operator, which has the keys and a login', () => {
+    const open = kubernetesResources('network-policy').filter(({ spec }) => spec.ingress !== undefined);
+    assert.ok(open.length > 0);
+    for (const policy of open) assert.ok(!selects(policy, OPERATOR.labels), policy.metadata.name);
+  });
+
   for (const issuer of ['increase', 'lithic']) {
     it(`lets each process that has ${issuer}'s API key reach the internet`, () => {
       const policies = kubernetesResources('network-policy', `issuer-${issuer}`).filter(
         ({ kind, spec }) =>
           kind === 'NetworkPolicy' && spec.egress?.[0].to?.[0].ipBlock?.cidr === '0.0.0.0/0',
       );
-      const selects = (selector: Resource, labels: Record<string, string>) =>
-        Object.entries(selector.matchLabels ?? {}).every(([key, value]) => labels[key] === value) &&
-        (selector.matchExpressions ?? []).every(
-          ({ key, operator, values }: Resource) => values.includes(labels[key]) === (operator === 'In'),
-        );
       const secrets = (pod: Resource) =>
         pod.volumes.flatMap(({ secret }: Resource) => (secret?.items ?? []).map(({ key }: Resource) => key));
       const asking = [...deployments, OPERATOR].filter(({ pod }) =>
@@ -208,7 +215,7 @@ describe('the deployment on Kubernetes', () => {
       assert.ok(asking.length >= 4);
       for (const { labels } of asking)
         assert.ok(
-          policies.some(({ spec }) => selects(spec.podSelector, labels)),
+          policies.some((policy) => selects(policy, labels)),
           JSON.stringify(labels),
         );
     });
