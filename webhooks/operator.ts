@@ -21,6 +21,7 @@ import { notifyEvents } from '../platform/db/notifications.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { readStatement } from '../platform/db/sql.ts';
 import { readWebhook, readWebhooks, type WebhookDetail } from './reads.ts';
+import { MAX_ATTEMPTS_SHOWN } from './resource.ts';
 import { requeueDeliveries } from './send-on-request.ts';
 
 const SINCE = flag('<time>', 'only those created since then: 24h, 2026-11-20 or 2026-11-20T08:00:00Z', Since);
@@ -52,7 +53,7 @@ export const webhookNoun = (readCard: (orm: Orm, cardId: string) => Promise<unkn
   }),
 
   show: verb({
-    about: 'one event with the newest 100 attempts to send it, the responses, and its workflow',
+    about: `one event with the newest ${MAX_ATTEMPTS_SHOWN} attempts to send it, the responses, and its workflow`,
     takes: {
       event: argument('id of the event'),
       endpoint: flag('<id>', 'the attempts at this endpoint (default: the oldest it is for)', Text(100)),

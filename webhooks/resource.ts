@@ -6,8 +6,11 @@ import type { Row } from '../platform/db/entities.ts';
 import { EVENT_DATA, EVENT_TYPES, type EventData } from './event-types-resource.ts';
 import { WEBHOOK_ENDPOINT } from './examples.ts';
 
-/** Of each delivery. Each resend adds one. */
-export const MAX_ATTEMPTS_SHOWN = 100;
+/**
+ * Of each delivery: five whole retry schedules. Each resend adds attempts, and a page of events with thousands
+ * of them each would keep other accounts waiting while it is made.
+ */
+export const MAX_ATTEMPTS_SHOWN = 25;
 /** Of each event. Those to endpoints that were deleted are kept. */
 export const MAX_DELIVERIES_SHOWN = 20;
 

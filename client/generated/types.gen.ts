@@ -1219,7 +1219,7 @@ export type EndpointDelivery = {
      */
     next_attempt_at: string | null;
     /**
-     * The newest 100 attempts so far, the oldest of them first.
+     * The newest 25 attempts so far, the oldest of them first.
      */
     attempts: Array<DeliveryAttempt>;
 };
@@ -1312,7 +1312,7 @@ export type EventDelivery = {
      */
     next_attempt_at: string | null;
     /**
-     * The newest 100 attempts so far, the oldest of them first.
+     * The newest 25 attempts so far, the oldest of them first.
      */
     attempts: Array<DeliveryAttempt>;
 };
