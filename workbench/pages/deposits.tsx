@@ -38,8 +38,6 @@ const WAITS: Record<DepositStatus, string> = {
   returned: 'What arrived is returned, and nothing is credited.',
 };
 
-const OVER: readonly DepositStatus[] = ['confirmed', 'expired', 'returned'];
-
 export function Deposits() {
   const { session, api, can } = useWorkbench();
   const filters = useFilters();
@@ -144,8 +142,8 @@ function OneDeposit({ deposit }: { deposit: DepositObject }) {
   const { session, can } = useWorkbench();
   const [isResolving, setResolving] = useState(false);
   const { id, status, amount, received_amount, credited_amount, address, amount_usdt, payments } = deposit;
-  // Nobody should pay to its address any more.
-  const isOver = OVER.includes(status);
+  // Otherwise nobody should pay to its address (docs/partners/funding.md).
+  const isPayable = status === 'awaiting_payment';
   return (
     <>
       <PageHead above={<Link to="/deposits">Deposits</Link>} title={`Deposit of ${formatMoney(amount)}`}>
@@ -166,13 +164,13 @@ function OneDeposit({ deposit }: { deposit: DepositObject }) {
           />
           <Note>{WAITS[status]}</Note>
         </Panel>
-        <Panel title={isOver ? 'About' : 'How to pay'}>
+        <Panel title={isPayable ? 'How to pay' : 'About'}>
           <div className={css.pay}>
-            {!isOver && <QrCode text={address} />}
+            {isPayable && <QrCode text={address} />}
             <Facts
               of={[
                 ['Address', <Id key="address" of={address} what="address" />],
-                ['Exactly', isOver ? null : <Id key="amount" of={amount_usdt} what="amount in USDT" />],
+                ['Exactly', isPayable ? <Id key="amount" of={amount_usdt} what="amount in USDT" /> : null],
                 ['Token', `${deposit.asset} (${deposit.network})`],
                 ['Contract', <code key="contract">{deposit.contract_address}</code>],
                 ['Before', <Time key="expires" at={deposit.expires_at} />],
