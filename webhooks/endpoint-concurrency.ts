@@ -7,13 +7,18 @@ export const MAX_SLOTS = 128;
 const MAX_ENDPOINTS = 10_000;
 /** Few, so that a receiver that serves few at a time serves what has just happened next. */
 const REPLAY_SLOTS = 4;
-/** An endpoint whose last success took longer shares the places of those that may not respond. */
+/**
+ * An endpoint whose last success took longer, or which has had attempts in flight for longer without a
+ * success, shares the places of those that may not respond.
+ */
 const QUICK_MS = 1_000;
 
 interface Endpoint {
   slots: number;
   /** Whether its last success was quick. */
   isQuick: boolean;
+  /** Since when it has had attempts in flight without a success, by the clock. */
+  waitingSinceMs: number;
   inFlight: number;
   /** Those of a replay among them. */
   replaysInFlight: number;
@@ -34,20 +39,27 @@ export class EndpointConcurrency {
   /** How many of an endpoint's slots replayed events may have. */
   readonly replaySlots = REPLAY_SLOTS;
   readonly #maxUnproven: number;
+  readonly #now: () => number;
   readonly #endpoints = new LRUCache<string, Endpoint>({ max: MAX_ENDPOINTS });
 
-  /** @param maxInFlight for all endpoints together */
-  constructor(maxInFlight: number) {
+  /**
+   * @param maxInFlight for all endpoints together
+   * @param now milliseconds of a monotonic clock
+   */
+  constructor(maxInFlight: number, now: () => number = () => performance.now()) {
     this.#maxUnproven = maxInFlight / 2;
+    this.#now = now;
   }
 
   acquire(endpointId: string, isReplayed: boolean): void {
     const endpoint = this.#endpoints.get(endpointId) ?? {
       slots: INITIAL_SLOTS,
       isQuick: false,
+      waitingSinceMs: 0,
       inFlight: 0,
       replaysInFlight: 0,
     };
+    if (endpoint.inFlight === 0) endpoint.waitingSinceMs = this.#now();
     endpoint.inFlight += 1;
     if (isReplayed) endpoint.replaysInFlight += 1;
     this.#endpoints.set(endpointId, endpoint);
@@ -65,6 +77,7 @@ export class EndpointConcurrency {
     }
     endpoint.slots = Math.min(endpoint.slots * 2, MAX_SLOTS);
     endpoint.isQuick = succeededInMs < QUICK_MS;
+    endpoint.waitingSinceMs = this.#now();
   }
 
   /**
@@ -85,7 +98,8 @@ export class EndpointConcurrency {
    */
   nextRead(): EndpointsRead {
     let unproven = 0;
-    for (const endpoint of this.#endpoints.values()) if (!isProven(endpoint)) unproven += endpoint.inFlight;
+    for (const endpoint of this.#endpoints.values())
+      if (!this.#isProven(endpoint)) unproven += endpoint.inFlight;
     return unproven < this.#maxUnproven ? 'all' : 'proven';
   }
 
@@ -98,7 +112,7 @@ export class EndpointConcurrency {
   freeSlots(read: EndpointsRead): Record<string, number> {
     const free = [...this.#endpoints].map(([id, endpoint]) => [
       id,
-      read === 'all' || isProven(endpoint) ? Math.max(0, endpoint.slots - endpoint.inFlight) : 0,
+      read === 'all' || this.#isProven(endpoint) ? Math.max(0, endpoint.slots - endpoint.inFlight) : 0,
     ]);
     return Object.fromEntries(free);
   }
@@ -110,6 +124,9 @@ export class EndpointConcurrency {
       busy.map(([id, { replaysInFlight }]) => [id, Math.max(0, REPLAY_SLOTS - replaysInFlight)]),
     );
   }
-}
 
-const isProven = ({ slots, isQuick }: Endpoint): boolean => isQuick && slots > INITIAL_SLOTS;
+  #isProven({ slots, isQuick, waitingSinceMs, inFlight }: Endpoint): boolean {
+    if (!isQuick || slots <= INITIAL_SLOTS) return false;
+    return inFlight === 0 || this.#now() - waitingSinceMs < QUICK_MS;
+  }
+}

@@ -44,6 +44,8 @@ interface RelayDependencies extends CommandContext {
   timeoutMs: number;
   /** How many events it sends or records at once. */
   maxInFlight?: number;
+  /** Milliseconds of a monotonic clock. */
+  now?(): number;
   /** Called when an attempt is recorded of which a workflow has to hear. */
   onRetried(): void;
   /** Called when deliveries were parked: their endpoints may be enabled by now. */
@@ -67,8 +69,8 @@ type Sendable = Delivery & { url: string; body: string };
  * its record repeats the attempt and loses nothing.
  */
 export function startRelay(dependencies: RelayDependencies): Relay {
-  const { orm, logger, maxInFlight = MAX_IN_FLIGHT } = dependencies;
-  const concurrency = new EndpointConcurrency(maxInFlight);
+  const { orm, logger, maxInFlight = MAX_IN_FLIGHT, now } = dependencies;
+  const concurrency = new EndpointConcurrency(maxInFlight, now);
   const record = createAttemptRecorder(dependencies);
   const inProgress = new Set<Promise<void>>();
   const metrics = createRelayMetrics({

@@ -19,6 +19,7 @@ export const EXCEPTIONS: readonly Exception[] = [
   { path: 'exports/check-ledger.ts', why: 'measurements of the whole database' },
   { path: 'accounts/usage.ts', why: 'the rate limit, and which processes are alive' },
   { path: 'exports/transfer-slots.ts', why: 'leases' },
+  { path: 'webhooks/endpoint-concurrency.ts', why: 'how long receivers take to respond' },
   { path: 'api/http/', why: 'rate limits, caches, the turns of requests, logs' },
 
   {

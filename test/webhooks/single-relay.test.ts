@@ -26,17 +26,19 @@ describe('a webhook relay', () => {
     await webhooks.close();
   });
 
+  let nowMs = 0;
   /** @param tookMs how long an attempt at a URL took, as its result says */
-  const start = (maxInFlight: number, tookMs?: (url: string) => number | undefined) => {
+  const start = (maxInFlight: number, tookMs: (url: string) => number = () => 5) => {
     const timeoutMs = 60_000;
     webhooks = createWebhookClient({ timeoutMs, allowLoopbackHttp: true });
     const deliver: WebhookClient['deliver'] = async (request) => {
       const result = await webhooks.deliver(request);
-      return { ...result, durationMs: tookMs?.(request.url) ?? result.durationMs };
+      return { ...result, durationMs: tookMs(request.url) };
     };
     relay = startRelay({
       ...{ ...commands.context, timeoutMs, maxInFlight, delaysMs: [3_600_000] },
       webhooks: { deliver, close: webhooks.close },
+      now: () => nowMs,
       logger: pino({ level: 'silent' }),
       onRetried: () => undefined,
       onParked: () => undefined,
@@ -111,6 +113,21 @@ describe('a webhook relay', () => {
     await write([third[0], 20], [quick, 1]);
     await until('the quick one gets another event', () => receiver.received.length === 2);
     assert.equal(third[1].received.length, 1, 'half of the places are taken');
+  });
+
+  it('keeps places from an endpoint that has just begun to hang, although it has free slots', async () => {
+    const [hanging, { behave, received }] = await account();
+    const [responding, receiver] = await account();
+    start(16);
+    await write([hanging, 1], [responding, 1]);
+    await until('both have responded', () => isDelivered(hanging, responding));
+    behave(() => undefined);
+    await write([hanging, 8]);
+    await until('half of the places are taken', () => received.length === 9);
+    nowMs += 1_000;
+    await write([hanging, 8], [responding, 1]);
+    await until('the one that responds gets another event', () => receiver.received.length === 2);
+    assert.equal(received.length, 9, 'it has half of the places, and not its 16 slots');
   });
 
   const isDelivered = async (...partnerIds: string[]) => {
