@@ -21,6 +21,7 @@ import { sharedStack } from '../support/shared-stack.ts';
 import { SILENT_KINDS, type Silent, type SilentKind } from '../support/silent-operations.ts';
 import type { TestStack } from '../support/stack.ts';
 import { until } from '../support/until.ts';
+import { detailsOf } from '../support/workflows.ts';
 
 const DAY_MS = 24 * 3_600_000;
 
@@ -43,10 +44,7 @@ describe('a decision that is signalled by hand', () => {
     });
 
   const untilSaid = (workflow: WorkflowHandle, words: string) =>
-    until(`its details say "${words}"`, async () => {
-      const metadata = await workflow.query<{ currentDetails?: string }>('__temporal_workflow_metadata');
-      return metadata.currentDetails?.includes(words);
-    });
+    until(`its details say "${words}"`, async () => (await detailsOf(workflow)).includes(words));
 
   /** Waits until it has tried to apply so many decisions. */
   const untilLookedAt = (workflow: WorkflowHandle, decisions: number) =>

@@ -20,7 +20,11 @@ describe('an external_ref', () => {
 
   it('gets 409 if another card has it, be it pending, and nothing is debited', async () => {
     assert.equal((await create(1_000)).status, 201);
-    for (const amount of [1_000, 2_000]) expectError(await create(amount), 'external_ref_taken');
+    for (const amount of [1_000, 2_000]) {
+      const taken = await create(amount);
+      expectError(taken, 'external_ref_taken');
+      assert.match(taken.json.error.message, /look at GET \/cards\?external_ref=… first/);
+    }
     assert.deepEqual(await balanceOf(partner), [98_850, 0, 98_850]);
     assert.equal((await create(1_047, 'live')).status, 202);
     expectError(await create(1_000, 'live'), 'external_ref_taken');

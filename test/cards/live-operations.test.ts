@@ -5,7 +5,6 @@ import { changeStatus } from '../support/card-status.ts';
 import { balanceOf } from '../support/money.ts';
 import {
   ask,
-  assertMoney,
   assertNothing,
   assertOneEvent,
   assertShown,
@@ -39,6 +38,9 @@ describe('in live mode', () => {
   let stack: TestStack;
   before(async () => {
     stack = await sharedStack();
+  });
+  after(async () => {
+    assert.deepEqual(await checkLedger(stack.orm.em.fork()), []);
   });
 
   for (const kind of OPERATION_KINDS) {
@@ -168,29 +170,6 @@ describe('in live mode', () => {
     });
   }
 
-  it('asks the network for no withdrawal that the card can not pay', async () => {
-    const on = await operating(stack, WITHDRAWAL, 'live');
-    const answer = await ask(on, on.kind.cardCents + 1);
-    expectError(answer, 'insufficient_card_balance');
-    assert.match(answer.json.error.message, new RegExp(`the card has ${on.kind.cardCents} cents available`));
-    await assertNothing(on);
-    const asked = await asOwner(
-      stack,
-      `SELECT FROM simulated_network.operation WHERE kind = 'card.withdrawal'
-         AND request ->> 'networkCardId' = (SELECT network_card_id FROM card WHERE id = $1)`,
-      [on.cardId],
-    );
-    assert.deepEqual(asked, []);
-  });
-
-  it('takes money off a frozen card, as a balance transaction of the withdrawal', async () => {
-    const on = await operating(stack, WITHDRAWAL, 'live');
-    await changeStatus(on.partner, on.cardId, 'freeze', { mode: 'live' });
-    assert.equal((await ask(on, 1_000)).status, 201);
-    await assertMoney(on, 'succeeded', 1_000);
-    assert.deepEqual(await balanceChanges(on, 1), [['card_withdrawal', 1_000]]);
-  });
-
   it('loses and makes no cent when top-ups, withdrawals and a block come at once', async () => {
     const withdrawals = await operating(stack, WITHDRAWAL, 'live');
     const topUps = { ...withdrawals, kind: TOP_UP };
@@ -211,10 +190,6 @@ describe('in live mode', () => {
     assert.deepEqual(await cardMoney(withdrawals), [0, 0]);
     const total = FUNDS + WITHDRAWAL.cardCents - feeCents;
     assert.deepEqual(await balanceOf(withdrawals.partner, 'live'), [total, 0, total]);
-  });
-
-  it('leaves a ledger that adds up', async () => {
-    assert.deepEqual(await checkLedger(stack.orm.em.fork()), []);
   });
 });
 

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import pg from 'pg';
 import { expectError, expectReplay } from '../support/api/answers.ts';
 import { assertLedgerClean, balanceOf, fundedPartner } from '../support/money.ts';
-import { ownerUrlOf } from '../support/postgres.ts';
+import { connectTo, ownerUrlOf } from '../support/postgres.ts';
 import { sharedStack } from '../support/shared-stack.ts';
 import type { TestPartner } from '../support/stack.ts';
 
@@ -13,8 +12,7 @@ describe('an account whose rows somebody has locked', () => {
 
   it('gets 503 in time and can retry, and other accounts are not delayed', async () => {
     const stack = await sharedStack('api');
-    const holder = new pg.Client(ownerUrlOf(stack.config.databaseUrl));
-    await holder.connect();
+    await using holder = await connectTo(ownerUrlOf(stack.config.databaseUrl));
     const [locked, other] = await Promise.all([fundedPartner(stack, 1_000), fundedPartner(stack, 1_000)]);
     const keys = Array.from({ length: 20 }, () => randomUUID());
     await holder.query('BEGIN');
@@ -26,7 +24,7 @@ describe('an account whose rows somebody has locked', () => {
     for (let taken = 0; taken < 10; taken++) assert.equal((await credit(other)).status, 201);
     assert.ok(isLocked, 'nobody waited for the lock');
     for (const answer of await answers) expectError(answer, 'unavailable');
-    await holder.end();
+    await holder.query('ROLLBACK');
 
     const [again, replay] = [await credit(locked, keys[0]), await credit(locked, keys[0])];
     assert.equal(again.status, 201, again.text);

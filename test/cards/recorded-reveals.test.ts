@@ -52,7 +52,8 @@ describe('a reveal in the audit log', () => {
       ],
     );
     for (const { client_address } of entries) assert.equal(client_address, '203.0.113.9');
-    assert.equal(entries[1].detail.request_id, unknown.headers.get('request-id'));
+    for (const [index, { headers }] of [revealed, unknown].entries())
+      assert.equal(entries[index].detail.request_id, headers.get('request-id'));
 
     await until('the worker has chained everything', async () => {
       const { waiting, whole } = (await operate('audit', 'verify')).json;

@@ -164,40 +164,15 @@ describe('operator resolve', () => {
     operate = operateIn(environmentOf(stack.config));
   });
 
-  async function begin(command: Resolvable['command']): Promise<PendingOperation> {
-    const what = RESOLVABLE.find((one) => one.command === command);
-    assert.ok(what);
-    const pending = await what.begin(stack);
-    await makeOverdue(stack, what, pending);
+  async function begin(): Promise<PendingOperation> {
+    const [issuance = assert.fail()] = RESOLVABLE;
+    const pending = await issuance.begin(stack);
+    await makeOverdue(stack, issuance, pending);
     return pending;
   }
-  const block = async ({ partner, cardId }: PendingOperation) => {
-    const { status, json, text } = await partner.call('POST', `/cards/${cardId}/block`, { mode: 'live' });
-    assert.equal(status, 200, text);
-    return json;
-  };
-
-  it('has nothing to do for a top-up whose card was blocked, which ended it', async () => {
-    const pending = await begin('topup');
-    await block(pending);
-    assert.equal(await attentionTo(operate, pending.id), undefined);
-    const { err } = await operate('topup', 'resolve', pending.id, '--succeeded', ...REASON);
-    assert.match(err, /has already failed/);
-  });
-
-  it("sends a blocked card's money to the balance if its withdrawal failed", async () => {
-    const pending = await begin('withdrawal');
-    const { balance: held } = await block(pending);
-    const { json, err } = await operate('withdrawal', 'resolve', pending.id, '--failed', ...REASON);
-    assert.deepEqual([json?.status, json?.card_balance], ['failed', 0], err);
-    const ofCard = ['transactions', pending.partner.id, '--mode', 'live', '--card', pending.cardId];
-    const [last] = (await operate('ledger', ...ofCard)).json;
-    assert.deepEqual([last.type, last.amount], ['card_release', held]);
-    await assertLedgerClean(stack, pending.partner);
-  });
 
   it('says whether a worker is there to apply what is recorded, which one then does', async () => {
-    const { id } = await begin('card');
+    const { id } = await begin();
     const workflow = stack.client.workflow.getHandle(`issue-card/${id}`);
     const resolveIn = (env: NodeJS.ProcessEnv) =>
       operateIn({ ...environmentOf(stack.config), ...env }, 0)('card', 'resolve', id, '--failed', ...REASON);
@@ -216,7 +191,7 @@ describe('operator resolve', () => {
   });
 
   it('records nothing without Temporal', async () => {
-    const { id } = await begin('card');
+    const { id } = await begin();
     const audited = await lastAudit(operate);
     const address = `127.0.0.1:${await freePort()}`;
     for (const [given, named] of [

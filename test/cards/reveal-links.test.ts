@@ -178,19 +178,13 @@ describe('a reveal link', () => {
     for (const name of ['page.js', 'page.css']) assert.equal((await pageOf(`/reveal/${name}`)).status, 200);
   });
 
-  const WRONG = [
-    'http://a.example',
-    'https://a.example/',
-    'https://*.example',
-    "https://a.example; script-src 'unsafe-inline'",
-    'https://A.example',
-    'null',
-    '',
-  ];
-  for (const origin of WRONG) {
-    it(`refuses to be embedded by ${JSON.stringify(origin)}`, async () =>
-      expectError(await ask({ frame_origins: [origin] }), 'validation_failed', ['frame_origins.0']));
-  }
+  it('refuses to be embedded by what is not the origin of an https page', async () => {
+    for (const origin of [
+      ...['http://a.example', 'https://a.example/', 'https://*.example', 'https://A.example', 'null', ''],
+      "https://a.example; script-src 'unsafe-inline'",
+    ])
+      expectError(await ask({ frame_origins: [origin] }), 'validation_failed', ['frame_origins.0']);
+  });
 
   it('is one of at most 100 that nobody has opened', async () => {
     await make();

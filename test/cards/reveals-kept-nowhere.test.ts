@@ -4,13 +4,7 @@ import { moveRevealsBack, reveal, revealingPartner } from '../support/api/reveal
 import { createCard } from '../support/cards.ts';
 import { asOwner } from '../support/postgres.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../support/stack.ts';
-import {
-  assertKeptNowhere,
-  type Revealed,
-  secretsIn,
-  tableContents,
-  workflowTexts,
-} from '../support/stored-data.ts';
+import { assertKeptNowhere, type Revealed, workflowTexts } from '../support/stored-data.ts';
 import { until } from '../support/until.ts';
 
 describe('a revealed card', () => {
@@ -58,24 +52,6 @@ describe('a revealed card', () => {
   it('appears in no table, log line or workflow', async () => {
     assert.equal(new Set(revealed.map(({ pan }) => pan)).size, 4);
     await assertKeptNowhere(stack, revealed);
-  });
-
-  it('would be found if it did', async () => {
-    const { pan = '', cvv = '' } = revealed[0] ?? {};
-    const [row = ''] = (await tableContents(stack))['public.card'] ?? [];
-    for (const planted of [
-      pan,
-      pan.replaceAll(/(....)(?=.)/g, '$1 '),
-      pan.replaceAll(/(....)(?=.)/g, '$1-'),
-      Buffer.from(pan).toString('hex'),
-      pan.slice(0, 12),
-      JSON.stringify({ code: cvv }),
-      JSON.stringify({ cvv: '***' }),
-      "pan='…'",
-    ]) {
-      assert.notDeepEqual(secretsIn(`${row} ${planted}`, revealed), [], planted);
-    }
-    assert.deepEqual(secretsIn(row, revealed), []);
   });
 
   it('leaves log lines that say that it was revealed, and what went wrong', () => {

@@ -10,7 +10,7 @@ import { readClaimResponse } from '../../requests/response.ts';
 import { resourceOf } from '../support/claims.ts';
 import { begun, openCommands, readUsage, type TestCommands } from '../support/commands/open-commands.ts';
 import { beginTopUp, stateOf } from '../support/commands/transfers.ts';
-import { until } from '../support/until.ts';
+import { untilWaiting } from '../support/commands/until-waiting.ts';
 
 /** A live operation that holds money, and its steps. */
 interface Funding {
@@ -192,12 +192,7 @@ for (const { name, held, done, failed, gone, answers, nextDay, table, open } of 
       await worker.query('BEGIN');
       await worker.query('SELECT FROM idempotency_claim WHERE id = $1 FOR NO KEY UPDATE', [one.claimId]);
       const deciding = one.decide();
-      await until('the operator waits', async () => {
-        const { rowCount } = await commands.owner.query(
-          `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
-        );
-        return rowCount === 1;
-      });
+      await untilWaiting(commands);
       await worker.query(`SELECT FROM ${table} WHERE claim_id = $1 FOR NO KEY UPDATE NOWAIT`, [one.claimId]);
       await worker.end();
       await deciding;

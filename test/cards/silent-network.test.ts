@@ -1,11 +1,6 @@
 import assert from 'node:assert/strict';
 import { setCurrentProduct } from '../../cards/products.ts';
-import {
-  CardNetworkUnavailable,
-  type IssueCardRequest,
-  type TransferAsked,
-  TurnMissed,
-} from '../../issuers/card-network.ts';
+import { type IssueCardRequest, type TransferAsked, TurnMissed } from '../../issuers/card-network.ts';
 import { issueCardWorkflowId } from '../../workflows/messages.ts';
 import { createCard, readCardRow } from '../support/cards.ts';
 import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from '../support/money.ts';
@@ -113,18 +108,6 @@ describe('while the card network does not answer', () => {
       await rename(active.json.id);
       assert.equal((await readCardRow(stack, active.json.id))?.cardholder_last_name, null);
     });
-
-    it("is looked up to its end although its product's BIN has changed", async () => {
-      const accepted = await createCard(partner, { amount: 10_045 }, { mode: 'live' });
-      assert.equal(accepted.status, 202, accepted.text);
-      await setCurrentProduct(stack.operator, { ...TEST_PRODUCT, bin: '454545' });
-      await until('the card is settled', async () => {
-        const row = await readCardRow(stack, accepted.json.id);
-        return row?.status === 'active';
-      });
-      await setCurrentProduct(stack.operator, TEST_PRODUCT);
-      await assertBalance(stack, partner, 'live', { spentCents: priceOf(10_045), heldCents: 0 });
-    });
   });
 
   it('asks again for what had no turn, in one activity, and looks up nothing that was not sent', async () => {
@@ -184,31 +167,6 @@ describe('while the card network does not answer', () => {
       for (const key of keys) {
         const { network: shown } = await untilIts(key, ({ status }) => status === 'completed');
         assert.deepEqual([shown.asked, shown.last_answer, shown.next_ask_at], [1, 'succeeded', null], key);
-      }
-    });
-
-    it('says of withdrawals and of changes of a card, too, when a network is asked again that was away', async () => {
-      const [cardId, frozenId] = [await liveCard(), await liveCard()];
-      const away = () => Promise.reject(new CardNetworkUnavailable('card network: away, in a test'));
-      network.transfers = away;
-      network.usual = away;
-      const requests = [
-        ask(`/cards/${cardId}/withdrawals`, { amount: 1_000 }, 'withdrawal-2'),
-        ask(`/cards/${frozenId}/freeze`, undefined, 'freeze-2'),
-      ];
-      for (const key of ['withdrawal-2', 'freeze-2']) {
-        const first = await untilIts(key, (operation) => operation.network.asked > 0);
-        assert.equal(first.network.last_answer, 'no_answer');
-        assert.ok(first.network.next_ask_at > first.network.last_asked_at);
-        const next = await untilIts(key, (operation) => operation.network.asked > first.network.asked);
-        assert.ok(next.network.last_asked_at > first.network.last_asked_at);
-      }
-      network.transfers = (request) => request();
-      network.usual = (request) => request();
-      await Promise.all(requests);
-      for (const key of ['withdrawal-2', 'freeze-2']) {
-        const { network: shown } = await untilIts(key, ({ status }) => status === 'completed');
-        assert.deepEqual([shown.last_answer, shown.next_ask_at], ['succeeded', null], key);
       }
     });
   });

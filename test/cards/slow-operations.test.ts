@@ -24,15 +24,6 @@ describe('if no worker gets to an operation in time', () => {
   });
   after(() => stack.stop());
 
-  it('test mode answers 201, as it needs none', async () => {
-    for (const kind of OPERATION_KINDS) {
-      const on = await operating(stack, kind, 'test');
-      const answer = await ask(on, 1_000);
-      assert.equal(answer.status, 201, answer.text);
-      await assertShown(on, answer.json, 1_000, 'succeeded');
-    }
-  });
-
   it('live mode still refuses what the money is missing for', async () => {
     for (const on of live) {
       expectError(await ask(on, 100_000), on.kind.short);

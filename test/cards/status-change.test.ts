@@ -5,7 +5,7 @@ import type { Mode } from '../../domain/mode.ts';
 import { checkLedger } from '../../ledger/check-ledger.ts';
 import { query } from '../../platform/db/sql.ts';
 import { begun, openCommands, type TestCommands } from '../support/commands/open-commands.ts';
-import { until } from '../support/until.ts';
+import { untilWaiting } from '../support/commands/until-waiting.ts';
 
 const TIMES = Array.from({ length: 10 }, (_, index) => index);
 
@@ -123,7 +123,7 @@ describe('a status change by a workflow', () => {
       await advancing.query('BEGIN');
       await advancing.query('SELECT lock_test_clock_alone($1)', [card.partnerId]);
       const blocking = begin(claimId);
-      await untilOneWaits();
+      await untilWaiting(commands);
       await advancing.query('SELECT FROM account_usage WHERE partner_id = $1 FOR UPDATE NOWAIT', [
         card.partnerId,
       ]);
@@ -131,14 +131,5 @@ describe('a status change by a workflow', () => {
       await advancing.end();
       assert.equal(await blocking, 'answered');
     });
-
-    const untilOneWaits = () =>
-      until('the change waits', async () => {
-        const { rowCount } = await commands.owner.query(
-          `SELECT FROM pg_stat_activity
-           WHERE datname = current_database() AND application_name = 'commands-test' AND wait_event_type = 'Lock'`,
-        );
-        return rowCount === 1;
-      });
   });
 });

@@ -90,32 +90,7 @@ describe('in test mode', () => {
     }
   });
 
-  it('costs what a quote says', async () => {
-    for (const [kind, type] of [
-      [ISSUANCE, 'card_issue'],
-      [TOP_UP, 'card_topup'],
-    ] as const) {
-      const on = await operating(stack, kind, 'test');
-      const { json: quote } = await on.partner.call('POST', '/quotes', { body: { type, amount: 5_000 } });
-      assert.equal((await ask(on, 5_000)).status, 201);
-      const { json: balance } = await on.partner.call('GET', '/balance');
-      const available = on.fundsCents - quote.total_debited;
-      assert.deepEqual(balance, {
-        ...{ object: 'balance', mode: 'test', currency: 'USD' },
-        ...{ available, held: 0, total: available },
-      });
-    }
-  });
-
   describe('a withdrawal', () => {
-    it('is a change of the balance, and without a fee', async () => {
-      const on = await operating(stack, WITHDRAWAL, 'test');
-      const { json: made } = await ask(on, 400);
-      const { json: changes } = await on.partner.call('GET', '/balance/transactions?limit=1');
-      const [{ type, amount, source }] = changes.data;
-      assert.deepEqual([type, amount, source], ['card_withdrawal', 400, { type: 'withdrawal', id: made.id }]);
-    });
-
     it('takes the last cent off a frozen card', async () => {
       const on = await operating(stack, WITHDRAWAL, 'test');
       await setCardStatus(stack, on.partner.id, 'frozen');

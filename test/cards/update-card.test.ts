@@ -92,8 +92,13 @@ describe('PATCH /cards/{cardId}', () => {
   });
 
   it(`answers 200 and writes no event if nothing of a card changes`, async () => {
-    const card = await newCard(PERSON);
+    const limit = { amount: 5, interval: 'daily' };
+    const card = await newCard({
+      ...PERSON,
+      spending_controls: { blocked_categories: ['7995'], spending_limits: [limit] },
+    });
     for (const body of [
+      { spending_controls: { spending_limits: [limit], blocked_categories: ['7995'] } },
       { card_name: 'Ads' },
       { email: 'ada@example.com' },
       { metadata: {} },
@@ -178,27 +183,4 @@ describe('PATCH /cards/{cardId}', () => {
     const { json } = await update(id, { metadata: { constructor: null, '1': null } });
     assert.deepEqual(json.metadata, { toString: 'b', hasOwnProperty: 'c', 'a.b': 'e' });
   });
-});
-
-describe('POST /cards with metadata', () => {
-  let stack: TestStack;
-  let partner: TestPartner;
-  before(async () => {
-    stack = await sharedStack();
-    partner = await fundedPartner(stack, 10_000_000);
-  });
-
-  for (const mode of ['test', 'live'] as const) {
-    it(`gives a ${mode} card metadata that its event has, and no workflow`, async () => {
-      const metadata = { order: 'A-4711', note: 'für Ada' };
-      const { status, json } = await createCard(partner, { amount: 1_000, metadata }, { mode });
-      assert.deepEqual([status, json.metadata], [201, metadata]);
-      const [issued] = await asOwner<{ body: string }>(
-        stack,
-        "SELECT body FROM event WHERE card_id = $1 AND type = 'card.issued'",
-        [json.id],
-      );
-      assert.deepEqual(JSON.parse(issued?.body ?? '{}').data.card.metadata, metadata);
-    });
-  }
 });

@@ -1,42 +1,29 @@
 import assert from 'node:assert/strict';
-import pg from 'pg';
 import { query } from '../../platform/db/sql.ts';
 import { createCard } from '../support/cards.ts';
 import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from '../support/money.ts';
-import { ownerUrlOf } from '../support/postgres.ts';
-import { startTestStack, type TestStack } from '../support/stack.ts';
+import { connectTo, ownerUrlOf } from '../support/postgres.ts';
+import { startTestStack } from '../support/stack.ts';
 import { until } from '../support/until.ts';
 
 const CARDS = 16;
 const CARD_CENTS = 10_000;
 
 describe('issuances of an account whose rows somebody has locked', () => {
-  let stack: TestStack;
-  let holder: pg.Client;
-  let watcher: pg.Client;
-  before(async () => {
+  it("occupy few of the worker's connections, delay nobody, and continue when the lock is released", async () => {
     // Through the queue, because the API's own worker uses the API's connections.
     const config = { cardCreationWaitMs: 60_000, logLevel: 'error' };
-    stack = await startTestStack(config, { hosted: false });
-    holder = new pg.Client(ownerUrlOf(stack.config.databaseUrl));
-    watcher = new pg.Client(ownerUrlOf(stack.config.databaseUrl));
-    await Promise.all([holder.connect(), watcher.connect()]);
-  });
-  after(async () => {
-    await Promise.all([holder.end(), watcher.end()]);
-    await stack.stop();
-  });
-
-  /** How many of the worker's connections wait for a row that somebody has locked. */
-  const waiting = async () => {
-    const { rowCount } = await watcher.query(
-      `SELECT FROM pg_stat_activity WHERE datname = current_database()
-       AND application_name = 'card-issuing-worker' AND wait_event IN ('transactionid', 'tuple')`,
-    );
-    return rowCount ?? 0;
-  };
-
-  it("occupy few of the worker's connections, delay nobody, and continue when the lock is released", async () => {
+    await using stack = await startTestStack(config, { hosted: false });
+    await using holder = await connectTo(ownerUrlOf(stack.config.databaseUrl));
+    await using watcher = await connectTo(ownerUrlOf(stack.config.databaseUrl));
+    /** How many of the worker's connections wait for a row that somebody has locked. */
+    const waiting = async () => {
+      const { rowCount } = await watcher.query(
+        `SELECT FROM pg_stat_activity WHERE datname = current_database()
+         AND application_name = 'card-issuing-worker' AND wait_event IN ('transactionid', 'tuple')`,
+      );
+      return rowCount ?? 0;
+    };
     const [locked, other] = await Promise.all([fundedPartner(stack), fundedPartner(stack)]);
     await holder.query('BEGIN');
     await holder.query('SELECT FROM account_usage WHERE partner_id = $1 FOR UPDATE', [locked.id]);
