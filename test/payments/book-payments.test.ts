@@ -141,43 +141,12 @@ describe('bookPayments', () => {
     await assertClean();
   });
 
-  it('frees nothing until a person has said what an element means, which its own hold pays then', async () => {
-    const { issuer, cardId, paymentId, book } = await open(new LithicIssuer(true), 5_000);
-    issuer.request(5_000, true, null);
-    await book();
-    const element = issuer.clearInEuros(5_000);
-    await book();
-    assert.deepEqual(await seen(cardId), [['pending', 5_000, 5_000, 0]]);
-    await commands.owner.query(
-      `INSERT INTO payment_element (id, means, amount_cents, payment_id, requested_by, approved)
-       VALUES ($1, 'purchase', 4800, $2, 'somebody', true)`,
-      [`${paymentId}/${element}`, paymentId],
-    );
-    for (let again = 0; again < 2; again++) await book();
-    assert.deepEqual(await seen(cardId), [['closed', 5_000, 0, 4_800]]);
-    assert.deepEqual((await money(cardId)).slice(0, 2), [200, 0]);
-    await assertClean();
-  });
-
   const block = (cardId: string) =>
     commands.owner.query(
       `WITH blocked AS (UPDATE card SET status = 'blocked' WHERE id = $1 RETURNING partner_id, mode)
        UPDATE account_usage u SET open_cards = open_cards - 1 FROM blocked b WHERE u.partner_id = b.partner_id AND u.mode = b.mode`,
       [cardId],
     );
-
-  it('releases what becomes free on a blocked card to the prepaid balance', async () => {
-    const { issuer, cardId, book } = await open(new LithicIssuer(true), 100);
-    issuer.request(100, true, null);
-    await book();
-    await block(cardId);
-    const [, , before = 0] = await money(cardId);
-    issuer.reverse(40);
-    await book();
-    const [posted, held, after = 0] = await money(cardId);
-    assert.deepEqual([posted, held, after - before], [60, 60, 40]);
-    await assertClean();
-  });
 
   describe('with what we decide ourselves', () => {
     const asking = async (balanceCents = BALANCE_CENTS) => {
@@ -207,20 +176,6 @@ describe('bookPayments', () => {
       assert.deepEqual(await seen(cardId), [['pending', 150, 150, 0]]);
       await book(issuer.read(), new Date(Date.now() + 601_000));
       assert.deepEqual(await seen(cardId), [['pending', 100, 100, 0]]);
-      await assertClean();
-    });
-
-    it('declines once, with one fee, if the issuer had told its own decline before', async () => {
-      const { issuer, cardId, paymentId, book, ask } = await asking();
-      const { named } = issuer.name();
-      issuer.request(300, false, named);
-      await book();
-      assert.equal((await ask(300, `${paymentId}/${named}`)).reason, 'declined_by_network');
-      await book();
-      assert.equal((await ask(300, null)).reason, 'authorization_not_pending');
-      assert.deepEqual(await seen(cardId), [['declined', 300, 0, 0]]);
-      const declines = await rows('SELECT id FROM card_transaction WHERE card_id = $1', [cardId]);
-      assert.equal(declines.length, 2);
       await assertClean();
     });
 
@@ -257,12 +212,6 @@ describe('bookPayments', () => {
       assert.deepEqual(await seen(cardId), [['closed', 300, 0, 300]]);
       assert.deepEqual((await money(cardId)).slice(0, 2), [0, 0]);
       await assertClean();
-    });
-
-    it('leaves no record of a request for nothing', async () => {
-      const { cardId, ask } = await asking();
-      assert.deepEqual(await ask(0, null), { reason: null, booked: null });
-      assert.deepEqual(await seen(cardId), []);
     });
   });
 

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { pino } from 'pino';
-import { changeStatusInTestMode } from '../../cards/change-in-test-mode.ts';
 import { NOWHERE } from '../../domain/payment.ts';
 import { checkBooks } from '../../exports/check-books.ts';
 import { checkLedger } from '../../ledger/check-ledger.ts';
@@ -114,14 +113,12 @@ describe('authorizations that nobody clears', () => {
     await commands.owner.query('UPDATE card_authorization SET holds = 7 WHERE id = ANY ($1)', [broken]);
     await makeDue([...locked, ...broken, ...free]);
     const all = [...locked, ...broken, ...free];
-    const locker = await commands.connect();
-    try {
+    {
+      await using locker = await commands.connect();
       await locker.query('BEGIN');
       await locker.query('SELECT FROM card WHERE id = $1 FOR UPDATE', [cardId]);
       await expire();
       assert.deepEqual(await pending(all), [...locked, ...broken].sort());
-    } finally {
-      await locker.end();
     }
     assert.equal(logged.filter((line) => line.includes('could not expire an authorization')).length, 1);
     await expire();
@@ -175,26 +172,6 @@ describe('authorizations that nobody clears', () => {
     );
     await expire();
     assert.deepEqual(await pending(ids), []);
-  });
-
-  it('on a blocked card release what they hold to the prepaid balance', async () => {
-    const ids = await authorize(2);
-    await changeStatusInTestMode(
-      commands.context,
-      keyedRequest('block_card', cardId, {}, { partnerId, mode }),
-    );
-    assert.deepEqual(await money(), [20, 0]);
-    await makeDue(ids);
-    await expire();
-    assert.deepEqual(await money(), [0, 0]);
-    const { rows } = await commands.owner.query<{ amount: string }>(
-      `SELECT amount FROM ledger.transfer WHERE partner_id = $1 AND code = 'block_release' ORDER BY seq`,
-      [partnerId],
-    );
-    assert.deepEqual(
-      rows.map(({ amount }) => Number(amount)),
-      [9_980, 10, 10],
-    );
   });
 
   it('of one account, however many, do not keep those of another waiting', async () => {

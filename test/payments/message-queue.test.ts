@@ -68,35 +68,6 @@ describe("the queue of the simulated network's messages", () => {
     assert.equal(before.totalCents - after.totalCents, 137 * 10 + 63 * 25);
   });
 
-  it('makes one transaction from a hundred duplicates', async () => {
-    const cardId = await seedCard(commands, tenant, { balanceCents: 1_000 });
-    const settlement = settlementOf(tenant, cardId);
-    const other = settler(createMessageQueue(commands.context.orm, () => {}));
-    const settled = await Promise.all(
-      Array.from({ length: 100 }, (_, i) => (i % 2 === 0 ? queue : other).settle(settlement)),
-    );
-    assert.equal(new Set(settled.map(({ transaction }) => transaction.id)).size, 1);
-    assert.equal(settled.filter(({ replayed }) => !replayed).length, 1);
-    assert.equal(await onCard(cardId), 900);
-  });
-
-  it('gives each request its own answer', async () => {
-    const cardId = await seedCard(commands, tenant, { balanceCents: 100 });
-    const pending = await seedCard(commands, tenant, { status: 'funding_pending' });
-    const settlement = settlementOf(tenant, cardId);
-    const outcomes = await settleAll([
-      settlementOf(tenant, pending),
-      settlementOf(tenant, pending),
-      settlement,
-      { ...settlement, amountCents: 1 },
-      settlementOf(tenant, 'card_01k0000000000000000000000a'),
-      settlementOf(tenant, cardId),
-    ]);
-    assert.deepEqual(outcomes.map(told), [
-      ...['invalid_state', 'invalid_state', 'purchase', 'idempotency_conflict', 'card_not_found', 'decline'],
-    ]);
-  });
-
   it('retries each request alone after an error in a batch, and reports the error to its cause alone', async () => {
     const cardId = await seedCard(commands, tenant, { balanceCents: 1_000 });
     const blocked = await seedCard(commands, tenant, { status: 'blocked' });
@@ -114,12 +85,6 @@ describe("the queue of the simulated network's messages", () => {
       ...['purchase', 'purchase', 'an error', 'purchase', 'validation_failed', 'purchase'],
     ]);
     assert.equal(await onCard(cardId), 600);
-  });
-
-  it('continues after an error', async () => {
-    const cardId = await seedCard(commands, tenant, { balanceCents: 1_000 });
-    await assert.rejects(queue.settle(settlementOf(tenant, cardId, { networkTransactionId: 'a\0b' })));
-    assert.equal((await queue.settle(settlementOf(tenant, cardId))).transaction.type, 'purchase');
   });
 
   describe('while a card is locked for a long time,', () => {

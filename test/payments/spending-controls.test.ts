@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict';
-import { randomUUID } from 'node:crypto';
-import { newId } from '../../platform/crypto/new-id.ts';
-import { expectError, expectReplay } from '../support/api/answers.ts';
+import { expectError } from '../support/api/answers.ts';
 import { onAuthorization } from '../support/authorizations.ts';
-import { createCard, settledCard } from '../support/cards.ts';
+import { createCard } from '../support/cards.ts';
 import { assertLedgerClean, fundedPartner } from '../support/money.ts';
 import { environmentOf, type Operate, operateIn } from '../support/operator/operate.ts';
 import { sharedStack } from '../support/shared-stack.ts';
@@ -78,77 +76,15 @@ describe('spending controls', () => {
     assert.equal(removed.json.spending_controls, null);
   });
 
-  it('without any restriction are none', async () => {
-    const card = await controlled({ allowed_categories: null });
-    assert.equal(card.json.spending_controls, null);
-    assert.equal((await controlled(null)).json.spending_controls, null);
-    const cleared = await card.update({ spending_controls: {} });
-    assert.deepEqual([cleared.status, cleared.json.spending_controls], [200, null]);
+  /** What else is refused is in test/unit/domain/spending-controls.test.ts. */
+  it('get 400 for both lists of a pair, which names them', async () => {
+    const spending_controls = { allowed_categories: ['5812'], blocked_categories: ['5411'] };
+    const paths = ['spending_controls.allowed_categories', 'spending_controls.blocked_categories'];
+    const card = await controlled(null);
+    expectError(await card.update({ spending_controls }), 'validation_failed', paths);
+    const created = await createCard(partner, { amount: 1_000, spending_controls });
+    expectError(created, 'validation_failed', paths);
   });
-
-  it('send an event if they changed, and none if not', async () => {
-    const card = await controlled({ allowed_merchant_countries: ['AT'], ...dailyLimit(5) });
-    const updates = async () =>
-      (await partner.call('GET', '/events?type=card.updated')).json.data.filter(
-        (event: { data: { card: { id: string } } }) => event.data.card.id === card.id,
-      );
-    await card.update({ spending_controls: { ...dailyLimit(5), allowed_merchant_countries: ['AT'] } });
-    assert.deepEqual(await updates(), []);
-    const { json } = await card.update({ spending_controls: dailyLimit(6) });
-    const [event, ...others] = await updates();
-    assert.deepEqual(others, []);
-    assert.deepEqual(event.data.card, json);
-  });
-
-  it('are stored with a live card as well, which keeps them while it is pending and afterwards', async () => {
-    const live = await fundedPartner(stack, 100_000);
-    const key = randomUUID();
-    const body = { amount: 1_000, external_ref: key, spending_controls: dailyLimit(700) };
-    const created = await live.call('POST', '/cards', { body, idempotencyKey: key, mode: 'live' });
-    assert.ok([201, 202].includes(created.status), created.text);
-    const card = await settledCard(live, created.json.id);
-    assert.equal(card.status, 'active');
-    assert.deepEqual(card.spending_controls.spending_limits, [
-      { amount: 700, interval: 'daily', categories: null },
-    ]);
-    const again = await live.call('POST', '/cards', { body, idempotencyKey: key, mode: 'live' });
-    expectReplay(again, created);
-  });
-
-  for (const [what, controls, paths] of [
-    [
-      'both lists of a pair',
-      { allowed_categories: ['5812'], blocked_categories: ['5411'] },
-      ['spending_controls.allowed_categories', 'spending_controls.blocked_categories'],
-    ],
-    ['an empty list', { blocked_merchant_countries: [] }, ['spending_controls.blocked_merchant_countries']],
-    ['a duplicate', { blocked_categories: ['5812', '5812'] }, ['spending_controls.blocked_categories']],
-    ['an unknown field', { categories: ['5812'] }, ['spending_controls.categories']],
-    [
-      'an unknown field of a limit',
-      { spending_limits: [{ amount: 1, interval: 'daily', currency: 'USD' }] },
-      ['spending_controls.spending_limits.0.currency'],
-    ],
-    [
-      'a country in small letters',
-      { allowed_merchant_countries: ['AT', 'de'] },
-      ['spending_controls.allowed_merchant_countries.1'],
-    ],
-    [
-      'a limit of 0',
-      { spending_limits: [{ amount: 0, interval: 'daily' }] },
-      ['spending_controls.spending_limits.0.amount'],
-    ],
-    ['text', 'none', ['spending_controls']],
-    ['a list', [], ['spending_controls']],
-  ] as const) {
-    it(`get 400 for ${what}, which names it`, async () => {
-      const card = await controlled(null);
-      expectError(await card.update({ spending_controls: controls }), 'validation_failed', paths);
-      const created = await createCard(partner, { amount: 1_000, spending_controls: controls });
-      expectError(created, 'validation_failed', paths);
-    });
-  }
 
   it('decline by category, country and limit, in this order, with a fee and all the events', async () => {
     const card = await controlled({
@@ -173,27 +109,9 @@ describe('spending controls', () => {
     );
   });
 
-  it('are decided after the status of the card and before its balance', async () => {
-    const card = await controlled({ blocked_categories: ['7995'] });
-    const casino = { merchant_category_code: '7995' };
-    assert.equal(reasonOf(await card.authorize(20_000, casino)), 'merchant_category_not_allowed');
-    assert.equal(reasonOf(await card.authorize(20_000)), 'insufficient_card_balance');
-    await partner.call('POST', `/cards/${card.id}/freeze`);
-    assert.equal(reasonOf(await card.authorize(20_000, casino)), 'card_frozen');
-  });
-
-  it('refuse a merchant without code or country by an allow list, and let it pass a block list', async () => {
-    const allowing = await controlled({ allowed_categories: ['5812'], allowed_merchant_countries: ['AT'] });
-    assert.equal(reasonOf(await allowing.authorize(1)), 'merchant_category_not_allowed');
-    const dining = { merchant_category_code: '5812' };
-    assert.equal(reasonOf(await allowing.authorize(1, dining)), 'merchant_country_not_allowed');
-    assert.equal(reasonOf(await allowing.authorize(1, { ...dining, merchant_country: 'AT' })), null);
-    const blocking = await controlled({ blocked_categories: ['5812'], blocked_merchant_countries: ['AT'] });
-    assert.equal(reasonOf(await blocking.authorize(1)), null);
-  });
-
   it('count authorizations and purchases less refunds, and count earlier ones for a new limit', async () => {
     const card = await controlled(null);
+    assert.deepEqual(await card.limits(), []);
     await card.authorize(100);
     await card.purchase(50);
     await card.forceCapture(7);
@@ -209,27 +127,6 @@ describe('spending controls', () => {
     assert.deepEqual(await card.spent(), [0], 'refunds give back no more than was spent');
   });
 
-  it('count what is authorized while it is pending, and what was cleared afterwards', async () => {
-    const card = await controlled(dailyLimit(1_000));
-    const one = onAuthorization(partner, (await card.authorize(100)).json.id);
-    assert.deepEqual(await card.spent(), [100]);
-    await one.increment(50);
-    assert.deepEqual(await card.spent(), [150]);
-    await one.reverse({ amount: 30 });
-    assert.deepEqual(await card.spent(), [120]);
-    await one.capture({ amount: 40, final: false });
-    assert.deepEqual(await card.spent(), [120]);
-    await one.capture({ amount: 10 });
-    assert.deepEqual(await card.spent(), [50]);
-    await one.capture({ amount: 200 });
-    assert.deepEqual(await card.spent(), [250], 'a clearing after the end counts in full');
-    const two = onAuthorization(partner, (await card.authorize(300)).json.id);
-    await two.expire();
-    assert.deepEqual(await card.spent(), [250]);
-    await card.authorize(5_000);
-    assert.deepEqual(await card.spent(), [250], 'a declined one does not count');
-  });
-
   it('never decline a clearing, so that a limit can be exceeded by it', async () => {
     const card = await controlled({ ...dailyLimit(100), blocked_categories: ['7995'] });
     const { json } = await card.authorize(100);
@@ -240,33 +137,6 @@ describe('spending controls', () => {
     const [limit] = await card.limits();
     assert.deepEqual([limit.spent, limit.remaining], [175, 0]);
     assert.equal(reasonOf(await card.authorize(1)), 'spending_limit_exceeded');
-  });
-
-  it('compare an authorization with its increments with a limit per authorization', async () => {
-    const controls = { spending_limits: [{ amount: 100, interval: 'per_authorization' }] };
-    const card = await controlled(controls);
-    assert.equal(reasonOf(await card.authorize(101)), 'spending_limit_exceeded');
-    assert.equal(reasonOf(await card.purchase(101)), 'spending_limit_exceeded');
-    const { json } = await card.authorize(60);
-    const one = onAuthorization(partner, json.id);
-    const declined = await one.increment(41);
-    assert.equal(declined.json.amount, 60);
-    assert.equal(declined.json.requests.at(-1).decline_reason, 'spending_limit_exceeded');
-    assert.equal((await one.increment(40)).json.amount, 100);
-    assert.equal(reasonOf(await card.authorize(100)), null, 'each authorization by itself');
-  });
-
-  it('count only merchants with the categories of a limit, refunds too', async () => {
-    const limit = { amount: 100, interval: 'all_time', categories: ['5812', '5411'] };
-    const card = await controlled({ spending_limits: [limit] });
-    const dining = { merchant_category_code: '5812' };
-    await card.authorize(60, dining);
-    await card.authorize(500);
-    await card.refund(10);
-    await card.refund(20, dining);
-    assert.deepEqual(await card.spent(), [40]);
-    assert.equal(reasonOf(await card.authorize(61, dining)), 'spending_limit_exceeded');
-    assert.equal(reasonOf(await card.authorize(60, { merchant_category_code: '5411' })), null);
   });
 
   it('are listed as limits of the card, then of the account, with when each resets', async () => {
@@ -309,16 +179,6 @@ describe('spending controls', () => {
     expectError(await own.call('GET', `/cards/${card.id}/spending-limits?limit=5`), 'validation_failed', [
       'limit',
     ]);
-  });
-
-  it('give an empty list for a card without limits, and 404 for another account’s card', async () => {
-    const card = await controlled(null);
-    assert.deepEqual(await card.limits(), []);
-    const other = await fundedPartner(stack, 100);
-    expectError(await other.call('GET', `/cards/${card.id}/spending-limits`), 'card_not_found');
-    expectError(await partner.call('GET', '/cards/x/spending-limits'), 'card_not_found');
-    const unknown = newId('card');
-    expectError(await partner.call('GET', `/cards/${unknown}/spending-limits`), 'card_not_found');
   });
 
   it('of the account hold for each card by itself, also for cards that were there before', async () => {

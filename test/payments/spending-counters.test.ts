@@ -10,8 +10,8 @@ import { simulateOnAuthorization, simulateOnCard } from '../../payments/test-aut
 import { transaction } from '../../platform/db/transaction.ts';
 import { NO_MERCHANT, settlementOf, settleOne } from '../support/commands/cards.ts';
 import { keyedRequest, openCommands, type TestCommands } from '../support/commands/open-commands.ts';
+import { untilWaiting } from '../support/commands/until-waiting.ts';
 import { propertyRuns } from '../support/property-runs.ts';
-import { until } from '../support/until.ts';
 
 const DAY_MS = 86_400_000;
 const INTERVALS = ['daily', 'weekly', 'monthly', 'yearly', 'all_time'] as const;
@@ -115,67 +115,43 @@ describe('counters of spending', () => {
       ...keyedRequest(operation, cardId, {}, tenant),
       key: null,
     });
-    const merchant = (category: string | null) => ({ ...NO_MERCHANT, category_code: category });
-    const read = async (answer: Promise<{ response: { body: string } }>) =>
-      JSON.parse((await answer).response.body);
-    const messageId = () => `simulated/${randomUUID()}`;
+    const sent = () => ({ messageId: `simulated/${randomUUID()}`, ttlMs: NEVER_MS });
+    const onCard = async (
+      operation: Parameters<typeof keyedRequest>[0],
+      said: Pick<Parameters<typeof simulateOnCard>[2], 'type' | 'amountCents'>,
+      category: string | null,
+    ) => {
+      const merchant = { ...NO_MERCHANT, category_code: category };
+      const { response } = await simulateOnCard(context, request(operation), {
+        ...said,
+        merchant,
+        ...sent(),
+      });
+      return JSON.parse(response.body);
+    };
+    const onAuthorization = async (
+      operation: Parameters<typeof keyedRequest>[0],
+      id: string,
+      said: Omit<Parameters<typeof simulateOnAuthorization>[3], 'messageId' | 'ttlMs'>,
+    ) => {
+      const { response } = await simulateOnAuthorization(context, request(operation), id, {
+        ...said,
+        ...sent(),
+      });
+      return JSON.parse(response.body);
+    };
     return {
       authorize: (amountCents: number, category: string | null) =>
-        read(
-          simulateOnCard(context, request('authorize_card'), {
-            type: 'authorization',
-            amountCents,
-            merchant: merchant(category),
-            messageId: messageId(),
-            ttlMs: NEVER_MS,
-          }),
-        ),
+        onCard('authorize_card', { type: 'authorization', amountCents }, category),
       increment: (id: string, amountCents: number) =>
-        read(
-          simulateOnAuthorization(context, request('increment_authorization'), id, {
-            type: 'increment',
-            amountCents,
-            messageId: messageId(),
-            ttlMs: NEVER_MS,
-          }),
-        ),
+        onAuthorization('increment_authorization', id, { type: 'increment', amountCents }),
       capture: (id: string, amountCents: number, isFinal: boolean) =>
-        read(
-          simulateOnAuthorization(context, request('capture_authorization'), id, {
-            type: 'clearing',
-            amountCents,
-            isFinal,
-            messageId: messageId(),
-            ttlMs: NEVER_MS,
-          }),
-        ),
+        onAuthorization('capture_authorization', id, { type: 'clearing', amountCents, isFinal }),
       reverse: (id: string, amountCents: number) =>
-        read(
-          simulateOnAuthorization(context, request('reverse_authorization'), id, {
-            type: 'reversal',
-            amountCents,
-            messageId: messageId(),
-            ttlMs: NEVER_MS,
-          }),
-        ),
-      expire: (id: string) =>
-        read(
-          simulateOnAuthorization(context, request('expire_authorization'), id, {
-            type: 'expiry',
-            messageId: messageId(),
-            ttlMs: NEVER_MS,
-          }),
-        ),
+        onAuthorization('reverse_authorization', id, { type: 'reversal', amountCents }),
+      expire: (id: string) => onAuthorization('expire_authorization', id, { type: 'expiry' }),
       forceCapture: (amountCents: number, category: string | null) =>
-        read(
-          simulateOnCard(context, request('force_capture'), {
-            type: 'clearing',
-            amountCents,
-            merchant: merchant(category),
-            messageId: messageId(),
-            ttlMs: NEVER_MS,
-          }),
-        ),
+        onCard('force_capture', { type: 'clearing', amountCents }, category),
       settle: async (type: 'purchase' | 'refund', amountCents: number, category: string | null) =>
         transaction(context.orm, (tx) =>
           settleOne(
@@ -348,23 +324,14 @@ describe('counters of spending', () => {
     mock.timers.enable({ apis: ['Date'], now: Date.parse('2027-03-10T23:59:59.999Z') });
     const cardId = await controlled([daily(100)]);
     const use = uses(cardId);
-    const other = await commands.connect();
-    try {
-      await other.query('BEGIN');
-      await other.query('SELECT FROM card WHERE id = $1 FOR NO KEY UPDATE', [cardId]);
-      const waiting = use.authorize(100, null);
-      await until('the authorization waits for its card', async () => {
-        const { rows } = await commands.owner.query(
-          `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
-        );
-        return rows.length > 0;
-      });
-      at('2027-03-11T00:00:00.500Z');
-      await other.query('COMMIT');
-      assert.equal((await waiting).created, '2027-03-10T23:59:59.999Z');
-    } finally {
-      await other.end();
-    }
+    await using other = await commands.connect();
+    await other.query('BEGIN');
+    await other.query('SELECT FROM card WHERE id = $1 FOR NO KEY UPDATE', [cardId]);
+    const waiting = use.authorize(100, null);
+    await untilWaiting(commands);
+    at('2027-03-11T00:00:00.500Z');
+    await other.query('COMMIT');
+    assert.equal((await waiting).created, '2027-03-10T23:59:59.999Z');
     assert.equal((await use.authorize(100, null)).decline_reason, null, 'nothing was spent today');
   });
 
