@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { pino } from 'pino';
-import { beginScan, readCursor } from '../../deposits/chain-scan.ts';
+import { beginScan } from '../../deposits/chain-scan.ts';
 import { type Serving, startCrediting } from '../../deposits/jobs.ts';
-import { takeBlocks } from '../../deposits/take-blocks.ts';
 import { openCommands, type TestCommands } from '../support/commands/open-commands.ts';
+import { takeNextBlock } from '../support/deposits/next-block.ts';
 import { paymentFor, readDeposits, seedDeposits } from '../support/deposits/seed-deposits.ts';
 import { until } from '../support/until.ts';
 
@@ -31,15 +31,8 @@ describe('the crediting of found payments', () => {
   async function paid(count: number): Promise<{ partnerId: string; ids: string[] }> {
     const partnerId = await commands.createFundedPartner(100);
     const ids = await seedDeposits(commands.owner, { partnerId, count });
-    const cursor = await readCursor(commands.context.orm.em.fork(), 'private');
-    const number = cursor?.number ?? 0;
-    await takeBlocks(commands.context.orm, {
-      network: 'private',
-      after: { number, hash: cursor?.hash ?? null },
-      last: { number: number + 1, hash: String(number + 1).padStart(64, '0'), time: new Date() },
-      payments: ids.map((id) => paymentFor(id, partnerId)),
-      unconfirmed: [],
-    });
+    const payments = ids.map((id) => paymentFor(id, partnerId));
+    await takeNextBlock(commands.context.orm, payments);
     crediting?.wake();
     return { partnerId, ids };
   }

@@ -9,13 +9,7 @@ import {
   recordChainState,
   rescanFrom,
 } from '../../deposits/chain-scan.ts';
-import {
-  CursorMoved,
-  type FoundPayment,
-  findOwners,
-  type RunOfBlocks,
-  takeBlocks,
-} from '../../deposits/take-blocks.ts';
+import { CursorMoved, type FoundPayment, findOwners, takeBlocks } from '../../deposits/take-blocks.ts';
 import { query } from '../../platform/db/sql.ts';
 import { openCommands, type TestCommands } from '../support/commands/open-commands.ts';
 import { addressHashOf, paymentFor, readDeposits, seedDeposits } from '../support/deposits/seed-deposits.ts';
@@ -50,17 +44,20 @@ describe('takeBlocks', () => {
   const em = () => commands.context.orm.em.fork();
   const cursor = async () => (await readCursor(em(), NETWORK))?.number;
 
-  /** Takes the blocks from `from` up to `to`, made at `time`. */
-  const take = (from: number, to: number, payments: FoundPayment[] = [], time = new Date()) => {
-    const run: RunOfBlocks = {
+  /** Takes the blocks from `from` up to `to`, if the one before them has this hash. */
+  const take = (
+    from: number,
+    to: number,
+    payments: FoundPayment[] = [],
+    hash: string | null = hashOf(from - 1),
+  ) =>
+    takeBlocks(commands.context.orm, {
       network: NETWORK,
-      after: { number: from - 1, hash: hashOf(from - 1) },
-      last: { number: to, hash: hashOf(to), time },
+      after: { number: from - 1, hash },
+      last: { number: to, hash: hashOf(to), time: new Date() },
       payments,
       unconfirmed: [],
-    };
-    return takeBlocks(commands.context.orm, run);
-  };
+    });
 
   const statusesOf = async (ids: string[]) => {
     const deposits = await readDeposits(commands.owner);
@@ -89,28 +86,14 @@ describe('takeBlocks', () => {
       { deposit_id: two, log_index: 7, value_micro_usdt: '25000000', ...common },
     ]);
     await rescanFrom(commands.operator, { network: NETWORK, fromBlock: 101 });
-    const again: RunOfBlocks = {
-      network: NETWORK,
-      after: { number: 100, hash: null },
-      last: { number: 103, hash: hashOf(103), time: new Date() },
-      payments,
-      unconfirmed: [],
-    };
-    assert.equal((await takeBlocks(commands.context.orm, again)).found, 0);
+    assert.equal((await take(101, 103, payments, null)).found, 0);
     assert.equal((await readDeposits(commands.owner)).get(one)?.payments.length, 2);
   });
 
   it('changes nothing if the scan is elsewhere, and lets one of two scans win', async () => {
     const [id = ''] = await seedDeposits(commands.owner, { partnerId });
     await assert.rejects(take(102, 103, [paymentFor(id, partnerId)]), CursorMoved);
-    const other: RunOfBlocks = {
-      network: NETWORK,
-      after: { number: 100, hash: hashOf(999) },
-      last: { number: 101, hash: hashOf(101), time: new Date() },
-      payments: [paymentFor(id, partnerId)],
-      unconfirmed: [],
-    };
-    await assert.rejects(takeBlocks(commands.context.orm, other), CursorMoved);
+    await assert.rejects(take(101, 101, [paymentFor(id, partnerId)], hashOf(999)), CursorMoved);
     assert.deepEqual((await readDeposits(commands.owner)).get(id)?.payments, []);
 
     const payment = paymentFor(id, partnerId);
