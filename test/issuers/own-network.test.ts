@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import pg from 'pg';
 import { pino } from 'pino';
 import { startApi } from '../../api/server.ts';
 import { type CardNetwork, CardNetworkUnavailable } from '../../issuers/card-network.ts';
@@ -8,7 +7,7 @@ import { StartRefused } from '../../platform/process/run-process.ts';
 import { startWorker } from '../../worker/start-worker.ts';
 import { createCard } from '../support/cards.ts';
 import { fundedPartner, setCardStatus } from '../support/money.ts';
-import { asOwner, ownerUrlOf } from '../support/postgres.ts';
+import { asOwner, connectTo, ownerUrlOf } from '../support/postgres.ts';
 import { startTestStack, type TestStack, testConfig, testWorkflowBundle } from '../support/stack.ts';
 import { until } from '../support/until.ts';
 
@@ -86,22 +85,17 @@ describe("a database's live data is at one card network, and so", () => {
     const partner = await fundedPartner(stack);
     await createCard(partner, { amount: 5000 }, { mode: 'live' });
     await setCardStatus(stack, partner.id, 'blocked');
-    const asking = new pg.Client(ownerUrlOf(stack.config.databaseUrl));
-    await asking.connect();
-    try {
-      await asking.query('BEGIN');
-      await asking.query("SELECT hold_live_network('simulated')");
-      const started = assert.rejects(take('lithic'), /live data is at simulated: 1 card /);
-      await until('it waits', async () => {
-        const waiting = `SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
-          AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`;
-        return (await asOwner(stack, waiting)).length === 1;
-      });
-      await asking.query("UPDATE card SET status = 'active' WHERE mode = 'live'");
-      await asking.query('COMMIT');
-      await started;
-    } finally {
-      await asking.end();
-    }
+    await using asking = await connectTo(ownerUrlOf(stack.config.databaseUrl));
+    await asking.query('BEGIN');
+    await asking.query("SELECT hold_live_network('simulated')");
+    const started = assert.rejects(take('lithic'), /live data is at simulated: 1 card /);
+    await until('it waits', async () => {
+      const waiting = `SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
+        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`;
+      return (await asOwner(stack, waiting)).length === 1;
+    });
+    await asking.query("UPDATE card SET status = 'active' WHERE mode = 'live'");
+    await asking.query('COMMIT');
+    await started;
   });
 });

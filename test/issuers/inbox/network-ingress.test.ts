@@ -12,7 +12,6 @@ import { createMessageQueue } from '../../../payments/message-queue.ts';
 import { networkIdOf, networkTransaction } from '../../support/api/network-events.ts';
 import { createCard } from '../../support/cards.ts';
 import { assertLedgerClean, fundedPartner } from '../../support/money.ts';
-import { asOwner } from '../../support/postgres.ts';
 import { sharedStack } from '../../support/shared-stack.ts';
 import { type LoopbackServer, listenOnLoopback } from '../../support/sockets.ts';
 import type { TestPartner, TestStack } from '../../support/stack.ts';
@@ -34,22 +33,6 @@ const events: IngressRoute = {
       respond: (results) => ({ status: 200, body: { seen: results.map(({ status }) => status) } }),
     };
   },
-};
-
-/** The same network's other path: what arrives there is kept, and read later. */
-const later: IngressRoute = {
-  ...events,
-  path: '/network/elsewhere/later',
-  read: ({ body }) => ({
-    handling: 'later',
-    object: {
-      kind: 'payment',
-      id: JSON.parse(Buffer.from(body).toString()).id,
-      networkCardId: null,
-      state: { body, version: [1] },
-    },
-    response: { status: 202, body: { received: true } },
-  }),
 };
 
 describe("a card network's ingress", () => {
@@ -81,7 +64,7 @@ describe("a card network's ingress", () => {
       messages: createMessageQueue(stack.orm, () => {}),
       authorizationTtlMs: 1_000,
       cardNetwork: 'elsewhere',
-      ingress: [events, later],
+      ingress: [events],
       eventsWritten: () => {},
       inboxFilled: () => {},
       logger,
@@ -94,8 +77,8 @@ describe("a card network's ingress", () => {
     await assertLedgerClean(stack, partner);
   });
 
-  const send = async (body: unknown, signature = 'signed', path = 'events') => {
-    const response = await fetch(`${server.url}/network/elsewhere/${path}`, {
+  const send = async (body: unknown, signature = 'signed') => {
+    const response = await fetch(`${server.url}${events.path}`, {
       method: 'POST',
       body: JSON.stringify(body),
       headers: { 'x-elsewhere': signature },
@@ -116,15 +99,6 @@ describe("a card network's ingress", () => {
 
   it('may contain nothing that concerns us', async () => {
     assert.deepEqual(await send([{ something: 'else' }]), { status: 200, json: { seen: [] } });
-  });
-
-  it('may be noted for later, in one row, before it is answered', async () => {
-    const event = { id: randomUUID(), about: 'something' };
-    const answers = await Promise.all([send(event, 'signed', 'later'), send(event, 'signed', 'later')]);
-    for (const answer of answers) assert.deepEqual(answer, { status: 202, json: { received: true } });
-    const noted = await asOwner(stack, 'SELECT seq, reason FROM network_inbox WHERE id = $1', [event.id]);
-    assert.deepEqual(noted, [{ seq: '2', reason: null }]);
-    assert.equal((await send({ id: randomUUID() }, 'forged', 'later')).status, 401);
   });
 
   it('is not read before its signature is verified', async () => {

@@ -62,20 +62,6 @@ describe('POST /network/transactions', () => {
     assert.deepEqual([(await list()).length, await onCard()], [1, 900]);
   });
 
-  it('refuses another transaction with the same id, and does not book it', async () => {
-    const event = networkTransaction(networkCardId);
-    await send(event);
-    for (const other of [
-      { amountCents: 101 },
-      { type: 'refund' },
-      { forced: false },
-      { merchant: { city: 'X' } },
-    ]) {
-      expectError(await send({ ...event, ...other }), 'idempotency_conflict');
-    }
-    assert.equal(await onCard(), 900);
-  });
-
   it('records purchases on a frozen card as declines, and refunds to it', async () => {
     await change('freeze');
     await send(networkTransaction(networkCardId));
@@ -86,26 +72,6 @@ describe('POST /network/transactions', () => {
       ['declined_by_network', null, 'card_frozen'],
     );
     assert.equal(await onCard(), 1_100);
-  });
-
-  it('charges purchases after a block to the balance, unless they are not forced', async () => {
-    await change('block');
-    const [, , before = 0] = await balanceOf(partner, 'live');
-    await send(networkTransaction(networkCardId, { amountCents: 200_000 }));
-    await send(networkTransaction(networkCardId, { forced: false }));
-    await send(networkTransaction(networkCardId, { type: 'refund', amountCents: 50 }));
-    const [refund, declined, debit] = await list();
-    assert.deepEqual(
-      [debit.charged_to, debit.status, debit.fees[0].amount],
-      ['partner_balance', 'settled', 1_010],
-    );
-    assert.equal(declined.decline_reason, 'card_blocked');
-    assert.deepEqual([refund.charged_to, refund.fees], ['partner_balance', []]);
-    const after = before - 200_000 - 1_010 - 25 + 50;
-    assert.deepEqual(await balanceOf(partner, 'live'), [after, 0, after]);
-    expectError(await createCard(partner, { amount: 100 }, live), 'insufficient_funds');
-    assert.equal(await onCard(), 0);
-    partner = await fundedPartner(stack, 100_000);
   });
 
   it('charges every cent once, to the card or to the balance, while the card is blocked and topped up', async () => {
@@ -203,20 +169,12 @@ describe('POST /network/transactions', () => {
     assert.equal(await whyWaiting(stack, event.networkTransactionId), 'unbookable');
   });
 
-  it('answers 413 for more than 1 MiB', async () => {
-    expectError(await send(' '.repeat(1_048_577)), 'body_too_large');
-  });
-
   it('keeps a transaction on a card that is still being issued', async () => {
     const pending = await createCard(partner, { amount: 1_047 }, live);
     assert.equal(pending.status, 202);
-    await stack.orm.em
-      .fork()
-      .getConnection()
-      .execute(
-        `UPDATE card SET network_card_id = 'net_pending_${pending.json.id}' WHERE id = '${pending.json.id}'`,
-      );
-    const event = networkTransaction(`net_pending_${pending.json.id}`);
+    const { id } = pending.json;
+    await asOwner(stack, 'UPDATE card SET network_card_id = $2 WHERE id = $1', [id, `net_${id}`]);
+    const event = networkTransaction(`net_${id}`);
     const [first, second] = [await send(event), await send(event)];
     assert.deepEqual([first.status, second.text], [202, first.text]);
     assert.equal(await whyWaiting(stack, event.networkTransactionId), 'card_not_issued');

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import pg from 'pg';
 import type { FakeIncrease } from '../../../dev/increase/fake-increase.ts';
 import type { Fault } from '../../../dev/increase/faults.ts';
 import { newId } from '../../../platform/crypto/new-id.ts';
@@ -15,7 +14,7 @@ import {
 } from '../../support/adapters/increase-stack.ts';
 import { eventTypes } from '../../support/cards.ts';
 import { assertLedgerClean } from '../../support/money.ts';
-import { ownerUrlOf } from '../../support/postgres.ts';
+import { connectTo, ownerUrlOf } from '../../support/postgres.ts';
 import type { TestStack } from '../../support/stack.ts';
 
 /** How long the fake waits for an answer that can't come. */
@@ -214,15 +213,12 @@ describe("Increase's real-time decisions", () => {
   it('that we can not begin in time are declined while Increase still waits', async () => {
     const card = await liveCard(stack);
     fake.simulations.decisionMs = 10_000;
-    const locker = new pg.Client(ownerUrlOf(stack.config.databaseUrl));
-    await locker.connect();
-    try {
+    {
+      await using locker = await connectTo(ownerUrlOf(stack.config.databaseUrl));
       await locker.query('BEGIN');
       await locker.query('LOCK TABLE card IN ACCESS EXCLUSIVE MODE');
       const payment = await authorize(fake, card);
       assert.equal(payment.elements[0]?.card_decline?.reason, 'webhook_declined');
-    } finally {
-      await locker.end();
     }
     await untilRead(stack, fake);
     assert.equal(await available(card), 10_000);

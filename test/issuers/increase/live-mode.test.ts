@@ -5,7 +5,6 @@ import { readAttention } from '../../../exports/attention.ts';
 import type { Config } from '../../../platform/config/service.ts';
 import { madeFor } from '../../support/adapters/increase.ts';
 import {
-  authorize,
   type IncreaseCard,
   liveCard,
   read,
@@ -75,18 +74,6 @@ describe('live mode on Increase', () => {
     const card = fake.bank.books.cards.find(({ description }) => description === cardId);
     assert.equal(json.pan, fake.bank.books.pans[card?.id ?? '']);
     assert.ok(!stack.logLines.join('\n').includes(fake.bank.books.pans[card?.id ?? ''] ?? '?'));
-  });
-
-  it('refuses what Increase refuses, and cancels the card that it had made', async () => {
-    const partner = await fundedPartner(stack);
-    const funds = fake.bank.books.cents[fake.fundingAccountId] ?? 0;
-    fake.bank.pay(fake.fundingAccountId, -funds);
-    const { status, json } = await createCard(partner, { amount: 5_000 }, { mode: 'live' });
-    fake.bank.pay(fake.fundingAccountId, funds);
-    assert.equal(status, 402);
-    assert.equal(json.error.code, 'provider_declined');
-    assert.equal(fake.bank.books.cards.at(-1)?.status, 'canceled');
-    assert.equal((await partner.call('GET', '/balance', { mode: 'live' })).json.available, 1_000_000);
   });
 
   it('waits for an approval at Increase, and learns of it from an event', async () => {
@@ -220,63 +207,6 @@ describe('live mode on Increase', () => {
         );
       });
     }
-
-    it('while Increase answers badly', async () => {
-      const card = await liveCard(stack);
-      fake.faults.add({ fault: 'internal error', request: 'GET /card_payments', times: 2 });
-      fake.faults.add({ fault: 'not JSON', request: 'GET /card_payments', times: 1 });
-      fake.simulations.settle({ card_id: card.networkCardId, amount: 1_000 });
-      await untilRead(stack, fake);
-      assert.equal((await read(card)).balance, 9_000);
-    });
-  });
-
-  it('confirms fuel, expires, and takes single messages', async () => {
-    const card = await liveCard(stack);
-    const fuel = await authorize(fake, card, {
-      amount: 5_000,
-      processing_category: { category: 'automatic_fuel_dispenser' },
-    });
-    fake.simulations.confirmFuel({ card_payment_id: fuel.id, amount: 2_000 });
-    await untilRead(stack, fake);
-    assert.equal((await read(card)).available_balance, 8_000);
-    fake.simulations.expire({ card_payment_id: fuel.id });
-    await fake.simulations.single(card.networkCardId, 1_500);
-    await fake.simulations.single(card.networkCardId, 700, { asks: true });
-    await fake.simulations.single(card.networkCardId, 200, { isRefund: true });
-    await untilRead(stack, fake);
-    const { balance, available_balance } = await read(card);
-    assert.deepEqual([balance, available_balance], [8_000, 8_000]);
-  });
-
-  it('books a single message that Increase never asked about as a purchase, whatever our rules say', async () => {
-    const frozen = await liveCard(stack);
-    assert.equal((await post(frozen, 'freeze')).status, 200);
-    await fake.simulations.single(frozen.networkCardId, 1_500);
-    const refusing = await liveCard(stack, {
-      spending_controls: { spending_limits: [{ amount: 100, interval: 'per_authorization' }] },
-    });
-    await fake.simulations.single(refusing.networkCardId, 1_500);
-    const short = await liveCard(stack);
-    const prepaid = async () =>
-      (await short.partner.call('GET', '/balance', { mode: 'live' })).json.available;
-    const before = await prepaid();
-    await fake.simulations.single(short.networkCardId, 10_400);
-    await untilRead(stack, fake);
-    for (const card of [frozen, refusing]) {
-      const { balance, available_balance } = await read(card);
-      assert.deepEqual([balance, available_balance], [8_500, 8_500]);
-    }
-    const [purchase, ...others] = (await read(short, '/transactions')).data;
-    assert.deepEqual(others, []);
-    const { type, amount, card_amount, partner_balance_amount, fees } = purchase;
-    assert.deepEqual([type, amount, card_amount, partner_balance_amount], ['purchase', 10_400, 10_000, 400]);
-    assert.deepEqual(
-      fees.map((fee: { type: string }) => fee.type),
-      ['transaction'],
-    );
-    assert.equal(await prepaid(), before - 400 - fees[0].amount);
-    assert.equal((await read(short)).balance, 0);
   });
 });
 
@@ -286,41 +216,6 @@ async function restartWorker(stack: TestStack, lifetime: Pick<Config, 'networkKe
   await stack.stopWorker();
   await stack.startWorker();
 }
-
-describe('an operation on Increase that is older than NETWORK_KEY_LIFETIME', () => {
-  it('sends no key any more, is looked up, and waits for an operator or a canceled transfer', async () => {
-    const config = { issuanceDeadlineMs: 6_000, cardCreationWaitMs: 500 };
-    const { stack, fake, stop } = await startIncreaseStack(config, { hosted: false });
-    try {
-      const partner = await fundedPartner(stack);
-      fake.bank.transfersNeedApproval = true;
-      const refused = await createCard(partner, { amount: 5_000 }, { mode: 'live' });
-      assert.equal(refused.json.status, 'funding_pending');
-      fake.faults.add({ fault: 'internal error', request: 'POST /account_transfers' });
-      const { json } = await createCard(partner, { amount: 5_000 }, { mode: 'live' });
-      assert.equal(json.status, 'funding_pending');
-      await restartWorker(stack, { networkKeyLifetimeMs: 0 });
-      // Had the key been sent now, a second account, card and transfer would be there.
-      fake.faults.clear();
-      fake.bank.aheadMs = 25 * 3_600_000;
-      fake.bank.cancel(fake.bank.books.transfers[0]?.id ?? '');
-      const sent = fake.requests.filter((request) => request.startsWith('POST')).length;
-      const settings = { ...stack.config, taskQueuePrefix: '' };
-      const item = await until('an operator is asked', async () =>
-        (await readAttention(stack.orm, settings)).find(({ id }) => id === json.id),
-      );
-      assert.equal(item.kind, 'card_issuance');
-      assert.equal(fake.requests.filter((request) => request.startsWith('POST')).length, sent);
-      const { accounts, cards, transfers } = madeFor(fake, json.id);
-      assert.deepEqual([accounts, cards.length, transfers.length], [1, 1, 0]);
-      assert.equal((await settledCard(partner, refused.json.id)).status, 'failed');
-      assert.deepEqual(madeFor(fake, refused.json.id).cards, ['canceled']);
-      assert.ok(fake.requests.slice(-20).some((request) => request === 'GET /cards'));
-    } finally {
-      await stop();
-    }
-  });
-});
 
 describe("a blocked card's money at Increase", () => {
   it('is looked for, and not asked for anew, once its return is older than NETWORK_KEY_LIFETIME', async () => {

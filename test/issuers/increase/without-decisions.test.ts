@@ -1,12 +1,6 @@
 import assert from 'node:assert/strict';
 import { increaseConfigOf } from '../../support/adapters/increase.ts';
-import {
-  authorize,
-  liveCard,
-  read,
-  startIncreaseStack,
-  untilRead,
-} from '../../support/adapters/increase-stack.ts';
+import { startIncreaseStack } from '../../support/adapters/increase-stack.ts';
 import { expectError } from '../../support/api/answers.ts';
 import { createCard } from '../../support/cards.ts';
 import { assertLedgerClean, fundedPartner } from '../../support/money.ts';
@@ -25,44 +19,6 @@ describe('live mode on an Increase that approves without asking us', () => {
   after(async () => {
     await assertLedgerClean(live.stack);
     await live.stop();
-  });
-
-  it('books what Increase approves, declines and clears by itself', async () => {
-    const { stack, fake } = live;
-    const card = await liveCard(stack);
-    const payment = await authorize(fake, card, { amount: 3_000 });
-    const approved = payment.elements[0]?.card_authorization;
-    assert.ok(approved);
-    assert.equal(approved.real_time_decision_id, null);
-    await untilRead(stack, fake);
-    const held = await read(card);
-    assert.deepEqual([held.balance, held.available_balance], [10_000, 7_000]);
-    const [authorization, ...others] = (await read(card, '/authorizations')).data;
-    assert.deepEqual(
-      [authorization.status, authorization.amount, authorization.held_amount, others],
-      ['pending', 3_000, 3_000, []],
-    );
-
-    await authorize(fake, card, { amount: 8_000 });
-    await untilRead(stack, fake);
-    const [decline] = (await read(card, '/transactions')).data;
-    assert.deepEqual(
-      [decline.type, decline.amount, decline.decline_reason, decline.fees.length],
-      ['decline', 8_000, 'declined_by_network', 1],
-    );
-    assert.equal((await read(card)).available_balance, 7_000);
-
-    const pending_transaction_id = approved.pending_transaction_id ?? '';
-    fake.simulations.settle({ card_id: card.networkCardId, amount: 2_500, pending_transaction_id });
-    await untilRead(stack, fake);
-    const [purchase] = (await read(card, '/transactions')).data;
-    assert.deepEqual(
-      [purchase.type, purchase.amount, purchase.authorization_id],
-      ['purchase', 2_500, authorization.id],
-    );
-    const cleared = await read(card);
-    assert.deepEqual([cleared.balance, cleared.available_balance], [7_500, 7_500]);
-    assert.equal((await read(card, '/authorizations')).data[0].status, 'closed');
   });
 
   it('refuses spending controls on live cards, which nothing would keep to, and takes them on test cards', async () => {

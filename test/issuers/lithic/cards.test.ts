@@ -2,10 +2,9 @@ import assert from 'node:assert/strict';
 import type { FakeLithic } from '../../../dev/lithic/fake-lithic.ts';
 import type { Fault } from '../../../dev/lithic/faults.ts';
 import { lithicCard, startLithicStack } from '../../support/adapters/lithic.ts';
-import { expectError } from '../../support/api/answers.ts';
 import { moveRevealsBack, reveal, revealingPartner } from '../../support/api/reveals.ts';
 import { createCard, settledCard } from '../../support/cards.ts';
-import { assertLedgerClean, balanceOf, priceOf } from '../../support/money.ts';
+import { assertLedgerClean } from '../../support/money.ts';
 import type { TestPartner, TestStack } from '../../support/stack.ts';
 import { assertKeptNowhere } from '../../support/stored-data.ts';
 
@@ -49,48 +48,6 @@ describe('live cards at Lithic', () => {
       assert.equal(cardsFor(card.id), 1);
     });
   }
-
-  it('are declined by a 400, and the money is given back', async () => {
-    const [before] = await balanceOf(partner, 'live');
-    fake.faults.add({ fault: 'refused', request: 'POST /v1/cards', times: 1 });
-    expectError(await issue(), 'provider_declined');
-    assert.deepEqual(await balanceOf(partner, 'live'), [before, 0, before]);
-  });
-
-  it('are topped up and withdrawn from at once, without a request', async () => {
-    const { json } = await issue();
-    const requests = fake.calls.length;
-    const [before = 0] = await balanceOf(partner, 'live');
-    assert.equal((await post(`/cards/${json.id}/topups`, { amount: 500 })).status, 201);
-    assert.equal((await post(`/cards/${json.id}/withdrawals`, { amount: 300 })).status, 201);
-    assert.equal((await settledCard(partner, json.id)).balance, 1_200);
-    assert.deepEqual((await balanceOf(partner, 'live'))[0], before - priceOf(500, 'card_topup') + 300);
-    assert.equal(fake.calls.length, requests);
-  });
-
-  it('are frozen, unfrozen and blocked at Lithic', async () => {
-    const { json } = await issue();
-    const states = [];
-    for (const verb of ['freeze', 'unfreeze', 'block']) {
-      assert.equal((await post(`/cards/${json.id}/${verb}`)).status, 200);
-      states.push((await lithicCard(fake, stack, json.id)).state);
-    }
-    assert.deepEqual(states, ['PAUSED', 'OPEN', 'CLOSED']);
-  });
-
-  it('are frozen once if the first answer is lost', async () => {
-    const { json } = await issue();
-    fake.faults.add({ fault: 'lost after', request: 'PATCH', times: 1 });
-    assert.equal((await post(`/cards/${json.id}/freeze`)).status, 200);
-    assert.equal((await lithicCard(fake, stack, json.id)).state, 'PAUSED');
-  });
-
-  it('stay as they are if Lithic has closed them', async () => {
-    const { json } = await issue();
-    (await lithicCard(fake, stack, json.id)).state = 'CLOSED';
-    expectError(await post(`/cards/${json.id}/freeze`), 'invalid_state');
-    assert.equal((await settledCard(partner, json.id)).status, 'active');
-  });
 
   it('show their details to the partner, and leave neither number nor CVV anywhere, whatever fails', async () => {
     const cardIds = [];

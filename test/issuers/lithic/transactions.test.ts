@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import pg from 'pg';
 import type { FakeLithic } from '../../../dev/lithic/fake-lithic.ts';
 import { type Card, makeAuthorizationRequest, makeTransaction } from '../../../dev/lithic/objects.ts';
 import { AUTHORIZATIONS_PATH } from '../../../issuers/lithic/wire.ts';
@@ -16,7 +15,7 @@ import {
 import { createCard } from '../../support/cards.ts';
 import { inboxRead } from '../../support/inbox.ts';
 import { assertLedgerClean, fundedPartner } from '../../support/money.ts';
-import { asOwner, ownerUrlOf } from '../../support/postgres.ts';
+import { connectTo, ownerUrlOf } from '../../support/postgres.ts';
 import type { TestPartner, TestStack } from '../../support/stack.ts';
 
 const live = { mode: 'live' } as const;
@@ -97,50 +96,6 @@ describe('transactions at Lithic', () => {
       assert.deepEqual(await money(), [1_000, 300]);
     });
 
-    it('are made by spending controls', async () => {
-      const spending_controls = {
-        blocked_categories: ['7995'],
-        allowed_merchant_countries: ['US', 'AT'],
-        spending_limits: [{ amount: 400, interval: 'per_authorization' }],
-      };
-      const body = { spending_controls };
-      const set = await partner.call('PATCH', `/cards/${cardId}`, { ...live, body });
-      assert.equal(set.status, 200, set.text);
-      const result = async (merchant: object, amount = 100) =>
-        (await fake.program.authorize({ card, amount, ...merchant })).result;
-      assert.equal(await result({ mcc: '7995' }), 'UNAUTHORIZED_MERCHANT');
-      assert.equal(await result({ country: 'DEU' }), 'UNAUTHORIZED_MERCHANT');
-      assert.equal(await result({}, 401), 'USER_TRANSACTION_LIMIT');
-      assert.equal(await result({ country: 'AUT' }), 'APPROVED');
-      assert.equal(await result({ country: 'QZZ' }), 'UNAUTHORIZED_MERCHANT');
-    });
-
-    it('approve an increment by the addition alone', async () => {
-      const { token } = await fake.program.authorize({ card, amount: 700 });
-      await fake.program.increment(token, 200);
-      assert.deepEqual(await money(), [1_000, 100]);
-      await fake.program.increment(token, 200);
-      await told();
-      const { amount, requests } = await authorization();
-      assert.equal(amount, 900);
-      assert.deepEqual(
-        requests.map(({ approved }: { approved: boolean }) => approved),
-        [true, true, false],
-      );
-      assert.deepEqual(await transactions(), [['decline', 200]]);
-    });
-
-    it('approve what takes no money, and hold nothing', async () => {
-      for (const status of ['BALANCE_INQUIRY', 'CREDIT_AUTHORIZATION'] as const) {
-        const amount = status === 'BALANCE_INQUIRY' ? 0 : 500;
-        assert.equal((await fake.program.authorize({ card, amount, status })).result, 'APPROVED');
-      }
-      assert.equal((await fake.program.authorize({ card, amount: 0 })).result, 'APPROVED');
-      await told();
-      assert.deepEqual(await money(), [1_000, 1_000]);
-      assert.deepEqual([await list('authorizations'), await transactions()], [[], []]);
-    });
-
     it('are the same for a request that is repeated, twenty times at once, and hold once', async () => {
       const repeated = request(300);
       const answers = await Promise.all(
@@ -172,20 +127,15 @@ describe('transactions at Lithic', () => {
     });
 
     it('decline a card that stays locked, however many are asked about, while Lithic still listens', async () => {
-      const owner = new pg.Client({ connectionString: ownerUrlOf(stack.config.databaseUrl) });
-      await owner.connect();
-      try {
-        await owner.query('BEGIN');
-        await owner.query('SELECT FROM card WHERE id = $1 FOR UPDATE', [cardId]);
-        // Three times as many as the account has turns at the database.
-        const locked = Array.from({ length: 12 }, () => request(100));
-        assert.deepEqual(
-          await Promise.all(locked.map((one) => ask(one))),
-          locked.map(({ token }) => ({ status: 200, body: { token, result: 'DECLINED' } })),
-        );
-      } finally {
-        await owner.end();
-      }
+      await using owner = await connectTo(ownerUrlOf(stack.config.databaseUrl));
+      await owner.query('BEGIN');
+      await owner.query('SELECT FROM card WHERE id = $1 FOR UPDATE', [cardId]);
+      // Three times as many as the account has turns at the database.
+      const locked = Array.from({ length: 12 }, () => request(100));
+      assert.deepEqual(
+        await Promise.all(locked.map((one) => ask(one))),
+        locked.map(({ token }) => ({ status: 200, body: { token, result: 'DECLINED' } })),
+      );
       assert.deepEqual(await money(), [1_000, 1_000]);
     });
 
@@ -258,35 +208,6 @@ describe('transactions at Lithic', () => {
     ]);
   });
 
-  it('release the rest once Lithic holds nothing any more', async () => {
-    const transaction = await fake.program.authorize({ card, amount: 600 });
-    transaction.amounts.hold.amount = 100;
-    fake.program.record(transaction, { type: 'CLEARING', amount: 100 });
-    await told();
-    assert.deepEqual(await money(), [900, 900]);
-    assert.equal((await authorization()).status, 'closed');
-  });
-
-  it('expire and are reversed', async () => {
-    const [expiring, reversed] = [
-      await fake.program.authorize({ card, amount: 100 }),
-      await fake.program.authorize({ card, amount: 200 }),
-    ];
-    fake.program.record(expiring, { type: 'AUTHORIZATION_EXPIRY', amount: 100 });
-    fake.program.record(reversed, { type: 'AUTHORIZATION_REVERSAL', amount: 200 });
-    await told();
-    assert.deepEqual(await money(), [1_000, 1_000]);
-    const statuses = (await list('authorizations')).map(({ status }: { status: string }) => status);
-    assert.deepEqual(statuses, ['reversed', 'expired']);
-  });
-
-  it('take the money of a single message once, from the hold of its request', async () => {
-    await fake.program.authorize({ card, amount: 400, status: 'FINANCIAL_AUTHORIZATION' });
-    await told();
-    assert.deepEqual(await money(), [600, 600]);
-    assert.deepEqual(await transactions(), [['purchase', 400]]);
-  });
-
   it('give refunds, and take them back, whatever the card has', async () => {
     const { program } = fake;
     const refund = program.begin(card, {}, { type: 'RETURN', amount: 200, polarity: 'CREDIT' });
@@ -300,60 +221,6 @@ describe('transactions at Lithic', () => {
       ['refund', 200],
       ['purchase', 200],
     ]);
-  });
-
-  it('book what was cleared without an authorization', async () => {
-    fake.program.begin(card, {}, { type: 'CLEARING', amount: 400 });
-    await told();
-    assert.deepEqual(await money(), [600, 600]);
-    assert.deepEqual(await transactions(), [['purchase', 400]]);
-  });
-
-  it('hold what is available if Lithic approves without asking', async () => {
-    fake.program.responderUrl = null;
-    await fake.program.authorize({ card, amount: 700 });
-    enrol(fake, stack);
-    fake.program.standsIn = true;
-    await fake.program.authorize({ card, amount: 700 });
-    await told();
-    assert.deepEqual(await money(), [1_000, 0]);
-    const listed = await list('authorizations');
-    assert.deepEqual(
-      listed.map(({ status, held_amount: held }: { status: string; held_amount: number }) => [status, held]),
-      [
-        ['pending', 300],
-        ['pending', 700],
-      ],
-    );
-  });
-
-  it('hold both, if Lithic approves by itself and tells it after it asked us about more', async () => {
-    const { program } = fake;
-    program.posts.holdsEvents = true;
-    const first = program.posts.events.length;
-    const { token } = await program.authorize({ card, amount: 100 });
-    program.standsIn = true;
-    await program.increment(token, 300);
-    program.standsIn = false;
-    await program.increment(token, 50);
-    for (const event of program.posts.events.slice(first)) await program.posts.send(event);
-    await told();
-    assert.deepEqual(await money(), [1_000, 550]);
-  });
-
-  it('are a decline with its fee, once, if Lithic declines without asking', async () => {
-    card.state = 'PAUSED';
-    const { token } = await fake.program.authorize({ card, amount: 300 });
-    await told();
-    fake.program.posts.tell(fake.program.transaction(token));
-    await told();
-    const [decline, ...others] = await list('transactions');
-    assert.deepEqual(others, []);
-    assert.deepEqual([decline.type, decline.decline_reason], ['decline', 'declined_by_network']);
-    assert.deepEqual(
-      decline.fees.map(({ type }: { type: string }) => type),
-      ['decline'],
-    );
   });
 
   it('end the same if their events come twice, late, and in another order', async () => {
@@ -375,57 +242,5 @@ describe('transactions at Lithic', () => {
       ['purchase', 200],
     ]);
     assert.equal((await authorization()).status, 'closed');
-  });
-
-  it('are the same if Lithic has learned more of their merchant by the time it tells them again', async () => {
-    const { program } = fake;
-    const bought = await program.authorize({ card, amount: 500, descriptor: 'SHOP 12' });
-    program.record(bought, { type: 'CLEARING', amount: 200 });
-    const returned = program.begin(
-      card,
-      { descriptor: 'SHOP 12' },
-      { type: 'RETURN', amount: 50, polarity: 'CREDIT' },
-    );
-    await told();
-    for (const { merchant } of [bought, returned]) merchant.descriptor = 'THE SHOP, WIEN';
-    program.record(bought, { type: 'CLEARING', amount: 100 });
-    program.posts.tell(returned);
-    await told();
-    const listed = (await list('transactions')).map(
-      ({ type, amount, merchant }: { type: string; amount: number; merchant: { name: string } }) =>
-        `${type} ${amount} ${merchant.name}`,
-    );
-    assert.deepEqual(listed.sort(), [
-      'purchase 100 THE SHOP, WIEN',
-      'purchase 200 SHOP 12',
-      'refund 50 SHOP 12',
-    ]);
-  });
-
-  it('are refused if somebody else sends them, and kept once if Lithic sends them again', async () => {
-    const { program } = fake;
-    program.posts.holdsEvents = true;
-    program.begin(card, {}, { type: 'CLEARING', amount: 400 });
-    const event = program.posts.events.at(-1);
-    assert.ok(event !== undefined);
-    assert.equal(await program.posts.send(event, { secrets: [ASA_SECRET], at: new Date() }), 401);
-    const hourAgo = new Date(Date.now() - 3_600_000);
-    assert.equal(await program.posts.send(event, { secrets: [WEBHOOK_SECRET], at: hourAgo }), 401);
-    const rotated = [`whsec_${Buffer.alloc(24, 9).toString('base64')}`, WEBHOOK_SECRET];
-    for (let n = 0; n < 3; n++)
-      assert.equal(await program.posts.send(event, { secrets: rotated, at: new Date() }), 200);
-    await told();
-    assert.deepEqual(await transactions(), [['purchase', 400]]);
-  });
-
-  it('wait for an operator if they are corrections', async () => {
-    const transaction = fake.program.begin(card, {}, { type: 'CORRECTION_DEBIT', amount: 50 });
-    await told();
-    const [row] = await asOwner(stack, 'SELECT said FROM payment WHERE payment_id = $1', [transaction.token]);
-    assert.deepEqual(
-      row?.said.unreadable.map(({ what }: { what: string }) => what),
-      ['CORRECTION_DEBIT'],
-    );
-    assert.deepEqual(await money(), [1_000, 1_000]);
   });
 });

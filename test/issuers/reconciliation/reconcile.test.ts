@@ -9,6 +9,7 @@ import { asOwner } from '../../support/postgres.ts';
 import type { TestPartner, TestStack } from '../../support/stack.ts';
 
 const live = { mode: 'live' } as const;
+type Payment = Awaited<ReturnType<Issuer['authorize']>>;
 const NOTHING = { missing_here: [], missing_at_issuer: [], different: [] };
 
 for (const [name, start] of Object.entries(ISSUERS)) {
@@ -212,43 +213,32 @@ for (const [name, start] of Object.entries(ISSUERS)) {
       undo();
     });
 
-    it('compares all others if it can not read some, and says which', async () => {
-      const [unread, lost] = [await purchase(200), await purchase(100)];
-      const undo = [unread.payment.spoil(), lost.payment.lose()];
-      const { different, missing_at_issuer: missing } = await found();
-      assert.deepEqual(
-        different,
-        [transaction(undefined, unread.payment.id)].map((one) => ({ ...one, id: null })),
-      );
-      assert.deepEqual(
-        (missing as { issuer_id: string }[]).map(({ issuer_id }) => issuer_id),
-        [lost.clearingId, lost.payment.id],
-      );
-      assert.match(await reasons(), new RegExp(`can't read .*\\(${issuer.spoiltField}\\)`));
-      for (const one of undo) one();
-    });
+    /** Makes our record of it one that can't be compared. @returns a function that mends it */
+    async function spoilHere({ id }: Payment) {
+      const set = (said: object) =>
+        asOwner(stack, 'UPDATE payment SET said = $2 WHERE payment_id = $1', [id, said]);
+      const read = 'SELECT said FROM payment WHERE payment_id = $1';
+      const [before] = await asOwner<{ said: object }>(stack, read, [id]);
+      await set({});
+      return () => set(before?.said ?? {});
+    }
 
-    it('compares all others if one can not be compared, and says which', async () => {
-      const [spoilt, lost] = [await purchase(200), await purchase(100)];
-      const undo = lost.payment.lose();
-      const [before] = await asOwner<{ said: object }>(
-        stack,
-        'SELECT said FROM payment WHERE payment_id = $1',
-        [spoilt.payment.id],
-      );
-      const setSaid = (said: object) =>
-        asOwner(stack, 'UPDATE payment SET said = $2 WHERE payment_id = $1', [spoilt.payment.id, said]);
-      await setSaid({});
-      const { different, missing_at_issuer: missing } = await found();
-      assert.deepEqual(different, [{ ...transaction(undefined, spoilt.payment.id), id: null }]);
-      assert.deepEqual(
-        (missing as { issuer_id: string }[]).map(({ issuer_id }) => issuer_id),
-        [lost.clearingId, lost.payment.id],
-      );
-      assert.match(await reasons(), /a payment can't be compared/);
-      await setSaid(before?.said ?? {});
-      undo();
-    });
+    for (const [what, spoil, says] of [
+      ['read', (payment: Payment) => payment.spoil(), () => `can't read .*\\(${issuer.spoiltField}\\)`],
+      ['compared', spoilHere, () => "a payment can't be compared"],
+    ] as const)
+      it(`compares all others if one can not be ${what}, and says which`, async () => {
+        const [spoilt, lost] = [await purchase(200), await purchase(100)];
+        const undo = [await spoil(spoilt.payment), lost.payment.lose()];
+        const { different, missing_at_issuer: missing } = await found();
+        assert.deepEqual(different, [{ ...transaction(undefined, spoilt.payment.id), id: null }]);
+        assert.deepEqual(
+          (missing as { issuer_id: string }[]).map(({ issuer_id }) => issuer_id),
+          [lost.clearingId, lost.payment.id],
+        );
+        assert.match(await reasons(), new RegExp(says()));
+        for (const one of undo) await one();
+      });
 
     it('asks again for a page that fails, and ends nothing if the issuer stays away', async () => {
       const undo = issuer.freezeCard(networkCardId);

@@ -66,6 +66,12 @@ describe("a blocked card's money at the network", () => {
   const block = async () => {
     assert.equal((await partner.call('POST', `/cards/${cardId}/block`, live)).status, 200);
   };
+  /** The network reports a refund, or a clearing without an authorization. */
+  const report = async (type: 'refund' | 'clearing', amountCents: number) => {
+    const said = { type, amountCents, ...(type === 'clearing' && { networkAuthorizationId: null }) };
+    const body = networkTransaction(await networkIdOf(stack, cardId), said);
+    assert.equal((await sendAsNetwork(stack, '/network/transactions', JSON.stringify(body))).status, 200);
+  };
   const trueUps = () =>
     asOwner<{ id: string; token: string; status: string; amount_cents: string; reason: string | null }>(
       stack,
@@ -102,20 +108,6 @@ describe("a blocked card's money at the network", () => {
     for (const { token } of asked) assert.match(token, /^tru_[0-9a-z]{26}$/);
   });
 
-  it('is returned, too, when a refund reaches the card after its block, once however often it is reported', async () => {
-    const networkCardId = await networkIdOf(stack, cardId);
-    await block();
-    await allAre('succeeded');
-    const refund = JSON.stringify(networkTransaction(networkCardId, { type: 'refund', amountCents: 250 }));
-    for (let sent = 0; sent < 2; sent++) {
-      assert.equal((await sendAsNetwork(stack, '/network/transactions', refund)).status, 200);
-    }
-    await until('the refund is returned', () => moved.size === 2);
-    await allAre('succeeded');
-    assert.deepEqual(movedCents(), [1_000, 250]);
-    assert.deepEqual(await checkBooks(stack.orm.em.fork()), []);
-  });
-
   it('is asked for with the same token until it has been returned', async () => {
     let attempts = 0;
     answer = async (request) => {
@@ -134,52 +126,42 @@ describe("a blocked card's money at the network", () => {
     assert.deepEqual(movedCents(), [1_000]);
   });
 
-  it('that the network refuses to return waits for an operator, who has it asked for again, or dismisses it', async () => {
-    answer = async () => ({ status: 'refused', reason: 'account_closed' });
-    await block();
-    await allAre('refused');
-    const operate = operateIn(environmentOf(stack.config));
-    const attention = async () =>
-      (await operate('attention', 'list')).json.filter(({ kind }: { kind: string }) => kind === 'true_up');
-    const [row] = await trueUps();
-    const [item] = await attention();
-    assert.deepEqual([item.id, /account_closed/.test(item.reason)], [row?.id, true]);
-    assert.match(item.at_issuer, new RegExp(`^at the issuer: 1000 cents, token ${row?.token}, card \\S+$`));
-    answer = succeed;
-    const { json } = await operate('true-up', 'retry', row?.id ?? '', '--reason', 'open again');
-    assert.notEqual(json.token, row?.token);
-    await allAre('succeeded');
-    assert.deepEqual(movedCents(), [1_000]);
-    assert.deepEqual(await attention(), []);
-    assert.equal((await operate('true-up', 'dismiss', row?.id ?? '', '--reason', 'late')).code, 1);
-  });
-
-  it('is covered by the network if the prepaid balance paid it, which an operator has asked for again', async () => {
-    answer = async () => ({ status: 'refused', reason: 'account_closed' });
-    const clearing = { type: 'clearing', networkAuthorizationId: null, amountCents: 1_250 };
-    const body = networkTransaction(await networkIdOf(stack, cardId), clearing);
-    assert.equal((await sendAsNetwork(stack, '/network/transactions', JSON.stringify(body))).status, 200);
-    await allAre('refused');
-    const [row] = await trueUps();
-    const operate = operateIn(environmentOf(stack.config));
-    const attention = async () =>
-      (await operate('attention', 'list')).json.filter(({ kind }: { kind: string }) => kind === 'true_up');
-    const [item] = await attention();
-    assert.equal(item.id, row?.id);
-    assert.match(item.reason, /^250 cents .* refused to move them \(account_closed\)/);
-    const [listed] = (await operate('true-up', 'list', '--status', 'refused')).json;
-    assert.deepEqual([listed.id, listed.direction, listed.amount], [row?.id, 'to_card', 250]);
-    const others = await operate('true-up', 'list', '--status', 'refused', '--direction', 'from_card');
-    assert.deepEqual(others.json, []);
-    assert.equal((await operate('true-up', 'retry', 'ret_1', '--reason', 'no true-up')).code, 2);
-    answer = succeed;
-    const { json } = await operate('true-up', 'retry', row?.id ?? '', '--reason', 'open again');
-    assert.match(json.token, /^tru_[0-9a-z]{26}$/);
-    assert.notEqual(json.token, row?.token);
-    await allAre('succeeded');
-    assert.deepEqual([...moved], [[json.token, 250]]);
-    assert.deepEqual(await attention(), []);
-  });
+  for (const { what, direction, cents, begin } of [
+    { what: 'returned', direction: 'from_card', cents: 1_000, begin: () => block() },
+    // The prepaid balance pays what the card lacks.
+    { what: 'covered', direction: 'to_card', cents: 250, begin: () => report('clearing', 1_250) },
+  ] as const) {
+    it(`that the network refuses is ${what} under another token once an operator has it asked for again`, async () => {
+      answer = async () => ({ status: 'refused', reason: 'account_closed' });
+      await begin();
+      await allAre('refused');
+      const operate = operateIn(environmentOf(stack.config));
+      const attention = async () =>
+        (await operate('attention', 'list')).json.filter(({ kind }: { kind: string }) => kind === 'true_up');
+      const [row] = await trueUps();
+      const [item] = await attention();
+      assert.equal(item.id, row?.id);
+      assert.match(item.reason, new RegExp(`^${cents} cents .* refused to move them \\(account_closed\\)`));
+      assert.match(
+        item.at_issuer,
+        new RegExp(`^at the issuer: ${cents} cents, token ${row?.token}, card \\S+$`),
+      );
+      const refused = ['true-up', 'list', '--status', 'refused'];
+      const [listed] = (await operate(...refused)).json;
+      assert.deepEqual([listed.id, listed.direction, listed.amount], [row?.id, direction, cents]);
+      const other = direction === 'to_card' ? 'from_card' : 'to_card';
+      assert.deepEqual((await operate(...refused, '--direction', other)).json, []);
+      assert.equal((await operate('true-up', 'retry', 'ret_1', '--reason', 'no true-up')).code, 2);
+      answer = succeed;
+      const { json } = await operate('true-up', 'retry', row?.id ?? '', '--reason', 'open again');
+      assert.match(json.token, /^tru_[0-9a-z]{26}$/);
+      assert.notEqual(json.token, row?.token);
+      await allAre('succeeded');
+      assert.deepEqual([...moved], [[json.token, cents]]);
+      assert.deepEqual(await attention(), []);
+      assert.equal((await operate('true-up', 'dismiss', row?.id ?? '', '--reason', 'late')).code, 1);
+    });
+  }
 
   it('is asked for again with the same token if an operator retries it while a worker is asking', async () => {
     const { promise: isAnswered, resolve: answerFirst } = Promise.withResolvers<void>();
@@ -254,31 +236,26 @@ describe("a blocked card's money at the network", () => {
     await stack.startWorker({ around });
   });
 
-  it('is compared with the releases by the check of the ledger', async () => {
+  it('is compared with what the ledger moved by the check of the books', async () => {
     await block();
     await allAre('succeeded');
-    const [row] = await trueUps();
     const check = async () => (await checkBooks(stack.orm.em.fork())).map(({ message }) => message);
     assert.deepEqual(await check(), []);
-    await asOwner(stack, 'UPDATE true_up SET amount_cents = 999 WHERE id = $1', [row?.id]);
-    assert.deepEqual(await check(), ['its block_release of 1000 has a true-up of 999, from_card']);
-    await asOwner(stack, 'UPDATE true_up SET amount_cents = 1000 WHERE id = $1', [row?.id]);
-
-    const refund = { type: 'refund', amountCents: 250 };
-    const body = networkTransaction(await networkIdOf(stack, cardId), refund);
-    assert.equal((await sendAsNetwork(stack, '/network/transactions', JSON.stringify(body))).status, 200);
-    const [late] = (await trueUps()).filter(({ amount_cents }) => amount_cents === '250');
-    await asOwner(stack, 'UPDATE true_up SET amount_cents = 251 WHERE id = $1', [late?.id]);
-    assert.deepEqual(await check(), ['its late_refund of 250 has a true-up of 251, from_card']);
-    await asOwner(stack, 'UPDATE true_up SET amount_cents = 250 WHERE id = $1', [late?.id]);
-
-    const clearing = { type: 'clearing', networkAuthorizationId: null, amountCents: 350 };
-    const forced = networkTransaction(await networkIdOf(stack, cardId), clearing);
-    assert.equal((await sendAsNetwork(stack, '/network/transactions', JSON.stringify(forced))).status, 200);
-    const [toCard] = (await trueUps()).filter(({ amount_cents }) => amount_cents === '350');
-    await asOwner(stack, 'UPDATE true_up SET amount_cents = 351 WHERE id = $1', [toCard?.id]);
-    assert.deepEqual(await check(), ['its late_debit of 350 has a true-up of 351, to_card']);
-    await asOwner(stack, 'UPDATE true_up SET amount_cents = 350 WHERE id = $1', [toCard?.id]);
+    for (const [code, direction, cents, type] of [
+      ['block_release', 'from_card', 1_000, null],
+      ['late_refund', 'from_card', 250, 'refund'],
+      ['late_debit', 'to_card', 350, 'clearing'],
+    ] as const) {
+      if (type !== null) await report(type, cents);
+      const row = (await trueUps()).find(({ amount_cents }) => amount_cents === String(cents));
+      const set = (amountCents: number) =>
+        asOwner(stack, 'UPDATE true_up SET amount_cents = $2 WHERE id = $1', [row?.id, amountCents]);
+      await set(cents + 1);
+      assert.deepEqual(await check(), [
+        `its ${code} of ${cents} has a true-up of ${cents + 1}, ${direction}`,
+      ]);
+      await set(cents);
+    }
   });
 });
 
