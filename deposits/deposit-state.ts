@@ -97,10 +97,7 @@ export interface DepositChange {
  */
 export async function writeDeposits(tx: Transactor, changes: readonly DepositChange[]): Promise<void> {
   const now = new Date();
-  const written = changes.map((change) => ({
-    ...change,
-    row: rowAfter(change, accountTime(change.deposit.clock, now)),
-  }));
+  const written = changes.map((change) => ({ ...change, row: rowAfter(change, now) }));
   await write(tx, { rows: JSON.stringify(written.map(({ row }) => row)) });
   const events = written.flatMap(({ deposit, newlyCreditedCents, row }): DepositEvent[] => [
     ...(newlyCreditedCents > 0 ? [{ type: 'deposit.confirmed', row, clock: row.clock } as const] : []),
@@ -111,10 +108,12 @@ export async function writeDeposits(tx: Transactor, changes: readonly DepositCha
   await writeDepositEvents(tx, events);
 }
 
-function rowAfter(
+/** A deposit's state, which follows from its payments. @param now in real time */
+export function rowAfter(
   { deposit, payments, statuses, newlyCreditedCents }: DepositChange,
   now: Date,
 ): LockedDeposit {
+  const changedAt = accountTime(deposit.clock, now).toISOString();
   const status = paidStatus(statuses.map((one) => ({ status: one })));
   const creditedCents = BigInt(deposit.credited_cents) + BigInt(newlyCreditedCents);
   return {
@@ -122,8 +121,8 @@ function rowAfter(
     payments,
     status,
     credited_cents: creditedCents.toString(),
-    confirmed_at: deposit.confirmed_at ?? (creditedCents > 0n ? now.toISOString() : null),
-    review_since: status === 'needs_review' ? (deposit.review_since ?? now.toISOString()) : null,
+    confirmed_at: deposit.confirmed_at ?? (creditedCents > 0n ? changedAt : null),
+    review_since: status === 'needs_review' ? (deposit.review_since ?? changedAt) : null,
   };
 }
 

@@ -18,8 +18,10 @@ import { type Operator, recordAudit } from '../requests/operator-context.ts';
 import { findReplay, type KeyedResponse, respondOnce, respondWith } from '../requests/respond-once.ts';
 import {
   creditOperation,
+  type DepositChange,
   type LockedDeposit,
   lockDeposits,
+  rowAfter,
   writeDepositEvents,
   writeDeposits,
 } from './deposit-state.ts';
@@ -61,11 +63,7 @@ export function resolveDeposit(
     if (typeof creditedCents === 'string') return refused(creditedCents);
 
     const resolved = await resolvePayments(tx, { depositId, outcome });
-    const statuses = deposit.statuses.filter((status) => status !== 'in_review').concat(outcome);
-    const payments = deposit.payments.map((payment) =>
-      payment.status === 'in_review' ? { ...payment, status: outcome } : payment,
-    );
-    await writeDeposits(tx, [{ deposit, payments, statuses, newlyCreditedCents: creditedCents }]);
+    await writeDeposits(tx, [afterDecision(deposit, outcome, creditedCents)]);
     await recordResolution(tx, {
       depositId,
       version: deposit.version,
@@ -95,6 +93,19 @@ export function resolveDeposit(
     });
     return { resolved: true, creditedCents, repeated: false };
   });
+}
+
+/** The deposit once its payments in review are `outcome`. */
+function afterDecision(
+  deposit: LockedDeposit,
+  outcome: DepositDecision['outcome'],
+  newlyCreditedCents: number,
+): DepositChange {
+  const statuses = deposit.statuses.filter((status) => status !== 'in_review').concat(outcome);
+  const payments = deposit.payments.map((payment) =>
+    payment.status === 'in_review' ? { ...payment, status: outcome } : payment,
+  );
+  return { deposit, payments, statuses, newlyCreditedCents };
 }
 
 /**
@@ -185,25 +196,25 @@ export function resolveTestDeposit(
           'What arrived can not be credited: the balance would exceed its maximum. Resolve it as returned.',
       });
     }
-    const actor = request.apiKeyId ?? 'partner';
-    await settle(tx, { depositId, outcome, creditedCents: String(creditedCents), actor });
-    const [row] = await selectOwnDeposit(tx, request, { depositId });
-    if (row === undefined) throw new Error(`${depositId} is gone while it was locked`);
+    const row = rowAfter(afterDecision(deposit, outcome, creditedCents), new Date());
+    await settle(tx, {
+      depositId,
+      outcome,
+      creditedCents: String(creditedCents),
+      status: row.status,
+      confirmedAt: row.confirmed_at,
+      actor: request.apiKeyId ?? 'partner',
+    });
     if (creditedCents > 0)
       await writeDepositEvents(tx, [{ type: 'deposit.confirmed', row, clock: deposit.clock }]);
     return respondWith({ tx, ring }, request, 200, presentDeposit(row));
   });
 }
 
+type Settled = OfDeposit &
+  Pick<LockedDeposit, 'status'> & { creditedCents: string; confirmedAt: string | null; actor: string };
+
 const settle = writeStatement(
-  (
-    _,
-    {
-      depositId,
-      outcome,
-      creditedCents,
-      actor,
-    }: Record<'depositId' | 'outcome' | 'creditedCents' | 'actor', string>,
-  ) => sql`
-    SELECT settle_test_deposit(${depositId}, ${outcome}, ${creditedCents}, 'the partner resolved it in test mode', ${actor})`,
+  (_, { depositId, outcome, creditedCents, status, confirmedAt, actor }: Settled) => sql`
+    SELECT settle_test_deposit(${depositId}, ${outcome}, ${creditedCents}, ${status}, ${confirmedAt}, ${actor})`,
 );
