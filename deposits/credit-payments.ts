@@ -1,6 +1,5 @@
 import { sql } from 'kysely';
 import { judgePayment, type ReviewReason } from '../domain/deposit.ts';
-import type { Mode } from '../domain/mode.ts';
 import { applyPostings } from '../ledger/apply-posting.ts';
 import { LedgerRejected } from '../ledger/ledger-error.ts';
 import { encodePosting } from '../ledger/posting.ts';
@@ -64,17 +63,12 @@ export function creditPayments(
 /**
  * Finds the work for {@link creditPayments}, ordered by account, and each account's oldest deposits first.
  */
-export async function findUncredited(
+export function findUncredited(
   em: Reader,
   { after, except, limit }: AccountsWanted,
 ): Promise<AccountDeposits[]> {
   const { partnerId, mode } = after ?? { partnerId: '', mode: '' };
-  const rows = await uncredited(em, { partnerId, mode, except: except.map(accountOf), limit });
-  return rows.map(({ partner_id, mode, deposit_ids }) => ({
-    partnerId: partner_id,
-    mode,
-    depositIds: deposit_ids,
-  }));
+  return uncredited(em, { partnerId, mode, except: except.map(accountOf), limit });
 }
 
 function judgeFound(deposit: LockedDeposit): Verdict[] {
@@ -152,11 +146,7 @@ type Uncredited = { partnerId: string; mode: string; except: readonly string[]; 
 
 // Written out, because it reads payments of several accounts in turn.
 const uncredited = readStatement(
-  (_, { partnerId, mode, except, limit }: Uncredited) => sql<{
-    partner_id: string;
-    mode: Mode;
-    deposit_ids: string[];
-  }>`
+  (_, { partnerId, mode, except, limit }: Uncredited) => sql<AccountDeposits>`
     WITH RECURSIVE ${followingAccounts({
       table: 'deposit_payment',
       account: ['partner_id', 'mode'],
@@ -166,10 +156,10 @@ const uncredited = readStatement(
       SELECT partner_id, mode FROM following WHERE partner_id || '/' || mode <> ALL (${except}::text[])
         LIMIT ${limit}
     )
-    SELECT a.partner_id, a.mode, array(
+    SELECT a.partner_id AS "partnerId", a.mode, array(
       SELECT DISTINCT p.deposit_id FROM deposit_payment p
       WHERE p.status = 'found' AND p.partner_id = a.partner_id AND p.mode = a.mode
-      ORDER BY p.deposit_id LIMIT ${sql.lit(MAX_AT_ONCE)}) AS deposit_ids
+      ORDER BY p.deposit_id LIMIT ${sql.lit(MAX_AT_ONCE)}) AS "depositIds"
     FROM account a ORDER BY a.partner_id, a.mode`,
   { acrossTenants: 'queue' },
 );

@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import type { Mode, Tenant } from '../domain/mode.ts';
+import type { Tenant } from '../domain/mode.ts';
 import { DEPOSIT_COLUMNS, of } from '../platform/db/columns.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { anyOf, type Reader, readStatement, writeStatement } from '../platform/db/sql.ts';
@@ -35,14 +35,8 @@ export function expireDeposits(orm: Orm, { partnerId, mode, depositIds }: Accoun
 }
 
 /** Finds the work for {@link expireDeposits}. */
-export async function findUnpaid(em: Reader, { except, limit }: AccountsWanted): Promise<AccountDeposits[]> {
-  const rows = await unpaid(em, { except: except.map(accountOf), limit });
-  return rows.map(({ partner_id: partnerId, mode, deposit_ids: depositIds }) => ({
-    partnerId,
-    mode,
-    depositIds,
-  }));
-}
+export const findUnpaid = (em: Reader, { except, limit }: AccountsWanted): Promise<AccountDeposits[]> =>
+  unpaid(em, { except: except.map(accountOf), limit });
 
 /** Of deposit d and its chain's scan s: the scan has passed its deadline, and found nothing for it. */
 const IS_UNPAID = sql<boolean>`d.status = 'awaiting_payment' AND d.expires_at < s.block_time
@@ -75,13 +69,9 @@ const expire = writeStatement(
 
 // Written out for the arrays. It reads no more than what is due, from the index of deposits that can expire.
 const unpaid = readStatement(
-  (_, { except, limit }: { except: readonly string[]; limit: number }) => sql<{
-    partner_id: string;
-    mode: Mode;
-    deposit_ids: string[];
-  }>`
-    SELECT u.partner_id, u.mode, 
-      (array_agg(u.id ORDER BY u.expires_at))[:${sql.lit(MAX_AT_ONCE)}] AS deposit_ids
+  (_, { except, limit }: { except: readonly string[]; limit: number }) => sql<AccountDeposits>`
+    SELECT u.partner_id AS "partnerId", u.mode,
+      (array_agg(u.id ORDER BY u.expires_at))[:${sql.lit(MAX_AT_ONCE)}] AS "depositIds"
     FROM chain_scan s CROSS JOIN LATERAL (
       SELECT d.id, d.partner_id, d.mode, d.expires_at FROM deposit d
       WHERE d.network = s.network AND ${IS_UNPAID}

@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import type { Tenant } from '../domain/mode.ts';
+import { isLockTimeout } from '../platform/db/is-retryable.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { describeError } from '../platform/process/describe-error.ts';
 import { repeat } from '../platform/process/repeat.ts';
@@ -16,7 +17,6 @@ const FIRST_PAUSE_MS = 500;
 const MAX_PAUSE_MS = 30_000;
 /** The longest pause of an account that is locked: it may be free at any time. */
 const MAX_LOCKED_PAUSE_MS = 2_000;
-const LOCK_NOT_AVAILABLE = '55P03';
 
 export interface Serving {
   /** Call it when there may be something to do. */
@@ -94,24 +94,13 @@ function serveAccounts({ what, logger, idleMs, find, serve, served: committed }:
       const count = await serveTogetherOrApart(account);
       if (count > 0) committed();
       // If it is none, another process holds these deposits.
-      return {
-        partnerId,
-        mode,
-        againAtMs: performance.now() + (count > 0 ? 0 : FIRST_PAUSE_MS),
-        failures: 0,
-      };
+      const againAtMs = performance.now() + (count > 0 ? 0 : FIRST_PAUSE_MS);
+      return { partnerId, mode, againAtMs, failures: 0 };
     } catch (error) {
-      const isLocked = (error as { code?: unknown }).code === LOCK_NOT_AVAILABLE;
-      const longestMs = isLocked ? MAX_LOCKED_PAUSE_MS : MAX_PAUSE_MS;
+      const longestMs = isLockTimeout(error) ? MAX_LOCKED_PAUSE_MS : MAX_PAUSE_MS;
       const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** failures, longestMs);
       logger.error(
-        {
-          partnerId,
-          mode,
-          deposits: depositIds.length,
-          error: describeError(error),
-          againInMs: pauseMs,
-        },
+        { partnerId, mode, deposits: depositIds.length, error: describeError(error), againInMs: pauseMs },
         `could not ${what}; trying again`,
       );
       return { partnerId, mode, againAtMs: performance.now() + pauseMs, failures: failures + 1 };
@@ -123,8 +112,7 @@ function serveAccounts({ what, logger, idleMs, find, serve, served: committed }:
     try {
       return await serve(account);
     } catch (error) {
-      const { code } = error as { code?: unknown };
-      if (account.depositIds.length === 1 || code === LOCK_NOT_AVAILABLE) throw error;
+      if (account.depositIds.length === 1 || isLockTimeout(error)) throw error;
     }
     let count = 0;
     let failure: unknown;
@@ -150,54 +138,48 @@ function serveAccounts({ what, logger, idleMs, find, serve, served: committed }:
   };
 }
 
-/**
- * Expires the deposits that were not paid in time, several accounts at a time.
- * @param dependencies.expired is called after each commit
- */
-export function startExpiring(dependencies: { orm: Orm; logger: Logger; expired(): void }): Serving {
-  const { orm, logger, expired } = dependencies;
-  return serveAccounts({
+interface Dependencies {
+  orm: Orm;
+  logger: Logger;
+  /** Called after commits. */
+  served(): void;
+}
+
+/** Expires the deposits that were not paid in time, several accounts at a time. */
+export const startExpiring = ({ orm, logger, served }: Dependencies): Serving =>
+  serveAccounts({
     what: "expire an account's deposits",
     logger,
     idleMs: 1_000,
     find: (wanted) => findUnpaid(orm.em.fork(), wanted),
     serve: (account) => expireDeposits(orm, account),
-    served: expired,
+    served,
   });
-}
 
 /**
  * Lets the payments of test deposits arrive, and expires those without one, several accounts at a time.
- * @param dependencies.played is called after each commit
  */
-export function startPlaying(dependencies: { orm: Orm; logger: Logger; played(): void }): Serving {
-  const { orm, logger, played } = dependencies;
-  return serveAccounts({
+export const startPlaying = ({ orm, logger, served }: Dependencies): Serving =>
+  serveAccounts({
     what: "do what is due for an account's test deposits",
     logger,
     idleMs: 1_000,
     find: (wanted) => findDueTestDeposits(orm.em.fork(), wanted),
     serve: (account) => playTestDeposits(orm, account),
-    served: played,
+    served,
   });
-}
 
 /** How long a locked account may keep others from its slot: it is tried again soon. */
 const MAX_LOCK_WAIT_MS = 250;
 
-/**
- * Credits the payments that were found, several accounts at a time.
- * @param dependencies.credited is called after each commit
- */
-export function startCrediting(dependencies: { orm: Orm; logger: Logger; credited(): void }): Serving {
-  const { orm, logger, credited } = dependencies;
-  return serveAccounts({
+/** Credits the payments that were found, several accounts at a time. */
+export const startCrediting = ({ orm, logger, served }: Dependencies): Serving =>
+  serveAccounts({
     what: "credit an account's payments",
     logger,
     // A fallback for notifications, which can be lost.
     idleMs: 5_000,
     find: (wanted) => findUncredited(orm.em.fork(), wanted),
     serve: async ({ depositIds }) => (await creditPayments(orm, depositIds, MAX_LOCK_WAIT_MS)).judged,
-    served: credited,
+    served,
   });
-}

@@ -115,7 +115,7 @@ export class UnconfirmedPayments {
       const verdicts = await tron.chain.confirm({ number, hash }, ofBlock, signal);
       const asked: AskedAgain[] = ofBlock.flatMap((payment, index) => {
         const verdict = verdicts[index];
-        return verdict === undefined ? [] : [{ payment, outcome: verdict.outcome, says: verdict.says }];
+        return verdict === undefined ? [] : [{ payment, ...verdict }];
       });
       await settleUnconfirmed(orm, tron.network, asked);
       for (const { payment, outcome, says } of asked) {

@@ -51,7 +51,7 @@ export function resolveDeposit(
     const [deposit] = await lockDeposits(tx, [depositId], 'wait');
     if (deposit === undefined) return null;
     if (version !== undefined && version !== deposit.version) {
-      const [made] = await insertResolution(tx, { depositId, version, actor, outcome, reason });
+      const [made] = await findResolution(tx, { depositId, version, actor, outcome, reason });
       return made === undefined
         ? refused('changed_meanwhile')
         : { resolved: true, creditedCents: Number(made.credited_cents), repeated: true };
@@ -155,7 +155,7 @@ const recordResolution = writeStatement((db, values: Decided & { creditedCents: 
   }),
 );
 
-const insertResolution = readStatement((db, { depositId, version, actor, outcome, reason }: Decided) =>
+const findResolution = readStatement((db, { depositId, version, actor, outcome, reason }: Decided) =>
   db
     .selectFrom('deposit_resolution')
     .select('credited_cents')

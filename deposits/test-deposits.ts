@@ -102,20 +102,11 @@ export function playTestDeposits(
  * Finds the work for {@link playTestDeposits}, ordered by account, and each account's in the order of its due
  * times.
  */
-export async function findDueTestDeposits(
+export function findDueTestDeposits(
   em: Reader,
   { after, except, limit }: AccountsWanted,
 ): Promise<AccountDeposits[]> {
-  const rows = await due(em, {
-    after: after?.partnerId ?? '',
-    except: except.map(accountOf),
-    limit,
-  });
-  return rows.map(({ partner_id: partnerId, deposit_ids: depositIds }) => ({
-    partnerId,
-    mode: 'test',
-    depositIds,
-  }));
+  return due(em, { after: after?.partnerId ?? '', except: except.map(accountOf), limit });
 }
 
 const countOpen = tenantStatement(
@@ -184,10 +175,10 @@ const play = writeStatement(
 // Written out, because it reads deposits of several accounts in turn. It goes no further than the accounts
 // that it finds.
 const due = readStatement(
-  (_, { after, except, limit }: { after: string; except: readonly string[]; limit: number }) => sql<{
-    partner_id: string;
-    deposit_ids: string[];
-  }>`
+  (
+    _,
+    { after, except, limit }: { after: string; except: readonly string[]; limit: number },
+  ) => sql<AccountDeposits>`
     WITH RECURSIVE ${followingAccounts({
       table: 'deposit',
       account: ['partner_id'],
@@ -205,6 +196,6 @@ const due = readStatement(
           HAVING count(*) > 0) d
       LIMIT ${limit}
     )
-    SELECT partner_id, ids AS deposit_ids FROM found ORDER BY partner_id`,
+    SELECT partner_id AS "partnerId", 'test' AS mode, ids AS "depositIds" FROM found ORDER BY partner_id`,
   { acrossTenants: 'queue' },
 );

@@ -1,7 +1,8 @@
 import { sql } from 'kysely';
-import type { ChainName, NodeSays } from '../domain/deposit.ts';
+import type { ChainName } from '../domain/deposit.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { autocommitStatement, type Reader, readStatement } from '../platform/db/sql.ts';
+import type { BlockVerdict } from './tron/tron-chain.ts';
 
 /** Payments that the nodes are asked about in one turn. Those of one block cost no more than one. */
 const MAX_ASKED = 1_000;
@@ -36,10 +37,8 @@ export async function readUnconfirmed(em: Reader, network: ChainName): Promise<U
 }
 
 /** What the nodes said when they were asked again. */
-export interface AskedAgain {
+export interface AskedAgain extends BlockVerdict {
   payment: UnconfirmedPayment;
-  outcome: 'confirmed' | 'denied' | 'open';
-  says: NodeSays[];
 }
 
 /**

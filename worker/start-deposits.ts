@@ -87,12 +87,12 @@ export async function startDeposits(options: DepositsOptions): Promise<WorkerPar
     announceEvents();
     announceDeposits();
   };
-  const crediting = startCrediting({ orm, logger, credited: announce });
-  const expiring = startExpiring({ orm, logger, expired: announce });
+  const crediting = startCrediting({ orm, logger, served: announce });
+  const expiring = startExpiring({ orm, logger, served: announce });
   const playing = startPlaying({
     orm,
     logger,
-    played: () => {
+    served: () => {
       crediting.wake();
       announce();
     },

@@ -24,7 +24,7 @@ describe('the crediting of found payments', () => {
 
   function start(): void {
     const logger = pino({ level: 'info' }, { write: (line: string) => logged.push(line) });
-    crediting = startCrediting({ orm: commands.context.orm, logger, credited: () => {} });
+    crediting = startCrediting({ orm: commands.context.orm, logger, served: () => {} });
   }
 
   /** Deposits of a new account, each paid. */
@@ -85,7 +85,7 @@ describe('the crediting of found payments', () => {
     const second = startCrediting({
       orm: commands.context.orm,
       logger: pino({ level: 'silent' }),
-      credited: () => {},
+      served: () => {},
     });
     try {
       const [many, few] = [await paid(250), await paid(2)];
