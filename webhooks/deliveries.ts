@@ -20,8 +20,29 @@ export interface DeliveryKey {
   endpointId: string;
 }
 
+/** The keys of deliveries by column, as statements take them. */
+export interface KeyColumns {
+  eventIds: readonly string[];
+  endpointIds: readonly string[];
+}
+
+export const keyColumns = (deliveries: readonly DeliveryKey[]): KeyColumns => ({
+  eventIds: deliveries.map(({ eventId }) => eventId),
+  endpointIds: deliveries.map(({ endpointId }) => endpointId),
+});
+
 /** An endpoint in the order in which the queues take turns. */
 export type QueuedEndpoint = Row<'delivery', 'partner_id' | 'mode' | 'endpoint_id'>;
+
+/** The endpoint that a queue's next turn begins after. */
+export type AfterEndpoint = ReturnType<typeof afterEndpoint>;
+
+/** @param after null: the turn begins with the first endpoint */
+export const afterEndpoint = (after: QueuedEndpoint | null) => ({
+  afterPartnerId: after?.partner_id ?? '',
+  afterMode: after?.mode ?? '',
+  afterEndpointId: after?.endpoint_id ?? '',
+});
 
 /** An event to send to an endpoint, with the endpoint's current state. */
 export interface Delivery
@@ -62,9 +83,7 @@ export async function takeDeliveries(
 ): Promise<Delivery[]> {
   const { freeSlots, initialSlots, freeReplaySlots, replaySlots, limit, leaseMs, after } = request;
   const leased = await take(orm, {
-    afterPartnerId: after?.partner_id ?? '',
-    afterMode: after?.mode ?? '',
-    afterEndpointId: after?.endpoint_id ?? '',
+    ...afterEndpoint(after),
     freeSlots: JSON.stringify(freeSlots),
     initialSlots,
     freeReplaySlots: JSON.stringify(freeReplaySlots),
@@ -81,10 +100,7 @@ export async function takeDeliveries(
   return leased.map((delivery) => ({ ...delivery, body: bodies.get(delivery.event_id) ?? null }));
 }
 
-interface TakeValues {
-  afterPartnerId: string;
-  afterMode: string;
-  afterEndpointId: string;
+interface TakeValues extends AfterEndpoint {
   freeSlots: string;
   initialSlots: number;
   freeReplaySlots: string;
@@ -175,8 +191,7 @@ export async function recordAttempts(
 ): Promise<void> {
   await record(orm, {
     delaysMs,
-    eventIds: attempts.map(({ eventId }) => eventId),
-    endpointIds: attempts.map(({ endpointId }) => endpointId),
+    ...keyColumns(attempts),
     startedAt: attempts.map(({ startedAt }) => startedAt.toISOString()),
     durationsMs: attempts.map(({ durationMs }) => Math.round(durationMs)),
     httpStatuses: attempts.map(({ httpStatus }) => httpStatus),
@@ -189,10 +204,8 @@ export async function recordAttempts(
 }
 
 /** The attempts by column. */
-interface RecordValues {
+interface RecordValues extends KeyColumns {
   delaysMs: readonly number[];
-  eventIds: string[];
-  endpointIds: string[];
   startedAt: string[];
   durationsMs: number[];
   httpStatuses: (number | null)[];
@@ -293,15 +306,12 @@ const record = autocommitStatement(
 
 /** Gives up deliveries whose events are no longer kept, so that they are taken no more. */
 export async function giveUpLost(orm: Orm, deliveries: readonly DeliveryKey[]): Promise<void> {
-  await giveUp(orm, {
-    eventIds: deliveries.map(({ eventId }) => eventId),
-    endpointIds: deliveries.map(({ endpointId }) => endpointId),
-  });
+  await giveUp(orm, keyColumns(deliveries));
 }
 
 // Row "lost" of the table in domain/event.ts.
 const giveUp = autocommitStatement(
-  (_, { eventIds, endpointIds }: { eventIds: readonly string[]; endpointIds: readonly string[] }) => sql`
+  (_, { eventIds, endpointIds }: KeyColumns) => sql`
   UPDATE delivery d SET status = 'given_up', next_attempt_at = NULL, lease_expires_at = '-infinity',
     workflow = CASE WHEN d.workflow = 'told' THEN 'untold' ELSE d.workflow END
   FROM unnest(${eventIds}::text[], ${endpointIds}::text[]) k (event_id, endpoint_id)
@@ -315,7 +325,7 @@ const giveUp = autocommitStatement(
  * see findErrors in retries.ts.
  */
 export const giveEndpoint = writeStatement(
-  (_, { eventIds, endpointIds }: { eventIds: readonly string[]; endpointIds: readonly string[] }) => sql`
+  (_, { eventIds, endpointIds }: KeyColumns) => sql`
   UPDATE delivery d SET endpoint_id = k.endpoint_id
   FROM (SELECT event_id, min(endpoint_id) AS endpoint_id
     FROM unnest(${eventIds}::text[], ${endpointIds}::text[]) k (event_id, endpoint_id) GROUP BY event_id) k

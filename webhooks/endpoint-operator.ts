@@ -1,4 +1,3 @@
-import { sql } from 'kysely';
 import { z } from 'zod';
 import { readPartner } from '../accounts/reads.ts';
 import { ApiError } from '../domain/api-error.ts';
@@ -9,14 +8,14 @@ import { ModeNames, Text } from '../operator/flag-values.ts';
 import type { Output } from '../operator/render.ts';
 import { argument, flag, flagOr, type Noun, needed, verb } from '../operator/verbs.ts';
 import type { Orm } from '../platform/db/orm.ts';
-import { readStatement } from '../platform/db/sql.ts';
+import { anyOf, readStatement } from '../platform/db/sql.ts';
 import { parseWebhookUrl, WEBHOOK_URL_PROBLEMS } from './client/webhook-url.ts';
 import { presentWebhookEndpoint, type WebhookEndpointRow } from './endpoint-resource.ts';
 import { rotateEndpointSecret } from './endpoint-secrets.ts';
 import { switchEndpoints } from './endpoint-status.ts';
 import { setEndpoint } from './endpoints.ts';
 import { pickEndpoints, readEndpoints } from './reads.ts';
-import { presentWebhookReplay, type WebhookReplayRow } from './replays/resource.ts';
+import { presentWebhookReplay, REPLAY_COLUMNS } from './replays/resource.ts';
 
 const PARTNER = argument('id of the partner');
 const MODES = flagOr(Mode.options, '<mode>', 'test, live or both (default: both)', ModeNames);
@@ -135,12 +134,14 @@ const COLUMNS =
   );
 
 const selectReplays = readStatement(
-  (
-    _,
-    { partnerId, modes, limit }: { partnerId: string; modes: readonly Mode[]; limit: number },
-  ) => sql<WebhookReplayRow>`
-    SELECT id, mode, endpoint_id, status, wanted, matched, sent, created_at FROM webhook_replay
-    WHERE partner_id = ${partnerId} AND mode = ANY (${modes}) ORDER BY id DESC LIMIT ${limit}`,
+  (db, { partnerId, modes, limit }: { partnerId: string; modes: readonly Mode[]; limit: number }) =>
+    db
+      .selectFrom('webhook_replay')
+      .select(REPLAY_COLUMNS)
+      .where('partner_id', '=', partnerId)
+      .where('mode', '=', anyOf(modes))
+      .orderBy('id', 'desc')
+      .limit(limit),
 );
 
 /** What the command refuses to a partner, it refuses to an operator in the same words. */

@@ -60,29 +60,30 @@ export const WebhookEndpointResource = z
   .meta({ id: 'WebhookEndpoint', description: 'A place where events of one mode are sent.' });
 export type WebhookEndpointResource = z.infer<typeof WebhookEndpointResource>;
 
-/**
- * The columns of an endpoint's row that may be shown. `previous_secret_expires_at` is null once it has
- * passed.
- */
+/** The columns of an endpoint's row that may be shown as they are. */
+export const ENDPOINT_COLUMNS = [
+  'id',
+  'partner_id',
+  'mode',
+  'url',
+  'status',
+  'disabled_reason',
+  'standard_headers',
+  'event_types',
+  'description',
+  'consecutive_failures',
+  'failing_since',
+  'last_success_at',
+  'last_failure_at',
+  'last_failure_http_status',
+  'last_failure_error',
+  'created_at',
+] as const;
+
+/** What of an endpoint's row may be shown. `previous_secret_expires_at` is null once it has passed. */
 export type WebhookEndpointRow = Row<
   'webhook_endpoint',
-  | 'id'
-  | 'partner_id'
-  | 'mode'
-  | 'url'
-  | 'status'
-  | 'disabled_reason'
-  | 'standard_headers'
-  | 'event_types'
-  | 'description'
-  | 'consecutive_failures'
-  | 'failing_since'
-  | 'last_success_at'
-  | 'last_failure_at'
-  | 'last_failure_http_status'
-  | 'last_failure_error'
-  | 'previous_secret_expires_at'
-  | 'created_at'
+  (typeof ENDPOINT_COLUMNS)[number] | 'previous_secret_expires_at'
 >;
 
 /** An endpoint in an event for another one: partners put tokens into the paths of URLs. */

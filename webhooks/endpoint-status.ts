@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import { holdClock } from '../accounts/clock.ts';
 import { lockPartner } from '../accounts/partners.ts';
 import type { AccountClock } from '../domain/account-clock.ts';
@@ -39,17 +40,10 @@ export function switchEndpoints(
     const testClock = await holdClock(tx, { partnerId, mode: 'test' });
     await lockPartner(tx, partnerId);
     const endpoints = await readThem(tx);
-    const endpointIds = endpoints.map(({ id }) => id);
+    const account = { partnerId, modes, endpointIds: endpoints.map(({ id }) => id) };
     const changing = endpoints.filter((endpoint) => endpoint.status !== status);
-    if (status === 'enabled') await enableEndpoints(tx, { partnerId, modes, endpointIds });
-    else
-      await disableEndpoints(tx, {
-        partnerId,
-        modes,
-        endpointIds,
-        reason: 'disabled by an operator',
-        testClock,
-      });
+    if (status === 'enabled') await enableEndpoints(tx, account);
+    else await disableEndpoints(tx, { ...account, reason: 'disabled by an operator', testClock });
     if (changing.length > 0) {
       const verb = status === 'enabled' ? 'enable' : 'disable';
       recordAudit(tx, {
@@ -72,25 +66,27 @@ export const DISABLED_BY_PARTNER = 'you disabled it';
 /**
  * Disables endpoints in the caller's transaction, and writes an event about each that was enabled. Their
  * events are parked as they become due.
+ * @param endpoints.url only those that have this URL
  * @param endpoints.testClock from `holdClock`, before the transaction locked any row
  */
 export async function disableEndpoints(
   tx: Transactor,
-  endpoints: Endpoints & { reason: string; testClock: AccountClock },
+  endpoints: Endpoints & { url?: string; reason: string; testClock: AccountClock },
 ): Promise<void> {
-  for (const endpoint of await disable(tx, endpoints)) {
+  for (const endpoint of await disable(tx, { url: null, ...endpoints })) {
     await writeEndpointEvent(tx, 'webhook_endpoint.disabled', endpoint, endpoints.testClock);
   }
 }
 
 const disable = writeStatement(
-  (db, { partnerId, modes, endpointIds, reason }: Endpoints & { reason: string }) =>
+  (db, { partnerId, modes, endpointIds, url, reason }: Endpoints & { url: string | null; reason: string }) =>
     db
       .updateTable('webhook_endpoint')
       .set({ status: 'disabled', disabled_reason: reason })
       .where('partner_id', '=', partnerId)
       .where('mode', '=', anyOf(modes))
       .where('id', '=', anyOf(endpointIds))
+      .where('url', '=', sql<string>`coalesce(${url}::text, url)`)
       .where('status', '=', 'enabled')
       .returning(shownEndpointColumns),
 );
@@ -104,35 +100,13 @@ export function disableEndpoint(
   orm: Orm,
   receiver: Tenant & { endpointId: string; url: string; reason: string },
 ): Promise<void> {
+  const { partnerId, mode, endpointId, url, reason } = receiver;
   return transaction(orm, async (tx) => {
-    const testClock = await holdClock(tx, { partnerId: receiver.partnerId, mode: 'test' });
-    for (const endpoint of await disableAt(tx, receiver)) {
-      await writeEndpointEvent(tx, 'webhook_endpoint.disabled', endpoint, testClock);
-    }
+    const testClock = await holdClock(tx, { partnerId, mode: 'test' });
+    const endpoints = { partnerId, modes: [mode], endpointIds: [endpointId] };
+    await disableEndpoints(tx, { ...endpoints, url, reason, testClock });
   });
 }
-
-const disableAt = writeStatement(
-  (
-    db,
-    {
-      partnerId,
-      mode,
-      endpointId,
-      url,
-      reason,
-    }: Tenant & { endpointId: string; url: string; reason: string },
-  ) =>
-    db
-      .updateTable('webhook_endpoint')
-      .set({ status: 'disabled', disabled_reason: reason })
-      .where('partner_id', '=', partnerId)
-      .where('mode', '=', mode)
-      .where('id', '=', endpointId)
-      .where('url', '=', url)
-      .where('status', '=', 'enabled')
-      .returning(shownEndpointColumns),
-);
 
 /**
  * Enables endpoints in the caller's transaction. What was parked for them is sent soon after: see

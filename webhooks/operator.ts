@@ -20,9 +20,10 @@ import { lowestId } from '../platform/crypto/new-id.ts';
 import { notifyEvents } from '../platform/db/notifications.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { readStatement } from '../platform/db/sql.ts';
+import type { DeliveryKey } from './deliveries.ts';
 import { readWebhook, readWebhooks, type WebhookDetail } from './reads.ts';
 import { MAX_ATTEMPTS_SHOWN } from './resource.ts';
-import { requeueDeliveries } from './send-on-request.ts';
+import { findTargets, requeueDeliveries } from './send-on-request.ts';
 
 const SINCE = flag('<time>', 'only those created since then: 24h, 2026-11-20 or 2026-11-20T08:00:00Z', Since);
 const status = (help: string) => flag('<status>', help, oneOf(DeliveryStatus.options));
@@ -120,13 +121,10 @@ async function requeueWebhook(
 ): Promise<WebhookDetail> {
   const orm = await session.orm();
   const event = await readWebhook(orm, session.keys(), { eventId, endpointId: null });
-  const all = await findTargets(orm.em.fork(), { eventId });
-  const had = all.filter(({ had_delivery }) => had_delivery);
-  const wanting = had.length > 0 ? had : all.filter(({ wants }) => wants);
-  const targets = (endpointId === null ? wanting : all.filter(({ id }) => id === endpointId)).filter(
-    ({ status }) => status === 'enabled',
-  );
-  if (targets.length === 0) {
+  const account = { partnerId: event.partner_id, mode: event.mode };
+  const { all, targets } = await findTargets(orm.em.fork(), account, { eventId, endpointId });
+  const enabled = targets.filter(({ status }) => status === 'enabled');
+  if (enabled.length === 0) {
     const verb = all.length === 0 ? 'set' : 'enable';
     throw new Refusal(
       `${eventId} has no enabled endpoint: run "operator webhook-endpoint ${verb} ${event.partner_id}` +
@@ -134,29 +132,12 @@ async function requeueWebhook(
     );
   }
   const { actor } = await session.operator();
-  const detail = { status: event.status, endpoints: targets.map(({ id }) => id) };
-  const deliveries = targets.map(({ id }) => ({ eventId, endpointId: id }));
+  const detail = { status: event.status, endpoints: enabled.map(({ id }) => id) };
+  const deliveries = enabled.map(({ id }) => ({ eventId, endpointId: id }));
   await requeueDeliveries(orm, deliveries, { actor, audit: { subject: eventId, detail } });
   await notifyEvents(orm);
   return readWebhook(orm, session.keys(), { eventId, endpointId });
 }
-
-interface Target {
-  id: string;
-  status: 'enabled' | 'disabled';
-  had_delivery: boolean;
-  wants: boolean;
-}
-
-const findTargets = readStatement(
-  (_, { eventId }: { eventId: string }) => sql<Target>`
-  SELECT w.id, w.status, d.event_id IS NOT NULL AS had_delivery,
-    wants_event(w.event_types, e.type, e.only_endpoint_id, e.except_endpoint_id, w.id) AS wants
-  FROM event e JOIN webhook_endpoint w ON w.partner_id = e.partner_id AND w.mode = e.mode
-    LEFT JOIN delivery d ON d.event_id = e.id AND d.endpoint_id = w.id
-  WHERE e.id = ${eventId} ORDER BY w.id`,
-  { acrossTenants: 'operator' },
-);
 
 /** Which of an account's events to send again. */
 interface Wanted {
@@ -256,10 +237,7 @@ function statementsFor(statuses: readonly DeliveryStatus[]) {
      * event are on one page, since sending it gives the row without an endpoint to one of them.
      */
     readPage: readStatement(
-      (_, page: Range & { after: string; limit: number }) => sql<{
-        eventId: string;
-        endpointId: string;
-      }>`
+      (_, page: Range & { after: string; limit: number }) => sql<DeliveryKey>`
         SELECT d.event_id AS "eventId", w.id AS "endpointId" ${wanted(page)}
           AND w.id IS NOT NULL AND d.event_id > ${page.after}
         ORDER BY d.event_id FETCH FIRST ${page.limit} ROWS WITH TIES`,

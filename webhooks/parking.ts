@@ -2,7 +2,14 @@ import { sql } from 'kysely';
 import { followingAccounts } from '../platform/db/following-accounts.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { autocommitStatement } from '../platform/db/sql.ts';
-import type { DeliveryKey, QueuedEndpoint } from './deliveries.ts';
+import {
+  type AfterEndpoint,
+  afterEndpoint,
+  type DeliveryKey,
+  type KeyColumns,
+  keyColumns,
+  type QueuedEndpoint,
+} from './deliveries.ts';
 
 /** How many endpoints have a turn together. */
 const ENDPOINTS = 8;
@@ -16,16 +23,13 @@ const BATCH = 400;
  * {@link giveUpDeliveries} finds.
  */
 export async function parkDeliveries(orm: Orm, deliveries: readonly DeliveryKey[]): Promise<void> {
-  await parkOrQueue(orm, {
-    eventIds: deliveries.map(({ eventId }) => eventId),
-    endpointIds: deliveries.map(({ endpointId }) => endpointId),
-  });
+  await parkOrQueue(orm, keyColumns(deliveries));
 }
 
 // Row "parked" of the table in domain/event.ts. Written out: it joins the table it changes with its endpoint,
 // which may be missing.
 const parkOrQueue = autocommitStatement(
-  (_, { eventIds, endpointIds }: { eventIds: readonly string[]; endpointIds: readonly string[] }) => sql`
+  (_, { eventIds, endpointIds }: KeyColumns) => sql`
   UPDATE delivery d SET lease_expires_at = '-infinity',
     status = CASE WHEN w.id IS NULL THEN 'given_up' WHEN w.status = 'disabled' THEN 'parked' ELSE 'pending' END,
     next_attempt_at = CASE WHEN w.status = 'enabled' THEN account_time(d.partner_id, d.mode, clock_timestamp()) END,
@@ -67,21 +71,11 @@ async function takeTurn(
   orm: Orm,
   after: QueuedEndpoint | null,
 ): Promise<EndpointsTurn> {
-  const served = await change(orm, {
-    afterPartnerId: after?.partner_id ?? '',
-    afterMode: after?.mode ?? '',
-    afterEndpointId: after?.endpoint_id ?? '',
-  });
+  const served = await change(orm, afterEndpoint(after));
   return {
     changed: served.reduce((sum, { changed }) => sum + changed, 0),
     last: served.length < ENDPOINTS ? null : (served.at(-1) ?? null),
   };
-}
-
-interface AfterEndpoint {
-  afterPartnerId: string;
-  afterMode: string;
-  afterEndpointId: string;
 }
 
 // Row "unparked" of the table in domain/event.ts. Written out: it takes deliveries of several endpoints in

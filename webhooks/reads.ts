@@ -11,7 +11,7 @@ import { newestRows } from '../platform/db/newest.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { anyOf, type Reader, readStatement } from '../platform/db/sql.ts';
 import { deliverWebhookWorkflowId } from '../workflows/messages.ts';
-import type { WebhookEndpointRow } from './endpoint-resource.ts';
+import { ENDPOINT_COLUMNS, type WebhookEndpointRow } from './endpoint-resource.ts';
 import { MAX_ATTEMPTS_SHOWN, presentAttempt } from './resource.ts';
 import { openAnswerStart } from './secrets.ts';
 
@@ -176,22 +176,7 @@ const selectAttempts = readStatement((db, { eventId, endpointId }: { eventId: st
 /** The columns of a WebhookEndpointRow. */
 export const shownEndpointColumns = ({ eb, ref }: ExpressionBuilder<Tables, 'webhook_endpoint'>) =>
   [
-    'id',
-    'partner_id',
-    'mode',
-    'url',
-    'status',
-    'disabled_reason',
-    'standard_headers',
-    'event_types',
-    'description',
-    'consecutive_failures',
-    'failing_since',
-    'last_success_at',
-    'last_failure_at',
-    'last_failure_http_status',
-    'last_failure_error',
-    'created_at',
+    ...ENDPOINT_COLUMNS,
     eb
       .case()
       .when('previous_secret_expires_at', '>', sql<string>`account_now(${ref('partner_id')}, ${ref('mode')})`)

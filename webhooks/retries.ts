@@ -6,7 +6,13 @@ import { followingAccounts } from '../platform/db/following-accounts.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { ASYNCHRONOUS_COMMIT, autocommitStatement, readStatement } from '../platform/db/sql.ts';
 import { tokenBucket } from '../platform/db/token-bucket.ts';
-import type { DeliveryKey, QueuedEndpoint } from './deliveries.ts';
+import {
+  type AfterEndpoint,
+  afterEndpoint,
+  type DeliveryKey,
+  type KeyColumns,
+  type QueuedEndpoint,
+} from './deliveries.ts';
 
 /**
  * How many workflows of an endpoint can be notified at once; with one more every 62.5 ms, at most 20 in any
@@ -46,11 +52,7 @@ export async function takeUnnotifiedDeliveries(
   orm: Orm,
   after: QueuedEndpoint | null,
 ): Promise<{ unnotified: UnnotifiedDelivery[]; last: QueuedEndpoint | null; isAllowanceUsed: boolean }> {
-  const rows = await take(orm, {
-    afterPartnerId: after?.partner_id ?? '',
-    afterMode: after?.mode ?? '',
-    afterEndpointId: after?.endpoint_id ?? '',
-  });
+  const rows = await take(orm, afterEndpoint(after));
   const endpoints = new Set(rows.map(({ endpoint_id }) => endpoint_id));
   const leased = rows.filter((row): row is LeasedDelivery => row.event_id !== null);
   const attempts =
@@ -78,10 +80,9 @@ type LeasedDelivery = Omit<UnnotifiedDelivery, 'error'>;
 // A statement of its own: PostgreSQL 18 can crash if a statement that locks rows, which others change at the
 // same moment, also reads a partitioned table.
 const findErrors = readStatement(
-  (
-    _,
-    values: { eventIds: readonly string[]; endpointIds: readonly string[]; numbers: readonly number[] },
-  ) => sql<Row<'delivery_attempt', 'event_id' | 'endpoint_id' | 'error'>>`
+  (_, values: KeyColumns & { numbers: readonly number[] }) => sql<
+    Row<'delivery_attempt', 'event_id' | 'endpoint_id' | 'error'>
+  >`
   SELECT t.event_id, t.endpoint_id, t.error
   FROM unnest(${values.eventIds}::text[], ${values.endpointIds}::text[], ${values.numbers}::int[])
       k (event_id, endpoint_id, number)
@@ -93,7 +94,7 @@ const findErrors = readStatement(
 // endpoint's row has the allowance and is locked meanwhile: one that another process is serving is skipped.
 // If the endpoint is gone, nothing new fails, so what is left needs no other limit than that of a turn.
 const take = autocommitStatement(
-  (_, values: { afterPartnerId: string; afterMode: string; afterEndpointId: string }) => sql<Taken>`
+  (_, values: AfterEndpoint) => sql<Taken>`
   WITH RECURSIVE ${ASYNCHRONOUS_COMMIT}, ${followingAccounts({
     table: 'delivery',
     account: ['partner_id', 'mode', 'endpoint_id'],

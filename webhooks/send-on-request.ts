@@ -4,12 +4,12 @@ import { EVENTS_KEPT_DAYS } from '../domain/event.ts';
 import type { Tenant } from '../domain/mode.ts';
 import type { Tables } from '../platform/db/entities.ts';
 import type { Orm } from '../platform/db/orm.ts';
-import { readStatement, type Transactor, writeStatement } from '../platform/db/sql.ts';
+import { type Reader, readStatement, type Transactor, writeStatement } from '../platform/db/sql.ts';
 import { transaction } from '../platform/db/transaction.ts';
 import { newEvent, writeEvent } from '../requests/event.ts';
 import { recordAudit } from '../requests/operator-context.ts';
 import { lockAllowance, takeFromAllowance } from './allowance.ts';
-import { type DeliveryKey, giveEndpoint } from './deliveries.ts';
+import { type DeliveryKey, giveEndpoint, type KeyColumns, keyColumns } from './deliveries.ts';
 import { presentWebhookEndpoint } from './endpoint-resource.ts';
 import { type EndpointId, endpointDisabled, readEndpoint } from './reads.ts';
 
@@ -33,11 +33,8 @@ export function resendEvent(
     if (event === undefined) throw new ApiError('event_not_found');
     if (endpointId !== null) await readEndpoint(tx, tenant, endpointId);
     const allowance = await lockAllowance(tx, tenant);
-    const endpoints = await findEndpoints(tx, { partnerId, mode, eventId });
-    if (endpoints.length === 0) throw new ApiError('webhook_endpoint_not_found');
-    const had = endpoints.filter(({ had_delivery }) => had_delivery);
-    const wanting = had.length > 0 ? had : endpoints.filter(({ wants }) => wants);
-    const targets = endpointId === null ? wanting : endpoints.filter(({ id }) => id === endpointId);
+    const { all, targets } = await findTargets(tx, tenant, { eventId, endpointId });
+    if (all.length === 0) throw new ApiError('webhook_endpoint_not_found');
     if (targets.length === 0) {
       throw new ApiError('webhook_endpoint_not_found', {
         message: 'No webhook endpoint of this mode wants this event. Name one with endpoint_id.',
@@ -65,7 +62,23 @@ const findEvent = readStatement(
       .where('id', '>', sql<string>`'evt_' || id_time(now() - ${keptDays} * interval '1 day')`),
 );
 
-interface CandidateEndpoint {
+/**
+ * @param endpointId to send it only there, even if it is not for that endpoint; null for each endpoint that
+ * it had a delivery for, or else those that want it now
+ * @returns `all` the account's endpoints, the oldest first, and those of them to send the event to
+ */
+export async function findTargets(
+  em: Reader,
+  { partnerId, mode }: Tenant,
+  { eventId, endpointId }: { eventId: string; endpointId: EndpointId },
+): Promise<{ all: Target[]; targets: Target[] }> {
+  const all = await findEndpoints(em, { partnerId, mode, eventId });
+  const had = all.filter(({ had_delivery }) => had_delivery);
+  const wanting = had.length > 0 ? had : all.filter(({ wants }) => wants);
+  return { all, targets: endpointId === null ? wanting : all.filter(({ id }) => id === endpointId) };
+}
+
+interface Target {
   id: string;
   status: 'enabled' | 'disabled';
   had_delivery: boolean;
@@ -73,7 +86,7 @@ interface CandidateEndpoint {
 }
 
 const findEndpoints = readStatement(
-  (_, { partnerId, mode, eventId }: Tenant & { eventId: string }) => sql<CandidateEndpoint>`
+  (_, { partnerId, mode, eventId }: Tenant & { eventId: string }) => sql<Target>`
   SELECT w.id, w.status,
     EXISTS (SELECT FROM delivery d WHERE d.event_id = e.id AND d.endpoint_id = w.id
       AND d.partner_id = ${partnerId} AND d.mode = ${mode}) AS had_delivery,
@@ -153,22 +166,14 @@ const requeue = writeStatement(
  * Makes these deliveries pending in the caller's transaction. Each event and endpoint is of the same account.
  */
 async function makePending(tx: Transactor, deliveries: readonly DeliveryKey[]): Promise<void> {
-  const values = {
-    eventIds: deliveries.map(({ eventId }) => eventId),
-    endpointIds: deliveries.map(({ endpointId }) => endpointId),
-  };
-  await giveEndpoint(tx, values);
-  await queue(tx, values);
-}
-
-interface QueueValues {
-  eventIds: readonly string[];
-  endpointIds: readonly string[];
+  const keys = keyColumns(deliveries);
+  await giveEndpoint(tx, keys);
+  await queue(tx, keys);
 }
 
 // Row "requeued" of the table in domain/event.ts. Written out: there may be a row for each endpoint or not.
 const queue = writeStatement(
-  (_, { eventIds, endpointIds }: QueueValues) => sql`
+  (_, { eventIds, endpointIds }: KeyColumns) => sql`
   INSERT INTO delivery AS d (event_id, endpoint_id, partner_id, mode, type, status, next_attempt_at)
   SELECT e.id, k.endpoint_id, e.partner_id, e.mode, e.type, 'pending',
     account_time(e.partner_id, e.mode, clock_timestamp())

@@ -29,10 +29,18 @@ export const WebhookReplayResource = z
   .meta({ id: 'WebhookReplay', description: 'Events that are sent to a webhook endpoint again.' });
 export type WebhookReplayResource = z.infer<typeof WebhookReplayResource>;
 
-export type WebhookReplayRow = Row<
-  'webhook_replay',
-  'id' | 'mode' | 'endpoint_id' | 'status' | 'wanted' | 'matched' | 'sent' | 'created_at'
->;
+export const REPLAY_COLUMNS = [
+  'id',
+  'mode',
+  'endpoint_id',
+  'status',
+  'wanted',
+  'matched',
+  'sent',
+  'created_at',
+] as const;
+
+export type WebhookReplayRow = Row<'webhook_replay', (typeof REPLAY_COLUMNS)[number]>;
 
 export function presentWebhookReplay(row: WebhookReplayRow): WebhookReplayResource {
   return {

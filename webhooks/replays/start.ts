@@ -9,25 +9,13 @@ import { autocommitStatement, readStatement, writeStatement } from '../../platfo
 import { transaction } from '../../platform/db/transaction.ts';
 import { lockAllowance, takeFromAllowance } from '../allowance.ts';
 import { endpointDisabled, readEndpoint } from '../reads.ts';
-import type { WebhookReplayRow } from './resource.ts';
+import { REPLAY_COLUMNS, type WebhookReplayRow } from './resource.ts';
 
 /**
  * How many events a replay can go through: they are counted before it begins, which has to end long before
  * its time limit.
  */
 const MAX_EVENTS = 250_000;
-
-/** The columns of a WebhookReplayRow. */
-const REPLAY_COLUMNS = [
-  'id',
-  'mode',
-  'endpoint_id',
-  'status',
-  'wanted',
-  'matched',
-  'sent',
-  'created_at',
-] as const;
 
 /** Which of an endpoint's events are to be sent again (docs/partners/webhooks.md#replaying-events). */
 interface ReplayRequest {
