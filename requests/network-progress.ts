@@ -1,5 +1,4 @@
 import { sql } from 'kysely';
-import type { Orm } from '../platform/db/orm.ts';
 import { autocommitStatement } from '../platform/db/sql.ts';
 import type { NetworkAnswer } from './rules.ts';
 
@@ -27,11 +26,7 @@ export interface Asked extends Asking {
  * Notes on the claim's row that the card network is being asked and has not answered yet, for GET
  * /operations.
  */
-export async function noteAsking(orm: Orm, asking: Asking): Promise<void> {
-  await begin(orm, asking);
-}
-
-const begin = autocommitStatement(
+export const noteAsking = autocommitStatement(
   (_, { claimId, sinceMs, deadlineMs }: Asking) => sql`
     UPDATE idempotency_claim SET network_asked = network_asked + 1,
       network_last_asked_at = now() - ${sinceMs} * interval '1 millisecond', network_next_ask_at = NULL,
@@ -42,14 +37,9 @@ const begin = autocommitStatement(
 
 /**
  * Notes on the claim's row what came of asking the card network, for GET /operations
- * (docs/partners/operations.md).
+ * (docs/partners/operations.md). At the deadline, it is asked in any case.
  */
-export async function noteAsked(orm: Orm, asked: Asked): Promise<void> {
-  await note(orm, asked);
-}
-
-// At the deadline, it is asked in any case.
-const note = autocommitStatement(
+export const noteAsked = autocommitStatement(
   (_, { claimId, sinceMs, answer, problem, isCounted, nextAskMs, deadlineMs }: Asked) => sql`
     UPDATE idempotency_claim c
     SET network_asked = c.network_asked + CASE WHEN ${isCounted}::boolean THEN 0 ELSE 1 END,

@@ -2,7 +2,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type RawBuilder, sql } from 'kysely';
 import { ApiError } from '../domain/api-error.ts';
 import type { ClaimOperation } from '../domain/claim-operation.ts';
-import type { Mode } from '../domain/mode.ts';
 import type { KeyRing } from '../platform/crypto/key-ring.ts';
 import { autocommitStatement, type Cte, cte, type Transactor, writeStatement } from '../platform/db/sql.ts';
 import { transaction } from '../platform/db/transaction.ts';
@@ -145,18 +144,9 @@ export function requireStored(isStored: boolean): void {
 }
 
 /** A claim that is inserted together with its response. */
-export interface ClaimWithResponse {
-  claimId: string;
-  partnerId: string;
-  mode: Mode;
-  key: string | null;
-  operation: ClaimOperation;
+export interface ClaimWithResponse extends Omit<KeyedRequest, 'resourceId' | 'cardId'> {
   resourceId: string | null;
   aboutCardId: string | null;
-  fingerprint: Buffer;
-  requestId: string;
-  apiKeyId: string | null;
-  clientAddress: string | null;
   responseStatus: number;
   responseBody: Buffer;
 }
@@ -206,13 +196,6 @@ const MAKES_ITS_RESPONSE: readonly ClaimOperation[] = [
 ];
 
 /**
- * The INSERT of a claim with its response. It returns no row if there is no key, or the key has another claim
- * by now.
- */
-export const insertClaimWithResponse = (claim: ClaimWithResponse): RawBuilder<{ id: string }> =>
-  insertClaim(claim, sql`(SELECT) one`);
-
-/**
  * Stores a request's response with the claim of its key, if it has one, once the change has a row.
  * @returns `isStored`: false if another request has claimed the key
  */
@@ -220,11 +203,19 @@ export function storeKeyed(
   changed: Cte<unknown>,
   claim: ClaimWithResponse,
 ): { answered: Cte<{ id: string }>; isStored: RawBuilder<boolean> } {
-  const answered = cte('answered', insertClaim(claim, changed.rows));
+  const answered = cte('answered', insertClaimWithResponse(claim, changed.rows));
   return { answered, isStored: sql`(${claim.key}::text IS NULL OR EXISTS (SELECT FROM ${answered.rows}))` };
 }
 
-const insertClaim = (claim: ClaimWithResponse, changed: RawBuilder<unknown>) => sql<{ id: string }>`
+/**
+ * The INSERT of a claim with its response. It returns no row if there is no key, or the key has another claim
+ * by now.
+ * @param changed has a row if there is something to respond to
+ */
+export const insertClaimWithResponse = (
+  claim: ClaimWithResponse,
+  changed: RawBuilder<unknown> = sql`(SELECT) one`,
+): RawBuilder<{ id: string }> => sql`
   INSERT INTO idempotency_claim (id, partner_id, mode, key, operation, resource_id, card_id,
     fingerprint, request_id, api_key_id, client_address, response_status, response_body, lease_expires_at)
   SELECT ${claim.claimId}::text, ${claim.partnerId}::text, ${claim.mode}::text, ${claim.key}::text,
