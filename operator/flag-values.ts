@@ -10,6 +10,7 @@ import { MAX_AMOUNT_CENTS } from '../domain/money.ts';
 import { parseJson } from '../domain/parse-json.ts';
 import { completeControls, SpendingControlsRequest } from '../domain/spending-controls.ts';
 import { parseDuration } from '../platform/config/duration.ts';
+import { splitList } from '../platform/config/values.ts';
 
 /** Makes commander's parser of a flag or an argument. A flag that is given twice is refused. */
 export function read<T>(schema: z.ZodType<T>): (text: string, previous?: T) => T {
@@ -87,15 +88,12 @@ export const Since = z.string().transform((text, ctx) => {
 /** Names of scopes, comma-separated. */
 export const ScopeNames = z
   .string()
-  .transform((text) => text.split(',').map((name) => name.trim()))
+  .transform(splitList)
   .pipe(z.array(z.enum(Scope.options, `must be scopes, comma-separated: ${Scope.options.join(', ')}`)))
   .transform((names) => Scope.options.filter((scope) => names.includes(scope)));
 
 /** Addresses and CIDR blocks, comma-separated. */
-export const IpBlocks = z
-  .string()
-  .transform((text) => text.split(',').map((block) => block.trim()))
-  .pipe(IpAllowlist);
+export const IpBlocks = z.string().transform(splitList).pipe(IpAllowlist);
 
 /** A timestamp with its zone, or a date (UTC). */
 export const At = z.string().transform((text, ctx) => {

@@ -1,16 +1,14 @@
 import { z } from 'zod';
-import { isLoopbackAddress } from '../../domain/public-address.ts';
 import { parseDuration } from './duration.ts';
+import { isHttpUrl, isLoopback, PrintableKey } from './values.ts';
 
-const Key = z
-  .string()
-  .regex(/^[\x21-\x7e]+$/, 'must be printable ASCII without spaces')
-  .optional();
+const Key = PrintableKey.optional();
 /** Shorter ones can be guessed; Standard Webhooks asks for as many. */
 const MIN_SECRET_BYTES = 24;
-const SharedSecret = Key.unwrap()
-  .min(MIN_SECRET_BYTES, `must have at least ${MIN_SECRET_BYTES} characters`)
-  .optional();
+const SharedSecret = PrintableKey.min(
+  MIN_SECRET_BYTES,
+  `must have at least ${MIN_SECRET_BYTES} characters`,
+).optional();
 /** Of Standard Webhooks: what follows the prefix is the key's base64. */
 const WebhookSecret = z
   .string()
@@ -20,10 +18,7 @@ const WebhookSecret = z
     `must be whsec_ followed by the base64 of at least ${MIN_SECRET_BYTES} bytes`,
   )
   .optional();
-const BaseUrl = z
-  .string()
-  .refine((text) => isHttpUrl(text), 'must be an http(s) URL without a user')
-  .optional();
+const BaseUrl = z.string().refine(isHttpUrl, 'must be an http(s) URL without a user').optional();
 const Reference = z
   .string()
   .regex(/^[\x21-\x7e]{1,200}$/, 'must be 1 to 200 printable ASCII characters without spaces')
@@ -148,14 +143,7 @@ export function networkProblems(set: NodeJS.ProcessEnv, schema: object = NETWORK
 
 function isInClear(url: string): boolean {
   if (!URL.canParse(url) || new URL(url).protocol !== 'http:') return false;
-  const { hostname } = new URL(url);
-  return hostname !== 'localhost' && !isLoopbackAddress(hostname.replace(/^\[(.+)\]$/, '$1'));
+  return !isLoopback(new URL(url).hostname);
 }
 
 const withoutSlash = (url: string): string => url.replace(/\/+$/, '');
-
-function isHttpUrl(text: string): boolean {
-  if (!URL.canParse(text)) return false;
-  const { protocol, username, password } = new URL(text);
-  return ['http:', 'https:'].includes(protocol) && username === '' && password === '';
-}

@@ -1,4 +1,5 @@
 import { distance } from 'fastest-levenshtein';
+import { splitList } from './values.ts';
 
 /** A variable that begins like this but is not known is probably misspelt. */
 const OUR_PREFIX =
@@ -42,7 +43,7 @@ export function misspeltProblems(
 ): string[] {
   const files = inFiles.map((name) => `${name}_FILE`);
   const known = new Set([...ours, ...ALSO_KNOWN, ...files]);
-  const ignored = (env.IGNORED_VARIABLES ?? '').split(',').map((name) => name.trim());
+  const ignored = splitList(env.IGNORED_VARIABLES ?? '');
   const isSet = (name: string) => env[name] !== undefined || env[`${name}_FILE`] !== undefined;
   const missing = [...known].filter((name) => !isSet(name) && !isSet(name.replace(/_FILE$/, '')));
   const problems: string[] = [];

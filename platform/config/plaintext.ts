@@ -1,6 +1,6 @@
 import { loadClientConnectConfig } from '@temporalio/envconfig';
 import ConnectionParameters from 'pg/lib/connection-parameters';
-import { isLoopbackAddress } from '../../domain/public-address.ts';
+import { isLoopback } from './values.ts';
 
 /**
  * Names what would be in clear: connections that leave this machine without TLS, and, in production
@@ -82,9 +82,4 @@ export function jwksProblems(set: NodeJS.ProcessEnv): string[] {
     'CODEC_JWKS_URL: leads to another machine without TLS, so whoever is on the network between can make keys of their own ' +
       'valid, and decrypt; use https, or accept the risk with ALLOW_PLAINTEXT_JWKS=true',
   ];
-}
-
-/** Whether this never leaves the machine. @param host as in a URL */
-function isLoopback(host: string): boolean {
-  return host === 'localhost' || isLoopbackAddress(host.replace(/^\[(.+)\]$/, '$1'));
 }

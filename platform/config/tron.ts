@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { ChainName } from '../../domain/deposit.ts';
 import { tronAddressHash, xpubProblem } from '../crypto/tron-address.ts';
+import { isHttpUrl, PrintableKey } from './values.ts';
 
 const NodeUrls = z
   .string()
@@ -26,10 +27,7 @@ export const TRON_VARIABLES = {
     .string()
     .regex(/^[1-9]\d{0,2}$/, 'must be a whole number from 1')
     .optional(),
-  TRON_API_KEY: z
-    .string()
-    .regex(/^[\x21-\x7e]+$/, 'must be printable ASCII without spaces')
-    .optional(),
+  TRON_API_KEY: PrintableKey.optional(),
   TRON_USDT_CONTRACT: z
     .string()
     .refine(
@@ -132,10 +130,4 @@ function foreignProblems({ TRON_NETWORK: network, ...set }: NodeJS.ProcessEnv): 
   if (nodeChain)
     problems.push(`TRON_NODE_URLS: contains a node of ${nodeChain}, but TRON_NETWORK is ${network}`);
   return problems;
-}
-
-function isHttpUrl(text: string): boolean {
-  if (!URL.canParse(text)) return false;
-  const { protocol, username, password } = new URL(text);
-  return ['http:', 'https:'].includes(protocol) && username === '' && password === '';
 }

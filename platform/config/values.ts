@@ -1,6 +1,7 @@
 import ipaddr from 'ipaddr.js';
 import { z } from 'zod';
 import { isPercentEncoded } from '../../domain/percent-encoding.ts';
+import { isLoopbackAddress } from '../../domain/public-address.ts';
 import type { RingKey } from '../crypto/key-ring.ts';
 import { parseDuration } from './duration.ts';
 import { WORKER_QUEUES } from './task-queues.ts';
@@ -8,7 +9,10 @@ import { parseTimeOfDay } from './time-of-day.ts';
 
 // What the text of a variable can be, and what it is read as.
 
+export const splitList = (text: string): string[] => text.split(',').map((part) => part.trim());
+
 export const Text = z.string().min(1);
+export const PrintableKey = z.string().regex(/^[\x21-\x7e]+$/, 'must be printable ASCII without spaces');
 export const Duration = z.string().transform((text, ctx) => {
   const durationMs = parseDuration(text);
   if (durationMs === undefined) ctx.addIssue('must be a duration: 250ms, 30s, 5m or 8h');
@@ -25,7 +29,7 @@ export const durationUpTo = (maxMs: number, max: string) =>
   );
 export const Durations = z
   .string()
-  .transform((text) => text.split(',').map((part) => part.trim()))
+  .transform(splitList)
   .pipe(z.array(Duration).min(1).max(20, 'must be at most 20 durations'));
 export const LedgerCheckAt = z.string().transform((text, ctx) => {
   const time = parseTimeOfDay(text);
@@ -44,8 +48,8 @@ export const Port = wholeNumber(1, 65_535);
 export const PostgresUrl = z.url({ protocol: /^postgres(ql)?$/, error: 'must be a postgres:// URL' });
 
 export const Keys = z.string().transform((text, ctx): RingKey[] => {
-  const keys = text.split(',').map((part) => {
-    const [, id, encoded] = /^([A-Za-z0-9_-]{1,32}):([A-Za-z0-9+/]{43}=)$/.exec(part.trim()) ?? [];
+  const keys = splitList(text).map((part) => {
+    const [, id, encoded] = /^([A-Za-z0-9_-]{1,32}):([A-Za-z0-9+/]{43}=)$/.exec(part) ?? [];
     return { id: id ?? '', secret: Buffer.from(encoded ?? '', 'base64') };
   });
   if (keys.some((key) => key.secret.length !== 32)) {
@@ -83,7 +87,6 @@ export const ExporterHeaders = z
         ]),
     ),
   );
-const splitList = (text: string): string[] => text.split(',').map((part) => part.trim());
 export const Tokens = z
   .string()
   .transform(splitList)
@@ -112,7 +115,16 @@ export const PublicUrl = z
   );
 const isTrustworthy = ({ protocol, hostname }: URL): boolean =>
   protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname));
-export const isLoopback = (host: string): boolean => /^(localhost|127(\.\d+){3}|\[?::1\]?)$/.test(host);
+
+/** Whether this never leaves the machine. @param host as in a URL */
+export const isLoopback = (host: string): boolean =>
+  host === 'localhost' || isLoopbackAddress(host.replace(/^\[(.+)\]$/, '$1'));
+
+export function isHttpUrl(text: string): boolean {
+  if (!URL.canParse(text)) return false;
+  const { protocol, username, password } = new URL(text);
+  return ['http:', 'https:'].includes(protocol) && username === '' && password === '';
+}
 
 /** Proxies' addresses as blocks. A block of everybody would let any client choose its own address. */
 export const CidrBlocks = z
