@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import { ApiError } from '../domain/api-error.ts';
-import { parseBlock } from '../domain/ip-address.ts';
+import { parseBlocks } from '../domain/ip-address.ts';
 import type { Mode, Tenant } from '../domain/mode.ts';
 import { newToken, tokenHashes } from '../platform/crypto/token.ts';
 import { anyOf, readStatement, writeStatement } from '../platform/db/sql.ts';
@@ -60,8 +60,7 @@ export function openWorkbenchSession(
     }
     const { id, partner_id: partnerId, mode, api_key_id: keyId } = session;
     if (session.suspended_at !== null) throw new ApiError('account_suspended');
-    const blocks = session.ip_allowlist?.map(parseBlock).filter((block) => block !== null) ?? null;
-    const address = checkAddress(blocks, clientAddress);
+    const address = checkAddress(session.ip_allowlist && parseBlocks(session.ip_allowlist), clientAddress);
     const before = cookieOf(mode);
     const [open] =
       before === null

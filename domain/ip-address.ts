@@ -49,6 +49,10 @@ export function limitedAddress(text: string | null): string {
   return spellBlock([address, address.kind() === 'ipv6' ? 64 : 32]);
 }
 
+/** Those of the texts that {@link parseBlock} understands. */
+export const parseBlocks = (texts: readonly string[]): CidrBlock[] =>
+  texts.map(parseBlock).filter((block) => block !== null);
+
 export const isInBlock = (address: IpAddress, [block, bits]: CidrBlock): boolean =>
   block.kind() === address.kind() && address.match(block, bits);
 
@@ -58,7 +62,7 @@ export const isInBlock = (address: IpAddress, [block, bits]: CidrBlock): boolean
  */
 export function blocksOutside(blocks: readonly string[] | null, allowed: readonly string[] | null): string[] {
   if (allowed === null) return [];
-  const within = allowed.map(parseBlock).filter((block) => block !== null);
+  const within = parseBlocks(allowed);
   return (blocks ?? ['0.0.0.0/0', '::/0']).filter((text) => {
     const block = parseBlock(text);
     return block === null || !within.some((outer) => block[1] >= outer[1] && isInBlock(block[0], outer));
@@ -89,11 +93,4 @@ export const IpAllowlist = z
   )
   .min(1, 'must not be empty: null means every address')
   .max(MAX_BLOCKS, `must have at most ${MAX_BLOCKS} addresses or blocks`)
-  .transform((texts) => [
-    ...new Set(
-      texts
-        .map(parseBlock)
-        .filter((block) => block !== null)
-        .map(spellBlock),
-    ),
-  ]);
+  .transform((texts) => [...new Set(parseBlocks(texts).map(spellBlock))]);

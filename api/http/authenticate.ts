@@ -4,7 +4,7 @@ import { LRUCache } from 'lru-cache';
 import { keyIsUsable } from '../../accounts/api-keys.ts';
 import type { Scope } from '../../accounts/scope-rules.ts';
 import { ApiError } from '../../domain/api-error.ts';
-import { type CidrBlock, parseBlock } from '../../domain/ip-address.ts';
+import { type CidrBlock, parseBlocks } from '../../domain/ip-address.ts';
 import type { Mode, Tenant } from '../../domain/mode.ts';
 import { isApiKeyShaped, readApiKeyMode } from '../../platform/crypto/api-key.ts';
 import type { TokenPurpose } from '../../platform/crypto/token.ts';
@@ -231,7 +231,7 @@ function toCaller(row: CallerRow, sessionId: string | null): FoundCaller {
     keyId: row.key_id,
     scopes: row.scopes as Scope[],
     // What isn't a block any more opens nothing.
-    ipAllowlist: row.ip_allowlist?.map(parseBlock).filter((block) => block !== null) ?? null,
+    ipAllowlist: row.ip_allowlist && parseBlocks(row.ip_allowlist),
     sessionId,
     isSuspended: row.suspended_at !== null,
   };
