@@ -265,24 +265,18 @@ function createMetrics(reasons: readonly string[], stays: () => Stay[]) {
   });
   // So that the first refusal shows as an increase.
   for (const reason of reasons) refused.inc({ reason }, 0);
-  const count = (at: Stay['at']) => stays().filter((stay) => stay.at === at).length;
+  const gauge = (name: string, help: string, at: Stay['at']) =>
+    new Gauge({
+      name,
+      help: `${help}, across all accounts`,
+      registers: [],
+      collect() {
+        this.set(stays().filter((stay) => stay.at === at).length);
+      },
+    });
   return {
-    atWork: new Gauge({
-      name: 'admission_requests_at_work',
-      help: 'Requests in progress, across all accounts',
-      registers: [],
-      collect() {
-        this.set(count('work'));
-      },
-    }),
-    waiting: new Gauge({
-      name: 'admission_requests_waiting',
-      help: 'Requests waiting for their turn, across all accounts',
-      registers: [],
-      collect() {
-        this.set(count('queue'));
-      },
-    }),
+    atWork: gauge('admission_requests_at_work', 'Requests in progress', 'work'),
+    waiting: gauge('admission_requests_waiting', 'Requests waiting for their turn', 'queue'),
     refused,
   };
 }

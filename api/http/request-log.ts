@@ -2,7 +2,6 @@ import type Router from '@koa/router';
 import type { Context } from 'koa';
 import { Counter, type Metric } from 'prom-client';
 import { z } from 'zod';
-import { ApiError } from '../../domain/api-error.ts';
 import { isAnyId } from '../../domain/ids.ts';
 import { LEFT_OUT, type LoggedRequestRow } from '../../requests/logged-request-resource.ts';
 import { methodLabel, type RequestState } from './log-request.ts';
@@ -57,7 +56,7 @@ export function createRequestLog(
     if (waiting.length >= MAX_WAITING) return 'backlog';
     counted.set(account, count);
     const tenant = { partnerId: row.partner_id, mode: row.mode };
-    if (isUsedUp(storage, tenant)) return 'budget';
+    if (storage.isUsedUp(tenant)) return 'budget';
     storage.add(tenant, STORED_BYTES);
     return null;
   }
@@ -82,16 +81,6 @@ export function createRequestLog(
     },
     metrics: [dropped],
   };
-}
-
-function isUsedUp(storage: StorageBudget, tenant: Parameters<StorageBudget['check']>[0]): boolean {
-  try {
-    storage.check(tenant);
-    return false;
-  } catch (error) {
-    if (error instanceof ApiError) return true;
-    throw error;
-  }
 }
 
 export type KeepRequest = (ctx: Context & { state: RequestState }, durationMs: number) => void;

@@ -5,6 +5,7 @@ import type { UsageBuckets } from './usage-buckets.ts';
 const DAY_MS = 86_400_000;
 
 export interface StorageBudget {
+  isUsedUp(account: Tenant): boolean;
   /** @throws ApiError `rate_limited` if the account has used its budget up */
   check(account: Tenant): void;
   /** Counts what a request has stored. */
@@ -21,13 +22,14 @@ export function createStorageBudget(
   { bytesPerDay }: { bytesPerDay: number },
   { waitMs, add }: UsageBuckets,
 ): StorageBudget {
-  if (bytesPerDay === 0) return { check: () => {}, add: () => {} };
+  if (bytesPerDay === 0) return { isUsedUp: () => false, check: () => {}, add: () => {} };
   const use = ({ partnerId, mode }: Tenant, bytes: number) => ({
     bucket: `${partnerId}/${mode}/stored`,
     usedMs: (bytes * DAY_MS) / bytesPerDay,
     sizeMs: DAY_MS,
   });
   return {
+    isUsedUp: (account) => waitMs(use(account, 1)) > 0,
     check(account) {
       const wait = waitMs(use(account, 1));
       if (wait === 0) return;
