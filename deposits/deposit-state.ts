@@ -111,7 +111,7 @@ export async function writeDeposits(tx: Transactor, changes: readonly DepositCha
 /** A deposit's state, which follows from its payments. @param now in real time */
 export function rowAfter(
   { deposit, payments, statuses, newlyCreditedCents }: DepositChange,
-  now: Date,
+  now = new Date(),
 ): LockedDeposit {
   const changedAt = accountTime(deposit.clock, now).toISOString();
   const status = paidStatus(statuses.map((one) => ({ status: one })));

@@ -196,7 +196,7 @@ export function resolveTestDeposit(
           'What arrived can not be credited: the balance would exceed its maximum. Resolve it as returned.',
       });
     }
-    const row = rowAfter(afterDecision(deposit, outcome, creditedCents), new Date());
+    const row = rowAfter(afterDecision(deposit, outcome, creditedCents));
     await settle(tx, {
       depositId,
       outcome,
