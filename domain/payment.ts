@@ -43,7 +43,6 @@ export type PaymentEnd = 'reversal' | 'expiry' | 'clearing';
 export interface PaymentRequest {
   /** The network's id, which a decision of ours has too if the network named it when it asked. */
   id: string;
-  kind: 'authorization' | 'increment';
   amountCents: number;
   approved: boolean;
   /** Why it was declined; null if it was approved. */
@@ -51,8 +50,6 @@ export interface PaymentRequest {
   /** `network`: it says that it did not ask us. `us`: it asked us, or does not say. */
   by: 'us' | 'network';
   merchant: PaymentMerchant;
-  /** Only for the order. */
-  at: string;
 }
 
 /** Money that the network has moved. It is never declined. */
@@ -62,7 +59,6 @@ export interface PaymentMovement {
   kind: 'clearing' | 'refund' | 'refund_reversal';
   amountCents: number;
   merchant: PaymentMerchant;
-  at: string;
   /** Whether it takes what the payment's authorization holds. */
   ofAuthorization: boolean;
   /** The movement that a refund gives money back for; null if that is not known. */

@@ -245,7 +245,7 @@ function toMovements(
   const read = (snapshot?.movements ?? []).filter(
     ({ id }) => !booked.has(id) && handMade.get(id)?.means !== 'nothing',
   );
-  const byHand = unreadable.flatMap(({ id, at }): PaymentMovement[] => {
+  const byHand = unreadable.flatMap(({ id }): PaymentMovement[] => {
     const made = handMade.get(id);
     if (made === undefined || made.means === 'nothing' || booked.has(id)) return [];
     const { amountCents, means } = made;
@@ -257,7 +257,6 @@ function toMovements(
         kind: isPurchase ? 'clearing' : 'refund',
         amountCents,
         merchant,
-        at,
         ofAuthorization: isPurchase,
         refunds: null,
       },

@@ -49,12 +49,11 @@ export function snapshotPayment(
 
   const request = (
     told: { amount: number; real_time_decision_id?: string | null; id: string },
-    more: Pick<PaymentRequest, 'approved' | 'merchant' | 'at'>,
+    more: Pick<PaymentRequest, 'approved' | 'merchant'>,
   ) => {
     const decisionId = told.real_time_decision_id ?? null;
     requests.push({
       id: decisionId ?? told.id,
-      kind: requests.length === 0 ? 'authorization' : 'increment',
       amountCents: told.amount,
       reason: more.approved ? null : 'declined_by_network',
       by: decisionId === null ? 'network' : 'us',
@@ -91,7 +90,7 @@ export function snapshotPayment(
       case 'card_authorization': {
         const { told } = read;
         if (told.direction === 'refund' || told.amount === 0) break;
-        request(told, { approved: true, merchant: merchantOf(told, told.merchant_descriptor), at });
+        request(told, { approved: true, merchant: merchantOf(told, told.merchant_descriptor) });
         hold(told);
         const ends = new Date(told.expires_at).toISOString();
         if (expiresAt === null || ends > expiresAt) expiresAt = ends;
@@ -100,7 +99,7 @@ export function snapshotPayment(
       case 'card_increment': {
         const { told } = read;
         if (told.amount === 0) break;
-        request(told, { approved: true, merchant: requests.at(-1)?.merchant ?? NOWHERE, at });
+        request(told, { approved: true, merchant: requests.at(-1)?.merchant ?? NOWHERE });
         hold(told);
         break;
       }
@@ -108,7 +107,7 @@ export function snapshotPayment(
         const { told } = read;
         // A request for 0 cents leaves no record, and one in the refund direction takes no money.
         if (told.direction === 'refund' || told.amount === 0) break;
-        request(told, { approved: false, merchant: merchantOf(told, told.merchant_descriptor), at });
+        request(told, { approved: false, merchant: merchantOf(told, told.merchant_descriptor) });
         break;
       }
       case 'card_reversal':
@@ -129,7 +128,7 @@ export function snapshotPayment(
         const ofAuthorization = told.card_authorization !== null;
         const merchant = merchantOf(told, told.merchant_name);
         const { id, amount: amountCents } = told;
-        movements.push({ id, kind: 'clearing', amountCents, merchant, at, ofAuthorization, refunds: null });
+        movements.push({ id, kind: 'clearing', amountCents, merchant, ofAuthorization, refunds: null });
         if (!ofAuthorization) break;
         clearedCents += amountCents;
         endedBy = 'clearing';
@@ -140,7 +139,7 @@ export function snapshotPayment(
         if (amountCents === 0) break;
         const refunds = onlyClearing(movements);
         const merchant = merchantOf(read.told, name);
-        movements.push({ id, kind: 'refund', amountCents, merchant, at, ofAuthorization: false, refunds });
+        movements.push({ id, kind: 'refund', amountCents, merchant, ofAuthorization: false, refunds });
         break;
       }
       case 'card_financial': {
@@ -152,13 +151,13 @@ export function snapshotPayment(
         // The decision held its amount, and no settlement follows that would take it.
         const ofAuthorization = !isRefund && told.real_time_decision_id !== null;
         if (ofAuthorization) {
-          request(told, { approved: true, merchant, at });
+          request(told, { approved: true, merchant });
           clearedCents += amountCents;
           endedBy = 'clearing';
         }
         const refunds = isRefund ? onlyClearing(movements) : null;
         const kind = isRefund ? 'refund' : 'clearing';
-        movements.push({ id, kind, amountCents, merchant, at, ofAuthorization, refunds });
+        movements.push({ id, kind, amountCents, merchant, ofAuthorization, refunds });
         break;
       }
     }

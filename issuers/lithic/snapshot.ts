@@ -74,13 +74,11 @@ export function snapshotTransaction(transaction: Transaction): PaymentSnapshot {
     if (isRequest) {
       requests.push({
         id,
-        kind: requests.length === 0 ? 'authorization' : 'increment',
         amountCents,
         approved: isApproved,
         reason: isApproved ? null : 'declined_by_network',
         by: type === 'AUTHORIZATION_ADVICE' ? 'network' : 'us',
         merchant,
-        at,
       });
       if (!isApproved) continue;
       authorizedCents += amountCents;
@@ -89,7 +87,7 @@ export function snapshotTransaction(transaction: Transaction): PaymentSnapshot {
     if (MOVEMENTS.has(type)) {
       const movement = toMovement(event, isDebit, isAuthorized);
       const refunds = movement.kind === 'clearing' ? null : onlyClearing(movements);
-      movements.push({ id, amountCents, merchant, at, refunds, ...movement });
+      movements.push({ id, amountCents, merchant, refunds, ...movement });
       if (!movement.ofAuthorization) continue;
       clearedCents += amountCents;
       endedBy = 'clearing';

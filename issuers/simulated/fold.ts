@@ -105,7 +105,7 @@ export function snapshotFolded(
   { messages, authorization, unreadable }: FoldedPayment,
   message: SimulatedMessage,
 ): PaymentSnapshot {
-  const { id, type, reason, merchant, refunds, at } = message;
+  const { id, type, reason, merchant, refunds } = message;
   const amountCents = message.amountCents ?? 0;
   const isAsked = type === 'authorization' || type === 'increment';
   const isDeclined = type === 'decline' || (type === 'purchase' && reason !== null);
@@ -119,13 +119,11 @@ export function snapshotFolded(
         ? [
             {
               id,
-              kind: type === 'increment' ? 'increment' : 'authorization',
               amountCents,
               approved: isAsked && reason === null,
               reason: isDeclined ? (reason ?? 'declined_by_network') : reason,
               by: isAsked ? 'us' : 'network',
               merchant,
-              at,
             },
           ]
         : [],
@@ -136,7 +134,6 @@ export function snapshotFolded(
             kind: type === 'refund' ? 'refund' : 'clearing',
             amountCents,
             merchant,
-            at,
             ofAuthorization: type === 'clearing',
             refunds,
           },

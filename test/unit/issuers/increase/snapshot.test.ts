@@ -94,8 +94,8 @@ function snapshot(made: readonly Made[], pending: Record<string, Held> = {}) {
 
 function short(of: ReturnType<typeof snapshot>) {
   return {
-    requests: of.requests.map(({ id, kind, amountCents, approved, by }) =>
-      [id, kind, amountCents, approved ? 'yes' : 'no', by].join(' '),
+    requests: of.requests.map(({ id, amountCents, approved, by }) =>
+      [id, amountCents, approved ? 'yes' : 'no', by].join(' '),
     ),
     movements: of.movements.map(({ id, kind, amountCents, ofAuthorization, refunds }) =>
       [id, kind, amountCents, ofAuthorization ? 'held' : 'forced', refunds].filter((it) => it).join(' '),
@@ -116,13 +116,7 @@ const CASES: [
     [authorized(100, 'd1'), increment(20), decline(50, 'd2'), decline(7), increment(5, 'd3')],
     holds(125),
     {
-      requests: [
-        'd1 authorization 100 yes us',
-        'e2 increment 20 yes network',
-        'd2 increment 50 no us',
-        'e4 increment 7 no network',
-        'd3 increment 5 yes us',
-      ],
+      requests: ['d1 100 yes us', 'e2 20 yes network', 'd2 50 no us', 'e4 7 no network', 'd3 5 yes us'],
       state: [125, 125, null],
     },
   ],
@@ -172,7 +166,7 @@ const CASES: [
     [financial(80, 'd1')],
     {},
     {
-      requests: ['d1 authorization 80 yes us'],
+      requests: ['d1 80 yes us'],
       movements: ['e1 clearing 80 held'],
       state: [80, 0, 'clearing'],
     },

@@ -26,8 +26,8 @@ const inEuros = (event: EventAsked) => {
 /** Requests as `id amount approved by`, movements as `id kind amount of`, in short. */
 function short({ requests, movements, authorizedCents, heldCents, endedBy, unreadable }: PaymentSnapshot) {
   return {
-    requests: requests.map(({ id, kind, amountCents, approved, by }) =>
-      [id, kind, amountCents, approved ? 'yes' : 'no', by].join(' '),
+    requests: requests.map(({ id, amountCents, approved, by }) =>
+      [id, amountCents, approved ? 'yes' : 'no', by].join(' '),
     ),
     movements: movements.map(({ id, kind, amountCents, ofAuthorization, refunds }) =>
       [id, kind, amountCents, ofAuthorization ? 'held' : 'forced', refunds].filter((it) => it).join(' '),
@@ -61,7 +61,7 @@ const CASES: [
     [A(100), A(50, DECLINED), A(25)],
     125,
     {
-      requests: ['e1 authorization 100 yes us', 'e2 increment 50 no us', 'e3 increment 25 yes us'],
+      requests: ['e1 100 yes us', 'e2 50 no us', 'e3 25 yes us'],
       state: [125, 125, null],
     },
   ],
@@ -69,19 +69,19 @@ const CASES: [
     'an advice without an authorization, which nobody was asked for',
     [of('AUTHORIZATION_ADVICE', 70)],
     70,
-    { requests: ['e1 authorization 70 yes network'], state: [70, 70, null] },
+    { requests: ['e1 70 yes network'], state: [70, 70, null] },
   ],
   [
     'an advice that was declined',
     [A(5), of('AUTHORIZATION_ADVICE', 70, DECLINED)],
     5,
-    { requests: ['e1 authorization 5 yes us', 'e2 increment 70 no network'] },
+    { requests: ['e1 5 yes us', 'e2 70 no network'] },
   ],
   [
     'a new total, which is no request',
     [A(100), of('AUTHORIZATION_ADVICE', 4_200)],
     4_200,
-    { requests: ['e1 authorization 100 yes us'], state: [4_200, 4_200, null] },
+    { requests: ['e1 100 yes us'], state: [4_200, 4_200, null] },
   ],
   [
     'a total of nothing, which gives back all that is not cleared',
@@ -113,7 +113,7 @@ const CASES: [
     [of('FINANCIAL_AUTHORIZATION', 80)],
     0,
     {
-      requests: ['e1 authorization 80 yes us'],
+      requests: ['e1 80 yes us'],
       movements: ['e1 clearing 80 held'],
       state: [80, 0, 'clearing'],
     },
@@ -122,7 +122,7 @@ const CASES: [
     'one that was declined moves nothing',
     [of('FINANCIAL_AUTHORIZATION', 80, DECLINED)],
     0,
-    { requests: ['e1 authorization 80 no us'], movements: [], state: [0, 0, null] },
+    { requests: ['e1 80 no us'], movements: [], state: [0, 0, null] },
   ],
   [
     'refunds, of the only clearing before them',
