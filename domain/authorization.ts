@@ -103,36 +103,27 @@ export function clearingShares(
 /**
  * An authorization once it is approved.
  * @param cleared what was cleared of it before, because its clearing overtook its request
- * @param availableCents what it can hold at most
  */
 export function approvedState(
   amountCents: number,
   cleared: { cents: number; isFinal: boolean } = { cents: 0, isFinal: false },
-  availableCents = Number.POSITIVE_INFINITY,
 ): AuthorizationState {
   const leftCents = cleared.isFinal ? 0 : Math.max(0, amountCents - cleared.cents);
   return {
     status: leftCents > 0 ? 'pending' : 'closed',
     amountCents,
-    heldCents: Math.min(leftCents, availableCents),
+    heldCents: leftCents,
     settledCents: cleared.cents,
   };
 }
 
-/**
- * An authorization once more of it is approved. One that has ended is pending again.
- * @param availableCents what more it can hold at most
- */
-export function incrementedState(
-  state: AuthorizationState,
-  amountCents: number,
-  availableCents = Number.POSITIVE_INFINITY,
-): AuthorizationState {
+/** An authorization once more of it is approved. One that has ended is pending again. */
+export function incrementedState(state: AuthorizationState, amountCents: number): AuthorizationState {
   return {
     ...state,
     status: 'pending',
     amountCents: state.amountCents + amountCents,
-    heldCents: state.heldCents + Math.min(amountCents, availableCents),
+    heldCents: state.heldCents + amountCents,
   };
 }
 
