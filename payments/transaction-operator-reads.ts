@@ -69,43 +69,36 @@ interface Page {
   limit: number;
 }
 
+/** @param where the first columns of an index that ends with the id */
+const newest = (
+  where: { card_id: string } | { partner_id: string; mode: unknown },
+  { from, before, limit }: Page,
+  maxRows: number,
+) =>
+  newestRows({
+    table: 'card_transaction',
+    columns: TRANSACTION_COLUMNS,
+    where,
+    id: 'id',
+    from,
+    before,
+    limit,
+    maxRows,
+  });
+
 const selectCardTransactions = (maxRows: number) =>
   readStatement(
-    (_, { cardId, from, before, limit }: Page & { cardId: string }) => {
-      const where = { card_id: cardId };
-      const columns = TRANSACTION_COLUMNS;
-      const found = newestRows({
-        table: 'card_transaction',
-        columns,
-        where,
-        id: 'id',
-        from,
-        before,
-        limit,
-        maxRows,
-      });
-      return sql<TransactionRow>`SELECT t.* FROM ${found} t ORDER BY t.id DESC`;
-    },
+    (_, values: Page & { cardId: string }) => sql<TransactionRow>`
+      SELECT t.* FROM ${newest({ card_id: values.cardId }, values, maxRows)} t ORDER BY t.id DESC`,
     { acrossTenants: 'operator' },
   );
 
 const selectPartnerTransactions = (maxRows: number) =>
   readStatement(
-    (_, { partnerId, from, before, limit }: Page & { partnerId: string }) => {
-      const where = { partner_id: partnerId, mode: sql.ref('wanted.mode') };
-      const columns = TRANSACTION_COLUMNS;
-      const inMode = newestRows({
-        table: 'card_transaction',
-        columns,
-        where,
-        id: 'id',
-        from,
-        before,
-        limit,
-        maxRows,
-      });
+    (_, values: Page & { partnerId: string }) => {
+      const inMode = newest({ partner_id: values.partnerId, mode: sql.ref('wanted.mode') }, values, maxRows);
       return sql<TransactionRow>`SELECT one.* FROM unnest(${[...Mode.options]}::text[]) wanted (mode)
-      CROSS JOIN LATERAL ${inMode} one ORDER BY one.id DESC LIMIT ${limit}`;
+      CROSS JOIN LATERAL ${inMode} one ORDER BY one.id DESC LIMIT ${values.limit}`;
     },
     { acrossTenants: 'operator' },
   );
