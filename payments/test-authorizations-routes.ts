@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import { keyedRequest, replyOnce } from '../api/http/keyed.ts';
-import { declare, resource } from '../api/http/route.ts';
+import { declare, type RouteInput, resource } from '../api/http/route.ts';
 import { requestedCardId } from '../cards/routes.ts';
 import { NoFields } from '../cards/status-routes.ts';
+import type { ClaimOperation } from '../domain/claim-operation.ts';
 import { amountBetween } from '../domain/fields.ts';
 import type { CommandContext } from '../requests/command-context.ts';
 import { AuthorizationResource } from './authorization-resource.ts';
@@ -14,7 +15,7 @@ import {
   REVERSED_AUTHORIZATION,
   TRANSACTION,
 } from './examples.ts';
-import { simulateOnAuthorization, simulateOnCard } from './test-authorizations.ts';
+import { type SimulatedAsked, simulateOnAuthorization, simulateOnCard } from './test-authorizations.ts';
 import { MAX_UNCHECKED_CENTS, MERCHANT_FIELDS, toMerchant } from './test-mode-routes.ts';
 import { TransactionResource } from './transaction-resource.ts';
 
@@ -25,33 +26,32 @@ const Amount = amountBetween(1, MAX_UNCHECKED_CENTS).describe('Cents, at most 10
 
 const CardUse = z.strictObject({ amount: Amount, ...MERCHANT_FIELDS });
 
-const ERRORS_OF_CARD = [
-  'live_key_not_allowed',
-  'card_not_found',
-  'invalid_state',
-  'idempotency_in_flight',
-  'idempotency_conflict',
-] as const;
+const errorsOf = <Missing extends 'card_not_found' | 'authorization_not_found'>(missing: Missing) =>
+  [
+    'live_key_not_allowed',
+    missing,
+    'invalid_state',
+    'idempotency_in_flight',
+    'idempotency_conflict',
+  ] as const;
+const ERRORS_OF_CARD = errorsOf('card_not_found');
+const ERRORS_OF_AUTHORIZATION = errorsOf('authorization_not_found');
 
-const ERRORS_OF_AUTHORIZATION = [
-  'live_key_not_allowed',
-  'authorization_not_found',
-  'invalid_state',
-  'idempotency_in_flight',
-  'idempotency_conflict',
-] as const;
+const SIMULATION = {
+  method: 'post',
+  scope: 'test:write',
+  mode: 'test',
+  idempotencyKey: 'accepted',
+} as const;
 
 const createTestAuthorization = declare({
-  method: 'post',
+  ...SIMULATION,
   path: '/test/cards/:cardId/authorizations',
-  scope: 'test:write',
   operationId: 'testHelpers.createAuthorization',
   summary: 'Simulate an authorization',
   description:
     "A merchant asks for money on a test card. If the card's status, spending controls and its available balance allow it, the " +
     'amount is held, and the authorization is `pending`. Otherwise it is `declined`, and you pay the fee of a decline.',
-  mode: 'test',
-  idempotencyKey: 'accepted',
   body: CardUse.meta({ id: 'CreateTestAuthorizationRequest', description: 'What the merchant asks for.' }),
   responses: { 201: AuthorizationResource },
   examples: { body: CREATE_AUTHORIZATION, 201: AUTHORIZATION },
@@ -59,16 +59,13 @@ const createTestAuthorization = declare({
 });
 
 const incrementTestAuthorization = declare({
-  method: 'post',
+  ...SIMULATION,
   path: '/test/authorizations/:authorizationId/increment',
-  scope: 'test:write',
   operationId: 'testHelpers.incrementAuthorization',
   summary: 'Simulate an increment',
   description:
     'The merchant asks for more. The authorization has to be pending. If the increment is declined, the authorization stays ' +
     'as it was: its last request says why.',
-  mode: 'test',
-  idempotencyKey: 'accepted',
   body: z
     .strictObject({ amount: Amount })
     .meta({ id: 'IncrementAuthorizationRequest', description: 'How much more the merchant asks for.' }),
@@ -78,16 +75,13 @@ const incrementTestAuthorization = declare({
 });
 
 const captureTestAuthorization = declare({
-  method: 'post',
+  ...SIMULATION,
   path: '/test/authorizations/:authorizationId/capture',
-  scope: 'test:write',
   operationId: 'testHelpers.captureAuthorization',
   summary: 'Simulate a clearing',
   description:
     'The merchant takes its money: all that is left, or `amount`, which can be more. It is never declined. What the ' +
     "authorization and the card can't pay comes from your balance.",
-  mode: 'test',
-  idempotencyKey: 'accepted',
   body: z
     .strictObject({
       amount: Amount.optional().describe(
@@ -106,14 +100,11 @@ const captureTestAuthorization = declare({
 });
 
 const reverseTestAuthorization = declare({
-  method: 'post',
+  ...SIMULATION,
   path: '/test/authorizations/:authorizationId/reverse',
-  scope: 'test:write',
   operationId: 'testHelpers.reverseAuthorization',
   summary: 'Simulate a reversal',
   description: 'The merchant gives back all that is left, or `amount`. The authorization has to be pending.',
-  mode: 'test',
-  idempotencyKey: 'accepted',
   body: z
     .strictObject({
       amount: Amount.optional().describe('Cents, at most what is left. Leave it out for all that is left.'),
@@ -126,14 +117,11 @@ const reverseTestAuthorization = declare({
 });
 
 const expireTestAuthorization = declare({
-  method: 'post',
+  ...SIMULATION,
   path: '/test/authorizations/:authorizationId/expire',
-  scope: 'test:write',
   operationId: 'testHelpers.expireAuthorization',
   summary: 'Simulate an expiry',
   description: 'The authorization expires now, not at `expires_at`. It has to be pending.',
-  mode: 'test',
-  idempotencyKey: 'accepted',
   body: NoFields,
   bodyIsOptional: true,
   responses: { 200: AuthorizationResource },
@@ -142,16 +130,13 @@ const expireTestAuthorization = declare({
 });
 
 const forceCapture = declare({
-  method: 'post',
+  ...SIMULATION,
   path: '/test/cards/:cardId/force-capture',
-  scope: 'test:write',
   operationId: 'testHelpers.forceCapture',
   summary: 'Simulate a clearing without an authorization',
   description:
     'A merchant takes money that it never asked for. It is never declined: what the card does not have comes from your ' +
     'balance. Any card that was issued will do, a blocked one too.',
-  mode: 'test',
-  idempotencyKey: 'accepted',
   body: CardUse.meta({ id: 'ForceCaptureRequest', description: 'What the merchant takes.' }),
   responses: { 201: TransactionResource },
   examples: { body: CREATE_AUTHORIZATION, 201: TRANSACTION },
@@ -176,79 +161,61 @@ export const testAuthorizations = resource(
   },
   (dependencies: TestAuthorizationDependencies) => {
     const { authorizationTtlMs: ttlMs, eventsWritten } = dependencies;
-    const messageIdOf = ({ requestId }: { requestId: string }) => `simulated/${requestId}`;
-    return {
-      async createTestAuthorization(input) {
-        const request = keyedRequest('authorize_card', input, requestedCardId(input));
-        const answer = await simulateOnCard(dependencies, request, {
-          type: 'authorization',
-          amountCents: input.body.amount,
-          merchant: toMerchant(input.body),
-          messageId: messageIdOf(input),
-          ttlMs,
-        });
-        return replyOnce(answer, eventsWritten);
-      },
 
-      async incrementTestAuthorization(input) {
-        const request = keyedRequest('increment_authorization', input, null);
-        const { authorizationId = '' } = input.params;
-        const answer = await simulateOnAuthorization(dependencies, request, authorizationId, {
+    async function onCard(
+      operation: 'authorize_card' | 'force_capture',
+      input: RouteInput<object, z.infer<typeof CardUse>>,
+      type: SimulatedAsked['type'],
+    ) {
+      const { body, requestId } = input;
+      const request = keyedRequest(operation, input, requestedCardId(input));
+      const answer = await simulateOnCard(dependencies, request, {
+        type,
+        amountCents: body.amount,
+        merchant: toMerchant(body),
+        messageId: `simulated/${requestId}`,
+        ttlMs,
+      });
+      return replyOnce(answer, eventsWritten);
+    }
+
+    async function onAuthorization(
+      operation: ClaimOperation,
+      input: RouteInput,
+      asked: Pick<SimulatedAsked, 'type' | 'amountCents' | 'isFinal'>,
+    ) {
+      const request = keyedRequest(operation, input, null);
+      const { authorizationId = '' } = input.params;
+      const message = { ...asked, messageId: `simulated/${input.requestId}`, ttlMs };
+      const answer = await simulateOnAuthorization(dependencies, request, authorizationId, message);
+      return replyOnce(answer, eventsWritten);
+    }
+
+    return {
+      createTestAuthorization: (input) => onCard('authorize_card', input, 'authorization'),
+
+      incrementTestAuthorization: (input) =>
+        onAuthorization('increment_authorization', input, {
           type: 'increment',
           amountCents: input.body.amount,
-          messageId: messageIdOf(input),
-          ttlMs,
-        });
-        return replyOnce(answer, eventsWritten);
-      },
+        }),
 
-      async captureTestAuthorization(input) {
-        const request = keyedRequest('capture_authorization', input, null);
-        const { authorizationId = '' } = input.params;
-        const answer = await simulateOnAuthorization(dependencies, request, authorizationId, {
+      captureTestAuthorization: (input) =>
+        onAuthorization('capture_authorization', input, {
           type: 'clearing',
           amountCents: input.body.amount,
           isFinal: input.body.final,
-          messageId: messageIdOf(input),
-          ttlMs,
-        });
-        return replyOnce(answer, eventsWritten);
-      },
+        }),
 
-      async reverseTestAuthorization(input) {
-        const request = keyedRequest('reverse_authorization', input, null);
-        const { authorizationId = '' } = input.params;
-        const answer = await simulateOnAuthorization(dependencies, request, authorizationId, {
+      reverseTestAuthorization: (input) =>
+        onAuthorization('reverse_authorization', input, {
           type: 'reversal',
           amountCents: input.body.amount,
-          messageId: messageIdOf(input),
-          ttlMs,
-        });
-        return replyOnce(answer, eventsWritten);
-      },
+        }),
 
-      async expireTestAuthorization(input) {
-        const request = keyedRequest('expire_authorization', input, null);
-        const { authorizationId = '' } = input.params;
-        const answer = await simulateOnAuthorization(dependencies, request, authorizationId, {
-          type: 'expiry',
-          messageId: messageIdOf(input),
-          ttlMs,
-        });
-        return replyOnce(answer, eventsWritten);
-      },
+      expireTestAuthorization: (input) => onAuthorization('expire_authorization', input, { type: 'expiry' }),
 
-      async forceCapture(input) {
-        const request = keyedRequest('force_capture', input, requestedCardId(input));
-        const answer = await simulateOnCard(dependencies, request, {
-          type: 'clearing',
-          amountCents: input.body.amount,
-          merchant: toMerchant(input.body),
-          messageId: messageIdOf(input),
-          ttlMs,
-        });
-        return replyOnce(answer, eventsWritten);
-      },
+      forceCapture: (input) => onCard('force_capture', input, 'clearing'),
     };
   },
 );
