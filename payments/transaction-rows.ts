@@ -33,28 +33,39 @@ interface TransactionTerms {
   clock: AccountClock;
 }
 
-/** A request that was declined, with its fee. */
-export function toDecline(
-  { card, feePlan, clock, balance }: TransactionTerms,
-  { request, requestId }: Decline,
-  { networkPaymentId, authorizationId }: TransactionNames,
-): TransactionRow {
+/** What all transactions have, with the fee of their type. */
+function newRow(
+  { card, feePlan, clock }: TransactionTerms,
+  type: TransactionRow['type'],
+  { amountCents, merchant }: { amountCents: number; merchant: PaymentMerchant },
+) {
   const id = newId('txn');
-  const { amountCents, merchant, decision, told } = request;
   return {
     id,
     partner_id: card.partner_id,
     mode: card.mode,
     card_id: card.id,
-    network_transaction_id: requestId,
-    type: 'decline',
+    type,
     amount_cents: String(amountCents),
-    fees: transactionFees(feePlan, 'decline', amountCents),
+    fees: transactionFees(feePlan, type, amountCents),
     ...columnsOf(merchant),
+    created_at: accountTime(clock, readIdTime(id)).toISOString(),
+  };
+}
+
+/** A request that was declined. */
+export function toDecline(
+  terms: TransactionTerms,
+  { request, requestId }: Decline,
+  { networkPaymentId, authorizationId }: TransactionNames,
+): TransactionRow {
+  const { decision, told } = request;
+  return {
+    ...newRow(terms, 'decline', request),
+    network_transaction_id: requestId,
     decline_reason: decision?.reason ?? told?.reason ?? 'declined_by_network',
     charged_to: 'card',
-    card_balance_after_cents: String(balance.balanceCents),
-    created_at: accountTime(clock, readIdTime(id)).toISOString(),
+    card_balance_after_cents: String(terms.balance.balanceCents),
     authorization_id: authorizationId,
     of_authorization: false,
     from_hold_cents: '0',
@@ -64,32 +75,21 @@ export function toDecline(
   };
 }
 
-/** A movement, with its fee. */
 export function toTransaction(
-  { card, feePlan, clock }: TransactionTerms,
+  terms: TransactionTerms,
   movement: PaidMovement,
   { networkPaymentId, authorizationId, refundedIds }: TransactionNames,
 ): TransactionRow {
-  const id = newId('txn');
-  const { amountCents, kind, onPartnerCents, refunds } = movement;
-  const type = kind === 'refund' ? 'refund' : 'purchase';
+  const { id, amountCents, kind, onPartnerCents, refunds, ofAuthorization } = movement;
   const isShared = onPartnerCents > 0 && onPartnerCents < amountCents;
   return {
-    id,
-    partner_id: card.partner_id,
-    mode: card.mode,
-    card_id: card.id,
-    network_transaction_id: movement.id,
-    type,
-    amount_cents: String(amountCents),
-    fees: transactionFees(feePlan, type, amountCents),
-    ...columnsOf(movement.merchant),
+    ...newRow(terms, kind === 'refund' ? 'refund' : 'purchase', movement),
+    network_transaction_id: id,
     decline_reason: null,
     charged_to: isShared ? 'both' : onPartnerCents > 0 ? 'partner_balance' : 'card',
     card_balance_after_cents: String(movement.cardBalanceAfterCents),
-    created_at: accountTime(clock, readIdTime(id)).toISOString(),
-    authorization_id: movement.ofAuthorization ? authorizationId : null,
-    of_authorization: movement.ofAuthorization,
+    authorization_id: ofAuthorization ? authorizationId : null,
+    of_authorization: ofAuthorization,
     from_hold_cents: String(movement.fromHoldCents),
     partner_balance_cents: isShared ? String(onPartnerCents) : null,
     network_payment_id: networkPaymentId,
