@@ -32,10 +32,7 @@ import {
 /** Our record of a payment. */
 export interface Payment {
   /** What the network said last. */
-  said: Pick<
-    PaymentSnapshot,
-    'version' | 'authorizedCents' | 'heldCents' | 'endedBy' | 'expiresAt' | 'unreadable'
-  >;
+  said: Omit<PaymentSnapshot, 'paymentId' | 'networkCardId' | 'requests' | 'movements'>;
   /** Of the requests before the snapshot's, only what is not told yet has to be here. */
   requests: readonly Request[];
   /** Null until a request is approved, or declined by us: then it is no authorization. */
@@ -102,9 +99,13 @@ export interface Booking {
 
 /** What the payment is now, and what that moves. */
 export function bookPayment(before: Payment, money: CardMoney, terms: BookingTerms): Booking {
-  const snapshot = isOutdated(before, terms) ? null : terms.snapshot;
+  const isOutdated = terms.snapshot !== null && isOlder(terms.snapshot.version, before.said.version);
+  const snapshot = isOutdated ? null : terms.snapshot;
+  const readAt = isOutdated ? null : terms.readAt;
   const said = snapshot === null ? before.said : facts(snapshot);
-  const { requests, declines } = chargeDeclines(toRequests(before, snapshot, terms));
+  const paired = snapshot === null ? before.requests : pairRequests(before.requests, snapshot, terms.now);
+  // Those of ours that the network did not take in time hold nothing any more.
+  const { requests, declines } = chargeDeclines(paired.map((request) => dropLate(request, readAt)));
   const { movements, clearedCents, card, heldCents } = payMovements(
     toMovements(snapshot, said.unreadable, terms),
     { ...money, ofPaymentCents: before.authorization?.heldCents ?? 0, clearedCents: before.clearedCents },
@@ -139,22 +140,8 @@ export function bookPayment(before: Payment, money: CardMoney, terms: BookingTer
   return { payment, declines, movements, card: after, releasedCents };
 }
 
-const isOutdated = ({ said }: Payment, { snapshot }: BookingTerms): boolean =>
-  snapshot !== null && isOlder(snapshot.version, said.version);
-
 const wasAuthorized = ({ authorization }: Payment): boolean =>
   authorization !== null && authorization.status !== 'declined';
-
-/** All requests. Those of ours that the network did not take in time hold nothing any more. */
-function toRequests(
-  before: Payment,
-  snapshot: PaymentSnapshot | null,
-  terms: BookingTerms,
-): readonly Request[] {
-  const { readAt, now } = terms;
-  const paired = snapshot === null ? before.requests : pairRequests(before.requests, snapshot, now);
-  return isOutdated(before, terms) ? paired : paired.map((request) => dropLate(request, readAt));
-}
 
 /** Whether a request is approved that was not before, by us or by the network. */
 function isNewlyApproved(before: Payment, requests: readonly Request[]): boolean {
@@ -218,20 +205,12 @@ function declinedOf({ authorization }: Payment, requests: readonly Request[]): P
 }
 
 const facts = ({
-  version,
-  authorizedCents,
-  heldCents,
-  endedBy,
-  expiresAt,
-  unreadable,
-}: PaymentSnapshot): Payment['said'] => ({
-  version,
-  authorizedCents,
-  heldCents,
-  endedBy,
-  expiresAt,
-  unreadable,
-});
+  paymentId,
+  networkCardId,
+  requests,
+  movements,
+  ...said
+}: PaymentSnapshot): Payment['said'] => said;
 
 const namesOf = ({ decision, told }: Request): string[] =>
   [told?.id, decision === null ? undefined : `decided ${decision.key}`].filter((name) => name !== undefined);
