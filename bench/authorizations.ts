@@ -1,6 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { setCurrentProduct } from '../cards/products.ts';
 import type { ClaimOperation } from '../domain/claim-operation.ts';
+import { NOWHERE } from '../domain/payment.ts';
 import { checkLedger } from '../ledger/check-ledger.ts';
 import { simulateOnAuthorization, simulateOnCard } from '../payments/test-authorizations.ts';
 import { KeyRing } from '../platform/crypto/key-ring.ts';
@@ -10,7 +11,6 @@ import { openOrm } from '../platform/db/orm.ts';
 import type { KeyedRequest } from '../requests/claim.ts';
 import type { CommandContext } from '../requests/command-context.ts';
 import type { KeyedResponse } from '../requests/respond-once.ts';
-import { NO_MERCHANT } from '../test/support/commands/cards.ts';
 import { createTestDatabase, openOperatorOrm } from '../test/support/postgres.ts';
 import { compareRequests } from './authorization-requests/authorization-requests.ts';
 import { AMOUNT_CENTS, createBareAuthorizations } from './bare-authorizations/bare-authorizations.ts';
@@ -134,7 +134,7 @@ export function createOurs(context: CommandContext): Authorizations {
       const asked = {
         type: 'authorization',
         amountCents: AMOUNT_CENTS,
-        merchant: NO_MERCHANT,
+        merchant: NOWHERE,
         messageId: `simulated/${request.requestId}`,
         ttlMs: TTL_MS,
       } as const;

@@ -52,6 +52,16 @@ export interface PaymentRequest {
   merchant: PaymentMerchant;
 }
 
+/** What a merchant asks us, over the network. */
+export interface Asked {
+  /** What names the question, so that it is decided once. */
+  key: string;
+  /** The network's id of the request; null if it does not name one. */
+  id: string | null;
+  amountCents: number;
+  merchant: PaymentMerchant;
+}
+
 /** Money that the network has moved. It is never declined. */
 export interface PaymentMovement {
   /** The network's id of the element. */

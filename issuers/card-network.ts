@@ -2,7 +2,7 @@ import type { ApiError } from '../domain/api-error.ts';
 import type { DeclineReason } from '../domain/authorization.ts';
 import type { NetworkCard } from '../domain/card.ts';
 import type { SettableStatus } from '../domain/card-status.ts';
-import type { PaymentMerchant, PaymentSnapshot } from '../domain/payment.ts';
+import type { Asked, PaymentSnapshot } from '../domain/payment.ts';
 import type { NetworkReport, NetworkRequest } from '../domain/simulated-network.ts';
 import type { TransferDirection } from '../domain/transfer.ts';
 
@@ -269,17 +269,11 @@ export interface OutcomeMessage {
 }
 
 /** The network asks whether a card pays. It waits for the decision, for 2 s at most. */
-export interface RequestMessage {
+export interface RequestMessage extends Asked {
   type: 'request';
   networkCardId: string;
   /** The network's id of the payment. */
   paymentId: string;
-  /** What names the question, so that it is decided once. */
-  key: string;
-  /** The network's id of the request; null if it does not name one. */
-  id: string | null;
-  amountCents: number;
-  merchant: PaymentMerchant;
 }
 
 /** The simulated network asks whether a card pays. */

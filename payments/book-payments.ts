@@ -1,26 +1,13 @@
 import { sql } from 'kysely';
-import { heldClock } from '../accounts/clock.ts';
-import { type AccountClock, accountTime } from '../domain/account-clock.ts';
+import type { CardRow } from '../cards/resource.ts';
+import { accountTime } from '../domain/account-clock.ts';
 import type { PaymentSnapshot } from '../domain/payment.ts';
 import { newId } from '../platform/crypto/new-id.ts';
 import { AUTHORIZATION_COLUMNS, CARD_COLUMNS, of, PAYMENT_COLUMNS } from '../platform/db/columns.ts';
-import {
-  columnList,
-  type Reader,
-  readStatement,
-  type Transactor,
-  writeStatement,
-} from '../platform/db/sql.ts';
-import {
-  type BookedPayment,
-  bookingTime,
-  type PaymentTerms,
-  toMoney,
-  toPayment,
-  toRows,
-} from './booking-rows.ts';
-import { bookPayment } from './rules.ts';
-import { leaveTerms, nothingBooked, type TermsRead, termsLeft } from './terms-left.ts';
+import { columnList, type Reader, readStatement, type Transactor } from '../platform/db/sql.ts';
+import { type BookedPayment, bookingTime, bookOn, type PaymentTerms, toPayment } from './booking-rows.ts';
+import { lockCards, type TermsRead } from './terms.ts';
+import { leaveTerms, nothingBooked, termsLeft } from './terms-left.ts';
 import { writeBookings } from './write-bookings.ts';
 
 /** A payment of a live card, as the network has it. */
@@ -47,7 +34,7 @@ export async function bookPayments(
   { ttlMs, lockWaitMs = null }: { ttlMs: number; lockWaitMs?: number | null },
 ): Promise<(BookedPayment | null)[]> {
   const cardIds = [...new Set(payments.map(({ cardId }) => cardId))];
-  const cards = await lockCards(tx, { cardIds, lockWaitMs });
+  const cards = await lockCards(tx, { cardIds, testPartnerIds: [], lockWaitMs });
   const booked = bookAll(payments, cards, await readPayments(tx, toAsked(payments)), ttlMs);
   await writeBookings(
     tx,
@@ -69,11 +56,9 @@ export async function comparePayments(
   return bookAll(payments, cards, await readPayments(em, toAsked(payments)), ttlMs);
 }
 
-type LockedCard = Awaited<ReturnType<typeof lockCards>>[number];
-
 function bookAll(
   payments: readonly PaymentToBook[],
-  cards: readonly LockedCard[],
+  cards: readonly CardRow[],
   rows: readonly ReadRow[],
   ttlMs: number,
 ): (BookedPayment | null)[] {
@@ -84,7 +69,8 @@ function bookAll(
     const row = rows[index];
     if (card === undefined || row === undefined) return null;
     const { paymentId } = payment;
-    const terms = termsLeft(left, { card, clock: card.clock, paymentId }, row);
+    // Issuers' cards are live, whose clock is the real one.
+    const terms = termsLeft(left, { card, clock: null, paymentId }, row);
     const before = left.payments.get(`${card.mode} ${paymentId}`);
     const transactionIds = new Map(Object.entries(row.booked));
     for (const { network_transaction_id, id } of before?.transactions ?? [])
@@ -105,23 +91,26 @@ function bookOne(
   transactionIds: ReadonlyMap<string, string>,
   ttlMs: number,
 ): BookedPayment {
-  const { clock, authorization, handMade } = terms;
+  const { clock, authorization } = terms;
   const authorizationId = authorization?.id ?? newId('auth');
-  const booking = bookPayment(toPayment(terms), toMoney(terms), {
-    snapshot,
-    readAt: readAt === null ? null : accountTime(clock, readAt).toISOString(),
-    handMade,
-    booked: new Set(transactionIds.keys()),
-    now: bookingTime(terms, authorizationId),
-    ttlMs,
-  });
-  return toRows(terms, booking, {
-    paymentId,
-    networkPaymentId: paymentId,
-    authorizationId,
-    folded: terms.payment?.folded ?? null,
-    refundedIds: transactionIds,
-  });
+  return bookOn(
+    terms,
+    toPayment(terms),
+    {
+      snapshot,
+      readAt: readAt === null ? null : accountTime(clock, readAt).toISOString(),
+      booked: new Set(transactionIds.keys()),
+      now: bookingTime(terms, authorizationId),
+      ttlMs,
+    },
+    {
+      paymentId,
+      networkPaymentId: paymentId,
+      authorizationId,
+      folded: terms.payment?.folded ?? null,
+      refundedIds: transactionIds,
+    },
+  );
 }
 
 /** With the elements that may be booked. */
@@ -135,31 +124,12 @@ const toAsked = (payments: readonly PaymentToBook[]): { payments: string } => ({
   ),
 });
 
-const isOneOf = (cardIds: string[]) => sql<string>`ANY((SELECT ${cardIds}::text[])::text[])`;
-
-// It sets the transaction's lock_timeout before it locks the first row, so that this takes no round trip of
-// its own.
-const lockCards = writeStatement(
-  (db, { cardIds, lockWaitMs }: { cardIds: string[]; lockWaitMs: number | null }) =>
-    db
-      .selectFrom('card as c')
-      .select([...of('c', CARD_COLUMNS), heldClock(sql.ref('c.partner_id'), sql.ref('c.mode')).as('clock')])
-      .where('c.id', '=', isOneOf(cardIds))
-      .where(
-        sql<boolean>`(SELECT set_config('lock_timeout', coalesce(${lockWaitMs}, current_setting('lock_timeout')), true)) IS NOT NULL`,
-      )
-      .orderBy('c.id')
-      .forNoKeyUpdate(),
-  { acrossTenants: 'network' },
-);
-
 const readCards = readStatement(
   (db, { cardIds }: { cardIds: string[] }) =>
     db
       .selectFrom('card as c')
-      // Issuers' cards are live, whose clock is the real one.
-      .select([...of('c', CARD_COLUMNS), sql<AccountClock>`NULL::jsonb`.as('clock')])
-      .where('c.id', '=', isOneOf(cardIds)),
+      .select(of('c', CARD_COLUMNS))
+      .where('c.id', '=', sql<string>`ANY((SELECT ${cardIds}::text[])::text[])`),
   { acrossTenants: 'network' },
 );
 

@@ -10,9 +10,15 @@ import { readIdTime } from '../platform/crypto/new-id.ts';
 import type { PAYMENT_COLUMNS } from '../platform/db/columns.ts';
 import type { Row } from '../platform/db/entities.ts';
 import type { AuthorizationRow } from './authorization-resource.ts';
-import type { CardMoney } from './money-rules.ts';
 import { isApproved, isUntold, REQUEST_TOLD_WITHIN_MS, type Request } from './pairing-rules.ts';
-import { type Booking, type HandMade, NEW_PAYMENT, type Payment } from './rules.ts';
+import {
+  type Booking,
+  type BookingTerms,
+  bookPayment,
+  type HandMade,
+  NEW_PAYMENT,
+  type Payment,
+} from './rules.ts';
 import type { TransactionRow } from './transaction-resource.ts';
 import { columnsOf, toDecline, toTransaction, transactionPosting } from './transaction-rows.ts';
 
@@ -93,20 +99,25 @@ export function toPayment({
   };
 }
 
-export const toMoney = ({ card, balance, prepaidCents }: PaymentTerms): CardMoney => ({
-  status: card.status,
-  ...balance,
-  prepaidCents,
-});
-
 /** When a payment is booked: a new authorization is as old as its id says. */
 export function bookingTime({ authorization, clock }: PaymentTerms, authorizationId: string): string {
   const at = authorization === null ? accountTime(clock, readIdTime(authorizationId)) : accountTime(clock);
   return at.toISOString();
 }
 
-/** The rows, postings and events of a booking. */
-export function toRows(terms: PaymentTerms, booking: Booking, as: BookedAs): BookedPayment {
+/** Books a payment: what it becomes, with the rows, postings and events of that. */
+export function bookOn(
+  terms: PaymentTerms,
+  payment: Payment,
+  told: Omit<BookingTerms, 'handMade'>,
+  as: BookedAs,
+): BookedPayment {
+  const { card, balance, prepaidCents, handMade } = terms;
+  const money = { status: card.status, ...balance, prepaidCents };
+  return toRows(terms, bookPayment(payment, money, { ...told, handMade }), as);
+}
+
+function toRows(terms: PaymentTerms, booking: Booking, as: BookedAs): BookedPayment {
   const { card, clock, authorization: before } = terms;
   const { payment, releasedCents } = booking;
   const balance = { balanceCents: booking.card.balanceCents, heldCents: booking.card.heldCents };

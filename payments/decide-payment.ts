@@ -1,24 +1,19 @@
 import { decisionTime } from '../cards/applied-controls.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { type DeclineReason, decideDecline } from '../domain/authorization.ts';
-import { refusalByControls } from '../domain/spending-controls.ts';
+import type { Asked, PaymentMerchant } from '../domain/payment.ts';
+import { type AppliedControls, refusalByControls } from '../domain/spending-controls.ts';
 import { requireUsable } from '../domain/transaction.ts';
+import type { RequestMessage } from '../issuers/card-network.ts';
 import { newId } from '../platform/crypto/new-id.ts';
 import type { Transactor } from '../platform/db/sql.ts';
-import { type BookedPayment, bookingTime, toMoney, toPayment, toRows } from './booking-rows.ts';
-import { type Asked, decideRequest } from './decision-rules.ts';
-import { bookPayment } from './rules.ts';
+import { type BookedPayment, bookingTime, bookOn, type PaymentTerms, toPayment } from './booking-rows.ts';
+import { type Decided, decideRequest } from './decision-rules.ts';
 import { lockPaymentTerms } from './terms.ts';
 import { writeBookings } from './write-bookings.ts';
 
-/** A request that an issuer asks us about: it waits for the answer. */
-export interface IssuerRequest extends Asked {
-  cardId: string;
-  /** The network's id of the card, which the card must still have. */
-  networkCardId: string;
-  /** The network's id of the payment. */
-  paymentId: string;
-}
+/** A request that an issuer asks us about, on our card: it waits for the answer. */
+type IssuerRequest = Omit<RequestMessage, 'type'> & { cardId: string };
 
 /**
  * Decides a request of an issuer's in the caller's transaction, which takes three round trips with BEGIN and
@@ -37,44 +32,55 @@ export async function decidePayment(
 ): Promise<{ reason: DeclineReason | null; booked: BookedPayment | null }> {
   const terms = await lockPaymentTerms(tx, { cardId, paymentId, messageId: null, lockWaitMs });
   if (terms === null || terms.card.network_card_id !== networkCardId) throw new ApiError('card_not_found');
-  const { card, balance, clock, controls, authorization, askedAt } = terms;
+  const { card, clock, controls, authorization, askedAt } = terms;
   requireUsable(card.status);
-  const { amountCents } = asked;
-  const merchant = terms.payment?.requests[0]?.merchant ?? asked.merchant;
-  const refusedByControls = refusalByControls(controls, {
-    amountCents,
-    wholeCents: Number(authorization?.amount_cents ?? 0) + amountCents,
-    categoryCode: merchant.categoryCode,
-    country: merchant.country,
-  });
-  if (amountCents === 0) {
-    const reason = decideDecline({ status: card.status, availableCents: 0 }, 0, refusedByControls);
-    return { reason, booked: null };
+  if (asked.amountCents === 0) {
+    const merchant = terms.payment?.requests[0]?.merchant ?? asked.merchant;
+    return { reason: decideNothing(terms, merchant), booked: null };
   }
   const authorizationId = authorization?.id ?? newId('auth', decisionTime(controls, askedAt, clock));
   const now = bookingTime(terms, authorizationId);
-  const { reason, payment } = decideRequest(toPayment(terms), asked, {
-    card: { status: card.status, ...balance },
-    holdsCents: amountCents,
-    refusedByControls,
-    now,
-  });
-  const booking = bookPayment(payment, toMoney(terms), {
-    snapshot: null,
-    readAt: null,
-    handMade: terms.handMade,
+  const { reason, payment } = decideAsked(terms, asked, { holdsCents: asked.amountCents, now });
+  const booked = bookOn(
+    terms,
+    payment,
     // What a person says is booked as soon as it counts.
-    booked: new Set(terms.handMade.keys()),
-    now,
-    ttlMs,
-  });
-  const booked = toRows(terms, booking, {
-    paymentId,
-    networkPaymentId: paymentId,
-    authorizationId,
-    folded: null,
-    refundedIds: new Map(),
-  });
+    { snapshot: null, readAt: null, booked: new Set(terms.handMade.keys()), now, ttlMs },
+    { paymentId, networkPaymentId: paymentId, authorizationId, folded: null, refundedIds: new Map() },
+  );
   if (booked.isChanged) await writeBookings(tx, [booked]);
   return { reason, booked };
+}
+
+type RequestTerms = Omit<PaymentTerms, 'handMade'> & { controls: AppliedControls };
+
+/**
+ * Decides a request for money.
+ * @param holdsCents what it would hold more
+ * @throws ApiError `idempotency_conflict` if its key asked for another amount before
+ */
+export function decideAsked(
+  terms: RequestTerms,
+  asked: Asked,
+  { holdsCents, now }: { holdsCents: number; now: string },
+): Decided {
+  const { card, balance, controls, authorization } = terms;
+  const { categoryCode, country } = terms.payment?.requests[0]?.merchant ?? asked.merchant;
+  const refusedByControls = refusalByControls(controls, {
+    amountCents: holdsCents,
+    wholeCents: Number(authorization?.amount_cents ?? 0) + asked.amountCents,
+    categoryCode,
+    country,
+  });
+  const on = { card: { status: card.status, ...balance }, holdsCents, refusedByControls, now };
+  return decideRequest(toPayment(terms), asked, on);
+}
+
+/** A request for 0 cents asks whether the card can be used. */
+export function decideNothing(
+  { card, controls }: Pick<RequestTerms, 'card' | 'controls'>,
+  { categoryCode, country }: PaymentMerchant,
+): DeclineReason | null {
+  const asked = { amountCents: 0, wholeCents: 0, categoryCode, country };
+  return decideDecline({ status: card.status, availableCents: 0 }, 0, refusalByControls(controls, asked));
 }

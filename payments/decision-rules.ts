@@ -1,19 +1,9 @@
 import { ApiError } from '../domain/api-error.ts';
 import { type DeclineReason, decideDecline, MAX_REQUESTS } from '../domain/authorization.ts';
-import type { PaymentMerchant } from '../domain/payment.ts';
+import type { Asked } from '../domain/payment.ts';
 import type { CardMoney } from './money-rules.ts';
 import { isToldLongBefore, type Request, type ToldRequest } from './pairing-rules.ts';
 import type { Payment } from './rules.ts';
-
-/** What a merchant asks us, over the network. */
-export interface Asked {
-  /** What names the question, so that it is decided once. */
-  key: string;
-  /** The network's id of the request; null if it does not name one. */
-  id: string | null;
-  amountCents: number;
-  merchant: PaymentMerchant;
-}
 
 /** The answer, and the payment with it, still to be booked. */
 export interface Decided {
@@ -22,6 +12,9 @@ export interface Decided {
 }
 
 const CONFLICT = 'The network has asked with this id before, for another amount. Nothing was changed.';
+
+/** Of a decision that the network has not heard yet. */
+const NEW = { isDropped: false, isCharged: false };
 
 /**
  * Decides a request (docs/partners/authorizations.md). One that the network has told already, and which no
@@ -55,15 +48,7 @@ export function decideRequest(
   );
   if (told?.told) {
     const { approved, reason } = told.told;
-    const decision = {
-      key,
-      id: told.told.id,
-      amountCents: told.amountCents,
-      approved,
-      reason,
-      isDropped: false,
-      isCharged: false,
-    };
+    const decision = { key, id: told.told.id, amountCents: told.amountCents, approved, reason, ...NEW };
     const taken = requests.map((request) => (request === told ? { ...told, decision } : request));
     return { reason, payment: { ...payment, requests: taken } };
   }
@@ -78,15 +63,7 @@ export function decideRequest(
         terms.holdsCents,
         terms.refusedByControls,
       );
-  const decision = {
-    key,
-    id,
-    amountCents,
-    approved: reason === null,
-    reason,
-    isDropped: false,
-    isCharged: false,
-  };
+  const decision = { key, id, amountCents, approved: reason === null, reason, ...NEW };
   const request: Request = { amountCents, merchant, created: terms.now, decision, told: null };
   return { reason, payment: { ...payment, requests: [...requests, request] } };
 }

@@ -13,8 +13,8 @@ import type { AuthorizationRow } from './authorization-resource.ts';
 import { bookPayments, type PaymentToBook } from './book-payments.ts';
 import type { BookedPayment, PaymentTerms } from './booking-rows.ts';
 import { takeSimulated } from './take-simulated.ts';
-import { handMadeOf } from './terms.ts';
-import { leaveTerms, nothingBooked, type TermsRead, termsLeft } from './terms-left.ts';
+import { handMadeOf, type TermsRead } from './terms.ts';
+import { leaveTerms, nothingBooked, termsLeft } from './terms-left.ts';
 import { writeBookings } from './write-bookings.ts';
 
 /** An authorization whose time is over. */

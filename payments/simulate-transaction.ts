@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import { ApiError } from '../domain/api-error.ts';
 import type { Tenant } from '../domain/mode.ts';
+import type { PaymentMerchant } from '../domain/payment.ts';
 import type { TransactionType } from '../domain/transaction.ts';
 import { type Transactor, writeStatement } from '../platform/db/sql.ts';
 import type { KeyedRequest } from '../requests/claim.ts';
@@ -8,10 +9,9 @@ import type { CommandContext } from '../requests/command-context.ts';
 import { type KeyedResponse, respondOnce } from '../requests/respond-once.ts';
 import type { MessageQueue } from './message-queue.ts';
 import { REFUNDED, type RefundedTransaction } from './refunded.ts';
-import type { Simulated, TakenMessage } from './take-simulated.ts';
-import { takeSimulated } from './take-simulated.ts';
+import { type Simulated, type TakenMessage, takeSimulated } from './take-simulated.ts';
 import { lockTestCard } from './terms.ts';
-import { type Merchant, presentTransaction, type TransactionResource } from './transaction-resource.ts';
+import { presentTransaction, type TransactionResource } from './transaction-resource.ts';
 import { respondWithBooking } from './write-bookings.ts';
 
 /** A transaction that a partner simulates on a test card. */
@@ -25,7 +25,7 @@ export interface TransactionAsked extends Tenant {
   forced: boolean;
   /** The purchase that a refund gives money back for; undefined if it names none. */
   refundedTransactionId: string | undefined;
-  merchant: Merchant;
+  merchant: PaymentMerchant;
 }
 
 /**
@@ -63,7 +63,7 @@ export function simulateTransaction(
 ): Promise<KeyedResponse> {
   return respondOnce(context, request, async (tx) => {
     const command = { tx, ring: context.ring };
-    const terms = await lockTestCard(command, request, { decides: asked.type === 'purchase' });
+    const terms = await lockTestCard(command, request, asked.type === 'purchase');
     if ('replayed' in terms) return terms;
     const refund = asked.type === 'refund' ? await readRefund(tx, asked) : {};
     const taken = takeSimulated({ ...terms, ...refund }, toSimulated(asked));
@@ -72,17 +72,10 @@ export function simulateTransaction(
   });
 }
 
-function toSimulated({
-  type,
-  amountCents,
-  forced,
-  messageId: id,
-  merchant,
-  ...asked
-}: TransactionAsked): Simulated {
-  const { name, category_code: categoryCode, city, country } = merchant;
+function toSimulated(asked: TransactionAsked): Simulated {
+  const { type, amountCents, forced, messageId: id, merchant } = asked;
   return {
-    message: { id, type, amountCents, isFinal: true, merchant: { name, categoryCode, city, country } },
+    message: { id, type, amountCents, isFinal: true, merchant },
     networkPaymentId: null,
     ttlMs: 0,
     forced,

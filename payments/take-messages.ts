@@ -4,25 +4,24 @@ import { heldClock } from '../accounts/clock.ts';
 import type { ControlsColumns } from '../cards/applied-controls.ts';
 import type { AccountClock } from '../domain/account-clock.ts';
 import { ApiError } from '../domain/api-error.ts';
-import { type DeclineReason, decideDecline } from '../domain/authorization.ts';
 import type { Tenant } from '../domain/mode.ts';
-import { refusalByControls } from '../domain/spending-controls.ts';
 import { requireUsable } from '../domain/transaction.ts';
-import { AUTHORIZATION_COLUMNS, CARD_COLUMNS, of, PAYMENT_COLUMNS } from '../platform/db/columns.ts';
+import { AUTHORIZATION_COLUMNS, PAYMENT_COLUMNS } from '../platform/db/columns.ts';
 import { columnList, type Transactor, writeStatement } from '../platform/db/sql.ts';
 import type { BookedPayment } from './booking-rows.ts';
+import { decideNothing } from './decide-payment.ts';
 import { REFUNDED, type RefundedTransaction } from './refunded.ts';
 import type { MessageAnswer } from './tables.ts';
 import { type Simulated, type SimulatedTerms, type TakenMessage, takeSimulated } from './take-simulated.ts';
-import { handMadeOf, type KnownMessage, lockPaymentTerms, usedOtherwise } from './terms.ts';
 import {
-  controlsLeft,
-  leaveTerms,
-  nothingBooked,
-  refundedLeft,
+  handMadeOf,
+  type KnownMessage,
+  lockCards,
+  lockPaymentTerms,
   type TermsRead,
-  termsLeft,
-} from './terms-left.ts';
+  usedOtherwise,
+} from './terms.ts';
+import { controlsLeft, leaveTerms, nothingBooked, refundedLeft, termsLeft } from './terms-left.ts';
 import { type AnsweredMessage, writeBookings } from './write-bookings.ts';
 
 /** A message of the simulated network about a card of this account and mode. */
@@ -153,41 +152,6 @@ export async function takeRequest(
 }
 
 const NOTHING = { authorizationId: null, transactionId: null };
-
-/** A request for 0 cents asks whether the card can be used. */
-function decideNothing(
-  { card, controls }: Pick<SimulatedTerms, 'card' | 'controls'>,
-  { categoryCode, country }: Simulated['message']['merchant'],
-): DeclineReason | null {
-  const asked = { amountCents: 0, wholeCents: 0, categoryCode, country };
-  return decideDecline({ status: card.status, availableCents: 0 }, 0, refusalByControls(controls, asked));
-}
-
-// It sets the transaction's lock_timeout, and holds the accounts' clocks, before it locks the first row, so
-// that this takes no round trip of its own.
-const lockCards = writeStatement(
-  (
-    db,
-    {
-      cardIds,
-      testPartnerIds,
-      lockWaitMs,
-    }: { cardIds: string[]; testPartnerIds: string[]; lockWaitMs: number | null },
-  ) =>
-    db
-      .selectFrom('card as c')
-      .select(of('c', CARD_COLUMNS))
-      .where('c.id', '=', sql<string>`ANY((SELECT ${cardIds}::text[])::text[])`)
-      .where(
-        sql<boolean>`(SELECT set_config('lock_timeout', coalesce(${lockWaitMs}, current_setting('lock_timeout')), true)) IS NOT NULL`,
-      )
-      .where(
-        sql<boolean>`(SELECT count(lock_test_clock(h.id)) FROM unnest((SELECT ${testPartnerIds}::text[])) h (id)) IS NOT NULL`,
-      )
-      .orderBy('c.id')
-      .forNoKeyUpdate(),
-  { acrossTenants: 'network' },
-);
 
 interface TermsRow extends ControlsColumns, KnownMessage, TermsRead {
   clock: AccountClock;

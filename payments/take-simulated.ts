@@ -11,18 +11,9 @@ import {
   snapshotFolded,
 } from '../issuers/simulated/fold.ts';
 import { newId } from '../platform/crypto/new-id.ts';
-import type { AuthorizationRow } from './authorization-resource.ts';
-import {
-  type BookedPayment,
-  bookingTime,
-  type PaymentTerms,
-  toMoney,
-  toPayment,
-  toRows,
-} from './booking-rows.ts';
-import { decideRequest } from './decision-rules.ts';
+import { type BookedPayment, bookingTime, bookOn, type PaymentTerms, toPayment } from './booking-rows.ts';
+import { decideAsked } from './decide-payment.ts';
 import type { RefundedTransaction } from './refunded.ts';
-import { bookPayment } from './rules.ts';
 
 /** What a message of the simulated network is booked on. */
 export interface SimulatedTerms extends PaymentTerms {
@@ -75,26 +66,21 @@ export function takeSimulated(terms: SimulatedTerms, simulated: Simulated): Take
   const told: SimulatedMessage = { ...asked, reason };
   const folded = foldMessage(before, told);
   const names = { paymentId, networkCardId: card.network_card_id ?? card.id };
-  const booking = bookPayment(payment, toMoney(terms), {
-    snapshot: snapshotFolded(names, folded, told),
-    readAt: null,
-    handMade: terms.handMade,
-    // What a person says is booked as soon as it counts.
-    booked: new Set(terms.handMade.keys()),
-    now,
-    ttlMs,
-  });
   const refundedIds = new Map(refunded === null ? [] : [[refunded.id, refunded.id]]);
-  return {
-    ...toRows(terms, booking, { paymentId, networkPaymentId, authorizationId, folded, refundedIds }),
-    reason,
-  };
-}
-
-/** A booking that has an authorization, as that of a request has. */
-export function requireAuthorization(booked: BookedPayment): AuthorizationRow {
-  if (booked.authorization === null) throw new Error('the booking has no authorization');
-  return booked.authorization;
+  const booked = bookOn(
+    terms,
+    payment,
+    {
+      snapshot: snapshotFolded(names, folded, told),
+      readAt: null,
+      // What a person says is booked as soon as it counts.
+      booked: new Set(terms.handMade.keys()),
+      now,
+      ttlMs,
+    },
+    { paymentId, networkPaymentId, authorizationId, folded, refundedIds },
+  );
+  return { ...booked, reason };
 }
 
 function decide(terms: SimulatedTerms, simulated: Simulated, asked: SimulatedMessage, now: string) {
@@ -102,7 +88,7 @@ function decide(terms: SimulatedTerms, simulated: Simulated, asked: SimulatedMes
   switch (asked.type) {
     case 'authorization':
     case 'increment':
-      return decideAsked(terms, asked, now);
+      return decideRequested(terms, asked, now);
     case 'purchase':
       return { reason: decidePurchase(terms, simulated, asked), payment };
     case 'decline':
@@ -117,25 +103,13 @@ function decide(terms: SimulatedTerms, simulated: Simulated, asked: SimulatedMes
   }
 }
 
-function decideAsked(terms: SimulatedTerms, asked: SimulatedMessage, now: string) {
-  const { card, balance, controls, payment: row, authorization } = terms;
-  const amountCents = asked.amountCents ?? 0;
-  const before = row?.folded ?? NOTHING_FOLDED;
+function decideRequested(terms: SimulatedTerms, asked: SimulatedMessage, now: string) {
+  const before = terms.payment?.folded ?? NOTHING_FOLDED;
   const heldCents = (folded: typeof before) => folded.authorization?.heldCents ?? 0;
   // What was cleared of it before it was asked for is paid, and counts already.
   const holdsCents = heldCents(foldMessage(before, asked)) - heldCents(before);
-  const { categoryCode, country } = row?.requests[0]?.merchant ?? asked.merchant;
-  const refusedByControls = refusalByControls(controls, {
-    amountCents: holdsCents,
-    wholeCents: Number(authorization?.amount_cents ?? 0) + amountCents,
-    categoryCode,
-    country,
-  });
-  return decideRequest(
-    toPayment(terms),
-    { key: asked.id, id: asked.id, amountCents, merchant: asked.merchant },
-    { card: { status: card.status, ...balance }, holdsCents, refusedByControls, now },
-  );
+  const { id, merchant, amountCents } = asked;
+  return decideAsked(terms, { key: id, id, amountCents: amountCents ?? 0, merchant }, { holdsCents, now });
 }
 
 /** @returns why a purchase is declined; null if it is not */

@@ -1,11 +1,9 @@
 import { appliedControls, type ControlsColumns } from '../cards/applied-controls.ts';
 import type { CardRow } from '../cards/resource.ts';
-import { feePlanOf } from '../domain/fees.ts';
 import { type AppliedControls, afterSpending } from '../domain/spending-controls.ts';
-import type { AuthorizationRow } from './authorization-resource.ts';
-import type { BookedPayment, PaymentRow, PaymentTerms } from './booking-rows.ts';
+import type { BookedPayment, PaymentTerms } from './booking-rows.ts';
 import type { RefundedTransaction } from './refunded.ts';
-import type { HandMade } from './rules.ts';
+import { type TermsRead, toTerms } from './terms.ts';
 import type { TransactionRow } from './transaction-resource.ts';
 
 /** What a transaction's bookings leave to those after them: of one card, one account, or one payment. */
@@ -24,18 +22,6 @@ export const nothingBooked = (): TermsLeft => ({
   transactions: [],
 });
 
-/** What is read of a payment before the first booking. */
-export interface TermsRead {
-  card_cents: string;
-  card_held_cents: string;
-  prepaid_cents: string;
-  fee_plan: unknown;
-  payment: PaymentRow | null;
-  authorization: AuthorizationRow | null;
-  /** By the network's id of an element; null if the payment has none that is unreadable. */
-  hand_made: Record<string, HandMade> | null;
-}
-
 type Whose = Pick<PaymentTerms, 'card' | 'clock'> & {
   /** The network's id of the payment; null of one that is by itself. */
   paymentId: string | null;
@@ -43,19 +29,14 @@ type Whose = Pick<PaymentTerms, 'card' | 'clock'> & {
 
 /** What a payment is booked on, after the bookings before it. */
 export function termsLeft(left: TermsLeft, { card, clock, paymentId }: Whose, read: TermsRead): PaymentTerms {
+  const terms = toTerms(card, clock, read);
   const before = paymentId === null ? undefined : left.payments.get(`${card.mode} ${paymentId}`);
   return {
-    card,
-    balance: left.cards.get(card.id) ?? {
-      balanceCents: Number(read.card_cents),
-      heldCents: Number(read.card_held_cents),
-    },
-    prepaidCents: left.accounts.get(accountOf(card)) ?? Number(read.prepaid_cents),
-    feePlan: feePlanOf(read.fee_plan),
-    clock,
-    authorization: before?.authorization ?? read.authorization,
-    payment: before?.payment ?? read.payment,
-    handMade: new Map(Object.entries(read.hand_made ?? {})),
+    ...terms,
+    balance: left.cards.get(card.id) ?? terms.balance,
+    prepaidCents: left.accounts.get(accountOf(card)) ?? terms.prepaidCents,
+    authorization: before?.authorization ?? terms.authorization,
+    payment: before?.payment ?? terms.payment,
   };
 }
 

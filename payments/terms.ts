@@ -1,60 +1,61 @@
 import { sql } from 'kysely';
 import { heldClock } from '../accounts/clock.ts';
 import { appliedControls, type ControlsColumns } from '../cards/applied-controls.ts';
-import type { CardBalance, CardRow } from '../cards/resource.ts';
+import type { CardRow } from '../cards/resource.ts';
 import type { AccountClock } from '../domain/account-clock.ts';
 import { ApiError } from '../domain/api-error.ts';
-import { type FeePlan, feePlanOf } from '../domain/fees.ts';
+import { feePlanOf } from '../domain/fees.ts';
 import { isId } from '../domain/ids.ts';
 import type { AppliedControls } from '../domain/spending-controls.ts';
-import { AUTHORIZATION_COLUMNS, CARD_COLUMNS, of, PAYMENT_COLUMNS } from '../platform/db/columns.ts';
+import { CARD_COLUMNS, of } from '../platform/db/columns.ts';
 import { type Transactor, writeStatement } from '../platform/db/sql.ts';
 import type { FoundClaim, KeyedRequest } from '../requests/claim.ts';
 import type { OpenCommand } from '../requests/command-context.ts';
 import { type KeyedResponse, readReplay } from '../requests/respond-once.ts';
 import type { AuthorizationRow } from './authorization-resource.ts';
-import type { PaymentRow } from './booking-rows.ts';
+import type { PaymentRow, PaymentTerms } from './booking-rows.ts';
 import type { HandMade } from './rules.ts';
 import type { MessageAnswer } from './tables.ts';
 
-/**
- * What everything about an authorization is decided on. The transaction holds the card's lock, which guards
- * all of it.
- */
-interface AuthorizationTerms {
-  card: CardRow;
-  /** The card's. */
-  balance: CardBalance;
-  feePlan: FeePlan;
-  /** The account's prepaid balance, which is not locked: it may change at any time. */
-  prepaidCents: number;
-  /** The account's, which the transaction holds. */
-  clock: AccountClock;
-}
-
 /** What a request of a payment is decided on. */
-export interface RequestTerms extends DecisionTerms {
-  authorization: AuthorizationRow | null;
-  payment: PaymentRow | null;
-  /** By the network's id of an element of the payment: what a person says that it means. */
-  handMade: ReadonlyMap<string, HandMade>;
-}
-
-/** What a request for money is decided on, too. */
-export interface DecisionTerms extends AuthorizationTerms {
+export interface RequestTerms extends PaymentTerms {
   /** What restricts the card. Spending limits are in it only if a request is to be decided. */
   controls: AppliedControls;
   /** When the terms were asked for, before the wait for the card's lock, in real time. */
   askedAt: Date;
 }
 
-interface TermsColumns extends ControlsColumns {
+/** What is read of a payment, its card and its account. */
+export interface TermsRead {
   card_cents: string;
   card_held_cents: string;
   prepaid_cents: string;
   fee_plan: unknown;
-  clock: AccountClock;
+  payment: PaymentRow | null;
+  authorization: AuthorizationRow | null;
+  /** By the network's id of an element; null if the payment has none that is unreadable. */
+  hand_made: Record<string, HandMade> | null;
 }
+
+/** What a payment is booked on, as it was read. */
+export const toTerms = (card: CardRow, clock: AccountClock, read: TermsRead): PaymentTerms => ({
+  card,
+  balance: { balanceCents: Number(read.card_cents), heldCents: Number(read.card_held_cents) },
+  feePlan: feePlanOf(read.fee_plan),
+  prepaidCents: Number(read.prepaid_cents),
+  clock,
+  authorization: read.authorization,
+  payment: read.payment,
+  handMade: new Map(Object.entries(read.hand_made ?? {})),
+});
+
+type LockedRow = CardRow & TermsRead & ControlsColumns & { clock: AccountClock };
+
+const toRequestTerms = (row: LockedRow, askedAt: Date): RequestTerms => ({
+  ...toTerms(row, row.clock, row),
+  controls: appliedControls(row.spending_controls, row),
+  askedAt,
+});
 
 // After the card is locked, which the function does, and by that row of it. An increment counts when its
 // authorization began.
@@ -73,21 +74,9 @@ export const handMadeOf = (said: string) =>
   sql.raw(`CASE WHEN ${said} -> 'unreadable' <> '[]' THEN
         hand_made(ARRAY(SELECT u ->> 'id' FROM jsonb_array_elements(${said} -> 'unreadable') u)) END AS hand_made`);
 
-/**
- * An authorization's columns beside a card's, which have the same names. Each is null if there is no
- * authorization.
- */
-type AuthorizedColumns = { [Column in keyof AuthorizationRow as `authorized_${Column}`]: unknown };
-
-type PaymentColumns = { [Column in keyof PaymentRow as `payment_${Column}`]: unknown };
-
-const PAYMENT = sql.raw(
-  PAYMENT_COLUMNS.map((column) => `(f.payment).${column} AS payment_${column}`).join(', '),
-);
-
-const AUTHORIZED = sql.raw(
-  AUTHORIZATION_COLUMNS.map((column) => `(f.authorized).${column} AS authorized_${column}`).join(', '),
-);
+// A payment and its authorization are objects, because their columns have the same names as the card's.
+const LOCKED = sql`f.card_cents, f.card_held_cents, f.prepaid_cents, f.fee_plan,
+      ${sql.raw(of('(f.card)', CARD_COLUMNS).join(', '))}, to_jsonb(f.payment) AS payment, to_jsonb(f.authorized) AS authorization`;
 
 /**
  * Locks the card that a request of test mode is about, and looks the request's key up.
@@ -98,14 +87,13 @@ const AUTHORIZED = sql.raw(
 export async function lockTestCard(
   { tx, ring }: OpenCommand,
   request: KeyedRequest,
-  { decides } = { decides: false },
+  decides: boolean,
 ): Promise<RequestTerms | KeyedResponse> {
   const { partnerId, key, cardId } = request;
   const askedAt = new Date();
   const [row] = await lockTestTerms(tx, { partnerId, key, cardId, authorizationId: null, decides, askedAt });
   if (row === undefined || row.id === null) throw new ApiError('card_not_found');
-  const replay = readReplay(ring, request, row);
-  return replay ?? { ...toTerms(row, askedAt), authorization: null, payment: null, handMade: new Map() };
+  return readReplay(ring, request, row) ?? toRequestTerms(row, askedAt);
 }
 
 /**
@@ -116,19 +104,16 @@ export async function lockTestAuthorization(
   { tx, ring }: OpenCommand,
   request: KeyedRequest,
   authorizationId: string,
-  { decides } = { decides: false },
+  decides: boolean,
 ): Promise<(RequestTerms & { authorization: AuthorizationRow }) | KeyedResponse> {
   const { partnerId, key } = request;
   const askedAt = new Date();
   const [row] = isId('auth', authorizationId)
     ? await lockTestTerms(tx, { partnerId, key, cardId: null, authorizationId, decides, askedAt })
     : [];
-  const authorization = row === undefined ? null : toAuthorizationRow(row);
+  const authorization = row?.authorization ?? null;
   if (row === undefined || authorization === null) throw new ApiError('authorization_not_found');
-  const replay = readReplay(ring, request, row);
-  // Whatever a merchant does in test mode can be read.
-  const handMade = new Map<string, HandMade>();
-  return replay ?? { ...toTerms(row, askedAt), authorization, payment: toPaymentRow(row), handMade };
+  return readReplay(ring, request, row) ?? { ...toRequestTerms(row, askedAt), authorization };
 }
 
 interface AboutInTestMode {
@@ -140,12 +125,12 @@ interface AboutInTestMode {
   askedAt: Date;
 }
 
+// Whatever a merchant does in test mode can be read, so nothing is made by hand.
 const lockTestTerms = writeStatement(
   (_, { partnerId, key, cardId, authorizationId, decides, askedAt }: AboutInTestMode) => sql<
-    FoundClaim & TermsColumns & CardRow & AuthorizedColumns & PaymentColumns
+    FoundClaim & LockedRow
   >`
-    SELECT f.claim_id, f.fingerprint, f.response_status, f.response_body, f.card_cents, f.card_held_cents,
-      f.prepaid_cents, f.fee_plan, a.clock, ${sql.raw(of('(f.card)', CARD_COLUMNS).join(', '))}, ${AUTHORIZED}, ${PAYMENT},
+    SELECT f.claim_id, f.fingerprint, f.response_status, f.response_body, a.clock, ${LOCKED}, NULL::jsonb AS hand_made,
       ${controlsColumns(decides, askedAt)}
     FROM (SELECT p.id, lock_test_clock(p.id) AS clock FROM (SELECT ${partnerId}::text AS id) p OFFSET 0) a
       CROSS JOIN LATERAL lock_test_card_terms(a.id, ${key}, ${cardId}, ${authorizationId}, false) f ${ACCOUNT}`,
@@ -165,14 +150,7 @@ export async function lockPaymentTerms(
   // The network has named another card for the payment before.
   if (row.payment_card_id !== null && row.payment_card_id !== about.cardId) throw usedOtherwise('payment');
   const { said, answer } = row;
-  return {
-    ...toTerms(row, askedAt),
-    authorization: toAuthorizationRow(row),
-    payment: toPaymentRow(row),
-    handMade: new Map(Object.entries(row.hand_made ?? {})),
-    said,
-    answer,
-  };
+  return { ...toRequestTerms(row, askedAt), said, answer };
 }
 
 interface AboutPayment {
@@ -202,39 +180,35 @@ const HELD_CLOCK = heldClock(sql.raw('(f.card).partner_id'), sql.raw('(f.card).m
 
 const lockPayment = writeStatement(
   (_, about: AboutPayment & { askedAt: Date }) => sql<
-    TermsColumns &
-      CardRow &
-      AuthorizedColumns &
-      PaymentColumns &
-      KnownMessage & { payment_card_id: string | null; hand_made: Record<string, HandMade> | null }
+    LockedRow & KnownMessage & { payment_card_id: string | null }
   >`
-    SELECT f.card_cents, f.card_held_cents, f.prepaid_cents, f.fee_plan, ${HELD_CLOCK} AS clock,
-      (f.payment).card_id AS payment_card_id, (f.message).said, (f.message).answer,
-      ${handMadeOf('(f.payment).said')},
-      ${controlsColumns(true, about.askedAt)}, ${sql.raw(of('(f.card)', CARD_COLUMNS).join(', '))}, ${AUTHORIZED}, ${PAYMENT}
+    SELECT ${LOCKED}, ${HELD_CLOCK} AS clock, (f.payment).card_id AS payment_card_id, (f.message).said, (f.message).answer,
+      ${handMadeOf('(f.payment).said')}, ${controlsColumns(true, about.askedAt)}
     FROM lock_payment_terms(${about.cardId}, ${about.paymentId}, ${about.messageId}, ${about.lockWaitMs}) f ${ACCOUNT}`,
 );
 
-function toTerms(row: TermsColumns & CardRow, askedAt: Date): DecisionTerms {
-  return {
-    card: row,
-    balance: { balanceCents: Number(row.card_cents), heldCents: Number(row.card_held_cents) },
-    feePlan: feePlanOf(row.fee_plan),
-    controls: appliedControls(row.spending_controls, row),
-    askedAt,
-    prepaidCents: Number(row.prepaid_cents),
-    clock: row.clock,
-  };
-}
-
-function toPaymentRow(row: PaymentColumns): PaymentRow | null {
-  if (row.payment_payment_id === null) return null;
-  const columns = PAYMENT_COLUMNS.map((column) => [column, row[`payment_${column}`]]);
-  return Object.fromEntries(columns) as PaymentRow;
-}
-
-function toAuthorizationRow(row: AuthorizedColumns): AuthorizationRow | null {
-  if (row.authorized_id === null) return null;
-  const columns = AUTHORIZATION_COLUMNS.map((column) => [column, row[`authorized_${column}`]]);
-  return Object.fromEntries(columns) as AuthorizationRow;
-}
+// It sets the transaction's lock_timeout, and holds the accounts' clocks, before it locks the first row, so
+// that this takes no round trip of its own.
+export const lockCards = writeStatement(
+  (
+    db,
+    {
+      cardIds,
+      testPartnerIds,
+      lockWaitMs,
+    }: { cardIds: string[]; testPartnerIds: string[]; lockWaitMs: number | null },
+  ) =>
+    db
+      .selectFrom('card as c')
+      .select(of('c', CARD_COLUMNS))
+      .where('c.id', '=', sql<string>`ANY((SELECT ${cardIds}::text[])::text[])`)
+      .where(
+        sql<boolean>`(SELECT set_config('lock_timeout', coalesce(${lockWaitMs}, current_setting('lock_timeout')), true)) IS NOT NULL`,
+      )
+      .where(
+        sql<boolean>`(SELECT count(lock_test_clock(h.id)) FROM unnest((SELECT ${testPartnerIds}::text[])) h (id)) IS NOT NULL`,
+      )
+      .orderBy('c.id')
+      .forNoKeyUpdate(),
+  { acrossTenants: 'network' },
+);

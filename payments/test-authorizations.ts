@@ -7,9 +7,9 @@ import type { KeyedRequest } from '../requests/claim.ts';
 import type { CommandContext } from '../requests/command-context.ts';
 import { type KeyedResponse, respondOnce } from '../requests/respond-once.ts';
 import { type AuthorizationRow, presentAuthorization } from './authorization-resource.ts';
-import { requireAuthorization, type SimulatedTerms, takeSimulated } from './take-simulated.ts';
+import { type SimulatedTerms, takeSimulated } from './take-simulated.ts';
 import { lockTestAuthorization, lockTestCard } from './terms.ts';
-import { type Merchant, presentTransaction } from './transaction-resource.ts';
+import { presentTransaction } from './transaction-resource.ts';
 import { respondWithBooking } from './write-bookings.ts';
 
 // What a partner has a merchant do with a test card: one transaction of three round trips each.
@@ -21,7 +21,7 @@ export interface SimulatedAsked {
   amountCents?: number | undefined;
   /** Whether a clearing is the last one. */
   isFinal?: boolean;
-  merchant?: Merchant;
+  merchant?: PaymentMerchant;
   /** What names the message. */
   messageId: string;
   /** How long an authorization holds its amount at most. */
@@ -36,15 +36,14 @@ export interface SimulatedAsked {
 export function simulateOnCard(
   context: CommandContext,
   request: KeyedRequest,
-  asked: SimulatedAsked & { merchant: Merchant },
+  asked: SimulatedAsked & { merchant: PaymentMerchant },
 ): Promise<KeyedResponse> {
   return respondOnce(context, request, async (tx) => {
     const command = { tx, ring: context.ring };
-    const terms = await lockTestCard(command, request, { decides: asked.type === 'authorization' });
+    const terms = await lockTestCard(command, request, asked.type === 'authorization');
     if ('replayed' in terms) return terms;
     requireUsable(terms.card.status);
-    const { name, category_code: categoryCode, city, country } = asked.merchant;
-    const booked = take(terms, asked, { name, categoryCode, city, country });
+    const booked = take(terms, asked, asked.merchant);
     return respondWithBooking(command, request, booked, { status: 201, body: bodyOf(booked, asked.type) });
   });
 }
@@ -63,7 +62,7 @@ export function simulateOnAuthorization(
   return respondOnce(context, request, async (tx) => {
     const command = { tx, ring: context.ring };
     const decides = asked.type === 'increment';
-    const terms = await lockTestAuthorization(command, request, authorizationId, { decides });
+    const terms = await lockTestAuthorization(command, request, authorizationId, decides);
     if ('replayed' in terms) return terms;
     const { authorization } = terms;
     const amountCents = requirePossible(authorization, asked);
@@ -80,10 +79,13 @@ function take(terms: SimulatedTerms, asked: SimulatedAsked, merchant: PaymentMer
 }
 
 function bodyOf(booked: ReturnType<typeof takeSimulated>, type: SimulatedMessage['type']): string {
-  const [transaction] = booked.transactions;
-  if (type !== 'clearing') return JSON.stringify(presentAuthorization(requireAuthorization(booked)));
-  if (transaction === undefined) throw new Error('a clearing has no transaction');
-  return JSON.stringify(presentTransaction(transaction));
+  const { authorization, transactions } = booked;
+  const resource =
+    type === 'clearing'
+      ? transactions[0] && presentTransaction(transactions[0])
+      : authorization && presentAuthorization(authorization);
+  if (!resource) throw new Error(`a simulated ${type} is not booked`);
+  return JSON.stringify(resource);
 }
 
 /** What is asked for in cents, if the authorization allows it. @throws ApiError */

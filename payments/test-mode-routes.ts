@@ -8,12 +8,13 @@ import { requestedCardId } from '../cards/routes.ts';
 import { AmountCents, Label } from '../domain/fields.ts';
 import { idPattern } from '../domain/ids.ts';
 import { CategoryCode, CountryCode } from '../domain/merchant.ts';
+import type { PaymentMerchant } from '../domain/payment.ts';
 import { TransactionType } from '../domain/transaction.ts';
 import type { CommandContext } from '../requests/command-context.ts';
 import { SIMULATE_TRANSACTION, TRANSACTION } from './examples.ts';
 import type { MessageQueue } from './message-queue.ts';
 import { simulateTogether, simulateTransaction } from './simulate-transaction.ts';
-import { type Merchant, TransactionResource } from './transaction-resource.ts';
+import { TransactionResource } from './transaction-resource.ts';
 
 const MAX_CREDIT_CENTS = 10_000_000;
 
@@ -173,9 +174,9 @@ interface GivenMerchant {
 }
 
 /** The merchant of {@link MERCHANT_FIELDS}. */
-export const toMerchant = (given: GivenMerchant): Merchant => ({
+export const toMerchant = (given: GivenMerchant): PaymentMerchant => ({
   name: given.merchant_name ?? null,
-  category_code: given.merchant_category_code ?? null,
+  categoryCode: given.merchant_category_code ?? null,
   city: given.merchant_city ?? null,
   country: given.merchant_country ?? null,
 });

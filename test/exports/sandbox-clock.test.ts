@@ -10,6 +10,7 @@ import { issueInTestMode } from '../../cards/issue.ts';
 import { transferInTestMode } from '../../cards/transfers/begin.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import type { Tenant } from '../../domain/mode.ts';
+import { NOWHERE } from '../../domain/payment.ts';
 import { checkBooks } from '../../exports/check-books.ts';
 import { expireAuthorizations, findDueAuthorizations } from '../../payments/expire.ts';
 import { simulateTransaction } from '../../payments/simulate-transaction.ts';
@@ -19,7 +20,7 @@ import { rotateEndpointSecret } from '../../webhooks/endpoint-secrets.ts';
 import { setEndpoint } from '../../webhooks/endpoints.ts';
 import { queueDueRetries } from '../../webhooks/retries.ts';
 import { sendPing } from '../../webhooks/send-on-request.ts';
-import { NO_MERCHANT, settlementOf } from '../support/commands/cards.ts';
+import { settlementOf } from '../support/commands/cards.ts';
 import { keyedRequest, openCommands, type TestCommands } from '../support/commands/open-commands.ts';
 import { asOwner } from '../support/postgres.ts';
 import { propertyRuns } from '../support/property-runs.ts';
@@ -176,14 +177,14 @@ abstract class Server {
             ...settlementOf(tenant, card, { amountCents: amount, forced: false }),
             messageId,
             refundedTransactionId: undefined,
-            merchant: NO_MERCHANT,
+            merchant: NOWHERE,
           }),
         );
       case 'authorize': {
         const answer = await simulateOnCard(context, keyed('authorize_card', card), {
           type: 'authorization',
           amountCents: amount,
-          merchant: NO_MERCHANT,
+          merchant: NOWHERE,
           messageId,
           ttlMs: HOLD_MS,
         });

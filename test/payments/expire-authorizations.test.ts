@@ -9,7 +9,6 @@ import { createExpiry } from '../../payments/jobs.ts';
 import { takeMessages } from '../../payments/take-messages.ts';
 import { simulateOnCard } from '../../payments/test-authorizations.ts';
 import { transaction } from '../../platform/db/transaction.ts';
-import { NO_MERCHANT } from '../support/commands/cards.ts';
 import { keyedRequest, openCommands, type TestCommands } from '../support/commands/open-commands.ts';
 
 const mode = 'test';
@@ -45,7 +44,7 @@ describe('authorizations that nobody clears', () => {
       const { response } = await simulateOnCard(commands.context, request, {
         type: 'authorization',
         amountCents: 10,
-        merchant: NO_MERCHANT,
+        merchant: NOWHERE,
         messageId: randomUUID(),
         ttlMs: 86_400_000,
       });

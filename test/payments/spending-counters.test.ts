@@ -3,12 +3,13 @@ import { randomUUID } from 'node:crypto';
 import { mock } from 'node:test';
 import fc from 'fast-check';
 import type { Tenant } from '../../domain/mode.ts';
+import { NOWHERE } from '../../domain/payment.ts';
 import { completeControls, type LimitInterval } from '../../domain/spending-controls.ts';
 import { checkBooks } from '../../exports/check-books.ts';
 import { answerOf, takeMessages, takeRequest } from '../../payments/take-messages.ts';
 import { simulateOnAuthorization, simulateOnCard } from '../../payments/test-authorizations.ts';
 import { transaction } from '../../platform/db/transaction.ts';
-import { NO_MERCHANT, settlementOf, settleOne } from '../support/commands/cards.ts';
+import { settlementOf, settleOne } from '../support/commands/cards.ts';
 import { keyedRequest, openCommands, type TestCommands } from '../support/commands/open-commands.ts';
 import { untilWaiting } from '../support/commands/until-waiting.ts';
 import { propertyRuns } from '../support/property-runs.ts';
@@ -121,7 +122,7 @@ describe('counters of spending', () => {
       said: Pick<Parameters<typeof simulateOnCard>[2], 'type' | 'amountCents'>,
       category: string | null,
     ) => {
-      const merchant = { ...NO_MERCHANT, category_code: category };
+      const merchant = { ...NOWHERE, categoryCode: category };
       const { response } = await simulateOnCard(context, request(operation), {
         ...said,
         merchant,

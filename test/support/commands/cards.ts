@@ -7,11 +7,7 @@ import { NOWHERE } from '../../../domain/payment.ts';
 import { applyPosting } from '../../../ledger/apply-posting.ts';
 import type { MessageQueue } from '../../../payments/message-queue.ts';
 import { type MessageOutcome, type MessageToTake, takeMessages } from '../../../payments/take-messages.ts';
-import {
-  type Merchant,
-  presentTransaction,
-  type TransactionResource,
-} from '../../../payments/transaction-resource.ts';
+import { presentTransaction, type TransactionResource } from '../../../payments/transaction-resource.ts';
 import { newId } from '../../../platform/crypto/new-id.ts';
 import type { Transactor } from '../../../platform/db/sql.ts';
 import { forkOf } from '../ledger/open-ledger.ts';
@@ -46,9 +42,6 @@ export async function seedCard(
   if (outcome !== 'applied') throw new Error(`the account can not pay for the card: ${outcome}`);
   return cardId;
 }
-
-/** A merchant that a partner says nothing of. */
-export const NO_MERCHANT: Merchant = { name: null, category_code: null, city: null, country: null };
 
 /** A transaction that the simulated network settles. */
 export interface Settled extends Tenant {

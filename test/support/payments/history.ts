@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { DeclineReason } from '../../../domain/authorization.ts';
-import type { PaymentSnapshot } from '../../../domain/payment.ts';
-import { type Asked, decideRequest } from '../../../payments/decision-rules.ts';
+import type { Asked, PaymentSnapshot } from '../../../domain/payment.ts';
+import { decideRequest } from '../../../payments/decision-rules.ts';
 import type { CardMoney } from '../../../payments/money-rules.ts';
 import {
   type Booking,
