@@ -89,40 +89,21 @@ export function recordFindings(orm: Orm, result: RunResult): Promise<void> {
 const MAX_AT_ONCE = 1_000;
 
 function recordSome(tx: Transactor, network: string, since: Date, findings: readonly Finding[]) {
-  return record(tx, {
-    network,
-    ids: findings.map(() => newId('rec')),
-    problems: findings.map(({ problem }) => problem),
-    kinds: findings.map(({ kind }) => kind),
-    objectIds: findings.map(({ id }) => id ?? ''),
-    issuerIds: findings.map(({ issuerId }) => issuerId ?? ''),
-    details: findings.map(({ detail }) => detail),
-    madeAfter: findings.map(({ id }) => {
-      const madeMs = id === null ? 0 : readIdTime(id).getTime();
-      return new Date(Math.max(madeMs, since.getTime())).toISOString();
-    }),
+  const rows = findings.map(({ problem, kind, id, issuerId, detail }) => {
+    // Of ours in the period, when it was made; of all others, where the run began.
+    const madeMs = Math.max(id === null ? 0 : readIdTime(id).getTime(), since.getTime());
+    const about = { problem, kind, object_id: id ?? '', issuer_id: issuerId ?? '', detail };
+    return { id: newId('rec'), ...about, made_after: new Date(madeMs).toISOString() };
   });
-}
-
-interface RecordValues {
-  network: string;
-  ids: string[];
-  problems: string[];
-  kinds: string[];
-  objectIds: string[];
-  issuerIds: string[];
-  details: string[];
-  /** Of ours in the period, when it was made; of all others, where the run began. */
-  madeAfter: string[];
+  return record(tx, { network, rows: JSON.stringify(rows) });
 }
 
 const record = writeStatement(
-  (_, values: RecordValues) => sql`
+  (_, values: { network: string; rows: string }) => sql`
     INSERT INTO reconciliation_finding AS f (id, network, problem, kind, object_id, issuer_id, detail, made_after)
     SELECT n.id, ${values.network}::text, n.problem, n.kind, n.object_id, n.issuer_id, n.detail, n.made_after
-    FROM unnest(${values.ids}::text[], ${values.problems}::text[], ${values.kinds}::text[], ${values.objectIds}::text[],
-      ${values.issuerIds}::text[], ${values.details}::text[], ${values.madeAfter}::timestamptz[])
-      n (id, problem, kind, object_id, issuer_id, detail, made_after)
+    FROM jsonb_to_recordset(${values.rows}::jsonb)
+      n (id text, problem text, kind text, object_id text, issuer_id text, detail text, made_after timestamptz)
     ORDER BY n.problem, n.kind, n.object_id, n.issuer_id, n.detail
     ON CONFLICT (network, problem, kind, object_id, issuer_id, detail) DO UPDATE
     SET last_found_at = clock_timestamp(), made_after = greatest(f.made_after, excluded.made_after)`,
