@@ -1,14 +1,7 @@
 import { lowestId, newId } from '../../platform/crypto/new-id.ts';
 import { isReadable, type ListedCard, type UnreadableObject } from '../card-network.ts';
-import {
-  type ChangedCard,
-  compareCards,
-  type OurObject,
-  readChangedCards,
-  readOpenCards,
-  readOurCards,
-} from './compare-cards.ts';
-import { compareMovements, readOurLoads, readOurTransfers, readOurTrueUps } from './compare-movements.ts';
+import { type ChangedCard, compareCards, readChangedCards, readOpenCards } from './compare-cards.ts';
+import { compareMovements } from './compare-movements.ts';
 import { compareListedPayments } from './compare-payments.ts';
 import type { Finding } from './findings.ts';
 import {
@@ -21,6 +14,7 @@ import {
   tally,
   tallyUnreadable,
 } from './look.ts';
+import { OUR_CARDS, OUR_MOVEMENTS, OUR_TRUE_UPS, type OurPages } from './ours.ts';
 import { forgetSeen, noteSeen } from './seen.ts';
 
 /** A look reads no more cards than this by their ids. */
@@ -64,7 +58,7 @@ async function compareListedCards(look: Look): Promise<void> {
   const { network, listedSince } = look;
   for await (const cards of inBatches(network.listCards(listedSince), look))
     await compareSomeCards(look, cards);
-  await noteMissing(look, 'card', { prefix: 'card', read: readOurCards });
+  await noteMissing(look, 'card', OUR_CARDS);
   await compareOlderCards(look);
 }
 
@@ -139,20 +133,13 @@ async function compareListedMovements(look: Look): Promise<void> {
       movements.map(({ token }) => token),
     );
   }
-  await noteMissing(look, 'movement', { prefix: 'card', read: readOurLoads });
-  await noteMissing(look, 'movement', { prefix: 'topup', read: readOurTransfers });
-  await noteMissing(look, 'movement', { prefix: 'wdr', read: readOurTransfers });
+  for (const ours of OUR_MOVEMENTS) await noteMissing(look, 'movement', ours);
   // The simulated network moves nothing back or after.
-  if (cardNetwork === 'simulated') return;
-  await noteMissing(look, 'movement', { prefix: 'tru', read: readOurTrueUps });
+  if (cardNetwork !== 'simulated') await noteMissing(look, 'movement', OUR_TRUE_UPS);
 }
 
 /** What the network has not listed of ours. */
-async function noteMissing(
-  look: Look,
-  kind: Finding['kind'],
-  ours: Parameters<typeof missingAtNetwork<OurObject>>[1],
-): Promise<void> {
+async function noteMissing(look: Look, kind: Finding['kind'], ours: OurPages): Promise<void> {
   for await (const { id, issuer_id: issuerId, detail } of missingAtNetwork(look, ours))
     tally(look.found, { problem: 'missing_at_issuer', kind, id, issuerId, detail });
 }

@@ -67,7 +67,7 @@ const ours = readStatement(
 );
 
 /** A page of those of our cards whose freeze, unfreeze or block began before a time, the latest first. */
-export interface ChangesPage {
+interface ChangesPage {
   runId: string;
   /** The page's claims are below this one, and above `from`. */
   before: string;
@@ -111,39 +111,5 @@ export const readOpenCards = readStatement(
     WHERE f.network = ${network} AND f.kind = 'card' AND c.id < ${olderThan} AND c.network_card_id IS NOT NULL AND NOT EXISTS (
       SELECT FROM reconciliation_seen WHERE run_id = ${runId} AND kind = 'card' AND key = c.network_card_id)
     ORDER BY f.id DESC LIMIT ${limit}`,
-  { acrossTenants: 'network' },
-);
-
-/** One of ours, and whether the run has seen it in the network's lists. */
-export interface OurObject {
-  id: string;
-  issuer_id: string | null;
-  detail: string;
-  is_missing: boolean;
-}
-
-export interface Page {
-  runId: string;
-  /** The page's ids are above this one, and below `until`. */
-  after: string;
-  until: string;
-  limit: number;
-}
-
-// The pages of ours are of both modes, so that none has to pass over a million of the other one. What was
-// seen is looked up one by one.
-
-/** A page of our cards by id; those that are live and were issued can be missing. */
-export const readOurCards = readStatement(
-  (_, { runId, after, until, limit }: Page) => sql<OurObject>`
-    SELECT c.id, c.network_card_id AS issuer_id, 'the card is ' || c.status || ' here' AS detail,
-      c.network_card_id IS NOT NULL AND c.status IN ('active', 'frozen', 'blocked')
-        AND s.is_seen IS NULL AND c.mode = 'live' AS is_missing
-    FROM (SELECT * FROM card WHERE id > ${after} AND id < ${until} ORDER BY id LIMIT ${limit}) c
-    LEFT JOIN LATERAL (
-      SELECT true AS is_seen FROM reconciliation_seen
-      WHERE run_id = ${runId} AND kind = 'card' AND key = c.network_card_id LIMIT 1
-    ) s ON true
-    ORDER BY c.id`,
   { acrossTenants: 'network' },
 );

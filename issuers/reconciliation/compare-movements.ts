@@ -3,7 +3,7 @@ import { TRANSFERS } from '../../domain/transfer.ts';
 import type { Orm } from '../../platform/db/orm.ts';
 import { readStatement } from '../../platform/db/sql.ts';
 import type { ListedMovement } from '../card-network.ts';
-import type { OurObject, Page, Verdict } from './compare-cards.ts';
+import type { Verdict } from './compare-cards.ts';
 
 /**
  * Compares movements of money as the network lists them with what we asked it for. @returns in their order
@@ -67,53 +67,5 @@ const ours = readStatement(
     LEFT JOIN true_up r ON l.kind = 'true_up' AND r.token = l.token AND r.mode = 'live'
     LEFT JOIN true_up o ON l.kind = 'true_up' AND o.id = l.token AND o.mode = 'live'
     ORDER BY l.n`,
-  { acrossTenants: 'network' },
-);
-
-/** A page of our live cards' first loads, by id. */
-export const readOurLoads = readStatement(
-  (_, { runId, after, until, limit }: Page) => sql<OurObject>`
-    SELECT c.id, NULL AS issuer_id, 'the card was issued with ' || c.funding_cents || ' cents' AS detail,
-      c.funding_cents > 0 AND c.status IN ('active', 'frozen', 'blocked')
-        AND s.is_seen IS NULL AND c.mode = 'live' AS is_missing
-    FROM (SELECT * FROM card WHERE id > ${after} AND id < ${until} ORDER BY id LIMIT ${limit}) c
-    LEFT JOIN LATERAL (
-      SELECT true AS is_seen FROM reconciliation_seen
-      WHERE run_id = ${runId} AND kind = 'movement' AND key = c.id LIMIT 1
-    ) s ON true
-    ORDER BY c.id`,
-  { acrossTenants: 'network' },
-);
-
-/** A page of our live transfers, by id. */
-export const readOurTransfers = readStatement(
-  (_, { runId, after, until, limit }: Page) => sql<OurObject>`
-    SELECT t.id, NULL AS issuer_id,
-      CASE t.direction WHEN 'topup' THEN 'top-up' ELSE 'withdrawal' END || ' of ' || t.amount_cents || ' cents, succeeded, here'
-        AS detail,
-      t.status = 'succeeded'
-        AND s.is_seen IS NULL AND t.mode = 'live' AS is_missing
-    FROM (SELECT * FROM card_transfer WHERE id > ${after} AND id < ${until} ORDER BY id LIMIT ${limit}) t
-    LEFT JOIN LATERAL (
-      SELECT true AS is_seen FROM reconciliation_seen
-      WHERE run_id = ${runId} AND kind = 'movement' AND key = t.id LIMIT 1
-    ) s ON true
-    ORDER BY t.id`,
-  { acrossTenants: 'network' },
-);
-
-/** A page of our live cards' true-ups, by id. */
-export const readOurTrueUps = readStatement(
-  (_, { runId, after, until, limit }: Page) => sql<OurObject>`
-    SELECT r.id, NULL AS issuer_id,
-      'true-up of ' || r.amount_cents || ' cents, succeeded, here' AS detail,
-      r.status = 'succeeded'
-        AND s.is_seen IS NULL AND r.mode = 'live' AS is_missing
-    FROM (SELECT * FROM true_up WHERE id > ${after} AND id < ${until} ORDER BY id LIMIT ${limit}) r
-    LEFT JOIN LATERAL (
-      SELECT true AS is_seen FROM reconciliation_seen
-      WHERE run_id = ${runId} AND kind = 'movement' AND key = r.token LIMIT 1
-    ) s ON true
-    ORDER BY r.id`,
   { acrossTenants: 'network' },
 );

@@ -4,9 +4,9 @@ import type { PaymentSnapshot } from '../../domain/payment.ts';
 import { lowestId } from '../../platform/crypto/new-id.ts';
 import { readStatement } from '../../platform/db/sql.ts';
 import { isReadable, type UnreadableObject } from '../card-network.ts';
-import type { OurObject, Page } from './compare-cards.ts';
 import type { Finding } from './findings.ts';
-import { inBatches, type Look, missingAtNetwork, tally, tallyCorrected, tallyUnreadable } from './look.ts';
+import { inBatches, type Look, missingAtNetwork, tally, tallyUnreadable } from './look.ts';
+import { OUR_AUTHORIZATIONS, OUR_TRANSACTIONS } from './ours.ts';
 import { noteSeen } from './seen.ts';
 import { compareEach, takePayment } from './take-payment.ts';
 
@@ -94,23 +94,7 @@ async function compareSome(
   const compared = await compareEach(look, onCards);
   for (const [index, snapshot] of listed.entries()) {
     const { is_waiting: isWaiting } = cards[index] as CardOfPayment;
-    const ours = compared.get(snapshot.paymentId) ?? null;
-    const outcome = await takePayment(look, snapshot, ours, isWaiting);
-    switch (outcome.is) {
-      case 'same':
-        tally(found, 'matched');
-        break;
-      case 'waiting':
-        tally(found, 'under_way');
-        break;
-      case 'corrected':
-        for (const finding of outcome.findings) tallyCorrected(found, finding);
-        break;
-      case 'different':
-        found.isToCorrect = true;
-        for (const finding of outcome.findings) tally(found, finding);
-        break;
-    }
+    await takePayment(look, snapshot, compared.get(snapshot.paymentId) ?? null, isWaiting);
   }
   for (const finding of await differentAmounts(look, listed)) tally(found, finding);
   tallyUnreadable(found, 'transaction', batch);
@@ -166,48 +150,6 @@ const cardsOf = readStatement(
     ORDER BY l.place`,
   { acrossTenants: 'network' },
 );
-
-/** One of ours that the network has as a part of a payment. */
-interface OurPart extends OurObject {
-  /** The network's id of that; null if it was not told. */
-  payment_id: string | null;
-}
-
-/** A page of our live transactions that moved money, by id. */
-const OUR_TRANSACTIONS = {
-  prefix: 'txn',
-  read: readStatement(
-    (_, { runId, after, until, limit }: Page) => sql<OurPart>`
-      SELECT t.id, t.network_transaction_id AS issuer_id, t.type || ' of ' || t.amount_cents || ' cents here' AS detail,
-        t.network_payment_id AS payment_id, t.type <> 'decline' AND s.is_seen IS NULL AND t.mode = 'live' AS is_missing
-      FROM (SELECT * FROM card_transaction WHERE id > ${after} AND id < ${until} ORDER BY id LIMIT ${limit}) t
-      LEFT JOIN LATERAL (
-        SELECT true AS is_seen FROM reconciliation_seen
-        WHERE run_id = ${runId} AND kind = 'transaction' AND key = t.network_transaction_id LIMIT 1
-      ) s ON true
-      ORDER BY t.id`,
-    { acrossTenants: 'network' },
-  ),
-} as const;
-
-/** A page of our live authorizations that were approved, by id. */
-const OUR_AUTHORIZATIONS = {
-  prefix: 'auth',
-  read: readStatement(
-    (_, { runId, after, until, limit }: Page) => sql<OurPart>`
-      SELECT a.id, a.network_authorization_id AS issuer_id, a.network_authorization_id AS payment_id,
-        'authorization of ' || a.amount_cents || ' cents here' AS detail,
-        a.status <> 'declined' AND a.network_authorization_id IS NOT NULL
-          AND s.is_seen IS NULL AND a.mode = 'live' AS is_missing
-      FROM (SELECT * FROM card_authorization WHERE id > ${after} AND id < ${until} ORDER BY id LIMIT ${limit}) a
-      LEFT JOIN LATERAL (
-        SELECT true AS is_seen FROM reconciliation_seen
-        WHERE run_id = ${runId} AND kind = 'authorization' AND key = a.network_authorization_id LIMIT 1
-      ) s ON true
-      ORDER BY a.id`,
-    { acrossTenants: 'network' },
-  ),
-} as const;
 
 /**
  * What the network has to be asked about by its id, because it began before the period and something in it

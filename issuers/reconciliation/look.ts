@@ -1,13 +1,12 @@
 import type { Logger } from 'pino';
-import type { IdPrefix } from '../../domain/ids.ts';
 import type { PaymentSnapshot } from '../../domain/payment.ts';
 import type { KeyRing } from '../../platform/crypto/key-ring.ts';
 import { lowestId } from '../../platform/crypto/new-id.ts';
 import type { Orm } from '../../platform/db/orm.ts';
-import type { Reader } from '../../platform/db/sql.ts';
 import type { CardNetwork, ListedCard, ListedMovement, UnreadableObject } from '../card-network.ts';
-import type { OurObject, Page, Verdict } from './compare-cards.ts';
+import type { Verdict } from './compare-cards.ts';
 import { type Finding, findingKey } from './findings.ts';
+import type { OurObject, OurPages } from './ours.ts';
 
 /** How many listed objects are compared at a time, and how many of ours. */
 const COMPARED_AT_ONCE = 200;
@@ -87,10 +86,10 @@ export function tallyUnreadable(
 }
 
 /** Which of ours in the period the network has not listed, a page at a time. */
-export async function* missingAtNetwork<Ours extends OurObject>(
+export async function* missingAtNetwork(
   { orm, runId, since, until: before, signal }: Look,
-  { prefix, read }: { prefix: IdPrefix; read(em: Reader, page: Page): Promise<Ours[]> },
-): AsyncGenerator<Ours> {
+  { prefix, read }: OurPages,
+): AsyncGenerator<OurObject> {
   let after: string = lowestId(prefix, since);
   const until = lowestId(prefix, before);
   for (;;) {

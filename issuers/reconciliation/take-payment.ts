@@ -9,7 +9,7 @@ import { bookRead, type ReadPayment } from '../inbox/book-payment.ts';
 import { expectObject } from '../inbox/inbox.ts';
 import { createInboxRoom } from '../inbox/room.ts';
 import type { Finding } from './findings.ts';
-import { type Look, wasFound } from './look.ts';
+import { type Look, tally, tallyCorrected, wasFound } from './look.ts';
 
 /** What a payment would become here, or the error that keeps it from being compared. */
 type Compared = BookedPayment | Error;
@@ -45,12 +45,6 @@ export async function compareEach(
 }
 
 /**
- * What became of a payment. `waiting`: somebody is shown why it can't be booked. `different`: the next look
- * corrects it.
- */
-type Outcome = { is: 'same' | 'waiting' } | { is: 'corrected' | 'different'; findings: readonly Finding[] };
-
-/**
  * Takes a payment that the network has: one that differed at the look before, too, is corrected.
  * @param ours what it would become here; null if its card is not known, or can't be used
  * @param isWaiting whether the inbox has it, with its reason
@@ -60,54 +54,57 @@ export async function takePayment(
   listed: PaymentSnapshot,
   ours: Compared | null,
   isWaiting: boolean,
-): Promise<Outcome> {
+): Promise<void> {
+  const { found, before, until: readAt, logger } = look;
   const { paymentId } = listed;
+  if (isWaiting && (ours === null || ours instanceof Error)) return;
   let findings = [notCompared(paymentId)];
   try {
-    if (ours === null || ours instanceof Error) {
-      if (isWaiting) return { is: 'waiting' };
-    } else if (isSame(ours)) {
+    if (ours !== null && !(ours instanceof Error) && isSame(ours)) {
       // What we know of it is not all that the network says, and nobody sees a difference.
-      if (ours.isChanged) await book(look, { paymentId, snapshot: listed, readAt: look.until });
-      return { is: 'same' };
+      if (ours.isChanged) await book(look, { paymentId, snapshot: listed, readAt });
+      return tally(found, 'matched');
     }
     if (!(ours instanceof Error)) findings = differencesOf(listed, ours);
-    const isFoundAgain = findings.some((finding) => wasFound(look.before, finding));
-    return isFoundAgain ? await correct(look, listed, findings) : { is: 'different', findings };
+    const isFoundAgain = findings.some((finding) => wasFound(before, finding));
+    if (isFoundAgain && (await correct(look, listed, findings))) return;
   } catch (error) {
-    look.logger.error({ paymentId, error: describeError(error) }, 'could not correct a payment');
-    return { is: 'different', findings };
+    logger.error({ paymentId, error: describeError(error) }, 'could not correct a payment');
   }
+  found.isToCorrect = true;
+  for (const finding of findings) tally(found, finding);
 }
 
 /**
  * Books a payment, or has somebody look at it. It is read by itself first, because what a list says of its holds
  * may be older than its elements.
+ * @returns whether it differs no more, or somebody is shown why it can't be booked
  */
-async function correct(look: Look, listed: PaymentSnapshot, findings: readonly Finding[]): Promise<Outcome> {
-  const { network, cardNetwork, logger } = look;
+async function correct(look: Look, listed: PaymentSnapshot, findings: readonly Finding[]): Promise<boolean> {
+  const { network, cardNetwork, found, logger } = look;
   const { paymentId, networkCardId } = listed;
   const readAt = new Date();
   const snapshot = await network.readPayment(paymentId, 'reconciliation');
-  if (snapshot === null || !isReadable(snapshot)) return { is: 'different', findings };
+  if (snapshot === null || !isReadable(snapshot)) return false;
   const booked = await book(look, { paymentId, snapshot, readAt });
-  // A person has said that nothing was bought.
-  if (booked === null) return { is: 'same' };
-  if ('reason' in booked) {
+  if (booked !== null && 'reason' in booked) {
     const object = { kind: 'payment', id: paymentId, networkCardId, state: null } as const;
     await expectObject({ ...look, room: createInboxRoom(look.orm) }, cardNetwork, object);
-    return { is: 'waiting' };
+    return true;
   }
-  if (isSame(booked)) return { is: 'same' };
+  // Null: a person has said that nothing was bought.
+  if (booked === null || isSame(booked)) {
+    tally(found, 'matched');
+    return true;
+  }
   const { authorization, transactions } = booked;
   const ids = new Map<string | null, string>();
   if (authorization !== null) ids.set(paymentId, authorization.id);
   for (const { network_transaction_id: issuerId, id } of transactions) ids.set(issuerId, id);
   logger.warn({ paymentId, ids: [...ids.values()] }, 'corrected a payment to what the card network has');
-  return {
-    is: 'corrected',
-    findings: findings.map((finding) => ({ ...finding, id: ids.get(finding.issuerId) ?? finding.id })),
-  };
+  for (const finding of findings)
+    tallyCorrected(found, { ...finding, id: ids.get(finding.issuerId) ?? finding.id });
+  return true;
 }
 
 const book = (look: Look, read: ReadPayment) => bookRead(look, read, async () => {});
