@@ -9,10 +9,11 @@ import { transaction } from '../../platform/db/transaction.ts';
 import { asAccount } from '../../platform/process/work-context.ts';
 import { areDismissed } from './decide-element.ts';
 import { findPaymentCard } from './find-card.ts';
+import type { NotBooked } from './inbox.ts';
 import type { WaitingElement, WhyWaiting } from './tables.ts';
 
 /** How long a booking waits for a card that is locked: it is tried again, and others need the connection. */
-const MAX_LOCK_WAIT_MS = 250;
+export const MAX_LOCK_WAIT_MS = 250;
 
 /** A payment, as it was read at an issuer. */
 export interface ReadPayment {
@@ -21,13 +22,6 @@ export interface ReadPayment {
   snapshot: PaymentSnapshot | null;
   /** When the read began; null if the issuer sent it. */
   readAt: Date | null;
-}
-
-/** Why it can't be booked now, and what a person may have to decide of it. */
-export interface NotBooked {
-  reason: WhyWaiting;
-  networkCardId: string | null;
-  elements: WaitingElement[];
 }
 
 /**
@@ -43,11 +37,12 @@ export async function bookRead(
   const networkCardId = snapshot?.networkCardId ?? null;
   const card = await findPaymentCard(orm.em.fork(), paymentId, networkCardId);
   const not = (reason: WhyWaiting): NotBooked => ({ reason, networkCardId, elements: elementsOf(snapshot) });
-  if (card?.status === 'funding_pending') return not('card_not_issued');
-  // A person has to say first that the money on a failed card is to be charged to the prepaid balance.
-  if (card === null || (card.status === 'failed' && !card.isBooked)) {
-    const waits = not(card === null ? 'card_unknown' : 'card_failed');
-    if (snapshot !== null && !(await areDismissed(orm.em.fork(), waits.elements))) return waits;
+  if (card === null || card.unusable !== null) {
+    const waits = not(card?.unusable ?? 'card_unknown');
+    const isOver =
+      waits.reason !== 'card_not_issued' &&
+      (snapshot === null || (await areDismissed(orm.em.fork(), waits.elements)));
+    if (!isOver) return waits;
     await transaction(orm, alongside);
     return null;
   }

@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import type { CardStatus } from '../../domain/card-status.ts';
 import { type Reader, readStatement } from '../../platform/db/sql.ts';
+import type { WhyWaiting } from './tables.ts';
 
 /** A live card that the network names. */
 export interface NetworkCardOwner {
@@ -30,15 +31,19 @@ const liveCardWith = readStatement(
 /**
  * The card that a payment is on: the one that it was booked on before, which may be on a person's word, or the
  * one with the network's id.
- * @returns with whether the payment was booked before
+ * @returns with why it can't take the payment by itself; null if it can
  */
 export async function findPaymentCard(
   em: Reader,
   paymentId: string,
   networkCardId: string | null,
-): Promise<(NetworkCardOwner & { isBooked: boolean }) | null> {
+): Promise<(NetworkCardOwner & { unusable: WhyWaiting | null }) | null> {
   const [row] = await paymentCard(em, { paymentId, networkCardId });
-  return row === undefined ? null : { ...row, mode: 'live' };
+  if (row === undefined) return null;
+  const { isBooked, ...card } = row;
+  // A person has to say first that the money on a failed card is to be charged to the prepaid balance.
+  const failed = card.status === 'failed' && !isBooked ? 'card_failed' : null;
+  return { ...card, mode: 'live', unusable: card.status === 'funding_pending' ? 'card_not_issued' : failed };
 }
 
 const paymentCard = readStatement(

@@ -60,16 +60,13 @@ const tooMuch = (): ApiError =>
     retryAfterSeconds: 60,
   });
 
-interface NotedValues {
-  id: string;
+type NotedValues = Omit<NamedObject, 'state'> & {
   network: string;
-  kind: 'payment' | 'transfer';
-  networkCardId: string | null;
   body: Buffer | null;
   sizeBytes: number;
   version: string | null;
   hasRoom: boolean;
-}
+};
 
 // What is waiting anyway needs no room. If either comes without a state, neither comparison holds: the
 // payment is read then, because what the state lacks may be what was to be told.
@@ -197,7 +194,8 @@ export const goOnWithObject = writeStatement(
   (_, { id }: Pick<TakenObject, 'id'>) => sql`UPDATE network_inbox SET ${DUE_AT_ONCE} WHERE id = ${id}`,
 );
 
-interface Waits {
+/** Why something can't be booked now, and what a person may have to decide of it. */
+export interface NotBooked {
   reason: WhyWaiting;
   /** The network's id of its card; null if that is not known. */
   networkCardId: string | null;
@@ -208,7 +206,7 @@ interface Waits {
 export async function leaveObject(
   orm: Orm,
   { id, seq, attempts }: TakenObject,
-  { reason, networkCardId, elements }: Waits,
+  { reason, networkCardId, elements }: NotBooked,
 ): Promise<void> {
   const pauseMs = backoffMs(attempts, MAX_PAUSE_MS);
   await leave(orm, {
@@ -228,7 +226,7 @@ const leave = autocommitStatement(
   (
     _,
     values: Pick<TakenObject, 'id' | 'seq' | 'attempts'> &
-      Omit<Waits, 'elements'> & { elements: string; pauseMs: number },
+      Omit<NotBooked, 'elements'> & { elements: string; pauseMs: number },
   ) => sql`
     UPDATE network_inbox SET reason = ${values.reason}, elements = ${values.elements}::jsonb,
       network_card_id = coalesce(${values.networkCardId}, network_card_id),

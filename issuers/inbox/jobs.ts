@@ -12,11 +12,12 @@ import { describeError } from '../../platform/process/describe-error.ts';
 import { type Repetition, repeat } from '../../platform/process/repeat.ts';
 import type { CommandContext } from '../../requests/command-context.ts';
 import { type CardNetwork, CardNetworkUnavailable, isReadable } from '../card-network.ts';
-import { bookRead, type NotBooked, type ReadPayment } from './book-payment.ts';
+import { bookRead, type ReadPayment } from './book-payment.ts';
 import {
   endObject,
   hurryCard,
   leaveObject,
+  type NotBooked,
   stateContext,
   type TakenObject,
   takeDueObjects,

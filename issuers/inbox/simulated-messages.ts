@@ -16,9 +16,9 @@ import { readStatement, type Transactor, writeStatement } from '../../platform/d
 import { transaction } from '../../platform/db/transaction.ts';
 import { asAccount } from '../../platform/process/work-context.ts';
 import type { MessageResult } from '../card-network.ts';
-import type { NotBooked } from './book-payment.ts';
+import { MAX_LOCK_WAIT_MS } from './book-payment.ts';
 import { findPaymentCard, type NetworkCardOwner } from './find-card.ts';
-import { endObject, goOnWithObject, keepPayment, type TakenObject } from './inbox.ts';
+import { endObject, goOnWithObject, keepPayment, type NotBooked, type TakenObject } from './inbox.ts';
 import type { InboxRoom } from './room.ts';
 import type { WaitingElement, WhyWaiting } from './tables.ts';
 
@@ -26,8 +26,6 @@ import type { WaitingElement, WhyWaiting } from './tables.ts';
 // payment when it is booked.
 
 const MAX_TOGETHER = 100;
-/** How long a booking waits for a card that is locked. */
-const MAX_LOCK_WAIT_MS = 250;
 
 /** The network's id of the payment that a message is part of. */
 const paymentOf = (said: NetworkReport | NetworkRequest): string =>
@@ -88,21 +86,11 @@ export async function receiveReport(
 ): Promise<MessageResult> {
   const card = await findPaymentCard(orm.em.fork(), paymentOf(said), said.networkCardId);
   if (card !== null) onCard(card);
-  const why = whyUnusable(card);
-  if (card !== null && why === null) {
-    const outcome = await messages.take(toMessage(card, said, authorizationTtlMs));
-    const reason = whyNotTaken(outcome);
-    if (reason === null) return resultOf(said, answerOfOutcome(outcome));
-    return keep({ orm, room }, said, reason);
-  }
-  return keep({ orm, room }, said, why ?? 'card_unknown');
-}
-
-/** Why a card can't take anything by itself; null if it can. */
-function whyUnusable(card: (NetworkCardOwner & { isBooked: boolean }) | null): WhyWaiting | null {
-  if (card === null) return 'card_unknown';
-  if (card.status === 'funding_pending') return 'card_not_issued';
-  return card.status === 'failed' && !card.isBooked ? 'card_failed' : null;
+  if (card === null || card.unusable !== null)
+    return keep({ orm, room }, said, card?.unusable ?? 'card_unknown');
+  const outcome = await messages.take(toMessage(card, said, authorizationTtlMs));
+  const reason = whyNotTaken(outcome);
+  return reason === null ? resultOf(said, answerOfOutcome(outcome)) : keep({ orm, room }, said, reason);
 }
 
 /** @throws ApiError what the network can't mean */
@@ -194,8 +182,8 @@ export async function takeWaiting(
   const elements = recorded.map(({ said }) => toElement(said));
   const not = (reason: WhyWaiting): NotBooked => ({ reason, networkCardId, elements });
   const card = await findPaymentCard(orm.em.fork(), paymentId, networkCardId);
-  const why = whyUnusable(card);
-  if (card === null || why !== null) return { waits: not(why ?? 'card_unknown'), isBooked: false };
+  if (card === null || card.unusable !== null)
+    return { waits: not(card?.unusable ?? 'card_unknown'), isBooked: false };
   return asAccount(card, () =>
     transaction(orm, async (tx) => {
       const messages = recorded.map(({ said }) => toMessage(card, said, authorizationTtlMs));
