@@ -74,7 +74,7 @@ function measureNetwork(network: CardNetwork): { network: CardNetwork; metrics: 
 
   return {
     network: {
-      abilities: network.abilities,
+      ...network,
       issueCard: measured('issue_card', (request) => network.issueCard(request)),
       lookUpIssuance: measured('look_up_issuance', (token) => network.lookUpIssuance(token)),
       transfer: measured(
@@ -88,14 +88,6 @@ function measureNetwork(network: CardNetwork): { network: CardNetwork; metrics: 
       changeCardStatus: measured('change_card_status', (request) => network.changeCardStatus(request)),
       revealCard: measured('reveal_card', (card) => network.revealCard(card)),
       trueUp: measured('true_up', (request) => network.trueUp(request)),
-      listCards: (since) => network.listCards(since),
-      listMovements: (since) => network.listMovements(since),
-      listPayments: (since) => network.listPayments(since),
-      readCard: (networkCardId) => network.readCard(networkCardId),
-      readPayment: (paymentId, turn) => network.readPayment(paymentId, turn),
-      snapshotOf: (state) => network.snapshotOf(state),
-      readTransfer: (transferId) => network.readTransfer(transferId),
-      checkSetUp: () => network.checkSetUp(),
     },
     metrics: [durations],
   };

@@ -3,7 +3,13 @@ import { ApiError } from '../../domain/api-error.ts';
 import { parseJson } from '../../domain/parse-json.ts';
 import { NetworkRequest, readReport } from '../../domain/simulated-network.ts';
 import type { KeyRing } from '../../platform/crypto/key-ring.ts';
-import type { IngressRoute, MessageResult, NetworkPost, NetworkResponse } from '../card-network.ts';
+import type {
+  IngressRoute,
+  MessageResult,
+  NetworkPost,
+  NetworkResponse,
+  ReceivedPost,
+} from '../card-network.ts';
 import { simulatedNetworkCredentials, trustedNetworkSecrets } from './credentials.ts';
 import { SIGNATURE_HEADER, verifySignature } from './signature.ts';
 import {
@@ -26,50 +32,34 @@ export function simulatedIngress(ring: KeyRing): IngressRoute[] {
     const signature = headers[SIGNATURE_HEADER.toLowerCase()]?.toString();
     return secrets.some((secret) => verifySignature(body, signature, secret));
   };
+  const route = (path: string, read: (value: unknown) => ReceivedPost): IngressRoute => ({
+    path,
+    signatureHeader: SIGNATURE_HEADER,
+    verify,
+    read: ({ body }) => read(parseJson(body)),
+  });
   return [
-    {
-      path: CALLBACKS_PATH,
-      signatureHeader: SIGNATURE_HEADER,
-      verify,
-      read: ({ body }) => {
-        const callback = NetworkCallback.safeParse(parseJson(body));
-        if (!callback.success) throw unreadable(callback.error);
-        const { type, token } = callback.data;
-        return {
-          handling: 'now',
-          messages: [{ type: 'outcome', subject: CALLBACK_SUBJECTS[type], token }],
-          respond: () => ({ status: 204, body: null }),
-        };
-      },
-    },
-    {
-      path: TRANSACTIONS_PATH,
-      signatureHeader: SIGNATURE_HEADER,
-      verify,
-      read: ({ body }) => {
-        const said = readReport(parseJson(body));
-        if ('issues' in said) throw unreadable(said);
-        return {
-          handling: 'now',
-          messages: [{ type: 'simulated report', said }],
-          respond: respondToReport,
-        };
-      },
-    },
-    {
-      path: AUTHORIZATIONS_PATH,
-      signatureHeader: SIGNATURE_HEADER,
-      verify,
-      read: ({ body }) => {
-        const request = NetworkRequest.safeParse(parseJson(body));
-        if (!request.success) throw unreadable(request.error);
-        return {
-          handling: 'now',
-          messages: [{ type: 'simulated request', said: request.data }],
-          respond: respondToRequest,
-        };
-      },
-    },
+    route(CALLBACKS_PATH, (value) => {
+      const callback = NetworkCallback.safeParse(value);
+      if (!callback.success) throw unreadable(callback.error);
+      const { type, token } = callback.data;
+      return {
+        handling: 'now',
+        messages: [{ type: 'outcome', subject: CALLBACK_SUBJECTS[type], token }],
+        respond: () => ({ status: 204, body: null }),
+      };
+    }),
+    route(TRANSACTIONS_PATH, (value) => {
+      const said = readReport(value);
+      if ('issues' in said) throw unreadable(said);
+      return { handling: 'now', messages: [{ type: 'simulated report', said }], respond: respondToReport };
+    }),
+    route(AUTHORIZATIONS_PATH, (value) => {
+      const request = NetworkRequest.safeParse(value);
+      if (!request.success) throw unreadable(request.error);
+      const { data: said } = request;
+      return { handling: 'now', messages: [{ type: 'simulated request', said }], respond: respondToRequest };
+    }),
   ];
 }
 

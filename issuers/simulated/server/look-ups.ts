@@ -12,17 +12,10 @@ import type { ListedCards, ListedMovements } from '../wire.ts';
 /** The state of an issuance, with its card if there is one. */
 export async function lookUpIssuance(em: Reader, token: string): Promise<LookUpAnswer> {
   const { state, card } = await readOperation(em, 'card.issuance', token);
-  switch (state) {
-    case 'accepted':
-      return card === null ? { status: state } : { status: state, card };
-    case 'succeeded':
-      if (card === null) throw new Error('the simulated network lost a card that it issued');
-      return { status: 'issued', ...card };
-    case 'declined':
-    case 'failed':
-    case 'unknown':
-      return unsuccessful(state);
-  }
+  if (state === 'accepted') return card === null ? { status: state } : { status: state, card };
+  if (state !== 'succeeded') return unsuccessful(state);
+  if (card === null) throw new Error('the simulated network lost a card that it issued');
+  return { status: 'issued', ...card };
 }
 
 /** The state of a transfer. */
@@ -35,16 +28,10 @@ export async function lookUpTransfer(
   return state === 'accepted' || state === 'succeeded' ? { status: state } : unsuccessful(state);
 }
 
-function unsuccessful(state: 'unknown' | 'declined' | 'failed') {
-  switch (state) {
-    case 'unknown':
-      return { status: state };
-    case 'declined':
-      return { status: state, reason: 'declined_by_network' };
-    case 'failed':
-      return { status: state, reason: 'failed_at_network' };
-  }
-}
+const REASONS = { declined: 'declined_by_network', failed: 'failed_at_network' } as const;
+
+const unsuccessful = (state: 'unknown' | 'declined' | 'failed') =>
+  state === 'unknown' ? { status: state } : { status: state, reason: REASONS[state] };
 
 /**
  * The state of an operation by the database's clock, which is the same for every process and after every
