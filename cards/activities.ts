@@ -19,7 +19,7 @@ import { describeError } from '../platform/process/describe-error.ts';
 import { currentAttempt } from '../platform/temporal/attempts.ts';
 import type { CommandContext } from '../requests/command-context.ts';
 import { readClaimResponse, type StoredResponse } from '../requests/response.ts';
-import { flagOverdue, noteNotRecorded, refuseLastingly } from './decision.ts';
+import { DECISIONS } from './decision.ts';
 import {
   acceptIssuance,
   completeIssuance,
@@ -227,10 +227,8 @@ export function createFundingActivities(
       if (!isLasting(error)) throw error;
       const described = describeError(error);
       logger.error({ claimId, error: described }, NOT_RECORDED);
-      await noteNotRecorded(orm, tableOf(operation), claimId, {
-        reason: described.summary,
-        networkCardId: answer.status === 'issued' ? answer.networkCardId : undefined,
-      });
+      const networkCardId = answer.status === 'issued' ? answer.networkCardId : null;
+      await DECISIONS[tableOf(operation)].note(orm, { claimId, reason: described.summary, networkCardId });
       return null;
     }
     answered(claimId, response);
@@ -286,7 +284,8 @@ export function createFundingActivities(
     const { verdict, response } = await resolving.catch(async (error: unknown) => {
       if (!isLasting(error)) throw error;
       logger.error({ claimId, error: describeError(error) }, NOT_RECORDED);
-      return { verdict: await refuseLastingly(orm, tableOf(operation), claimId), response: null };
+      await DECISIONS[tableOf(operation)].refuseOfClaim(orm, { claimId });
+      return { verdict: { over: false as const, because: 'not_recordable' as const }, response: null };
     });
     if (!verdict.over) return verdict;
     answered(claimId, response);
@@ -304,7 +303,9 @@ export function createFundingActivities(
   async function flagOverdueIfPending(operation: Operation): Promise<number> {
     if ((await readPending(operation)) === null) return 0;
     const { claimId } = operation;
-    return flagOverdue(orm, tableOf(operation), { claimId, deadlineMs: deadlineOf(operation) });
+    const deadlineMs = deadlineOf(operation);
+    const [row] = await DECISIONS[tableOf(operation)].flag(orm, { claimId, deadlineMs });
+    return row?.remaining_ms ?? 0;
   }
 
   return {

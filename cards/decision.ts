@@ -1,6 +1,5 @@
 import { sql } from 'kysely';
-import type { Decision, NotRecorded, RecordedDecision, Verdict, WhyNot } from '../domain/decision.ts';
-import type { Orm } from '../platform/db/orm.ts';
+import type { Decision, RecordedDecision, Verdict, WhyNot } from '../domain/decision.ts';
 import {
   autocommitStatement,
   type Reader,
@@ -17,21 +16,8 @@ export async function readDecision(
   table: DecidedTable,
   id: string,
 ): Promise<RecordedDecision | null> {
-  const [row] = await STATEMENTS[table].read(em, { id, deadlineMs: 0 });
+  const [row] = await DECISIONS[table].read(em, { id, deadlineMs: 0 });
   return row?.decision ?? null;
-}
-
-/**
- * Records an operator's decision in the caller's transaction, which holds the row. It replaces any earlier
- * one.
- */
-export async function recordDecision(
-  tx: Transactor,
-  table: DecidedTable,
-  id: string,
-  { outcome, networkCardId }: Decision,
-): Promise<void> {
-  await STATEMENTS[table].record(tx, { id, outcome, networkCardId: networkCardId ?? null });
 }
 
 /**
@@ -44,20 +30,8 @@ export async function refuseDecision(
   id: string,
   because: WhyNot,
 ): Promise<Verdict & { over: false }> {
-  await STATEMENTS[table].refuse(tx, { id, because });
+  await DECISIONS[table].refuse(tx, { id, because });
   return { over: false, because };
-}
-
-/**
- * Like {@link refuseDecision}, by the claim, for a decision whose transaction has failed and will fail again.
- */
-export async function refuseLastingly(
-  orm: Orm,
-  table: DecidedTable,
-  claimId: string,
-): Promise<Verdict & { over: false }> {
-  await STATEMENTS[table].refuseOfClaim(orm, { claimId });
-  return { over: false, because: 'not_recordable' };
 }
 
 /**
@@ -72,12 +46,12 @@ export async function checkDecision(
   received: Decision,
   deadlineMs: number,
 ): Promise<{ decision: Decision; isRecorded: boolean } | (Verdict & { over: false })> {
-  const [row] = await STATEMENTS[table].read(tx, { id, deadlineMs });
+  const [row] = await DECISIONS[table].read(tx, { id, deadlineMs });
   if (row === undefined) throw new Error(`${id}, which is locked, is gone`);
   const { decision: recorded, is_overdue: isOverdue } = row;
   if (!isOverdue) {
     // It may have been flagged under a shorter deadline.
-    await STATEMENTS[table].unflag(tx, { id });
+    await DECISIONS[table].unflag(tx, { id });
     return refuseDecision(tx, table, id, 'too_early');
   }
   if (recorded === null || recorded.refused !== undefined) return { decision: received, isRecorded: false };
@@ -91,54 +65,12 @@ function contradicts(received: Decision, recorded: Decision): boolean {
 }
 
 /**
- * Marks a pending operation as past its deadline, so that `attention list` shows it, or unmarks it if it is
- * not.
- * @returns how long the network may still take, in milliseconds; 0 if its time is up, or the operation has
- * ended
- */
-export async function flagOverdue(
-  orm: Orm,
-  table: DecidedTable,
-  pending: { claimId: string; deadlineMs: number },
-): Promise<number> {
-  const [row] = await STATEMENTS[table].flag(orm, pending);
-  return row?.remaining_ms ?? 0;
-}
-
-/**
- * Notes that the network's decision on a pending operation can't be recorded, and why, so that `attention
- * list` shows it.
- */
-export async function noteNotRecorded(
-  orm: Orm,
-  table: DecidedTable,
-  claimId: string,
-  why: Omit<NotRecorded, 'at'>,
-): Promise<void> {
-  const { reason, networkCardId = null } = why;
-  await STATEMENTS[table].note(orm, { claimId, reason, networkCardId });
-}
-
-/**
  * An operation that is not pending is over, unless it has not begun yet: then its claim still waits for a
  * response.
  */
 export async function verdictOnMissing(tx: Transactor, claimId: string): Promise<Verdict> {
   const claim = await lockClaim(tx, claimId);
   return claim === null || claim.answered ? { over: true } : { over: false, because: 'too_early' };
-}
-
-/**
- * Locks the claim of a pending operation, before the caller locks its row: {@link markOverdue} changes both
- * (docs/decisions/one-order-of-locks.md).
- */
-export async function lockPendingClaim(tx: Transactor, table: DecidedTable, id: string): Promise<void> {
-  await STATEMENTS[table].lockClaim(tx, { id });
-}
-
-/** Marks a pending operation as past its deadline, in the caller's transaction. */
-export async function markOverdue(tx: Transactor, table: DecidedTable, id: string): Promise<void> {
-  await STATEMENTS[table].mark(tx, { id });
 }
 
 const decisionStatements = (name: DecidedTable) => {
@@ -153,6 +85,7 @@ const decisionStatements = (name: DecidedTable) => {
         FROM ${table} WHERE id = ${id}`,
       { acrossTenants: 'id' },
     ),
+    /** Records an operator's decision, in a transaction that holds the row. It replaces any earlier one. */
     record: writeStatement(
       (_, values: { id: string; outcome: string; networkCardId: string | null }) => sql`
         UPDATE ${table} SET decision = jsonb_strip_nulls(
@@ -166,12 +99,14 @@ const decisionStatements = (name: DecidedTable) => {
           WHERE id = ${id}`,
       { acrossTenants: 'id' },
     ),
+    /** The same by the claim, for a decision whose transaction has failed and will fail again. */
     refuseOfClaim: autocommitStatement(
       (_, { claimId }: { claimId: string }) => sql`
         UPDATE ${table} SET decision = decision || '{"refused": "not_recordable"}'
           WHERE claim_id = ${claimId}`,
       { acrossTenants: 'id' },
     ),
+    /** Notes that the network's decision can't be recorded, and why, so that `attention list` shows it. */
     note: autocommitStatement(
       (_, values: { claimId: string; reason: string; networkCardId: string | null }) => sql`
         UPDATE ${table} SET not_recorded = jsonb_strip_nulls(jsonb_build_object('reason', ${values.reason}::text,
@@ -180,12 +115,17 @@ const decisionStatements = (name: DecidedTable) => {
         WHERE claim_id = ${values.claimId}`,
       { acrossTenants: 'id' },
     ),
+    /**
+     * Locks the claim of a pending operation, before the caller locks its row: `mark` changes both
+     * (docs/decisions/one-order-of-locks.md).
+     */
     lockClaim: writeStatement(
       (_, { id }: { id: string }) => sql`
         SELECT FROM idempotency_claim WHERE id = (SELECT claim_id FROM ${table} WHERE id = ${id})
         FOR NO KEY UPDATE`,
       { acrossTenants: 'operator' },
     ),
+    /** Marks a pending operation as past its deadline. */
     mark: writeStatement(
       (_, { id }: { id: string }) => sql`
         UPDATE ${table} SET overdue_since = coalesce(overdue_since, now()) WHERE id = ${id}`,
@@ -196,8 +136,10 @@ const decisionStatements = (name: DecidedTable) => {
         UPDATE ${table} SET overdue_since = NULL WHERE id = ${id} AND overdue_since IS NOT NULL`,
       { acrossTenants: 'id' },
     ),
-    // It locks the claim first, because the trigger follow_operation changes it
-    // (docs/decisions/one-order-of-locks.md).
+    /**
+     * Marks one that is past its deadline, so that `attention list` shows it, or unmarks it; no row if it has ended.
+     * It locks the claim first, because the trigger follow_operation changes it (docs/decisions/one-order-of-locks.md).
+     */
     flag: autocommitStatement(
       (_, values: { claimId: string; deadlineMs: number }) => sql<{ remaining_ms: number }>`
         WITH claim AS MATERIALIZED (
@@ -212,7 +154,9 @@ const decisionStatements = (name: DecidedTable) => {
     ),
   };
 };
-const STATEMENTS = {
+
+/** The statements on what an operator or a deadline says of a pending operation, by its table. */
+export const DECISIONS = {
   card: decisionStatements('card'),
   card_transfer: decisionStatements('card_transfer'),
 };

@@ -5,7 +5,7 @@ import { TRANSFER_COLUMNS } from '../platform/db/columns.ts';
 import { writeStatement } from '../platform/db/sql.ts';
 import { transaction } from '../platform/db/transaction.ts';
 import { type Operator, recordAudit } from '../requests/operator-context.ts';
-import { lockPendingClaim, markOverdue, recordDecision } from './decision.ts';
+import { DECISIONS } from './decision.ts';
 import { lockAnyCard } from './lock-card.ts';
 import { isAnotherCardsId, isGivenByHand, lookUpSoon } from './network-card.ts';
 import type { CardRow } from './resource.ts';
@@ -33,12 +33,12 @@ interface TransferByHand extends TransferDecision, ByOperator {
 export function decideIssuance({ orm, actor }: Operator, decision: IssuanceByHand): Promise<void> {
   const { cardId, outcome, networkCardId, reason, deadlineMs } = decision;
   return transaction(orm, async (tx) => {
-    await lockPendingClaim(tx, 'card', cardId);
+    await DECISIONS.card.lockClaim(tx, { id: cardId });
     const card = await lockAnyCard(tx, cardId);
     if (card === undefined) throw unknownId('card', cardId, 'run "operator attention list"');
     if (card.status === 'funding_pending') {
       requireOverdue(card, deadlineMs);
-      await markOverdue(tx, 'card', cardId);
+      await DECISIONS.card.mark(tx, { id: cardId });
     } else {
       requireUnconfirmed(card, decision);
       await lookUpSoon(tx, { cardId });
@@ -48,15 +48,9 @@ export function decideIssuance({ orm, actor }: Operator, decision: IssuanceByHan
         `Another card already has the network card id ${networkCardId}: look the card up there again by its token, ${cardId}.`,
       );
     }
-    await recordDecision(tx, 'card', cardId, decision);
+    await DECISIONS.card.record(tx, { id: cardId, outcome, networkCardId: networkCardId ?? null });
     const { partner_id: partnerId, mode } = card;
-    const detail = {
-      partnerId,
-      mode,
-      outcome,
-      networkCardId,
-      reason,
-    };
+    const detail = { partnerId, mode, outcome, networkCardId, reason };
     recordAudit(tx, { actor, action: 'card.resolve', subject: cardId, detail });
   });
 }
@@ -83,7 +77,7 @@ const idMissing = ({ id, status }: CardRow): Refusal =>
 export function decideTransfer({ orm, actor }: Operator, decision: TransferByHand): Promise<void> {
   const { direction, id, outcome, reason, deadlineMs } = decision;
   return transaction(orm, async (tx) => {
-    await lockPendingClaim(tx, 'card_transfer', id);
+    await DECISIONS.card_transfer.lockClaim(tx, { id });
     const [transfer] = await lockTransfer(tx, { direction, id });
     if (transfer === undefined) {
       throw unknownId(TRANSFERS[direction].idPrefix, id, 'run "operator attention list"');
@@ -92,8 +86,8 @@ export function decideTransfer({ orm, actor }: Operator, decision: TransferByHan
       throw new Refusal(`${id} has already ${transfer.status}: there is nothing to resolve.`);
     }
     requireOverdue(transfer, deadlineMs);
-    await markOverdue(tx, 'card_transfer', id);
-    await recordDecision(tx, 'card_transfer', id, decision);
+    await DECISIONS.card_transfer.mark(tx, { id });
+    await DECISIONS.card_transfer.record(tx, { id, outcome, networkCardId: null });
     const { partner_id: partnerId, mode, card_id: cardId } = transfer;
     const detail = { partnerId, mode, cardId, outcome, reason };
     recordAudit(tx, { actor, action: `${direction}.resolve`, subject: id, detail });
