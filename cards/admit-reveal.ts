@@ -151,7 +151,7 @@ export const notRevealable = (status: CardStatus): ApiError =>
     message: `The card is ${status}. Only active and frozen cards have secure details.`,
   });
 
-const selectCard = tenantStatement((db, { partnerId, mode, cardId }: Tenant & { cardId: string }) =>
+export const selectCard = tenantStatement((db, { partnerId, mode, cardId }: Tenant & { cardId: string }) =>
   db
     .selectFrom('card')
     .select(CARD_COLUMNS)

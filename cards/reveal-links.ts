@@ -6,16 +6,10 @@ import type { Mode, Tenant } from '../domain/mode.ts';
 import { newId } from '../platform/crypto/new-id.ts';
 import { newToken, tokenHashes } from '../platform/crypto/token.ts';
 import type { Orm } from '../platform/db/orm.ts';
-import {
-  anyOf,
-  autocommitStatement,
-  readStatement,
-  tenantStatement,
-  writeStatement,
-} from '../platform/db/sql.ts';
+import { anyOf, autocommitStatement, readStatement, writeStatement } from '../platform/db/sql.ts';
 import { transaction } from '../platform/db/transaction.ts';
 import type { CommandContext } from '../requests/command-context.ts';
-import { notRevealable, requireEnabled } from './admit-reveal.ts';
+import { notRevealable, requireEnabled, selectCard } from './admit-reveal.ts';
 
 /** How many links of an account and mode can wait to be opened (docs/partners/reveal-links.md). */
 const MAX_UNOPENED = 100;
@@ -60,15 +54,6 @@ export function createRevealLink({ orm, ring }: CommandContext, link: NewLink): 
     return { id, expiresAt: made.expires_at, token };
   });
 }
-
-const selectCard = tenantStatement((db, { partnerId, mode, cardId }: Tenant & { cardId: string }) =>
-  db
-    .selectFrom('card')
-    .select('status')
-    .where('id', '=', cardId)
-    .where('partner_id', '=', partnerId)
-    .where('mode', '=', mode),
-);
 
 const countUnopened = writeStatement(
   (_, { partnerId, mode, max }: Tenant & { max: number }) => sql<{ unopened: number }>`
