@@ -56,6 +56,13 @@ export async function applyPostings(
   }
 }
 
+/** Builds a statement from the joints of the ledger's call. */
+type BuildWithLedger<Values, Wrote> = (
+  db: Writes,
+  values: Values,
+  ledger: { answer: RawBuilder<unknown>; call: RawBuilder<unknown> },
+) => RawBuilder<Wrote>;
+
 /**
  * Creates one statement that writes rows and applies their posting in one round trip. If the posting moves
  * nothing, the rows are written all the same, and the caller has to roll back. The statement throws
@@ -63,23 +70,15 @@ export async function applyPostings(
  * @param build writes `WITH <the rows> SELECT ${ledger.answer}, … FROM ${ledger.call}`
  */
 export function statementWithPosting<Values extends object, Wrote>(
-  build: (
-    db: Writes,
-    values: Values,
-    ledger: { answer: RawBuilder<unknown>; call: RawBuilder<unknown> },
-  ) => RawBuilder<Wrote>,
+  build: BuildWithLedger<Values, Wrote>,
   options: StatementOptions = {},
 ): (tx: Transactor, posting: Posting, values: Values) => Promise<{ moved: LedgerResult; wrote: Wrote }> {
-  const run = writeStatement(
-    (db, values: Values & { request: string }) =>
-      build(db, values, { answer: ANSWER, call: callFunction(values) }),
-    options,
-  );
+  const run = statementWithPostings(build, options);
   return async (tx, posting, values) => {
-    const [row] = await run(tx, { ...values, request: toRequest([encodePosting(posting)]) });
-    const moved = toOutcome(posting.operationId, row as OutcomeRow | undefined);
+    const { outcomes, wrote } = await run(tx, [posting], values);
+    const [moved] = outcomes;
     if (moved instanceof Error) throw moved;
-    return { moved, wrote: row as Wrote };
+    return { moved: moved as LedgerResult, wrote };
   };
 }
 
@@ -90,11 +89,7 @@ export function statementWithPosting<Values extends object, Wrote>(
  * ON true`
  */
 export function statementWithPostings<Values extends object, Wrote>(
-  build: (
-    db: Writes,
-    values: Values,
-    ledger: { answer: RawBuilder<unknown>; call: RawBuilder<unknown> },
-  ) => RawBuilder<Wrote>,
+  build: BuildWithLedger<Values, Wrote>,
   options: StatementOptions = {},
 ): (
   tx: Transactor,

@@ -12,7 +12,7 @@ export async function readBalance(em: Reader, partnerId: string, mode: Mode): Pr
 /** The threshold of an account's balance alert; null: off. */
 export async function readAlertThreshold(em: Reader, { partnerId, mode }: Tenant): Promise<number | null> {
   const id = accountId('prepaid', partnerId, mode);
-  const [row] = await alertOfAccount(em, { partnerId, mode }, { id });
+  const [row] = await account(em, { partnerId, mode }, { id });
   return row?.alert_cents == null ? null : Number(row.alert_cents);
 }
 
@@ -141,16 +141,7 @@ export async function readEntriesOfPostings(
 const account = tenantStatement((db, { partnerId, mode, id }: Tenant & { id: string }) =>
   db
     .selectFrom('ledger.account')
-    .select(['posted', 'held'])
-    .where('id', '=', id)
-    .where('partner_id', '=', partnerId)
-    .where('mode', '=', mode),
-);
-
-const alertOfAccount = tenantStatement((db, { partnerId, mode, id }: Tenant & { id: string }) =>
-  db
-    .selectFrom('ledger.account')
-    .select('alert_cents')
+    .select(['posted', 'held', 'alert_cents'])
     .where('id', '=', id)
     .where('partner_id', '=', partnerId)
     .where('mode', '=', mode),
