@@ -148,12 +148,12 @@ interface Period {
 export const reports = resource(
   { reportBalanceTransactions, reportCardTransactions, reportDeposits, reportAuthorizations },
   ({ orm, readReport, reportLimits }: ReportDependencies) => {
-    /** @param lines the lines of a report below its header, in batches */
+    /** @param items the items of a report, in batches */
     const csv = (
       name: string,
       caller: Tenant,
-      header: string,
-      lines: (em: Reader) => AsyncIterable<string>,
+      columns: readonly ReportColumn[],
+      items: (em: Reader) => AsyncIterable<object[]>,
     ): StreamedReply => ({
       headers: {
         'Content-Type': 'text/csv; charset=utf-8',
@@ -166,10 +166,11 @@ export const reports = resource(
         try {
           await untilAborted(AbortSignal.any([cut, slot.lost]), () =>
             readReport(reading, async (em) => {
-              let unsent = header;
-              for await (const batch of lines(em)) {
-                await send(unsent + batch);
-                reading.sentBytes += Buffer.byteLength(batch);
+              let unsent = csvHeader(columns);
+              for await (const batch of items(em)) {
+                const lines = csvLines(columns, batch);
+                await send(unsent + lines);
+                reading.sentBytes += Buffer.byteLength(lines);
                 unsent = '';
               }
               if (unsent !== '') await send(unsent);
@@ -183,29 +184,26 @@ export const reports = resource(
 
     return {
       reportBalanceTransactions: async ({ caller, query }) =>
-        csv('balance_transactions', caller, csvHeader(BALANCE_TRANSACTIONS), async function* (em) {
-          for await (const entries of streamPrepaidEntries(em, caller, query)) {
-            const items = entries.map((entry) => presentBalanceTransaction(entry, caller.mode));
-            yield csvLines(BALANCE_TRANSACTIONS, items);
-          }
+        csv('balance_transactions', caller, BALANCE_TRANSACTIONS, async function* (em) {
+          for await (const entries of streamPrepaidEntries(em, caller, query))
+            yield entries.map((entry) => presentBalanceTransaction(entry, caller.mode));
         }),
 
       reportCardTransactions: async ({ caller, query }) =>
-        csv('card_transactions', caller, csvHeader(TRANSACTIONS), async function* (em) {
+        csv('card_transactions', caller, TRANSACTIONS, async function* (em) {
           for await (const rows of selectTransactions(em, caller, rangeOf(query)))
-            yield csvLines(TRANSACTIONS, rows.map(presentTransaction));
+            yield rows.map(presentTransaction);
         }),
 
       reportDeposits: async ({ caller, query }) =>
-        csv('deposits', caller, csvHeader(DEPOSITS), async function* (em) {
-          for await (const rows of selectDeposits(em, caller, rangeOf(query)))
-            yield csvLines(DEPOSITS, rows.map(presentDeposit));
+        csv('deposits', caller, DEPOSITS, async function* (em) {
+          for await (const rows of selectDeposits(em, caller, rangeOf(query))) yield rows.map(presentDeposit);
         }),
 
       reportAuthorizations: async ({ caller, query }) =>
-        csv('authorizations', caller, csvHeader(AUTHORIZATIONS), async function* (em) {
+        csv('authorizations', caller, AUTHORIZATIONS, async function* (em) {
           for await (const rows of selectAuthorizations(em, caller, rangeOf(query)))
-            yield csvLines(AUTHORIZATIONS, rows.map(presentAuthorization));
+            yield rows.map(presentAuthorization);
         }),
     };
   },
