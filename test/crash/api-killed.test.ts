@@ -22,7 +22,6 @@ import { startWatchingProxy, type Watched } from '../support/sockets.ts';
 import { type Answer, startTestStack, type TestStack } from '../support/stack.ts';
 import { startedWorkflow } from '../support/workflows.ts';
 
-/** What is watched for between the API and Temporal, and between it and PostgreSQL. */
 interface OnItsWay {
   temporal?: Watched;
   database?: Watched;
@@ -70,7 +69,6 @@ async function askUntilKilled(
   return claim.answered;
 }
 
-/** Retries at the API that is left. */
 const retry = (issuance: Operation): Promise<Answer> => untilAnswered(() => ask(issuance));
 
 async function killApiOnItsWay(

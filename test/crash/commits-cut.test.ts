@@ -276,7 +276,6 @@ describe('a request whose connection to PostgreSQL is cut before its COMMIT, and
     transactions: number;
   }
 
-  /** Everything of the partner in this mode that a request about this card, or about none, can change. */
   async function readLeft(mode: Mode, cardId: string | null) {
     const [rows] = await query<Rows>(
       stack.orm.em.fork(),

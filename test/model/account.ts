@@ -20,15 +20,12 @@ export const PLATFORM_LIMITS: Limits = {
   maxLoadedCents: 100_000_000,
 };
 
-/** A partner's account in one mode, as the model and its clients know it. */
 export interface Account {
-  /** A name for people: `partner 1 live`. */
   name: string;
   partnerId: string;
   mode: 'test' | 'live';
   key: string;
   prices: Prices;
-  /** The account's spending controls, which hold for each of its cards. */
   controls: Controls | null;
   limits: Limits;
   cards: Card[];
@@ -41,13 +38,11 @@ export interface Account {
   /** Loaded on the UTC day on which the account was opened. On another day we don't know what counts. */
   loadedCents: number;
   day: string;
-  /** Changes of the balance, oldest first. */
   changes: Answer['json'][];
 }
 
 export const utcDay = (): string => new Date().toISOString().slice(0, 10);
 
-/** A faucet credit, an operator's adjustment, or a deposit's credit. */
 export interface Movement {
   name: string;
   type: 'faucet_credit' | 'adjustment' | 'deposit';
@@ -62,7 +57,6 @@ export interface Card {
   /** Undefined if its issuance failed. */
   id: string | undefined;
   externalRef: string;
-  /** The network's id of it, once known. */
   networkCardId: string | undefined;
   /** Every state that explains all answers so far; at a quiet point there is exactly one. */
   states: CardState[];
@@ -72,19 +66,15 @@ export interface Card {
   asked: Repeatable[];
   /** The authorizations that its client knows of, oldest first. */
   authorized: KnownAuthorization[];
-  /** Every request so far, a line each. */
   log: string[];
   /** Its transactions by id, as read at the last quiet point. */
   transactions: Map<string, Answer['json']>;
-  /** The ids of the events that were compared. */
   events: Set<string>;
 }
 
-/** An authorization as its client knows it. */
 export interface KnownAuthorization {
   /** Our id of it in test mode, the network's in live mode. */
   ref: string;
-  /** What was asked for first. */
   cents: number;
   /** False if its request has not been sent, although what comes later has been. */
   isRequested: boolean;
@@ -92,7 +82,6 @@ export interface KnownAuthorization {
   isOver: boolean;
 }
 
-/** A deposit, with the address that was given out. */
 export interface Deposit {
   account: Account;
   id: string;
@@ -105,7 +94,6 @@ export interface Deposit {
   /** The transfers since then, as they are on the chain. */
   transfers: Transfer[];
   decisions: Decision[];
-  /** Everything done with it so far, a line each. */
   log: string[];
 }
 
@@ -113,7 +101,6 @@ export interface Repeatable {
   name: string;
   first: Answer;
   again(): Promise<Answer>;
-  /** Sends another request with the same key or network transaction id. */
   altered(): Promise<Answer>;
   /** What another request with the same key or network transaction id gets. */
   conflict: string;

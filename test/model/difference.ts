@@ -1,4 +1,3 @@
-/** The service and the model differ. The message is for whoever looks for the cause. */
 export class Difference extends Error {
   override readonly name = 'Difference';
 

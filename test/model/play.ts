@@ -19,9 +19,7 @@ import type { Funding, Round, Script } from './script.ts';
 import { count, type Tally } from './tally.ts';
 
 interface Pace {
-  /** Whether a process is killed in this round. */
   kills(round: number): boolean;
-  /** Whether no further round should begin. */
   isOver?(): boolean;
   /** Whether an operator finally decides everything that waits for one, so that nothing stays held. */
   concludes?: boolean;
@@ -80,7 +78,6 @@ async function compareAtRest(run: Run): Promise<void> {
   }
 }
 
-/** Decides everything that waits for an operator, and ends what holds money on cards, at a quiet point. */
 async function conclude(run: Run): Promise<void> {
   for (const [index, { cards, deposits }] of run.accounts.entries()) {
     await Promise.all([

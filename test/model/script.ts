@@ -12,7 +12,6 @@ export interface Draw {
   pick: number;
   /** Whether it is sent twice at the same time, if that is one operation. */
   twice: boolean;
-  /** Who asks for money. */
   merchant: Merchant;
   /** Of the card, if it is issued or they are changed. */
   controls: Controls | null;
@@ -45,7 +44,6 @@ export interface Lane {
   steps: Draw[][];
 }
 
-/** What fast-check draws for one action on a deposit. */
 export interface DepositDraw {
   kind: (typeof DEPOSIT_KINDS)[number];
   /** The amount, if it is not the exact amount that is paid. */
@@ -100,7 +98,6 @@ export interface Round {
 
 export interface Script {
   rounds: Round[];
-  /** The balance each partner begins with, in either mode. */
   startCents: number[];
 }
 
@@ -180,7 +177,6 @@ const draw: fc.Arbitrary<Draw> = fc.record({
 const several = <T>(arbitrary: fc.Arbitrary<T>, count: number): fc.Arbitrary<T[]> =>
   fc.array(arbitrary, { minLength: count, maxLength: count });
 
-/** Operations that conflict with each other. */
 const CONFLICTS: (readonly Draw['kind'][])[] = [
   ...([
     ['top_up', 'block'],

@@ -1,6 +1,5 @@
 /** What a run did. Without it, a run that has lost its hard cases would pass like any other. */
 export interface Tally {
-  /** The number of requests by mode, kind and outcome. */
   asked: Map<string, number>;
   /** The number of results that no answer shows. */
   seen: Map<string, number>;
@@ -16,7 +15,6 @@ export function operationsOf({ asked }: Tally): number {
   return [...asked.values()].reduce((sum, one) => sum + one, 0);
 }
 
-/** The tally as text for people, a line for each. */
 export function describeTally({ asked, seen }: Tally): string {
   const lines = [...asked, ...seen].map(([what, times]) => `${String(times).padStart(7)} ${what}`);
   return lines.sort((a, b) => (a.slice(8) < b.slice(8) ? -1 : 1)).join('\n');

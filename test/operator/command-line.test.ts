@@ -28,7 +28,6 @@ describe("the operator's command line", () => {
     env = await operatorEnvironment();
   });
 
-  /** The real thing: a process, its streams and its exit code. */
   function run(given: NodeJS.ProcessEnv, ...args: string[]): Promise<Exit> {
     return new Promise((resolve, reject) => {
       const options = { cwd: ROOT, env: { PATH: process.env.PATH, ...given } };

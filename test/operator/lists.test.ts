@@ -34,12 +34,10 @@ type Args = (made: Made) => readonly string[];
 interface List {
   name: string;
   args: Args;
-  /** What the answer has, in its order. */
   has(made: Made): readonly string[];
   /** What is listed by its own id, unless it is listed by another. */
   by?: 'id' | 'request_id';
   isPaged: boolean;
-  /** What the list has with more flags. */
   narrowed?: readonly (readonly [Args, (made: Made) => readonly string[]])[];
 }
 

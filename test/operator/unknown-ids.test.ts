@@ -9,7 +9,6 @@ const EVENT = `evt_${'0'.repeat(26)}`;
 const PASTED = 'sk_live_pastedByMistake';
 const WHY = '--reason r';
 
-/** What is said, and to which command lines. */
 const UNKNOWN: Record<string, readonly string[]> = {
   [`There is no partner ${PARTNER}: run "operator partner list".`]: [
     `partner show ${PARTNER}`,

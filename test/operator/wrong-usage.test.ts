@@ -160,7 +160,6 @@ const WRONG: Record<string, readonly Line[]> = {
   ],
 };
 
-/** What the refusal has to name. */
 const NAMED: readonly (readonly [named: RegExp, ...line: Line])[] = [
   ...['', 'x'.repeat(256), 'Acme\u0007', 'Acme\ud800', '--secure-details'].map(
     (name) => [/--name <name>/, 'partner create --name', name] as const,

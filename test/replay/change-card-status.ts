@@ -41,7 +41,6 @@ const forgotten: Recording = ({ client, config }) =>
     staticSummary: 'a change that is forgotten',
   });
 
-/** Every outcome of changeCardStatus. */
 export const CHANGE_CARD_STATUS: Record<string, Recording> = {
   frozen: statusChange('freeze'),
   refused: statusChange('unfreeze'),

@@ -69,7 +69,6 @@ const deleted: Recording = ({ client, config }) => {
   });
 };
 
-/** Every outcome of deliverWebhook. */
 export const DELIVER_WEBHOOK: Record<string, Recording> = {
   delivered: failing(async ({ workflow, receiver }) => {
     receiver.behave(answer(200));

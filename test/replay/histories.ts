@@ -28,7 +28,6 @@ const HISTORIES = new URL('./histories/', import.meta.url);
 
 export const historyFile = (name: string): URL => new URL(`${name}.json`, HISTORIES);
 
-/** The names of the committed histories. */
 export const committedHistories = (): string[] =>
   readdirSync(HISTORIES, { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.json'))

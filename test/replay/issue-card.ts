@@ -21,7 +21,6 @@ const issuance =
     return workflow;
   };
 
-/** Every outcome of issueCard. */
 export const ISSUE_CARD: Record<string, Recording> = {
   refused: issuance({ isFunded: false }),
   active: issuance({}),

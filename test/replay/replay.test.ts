@@ -10,7 +10,6 @@ import { CARDHOLDER } from './recording.ts';
 const NAMES = committedHistories();
 const read = (name: string): string => readFileSync(historyFile(name), 'utf8');
 
-/** The parts of a history's event that the tests read. */
 interface HistoryEvent {
   eventTime: string;
   eventType: string;
@@ -51,7 +50,6 @@ const ENDS: {
   'withdraw-from-card': { succeeded: 'succeeded', failed: 'declined', refused: 'refused' },
 };
 
-/** The events that have a summary of their purpose. */
 const SUMMARIZED = [
   'EVENT_TYPE_WORKFLOW_EXECUTION_STARTED',
   'EVENT_TYPE_ACTIVITY_TASK_SCHEDULED',

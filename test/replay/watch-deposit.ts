@@ -52,7 +52,6 @@ const change = async ({ id, stack }: Deposit, change: string): Promise<void> => 
   await notifyDeposits(stack.orm);
 };
 
-/** Every outcome of watchDeposit. */
 export const WATCH_DEPOSIT: Record<string, Recording> = {
   confirmed: deposit(({ receive }) => receive('25')),
   expired: deposit(async (one) => {

@@ -36,7 +36,6 @@ export async function authorizedCard(partner: TestPartner, amount = 1_000): Prom
   };
 }
 
-/** What a test can ask of one authorization. */
 export const onAuthorization = (partner: TestPartner, id: string) => ({
   increment: (amount: number) =>
     partner.call('POST', `/test/authorizations/${id}/increment`, { body: { amount } }),

@@ -10,7 +10,6 @@ import { until } from './until.ts';
 export type Verb = 'freeze' | 'unfreeze' | 'block';
 export const VERBS: readonly Verb[] = ['freeze', 'unfreeze', 'block'];
 
-/** POST /cards/{cardId}/freeze, unfreeze or block. */
 export function changeStatus(
   partner: TestPartner,
   cardId: string,

@@ -42,7 +42,6 @@ export async function readCardRow({ orm }: TestStack, cardId: string): Promise<C
   return row;
 }
 
-/** Types of the events of a card, oldest first. */
 export async function eventTypes({ orm }: TestStack, cardId: string): Promise<string[]> {
   const rows = await query<{ type: string }>(
     orm.em.fork(),

@@ -1,4 +1,3 @@
-/** One field of each item, in their order. */
 export function column<Name extends string, Value>(
   items: readonly Record<Name, Value>[],
   name: Name,

@@ -11,10 +11,8 @@ import { query, type Reader } from '../../platform/db/sql.ts';
 import { asOwner } from './postgres.ts';
 import type { TestPartner, TestStack } from './stack.ts';
 
-/** What a funded partner starts with in each mode, in cents, by default. */
 export const FUNDS_CENTS = 1_000_000;
 
-/** A partner with this much in both modes. */
 export async function fundedPartner(stack: TestStack, amountCents = FUNDS_CENTS): Promise<TestPartner> {
   const partner = await stack.createPartner();
   for (const mode of ['test', 'live'] as const) {
@@ -35,7 +33,6 @@ export async function balanceOf(partner: TestPartner, mode: Mode = 'test'): Prom
 export const priceOf = (amountCents: number, kind: FundingKind = 'card_issue'): number =>
   quoteFunding(DEFAULT_FEE_PLAN, kind, amountCents).totalDebitedCents;
 
-/** Asserts the exact prepaid balance. */
 export async function assertBalance(
   stack: TestStack,
   partner: TestPartner,
@@ -87,7 +84,6 @@ export async function assertLedgerClean(stack: TestStack, partner?: TestPartner)
   );
 }
 
-/** What the ledger's transfers of an operation are for. */
 export async function transferCodes(stack: TestStack, operationId: string): Promise<string[]> {
   const rows = await asOwner<{ code: string }>(
     stack,
@@ -97,7 +93,6 @@ export async function transferCodes(stack: TestStack, operationId: string): Prom
   return rows.map(({ code }) => code);
 }
 
-/** Cents on a card, whosever it is. */
 export async function balanceOfCard(em: Reader, cardId: string): Promise<number> {
   const [row] = await query<{ posted: string }>(em, 'SELECT posted FROM ledger.account WHERE card_id = $1', [
     cardId,

@@ -13,7 +13,6 @@ export const DAY = 86_400;
 
 export const monthAt = (time: string | number): string => new Date(time).toISOString().slice(0, 7);
 
-/** The month that it is by the account's test clock. */
 export const thisMonth = async (partner: TestPartner): Promise<string> =>
   monthAt((await partner.call('GET', '/test/clock')).json.now);
 
@@ -36,7 +35,6 @@ export async function advance(partner: TestPartner, seconds: number): Promise<vo
 export const closeAllDays = ({ orm }: TestStack, graceMs = 0): Promise<number> =>
   closeDays({ orm, logger: pino({ level: 'silent' }) }, { graceMs });
 
-/** All items of a test mode list, the oldest first. */
 export async function readAll(partner: TestPartner, path: string) {
   // biome-ignore lint/suspicious/noExplicitAny: items of any list.
   const items: any[] = [];

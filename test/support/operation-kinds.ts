@@ -19,7 +19,6 @@ export interface OperationKind {
   collection: 'cards' | 'topups' | 'withdrawals';
   /** What is on the card before, in cents; zero if the operation makes the card. */
   cardCents: number;
-  /** What a request has besides the amount. */
   body: object;
   /** What a response has besides what every kind has, whatever its status. */
   fields(on: Operating, amountCents: number): object;
@@ -96,7 +95,6 @@ export const WITHDRAWAL: OperationKind = {
 
 export const OPERATION_KINDS: readonly OperationKind[] = [ISSUANCE, TOP_UP, WITHDRAWAL];
 
-/** An account with {@link FUNDS}, or as much as is said, and the card that an operation is about. */
 export interface Operating {
   stack: TestStack;
   kind: OperationKind;
@@ -133,7 +131,6 @@ export async function operating(
 export const pathOf = ({ kind, cardId }: Operating): string =>
   kind.cardCents === 0 ? '/cards' : `/cards/${cardId}/${kind.collection}`;
 
-/** Asks for the operation, with a new key unless one is given. */
 export function ask(
   on: Operating,
   amount: unknown,
@@ -148,25 +145,21 @@ export function ask(
   });
 }
 
-/** What the API's GET gives for one. */
 export async function read({ partner, mode, kind }: Operating, id: string) {
   const { status, json, text } = await partner.call('GET', `/${kind.collection}/${id}`, { mode });
   assert.equal(status, 200, text);
   return json;
 }
 
-/** Once it is no longer pending. */
 export const settled = (on: Operating, id: string) =>
   until(`${id} is not pending`, async () => {
     const json = await read(on, id);
     return json.status !== on.kind.statuses.pending && json;
   });
 
-/** All of the card's or the account's, as the list gives them. */
 export const listed = async (on: Operating) =>
   (await on.partner.call('GET', `${pathOf(on)}?limit=100`, { mode: on.mode })).json.data;
 
-/** Bodies of the account's events about them, oldest first. */
 export async function eventsAbout({ stack, partner, kind, mode }: Operating) {
   const rows = await asOwner<{ body: string }>(
     stack,
@@ -264,7 +257,6 @@ export async function assertOneEvent(
   assert.deepEqual(envelope, { type: kind.events[outcome], mode, data: { [kind.object]: json, card } });
 }
 
-/** Asserts that no money moved, nothing was made and no event was written. */
 export async function assertNothing(on: Operating): Promise<void> {
   await assertMoney(on, 'nothing');
   assert.deepEqual(await listed(on), []);

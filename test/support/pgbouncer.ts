@@ -8,7 +8,6 @@ import { startChild } from '../../dev/process/child.ts';
 import { findProgram } from './find-program.ts';
 import { until } from './until.ts';
 
-/** The path of PgBouncer; undefined if there is none. */
 export function findPgbouncer(): string | undefined {
   return findProgram({ names: ['pgbouncer'], debianPackage: 'pgbouncer' });
 }

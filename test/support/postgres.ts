@@ -28,16 +28,13 @@ let count = 0;
 /** The URL of the same test database for its owner, who may look at everything and change it. */
 export const ownerUrlOf = (url: string): string => urlFor(url, OWNER);
 
-/** The URL of the same test database as the API has it in production. */
 export const apiUrlOf = (url: string): string => urlFor(url, API);
 
-/** The URL of the same test database as the worker has it in production. */
 export const workerUrlOf = (url: string): string => urlFor(url, WORKER);
 
 /** The URL of the same test database for a login that is both API and worker. */
 export const serviceUrlOf = (url: string): string => urlFor(url, SERVICE);
 
-/** The URL of the same test database as the operator's command line has it in production. */
 export const operatorUrlOf = (url: string): string => urlFor(url, OPERATOR);
 
 /** The URL of the same test database for another operator, with a login of their own. */
@@ -77,7 +74,6 @@ export async function createTestLogins(ownerUrl: string): Promise<void> {
   await createLogin(ownerUrl, SECOND_OPERATOR);
 }
 
-/** The same test database as the operator's command line works on it. */
 export const openOperatorOrm = (url: string): Promise<Orm> =>
   openOrm({ databaseUrl: operatorUrlOf(url), poolSize: 20, limits: OPERATOR_LIMITS, role: OPERATOR_ROLE });
 
@@ -100,7 +96,6 @@ export async function createTestDatabase(): Promise<string> {
   return serviceUrlOf(databaseUrl(postgresUrl, name));
 }
 
-/** A new empty database, and its owner's URL. */
 export async function createEmptyDatabase(): Promise<string> {
   const name = `empty_${process.pid}_${count++}`;
   const { postgresUrl } = testServers();
@@ -108,7 +103,6 @@ export async function createEmptyDatabase(): Promise<string> {
   return databaseUrl(postgresUrl, name);
 }
 
-/** A server with the template of test databases. */
 export async function startTestPostgres(): Promise<Pick<RunningPostgres, 'url' | 'stop'>> {
   const folder = await mkdtemp(join(tmpdir(), 'card-issuing-test-'));
   // If we are root, the server runs as another user, who needs access to its data folder through this one.
@@ -133,7 +127,6 @@ export async function startTestPostgres(): Promise<Pick<RunningPostgres, 'url' |
 }
 
 export interface OwnPostgres {
-  /** The service's. */
   databaseUrl: string;
   /** kill -9 of every process of the server, and a start from what is on the disk. */
   crash(): Promise<void>;

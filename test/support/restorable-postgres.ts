@@ -11,7 +11,6 @@ import { createTestLogins, serviceUrlOf } from './postgres.ts';
 import { until } from './until.ts';
 
 export interface RestorablePostgres {
-  /** The service's. */
   databaseUrl: string;
   /** Copies the running server's files, as `pg_basebackup` does. Once. */
   backUp(): Promise<void>;

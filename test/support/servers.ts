@@ -1,9 +1,6 @@
-/** What every test of a run works on (start-servers.ts). */
 export interface Servers {
-  /** Of the PostgreSQL server, for its owner. */
   postgresUrl: string;
   temporal: { address: string; namespace: string; source: string };
-  /** The bundled workflows, as JSON. */
   bundleFile: string;
 }
 

@@ -30,13 +30,11 @@ export const TEST_PRODUCT = { code: 'TEST-USD', bin: '424242', scheme: 'visa' };
 export interface TestStack extends AsyncDisposable {
   /** Its databaseUrl is the service's; `ownerUrlOf` makes the owner's of it. */
   config: Config;
-  /** As the service works. */
   orm: Orm;
   operator: OperatorContext;
   client: Client;
   startWorker(options?: WorkerOptions): Promise<RunningWorker>;
   stopWorker(): Promise<void>;
-  /** Where the worker serves its metrics. */
   workerUrl(): string;
   /** Every line that API and worker logged so far. */
   logLines: string[];

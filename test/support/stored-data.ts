@@ -76,7 +76,6 @@ function textOf(value: unknown): string {
     .join('\n');
 }
 
-/** What a reveal answered. */
 export interface Revealed {
   pan: string;
   cvv: string;

@@ -68,7 +68,6 @@ type Column = string;
 
 /** Something with columns in a FROM. */
 interface Source {
-  /** In order. */
   columns: readonly { name: string; column: Column }[];
 }
 
@@ -244,7 +243,6 @@ class Reading {
     return this.#targets(tree.returningClause?.exprs ?? [], level, ctes);
   }
 
-  /** Adds what a FROM names to the level. */
   #from(item: Tree, level: Level, ctes: Ctes): Source & { places: string[] } {
     const [type, tree] = Object.entries<Tree>(item)[0] ?? ['', {}];
     if (type === 'JoinExpr') return this.#join(tree, level, ctes);
@@ -381,7 +379,6 @@ class Reading {
     return { columns };
   }
 
-  /** Reads the sub-selects in an expression. */
   #nested(tree: unknown, level: Level, ctes: Ctes): void {
     if (typeof tree !== 'object' || tree === null) return;
     if (Array.isArray(tree)) {

@@ -17,7 +17,6 @@ export interface UnrulyNetwork {
   options: WorkerOptions;
   /** What happens to the next status changes, in this order; the others are passed on. */
   next: Treatment[];
-  /** What happens to all others. */
   usual: Treatment;
   /** What happens to issuances. */
   issuances<Answer>(ask: () => Promise<Answer>, request: IssueCardRequest): Promise<Answer>;
@@ -26,9 +25,7 @@ export interface UnrulyNetwork {
     ask: () => ReturnType<CardNetwork['transfer']>,
     request: TransferAsked,
   ): ReturnType<CardNetwork['transfer']>;
-  /** The issuances that were looked up so far. */
   lookedUp: string[];
-  /** The status changes that were requested so far. */
   asked: StatusChangeRequest[];
   /** Sends a request to the network itself, as somebody else might. */
   ask(request: StatusChangeRequest): Promise<StatusChangeAnswer>;

@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** What this process's tests wait for. */
 const waits = new Map<symbol, () => string>();
 
 export const waitingFor = (): string[] => [...waits.values()].map((what) => what());
@@ -28,7 +27,6 @@ export async function until<T>(
   }
 }
 
-/** Repeats an assertion until it holds. */
 export async function untilHolds(assertion: () => void | Promise<void>): Promise<void> {
   let failure: unknown;
   await until(

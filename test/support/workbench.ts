@@ -17,7 +17,6 @@ export async function startWorkbenchStack(options: { worker?: boolean } = {}): P
   return startTestStack(overrides, options);
 }
 
-/** A browser's tab with the workbench in it. */
 export interface Tab {
   page: Page;
   context: BrowserContext;
@@ -26,11 +25,8 @@ export interface Tab {
   complaints: string[];
   /** The paths and bodies of its requests. */
   sent: string[];
-  /** Goes to a page by its address, as a reload would. */
   visit(path: string): Promise<void>;
-  /** Chooses a page in the navigation. */
   choose(page: string): Promise<void>;
-  /** Waits until the page says this somewhere. */
   says(text: string | RegExp): Promise<void>;
   press(button: string): Promise<void>;
   fill(label: string, value: string): Promise<void>;
@@ -50,7 +46,6 @@ export interface TabOptions {
 
 let browsers = 0;
 
-/** Opens a new link of the partner. */
 export async function openTab(
   browser: Browser,
   partner: TestPartner,

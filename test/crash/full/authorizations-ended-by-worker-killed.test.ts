@@ -91,7 +91,6 @@ describe('an authorization that a worker ends', () => {
     });
   }
 
-  /** A live card, and what the network says about one authorization of it. */
   async function liveCard() {
     const { json, status, text } = await createCard(partner, { amount: 1_000 }, live);
     assert.equal(status, 201, text);

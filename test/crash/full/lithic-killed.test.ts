@@ -98,7 +98,6 @@ describe('a worker that works with Lithic', () => {
     return answered;
   }
 
-  /** A card that was made by a worker that lives. */
   async function issued(): Promise<string> {
     await stack.startWorker();
     const { json, status } = await createCard(partner, { amount: 1_000 }, live);

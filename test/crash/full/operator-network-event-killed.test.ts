@@ -40,7 +40,6 @@ describe('operator network-event send, about an authorization,', () => {
   });
   const send = (args: readonly string[]) => operateIn(environment())('network-event', 'send', ...args);
 
-  /** Held and posted on the card, and how many rows of each kind are about it. */
   async function leftOf(cardId: string) {
     const { rows } = await commands.owner.query(
       `SELECT held, posted,

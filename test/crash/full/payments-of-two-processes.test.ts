@@ -126,7 +126,6 @@ describe('payments that two processes book at the same time', () => {
   });
 });
 
-/** What an account has in live mode, on its cards and in its balance. */
 const MONEY = `SELECT sum(posted) AS cents FROM ledger.account
   WHERE partner_id = $1 AND mode = 'live' AND kind IN ('card', 'prepaid')`;
 const FEES = `SELECT coalesce(sum((f ->> 'amount')::bigint), 0) AS cents

@@ -117,7 +117,6 @@ describe('two API and two worker processes that are restarted one after the othe
     return { config: own, child };
   }
 
-  /** A worker, once it says that it is ready. */
   async function startWorker(): Promise<Child> {
     const port = await freePort();
     const child = await startProcess(stack.config, folder, 'worker/main.ts', {
@@ -128,13 +127,11 @@ describe('two API and two worker processes that are restarted one after the othe
     return child;
   }
 
-  /** Sends SIGTERM, as an orchestrator does, and asserts that the process ends in order. */
   async function stopGently(child: Child): Promise<void> {
     process.kill(child.pid, 'SIGTERM');
     assert.equal(await child.exited, 'exit code 0', child.lastLines().join('\n'));
   }
 
-  /** Several requests at a time, of different kinds, until it is stopped. */
   function startLoad(balancer: Balancer) {
     const failed: string[] = [];
     const cards: Record<'test' | 'live', string[]> = { test: [], live: [] };
@@ -174,7 +171,6 @@ const isReady = (origin: string): Promise<boolean> =>
 
 interface Balancer {
   ready(): string[];
-  /** The next of the processes that are ready. */
   next(): string;
   stop(): Promise<void>;
 }

@@ -66,7 +66,6 @@ describe('three API and three worker processes', () => {
 
   const at = (index: number) => origins[index % origins.length] ?? '';
 
-  /** Sends one request to all three at once. */
   const askAll = (partner: TestPartner, mode: Mode, path: string, body: object, key: string) =>
     Promise.all(origins.map((origin) => askAt(origin, { case: { mode }, partner, key, path, body })));
 

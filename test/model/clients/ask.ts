@@ -32,7 +32,6 @@ export function ask(service: Service, { key, method, path, body, idempotencyKey 
   });
 }
 
-/** Posts what the card network says, until there is an answer. */
 export function tellAsNetwork(service: Service, path: string, message: object): Promise<Answer> {
   const secret = simulatedNetworkSecrets(service.stack.operator.ring)[0];
   const body = JSON.stringify(message);

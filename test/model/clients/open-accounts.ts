@@ -49,7 +49,6 @@ export async function openAccounts(stack: ServiceParts, startCents: readonly num
   return (await Promise.all(opened)).flat();
 }
 
-/** Changes what partners pay from now on, in both modes. */
 export async function changePrices(
   stack: ServiceParts,
   accounts: readonly Account[],
@@ -70,7 +69,6 @@ export async function changePrices(
   for (const one of accounts) one.prices = prices;
 }
 
-/** Changes the controls that hold for each card of these accounts from now on. */
 export async function changeControls(
   { operator }: ServiceParts,
   accounts: readonly Account[],

@@ -48,7 +48,6 @@ export async function carryOut(
   return operation;
 }
 
-/** A repeated request gets the same bytes. @throws Difference */
 async function demandReplay(run: Run, card: Card, asked: Repeatable, name: string): Promise<undefined> {
   const { first } = asked;
   const { text, status, headers } = await asked.again();
@@ -62,10 +61,6 @@ async function demandReplay(run: Run, card: Card, asked: Repeatable, name: strin
   count(run.tally.asked, `${card.account.mode} asked again ${status}`);
 }
 
-/**
- * Another request with the same key is refused, and so is another transaction with the same id at the network.
- * @throws Difference
- */
 async function demandConflict(run: Run, card: Card, asked: Repeatable, name: string): Promise<undefined> {
   const answer = await asked.altered();
   const outcome = outcomeOf(answer);
@@ -74,7 +69,6 @@ async function demandConflict(run: Run, card: Card, asked: Repeatable, name: str
   count(run.tally.asked, `${card.account.mode} altered ${outcome}`);
 }
 
-/** Another partner, or the same partner in the other mode, does not find the card. @throws Difference */
 async function demandNotFound(run: Run, card: Card, { pick, cents }: Draw, name: string): Promise<undefined> {
   const others = run.accounts.filter((account) => account !== card.account);
   const other = others[pick % others.length] as Account;

@@ -7,13 +7,11 @@ import type { Question } from '../rules/operation.ts';
 import { ask, tellAsNetwork } from './ask.ts';
 import { type Service, untilThere } from './running-service.ts';
 
-/** A question, and how to send it. */
 export interface Put {
   question: Question;
   send(): Promise<Answer>;
   /** Sends another request with the same key or network transaction id, if it has one. */
   altered?: () => Promise<Answer>;
-  /** What that gets. */
   conflict?: '422 idempotency_conflict';
   /** Whether a replayed answer says that it is one. */
   saysSo: boolean;
@@ -28,7 +26,6 @@ interface Requests {
   other: { path: string; body?: object };
 }
 
-/** A request with a key of its own. */
 export function keyed(service: Service, { key }: Account, question: Question, requests: Requests): Put {
   const { method = 'POST', path, body, other } = requests;
   const common = { key, method, idempotencyKey: randomUUID() } as const;
@@ -58,7 +55,6 @@ export function read(service: Service, { key }: Account, question: Question, pat
   return { question, send: () => ask(service, { key, method: 'GET', path }), saysSo: false };
 }
 
-/** What the network reports, with an id of its own. */
 export function reported(
   service: Service,
   question: Question,
@@ -74,7 +70,6 @@ export function reported(
   };
 }
 
-/** What the network asks, and waits for the decision. */
 export function requested(
   service: Service,
   question: Question,
@@ -90,7 +85,6 @@ export function requested(
   };
 }
 
-/** A merchant as partners send it. */
 export function merchantFields({ name, category_code, city, country }: Merchant): object {
   return {
     merchant_name: name ?? undefined,
@@ -100,7 +94,6 @@ export function merchantFields({ name, category_code, city, country }: Merchant)
   };
 }
 
-/** A merchant as the network sends it. */
 export function networkMerchant({ name, category_code: categoryCode, city, country }: Merchant): object {
   return { name, categoryCode, city, country };
 }

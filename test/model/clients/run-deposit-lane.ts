@@ -103,7 +103,6 @@ async function act(
   deposit.log.push(`${name} ${kind} ${micro}`);
 }
 
-/** The transactions for the chain. */
 function draftsOf({ address: to, terms }: Deposit, { kind, micro, pick }: DepositDraw): Draft[] {
   const exact: Payment = { to, valueMicroUsdt: BigInt(terms.amountCents) * MICRO_PER_CENT };
   const other: Payment = { to, valueMicroUsdt: BigInt(micro) };

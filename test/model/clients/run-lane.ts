@@ -75,7 +75,6 @@ async function issue(run: Run, account: Account, { issue: draw }: Lane, name: st
   return card;
 }
 
-/** Lets every authorization of a card expire that still holds money. */
 export async function releaseHolds(run: Run, card: Card, name: string): Promise<void> {
   const held = (card.states[0]?.authorizations ?? []).filter(({ status }) => status === 'pending');
   for (const [index, { id, networkId }] of held.entries()) {

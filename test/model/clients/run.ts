@@ -2,7 +2,6 @@ import type { Account } from '../account.ts';
 import type { Tally } from '../tally.ts';
 import type { Service } from './running-service.ts';
 
-/** What the clients of one script share. */
 export interface Run {
   service: Service;
   accounts: Account[];

@@ -6,17 +6,14 @@ import type { TokenChain } from './token-chain.ts';
 /** Some minutes, at ten a second: whoever runs a script without mocha has no other limit. */
 export const MAX_TRIES = 2_400;
 
-/** What the model's clients use of a stack besides its API: the database and Temporal. */
 export interface ServiceParts extends Pick<TestStack, 'orm' | 'operator' | 'client'> {
   config: Pick<TestStack['config'], 'taskQueuePrefix'>;
   createPartner(name: string): Promise<Pick<TestPartner, 'id' | 'keys'>>;
 }
 
-/** The running service as the model's clients see it. */
 export interface Service {
   stack: ServiceParts;
   chain: TokenChain;
-  /** The origin of an API process: http://host:port. */
   origin: string;
   /** Whether connections may break and answers get lost, because processes are killed and restarted. */
   troubled: boolean;

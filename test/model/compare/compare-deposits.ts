@@ -89,7 +89,6 @@ function explain(
   );
 }
 
-/** A line for everything that differs from this state. */
 function wrongOf(
   { terms }: Deposit,
   state: DepositState,

@@ -10,7 +10,6 @@ import { Difference } from '../difference.ts';
 
 type Resource = Answer['json'];
 
-/** What partners read of one card. */
 export interface ObservedCard {
   card: Resource;
   topUps: Resource[];
@@ -18,7 +17,6 @@ export interface ObservedCard {
   authorizations: Resource[];
   transactions: Resource[];
   limits: Resource[];
-  /** Its status at the network; undefined if the network does not have it. */
   networkStatus: string | undefined;
 }
 
@@ -43,7 +41,6 @@ export async function observeCard(service: Service, { account, id = '' }: Card):
   };
 }
 
-/** What partners read of an account, its events, and its usage of its limits. */
 export interface ObservedAccount {
   cards: Resource[];
   balance: Resource;

@@ -17,7 +17,6 @@ export interface ReadCard extends ObservedCard {
 /** How long an authorization holds its amount at most. */
 const AUTHORIZATION_TTL_MS = 168 * 3_600_000;
 
-/** A line for everything that differs from this state. */
 export function wrongOf(card: Card, state: CardState, read: ReadCard): string[] {
   const { topUps, withdrawals, authorizations, transactions, changes, events, networkStatus } = read;
   const { status, balance, available_balance, failure_code, spending_controls } = read.card;

@@ -13,7 +13,6 @@ export interface Authorization {
   reason: string | null;
   merchant: Merchant;
   requests: readonly Asking[];
-  /** The UTC day on which it was created. */
   day: string;
 }
 
@@ -46,7 +45,6 @@ export function holding(
   return { ...authorization, held, status: held > 0 ? 'pending' : ended };
 }
 
-/** What resources show of an authorization. */
 type Shown = Omit<Authorization, 'networkId' | 'day'>;
 
 export function shown(authorization: Authorization): Shown {
@@ -67,7 +65,6 @@ export function shownBy(json: Answer['json']): Shown {
   };
 }
 
-/** An authorization in the name of an event. */
 export function inWords({ id, status, amount, held, settled }: Shown): string {
   return `${id} ${status} ${amount}/${held}/${settled}`;
 }

@@ -34,9 +34,7 @@ interface Bought {
   cents: number;
 }
 
-/** An issuance, a top-up or a withdrawal in flight. */
 export interface Pending {
-  /** The operation's name. */
   op: string;
   what: 'card' | 'topup' | 'withdrawal';
   /** Null if the request failed, so that its id is unknown. */
@@ -54,7 +52,6 @@ interface Withdrawal {
   status: 'pending' | 'succeeded' | 'failed';
   cents: number;
   failure: string | null;
-  /** The card's balance when it ended. */
   cardBalance: number | null;
 }
 
@@ -62,7 +59,6 @@ interface TopUp extends Withdrawal {
   fees: readonly Fee[];
 }
 
-/** A change of the prepaid balance. */
 export interface Entry {
   type: string;
   cents: number;
@@ -115,7 +111,6 @@ export function availableOn({ balance, authorizations, pending }: CardState): nu
   return balance - held;
 }
 
-/** Sends an event, which shows the card as it now is. */
 export function tell(state: CardState, event: string): CardState {
   const shown = `${event}, card ${state.status} ${state.balance}/${availableOn(state)}`;
   return { ...state, events: [...state.events, shown] };
@@ -141,7 +136,6 @@ export function releaseIfBlocked(state: CardState, op: string, late = false): Ca
   return enter(released, op, [{ type: 'card_release', cents, source: 'card' }], late);
 }
 
-/** Holds the money of an issuance, a top-up or a withdrawal. */
 export function begin(state: CardState, pending: Pending): CardState {
   const { op, what, id, cents, fees } = pending;
   const isNew = { status: 'pending', cents, failure: null, cardBalance: null } as const;

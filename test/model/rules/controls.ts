@@ -15,7 +15,6 @@ export interface Limit {
 
 export type Interval = 'per_authorization' | 'daily' | 'weekly' | 'monthly' | 'yearly' | 'all_time';
 
-/** As resources show it. */
 export interface Merchant {
   name: string | null;
   category_code: string | null;

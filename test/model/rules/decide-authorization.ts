@@ -71,7 +71,6 @@ export function decideAuthorize(
   return [tell(created, `card.authorization.created ${inWords(approved)}`)];
 }
 
-/** A merchant asks for more. */
 export function decideIncrement(
   state: CardState,
   asked: Asked<'increment'>,
@@ -104,7 +103,6 @@ export function decideIncrement(
   return [tell(changed, `card.authorization.updated ${inWords(authorization)}`)];
 }
 
-/** A merchant takes its money, which is never declined. */
 export function decideClear(
   state: CardState,
   { op, question, answer }: Asked<'clear'>,
@@ -238,7 +236,6 @@ function refused(state: CardState, answer: Answer, { status }: Authorization): C
   return isNamed ? [state] : [];
 }
 
-/** Whether the network was told this. */
 function isDecision({ json }: Answer, reason: string | null, authorizationId: string | null): boolean {
   return has(json, { approved: reason === null, declineReason: reason, authorizationId });
 }

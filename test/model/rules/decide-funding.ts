@@ -102,7 +102,6 @@ export function decideWithdrawal(
   return outcome === '201' && cardBalance === done.balance ? [done] : [];
 }
 
-/** PATCH /cards/{id} with other spending controls. */
 export function decideControl(
   state: CardState,
   { question, answer }: { question: Question & { kind: 'control' }; answer: Answer },

@@ -14,7 +14,6 @@ import { buy, refusalOf } from './spending.ts';
 
 type Transaction = Question & { kind: 'transaction' };
 
-/** A purchase, decline or refund, simulated or reported by the network. */
 export function decideTransaction(
   state: CardState,
   { op, question, answer }: { op: string; question: Transaction; answer: Answer },

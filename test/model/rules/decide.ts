@@ -45,7 +45,6 @@ export function decide(state: CardState, operation: Operation, circumstances: Ci
   }
 }
 
-/** Whether what was read is so. */
 function reads(
   state: CardState,
   { question, answer: { json } }: Operation,
@@ -128,7 +127,6 @@ function decideChange(
   return status === to && balance === done.balance && available === availableOn(done) ? [done] : [];
 }
 
-/** What nothing holds of the card's balance goes to the partner's balance. */
 function release(state: CardState, op: string): CardState {
   const released = releaseIfBlocked({ ...state, networkBlocked: true }, op);
   return { ...released, effects: [...released.effects, effect(op, { openCards: -1 })] };

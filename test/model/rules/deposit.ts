@@ -1,7 +1,6 @@
 /** A transfer of the token to a deposit's address, as the chain has it. */
 export interface Transfer {
   txHash: string;
-  /** Its index in the transaction's logs. */
   logIndex: number;
   microUsdt: bigint;
   blockNumber: number;
@@ -111,7 +110,6 @@ export function statusOf(state: DepositState, { expiresAtMs }: DepositTerms, sca
   return statuses.includes('credited') ? 'confirmed' : 'returned';
 }
 
-/** Cents: everything that arrived, rounded down. */
 export function receivedCents({ payments }: DepositState): number {
   return Number(sum(payments.map(({ transfer }) => transfer.microUsdt)) / MICRO_PER_CENT);
 }

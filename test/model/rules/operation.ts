@@ -6,7 +6,6 @@ import type { Prices } from './prices.ts';
 export type Verb = 'freeze' | 'unfreeze' | 'block';
 export type TransactionType = 'purchase' | 'decline' | 'refund';
 
-/** What was asked of a card. */
 export type Question =
   /** `refTaken`: with the external_ref of another card. */
   | { kind: 'issue'; cents: number; refTaken: boolean; controls: Controls | null }
@@ -62,7 +61,6 @@ export interface Operation {
   heardAt: number;
 }
 
-/** The status, and the error's code if there is one. */
 export function outcomeOf({ status, json }: Answer): string {
   return json?.error === undefined ? `${status}` : `${status} ${json.error.code}`;
 }
@@ -72,16 +70,13 @@ export function namesStatus({ json }: Answer, status: CardState['status']): bool
   return json.error.message.includes(`The card is ${status}`);
 }
 
-/** Its name in the tally. */
 export function nameOf(question: Question): string {
   if (question.kind === 'transaction') return question.type;
   return question.kind === 'change' ? question.verb : question.kind;
 }
 
-/** The UTC day on which a resource was created. */
 export const dayOf = ({ created }: { created: string }): string => created.slice(0, 10);
 
-/** One line for a person. */
 export function describeOperation({ name, question, answer, askedAt, heardAt }: Operation): string {
   const { kind, ...details } = question;
   const told = Object.fromEntries(TOLD.map((field) => [field, answer.json?.[field]]));
@@ -89,14 +84,12 @@ export function describeOperation({ name, question, answer, askedAt, heardAt }: 
   return `${name} [${askedAt}-${heardAt}] ${kind} ${JSON.stringify(details)} -> ${outcomeOf(answer)} ${JSON.stringify(told)}`;
 }
 
-/** The fields of answers that help a person. */
 const TOLD = [
   ...['id', 'transactionId', 'authorizationId', 'messageId', 'status', 'type', 'approved', 'declineReason'],
   ...['decline_reason', 'balance', 'available_balance', 'card_balance', 'card_balance_after'],
   ...['amount', 'held_amount', 'settled_amount', 'card_amount', 'partner_balance_amount', 'data'],
 ];
 
-/** What the rules depend on besides the card. */
 export interface Circumstances {
   mode: 'test' | 'live';
   prices: Prices;

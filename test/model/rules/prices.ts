@@ -8,7 +8,6 @@ export interface Prices {
   declineCents: number;
 }
 
-/** The prices of an account without a plan of its own. */
 export const PLATFORM_PRICES: Prices = {
   activationCents: 100,
   fundingBasisPoints: 200,
@@ -18,7 +17,6 @@ export const PLATFORM_PRICES: Prices = {
   declineCents: 25,
 };
 
-/** A fee as resources list it. */
 export interface Fee {
   type: 'card_activation' | 'card_funding' | 'transaction' | 'decline';
   amount: number;

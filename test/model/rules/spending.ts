@@ -3,7 +3,6 @@ import type { Controls, Interval, Limit, Merchant } from './controls.ts';
 
 // The model's own sums (docs/partners/spending-controls.md): it adds up everything that counts, each time.
 
-/** What a merchant asks for. */
 interface Asked {
   /** What it adds to what counts. */
   cents: number;

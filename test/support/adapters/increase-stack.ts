@@ -13,7 +13,6 @@ import { increaseConfigOf, WEBHOOK_SECRET } from './increase.ts';
 
 export const EVENTS_PATH = '/network/increase/events';
 
-/** A live card, and what it is at the fake. */
 export interface IncreaseCard {
   partner: TestPartner;
   cardId: string;
@@ -48,7 +47,6 @@ export async function startIncreaseStack(
   };
 }
 
-/** A live card with 100 dollars. @param more fields of its request */
 export async function liveCard(stack: TestStack, more: object = {}): Promise<IncreaseCard> {
   const partner = await fundedPartner(stack);
   const { status, json, text } = await createCard(partner, { amount: 10_000, ...more }, { mode: 'live' });

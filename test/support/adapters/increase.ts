@@ -9,7 +9,6 @@ import { startUnrulyProxy } from './unruly-proxy.ts';
 
 export const WEBHOOK_SECRET = 'shared secret of both subscriptions'.replaceAll(' ', '-');
 
-/** The configuration of a service whose issuer is this fake. */
 export const increaseConfigOf = (fake: FakeIncrease): IncreaseConfig => ({
   apiKey: fake.apiKey,
   webhookSecret: WEBHOOK_SECRET,

@@ -54,7 +54,6 @@ export interface PaymentAtIssuer {
   lose(): Undo;
 }
 
-/** Takes one object out of a list. */
 export function takeOut<One>(list: One[], one: One): Undo {
   list.splice(list.indexOf(one), 1);
   return () => void list.push(one);
@@ -65,7 +64,6 @@ function loseLast<One>(list: One[]): Undo {
   return takeOut(list, last);
 }
 
-/** Gives one object's field another value. */
 export function change<One, Key extends keyof One>(one: One, key: Key, value: One[Key]): Undo {
   const before = one[key];
   one[key] = value;

@@ -11,7 +11,6 @@ export const WEBHOOK_SECRET = secretOf(1);
 export const ASA_SECRET = secretOf(2);
 export const API_KEY = 'lithic-api-key';
 
-/** The configuration of a service whose issuer is this fake. */
 export const lithicConfigOf = (fake: FakeLithic): Pick<Config, 'cardNetwork' | 'lithic'> => ({
   cardNetwork: 'lithic',
   lithic: {
@@ -24,7 +23,6 @@ export const lithicConfigOf = (fake: FakeLithic): Pick<Config, 'cardNetwork' | '
   },
 });
 
-/** A fake Lithic, and a service whose issuer it is. */
 export async function startLithicStack(
   overrides: Partial<Config> = {},
   options: Parameters<typeof startTestStack>[1] = {},
@@ -55,7 +53,6 @@ export function enrol({ program }: FakeLithic, { config }: TestStack): void {
   program.responderUrl = url + AUTHORIZATIONS_PATH;
 }
 
-/** What Lithic has of a card of ours. */
 export async function lithicCard(fake: FakeLithic, stack: TestStack, cardId: string): Promise<Card> {
   return fake.program.card(await networkIdOf(stack, cardId));
 }

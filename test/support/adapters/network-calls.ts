@@ -2,7 +2,6 @@ import { TRANSFER_DIRECTIONS } from '../../../domain/transfer.ts';
 import type { CardNetwork } from '../../../issuers/card-network.ts';
 import { issuance, statusChange, transfer } from './network-requests.ts';
 
-/** One call of a CardNetwork, and how it looks on the wire. */
 export interface Call {
   name: keyof CardNetwork;
   make(network: CardNetwork): Promise<unknown>;

@@ -39,7 +39,6 @@ export function transfer(
   return { token, direction, networkCardId, amountCents: 10_000 + lastDigits };
 }
 
-/** A status change under a new token. */
 export function statusChange(
   networkCardId: string,
   cardStatus: StatusChangeRequest['cardStatus'],

@@ -21,7 +21,6 @@ export interface UnrulyProxy {
   url: string;
   /** @param what the n-th request that acts from now on, or the n-th that reads; 1 is the next */
   breakNext(fault: Fault, what: { acting: number } | { reading: number }): void;
-  /** Every request from now on. */
   breakAll(fault: Fault): void;
   /** How many requests were broken since. */
   mend(): number;
@@ -31,10 +30,8 @@ export interface UnrulyProxy {
 }
 
 const RETRY_AFTER_SECONDS = 7;
-/** What a 429 asks for. */
 export const RETRY_AFTER_MS = RETRY_AFTER_SECONDS * 1_000;
 
-/** Passes requests on to a card network, except for those that it breaks. */
 export async function startUnrulyProxy(target: string): Promise<UnrulyProxy> {
   const agent = new Agent();
   const rules: { fault: Fault; isActing: boolean | null; left: number }[] = [];

@@ -10,10 +10,8 @@ export const MODES = ['test', 'live'] as const;
 export const nameOf = ({ method, path }: Declaration): string =>
   `${method.toUpperCase()} ${path.replace(/:(\w+)/g, '{$1}')}`;
 
-/** The modes whose keys may use it. */
 export const modesOf = ({ mode }: Declaration): readonly Mode[] => (mode === undefined ? MODES : [mode]);
 
-/** The names of the parameters in its path. */
 export const parametersOf = ({ path }: Declaration): string[] =>
   [...path.matchAll(/:(\w+)/g)].map(([, name = '']) => name);
 
@@ -29,6 +27,5 @@ export const exampleOf = ({ examples, idempotencyKey }: Declaration): CallOption
   ...(idempotencyKey && { idempotencyKey: randomUUID() }),
 });
 
-/** The names of the parameters of its query. */
 export const queryParametersOf = ({ query }: Declaration): string[] =>
   query instanceof z.ZodObject ? Object.keys(query.shape) : [];

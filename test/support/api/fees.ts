@@ -5,7 +5,6 @@ import { MAX_AMOUNT_CENTS } from '../../../domain/money.ts';
 import type { TestPartner, TestStack } from '../stack.ts';
 
 export const MAX = MAX_AMOUNT_CENTS;
-/** A plan without any fee. */
 const FREE: FeePlan = {
   ...{ cardActivationCents: 0, cardFundingBasisPoints: 0, cardFundingMinCents: 0 },
   ...{ transactionFlatCents: 0, transactionBasisPoints: 0, declineFlatCents: 0 },
@@ -15,7 +14,6 @@ const cents = fc.oneof(
   { weight: 6, arbitrary: fc.integer({ min: 0, max: 5_000 }) },
   { weight: 1, arbitrary: fc.constantFrom(0, 1, MAX - 1, MAX) },
 );
-/** What a funding's fees depend on, with the extremes. */
 const FEES = fc.record({
   cardActivationCents: cents,
   cardFundingBasisPoints: fc.oneof(fc.integer({ min: 0, max: 500 }), fc.constantFrom(0, 1, 9_999, 10_000)),

@@ -78,7 +78,6 @@ export function describeListPlans({ rows, partitions }: Size): void {
     let isRead = true;
     /** All rows are of one day, since a daily limit starts anew at midnight. */
     const newestMs = Math.max(Date.now() - 60_000, new Date().setUTCHours(0, 0, 0, 0) + (rows + 1) * STEP_MS);
-    /** The n-th newest. */
     const idOf = (prefix: IdPrefix, n: number) =>
       `${lowestId(prefix, new Date(newestMs - n * STEP_MS)).slice(0, -8)}${String(n).padStart(8, '0')}`;
     const at = (n: number) => new Date(newestMs - n * STEP_MS);

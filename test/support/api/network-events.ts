@@ -25,7 +25,6 @@ export async function sendAsNetwork(
   return { status: response.status, headers: response.headers, text, json: JSON.parse(text) };
 }
 
-/** The network's id of a card of ours. */
 export async function networkIdOf(stack: TestStack, cardId: string): Promise<string> {
   const [row] = await query<{ network_card_id: string }>(
     stack.orm.em.fork(),

@@ -5,14 +5,12 @@ import { fundedPartner } from '../money.ts';
 import { asOwner } from '../postgres.ts';
 import type { Answer, TestPartner, TestStack } from '../stack.ts';
 
-/** An account that may read secure details, with money for cards. */
 export async function revealingPartner(stack: TestStack): Promise<TestPartner> {
   const partner = await fundedPartner(stack, 1_000_000);
   await updatePartner(stack.operator, partner.id, { secureDetailsEnabled: true });
   return partner;
 }
 
-/** The id of a new card of $10. */
 export async function issueCard(partner: TestPartner, mode: Mode, body: object = {}): Promise<string> {
   return (await createCard(partner, { amount: 1_000, ...body }, { mode })).json.id;
 }

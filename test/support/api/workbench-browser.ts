@@ -13,7 +13,6 @@ export interface Browser {
     body?: unknown,
     headers?: Record<string, string>,
   ): Promise<Answer>;
-  /** Opens a link. */
   exchange(token: string, options?: { replace?: boolean }, headers?: Record<string, string>): Promise<Answer>;
 }
 

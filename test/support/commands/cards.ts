@@ -43,7 +43,6 @@ export async function seedCard(
   return cardId;
 }
 
-/** A transaction that the simulated network settles. */
 export interface Settled extends Tenant {
   cardId: string;
   networkTransactionId: string;

@@ -36,7 +36,6 @@ export interface TestCommands {
   /** As the operator's command line works, and the URL that it has. */
   operator: OperatorContext;
   operatorUrl: string;
-  /** As the tables' owner. */
   owner: pg.Client;
   /** Another connection as the owner, for the caller to end. */
   connect(): ReturnType<typeof connectTo>;
@@ -64,7 +63,6 @@ export interface TestClaim {
   leaseMs?: number;
 }
 
-/** How a funding or a change of status began. */
 export const begun = async <State>(
   begin: (context: FundingContext, claimId: string) => Promise<{ state: State }>,
   context: FundingContext,
@@ -164,7 +162,6 @@ export async function openCommands(
   };
 }
 
-/** Open cards and loaded cents of an account in one mode. */
 export async function readUsage({ context }: TestCommands, partnerId: string, mode: Mode): Promise<number[]> {
   const [usage] = await query<{ open: number; loaded: string }>(
     context.orm.em.fork(),

@@ -10,7 +10,6 @@ import { resourceOf } from '../claims.ts';
 import { balanceOfCard } from '../money.ts';
 import { readUsage, type TestCommands } from './open-commands.ts';
 
-/** For `begun`. */
 export const beginTopUp = (context: CommandContext, claimId: string) =>
   beginTransfer(context, claimId, 'topup');
 

@@ -11,7 +11,6 @@ import type { Answer, TestPartner, TestStack } from '../stack.ts';
 const CARD_CENTS = 1_000;
 const HELD_CENTS = 300;
 
-/** What an operation leaves. */
 export interface Left {
   events: readonly string[];
   /** Balance and available balance of the card. */
@@ -20,7 +19,6 @@ export interface Left {
   authorization: readonly [string, number, number, number] | null;
   /** What the prepaid balance has paid: fees, and what the card lacks. Negative if it got back something. */
   paid: number;
-  /** How many transactions the card has. */
   transactions: number;
 }
 
@@ -50,7 +48,6 @@ const EXPIRED = left([UPDATED], [1_000, 1_000], ['expired', 300, 0, 0]);
 const EXPIRED_ON_BLOCKED = left([UPDATED], [0, 0], ['expired', 300, 0, 0], -HELD_CENTS);
 
 export interface Operation {
-  /** What there is before. */
   before: 'nothing' | 'authorization' | 'authorization of a blocked card' | 'clearing';
   verb: string;
   body: object;
@@ -105,7 +102,6 @@ export interface Prepared {
   networkCardId: string;
   /** Null if there is none yet. */
   authorizationId: string | null;
-  /** The network's id of the authorization. */
   networkAuthorizationId: string;
   events: string[];
   totalCents: number;

@@ -20,7 +20,6 @@ export interface Cuts {
 /** Cuts connections of this process at COMMITs, so that nobody hears their result. */
 export function cutCommits(): Cuts {
   const armed = new Map<string, When>();
-  /** The parameter that is to cut a connection's transaction. */
   const marked = new WeakMap<pg.Client, string>();
   const original = pg.Client.prototype.query as (...args: unknown[]) => unknown;
 

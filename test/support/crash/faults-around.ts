@@ -76,7 +76,6 @@ export function faultsAround(
   };
 }
 
-/** Reads whose operation a claim is of, on a connection of its own. */
 function claimPartners(databaseUrl: string): (claimId: string) => Promise<string | undefined> {
   const pool = new pg.Pool({ connectionString: databaseUrl, max: 1 });
   const known = new Map<string, Promise<string | undefined>>();

@@ -9,7 +9,6 @@ import { faultsAround } from './faults-around.ts';
 
 /** An API process that is killed at places of the workflows it starts. Argument: JSON of this. */
 export interface FaultyApiOptions extends FaultOptions {
-  /** File with the bundled workflows. */
   codePath: string;
   /** Written when the worker that it hosts is there. */
   hostingFile: string;

@@ -20,9 +20,7 @@ interface FaultyApi {
   stack: TestStack;
   operation: Operation;
   api: Child;
-  /** Of the process, `http://host:port`. */
   origin: string;
-  /** Enables the fault. */
   arm(): void;
   /** Waits until the operation has reached the fault's place. */
   untilStanding(): Promise<unknown>;

@@ -6,7 +6,6 @@ import { faultsAround } from './faults-around.ts';
 
 /** A worker that is killed at places of its workflows. Argument: JSON of this. */
 export interface FaultyWorkerOptions extends FaultOptions {
-  /** File with the bundled workflows. */
   codePath: string;
 }
 

@@ -11,7 +11,6 @@ import type { TestPartner, TestStack } from '../stack.ts';
 import { readTransferRow } from '../transfers.ts';
 import type { Prepare } from './operations.ts';
 
-/** The names of issueCard's steps. */
 export const ISSUANCE_STEPS = {
   request: 'requestIssuance',
   ask: 'issueCard',
@@ -52,7 +51,6 @@ export const prepareIssuance: Prepare = async (kind, stack) => {
   };
 };
 
-/** The names of the steps of topUpCard and withdrawFromCard. */
 export const TRANSFER_STEPS = {
   request: 'requestTransfer',
   ask: 'transfer',

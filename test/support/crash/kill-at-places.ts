@@ -22,7 +22,6 @@ import {
 } from './operations.ts';
 import { bundleFile, kill, scratchFolder, startProcess } from './processes.ts';
 
-/** An operation, and where it stands when its process is killed. */
 export interface Standing {
   fault: Fault;
   prepare(stack: TestStack): Promise<Operation>;
@@ -156,7 +155,6 @@ const filesIn = (folder: string) => ({
   markerFile: join(folder, 'standing'),
 });
 
-/** Does the work for each, a few at a time. */
 function forEach<T, R>(items: readonly T[], work: (item: T, index: number) => Promise<R>): Promise<R[]> {
   const tasks = items.map((item, index) => () => work(item, index));
   return Promise.all(inParallel(AT_ONCE, tasks));

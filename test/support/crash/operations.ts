@@ -5,10 +5,8 @@ import { query } from '../../../platform/db/sql.ts';
 import type { Answer, TestPartner, TestStack } from '../stack.ts';
 import { until } from '../until.ts';
 
-/** The outcome of an operation of any kind, as its response says. */
 interface Answered {
   status: number;
-  /** Of the error. */
   code?: string;
 }
 
@@ -34,7 +32,6 @@ export interface Claimed {
   resource_id: string | null;
 }
 
-/** Prepares what an operation of this kind needs. */
 export type Prepare = (kind: Case, stack: TestStack) => Promise<Operation<Ending>>;
 
 /** Retries as a partner would, with the same key, until there is a final response. */
@@ -68,7 +65,6 @@ export async function askAt(
   return { status: response.status, headers: response.headers, text, json: JSON.parse(text) };
 }
 
-/** Sends its request to the stack's own API, for the first time or again. */
 export function ask({ case: { mode }, partner, key, path, body }: Operation): Promise<Answer> {
   return partner.call('POST', path, { mode, body, idempotencyKey: key });
 }
@@ -115,10 +111,8 @@ export async function assertEnd(stack: TestStack, operation: Operation, first: A
   assert.deepEqual(audited, operation.case.resolve === undefined ? [] : [{ actor: 'temporal' }]);
 }
 
-/** The outcome of an operation. */
 interface Ending {
   status: 201 | 202 | 402;
-  /** Of the error. */
   code?: string;
   /** Whether the money is on the card in the end; null: nothing is left of the operation. */
   end: 'loaded' | 'failed' | null;

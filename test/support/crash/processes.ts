@@ -89,7 +89,6 @@ export async function startApiProcess(
   return api;
 }
 
-/** As by kill -9. */
 export async function kill(child: Child): Promise<void> {
   await child.stop([{ signal: 'SIGKILL', graceMs: 5_000 }]);
 }
@@ -102,7 +101,6 @@ export async function bundleFile(folder: string): Promise<string> {
   return file;
 }
 
-/** The environment in which a process reads this configuration. */
 export function environmentOf(config: Config): NodeJS.ProcessEnv {
   const { connectionOptions, namespace } = config.temporal;
   return {
@@ -147,7 +145,6 @@ export function environmentOf(config: Config): NodeJS.ProcessEnv {
   };
 }
 
-/** The variables of Lithic. */
 function lithicEnvironment(lithic: Config['lithic']): NodeJS.ProcessEnv {
   if (lithic === null) return {};
   return {
@@ -159,7 +156,6 @@ function lithicEnvironment(lithic: Config['lithic']): NodeJS.ProcessEnv {
   };
 }
 
-/** The variables of the issuer Increase. */
 function increaseEnvironment(increase: Config['increase']): NodeJS.ProcessEnv {
   if (increase === null) return {};
   return {
@@ -172,7 +168,6 @@ function increaseEnvironment(increase: Config['increase']): NodeJS.ProcessEnv {
   };
 }
 
-/** The variables of deposits. */
 export function tronEnvironment(tron: Config['tron']): NodeJS.ProcessEnv {
   if (tron === null) return {};
   return {

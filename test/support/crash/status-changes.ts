@@ -21,7 +21,6 @@ import { ask, type Operation } from './operations.ts';
 
 const CARD_CENTS = 10_000;
 
-/** A status change, and its outcome, whatever is killed on the way. */
 interface StatusCase {
   mode: Mode;
   from: 'active' | 'frozen';

@@ -7,7 +7,6 @@ import { startTestStack, type TestPartner, type TestStack } from '../stack.ts';
 import { until } from '../until.ts';
 import { TEST_TRON_OF_FAKES } from './seed-deposits.ts';
 
-/** The service with fake nodes of a chain that the test drives. */
 export interface DepositStack {
   stack: TestStack;
   chain: HandChain;
@@ -67,7 +66,6 @@ export async function startDepositStack(
   };
 }
 
-/** Requests an address as a partner does. */
 export async function openAddress(
   partner: TestPartner,
   amountCents: number,
@@ -80,14 +78,12 @@ export async function openAddress(
   return { id: json.id, address: json.address };
 }
 
-/** A deposit as its partner sees it. */
 // biome-ignore lint/suspicious/noExplicitAny: a test reads whatever the contract promises.
 export async function readDeposit(partner: TestPartner, id: string): Promise<any> {
   const { json } = await partner.call('GET', '/funding/deposits?limit=100', { mode: 'live' });
   return json.data.find((deposit: { id: string }) => deposit.id === id);
 }
 
-/** Waits until the deposit has this status, as its partner sees it. */
 export const untilDeposit = (partner: TestPartner, id: string, status: string) =>
   until(`deposit ${id} is ${status}`, async () => {
     const deposit = await readDeposit(partner, id);
@@ -109,7 +105,6 @@ export async function untilScanned({ stack }: DepositStack, blockNumber: number)
   });
 }
 
-/** The state of a deposit: its status, what its partner sees, why payments wait, its events, and the balance. */
 export interface Left {
   status: string;
   receivedCents: number;

@@ -83,7 +83,6 @@ export async function seedDeposit(
   return id;
 }
 
-/** A deposit as its row and its payments describe it. */
 interface StoredDeposit {
   id: string;
   status: string;

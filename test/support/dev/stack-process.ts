@@ -10,7 +10,6 @@ const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 
 export interface StackProcess {
   pid: number;
-  /** What it has printed so far. */
   lines: string[];
   /** Waits for a line; fails when the process ends without printing it. */
   printed(pattern: RegExp): Promise<string>;

@@ -4,7 +4,6 @@ import { readFile } from 'node:fs/promises';
 const GUIDE = new URL('../../../docs/partners/', import.meta.url);
 
 export interface Page {
-  /** Its path in the project. */
   path: string;
   text: string;
 }
@@ -20,7 +19,6 @@ export async function readGuide(): Promise<Page[]> {
   return [first, ...(await Promise.all(listed.map(read)))];
 }
 
-/** A fenced block of a page. */
 export interface Sample {
   language: string;
   text: string;

@@ -76,7 +76,6 @@ export class Model {
   }
 }
 
-/** The accounts as the transfers of one operation leave them. */
 class Draft {
   readonly changed = new Map<string, Account>();
   prepaid: Balance | null = null;
@@ -90,7 +89,6 @@ class Draft {
     this.#mode = mode;
   }
 
-  /** @returns why not. */
   add(transfer: Transfer, hold: Transfer | undefined, resolved: boolean): Answer | undefined {
     const { code, phase, amountCents } = transfer;
     const [debitKind, creditKind] = FLOWS[code];

@@ -10,7 +10,6 @@ interface Draw {
   card: number;
   cents: number;
   feeCents: number;
-  /** Which of the earlier operations it is about. */
   pick: number;
 }
 

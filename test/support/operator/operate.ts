@@ -6,7 +6,6 @@ import { createTestDatabase, operatorUrlOf } from '../postgres.ts';
 
 export const ACTOR = 'tester@here';
 
-/** The outcome of a command line. */
 export interface Outcome {
   code: number;
   out: string;

@@ -4,7 +4,6 @@ import { readOperatorConfig } from '../../../platform/config/operator.ts';
 import type { TestStack } from '../stack.ts';
 import { environmentOf } from './operate.ts';
 
-/** A line of `attention list`. */
 export interface AttentionLine {
   kind: string;
   id: string;
@@ -17,7 +16,6 @@ export interface AttentionLine {
  * @param keys the issuer's variables
  */
 export function reconciler(stack: TestStack, keys: NodeJS.ProcessEnv) {
-  /** @returns what it prints with --json */
   async function operate(...args: string[]) {
     let out = '';
     let err = '';
@@ -38,7 +36,6 @@ export function reconciler(stack: TestStack, keys: NodeJS.ProcessEnv) {
   return {
     operate,
     reconcile: (since = '1h') => operate('network', 'reconcile', '--since', since),
-    /** The lines of `attention list` about what a run found. */
     async differences(): Promise<AttentionLine[]> {
       const items: AttentionLine[] = await operate('attention', 'list');
       return items.filter(({ kind }) => kind === 'network_difference');

@@ -8,7 +8,6 @@ import { CARD_CENTS, cardholder, transfer } from '../transfers.ts';
 /** Accepted by the simulated network, which then never finishes (docs/partners/testing.md). */
 export const NEVER_FINISHES = 10_047;
 
-/** What is on the card of a withdrawal. */
 const WITHDRAWAL_CARD_CENTS = CARD_CENTS + 20_000;
 
 /** An operation that the network has accepted and never finishes, in live mode. */

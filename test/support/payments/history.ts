@@ -25,7 +25,6 @@ const START = Date.parse('2026-01-01T00:00:00Z');
 const TTL_MS = 7 * 86_400_000;
 const MINUTE_MS = 60_000;
 
-/** Our side: one payment and its card. */
 export class Ours {
   payment: Payment = NEW_PAYMENT;
   readonly booked = new Set<string>();
@@ -129,7 +128,6 @@ export class Draws {
 export interface Played {
   issuer: Issuer;
   ours: Ours;
-  /** The last snapshot. */
   last: PaymentSnapshot;
   /** What each of our decisions was, in their order. */
   initialCents: number;

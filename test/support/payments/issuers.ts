@@ -34,11 +34,9 @@ export interface Issuer {
   takeBack(cents: number): void;
   /** A clearing in a currency that is not ours, of this many of our cents. @returns the element's id */
   clearInEuros(cents: number): string;
-  /** What it has now, to be read later. */
   read(): Read;
 }
 
-/** What an issuer had at a moment. */
 export interface Read {
   snapshot(): PaymentSnapshot;
   holdCents: number;

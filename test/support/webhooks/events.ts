@@ -12,7 +12,6 @@ import type { TestPartner, TestStack } from '../stack.ts';
 
 export const SECRET = `whsec_${Buffer.alloc(32, 1).toString('base64')}`;
 
-/** Sets the partner's endpoint. */
 export async function setUrl(
   stack: TestStack,
   partner: TestPartner,
@@ -71,7 +70,6 @@ export async function writeEvents(
 
 const DOCUMENT = JSON.parse(readFileSync(new URL('../../../docs/openapi.json', import.meta.url), 'utf8'));
 
-/** An event's data as the reference shows it. */
 function exampleData(type: EventType): object {
   return DOCUMENT.webhooks[type].post.requestBody.content['application/json'].example.data;
 }
@@ -94,7 +92,6 @@ export async function readRow(stack: TestStack, eventId: string): Promise<Delive
   return row;
 }
 
-/** How many of a partner's events have each status. */
 export async function countByStatus(stack: TestStack, partner: TestPartner): Promise<Record<string, number>> {
   const rows = await query<{ status: string; count: number }>(
     stack.orm.em.fork(),

@@ -16,7 +16,6 @@ type Behaviour = (request: Received, response: ServerResponse, number: number) =
 export interface Receiver extends AsyncDisposable {
   url: string;
   received: Received[];
-  /** Of one event. */
   attempts(id: string): Received[];
   behave(behaviour: Behaviour): void;
   stop(): Promise<void>;

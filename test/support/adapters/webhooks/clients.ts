@@ -63,5 +63,4 @@ export async function postTo(
   }
 }
 
-/** The client has ended every connection to it. */
 export const isLetGo = (receiver: Receiver) => untilHolds(() => assert.equal(receiver.open.size, 0));

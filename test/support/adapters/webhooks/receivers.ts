@@ -22,7 +22,6 @@ export function startReceiver(listener: RequestListener, tls?: TlsOptions): Prom
   return listen(server, '127.0.0.1');
 }
 
-/** Answers each request with a status and a text. */
 export const answering =
   (status: number, text = ''): RequestListener =>
   (request, response) =>

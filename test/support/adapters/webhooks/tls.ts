@@ -20,7 +20,6 @@ export interface Authority {
   issue(subject: { hosts: string[]; fromDays?: number; toDays?: number }): Certified;
 }
 
-/** An authority of the test's own. */
 export function createAuthority(name: string): Authority {
   const own = generateKeys();
   // One pair for all it certifies: making keys takes time, and no test is about them.

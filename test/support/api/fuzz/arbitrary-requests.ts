@@ -209,7 +209,6 @@ const arbitraryTimestamp = fc
   )
   .map(([date, fraction, zone]) => date.toISOString().slice(0, 19) + fraction + zone);
 
-/** Makes one thing of the request wrong. */
 type Spoil = (request: FuzzRequest) => fc.Arbitrary<FuzzRequest>;
 
 const wrongly = (

@@ -33,7 +33,6 @@ export interface Parameter {
   schema: JsonSchema;
 }
 
-/** One operation of docs/openapi.json. */
 export interface Operation {
   method: string;
   /** With `{name}` for parameters, below /v1. */
