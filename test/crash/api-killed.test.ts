@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { rmSync } from 'node:fs';
 import { freePort } from '../../dev/free-port.ts';
 import type { Child } from '../../dev/process/child.ts';
 import type { Config } from '../../platform/config/service.ts';
@@ -47,7 +46,6 @@ async function withIssuance(
     await assertLedgerClean(stack);
   } finally {
     await stack.stop();
-    rmSync(folder, { recursive: true, force: true });
   }
 }
 

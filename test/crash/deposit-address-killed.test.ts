@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { rmSync } from 'node:fs';
 import { freePort } from '../../dev/free-port.ts';
 import { expectError } from '../support/api/answers.ts';
 import { assertReplays, cutCommits } from '../support/crash/cut-commits.ts';
@@ -15,14 +14,12 @@ const PATH = '/funding/deposit-address';
 
 describe('POST /funding/deposit-address', () => {
   let stack: TestStack;
-  let folder: string;
+  const folder = scratchFolder();
   before(async () => {
-    folder = scratchFolder();
     stack = await startTestStack({ logLevel: 'error', tron: TEST_TRON }, { worker: false });
   });
   after(async () => {
     await stack.stop();
-    rmSync(folder, { recursive: true, force: true });
   });
 
   it('gives out one deposit, which a retry gets, when its connection to PostgreSQL is cut before its COMMIT, and then after it', async () => {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { existsSync, rmSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { cardsTaskQueue } from '../../platform/config/task-queues.ts';
 import { createCard, eventTypes, networkCardCount, readCardRow } from '../support/cards.ts';
@@ -78,7 +78,6 @@ describe(`a worker that is frozen in ${CARDS} issuances of one account, between 
     } finally {
       await Promise.all([kill(frozen), kill(other)]);
       await stack.stop();
-      rmSync(folder, { recursive: true, force: true });
     }
   });
 });

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { createCard } from '../support/cards.ts';
 import { arm } from '../support/crash/fault.ts';
@@ -52,7 +51,6 @@ describe('an operation whose worker is killed -9', () => {
       } finally {
         await kill(worker);
         await stack.stop();
-        rmSync(folder, { recursive: true, force: true });
       }
     });
   }

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { rmSync } from 'node:fs';
 import { Client, Connection } from '@temporalio/client';
 import { pino } from 'pino';
 import { freePort } from '../../dev/free-port.ts';
@@ -55,7 +54,6 @@ describe('POST /cards while Temporal is away', () => {
       await kill(api);
       await connection.close();
       await stack.stop();
-      rmSync(folder, { recursive: true, force: true });
     }
   });
 });

@@ -1,4 +1,3 @@
-import { rmSync } from 'node:fs';
 import type { Child } from '../../dev/process/child.ts';
 import type { Config } from '../../platform/config/service.ts';
 import { kill, scratchFolder, startProcess } from '../support/crash/processes.ts';
@@ -68,7 +67,6 @@ async function startKillable(config: Config) {
     },
     async stop() {
       await kill(worker);
-      rmSync(folder, { recursive: true, force: true });
     },
   };
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { existsSync, rmSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { freePort } from '../../../dev/free-port.ts';
 import { networkIdOf, sendAsNetwork } from '../../support/api/network-events.ts';
 import { whyWaiting } from '../../support/api/why-waiting.ts';
@@ -32,9 +32,8 @@ const TITLES: Record<When, string> = {
 describe('an authorization that a worker ends', () => {
   let stack: TestStack;
   let partner: TestPartner;
-  let folder: string;
+  const folder = scratchFolder();
   before(async () => {
-    folder = scratchFolder();
     stack = await startTestStack({ cardCreationWaitMs: 60_000 });
     await stack.stopWorker();
   });
@@ -44,7 +43,6 @@ describe('an authorization that a worker ends', () => {
   after(async () => {
     await assertLedgerClean(stack);
     await stack.stop();
-    rmSync(folder, { recursive: true, force: true });
   });
 
   async function workUntilKilled(text: string, when: When): Promise<void> {

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { rmSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { freePort } from '../../../dev/free-port.ts';
@@ -79,7 +78,6 @@ describe('the service, while PostgreSQL ends all connections again and again,', 
     } finally {
       await Promise.all([kill(api), kill(worker), reaper.end()]);
       await stack.stop();
-      rmSync(folder, { recursive: true, force: true });
     }
   });
 });

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { existsSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { tokenTransfer } from '../../../dev/tron/drafts.ts';
 import type { DeadlyStatement } from '../../support/crash/die-at-statement.ts';
@@ -69,7 +69,6 @@ describe('a worker that is frozen', () => {
         process.kill(frozen.pid, 'SIGCONT');
         await kill(frozen);
         await deposits.stop();
-        rmSync(folder, { recursive: true, force: true });
       }
     });
   }

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { rmSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Child } from '../../../dev/process/child.ts';
 import { tokenTransfer } from '../../../dev/tron/drafts.ts';
@@ -124,7 +124,6 @@ class Way {
     } finally {
       if (worker !== undefined) await kill(worker);
       await deposits.stop();
-      rmSync(folder, { recursive: true, force: true });
     }
   }
 

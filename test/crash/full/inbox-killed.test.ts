@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { existsSync, rmSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { freePort } from '../../../dev/free-port.ts';
 import { networkIdOf, networkTransaction, sendAsNetwork } from '../../support/api/network-events.ts';
 import { whyWaiting } from '../../support/api/why-waiting.ts';
@@ -21,16 +21,14 @@ const live = { mode: 'live' } as const;
 describe('a kept transaction of the network', () => {
   let stack: TestStack;
   let partner: TestPartner;
-  let folder: string;
+  const folder = scratchFolder();
   before(async () => {
-    folder = scratchFolder();
     stack = await startTestStack();
     partner = await fundedPartner(stack, 100_000);
   });
   after(async () => {
     await assertLedgerClean(stack);
     await stack.stop();
-    rmSync(folder, { recursive: true, force: true });
   });
 
   const send = (body: object, config = stack.config) =>

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { rmSync } from 'node:fs';
 import { freePort } from '../../../dev/free-port.ts';
 import type { FakeIncrease, SeenRequest } from '../../../dev/increase/fake-increase.ts';
 import type { Child } from '../../../dev/process/child.ts';
@@ -53,7 +52,6 @@ describe('operations on Increase', () => {
     await kill(worker);
     await assertLedgerClean(stack);
     await stop();
-    rmSync(folder, { recursive: true, force: true });
   });
 
   const startWorkerProcess = async () =>

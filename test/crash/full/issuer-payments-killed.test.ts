@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { rmSync } from 'node:fs';
 import { ISSUERS, type Issuer } from '../../support/adapters/issuers.ts';
 import { networkIdOf } from '../../support/api/network-events.ts';
 import { createCard } from '../../support/cards.ts';
@@ -16,9 +15,8 @@ for (const [name, start] of Object.entries(ISSUERS)) {
     let stack: TestStack;
     let issuer: Issuer;
     let partner: TestPartner;
-    let folder: string;
+    const folder = scratchFolder();
     before(async () => {
-      folder = scratchFolder();
       issuer = await start({ worker: false });
       ({ stack } = issuer);
       partner = await fundedPartner(stack, 100_000);
@@ -27,7 +25,6 @@ for (const [name, start] of Object.entries(ISSUERS)) {
     after(async () => {
       await assertLedgerClean(stack);
       await issuer.stop();
-      rmSync(folder, { recursive: true, force: true });
     });
 
     for (const [text, when, isBooked] of [

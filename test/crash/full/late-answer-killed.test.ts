@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { rmSync } from 'node:fs';
 import { decideContradiction } from '../../../cards/late-answers.ts';
 import { TRANSFER_DIRECTIONS, TRANSFERS } from '../../../domain/transfer.ts';
 import { transferWorkflowId } from '../../../workflows/messages.ts';
@@ -34,9 +33,8 @@ for (const direction of TRANSFER_DIRECTIONS) {
 
   describe(`a ${TRANSFERS[direction].noun} that the network has carried out after all`, () => {
     let stack: TestStack;
-    let folder: string;
+    const folder = scratchFolder();
     before(async () => {
-      folder = scratchFolder();
       stack = await startTestStack(
         { topUpDeadlineMs: 1, withdrawalDeadlineMs: 1, logLevel: 'error' },
         { hosted: false },
@@ -45,7 +43,6 @@ for (const direction of TRANSFER_DIRECTIONS) {
     after(async () => {
       await assertLedgerClean(stack);
       await stack.stop();
-      rmSync(folder, { recursive: true, force: true });
     });
 
     const isBooked = async (id: string) => (await readTransferRow(stack, id))?.status === 'succeeded';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { existsSync, rmSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { freePort } from '../../../dev/free-port.ts';
 import type { FakeLithic } from '../../../dev/lithic/fake-lithic.ts';
@@ -61,9 +61,8 @@ describe('a worker that works with Lithic', () => {
   let stack: TestStack;
   let stop: () => Promise<void>;
   let partner: TestPartner;
-  let folder: string;
+  const folder = scratchFolder();
   before(async () => {
-    folder = scratchFolder();
     ({ fake, stack, stop } = await startLithicStack({ cardCreationWaitMs: 240_000 }, { worker: false }));
   });
   beforeEach(async () => {
@@ -73,7 +72,6 @@ describe('a worker that works with Lithic', () => {
   after(async () => {
     await assertLedgerClean(stack);
     await stop();
-    rmSync(folder, { recursive: true, force: true });
   });
 
   const cardsFor = (cardId: string) =>

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { existsSync, rmSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import type { FakeLithic } from '../../../dev/lithic/fake-lithic.ts';
 import { makeCard } from '../../../dev/lithic/objects.ts';
 import { API_KEY, allTaken, lithicCard, startLithicStack } from '../../support/adapters/lithic.ts';
@@ -19,10 +19,9 @@ describe('a reconciliation', () => {
   let stack: TestStack;
   let stop: () => Promise<void>;
   let partner: TestPartner;
-  let folder: string;
+  const folder = scratchFolder();
   let operator: ReturnType<typeof reconciler>;
   before(async () => {
-    folder = scratchFolder();
     ({ fake, stack, stop } = await startLithicStack({}, { worker: false }));
     partner = await fundedPartner(stack, 1_000_000);
     operator = reconciler(stack, { LITHIC_API_KEY: API_KEY, LITHIC_BASE_URL: fake.url });
@@ -30,7 +29,6 @@ describe('a reconciliation', () => {
   after(async () => {
     await assertLedgerClean(stack);
     await stop();
-    rmSync(folder, { recursive: true, force: true });
   });
 
   for (const [text, when] of [

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { rmSync } from 'node:fs';
 import { WorkflowNotFoundError } from '@temporalio/client';
 import { kill, scratchFolder, startProcess } from '../../support/crash/processes.ts';
 import { startWatchingProxy, type Watched } from '../../support/sockets.ts';
@@ -53,7 +52,6 @@ describe('a worker that is killed -9', () => {
         proxy.stop();
         await stack.stop();
         await receiver.stop();
-        rmSync(folder, { recursive: true, force: true });
       }
     });
   }

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { rmSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { freePort } from '../../../dev/free-port.ts';
 import type { Child } from '../../../dev/process/child.ts';
@@ -35,7 +34,7 @@ const AMOUNT_CENTS = 1_000;
 describe('two API and two worker processes that are restarted one after the other under load', () => {
   let stack: TestStack;
   let partner: TestPartner;
-  let folder: string;
+  const folder = scratchFolder();
   let bundle: string;
   const children: Child[] = [];
   before(async () => {
@@ -44,13 +43,11 @@ describe('two API and two worker processes that are restarted one after the othe
       { worker: false },
     );
     partner = await fundedPartner(stack, 100_000_000);
-    folder = scratchFolder();
     bundle = await bundleFile(folder);
   });
   after(async () => {
     await Promise.all(children.map(kill));
     await stack.stop();
-    rmSync(folder, { recursive: true, force: true });
   });
 
   it('answer every request, and send no event late', async () => {

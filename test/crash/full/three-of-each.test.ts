@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { rmSync } from 'node:fs';
 import { freePort } from '../../../dev/free-port.ts';
 import type { Child } from '../../../dev/process/child.ts';
 import type { Mode } from '../../../domain/mode.ts';
@@ -24,13 +23,12 @@ const AMOUNT_CENTS = 1_000;
 
 describe('three API and three worker processes', () => {
   let stack: TestStack;
-  let folder: string;
+  const folder = scratchFolder();
   let receiver: Receiver;
   const origins: string[] = [];
   const children: Child[] = [];
 
   before(async () => {
-    folder = scratchFolder();
     // Its own API makes the partners; nothing is asked of it otherwise.
     stack = await startTestStack(
       // Patient: an event whose attempt is cut short on a busy machine is sent again.
@@ -61,7 +59,6 @@ describe('three API and three worker processes', () => {
     await Promise.all(children.map(kill));
     await receiver?.stop();
     await stack?.stop();
-    rmSync(folder, { recursive: true, force: true });
   });
 
   const at = (index: number) => origins[index % origins.length] ?? '';

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { rmSync } from 'node:fs';
 import type { FakeIncrease } from '../../../dev/increase/fake-increase.ts';
 import {
   type IncreaseCard,
@@ -42,10 +41,9 @@ describe("the money that a card's account at Increase has too much or too little
   let stack: TestStack;
   let fake: FakeIncrease;
   let stop: () => Promise<void>;
-  let folder: string;
+  const folder = scratchFolder();
   let card: IncreaseCard;
   before(async () => {
-    folder = scratchFolder();
     // The worker that is killed does all the work.
     ({ stack, fake, stop } = await startIncreaseStack({}, { hosted: false }));
   });
@@ -55,7 +53,6 @@ describe("the money that a card's account at Increase has too much or too little
   after(async () => {
     await assertLedgerClean(stack);
     await stop();
-    rmSync(folder, { recursive: true, force: true });
   });
 
   const trueUps = () =>

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { rmSync } from 'node:fs';
 import { kill, scratchFolder, startProcess } from '../../support/crash/processes.ts';
 import { startWatchingProxy, type Watched } from '../../support/sockets.ts';
 import { startTestStack } from '../../support/stack.ts';
@@ -61,7 +60,6 @@ describe('a worker that is killed -9', () => {
         proxy.stop();
         await stack.stop();
         await receiver.stop();
-        rmSync(folder, { recursive: true, force: true });
       }
     });
   }

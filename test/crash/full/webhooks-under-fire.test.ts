@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { rmSync } from 'node:fs';
 import { createPartner } from '../../../accounts/partners.ts';
 import type { Child } from '../../../dev/process/child.ts';
 import { KeyRing } from '../../../platform/crypto/key-ring.ts';
@@ -38,7 +37,6 @@ describe('the webhook relay, while workers and PostgreSQL are killed -9,', () =>
     await orm.close();
     await receiver.stop();
     await postgres.close();
-    rmSync(folder, { recursive: true });
   });
 
   it(`loses none of ${EVENTS} events, and sends each with the same bytes and id`, async () => {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { existsSync, rmSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { WorkflowExecutionInfo, WorkflowHandle } from '@temporalio/client';
 import { tsToMs } from '@temporalio/common/lib/time.js';
@@ -66,7 +66,6 @@ export async function withFreezingApi(
   } finally {
     await kill(api);
     await stack.stop();
-    rmSync(folder, { recursive: true, force: true });
   }
 }
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { freePort } from '../../../dev/free-port.ts';
 import type { Child } from '../../../dev/process/child.ts';
@@ -92,7 +92,6 @@ export async function killWorkerIn(standings: readonly Standing[]): Promise<void
   } finally {
     await kill(worker);
     await stack.stop();
-    rmSync(folder, { recursive: true, force: true });
   }
 }
 
@@ -146,7 +145,6 @@ export async function killApiIn(standings: readonly Standing[]): Promise<void> {
   } finally {
     await kill(api);
     await stack.stop();
-    rmSync(folder, { recursive: true, force: true });
   }
 }
 

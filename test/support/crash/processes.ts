@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { existsSync, mkdtempSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -12,8 +12,17 @@ import type { DeadlyStatement } from './die-at-statement.ts';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 
-/** A folder for what one test's processes write. */
-export const scratchFolder = (): string => mkdtempSync(join(tmpdir(), 'card-issuing-crash-'));
+const folders: string[] = [];
+process.once('exit', () => {
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true });
+});
+
+/** For what one test's processes write; it is removed when this process ends. */
+export function scratchFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'card-issuing-crash-'));
+  folders.push(folder);
+  return folder;
+}
 
 /** Runs a file of the repository, given from its root, in a process of its own with this configuration. */
 export function startProcess(
