@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
-import { join } from 'node:path';
 import { cardsTaskQueue } from '../../platform/config/task-queues.ts';
 import { createCard, eventTypes, networkCardCount, readCardRow } from '../support/cards.ts';
 import { arm } from '../support/crash/fault.ts';
-import type { FaultyWorkerOptions } from '../support/crash/faulty-worker.ts';
-import { bundleFile, kill, scratchFolder, startProcess } from '../support/crash/processes.ts';
+import { startFaultyWorker, withLogs } from '../support/crash/faulty-processes.ts';
+import { kill, scratchFolder, startProcess } from '../support/crash/processes.ts';
 import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from '../support/money.ts';
 import { type Answer, startTestStack, type TestPartner, type TestStack } from '../support/stack.ts';
 import { until } from '../support/until.ts';
@@ -21,16 +20,8 @@ describe(`a worker that is frozen in ${CARDS} issuances of one account, between 
   it('delays no other account, is replaced for its own account, and does no harm when it resumes', async () => {
     const folder = scratchFolder();
     const stack = await startTestStack({ cardCreationWaitMs: 240_000, logLevel: 'error' }, { worker: false });
-    const options: FaultyWorkerOptions = {
-      signal: 'SIGSTOP',
-      armedFile: join(folder, 'armed'),
-      markerFile: join(folder, 'frozen'),
-      codePath: await bundleFile(folder),
-    };
-    const [frozen, other] = await Promise.all([
-      startProcess(stack.config, folder, 'test/support/crash/faulty-worker.ts', {
-        args: [JSON.stringify(options)],
-      }),
+    const [{ worker: frozen, options }, other] = await Promise.all([
+      startFaultyWorker(stack, folder, 'SIGSTOP'),
       startProcess(stack.config, folder, 'worker/main.ts'),
     ]);
     const createCards = (partner: TestPartner, count: number) =>
@@ -73,8 +64,7 @@ describe(`a worker that is frozen in ${CARDS} issuances of one account, between 
       await assertBalance(stack, two, 'live', spentBy(OTHERS));
       await assertLedgerClean(stack);
     } catch (error) {
-      const logged = [...stack.logLines, ...frozen.lastLines(), ...other.lastLines()].join('\n');
-      throw new Error(`it ended differently; the API and the workers logged:\n${logged}`, { cause: error });
+      throw withLogs(error, stack, frozen, other);
     } finally {
       await Promise.all([kill(frozen), kill(other)]);
       await stack.stop();

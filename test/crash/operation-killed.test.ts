@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
-import { join } from 'node:path';
 import { createCard } from '../support/cards.ts';
 import { arm } from '../support/crash/fault.ts';
-import type { FaultyWorkerOptions } from '../support/crash/faulty-worker.ts';
-import { bundleFile, kill, scratchFolder, startProcess } from '../support/crash/processes.ts';
+import { startFaultyWorker } from '../support/crash/faulty-processes.ts';
+import { kill, scratchFolder } from '../support/crash/processes.ts';
 import { fundedPartner } from '../support/money.ts';
 import { startTestStack } from '../support/stack.ts';
 import { until } from '../support/until.ts';
@@ -14,16 +13,8 @@ describe('an operation whose worker is killed -9', () => {
     ['after', 'after the card network has answered, and before that is noted'],
   ] as const) {
     it(`still waits for the network, and says what came of the next time it is asked, if that is ${where}`, async () => {
-      const folder = scratchFolder();
       const stack = await startTestStack({ cardCreationWaitMs: 2_000, logLevel: 'error' }, { worker: false });
-      const options: FaultyWorkerOptions = {
-        armedFile: join(folder, 'armed'),
-        markerFile: join(folder, 'killed'),
-        codePath: await bundleFile(folder),
-      };
-      const worker = await startProcess(stack.config, folder, 'test/support/crash/faulty-worker.ts', {
-        args: [JSON.stringify(options)],
-      });
+      const { worker, options } = await startFaultyWorker(stack, scratchFolder());
       try {
         const partner = await fundedPartner(stack);
         const fault = { step: 'issueCard', run: when === 'after' ? 'accepted' : 1, when } as const;

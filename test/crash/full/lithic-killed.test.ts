@@ -1,59 +1,44 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { join } from 'node:path';
 import { freePort } from '../../../dev/free-port.ts';
 import type { FakeLithic } from '../../../dev/lithic/fake-lithic.ts';
 import type { Fault as LithicFault } from '../../../dev/lithic/faults.ts';
 import type { Child } from '../../../dev/process/child.ts';
 import { allTaken, enrol, lithicCard, startLithicStack } from '../../support/adapters/lithic.ts';
 import { createCard } from '../../support/cards.ts';
-import { arm, describePlace, type Fault } from '../../support/crash/fault.ts';
-import type { FaultyWorkerOptions } from '../../support/crash/faulty-worker.ts';
-import {
-  bundleFile,
-  dieAt,
-  kill,
-  scratchFolder,
-  startApiProcess,
-  startProcess,
-} from '../../support/crash/processes.ts';
+import { arm, describePlace, type Fault, faultsOf } from '../../support/crash/fault.ts';
+import { startFaultyWorker } from '../../support/crash/faulty-processes.ts';
+import { dieAt, kill, scratchFolder, startApiProcess } from '../../support/crash/processes.ts';
 import { assertLedgerClean, balanceOf, fundedPartner, priceOf } from '../../support/money.ts';
 import type { TestPartner, TestStack } from '../../support/stack.ts';
 import { until } from '../../support/until.ts';
 
 const live = { mode: 'live' } as const;
 const FUNDS = 100_000;
+const COMMIT: Fault['when'][] = ['before commit', 'after commit'];
 
-type Case = [fault: Fault, lithic: LithicFault | null];
-
-const ISSUANCES: Case[] = [
-  [{ step: 'requestIssuance', run: 1, when: 'before' }, null],
-  [{ step: 'requestIssuance', run: 1, when: 'before commit' }, null],
-  [{ step: 'requestIssuance', run: 1, when: 'after commit' }, null],
-  [{ step: 'issueCard', run: 1, when: 'before' }, null],
-  [{ step: 'issueCard', run: 'decided', when: 'after' }, null],
+const ISSUANCES: [Fault, LithicFault?][] = [
+  ...faultsOf('requestIssuance', 1).map((fault): [Fault] => [fault]),
+  [{ step: 'issueCard', run: 1, when: 'before' }],
+  [{ step: 'issueCard', run: 'decided', when: 'after' }],
   [{ step: 'lookUpIssuance', run: 1, when: 'before' }, 'lost after'],
   [{ step: 'lookUpIssuance', run: 1, when: 'after' }, '500 after'],
-  [{ step: 'requestIssuance', run: 'decided', when: 'before commit' }, null],
-  [{ step: 'requestIssuance', run: 'decided', when: 'after commit' }, null],
-  [{ step: 'requestIssuance', run: 1, when: 'after' }, null],
+  ...faultsOf('requestIssuance', 'decided', COMMIT).map((fault): [Fault] => [fault]),
 ];
-const TOP_UPS: Case[] = [
-  [{ step: 'transfer', run: 1, when: 'before' }, null],
-  [{ step: 'requestTransfer', run: 'decided', when: 'after commit' }, null],
+const TOP_UPS: Fault[] = [
+  { step: 'transfer', run: 1, when: 'before' },
+  { step: 'requestTransfer', run: 'decided', when: 'after commit' },
 ];
-const WITHDRAWALS: Case[] = [
-  [{ step: 'transfer', run: 'decided', when: 'after' }, null],
-  [{ step: 'requestTransfer', run: 'decided', when: 'before commit' }, null],
+const WITHDRAWALS: Fault[] = [
+  { step: 'transfer', run: 'decided', when: 'after' },
+  { step: 'requestTransfer', run: 'decided', when: 'before commit' },
 ];
-const STATUS_CHANGES: Case[] = [
-  [{ step: 'requestStatusChange', run: 1, when: 'before commit' }, null],
-  [{ step: 'requestStatusChange', run: 1, when: 'after commit' }, null],
-  [{ step: 'changeCardStatus', run: 1, when: 'before' }, null],
-  [{ step: 'changeCardStatus', run: 'decided', when: 'after' }, null],
-  [{ step: 'requestStatusChange', run: 'decided', when: 'before commit' }, null],
-  [{ step: 'requestStatusChange', run: 'decided', when: 'after commit' }, null],
+const STATUS_CHANGES: Fault[] = [
+  ...faultsOf('requestStatusChange', 1, COMMIT),
+  { step: 'changeCardStatus', run: 1, when: 'before' },
+  { step: 'changeCardStatus', run: 'decided', when: 'after' },
+  ...faultsOf('requestStatusChange', 'decided', COMMIT),
 ];
 
 describe('a worker that works with Lithic', () => {
@@ -79,16 +64,8 @@ describe('a worker that works with Lithic', () => {
 
   /** Makes a request whose worker dies at this place, and has another worker complete it. */
   async function killedAt<T>(fault: Fault, ask: () => Promise<T>): Promise<T> {
-    const name = randomUUID();
-    const options: FaultyWorkerOptions = {
-      armedFile: join(folder, `armed-${name}`),
-      markerFile: join(folder, `killed-${name}`),
-      codePath: await bundleFile(folder),
-    };
+    const { worker, options } = await startFaultyWorker(stack, folder);
     arm(options, [{ fault, partnerId: null }]);
-    const worker = await startProcess(stack.config, folder, 'test/support/crash/faulty-worker.ts', {
-      args: [JSON.stringify(options)],
-    });
     const answered = ask();
     assert.equal(await worker.exited, 'signal SIGKILL', worker.lastLines().join('\n'));
     assert.ok(existsSync(options.markerFile));
@@ -106,7 +83,7 @@ describe('a worker that works with Lithic', () => {
 
   for (const [place, lithic] of ISSUANCES) {
     it(`issues one card if it is killed -9 ${describePlace(place)}${lithic ? ` and the answer was "${lithic}"` : ''}`, async () => {
-      if (lithic !== null) fake.faults.add({ fault: lithic, request: 'POST /v1/cards', times: 1 });
+      if (lithic !== undefined) fake.faults.add({ fault: lithic, request: 'POST /v1/cards', times: 1 });
       const { status, json, text } = await killedAt(place, () =>
         createCard(partner, { amount: 1_000 }, live),
       );
@@ -121,7 +98,7 @@ describe('a worker that works with Lithic', () => {
     ['topups', TOP_UPS, 1_500],
     ['withdrawals', WITHDRAWALS, 500],
   ] as const) {
-    for (const [place] of cases) {
+    for (const place of cases) {
       it(`moves the money once if it is killed -9 ${describePlace(place)}`, async () => {
         const cardId = await issued();
         const asked = { ...live, body: { amount: 500 }, idempotencyKey: randomUUID() };
@@ -135,7 +112,7 @@ describe('a worker that works with Lithic', () => {
     }
   }
 
-  for (const [place] of STATUS_CHANGES) {
+  for (const place of STATUS_CHANGES) {
     it(`freezes the card if it is killed -9 ${describePlace(place)}`, async () => {
       const cardId = await issued();
       const freeze = { ...live, idempotencyKey: randomUUID() };
@@ -154,14 +131,10 @@ describe('a worker that works with Lithic', () => {
       enrol(fake, stack);
     });
 
-    for (const [text, when] of [
-      ['INSERT INTO card_authorization', 'before'],
-      ['INSERT INTO card_authorization', 'before commit'],
-      ['INSERT INTO card_authorization', 'after commit'],
-    ] as const) {
-      it(`hold the amount once at most if the API is killed -9 ${when} the decision's "${text}"`, async () => {
+    for (const when of ['before', 'before commit', 'after commit'] as const) {
+      it(`hold the amount once at most if the API is killed -9 ${when} the decision's row`, async () => {
         const cardId = await issued();
-        const { markerFile, ...dying } = dieAt(folder, text, when);
+        const { markerFile, ...dying } = dieAt(folder, 'INSERT INTO card_authorization', when);
         const config = { ...stack.config, port: await freePort() };
         api = await startApiProcess(config, folder, dying);
         const { options } = fake.program.posts;

@@ -9,6 +9,12 @@ export interface Fault {
   when: 'before' | 'before commit' | 'after commit' | 'after';
 }
 
+export const EVERYWHERE: Fault['when'][] = ['before', 'before commit', 'after commit', 'after'];
+
+/** Faults of one step in one run. */
+export const faultsOf = <Step extends string>(step: Step, run: Fault['run'], whens = EVERYWHERE) =>
+  whens.map((when) => ({ step, run, when }));
+
 /** A fault's place as a title names it: `before the step ask on run 1`. */
 export function describePlace({ step, run, when }: Fault): string {
   const around = when.replace(/ commit$/, ' the commit of');

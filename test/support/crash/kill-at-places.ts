@@ -1,16 +1,11 @@
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { freePort } from '../../../dev/free-port.ts';
-import type { Child } from '../../../dev/process/child.ts';
+import { readFileSync } from 'node:fs';
 import { inParallel } from '../in-parallel.ts';
 import { assertLedgerClean } from '../money.ts';
 import { type Answer, startTestStack, type TestStack } from '../stack.ts';
 import { until } from '../until.ts';
-import { arm, describePlace, type Fault, standingPartners } from './fault.ts';
-import { assertHandedOver } from './faulty-api.ts';
-import type { FaultyApiOptions } from './faulty-api-process.ts';
-import type { FaultyWorkerOptions } from './faulty-worker.ts';
+import { arm, describePlace, type Fault, type FaultOptions, standingPartners } from './fault.ts';
+import { assertHandedOver, startFaultyApi, startFaultyWorker, withLogs } from './faulty-processes.ts';
 import {
   ask,
   askAt,
@@ -20,7 +15,7 @@ import {
   resolveWhenOverdue,
   untilAnswered,
 } from './operations.ts';
-import { bundleFile, kill, scratchFolder, startProcess } from './processes.ts';
+import { kill, scratchFolder } from './processes.ts';
 
 export interface Standing {
   fault: Fault;
@@ -54,7 +49,6 @@ export function batchesOf(standings: readonly Standing[]): Standing[][] {
  * operation has to end as if nothing had happened.
  */
 export async function killWorkerIn(standings: readonly Standing[]): Promise<void> {
-  const folder = scratchFolder();
   const deadlineMs = 5_000;
   const stack = await startTestStack(
     {
@@ -68,10 +62,7 @@ export async function killWorkerIn(standings: readonly Standing[]): Promise<void
     },
     { worker: false },
   );
-  const options: FaultyWorkerOptions = { ...filesIn(folder), codePath: await bundleFile(folder) };
-  const worker = await startProcess(stack.config, folder, 'test/support/crash/faulty-worker.ts', {
-    args: [JSON.stringify(options)],
-  });
+  const { worker, options } = await startFaultyWorker(stack, scratchFolder());
   try {
     const operations = await forEach(standings, ({ prepare }) => prepare(stack));
     armEach(options, standings, operations);
@@ -88,7 +79,7 @@ export async function killWorkerIn(standings: readonly Standing[]): Promise<void
     });
     await assertLedgerClean(stack);
   } catch (error) {
-    throw withLogs(error, stack, worker, options);
+    throw withLogs(error, stack, worker);
   } finally {
     await kill(worker);
     await stack.stop();
@@ -100,19 +91,12 @@ export async function killWorkerIn(standings: readonly Standing[]): Promise<void
  * them start when it is gone, so they can't be first.
  */
 export async function killApiIn(standings: readonly Standing[]): Promise<void> {
-  const folder = scratchFolder();
   const stack = await startTestStack({ cardCreationWaitMs: 240_000, logLevel: 'error' }, { worker: false });
-  const hostingFile = join(folder, 'hosting');
-  const options: FaultyApiOptions = { ...filesIn(folder), hostingFile, codePath: await bundleFile(folder) };
-  const config = { ...stack.config, port: await freePort() };
-  const origin = `http://${config.host}:${config.port}`;
-  const api = await startProcess(config, folder, 'test/support/crash/faulty-api-process.ts', {
-    args: [JSON.stringify(options)],
-  });
+  const { api, options, origin, untilHosting } = await startFaultyApi(stack, scratchFolder());
   try {
     await stack.startWorker();
     const operations = await forEach(standings, ({ prepare }) => prepare(stack));
-    await until('the API hosts a worker', async () => existsSync(hostingFile));
+    await untilHosting();
     await stack.stopWorker();
     armEach(options, standings, operations);
     let isGone = false;
@@ -141,17 +125,12 @@ export async function killApiIn(standings: readonly Standing[]): Promise<void> {
     });
     await assertLedgerClean(stack);
   } catch (error) {
-    throw withLogs(error, stack, api, options);
+    throw withLogs(error, stack, api);
   } finally {
     await kill(api);
     await stack.stop();
   }
 }
-
-const filesIn = (folder: string) => ({
-  armedFile: join(folder, 'armed'),
-  markerFile: join(folder, 'standing'),
-});
 
 function forEach<T, R>(items: readonly T[], work: (item: T, index: number) => Promise<R>): Promise<R[]> {
   const tasks = items.map((item, index) => () => work(item, index));
@@ -159,33 +138,23 @@ function forEach<T, R>(items: readonly T[], work: (item: T, index: number) => Pr
 }
 
 function armEach(
-  options: FaultyWorkerOptions,
+  options: FaultOptions,
   standings: readonly Standing[],
   operations: readonly Operation[],
 ): void {
+  const partnerIdOf = (index: number) => operations[index]?.partner.id ?? null;
   arm(
     options,
-    standings.map(({ fault }, index) => ({
-      fault,
-      partnerId: operations[index]?.partner.id ?? null,
-    })),
+    standings.map(({ fault }, index) => ({ fault, partnerId: partnerIdOf(index) })),
   );
 }
 
 async function assertAllStood(
   stack: TestStack,
-  { markerFile }: FaultyWorkerOptions,
+  { markerFile }: FaultOptions,
   operations: readonly Operation[],
 ): Promise<void> {
   const stood: string[] = JSON.parse(readFileSync(markerFile, 'utf8'));
   const claims = await forEach(operations, (operation) => readClaim(stack, operation));
   assert.deepEqual(stood.sort(), claims.map(({ id }) => id).sort());
-}
-
-function withLogs(error: unknown, stack: TestStack, process: Child, options: FaultyWorkerOptions): Error {
-  const stood = existsSync(options.markerFile) ? readFileSync(options.markerFile, 'utf8') : 'not all';
-  const logged = [...stack.logLines, ...process.lastLines()].join('\n');
-  return new Error(`it ended differently; at their places stood ${stood}; the processes logged:\n${logged}`, {
-    cause: error,
-  });
 }

@@ -1,5 +1,5 @@
 import type { TestStack } from '../stack.ts';
-import type { Fault } from './fault.ts';
+import { type Fault, faultsOf } from './fault.ts';
 import { ISSUANCE_STEPS, prepareIssuance, prepareTransfer, TRANSFER_STEPS } from './fundings.ts';
 import type { Standing } from './kill-at-places.ts';
 import { CASES, type CaseName, type Prepare } from './operations.ts';
@@ -11,7 +11,8 @@ import {
 } from './status-changes.ts';
 
 type Step = keyof typeof ISSUANCE_STEPS;
-type Place = Omit<Fault, 'step'> & { step: Step };
+/** A step in one run, the cases that come by it, and the places around it: every one unless they are given. */
+type Row<S extends string, Name> = [step: S, run: Fault['run'], cases: Name[], whens?: Fault['when'][]];
 
 /** Issuances, top-ups and withdrawals take the same steps, each with names of its own. */
 const KINDS: { steps: Record<Step, string>; prepare: Prepare }[] = [
@@ -26,50 +27,33 @@ const LIVE: CaseName[] = ['live 00', 'live 42', 'live 44', 'live 48', ...ACCEPTE
 const OPENED: CaseName[] = ['live without funds', ...LIVE];
 /** Those about which the network says yes or no. */
 const DECIDED = LIVE.filter((name) => !BY_HAND.includes(name));
+const FROM_COMMIT: Fault['when'][] = ['before commit', 'after commit', 'after'];
 /** Before a decision by hand is applied, the operation is looked up, in case the network has an answer after all. */
 const LOOKED_UP: CaseName[] = ['live 44', 'live 48', ...BY_HAND];
 
 /** Every step of issueCard, topUpCard and withdrawFromCard, and the cases that come by it. */
-const PLACES: [Place, CaseName[]][] = [
-  [{ step: 'request', run: 1, when: 'before' }, OPENED],
-  [{ step: 'request', run: 1, when: 'before commit' }, OPENED],
-  [{ step: 'request', run: 1, when: 'after commit' }, OPENED],
-  [{ step: 'request', run: 1, when: 'after' }, OPENED],
-  [{ step: 'request', run: 2, when: 'before' }, [...ACCEPTED, 'live 48']],
-  [{ step: 'request', run: 'accepted', when: 'before commit' }, ACCEPTED],
-  [{ step: 'request', run: 'accepted', when: 'after commit' }, ACCEPTED],
-  [{ step: 'request', run: 'accepted', when: 'after' }, ACCEPTED],
-  [{ step: 'request', run: 'decided', when: 'before commit' }, DECIDED],
-  [{ step: 'request', run: 'decided', when: 'after commit' }, DECIDED],
-  [{ step: 'request', run: 'decided', when: 'after' }, DECIDED],
-  [{ step: 'ask', run: 1, when: 'before' }, LIVE],
-  [{ step: 'ask', run: 2, when: 'before' }, [...ACCEPTED, 'live 48']],
-  [{ step: 'ask', run: 'accepted', when: 'after' }, ACCEPTED],
-  [{ step: 'ask', run: 'decided', when: 'after' }, DECIDED.filter((name) => name !== 'live 44')],
-  [{ step: 'lookUp', run: 1, when: 'before' }, LOOKED_UP],
-  [{ step: 'lookUp', run: 1, when: 'after' }, LOOKED_UP],
-  [{ step: 'flagOverdue', run: 1, when: 'before' }, BY_HAND],
-  [{ step: 'flagOverdue', run: 1, when: 'after' }, BY_HAND],
-  [{ step: 'resolve', run: 1, when: 'before' }, BY_HAND],
-  [{ step: 'resolve', run: 1, when: 'before commit' }, BY_HAND],
-  [{ step: 'resolve', run: 1, when: 'after commit' }, BY_HAND],
-  [{ step: 'resolve', run: 1, when: 'after' }, BY_HAND],
+const PLACES: Row<Step, CaseName>[] = [
+  ['request', 1, OPENED],
+  ['request', 2, [...ACCEPTED, 'live 48'], ['before']],
+  ['request', 'accepted', ACCEPTED, FROM_COMMIT],
+  ['request', 'decided', DECIDED, FROM_COMMIT],
+  ['ask', 1, LIVE, ['before']],
+  ['ask', 2, [...ACCEPTED, 'live 48'], ['before']],
+  ['ask', 'accepted', ACCEPTED, ['after']],
+  ['ask', 'decided', DECIDED.filter((name) => name !== 'live 44'), ['after']],
+  ['lookUp', 1, LOOKED_UP, ['before', 'after']],
+  ['flagOverdue', 1, BY_HAND, ['before', 'after']],
+  ['resolve', 1, BY_HAND],
 ];
 
 /** Every place of the first task, in which the API's own worker runs them. */
-const FIRST_PLACES: [Place, CaseName[]][] = [
-  [{ step: 'request', run: 1, when: 'before' }, ['live without funds', 'live 00', 'live 42']],
-  [{ step: 'request', run: 1, when: 'before commit' }, ['live without funds', 'live 00', 'live 42']],
-  [{ step: 'request', run: 1, when: 'after commit' }, ['live without funds', 'live 00', 'live 42']],
-  [{ step: 'request', run: 1, when: 'after' }, ['live without funds', 'live 00', 'live 42']],
-  [{ step: 'ask', run: 1, when: 'before' }, ['live 00', 'live 41', 'live 42', 'live 44']],
-  [{ step: 'ask', run: 'decided', when: 'after' }, ['live 00', 'live 42']],
-  [{ step: 'lookUp', run: 1, when: 'before' }, ['live 44']],
-  [{ step: 'request', run: 'accepted', when: 'before commit' }, ['live 41']],
-  [{ step: 'request', run: 'accepted', when: 'after commit' }, ['live 41']],
-  [{ step: 'request', run: 'decided', when: 'before commit' }, ['live 00', 'live 42', 'live 44']],
-  [{ step: 'request', run: 'decided', when: 'after commit' }, ['live 00', 'live 42', 'live 44']],
-  [{ step: 'request', run: 'decided', when: 'after' }, ['live 00', 'live 42', 'live 44']],
+const FIRST_PLACES: Row<Step, CaseName>[] = [
+  ['request', 1, ['live without funds', 'live 00', 'live 42']],
+  ['ask', 1, ['live 00', 'live 41', 'live 42', 'live 44'], ['before']],
+  ['ask', 'decided', ['live 00', 'live 42'], ['after']],
+  ['lookUp', 1, ['live 44'], ['before']],
+  ['request', 'accepted', ['live 41'], ['before commit', 'after commit']],
+  ['request', 'decided', ['live 00', 'live 42', 'live 44'], FROM_COMMIT],
 ];
 
 const ALL_CHANGES = Object.keys(STATUS_CASES) as StatusCaseName[];
@@ -77,15 +61,11 @@ const ALL_CHANGES = Object.keys(STATUS_CASES) as StatusCaseName[];
 const ASKED: StatusCaseName[] = ['live freeze', 'live unfreeze', 'live block', 'live refused there'];
 
 /** Every step of changeCardStatus, and the cases that come by it. */
-const STATUS_PLACES: [Fault, StatusCaseName[]][] = [
-  [{ step: 'requestStatusChange', run: 1, when: 'before' }, ALL_CHANGES],
-  [{ step: 'requestStatusChange', run: 1, when: 'before commit' }, ALL_CHANGES],
-  [{ step: 'requestStatusChange', run: 1, when: 'after commit' }, ALL_CHANGES],
-  [{ step: 'requestStatusChange', run: 1, when: 'after' }, ALL_CHANGES],
-  [{ step: 'changeCardStatus', run: 1, when: 'before' }, ASKED],
-  [{ step: 'changeCardStatus', run: 'decided', when: 'after' }, ASKED],
-  [{ step: 'requestStatusChange', run: 'decided', when: 'before commit' }, ASKED],
-  [{ step: 'requestStatusChange', run: 'decided', when: 'after commit' }, ASKED],
+const STATUS_PLACES: Row<string, StatusCaseName>[] = [
+  ['requestStatusChange', 1, ALL_CHANGES],
+  ['changeCardStatus', 1, ASKED, ['before']],
+  ['changeCardStatus', 'decided', ASKED, ['after']],
+  ['requestStatusChange', 'decided', ASKED, ['before commit', 'after commit']],
 ];
 
 /** A status change while others of the same card wait for it. */
@@ -100,8 +80,8 @@ const OPPOSITES: Standing[] = (['before', 'after'] as const).map((when) => ({
  */
 export const workerPlaces = ({ everyCase }: { everyCase: boolean }): Standing[] => [
   ...standings(PLACES, everyCase),
-  ...STATUS_PLACES.flatMap(([fault, names], nth) =>
-    (everyCase ? names : inTurn(names, nth)).map((name) => ({
+  ...placesOf(STATUS_PLACES).flatMap(({ fault, cases }, nth) =>
+    (everyCase ? cases : inTurn(cases, nth)).map((name) => ({
       fault,
       prepare: (stack: TestStack) => prepareStatusChange(STATUS_CASES[name], stack),
     })),
@@ -112,17 +92,25 @@ export const workerPlaces = ({ everyCase }: { everyCase: boolean }): Standing[] 
 /** The same in an API that is killed in first tasks. */
 export const apiPlaces = ({ everyCase }: { everyCase: boolean }): Standing[] => [
   ...standings(FIRST_PLACES, everyCase),
-  ...STATUS_PLACES.filter(([{ when }]) => when === 'after commit' || when === 'after').map(([fault]) => ({
-    fault,
-    prepare: (stack: TestStack) => prepareStatusChange(STATUS_CASES['live freeze'], stack),
-  })),
+  ...placesOf(STATUS_PLACES)
+    .filter(({ fault: { when } }) => when === 'after commit' || when === 'after')
+    .map(({ fault }) => ({
+      fault,
+      prepare: (stack: TestStack) => prepareStatusChange(STATUS_CASES['live freeze'], stack),
+    })),
 ];
 
-function standings(places: [Place, CaseName[]][], everyCase: boolean): Standing[] {
-  return places.flatMap(([{ step, ...where }, names], nth) =>
+function placesOf<S extends string, Name>(rows: Row<S, Name>[]) {
+  return rows.flatMap(([step, run, cases, whens]) =>
+    faultsOf(step, run, whens).map((fault) => ({ fault, cases })),
+  );
+}
+
+function standings(rows: Row<Step, CaseName>[], everyCase: boolean): Standing[] {
+  return placesOf(rows).flatMap(({ fault, cases }, nth) =>
     KINDS.flatMap(({ steps, prepare }, kind) =>
-      (everyCase ? names : inTurn(names, nth + kind)).map((name) => ({
-        fault: { ...where, step: steps[step] },
+      (everyCase ? cases : inTurn(cases, nth + kind)).map((name) => ({
+        fault: { ...fault, step: steps[fault.step] },
         prepare: (stack: TestStack) => prepare(CASES[name], stack),
       })),
     ),

@@ -1,72 +1,57 @@
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { WorkflowExecutionInfo, WorkflowHandle } from '@temporalio/client';
 import { tsToMs } from '@temporalio/common/lib/time.js';
 import { freePort } from '../../../dev/free-port.ts';
 import type { Child } from '../../../dev/process/child.ts';
-import { assertLedgerClean } from '../money.ts';
-import { startTestStack, type TestStack } from '../stack.ts';
+import type { TestStack } from '../stack.ts';
 import { until } from '../until.ts';
-import { arm, type Fault } from './fault.ts';
+import type { FaultOptions } from './fault.ts';
 import type { FaultyApiOptions } from './faulty-api-process.ts';
-import type { Operation } from './operations.ts';
-import { bundleFile, kill, scratchFolder, startProcess } from './processes.ts';
+import type { FaultyWorkerOptions } from './faulty-worker.ts';
+import { bundleFile, startProcess } from './processes.ts';
 
 /** temporal.api.enums.v1.TimeoutType */
 const START_TO_CLOSE = 1;
 
-interface FaultyApi {
-  stack: TestStack;
-  operation: Operation;
-  api: Child;
-  origin: string;
-  arm(): void;
-  /** Waits until the operation has reached the fault's place. */
-  untilStanding(): Promise<unknown>;
+function filesIn(folder: string) {
+  const name = randomUUID();
+  return { armedFile: join(folder, `armed-${name}`), markerFile: join(folder, `standing-${name}`) };
 }
 
-/**
- * An API process that freezes when this operation stands at the fault's place of its first task; beside it a worker, and an API
- * without one.
- */
-export async function withFreezingApi(
-  fault: Fault,
-  prepare: (stack: TestStack) => Promise<Operation>,
-  test: (faulty: FaultyApi) => Promise<void>,
-): Promise<void> {
-  const folder = scratchFolder();
-  const stack = await startTestStack({ cardCreationWaitMs: 240_000, logLevel: 'error' }, { worker: false });
-  const options: FaultyApiOptions = {
-    signal: 'SIGSTOP',
-    armedFile: join(folder, 'armed'),
-    markerFile: join(folder, 'standing'),
-    hostingFile: join(folder, 'hosting'),
-    codePath: await bundleFile(folder),
+/** A worker that is killed, or frozen, where it is told to by {@link arm}. */
+export async function startFaultyWorker(
+  { config }: TestStack,
+  folder: string,
+  signal?: FaultOptions['signal'],
+): Promise<{ worker: Child; options: FaultOptions }> {
+  const codePath = await bundleFile(folder);
+  const options: FaultyWorkerOptions = { ...filesIn(folder), ...(signal && { signal }), codePath };
+  const args = [JSON.stringify(options)];
+  return {
+    worker: await startProcess(config, folder, 'test/support/crash/faulty-worker.ts', { args }),
+    options,
   };
+}
+
+/** The same with an API process that runs the first tasks of the workflows that it starts. */
+export async function startFaultyApi(stack: TestStack, folder: string, signal?: FaultOptions['signal']) {
+  const hostingFile = join(folder, 'hosting');
+  const codePath = await bundleFile(folder);
+  const options: FaultyApiOptions = { ...filesIn(folder), ...(signal && { signal }), hostingFile, codePath };
   const config = { ...stack.config, port: await freePort() };
-  const [api] = await Promise.all([
-    startProcess(config, folder, 'test/support/crash/faulty-api-process.ts', {
-      args: [JSON.stringify(options)],
-    }),
-    stack.startWorker(),
-  ]);
-  try {
-    const operation = await prepare(stack);
-    await until('the API hosts a worker', async () => existsSync(options.hostingFile));
-    await test({
-      ...{ stack, operation, api, origin: `http://${config.host}:${config.port}` },
-      arm: () => arm(options, [{ fault, partnerId: operation.partner.id }]),
-      untilStanding: () => until('it stands there', async () => existsSync(options.markerFile)),
-    });
-    await assertLedgerClean(stack);
-  } catch (error) {
-    const logged = [...stack.logLines, ...api.lastLines()].join('\n');
-    throw new Error(`it ended differently; the stack and the API logged:\n${logged}`, { cause: error });
-  } finally {
-    await kill(api);
-    await stack.stop();
-  }
+  const args = [JSON.stringify(options)];
+  const api = await startProcess(config, folder, 'test/support/crash/faulty-api-process.ts', { args });
+  const untilHosting = () => until('the API hosts a worker', async () => existsSync(hostingFile));
+  return { api, options, origin: `http://${config.host}:${config.port}`, untilHosting };
+}
+
+/** The error, with what the stack and these processes have logged. */
+export function withLogs(error: unknown, stack: TestStack, ...children: Child[]): Error {
+  const logged = [stack.logLines, ...children.map((child) => child.lastLines())].flat().join('\n');
+  return new Error(`it ended differently; the processes logged:\n${logged}`, { cause: error });
 }
 
 /** Temporal waits for a task that its worker has lost for this long. */
