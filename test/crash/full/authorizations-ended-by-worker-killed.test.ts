@@ -1,18 +1,10 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { existsSync } from 'node:fs';
-import { freePort } from '../../../dev/free-port.ts';
 import { networkIdOf, sendAsNetwork } from '../../support/api/network-events.ts';
 import { whyWaiting } from '../../support/api/why-waiting.ts';
 import { authorizedCard, onAuthorization } from '../../support/authorizations.ts';
 import { createCard, eventTypes } from '../../support/cards.ts';
-import {
-  dieAt,
-  kill,
-  scratchFolder,
-  startApiProcess,
-  startDyingWorker,
-} from '../../support/crash/processes.ts';
+import { scratchFolder, startDyingWorker } from '../../support/crash/processes.ts';
 import { assertLedgerClean, balanceOf, fundedPartner } from '../../support/money.ts';
 import { asOwner } from '../../support/postgres.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
@@ -24,10 +16,6 @@ const EVENTS = ['card.authorization.created', 'card.authorization.updated'];
 /** Where a worker dies, and whether what it did took place. */
 const PLACES = { 'before commit': false, 'after commit': true } as const;
 type When = keyof typeof PLACES;
-const TITLES: Record<When, string> = {
-  'before commit': 'before the COMMIT',
-  'after commit': 'after the COMMIT',
-};
 
 describe('an authorization that a worker ends', () => {
   let stack: TestStack;
@@ -46,12 +34,15 @@ describe('an authorization that a worker ends', () => {
   });
 
   async function workUntilKilled(text: string, when: When): Promise<void> {
-    const died = await startDyingWorker(stack.config, folder, text, when);
-    await died();
+    await (await startDyingWorker(stack.config, folder, text, when))();
   }
+  const workUntil = async (what: string, isSo: () => Promise<boolean>) => {
+    await stack.startWorker();
+    await until(what, isSo).finally(() => stack.stopWorker());
+  };
 
   for (const [when, isExpired] of Object.entries(PLACES) as [When, boolean][]) {
-    it(`expires once, with those of its account, when the worker is killed -9 ${TITLES[when]}`, async () => {
+    it(`expires once, with those of its account, when the worker is killed -9 ${when.replace(' commit', ' the COMMIT')}`, async () => {
       const [card, blocked] = [await authorizedCard(partner), await authorizedCard(partner)];
       const ids: string[] = [];
       for (const one of [card, card, blocked]) ids.push((await one.authorize(300)).json.id);
@@ -71,14 +62,9 @@ describe('an authorization that a worker ends', () => {
       assert.deepEqual(await statuses(), [left, left, left]);
       assert.deepEqual(await card.money(), [1_000, isExpired ? 1_000 : 400]);
 
-      await stack.startWorker();
-      try {
-        await until('they have expired', async () =>
-          (await statuses()).every((status) => status === 'expired'),
-        );
-      } finally {
-        await stack.stopWorker();
-      }
+      await workUntil('they have expired', async () =>
+        (await statuses()).every((status) => status === 'expired'),
+      );
       assert.deepEqual(await card.money(), [1_000, 1_000]);
       assert.deepEqual(await blocked.money(), [0, 0]);
       assert.equal((await balanceOf(partner))[2], before + 300);
@@ -109,31 +95,11 @@ describe('an authorization that a worker ends', () => {
     };
     return { cardId: json.id as string, request, reversal };
   }
-  const sendTo = (path: string, body: object, config = stack.config) =>
-    sendAsNetwork({ ...stack, config }, `/network/${path}`, JSON.stringify(body));
-
-  for (const [when, isKept] of [
-    ['before', false],
-    ['after', false],
-    ['after commit', true],
-  ] as const) {
-    it(`is named by a reversal that came first, which is kept once when the API is killed -9 ${when}, while it keeps it`, async () => {
-      const { reversal } = await liveCard();
-      const config = { ...stack.config, port: await freePort() };
-      const { markerFile, ...options } = dieAt(folder, 'INSERT INTO simulated_message AS m', when);
-      const api = await startApiProcess(config, folder, options);
-      await assert.rejects(sendTo('transactions', reversal, config), /fetch failed/);
-      await kill(api);
-      assert.ok(existsSync(markerFile));
-      assert.equal((await whyWaiting(stack, reversal.networkTransactionId)) !== null, isKept);
-      const repeated = await sendTo('transactions', reversal);
-      assert.deepEqual([repeated.status, repeated.json.messageId], [202, reversal.networkTransactionId]);
-      assert.equal(await whyWaiting(stack, reversal.networkTransactionId), 'authorization_unknown');
-    });
-  }
+  const sendTo = (path: string, body: object) =>
+    sendAsNetwork(stack, `/network/${path}`, JSON.stringify(body));
 
   for (const [when, isApplied] of Object.entries(PLACES) as [When, boolean][]) {
-    it(`is reversed once by a kept reversal, when the worker is killed -9 ${TITLES[when]}`, async () => {
+    it(`is reversed once by a kept reversal, when the worker is killed -9 ${when.replace(' commit', ' the COMMIT')}`, async () => {
       const { cardId, request, reversal } = await liveCard();
       assert.equal((await sendTo('transactions', reversal)).status, 202);
       const { authorizationId } = (await sendTo('authorizations', request)).json;
@@ -148,12 +114,7 @@ describe('an authorization that a worker ends', () => {
       assert.equal((await whyWaiting(stack, reversal.networkTransactionId)) === null, isApplied);
 
       await makeDue();
-      await stack.startWorker();
-      try {
-        await until('it is reversed', async () => (await read()).status === 'reversed');
-      } finally {
-        await stack.stopWorker();
-      }
+      await workUntil('it is reversed', async () => (await read()).status === 'reversed');
       const repeated = await sendTo('transactions', reversal);
       assert.deepEqual([repeated.status, repeated.json], [200, { authorizationId }]);
       assert.equal(await whyWaiting(stack, reversal.networkTransactionId), null);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { decideContradiction } from '../../../cards/late-answers.ts';
-import { TRANSFER_DIRECTIONS, TRANSFERS } from '../../../domain/transfer.ts';
+import { TRANSFER_DIRECTIONS, TRANSFERS, type TransferDirection } from '../../../domain/transfer.ts';
 import { transferWorkflowId } from '../../../workflows/messages.ts';
 import { createCard, eventTypes } from '../../support/cards.ts';
 import { CUTS, cutCommits } from '../../support/crash/cut-commits.ts';
@@ -23,64 +23,63 @@ const SPENT_CENTS = {
 
 /** An operation that failed by our record, and that the network has carried out. */
 interface Contradicted {
+  direction: TransferDirection;
   partner: TestPartner;
   cardId: string;
   id: string;
 }
 
-for (const direction of TRANSFER_DIRECTIONS) {
-  const spentCents = SPENT_CENTS[direction];
+describe('what the network has carried out after all', () => {
+  let stack: TestStack;
+  const folder = scratchFolder();
+  before(async () => {
+    stack = await startTestStack(
+      { topUpDeadlineMs: 1, withdrawalDeadlineMs: 1, logLevel: 'error' },
+      { hosted: false },
+    );
+  });
+  after(async () => {
+    await assertLedgerClean(stack);
+    await stack.stop();
+  });
 
-  describe(`a ${TRANSFERS[direction].noun} that the network has carried out after all`, () => {
-    let stack: TestStack;
-    const folder = scratchFolder();
-    before(async () => {
-      stack = await startTestStack(
-        { topUpDeadlineMs: 1, withdrawalDeadlineMs: 1, logLevel: 'error' },
-        { hosted: false },
-      );
-    });
-    after(async () => {
-      await assertLedgerClean(stack);
-      await stack.stop();
-    });
+  const isBooked = async (id: string) => (await readTransferRow(stack, id))?.status === 'succeeded';
 
-    const isBooked = async (id: string) => (await readTransferRow(stack, id))?.status === 'succeeded';
+  /** As a worker notes it that has looked the operation up. */
+  async function contradicted(direction: TransferDirection): Promise<Contradicted> {
+    const partner = await fundedPartner(stack);
+    const { json: card } = await createCard(partner, { amount: CARD_CENTS }, { mode: 'live' });
+    const { json: made } = await transfer(
+      direction,
+      { partner, mode: 'live', cardId: card.id },
+      AMOUNT_CENTS,
+    );
+    const id: string = made.id;
+    await stack.client.workflow
+      .getHandle(transferWorkflowId(direction, id))
+      .signal('resolve', { outcome: 'failed' });
+    await until('it has failed', async () => (await readTransferRow(stack, id))?.status === 'failed');
+    await asOwner(
+      stack,
+      'UPDATE simulated_network.operation SET completes_at = clock_timestamp() WHERE token = $1',
+      [id],
+    );
+    await asOwner(stack, `UPDATE late_answer SET said = 'yes', contradicts_since = now() WHERE id = $1`, [
+      id,
+    ]);
+    return { direction, partner, cardId: card.id, id };
+  }
 
-    /** As a worker notes it that has looked the operation up. */
-    async function contradicted(): Promise<Contradicted> {
-      const partner = await fundedPartner(stack);
-      const { json: card } = await createCard(partner, { amount: CARD_CENTS }, { mode: 'live' });
-      const { json: made } = await transfer(
-        direction,
-        { partner, mode: 'live', cardId: card.id },
-        AMOUNT_CENTS,
-      );
-      const id: string = made.id;
-      await stack.client.workflow
-        .getHandle(transferWorkflowId(direction, id))
-        .signal('resolve', { outcome: 'failed' });
-      await until('it has failed', async () => (await readTransferRow(stack, id))?.status === 'failed');
-      await asOwner(
-        stack,
-        'UPDATE simulated_network.operation SET completes_at = clock_timestamp() WHERE token = $1',
-        [id],
-      );
-      await asOwner(stack, `UPDATE late_answer SET said = 'yes', contradicts_since = now() WHERE id = $1`, [
-        id,
-      ]);
-      return { partner, cardId: card.id, id };
-    }
+  async function assertBookedOnce({ direction, partner, cardId }: Contradicted): Promise<void> {
+    const types = await eventTypes(stack, cardId);
+    assert.deepEqual(types, ['card.issued', `${direction}.failed`, `${direction}.succeeded`]);
+    await assertBalance(stack, partner, 'live', { spentCents: SPENT_CENTS[direction], heldCents: 0 });
+  }
 
-    async function assertBookedOnce({ partner, cardId }: Contradicted): Promise<void> {
-      const types = await eventTypes(stack, cardId);
-      assert.deepEqual(types, ['card.issued', `${direction}.failed`, `${direction}.succeeded`]);
-      await assertBalance(stack, partner, 'live', { spentCents, heldCents: 0 });
-    }
-
+  for (const direction of TRANSFER_DIRECTIONS) {
     for (const when of ['before commit', 'after commit'] as const) {
-      it(`is booked once if the worker that books it is killed -9 ${when.replace(' ', ' the ')}`, async () => {
-        const late = await contradicted();
+      it(`is a ${TRANSFERS[direction].noun} that is booked once if the worker that books it is killed -9 ${when.replace(' ', ' the ')}`, async () => {
+        const late = await contradicted(direction);
         await stack.stopWorker();
         await decideContradiction(stack.operator, {
           kind: direction,
@@ -100,8 +99,8 @@ for (const direction of TRANSFER_DIRECTIONS) {
     }
 
     for (const [when, hasHappened] of CUTS) {
-      it(`is booked once, and "operator ${direction} book" can be run again, when its connection is cut ${when} the COMMIT`, async () => {
-        const late = await contradicted();
+      it(`is a ${TRANSFERS[direction].noun} that is booked once, and "operator ${direction} book" can be run again, when its connection is cut ${when} the COMMIT`, async () => {
+        const late = await contradicted(direction);
         const book = () =>
           operateIn(environmentOf(stack.config))(direction, 'book', late.id, '--reason', 'in a test');
         await stack.stopWorker();
@@ -124,5 +123,5 @@ for (const direction of TRANSFER_DIRECTIONS) {
         await assertBookedOnce(late);
       });
     }
-  });
-}
+  }
+});
