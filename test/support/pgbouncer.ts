@@ -12,12 +12,6 @@ export function findPgbouncer(): string | undefined {
   return findProgram({ names: ['pgbouncer'], debianPackage: 'pgbouncer' });
 }
 
-export interface Pgbouncer {
-  /** The same database through PgBouncer. */
-  through(url: string): string;
-  stop(): Promise<void>;
-}
-
 /**
  * PgBouncer in front of a test server, lending its few connections for one transaction at a time.
  * @param logins whose URLs may be used through it
@@ -27,7 +21,7 @@ export async function startPgbouncer(
   program: string,
   logins: readonly string[],
   settings: readonly string[] = [],
-): Promise<Pgbouncer> {
+) {
   const folder = await mkdtemp(join(tmpdir(), 'card-issuing-pgbouncer-'));
   const port = await freePort();
   const known = logins.map((login) => new URL(login));
@@ -73,7 +67,8 @@ export async function startPgbouncer(
     return isListening(port);
   });
   return {
-    through(url) {
+    /** The same database through PgBouncer. */
+    through(url: string) {
       const pooled = new URL(url);
       pooled.host = `127.0.0.1:${port}`;
       return pooled.href;
@@ -84,6 +79,8 @@ export async function startPgbouncer(
     },
   };
 }
+
+export type Pgbouncer = Awaited<ReturnType<typeof startPgbouncer>>;
 
 function isListening(port: number): Promise<boolean> {
   return new Promise((resolve) => {

@@ -126,15 +126,8 @@ export async function startTestPostgres(): Promise<Pick<RunningPostgres, 'url' |
   };
 }
 
-export interface OwnPostgres {
-  databaseUrl: string;
-  /** kill -9 of every process of the server, and a start from what is on the disk. */
-  crash(): Promise<void>;
-  close(): Promise<void>;
-}
-
 /** A server that can be killed without anyone else noticing. */
-export async function startOwnPostgres(): Promise<OwnPostgres> {
+export async function startOwnPostgres() {
   const folder = await mkdtemp(join(tmpdir(), 'card-issuing-own-postgres-'));
   // If we are root, the server runs as another user, who needs access to its data folder through this one.
   await chmod(folder, 0o755);
@@ -146,6 +139,7 @@ export async function startOwnPostgres(): Promise<OwnPostgres> {
   await createTestLogins(postgres.url);
   return {
     databaseUrl: serviceUrlOf(postgres.url),
+    /** kill -9 of every process of the server, and a start from what is on the disk. */
     async crash() {
       await killServer(Number.parseInt(await readFile(join(dataDir, 'postmaster.pid'), 'utf8'), 10));
       assert.equal(await postgres.exited, 'signal SIGKILL');
@@ -157,6 +151,8 @@ export async function startOwnPostgres(): Promise<OwnPostgres> {
     },
   };
 }
+
+export type OwnPostgres = Awaited<ReturnType<typeof startOwnPostgres>>;
 
 /** kill -9 of a PostgreSQL server: of its first process, and of those that it started. */
 export async function killServer(postmaster: number): Promise<void> {

@@ -8,24 +8,10 @@ import { startEmbeddedPostgres } from '../../dev/postgres/embedded-postgres.ts';
 import { migrate } from '../../platform/db/migrate.ts';
 import { asOwner, createTestLogins, serviceUrlOf } from './postgres.ts';
 
-export interface ReplicatedPostgres {
-  /** The service's URLs of the primary and of its hot standby. */
-  databaseUrl: string;
-  replicaUrl: string;
-  /** The standby receives writes, but does not replay them. */
-  pauseReplay(): Promise<void>;
-  resumeReplay(): Promise<void>;
-  /** Stops the standby's processes (SIGSTOP) until they continue (SIGCONT). */
-  signalReplica(signal: 'SIGSTOP' | 'SIGCONT'): Promise<void>;
-  stopReplica(): Promise<void>;
-  startReplica(): Promise<void>;
-  close(): Promise<void>;
-}
-
 const run = promisify(execFile);
 
 /** A migrated server of its own with a streaming standby. */
-export async function startReplicatedPostgres(): Promise<ReplicatedPostgres> {
+export async function startReplicatedPostgres() {
   const folder = await mkdtemp(join(tmpdir(), 'card-issuing-replicated-'));
   // If we are root, the server runs as another user, who needs access to its data folder through this one.
   await chmod(folder, 0o755);
@@ -59,13 +45,14 @@ export async function startReplicatedPostgres(): Promise<ReplicatedPostgres> {
   return {
     databaseUrl: serviceUrlOf(primary.url),
     replicaUrl: serviceUrlOf(replica.url),
+    /** The standby receives writes, but does not replay them. */
     async pauseReplay() {
       await onReplica('SELECT pg_wal_replay_pause()');
     },
     async resumeReplay() {
       await onReplica('SELECT pg_wal_replay_resume()');
     },
-    async signalReplica(name) {
+    async signalReplica(name: 'SIGSTOP' | 'SIGCONT') {
       const postmaster = Number.parseInt(await readFile(join(ofReplica, 'postmaster.pid'), 'utf8'), 10);
       const { stdout } = await run('pgrep', ['-P', String(postmaster)]);
       for (const pid of [postmaster, ...stdout.trim().split('\n').map(Number)]) process.kill(pid, name);
@@ -81,3 +68,5 @@ export async function startReplicatedPostgres(): Promise<ReplicatedPostgres> {
     },
   };
 }
+
+export type ReplicatedPostgres = Awaited<ReturnType<typeof startReplicatedPostgres>>;

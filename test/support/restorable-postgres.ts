@@ -10,21 +10,10 @@ import { migrate } from '../../platform/db/migrate.ts';
 import { createTestLogins, serviceUrlOf } from './postgres.ts';
 import { until } from './until.ts';
 
-export interface RestorablePostgres {
-  databaseUrl: string;
-  /** Copies the running server's files, as `pg_basebackup` does. Once. */
-  backUp(): Promise<void>;
-  /** Names this moment. */
-  mark(moment: string): Promise<void>;
-  /** Stops the server, and starts one at the same address from the backup and the archive, as it was at that moment. */
-  restore(moment: string): Promise<void>;
-  close(): Promise<void>;
-}
-
 const run = promisify(execFile);
 
 /** A server of its own that archives its write-ahead log, so that it can be restored to any moment after its backup. */
-export async function startRestorablePostgres(): Promise<RestorablePostgres> {
+export async function startRestorablePostgres() {
   const folder = await mkdtemp(join(tmpdir(), 'card-issuing-restore-'));
   // If we are root, the server runs as another user, who needs access to its data folder through this one, and writes the archive.
   await chmod(folder, 0o755);
@@ -46,6 +35,7 @@ export async function startRestorablePostgres(): Promise<RestorablePostgres> {
 
   return {
     databaseUrl: serviceUrlOf(postgres.url),
+    /** Copies the running server's files, as `pg_basebackup` does. Once. */
     async backUp() {
       const label = await withClient(postgres.url, async (client) => {
         await client.query(`SELECT pg_backup_start('rehearsal', fast => true)`);
@@ -56,7 +46,7 @@ export async function startRestorablePostgres(): Promise<RestorablePostgres> {
       await run('sh', ['-c', `rm -rf "$1/postmaster.pid" "$1"/pg_wal/*`, 'sh', backup]);
       await writeForServer(join(backup, 'backup_label'), label);
     },
-    async mark(moment) {
+    async mark(moment: string) {
       const [row] = await asOwner<{ wal: string }>(
         `SELECT pg_walfile_name(pg_create_restore_point('${moment}')) AS wal, pg_switch_wal()`,
       );
@@ -67,7 +57,8 @@ export async function startRestorablePostgres(): Promise<RestorablePostgres> {
         return (archived?.wal ?? '') >= (row?.wal ?? '');
       });
     },
-    async restore(moment) {
+    /** Stops the server, and starts one at the same address from the backup and the archive, as it was at that moment. */
+    async restore(moment: string) {
       await postgres.stop();
       await rm(dataDir, { recursive: true });
       await run('cp', ['-a', backup, dataDir]);
@@ -89,6 +80,8 @@ export async function startRestorablePostgres(): Promise<RestorablePostgres> {
     },
   };
 }
+
+export type RestorablePostgres = Awaited<ReturnType<typeof startRestorablePostgres>>;
 
 /** The server has to open it for writing, whoever it runs as. */
 async function writeForServer(file: string, content: string): Promise<void> {

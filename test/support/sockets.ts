@@ -2,13 +2,8 @@ import { once } from 'node:events';
 import { createServer as createHttpServer, type RequestListener, request } from 'node:http';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
-export interface LoopbackServer {
-  url: string;
-  close(): Promise<void>;
-}
-
 /** A bare HTTP server on a free port, for tests that play one side of a conversation. */
-export async function listenOnLoopback(listener: RequestListener): Promise<LoopbackServer> {
+export async function listenOnLoopback(listener: RequestListener) {
   const server = createHttpServer(listener).listen(0, '127.0.0.1');
   await once(server, 'listening');
   return {
@@ -21,15 +16,10 @@ export async function listenOnLoopback(listener: RequestListener): Promise<Loopb
   };
 }
 
-export interface TcpProxy {
-  address: string;
-  /** Refuses connections, and closes the open ones. */
-  cut(): Promise<void>;
-  restore(): Promise<void>;
-}
+export type LoopbackServer = Awaited<ReturnType<typeof listenOnLoopback>>;
 
 /** Stands between a client and a server, so that the server can go away and come back. */
-export async function startTcpProxy(target: string): Promise<TcpProxy> {
+export async function startTcpProxy(target: string) {
   const sockets = new Set<Socket>();
   const { hostname, port } = new URL(`tcp://${target}`);
   const server = createServer((client) => {
@@ -52,6 +42,7 @@ export async function startTcpProxy(target: string): Promise<TcpProxy> {
   const own = (server.address() as AddressInfo).port;
   return {
     address: `127.0.0.1:${own}`,
+    /** Refuses connections, and closes the open ones. */
     async cut() {
       const closed = new Promise((resolve) => server.close(resolve));
       for (const socket of sockets) socket.destroy();
@@ -64,27 +55,19 @@ export async function startTcpProxy(target: string): Promise<TcpProxy> {
   };
 }
 
+export type TcpProxy = Awaited<ReturnType<typeof startTcpProxy>>;
+
 /** What to watch for: bytes from the client or the server that contain this text. */
 export interface Watched {
   from: 'client' | 'server';
   text: string;
 }
 
-interface WatchingProxy {
-  /** `host:port` */
-  address: string;
-  stop(): void;
-}
-
 /**
  * Stands between a client and a server and passes on what they say until it sees what it watches for, if anything. Then
  * it calls `onSeen`, and passes on neither that nor anything after it.
  */
-export async function startWatchingProxy(
-  target: string,
-  watched: Watched | undefined,
-  onSeen: () => void,
-): Promise<WatchingProxy> {
+export async function startWatchingProxy(target: string, watched: Watched | undefined, onSeen: () => void) {
   const [host, port] = target.split(':');
   const sockets = new Set<Socket>();
   let seen = false;
@@ -119,13 +102,8 @@ export async function startWatchingProxy(
   };
 }
 
-export interface LossyProxy extends LoopbackServer {
-  /** How many responses it has lost. */
-  lost(): number;
-}
-
 /** Passes requests on to the API and loses its first responses: the API did what was asked, but the client never knows. */
-export async function startLossyProxy(origin: string, responsesToLose: number): Promise<LossyProxy> {
+export async function startLossyProxy(origin: string, responsesToLose: number) {
   let lost = 0;
   const server = await listenOnLoopback((incoming, outgoing) => {
     const { method, url, headers } = incoming;
@@ -139,5 +117,6 @@ export async function startLossyProxy(origin: string, responsesToLose: number): 
     });
     incoming.pipe(onward);
   });
+  /** With how many responses it has lost. */
   return { ...server, lost: () => lost };
 }

@@ -6,11 +6,7 @@ import { currentWork } from '../../platform/process/work-context.ts';
  * several files share works on a database of its own, and its relay and sweeps never pause.
  * @returns all texts; and those that a request sent by itself, by its Request-Id
  */
-export function countStatements(databaseUrl: string): {
-  texts: string[];
-  ofRequest(requestId: string | null): string[];
-  stop(): void;
-} {
+export function countStatements(databaseUrl: string) {
   const database = new URL(databaseUrl).pathname.slice(1);
   const original = pg.Client.prototype.query as (...args: unknown[]) => unknown;
   const texts: string[] = [];
@@ -27,7 +23,7 @@ export function countStatements(databaseUrl: string): {
   } as typeof pg.Client.prototype.query;
   return {
     texts,
-    ofRequest: (requestId) => ofRequests.get(requestId) ?? [],
+    ofRequest: (requestId: string | null) => ofRequests.get(requestId) ?? [],
     stop: () => {
       pg.Client.prototype.query = original as typeof pg.Client.prototype.query;
     },

@@ -17,23 +17,6 @@ export async function startWorkbenchStack(options: { worker?: boolean } = {}): P
   return startTestStack(overrides, options);
 }
 
-export interface Tab {
-  page: Page;
-  context: BrowserContext;
-  sessionId: string;
-  /** What a page of ours never causes: errors, violations of its policy, requests elsewhere. */
-  complaints: string[];
-  /** The paths and bodies of its requests. */
-  sent: string[];
-  visit(path: string): Promise<void>;
-  choose(page: string): Promise<void>;
-  says(text: string | RegExp): Promise<void>;
-  press(button: string): Promise<void>;
-  fill(label: string, value: string): Promise<void>;
-  /** Presses the button of the open dialog, and waits until it is gone. */
-  submit(button: string): Promise<void>;
-}
-
 export interface TabOptions {
   mode?: Mode;
   scopes?: string[];
@@ -46,11 +29,7 @@ export interface TabOptions {
 
 let browsers = 0;
 
-export async function openTab(
-  browser: Browser,
-  partner: TestPartner,
-  options: TabOptions = {},
-): Promise<Tab> {
+export async function openTab(browser: Browser, partner: TestPartner, options: TabOptions = {}) {
   const { mode = 'test', scopes = ALL_SCOPES, width = 1_440, colorScheme = 'light' } = options;
   const { timezoneId = 'UTC' } = options;
   const made = await partner.call('POST', '/workbench-sessions', { mode, body: { scopes } });
@@ -80,7 +59,11 @@ export async function openTab(
 /** Those of a session that may do everything. */
 export const ALL_SCOPES = Scope.options.filter((scope) => scope !== 'workbench:write');
 
-function tabOf(page: Page, context: BrowserContext, sessionId: string, origin: string): Tab {
+/** A browser's tab with the workbench in it. */
+export type Tab = ReturnType<typeof tabOf>;
+
+function tabOf(page: Page, context: BrowserContext, sessionId: string, origin: string) {
+  /** What a page of ours never causes: errors, violations of its policy, requests elsewhere. */
   const complaints: string[] = [];
   const sent: string[] = [];
   // A response of 4xx is said on the page, and by Chromium in its console, too.
@@ -98,15 +81,16 @@ function tabOf(page: Page, context: BrowserContext, sessionId: string, origin: s
     sessionId,
     complaints,
     sent,
-    visit: async (path) => {
+    visit: async (path: string) => {
       await page.goto(`${origin}/workbench/${path}`);
     },
-    choose: (name) =>
+    choose: (name: string) =>
       page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name, exact: true }).click(),
-    says: (text) => page.getByText(text).first().waitFor(),
-    press: (name) => page.getByRole('button', { name, exact: true }).click(),
-    fill: (label, value) => page.getByLabel(label, { exact: true }).fill(value),
-    submit: async (name) => {
+    says: (text: string | RegExp) => page.getByText(text).first().waitFor(),
+    press: (name: string) => page.getByRole('button', { name, exact: true }).click(),
+    fill: (label: string, value: string) => page.getByLabel(label, { exact: true }).fill(value),
+    /** Presses the button of the open dialog, and waits until it is gone. */
+    submit: async (name: string) => {
       const dialog = page.getByRole('dialog');
       const earlier = await dialog.getByRole('alert').elementHandles();
       await dialog.getByRole('button', { name, exact: true }).click();

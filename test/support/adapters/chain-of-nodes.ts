@@ -37,17 +37,6 @@ const TIMINGS: Omit<ChainTimings, 'nowMs'> = {
 const READ_MS = 10;
 const MAX_READS = 1_000;
 
-export interface ChainOfNodes {
-  chain: HandChain;
-  nodes: FakeNode[];
-  tron: TronChain;
-  /** As the log has them, parsed. */
-  log: Record<string, unknown>[];
-  /** Lets time pass for the nodes' health: it only does so here and with each read. */
-  passTime(ms: number): void;
-  stop(): Promise<void>;
-}
-
 /** A chain, the nodes that show it, in the order they are asked, and the adapter over them. */
 export async function startChainOfNodes(
   nodeOptions: FakeNodeOptions[] = [{}],
@@ -56,7 +45,7 @@ export async function startChainOfNodes(
     confirmingNodes = 1,
     chain = new HandChain({ solidAfterBlocks: 2 }),
   }: { timings?: Partial<ChainTimings>; chain?: HandChain; confirmingNodes?: number } = {},
-): Promise<ChainOfNodes> {
+) {
   const nodes = await Promise.all(nodeOptions.map((one) => startFakeNode(chain, one)));
   const { log, logger } = keptLog();
   let nowMs = 0;
@@ -73,6 +62,7 @@ export async function startChainOfNodes(
     logger,
     { ...TIMINGS, ...timings, nowMs: () => nowMs },
   );
+  /** For the nodes' health: it only passes here and with each read. */
   const passTime = (ms: number) => {
     nowMs += ms;
   };
@@ -86,6 +76,8 @@ export async function startChainOfNodes(
   };
   return { chain, nodes, tron: { ...tron, readBlocks }, log, passTime, stop };
 }
+
+export type ChainOfNodes = Awaited<ReturnType<typeof startChainOfNodes>>;
 
 export function keptLog(): { log: Record<string, unknown>[]; logger: Logger } {
   const log: Record<string, unknown>[] = [];

@@ -8,16 +8,10 @@ import { networkIdOf } from '../api/network-events.ts';
 import { createCard } from '../cards.ts';
 import { inboxRead } from '../inbox.ts';
 import { fundedPartner } from '../money.ts';
-import { startTestStack, type TestPartner, type TestStack } from '../stack.ts';
+import { startTestStack, type TestStack } from '../stack.ts';
 import { increaseConfigOf, WEBHOOK_SECRET } from './increase.ts';
 
 export const EVENTS_PATH = '/network/increase/events';
-
-export interface IncreaseCard {
-  partner: TestPartner;
-  cardId: string;
-  networkCardId: string;
-}
 
 /** How long the fake waits for a decision: a machine that does much else at the time changes none. */
 export const PATIENT_MS = 60_000;
@@ -27,7 +21,7 @@ export async function startIncreaseStack(
   overrides: Partial<Config> = {},
   options: Parameters<typeof startTestStack>[1] = {},
   configOf: (fake: FakeIncrease) => IncreaseConfig = increaseConfigOf,
-): Promise<{ stack: TestStack; fake: FakeIncrease; stop(): Promise<void> }> {
+) {
   const fake = await startFakeIncrease();
   fake.simulations.decisionMs = PATIENT_MS;
   const port = overrides.port ?? (await freePort());
@@ -47,12 +41,15 @@ export async function startIncreaseStack(
   };
 }
 
-export async function liveCard(stack: TestStack, more: object = {}): Promise<IncreaseCard> {
+/** With 100 dollars, and its id at the fake. */
+export async function liveCard(stack: TestStack, more: object = {}) {
   const partner = await fundedPartner(stack);
   const { status, json, text } = await createCard(partner, { amount: 10_000, ...more }, { mode: 'live' });
   assert.equal(status, 201, text);
-  return { partner, cardId: json.id, networkCardId: await networkIdOf(stack, json.id) };
+  return { partner, cardId: json.id as string, networkCardId: await networkIdOf(stack, json.id) };
 }
+
+export type IncreaseCard = Awaited<ReturnType<typeof liveCard>>;
 
 /** A merchant asks for money, and gets the fake's answer. @returns the card payment that came of it */
 export async function authorize(

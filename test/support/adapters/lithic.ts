@@ -26,7 +26,7 @@ export const lithicConfigOf = (fake: FakeLithic): Pick<Config, 'cardNetwork' | '
 export async function startLithicStack(
   overrides: Partial<Config> = {},
   options: Parameters<typeof startTestStack>[1] = {},
-): Promise<{ fake: FakeLithic; stack: TestStack; stop(): Promise<void> }> {
+) {
   const fake = await startFakeLithic({
     apiKey: API_KEY,
     webhookSecrets: [WEBHOOK_SECRET],

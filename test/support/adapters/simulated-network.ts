@@ -1,40 +1,18 @@
 import { createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
 import { buffer } from 'node:stream/consumers';
 import pino from 'pino';
-import type { CardNetwork } from '../../../issuers/card-network.ts';
 import { createSimulatedClient } from '../../../issuers/simulated/client.ts';
 import { simulatedNetworkCredentials } from '../../../issuers/simulated/credentials.ts';
 import { startSimulatedNetwork } from '../../../issuers/simulated/server/start-server.ts';
 import { verifySignature } from '../../../issuers/simulated/signature.ts';
 import { NetworkCallback } from '../../../issuers/simulated/wire.ts';
-import { type Orm, openOrm } from '../../../platform/db/orm.ts';
+import { openOrm } from '../../../platform/db/orm.ts';
 import { query } from '../../../platform/db/sql.ts';
 import { createTestDatabase } from '../postgres.ts';
 import { listenOnLoopback } from '../sockets.ts';
 
-export interface TestNetwork {
-  /** The client, speaking HTTP. */
-  network: CardNetwork;
-  url: string;
-  orm: Orm;
-  databaseUrl: string;
-  secret: KeyObject;
-  receiver: CallbackReceiver;
-  /** What the network logged at level warn or above. */
-  logged: string[];
-  /** Another host of the same network; it is stopped with the rest. */
-  host(
-    secrets?: [KeyObject, ...KeyObject[]],
-  ): Promise<{ network: CardNetwork; url: string; stop(): Promise<void> }>;
-  /** What it would complete or call back about later is due now. */
-  skipDelays(): Promise<void>;
-  /** Stops the first host alone. */
-  stop(): Promise<void>;
-  close(): Promise<void>;
-}
-
 /** A simulated network on a database of its own, with a receiver of its callbacks. */
-export async function startTestNetwork(): Promise<TestNetwork> {
+export async function startTestNetwork() {
   const databaseUrl = await createTestDatabase();
   const orm = await openOrm({ databaseUrl, poolSize: 40 });
   const secret = createSecretKey(randomBytes(32));
@@ -43,6 +21,7 @@ export async function startTestNetwork(): Promise<TestNetwork> {
   const logged: string[] = [];
   const logger = pino({ level: 'warn' }, { write: (line: string) => logged.push(line) });
   const closing: (() => Promise<void>)[] = [];
+  /** Another host of the same network; it is stopped with the rest. */
   const host = async (secrets: [KeyObject, ...KeyObject[]] = [secret]) => {
     const server = await startSimulatedNetwork({
       orm,
@@ -71,6 +50,7 @@ export async function startTestNetwork(): Promise<TestNetwork> {
     receiver,
     logged,
     host,
+    /** What it would complete or call back about later is due now. */
     skipDelays: async () => {
       await query(
         orm.em.fork(),
@@ -86,17 +66,10 @@ export async function startTestNetwork(): Promise<TestNetwork> {
   };
 }
 
-interface CallbackReceiver {
-  url: string;
-  /** Tokens of the callbacks that came, in order, taken or not. */
-  tokens: string[];
-  /** What it answers from now on. */
-  status: number;
-  close(): Promise<void>;
-}
+export type TestNetwork = Awaited<ReturnType<typeof startTestNetwork>>;
 
 /** Receives the network's callbacks as the API will: one that is not signed or not of the agreed shape fails it. */
-async function startCallbackReceiver(secret: string): Promise<CallbackReceiver> {
+async function startCallbackReceiver(secret: string) {
   const tokens: string[] = [];
   const server = await listenOnLoopback(async (request, response) => {
     const body = await buffer(request);
@@ -105,11 +78,7 @@ async function startCallbackReceiver(secret: string): Promise<CallbackReceiver> 
     else tokens.push(NetworkCallback.parse(JSON.parse(body.toString())).token);
     response.writeHead(receiver.status).end();
   });
-  const receiver: CallbackReceiver = {
-    url: `${server.url}/callbacks`,
-    tokens,
-    status: 204,
-    close: server.close,
-  };
+  /** With what it answers from now on. */
+  const receiver = { url: `${server.url}/callbacks`, tokens, status: 204, close: server.close };
   return receiver;
 }

@@ -17,22 +17,10 @@ export const FAULTS = [
 ] as const;
 export type Fault = (typeof FAULTS)[number] | 'no answer after acting';
 
-export interface UnrulyProxy {
-  url: string;
-  /** @param what the n-th request that acts from now on, or the n-th that reads; 1 is the next */
-  breakNext(fault: Fault, what: { acting: number } | { reading: number }): void;
-  breakAll(fault: Fault): void;
-  /** How many requests were broken since. */
-  mend(): number;
-  /** How many requests that act have arrived. */
-  acted(): number;
-  close(): Promise<void>;
-}
-
 const RETRY_AFTER_SECONDS = 7;
 export const RETRY_AFTER_MS = RETRY_AFTER_SECONDS * 1_000;
 
-export async function startUnrulyProxy(target: string): Promise<UnrulyProxy> {
+export async function startUnrulyProxy(target: string) {
   const agent = new Agent();
   const rules: { fault: Fault; isActing: boolean | null; left: number }[] = [];
   let broken = 0;
@@ -51,88 +39,67 @@ export async function startUnrulyProxy(target: string): Promise<UnrulyProxy> {
     serve(request, response).catch(() => response.destroy());
   });
 
-  async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async function pass({ method = 'GET', url, headers: sent }: IncomingMessage, body: Buffer) {
+    const { connection: _, host: __, 'transfer-encoding': ___, 'content-length': ____, ...headers } = sent;
+    const passed = await send(target + url, {
+      method,
+      headers,
+      body: body.length === 0 ? null : body,
+      dispatcher: agent,
+    });
+    return { status: passed.statusCode, text: await passed.body.text() };
+  }
+
+  async function serve(request: IncomingMessage, response: ServerResponse) {
     const isActing = request.method !== 'GET';
     if (isActing) acted += 1;
     const fault = faultOf(isActing);
     if (fault !== undefined) broken += 1;
     const body = await buffer(request);
-    const answer = async () => {
-      const {
-        connection: _,
-        host: __,
-        'transfer-encoding': ___,
-        'content-length': ____,
-        ...headers
-      } = request.headers;
-      const passed = await send(target + request.url, {
-        method: request.method ?? 'GET',
-        headers,
-        body: body.length === 0 ? null : body,
-        dispatcher: agent,
-      });
-      return { status: passed.statusCode, text: await passed.body.text() };
-    };
     const respond = (status: number, text: string, headers: Record<string, string> = {}) =>
       response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(text);
+    const isPassedOn = fault === undefined || fault.endsWith('after acting');
+    const { status, text } = isPassedOn ? await pass(request, body) : { status: 0, text: '' };
     switch (fault) {
-      case undefined: {
-        const { status, text } = await answer();
-        respond(status, text);
-        return;
-      }
+      case undefined:
+        return respond(status, text);
       case 'lost before acting':
-        request.socket.destroy();
-        return;
       case 'lost after acting':
-        await answer();
-        request.socket.destroy();
-        return;
+        return request.socket.destroy();
       case '500 after acting':
-        await answer();
-        respond(500, '{}');
-        return;
       case '500 before acting':
-        respond(500, '{}');
-        return;
+        return respond(500, '{}');
       case '503 without JSON':
-        respond(503, '<html>busy</html>');
-        return;
-      case 'half an answer after acting': {
-        const { status, text } = await answer();
-        respond(status, text.slice(0, text.length / 2));
-        return;
-      }
-      case 'another shape after acting': {
-        const { status, text } = await answer();
-        respond(status, JSON.stringify({ answer: JSON.parse(text) }));
-        return;
-      }
+        return respond(503, '<html>busy</html>');
+      case 'half an answer after acting':
+        return respond(status, text.slice(0, text.length / 2));
+      case 'another shape after acting':
+        return respond(status, JSON.stringify({ answer: JSON.parse(text) }));
       case '401':
-        respond(401, '{}');
-        return;
+        return respond(401, '{}');
       case '429':
-        respond(429, '{}', { 'retry-after': String(RETRY_AFTER_SECONDS) });
-        return;
+        return respond(429, '{}', { 'retry-after': String(RETRY_AFTER_SECONDS) });
       case 'no answer after acting':
-        await answer();
-        return;
+        return undefined;
     }
   }
 
   return {
     url: server.url,
-    breakNext: (fault, what) =>
+    /** @param what the n-th request that acts from now on, or the n-th that reads; 1 is the next */
+    breakNext: (fault: Fault, what: { acting: number } | { reading: number }) =>
       'acting' in what
         ? void rules.push({ fault, isActing: true, left: what.acting })
         : void rules.push({ fault, isActing: false, left: what.reading }),
-    breakAll: (fault) => void rules.push({ fault, isActing: null, left: 0 }),
+    breakAll: (fault: Fault) => void rules.push({ fault, isActing: null, left: 0 }),
+    /** @returns how many requests were broken since the last time */
     mend: () => {
       rules.length = 0;
       const count = broken;
       broken = 0;
       return count;
     },
+    /** How many requests that act have arrived. */
     acted: () => acted,
     close: async () => {
       await server.close();
@@ -140,3 +107,5 @@ export async function startUnrulyProxy(target: string): Promise<UnrulyProxy> {
     },
   };
 }
+
+export type UnrulyProxy = Awaited<ReturnType<typeof startUnrulyProxy>>;

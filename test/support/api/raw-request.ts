@@ -3,17 +3,11 @@ import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import type { TestStack } from '../stack.ts';
 
-interface RawAnswer {
-  status: number;
-  headers: Headers;
-  text: string;
-}
-
 /**
  * Sends bytes as they are and reads the one answer that comes until the server closes the connection: what no HTTP
  * client would send. Ask for `Connection: close`, or send what makes the server close.
  */
-export async function sendRaw(stack: TestStack, ...parts: (string | Buffer)[]): Promise<RawAnswer> {
+export async function sendRaw(stack: TestStack, ...parts: (string | Buffer)[]) {
   const socket = connect(stack.config.port, stack.config.host);
   await once(socket, 'connect');
   // The server may answer and close before all has been sent.
@@ -35,7 +29,7 @@ export function rawRequest(
   path: string,
   headers: readonly (readonly [string, string])[],
   body = '',
-): Promise<RawAnswer> {
+) {
   const lines = headers.map(([name, value]) => `${name}: ${value}\r\n`).join('');
   const length = body === '' ? '' : `Content-Length: ${Buffer.byteLength(body)}\r\n`;
   return sendRaw(

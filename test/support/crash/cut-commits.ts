@@ -10,15 +10,8 @@ export const CUTS: [When, boolean][] = [
   ['after', true],
 ];
 
-export interface Cuts {
-  /** The next transaction of this process that gets this text as a parameter loses its connection at its COMMIT. */
-  arm(when: When, parameter: string): void;
-  /** Fails if what was armed was not cut, and leaves `pg` as it was. */
-  undo(): void;
-}
-
 /** Cuts connections of this process at COMMITs, so that nobody hears their result. */
-export function cutCommits(): Cuts {
+export function cutCommits() {
   const armed = new Map<string, When>();
   const marked = new WeakMap<pg.Client, string>();
   const original = pg.Client.prototype.query as (...args: unknown[]) => unknown;
@@ -45,13 +38,17 @@ export function cutCommits(): Cuts {
   } as typeof pg.Client.prototype.query;
 
   return {
-    arm: (when, parameter) => void armed.set(parameter, when),
+    /** The next transaction of this process that gets this text as a parameter loses its connection at its COMMIT. */
+    arm: (when: When, parameter: string) => void armed.set(parameter, when),
+    /** Fails if what was armed was not cut, and leaves `pg` as it was. */
     undo() {
       pg.Client.prototype.query = original as typeof pg.Client.prototype.query;
       assert.deepEqual([...armed.keys()], [], 'no transaction had this parameter');
     },
   };
 }
+
+export type Cuts = ReturnType<typeof cutCommits>;
 
 /** A request that has one COMMIT. */
 export interface Command {

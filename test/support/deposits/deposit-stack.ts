@@ -3,16 +3,9 @@ import { type FakeNode, type FakeNodeOptions, startFakeNode } from '../../../dev
 import type { Config } from '../../../platform/config/service.ts';
 import type { TronConfig } from '../../../platform/config/tron.ts';
 import { query } from '../../../platform/db/sql.ts';
-import { startTestStack, type TestPartner, type TestStack } from '../stack.ts';
+import { startTestStack, type TestPartner } from '../stack.ts';
 import { until } from '../until.ts';
 import { TEST_TRON_OF_FAKES } from './seed-deposits.ts';
-
-export interface DepositStack {
-  stack: TestStack;
-  chain: HandChain;
-  nodes: FakeNode[];
-  stop(): Promise<void>;
-}
 
 /** Longer than the clocks' allowance before the first address, so that the scan begins within the chain. */
 const OLDER_THAN_SKEW_MS = 330_000;
@@ -45,10 +38,11 @@ export const tronConfigOf = (nodes: readonly FakeNode[]): TronConfig => ({
   }),
 });
 
+/** The service with fake nodes of a chain that the test drives. */
 export async function startDepositStack(
   overrides: Partial<Config> = {},
   options: { nodes?: readonly string[]; worker?: boolean; chain?: HandChain } = {},
-): Promise<DepositStack> {
+) {
   const chain = options.chain ?? newChain();
   const nodes = await startNodes(chain, options.nodes ?? ['one']);
   const stack = await startTestStack(
@@ -65,6 +59,8 @@ export async function startDepositStack(
     },
   };
 }
+
+export type DepositStack = Awaited<ReturnType<typeof startDepositStack>>;
 
 export async function openAddress(
   partner: TestPartner,

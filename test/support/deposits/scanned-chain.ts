@@ -1,6 +1,6 @@
 import { creditPayments, findUncredited } from '../../../deposits/credit-payments.ts';
 import { expireDeposits, findUnpaid } from '../../../deposits/expire.ts';
-import { type ScanReport, scanOnce } from '../../../deposits/scan-activities.ts';
+import { scanOnce } from '../../../deposits/scan-activities.ts';
 import { createTronChain } from '../../../deposits/tron/create-tron-chain.ts';
 import type { Orm } from '../../../platform/db/orm.ts';
 import { keptLog } from '../adapters/chain-of-nodes.ts';
@@ -8,13 +8,6 @@ import { asOwner } from '../postgres.ts';
 import { startTestStack, type TestStack } from '../stack.ts';
 import { type DepositStack, newChain, startNodes, tronConfigOf } from './deposit-stack.ts';
 import { TEST_TRON_OF_FAKES } from './seed-deposits.ts';
-
-/** A chain whose scan, crediting and expiry take a step when the test says so. */
-export interface ScannedChain extends DepositStack {
-  log: Record<string, unknown>[];
-  /** Takes every solid block there is, and judges what is due. */
-  look(): Promise<ScanReport>;
-}
 
 /** So that a node that failed is asked again at the next look, and what nodes said counts until then. */
 const NO_PAUSES = {
@@ -29,8 +22,8 @@ export const startAddressStack = (): Promise<TestStack> =>
 /** Replaces the chain that was scanned before, if any. Stopping it leaves the stack running. */
 export async function startScannedChain(
   stack: TestStack,
-  { names = ['one'], chain = newChain() }: { names?: readonly string[]; chain?: ScannedChain['chain'] } = {},
-): Promise<ScannedChain> {
+  { names = ['one'], chain = newChain() }: { names?: readonly string[]; chain?: DepositStack['chain'] } = {},
+) {
   await asOwner(stack.config.databaseUrl, 'DELETE FROM unconfirmed_payment');
   await asOwner(stack.config.databaseUrl, 'DELETE FROM chain_scan');
   const nodes = await startNodes(chain, names);
@@ -39,6 +32,7 @@ export async function startScannedChain(
   const tron = createTronChain(tronConfigOf(nodes), logger, NO_PAUSES);
   return {
     ...{ stack, chain, nodes, log },
+    /** Takes every solid block there is, and judges what is due. */
     look: async () => {
       const report = await scanOnce({
         ...{ orm, logger, changed: () => {}, report: () => {} },
@@ -54,6 +48,9 @@ export async function startScannedChain(
     },
   };
 }
+
+/** A chain whose scan, crediting and expiry take a step when the test says so. */
+export type ScannedChain = Awaited<ReturnType<typeof startScannedChain>>;
 
 const ANY_ACCOUNTS = { after: null, except: [], limit: 10 };
 

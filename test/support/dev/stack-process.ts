@@ -8,23 +8,12 @@ import { until } from '../until.ts';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 
-export interface StackProcess {
-  pid: number;
-  lines: string[];
-  /** Waits for a line; fails when the process ends without printing it. */
-  printed(pattern: RegExp): Promise<string>;
-  kill(signal: NodeJS.Signals): void;
-  hasEnded(): boolean;
-  /** Resolves with the exit code, or the signal. */
-  ended: Promise<number | string>;
-}
-
 /** Runs `npm start` or another script of the local stack in a process of its own. */
 export function runStack(
   script: 'start' | 'reset' | 'demo' | 'workbench' | 'tron/main',
   env: Record<string, string>,
   args: readonly string[] = [],
-): StackProcess {
+) {
   const options = { cwd: ROOT, env: { ...process.env, ...env } };
   const child = spawn(process.execPath, [`dev/${script}.ts`, ...args], options);
   const lines: string[] = [];
@@ -32,10 +21,11 @@ export function runStack(
     createInterface({ input: stream }).on('line', (line) => lines.push(line));
   }
   let over = false;
-  const ended = once(child, 'close').then(([code, signal]) => {
+  const ended: Promise<number | string> = once(child, 'close').then(([code, signal]) => {
     over = true;
     return code ?? signal;
   });
+  /** Waits for a line; fails when the process ends without printing it. */
   const printed = (pattern: RegExp) =>
     until(`a line like ${pattern}`, () => {
       const line = lines.find((candidate) => pattern.test(candidate));
@@ -46,11 +36,13 @@ export function runStack(
     pid: child.pid as number,
     lines,
     printed,
-    kill: (signal) => child.kill(signal),
+    kill: (signal: NodeJS.Signals) => child.kill(signal),
     hasEnded: () => over,
     ended,
   };
 }
+
+export type StackProcess = ReturnType<typeof runStack>;
 
 /** What is recorded of a stack's children: the newest pid of each. */
 export function childrenOf(dataDir: string): Map<string, number> {

@@ -1,26 +1,13 @@
-import type pg from 'pg';
 import { SERVICE_ROLE } from '../../../platform/db/login.ts';
 import { type Orm, openOrm } from '../../../platform/db/orm.ts';
 import type { Transactor } from '../../../platform/db/sql.ts';
 import { connectTo, createTestDatabase, ownerUrlOf } from '../postgres.ts';
 
-export interface TestLedger {
-  orm: Orm;
-  /** A fork without a transaction, as the application's role. Its login is the owner's, who may post every code. */
-  em: Transactor;
-  /** One connection as the owner of the tables, a superuser. */
-  owner: pg.Client;
-  databaseUrl: string;
-  close(): Promise<void>;
-}
-
 /** A fork whose calls are each a transaction of their own, unless it begins one. */
 export const forkOf = (orm: Orm): Transactor => orm.em.fork() as Transactor;
 
 /** A fresh migrated database, or the one the URL names. */
-export async function openLedger(
-  options: { poolSize?: number; databaseUrl?: string } = {},
-): Promise<TestLedger> {
+export async function openLedger(options: { poolSize?: number; databaseUrl?: string } = {}) {
   const databaseUrl = options.databaseUrl ?? (await createTestDatabase());
   const owner = await connectTo(ownerUrlOf(databaseUrl));
   // Several operations in one transaction do deadlock; nobody here need wait a second to find out.
@@ -33,6 +20,7 @@ export async function openLedger(
   });
   return {
     orm,
+    /** A fork without a transaction, as the application's role. Its login is the owner's, who may post every code. */
     em: forkOf(orm),
     owner,
     databaseUrl,
@@ -42,3 +30,5 @@ export async function openLedger(
     },
   };
 }
+
+export type TestLedger = Awaited<ReturnType<typeof openLedger>>;

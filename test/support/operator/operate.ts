@@ -24,6 +24,7 @@ export function operateIn(
   env: NodeJS.ProcessEnv,
   resolveWaitMs = 15_000,
   confirm?: (question: string) => Promise<boolean>,
+  reconcileGraceMs?: number,
 ): Operate {
   return async (...args) => {
     let out = '';
@@ -39,6 +40,7 @@ export function operateIn(
       },
       resolveWaitMs,
       ...(confirm && { confirm }),
+      ...(reconcileGraceMs && { reconcileGraceMs }),
     });
     return { code, out, err, json: out === '' ? undefined : JSON.parse(out) };
   };

@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict';
-import { runOperator } from '../../../operator/program.ts';
-import { readOperatorConfig } from '../../../platform/config/operator.ts';
 import type { TestStack } from '../stack.ts';
-import { environmentOf } from './operate.ts';
+import { environmentOf, operateIn } from './operate.ts';
 
 export interface AttentionLine {
   kind: string;
@@ -16,22 +14,11 @@ export interface AttentionLine {
  * @param keys the issuer's variables
  */
 export function reconciler(stack: TestStack, keys: NodeJS.ProcessEnv) {
+  const run = operateIn({ ...environmentOf(stack.config), ...keys }, 15_000, undefined, 10);
   async function operate(...args: string[]) {
-    let out = '';
-    let err = '';
-    const code = await runOperator([...args, '--json'], {
-      readConfig: () => readOperatorConfig({ ...environmentOf(stack.config), ...keys }),
-      actor: 'tester@here',
-      out: (text) => {
-        out += text;
-      },
-      err: (text) => {
-        err += text;
-      },
-      reconcileGraceMs: 10,
-    });
+    const { code, err, json } = await run(...args);
     assert.equal(code, 0, err);
-    return JSON.parse(out);
+    return json;
   }
   return {
     operate,

@@ -125,19 +125,8 @@ export class Draws {
   }
 }
 
-export interface Played {
-  issuer: Issuer;
-  ours: Ours;
-  last: PaymentSnapshot;
-  /** What each of our decisions was, in their order. */
-  initialCents: number;
-  /** Each request that we or the issuer declined. */
-  declined: number;
-  hasNames: boolean;
-}
-
 /** Plays a payment to its end: everything is told, every element decided. */
-export function play(network: keyof typeof NETWORKS, numbers: readonly number[]): Played {
+export function play(network: keyof typeof NETWORKS, numbers: readonly number[]) {
   const draws = new Draws(numbers);
   const issuer: Issuer = NETWORKS[network]();
   const balanceCents = draws.below(4) === 0 ? 1_000 : 1_000_000;
@@ -292,12 +281,7 @@ export function play(network: keyof typeof NETWORKS, numbers: readonly number[])
   for (const { id } of [...foreign]) decide(id);
   ours.nowMs += 11 * MINUTE_MS;
   ours.book(last);
-  return {
-    issuer,
-    ours,
-    last,
-    initialCents: balanceCents + 1_000_000,
-    declined,
-    hasNames,
-  };
+  return { issuer, ours, last, initialCents: balanceCents + 1_000_000, declined, hasNames };
 }
+
+export type Played = ReturnType<typeof play>;

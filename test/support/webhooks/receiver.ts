@@ -13,21 +13,13 @@ interface Received {
 /** What a receiver does with a request, by its number from 0. */
 type Behaviour = (request: Received, response: ServerResponse, number: number) => void;
 
-export interface Receiver extends AsyncDisposable {
-  url: string;
-  received: Received[];
-  attempts(id: string): Received[];
-  behave(behaviour: Behaviour): void;
-  stop(): Promise<void>;
-}
-
 export const answer =
   (status: number): Behaviour =>
   (_request, response) =>
     response.writeHead(status).end();
 
 /** A partner's webhook endpoint on loopback, which answers 200 by default. */
-export async function startReceiver(): Promise<Receiver> {
+export async function startReceiver() {
   const received: Received[] = [];
   let behaviour: Behaviour = answer(200);
   const server = createServer(async (request: IncomingMessage, response) => {
@@ -44,11 +36,13 @@ export async function startReceiver(): Promise<Receiver> {
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`,
     received,
-    attempts: (id) => received.filter((request) => request.id === id),
-    behave: (next) => {
+    attempts: (id: string) => received.filter((request) => request.id === id),
+    behave: (next: Behaviour) => {
       behaviour = next;
     },
     stop,
     [Symbol.asyncDispose]: stop,
   };
 }
+
+export type Receiver = Awaited<ReturnType<typeof startReceiver>>;

@@ -6,21 +6,7 @@ import { answering, type Receiver, startReceiver } from './receivers.ts';
 
 const DAY_MS = 86_400_000;
 
-export interface Certified {
-  /** PEM, both. */
-  cert: string;
-  key: string;
-}
-
-export interface Authority {
-  /** Its own certificate and the key to it, PEM. */
-  ca: string;
-  key: string;
-  /** A certificate for these names and addresses, which holds from one day to the other, counted from today. */
-  issue(subject: { hosts: string[]; fromDays?: number; toDays?: number }): Certified;
-}
-
-export function createAuthority(name: string): Authority {
+export function createAuthority(name: string) {
   const own = generateKeys();
   // One pair for all it certifies: making keys takes time, and no test is about them.
   const subjects = generateKeys();
@@ -42,7 +28,16 @@ export function createAuthority(name: string): Authority {
   return {
     key: own.key,
     ca: signed(certificate(name, own.publicKey, -30, 30), { name: 'basicConstraints', cA: true }),
-    issue: ({ hosts, fromDays = -1, toDays = 1 }) => {
+    /** A certificate for these names and addresses, which holds from one day to the other, counted from today. */
+    issue: ({
+      hosts,
+      fromDays = -1,
+      toDays = 1,
+    }: {
+      hosts: string[];
+      fromDays?: number;
+      toDays?: number;
+    }) => {
       const altNames = hosts.map((host) =>
         /^[\d.]+$/.test(host) ? { type: 7, ip: host } : { type: 2, value: host },
       );
