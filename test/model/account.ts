@@ -102,8 +102,6 @@ export interface Repeatable {
   first: Answer;
   again(): Promise<Answer>;
   altered(): Promise<Answer>;
-  /** What another request with the same key or network transaction id gets. */
-  conflict: string;
   /** Whether a replayed answer says that it is one. */
   saysSo: boolean;
 }

@@ -178,32 +178,26 @@ const several = <T>(arbitrary: fc.Arbitrary<T>, count: number): fc.Arbitrary<T[]
   fc.array(arbitrary, { minLength: count, maxLength: count });
 
 const CONFLICTS: (readonly Draw['kind'][])[] = [
-  ...([
-    ['top_up', 'block'],
-    ['top_up', 'top_up'],
-    ['top_up', 'freeze'],
-    ['purchase', 'block'],
-  ] as const),
-  ...([
-    ['freeze', 'block'],
-    ['freeze', 'unfreeze'],
-    ['purchase', 'purchase'],
-    ['refund', 'block'],
-  ] as const),
-  ...([
-    ['authorize', 'authorize'],
-    ['authorize', 'withdraw'],
-    ['authorize', 'control'],
-    ['increment', 'clear'],
-    ['clear', 'clear'],
-    ['clear', 'reverse'],
-    ['clear', 'expire'],
-    ['clear', 'block'],
-    ['reverse', 'block'],
-    ['withdraw', 'withdraw'],
-    ['withdraw', 'block'],
-    ['withdraw', 'purchase'],
-  ] as const),
+  ['top_up', 'block'],
+  ['top_up', 'top_up'],
+  ['top_up', 'freeze'],
+  ['purchase', 'block'],
+  ['freeze', 'block'],
+  ['freeze', 'unfreeze'],
+  ['purchase', 'purchase'],
+  ['refund', 'block'],
+  ['authorize', 'authorize'],
+  ['authorize', 'withdraw'],
+  ['authorize', 'control'],
+  ['increment', 'clear'],
+  ['clear', 'clear'],
+  ['clear', 'reverse'],
+  ['clear', 'expire'],
+  ['clear', 'block'],
+  ['reverse', 'block'],
+  ['withdraw', 'withdraw'],
+  ['withdraw', 'block'],
+  ['withdraw', 'purchase'],
 ];
 
 const conflict = fc

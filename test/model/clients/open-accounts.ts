@@ -9,6 +9,15 @@ import { type ServiceParts, untilThere } from './running-service.ts';
 /** Low enough to be reached. */
 const TIGHT_LIMITS: Limits = { minCents: 700, maxCents: 38_000, maxOpenCards: 4, maxLoadedCents: 600_000 };
 
+const NEW_ACCOUNT = {
+  prices: PLATFORM_PRICES,
+  controls: null,
+  changes: [],
+  availableCents: 0,
+  openCards: 0,
+  loadedCents: 0,
+};
+
 /** Creates partners with this much in either mode, each with a test and a live account. The last one has tight limits. */
 export async function openAccounts(stack: ServiceParts, startCents: readonly number[]): Promise<Account[]> {
   const opened = startCents.map(async (cents, index) => {
@@ -22,26 +31,18 @@ export async function openAccounts(stack: ServiceParts, startCents: readonly num
         const key = randomUUID();
         const adjustment = { partnerId, mode, amountCents: cents, reason: 'the start', key };
         await untilThere(() => adjustBalance(stack.operator, adjustment));
-        const start = {
-          name: 'start',
-          type: 'adjustment',
-          cents,
-          made: true,
-          askedAt: 0,
-          heardAt: 0,
-        } as const;
+        const made = { made: true, askedAt: 0, heardAt: 0 } as const;
         return {
-          ...{ name: `partner ${index} ${mode}`, partnerId, mode, key: keys[mode], limits },
-          ...{
-            prices: PLATFORM_PRICES,
-            controls: null,
-            cards: [],
-            deposits: [],
-            movements: [start],
-            changes: [],
-            day: utcDay(),
-          },
-          ...{ availableCents: 0, openCards: 0, loadedCents: 0 },
+          ...NEW_ACCOUNT,
+          name: `partner ${index} ${mode}`,
+          partnerId,
+          mode,
+          key: keys[mode],
+          limits,
+          cards: [],
+          deposits: [],
+          movements: [{ ...made, name: 'start', type: 'adjustment', cents }],
+          day: utcDay(),
         };
       }),
     );

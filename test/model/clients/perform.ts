@@ -29,7 +29,7 @@ export async function perform(
 export async function carryOut(
   run: Run,
   card: Card,
-  { question, send, altered, conflict = '422 idempotency_conflict', saysSo }: Put,
+  { question, send, altered, saysSo }: Put,
   { name, twice }: { name: string; twice: boolean },
 ): Promise<Operation> {
   const isTwice = twice && altered !== undefined;
@@ -43,7 +43,7 @@ export async function carryOut(
   if (other !== undefined && !isUnsettled(first) && !isUnsettled(other))
     demandSame(`${name}: one request, two answers`, other.text, answer.text, card.log);
   if (altered !== undefined && !isUnsettled(answer))
-    card.asked.push({ name, first: answer, again: send, altered, conflict, saysSo });
+    card.asked.push({ name, first: answer, again: send, altered, saysSo });
   count(run.tally.asked, `${card.account.mode} ${nameOf(question)} ${outcomeOf(answer)}`);
   return operation;
 }
@@ -65,7 +65,8 @@ async function demandConflict(run: Run, card: Card, asked: Repeatable, name: str
   const answer = await asked.altered();
   const outcome = outcomeOf(answer);
   card.log.push(`${name} ${asked.name} altered -> ${outcome}`);
-  demandSame(`${name}: another request under the key of ${asked.name}`, outcome, asked.conflict, card.log);
+  const what = `${name}: another request under the key of ${asked.name}`;
+  demandSame(what, outcome, '422 idempotency_conflict', card.log);
   count(run.tally.asked, `${card.account.mode} altered ${outcome}`);
 }
 

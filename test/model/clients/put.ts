@@ -12,7 +12,6 @@ export interface Put {
   send(): Promise<Answer>;
   /** Sends another request with the same key or network transaction id, if it has one. */
   altered?: () => Promise<Answer>;
-  conflict?: '422 idempotency_conflict';
   /** Whether a replayed answer says that it is one. */
   saysSo: boolean;
 }
@@ -33,7 +32,6 @@ export function keyed(service: Service, { key }: Account, question: Question, re
     question,
     send: () => ask(service, { ...common, path, ...(body && { body }) }),
     altered: () => ask(service, { ...common, ...other }),
-    conflict: '422 idempotency_conflict',
     saysSo: true,
   };
 }
@@ -59,31 +57,20 @@ export function reported(
   service: Service,
   question: Question,
   { message, other }: { message: object; other: object },
+  path = '/network/transactions',
 ): Put {
   const common = { networkTransactionId: randomUUID(), currency: 'USD' };
   return {
     question,
-    send: () => tellAsNetwork(service, '/network/transactions', { ...common, ...message }),
-    altered: () => tellAsNetwork(service, '/network/transactions', { ...common, ...other }),
-    conflict: '422 idempotency_conflict',
+    send: () => tellAsNetwork(service, path, { ...common, ...message }),
+    altered: () => tellAsNetwork(service, path, { ...common, ...other }),
     saysSo: false,
   };
 }
 
-export function requested(
-  service: Service,
-  question: Question,
-  { message, other }: { message: object; other: object },
-): Put {
-  const common = { networkTransactionId: randomUUID(), currency: 'USD' };
-  return {
-    question,
-    send: () => tellAsNetwork(service, '/network/authorizations', { ...common, ...message }),
-    altered: () => tellAsNetwork(service, '/network/authorizations', { ...common, ...other }),
-    conflict: '422 idempotency_conflict',
-    saysSo: false,
-  };
-}
+/** What the network asks, and waits for the decision. */
+export const requested = (...asked: [Service, Question, { message: object; other: object }]): Put =>
+  reported(...asked, '/network/authorizations');
 
 export function merchantFields({ name, category_code, city, country }: Merchant): object {
   return {

@@ -35,13 +35,16 @@ export function wrongOf(card: Card, state: CardState, read: ReadCard): string[] 
     ],
     [
       'top-ups',
-      byId(topUps).map(presentedTopUp),
-      byId(state.topUps).map((topUp) => expectedTopUp(topUp, state)),
+      fieldsOf(byId(topUps), [...TRANSFER, 'fees', 'total_debited']),
+      byId(state.topUps).map((topUp) => {
+        const { cents, fees } = topUp;
+        return { ...transferIn(state, topUp), fees, total_debited: cents + sumOf(fees) };
+      }),
     ],
     [
       'withdrawals',
-      byId(withdrawals).map(presentedWithdrawal),
-      byId(state.withdrawals).map((withdrawal) => expectedWithdrawal(withdrawal, state)),
+      fieldsOf(byId(withdrawals), TRANSFER),
+      byId(state.withdrawals).map((withdrawal) => transferIn(state, withdrawal)),
     ],
     ['authorizations', byId(authorizations).map(shownBy), byId(state.authorizations).map(shown)],
     ['when authorizations expire', authorizations.filter((one) => !expiresInTime(one)), []],
@@ -145,43 +148,18 @@ function subjectOf(data: Resource): Resource {
   return data.transaction ?? data.withdrawal ?? data.topup ?? data.card;
 }
 
-function presentedTopUp({
-  id,
-  status,
-  amount,
-  fees,
-  total_debited,
-  failure_code,
-  card_balance,
-}: Resource): object {
-  return { id, status, amount, fees, total_debited, failure_code, card_balance };
-}
+/** What a top-up and a withdrawal show alike. */
+const TRANSFER = ['id', 'status', 'amount', 'failure_code', 'card_balance'];
 
-function expectedTopUp(
-  { id, status, cents, fees, failure, cardBalance }: CardState['topUps'][number],
+function transferIn(
   { balance }: CardState,
-): object {
-  const total_debited = cents + sumOf(fees);
-  return {
-    id,
-    status,
-    amount: cents,
-    fees,
-    total_debited,
-    failure_code: failure,
-    card_balance: cardBalance ?? balance,
-  };
-}
-
-function presentedWithdrawal({ id, status, amount, failure_code, card_balance }: Resource): object {
-  return { id, status, amount, failure_code, card_balance };
-}
-
-function expectedWithdrawal(
   { id, status, cents, failure, cardBalance }: CardState['withdrawals'][number],
-  { balance }: CardState,
 ): object {
   return { id, status, amount: cents, failure_code: failure, card_balance: cardBalance ?? balance };
+}
+
+function fieldsOf(resources: Resource[], fields: readonly string[]): object[] {
+  return resources.map((resource) => Object.fromEntries(fields.map((field) => [field, resource[field]])));
 }
 
 function byId<T extends { id: string }>(items: readonly T[]): T[] {
