@@ -52,45 +52,37 @@ describe('applyPosting', () => {
     assert.equal(await cardCents(), 70);
   });
 
-  it('holds and then posts', async () => {
-    const hold = cardHold(600, 12);
-    const held = await apply('issue', ...hold);
-    assert.deepEqual(held, {
-      outcome: 'applied',
-      prepaid: { availableCents: 388, heldCents: 612, totalCents: 1_000 },
+  const HOLD = cardHold(600, 12);
+  const PART = transfer('issue_load', 250, { phase: 'post', step: 'part', resolves: 'issue_load' });
+  const held = { availableCents: 388, heldCents: 612, totalCents: 1_000 };
+  const posted = { availableCents: 388, heldCents: 0, totalCents: 388 };
+  for (const [what, calls, prepaid, onCard] of [
+    ['holds', [HOLD], held, 0],
+    ['holds and then posts', [HOLD, resolve('post', HOLD)], posted, 600],
+    [
+      'holds and then voids',
+      [HOLD, resolve('void', HOLD)],
+      { availableCents: 1_000, heldCents: 0, totalCents: 1_000 },
+      0,
+    ],
+    [
+      'releases the rest of a hold after a post',
+      [[transfer('issue_load', 600, { phase: 'pending' })], [PART]],
+      { availableCents: 750, heldCents: 0, totalCents: 750 },
+      250,
+    ],
+    ['holds and posts in one call', [[...HOLD, ...resolve('post', HOLD)]], posted, 600],
+  ] as const) {
+    it(what, async () => {
+      const answers = [];
+      for (const call of calls) answers.push(await apply('issue', ...call));
+      assert.deepEqual(answers.at(-1), { outcome: 'applied', prepaid });
+      assert.equal(await cardCents(), onCard);
     });
-    assert.equal(await cardCents(), 0);
-    assert.deepEqual(await apply('issue', ...resolve('post', hold)), {
-      outcome: 'applied',
-      prepaid: { availableCents: 388, heldCents: 0, totalCents: 388 },
-    });
-    assert.equal(await cardCents(), 600);
-  });
+  }
 
-  it('holds and then voids', async () => {
-    const hold = cardHold(600, 12);
-    await apply('issue', ...hold);
-    await apply('issue', ...resolve('void', hold));
-    assert.deepEqual(await balance(), { availableCents: 1_000, heldCents: 0, totalCents: 1_000 });
-    assert.equal(await cardCents(), 0);
-  });
-
-  it('releases the rest of a hold after a post', async () => {
-    await apply('issue', transfer('issue_load', 600, { phase: 'pending' }));
-    await apply(
-      'issue',
-      transfer('issue_load', 250, { phase: 'post', step: 'post', resolves: 'issue_load' }),
-    );
-    assert.deepEqual(await balance(), { availableCents: 750, heldCents: 0, totalCents: 750 });
-    assert.equal(await cardCents(), 250);
-  });
-
-  it('holds and posts in one call', async () => {
-    const hold = cardHold(600, 12);
-    assert.deepEqual(await apply('issue', ...hold, ...resolve('post', hold)), {
-      outcome: 'applied',
-      prepaid: { availableCents: 388, heldCents: 0, totalCents: 388 },
-    });
+  it('resolves a hold once that was posted in the same call', async () => {
+    await apply('issue', ...HOLD, ...resolve('post', HOLD));
     const again = transfer('issue_load', 600, { phase: 'void', step: 'again', resolves: 'issue_load' });
     await assert.rejects(apply('issue', again), LedgerRejected);
   });
