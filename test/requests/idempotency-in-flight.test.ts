@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import pg from 'pg';
 import { DEPOSIT_CHANGED } from '../../platform/db/notifications.ts';
 import { expectError } from '../support/api/answers.ts';
 import { createCard } from '../support/cards.ts';
 import { untilAnswered } from '../support/crash/operations.ts';
 import { TEST_TRON } from '../support/deposits/seed-deposits.ts';
 import { fundedPartner } from '../support/money.ts';
-import { asOwner, ownerUrlOf } from '../support/postgres.ts';
+import { asOwner, connectTo, ownerUrlOf } from '../support/postgres.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../support/stack.ts';
 import { until } from '../support/until.ts';
 
@@ -71,8 +70,7 @@ describe('an Idempotency-Key whose request is running', () => {
       ['/test/credit', { amount: 1_000 }],
     ] as const) {
       const elsewhere = path === '/test/credit' ? `/cards/${cardId}/topups` : '/test/credit';
-      const holder = new pg.Client(ownerUrlOf(stack.config.databaseUrl));
-      await holder.connect();
+      const holder = await connectTo(ownerUrlOf(stack.config.databaseUrl));
       await holder.query('BEGIN');
       await holder.query('SELECT FROM account_usage WHERE partner_id = $1 FOR UPDATE', [partner.id]);
       await holder.query('SELECT FROM card WHERE id = $1 FOR UPDATE', [cardId]);
@@ -123,14 +121,12 @@ describe('an Idempotency-Key whose request is running', () => {
   });
 
   it('is not needed for a deposit address, of which workers hear after its commit', async () => {
-    const listener = new pg.Client(ownerUrlOf(stack.config.databaseUrl));
-    await listener.connect();
+    await using listener = await connectTo(ownerUrlOf(stack.config.databaseUrl));
     await listener.query(`LISTEN ${DEPOSIT_CHANGED}`);
     const told = once(listener, 'notification');
     const body = { amount: 2_500 };
     const { status } = await partner.call('POST', '/funding/deposit-address', { mode: 'live', body });
     assert.equal(status, 201);
     await told;
-    await listener.end();
   });
 });

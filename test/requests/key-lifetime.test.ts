@@ -31,14 +31,8 @@ describe('an operation whose idempotency key is too old to be sent', () => {
     await until('its time is up', async () => (await attention()).includes(json.id));
     const sent = await asOwner(stack, 'SELECT token FROM simulated_network.operation', []);
     assert.deepEqual(sent, [], 'the network was never asked to act');
-    const resolved = await operate(
-      'card',
-      'resolve',
-      json.id,
-      '--failed',
-      '--reason',
-      'no card at the issuer',
-    );
+    const why = ['--failed', '--reason', 'no card at the issuer'];
+    const resolved = await operate('card', 'resolve', json.id, ...why);
     assert.equal(resolved.code, 0, resolved.err);
     assert.equal((await partner.call('GET', `/cards/${json.id}`, live)).json.status, 'failed');
     assert.deepEqual(await balanceOf(partner, 'live'), before);

@@ -41,13 +41,10 @@ describe('the response to a claim', () => {
       on: {},
       logger: pino({ level: 'silent' }),
     });
-  const listeners = async () =>
-    (
-      await asOwner<{ pid: number }>(
-        commands.databaseUrl,
-        `SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'`,
-      )
-    ).map(({ pid }) => pid);
+  const listeners = async () => {
+    const listening = `SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'`;
+    return (await asOwner<{ pid: number }>(commands.databaseUrl, listening)).map(({ pid }) => pid);
+  };
 
   it('is announced by the id of the claim alone', async () => {
     const workflow = await claim();

@@ -102,15 +102,9 @@ describe('an operation that outlives its request', () => {
     assert.ok((await listed('awaiting_review')).includes(waiting.id));
 
     const { id: cardId } = answer.json;
-    await decideIssuance(stack.operator, {
-      ...{
-        cardId,
-        outcome: 'failed',
-        networkCardId: undefined,
-        reason: 'a test',
-        deadlineMs: stack.config.issuanceDeadlineMs,
-      },
-    } as Parameters<typeof decideIssuance>[1]);
+    const { issuanceDeadlineMs: deadlineMs } = stack.config;
+    const decision = { cardId, outcome: 'failed', networkCardId: undefined, reason: 'a test', deadlineMs };
+    await decideIssuance(stack.operator, decision as Parameters<typeof decideIssuance>[1]);
     await stack.client.workflow.getHandle(`issue-card/${cardId}`).signal('resolve', { outcome: 'failed' });
     const completed = await untilIt(answer, ({ status }) => status === 'completed');
     assert.deepEqual([completed.waits_for, completed.response_status], [null, 202]);

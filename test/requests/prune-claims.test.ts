@@ -48,11 +48,11 @@ describe('old claims', () => {
     await beginIssuance(context, claimId);
     await acceptIssuance(context, claimId);
     const cardId = await commands.createActiveCard(partnerId, 'live', 1_000);
-    const topUp = await commands.claimOf('top_up_card', { partnerId, mode: 'live', cardId }, { amount: 100 });
+    const about = { partnerId, mode: 'live', cardId } as const;
+    const topUp = await commands.claimOf('top_up_card', about, { amount: 100 });
     await beginTransfer(context, topUp, 'topup');
     await acceptTransfer(context, topUp);
-    const request = { partnerId, mode: 'live', cardId } as const;
-    const withdrawal = await commands.claimOf('withdraw_from_card', request, { amount: 100 });
+    const withdrawal = await commands.claimOf('withdraw_from_card', about, { amount: 100 });
     await beginTransfer(context, withdrawal, 'withdrawal');
     await acceptTransfer(context, withdrawal);
     await age(32);

@@ -81,56 +81,32 @@ describe('the log of requests', () => {
   });
 
   const SECRET = 'Ada-Lovelace';
-  const NOT_KEPT: [
-    what: string,
-    method: string,
-    path: string,
-    options: CallOptions,
-    path_: string,
-    param: string | null,
-  ][] = [
-    ['a body', 'POST', '/quotes', { body: { type: SECRET } }, '/v1/quotes', 'type'],
+  const card = 'PATCH /cards/CARD';
+  const inList = { spending_controls: { spending_limits: [{ amount: SECRET }] } };
+  const nowhere = { [`spending_controls.spending_limits.${'4'.repeat(16)}.amount`]: SECRET };
+  /** What is asked, the path that is kept, and the parameter of its error. */
+  const NOT_KEPT: [what: string, asked: string, body: unknown, kept: string, param: string | null][] = [
+    ['a body', 'POST /quotes', { type: SECRET }, '/v1/quotes', 'type'],
     [
-      'a field that nobody declared',
-      'POST',
-      '/quotes',
-      { body: { type: 'card_issue', amount: 1, [SECRET]: 1 } },
+      'an undeclared field',
+      'POST /quotes',
+      { type: 'card_issue', amount: 1, [SECRET]: 1 },
       '/v1/quotes',
       null,
     ],
-    [
-      'the place of what is in no list',
-      'PATCH',
-      '/cards/CARD',
-      { body: { [`spending_controls.spending_limits.${'4'.repeat(16)}.amount`]: SECRET } },
-      '/v1/cards/CARD',
-      null,
-    ],
-    ['a query', 'GET', `/cards?limit=${SECRET}`, {}, '/v1/cards', 'limit'],
-    ['an id that is none', 'GET', `/cards/${SECRET}`, {}, '/v1/cards/…', null],
-    ['a month', 'GET', `/statements/${SECRET}`, {}, '/v1/statements/…', null],
-    ['an unknown path', 'POST', `/${SECRET}`, {}, '…', null],
-    ['a path without such a method', 'PUT', '/cards', {}, '…', null],
-    [
-      'a key of metadata',
-      'PATCH',
-      '/cards/CARD',
-      { body: { metadata: { [SECRET]: 1 } } },
-      '/v1/cards/CARD',
-      null,
-    ],
-    [
-      'what is in a list',
-      'PATCH',
-      '/cards/CARD',
-      { body: { spending_controls: { spending_limits: [{ amount: SECRET }] } } },
-      '/v1/cards/CARD',
-      'spending_controls.spending_limits.0.amount',
-    ],
+    ['the place of what is in no list', card, nowhere, '/v1/cards/CARD', null],
+    ['a query', `GET /cards?limit=${SECRET}`, undefined, '/v1/cards', 'limit'],
+    ['an id that is none', `GET /cards/${SECRET}`, undefined, '/v1/cards/…', null],
+    ['a month', `GET /statements/${SECRET}`, undefined, '/v1/statements/…', null],
+    ['an unknown path', `POST /${SECRET}`, undefined, '…', null],
+    ['a path without such a method', 'PUT /cards', undefined, '…', null],
+    ['a key of metadata', card, { metadata: { [SECRET]: 1 } }, '/v1/cards/CARD', null],
+    ['what is in a list', card, inList, '/v1/cards/CARD', 'spending_controls.spending_limits.0.amount'],
   ];
-  for (const [what, method, path, options, kept, param] of NOT_KEPT) {
+  for (const [what, asked, body, kept, param] of NOT_KEPT) {
     it(`keeps nothing that a person typed: ${what}`, async () => {
-      const { entry } = await ask(method, path.replace('CARD', cardId), options);
+      const [method = '', path = ''] = asked.replace('CARD', cardId).split(' ');
+      const { entry } = await ask(method, path, { body });
       assert.ok(!JSON.stringify(entry).includes(SECRET), JSON.stringify(entry));
       assert.equal(entry.path, kept.replace('CARD', cardId));
       assert.equal(entry.error?.param ?? null, param);
@@ -147,8 +123,7 @@ describe('the log of requests', () => {
   ];
   for (const [sent, kept] of KEYS) {
     it(`has the Idempotency-Key ${sent} as ${kept}`, async () => {
-      const key = sent;
-      const { entry } = await ask('POST', '/test/credit', { body: {}, idempotencyKey: key });
+      const { entry } = await ask('POST', '/test/credit', { body: {}, idempotencyKey: sent });
       assert.equal(entry.idempotency_key, kept);
     });
   }

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
-import pg from 'pg';
+import type pg from 'pg';
 import { createPartner } from '../../accounts/partners.ts';
 import { type Orm, openOrm } from '../../platform/db/orm.ts';
 import { query } from '../../platform/db/sql.ts';
 import { transaction } from '../../platform/db/transaction.ts';
 import { putClaimOff, takeAbandonedClaims } from '../../requests/abandoned-claims.ts';
-import { createTestDatabase, openOperatorOrm, ownerUrlOf } from '../support/postgres.ts';
+import { connectTo, createTestDatabase, openOperatorOrm, ownerUrlOf } from '../support/postgres.ts';
 
 describe('abandoned claims', () => {
   let orm: Orm;
@@ -14,8 +14,7 @@ describe('abandoned claims', () => {
   before(async () => {
     const databaseUrl = await createTestDatabase();
     orm = await openOrm({ databaseUrl, poolSize: 8 });
-    owner = new pg.Client(ownerUrlOf(databaseUrl));
-    await owner.connect();
+    owner = await connectTo(ownerUrlOf(databaseUrl));
     const operator = { orm: await openOperatorOrm(databaseUrl), actor: 'test' };
     partners = [];
     for (const name of ['a', 'b', 'c']) {
