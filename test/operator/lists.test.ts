@@ -43,10 +43,13 @@ interface List {
 
 const first = (ids: readonly string[]) => ids.slice(0, 1);
 
+const ofPartner: Args = ({ partner }) => ['--partner', partner.id];
+const ofCard: Args = ({ card }) => ['--card', card];
+
 const LISTS: readonly List[] = [
   {
     name: 'card list',
-    args: ({ partner }) => ['--partner', partner.id],
+    args: ofPartner,
     has: ({ cards }) => cards,
     isPaged: true,
     narrowed: [
@@ -56,33 +59,13 @@ const LISTS: readonly List[] = [
       [({ externalRef }) => ['--external-ref', externalRef, '--status', 'active'], () => []],
     ],
   },
-  {
-    name: 'topup list',
-    args: ({ partner }) => ['--partner', partner.id],
-    has: ({ topUps }) => topUps,
-    isPaged: true,
-  },
-  {
-    name: 'topup list',
-    args: ({ card }) => ['--card', card],
-    has: ({ topUps }) => topUps.slice(1),
-    isPaged: true,
-  },
-  {
-    name: 'withdrawal list',
-    args: ({ partner }) => ['--partner', partner.id],
-    has: ({ withdrawals }) => withdrawals,
-    isPaged: true,
-  },
-  {
-    name: 'withdrawal list',
-    args: ({ card }) => ['--card', card],
-    has: ({ withdrawals }) => withdrawals.slice(1),
-    isPaged: true,
-  },
+  { name: 'topup list', args: ofPartner, has: ({ topUps }) => topUps, isPaged: true },
+  { name: 'topup list', args: ofCard, has: ({ topUps }) => topUps.slice(1), isPaged: true },
+  { name: 'withdrawal list', args: ofPartner, has: ({ withdrawals }) => withdrawals, isPaged: true },
+  { name: 'withdrawal list', args: ofCard, has: ({ withdrawals }) => withdrawals.slice(1), isPaged: true },
   {
     name: 'transaction list',
-    args: ({ partner }) => ['--partner', partner.id],
+    args: ofPartner,
     has: ({ transactions }) => transactions,
     isPaged: true,
     narrowed: [
@@ -90,15 +73,10 @@ const LISTS: readonly List[] = [
       [() => ['--since', '3000-01-01'], () => []],
     ],
   },
-  {
-    name: 'transaction list',
-    args: ({ card }) => ['--card', card],
-    has: ({ transactions }) => transactions.slice(1),
-    isPaged: true,
-  },
+  { name: 'transaction list', args: ofCard, has: ({ transactions }) => transactions.slice(1), isPaged: true },
   {
     name: 'operation list',
-    args: ({ partner }) => ['--partner', partner.id],
+    args: ofPartner,
     has: ({ operations }) => operations,
     isPaged: true,
     narrowed: [
@@ -109,7 +87,7 @@ const LISTS: readonly List[] = [
   },
   {
     name: 'deposit list',
-    args: ({ partner }) => ['--partner', partner.id],
+    args: ofPartner,
     has: ({ deposits }) => deposits,
     isPaged: false,
     narrowed: [
@@ -131,7 +109,7 @@ const LISTS: readonly List[] = [
   },
   {
     name: 'webhook list',
-    args: ({ card }) => ['--card', card],
+    args: ofCard,
     has: ({ eventsOfCard }) => eventsOfCard,
     isPaged: false,
     narrowed: [
