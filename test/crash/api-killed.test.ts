@@ -30,7 +30,7 @@ interface OnItsWay {
 const START: OnItsWay = { temporal: { from: 'client', text: 'issue-card/' } };
 /** That it has an answer. */
 const ANSWERED: OnItsWay = { database: { from: 'server', text: CLAIM_HAS_RESPONSE } };
-/** An API that runs no first tasks itself. eager-start-killed.test.ts kills one that does. */
+/** An API that runs no first tasks itself. killed-at-each-place.test.ts kills one that does. */
 const QUEUEING_API = 'test/support/crash/queueing-api.ts';
 
 /** Runs `test` with a stack whose worker runs only if it is asked to, and an issuance of this case. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
-import pg from 'pg';
+import type pg from 'pg';
 import { freePort } from '../../../dev/free-port.ts';
 import { openOrm } from '../../../platform/db/orm.ts';
 import { query } from '../../../platform/db/sql.ts';
@@ -9,15 +9,14 @@ import { prepareIssuance, prepareTransfer } from '../../support/crash/fundings.t
 import { askAt, assertEnd, CASES, untilAnswered } from '../../support/crash/operations.ts';
 import { kill, scratchFolder, startApiProcess, startProcess } from '../../support/crash/processes.ts';
 import { assertLedgerClean } from '../../support/money.ts';
-import { createTestDatabase, ownerUrlOf } from '../../support/postgres.ts';
+import { connectTo, createTestDatabase, ownerUrlOf } from '../../support/postgres.ts';
 import { type Answer, startTestStack } from '../../support/stack.ts';
 
 describe('a pool whose connections PostgreSQL ends', () => {
   it('gets every one of them back, wherever its transaction was', async () => {
     const databaseUrl = await createTestDatabase();
     const orm = await openOrm({ databaseUrl, poolSize: 2 });
-    const reaper = new pg.Client(ownerUrlOf(databaseUrl));
-    await reaper.connect();
+    const reaper = await connectTo(ownerUrlOf(databaseUrl));
     try {
       for (let round = 0; round < 4; round++) {
         const lost = transaction(orm, async (tx) => {
@@ -47,9 +46,8 @@ describe('the service, while PostgreSQL ends all connections again and again,', 
     const config = { ...stack.config, port: await freePort() };
     const api = await startApiProcess(config, folder);
     const worker = await startProcess(stack.config, folder, 'worker/main.ts');
-    const reaper = new pg.Client(ownerUrlOf(config.databaseUrl));
+    const reaper = await connectTo(ownerUrlOf(config.databaseUrl));
     try {
-      await reaper.connect();
       const cases = Object.values(CASES).filter((kind) => !('resolve' in kind));
       const operations = await Promise.all(
         cases.flatMap((kind) => [prepareIssuance(kind, stack), prepareTransfer('topup')(kind, stack)]),
