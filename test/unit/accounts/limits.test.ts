@@ -39,18 +39,16 @@ describe('checkLimits', () => {
 describe('AccountLimits', () => {
   it("accepts the platform's limits and no other shape", () => {
     assert.deepEqual(AccountLimits.parse(DEFAULT_LIMITS), DEFAULT_LIMITS);
+    const tooMuch = { maxCardCents: MAX_AMOUNT_CENTS + 1 };
     for (const wrong of [
       { minCardCents: 0 },
-      { maxCardCents: MAX_AMOUNT_CENTS + 1 },
+      tooMuch,
       { maxOpenCards: -1 },
       { maxOpenCards: 1.5 },
       { x: 1 },
     ]) {
-      assert.equal(
-        AccountLimits.safeParse({ ...DEFAULT_LIMITS, ...wrong }).success,
-        false,
-        JSON.stringify(wrong),
-      );
+      const { success } = AccountLimits.safeParse({ ...DEFAULT_LIMITS, ...wrong });
+      assert.equal(success, false, JSON.stringify(wrong));
     }
   });
 });

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { z } from 'zod';
 import { ApiError } from '../../../domain/api-error.ts';
 import { ERRORS, type ErrorCode } from '../../../domain/error-catalogue.ts';
 import { describeError } from '../../../platform/process/describe-error.ts';
@@ -77,32 +76,8 @@ describe('an error body', () => {
   });
 });
 
+/** What it says of which errors is in test/unit/platform/temporal/failure-converter.test.ts. */
 describe('describeError', () => {
-  const text = (error: unknown) => JSON.stringify(describeError(error));
-
-  it('describes a database error by its code and place, never by its message', () => {
-    const error = Object.assign(new Error('duplicate key: (email)=(ada@example.com)'), {
-      ...{ name: 'DatabaseError', code: '23505', table: 'card', constraint: 'card_pkey' },
-    });
-    assert.match(describeError(error).summary, /^SQLSTATE 23505 card\.card_pkey$/);
-    assert.ok(!text(error).includes('ada@example.com'));
-  });
-
-  it('does not repeat the text that a parser failed on', () => {
-    const parses = [
-      () => JSON.parse('{"email":"ada@example.com"'),
-      () => z.literal('x').parse('ada@example.com'),
-    ];
-    for (const parse of parses) {
-      try {
-        parse();
-        assert.fail('it parsed');
-      } catch (error) {
-        assert.ok(!text(error).includes('ada@example.com'));
-      }
-    }
-  });
-
   it("keeps the stack's frames without the first lines, which repeat the message", () => {
     const { stack } = describeError(new Error('first\nsecond'));
     assert.match(stack ?? '', /^ {4}at /);

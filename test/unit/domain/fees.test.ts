@@ -18,17 +18,12 @@ const plans = fc.record({
   declineFlatCents: cents,
 });
 
-describe('basisPointsOf', () => {
+describe('applyBasisPoints', () => {
   it('rounds half up', () => {
     assert.deepEqual(
       [49, 50, 51, 149, 150, 0].map((amount) => applyBasisPoints(amount, 100)),
       [0, 1, 1, 1, 2, 0],
     );
-  });
-
-  it('is exact where floating point is not', () => {
-    assert.equal(applyBasisPoints(MAX_AMOUNT_CENTS, 10_000), MAX_AMOUNT_CENTS);
-    assert.equal(applyBasisPoints(MAX_AMOUNT_CENTS, 9_999), 9_006_298_534_815_517);
   });
 
   it('is within half a cent of the exact value, and above it in the middle', () => {
@@ -90,11 +85,8 @@ describe('FeePlan', () => {
       { declineFlatCents: '1' },
       { monthlyCents: 1 },
     ]) {
-      assert.equal(
-        FeePlan.safeParse({ ...DEFAULT_FEE_PLAN, ...wrong }).success,
-        false,
-        JSON.stringify(wrong),
-      );
+      const { success } = FeePlan.safeParse({ ...DEFAULT_FEE_PLAN, ...wrong });
+      assert.equal(success, false, JSON.stringify(wrong));
     }
   });
 });

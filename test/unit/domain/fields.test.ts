@@ -5,18 +5,8 @@ const accepts = (schema: ReturnType<typeof Line>, text: string) => schema.safePa
 
 describe('a label', () => {
   it('may be a name in any script, with joiners and emoji', () => {
-    for (const text of [
-      'Zoë',
-      '李小龍',
-      'علی\u200cرضا',
-      'क्\u200dष',
-      '👩\u200d🚀',
-      '🏴',
-      "O'Brien-Łęcki",
-      '  x  ',
-    ]) {
-      assert.ok(accepts(Label(100), text), text);
-    }
+    const names = ['Zoë', '李小龍', 'علی\u200cرضا', 'क्\u200dष', "O'Brien-Łęcki", '  x  '];
+    for (const text of [...names, '👩\u200d🚀', '🏴']) assert.ok(accepts(Label(100), text), text);
   });
 
   it('may not contain format characters of the basic plane, except for joiners, or the two separators', () => {
@@ -62,14 +52,8 @@ describe('a timestamp', () => {
   }
 
   it('needs a time of the calendar and a time zone', () => {
-    for (const text of [
-      '2026-11-25',
-      '2026-11-25T00:00',
-      '2026-02-30T00:00Z',
-      '2026-11-25T24:00Z',
-      '',
-      'x',
-    ]) {
+    const wrong = ['2026-11-25', '2026-11-25T00:00', '2026-02-30T00:00Z', '2026-11-25T24:00Z', '', 'x'];
+    for (const text of wrong) {
       const { error } = Timestamp.safeParse(text);
       assert.match(error?.message ?? '', /must be an ISO 8601 timestamp with a time zone/, text);
       assert.doesNotMatch(error?.message ?? '', /%2B/);
@@ -77,28 +61,16 @@ describe('a timestamp', () => {
   });
 
   it('whose + became a space in a query is told so', () => {
-    for (const text of [
-      '2026-11-25T00:00:00 01:00',
-      '2026-11-25T00:00:00.000 01:00',
-      '2026-11-25T00:00 01:00',
-    ])
+    const texts = ['2026-11-25T00:00:00 01:00', '2026-11-25T00:00:00.000 01:00', '2026-11-25T00:00 01:00'];
+    for (const text of texts)
       assert.match(Timestamp.safeParse(text).error?.message ?? '', /write it as %2B/, text);
   });
 });
 
 describe('a reference', () => {
   it('may not contain what cannot be seen, so that references that look the same are the same', () => {
-    for (const text of [
-      'a\u200cb',
-      'a\u200db',
-      'a\u{e0061}b',
-      'a\ufe0f',
-      '\u3164',
-      'a\u115f',
-      'a\u034fb',
-      '\u{1d173}',
-    ])
-      assert.ok(!accepts(Line(100), text));
+    const unseen = ['\u200c', '\u200d', '\u{e0061}', '\ufe0f', '\u3164', '\u115f', '\u034f', '\u{1d173}'];
+    for (const one of unseen) assert.ok(!accepts(Line(100), `a${one}b`));
     assert.ok(accepts(Line(100), 'order 17/ä'));
   });
 });
@@ -107,11 +79,7 @@ describe('an e-mail address', () => {
   const label = (length: number) => 'a'.repeat(length);
   for (const [what, text, isAccepted] of [
     ['a plain one', 'ada@example.com', true],
-    [
-      'every character that a browser lets into the local part',
-      "!#$%&'*+-/=?^_`{|}~.09azAZ@example.com",
-      true,
-    ],
+    ['every character that a browser takes there', "!#$%&'*+-/=?^_`{|}~.09azAZ@example.com", true],
     ['dots anywhere in the local part', '.ada..l.@example.com', true],
     ['an internationalised domain as A-labels', 'ada@xn--bcher-kva.xn--p1ai', true],
     ['a domain of one label', 'ada@localhost', true],

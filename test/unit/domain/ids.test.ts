@@ -1,25 +1,32 @@
 import assert from 'node:assert/strict';
 import { isId } from '../../../domain/ids.ts';
-import { newId } from '../../../platform/crypto/new-id.ts';
+import { lowestId, newId, readIdTime } from '../../../platform/crypto/new-id.ts';
+
+const MANY = 5_000;
 
 describe('ids', () => {
   it('have their prefix and 26 characters that readers do not confuse', () => {
     for (let i = 0; i < 1_000; i++) assert.match(newId('card'), /^card_[0-9a-hjkmnp-tv-z]{26}$/);
   });
 
-  it('sort by the millisecond in which they were made', () => {
-    const before = newId('evt');
-    const startedAt = Date.now();
-    while (Date.now() === startedAt);
-    assert.ok(before < newId('evt'));
+  it('sort behind those that were made before them, also in the same millisecond', () => {
+    const ids = Array.from({ length: MANY }, () => newId('evt'));
+    const milliseconds = new Set(ids.map((id) => readIdTime(id).getTime()));
+    assert.ok(milliseconds.size < MANY / 10, `${milliseconds.size} milliseconds`);
+    assert.deepEqual(ids, ids.toSorted());
+    assert.equal(new Set(ids).size, MANY);
   });
 
-  it('are all different and hard to guess from the previous one', () => {
-    const ids = Array.from({ length: 10_000 }, () => newId('key'));
-    assert.equal(new Set(ids).size, ids.length);
-    // 80 random bits make the last 16 characters: neighbours share none of them but by chance.
-    const tails = ids.map((id) => id.slice(-16, -8));
-    assert.equal(new Set(tails).size, tails.length);
+  it('are far from the one before, so that they can not be guessed', () => {
+    const heads = new Set(Array.from({ length: MANY }, () => newId('evt').slice(0, -8)));
+    assert.equal(heads.size, MANY);
+  });
+
+  it('have the time that they are given', () => {
+    const at = new Date('2026-03-04T05:06:07.089Z');
+    const id = newId('auth', at);
+    assert.deepEqual(readIdTime(id), at);
+    assert.ok(id >= lowestId('auth', at) && id < lowestId('auth', new Date(at.getTime() + 1)));
   });
 
   it('are recognised by prefix and shape', () => {

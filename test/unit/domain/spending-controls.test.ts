@@ -119,21 +119,20 @@ describe('spending controls', () => {
     }
   });
 
-  for (const [what, controls, paths] of [
-    [
-      'both lists of categories',
-      { allowed_categories: ['5812'], blocked_categories: ['5411'] },
-      ['allowed_categories', 'blocked_categories'],
-    ],
-    [
-      'both lists of countries',
-      { allowed_merchant_countries: ['AT'], blocked_merchant_countries: ['DE'] },
-      ['allowed_merchant_countries', 'blocked_merchant_countries'],
-    ],
-    ['an empty list', { blocked_categories: [] }, ['blocked_categories']],
-    ['no limits in a list', { spending_limits: [] }, ['spending_limits']],
-    ['a code twice', { blocked_categories: ['5812', '5812'] }, ['blocked_categories']],
-    ['a country twice', { blocked_merchant_countries: ['AT', 'AT'] }, ['blocked_merchant_countries']],
+  const aDay = (amount: number, more: object = {}) => ({ amount, interval: 'daily', ...more });
+  const twice = [
+    ['5812', '5411'],
+    ['5411', '5812'],
+  ].map((categories) => aDay(1, { categories }));
+  const [AT, DE] = [['AT'], ['DE']];
+  /** The paths that are at fault, if they are others than the fields. */
+  const REFUSED: [what: string, controls: object, paths?: string[]][] = [
+    ['both lists of categories', { allowed_categories: ['5812'], blocked_categories: ['5411'] }],
+    ['both lists of countries', { allowed_merchant_countries: AT, blocked_merchant_countries: DE }],
+    ['an empty list', { blocked_categories: [] }],
+    ['no limits in a list', { spending_limits: [] }],
+    ['a code twice', { blocked_categories: ['5812', '5812'] }],
+    ['a country twice', { blocked_merchant_countries: ['AT', 'AT'] }],
     ['a code of three digits', { allowed_categories: ['581'] }, ['allowed_categories.0']],
     ['a country in small letters', { allowed_merchant_countries: ['at'] }, ['allowed_merchant_countries.0']],
     [
@@ -141,26 +140,18 @@ describe('spending controls', () => {
       { allowed_merchant_countries: ['XX'] },
       ['allowed_merchant_countries.0'],
     ],
-    ['301 codes', { allowed_categories: codes(301) }, ['allowed_categories']],
-    ['11 limits', { spending_limits: limits(11) }, ['spending_limits']],
-    ['a limit of 0', { spending_limits: [{ amount: 0, interval: 'daily' }] }, ['spending_limits.0.amount']],
+    ['301 codes', { allowed_categories: codes(301) }],
+    ['11 limits', { spending_limits: limits(11) }],
+    ['a limit of 0', { spending_limits: [aDay(0)] }, ['spending_limits.0.amount']],
     [
       'an unknown interval',
-      { spending_limits: [{ amount: 1, interval: 'hourly' }] },
+      { spending_limits: [aDay(1, { interval: 'hourly' })] },
       ['spending_limits.0.interval'],
     ],
-    [
-      'the same limit twice',
-      {
-        spending_limits: [
-          { amount: 1, interval: 'daily', categories: ['5812', '5411'] },
-          { amount: 1, interval: 'daily', categories: ['5411', '5812'] },
-        ],
-      },
-      ['spending_limits.1'],
-    ],
+    ['the same limit twice', { spending_limits: twice }, ['spending_limits.1']],
     ['a limit without an amount', { spending_limits: [{ interval: 'daily' }] }, ['spending_limits.0.amount']],
-  ] as const) {
+  ];
+  for (const [what, controls, paths = Object.keys(controls)] of REFUSED) {
     it(`are refused with ${what}`, () => {
       const { error } = SpendingControlsRequest.safeParse(controls);
       assert.deepEqual(

@@ -10,7 +10,8 @@ import { EncryptionCodec } from '../../../../platform/temporal/encryption-codec.
 import { type LoopbackServer, listenOnLoopback } from '../../../support/sockets.ts';
 
 const KEY = { id: 'k1', secret: randomBytes(32) };
-const TOKEN = randomBytes(24).toString('base64url');
+// The holders of both decrypt until the old one is removed.
+const [TOKEN, OLD_TOKEN] = [1, 2].map(() => randomBytes(24).toString('base64url')) as [string, string];
 const UI = 'http://127.0.0.1:8233';
 const VALUE = { claimId: 'claim_01' };
 
@@ -48,7 +49,7 @@ describe('the codec endpoint', () => {
         .setExpirationTime(expires)
         .sign(privateKey);
     const config: CodecConfig = {
-      ...{ host: '127.0.0.1', port: 0, keys: [KEY], tokens: [TOKEN], allowedOrigins: [UI] },
+      ...{ host: '127.0.0.1', port: 0, keys: [KEY], tokens: [TOKEN, OLD_TOKEN], allowedOrigins: [UI] },
       issuer: { jwksUrl: `${issuer.url}/jwks`, issuer: 'https://login.example', audience: 'temporal-ui' },
       ...{ namespace: 'cards', logLevel: 'info' },
     };
@@ -72,6 +73,7 @@ describe('the codec endpoint', () => {
     for (const [path, headers] of [
       ['/decode?preserveStorageRefs=true', { authorization }],
       [`/${TOKEN}/decode`, {}],
+      ['/decode', { authorization: `Bearer ${OLD_TOKEN}` }],
     ] as const) {
       const response = await ask(path, { payloads: [sealedWith(KEY), plain] }, headers);
       assert.equal(response.status, 200);

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { ActivityFailure, ApplicationFailure, defaultPayloadConverter } from '@temporalio/common';
+import { z } from 'zod';
 import { failureConverter } from '../../../../platform/temporal/failure-converter.ts';
 
 const NAME = 'Zebulon Quagmire';
@@ -15,20 +16,23 @@ const everything = (error: unknown): string =>
 /** As `pg` throws it: its message and detail quote the row. */
 function databaseError(): Error {
   const message = `duplicate key value: (${NAME})`;
-  return Object.assign(new Error(message), { code: '23505', table: 'card', detail: `Key (name)=(${NAME})` });
+  const place = { code: '23505', table: 'card', constraint: 'card_pkey' };
+  return Object.assign(new Error(message), { ...place, detail: `Key (name)=(${NAME})` });
 }
 
 describe("an error in a workflow's history", () => {
-  const parseError = () => {
+  const caught = (parse: () => unknown) => {
     try {
-      return JSON.parse('{"n": Quagmire');
+      return parse();
     } catch (error) {
       return error;
     }
   };
+  const parseError = () => caught(() => JSON.parse('{"n": Quagmire'));
   for (const [what, thrown] of Object.entries<() => unknown>({
     'a database error': databaseError,
     'a parse error': parseError,
+    'a value that is not as its schema says': () => caught(() => z.literal('x').parse(NAME)),
     'a parse error that the SDK wrapped': () =>
       ApplicationFailure.fromError(parseError(), {
         message: `Failed to parse activity args: ${parseError()}`,
@@ -44,7 +48,7 @@ describe("an error in a workflow's history", () => {
   }
 
   it('says what kind of error was thrown', () => {
-    assert.match(everything(databaseError()), /SQLSTATE 23505 card/);
+    assert.match(everything(databaseError()), /SQLSTATE 23505 card\.card_pkey/);
     assert.equal(back(new TypeError('x is not a function')).message, 'TypeError: x is not a function');
     assert.equal(back({ name: NAME }).message, 'NonError: a object was thrown');
   });
