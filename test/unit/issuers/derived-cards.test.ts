@@ -37,16 +37,6 @@ describe('a derived card', () => {
     );
   });
 
-  it('is always the same for the same key, token and prefix', () => {
-    fc.assert(
-      fc.property(keys, births, tails, prefixes, (key, birth, tail, prefix) => {
-        const token = tokenOf(birth, tail);
-        assert.deepEqual(deriveCard(key, token, prefix), deriveCard(key, token, prefix));
-        assert.deepEqual(deriveRevealedCard(key, token, prefix), deriveRevealedCard(key, token, prefix));
-      }),
-    );
-  });
-
   it('expires 36 to 59 months after it was made', () => {
     fc.assert(
       fc.property(keys, births, tails, (key, birth, tail) => {
@@ -107,15 +97,6 @@ describe('luhnCheckDigit', () => {
     for (const number of ['4111111111111111', '5555555555554444', '378282246310005', '79927398713', '00']) {
       assert.equal(luhnCheckDigit(number.slice(0, -1)), number.slice(-1));
     }
-  });
-
-  it('gives the only digit that makes a number pass the check', () => {
-    fc.assert(
-      fc.property(fc.stringMatching(/^[0-9]{1,18}$/), (digits) => {
-        const passing = [...'0123456789'].filter((digit) => passesLuhn(digits + digit));
-        assert.deepEqual(passing, [luhnCheckDigit(digits)]);
-      }),
-    );
   });
 });
 

@@ -5,7 +5,6 @@ import { signStandardWebhook, verifyStandardWebhook } from '../../../issuers/sta
 const KEY = Buffer.from('a secret that is not base64');
 const BODY = Buffer.from('{"id":"event_1"}');
 
-/** A post that was sent so many seconds ago. */
 function post({ ageSeconds = 0, key = KEY, signature = '' } = {}) {
   const id = 'event_1';
   const timestamp = String(Math.floor(Date.now() / 1_000) - ageSeconds);
@@ -46,17 +45,16 @@ describe('a Standard Webhooks signature', () => {
 
   for (const header of ['webhook-id', 'webhook-timestamp', 'webhook-signature'] as const) {
     it(`is refused without ${header}, and with a changed one`, () => {
-      const { body, headers } = post();
-      assert.equal(
-        verifyStandardWebhook({ body, headers: { ...headers, [header]: undefined } }, [KEY]),
-        false,
-      );
-      const changed = headers[header].replace(/.$/, (last) => (last === '1' ? '2' : '1'));
-      const signature = {
-        ...headers,
-        [header]: header === 'webhook-signature' ? `x${headers[header]}` : changed,
+      const { headers } = post();
+      const changed = {
+        'webhook-id': 'event_2',
+        'webhook-timestamp': String(Number(headers['webhook-timestamp']) + 1),
+        'webhook-signature': `x${headers['webhook-signature']}`,
       };
-      assert.equal(verifyStandardWebhook({ body, headers: signature }, [KEY]), false);
+      for (const value of [undefined, changed[header]]) {
+        const received = { body: BODY, headers: { ...headers, [header]: value } };
+        assert.equal(verifyStandardWebhook(received, [KEY]), false);
+      }
     });
   }
 

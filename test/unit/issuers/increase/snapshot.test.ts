@@ -13,6 +13,7 @@ import {
 } from '../../../../dev/increase/payment-objects.ts';
 import { snapshotPayment } from '../../../../issuers/increase/snapshot.ts';
 import { CardPayment, type HeldTransaction } from '../../../../issuers/increase/wire.ts';
+import { inShort } from '../in-short.ts';
 
 const EXPIRES_AT = '2026-01-09T00:00:00.000Z';
 const use = (amount: number, more: Partial<CardUse> = {}): CardUse => ({
@@ -30,7 +31,6 @@ const use = (amount: number, more: Partial<CardUse> = {}): CardUse => ({
 });
 const REFUND = { direction: 'refund' } as const;
 
-/** An element, with an id that says what it is. */
 type Made = readonly [category: string, told: object];
 const asked = (decisionId: string | null) => ({ actioner: 'user' as const, decisionId });
 const authorization = (amount: number, decisionId: string | null = null, more: Partial<CardUse> = {}) =>
@@ -92,24 +92,11 @@ function snapshot(made: readonly Made[], pending: Record<string, Held> = {}) {
   return snapshotPayment(payment, new Map(Object.entries(pending)));
 }
 
-function short(of: ReturnType<typeof snapshot>) {
-  return {
-    requests: of.requests.map(({ id, amountCents, approved, by }) =>
-      [id, amountCents, approved ? 'yes' : 'no', by].join(' '),
-    ),
-    movements: of.movements.map(({ id, kind, amountCents, ofAuthorization, refunds }) =>
-      [id, kind, amountCents, ofAuthorization ? 'held' : 'forced', refunds].filter((it) => it).join(' '),
-    ),
-    state: [of.authorizedCents, of.heldCents, of.endedBy],
-    unreadable: of.unreadable.map(({ id, what, amount, currency }) => `${id} ${what} ${amount} ${currency}`),
-  };
-}
-
 const CASES: [
   title: string,
   made: Made[],
   pending: Record<string, Held>,
-  expected: Partial<ReturnType<typeof short>>,
+  expected: Partial<ReturnType<typeof inShort>>,
 ][] = [
   [
     'requests under the ids of the decisions that we were asked for, or under their own',
@@ -218,7 +205,7 @@ const CASES: [
 describe("Increase's card payments as payments", () => {
   for (const [title, made, pending, expected] of CASES) {
     it(`have ${title}`, () => {
-      const told = short(snapshot(made, pending));
+      const told = inShort(snapshot(made, pending));
       assert.deepEqual({ ...told, ...expected }, told);
     });
   }

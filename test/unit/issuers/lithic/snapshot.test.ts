@@ -3,6 +3,7 @@ import { type EventAsked, makeCard, makeEvent, makeTransaction } from '../../../
 import type { PaymentSnapshot } from '../../../../domain/payment.ts';
 import { snapshotTransaction } from '../../../../issuers/lithic/snapshot.ts';
 import { Transaction } from '../../../../issuers/lithic/wire.ts';
+import { inShort } from '../in-short.ts';
 
 const NOW = new Date('2026-01-02T03:04:05.678Z');
 const card = makeCard({}, NOW);
@@ -23,30 +24,12 @@ const inEuros = (event: EventAsked) => {
   return snapshotTransaction(Transaction.parse(transaction));
 };
 
-/** Requests as `id amount approved by`, movements as `id kind amount of`, in short. */
-function short({ requests, movements, authorizedCents, heldCents, endedBy, unreadable }: PaymentSnapshot) {
-  return {
-    requests: requests.map(({ id, amountCents, approved, by }) =>
-      [id, amountCents, approved ? 'yes' : 'no', by].join(' '),
-    ),
-    movements: movements.map(({ id, kind, amountCents, ofAuthorization, refunds }) =>
-      [id, kind, amountCents, ofAuthorization ? 'held' : 'forced', refunds].filter((it) => it).join(' '),
-    ),
-    state: [authorizedCents, heldCents, endedBy],
-    unreadable: unreadable.map(({ id, what, amount, currency }) => `${id} ${what} ${amount} ${currency}`),
-  };
-}
-
-const A = (amount: number, more: Partial<EventAsked> = {}): EventAsked => ({
-  type: 'AUTHORIZATION',
-  amount,
-  ...more,
-});
 const of = (type: EventAsked['type'], amount: number, more: Partial<EventAsked> = {}): EventAsked => ({
   type,
   amount,
   ...more,
 });
+const A = (amount: number, more: Partial<EventAsked> = {}) => of('AUTHORIZATION', amount, more);
 const CREDIT = { polarity: 'CREDIT' } as const;
 const DECLINED = { result: 'DECLINED' } as const;
 
@@ -54,7 +37,7 @@ const CASES: [
   title: string,
   events: EventAsked[],
   hold: number,
-  expected: Partial<ReturnType<typeof short>>,
+  expected: Partial<ReturnType<typeof inShort>>,
 ][] = [
   [
     'each request, approved or declined, the first one as an authorization',
@@ -186,7 +169,7 @@ const CASES: [
 describe("Lithic's transactions as payments", () => {
   for (const [title, events, hold, expected] of CASES) {
     it(`have ${title}`, () => {
-      const told = short(snapshot(events, hold));
+      const told = inShort(snapshot(events, hold));
       assert.deepEqual({ ...told, ...expected }, told);
     });
   }
@@ -200,8 +183,8 @@ describe("Lithic's transactions as payments", () => {
   });
 
   it('leave what moved in another currency to a person, and a request in one too', () => {
-    assert.deepEqual(short(inEuros(of('CLEARING', 60))).unreadable, ['e1 CLEARING 60 EUR']);
-    const asked = short(inEuros(A(60)));
+    assert.deepEqual(inShort(inEuros(of('CLEARING', 60))).unreadable, ['e1 CLEARING 60 EUR']);
+    const asked = inShort(inEuros(A(60)));
     assert.deepEqual([asked.requests, asked.unreadable], [[], ['e1 AUTHORIZATION 60 EUR']]);
   });
 
