@@ -1,6 +1,12 @@
 import assert from 'node:assert/strict';
 import { Webhook } from 'standardwebhooks';
-import { generateWebhookSecret, signEvent } from '../../../webhooks/secrets.ts';
+import { KeyRing } from '../../../platform/crypto/key-ring.ts';
+import {
+  generateWebhookSecret,
+  openEndpointSecret,
+  sealEndpointSecret,
+  signEvent,
+} from '../../../webhooks/secrets.ts';
 
 const CURRENT = 'whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwd';
 const PREVIOUS = 'whsec_ZGVmZ2hpamtsbW5vcHFyc3R1dnd4eXp7fH1+f4CB';
@@ -12,61 +18,42 @@ const EVENT = {
 
 // What is expected was computed with openssl and with Python's hashlib and hmac.
 describe('a webhook secret', () => {
-  it('is whsec_ and the unpadded base64 of as many bytes as Standard Webhooks requires', () => {
+  it('is whsec_ and the unpadded base64 of as many bytes as Standard Webhooks requires, others each time', () => {
     const secret = generateWebhookSecret();
     assert.match(secret, /^whsec_[A-Za-z0-9+/]{40}$/);
     const bytes = Buffer.from(secret.slice('whsec_'.length), 'base64');
     assert.ok(bytes.length >= 24 && bytes.length <= 64);
     assert.equal(`whsec_${bytes.toString('base64')}`, secret);
+    assert.notEqual(generateWebhookSecret(), secret);
   });
 
-  it('is different each time', () => {
-    assert.equal(new Set(Array.from({ length: 100 }, generateWebhookSecret)).size, 100);
+  it('is sealed for its endpoint, and opens for no other of the same account', () => {
+    const ring = new KeyRing([{ id: 'k1', secret: Buffer.alloc(32, 1) }]);
+    const sealed = sealEndpointSecret(ring, 'we_1', CURRENT);
+    assert.equal(openEndpointSecret(ring, { id: 'we_1' }, sealed), CURRENT);
+    assert.throws(() => openEndpointSecret(ring, { id: 'we_2' }, sealed));
   });
 });
 
 describe('signEvent', () => {
+  const OWN = {
+    'X-Service-Event-Id': 'evt_01jd',
+    'X-Service-Timestamp': '1795246916693',
+    'X-Service-Signature': 'ec555c8fd47f5c5db95bfc1963bdfa9cba9a05ac64f012f5dd3d0a1e0017a1de',
+  };
+
   it("returns the contract's headers, and no others unless they are asked for", () => {
-    assert.deepEqual(signEvent({ ...EVENT, secrets: [CURRENT], standardWebhooks: false }), {
-      'X-Service-Event-Id': 'evt_01jd',
-      'X-Service-Timestamp': '1795246916693',
-      'X-Service-Signature': 'ec555c8fd47f5c5db95bfc1963bdfa9cba9a05ac64f012f5dd3d0a1e0017a1de',
-    });
+    assert.deepEqual(signEvent({ ...EVENT, secrets: [CURRENT], standardWebhooks: false }), OWN);
   });
 
-  it('adds the headers of Standard Webhooks on request, with seconds and an HMAC', () => {
-    assert.deepEqual(signEvent({ ...EVENT, secrets: [CURRENT], standardWebhooks: true }), {
-      'X-Service-Event-Id': 'evt_01jd',
-      'X-Service-Timestamp': '1795246916693',
-      'X-Service-Signature': 'ec555c8fd47f5c5db95bfc1963bdfa9cba9a05ac64f012f5dd3d0a1e0017a1de',
+  it("adds the headers of Standard Webhooks on request, during a rotation with both secrets' signatures", () => {
+    assert.deepEqual(signEvent({ ...EVENT, secrets: [CURRENT, PREVIOUS], standardWebhooks: true }), {
+      ...OWN,
       'webhook-id': 'evt_01jd',
       'webhook-timestamp': '1795246916',
-      'webhook-signature': 'v1,MOiQZ0shaY2hovnw2c2Nwu52qgG93FcsrlTFgMMz2XY=',
+      'webhook-signature':
+        'v1,MOiQZ0shaY2hovnw2c2Nwu52qgG93FcsrlTFgMMz2XY= v1,MLrVj0esycIlhz7g2DfSQYnLddZJIpt5QmU2jPZoczE=',
     });
-  });
-
-  it("signs with both secrets during a rotation, and the contract's one digest with the new one", () => {
-    const headers = signEvent({ ...EVENT, secrets: [CURRENT, PREVIOUS], standardWebhooks: true });
-    assert.equal(
-      headers['webhook-signature'],
-      'v1,MOiQZ0shaY2hovnw2c2Nwu52qgG93FcsrlTFgMMz2XY= v1,MLrVj0esycIlhz7g2DfSQYnLddZJIpt5QmU2jPZoczE=',
-    );
-    assert.equal(
-      headers['X-Service-Signature'],
-      'ec555c8fd47f5c5db95bfc1963bdfa9cba9a05ac64f012f5dd3d0a1e0017a1de',
-    );
-  });
-
-  it('agrees with the example of Standard Webhooks', () => {
-    const headers = signEvent({
-      eventId: 'msg_p5jXN8AQM9LWM0D4loKWxJek',
-      body: '{"test": 2432232314}',
-      secrets: ['whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'],
-      standardWebhooks: true,
-      nowMs: 1_614_265_330_999,
-    });
-    assert.equal(headers['webhook-timestamp'], '1614265330');
-    assert.equal(headers['webhook-signature'], 'v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=');
   });
 
   it("passes Standard Webhooks' own library with the old secret and with the new one", () => {

@@ -8,7 +8,6 @@ type Act = Parameters<typeof startRawReceiver>[0];
 const HANGING: Record<string, Act> = {
   'says nothing': () => {},
   'stops in the status line': (socket) => socket.write('HTTP/1.1 20'),
-  'stops before its headers': (socket) => socket.write('HTTP/1.1 200 OK\r\n'),
   'stops in its headers': (socket) => socket.write('HTTP/1.1 200 OK\r\ncontent-length: 0\r\nx-slow: '),
   'drips its headers': (socket) => {
     socket.write('HTTP/1.1 200 OK\r\nx-drip: ');
@@ -25,13 +24,11 @@ const BROKEN: Record<string, [error: string, act: Act]> = {
   'closes at once': ['connection_closed', (socket) => socket.end()],
   'resets the connection': ['connection_closed', (socket) => socket.resetAndDestroy()],
   'closes in the status line': ['connection_closed', (socket) => socket.end('HTTP/1.1 20')],
-  'closes in its headers': ['connection_closed', (socket) => socket.end('HTTP/1.1 200 OK\r\nx: y\r\n')],
   'resets the connection in its headers': [
     'connection_closed',
     (socket) => socket.write('HTTP/1.1 200 OK\r\nx: y\r\n', () => socket.resetAndDestroy()),
   ],
   'speaks another protocol': ['answer_invalid', (socket) => socket.write('SSH-2.0-OpenSSH_9.6\r\n')],
-  'sends garbage': ['answer_invalid', (socket) => socket.write(Buffer.alloc(2_000, 0xfe))],
   'sends HTTP/0.9': ['answer_invalid', (socket) => socket.end('<html>hello</html>')],
   'sends an invalid status': ['answer_invalid', (socket) => socket.end('HTTP/1.1 2x0 OK\r\n\r\n')],
   'sends invalid headers': [
@@ -82,17 +79,8 @@ describe('a receiver that sends no status at all', () => {
     it(`fails with ${error} if it ${what}`, async () => {
       const receiver = startRawReceiver(act);
       const result = await postTo(receiver);
-      assert.deepEqual(
-        { ...result, durationMs: 0 },
-        {
-          outcome: 'failed',
-          httpStatus: null,
-          error,
-          durationMs: 0,
-          answerStart: null,
-        },
-      );
-      // Nothing was tried twice.
+      const { durationMs: _, ...failure } = result;
+      assert.deepEqual(failure, { outcome: 'failed', httpStatus: null, error, answerStart: null });
       assert.equal((await receiver).connections, 1);
     });
   }
@@ -108,10 +96,7 @@ describe('a failure of this machine', () => {
   it('is thrown and not blamed on the receiver, for example when no file descriptors are left', async () => {
     const openSocket = () =>
       Promise.reject(Object.assign(new Error('too many open files'), { code: 'EMFILE' }));
-    const options = { openSocket };
-    await assert.rejects(
-      withClient(options, (post) => post('http://127.0.0.1:3000/')),
-      { name: 'OwnFailure' },
-    );
+    const posted = withClient({ openSocket }, (post) => post('http://127.0.0.1:3000/'));
+    await assert.rejects(posted, { name: 'OwnFailure' });
   });
 });

@@ -3,6 +3,9 @@ import { HOST, PUBLIC } from '../../../support/adapters/webhooks/clients.ts';
 import { startReceiver } from '../../../support/adapters/webhooks/receivers.ts';
 import { createTrust, postOverTls, serving, type Trust } from '../../../support/adapters/webhooks/tls.ts';
 
+const INVALID = 'certificate_invalid';
+const MISMATCH = 'certificate_host_mismatch';
+
 describe('a certificate', () => {
   let trust: Trust;
 
@@ -15,38 +18,14 @@ describe('a certificate', () => {
     assert.deepEqual(await postOverTls(trust, serving(wildcard)), [['delivered', null]]);
   });
 
-  for (const [what, certificate, error] of [
-    [
-      'is from an authority that is not trusted',
-      () => trust.stranger.issue({ hosts: [HOST] }),
-      'certificate_invalid',
-    ],
-    ['signed itself', () => ({ cert: trust.stranger.ca, key: trust.stranger.key }), 'certificate_invalid'],
-    [
-      'has expired',
-      () => trust.authority.issue({ hosts: [HOST], fromDays: -3, toDays: -2 }),
-      'certificate_invalid',
-    ],
-    [
-      'is not valid yet',
-      () => trust.authority.issue({ hosts: [HOST], fromDays: 2, toDays: 3 }),
-      'certificate_invalid',
-    ],
-    [
-      'is for another host',
-      () => trust.authority.issue({ hosts: ['other.example'] }),
-      'certificate_host_mismatch',
-    ],
-    [
-      'is for the parent domain',
-      () => trust.authority.issue({ hosts: ['partner.example'] }),
-      'certificate_host_mismatch',
-    ],
-    [
-      'is for the address',
-      () => trust.authority.issue({ hosts: [PUBLIC, '127.0.0.1'] }),
-      'certificate_host_mismatch',
-    ],
+  for (const [what, error, certificate] of [
+    ['is from an authority that is not trusted', INVALID, () => trust.stranger.issue({ hosts: [HOST] })],
+    ['signed itself', INVALID, () => ({ cert: trust.stranger.ca, key: trust.stranger.key })],
+    ['has expired', INVALID, () => trust.authority.issue({ hosts: [HOST], fromDays: -3, toDays: -2 })],
+    ['is not valid yet', INVALID, () => trust.authority.issue({ hosts: [HOST], fromDays: 2, toDays: 3 })],
+    ['is for another host', MISMATCH, () => trust.authority.issue({ hosts: ['other.example'] })],
+    ['is for the parent domain', MISMATCH, () => trust.authority.issue({ hosts: ['partner.example'] })],
+    ['is for the address', MISMATCH, () => trust.authority.issue({ hosts: [PUBLIC, '127.0.0.1'] })],
   ] as const) {
     for (const maxVersion of ['TLSv1.2', 'TLSv1.3'] as const) {
       it(`is refused at every attempt over ${maxVersion} if it ${what}`, async () => {
@@ -69,9 +48,7 @@ describe('a certificate', () => {
     // Where `leadTo` leads it.
     const own = trust.authority.issue({ hosts: ['127.0.0.1'] });
     assert.deepEqual(await postOverTls(trust, serving(own), { url }), [['delivered', null]]);
-    assert.deepEqual(await postOverTls(trust, serving(trust.good), { url }), [
-      ['failed', 'certificate_host_mismatch'],
-    ]);
+    assert.deepEqual(await postOverTls(trust, serving(trust.good), { url }), [['failed', MISMATCH]]);
   });
 
   it('is checked even if the environment turns checks off', async () => {
@@ -79,7 +56,7 @@ describe('a certificate', () => {
     process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0';
     try {
       const receiver = serving(trust.stranger.issue({ hosts: [HOST] }));
-      assert.deepEqual(await postOverTls(trust, receiver), [['failed', 'certificate_invalid']]);
+      assert.deepEqual(await postOverTls(trust, receiver), [['failed', INVALID]]);
     } finally {
       if (before === undefined) delete process.env.NODE_TLS_REJECT_UNAUTHORIZED;
       else process.env.NODE_TLS_REJECT_UNAUTHORIZED = before;

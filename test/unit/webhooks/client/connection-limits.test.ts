@@ -58,23 +58,13 @@ describe('webhook connections', () => {
   it('come before the signature, so the time in it is that of the attempt', async () => {
     const answers: (() => unknown)[] = [];
     await using receiver = await startRawReceiver((socket) => answers.push(() => socket.write(OK)));
-    const client = createWebhookClient({
-      timeoutMs: 60_000,
-      allowLoopbackHttp: true,
-      connectionsPerEndpoint: 1,
-    });
+    const options = { timeoutMs: 60_000, allowLoopbackHttp: true, connectionsPerEndpoint: 1 };
+    const client = createWebhookClient(options);
     const signed: string[] = [];
-    const deliver = (name: string) =>
-      client.deliver({
-        endpointId: 'we_1',
-        url: urlOf(receiver),
-        body: BODY,
-        sign() {
-          signed.push(name);
-          return {};
-        },
-      });
-    const both = ['first', 'second'].map(deliver);
+    const both = ['first', 'second'].map((name) => {
+      const sign = () => ({ 'x-number': String(signed.push(name)) });
+      return client.deliver({ endpointId: 'we_1', url: urlOf(receiver), body: BODY, sign });
+    });
     await untilHolds(() => assert.equal(answers.length, 1));
     assert.deepEqual(signed, ['first']);
     answers[0]?.();

@@ -7,35 +7,19 @@ import { answering, startCanary, startReceiver } from '../../../support/adapters
 
 const PUBLIC_IPV6 = '2606:4700:4700::1111';
 
-/** What a hostile name server may answer. */
+/** What a hostile name server may answer. Which addresses are public is in test/unit/domain/public-address.test.ts. */
 const ANSWERS: [what: string, addresses: string[]][] = [
   ['loopback', ['127.0.0.1']],
   ['loopback in IPv6', ['::1']],
-  ['another loopback address', ['127.8.9.10']],
-  ['the unspecified address', ['0.0.0.0']],
-  ['the unspecified address in IPv6', ['::']],
-  ['a private address', ['10.1.2.3']],
   ["the cloud's metadata service", ['169.254.169.254']],
-  ["Azure's services", ['168.63.129.16']],
-  ['carrier-grade NAT', ['100.64.0.1']],
-  ['a unique local address', ['fd00::1']],
   ['a link-local address with its zone', ['fe80::1%eth0']],
   ['a public address with a zone', [`${PUBLIC_IPV6}%lo`]],
-  ['loopback mapped into IPv6', ['::ffff:127.0.0.1']],
   ['a public address mapped into IPv6', [`::ffff:${PUBLIC}`]],
-  ['loopback behind NAT64', ['64:ff9b::127.0.0.1']],
-  ['loopback behind 6to4', ['2002:7f00:1::1']],
-  ['loopback behind Teredo', ['2001:0:7f00:1::1']],
-  ['an IPv4-compatible address', ['::127.0.0.1']],
-  ['multicast', ['224.0.0.251']],
-  ['broadcast', ['255.255.255.255']],
   ['good addresses and then a bad one', [PUBLIC, PUBLIC_IPV6, '127.0.0.1']],
   ['a bad address first', ['127.0.0.1', PUBLIC]],
   ['a bad address after more than are tried', [...Array.from({ length: 50 }, () => PUBLIC), '10.0.0.1']],
   ['another name, like an alias', ['localhost']],
   ['a number', ['2130706433']],
-  ['an octal address', ['0177.0.0.1']],
-  ['a shortened address', ['127.1']],
   ['an address in brackets', ['[::1]']],
   ['an address and a port', [`${PUBLIC}:80`]],
   ['an empty address', ['']],
@@ -69,7 +53,6 @@ describe('a DNS lookup', () => {
       const url = `https://${HOST}:${canary.port}/`;
       assert.equal((await post(url)).outcome, 'delivered');
       assert.deepEqual([connected, answers], [[PUBLIC], [['127.0.0.1']]]);
-      // The same name again, over another connection.
       assert.equal((await post(`${url}again`)).error, 'address_not_allowed');
       assert.deepEqual([connected, answers, receiver.connections], [[PUBLIC], [], 1]);
       await canary.assertUntouched();
@@ -126,19 +109,12 @@ describe('a DNS lookup', () => {
   });
 
   it('opens no connection if it ends after the deadline', async () => {
-    let answer: (addresses: string[]) => void = () => {};
+    const { promise, resolve } = Promise.withResolvers<string[]>();
     const connected: string[] = [];
-    const options = {
-      resolve: () =>
-        new Promise<string[]>((resolve) => {
-          answer = resolve;
-        }),
-      openSocket: leadTo(9, { connected }),
-      timeoutMs: 200,
-    };
+    const options = { resolve: () => promise, openSocket: leadTo(9, { connected }), timeoutMs: 200 };
     await withClient(options, async (post) => {
       assert.equal((await post(`https://${HOST}/`)).error, 'timeout');
-      answer([PUBLIC]);
+      resolve([PUBLIC]);
       await new Promise(setImmediate);
       assert.deepEqual(connected, []);
     });

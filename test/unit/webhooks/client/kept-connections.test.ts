@@ -4,10 +4,12 @@ import { withClient } from '../../../support/adapters/webhooks/clients.ts';
 import { answering, startRawReceiver, startReceiver } from '../../../support/adapters/webhooks/receivers.ts';
 import { untilHolds } from '../../../support/until.ts';
 
+type Act = (socket: Socket, request: number) => unknown;
+
 const OK = 'HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n';
 
 /** Posts in turn to a receiver that acts so. @returns what came of each, the connections, the requests it took */
-async function postInTurn(times: number, act: (socket: Socket, request: number) => void) {
+async function postInTurn(times: number, act: Act) {
   let requests = 0;
   await using receiver = await startRawReceiver((socket, request) => {
     requests = request;
@@ -34,15 +36,6 @@ describe('kept-alive connections', () => {
     await untilHolds(() => assert.equal(receiver.open.size, 0));
   });
 
-  it('are not kept if the receiver declines', async () => {
-    const closing = 'HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n';
-    assert.deepEqual(await postInTurn(3, (socket) => socket.write(closing)), {
-      outcomes: ['delivered', 'delivered', 'delivered'],
-      requests: 3,
-      connections: 3,
-    });
-  });
-
   it('cause no failure if the receiver closed them while they were idle', async () => {
     await using receiver = await startRawReceiver((socket) => socket.end(OK));
     await withClient({}, async (post) => {
@@ -54,63 +47,36 @@ describe('kept-alive connections', () => {
     });
   });
 
-  for (const away of ['destroy', 'resetAndDestroy', 'end'] as const) {
-    it(`are replaced if the receiver closes them as the event arrives, by ${away}()`, async () => {
-      const dropping = (socket: Socket, request: number) =>
-        request === 2 ? socket[away]() : socket.write(OK);
-      assert.deepEqual(await postInTurn(2, dropping), {
-        outcomes: ['delivered', 'delivered'],
-        requests: 3,
-        connections: 2,
-      });
+  const first =
+    (then: (socket: Socket) => unknown): Act =>
+    (socket, request) =>
+      request === 1 ? socket.write(OK) : then(socket);
+  const dropsSecond =
+    (drop: 'destroy' | 'resetAndDestroy' | 'end'): Act =>
+    (socket, request) =>
+      request === 2 ? socket[drop]() : socket.write(OK);
+  const declining: Act = (socket) => socket.write(OK.replace('\r\n\r\n', '\r\nconnection: close\r\n\r\n'));
+  const closing = (socket: Socket) => socket.destroy();
+  const breaking: Act = first((socket) => socket.end('HTTP/1.1 2'));
+  const forging: Act = (socket, request) =>
+    socket.write(request === 1 ? `${OK}HTTP/1.1 200 Forged\r\ncontent-length: 6\r\n\r\nforged` : OK);
+  const BOTH = ['delivered', 'delivered'];
+  const CLOSED = ['delivered', 'connection_closed'];
+  const SILENT = ['delivered', 'timeout'];
+  const TURNS: [what: string, act: Act, outcomes: string[], requests: number, connections: number][] = [
+    ['are not kept if the receiver declines', declining, BOTH, 2, 2],
+    ['are replaced if the receiver destroys them as the event arrives', dropsSecond('destroy'), BOTH, 3, 2],
+    ['are replaced if the receiver resets them as it arrives', dropsSecond('resetAndDestroy'), BOTH, 3, 2],
+    ['are replaced if the receiver ends them as the event arrives', dropsSecond('end'), BOTH, 3, 2],
+    ['are a failure if new and closed, and nothing is sent twice', closing, ['connection_closed'], 1, 1],
+    ['are replaced only once, and what fails over the new one has failed', first(closing), CLOSED, 3, 2],
+    ['are a failure if they break after the first byte of an answer', breaking, CLOSED, 2, 1],
+    ['are a failure if they fall silent, because the event may have arrived', first(() => {}), SILENT, 2, 1],
+    ['are not reused if they carry more than was asked for', forging, BOTH, 2, 2],
+  ];
+  for (const [what, act, outcomes, requests, connections] of TURNS) {
+    it(what, async () => {
+      assert.deepEqual(await postInTurn(outcomes.length, act), { outcomes, requests, connections });
     });
   }
-
-  it('are a failure if they are new and closed, and nothing is sent twice', async () => {
-    assert.deepEqual(await postInTurn(1, (socket) => socket.destroy()), {
-      outcomes: ['connection_closed'],
-      requests: 1,
-      connections: 1,
-    });
-  });
-
-  it('are replaced only once, and an attempt that fails over the new one has failed', async () => {
-    assert.deepEqual(
-      await postInTurn(2, (socket, request) => (request === 1 ? socket.write(OK) : socket.destroy())),
-      {
-        outcomes: ['delivered', 'connection_closed'],
-        requests: 3,
-        connections: 2,
-      },
-    );
-  });
-
-  it('are a failure if they break after the first byte of an answer', async () => {
-    const breaking = (socket: Socket, request: number) =>
-      request === 1 ? socket.write(OK) : socket.end('HTTP/1.1 2');
-    assert.deepEqual(await postInTurn(2, breaking), {
-      outcomes: ['delivered', 'connection_closed'],
-      requests: 2,
-      connections: 1,
-    });
-  });
-
-  it('are a failure if they fall silent, because the event may have arrived', async () => {
-    const silent = (socket: Socket, request: number) => request === 1 && socket.write(OK);
-    assert.deepEqual(await postInTurn(2, silent), {
-      outcomes: ['delivered', 'timeout'],
-      requests: 2,
-      connections: 1,
-    });
-  });
-
-  it('are not reused if they carry more than was asked for', async () => {
-    const forging = (socket: Socket, request: number) =>
-      socket.write(request === 1 ? `${OK}HTTP/1.1 200 Forged\r\ncontent-length: 6\r\n\r\nforged` : OK);
-    assert.deepEqual(await postInTurn(2, forging), {
-      outcomes: ['delivered', 'delivered'],
-      requests: 2,
-      connections: 2,
-    });
-  });
 });

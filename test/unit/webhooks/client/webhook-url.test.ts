@@ -63,15 +63,11 @@ describe('parseWebhookUrl', () => {
     }
   });
 
-  it('accepts 2,048 characters and no more', () => {
-    const url = `https://partner.example/${'a'.repeat(2_024)}`;
-    assert.ok(!('problem' in parse(url)));
-    assert.deepEqual(parse(`${url}a`), { problem: 'url_invalid' });
-  });
-
-  it('counts the characters of the URL as it is stored and used', () => {
-    const url = `https://partner.example/${'é'.repeat(337)}`;
-    assert.ok(!('problem' in parse(`${url}aa`)), '2,048');
-    assert.deepEqual(parse(`${url}aaa`), { problem: 'url_invalid' });
+  it('accepts 2,048 characters and no more, as it is stored and used', () => {
+    for (const path of ['a'.repeat(2_024), `${'é'.repeat(337)}aa`]) {
+      const url = `https://partner.example/${path}`;
+      assert.ok(!('problem' in parse(url)));
+      assert.deepEqual(parse(`${url}a`), { problem: 'url_invalid' });
+    }
   });
 });
