@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ChainUnreadable } from '../../../../deposits/tron/tron-chain.ts';
 import { tokenTransfer } from '../../../../dev/tron/drafts.ts';
+import type { FakeNode } from '../../../../dev/tron/fake-node.ts';
 import {
   ALICE,
   type ChainOfNodes,
@@ -20,15 +21,17 @@ describe('TRON nodes that disagree', () => {
   const mine = (count: number) => {
     for (let made = 0; made < count; made++)
       all.chain.mine([tokenTransfer({ to: ALICE, valueMicroUsdt: 1n })]);
-    return all.chain.head;
+  };
+  /** Two nodes that show this many blocks, of which the last two are not solid. */
+  const start = async (count: number) => {
+    all = await startChainOfNodes([{}, {}]);
+    mine(count);
+    return all.nodes as [FakeNode, FakeNode];
   };
   const stateOf = (at: number) => all.tron.state().nodes[at];
 
   it('are handled by leaving a node that is 1,000 blocks behind for the next one', async () => {
-    all = await startChainOfNodes([{}, {}]);
-    mine(1_100);
-    const [slow, good] = all.nodes;
-    assert.ok(slow);
+    const [slow, good] = await start(1_100);
     slow.view.lagBlocks = 1_000;
     const after = { number: 1_050, hash: all.chain.block(1_050)?.hash ?? null };
     const [block] = await all.tron.readBlocks(after, 1, NEVER);
@@ -44,10 +47,7 @@ describe('TRON nodes that disagree', () => {
   });
 
   it('are handled by leaving a node that has stopped for the next one', async () => {
-    all = await startChainOfNodes([{}, {}]);
-    mine(102);
-    const [stopped, good] = all.nodes;
-    assert.ok(stopped);
+    const [stopped, good] = await start(102);
     const taken = await readUpTo(all.tron, START, 20, 10);
     stopped.view.stopsAt = 20;
     const blocks = await readUpTo(all.tron, taken.at(-1) ?? START, 100, 10);
@@ -60,10 +60,7 @@ describe('TRON nodes that disagree', () => {
   });
 
   it('are handled by leaving a node that stays far behind for the next one', async () => {
-    all = await startChainOfNodes([{}, {}]);
-    mine(1_100);
-    const [slow, good] = all.nodes;
-    assert.ok(slow);
+    const [slow, good] = await start(1_100);
     slow.view.lagBlocks = 500;
     const [first] = await readUpTo(all.tron, START, 1);
     assert.equal(first?.node, nameOf(slow));
@@ -78,10 +75,7 @@ describe('TRON nodes that disagree', () => {
   });
 
   it('are handled by leaving one that takes seconds a call for a faster one, and trying it again later', async () => {
-    all = await startChainOfNodes([{}, {}]);
-    mine(102);
-    const [slow, fast] = all.nodes;
-    assert.ok(slow);
+    const [slow, fast] = await start(102);
     let callMs = 0;
     Object.defineProperty(slow, 'latencyMs', {
       get: () => {
@@ -107,10 +101,7 @@ describe('TRON nodes that disagree', () => {
   });
 
   it('do not stop the reading when one of them claims newer blocks than there are', async () => {
-    all = await startChainOfNodes([{}, {}]);
-    mine(62);
-    const [good, liar] = all.nodes;
-    assert.ok(liar);
+    const [good, liar] = await start(62);
     const alsoBefore = await readUpTo(all.tron, START, 1);
     liar.view.claimedBlocks = 1_000_000;
     const blocks = await readUpTo(all.tron, alsoBefore.at(-1) ?? START, 60, 1);
@@ -125,48 +116,34 @@ describe('TRON nodes that disagree', () => {
   });
 
   it('are not reported when they differ by a few blocks, as nodes behind one address do', async () => {
-    all = await startChainOfNodes([{}, {}]);
-    mine(12);
-    const [slow] = all.nodes;
-    assert.ok(slow);
+    const [slow] = await start(12);
     slow.view.lagBlocks = 5;
     assert.equal((await readUpTo(all.tron, START, 10)).length, 10);
     assert.deepEqual([stateOf(0)?.problem, all.log], [null, []]);
   });
 
   it('are read only where a block follows from the last one', async () => {
-    all = await startChainOfNodes([{}, {}]);
-    mine(32);
-    const [liar, good] = all.nodes;
-    assert.ok(liar);
+    const [liar, good] = await start(32);
     const taken = await readUpTo(all.tron, START, 10);
     liar.view.forksAt = 5;
     const blocks = await readUpTo(all.tron, taken.at(-1) ?? START, 30);
-    assert.ok(
-      blocks.every(
-        ({ node, number, hash }) => node === nameOf(good) && hash === all.chain.block(number)?.hash,
-      ),
-    );
+    for (const { node, number, hash } of blocks)
+      assert.deepEqual([node, hash], [nameOf(good), all.chain.block(number)?.hash]);
     assert.deepEqual([stateOf(0)?.state, stateOf(0)?.problem], ['contradicting', 'other_chain']);
     assert.equal(all.log.length, 1);
     assert.deepEqual([all.log[0]?.node, all.log[0]?.state], [nameOf(liar), 'contradicting']);
   });
 
   it('are caught even at the newest block, when nothing follows it yet', async () => {
-    all = await startChainOfNodes([{}, {}]);
-    const head = mine(12);
-    const [last] = (await readUpTo(all.tron, START, 10)).slice(-1);
-    assert.equal(head.number, 12);
-    const [liar, good] = all.nodes;
-    assert.ok(liar && last);
+    const [liar, good] = await start(12);
+    const [last = START] = (await readUpTo(all.tron, START, 10)).slice(-1);
     liar.view.forksAt = 10;
     assert.deepEqual(await all.tron.readBlocks(last, 10, NEVER), []);
     assert.deepEqual([stateOf(0)?.state, all.tron.state().node], ['contradicting', nameOf(good)]);
   });
 
   it('stop the scan while none has a block that follows, and it goes on once one does', async () => {
-    all = await startChainOfNodes([{}, {}]);
-    mine(12);
+    await start(12);
     const elsewhere = { number: 3, hash: 'ab'.repeat(32) };
     await assert.rejects(all.tron.readBlocks(elsewhere, 10, NEVER), (error) => {
       assert.ok(error instanceof ChainUnreadable);

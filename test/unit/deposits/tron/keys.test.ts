@@ -10,24 +10,18 @@ import { keptLog, NEVER } from '../../../support/adapters/chain-of-nodes.ts';
 describe('TRON_API_KEY', () => {
   it('is sent to TronGrid alone, and never in clear over the network', () => {
     const isSent = (url: string) => keyHeaders(url, 'a-key')['TRON-PRO-API-KEY'] === 'a-key';
-    for (const url of [
-      'https://api.trongrid.io',
-      'https://nile.trongrid.io/',
-      'https://api.shasta.trongrid.io',
-    ])
-      assert.ok(isSent(url), url);
-    const others = [
-      'https://api.trongrid.io.evil.example',
-      'https://eviltrongrid.io',
-      'https://evil.example/trongrid.io',
-    ];
-    for (const url of [
-      'http://api.trongrid.io',
-      'http://127.0.0.1:8090',
-      'https://trongrid.io@evil.example',
-      ...others,
-    ])
-      assert.ok(!isSent(url), url);
+    for (const [url, expected] of [
+      ['https://api.trongrid.io', true],
+      ['https://nile.trongrid.io/', true],
+      ['https://api.shasta.trongrid.io', true],
+      ['http://api.trongrid.io', false],
+      ['http://127.0.0.1:8090', false],
+      ['https://trongrid.io@evil.example', false],
+      ['https://api.trongrid.io.evil.example', false],
+      ['https://eviltrongrid.io', false],
+      ['https://evil.example/trongrid.io', false],
+    ] as const)
+      assert.equal(isSent(url), expected, url);
     assert.deepEqual(keyHeaders('https://api.trongrid.io', null), {});
   });
 

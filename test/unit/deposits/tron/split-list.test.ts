@@ -3,7 +3,6 @@ import fc from 'fast-check';
 import { splitList } from '../../../../deposits/tron/split-list.ts';
 import { column } from '../../../support/column.ts';
 
-/** The parts of an answer that arrives in chunks of this many bytes. */
 async function partsOf(answer: string, chunkBytes = 1_000, maxPartBytes = 1_000) {
   const bytes = Buffer.from(answer);
   async function* chunks() {
