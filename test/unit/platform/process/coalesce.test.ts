@@ -4,17 +4,28 @@ import { column } from '../../../support/column.ts';
 
 const nextTurn = () => new Promise(setImmediate);
 
+/** Notes the batches, whose results are what `each` makes of an item. */
+function noting<Item, Result>(
+  each: (item: Item) => Result | Promise<Result>,
+  options: { maxTogether?: number; maxUnderWay?: number; laneOf?: (item: Item) => string } = {},
+) {
+  const batches: Item[][] = [];
+  const send = coalesce<Item, Result>({
+    maxTogether: 10,
+    ...options,
+    async run(items) {
+      batches.push([...items]);
+      return items.map(each);
+    },
+  });
+  return { batches, send };
+}
+const laneOf = (item: string) => item.charAt(0);
+
 describe('coalesce', () => {
   it('runs items that arrive in one turn together, and gives each its own result', async () => {
-    const batches: number[][] = [];
-    const double = coalesce<number, number>({
-      maxTogether: 10,
-      async run(items) {
-        batches.push([...items]);
-        return items.map((item) => item * 2);
-      },
-    });
-    assert.deepEqual(await Promise.all([1, 2, 3].map(double)), [2, 4, 6]);
+    const { batches, send } = noting((item: number) => item * 2);
+    assert.deepEqual(await Promise.all([1, 2, 3].map(send)), [2, 4, 6]);
     assert.deepEqual(batches, [[1, 2, 3]]);
   });
 
@@ -53,16 +64,8 @@ describe('coalesce', () => {
   });
 
   it('starts another batch while results of one are outstanding, but not in their lanes', async () => {
-    const batches: string[][] = [];
     const late = Promise.withResolvers<string>();
-    const send = coalesce<string, string>({
-      maxTogether: 10,
-      laneOf: (item) => item.charAt(0),
-      async run(items) {
-        batches.push([...items]);
-        return items.map((item) => (item === 'a1' ? late.promise : item));
-      },
-    });
+    const { batches, send } = noting((item: string) => (item === 'a1' ? late.promise : item), { laneOf });
     const first = send('a1');
     await nextTurn();
     const second = send('a2');
@@ -73,16 +76,7 @@ describe('coalesce', () => {
   });
 
   it('divides the lanes among the batches that may run at once', async () => {
-    const batches: string[][] = [];
-    const send = coalesce<string, string>({
-      maxTogether: 10,
-      maxUnderWay: 2,
-      laneOf: (item) => item.charAt(0),
-      async run(items) {
-        batches.push([...items]);
-        return items;
-      },
-    });
+    const { batches, send } = noting((item: string) => item, { maxUnderWay: 2, laneOf });
     await Promise.all(['a1', 'b1', 'a2', 'c1', 'd1'].map(send));
     assert.deepEqual(batches, [
       ['a1', 'a2', 'b1'],

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { Turns } from '../../../../platform/process/turns.ts';
 
-/** Takes a turn and notes when it has come. */
 function taking(turns: Turns, order: string[], line: string): Promise<() => void> {
   const taken = turns.take(line, null);
   // One that is still waiting at the end of its test is refused later, and nobody is interested.
