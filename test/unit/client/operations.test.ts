@@ -7,7 +7,6 @@ import { CardIssuing } from '../../../client/index.ts';
 import { nameOf, parametersOf, pathTo, queryParametersOf } from '../../support/api/declared-operations.ts';
 import { type LoopbackServer, listenOnLoopback } from '../../support/sockets.ts';
 
-/** A method of the client: path parameters, then the body or the query, then options. */
 type Method = (...given: unknown[]) => Promise<unknown>;
 
 interface Received {

@@ -154,12 +154,6 @@ describe('the client', () => {
     assert.equal(requests.length, 0);
   });
 
-  it('reports a timeout', async () => {
-    const error = await caught(create({ maxRetries: 0, timeoutMs: 100 }));
-    assert.equal(error.code, 'timed_out');
-    assert.match(error.message, /100 ms/);
-  });
-
   for (const { what, end, timeoutMs, code } of [
     { what: 'stalls', end: stayMute, timeoutMs: 100, code: 'timed_out' },
     { what: 'breaks off', end: hangUp, timeoutMs: 30_000, code: 'connection_failed' },
@@ -173,6 +167,7 @@ describe('the client', () => {
       const error = await caught(new Reports(http).deposits(query, { maxRetries: 0, timeoutMs }));
       assert.ok(error instanceof CardIssuingConnectionError, inspect(error));
       assert.equal(error.code, code);
+      if (code === 'timed_out') assert.match(error.message, /100 ms/);
     });
   }
 

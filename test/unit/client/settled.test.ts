@@ -18,7 +18,6 @@ const refusal = (status: number, code: ErrorDetails['code'], retryAfterSeconds: 
   });
 const LOST = new CardIssuingConnectionError('connection_failed', 'lost', null, null);
 
-/** Resolves at the signal alone. */
 const untilAborted = (signal?: AbortSignal | null) =>
   new Promise<never>((_resolve, reject) => {
     if (signal?.aborted) reject(signal.reason);
@@ -33,7 +32,6 @@ describe('waitUntilSettled', () => {
     reads = 0;
   });
 
-  /** Reads one status or failure after the other. */
   const wait = (
     replies: Reply[],
     options: WaitOptions = {},

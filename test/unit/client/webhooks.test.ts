@@ -44,10 +44,8 @@ describe("the client's webhooks.verify", () => {
   it('refuses another body, timestamp or signature', () => {
     const headers = signed();
     assert.equal(reasonFor(`${BODY} `, headers), 'signature_mismatch');
-    assert.equal(
-      reasonFor(BODY, { ...headers, 'X-Service-Timestamp': String(NOW_MS + 1) }),
-      'signature_mismatch',
-    );
+    const later = { ...headers, 'X-Service-Timestamp': String(NOW_MS + 1) };
+    assert.equal(reasonFor(BODY, later), 'signature_mismatch');
     for (const signature of ['0'.repeat(64), headers['X-Service-Signature']?.toUpperCase(), 'é'.repeat(32)]) {
       assert.equal(reasonFor(BODY, { ...headers, 'X-Service-Signature': signature }), 'signature_mismatch');
     }
@@ -55,13 +53,13 @@ describe("the client's webhooks.verify", () => {
 
   it('refuses a webhook without its headers', () => {
     const { 'X-Service-Timestamp': timestamp, 'X-Service-Signature': signature } = signed();
-    assert.equal(reasonFor(BODY, {}), 'headers_missing');
-    assert.equal(reasonFor(BODY, { 'X-Service-Timestamp': timestamp }), 'headers_missing');
-    assert.equal(reasonFor(BODY, { 'X-Service-Signature': signature }), 'headers_missing');
-    assert.equal(
-      reasonFor(BODY, { 'X-Service-Timestamp': '12e3', 'X-Service-Signature': signature }),
-      'headers_missing',
-    );
+    for (const headers of [
+      {},
+      { 'X-Service-Timestamp': timestamp },
+      { 'X-Service-Signature': signature },
+      { 'X-Service-Timestamp': '12e3', 'X-Service-Signature': signature },
+    ])
+      assert.equal(reasonFor(BODY, headers), 'headers_missing');
   });
 
   it('refuses a webhook that is further from the clock than five minutes, or than the given tolerance', () => {

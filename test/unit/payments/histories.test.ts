@@ -8,7 +8,6 @@ import { propertyRuns } from '../../support/property-runs.ts';
 
 const histories = fc.array(fc.nat(1_000_000), { minLength: 6, maxLength: 40 });
 
-/** What we decided ourselves, before the network told anything. */
 const asDecided = ({ decision, ...request }: Request): Request[] =>
   decision === null ? [] : [{ ...request, decision, told: null }];
 
@@ -31,32 +30,22 @@ describe('a payment, after whatever history', () => {
 
           assert.equal(card.heldCents, heldCents, 'the card holds what its payment holds');
           assert.equal(authorization?.targetCents ?? 0, issuer.holdCents, 'we know what the issuer holds');
-          assert.equal(
-            card.balanceCents + card.prepaidCents,
-            initialCents - issuer.movedCents,
-            'card and prepaid balance fall by what has moved',
-          );
+          const remainingCents = initialCents - issuer.movedCents;
+          assert.equal(card.balanceCents + card.prepaidCents, remainingCents, 'both fall by what has moved');
           assert.ok(heldCents <= issuer.holdCents);
           if (card.status === 'blocked') assert.equal(card.balanceCents, heldCents, 'all of it is held');
           else assert.equal(heldCents, Math.min(issuer.holdCents, card.balanceCents));
           if (!ours.wasShort) assert.equal(heldCents, issuer.holdCents);
           if (hasNames) assert.equal(ours.declines, declined, 'each declined request is a decline, once');
 
-          const alone = new Ours({
-            status: 'active',
-            balanceCents: 1_000_000,
-            heldCents: 0,
-            prepaidCents: 0,
-          });
+          const money = { balanceCents: 1_000_000, heldCents: 0, prepaidCents: 0 };
+          const alone = new Ours({ status: 'active', ...money });
           alone.nowMs = ours.nowMs;
           alone.payment = { ...alone.payment, requests: payment.requests.flatMap(asDecided) };
           for (const made of ours.handMade) alone.handMade.set(...made);
           alone.book(last);
-          assert.deepEqual(
-            shown(authorization),
-            shown(alone.payment.authorization),
-            'the last snapshot alone comes to the same',
-          );
+          // The last snapshot alone comes to the same.
+          assert.deepEqual(shown(authorization), shown(alone.payment.authorization));
           assert.equal(payment.clearedCents, alone.payment.clearedCents);
 
           const again = ours.book(last);
@@ -65,11 +54,8 @@ describe('a payment, after whatever history', () => {
 
           ours.nowMs = Date.parse('2026-03-01T00:00:00Z');
           ours.book(issuer.read().snapshot());
-          assert.equal(
-            card.heldCents - heldCents + (ours.payment.authorization?.heldCents ?? 0),
-            0,
-            'it expires',
-          );
+          const leftCents = ours.payment.authorization?.heldCents ?? 0;
+          assert.equal(card.heldCents - heldCents + leftCents, 0, 'it expires');
           ours.block();
           if (issuer instanceof IncreaseIssuer) issuer.expiresAt = '2026-04-01T00:00:00.000Z';
           issuer.request(7, true, null);

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { column } from '../../support/column.ts';
 import { Ours } from '../../support/payments/history.ts';
 import { IncreaseIssuer, type Issuer, LithicIssuer, MERCHANT } from '../../support/payments/issuers.ts';
 
@@ -8,11 +9,15 @@ const DAY_MS = 1_440 * MINUTE_MS;
 /** A payment on a card with this much, at an issuer. */
 function open(issuer: Issuer, balanceCents = 10_000) {
   const ours = new Ours({ status: 'active', balanceCents, heldCents: 0, prepaidCents: 0 });
+  /** The issuer's question about this much, with the name that it gives to it. */
+  const question = (amountCents: number) => {
+    const { named, asked } = issuer.name();
+    return { named, put: () => ours.ask({ key: named, ...asked, amountCents, merchant: MERCHANT }) };
+  };
   /** The issuer asks, and tells what it makes of the answer when it is read. */
   const ask = (cents: number, outcome: (said: boolean) => boolean = (said) => said) => {
-    const { named, asked } = issuer.name();
-    const question = { key: named, ...asked, amountCents: cents, merchant: MERCHANT };
-    issuer.request(cents, outcome(ours.ask(question)), named);
+    const { named, put } = question(cents);
+    issuer.request(cents, outcome(put()), named);
   };
   const tell = () => ours.book(issuer.read().snapshot());
   const seen = () => {
@@ -21,31 +26,27 @@ function open(issuer: Issuer, balanceCents = 10_000) {
     return [status, amountCents, heldCents, settledCents];
   };
   const money = () => [ours.card.balanceCents, ours.card.heldCents, ours.card.prepaidCents];
-  return { ours, ask, tell, seen, money };
+  return { ours, question, ask, tell, seen, money };
 }
+
+/** A question without a name that the issuer would repeat when it tells of it. */
+const askUnnamed = (ours: Ours, amountCents: number) =>
+  ours.ask({ key: `asked ${amountCents}`, id: null, amountCents, merchant: MERCHANT });
 
 for (const namesRequests of [true, false]) {
   const lithic = () => new LithicIssuer(namesRequests);
   describe(`a payment at Lithic, ${namesRequests ? 'with' : 'without'} event tokens`, () => {
     it('is paid by its hold, if request and clearing are one message', () => {
       const issuer = lithic();
-      const { ours, tell, seen, money } = open(issuer);
-      const { named, asked } = issuer.name();
-      assert.ok(ours.ask({ key: named, ...asked, amountCents: 300, merchant: MERCHANT }));
+      const { question, tell, seen, money } = open(issuer);
+      const { named, put } = question(300);
+      assert.ok(put());
       assert.deepEqual(seen(), ['pending', 300, 300, 0]);
       issuer.single(300, named);
       const { movements } = tell();
-      assert.deepEqual(
-        movements.map(({ fromHoldCents }) => fromHoldCents),
-        [300],
-      );
-      assert.deepEqual(
-        [seen(), money()],
-        [
-          ['closed', 300, 0, 300],
-          [9_700, 0, 0],
-        ],
-      );
+      assert.deepEqual(column(movements, 'fromHoldCents'), [300]);
+      assert.deepEqual(seen(), ['closed', 300, 0, 300]);
+      assert.deepEqual(money(), [9_700, 0, 0]);
     });
 
     it('takes its own hold when a person books its clearing, and frees the rest', () => {
@@ -58,13 +59,8 @@ for (const namesRequests of [true, false]) {
       ours.handMade.set(id, { means: 'purchase', amountCents: 4_800 });
       const { movements, declines } = tell();
       assert.deepEqual([movements.length, declines.length], [1, 0]);
-      assert.deepEqual(
-        [seen(), money()],
-        [
-          ['closed', 5_000, 0, 4_800],
-          [200, 0, 0],
-        ],
-      );
+      assert.deepEqual(seen(), ['closed', 5_000, 0, 4_800]);
+      assert.deepEqual(money(), [200, 0, 0]);
     });
 
     it('frees its hold when a person says that nothing was bought', () => {
@@ -112,12 +108,12 @@ for (const namesRequests of [true, false]) {
 
     it('gives a late question the answer that the issuer has told', () => {
       const issuer = lithic();
-      const { ours, tell, seen } = open(issuer);
-      const { named, asked } = issuer.name();
+      const { ours, question, tell, seen } = open(issuer);
+      const { named, put } = question(300);
       issuer.request(300, false, named);
       assert.equal(tell().declines.length, 1);
       ours.nowMs += 9 * MINUTE_MS;
-      assert.equal(ours.ask({ key: named, ...asked, amountCents: 300, merchant: MERCHANT }), false);
+      assert.equal(put(), false);
       tell();
       assert.deepEqual([seen().slice(0, 3), ours.declines], [['declined', 300, 0], 1]);
     });
@@ -128,7 +124,6 @@ for (const namesRequests of [true, false]) {
       ask(100);
       issuer.clear(60, true);
       const early = issuer.read().snapshot();
-      // Here it is pending still.
       ask(50);
       tell();
       assert.deepEqual(seen(), ['pending', 150, 50, 60]);
@@ -139,15 +134,14 @@ for (const namesRequests of [true, false]) {
     it('is declined once, with one fee, whether we or the issuer decided first', () => {
       for (const isTold of [true, false]) {
         const issuer = lithic();
-        const { ours, tell } = open(issuer, 100);
-        const { named, asked } = issuer.name();
-        const question = { key: named, ...asked, amountCents: 300, merchant: MERCHANT };
+        const { ours, question, tell } = open(issuer, 100);
+        const { named, put } = question(300);
         if (isTold) {
           issuer.request(300, false, named);
           tell();
         }
-        ours.ask(question);
-        ours.ask(question);
+        put();
+        put();
         if (!isTold) issuer.request(300, false, named);
         tell();
         assert.equal(ours.declines, 1);
@@ -209,7 +203,7 @@ describe('a decision of ours', () => {
 
   it('is freed, too, if the issuer has no such payment', () => {
     const { ours, seen } = open(new LithicIssuer(false));
-    ours.ask({ key: 'lost', id: null, amountCents: 50, merchant: MERCHANT });
+    askUnnamed(ours, 50);
     ours.book(null);
     assert.equal(seen()[2], 50);
     ours.nowMs += 10 * MINUTE_MS;
@@ -230,7 +224,7 @@ describe('a decision of ours', () => {
   it('is what it was, once the issuer tells the request that it is, after another', () => {
     const issuer = new LithicIssuer(false);
     const { ours, tell, seen } = open(issuer);
-    ours.ask({ key: 'asked', id: null, amountCents: 50, merchant: MERCHANT });
+    askUnnamed(ours, 50);
     issuer.request(400, true, null);
     tell();
     assert.deepEqual(seen(), ['pending', 400, 400, 0]);
@@ -242,7 +236,7 @@ describe('a decision of ours', () => {
   it('is the converted request that the issuer approved', () => {
     const issuer = new LithicIssuer(false);
     const { ours, tell, seen } = open(issuer);
-    ours.ask({ key: 'asked', id: null, amountCents: 50, merchant: MERCHANT });
+    askUnnamed(ours, 50);
     issuer.request(52, true, null);
     tell();
     assert.deepEqual([seen(), ours.payment.requests.length], [['pending', 52, 52, 0], 1]);
@@ -256,8 +250,7 @@ describe('a decision of ours', () => {
         issuer.request(cents, isApproved, null);
         opened.tell();
       };
-      const ask = (cents: number) =>
-        opened.ours.ask({ key: `asked ${cents}`, id: null, amountCents: cents, merchant: MERCHANT });
+      const ask = (cents: number) => askUnnamed(opened.ours, cents);
       const askLater = (cents: number) => {
         opened.ours.nowMs += 20 * MINUTE_MS;
         return ask(cents);
@@ -325,13 +318,8 @@ describe('a clearing', () => {
     ask(300);
     issuer.clear(40, true);
     tell();
-    assert.deepEqual(
-      [seen(), money()],
-      [
-        ['declined', 300, 0, 0],
-        [60, 0, 0],
-      ],
-    );
+    assert.deepEqual(seen(), ['declined', 300, 0, 0]);
+    assert.deepEqual(money(), [60, 0, 0]);
   });
 });
 
