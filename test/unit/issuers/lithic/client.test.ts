@@ -219,6 +219,16 @@ describe("Lithic's client", () => {
     const change = (networkCardId: string, cardStatus: 'active' | 'frozen' | 'blocked') =>
       client.changeCardStatus({ token: newId('claim'), networkCardId, cardStatus });
 
+    it('pauses, opens and closes the card', async () => {
+      const { networkCardId } = await issued();
+      const states = [];
+      for (const status of ['frozen', 'active', 'blocked'] as const) {
+        assert.deepEqual(await change(networkCardId, status), { status: 'applied' });
+        states.push(fake.program.card(networkCardId).state);
+      }
+      assert.deepEqual(states, ['PAUSED', 'OPEN', 'CLOSED']);
+    });
+
     it('is refused for a card that Lithic has closed, but a block of it is applied', async () => {
       const { networkCardId } = await issued();
       fake.program.card(networkCardId).state = 'CLOSED';
