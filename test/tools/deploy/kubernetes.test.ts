@@ -43,15 +43,12 @@ describe('the deployment on Kubernetes', () => {
     }
   });
 
-  it('asks every process whether it is alive and ready, at a port that it has', () => {
+  it('asks every process whether it is alive and ready, at a port that it has, and an API of PostgreSQL alone', () => {
     for (const { name, container } of deployments) {
       const ports = container.ports.map(({ name }: { name: string }) => name);
       for (const probe of [container.livenessProbe, container.readinessProbe])
         assert.ok(ports.includes(probe.httpGet.port), name);
     }
-  });
-
-  it('sends the API requests for as long as PostgreSQL answers, whatever else does not', () => {
     for (const { name, container } of apis)
       assert.equal(container.readinessProbe.httpGet.path, '/servez', name);
   });

@@ -33,7 +33,6 @@ const panels: { title: string; targets?: { expr: string }[] }[] = JSON.parse(
 const operating = /^## Metrics$(.*?)^## /ms.exec(read('docs/operating.md'))?.[1] ?? '';
 const runbooks = read('docs/runbooks.md');
 
-/** What Prometheus itself adds. */
 const OF_PROMETHEUS = ['job', 'instance'];
 /** What kube-state-metrics adds on Kubernetes. */
 const OF_KUBERNETES = { kube_deployment_status_replicas_available: ['namespace', 'deployment'] };
@@ -50,7 +49,6 @@ describe('the use of metrics', () => {
   let receiver: Receiver;
   let partner: TestPartner;
   let text = '';
-  /** The labels of every metric that API and worker expose. */
   const exposed = new Map<string, Set<string>>();
 
   before(async () => {
@@ -62,7 +60,6 @@ describe('the use of metrics', () => {
     await openAddress(partner, 1_000);
     await partner.call('GET', '/cards/card_of_nobody');
     await partner.call('GET', '/no-such-route/of-somebody');
-    // Has an event, which is sent.
     await createCard(partner, { amount: 1_000 });
     await createCard(partner, { amount: 1_000 }, { mode: 'live' });
     // Completes in a worker, not in the worker that the API hosts.
@@ -93,7 +90,6 @@ describe('the use of metrics', () => {
     await receiver?.stop();
   });
 
-  /** The metrics and labels of an expression. */
   function namesOf(expr: string): { metrics: string[]; labels: string[] } {
     const code = expr.replaceAll('$__rate_interval', '5m');
     const names = { metrics: [] as string[], labels: [] as string[] };

@@ -87,13 +87,10 @@ describe('the secrets of the deployment on Kubernetes', () => {
 describe('the secrets of Docker Compose', () => {
   const folder = mkdtempSync(join(tmpdir(), 'secrets-'));
   const handedOut = join(folder, 'handed-out');
-  const makeSecrets = () =>
-    execFileSync(process.execPath, ['deploy/compose/make-secrets.mjs', folder, handedOut], {
-      encoding: 'utf8',
-    });
-  const services: Record<string, Resource> = parseYaml(readDeployed('docker-compose.yml'), {
-    merge: true,
-  }).services;
+  const makeArgs = ['deploy/compose/make-secrets.mjs', folder, handedOut];
+  const makeSecrets = () => execFileSync(process.execPath, makeArgs, { encoding: 'utf8' });
+  const composed = parseYaml(readDeployed('docker-compose.yml'), { merge: true });
+  const services: Record<string, Resource> = composed.services;
   const sourcesOf = (service: Resource): string[] =>
     (service.volumes ?? []).map((v: string) => v.split(':')[0]);
   const containerOf = (name: string) =>
@@ -211,14 +208,9 @@ describe("an issuer's secrets", () => {
         assert.equal(environment.CARD_NETWORK, issuer);
         assert.deepEqual([...secretFiles(environment).keys()], variables);
         const opened = filesOpened(name, environment);
-        if (name === 'api') {
-          assert.deepEqual(opened, [...secretFiles(environment).values()]);
-          assert.deepEqual(volumes, ['./issuer:/run/issuer:ro']);
-        } else
-          assert.deepEqual(
-            volumes,
-            opened.map((file) => `./issuer/${basename(file)}:${file}:ro`),
-          );
+        const mounted = opened.map((file) => `./issuer/${basename(file)}:${file}:ro`);
+        assert.deepEqual(volumes, name === 'api' ? ['./issuer:/run/issuer:ro'] : mounted);
+        if (name === 'api') assert.deepEqual(opened, [...secretFiles(environment).values()]);
       }
     });
   }
