@@ -29,6 +29,9 @@ describe('the page of a reveal link, in a browser', () => {
       cardholder_last_name: 'Lovelace',
     });
   });
+  afterEach(async () => {
+    for (const context of browser.contexts()) await context.close();
+  });
   after(() => browser?.close());
 
   const make = async (body: object = {}): Promise<string> =>
@@ -65,8 +68,6 @@ describe('the page of a reveal link, in a browser', () => {
     const again = await openPage(url);
     await again.getByRole('button', { name: 'Show card details' }).click();
     await says(again, /opened before/);
-    await page.close();
-    await again.close();
   });
 
   it('hides it after a minute, and says so', async () => {
@@ -78,7 +79,6 @@ describe('the page of a reveal link, in a browser', () => {
     await page.clock.runFor(61_000);
     await says(page, /Hidden/);
     assert.equal(await page.locator('#number').textContent(), '');
-    await page.close();
   });
 
   it('lets the link be opened again after the limit of reveals', async () => {
@@ -93,7 +93,6 @@ describe('the page of a reveal link, in a browser', () => {
     );
     await page.getByRole('button', { name: 'Show card details' }).click();
     await says(page, /Shown/);
-    await page.close();
   });
 
   it('is not shown in a frame of an origin that it does not name', async () => {
@@ -103,11 +102,10 @@ describe('the page of a reveal link, in a browser', () => {
       res.end(`<!doctype html><iframe src="${url}"></iframe>`);
     });
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const page = await openPage(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+    await openPage(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
     await until('the browser refuses the frame', () =>
       complaints.some((text) => text.includes('frame-ancestors')),
     );
-    await page.close();
     server.close();
   });
 });

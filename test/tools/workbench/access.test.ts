@@ -9,7 +9,6 @@ import type { TestPartner, TestStack } from '../../support/stack.ts';
 import { until } from '../../support/until.ts';
 import { openTab, startWorkbenchStack, type Tab } from '../../support/workbench.ts';
 
-/** What a hostile partner's customer might be called. */
 const HOSTILE = '<img src=x onerror=console.error(1)>';
 
 describe('the workbench, for everybody', () => {
@@ -43,6 +42,9 @@ describe('the workbench, for everybody', () => {
     await partner.call('POST', '/webhook-endpoints', {
       body: { url: 'https://hooks.example.com/b', description: HOSTILE },
     });
+  });
+  afterEach(async () => {
+    for (const context of browser.contexts()) await context.close();
   });
   after(async () => {
     await browser?.close();
@@ -91,11 +93,11 @@ describe('the workbench, for everybody', () => {
     assert.ok(Number(overflow) <= 0, `${what} scrolls sideways by ${overflow} px`);
   };
 
-  for (const { width, colorScheme } of [
-    { width: 1_440, colorScheme: 'light' },
-    { width: 1_440, colorScheme: 'dark' },
-    { width: 390, colorScheme: 'light' },
-    { width: 390, colorScheme: 'dark' },
+  for (const [width, colorScheme] of [
+    [1_440, 'light'],
+    [1_440, 'dark'],
+    [390, 'light'],
+    [390, 'dark'],
   ] as const) {
     it(`is accessible on every page at ${width} px in ${colorScheme}, and asks and runs nothing of others`, async () => {
       const tab = await openTab(browser, partner, { width, colorScheme });
@@ -115,11 +117,10 @@ describe('the workbench, for everybody', () => {
       }
       assert.deepEqual(tab.complaints, []);
       assert.equal(await tab.page.locator('img[src="x"]').count(), 0);
-      await tab.context.close();
     });
   }
 
-  it('issues a card by keyboard alone, and says its shortcuts', async () => {
+  it('issues a card by keyboard alone, with what it costs before, and says its shortcuts', async () => {
     const tab = await openTab(browser, partner);
     const { page } = tab;
     const press = (keys: string) => page.keyboard.press(keys);
@@ -134,17 +135,22 @@ describe('the workbench, for everybody', () => {
     await dialog.waitFor();
     await dialog.locator('input[name=amount]:focus').waitFor();
     await page.keyboard.type('25');
+    const quote = { type: 'card_issue', amount: 2_500 };
+    const { total_debited } = (await partner.call('POST', '/quotes', { body: quote })).json;
+    await tab.says(`$${(total_debited / 100).toFixed(2)}`);
     await press('Tab');
     await page.keyboard.type('by-keyboard');
+    await tab.fill('First name', 'Ada');
+    await tab.fill('Last name', 'Lovelace');
     await press('Enter');
     await page.getByRole('heading', { name: /^Card ••••/ }).waitFor();
+    await tab.says('Ada Lovelace');
     const { json } = await partner.call('GET', '/cards?external_ref=by-keyboard');
     assert.deepEqual([json.data[0].status, json.data[0].balance], ['active', 2_500]);
     await press('g');
     await press('h');
     await page.getByRole('heading', { name: 'Home', level: 1 }).waitFor();
     assert.deepEqual(tab.complaints, []);
-    await tab.context.close();
   });
 
   it('gives the focus back to what opened a dialog', async () => {
@@ -153,7 +159,6 @@ describe('the workbench, for everybody', () => {
     await tab.press('Top up');
     await tab.page.keyboard.press('Escape');
     await tab.page.locator('button:focus', { hasText: 'Top up' }).waitFor();
-    await tab.context.close();
   });
 
   it('has its pages behind a menu on a narrow screen', async () => {
@@ -164,6 +169,5 @@ describe('the workbench, for everybody', () => {
     await link.click();
     await tab.page.getByRole('heading', { name: 'Events', level: 1 }).waitFor();
     assert.equal(await link.isVisible(), false);
-    await tab.context.close();
   });
 });

@@ -27,13 +27,16 @@ describe('a session of the workbench, in a browser', () => {
   beforeEach(async () => {
     partner = await unrestrictedPartner(stack);
   });
+  afterEach(async () => {
+    for (const context of browser.contexts()) await context.close();
+  });
   after(async () => {
     await browser?.close();
     await stack?.stop();
   });
 
   it('keeps the token of its link out of the address bar and of all requests but one', async () => {
-    const { page, sent, complaints, context } = await openTab(browser, partner);
+    const { page, sent, complaints } = await openTab(browser, partner);
     await page.getByRole('heading', { name: 'Home', level: 1 }).waitFor();
     assert.equal(new URL(page.url()).hash, '');
     const [exchange, ...others] = sent.filter((request) => /token/.test(request));
@@ -44,7 +47,6 @@ describe('a session of the workbench, in a browser', () => {
     await page.goBack();
     assert.ok(!page.url().includes(token));
     assert.deepEqual(complaints, []);
-    await context.close();
   });
 
   it('opens no link twice, and says what to do instead', async () => {
@@ -65,13 +67,11 @@ describe('a session of the workbench, in a browser', () => {
     await second.getByLabel('Link').fill(fresh.url);
     await second.getByRole('button', { name: 'Open' }).click();
     await second.getByRole('heading', { name: 'Home', level: 1 }).waitFor();
-    await context.close();
-    await other.close();
   });
 
   it('opens a new link in the tab of an old one, and keeps that out of the address bar, too', async () => {
     const { json } = await partner.call('POST', '/workbench-sessions', { body: {} });
-    const { page, context } = await openTab(browser, partner);
+    const { page } = await openTab(browser, partner);
     await page.goto(`${new URL(json.url).origin}/workbench/#${'x'.repeat(43)}`);
     await page.getByText(/This link was opened before/).waitFor();
     await page.goto(json.url);
@@ -79,39 +79,16 @@ describe('a session of the workbench, in a browser', () => {
     assert.equal(new URL(page.url()).hash, '');
     await page.goBack();
     assert.equal(new URL(page.url()).hash, '');
-    await context.close();
   });
 
-  for (const [how, end] of [
-    ['it is ended by the API', (id: string) => partner.call('DELETE', `/workbench-sessions/${id}`)],
-    [
-      'its key is revoked',
-      async () => {
-        const { json } = await partner.call('GET', '/workbench-sessions');
-        return partner.call('DELETE', `/api-keys/${json.data[0].api_key_id}`);
-      },
-    ],
-  ] as const) {
-    it(`shows nothing more once ${how}`, async () => {
-      const { page, sessionId, says, context } = await openTab(browser, partner);
-      await page.getByText('$10,000.00').first().waitFor();
-      assert.equal((await end(sessionId)).status, 204);
-      await says('This session has ended');
-      assert.equal(await page.getByText('$10,000.00').count(), 0);
-      await page.reload();
-      await says('Open the workbench in test mode');
-      await context.close();
-    });
-  }
-
-  it('ends when somebody signs out', async () => {
-    const { page, press, says, context } = await openTab(browser, partner);
-    await page.getByRole('heading', { name: 'Home', level: 1 }).waitFor();
-    await press('Sign out');
+  it('shows nothing more once it is ended by the API', async () => {
+    const { page, sessionId, says } = await openTab(browser, partner);
+    await page.getByText('$10,000.00').first().waitFor();
+    assert.equal((await partner.call('DELETE', `/workbench-sessions/${sessionId}`)).status, 204);
+    await says('This session has ended');
+    assert.equal(await page.getByText('$10,000.00').count(), 0);
+    await page.reload();
     await says('Open the workbench in test mode');
-    const { json } = await partner.call('GET', '/workbench-sessions');
-    assert.equal(json.data[0].status, 'ended');
-    await context.close();
   });
 
   it('says in its other tabs that it was ended', async () => {
@@ -123,21 +100,20 @@ describe('a session of the workbench, in a browser', () => {
     await other.getByRole('heading', { name: 'This session has ended' }).waitFor();
     const words = await other.getByRole('alert').textContent();
     assert.match(words ?? '', /you signed out in another tab\. Ask for a new link\.$/);
-    await tab.context.close();
   });
 
-  it('says so if nobody could be signed out, and stays', async () => {
-    const { page, press, says, context } = await openTab(browser, partner);
+  it('ends when somebody signs out, and says so and stays if that fails', async () => {
+    const { page, press, says } = await openTab(browser, partner);
+    const status = async () => (await partner.call('GET', '/workbench-sessions')).json.data[0].status;
     await page.getByRole('heading', { name: 'Home', level: 1 }).waitFor();
     await page.route('**/workbench/session?mode=test', (route) => route.abort());
     await press('Sign out');
     await page.getByRole('alert').getByText('The connection to').waitFor();
-    const { json } = await partner.call('GET', '/workbench-sessions');
-    assert.equal(json.data[0].status, 'open');
+    assert.equal(await status(), 'open');
     await page.unroute('**/workbench/session?mode=test');
     await press('Sign out');
     await says('Open the workbench in test mode');
-    await context.close();
+    assert.equal(await status(), 'ended');
   });
 
   it('of another account asks before it replaces the one that is open, whose tabs then do nothing', async () => {
@@ -152,7 +128,6 @@ describe('a session of the workbench, in a browser', () => {
     await first.says('Another session is open in this browser');
     assert.equal((await partner.call('GET', '/workbench-sessions')).json.data[0].status, 'ended');
     assert.deepEqual([...first.complaints, ...second.complaints], []);
-    await first.context.close();
   });
 
   it('shows test and live in two tabs at once, each its own', async () => {
@@ -169,7 +144,6 @@ describe('a session of the workbench, in a browser', () => {
     await live.says('No cards yet');
     assert.equal(await live.page.getByRole('link', { name: 'Test clock' }).count(), 0);
     assert.match(live.page.url(), /\/workbench\/live\/cards$/);
-    await test.context.close();
   });
 
   it('can neither be read nor used by a page of another origin', async () => {
@@ -200,12 +174,11 @@ describe('a session of the workbench, in a browser', () => {
     assert.ok((await submitted).status() >= 400);
     assert.equal((await partner.call('GET', '/balance')).json.total, 1_000_000);
     server.close();
-    await tab.context.close();
   });
 
   it('offers only what its scopes allow', async () => {
     const { json } = await createCard(partner, { amount: 1_000 });
-    const { page, visit, complaints, sent, context } = await openTab(browser, partner, {
+    const { page, visit, complaints, sent } = await openTab(browser, partner, {
       scopes: ['cards:read'],
     });
     const places = page.getByRole('navigation', { name: 'Pages' }).getByRole('listitem');
@@ -223,43 +196,39 @@ describe('a session of the workbench, in a browser', () => {
       [],
     );
     assert.deepEqual(complaints, []);
-    await context.close();
   });
 
   it('offers no card to be issued without the scope to show it', async () => {
     const scopes = ['balance:read', 'cards:write'];
-    const { page, says, context } = await openTab(browser, partner, { scopes });
+    const { page, says } = await openTab(browser, partner, { scopes });
     await says('$10,000.00');
     assert.equal(await page.getByRole('link', { name: 'Issue a card' }).count(), 0);
-    await context.close();
   });
 
   it("knows the account's time without the scope to advance it", async () => {
     await partner.call('POST', '/test/clock/advance', { body: { seconds: 40 * 86_400 } });
-    const { page, visit, says, context } = await openTab(browser, partner, { scopes: ['balance:read'] });
+    const { page, visit, says } = await openTab(browser, partner, { scopes: ['balance:read'] });
     await says('40 days ahead');
     await visit('test/balance/statements');
     const month = new Date(Date.now() + 40 * 86_400_000).toISOString().slice(0, 7);
     await until('the month is there', async () => (await page.getByLabel('Month').inputValue()) === month);
-    await context.close();
   });
 
   it('lets a year be typed over another one, wherever the browser is', async () => {
     // Its offset had seconds until 1937.
     const tab = await openTab(browser, partner, { timezoneId: 'Europe/Amsterdam' });
-    const { page, choose, fill, context } = tab;
+    const { page, choose, fill } = tab;
     await choose('Cards');
     await fill('From', '2026-11-20T03:04');
     for (const key of ['ArrowRight', 'ArrowRight', '2', '0', '2', '5']) await page.keyboard.press(key);
     await page.waitForURL(/created_gte=2025-11-20T02%3A04/);
     assert.equal(await page.getByLabel('From').inputValue(), '2025-11-20T03:04');
-    await context.close();
   });
 
   it('loads 10,000 cards on by cursor, and finds one of them', async () => {
     await setCurrentProduct(stack.operator, { code: 'BENCH', bin: '424242', scheme: 'visa' });
     await seedCards(stack.config.databaseUrl, partner.id, 1, 10_000);
-    const { page, choose, press, fill, says, complaints, context } = await openTab(browser, partner);
+    const { page, choose, press, fill, says, complaints } = await openTab(browser, partner);
     await choose('Cards');
     const rows = page.getByRole('table').locator('tbody tr');
     await until('a page is there', async () => (await rows.count()) === 50);
@@ -276,11 +245,10 @@ describe('a session of the workbench, in a browser', () => {
     await page.reload();
     await until('one row is there again', async () => (await rows.count()) === 1);
     assert.deepEqual(complaints, []);
-    await context.close();
   });
 
   it('shows everything but the chart while that can not be loaded, and draws it once it can', async () => {
-    const { page, context } = await openTab(browser, partner);
+    const { page } = await openTab(browser, partner);
     let asked = 0;
     await page.route('**/days-chart*', (route) => {
       asked += 1;
@@ -293,7 +261,6 @@ describe('a session of the workbench, in a browser', () => {
     assert.equal(await page.getByRole('alert').count(), 0);
     await page.unroute('**/days-chart*');
     await page.locator('figure canvas').first().waitFor();
-    await context.close();
   });
 
   it('keeps what it shows while the API is restarted, says so, and goes on by itself', async () => {
@@ -302,7 +269,7 @@ describe('a session of the workbench, in a browser', () => {
     const start = () => startApi(config, pino({ level: 'silent' }));
     let api = await start();
     const here = partnerAt(partner, api.url);
-    const { page, says, context } = await openTab(browser, here);
+    const { page, says } = await openTab(browser, here);
     await page.getByText('$10,000.00').first().waitFor();
     await api.stop();
     await says(/does not answer|connection/i);
@@ -311,7 +278,6 @@ describe('a session of the workbench, in a browser', () => {
     await partner.call('POST', '/test/credit', { body: { amount: 100 }, idempotencyKey: 'later' });
     await says('$10,001.00');
     await until('the error is gone', async () => (await page.getByRole('alert').count()) === 0);
-    await context.close();
     await api.stop();
   });
 });
