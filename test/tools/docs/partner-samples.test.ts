@@ -47,7 +47,6 @@ describe('the samples in the partner pages', () => {
     await service?.stop();
   });
 
-  /** Runs a sample of the shell. @returns status and body of every response in it */
   async function ask(text: string, env: Record<string, string>): Promise<{ status: number; body: string }[]> {
     const curl = `curl() { command curl -sS -w '\\n%{http_code}\\n' "$@"; }`;
     const { stdout } = await run('bash', ['-euo', 'pipefail', '-c', `${curl}\n${text}`], {
@@ -134,13 +133,10 @@ describe('the samples in the partner pages', () => {
     const flags =
       '--noEmit --strict --allowImportingTsExtensions --module nodenext --target es2024 --lib es2024';
     const types = ['--types', 'node', '--typeRoots', join(ROOT, 'node_modules/@types')];
-    await run(
-      process.execPath,
-      [join(ROOT, 'node_modules/typescript/bin/tsc'), ...flags.split(' '), ...types, file],
-      {
-        cwd: folder,
-      },
-    ).catch(({ stdout }) => assert.fail(stdout));
+    const tsc = join(ROOT, 'node_modules/typescript/bin/tsc');
+    await run(process.execPath, [tsc, ...flags.split(' '), ...types, file], { cwd: folder }).catch(
+      ({ stdout }) => assert.fail(stdout),
+    );
     const child = spawn(process.execPath, [file], { env, stdio: ['ignore', 'pipe', 'pipe'] });
     let output = '';
     for (const stream of [child.stdout, child.stderr]) stream.on('data', (text) => (output += text));

@@ -72,26 +72,18 @@ describe('the reference', () => {
       samplesIn('TypeScript').map(async ({ operation, source }) => {
         const file = join(folder, `${operation.operationId}.mts`);
         assert.match(source, new RegExp(`client\\.${operation.operationId}\\(`));
-        await writeFile(
-          file,
-          source.replace(`'virtual-card-issuing-client'`, JSON.stringify(join(ROOT, 'client/index.ts'))),
-        );
+        const client = JSON.stringify(join(ROOT, 'client/index.ts'));
+        await writeFile(file, source.replace(`'virtual-card-issuing-client'`, client));
         return file;
       }),
     );
     const flags =
       '--noEmit --strict --allowImportingTsExtensions --module nodenext --target es2024 --lib es2024 --types node';
-    await run(
-      process.execPath,
-      [
-        join(ROOT, 'node_modules/typescript/bin/tsc'),
-        ...flags.split(' '),
-        '--typeRoots',
-        join(ROOT, 'node_modules/@types'),
-        ...files,
-      ],
-      { cwd: folder },
-    ).catch(({ stdout }) => assert.fail(stdout));
+    const types = ['--typeRoots', join(ROOT, 'node_modules/@types')];
+    const tsc = join(ROOT, 'node_modules/typescript/bin/tsc');
+    await run(process.execPath, [tsc, ...flags.split(' '), ...types, ...files], { cwd: folder }).catch(
+      ({ stdout }) => assert.fail(stdout),
+    );
   });
 
   describe('in Python', () => {
@@ -133,17 +125,8 @@ describe('the reference', () => {
     it('has a document from which openapi-python-client generates a client that works', async () => {
       const partner = await (await sharedStack()).createPartner('Generated Python Partner');
       const env = await environment(partner.keys.test);
-      const document = join(ROOT, 'docs/openapi.json');
-      const generate = [
-        'generate',
-        '--path',
-        document,
-        '--output-path',
-        'generated_client',
-        '--meta',
-        'none',
-      ];
-      await run('python3', ['-m', 'openapi_python_client', ...generate], {
+      const generate = `generate --path ${join(ROOT, 'docs/openapi.json')} --output-path generated_client --meta none`;
+      await run('python3', ['-m', 'openapi_python_client', ...generate.split(' ')], {
         cwd: folder,
         env: { ...env, PYTHONPATH: packages },
       });

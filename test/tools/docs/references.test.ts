@@ -12,7 +12,6 @@ const SOURCES = filesOf('**/*.{ts,sql,mjs,sh,yaml,yml}').concat('Dockerfile', '.
 const REFERENCE =
   /(?<path>(?:[\w.-]+\/)*[\w-]+\.md)(?!\.?\w)(?:#(?<anchor>[\w-]+)|(?:,| \() ?"(?<heading>[^"]+)")?/g;
 
-/** A link in a page to a file of this repository, or to a heading. */
 const LINK = /\]\((?<file>[^)#:\s]*)(?:#(?<anchor>[^)]+))?\)/g;
 
 function filesOf(pattern: string): string[] {
@@ -69,7 +68,6 @@ function linkProblem(from: string, link: Record<string, string | undefined>): st
   return null;
 }
 
-/** Everything that is wrong in these files, each with its file. */
 function problemsIn(files: string[], problemsOf: (file: string) => (string | null)[]): string[] {
   return files.flatMap((file) =>
     problemsOf(file)

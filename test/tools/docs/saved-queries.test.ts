@@ -44,7 +44,6 @@ describe('the saved queries of the operating guide', () => {
   let endSilence: () => Promise<unknown> = async () => {};
   /** What stands in the page for what the reader puts in. */
   let placeholders: Record<string, string>;
-  /** The ids of the workflows that each query has to find. */
   let expected: Record<string, string[]>;
 
   before(async () => {
@@ -194,7 +193,6 @@ describe('the saved queries of the operating guide', () => {
     };
   }
 
-  /** Lets the simulated network answer nothing but 500 about a card. */
   async function silenceNetwork(cardId: string): Promise<void> {
     const table = 'ALTER TABLE simulated_network.operation';
     const networkCardId = pg.escapeLiteral((await readCardRow(stack, cardId))?.network_card_id ?? '');
