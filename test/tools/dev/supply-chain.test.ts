@@ -122,17 +122,9 @@ describe('a Node that is too old', () => {
       );
     }
     const older = `Object.defineProperty(process, 'versions', { value: { node: '20.20.2' } })`;
-    const { status, stdout, stderr } = spawnSync(
-      process.execPath,
-      [
-        '--import',
-        `data:text/javascript,${older}`,
-        '--import',
-        './platform/process/check-node.mjs',
-        'api/main.ts',
-      ],
-      { cwd: ROOT, encoding: 'utf8' },
-    );
+    const imports = [`data:text/javascript,${older}`, './platform/process/check-node.mjs'];
+    const args = [...imports.flatMap((one) => ['--import', one]), 'api/main.ts'];
+    const { status, stdout, stderr } = spawnSync(process.execPath, args, { cwd: ROOT, encoding: 'utf8' });
     assert.deepEqual([status, stdout], [1, '']);
     assert.match(stderr, /^This needs Node\.js 24 or newer.*"npm ci" without --omit=dev.*\n$/);
   });

@@ -46,12 +46,9 @@ describe('the environment of the services that npm start runs', () => {
     }
     const { settings, environment } = environmentWith({
       ...asked,
-      ...{
-        TEMPORAL_ADDRESS: '127.0.0.1:7233',
-        CARD_NETWORK: 'increase',
-        INCREASE_FUNDING_ACCOUNT_ID: 'account_1',
-        ALLOW_PLAINTEXT_TEMPORAL: 'true',
-      },
+      TEMPORAL_ADDRESS: '127.0.0.1:7233',
+      CARD_NETWORK: 'increase',
+      INCREASE_FUNDING_ACCOUNT_ID: 'account_1',
     });
     const handedOn = Object.keys(environment).filter((name) => name in asked);
     assert.deepEqual(handedOn.sort(), [

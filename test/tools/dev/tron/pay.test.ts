@@ -24,6 +24,8 @@ describe('npm run tron -- pay', () => {
     writeFileSync(join(path, 'stack.json'), JSON.stringify({ demo, ...stack }));
     return path;
   };
+  const post = (body: string, type = 'application/json') =>
+    fetch(`${tron.url}/dev/pay`, { method: 'POST', body, headers: { 'content-type': type } });
   let running: string;
 
   before(async () => {
@@ -32,29 +34,15 @@ describe('npm run tron -- pay', () => {
   });
 
   it('refuses a wrong address and a wrong amount, and names them', async () => {
-    const askedFor = async (to: unknown, amountUsdt: unknown) => {
-      const headers = { 'content-type': 'application/json' };
-      const body = JSON.stringify({ to, amountUsdt });
-      const response = await fetch(`${tron.url}/dev/pay`, { method: 'POST', body, headers });
-      assert.equal(response.status, 400, body);
+    const askedFor = async (to: string, amountUsdt: string) => {
+      const response = await post(JSON.stringify({ to, amountUsdt }));
+      assert.equal(response.status, 400, `${to} ${amountUsdt}`);
       return ((await response.json()) as { Error: string }).Error;
     };
     for (const address of [`${ALICE.slice(0, -1)}7`, '0x00', '', `${ALICE} `])
       assert.match(await askedFor(address, '1'), /^the address must be a TRON address/);
-    for (const amount of [
-      '1.1234567',
-      '1,5',
-      '0',
-      '0.000000',
-      '1e3',
-      '',
-      'x',
-      '.5',
-      '1.',
-      '-1',
-      '1'.repeat(16),
-    ])
-      assert.match(await askedFor(ALICE, amount), /^the amount must be/, amount);
+    const amounts = ['1.1234567', '1,5', '0', '0.000000', '1e3', '', 'x', '.5', '1.', '-1', '1'.repeat(16)];
+    for (const amount of amounts) assert.match(await askedFor(ALICE, amount), /^the amount must be/, amount);
 
     assert.deepEqual(await runOn(running, 'pay', ALICE, '1.1234567'), {
       code: 1,
@@ -66,16 +54,8 @@ describe('npm run tron -- pay', () => {
 
   it('accepts no payment that a web page could send', async () => {
     const body = JSON.stringify({ to: ALICE, amountUsdt: '1' });
-    for (const type of ['text/plain', 'application/x-www-form-urlencoded']) {
-      const response = await fetch(`${tron.url}/dev/pay`, {
-        method: 'POST',
-        body,
-        headers: { 'content-type': type },
-      });
-      assert.equal(response.status, 415);
-    }
-    const headers = { 'content-type': 'application/json' };
-    const broken = await fetch(`${tron.url}/dev/pay`, { method: 'POST', body: '{', headers });
-    assert.equal(broken.status, 400);
+    for (const type of ['text/plain', 'application/x-www-form-urlencoded'])
+      assert.equal((await post(body, type)).status, 415);
+    assert.equal((await post('{')).status, 400);
   });
 });
