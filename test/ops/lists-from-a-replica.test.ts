@@ -34,7 +34,6 @@ describe('lists, with a read replica configured,', () => {
     await postgres.close();
   });
 
-  /** Where a list is read now. */
   const server = () =>
     readList(async (orm) => {
       const [row] = await query<{ standby: boolean }>(orm.em.fork(), 'SELECT pg_is_in_recovery() AS standby');
@@ -43,7 +42,6 @@ describe('lists, with a read replica configured,', () => {
   const isReplica = async () => (await server()) === 'replica';
 
   let cards = 0;
-  /** Makes a card, and finds it in every list that has to have it. */
   async function isListedAtOnce(): Promise<void> {
     cards += 1;
     const externalRef = `card-${cards}`;
@@ -76,39 +74,24 @@ describe('lists, with a read replica configured,', () => {
       `SELECT query FROM pg_stat_activity WHERE application_name = 'card-issuing-lists'`,
     );
 
-  it('are read from the primary while the replica lags, and from the replica once it has caught up', async () => {
-    await postgres.pauseReplay();
-    try {
+  for (const [what, away, back] of [
+    ['lags', () => postgres.pauseReplay(), () => postgres.resumeReplay()],
+    ['hangs', () => postgres.signalReplica('SIGSTOP'), () => postgres.signalReplica('SIGCONT')],
+    ['is down', () => postgres.stopReplica(), () => postgres.startReplica()],
+  ] as const) {
+    it(`are read from the primary while the replica ${what}, and from the replica once it has caught up`, async () => {
+      await until('the replica is used', isReplica);
+      await away();
+      try {
+        await isListedAtOnce();
+        assert.equal(await server(), 'primary');
+      } finally {
+        await back();
+      }
+      await until('the replica is used again', isReplica);
       await isListedAtOnce();
-      assert.equal(await server(), 'primary');
-    } finally {
-      await postgres.resumeReplay();
-    }
-    await until('the replica is used again', isReplica);
-    await isListedAtOnce();
-  });
-
-  it('are read from the primary while the replica hangs', async () => {
-    await until('the replica is used', isReplica);
-    await postgres.signalReplica('SIGSTOP');
-    try {
-      await isListedAtOnce();
-      assert.equal(await server(), 'primary');
-    } finally {
-      await postgres.signalReplica('SIGCONT');
-    }
-    await until('the replica is used again', isReplica);
-    await isListedAtOnce();
-  });
-
-  it('are read from the primary while the replica is down', async () => {
-    await postgres.stopReplica();
-    await isListedAtOnce();
-    assert.equal(await server(), 'primary');
-    await postgres.startReplica();
-    await until('the replica is used again', isReplica);
-    await isListedAtOnce();
-  });
+    });
+  }
 
   it('are read from the primary if the replica fails half-way, and a wrong request is still refused', async () => {
     await until('the replica is used', isReplica);

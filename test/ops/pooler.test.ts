@@ -27,7 +27,6 @@ const SETTINGS = [
 
 describe('the service behind PgBouncer in transaction mode', () => {
   let databaseUrl: string;
-  /** Of the worker. */
   let settled: string;
   let settledApi: string;
   let unsettled: string;
@@ -42,11 +41,8 @@ describe('the service behind PgBouncer in transaction mode', () => {
     settledApi = await login(API_ROLE, [`SET role = '${API_ROLE}'`, ...SETTINGS]);
     unsettled = await login(WORKER_ROLE, []);
     pgbouncer = await startPgbouncer(program, [settled, settledApi, unsettled]);
-    careless = await startPgbouncer(
-      program,
-      [settled, settledApi, unsettled],
-      ['ignore_startup_parameters = options'],
-    );
+    const ignoring = ['ignore_startup_parameters = options'];
+    careless = await startPgbouncer(program, [settled, settledApi, unsettled], ignoring);
   });
   after(async () => {
     await pgbouncer?.stop();

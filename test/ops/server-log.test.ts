@@ -7,7 +7,7 @@ import { type RunningPostgres, startEmbeddedPostgres } from '../../dev/postgres/
 import { readLoggedValues } from '../../platform/db/logged-values.ts';
 import { WORKER_ROLE } from '../../platform/db/login.ts';
 import { migrate } from '../../platform/db/migrate.ts';
-import { openOrm } from '../../platform/db/orm.ts';
+import { type Orm, openOrm } from '../../platform/db/orm.ts';
 import { query } from '../../platform/db/sql.ts';
 import { asOwner, createTestLogins, workerUrlOf } from '../support/postgres.ts';
 
@@ -34,10 +34,13 @@ describe("PostgreSQL's log", () => {
     await rm(folder, { recursive: true, force: true });
   });
 
-  /** Inserts a card, the same again, and one that violates a constraint. */
-  async function insertCards(name: string): Promise<void> {
+  async function withWorker<T>(work: (orm: Orm) => Promise<T>): Promise<T> {
     const orm = await openOrm({ databaseUrl: workerUrlOf(postgres.url), poolSize: 1, role: WORKER_ROLE });
-    try {
+    return work(orm).finally(() => orm.close());
+  }
+
+  const insertCards = (name: string) =>
+    withWorker(async (orm) => {
       const insert = (id: string, status: string) =>
         query(
           orm.em.fork(),
@@ -49,10 +52,7 @@ describe("PostgreSQL's log", () => {
       await insert(`card_${name}`, 'active');
       await assert.rejects(insert(`card_${name}2`, 'active'), { code: '23505' });
       await assert.rejects(insert(`card_${name}3`, 'unheard of'), { code: '23514' });
-    } finally {
-      await orm.close();
-    }
-  }
+    });
 
   it('has every statement and error, but no value, neither after a unique violation nor after a bad row', async () => {
     await insertCards('Clementine');
@@ -61,9 +61,7 @@ describe("PostgreSQL's log", () => {
     assert.match(text, /duplicate key value violates unique constraint "card_external_ref"/);
     assert.match(text, /violates check constraint/);
     assert.doesNotMatch(text, /Clementine/i);
-    const orm = await openOrm({ databaseUrl: workerUrlOf(postgres.url), poolSize: 1, role: WORKER_ROLE });
-    assert.equal(await readLoggedValues(orm.em.fork()), null);
-    await orm.close();
+    assert.equal(await withWorker((orm) => readLoggedValues(orm.em.fork())), null);
   });
 
   it('is reported if a login logs values all the same', async () => {
@@ -73,9 +71,7 @@ describe("PostgreSQL's log", () => {
     ]);
     await insertCards('Josephine');
     assert.match(await log(), /Josephine@example/);
-    const orm = await openOrm({ databaseUrl: workerUrlOf(postgres.url), poolSize: 1, role: WORKER_ROLE });
-    const reason = await readLoggedValues(orm.em.fork());
-    await orm.close();
+    const reason = await withWorker((orm) => readLoggedValues(orm.em.fork()));
     assert.match(reason ?? '', /test_worker.*log_error_verbosity = terse.*log_parameter_max_length = 0/);
   });
 });

@@ -34,7 +34,6 @@ describe('an upgrade of workers with versions', () => {
   let nextApi: RunningApi | undefined;
   let issuedCents = 0;
   let depositedCents = 0;
-  /** The partner, by the API of the next release. */
   let nextPartner: TestPartner;
 
   before(async () => {
@@ -124,7 +123,6 @@ describe('an upgrade of workers with versions', () => {
     for (const [queue, count] of Object.entries(workers)) assert.ok(count >= 2, `${queue}: ${count}`);
   });
 
-  /** A worker and an API of the next release, beside the others. */
   async function startNext(): Promise<void> {
     const config: Config = { ...stack.config, port: await freePort(), workerVersion: version('2') };
     const logger = pino({ level: 'silent' });
@@ -285,7 +283,6 @@ const letNetworkFinish = (stack: TestStack, cardId: string) =>
     cardId,
   ]);
 
-/** The build that ran the workflow's latest task. */
 async function buildOf(workflow: WorkflowHandle): Promise<string | undefined> {
   const { raw } = await workflow.describe();
   return raw.workflowExecutionInfo?.versioningInfo?.deploymentVersion?.buildId ?? undefined;

@@ -66,7 +66,6 @@ describe('a rotation of ENCRYPTION_KEYS while the service runs', () => {
       const given = await partner.call('POST', path, { mode, body, idempotencyKey: key });
       asked.push({ key, path, mode, body, answer: given });
     }
-    // The network is silent about this one.
     const [key, body] = [randomUUID(), { amount: 1_047, external_ref: randomUUID() }];
     const pending = await partner.call('POST', '/cards', { mode: 'live', body, idempotencyKey: key });
     assert.equal(pending.status, 202);
@@ -94,7 +93,6 @@ describe('a rotation of ENCRYPTION_KEYS while the service runs', () => {
     for (const { id, mode, details } of cards) assert.equal((await reveal(here, id, mode)).text, details);
   }
 
-  /** What a process answers to a callback that is signed under this key. */
   async function answerToCallback({ config }: TestStack, key: RingKey): Promise<number> {
     const [secret] = simulatedNetworkSecrets(new KeyRing([key]));
     const body = JSON.stringify({ token: newId('card'), type: 'card.issuance' });
@@ -171,13 +169,8 @@ describe('a rotation of ENCRYPTION_KEYS while the service runs', () => {
       receiver.received.find(({ body }) => JSON.parse(body).data?.card?.id === card.id),
     );
     const nowMs = Number(sent.headers['x-service-timestamp']);
-    const signed = signEvent({
-      eventId: sent.id,
-      body: sent.body,
-      secrets: [secret],
-      standardWebhooks: false,
-      nowMs,
-    });
+    const event = { eventId: sent.id, body: sent.body, nowMs, standardWebhooks: false };
+    const signed = signEvent({ ...event, secrets: [secret] });
     assert.equal(sent.headers['x-service-signature'], signed['X-Service-Signature']);
     await assertLedgerClean(last);
   });

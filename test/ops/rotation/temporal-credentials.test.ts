@@ -15,7 +15,6 @@ import { startTestStack } from '../../support/stack.ts';
 import { startTemporalCloud } from '../../support/temporal-cloud.ts';
 import { until } from '../../support/until.ts';
 
-/** What Temporal's certificate is for. */
 const HOST = 'temporal.example';
 
 /** As Temporal knows who calls, and the variables that make a process that caller. */
@@ -62,7 +61,6 @@ describe("a rotation of Temporal's credentials while the service runs", () => {
     return { caller, env };
   }
 
-  /** As a process reads it from its environment. */
   async function temporalAs({ env }: Credential): Promise<Config['temporal']> {
     const { namespace = 'default' } = testServers().temporal;
     return readConfig({
