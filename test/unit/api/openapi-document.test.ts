@@ -15,31 +15,24 @@ describe('the OpenAPI document', () => {
       Object.entries(methods).map(([method, operation]): [string, any] => [`${method} ${path}`, operation]),
     ),
   );
-  const messages: [name: string, message: any][] = operations.flatMap(
-    ([name, { requestBody, responses }]) => [
-      ...(requestBody ? [[`${name}: body`, requestBody] as [string, any]] : []),
-      ...Object.entries(responses).map(([status, response]): [string, any] => [
-        `${name}: ${status}`,
-        response,
-      ]),
-    ],
+  const messages: [name: string, message: any][] = operations.flatMap(([name, { requestBody, responses }]) =>
+    Object.entries({ ...(requestBody && { body: requestBody }), ...responses }).map(
+      ([what, message]): [string, any] => [`${name}: ${what}`, message],
+    ),
   );
   // Reports are CSV.
   const contents = messages
     .filter(([, message]) => message.content)
     .map(([name, { content }]): [string, any] => [name, content['application/json'] ?? content['text/csv']]);
 
+  const exampleAt = (ref: string) => components.examples[ref.slice('#/components/examples/'.length)].value;
+
   it('gives every operation a unique id that begins with the name of its tag', () => {
-    const ids = operations.map(([, operation]) => operation.operationId);
-    assert.deepEqual(
-      ids.filter((id, index) => ids.indexOf(id) !== index),
-      [],
-    );
+    assert.equal(new Set(operations.map(([, { operationId }]) => operationId)).size, operations.length);
     for (const [name, { operationId, tags }] of operations) {
       const [tag = ''] = tags;
-      const camelCase = tag
-        .toLowerCase()
-        .replace(/ (\w)/g, (_: string, letter: string) => letter.toUpperCase());
+      const upper = (_: string, letter: string) => letter.toUpperCase();
+      const camelCase = tag.toLowerCase().replace(/ (\w)/g, upper);
       assert.match(operationId, new RegExp(`^${camelCase}\\.[a-z][A-Za-z]+$`), name);
       assert.equal(tags.length, 1, name);
     }
@@ -87,9 +80,7 @@ describe('the OpenAPI document', () => {
       const validator = z.fromJSONSchema(plain);
       const values = [
         ...(example === undefined ? [] : [example]),
-        ...Object.values<any>(examples ?? {}).map(
-          ({ $ref }) => components.examples[$ref.slice('#/components/examples/'.length)].value,
-        ),
+        ...Object.values<any>(examples ?? {}).map(({ $ref }) => exampleAt($ref)),
       ];
       assert.ok(values.length > 0, `${name} has no example`);
       for (const value of values) {
@@ -103,8 +94,7 @@ describe('the OpenAPI document', () => {
   it('shows an error with each code under its status', () => {
     for (const [name, { examples }] of contents.filter(([, { schema }]) => /\/Error$/.test(schema.$ref))) {
       for (const [code, { $ref }] of Object.entries<any>(examples)) {
-        const { value } = components.examples[$ref.slice('#/components/examples/'.length)];
-        assert.equal(value.error.code, code, name);
+        assert.equal(exampleAt($ref).error.code, code, name);
       }
     }
   });
@@ -129,10 +119,8 @@ describe('the OpenAPI document', () => {
         const named = Object.keys(headers);
         assert.ok(named.includes('Request-Id'), `${name} ${status}`);
         assert.ok(status !== '429' || named.includes('Retry-After'), `${name} ${status}`);
-        assert.ok(
-          Number(status) >= 300 || named.includes('Idempotent-Replayed') === takesKey,
-          `${name} ${status}`,
-        );
+        const isReplayed = named.includes('Idempotent-Replayed');
+        assert.ok(Number(status) >= 300 || isReplayed === takesKey, `${name} ${status}`);
       }
     }
   });

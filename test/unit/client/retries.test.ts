@@ -11,6 +11,7 @@ import {
 } from '../../../client/generated/resources.gen.ts';
 import { HttpClient, pauseMs } from '../../../client/http.ts';
 import { CardIssuing, CardIssuingConnectionError, CardIssuingError } from '../../../client/index.ts';
+import { column } from '../../support/column.ts';
 import { type LoopbackServer, listenOnLoopback } from '../../support/sockets.ts';
 
 type Reply = (response: ServerResponse, request: IncomingMessage) => void;
@@ -32,7 +33,7 @@ const stayMute: Reply = () => {};
 describe('the client', () => {
   let server: LoopbackServer;
   let replies: Reply[];
-  let requests: { url?: string; key?: string }[];
+  let requests: { url: string; key: string }[];
   let client: CardIssuing;
   let http: HttpClient;
   let cards: Cards;
@@ -44,10 +45,7 @@ describe('the client', () => {
     requests = [];
     server = await listenOnLoopback((request, response) => {
       const key = request.headers['idempotency-key'];
-      requests.push({
-        ...(request.url !== undefined && { url: request.url }),
-        ...(typeof key === 'string' && { key }),
-      });
+      requests.push({ url: request.url ?? '', key: String(key) });
       request.resume().on('end', () => (replies.shift() ?? stayMute)(response, request));
     });
     const options = { baseUrl: `${server.url}/v1`, maxRetries: 3, timeoutMs: 30_000 };
@@ -132,11 +130,8 @@ describe('the client', () => {
     assert.deepEqual([error.status, error.type, error.code], [null, 'connection', 'connection_failed']);
     assert.equal(error.idempotencyKey, requests[0]?.key);
     assert.ok(error.cause instanceof Error);
-    const { host } = new URL(server.url);
-    assert.match(
-      error.message,
-      new RegExp(`^The connection to ${host} failed: UND_ERR_SOCKET, other side closed\\. `),
-    );
+    const failed = `The connection to ${new URL(server.url).host} failed: UND_ERR_SOCKET, other side closed. `;
+    assert.ok(error.message.startsWith(failed), error.message);
     assert.match(error.message, /may have been carried out: retry with this error's idempotencyKey/);
   });
 
@@ -189,11 +184,8 @@ describe('the client', () => {
   }
 
   it('retries a request that must not happen twice only if it was refused with 429', async () => {
-    const [endpoint, endpoints, keys] = [
-      new WebhookEndpoint(http),
-      new WebhookEndpoints(http),
-      new ApiKeys(http),
-    ];
+    const [endpoint, endpoints] = [new WebhookEndpoint(http), new WebhookEndpoints(http)];
+    const keys = new ApiKeys(http);
     const calls = [
       () => endpoint.set({ url: 'https://hooks.example.com/' }),
       () => endpoint.rotateSecret(),
@@ -246,13 +238,10 @@ describe('the client', () => {
   });
 
   it('requests the pages of a list as they are needed', async () => {
-    const page = (ids: string[], cursor: string | null) =>
-      send(200, {
-        object: 'list',
-        data: ids.map((id) => ({ id })),
-        has_more: cursor !== null,
-        next_cursor: cursor,
-      });
+    const page = (ids: string[], next_cursor: string | null) => {
+      const data = ids.map((id) => ({ id }));
+      return send(200, { object: 'list', data, has_more: next_cursor !== null, next_cursor });
+    };
     replies = [page(['c', 'b'], 'b'), page(['a'], null)];
     const list = client.cards.list({ limit: 2, status: 'active' });
     assert.equal(requests.length, 0);
@@ -260,10 +249,7 @@ describe('the client', () => {
     for await (const { id } of list) ids.push(id);
     assert.deepEqual(ids, ['c', 'b', 'a']);
     const wanted = ['/v1/cards?limit=2&status=active', '/v1/cards?limit=2&status=active&starting_after=b'];
-    assert.deepEqual(
-      requests.map(({ url }) => url),
-      wanted,
-    );
+    assert.deepEqual(column(requests, 'url'), wanted);
     replies = [page(['c', 'b'], 'b')];
     for await (const { id } of client.cards.list()) if (id === 'c') break;
     replies = [page(['c', 'b'], 'b')];
@@ -280,33 +266,28 @@ describe('the client', () => {
 
   it('refuses an API key or a base URL that cannot be right', () => {
     for (const apiKey of ['', 'sk_test_', 'pk_test_abc', 'sk_test_a b', ' sk_test_a']) {
-      assert.throws(
-        () => new CardIssuing({ apiKey, baseUrl: server.url }),
-        /apiKey must begin with sk_test_/,
-      );
+      const make = () => new CardIssuing({ apiKey, baseUrl: server.url });
+      assert.throws(make, /apiKey must begin with sk_test_/);
     }
+    const noV1 = /baseUrl must be a URL that ends with \/v1/;
+    const noTls = /baseUrl must begin with https/;
     for (const [baseUrl, why] of [
       [undefined, /^TypeError: baseUrl is missing/],
       ['', /^TypeError: baseUrl is missing/],
-      ['api.example.com/v1', /baseUrl must be a URL that ends with \/v1/],
-      ['https://api.example.com', /baseUrl must be a URL that ends with \/v1/],
-      ['https://api.example.com/v2', /baseUrl must be a URL that ends with \/v1/],
-      ['https://api.example.com/?to=/v1', /baseUrl must be a URL that ends with \/v1/],
-      ['http://api.example.com/v1', /baseUrl must begin with https/],
-      ['http://127.0.0.1.example.com/v1', /baseUrl must begin with https/],
-      ['ftp://localhost/v1', /baseUrl must begin with https/],
-      [
-        'https://me:secret@api.example.com/v1',
-        /^TypeError: baseUrl must not have a user name or a password: [^@]*$/,
-      ],
+      ['api.example.com/v1', noV1],
+      ['https://api.example.com', noV1],
+      ['https://api.example.com/v2', noV1],
+      ['https://api.example.com/?to=/v1', noV1],
+      ['http://api.example.com/v1', noTls],
+      ['http://127.0.0.1.example.com/v1', noTls],
+      ['ftp://localhost/v1', noTls],
+      ['https://me:secret@api.example.com/v1', /baseUrl must not have a user name or a password: [^@]*$/],
     ] as const) {
       assert.throws(() => new CardIssuing({ apiKey: API_KEY, baseUrl: baseUrl as string }), why);
     }
     for (const host of ['localhost:3000', '127.0.0.1', '[::1]:3000'])
       assert.equal(new CardIssuing({ apiKey: `${API_KEY}\n`, baseUrl: `http://${host}/v1` }).mode, 'test');
-    assert.equal(
-      new CardIssuing({ apiKey: 'sk_live_a', baseUrl: 'https://api.example.com/v1/' }).mode,
-      'live',
-    );
+    const live = new CardIssuing({ apiKey: 'sk_live_a', baseUrl: 'https://api.example.com/v1/' });
+    assert.equal(live.mode, 'live');
   });
 });

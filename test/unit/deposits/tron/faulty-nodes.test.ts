@@ -78,14 +78,8 @@ async function assertPassedOver(rule: FaultRule<Fault>, problem: string | null):
 describe('a TRON node with a fault', () => {
   let ends: Promise<void>[];
   before(() => {
-    ends = inParallel(
-      4,
-      FAULTS.map(
-        ([rule, problem]) =>
-          () =>
-            assertPassedOver(rule, problem),
-      ),
-    );
+    const works = FAULTS.map((row) => () => assertPassedOver(...row));
+    ends = inParallel(4, works);
   });
 
   FAULTS.forEach(([rule], index) => {
@@ -147,14 +141,8 @@ describe('a faulty TRON node', () => {
   it('is still read if there is no other, and nothing is missed', async () => {
     all = await startChainOfNodes();
     mine(62);
-    const faults: Fault[] = [
-      'overloaded',
-      'truncated',
-      'empty object',
-      'empty list',
-      'disconnect',
-      'internal error',
-    ];
+    const broken: Fault[] = ['truncated', 'empty object', 'empty list'];
+    const faults: Fault[] = ['overloaded', 'disconnect', 'internal error', ...broken];
     for (const [at, fault] of faults.entries()) all.nodes[0]?.faults.add({ fault, every: 19 + at });
     const blocks = await readUpTo(all.tron, START, 60, 7);
     assert.deepEqual(
@@ -228,29 +216,26 @@ describe('a faulty TRON node', () => {
     assert.deepEqual([read?.transfers.length, all.log], [130, []]);
   });
 
-  it('may compress its answers, but no further than the limit for uncompressed ones', async () => {
-    let zipped = gzipSync('{}');
-    const alsoServe = (request: IncomingMessage, _body: string, response: ServerResponse) => {
-      assert.equal(request.headers['accept-encoding'], 'gzip');
-      response.writeHead(200, { 'content-encoding': 'gzip' }).end(zipped);
-      return true;
-    };
-    all = await startChainOfNodes([{ alsoServe }]);
-    const problem = async () => {
-      await until('it is asked', async () => {
-        const error = await all.tron.readBlocks(START, 1, NEVER).catch((thrown) => thrown);
-        return all.tron.state().nodes[0]?.problem !== before && error instanceof ChainUnreadable;
-      });
-      before = all.tron.state().nodes[0]?.problem ?? null;
-      return before;
-    };
-    let before: string | null = null;
-    assert.equal(await problem(), 'no_blocks');
-    zipped = gzipSync(Buffer.alloc(64 * 1_048_576, ' '));
-    assert.equal(await problem(), 'too_large');
-    zipped = Buffer.from('not zipped at all');
-    assert.equal(await problem(), 'z_data_error');
-  });
+  for (const [what, zipped, problem] of [
+    ['its answers', gzipSync('{}'), 'no_blocks'],
+    [
+      'nothing longer than an uncompressed answer may be',
+      gzipSync(Buffer.alloc(64 * 1_048_576)),
+      'too_large',
+    ],
+    ['nothing in another way', Buffer.from('not zipped at all'), 'z_data_error'],
+  ] as const) {
+    it(`may compress ${what}`, async () => {
+      const alsoServe = (request: IncomingMessage, _body: string, response: ServerResponse) => {
+        assert.equal(request.headers['accept-encoding'], 'gzip');
+        response.writeHead(200, { 'content-encoding': 'gzip' }).end(zipped);
+        return true;
+      };
+      all = await startChainOfNodes([{ alsoServe }]);
+      await assert.rejects(all.tron.readBlocks(START, 1, NEVER), ChainUnreadable);
+      assert.equal(all.tron.state().nodes[0]?.problem, problem);
+    });
+  }
 
   it('is never quoted in a log, a state or an error, since it might repeat a key', async () => {
     const secret = 'hunter2-hunter2';
@@ -262,13 +247,8 @@ describe('a faulty TRON node', () => {
     all = await startChainOfNodes([{ alsoServe }]);
     const error = await all.tron.readBlocks(START, 1, NEVER).catch((thrown) => thrown);
     assert.ok(error instanceof ChainUnreadable);
-    const said = [
-      String(error.stack),
-      JSON.stringify(error),
-      JSON.stringify(all.tron.state()),
-      JSON.stringify(all.log),
-    ];
-    assert.ok(!said.join().includes(secret), said.join());
+    const said = String(error.stack) + JSON.stringify([error, all.tron.state(), all.log]);
+    assert.ok(!said.includes(secret), said);
     assert.match(error.message, /error_answer/);
   });
 });
