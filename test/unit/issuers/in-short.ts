@@ -1,6 +1,6 @@
 import type { PaymentSnapshot } from '../../../domain/payment.ts';
 
-/** What a payment came to: requests as `id kind amount approved by`, movements as `id kind amount of`. */
+/** What a payment came to: requests as `id amount approved by`, movements as `id kind amount of`. */
 export function inShort({
   requests,
   movements,
