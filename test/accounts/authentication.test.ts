@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { createApiKey, revokeApiKey } from '../../accounts/api-keys.ts';
+import { revokeApiKey } from '../../accounts/api-keys.ts';
 import type { Admission } from '../../api/http/admission.ts';
 import { createAuthenticate } from '../../api/http/authenticate.ts';
 import { apiKeyHasher, generateApiKey } from '../../platform/crypto/api-key.ts';
 import { KeyRing } from '../../platform/crypto/key-ring.ts';
 import { expectError } from '../support/api/answers.ts';
+import { withNewKey } from '../support/api/keys.ts';
 import { asOwner } from '../support/postgres.ts';
 import { sharedStack } from '../support/shared-stack.ts';
 import type { TestPartner, TestStack } from '../support/stack.ts';
@@ -20,6 +21,20 @@ describe('authentication', () => {
 
   const ping = (authorization: string) => partner.call('GET', '/ping', { headers: { authorization } });
   const mistyped = (key: string) => key.slice(0, -1) + (key.endsWith('0') ? '1' : '0');
+
+  it("names the account and the key's mode at GET /ping, and HEAD has the same headers without a body", async () => {
+    const { id, keys, call } = await stack.createPartner('Größe & Co.');
+    for (const mode of ['test', 'live'] as const) {
+      const { status, json } = await call('GET', '/ping', { mode });
+      assert.equal(status, 200);
+      assert.deepEqual(json, { ok: true, partner_id: id, partner_name: 'Größe & Co.', mode });
+    }
+    const url = `http://${stack.config.host}:${stack.config.port}/v1/ping`;
+    const head = await fetch(url, { method: 'HEAD', headers: { authorization: `Bearer ${keys.test}` } });
+    assert.deepEqual([head.status, await head.text()], [200, '']);
+    const get = await call('GET', '/ping');
+    assert.equal(head.headers.get('content-length'), get.headers.get('content-length'));
+  });
 
   it('accepts Bearer in any case', async () => {
     for (const scheme of ['Bearer', 'bearer', 'BEARER', 'Bearer  ']) {
@@ -70,18 +85,17 @@ describe('authentication', () => {
   });
 
   it("refuses a revoked key within two seconds in every process, and still accepts the account's other keys", async () => {
-    const { id, key } = await createApiKey(stack.operator, {
-      ...{ partnerId: partner.id, mode: 'test', name: null },
-    });
+    const other = await withNewKey(stack, partner);
+    const authorization = `Bearer ${other.keys.test}`;
     let nowMs = 0;
     const authenticate = authenticateWith(stack.operator.ring, () => nowMs);
-    assert.equal((await authenticate(`Bearer ${key}`)).keyId, id);
-    await revokeApiKey(stack.operator, id);
+    assert.equal((await authenticate(authorization)).keyId, other.keyId);
+    await revokeApiKey(stack.operator, other.keyId);
     nowMs = 1_999;
-    assert.equal((await authenticate(`Bearer ${key}`)).keyId, id);
+    assert.equal((await authenticate(authorization)).keyId, other.keyId);
     nowMs = 2_000;
-    await assert.rejects(authenticate(`Bearer ${key}`), { code: 'invalid_api_key' });
-    const revoked = await ping(`Bearer ${key}`);
+    await assert.rejects(authenticate(authorization), { code: 'invalid_api_key' });
+    const revoked = await other.call('GET', '/ping');
     expectError(revoked, 'invalid_api_key');
     const unknown = await ping(`Bearer ${generateApiKey('test')}`);
     assert.equal(revoked.json.error.message, unknown.json.error.message);

@@ -28,9 +28,8 @@ describe('the limits of', () => {
   beforeEach(async () => {
     test = await cardholder(stack, 'test', FUNDS);
     const { id: partnerId } = test.partner;
-    await adjustBalance(stack.operator, {
-      ...{ partnerId, mode: 'live', amountCents: FUNDS, reason: 'a test', key: null },
-    });
+    const funds = { mode: 'live' as const, amountCents: FUNDS, reason: 'a test', key: null };
+    await adjustBalance(stack.operator, { partnerId, ...funds });
   });
 
   const limit = ({ partner }: Cardholder, changes: Partial<AccountLimits>) =>
@@ -45,13 +44,14 @@ describe('the limits of', () => {
 
   for (const [kind, load] of Object.entries(KINDS)) {
     it(`${kind} are 100 to 1,000,000 cents unless others are set for the account, both ends included`, async () => {
-      await refused(load(test, 99), /amount must be at least 100 cents/);
-      await refused(load(test, 1_000_001), /amount must be at most 1000000 cents/);
-      for (const amount of [100, 1_000_000]) assert.equal((await load(test, amount)).status, 201);
+      const areLimits = async (least: number, most: number) => {
+        await refused(load(test, least - 1), new RegExp(`amount must be at least ${least} cents`));
+        await refused(load(test, most + 1), new RegExp(`amount must be at most ${most} cents`));
+        for (const amount of [least, most]) assert.equal((await load(test, amount)).status, 201);
+      };
+      await areLimits(100, 1_000_000);
       await limit(test, { minCardCents: 7, maxCardCents: 9 });
-      await refused(load(test, 6), /must be at least 7 cents/);
-      await refused(load(test, 10), /must be at most 9 cents/);
-      for (const amount of [7, 9]) assert.equal((await load(test, amount)).status, 201);
+      await areLimits(7, 9);
     });
 
     it(`${kind} count the cents of each UTC day in each mode, up to the last one, and start again with the next`, async () => {

@@ -3,7 +3,8 @@ import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 import { urlFor } from '../../dev/postgres/logins.ts';
 import { column } from '../support/column.ts';
-import { lastAudit, type Operate, operateIn, operatorEnvironment } from '../support/operator/operate.ts';
+import { assertAudited } from '../support/operator/audited.ts';
+import { type Operate, operateIn, operatorEnvironment } from '../support/operator/operate.ts';
 import { asOwner, connectTo } from '../support/postgres.ts';
 
 describe('operator login', () => {
@@ -35,9 +36,7 @@ describe('operator login', () => {
     assert.equal(created.code, 0, created.err);
     const { database_url, ...login } = created.json;
     assert.deepEqual(login, { id: anna, object: 'login', status: 'active', sessions: 0 });
-    assert.deepEqual(await lastAudit(operate), {
-      ...{ actor: 'olga', action: 'login.create', subject: anna, detail: {} },
-    });
+    await assertAudited(operate, 'login.create', anna, {}, 'olga');
     const hers = operateIn({ ...env, DATABASE_URL: database_url, OPERATOR: 'anna' });
     assert.equal((await hers('partner', 'create', '--name', 'Hers')).code, 0);
     assert.equal((await hers('audit', 'list')).json[0].database_login, anna);

@@ -1,14 +1,7 @@
 import assert from 'node:assert/strict';
 import { column } from '../support/column.ts';
-import {
-  ACTOR,
-  lastAudit,
-  type Operate,
-  operateIn,
-  operatorEnvironment,
-} from '../support/operator/operate.ts';
-
-const NOWHERE = 'prt_01k0000000000000000000000a';
+import { assertAudited } from '../support/operator/audited.ts';
+import { lastAudit, type Operate, operateIn, operatorEnvironment } from '../support/operator/operate.ts';
 
 describe('operator partner', () => {
   let operate: Operate;
@@ -22,12 +15,7 @@ describe('operator partner', () => {
     assert.equal(code, 0);
     assert.match(json.id, /^prt_[0-9a-z]{26}$/);
     assert.deepEqual(json, { id: json.id, name: 'Acme Ltd' });
-    assert.deepEqual(await lastAudit(operate), {
-      actor: ACTOR,
-      action: 'partner.create',
-      subject: json.id,
-      detail: { name: 'Acme Ltd', secureDetailsEnabled: true },
-    });
+    await assertAudited(operate, 'partner.create', json.id, { name: 'Acme Ltd', secureDetailsEnabled: true });
   });
 
   it('shows fees and limits, at first the platform’s', async () => {
@@ -79,21 +67,12 @@ describe('operator partner', () => {
     const set = await operate('partner', 'controls', id, '--set', JSON.stringify(asked));
     assert.deepEqual(set.json, { partner_id: id, spending_controls: stored }, set.err);
     assert.deepEqual((await operate('partner', 'show', id)).json.spending_controls, stored);
-    assert.deepEqual(await lastAudit(operate), {
-      actor: ACTOR,
-      action: 'partner.controls',
-      subject: id,
-      detail: { before: null, after: stored },
-    });
+    await assertAudited(operate, 'partner.controls', id, { before: null, after: stored });
     const cleared = await operate('partner', 'controls', id, '--clear');
     assert.equal(cleared.json.spending_controls, null);
-    assert.deepEqual(await lastAudit(operate), {
-      actor: ACTOR,
-      action: 'partner.controls',
-      subject: id,
-      detail: { before: stored, after: null },
-    });
-    assert.equal((await operate('partner', 'controls', NOWHERE, '--clear')).code, 1);
+    await assertAudited(operate, 'partner.controls', id, { before: stored, after: null });
+    const nowhere = 'prt_01k0000000000000000000000a';
+    assert.equal((await operate('partner', 'controls', nowhere, '--clear')).code, 1);
   });
 
   it('lists every account, newest first', async () => {
@@ -109,15 +88,8 @@ describe('operator partner', () => {
     assert.deepEqual([on.json.name, on.json.secure_details], ['Before', true]);
     const renamed = await operate('partner', 'update', id, '--name', 'After');
     assert.deepEqual([renamed.json.name, renamed.json.secure_details], ['After', true]);
-    assert.deepEqual(await lastAudit(operate), {
-      actor: ACTOR,
-      action: 'partner.update',
-      subject: id,
-      detail: {
-        before: { name: 'Before', secureDetailsEnabled: true },
-        after: { name: 'After', secureDetailsEnabled: true },
-      },
-    });
+    const [before, after] = ['Before', 'After'].map((name) => ({ name, secureDetailsEnabled: true }));
+    await assertAudited(operate, 'partner.update', id, { before, after });
   });
 
   it('changes only what is given with fees', async () => {
@@ -145,11 +117,10 @@ describe('operator partner', () => {
     });
     const shown = await operate('partner', 'fees', id);
     assert.deepEqual(shown.json, second.json);
-    const { json: entries } = await operate('audit', 'list');
-    const negotiations = entries.filter((entry: { subject: string }) => entry.subject === id).slice(0, 2);
-    assert.deepEqual(column(negotiations, 'action'), ['partner.fees', 'partner.fees']);
-    assert.equal(negotiations[0].detail.before.cardActivationCents, 0);
-    assert.equal(negotiations[0].detail.after.declineFlatCents, 11);
+    const { json: entries } = await operate('audit', 'list', '--subject', id);
+    assert.deepEqual(column(entries.slice(0, 2), 'action'), ['partner.fees', 'partner.fees']);
+    assert.equal(entries[0].detail.before.cardActivationCents, 0);
+    assert.equal(entries[0].detail.after.declineFlatCents, 11);
   });
 
   it('changes only what is given with limits, and refuses a smallest card above the largest', async () => {

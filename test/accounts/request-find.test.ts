@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { createApiKey } from '../../accounts/api-keys.ts';
+import { withNewKey } from '../support/api/keys.ts';
+import { post } from '../support/api/post.ts';
 import { createCard } from '../support/cards.ts';
 import { fundedPartner } from '../support/money.ts';
 import { environmentOf, type Operate, operateIn } from '../support/operator/operate.ts';
@@ -63,12 +64,11 @@ describe('operator request find', () => {
   }
 
   it('keeps the first key and request id of a request that another key repeats', async () => {
-    const second = await createApiKey(stack.operator, { partnerId: partner.id, mode: 'test', name: null });
+    const second = await withNewKey(stack, partner);
     const key = randomUUID();
-    const body = { external_ref: randomUUID(), amount: 1_000 };
-    const first = await partner.call('POST', '/cards', { body, idempotencyKey: key });
-    const headers = { authorization: `Bearer ${second.key}` };
-    const again = await partner.call('POST', '/cards', { body, idempotencyKey: key, headers });
+    const card = { external_ref: randomUUID(), amount: 1_000 };
+    const first = await createCard(partner, card, { idempotencyKey: key });
+    const again = await createCard(second, card, { idempotencyKey: key });
     assert.equal(again.headers.get('idempotent-replayed'), 'true');
     const [found] = await find('--idempotency-key', key);
     assert.deepEqual([found.request_id, found.api_key_id], [first.headers.get('request-id'), keyIds.test]);
@@ -106,27 +106,20 @@ describe('operator request find', () => {
 
   it('lists what a key did since a time, newest first, with status changes and reveals', async () => {
     await operate('partner', 'update', partner.id, '--secure-details', 'on');
-    const card = await createCard(partner, { amount: 10_000 }, live);
-    const topUp = { body: { amount: 500 }, idempotencyKey: randomUUID(), ...live };
-    const toppedUp = await partner.call('POST', `/cards/${card.json.id}/topups`, topUp);
-    await partner.call('POST', `/cards/${card.json.id}/freeze`, live);
-    await partner.call('GET', `/cards/${card.json.id}/secure-details`, live);
+    const { id } = (await createCard(partner, { amount: 10_000 }, live)).json;
+    const topUp = await post(partner, `/cards/${id}/topups`, { amount: 500 }, 'live');
+    await partner.call('POST', `/cards/${id}/freeze`, live);
+    await partner.call('GET', `/cards/${id}/secure-details`, live);
     await createCard(partner, { amount: 1_000 });
 
     const all = await find('--key', keyIds.live, '--since', '1h');
-    assert.deepEqual(
-      all.map((one: { operation: string; resource_id: string; card_id: string }) => [
-        one.operation,
-        one.resource_id,
-        one.card_id,
-      ]),
-      [
-        ['reveal_card', null, card.json.id],
-        ['freeze_card', null, card.json.id],
-        ['top_up_card', toppedUp.json.id, card.json.id],
-        ['create_card', card.json.id, null],
-      ],
-    );
+    const did = all.map((one: Record<string, string>) => [one.operation, one.resource_id, one.card_id]);
+    assert.deepEqual(did, [
+      ['reveal_card', null, id],
+      ['freeze_card', null, id],
+      ['top_up_card', topUp.id, id],
+      ['create_card', id, null],
+    ]);
     assert.ok(all.every((one: { client_address: string }) => one.client_address === '127.0.0.1'));
     assert.deepEqual((await find('--request-id', all[0].request_id)).length, 1);
   });
