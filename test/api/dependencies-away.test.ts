@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
-import { randomUUID } from 'node:crypto';
-import type { Mode } from '../../domain/mode.ts';
 import { expectError } from '../support/api/answers.ts';
+import { post } from '../support/api/post.ts';
 import { createCard } from '../support/cards.ts';
 import { TEST_TRON } from '../support/deposits/seed-deposits.ts';
 import { balanceOf, fundedPartner } from '../support/money.ts';
@@ -64,22 +63,17 @@ describe('the API while PostgreSQL is away', () => {
 describe('the API while Temporal is away', () => {
   it('serves what starts no workflow: all of test mode, deposit addresses and reads', async () => {
     await temporal.cut();
-    const succeed = async (path: string, body?: object, mode: Mode = 'test') => {
-      const answer = await partner.call('POST', path, { mode, body, idempotencyKey: randomUUID() });
-      assert.ok(answer.status < 300, `${path}: ${answer.text}`);
-      return answer.json;
-    };
-    const { id } = await succeed('/cards', { amount: 1_000, external_ref: 'sandbox' });
-    await succeed('/test/credit', { amount: 5_000 });
-    await succeed(`/cards/${id}/topups`, { amount: 500 });
-    await succeed(`/cards/${id}/freeze`);
-    await succeed(`/cards/${id}/unfreeze`);
-    await succeed(`/test/cards/${id}/simulate-transaction`, { type: 'purchase', amount: 300 });
-    assert.equal((await succeed(`/cards/${id}/block`)).status, 'blocked');
+    const { id } = await post(partner, '/cards', { amount: 1_000, external_ref: 'sandbox' });
+    await post(partner, '/test/credit', { amount: 5_000 });
+    await post(partner, `/cards/${id}/topups`, { amount: 500 });
+    await post(partner, `/cards/${id}/freeze`);
+    await post(partner, `/cards/${id}/unfreeze`);
+    await post(partner, `/test/cards/${id}/simulate-transaction`, { type: 'purchase', amount: 300 });
+    assert.equal((await post(partner, `/cards/${id}/block`)).status, 'blocked');
     // Fees: 100 and 50 of the issuance, 50 of the top-up, 10 and half a percent of the purchase.
     assert.deepEqual(await balanceOf(partner), [14_488, 0, 14_488]);
     // No node of the chain answers either.
-    const deposit = await succeed('/funding/deposit-address', { amount: 2_500 }, 'live');
+    const deposit = await post(partner, '/funding/deposit-address', { amount: 2_500 }, 'live');
     assert.equal(deposit.status, 'awaiting_payment');
     for (const path of ['/balance', '/cards'])
       assert.equal((await partner.call('GET', path, { mode: 'live' })).status, 200, path);

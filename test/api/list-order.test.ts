@@ -25,11 +25,7 @@ describe('a list of things that were made at once', () => {
         return answers.map(({ json }) => json);
       };
       const [{ id: cardId }] = await atOnce(201, () => createCard(partner, { amount: 10_000 }, { mode }));
-      await atOnce(201, () =>
-        partner.call('POST', `/cards/${cardId}/topups`, {
-          ...{ mode, body: { amount: 1_000 }, idempotencyKey: randomUUID() },
-        }),
-      );
+      await atOnce(201, () => transfer('topup', { partner, mode, cardId }, 1_000));
       await atOnce(201, () => transfer('withdrawal', { partner, mode, cardId }, 100));
       const networkId = mode === 'live' ? await networkIdOf(stack, cardId) : '';
       await atOnce(mode === 'live' ? 200 : 201, (i) =>

@@ -3,15 +3,12 @@ import { Agent, request as httpRequest, type IncomingMessage } from 'node:http';
 import { text as textOf } from 'node:stream/consumers';
 import fc from 'fast-check';
 import { z } from 'zod';
-import { createApiKey } from '../../accounts/api-keys.ts';
-import { updatePartner } from '../../accounts/partners.ts';
-import { Scope } from '../../accounts/scope-rules.ts';
 import type { Mode } from '../../domain/mode.ts';
+import { unrestrictedPartner } from '../support/api/accounts.ts';
 import { arbitraryRequest, type FuzzRequest, type Text } from '../support/api/fuzz/arbitrary-requests.ts';
 import { type JsonSchema, type Operation, readOperations } from '../support/api/fuzz/document.ts';
 import { createCard } from '../support/cards.ts';
 import { TEST_TRON } from '../support/deposits/seed-deposits.ts';
-import { fundedPartner } from '../support/money.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../support/stack.ts';
 import { startReceiver } from '../support/webhooks/receiver.ts';
 
@@ -60,14 +57,9 @@ describe(`the service, given ${REQUESTS} requests drawn from its OpenAPI documen
   before(async () => {
     stack = await startTestStack({ tron: TEST_TRON });
     receiver = await startReceiver();
-    partner = await fundedPartner(stack, 1_000_000_000);
-    await updatePartner(stack.operator, partner.id, { secureDetailsEnabled: true });
-    for (const mode of ['test', 'live'] as const) {
-      const wanted = { partnerId: partner.id, mode, name: null, scopes: Scope.options };
-      const { id, key } = await createApiKey(stack.operator, wanted);
-      partner.keys[mode] = key;
-      own.add(id);
-    }
+    partner = await unrestrictedPartner(stack, 1_000_000_000);
+    for (const mode of ['test', 'live'] as const)
+      for (const { id } of (await partner.call('GET', '/api-keys', { mode })).json.data) own.add(id);
   });
   after(async () => {
     agent.destroy();

@@ -32,38 +32,28 @@ describe('the reference', () => {
     );
     const declared = DECLARATIONS.map(({ method, path }) => `${method} ${path.replace(/:(\w+)/g, '{$1}')}`);
     assert.deepEqual(documented.sort(), declared.sort());
-    assert.ok(declared.includes('post /cards/{cardId}/topups'));
 
     const { parameters, requestBody, responses } = paths['/cards'].post;
     assert.deepEqual(column(parameters, 'name'), ['Idempotency-Key']);
-    const { properties, required, additionalProperties } = inlined(
-      requestBody.content['application/json'].schema,
-      components,
-    );
+    const { properties, required } = inlined(requestBody.content['application/json'].schema, components);
     assert.deepEqual(Object.keys(properties), Object.keys(CreateCardRequest.shape));
-    assert.deepEqual([required, additionalProperties], [['amount', 'external_ref'], false]);
+    assert.deepEqual(required, ['amount', 'external_ref']);
     const expected = '201 202 400 401 402 403 409 413 415 422 429 431 500 503';
     assert.equal(Object.keys(responses).sort().join(' '), expected);
     assert.match(responses[402].description, /insufficient_funds.*provider_declined/s);
-    assert.deepEqual(
-      paths['/cards'].get.parameters.map((one: { name: string }) => one.name),
-      ['limit', 'starting_after', 'external_ref', 'status', 'created_gte', 'created_lte'],
-    );
   });
 
   it('names only errors that are in the catalogue', async () => {
     const { paths } = await document();
-    for (const operations of Object.values<Record<string, object>>(paths)) {
-      for (const operation of Object.values(operations)) {
-        const { responses } = operation as { responses: Record<string, { description: string }> };
-        for (const [status, { description }] of Object.entries(responses)) {
-          if (Number(status) < 400) continue;
-          for (const line of description.split('\n')) {
-            const [, code = '', message] = /^- `(\w+)`: (.+)$/.exec(line) ?? [];
-            const { status: expected, message: said } = ERRORS[code as keyof typeof ERRORS] ?? {};
-            assert.deepEqual([status, message], [String(expected), said], line);
-          }
-        }
+    // biome-ignore lint/suspicious/noExplicitAny: as above.
+    const operations = Object.values<object>(paths).flatMap((of) => Object.values<any>(of));
+    // biome-ignore lint/suspicious/noExplicitAny: as above.
+    const responses = operations.flatMap((operation) => Object.entries<any>(operation.responses));
+    for (const [status, { description }] of responses) {
+      for (const line of Number(status) < 400 ? [] : description.split('\n')) {
+        const [, code = '', message] = /^- `(\w+)`: (.+)$/.exec(line) ?? [];
+        const { status: expected, message: said } = ERRORS[code as keyof typeof ERRORS] ?? {};
+        assert.deepEqual([status, message], [String(expected), said], line);
       }
     }
   });

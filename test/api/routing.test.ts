@@ -13,26 +13,17 @@ describe('the API', () => {
     origin = `http://${stack.config.host}:${stack.config.port}`;
   });
 
-  for (const path of [
-    '/v1',
-    '/v1/',
-    '/v1/card',
-    '/v1/cards/x/y',
-    '/v2/ping',
-    '/ping',
-    '/v1/ping/x',
-    '/v1/%zz',
-    '/v1/%00',
-  ]) {
+  const ask = async (path: string, init: RequestInit = {}) => {
+    const response = await fetch(origin + path, init);
+    return { status: response.status, headers: response.headers, text: await response.text() };
+  };
+  const PATHS = '/v1 /v1/ /v1/card /v1/cards/x/y /v2/ping /ping /v1/ping/x /v1/%zz /v1/%00'.split(' ');
+  for (const path of PATHS) {
     it(`answers 404 for ${path} with a key, and 401 under /v1 without one`, async () => {
       const headers = { authorization: `Bearer ${partner.keys.test}` };
-      for (const init of [{ headers }, {}, { method: 'POST', body: '{}', headers }]) {
-        const response = await fetch(origin + path, init);
-        expectError(
-          { status: response.status, headers: response.headers, text: await response.text() },
-          path.startsWith('/v1') && !('headers' in init) ? 'invalid_api_key' : 'not_found',
-        );
-      }
+      expectError(await ask(path, { headers }), 'not_found');
+      expectError(await ask(path, { method: 'POST', body: '{}', headers }), 'not_found');
+      expectError(await ask(path), path.startsWith('/v1') ? 'invalid_api_key' : 'not_found');
     });
   }
 
@@ -60,10 +51,9 @@ describe('the API', () => {
       ['GET', '/cards'],
       ['POST', '/cards/card_1/topups?x=1'],
     ] as const) {
-      const response = await fetch(origin + path, { method });
-      const { error } = (await response.json()) as { error: { code: string; message: string } };
-      assert.equal(error.code, 'not_found');
-      assert.ok(error.message.endsWith(`Send the request to /v1${path.split('?')[0]}.`), error.message);
+      const answer = await ask(path, { method });
+      expectError(answer, 'not_found');
+      assert.ok(answer.text.includes(`Send the request to /v1${path.split('?')[0]}."`), answer.text);
     }
   });
 
@@ -73,51 +63,41 @@ describe('the API', () => {
       ['DELETE', '/openapi.json', 'method_not_allowed'],
       ['GET', '/network/callbacks', 'method_not_allowed'],
       ['GET', '/docs/x', 'not_found'],
-    ] as const) {
-      const response = await fetch(origin + path, { method });
-      expectError({ status: response.status, headers: response.headers, text: await response.text() }, code);
-    }
+    ] as const)
+      expectError(await ask(path, { method }), code);
   });
 });
 
 describe('every response', () => {
+  let partner: TestPartner;
+  before(async () => {
+    partner = await (await sharedStack('api')).createPartner();
+  });
+
   it('ends in a newline, so that a terminal shows it well', async () => {
-    const stack = await sharedStack('api');
-    const partner = await stack.createPartner();
     const create = { body: { amount: 100 }, idempotencyKey: 'one' };
     for (const { text } of [
       await partner.call('GET', '/ping'),
       await partner.call('GET', '/nothing'),
       await partner.call('POST', '/test/credit', create),
       await partner.call('POST', '/test/credit', create),
-    ]) {
+    ])
       assert.match(text, /\}\n$/);
-    }
   });
 
   it('has a new Request-Id each time, whatever the caller sends', async () => {
-    const stack = await sharedStack('api');
-    const partner = await stack.createPartner();
     const seen = new Set<string>();
-    for (const [method, path] of [
-      ['GET', '/ping'],
-      ['GET', '/ping'],
-      ['GET', '/nothing'],
-      ['PUT', '/cards'],
-      ['POST', '/quotes'],
-    ] as const) {
+    for (const path of ['/ping', '/ping', '/nothing', '/cards?limit=0']) {
       const headers = { 'X-Request-Id': 'req_mine', 'Request-Id': 'req_mine' };
-      const answer = await partner.call(method, path, { headers });
+      const answer = await partner.call('GET', path, { headers });
       const id = answer.headers.get('request-id') ?? '';
       assert.match(id, /^req_[0-9a-z]{26}$/);
       seen.add(id);
     }
-    assert.equal(seen.size, 5);
+    assert.equal(seen.size, 4);
   });
 
   it('has headers against caching, framing, sniffing and scripts', async () => {
-    const stack = await sharedStack('api');
-    const partner = await stack.createPartner();
     for (const path of ['/ping', '/nothing', '/cards?limit=0']) {
       const { headers } = await partner.call('GET', path);
       assert.equal(headers.get('cache-control'), 'no-store');

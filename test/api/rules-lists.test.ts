@@ -6,6 +6,8 @@ import { newId } from '../../platform/crypto/new-id.ts';
 import { makeOneOfEach, unrestrictedPartner } from '../support/api/accounts.ts';
 import { expectError } from '../support/api/answers.ts';
 import { nameOf, pathTo, queryParametersOf } from '../support/api/declared-operations.ts';
+import { post } from '../support/api/post.ts';
+import { createCard } from '../support/cards.ts';
 import { sharedStack } from '../support/shared-stack.ts';
 import type { TestPartner } from '../support/stack.ts';
 
@@ -71,26 +73,21 @@ describe('a list', () => {
     partner = await unrestrictedPartner(stack);
     stranger = await unrestrictedPartner(stack);
     strangersCardId = (await makeOneOfEach(stranger)).cardId ?? '';
-    cardId = await post('/cards', { amount: 10_000, external_ref: randomUUID() });
+    cardId = (await createCard(partner, { amount: 10_000 })).json.id;
     for (let i = 0; i < ROUNDS; i++) otherCardId = await makeItems();
   });
 
-  const post = async (path: string, body: object): Promise<string> => {
-    const { status, json, text } = await partner.call('POST', path, { body, idempotencyKey: randomUUID() });
-    assert.ok(status < 300, `${path}: ${text}`);
-    return json.id;
-  };
   /** One for each list. @returns the id of the new card, which has nothing on its own lists */
   const makeItems = async (): Promise<string> => {
-    await post(`/cards/${cardId}/topups`, { amount: 100 });
-    await post(`/cards/${cardId}/withdrawals`, { amount: 10 });
-    await post(`/test/cards/${cardId}/authorizations`, { amount: 10 });
-    await post(`/test/cards/${cardId}/simulate-transaction`, { type: 'purchase', amount: 10 });
-    await post('/test/deposits', { amount: 1_000 });
-    await post('/webhook-endpoints', { url: `https://hooks.example.com/${randomUUID()}` });
-    await post('/api-keys', { name: 'one', scopes: ['cards:read'] });
-    await post('/workbench-sessions', {});
-    return post('/cards', { amount: 1_000, external_ref: randomUUID() });
+    await post(partner, `/cards/${cardId}/topups`, { amount: 100 });
+    await post(partner, `/cards/${cardId}/withdrawals`, { amount: 10 });
+    await post(partner, `/test/cards/${cardId}/authorizations`, { amount: 10 });
+    await post(partner, `/test/cards/${cardId}/simulate-transaction`, { type: 'purchase', amount: 10 });
+    await post(partner, '/test/deposits', { amount: 1_000 });
+    await post(partner, '/webhook-endpoints', { url: `https://hooks.example.com/${randomUUID()}` });
+    await post(partner, '/api-keys', { name: 'one', scopes: ['cards:read'] });
+    await post(partner, '/workbench-sessions', {});
+    return (await createCard(partner, { amount: 1_000 })).json.id;
   };
 
   for (const { declaration, filter } of LISTS) {
