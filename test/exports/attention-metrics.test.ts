@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { newId } from '../../platform/crypto/new-id.ts';
 import { ATTENTION_KINDS, type AttentionKind } from '../../platform/monitoring/attention-item.ts';
+import { column } from '../support/column.ts';
 import { readMetrics } from '../support/metrics.ts';
 import { environmentOf, operateIn } from '../support/operator/operate.ts';
 import { asOwner } from '../support/postgres.ts';
@@ -17,19 +18,20 @@ const WAITED_MINUTES: Partial<Record<AttentionKind, number>> = {
   server_log: 0,
 };
 
-describe('the metrics of what waits for a person', () => {
+describe('the metrics of what waits for a person or a delivery', () => {
   let stack: TestStack;
   before(async () => {
     stack = await startTestStack({}, { worker: false });
   });
   after(() => stack.stop());
 
-  /** The samples of one gauge, by kind; undefined while nobody has measured anything. */
+  /** The samples of one gauge, by the value of their label; undefined while nobody has measured anything. */
   async function read(name: string): Promise<Record<string, number> | undefined> {
     const text = await readMetrics(stack);
-    const samples = [...text.matchAll(/^(\w+)\{kind="(\w+)"\} (\S+)$/gm)].filter(([, of]) => of === name);
-    if (samples.length === 0) return undefined;
-    return Object.fromEntries(samples.map(([, , kind = '', value]) => [kind, Number(value)]));
+    const samples = [...text.matchAll(/^(\w+)\{(?:kind|for)="(\w+)"\} (\S+)$/gm)];
+    const found = samples.filter(([, of]) => of === name);
+    if (found.length === 0) return undefined;
+    return Object.fromEntries(found.map(([, , kind = '', value]) => [kind, Number(value)]));
   }
   const measured = (name: string) => until('it is measured', () => read(name));
 
@@ -76,7 +78,26 @@ describe('the metrics of what waits for a person', () => {
       assert.ok(seconds >= minutes * 60 && seconds < minutes * 60 + 59, `${kind}: ${seconds} s`);
     }
     const { json } = await operateIn(environmentOf(stack.config))('attention', 'list');
-    const listed = (json as { kind: string }[]).map(({ kind }) => kind).sort();
-    assert.deepEqual(listed, [...Object.keys(WAITED_MINUTES), 'webhook'].sort());
+    assert.deepEqual(column(json, 'kind').sort(), [...Object.keys(WAITED_MINUTES), 'webhook'].sort());
+  });
+
+  it('count events and accounts that wait for delivery, and say how long the first has been due', async () => {
+    const [one, other] = [await stack.createPartner(), await stack.createPartner()];
+    for (const partner of [one, other]) await setUrl(stack, partner, 'http://127.0.0.1:9/');
+    await writeEvents(stack, one, 3);
+    const [due = '', late = '', unknown = ''] = await writeEvents(stack, other, 4);
+    const set = (id: string, changes: string) =>
+      asOwner(stack, `UPDATE delivery SET ${changes} WHERE event_id = $1`, [id]);
+    await set(due, `next_attempt_at = now() - interval '10 minutes'`);
+    const retrying = (workflow: string) =>
+      `status = 'retrying', workflow = '${workflow}', next_attempt_at = now()`;
+    await set(late, `${retrying('told')} - interval '90 seconds'`);
+    await set(unknown, `${retrying('untold')} + interval '1 hour'`);
+    await until('they are counted', async () => (await read('webhook_events_waiting'))?.workflow === 1);
+    assert.deepEqual(await read('webhook_events_waiting'), { relay: 5, handover: 1, workflow: 1 });
+    assert.deepEqual(await read('webhook_accounts_waiting'), { relay: 2, handover: 1, workflow: 1 });
+    const { relay = 0, handover = 0 } = (await read('webhook_longest_wait_seconds')) ?? {};
+    assert.ok(relay >= 600 && relay < 700, `${relay} s`);
+    assert.ok(handover >= 90 && handover < 190, `${handover} s`);
   });
 });

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
-import { newId } from '../../platform/crypto/new-id.ts';
-import { setEndpoint } from '../../webhooks/endpoints.ts';
 import { takeUnnotifiedDeliveries } from '../../webhooks/retries.ts';
 import { openCommands, type TestCommands } from '../support/commands/open-commands.ts';
+import { accountWithEndpoint, insertEvents } from '../support/webhooks/accounts.ts';
 
 describe('the workflows of failed events', () => {
   let commands: TestCommands;
@@ -14,23 +13,14 @@ describe('the workflows of failed events', () => {
 
   /** An endpoint with failed events that no workflow knows of. @returns its id */
   async function failing(events: number): Promise<string> {
-    const partnerId = await commands.createFundedPartner(1);
-    const url = 'https://hooks.example.com/';
-    const { endpoints } = await setEndpoint(
-      { ...commands.context, actor: 'test' },
-      { partnerId, modes: ['test'], url },
-    );
-    await commands.owner.query(
-      `INSERT INTO event (id, partner_id, mode, type, body, created_at)
-       SELECT id, $1, 'test', 'ping', '{}', now() FROM unnest($2::text[]) id`,
-      [partnerId, Array.from({ length: events }, () => newId('evt'))],
-    );
+    const { partnerId, endpointId } = await accountWithEndpoint(commands);
+    await insertEvents(commands, partnerId, events);
     await commands.owner.query(
       `UPDATE delivery SET status = 'retrying', workflow = 'untold', attempt_count = 1,
          next_attempt_at = now() + interval '1 hour' WHERE partner_id = $1`,
       [partnerId],
     );
-    return endpoints[0]?.id ?? '';
+    return endpointId;
   }
   /** The endpoints whose events get their workflows in the next turn. */
   const turn = async () => {

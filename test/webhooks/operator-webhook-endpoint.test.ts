@@ -4,13 +4,8 @@ import type pg from 'pg';
 import { readOperatorConfig } from '../../platform/config/operator.ts';
 import { KeyRing } from '../../platform/crypto/key-ring.ts';
 import { openAnswerStart, openEndpointSecret, sealAnswerStart } from '../../webhooks/secrets.ts';
-import {
-  ACTOR,
-  lastAudit,
-  type Operate,
-  operateIn,
-  operatorEnvironment,
-} from '../support/operator/operate.ts';
+import { assertAudited } from '../support/operator/audited.ts';
+import { type Operate, type Outcome, operateIn, operatorEnvironment } from '../support/operator/operate.ts';
 import { connectTo, ownerUrlOf } from '../support/postgres.ts';
 
 const URL_A = 'https://hooks.example.com/token-4711';
@@ -41,14 +36,24 @@ describe('operator webhook-endpoint', () => {
     (await endpoint('list', ...flags)).json.map(({ id }: { id: string }) => id);
   const audited = async () => (await operate('audit', 'list')).json.length;
 
+  const ring = () => new KeyRing(readOperatorConfig(env).encryptionKeys ?? []);
+
+  /** Seals everything again with a new key, which is the only one from then on. */
+  async function replaceKey(id: string): Promise<Outcome> {
+    const young = `${id}:${randomBytes(32).toString('base64')}`;
+    env.ENCRYPTION_KEYS = `${young},${env.ENCRYPTION_KEYS}`;
+    const resealed = await operate('key-ring', 'reseal');
+    env.ENCRYPTION_KEYS = young;
+    return resealed;
+  }
+
   /** The secrets by the rows, test before live. */
   async function secrets(column = 'secret'): Promise<(string | null)[]> {
-    const ring = new KeyRing(readOperatorConfig(env).encryptionKeys ?? []);
     const { rows } = await owner.query(
       `SELECT id, partner_id, mode, ${column} AS sealed FROM webhook_endpoint WHERE partner_id = $1 ORDER BY mode DESC`,
       [partnerId],
     );
-    return rows.map((row) => row.sealed && openEndpointSecret(ring, row, row.sealed));
+    return rows.map((row) => row.sealed && openEndpointSecret(ring(), row, row.sealed));
   }
 
   it('makes an endpoint for both modes with one secret, which it prints once', async () => {
@@ -59,16 +64,8 @@ describe('operator webhook-endpoint', () => {
     assert.match(json.secret, /^whsec_[A-Za-z0-9+/]{40}$/);
     assert.deepEqual(await secrets(), [json.secret, json.secret]);
     const shown = await show();
-    assert.deepEqual(await lastAudit(operate), {
-      actor: ACTOR,
-      action: 'webhook-endpoint.set',
-      subject: partnerId,
-      detail: {
-        modes: ['test', 'live'],
-        endpoints: shown.map(({ id }: { id: string }) => id),
-        origin: 'https://hooks.example.com',
-      },
-    });
+    const made = { modes: ['test', 'live'], endpoints: await ids(), origin: 'https://hooks.example.com' };
+    await assertAudited(operate, 'webhook-endpoint.set', partnerId, made);
     assert.deepEqual(
       shown.map(({ url, mode, status }: Record<string, string>) => [url, mode, status]),
       ['test', 'live'].map((mode) => [URL_A, mode, 'enabled']),
@@ -131,12 +128,8 @@ describe('operator webhook-endpoint', () => {
     assert.notEqual(json.secret, first);
     assert.deepEqual(await secrets(), [json.secret, json.secret]);
     assert.deepEqual(await secrets('previous_secret'), [first, first]);
-    assert.deepEqual(await lastAudit(operate), {
-      actor: ACTOR,
-      action: 'webhook-endpoint.rotate-secret',
-      subject: partnerId,
-      detail: { modes: ['test', 'live'], endpoints: await ids() },
-    });
+    const rotated = { modes: ['test', 'live'], endpoints: await ids() };
+    await assertAudited(operate, 'webhook-endpoint.rotate-secret', partnerId, rotated);
     const one = (await endpoint('rotate-secret', '--mode', 'live')).json.secret;
     assert.deepEqual(await secrets(), [json.secret, one]);
     assert.notEqual((await show())[1].previous_secret_expires_at, null);
@@ -145,38 +138,20 @@ describe('operator webhook-endpoint', () => {
   it('keeps every secret after key-ring reseal, which makes the previous key unnecessary', async () => {
     const first = (await set(URL_A)).json.secret;
     const second = (await endpoint('rotate-secret', '--mode', 'live')).json.secret;
-    const old = env.ENCRYPTION_KEYS;
-    const young = `k2:${randomBytes(32).toString('base64')}`;
-    try {
-      env.ENCRYPTION_KEYS = `${young},${old}`;
-      const rotated = operateIn(env);
-      const { code, json } = await rotated('key-ring', 'reseal');
-      assert.equal(code, 0);
-      assert.ok(json.resealed.webhook_secrets >= 2);
-      assert.ok(json.resealed.previous_webhook_secrets >= 1);
-      const entry = {
-        ...{ actor: ACTOR, action: 'key-ring.reseal', subject: 'k2' },
-        detail: { keys: ['k2', 'k1'] },
-      };
-      assert.deepEqual(await lastAudit(rotated), entry);
-      const entries = (await rotated('audit', 'list')).json.length;
-      const again = (await rotated('key-ring', 'reseal')).json;
-      assert.deepEqual(new Set(Object.values(again.resealed)), new Set([0]));
-      assert.equal((await rotated('audit', 'list')).json.length, entries);
-      env.ENCRYPTION_KEYS = young;
-      assert.deepEqual(await secrets(), [first, second]);
-      assert.deepEqual(await secrets('previous_secret'), [null, first]);
-      // Back under the one key that the other tests have.
-      env.ENCRYPTION_KEYS = `${old},${young}`;
-      await operateIn(env)('key-ring', 'reseal');
-    } finally {
-      env.ENCRYPTION_KEYS = old;
-    }
+    const { code, json } = await replaceKey('k2');
+    assert.equal(code, 0);
+    assert.ok(json.resealed.webhook_secrets >= 2);
+    assert.ok(json.resealed.previous_webhook_secrets >= 1);
+    await assertAudited(operate, 'key-ring.reseal', 'k2', { keys: ['k2', 'k1'] });
+    const changes = await audited();
+    const again = await operate('key-ring', 'reseal');
+    assert.deepEqual(new Set(Object.values(again.json.resealed)), new Set([0]));
+    assert.equal(await audited(), changes);
+    assert.deepEqual(await secrets(), [first, second]);
+    assert.deepEqual(await secrets('previous_secret'), [null, first]);
   });
 
   it('reseals what each of many endpoints has answered to one event, and mixes none of them up', async () => {
-    const old = env.ENCRYPTION_KEYS;
-    const ring = () => new KeyRing(readOperatorConfig(env).encryptionKeys ?? []);
     const eventId = 'evt_01k0000000000000000000000a';
     // More than one statement reads, and one endpoint answered with a 2xx.
     const answers = Array.from({ length: 1_100 }, (_, n) => (n === 7 ? null : `answer ${n}`));
@@ -187,23 +162,15 @@ describe('operator webhook-endpoint', () => {
        FROM unnest($2::bytea[]) WITH ORDINALITY a (s, n)`,
       [eventId, sealed],
     );
-    try {
-      const young = `k3:${randomBytes(32).toString('base64')}`;
-      env.ENCRYPTION_KEYS = `${young},${old}`;
-      const { code, json } = await operateIn(env)('key-ring', 'reseal');
-      assert.deepEqual([code, json.resealed.receiver_responses, json.removable_keys], [0, 1_099, ['k1']]);
-      env.ENCRYPTION_KEYS = young;
-      const { rows } = await owner.query(
-        'SELECT answer_start AS sealed FROM delivery_attempt WHERE event_id = $1 ORDER BY endpoint_id',
-        [eventId],
-      );
-      const opened = rows.map(({ sealed }) => sealed && openAnswerStart(ring(), eventId, sealed));
-      assert.deepEqual(opened, answers);
-      env.ENCRYPTION_KEYS = `${old},${young}`;
-      await operateIn(env)('key-ring', 'reseal');
-    } finally {
-      env.ENCRYPTION_KEYS = old;
-    }
+    const [old] = readOperatorConfig(env).encryptionKeys ?? [];
+    const { code, json } = await replaceKey('k3');
+    assert.deepEqual([code, json.resealed.receiver_responses, json.removable_keys], [0, 1_099, [old?.id]]);
+    const { rows } = await owner.query(
+      'SELECT answer_start AS sealed FROM delivery_attempt WHERE event_id = $1 ORDER BY endpoint_id',
+      [eventId],
+    );
+    const opened = rows.map(({ sealed }) => sealed && openAnswerStart(ring(), eventId, sealed));
+    assert.deepEqual(opened, answers);
   });
 
   it('disables and enables the endpoint of a mode, and set enables both', async () => {
@@ -213,17 +180,10 @@ describe('operator webhook-endpoint', () => {
       [disabled.code, disabled.json.status, disabled.json.disabled_reason],
       [0, 'disabled', 'disabled by an operator'],
     );
-    assert.deepEqual((await lastAudit(operate)) as object, {
-      actor: ACTOR,
-      action: 'webhook-endpoint.disable',
-      subject: partnerId,
-      detail: { modes: ['live'], endpoints: (await ids()).slice(1) },
-    });
+    const ofLive = { modes: ['live'], endpoints: (await ids()).slice(1) };
+    await assertAudited(operate, 'webhook-endpoint.disable', partnerId, ofLive);
     const enabled = await endpoint('enable', '--mode', 'live');
     assert.deepEqual([enabled.json.status, enabled.json.disabled_reason], ['enabled', null]);
-    const test = await endpoint('disable', '--mode', 'test');
-    assert.equal(test.json.status, 'disabled');
-    assert.equal((await endpoint('enable', '--mode', 'test')).json.status, 'enabled');
     const changes = await audited();
     const again = await endpoint('enable');
     assert.deepEqual([again.code, again.json.length], [0, 2]);
@@ -270,14 +230,9 @@ describe('operator webhook-endpoint', () => {
 
   it('accepts a loopback URL if the configuration says so', async () => {
     const local = operateIn({ ...env, WEBHOOK_ALLOW_LOOPBACK_HTTP: 'true' });
-    const { code, json } = await local(
-      'webhook-endpoint',
-      'set',
-      partnerId,
-      '--url',
-      'http://127.0.0.1:8080/x',
-    );
-    assert.deepEqual([code, json.url], [0, 'http://127.0.0.1:8080/x']);
+    const url = 'http://127.0.0.1:8080/x';
+    const { code, json } = await local('webhook-endpoint', 'set', partnerId, '--url', url);
+    assert.deepEqual([code, json.url], [0, url]);
   });
 
   it('needs the key ring to set an endpoint, but not to show it', async () => {

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import type { DeliveryStatus } from '../../domain/event.ts';
-import { newId } from '../../platform/crypto/new-id.ts';
 import type { QueuedEndpoint } from '../../webhooks/deliveries.ts';
 import { switchEndpoints } from '../../webhooks/endpoint-status.ts';
-import { removeEndpoint, setEndpoint } from '../../webhooks/endpoints.ts';
+import { removeEndpoint } from '../../webhooks/endpoints.ts';
 import { giveUpDeliveries, parkDeliveries, unparkDeliveries } from '../../webhooks/parking.ts';
 import { openCommands, type TestCommands } from '../support/commands/open-commands.ts';
+import { accountWithEndpoint, insertEvents } from '../support/webhooks/accounts.ts';
 
 describe('the parking of events', () => {
   let commands: TestCommands;
@@ -15,15 +15,11 @@ describe('the parking of events', () => {
     commands = await openCommands();
   });
   after(() => commands.close());
-  beforeEach(async () => {
-    partnerId = await commands.createFundedPartner(1);
-  });
+  const open = async () => {
+    ({ partnerId } = await accountWithEndpoint(commands));
+  };
+  beforeEach(open);
 
-  const set = () =>
-    setEndpoint(
-      { ...commands.context, actor: 'test' },
-      { partnerId, modes: ['test'], url: 'https://hooks.example.com/' },
-    );
   const turn = (status: 'enabled' | 'disabled') =>
     switchEndpoints(commands.operator, { partnerId, modes: ['test'], endpointId: null, status });
   const remove = () =>
@@ -41,11 +37,7 @@ describe('the parking of events', () => {
   }
 
   async function write(status: DeliveryStatus): Promise<string> {
-    const id = newId('evt');
-    await commands.owner.query(
-      `INSERT INTO event (id, partner_id, mode, type, body, created_at) VALUES ($1, $2, 'test', 'ping', '{}', now())`,
-      [id, partnerId],
-    );
+    const [id = ''] = await insertEvents(commands, partnerId, 1);
     await commands.owner.query(
       `UPDATE delivery SET status = $2, lease_expires_at = now() + interval '1 hour', next_attempt_at = now()
        WHERE event_id = $1`,
@@ -63,7 +55,6 @@ describe('the parking of events', () => {
   }
 
   it('parks an event whose endpoint is disabled', async () => {
-    await set();
     const id = await write('pending');
     await turn('disabled');
     await park(id);
@@ -74,7 +65,6 @@ describe('the parking of events', () => {
   });
 
   it('gives up an event whose endpoint was deleted', async () => {
-    await set();
     const id = await write('pending');
     const others = [await write('retrying'), await write('parked'), await write('pending')];
     await commands.owner.query(
@@ -90,15 +80,7 @@ describe('the parking of events', () => {
     assert.deepEqual(await standing(id), ['given_up', '-infinity', null, 'none']);
   });
 
-  it('makes an event pending if its endpoint is there again', async () => {
-    await set();
-    const id = await write('retrying');
-    await park(id);
-    assert.deepEqual(await standing(id), ['pending', '-infinity', true, 'none']);
-  });
-
   it('informs the workflow that its event is parked, but not that it is sent after all', async () => {
-    await set();
     const id = await write('retrying');
     await turn('disabled');
     await commands.owner.query(`UPDATE delivery SET workflow = 'told' WHERE event_id = $1`, [id]);
@@ -111,14 +93,12 @@ describe('the parking of events', () => {
   });
 
   it('leaves a delivered event as it is', async () => {
-    await set();
     const id = await write('delivered');
     await park(id);
     assert.deepEqual((await standing(id))[0], 'delivered');
   });
 
   it('waits for nobody if an endpoint is enabled at the same moment, and loses no event', async () => {
-    await set();
     await turn('disabled');
     const id = await write('pending');
     // Enabling: the account's row and the endpoint, not yet committed.
@@ -136,18 +116,7 @@ describe('the parking of events', () => {
     assert.deepEqual(await standing(id), ['pending', '-infinity', true, 'none']);
   });
 
-  it('gives up what it parks as the endpoint is deleted', async () => {
-    await set();
-    await turn('disabled');
-    const id = await write('pending');
-    await park(id);
-    await remove();
-    await follow();
-    assert.deepEqual(await standing(id), ['given_up', '-infinity', null, 'none']);
-  });
-
   it('loses no event while the endpoint is disabled and enabled at the same time', async () => {
-    await set();
     const ids = [await write('pending'), await write('retrying')];
     await Promise.all(
       Array.from({ length: 20 }, async (_, i) => {
@@ -165,7 +134,6 @@ describe('the parking of events', () => {
   });
 
   it('enables and deletes an endpoint without touching what waits for it', async () => {
-    await set();
     await turn('disabled');
     const ids = [await write('parked'), await write('parked')];
     await using other = await commands.connect();
@@ -183,10 +151,8 @@ describe('the parking of events', () => {
   });
 
   it('takes the oldest parked events first, as many of each endpoint in turn', async () => {
-    await set();
     const other = await write('parked');
-    partnerId = await commands.createFundedPartner(1);
-    await set();
+    await open();
     await commands.owner.query(
       `INSERT INTO event (id, partner_id, mode, type, body, created_at)
        SELECT 'evt_' || lpad(n::text, 26, '0'), $1, 'test', 'ping', '{}', now() FROM generate_series(1, 900) n`,
@@ -214,8 +180,7 @@ describe('the parking of events', () => {
   it('comes to every endpoint, however many have events to send', async () => {
     const endpoints: string[] = [];
     for (let i = 0; i < 20; i++) {
-      partnerId = await commands.createFundedPartner(1);
-      await set();
+      await open();
       endpoints.push(await write('parked'));
     }
     const { orm } = commands.context;

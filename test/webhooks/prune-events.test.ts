@@ -1,32 +1,26 @@
 import assert from 'node:assert/strict';
 import type pg from 'pg';
-import { createPartner } from '../../accounts/partners.ts';
 import { DeliveryStatus } from '../../domain/event.ts';
 import { lowestId, newId } from '../../platform/crypto/new-id.ts';
-import { type Orm, openOrm } from '../../platform/db/orm.ts';
+import type { Orm } from '../../platform/db/orm.ts';
 import { pruneEvents } from '../../webhooks/deliveries.ts';
-import { connectTo, createTestDatabase, openOperatorOrm, ownerUrlOf } from '../support/postgres.ts';
+import { openCommands, type TestCommands } from '../support/commands/open-commands.ts';
 
 const DAY_MS = 24 * 3_600_000;
 
 describe('the pruning of events', () => {
+  let commands: TestCommands;
   let orm: Orm;
   let owner: pg.Client;
   let partnerId: string;
 
   beforeEach(async () => {
-    const databaseUrl = await createTestDatabase();
-    orm = await openOrm({ databaseUrl, poolSize: 4 });
-    owner = await connectTo(ownerUrlOf(databaseUrl));
-    const partner = { name: 'Pruned', secureDetailsEnabled: false };
-    const operatorOrm = await openOperatorOrm(databaseUrl);
-    partnerId = (await createPartner({ orm: operatorOrm, actor: 'test' }, partner)).id;
-    await operatorOrm.close();
+    commands = await openCommands();
+    owner = commands.owner;
+    orm = commands.context.orm;
+    partnerId = await commands.createFundedPartner(1);
   });
-  afterEach(async () => {
-    await owner.end();
-    await orm.close();
-  });
+  afterEach(() => commands.close());
 
   /** @returns the event's id; it has one attempt */
   async function write(ageMs: number, status: DeliveryStatus): Promise<string> {

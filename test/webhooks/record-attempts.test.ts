@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
-import { newId } from '../../platform/crypto/new-id.ts';
 import { type Attempt, recordAttempts } from '../../webhooks/deliveries.ts';
 import { tellOfFailing } from '../../webhooks/endpoint-events.ts';
-import { setEndpoint } from '../../webhooks/endpoints.ts';
 import { openCommands, type TestCommands } from '../support/commands/open-commands.ts';
+import { lockWaits } from '../support/lock-waits.ts';
 import { until } from '../support/until.ts';
+import { accountWithEndpoint, insertEvents } from '../support/webhooks/accounts.ts';
 
 const LINES = 8;
 const EACH = 40;
@@ -19,32 +19,16 @@ describe('the record of webhook attempts', () => {
   });
   after(() => commands.close());
   beforeEach(async () => {
-    partnerId = await commands.createFundedPartner(1);
-    const url = 'https://hooks.example.com/';
-    const { endpoints } = await setEndpoint(
-      { ...commands.context, actor: 'test' },
-      { partnerId, modes: ['test'], url },
-    );
-    endpointId = endpoints[0]?.id ?? '';
+    ({ partnerId, endpointId } = await accountWithEndpoint(commands));
   });
 
-  async function write(count: number): Promise<string[]> {
-    const ids = Array.from({ length: count }, () => newId('evt'));
-    await commands.owner.query(
-      `INSERT INTO event (id, partner_id, mode, type, body, created_at)
-       SELECT id, $2, 'test', 'ping', '{}', now() FROM unnest($1::text[]) id`,
-      [ids, partnerId],
-    );
-    return ids;
-  }
-  const failed = (eventId: string): Attempt => ({
-    ...{ eventId, endpointId, startedAt: new Date(), durationMs: 1, answerStart: null },
-    ...{ httpStatus: 503, error: 'http_503', isGone: false },
-  });
-  const succeeded = (eventId: string): Attempt => ({
-    ...{ eventId, endpointId, startedAt: new Date(), durationMs: 1, answerStart: null },
-    ...{ httpStatus: 200, error: null, isGone: false },
-  });
+  const write = (count: number) => insertEvents(commands, partnerId, count);
+  const attempt = (eventId: string, httpStatus: number, error: string | null): Attempt => {
+    const ended = { startedAt: new Date(), durationMs: 1, answerStart: null, isGone: false };
+    return { eventId, endpointId, httpStatus, error, ...ended };
+  };
+  const failed = (eventId: string) => attempt(eventId, 503, 'http_503');
+  const succeeded = (eventId: string) => attempt(eventId, 200, null);
   const record = (attempts: Attempt[]) => recordAttempts(commands.context, attempts, [60_000]);
   async function health() {
     const { rows } = await commands.owner.query(
@@ -115,20 +99,17 @@ describe('the record of webhook attempts', () => {
 
   it('tells the account once for each run of ten failures, however they are recorded', async () => {
     const ids = await write(60);
-    const next = (fails: boolean) => {
-      const id = ids.pop() as string;
-      return fails ? failed(id) : succeeded(id);
-    };
-    const recordNext = (...fail: boolean[]) => record(fail.map(next));
-    await recordNext(...Array.from({ length: 6 }, () => true));
-    await recordNext(...Array.from({ length: 6 }, () => true));
+    const failures = (count: number) => ids.splice(0, count).map(failed);
+    const success = () => ids.splice(0, 1).map(succeeded);
+    await record(failures(6));
+    await record(failures(6));
     assert.equal(await told(), 1);
-    await recordNext(...Array.from({ length: 12 }, () => true));
+    await record(failures(12));
     assert.equal(await told(), 1, 'it has not succeeded since');
-    await recordNext(false, ...Array.from({ length: 10 }, () => true));
+    await record([...success(), ...failures(10)]);
     assert.equal(await told(), 2);
-    await recordNext(true, false, true);
-    await recordNext(...Array.from({ length: 9 }, () => true));
+    await record([...failures(1), ...success(), ...failures(1)]);
+    await record(failures(9));
     assert.equal(await told(), 3);
   });
 
@@ -141,13 +122,7 @@ describe('the record of webhook attempts', () => {
        CREATE TRIGGER refuse BEFORE INSERT ON event FOR EACH ROW WHEN (new.partner_id = '${stuck}') EXECUTE FUNCTION refuse()`,
     );
     try {
-      partnerId = await commands.createFundedPartner(1);
-      const url = 'https://hooks.example.com/';
-      const { endpoints } = await setEndpoint(
-        { ...commands.context, actor: 'test' },
-        { partnerId, modes: ['test'], url },
-      );
-      endpointId = endpoints[0]?.id ?? '';
+      ({ partnerId, endpointId } = await accountWithEndpoint(commands));
       await fail();
       const { told: count, errors } = await tellOfFailing(commands.context.orm);
       assert.deepEqual([count, errors.length], [1, 1]);
@@ -159,6 +134,8 @@ describe('the record of webhook attempts', () => {
     assert.equal(await told(), 1, 'it was kept for later');
   });
 
+  const untilItWaits = () => until('it waits', async () => (await lockWaits(commands.databaseUrl)) > 0);
+
   it('locks deliveries in the order of their events, in whichever order their attempts ended', async () => {
     const [first = '', second = ''] = await write(2);
     await using other = await commands.connect();
@@ -167,12 +144,7 @@ describe('the record of webhook attempts', () => {
       other.query('SELECT FROM delivery WHERE event_id = $1 FOR UPDATE NOWAIT', [id]);
     await lock(first);
     const recorded = record([succeeded(second), succeeded(first)]);
-    await until('it waits', async () => {
-      const { rows } = await commands.owner.query(
-        `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
-      );
-      return rows.length > 0;
-    });
+    await untilItWaits();
     await lock(second);
     await other.query('COMMIT');
     await recorded;
@@ -190,12 +162,7 @@ describe('the record of webhook attempts', () => {
         [endpointId],
       );
       const recorded = record([succeeded(b)]);
-      await until('it waits', async () => {
-        const { rows } = await commands.owner.query(
-          `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
-        );
-        return rows.length > 0;
-      });
+      await untilItWaits();
       await other.query('COMMIT');
       await recorded;
       assert.deepEqual(await health(), { failures: 0, failing: false, error: null });

@@ -51,6 +51,12 @@ describe('an event’s row and its workflow', () => {
 
   const workflowOf = async (id: string): Promise<WorkflowHandle> =>
     stack.client.workflow.getHandle(await workflowIdOf(stack, id));
+  /** Has an event sent again, by hand, and waits until that has been its workflow's end. */
+  async function requeue(id: string): Promise<void> {
+    const workflow = await workflowOf(id);
+    await workflow.signal('requeue');
+    await workflow.result();
+  }
   const isRunning = async (id: string) => (await (await workflowOf(id)).describe()).status.name === 'RUNNING';
   const stands = (id: string, expected: Partial<DeliveryRow>) =>
     until(`${id} is ${JSON.stringify(expected)}`, async () => {
@@ -105,8 +111,7 @@ describe('an event’s row and its workflow', () => {
     await stands(id, { status: 'retrying', workflow: 'told' });
     assert.equal((await (await workflowOf(id)).describe()).runId, before.runId);
     receiver.behave(answer(200));
-    await (await workflowOf(id)).signal('requeue');
-    await (await workflowOf(id)).result();
+    await requeue(id);
     await stands(id, { status: 'delivered', workflow: 'none', attempt_count: 2 });
     assert.equal(receiver.received.length, 2);
   });
@@ -123,8 +128,7 @@ describe('an event’s row and its workflow', () => {
     await stands(id, { status: 'retrying', workflow: 'told', attempt_count: 2 });
     assert.ok(await isRunning(id));
     receiver.behave(answer(200));
-    await (await workflowOf(id)).signal('requeue');
-    await (await workflowOf(id)).result();
+    await requeue(id);
     await stands(id, { status: 'delivered', workflow: 'none', attempt_count: 3 });
   });
 
@@ -171,8 +175,7 @@ describe('an event’s row and its workflow', () => {
     for (const id of ids) await stands(id, { status: 'retrying', workflow: 'told' });
     assert.deepEqual(await Promise.all(ids.map(isRunning)), Array(20).fill(true));
     receiver.behave(answer(200));
-    for (const id of ids) await (await workflowOf(id)).signal('requeue');
-    await Promise.all(ids.map(async (id) => (await workflowOf(id)).result()));
+    await Promise.all(ids.map(requeue));
     for (const id of ids) await stands(id, { status: 'delivered', workflow: 'none' });
   });
 

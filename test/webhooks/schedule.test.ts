@@ -50,16 +50,18 @@ describe('the schedule of a failing webhook', () => {
     return row?.waits ?? Number.NaN;
   }
 
+  const knowsOf = (id: string, attempt: number) =>
+    until(`the workflow knows of attempt ${attempt}`, async () => {
+      const { attempt_count, workflow } = await readRow(stack, id);
+      return attempt_count === attempt && workflow === 'told';
+    });
+
   async function giveUp(id: string, workflow: WorkflowHandle): Promise<void> {
     for (const [index, delayMs] of DELAYS_MS.entries()) {
       const waits = await waitMs(id);
       assert.ok(waits >= delayMs && waits < 2 * delayMs, `attempt ${index + 2} is due after ${waits} ms`);
       await skipTime(workflow, delayMs + SECOND_MS);
-      const made = index + 2;
-      await until(`the workflow knows of attempt ${made}`, async () => {
-        const { attempt_count, workflow } = await readRow(stack, id);
-        return attempt_count === made && workflow === 'told';
-      });
+      await knowsOf(id, index + 2);
     }
     assert.equal((await readRow(stack, id)).status, 'given_up');
   }
@@ -99,10 +101,7 @@ describe('the schedule of a failing webhook', () => {
     await giveUp(id, workflow);
     await waitsForAttention(workflow);
     await workflow.signal(requeue);
-    await until('the workflow knows of attempt 6', async () => {
-      const { attempt_count, workflow } = await readRow(stack, id);
-      return attempt_count === 6 && workflow === 'told';
-    });
+    await knowsOf(id, 6);
     assert.equal((await readRow(stack, id)).status, 'retrying');
     const [entry] = await query<{ actor: string; identity: string }>(
       stack.orm.em.fork(),

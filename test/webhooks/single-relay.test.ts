@@ -3,10 +3,10 @@ import type { ServerResponse } from 'node:http';
 import { pino } from 'pino';
 import { newId } from '../../platform/crypto/new-id.ts';
 import { createWebhookClient, type WebhookClient } from '../../webhooks/client/webhook-client.ts';
-import { setEndpoint } from '../../webhooks/endpoints.ts';
 import { startRelay } from '../../webhooks/relay-jobs.ts';
 import { openCommands, type TestCommands } from '../support/commands/open-commands.ts';
 import { until } from '../support/until.ts';
+import { accountWithEndpoint } from '../support/webhooks/accounts.ts';
 import { type Receiver, startReceiver } from '../support/webhooks/receiver.ts';
 
 describe('a webhook relay', () => {
@@ -49,9 +49,7 @@ describe('a webhook relay', () => {
   async function account(): Promise<[string, Receiver]> {
     const receiver = await startReceiver();
     receivers.push(receiver);
-    const partnerId = await commands.createFundedPartner(1);
-    const author = { ...commands.context, actor: 'test' };
-    await setEndpoint(author, { partnerId, modes: ['test'], url: receiver.url });
+    const { partnerId } = await accountWithEndpoint(commands, { url: receiver.url });
     return [partnerId, receiver];
   }
 

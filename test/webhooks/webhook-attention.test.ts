@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
-import { newId } from '../../platform/crypto/new-id.ts';
 import { readGivenUp, readParked } from '../../webhooks/attention.ts';
 import { DISABLED_BY_PARTNER } from '../../webhooks/endpoint-status.ts';
-import { setEndpoint } from '../../webhooks/endpoints.ts';
 import { openCommands, type TestCommands } from '../support/commands/open-commands.ts';
+import { accountWithEndpoint, insertEvents } from '../support/webhooks/accounts.ts';
 
 describe('what waits for a person of webhooks', () => {
   let commands: TestCommands;
@@ -14,22 +13,15 @@ describe('what waits for a person of webhooks', () => {
 
   /** An account with live events of this status. @returns its id and its endpoint's */
   async function account(status: 'given_up' | 'parked', events: number): Promise<[string, string]> {
-    const partnerId = await commands.createFundedPartner(1);
-    const url = 'https://hooks.example.com/';
-    const author = { ...commands.context, actor: 'test' };
-    const { endpoints } = await setEndpoint(author, { partnerId, modes: ['live'], url });
-    await commands.owner.query(
-      `INSERT INTO event (id, partner_id, mode, type, body, created_at)
-       SELECT id, $1, 'live', 'ping', '{}', now() FROM unnest($2::text[]) id`,
-      [partnerId, Array.from({ length: events }, () => newId('evt'))],
-    );
+    const { partnerId, endpointId } = await accountWithEndpoint(commands, { mode: 'live' });
+    await insertEvents(commands, partnerId, events, 'live');
     await commands.owner.query('UPDATE delivery SET status = $2 WHERE partner_id = $1', [partnerId, status]);
     if (status === 'parked')
       await commands.owner.query(
         `UPDATE webhook_endpoint SET status = 'disabled', disabled_reason = 'r' WHERE partner_id = $1`,
         [partnerId],
       );
-    return [partnerId, endpoints[0]?.id ?? ''];
+    return [partnerId, endpointId];
   }
 
   for (const [events, shown] of [
@@ -53,13 +45,13 @@ describe('what waits for a person of webhooks', () => {
 
   it('leaves out what waits for an endpoint that its partner has disabled', async () => {
     const [partnerId] = await account('parked', 2);
-    const ofPartner = async () =>
-      (await readParked(commands.context.orm)).filter(({ partner_id }) => partner_id === partnerId).length;
+    const ofPartner = async () => {
+      const items = await readParked(commands.context.orm);
+      return items.filter(({ partner_id }) => partner_id === partnerId).length;
+    };
     assert.equal(await ofPartner(), 1);
-    await commands.owner.query('UPDATE webhook_endpoint SET disabled_reason = $2 WHERE partner_id = $1', [
-      partnerId,
-      DISABLED_BY_PARTNER,
-    ]);
+    const byPartner = 'UPDATE webhook_endpoint SET disabled_reason = $2 WHERE partner_id = $1';
+    await commands.owner.query(byPartner, [partnerId, DISABLED_BY_PARTNER]);
     assert.equal(await ofPartner(), 0);
   });
 

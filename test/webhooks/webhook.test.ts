@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict';
 import { freePort } from '../../dev/free-port.ts';
 import { newId } from '../../platform/crypto/new-id.ts';
-import { ACTOR, environmentOf, lastAudit, type Operate, operateIn } from '../support/operator/operate.ts';
+import { post } from '../support/api/post.ts';
+import { column } from '../support/column.ts';
+import { assertAudited } from '../support/operator/audited.ts';
+import { environmentOf, lastAudit, type Operate, operateIn } from '../support/operator/operate.ts';
 import { asOwner } from '../support/postgres.ts';
 import { sharedStack } from '../support/shared-stack.ts';
 import type { TestPartner, TestStack } from '../support/stack.ts';
@@ -94,24 +97,12 @@ describe('operator webhook', () => {
     }
     const [item, ...others] = await attentionTo(partner.id);
     assert.deepEqual(others, []);
-    const [endpoint] = await asOwner<{ id: string }>(
-      stack,
-      "SELECT id FROM webhook_endpoint WHERE partner_id = $1 AND mode = 'live'",
-      [partner.id],
-    );
-    assert.deepEqual(
-      [item.kind, item.mode, item.partner_name, item.command],
-      [
-        'webhook_endpoint',
-        'live',
-        'Test Partner',
-        `npm run operator -- webhook-endpoint enable ${partner.id} --mode live --endpoint ${endpoint?.id}`,
-      ],
-    );
-    assert.match(
-      item.reason,
-      /^one event waits for the endpoint we_\w+, which is disabled: it answered 410 Gone/,
-    );
+    const { id } = (await operate('webhook-endpoint', 'show', partner.id, '--mode', 'live')).json;
+    const { kind, mode, partner_name, command, reason } = item;
+    assert.deepEqual([kind, mode, partner_name], ['webhook_endpoint', 'live', 'Test Partner']);
+    const enable = `npm run operator -- webhook-endpoint enable ${partner.id} --mode live --endpoint ${id}`;
+    assert.equal(command, enable);
+    assert.match(reason, /^one event waits for the endpoint we_\w+, which is disabled: it answered 410 Gone/);
     receiver.behave(answer(200));
     const words = item.command.split(' -- ')[1].split(' ');
     assert.equal((await operate(...words)).code, 0);
@@ -140,12 +131,8 @@ describe('operator webhook', () => {
     });
     assert.match(reason, /given up/);
     assert.equal((await requeue(id)).code, 0);
-    assert.deepEqual(await lastAudit(operate), {
-      actor: ACTOR,
-      action: 'webhook.requeue',
-      subject: id,
-      detail: { status: 'given_up', endpoints: [await endpointOf(stack, id)] },
-    });
+    const endpoints = [await endpointOf(stack, id)];
+    await assertAudited(operate, 'webhook.requeue', id, { status: 'given_up', endpoints });
     await settled(id, 'delivered');
     assert.equal(receiver.received.length, 1);
     assert.deepEqual(await attentionTo(id), []);
@@ -153,9 +140,8 @@ describe('operator webhook', () => {
 
   it('shows the attempts at the endpoint that --endpoint names, and sends the event there alone', async () => {
     await using oldest = await startReceiver();
-    const create = async (url: string) =>
-      (await partner.call('POST', '/webhook-endpoints', { body: { url } })).json.id;
-    const [first, second] = [await create(oldest.url), await create(receiver.url)];
+    const first = (await post(partner, '/webhook-endpoints', { url: oldest.url })).id;
+    const second = (await post(partner, '/webhook-endpoints', { url: receiver.url })).id;
     const [id = ''] = await seed({ status: 'given_up' });
     const { json } = await requeue(id, '--endpoint', second);
     assert.equal(json.endpoint_id, second);
@@ -169,11 +155,8 @@ describe('operator webhook', () => {
     assert.equal(unknown.code, 1);
     assert.match(unknown.err, /has no delivery to we_x/);
     const all = ['--partner', partner.id, '--endpoint', second, '--status', 'given_up', '--yes'];
-    assert.equal(
-      (await requeue(...all)).json.requeued,
-      0,
-      'what was given up at the other is not sent to this one',
-    );
+    const ofOther = (await requeue(...all)).json.requeued;
+    assert.equal(ofOther, 0, 'what was given up at the other is not sent to this one');
     assert.equal(oldest.received.length, 0);
   });
 
@@ -246,12 +229,8 @@ describe('operator webhook', () => {
         [0, { partner_id: partner.id, requeued: 45, by_status: { given_up: 45 } }],
       );
       assert.match(err, /requeued 45 of 45\n$/);
-      assert.deepEqual(await lastAudit(operate), {
-        actor: ACTOR,
-        action: 'webhook.requeue',
-        subject: partner.id,
-        detail: { since: null, endpoint: null, statuses: ['given_up', 'parked'], count: 45 },
-      });
+      const asked = { since: null, endpoint: null, statuses: ['given_up', 'parked'], count: 45 };
+      await assertAudited(operate, 'webhook.requeue', partner.id, asked);
       await until('all arrive', async () => receiver.received.length === 45);
       await until('all are delivered', async () => (await countByStatus(stack, partner)).delivered === 46);
       assert.deepEqual(receiver.received.map(({ id }) => id).sort(), wanted.sort());
@@ -285,9 +264,7 @@ describe('operator webhook', () => {
     });
 
     it('sends news of an endpoint to the others alone, and a ping nowhere else', async () => {
-      const { id: first } = (
-        await partner.call('POST', '/webhook-endpoints', { body: { url: receiver.url } })
-      ).json;
+      const { id: first } = await post(partner, '/webhook-endpoints', { url: receiver.url });
       const path = `/webhook-endpoints/${first}`;
       await partner.call('PATCH', path, { body: { status: 'disabled' } });
       await partner.call('PATCH', path, { body: { status: 'enabled' } });
@@ -310,14 +287,28 @@ describe('operator webhook', () => {
       assert.equal(receiver.received.length, 0);
     });
 
+    it('sends what no endpoint wanted to each one that wants it now, at the edge of a page as well', async () => {
+      const events = Array.from({ length: 301 }, (_, i): SeededEvent => {
+        const type = i === 0 ? 'card.blocked' : 'card.issued';
+        return { type, status: 'no_endpoint', ageMs: (400 - i) * 1_000 };
+      });
+      await seed(...events);
+      await using issued = await startReceiver();
+      await post(partner, '/webhook-endpoints', { url: receiver.url });
+      await post(partner, '/webhook-endpoints', { url: issued.url, event_types: ['card.issued'] });
+      assert.equal((await bulk('--status', 'no_endpoint', '--yes')).json.requeued, 601);
+      const rows = await asOwner(
+        stack,
+        `SELECT count(*)::int AS count FROM delivery WHERE partner_id = $1 AND endpoint_id <> ''
+         GROUP BY endpoint_id ORDER BY endpoint_id`,
+        [partner.id],
+      );
+      assert.deepEqual(rows, [{ count: 301 }, { count: 300 }]);
+    });
+
     it('has one line in attention list for an account with many events, with the command for all', async () => {
       await setEndpoint();
-      await seed(
-        ...Array.from(
-          { length: 21 },
-          (_, i) => ({ status: 'given_up', mode: 'live', ageMs: i * 1_000 }) as const,
-        ),
-      );
+      await seed(...Array.from({ length: 21 }, () => ({ status: 'given_up', mode: 'live' }) as const));
       const [item, ...more] = await attentionTo(partner.id);
       assert.deepEqual(more, []);
       assert.match(item.reason, /^21 events were given up/);
@@ -325,33 +316,21 @@ describe('operator webhook', () => {
     });
   });
 
-  describe('list', () => {
+  it("lists an endpoint's events, however many newer ones went to the others", async () => {
+    await setEndpoint();
+    await seed(...Array.from({ length: 20 }, (_, i) => ({ ageMs: i + 1 })));
+    const { id: endpoint } = await post(partner, '/webhook-endpoints', { url: 'https://hooks.example.com/' });
+    const events = await seed(...[1, 2, 3].map((hours) => ({ ageMs: hours * 3_600_000 })));
     const list = async (...flags: string[]) => {
-      const { code, json } = await operate('webhook', 'list', ...flags);
-      assert.equal(code, 0);
-      return json.map((event: { id: string }) => event.id);
+      const { json, err } = await operate('webhook', 'list', '--endpoint', endpoint, ...flags);
+      for (const { endpoint_id } of json) assert.equal(endpoint_id, endpoint);
+      return { ids: column(json, 'id'), err };
     };
-
-    it("has an endpoint's events, however many newer ones went to the others", async () => {
-      await setEndpoint();
-      await seed(...Array.from({ length: 20 }, (_, i) => ({ ageMs: i + 1 })));
-      const { id: endpoint } = (
-        await partner.call('POST', '/webhook-endpoints', { body: { url: 'https://hooks.example.com/' } })
-      ).json;
-      const [a, b, c] = await seed(...[1, 2, 3].map((hours) => ({ ageMs: hours * 3_600_000 })));
-      const flags = ['--partner', partner.id, '--endpoint', endpoint];
-      assert.deepEqual(await list(...flags), [a, b, c]);
-      assert.deepEqual(await list('--endpoint', endpoint), [a, b, c]);
-      const { json, err } = await operate('webhook', 'list', ...flags, '--limit', '2');
-      assert.deepEqual(
-        json.map(({ id, endpoint_id }: Record<string, string>) => [id, endpoint_id]),
-        [
-          [a, endpoint],
-          [b, endpoint],
-        ],
-      );
-      assert.match(err, /more than 2/);
-    });
+    assert.deepEqual((await list('--partner', partner.id)).ids, events);
+    assert.deepEqual((await list()).ids, events);
+    const { ids, err } = await list('--limit', '2');
+    assert.deepEqual(ids, events.slice(0, 2));
+    assert.match(err, /more than 2/);
   });
 
   it('prints no content of an event and no secret', async () => {
