@@ -7,7 +7,8 @@ import { isRetryable } from '../../../platform/db/is-retryable.ts';
 import { query } from '../../../platform/db/sql.ts';
 import { forkOf, openLedger, type TestLedger } from '../../support/ledger/open-ledger.ts';
 import { operation, transfer } from '../../support/ledger/operations.ts';
-import { asOwner, connectTo, ownerUrlOf } from '../../support/postgres.ts';
+import { lockWaits } from '../../support/lock-waits.ts';
+import { connectTo, ownerUrlOf } from '../../support/postgres.ts';
 import { until } from '../../support/until.ts';
 
 describe('isRetryable', () => {
@@ -31,11 +32,7 @@ describe('isRetryable', () => {
     session.query(`SELECT FROM ledger.account WHERE id = '${id}' FOR UPDATE`);
 
   const untilWaiting = (sessions: number) =>
-    until(`${sessions} sessions wait`, async () => {
-      const waiting = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
-      // By a connection of its own: a transaction goes on seeing the connections that it saw at first.
-      return (await asOwner(ledger.databaseUrl, waiting)).length === sessions;
-    });
+    until(`${sessions} sessions wait`, async () => (await lockWaits(ledger.databaseUrl)) === sessions);
 
   /**
    * The release of two cards gets the first one, for which the owner waits patiently; then the second one; and then it

@@ -59,16 +59,6 @@ describe('a login', () => {
     );
   };
 
-  it('works as its role if it is a member of that role alone', async () => {
-    const orm = await openOrm({ databaseUrl: await loginWith(), poolSize: 1, role: WORKER_ROLE });
-    try {
-      const [row] = await query<{ role: string }>(orm.em.fork(), 'SELECT current_user AS role');
-      assert.deepEqual(row, { role: WORKER_ROLE });
-    } finally {
-      await orm.close();
-    }
-  });
-
   it('is refused with the reason if it could leave its role', async () => {
     await refuses(ownerUrlOf(url), /"postgres" is a superuser/);
     await refuses(await loginWith('GRANT postgres TO $'), /is a superuser, or can become one/);

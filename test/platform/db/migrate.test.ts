@@ -1,39 +1,30 @@
 import assert from 'node:assert/strict';
-import pg from 'pg';
 import { expectedMigrations, functionFiles, migrate } from '../../../platform/db/migrate.ts';
-import { asOwner, createEmptyDatabase, createTestDatabase, ownerUrlOf } from '../../support/postgres.ts';
+import { column } from '../../support/column.ts';
+import { lockWaits } from '../../support/lock-waits.ts';
+import {
+  asOwner,
+  connectTo,
+  createEmptyDatabase,
+  createTestDatabase,
+  ownerUrlOf,
+} from '../../support/postgres.ts';
 import { until } from '../../support/until.ts';
 
 describe('migrate', () => {
   it('gives way if a table that it changes is locked, and goes on when it is free', async () => {
     const databaseUrl = await createEmptyDatabase();
-    const holder = new pg.Client(databaseUrl);
-    // Another one, since a transaction sees the sessions as they were when it first looked.
-    const watcher = new pg.Client(databaseUrl);
-    await Promise.all([holder.connect(), watcher.connect()]);
-    const isWaiting = async () => {
-      const { rowCount } = await watcher.query(
-        `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
-      );
-      return (rowCount ?? 0) > 0;
-    };
-    try {
-      await holder.query('BEGIN');
-      // Whoever makes a schema of that name has to wait until it is known whether this one stays.
-      await holder.query('CREATE SCHEMA ledger');
-      const migrated = migrate(databaseUrl);
-      await until('it waits', isWaiting);
-      await until('it waits no longer', async () => !(await isWaiting()));
-      await holder.query('ROLLBACK');
-      const { migrations, functions } = await migrated;
-      assert.deepEqual(migrations, await expectedMigrations());
-      assert.deepEqual(
-        functions,
-        (await functionFiles()).map(({ name }) => name),
-      );
-    } finally {
-      await Promise.all([holder.end(), watcher.end()]);
-    }
+    await using holder = await connectTo(databaseUrl);
+    await holder.query('BEGIN');
+    // Whoever makes a schema of that name has to wait until it is known whether this one stays.
+    await holder.query('CREATE SCHEMA ledger');
+    const migrated = migrate(databaseUrl);
+    await until('it waits', async () => (await lockWaits(databaseUrl)) > 0);
+    await until('it waits no longer', async () => (await lockWaits(databaseUrl)) === 0);
+    await holder.query('ROLLBACK');
+    const { migrations, functions } = await migrated;
+    assert.deepEqual(migrations, await expectedMigrations());
+    assert.deepEqual(functions, column(await functionFiles(), 'name'));
   });
 
   it('applies a function whose text is another one, and leaves the others', async () => {
@@ -67,6 +58,19 @@ describe('migrate', () => {
       `SELECT name FROM schema_function WHERE sha256 = sha256('another') ORDER BY name`,
     );
     assert.deepEqual(applied, [{ name: 'id_time' }, { name: 'lock_test_clock_alone' }]);
+  });
+
+  it('applies one file for each function, which begins with what the function is for', async () => {
+    const files = await functionFiles();
+    const functions = await asOwner<{ name: string }>(
+      await createTestDatabase(),
+      `SELECT CASE n.nspname WHEN 'public' THEN '' ELSE n.nspname || '.' END || p.proname AS name
+       FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+       WHERE n.nspname IN ('public', 'ledger', 'simulated_network')`,
+    );
+    assert.deepEqual(column(files, 'name').sort(), column(functions, 'name').sort());
+    for (const { name, text } of files)
+      assert.match(text, /^(-- .+\n)+CREATE OR REPLACE FUNCTION \S+\(/, name);
   });
 
   it('refuses a database that was migrated with other files, says what to do, and changes nothing', async () => {

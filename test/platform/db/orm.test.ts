@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { Connection } from '../../../platform/db/connection.ts';
-import { WORKER_ROLE } from '../../../platform/db/login.ts';
 import { openOrm } from '../../../platform/db/orm.ts';
 import { Pool } from '../../../platform/db/pool.ts';
 import { query } from '../../../platform/db/sql.ts';
@@ -10,26 +9,6 @@ import { transaction } from '../../../platform/db/transaction.ts';
 import { createTestDatabase } from '../../support/postgres.ts';
 
 describe('openOrm', () => {
-  it('works as the role that it is given, and binds values', async () => {
-    const orm = await openOrm({ databaseUrl: await createTestDatabase(), poolSize: 2, role: WORKER_ROLE });
-    try {
-      const em = orm.em.fork();
-      const rows = await query<{ role: string; n: number }>(
-        em,
-        'SELECT current_user AS role, $1::int + 1 AS n',
-        [1],
-      );
-      assert.deepEqual(rows, [{ role: WORKER_ROLE, n: 2 }]);
-      await em.transactional(async (tx) => {
-        await query(tx, 'CREATE TEMP TABLE t (a int) ON COMMIT DROP');
-        await query(tx, 'INSERT INTO t VALUES ($1)', [7]);
-        assert.deepEqual(await query(tx, 'SELECT a FROM t WHERE a = $1', [7]), [{ a: 7 }]);
-      });
-    } finally {
-      await orm.close();
-    }
-  });
-
   it('reads dates and times as text, alone and in arrays, and other values as the driver does', async () => {
     const orm = await openOrm({ databaseUrl: await createTestDatabase(), poolSize: 1 });
     try {

@@ -1,7 +1,5 @@
 import assert from 'node:assert/strict';
 import type pg from 'pg';
-import { adjustBalance } from '../../../accounts/adjust-balance.ts';
-import { createPartner } from '../../../accounts/partners.ts';
 import type { DeliveryStatus } from '../../../domain/event.ts';
 import { lowestId, newId } from '../../../platform/crypto/new-id.ts';
 import { readWithoutPartition } from '../../../platform/db/attention.ts';
@@ -10,15 +8,10 @@ import { type Orm, openOrm } from '../../../platform/db/orm.ts';
 import { dropOldEvents, makePartitions } from '../../../platform/db/partitions.ts';
 import { query } from '../../../platform/db/sql.ts';
 import { pruneEvents } from '../../../webhooks/deliveries.ts';
+import { openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
+import { lockWaits } from '../../support/lock-waits.ts';
 import { partitionsOf, splitFirst } from '../../support/partitions.ts';
-import {
-  connectTo,
-  createEmptyDatabase,
-  createTestDatabase,
-  openOperatorOrm,
-  ownerUrlOf,
-  serviceUrlOf,
-} from '../../support/postgres.ts';
+import { createEmptyDatabase, serviceUrlOf } from '../../support/postgres.ts';
 import { until } from '../../support/until.ts';
 
 const DAY_MS = 24 * 3_600_000;
@@ -26,26 +19,20 @@ const INSUFFICIENT_PRIVILEGE = '42501';
 const TABLES = ['event', 'delivery_attempt', 'audit_entry', 'ledger.entry'];
 
 describe('the time partitions', () => {
+  let commands: TestCommands;
   let orm: Orm;
-  let databaseUrl: string;
   let owner: pg.Client;
-  let partnerId: string;
+  const partnerId = 'prt_1';
 
   beforeEach(async () => {
-    databaseUrl = await createTestDatabase();
-    orm = await openOrm({ databaseUrl, poolSize: 4 });
-    owner = await connectTo(ownerUrlOf(databaseUrl));
-    const operatorOrm = await openOperatorOrm(databaseUrl);
-    const partner = { name: 'Partitioned', secureDetailsEnabled: false };
-    partnerId = (await createPartner({ orm: operatorOrm, actor: 'test' }, partner)).id;
-    await operatorOrm.close();
+    commands = await openCommands();
+    owner = commands.owner;
+    orm = commands.context.orm;
+    await owner.query(`INSERT INTO partner (id, name) VALUES ($1, 'Partitioned')`, [partnerId]);
     // The template was migrated when the run began, which may have been yesterday.
     await makePartitions(orm);
   });
-  afterEach(async () => {
-    await owner.end();
-    await orm.close();
-  });
+  afterEach(() => commands.close());
 
   const at = (ageDays: number) => new Date(Date.now() - ageDays * DAY_MS);
   const boundAt = (ageDays: number) => lowestId('evt', at(ageDays)).slice(0, -16);
@@ -180,16 +167,9 @@ describe('the time partitions', () => {
     const [first = ''] = await partitionsOf(owner, 'ledger.entry');
     await owner.query(`ALTER TABLE ledger.entry DETACH PARTITION ledger.${first}`);
     assert.deepEqual(await readWithoutPartition(orm), []);
-    const operatorOrm = await openOperatorOrm(databaseUrl);
-    await adjustBalance(
-      { orm: operatorOrm, actor: 'test' },
-      { partnerId, mode: 'test', amountCents: 100, reason: 'a test', key: null },
-    );
-    await operatorOrm.close();
-    assert.deepEqual(
-      (await readWithoutPartition(orm)).map(({ kind, id }) => [kind, id]),
-      [['default_partition', 'ledger.entry']],
-    );
+    await commands.createFundedPartner(100);
+    const [missing, ...others] = await readWithoutPartition(orm);
+    assert.deepEqual([missing?.kind, missing?.id, others], ['default_partition', 'ledger.entry', []]);
   });
 
   it('are dropped for events when the whole week is older than 30 days and none of it is being sent', async () => {
@@ -226,21 +206,11 @@ describe('the time partitions', () => {
     await owner.query('BEGIN');
     await owner.query('SELECT FROM event LIMIT 1');
     const dropped = dropOldEvents(orm);
-    const watcher = await connectTo(ownerUrlOf(databaseUrl));
-    try {
-      await until('it waits for the reader', async () => {
-        const { rowCount } = await watcher.query(
-          `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
-        );
-        return (rowCount ?? 0) > 0;
-      });
-      // With the reader still there.
-      await writeAged(0);
-      assert.equal((await partitionsOf(watcher, 'event'))[0], 'event_first0');
-    } finally {
-      await watcher.end();
-      await owner.query('COMMIT');
-    }
+    await until('it waits for the reader', async () => (await lockWaits(commands.databaseUrl)) > 0);
+    // With the reader still there.
+    await writeAged(0);
+    assert.equal((await partitionsOf(owner, 'event'))[0], 'event_first0');
+    await owner.query('COMMIT');
     assert.deepEqual(await dropped, ['first0']);
   });
 

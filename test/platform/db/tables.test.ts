@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { MikroORM } from '@mikro-orm/postgresql';
 import { ENTITIES } from '../../../platform/db/entities.ts';
-import { asOwner, createTestDatabase, ownerUrlOf } from '../../support/postgres.ts';
+import { createTestDatabase, ownerUrlOf } from '../../support/postgres.ts';
 
 /** What the migrations alone have: nothing that reads or writes a row has to know it. */
 const OF_MIGRATIONS = [
@@ -18,39 +18,24 @@ const OF_MIGRATIONS = [
 ];
 
 describe('entities', () => {
-  let databaseUrl: string;
-  beforeEach(async () => {
-    databaseUrl = await createTestDatabase();
-  });
-
   it('match the migrations in every table and column', async () => {
-    assert.deepEqual(await difference(databaseUrl), []);
-  });
-
-  it('do not match after a migration that they do not know', async () => {
-    await asOwner(databaseUrl, 'ALTER TABLE card_transfer ALTER amount_cents TYPE numeric');
-    assert.deepEqual(await difference(databaseUrl), [
-      'alter table "card_transfer" alter column "amount_cents" type bigint using ("amount_cents"::bigint)',
-    ]);
+    const orm = await MikroORM.init({
+      clientUrl: ownerUrlOf(await createTestDatabase()),
+      entities: ENTITIES,
+      ensureDatabase: false,
+      forceUtcTimezone: true,
+      // It is the migrations' own.
+      schemaGenerator: { skipTables: ['schema_migration', 'schema_function'] },
+    });
+    try {
+      // What would make the database what the entities say.
+      const statements = (await orm.schema.getUpdateSchemaSQL({ wrap: false })).split(/;\n+/);
+      const unknown = statements.filter(
+        (one) => one !== '' && !OF_MIGRATIONS.some((known) => known.test(one)),
+      );
+      assert.deepEqual(unknown, []);
+    } finally {
+      await orm.close();
+    }
   });
 });
-
-/** What would make the database what the entities say, in statements. */
-async function difference(databaseUrl: string): Promise<string[]> {
-  const orm = await MikroORM.init({
-    clientUrl: ownerUrlOf(databaseUrl),
-    entities: ENTITIES,
-    ensureDatabase: false,
-    forceUtcTimezone: true,
-    // It is the migrations' own.
-    schemaGenerator: { skipTables: ['schema_migration', 'schema_function'] },
-  });
-  try {
-    const statements = await orm.schema.getUpdateSchemaSQL({ wrap: false });
-    return statements
-      .split(/;\n+/)
-      .filter((statement) => statement !== '' && !OF_MIGRATIONS.some((known) => known.test(statement)));
-  } finally {
-    await orm.close();
-  }
-}

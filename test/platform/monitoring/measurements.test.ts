@@ -9,6 +9,7 @@ import {
   measurementMetrics,
 } from '../../../platform/monitoring/measured-gauges.ts';
 import { takeMeasurement } from '../../../platform/monitoring/measurements.ts';
+import { lockWaits } from '../../support/lock-waits.ts';
 import { asOwner, connectTo, createTestDatabase, ownerUrlOf } from '../../support/postgres.ts';
 import { until } from '../../support/until.ts';
 
@@ -98,22 +99,15 @@ describe('a scrape while a table is locked', () => {
         cardNetwork: 'none',
       });
       for (const metric of metrics) registry.registerMetric(metric);
-      const countWaiting = async () => {
-        const waiting = await asOwner(
-          databaseUrl,
-          `SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
-        );
-        return waiting.length;
-      };
       await locker.query('BEGIN; LOCK TABLE card IN ACCESS EXCLUSIVE MODE');
       const scrape = registry.metrics();
-      await until('the measurement waits for the lock', async () => (await countWaiting()) > 0);
+      await until('the measurement waits for the lock', async () => (await lockWaits(databaseUrl)) > 0);
       const shown = await scrape;
       assert.match(shown, /^webhook_events_waiting\{/m);
       assert.match(shown, /^deposits_waiting\{/m);
       assert.match(shown, /^network_inbox_waiting /m);
       assert.doesNotMatch(shown, /^attention_items\{/m);
-      assert.ok((await countWaiting()) <= 1, 'one connection at most waits for the lock');
+      assert.ok((await lockWaits(databaseUrl)) <= 1, 'one connection at most waits for the lock');
       await locker.query('ROLLBACK');
     } finally {
       await locker.end();

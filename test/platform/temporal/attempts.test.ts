@@ -98,11 +98,11 @@ describe('an activity attempt', () => {
     await assertStopped();
   });
 
+  const isGivenUp = (error: unknown) =>
+    error instanceof ApplicationFailure && error.type === 'GivenUp' && !error.nonRetryable;
+
   it('ends when its own time is up if Temporal has lost sight of it', async () => {
-    await assert.rejects(
-      attempt(longWork, { startToCloseTimeoutMs: 1 }),
-      (error) => error instanceof ApplicationFailure && error.type === 'GivenUp' && !error.nonRetryable,
-    );
+    await assert.rejects(attempt(longWork, { startToCloseTimeoutMs: 1 }), isGivenUp);
     await assertStopped();
   });
 
@@ -111,18 +111,13 @@ describe('an activity attempt', () => {
     const attempted = attempt(longWork, { isLocal: true, startToCloseTimeoutMs: Number.POSITIVE_INFINITY });
     mock.timers.tick(8_500);
     mock.timers.reset();
-    await assert.rejects(
-      attempted,
-      (error) => error instanceof ApplicationFailure && error.type === 'GivenUp' && !error.nonRetryable,
-    );
+    await assert.rejects(attempted, isGivenUp);
     await assertStopped();
   });
 
   it("uses its account's turns for connections", async () => {
     const account = async () => currentWork().account;
     assert.equal(await attempt(account, { account: { partnerId: 'prt_1', mode: 'live' } }), 'prt_1/live');
-    assert.equal(await attempt(account), null);
-    assert.equal(await attempt(account, { account: {} }), null);
-    assert.equal(await attempt(account, { account: null }), null);
+    for (const none of [undefined, {}, null]) assert.equal(await attempt(account, { account: none }), null);
   });
 });
