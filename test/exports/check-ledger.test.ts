@@ -7,6 +7,7 @@ import { nextTime } from '../../platform/config/time-of-day.ts';
 import { type Orm, openOrm } from '../../platform/db/orm.ts';
 import { readMeasurement } from '../../platform/monitoring/measurements.ts';
 import type { Repetition } from '../../platform/process/repeat.ts';
+import { lockWaits } from '../support/lock-waits.ts';
 import { operateIn } from '../support/operator/operate.ts';
 import { asOwner, connectTo, createTestDatabase, operatorUrlOf, ownerUrlOf } from '../support/postgres.ts';
 import { until } from '../support/until.ts';
@@ -33,18 +34,13 @@ describe('the daily ledger check', () => {
     for (let n = 0; n < count; n++)
       workers.push(startCheckingLedger({ orm, direct, at: { hour: 3, minute: 0 }, logger }));
   }
-  const checked = () =>
-    until(
-      'the ledger is checked',
-      async () => (await readMeasurement<LedgerCheck>(orm, 'ledger_check'))?.result,
-    );
-  const dueAt = async () =>
-    (
-      await asOwner<{ due_at: Date }>(
-        databaseUrl,
-        `SELECT due_at FROM measurement WHERE name = 'ledger_check'`,
-      )
-    )[0]?.due_at as Date;
+  const result = async () => (await readMeasurement<LedgerCheck>(orm, 'ledger_check'))?.result;
+  const checked = () => until('the ledger is checked', result);
+  const dueAt = async () => {
+    const due = `SELECT due_at FROM measurement WHERE name = 'ledger_check'`;
+    const [row] = await asOwner<{ due_at: Date }>(databaseUrl, due);
+    return row?.due_at ?? assert.fail('nobody has measured');
+  };
 
   it('is made by one of all workers, and is due again at the configured time', async () => {
     startWorkers(3);
@@ -88,14 +84,7 @@ describe('the daily ledger check', () => {
     await holder.query('BEGIN; LOCK TABLE ledger.entry');
     try {
       startWorkers(1);
-      await until('it waits for the table', async () => {
-        const [row] = await asOwner<{ count: number }>(
-          databaseUrl,
-          `SELECT count(*)::int AS count FROM pg_stat_activity
-           WHERE datname = current_database() AND application_name = 'card-issuing-ledger-check' AND wait_event_type = 'Lock'`,
-        );
-        return row?.count === 1;
-      });
+      await until('it waits for the table', async () => (await lockWaits(databaseUrl)) === 1);
       await workers.splice(0)[0]?.stop();
       assert.ok((await dueAt()) <= new Date());
     } finally {

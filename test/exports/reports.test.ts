@@ -1,14 +1,16 @@
 import assert from 'node:assert/strict';
-import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { text as textOf } from 'node:stream/consumers';
-import { createApiKey, revokeApiKey } from '../../accounts/api-keys.ts';
+import { revokeApiKey } from '../../accounts/api-keys.ts';
 import { suspendPartner } from '../../accounts/partners.ts';
 import { lowestId } from '../../platform/crypto/new-id.ts';
 import { query } from '../../platform/db/sql.ts';
 import { expectError } from '../support/api/answers.ts';
+import { withNewKey } from '../support/api/keys.ts';
+import { post } from '../support/api/post.ts';
 import { createCard } from '../support/cards.ts';
+import { column } from '../support/column.ts';
 import { fundedPartner } from '../support/money.ts';
 import { asOwner } from '../support/postgres.ts';
 import { sharedStack } from '../support/shared-stack.ts';
@@ -52,13 +54,12 @@ async function downloadOf(
   stack: TestStack,
   name: string,
   of: TestPartner,
-  key = of.keys.test,
+  method = 'GET',
 ): Promise<Download> {
   const { host, port } = stack.config;
-  const outgoing = httpRequest({
-    ...{ host, port, path: `/v1/reports/${name}?${aroundNow()}` },
-    headers: { authorization: `Bearer ${key}` },
-  }).end();
+  const path = `/v1/reports/${name}?${aroundNow()}`;
+  const headers = { authorization: `Bearer ${of.keys.test}` };
+  const outgoing = httpRequest({ host, port, method, path, headers }).end();
   const [response] = (await once(outgoing, 'response')) as [IncomingMessage];
   return { response, rest: () => textOf(response) };
 }
@@ -100,19 +101,11 @@ describe('GET /reports/…', () => {
       to: typeof to === 'string' ? to : to.toISOString(),
     });
   const report = (name: string, at = aroundNow()) => partner.call('GET', `/reports/${name}?${at}`);
-  const post = async (path: string, body: object) => {
-    const answer = await partner.call('POST', path, { body, idempotencyKey: randomUUID() });
-    assert.ok(answer.status < 300, answer.text);
-    return answer.json;
-  };
-  const makeCard = async (of = partner): Promise<string> =>
-    (await createCard(of, { amount: 50_000 })).json.id;
-  const purchase = (cardId: string, merchant: object = {}) =>
-    post(`/test/cards/${cardId}/simulate-transaction`, { type: 'purchase', amount: 700, ...merchant });
+  const makeCard = async (): Promise<string> => (await createCard(partner, { amount: 50_000 })).json.id;
+  const purchase = (cardId: string) =>
+    post(partner, `/test/cards/${cardId}/simulate-transaction`, { type: 'purchase', amount: 700 });
 
   const download = (name: string) => downloadOf(stack, name, busy);
-
-  const heldByReports = () => heldBy(stack, busy);
   const nothingHeld = () => isNothingHeld(stack, busy);
 
   const rowsOf = (text: string): string[][] => {
@@ -121,6 +114,11 @@ describe('GET /reports/…', () => {
       .slice(0, -2)
       .split('\r\n')
       .map((line) => line.split(','));
+  };
+
+  const columnsOf = async (name: string) => {
+    const [header = [], ...rows] = rowsOf((await report(name)).text);
+    return (column: string) => rows.map((row) => row[header.indexOf(column)]);
   };
 
   for (const [name, columns] of [
@@ -144,10 +142,8 @@ describe('GET /reports/…', () => {
     ],
   ] as const) {
     it(`has, of ${name}, the resource's scalar fields as columns, and only a header line if there are none`, async () => {
-      const { status, headers, text } = await report(
-        name,
-        period('2020-01-01T00:00:00Z', '2020-12-31T00:00:00Z'),
-      );
+      const longAgo = period('2020-01-01T00:00:00Z', '2020-12-31T00:00:00Z');
+      const { status, headers, text } = await report(name, longAgo);
       assert.equal(status, 200, text);
       assert.equal(text, `${columns}\r\n`);
       assert.equal(headers.get('content-type'), 'text/csv; charset=utf-8');
@@ -158,79 +154,64 @@ describe('GET /reports/…', () => {
 
   it('lists balance transactions oldest first, as the API lists them', async () => {
     const cardId = await makeCard();
-    await post(`/cards/${cardId}/topups`, { amount: 1_000 });
+    await post(partner, `/cards/${cardId}/topups`, { amount: 1_000 });
     const [header, ...rows] = rowsOf((await report('balance_transactions')).text);
     const { json } = await partner.call('GET', '/balance/transactions?limit=100');
     assert.ok(rows.length > 3);
-    assert.deepEqual(
-      rows,
-      json.data
-        .toReversed()
-        // biome-ignore lint/suspicious/noExplicitAny: an item of the list.
-        .map((item: any) =>
-          [
-            item.id,
-            item.object,
-            item.type,
-            item.amount,
-            item.balance_after,
-            item.source.type,
-            item.source.id,
-          ].concat(item.mode, item.created),
-        )
-        .map((row: unknown[]) => row.map(String)),
-    );
+    // biome-ignore lint/suspicious/noExplicitAny: an item of the list.
+    const cells = ({ source, ...item }: any) =>
+      [item.id, item.object, item.type, item.amount, item.balance_after]
+        .concat(source.type, source.id, item.mode, item.created)
+        .map(String);
+    assert.deepEqual(rows, json.data.toReversed().map(cells));
     assert.equal(header?.length, rows[0]?.length);
   });
 
   it('lists the transactions of all cards, with the sum of their fees', async () => {
     const made = [await purchase(await makeCard()), await purchase(await makeCard())];
-    const [header = [], ...rows] = rowsOf((await report('card_transactions')).text);
-    const column = (name: string) => rows.map((row) => row[header.indexOf(name)]);
-    assert.deepEqual(
-      column('id'),
-      made.map(({ id }) => id),
-    );
-    assert.deepEqual(column('amount'), ['700', '700']);
+    const shown = await columnsOf('card_transactions');
+    assert.deepEqual(shown('id'), column(made, 'id'));
+    assert.deepEqual(shown('amount'), ['700', '700']);
     const feesOf = ({ fees }: { fees: { amount: number }[] }) =>
       String(fees.reduce((sum, { amount }) => sum + amount, 0));
-    assert.deepEqual(column('fees'), made.map(feesOf));
-    assert.deepEqual(column('decline_reason'), ['', '']);
+    assert.deepEqual(shown('fees'), made.map(feesOf));
+    assert.deepEqual(shown('decline_reason'), ['', '']);
   });
 
   it('lists authorizations, declined ones included', async () => {
-    const cardId = await makeCard();
-    const approved = await post(`/test/cards/${cardId}/authorizations`, { amount: 900 });
-    const declined = await post(`/test/cards/${cardId}/authorizations`, { amount: 9_000_000 });
-    const [header = [], ...rows] = rowsOf((await report('authorizations')).text);
-    const column = (name: string) => rows.map((row) => row[header.indexOf(name)]);
-    assert.deepEqual(column('id'), [approved.id, declined.id]);
-    assert.deepEqual(column('status'), ['pending', 'declined']);
-    assert.deepEqual(column('held_amount'), ['900', '0']);
+    const path = `/test/cards/${await makeCard()}/authorizations`;
+    const made = [
+      await post(partner, path, { amount: 900 }),
+      await post(partner, path, { amount: 9_000_000 }),
+    ];
+    const shown = await columnsOf('authorizations');
+    assert.deepEqual(shown('id'), column(made, 'id'));
+    assert.deepEqual(shown('status'), ['pending', 'declined']);
+    assert.deepEqual(shown('held_amount'), ['900', '0']);
   });
 
-  it("includes what was created at `from`, excludes what was created at `to`, and has only the key's mode", async () => {
+  it("includes what was created at `from`, excludes what was created at `to`, and has only the key's account and mode", async () => {
     const made = await purchase(await makeCard());
-    const at = new Date(made.created);
-    const later = new Date(at.getTime() + 1);
-    const idsIn = async (from: Date, to: Date) =>
-      rowsOf((await report('card_transactions', period(from, to))).text)
-        .slice(1)
-        .map(([id]) => id);
-    assert.deepEqual(await idsIn(at, later), [made.id]);
-    assert.deepEqual(await idsIn(new Date(at.getTime() - HOUR_MS), at), []);
-    assert.deepEqual(await idsIn(later, new Date(at.getTime() + HOUR_MS)), []);
-    const live = await partner.call('GET', `/reports/card_transactions?${aroundNow()}`, { mode: 'live' });
-    assert.equal(rowsOf(live.text).length, 1);
-    const other = await stack.createPartner();
-    assert.equal(
-      rowsOf((await other.call('GET', `/reports/card_transactions?${aroundNow()}`)).text).length,
-      1,
-    );
+    const atMs = Date.parse(made.created);
+    for (const [fromMs, toMs, ids] of [
+      [atMs, atMs + 1, [made.id]],
+      [atMs - HOUR_MS, atMs, []],
+      [atMs + 1, atMs + HOUR_MS, []],
+    ] as const) {
+      const { text } = await report('card_transactions', period(new Date(fromMs), new Date(toMs)));
+      const [, ...rows] = rowsOf(text);
+      assert.deepEqual(
+        rows.map(([id]) => id),
+        ids,
+      );
+    }
+    const path = `/reports/card_transactions?${aroundNow()}`;
+    assert.equal(rowsOf((await partner.call('GET', path, { mode: 'live' })).text).length, 1);
+    assert.equal(rowsOf((await (await stack.createPartner()).call('GET', path)).text).length, 1);
   });
 
   it('includes the balance transaction that was made at `from`, and excludes the one that was made at `to`', async () => {
-    for (let i = 0; i < 5; i++) await post('/test/credit', { amount: 100 + i });
+    for (let i = 0; i < 5; i++) await post(partner, '/test/credit', { amount: 100 + i });
     const { json } = await partner.call('GET', '/balance/transactions?limit=100');
     // biome-ignore lint/suspicious/noExplicitAny: items of the list.
     const items: any[] = json.data.toReversed();
@@ -245,28 +226,28 @@ describe('GET /reports/…', () => {
 
   it('quotes commas, quotes and line breaks, and prefixes text that a spreadsheet would run', async () => {
     const cardId = await makeCard();
-    const names = ['=1+1', '+1', '-1', '@SUM(A1)', '\tx', '\rx', 'a, "b"\r\nc', "'fine", 'x=1'];
-    const expected = [
-      "'=1+1",
-      "'+1",
-      "'-1",
-      "'@SUM(A1)",
-      "'\tx",
-      `"'\rx"`,
-      '"a, ""b""\r\nc"',
-      "'fine",
-      'x=1',
-    ];
+    const CELLS = {
+      '=1+1': "'=1+1",
+      '+1': "'+1",
+      '-1': "'-1",
+      '@SUM(A1)': "'@SUM(A1)",
+      '\tx': "'\tx",
+      '\rx': `"'\rx"`,
+      'a, "b"\r\nc': '"a, ""b""\r\nc"',
+      "'fine": "'fine",
+      'x=1': 'x=1',
+    };
     await asOwner(
       stack,
       `INSERT INTO card_transaction (id, partner_id, mode, card_id, network_transaction_id, type,
          amount_cents, fees, merchant_name, charged_to, card_balance_after_cents, created_at)
        SELECT substr($1, 1, 14) || lpad(n::text, 16, '0'), $2, 'test', $3, gen_random_uuid(), 'purchase',
          n, '[]', name, 'card', 0, now() FROM unnest($4::text[]) WITH ORDINALITY t (name, n)`,
-      [lowestId('txn', new Date()), partner.id, cardId, names],
+      [lowestId('txn', new Date()), partner.id, cardId, Object.keys(CELLS)],
     );
     const { text } = await report('card_transactions');
-    for (const cell of expected) assert.ok(text.includes(`,USD,0,${cell},`), JSON.stringify(cell));
+    for (const cell of Object.values(CELLS))
+      assert.ok(text.includes(`,USD,0,${cell},`), JSON.stringify(cell));
   });
 
   it('answers 400 that names the parameter for what is no period of 366 days at most', async () => {
@@ -301,15 +282,10 @@ describe('GET /reports/…', () => {
   });
 
   it('answers HEAD with the headers of GET, and holds nothing for it', async () => {
-    const { host, port } = stack.config;
-    const outgoing = httpRequest({
-      ...{ host, port, method: 'HEAD', path: `/v1/reports/deposits?${aroundNow()}` },
-      headers: { authorization: `Bearer ${partner.keys.test}` },
-    }).end();
-    const [response] = (await once(outgoing, 'response')) as [IncomingMessage];
+    const { response } = await downloadOf(stack, 'deposits', partner, 'HEAD');
     assert.equal(response.statusCode, 200);
     assert.equal(response.headers['content-type'], 'text/csv; charset=utf-8');
-    assert.ok(await nothingHeld());
+    assert.ok(await isNothingHeld(stack, partner));
   });
 
   it('shows one snapshot, whatever is written while it is read', async () => {
@@ -320,7 +296,7 @@ describe('GET /reports/…', () => {
       'UPDATE card_transaction SET amount_cents = amount_cents + 1000000 WHERE partner_id = $1 AND amount_cents > $2',
       [busy.id, LONG - 100],
     );
-    assert.equal((await heldByReports()).connections, 1);
+    assert.equal((await heldBy(stack, busy)).connections, 1);
     const [header = [], ...rows] = rowsOf(await rest());
     assert.deepEqual(
       rows.map((row) => Number(row[header.indexOf('amount')])),
@@ -366,21 +342,6 @@ describe('GET /reports/…', () => {
     await until('nothing is held', nothingHeld);
   });
 
-  it('leaves connections to every other account while one account reads nothing', async () => {
-    const stalled = [await download('card_transactions'), await download('card_transactions')];
-    const others = await Promise.all(Array.from({ length: 6 }, () => stack.createPartner()));
-    const answers = await Promise.all(
-      others.map((other) => other.call('GET', `/reports/balance_transactions?${aroundNow()}`)),
-    );
-    assert.deepEqual(
-      answers.map(({ status }) => status),
-      others.map(() => 200),
-    );
-    assert.equal((await busy.call('GET', '/cards')).status, 200);
-    for (const { response } of stalled) response.destroy();
-    await until('nothing is held', nothingHeld);
-  });
-
   it('cuts the transfer if the database fails after its first part', async () => {
     const { rest } = await download('card_transactions');
     await asOwner(
@@ -403,13 +364,9 @@ describe('GET /reports/…', () => {
     { name: 'its account is suspended', end: () => suspendPartner(stack.operator, busy.id, 'a stolen key') },
   ]) {
     it(`cuts the transfer once ${name}`, async () => {
-      const { id, key } = await createApiKey(stack.operator, {
-        partnerId: busy.id,
-        mode: 'test',
-        name: null,
-      });
-      const { response, rest } = await downloadOf(stack, 'card_transactions', busy, key);
-      await end(id);
+      const { keyId, ...asked } = await withNewKey(stack, busy);
+      const { response, rest } = await downloadOf(stack, 'card_transactions', asked);
+      await end(keyId);
       await until('nothing is held', nothingHeld);
       await assert.rejects(rest(), { code: 'ECONNRESET' });
       const line = stack.logLines.findLast((one) => one.includes(String(response.headers['request-id'])));

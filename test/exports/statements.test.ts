@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
-import { randomUUID } from 'node:crypto';
 import type { Mode } from '../../domain/mode.ts';
 import { checkBooks } from '../../exports/check-books.ts';
 import { expectError } from '../support/api/answers.ts';
-import { authorizedCard } from '../support/authorizations.ts';
+import { post } from '../support/api/post.ts';
+import { authorizedCard, onAuthorization } from '../support/authorizations.ts';
 import { createCard } from '../support/cards.ts';
 import { fundedPartner } from '../support/money.ts';
 import {
@@ -38,21 +38,16 @@ describe('GET /statements/{month}', () => {
   });
 
   const statement = (month: string, mode: Mode = 'test') => readStatement(partner, month, mode);
-  async function post(path: string, body?: object): Promise<void> {
-    const { status, text } = await partner.call('POST', path, { body, idempotencyKey: randomUUID() });
-    assert.ok(status < 300, text);
-  }
   const close = () => closeAllDays(stack);
 
   it('says what changed the balance and the cards, by type, in the order of the types', async () => {
-    const { json: card } = await createCard(partner, { amount: 10_000 });
-    const path = `/test/cards/${card.id}/simulate-transaction`;
-    await post('/test/credit', { amount: 700 });
-    await post('/test/credit', { amount: 300 });
-    await post(`/cards/${card.id}/topups`, { amount: 5_000 });
-    await post(path, { type: 'purchase', amount: 4_000 });
-    await post(path, { type: 'refund', amount: 1_500 });
-    await post(`/cards/${card.id}/withdrawals`, { amount: 2_000 });
+    const card = await authorizedCard(partner, 10_000);
+    await post(partner, '/test/credit', { amount: 700 });
+    await post(partner, '/test/credit', { amount: 300 });
+    await post(partner, `/cards/${card.id}/topups`, { amount: 5_000 });
+    await card.simulate({ type: 'purchase', amount: 4_000 });
+    await card.simulate({ type: 'refund', amount: 1_500 });
+    await post(partner, `/cards/${card.id}/withdrawals`, { amount: 2_000 });
     const month = await thisMonth(partner);
     const changes = await readAll(partner, '/balance/transactions');
     const of = (type: string) => {
@@ -90,40 +85,31 @@ describe('GET /statements/{month}', () => {
   });
 
   it('counts what an authorization cleared as spent, and what a block moved back as released', async () => {
-    const { json: card } = await createCard(partner, { amount: 10_000 });
-    const made = await partner.call('POST', `/test/cards/${card.id}/authorizations`, {
-      body: { amount: 6_000 },
-    });
+    const card = await authorizedCard(partner, 10_000);
+    const { id } = (await card.authorize(6_000)).json;
     const month = await thisMonth(partner);
+    const before = (await statement(month)).cards;
+    assert.deepEqual([before.loaded, before.spent, before.closing_balance], [10_000, 0, 10_000]);
+    await onAuthorization(partner, id).capture({ amount: 2_500 });
+    await card.change('block');
     assert.deepEqual((await statement(month)).cards, {
-      ...{ opening_balance: 0, loaded: 10_000, spent: 0, refunded: 0, released: 0, closing_balance: 10_000 },
-    });
-    await post(`/test/authorizations/${made.json.id}/capture`, { amount: 2_500 });
-    await post(`/cards/${card.id}/block`);
-    assert.deepEqual((await statement(month)).cards, {
-      ...{
-        opening_balance: 0,
-        loaded: 10_000,
-        spent: 2_500,
-        refunded: 0,
-        released: 7_500,
-        closing_balance: 0,
-      },
+      ...before,
+      spent: 2_500,
+      released: 7_500,
+      closing_balance: 0,
     });
   });
 
   it('has deposits, fees of declines, and what a card and the balance paid or got back after the card could not', async () => {
     const card = await authorizedCard(partner, 1_000);
     const blocked = await authorizedCard(partner, 1_000);
-    await post('/test/deposits', { amount: 5_000 });
+    await post(partner, '/test/deposits', { amount: 5_000 });
     assert.equal((await card.forceCapture(1_500)).json.charged_to, 'both');
     assert.equal((await card.simulate({ type: 'decline', amount: 5 })).json.type, 'decline');
     await blocked.change('block');
     assert.equal((await blocked.forceCapture(300)).json.charged_to, 'partner_balance');
-    assert.equal(
-      (await blocked.simulate({ type: 'refund', amount: 120, force: true })).json.charged_to,
-      'partner_balance',
-    );
+    const refund = (await blocked.simulate({ type: 'refund', amount: 120, force: true })).json;
+    assert.equal(refund.charged_to, 'partner_balance');
     await until('the deposit is in the balance', async () =>
       (await readAll(partner, '/balance/transactions')).some(({ type }) => type === 'deposit'),
     );
@@ -186,33 +172,20 @@ describe('GET /statements/{month}', () => {
   });
 
   it('answers 404 for what is no month, or is to come', async () => {
-    for (const month of [
-      '2026-13',
-      '2026-00',
-      '2026-1',
-      '2026-001',
-      '0000-01',
-      '26-01',
-      '2026-10-01',
-      '9999-12',
-      'x',
-    ]) {
+    const none = '2026-13 2026-00 2026-1 2026-001 0000-01 26-01 2026-10-01 9999-12 x'.split(' ');
+    for (const month of none)
       expectError(await partner.call('GET', `/statements/${month}`), 'statement_not_found');
-    }
   });
 
   it('is there for a month as soon as it begins by the account’s clock', async () => {
-    const { json } = await partner.call('GET', '/test/clock');
-    const now = new Date(json.now);
-    const next = new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1, 1));
-    expectError(await partner.call('GET', `/statements/${monthAt(next.getTime())}`), 'statement_not_found');
-    await advance(partner, Math.ceil((next.getTime() - now.getTime()) / 1_000));
-    const opened = await statement(monthAt(next.getTime()));
+    const now = new Date((await partner.call('GET', '/test/clock')).json.now);
+    const nextMs = Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1, 1);
+    const path = `/statements/${monthAt(nextMs)}`;
+    expectError(await partner.call('GET', path), 'statement_not_found');
+    await advance(partner, Math.ceil((nextMs - now.getTime()) / 1_000));
+    const opened = await statement(monthAt(nextMs));
     assert.deepEqual([opened.opening_balance, opened.lines], [1_000_000, []]);
-    expectError(
-      await partner.call('GET', `/statements/${monthAt(next.getTime())}`, { mode: 'live' }),
-      'statement_not_found',
-    );
+    expectError(await partner.call('GET', path, { mode: 'live' }), 'statement_not_found');
   });
 
   it('adds up for any history: opening and lines are closing, and each month opens where the last one closed', () =>
@@ -298,19 +271,12 @@ describe('GET /statements/{month}', () => {
     const wrong = async () =>
       (await checkBooks(stack.orm.em.fork())).filter((violation) => violation.subject === subject);
     assert.deepEqual(await wrong(), []);
-    const change = (cents: number) =>
-      asOwner(
-        stack,
-        'UPDATE day_closing SET cards_closing_cents = cards_closing_cents + $2 WHERE partner_id = $1',
-        [partner.id, cents],
-      );
-    await change(1);
-    const [violation] = await wrong();
-    assert.equal(violation?.invariant, 15);
-    assert.match(
-      violation?.message ?? '',
-      /leaves 1000000 and 1 on cards; the transfers leave 1000000 and 0/,
-    );
-    await change(-1);
+    const changed =
+      'UPDATE day_closing SET cards_closing_cents = cards_closing_cents + $2 WHERE partner_id = $1';
+    await asOwner(stack, changed, [partner.id, 1]);
+    const [{ invariant, message } = assert.fail('nothing was found')] = await wrong();
+    assert.equal(invariant, 15);
+    assert.match(message, /leaves 1000000 and 1 on cards; the transfers leave 1000000 and 0/);
+    await asOwner(stack, changed, [partner.id, -1]);
   });
 });
