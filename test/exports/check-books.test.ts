@@ -47,34 +47,14 @@ describe('the comparison of the ledger with the rows that it books', () => {
     assert.deepEqual(await checkBooks(commands.operator.orm.em.fork()), []);
   });
 
-  const POSTED: TransferCode[] = [
-    ...([
-      'adjustment_credit',
-      'adjustment_debit',
-      'fund_usdt',
-      'issue_load',
-      'topup',
-      'withdrawal',
-      'fee_activation',
-    ] as const),
-    ...([
-      'fee_funding',
-      'purchase',
-      'refund',
-      'late_debit',
-      'late_refund',
-      'fee_transaction',
-      'fee_decline',
-    ] as const),
-  ];
-  for (const code of [...POSTED, 'fund_faucet' as const]) {
+  const FUNDINGS = 'adjustment_credit adjustment_debit fund_usdt fund_faucet issue_load topup withdrawal';
+  const OTHERS = 'purchase refund late_debit late_refund';
+  const FEES = 'fee_activation fee_funding fee_transaction fee_decline';
+  for (const code of `${FUNDINGS} ${OTHERS} ${FEES}`.split(' ') as TransferCode[]) {
     it(`finds a ${code} without its row`, async () => {
       const mode = code === 'fund_faucet' ? 'test' : 'live';
-      const sent = {
-        ...operation(`made-up/${code}`, transfer(code, 7, { cardId })),
-        partnerId,
-        mode,
-      } as const;
+      const posting = operation(`made-up/${code}`, transfer(code, 7, { cardId }));
+      const sent = { ...posting, partnerId, mode } as const;
       const steps = encodePosting(sent).steps.map((step) => ({ operation: 0, ...step }));
       const found = await foundAfter('SELECT ledger.apply_operations($1)', [JSON.stringify(steps)]);
       assert.deepEqual(found, [
@@ -85,7 +65,11 @@ describe('the comparison of the ledger with the rows that it books', () => {
     });
   }
 
-  const ROWS: [what: string, statement: string][] = [
+  const transferRow = (direction: 'topup' | 'withdrawal', end: string) =>
+    `INSERT INTO card_transfer (id, partner_id, mode, card_id, direction, amount_cents, created_at, status, card_balance_cents,
+       completed_at)
+     VALUES ('x', 'p', 'live', 'c', '${direction}', 5, now(), ${end})`;
+  const ROWS: [what: string, statement: string, says?: string][] = [
     [
       'an adjustment',
       `WITH audited AS (INSERT INTO audit_entry (id, actor, action, subject, detail)
@@ -101,16 +85,9 @@ describe('the comparison of the ledger with the rows that it books', () => {
       `INSERT INTO deposit_payment (network, tx_hash, log_index, deposit_id, partner_id, mode, value_micro_usdt, block_number,
          transaction_index, block_time, status) VALUES ('nile', repeat('ab', 32), 0, 'x', 'p', 'live', 50000, 1, 0, now(), 'credited')`,
     ],
-    [
-      'a top-up',
-      `INSERT INTO card_transfer (id, partner_id, mode, card_id, direction, status, amount_cents, card_balance_cents, created_at, completed_at)
-       VALUES ('x', 'p', 'live', 'c', 'topup', 'succeeded', 5, 5, now(), now())`,
-    ],
-    [
-      'a withdrawal',
-      `INSERT INTO card_transfer (id, partner_id, mode, card_id, direction, status, amount_cents, card_balance_cents, created_at, completed_at)
-       VALUES ('x', 'p', 'live', 'c', 'withdrawal', 'succeeded', 5, 0, now(), now())`,
-    ],
+    ['a top-up', transferRow('topup', `'succeeded', 5, now()`)],
+    ['a withdrawal', transferRow('withdrawal', `'succeeded', 0, now()`)],
+    ['a pending withdrawal', transferRow('withdrawal', `'pending', NULL, NULL`), '0 posted and 5 held'],
     [
       'a settled purchase',
       `INSERT INTO card_transaction (id, partner_id, mode, card_id, network_transaction_id, type, amount_cents,
@@ -118,25 +95,14 @@ describe('the comparison of the ledger with the rows that it books', () => {
        VALUES ('x', 'p', 'live', 'c', 'n', 'purchase', 5, '[]', 'card', 0, now())`,
     ],
   ];
-  for (const [what, statement] of ROWS) {
+  for (const [what, statement, says = '5 posted and 0 held'] of ROWS) {
     it(`finds ${what} without its posting`, async () => {
-      const found = await foundAfter(statement);
-      assert.equal(found.length, 1);
-      assert.match(
-        found[0] ?? '',
-        /^\S*\bx: for \w+ the ledger has nothing; the row it is for says 5 posted and 0 held, p/,
-      );
+      const [found = '', ...others] = await foundAfter(statement);
+      assert.match(found, /^\S*\bx: for \w+ the ledger has nothing; the row it is for says /);
+      assert.ok(found.includes(` says ${says}, p`), found);
+      assert.deepEqual(others, []);
     });
   }
-
-  it('finds a pending withdrawal without its hold', async () => {
-    const found = await foundAfter(
-      `INSERT INTO card_transfer (id, partner_id, mode, card_id, direction, status, amount_cents, created_at)
-       VALUES ('x', 'p', 'live', 'c', 'withdrawal', 'pending', 5, now())`,
-    );
-    assert.deepEqual(found.length, 1);
-    assert.match(found[0] ?? '', /for withdrawal the ledger has nothing; .* says 0 posted and 5 held/);
-  });
 
   it('finds an adjustment without its entry in the audit log', async () => {
     const found = await foundAfter(`DELETE FROM audit_entry WHERE action = 'partner.adjust'`);
@@ -197,9 +163,7 @@ describe('the comparison of the ledger with the rows that it books', () => {
       `UPDATE card SET status = 'funding_pending' WHERE id = '${cardId}'`,
       `DELETE FROM card WHERE id = '${cardId}'`,
       "UPDATE balance_adjustment SET amount_cents = amount_cents + 1 WHERE mode = 'live'",
-    ]) {
-      const found = await foundAfter(change);
-      assert.ok(found.length > 0, change);
-    }
+    ])
+      assert.notDeepEqual(await foundAfter(change), [], change);
   });
 });

@@ -14,11 +14,6 @@ describe('operator ledger', () => {
     partner = (await operate('partner', 'create', '--name', 'Booked')).json.id;
   });
 
-  it('prints a balance of zeros before any money has moved', async () => {
-    const { code, json } = await operate('ledger', 'balance', partner, '--mode', 'test');
-    assert.deepEqual([code, json], [0, { available: 0, held: 0, total: 0 }]);
-  });
-
   it('prints the statement of a month that has begun', async () => {
     const { id } = (await operate('partner', 'create', '--name', 'Stated')).json;
     await operate('partner', 'adjust', id, '--mode', 'live', '--amount', '700', '--reason', 'r');

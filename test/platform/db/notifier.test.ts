@@ -26,9 +26,9 @@ describe('a notifier', () => {
     assert.deepEqual(errors.splice(0), []);
   });
 
-  const announcer = () =>
+  const announcer = (orm = commands.context.orm) =>
     createNotifier(
-      () => notifyEvents(commands.context.orm),
+      () => notifyEvents(orm),
       (error) => errors.push(error),
     );
 
@@ -63,13 +63,7 @@ describe('a notifier', () => {
     );
     await isBusy.promise;
     const notified = once(listener, 'notification');
-    asAccount(
-      account,
-      createNotifier(
-        () => notifyEvents(shared),
-        (error) => errors.push(error),
-      ),
-    );
+    asAccount(account, announcer(shared));
     await notified;
     goOn.resolve();
     await busy;

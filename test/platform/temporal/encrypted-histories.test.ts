@@ -19,6 +19,7 @@ import { createCard, settledCard } from '../../support/cards.ts';
 import { fundedPartner } from '../../support/money.ts';
 import { startTestStack, type TestPartner, type TestStack, testWorkflowBundle } from '../../support/stack.ts';
 import { until } from '../../support/until.ts';
+import { detailsOf } from '../../support/workflows.ts';
 
 const OLD = { id: 'old', secret: randomBytes(32) };
 const NEW = { id: 'new', secret: randomBytes(32) };
@@ -54,6 +55,10 @@ describe('histories with CODEC_KEYS', () => {
     return { cardId: json.id, workflow: stack.client.workflow.getHandle(issueCardWorkflowId(json.id)) };
   }
 
+  const untilItWaits = (workflow: WorkflowHandle) =>
+    until('it waits for an operator', async () =>
+      (await detailsOf(workflow)).includes('Waiting for an operator'),
+    );
   /** As the server has it: the client decodes nothing of a history. */
   const historyOf = async (workflow: WorkflowHandle) => (await workflow.fetchHistory()).events ?? [];
 
@@ -61,27 +66,17 @@ describe('histories with CODEC_KEYS', () => {
     await workWith([OLD]);
     // Activities, signals, details, a decision; and a workflow that a signal starts.
     const { cardId, workflow } = await issue(10_047);
-    await until('it waits for an operator', async () => {
-      const shown = await workflow.query<{ currentDetails?: string }>('__temporal_workflow_metadata');
-      return shown.currentDetails?.includes('Waiting for an operator');
-    });
+    await untilItWaits(workflow);
     await workflow.signal(networkResult);
     await workflow.signal(resolveOperationSignal, { outcome: 'failed' });
     await workflow.result();
     assert.match((await (await workflow.describe()).staticSummary()) ?? '', new RegExp(cardId));
-    const event = {
-      eventId: newId('evt'),
-      endpointId: newId('we'),
-      type: 'ping',
-      partnerId: partner.id,
-      mode: 'live',
-    } as const;
+    const [eventId, endpointId] = [newId('evt'), newId('we')];
+    const event = { eventId, endpointId, type: 'ping', partnerId: partner.id, mode: 'live' } as const;
     const taskQueue = webhooksTaskQueue(stack.config.taskQueuePrefix);
     const told = { status: 'retrying', attemptCount: 1, nextAttemptInMs: 1, error: 'http_500' } as const;
     await notifyDelivery(stack.client, { ...event, taskQueue }, told);
-    const delivery = stack.client.workflow.getHandle(
-      deliverWebhookWorkflowId(event.eventId, event.endpointId),
-    );
+    const delivery = stack.client.workflow.getHandle(deliverWebhookWorkflowId(eventId, endpointId));
     await delivery.result();
 
     const kinds = new Set<string>();
@@ -112,10 +107,7 @@ describe('histories with CODEC_KEYS', () => {
     try {
       const rotated = new Client({ connection, namespace }).workflow.getHandle(workflow.workflowId);
       assert.match((await (await rotated.describe()).staticSummary()) ?? '', new RegExp(cardId));
-      await until('it waits for an operator', async () => {
-        const shown = await rotated.query<{ currentDetails?: string }>('__temporal_workflow_metadata');
-        return shown.currentDetails?.includes('Waiting for an operator');
-      });
+      await untilItWaits(rotated);
       await rotated.signal(resolveOperationSignal, { outcome: 'failed' });
       await rotated.result();
     } finally {
