@@ -61,8 +61,8 @@ export const isUntold = (request: Request): boolean => request.told === null && 
  * Pairs the network's requests with our decisions, from the beginning each time, so that the order in which
  * either came does not matter: by the network's id; else by amount, in order; then an approved one takes the
  * oldest decision that is left, since its amount may have been converted. What was told long before a decision
- * can't be its request, unless the network's id says so. A request that the snapshot does not have stays as it
- * was.
+ * can't be its request, unless the network's id says so. A decision that the network did not take in time comes
+ * last. A request that the snapshot does not have stays as it was.
  * @returns those told before, those of the snapshot in its order, then decisions that it lacks
  */
 export function pairRequests(
@@ -74,7 +74,8 @@ export function pairRequests(
   const isOpen = ({ told }: Request) => told === null || ids.has(told.id);
   const before = known.filter((request) => !isOpen(request));
   const asked = known.filter((request) => isOpen(request) && request.decision !== null);
-  const left = new Set(asked.sort(byAge));
+  const isDropped = ({ decision }: Request) => Number(decision?.isDropped);
+  const left = new Set(asked.sort((a, b) => isDropped(a) - isDropped(b) || byAge(a, b)));
   const taken = new Map<string, Request>();
 
   const pair = (fits: (asked: Request, told: PaymentRequest) => boolean) => {
@@ -104,7 +105,7 @@ export function pairRequests(
       amountCents,
       merchant: decided?.merchant ?? merchant,
       created: decided?.created ?? since,
-      decision: decided?.decision ? { ...decided.decision, isDropped: false } : null,
+      decision: decided?.decision ?? null,
       told: { id, since, approved, reason, by, isCharged: earlier?.isCharged ?? false },
     };
   });

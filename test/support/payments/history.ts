@@ -132,7 +132,7 @@ export function play(network: keyof typeof NETWORKS, numbers: readonly number[])
   const balanceCents = draws.below(4) === 0 ? 1_000 : 1_000_000;
   const ours = new Ours({ status: 'active', balanceCents, heldCents: 0, prepaidCents: 1_000_000 });
   const reads: Read[] = [];
-  const asks: { named: string; cents: number; said: boolean }[] = [];
+  const asks: { named: string; cents: number; said: boolean; atMs: number; isDropped: boolean }[] = [];
   const hasNames = network !== 'Lithic without event tokens';
   let newest: Read | undefined;
   const late: (() => void)[] = [];
@@ -141,7 +141,7 @@ export function play(network: keyof typeof NETWORKS, numbers: readonly number[])
 
   const ask = (named: string, asked: AskedAs, amountCents: number): boolean => {
     const said = ours.ask({ key: `asked ${named}`, ...asked, amountCents, merchant: MERCHANT });
-    asks.push({ named, cents: amountCents, said });
+    asks.push({ named, cents: amountCents, said, atMs: ours.nowMs, isDropped: false });
     return said;
   };
   /** Books what was read, and compares with what the issuer's books were at that time. */
@@ -152,7 +152,10 @@ export function play(network: keyof typeof NETWORKS, numbers: readonly number[])
     const { movements } = ours.book(read.snapshot(), isRead);
     const { holdCents, told, foreign: unread } = newest;
     const { targetCents = 0, heldCents = 0 } = ours.payment.authorization ?? {};
-    const untold = asks.filter(({ named, said }) => said && !told.has(named));
+    if (isRead && read === newest)
+      for (const asked of asks)
+        if (!told.has(asked.named) && asked.atMs <= ours.nowMs - 10 * MINUTE_MS) asked.isDropped = true;
+    const untold = asks.filter(({ named, said, isDropped }) => said && !isDropped && !told.has(named));
     const expectedCents = holdCents + untold.reduce((sum, { cents }) => sum + cents, 0);
     if (unread.some((id) => !ours.handMade.has(id))) {
       const takenCents = movements.reduce((sum, { fromHoldCents }) => sum + fromHoldCents, 0);
@@ -273,6 +276,11 @@ export function play(network: keyof typeof NETWORKS, numbers: readonly number[])
       if (told !== undefined && draws.below(2) === 0) decide(told.id);
     }
     ours.nowMs += draws.below(3) * 1_000;
+    if (draws.below(4) === 0 && late.length === 0) {
+      // It is read by itself once the issuer should have told all that we approved.
+      ours.nowMs += 20 * MINUTE_MS;
+      hear(reads.at(-1), true);
+    }
   }
   for (const decideLate of late) decideLate();
   reads.push(issuer.read());

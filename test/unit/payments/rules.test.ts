@@ -211,6 +211,20 @@ describe('a decision of ours', () => {
     assert.deepEqual(seen(), ['reversed', 0, 0, 0]);
   });
 
+  it('that was freed so is not the next one asked, which holds its amount once', () => {
+    const { ours, ask, tell, seen } = open(new LithicIssuer(false));
+    ask(100);
+    ours.ask({ key: 'lost', id: null, amountCents: 50, merchant: MERCHANT });
+    ours.nowMs += 11 * MINUTE_MS;
+    tell();
+    assert.deepEqual(seen(), ['pending', 100, 100, 0]);
+    ask(50);
+    tell();
+    assert.deepEqual(seen(), ['pending', 150, 150, 0]);
+    tell();
+    assert.deepEqual(seen(), ['pending', 150, 150, 0]);
+  });
+
   it('counts less than the word of the issuer, both ways', () => {
     for (const said of [true, false]) {
       const { ours, ask, tell, seen } = open(new LithicIssuer(true), 200);
