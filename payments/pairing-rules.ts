@@ -89,8 +89,8 @@ export function pairRequests(
   };
   pair(({ decision }, { id }) => decision?.id === id);
   const toldBefore = new Map(known.flatMap(({ told }) => (told === null ? [] : [[told.id, told]])));
-  const canBe = ({ decision, created }: Request, { id, by }: PaymentRequest) => {
-    const earlier = toldBefore.get(id);
+  const canBe = ({ decision, created, told }: Request, { id, by }: PaymentRequest) => {
+    const earlier = told?.id === id ? undefined : toldBefore.get(id);
     const isLate = earlier !== undefined && isToldLongBefore(earlier, created);
     return decision?.id === null && by === 'us' && !isLate;
   };

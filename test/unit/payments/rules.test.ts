@@ -225,6 +225,16 @@ describe('a decision of ours', () => {
     assert.deepEqual(seen(), ['pending', 150, 150, 0]);
   });
 
+  it('stays the request that was told of it, whatever clocks say', () => {
+    const { ours, ask, tell, seen } = open(new LithicIssuer(false));
+    ask(100);
+    // Another process books it, whose clock is behind.
+    ours.nowMs -= 20 * MINUTE_MS;
+    tell();
+    tell();
+    assert.deepEqual([seen(), ours.payment.requests.length], [['pending', 100, 100, 0], 1]);
+  });
+
   it('counts less than the word of the issuer, both ways', () => {
     for (const said of [true, false]) {
       const { ours, ask, tell, seen } = open(new LithicIssuer(true), 200);
