@@ -118,7 +118,10 @@ const wrongCounters = readStatement(
   { acrossTenants: 'measurement' },
 );
 
-/** What is cleared of an authorization, and what an account has used of its limits. */
+/**
+ * What is cleared of an authorization, which is nothing if it was declined, and what an account has used of its
+ * limits.
+ */
 const wrongSums = readStatement(
   (_, { most }: { most: number }) => sql<Omit<Violation, 'invariant'>>`
     SELECT z.id AS subject, 'its settled_cents are ' || z.settled_cents || '; its clearings add up to '
@@ -129,7 +132,8 @@ const wrongSums = readStatement(
     WHERE z.settled_cents <> coalesce(s.cents, 0)
     UNION ALL
     SELECT z.id, 'its settled_cents are ' || z.settled_cents || '; those of its payment are ' || y.cleared_cents
-    FROM payment y JOIN card_authorization z ON z.id = y.authorization_id WHERE y.cleared_cents <> z.settled_cents
+    FROM payment y JOIN card_authorization z ON z.id = y.authorization_id
+    WHERE y.cleared_cents <> z.settled_cents AND z.status <> 'declined'
     UNION ALL
     SELECT u.partner_id || ' ' || u.mode, 'its open_cards are ' || u.open_cards || '; it has ' || coalesce(k.cards, 0)
     FROM account_usage u LEFT JOIN (

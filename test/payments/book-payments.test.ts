@@ -141,6 +141,14 @@ describe('bookPayments', () => {
     await assertClean();
   });
 
+  /** A person says that an element is a purchase. */
+  const say = (paymentId: string, element: string, cents: number) =>
+    commands.owner.query(
+      `INSERT INTO payment_element (id, means, amount_cents, payment_id, requested_by, approved)
+       VALUES ($1, 'purchase', $3, $2, 'somebody', true)`,
+      [`${paymentId}/${element}`, paymentId, cents],
+    );
+
   const block = (cardId: string) =>
     commands.owner.query(
       `WITH blocked AS (UPDATE card SET status = 'blocked' WHERE id = $1 RETURNING partner_id, mode)
@@ -211,6 +219,20 @@ describe('bookPayments', () => {
       await book();
       assert.deepEqual(await seen(cardId), [['closed', 300, 0, 300]]);
       assert.deepEqual((await money(cardId)).slice(0, 2), [0, 0]);
+      await assertClean();
+    });
+
+    it('leaves declined what we declined, if a person says that it was cleared', async () => {
+      const { issuer, cardId, paymentId, book, ask } = await asking(100);
+      const { named } = issuer.name();
+      assert.equal((await ask(300, `${paymentId}/${named}`)).reason, 'insufficient_card_balance');
+      issuer.request(300, false, named);
+      const element = issuer.clearInEuros(40);
+      await book();
+      await say(paymentId, element, 40);
+      await book();
+      assert.deepEqual(await seen(cardId), [['declined', 300, 0, 0]]);
+      assert.deepEqual((await money(cardId)).slice(0, 2), [60, 0]);
       await assertClean();
     });
   });
