@@ -21,7 +21,8 @@ export interface UnconfirmedPayment {
 
 /**
  * Those that are due, the ones that the nodes were asked about longest ago first. The longer a payment waits,
- * the less often they are asked, and at least every ten minutes: a quota must last for the scan as well.
+ * the less often they are asked, and at least every ten minutes: a quota must last for the scan as well. If they
+ * were asked in the future, the database's clock has been set back since.
  */
 export async function readUnconfirmed(em: Reader, network: ChainName): Promise<UnconfirmedPayment[]> {
   const rows = await unconfirmed(em, { network });
@@ -79,7 +80,9 @@ const unconfirmed = readStatement(
       ])
       .select(sql<string>`encode(d.address_hash, 'hex')`.as('to_hash'))
       .where('u.network', '=', network)
-      .where(sql<boolean>`asked_at + least((asked_at - seen_at) / 4, interval '10 minutes') <= now()`)
+      .where(
+        sql<boolean>`(asked_at > now() OR asked_at + least((asked_at - seen_at) / 4, interval '10 minutes') <= now())`,
+      )
       .orderBy('u.asked_at')
       .limit(sql.lit(MAX_ASKED)),
   { acrossTenants: 'chain' },

@@ -132,6 +132,8 @@ describe('payments that two nodes have to show', () => {
       [10, 1, false],
       [600, 11, true],
       [600, 9, false],
+      // The database's clock has been set back.
+      [-60, -60, true],
     ];
     for (const [seen, asked, isDue] of minutesSince) {
       await asOwner(
