@@ -10,7 +10,7 @@ import { AUTHORIZATION_COLUMNS, PAYMENT_COLUMNS } from '../platform/db/columns.t
 import { columnList, type Transactor, writeStatement } from '../platform/db/sql.ts';
 import type { BookedPayment } from './booking-rows.ts';
 import { decideNothing } from './decide-payment.ts';
-import { REFUNDED, type RefundedTransaction } from './refunded.ts';
+import { REFUNDED } from './refunded.ts';
 import type { MessageAnswer } from './tables.ts';
 import { type Simulated, type SimulatedTerms, type TakenMessage, takeSimulated } from './take-simulated.ts';
 import {
@@ -21,7 +21,14 @@ import {
   type TermsRead,
   usedOtherwise,
 } from './terms.ts';
-import { controlsLeft, leaveTerms, nothingBooked, refundedLeft, termsLeft } from './terms-left.ts';
+import {
+  controlsLeft,
+  leaveTerms,
+  nothingBooked,
+  type RefundRead,
+  refundedLeft,
+  termsLeft,
+} from './terms-left.ts';
 import { type AnsweredMessage, writeBookings } from './write-bookings.ts';
 
 /** A message of the simulated network about a card of this account and mode. */
@@ -71,9 +78,10 @@ export async function takeMessages(
     const card = byId.get(message.cardId);
     if (card?.partner_id !== message.partnerId || card.mode !== message.mode)
       throw new ApiError('card_not_found');
-    const { simulated, recorded } = message;
+    const { simulated, recorded, refundedTransactionId } = message;
     const { id, type } = simulated.message;
     const paymentId = simulated.networkPaymentId;
+    const refundOf = { cardId: card.id, paymentId: refundedTransactionId === undefined ? paymentId : null };
     const { said, answer } = known.get(id) ?? { ...row, answer: row.answer ?? row.decided };
     if (recorded !== null && said !== null && !isDeepStrictEqual(said, recorded.said))
       throw usedOtherwise('message');
@@ -83,7 +91,7 @@ export async function takeMessages(
       ...termsLeft(left, { card, clock: row.clock, paymentId }, row),
       controls: controlsLeft(left, card, row),
       arrivingCents: BigInt(row.arriving),
-      refunded: refundedLeft(left, row.refunded),
+      refunded: type === 'refund' ? refundedLeft(left, row, refundOf) : null,
     };
     if (type === 'authorization' && terms.authorization !== null) throw usedOtherwise('payment');
     const ends = type === 'reversal' || type === 'expiry';
@@ -153,13 +161,12 @@ export async function takeRequest(
 
 const NOTHING = { authorizationId: null, transactionId: null };
 
-interface TermsRow extends ControlsColumns, KnownMessage, TermsRead {
+interface TermsRow extends ControlsColumns, KnownMessage, TermsRead, RefundRead {
   clock: AccountClock;
   arriving: string;
   payment_card_id: string | null;
   /** What a person has made of it. */
   decided: MessageAnswer | null;
-  refunded: RefundedTransaction | null;
 }
 
 const toAsked = (messages: readonly MessageToTake[]): { messages: string; at: string } => ({
@@ -184,7 +191,7 @@ const toAsked = (messages: readonly MessageToTake[]): { messages: string; at: st
 const readTerms = writeStatement(
   (_, asked: { messages: string; at: string }) => sql<TermsRow>`
     SELECT coalesce(a.posted, 0) AS card_cents, coalesce(a.held, 0) AS card_held_cents, coalesce(b.posted, 0) AS prepaid_cents,
-      p.fee_plan, p.spending_controls AS account_controls, m.said, m.answer, r.refunded,
+      p.fee_plan, p.spending_controls AS account_controls, m.said, m.answer, r.refunded, o.purchases,
       CASE WHEN EXISTS (SELECT FROM payment_element e WHERE e.id = s.message_id AND e.approved) THEN jsonb_build_object(
         'declineReason', NULL, 'authorizationId', NULL, 'transactionId', (SELECT t.id FROM card_transaction t
           WHERE t.mode = s.mode AND t.network_transaction_id = s.message_id AND t.type <> 'decline')) END AS decided,
@@ -212,10 +219,14 @@ const readTerms = writeStatement(
     LEFT JOIN LATERAL (SELECT ${columnList('card_authorization', AUTHORIZATION_COLUMNS)} FROM card_authorization
       WHERE id = y.authorization_id LIMIT 1) z ON true
     LEFT JOIN LATERAL (
+      SELECT min(o.id) AS id, count(*)::int AS purchases FROM card_transaction o
+      WHERE s.type = 'refund' AND s.refunded_id IS NULL AND o.card_id = s.card_id AND o.network_payment_id = s.payment_id
+        AND o.type = 'purchase'
+    ) o ON true
+    LEFT JOIN LATERAL (
       SELECT ${REFUNDED} AS refunded FROM card_transaction f
       WHERE s.type = 'refund' AND f.card_id = s.card_id AND f.partner_id = s.partner_id AND f.mode = s.mode
-        AND f.id = coalesce(s.refunded_id, (SELECT min(o.id) FROM card_transaction o
-          WHERE o.card_id = s.card_id AND o.network_payment_id = s.payment_id AND o.type = 'purchase' HAVING count(*) = 1))
+        AND f.id = coalesce(s.refunded_id, CASE o.purchases WHEN 1 THEN o.id END)
       LIMIT 1
     ) r ON true
     ORDER BY s.place`,

@@ -55,13 +55,49 @@ function spentCents({ type, amount_cents: amount, from_hold_cents: fromHold }: T
   return type === 'refund' ? -Number(amount) : Number(amount) - Number(fromHold);
 }
 
-/** The purchase that a refund gives money back for, with what was given back since it was read. */
-export function refundedLeft(left: TermsLeft, read: RefundedTransaction | null): RefundedTransaction | null {
-  if (read === null) return null;
-  const refunds = left.transactions.filter(({ refunded_transaction_id: id }) => id === read.id);
-  const givenBackCents = refunds.reduce((sum, row) => sum + Number(row.amount_cents), read.givenBackCents);
-  return { ...read, givenBackCents };
+/** What is read of the purchase that a refund gives money back for: the only one of its payment, unless it is named. */
+export interface RefundRead {
+  refunded: RefundedTransaction | null;
+  /** How many purchases its payment has; 0 if the refund names one. */
+  purchases: number;
 }
+
+/**
+ * The purchase that a refund gives money back for, with what was bought and given back since that was read.
+ * @param paymentId null if the refund names it
+ */
+export function refundedLeft(
+  left: TermsLeft,
+  read: RefundRead,
+  { cardId, paymentId }: { cardId: string; paymentId: string | null },
+): RefundedTransaction | null {
+  const bought = left.transactions.filter(
+    ({ type, card_id, network_payment_id: id }) =>
+      type === 'purchase' && card_id === cardId && id !== null && id === paymentId,
+  );
+  const [first] = bought;
+  const refunded = first === undefined ? read.refunded : toRefunded(first);
+  if (refunded === null || read.purchases + bought.length > 1) return null;
+  const refunds = left.transactions.filter(({ refunded_transaction_id: id }) => id === refunded.id);
+  const givenBackCents = refunds.reduce(
+    (sum, row) => sum + Number(row.amount_cents),
+    refunded.givenBackCents,
+  );
+  return { ...refunded, givenBackCents };
+}
+
+const toRefunded = (row: TransactionRow): RefundedTransaction => ({
+  id: row.id,
+  type: row.type,
+  amountCents: Number(row.amount_cents),
+  givenBackCents: 0,
+  merchant: {
+    name: row.merchant_name,
+    categoryCode: row.merchant_category_code,
+    city: row.merchant_city,
+    country: row.merchant_country,
+  },
+});
 
 /** Leaves what a booking has changed to those after it. */
 export function leaveTerms(left: TermsLeft, paymentId: string | null, booked: BookedPayment): void {

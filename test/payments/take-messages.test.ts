@@ -84,6 +84,21 @@ describe('takeMessages', () => {
     );
   });
 
+  it('names it, too, if purchase and refund come together', async () => {
+    const cardId = await seedCard(commands, tenant, { balanceCents: 5_000 });
+    const of = (networkPaymentId: string, type: 'purchase' | 'refund') =>
+      settlementOf(tenant, cardId, { networkPaymentId: `${networkPaymentId} of ${cardId}`, type });
+    await settled(of('p2', 'purchase'));
+    const [bought, refund, , ofTwo] = await settled(
+      of('p1', 'purchase'),
+      of('p1', 'refund'),
+      of('p2', 'purchase'),
+      of('p2', 'refund'),
+    );
+    assert.equal(refund?.refunded_transaction_id, bought?.id);
+    assert.equal(ofTwo?.refunded_transaction_id, null);
+  });
+
   it('decides transactions in order, each on what the previous ones left, and lists them in that order', async () => {
     const cardId = await seedCard(commands, tenant, { balanceCents: 250 });
     const made = await settled(
