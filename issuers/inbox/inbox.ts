@@ -17,7 +17,7 @@ const LEASE_MS = 60_000;
 /** How long it rests at most after an attempt that did not end it. */
 const MAX_PAUSE_MS = 300_000;
 
-/** How many may be due before more payments are read again by themselves. */
+/** How many of those that are read again by themselves may wait before more are. */
 const MAX_DUE_TO_READ_AGAIN = 1_000;
 /**
  * Accounts take turns: what arrives is due since ten minutes ago, and each further one of an account that waits ten
@@ -142,13 +142,16 @@ export const takeDueObjects = autocommitStatement(
     }),
 );
 
-/** Has payments read again whose time has come, whether or not the network says anything of them. */
+/**
+ * Has payments read again whose time has come, whether or not the network says anything of them. They wait behind
+ * what arrives, which has its account; however much of that there is, it does not keep them out.
+ */
 export const takePaymentsToRead = autocommitStatement(
   (_, { network, limit }: { network: string; limit: number }) => sql<{ payment_id: string }>`
     WITH due AS (
       SELECT mode, payment_id FROM payment WHERE read_after <= now()
-        AND (SELECT count(*) FROM network_inbox WHERE network = ${network} AND retry_after <= now())
-          < ${sql.lit(MAX_DUE_TO_READ_AGAIN)}
+        AND (SELECT count(*) FROM network_inbox
+          WHERE network = ${network} AND retry_after <= now() AND partner_id IS NULL) < ${sql.lit(MAX_DUE_TO_READ_AGAIN)}
       ORDER BY read_after LIMIT ${limit} FOR NO KEY UPDATE SKIP LOCKED
     ), next AS (
       UPDATE payment y SET read_after = now() + interval '1 day' FROM due

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { FakeLithic } from '../../../dev/lithic/fake-lithic.ts';
 import { type Card, makeCard, type Transaction } from '../../../dev/lithic/objects.ts';
 import type { EventPost } from '../../../dev/lithic/posts.ts';
-import { stateContext, takeDueObjects } from '../../../issuers/inbox/inbox.ts';
+import { stateContext, takeDueObjects, takePaymentsToRead } from '../../../issuers/inbox/inbox.ts';
 import { createInboxRoom, MAX_WAITING, MAX_WAITING_BYTES } from '../../../issuers/inbox/room.ts';
 import { lithicCard, startLithicStack } from '../../support/adapters/lithic.ts';
 import { createCard } from '../../support/cards.ts';
@@ -16,7 +16,7 @@ import { until } from '../../support/until.ts';
 const live = { mode: 'live' } as const;
 const network = 'lithic';
 /** As many as there are tests, each with 1,000 cents. */
-const CARDS = 14;
+const CARDS = 15;
 
 describe('the inbox of the card network', () => {
   let fake: FakeLithic;
@@ -238,6 +238,24 @@ describe('the inbox of the card network', () => {
     fake.program.record(payment, { type: 'CLEARING', amount: 7 });
     await asOwner(stack, 'UPDATE payment SET read_after = now() WHERE payment_id = $1', [payment.token]);
     await until('it is booked', async () => (await balance()) === 993);
+  });
+
+  it('reads it again although thousands of messages of an account wait', async () => {
+    const payment = held(7);
+    await send(payment);
+    await start();
+    await done();
+    await stopRunning();
+    await asOwner(
+      stack,
+      `INSERT INTO network_inbox (id, network, kind, partner_id) SELECT gen_random_uuid(), $1, 'payment', $2
+       FROM generate_series(1, 2000)`,
+      [network, other.id],
+    );
+    await asOwner(stack, 'UPDATE payment SET read_after = now() WHERE payment_id = $1', [payment.token]);
+    const again = await takePaymentsToRead(stack.orm, { network, limit: 10 });
+    assert.deepEqual(again, [{ payment_id: payment.token }]);
+    assert.deepEqual(await takePaymentsToRead(stack.orm, { network, limit: 10 }), []);
   });
 
   it('takes accounts in turns, however much of one waits, and what is tried again after what arrives', async () => {
