@@ -99,8 +99,9 @@ describe('the ledger', () => {
   it('books an adjustment and a late refund only with the row that says so, made in the same transaction', async () => {
     await asOwner(url, [
       `INSERT INTO product (code, bin, network) VALUES ('USD', '424242', 'visa')`,
-      `INSERT INTO card (id, partner_id, mode, status, external_ref, product_code, network, funding_cents, fees, created_at)
-       VALUES ('card_1', 'prt_1', 'live', 'blocked', 'ref', 'USD', 'visa', 1000, '[]', now())`,
+      `INSERT INTO card (id, partner_id, mode, status, external_ref, product_code, network, network_card_id,
+         funding_cents, fees, created_at)
+       VALUES ('card_1', 'prt_1', 'live', 'blocked', 'ref', 'USD', 'visa', 'n', 1000, '[]', now())`,
     ]);
     const AUDITED = `INSERT INTO audit_entry (id, actor, action, subject, detail)
       VALUES ('aud_1', 'a', 'partner.adjust', 'prt_1', '{"adjustmentId": "adj_1"}')`;

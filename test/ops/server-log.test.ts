@@ -45,8 +45,8 @@ describe("PostgreSQL's log", () => {
         query(
           orm.em.fork(),
           `INSERT INTO card (id, partner_id, mode, status, external_ref, cardholder_first_name, email, product_code, network,
-             funding_cents, fees, created_at)
-           VALUES ($1, 'prt_1', 'live', $2, $3, $3, $4, 'USD', 'visa', 1, '[]', now())`,
+             network_card_id, funding_cents, fees, created_at)
+           VALUES ($1, 'prt_1', 'live', $2, $3, $3, $4, 'USD', 'visa', $1, 1, '[]', now())`,
           [id, status, name, `${name}@example.com`],
         );
       await insert(`card_${name}`, 'active');

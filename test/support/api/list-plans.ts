@@ -497,11 +497,11 @@ function seedStatements({ rows, partitions }: Size): string[] {
    FROM row JOIN event e ON e.id = row.evt`,
     `INSERT INTO delivery_attempt (event_id, endpoint_id, number, started_at, duration_ms, delivered)
    SELECT evt, '', 1, at, 1, true FROM row WHERE n % 2 = 0 AND n >= ${rows / 4}`,
-    `INSERT INTO card (id, partner_id, mode, status, external_ref, product_code, network, failure_code, funding_cents, fees,
-     created_at)
+    `INSERT INTO card (id, partner_id, mode, status, external_ref, product_code, network, network_card_id, failure_code, funding_cents,
+     fees, created_at)
    SELECT card, partner, 'test', CASE WHEN n = 0 THEN 'active' WHEN n < ${rows / 2} THEN 'failed' WHEN n >= ${rows - 10} THEN 'frozen'
        WHEN n >= ${rows - 20} THEN 'blocked' ELSE 'active' END,
-     CASE WHEN n = ${(rows * 3) / 4} OR n BETWEEN 1 AND ${rows / 4} THEN 'often-failed' ELSE 'ref-' || n END, 'USD', 'visa',
+     CASE WHEN n = ${(rows * 3) / 4} OR n BETWEEN 1 AND ${rows / 4} THEN 'often-failed' ELSE 'ref-' || n END, 'USD', 'visa', card,
      CASE WHEN n BETWEEN 1 AND ${rows / 2 - 1} THEN 'network_declined' END, 100, '[]', at FROM row`,
     `INSERT INTO ledger.account (id, partner_id, mode, kind, card_id)
    SELECT 'card/' || card, partner, 'test', 'card', card FROM row`,
