@@ -93,7 +93,7 @@ const insertReveal = writeStatement((db, reveal: RevealAttempt & { id: string })
 const MAX_RECORDED_PER_MINUTE = 60;
 
 /**
- * Records a refused reveal for the audit log (docs/operating.md, "Who did it"); those of a flood only in
+ * Records a refused reveal for the audit log (docs/operator.md, "Who did it"); those of a flood only in
  * part.
  */
 export async function recordRefusedReveal(

@@ -192,7 +192,7 @@ export const eraseCardholderVerb = verb({
       },
       note:
         'The partner keeps what it was sent before, the card network keeps what it has, and backups keep what they have ' +
-        'until they expire: see docs/operating.md, "Erasing a cardholder".',
+        'until they expire: see docs/operator.md, "Erasing a cardholder".',
     };
   },
 });

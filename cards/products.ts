@@ -46,7 +46,7 @@ export async function createFirstProduct(context: Operator, product: NewCurrentP
 }
 
 /**
- * Lets an account issue more products than the current one (docs/operating.md, "Products"); none of them if
+ * Lets an account issue more products than the current one (docs/operator.md, "Products"); none of them if
  * one is refused.
  * @throws Refusal if there is no such account or product, or a product is retired.
  */

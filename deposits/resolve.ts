@@ -35,7 +35,7 @@ export interface DepositByHand extends DepositDecision {
 }
 
 /**
- * Applies an operator's decision to all payments of a deposit that are in review (docs/operating.md, "What to
+ * Applies an operator's decision to all payments of a deposit that are in review (docs/operating-deposits.md, "What to
  * check before you credit"): it credits them, rounded down to a cent, with `deposit.confirmed`, or records
  * that they were sent back. Payments, balance, event and audit entry are one transaction. Without a version,
  * it applies to whatever is in review, but of several payments none counts as sent back: one of them may have

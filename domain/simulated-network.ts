@@ -3,7 +3,7 @@ import { AmountCents, amountBetween, Label, NetworkId, printable } from './field
 import { MAX_AMOUNT_CENTS } from './money.ts';
 import { TransactionType } from './transaction.ts';
 
-// What the simulated network says about cards (docs/operating.md, "Transactions on the simulated network").
+// What the simulated network says about cards (docs/operator.md, "Transactions on the simulated network").
 // Strict: an unknown field could mean that a different amount moves, or none.
 
 const Words = Label(255).nullable().default(null);

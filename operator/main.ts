@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { readOperatorConfig } from '../platform/config/operator.ts';
 import { runOperator } from './program.ts';
 
-/** `npm run operator -- <noun> <verb> [flags]` (docs/operating.md, "The operator's command line"). */
+/** `npm run operator -- <noun> <verb> [flags]` (docs/operator.md, "The operator's command line"). */
 
 // The reader of a pipe may stop early (`… | head`).
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {

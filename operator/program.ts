@@ -33,7 +33,7 @@ interface OperatorOptions {
 /**
  * Runs one command line.
  * @param args without the program's name
- * @returns the exit code (docs/operating.md): 0, 1 if the command failed or was refused, 2 for wrong usage.
+ * @returns the exit code (docs/operator.md): 0, 1 if the command failed or was refused, 2 for wrong usage.
  */
 export async function runOperator(args: readonly string[], options: OperatorOptions): Promise<number> {
   const { out } = options;

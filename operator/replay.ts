@@ -24,7 +24,7 @@ What does not replay would stop there, and keep what it holds, until it gets cod
 replaces the one that runs now, do one of these:
   - put the change behind \`patched\`, so that workflows that are running keep to the old way;
   - if such workflows are pinned to their version, keep workers of that version until they have ended.
-docs/operating.md, "Upgrading", shows both. If no such workflow is running, nothing has to be done.
+docs/upgrading.md, "Upgrading", shows both. If no such workflow is running, nothing has to be done.
 `;
 
 const GRPC_NOT_FOUND = 5;

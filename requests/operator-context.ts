@@ -28,7 +28,7 @@ interface AuditedChange {
   detail: Record<string, unknown>;
 }
 
-/** Records a change in the change's own transaction (docs/operating.md, "Who did it"). */
+/** Records a change in the change's own transaction (docs/operator.md, "Who did it"). */
 export function recordAudit(tx: EntityManager, change: AuditedChange): void {
   tx.persist(tx.create(AuditEntryEntity, { id: newId('aud'), ...change, at: new Date() }));
 }

@@ -8,7 +8,7 @@ import type { NodeState } from '../../domain/deposit.ts';
 export class NodeProblem extends Error {
   override name = 'NodeProblem';
   readonly state: 'failing' | 'behind' | 'contradicting';
-  /** A short code; docs/operating.md lists them. */
+  /** A short code; docs/operating-deposits.md lists them. */
   readonly code: string;
   /** How long the node asked us to wait. */
   readonly retryAfterMs: number;

@@ -22,7 +22,7 @@ const TYPES = [
 type SentType = (typeof TYPES)[number];
 const EXAMPLE = '--card card_01k0… --type purchase --amount 1250 --network-transaction-id net-4711';
 
-/** Says something for the simulated network (docs/operating.md). */
+/** Says something for the simulated network (docs/operator.md). */
 export const sendVerb = verb({
   about: 'send what the network says about a card; sending it again returns the same',
   takes: {

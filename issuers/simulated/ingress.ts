@@ -21,7 +21,7 @@ import {
 } from './wire.ts';
 
 /**
- * What the simulated network posts: callbacks, transactions and requests (docs/operating.md, "Transactions on
+ * What the simulated network posts: callbacks, transactions and requests (docs/operator.md, "Transactions on
  * the simulated network").
  */
 export function simulatedIngress(ring: KeyRing): IngressRoute[] {

@@ -30,7 +30,7 @@ export const ATTENTION_KINDS = [
 export type AttentionKind = (typeof ATTENTION_KINDS)[number];
 
 /**
- * Something that needs an operator. `attention list` shows it; docs/operating.md says what to do about each
+ * Something that needs an operator. `attention list` shows it; docs/attention.md says what to do about each
  * kind.
  */
 export interface AttentionItem {

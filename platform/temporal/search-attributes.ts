@@ -1,6 +1,6 @@
 import { defineSearchAttributeKey, SearchAttributeType } from '@temporalio/common';
 
-/** The search attributes that operators find workflows by (docs/operating.md, "Saved queries"). */
+/** The search attributes that operators find workflows by (docs/temporal-ui.md, "Saved queries"). */
 export const partnerIdAttribute = defineSearchAttributeKey('PartnerId', SearchAttributeType.KEYWORD);
 export const modeAttribute = defineSearchAttributeKey('Mode', SearchAttributeType.KEYWORD);
 export const cardIdAttribute = defineSearchAttributeKey('CardId', SearchAttributeType.KEYWORD);

@@ -140,7 +140,7 @@ describe('an event’s row and its workflow', () => {
     await givenUp(3);
     receiver.behave(answer(200));
     const { workflowService, options } = stack.client;
-    // What docs/operating.md, "Deliveries in the Temporal UI", tells operators to do.
+    // What docs/temporal-ui.md, "Deliveries in the Temporal UI", tells operators to do.
     const visibilityQuery =
       `WorkflowType = "deliverWebhook" AND PartnerId = "${partner.id}" AND DeliveryStatus = "given_up" ` +
       'AND ExecutionStatus = "Running"';

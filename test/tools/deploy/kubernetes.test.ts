@@ -81,7 +81,7 @@ describe('the deployment on Kubernetes', () => {
     }
   });
 
-  it('gives every process the time to stop that docs/operating.md promises', () => {
+  it('gives every process the time to stop that docs/upgrading.md promises', () => {
     const [config] = ofKind('ConfigMap');
     const drainMs = parseDuration(config.data.DRAIN_DELAY) ?? 0;
     const { WEBHOOK_TIMEOUT: webhookTimeoutMs } = Environment.pick({ WEBHOOK_TIMEOUT: true }).parse({});
@@ -89,8 +89,8 @@ describe('the deployment on Kubernetes', () => {
       assert.ok(pod.terminationGracePeriodSeconds * 1_000 >= drainMs + 25_000, name);
     const worker = deployments.find(({ name }) => name === 'worker');
     assert.ok(worker && worker.pod.terminationGracePeriodSeconds * 1_000 >= 15_000 + 2 * webhookTimeoutMs);
-    assert.match(readDeployed('docs/operating.md'), /give an API process DRAIN_DELAY \+ 25 s/);
-    assert.match(readDeployed('docs/operating.md'), /a worker 35 s with the default WEBHOOK_TIMEOUT/);
+    assert.match(readDeployed('docs/upgrading.md'), /give an API process DRAIN_DELAY \+ 25 s/);
+    assert.match(readDeployed('docs/upgrading.md'), /a worker 35 s with the default WEBHOOK_TIMEOUT/);
     const { services } = parseYaml(readDeployed('docker-compose.yml'), { merge: true });
     assert.equal(services.api.stop_grace_period, '30s');
     assert.equal(services.worker.stop_grace_period, '40s');

@@ -30,7 +30,7 @@ const rules: Rule[] = parseYaml(read('deploy/observability/alerts.yaml')).groups
 const panels: { title: string; targets?: { expr: string }[] }[] = JSON.parse(
   read('deploy/observability/dashboard.json'),
 ).panels;
-const operating = /^## Metrics$(.*?)^## /ms.exec(read('docs/operating.md'))?.[1] ?? '';
+const operating = /^## Metrics$(.*?)^## /ms.exec(read('docs/monitoring.md'))?.[1] ?? '';
 const runbooks = read('docs/runbooks.md');
 
 const OF_PROMETHEUS = ['job', 'instance'];
@@ -154,13 +154,13 @@ describe('the use of metrics', () => {
     );
     const ours = [...types.keys()].filter((name) => !/^(nodejs|process|temporal)_/.test(name));
     assert.ok(ours.length > 20);
-    for (const name of ours) assert.ok(named.has(name), `docs/operating.md has no ${name}`);
+    for (const name of ours) assert.ok(named.has(name), `docs/monitoring.md has no ${name}`);
     const prefixes =
       /^(webhook|deposits?_(scan|node|waiting)|attention|ledger_check_|database|dependency|admission|http_request|card_network|temporal|nodejs|process|measurement|card_issuing)/;
     for (const name of named) {
       if (!prefixes.test(name) || name === 'ledger_check' || OF_FAILURES.includes(name)) continue;
       if (OF_ISSUERS.includes(name)) continue;
-      assert.ok(types.has(name), `docs/operating.md: no process exposes ${name}`);
+      assert.ok(types.has(name), `docs/monitoring.md: no process exposes ${name}`);
     }
   });
 

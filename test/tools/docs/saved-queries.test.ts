@@ -26,9 +26,9 @@ import { readRow, setUrl, workflowIdOf } from '../../support/webhooks/events.ts'
 import { answer, type Receiver, startReceiver } from '../../support/webhooks/receiver.ts';
 import { detailsOf, skipTime, untilStarted } from '../../support/workflows.ts';
 
-const PAGE = readFileSync(new URL('../../../docs/operating.md', import.meta.url), 'utf8');
+const PAGE = readFileSync(new URL('../../../docs/temporal-ui.md', import.meta.url), 'utf8');
 
-/** The table of docs/operating.md: what each query finds, and the query. */
+/** The table of docs/temporal-ui.md: what each query finds, and the query. */
 const SAVED = new Map(
   [
     ...(/\n## Saved queries\n.*?(?=\n## )/s.exec(PAGE)?.[0] ?? '').matchAll(
