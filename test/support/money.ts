@@ -60,7 +60,8 @@ export async function setCardStatus(
   changedByHand.add(partnerId);
   await asOwner(
     stack,
-    'UPDATE card SET status = $2, failure_code = $3 WHERE partner_id = $1 AND id LIKE $4',
+    `UPDATE card SET status = $2, failure_code = $3, network_card_id = coalesce(network_card_id, id)
+     WHERE partner_id = $1 AND id LIKE $4`,
     [partnerId, status, failureCode, cardId],
   );
 }

@@ -1,8 +1,6 @@
 -- Writes the decision about what is in review of a test deposit: the resolution, its payments and its row, as
 -- it is then. The caller holds the deposit, and posts the money. It runs with its owner's rights, because the
 -- API may not change live deposits.
-DROP FUNCTION IF EXISTS settle_test_deposit(text, text, bigint, text, text);
-
 CREATE OR REPLACE FUNCTION settle_test_deposit(
   resolved text, decision text, credited bigint, status_then text, first_credited timestamptz, decided_by text
 ) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$

@@ -63,15 +63,15 @@ describe('POST /network/authorizations', () => {
     const other = (await createCard(partner, { amount: 1_000 }, live)).json.id;
     const otherNetworkId = await networkIdOf(stack, other);
     assert.equal((await ask(300)).json.approved, true);
-    const identify = (id: string, networkId: string | null) =>
+    const identify = (id: string, networkId: string) =>
       asOwner(stack, 'UPDATE card SET network_card_id = $2 WHERE id = $1', [id, networkId]);
-    await identify(cardId, null);
+    await identify(cardId, 'none yet');
     await identify(other, networkCardId);
     await identify(cardId, otherNetworkId);
     const { json } = await ask(200);
     assert.equal((await read(json.authorizationId)).card_id, other);
     assert.deepEqual(await card(), [1_000, 700]);
-    await identify(other, null);
+    await identify(other, 'none any more');
     expectError(await ask(1), 'card_not_found');
   });
 
