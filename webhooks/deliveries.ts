@@ -2,7 +2,6 @@ import { sql } from 'kysely';
 import type { Row } from '../platform/db/entities.ts';
 import { followingAccounts } from '../platform/db/following-accounts.ts';
 import type { Orm } from '../platform/db/orm.ts';
-import { dropOldEvents } from '../platform/db/partitions.ts';
 import {
   ASYNCHRONOUS_COMMIT,
   anyOf,
@@ -178,10 +177,10 @@ export interface Attempt extends DeliveryKey {
 
 /**
  * Records attempts in one statement, and counts them in the health of their endpoints. They are in the order in
- * which they ended. Of two of a delivery, whose lease ran out before the first was recorded, a success counts. Their workflows are informed elsewhere. An event that
- * was delivered stays delivered, whatever the result of a concurrent attempt. If it was sent again on request
- * during the attempt, that was the first of a new schedule. A crash of PostgreSQL may lose the record; the
- * event is then sent again.
+ * which they ended. Of two of a delivery, whose lease ran out before the first was recorded, a success counts.
+ * Their workflows are informed elsewhere. An event that was delivered stays delivered, whatever the result of a
+ * concurrent attempt. If it was sent again on request during the attempt, that was the first of a new schedule.
+ * A crash of PostgreSQL may lose the record; the event is then sent again.
  * @param delaysMs how long to wait after each failed attempt of a schedule
  */
 export async function recordAttempts(
@@ -331,28 +330,4 @@ export const giveEndpoint = writeStatement(
     FROM unnest(${eventIds}::text[], ${endpointIds}::text[]) k (event_id, endpoint_id) GROUP BY event_id) k
   WHERE d.event_id = k.event_id AND d.endpoint_id = ''`,
   { acrossTenants: 'id' },
-);
-
-/**
- * Deletes events after 30 days (docs/partners/webhooks.md). Their deliveries are deleted in small batches
- * without long locks, except those that are still being sent or are locked, which are left for the next time.
- * Once a week of events has no deliveries left, it is dropped with all attempts. An event without a delivery
- * is shown nowhere.
- * @returns what {@link dropOldEvents} dropped
- */
-export async function pruneEvents(
-  orm: Orm,
-  { batch = 500, stopping }: { batch?: number; stopping?: AbortSignal } = {},
-): Promise<string[]> {
-  for (let after: string | null = ''; after !== null && !stopping?.aborted; ) {
-    const [seen]: { last: string | null }[] = await prune(orm, { after, batch });
-    after = seen?.last ?? null;
-  }
-  return dropOldEvents(orm, stopping);
-}
-
-// The service's role may not delete younger rows, so the database enforces the 30 days.
-const prune = autocommitStatement(
-  (_, { after, batch }: { after: string; batch: number }) => sql<{ last: string | null }>`
-  SELECT prune_deliveries(${after}, ${batch}) AS last`,
 );

@@ -39,7 +39,7 @@ import { TemporalPlugin } from '../platform/temporal/plugin.ts';
 import { readSdkMetrics } from '../platform/temporal/sdk-metrics.ts';
 import { becomeCurrentIfFirst } from '../platform/temporal/worker-deployment.ts';
 import { pruneClaims } from '../requests/abandoned-claims.ts';
-import { pruneEvents } from '../webhooks/deliveries.ts';
+import { pruneEvents } from '../webhooks/prune-events.ts';
 import { pruneReplays } from '../webhooks/replays/start.ts';
 import { type CardsOptions, startCards } from './start-cards.ts';
 import { type DepositActivities, startDeposits } from './start-deposits.ts';

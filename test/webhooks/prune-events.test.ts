@@ -3,7 +3,7 @@ import type pg from 'pg';
 import { DeliveryStatus } from '../../domain/event.ts';
 import { lowestId, newId } from '../../platform/crypto/new-id.ts';
 import type { Orm } from '../../platform/db/orm.ts';
-import { pruneEvents } from '../../webhooks/deliveries.ts';
+import { pruneEvents } from '../../webhooks/prune-events.ts';
 import { openCommands, type TestCommands } from '../support/commands/open-commands.ts';
 
 const DAY_MS = 24 * 3_600_000;

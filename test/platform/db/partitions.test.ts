@@ -7,7 +7,7 @@ import { migrate } from '../../../platform/db/migrate.ts';
 import { type Orm, openOrm } from '../../../platform/db/orm.ts';
 import { dropOldEvents, makePartitions } from '../../../platform/db/partitions.ts';
 import { query } from '../../../platform/db/sql.ts';
-import { pruneEvents } from '../../../webhooks/deliveries.ts';
+import { pruneEvents } from '../../../webhooks/prune-events.ts';
 import { openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
 import { lockWaits } from '../../support/lock-waits.ts';
 import { partitionsOf, splitFirst } from '../../support/partitions.ts';
