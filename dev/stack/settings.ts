@@ -70,7 +70,8 @@ function broughtProblems(set: NodeJS.ProcessEnv, { withTron = false, network }: 
     return network !== undefined && /^(CARD_NETWORK$|INCREASE_|LITHIC_)/.test(name) ? '--network' : null;
   };
   const names = Object.keys(set);
-  const own = names.filter((name) => setBy(name) === null);
+  // The stack has its own rule for HOST, and PUBLIC_URL would not help.
+  const own = names.filter((name) => setBy(name) === null && name !== 'HOST');
   return [
     ...serviceProblems(Object.fromEntries(own.map((name) => [name, set[name]]))),
     ...names

@@ -26,7 +26,7 @@ describe('the settings of the local stack', () => {
     const problems = problemsOf(bad, readSettings);
     assert.deepEqual(
       problems.map((problem) => problem.split(': ')[0]).sort(),
-      [...Object.keys(bad), 'PUBLIC_URL', 'PRODUCT_CODE, PRODUCT_BIN, PRODUCT_NETWORK'].sort(),
+      [...Object.keys(bad), 'PRODUCT_CODE, PRODUCT_BIN, PRODUCT_NETWORK'].sort(),
     );
     assert.doesNotMatch(problems.join('\n'), /hunter2|xprv9/);
   });
