@@ -205,13 +205,13 @@ export interface NotBooked {
   elements: readonly WaitingElement[];
 }
 
-/** Leaves something for later, twice as long each time, up to five minutes. */
+/** Leaves something for later: unless somebody says how long, twice as long each time, up to five minutes. */
 export async function leaveObject(
   orm: Orm,
   { id, seq, attempts }: TakenObject,
   { reason, networkCardId, elements }: NotBooked,
+  pauseMs = backoffMs(attempts, MAX_PAUSE_MS),
 ): Promise<void> {
-  const pauseMs = backoffMs(attempts, MAX_PAUSE_MS);
   await leave(orm, {
     id,
     seq,

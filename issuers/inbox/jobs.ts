@@ -11,7 +11,7 @@ import { transaction } from '../../platform/db/transaction.ts';
 import { describeError } from '../../platform/process/describe-error.ts';
 import { type Repetition, repeat } from '../../platform/process/repeat.ts';
 import type { CommandContext } from '../../requests/command-context.ts';
-import { type CardNetwork, CardNetworkUnavailable, isReadable } from '../card-network.ts';
+import { type CardNetwork, CardNetworkUnavailable, isReadable, TurnMissed } from '../card-network.ts';
 import { bookRead, type ReadPayment } from './book-payment.ts';
 import {
   endObject,
@@ -28,6 +28,7 @@ import { takeWaiting } from './simulated-messages.ts';
 
 /** How often it looks without being notified. */
 const IDLE_MS = 1_000;
+const MISSED_TURN_PAUSE_MS = 2_000;
 /** What is slow, because its network is, takes one of these places and holds up no other. */
 const MAX_AT_ONCE = 16;
 const MAX_READ_AGAIN = 100;
@@ -96,18 +97,21 @@ async function lookAt(options: InboxOptions, taken: TakenObject): Promise<void> 
   const { id, kind, attempts } = taken;
   const left: NotBooked = { reason: 'not_taken', networkCardId: null, elements: [] };
   let waits: NotBooked | null;
+  let pauseMs: number | undefined;
   try {
     waits = kind === 'transfer' ? await takeTransfer(options, taken) : await takePayment(options, taken);
     if (waits !== null) logger.warn({ id, attempts, reason: waits.reason }, 'a payment waits to be booked');
   } catch (error) {
     waits = error instanceof CardNetworkUnavailable ? { ...left, reason: 'network_unavailable' } : left;
+    // The network was not asked, so there is no reason to ask it less often.
+    if (error instanceof TurnMissed) pauseMs = MISSED_TURN_PAUSE_MS;
     logger.warn(
       { id, kind, attempts, reason: waits.reason, error: describeError(error) },
       'could not take what has changed at the card network; trying again',
     );
   }
   // If this fails too, it is due again when its minute is over.
-  if (waits !== null) await leaveObject(orm, taken, waits).catch(() => {});
+  if (waits !== null) await leaveObject(orm, taken, waits, pauseMs).catch(() => {});
 }
 
 async function takeTransfer(options: InboxOptions, taken: TakenObject): Promise<null> {

@@ -2,7 +2,7 @@ import { pino } from 'pino';
 import type { CardNetwork } from '../../issuers/card-network.ts';
 import { startInbox } from '../../issuers/inbox/jobs.ts';
 import { startLiveNetwork } from '../../issuers/live-network.ts';
-import { UNLIMITED } from '../../issuers/request-budget.ts';
+import { type RequestBudget, UNLIMITED } from '../../issuers/request-budget.ts';
 import { WORKER_ROLE } from '../../platform/db/login.ts';
 import { asOwner } from './postgres.ts';
 import type { TestStack } from './stack.ts';
@@ -33,12 +33,10 @@ export async function whyWaiting(stack: TestStack, ids: readonly string[]): Prom
 }
 
 /** Takes what has changed at the stack's issuer, as a worker does that does nothing else. @returns a function that stops it */
-export async function startInboxAlone({
-  orm,
-  operator,
-  client,
-  config,
-}: TestStack): Promise<() => Promise<void>> {
+export async function startInboxAlone(
+  { orm, operator, client, config }: TestStack,
+  budget: RequestBudget = UNLIMITED,
+): Promise<() => Promise<void>> {
   const { cardNetwork, databaseUrl } = config;
   const { ring } = operator;
   const logger = pino({ level: 'silent' });
@@ -47,7 +45,7 @@ export async function startInboxAlone({
     config,
     orm,
     ring,
-    budget: UNLIMITED,
+    budget,
     logger,
     apiUrl: null,
   });

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import { pino } from 'pino';
 import type { FakeLithic } from '../../../dev/lithic/fake-lithic.ts';
 import { type Card, makeCard, type Transaction } from '../../../dev/lithic/objects.ts';
 import type { EventPost } from '../../../dev/lithic/posts.ts';
 import { stateContext, takeDueObjects, takePaymentsToRead } from '../../../issuers/inbox/inbox.ts';
 import { createInboxRoom, MAX_WAITING, MAX_WAITING_BYTES } from '../../../issuers/inbox/room.ts';
+import { createRequestBudget } from '../../../issuers/request-budget.ts';
 import { lithicCard, startLithicStack } from '../../support/adapters/lithic.ts';
 import { createCard } from '../../support/cards.ts';
 import { startInboxAlone, whyWaiting } from '../../support/inbox.ts';
@@ -16,7 +18,7 @@ import { until } from '../../support/until.ts';
 const live = { mode: 'live' } as const;
 const network = 'lithic';
 /** As many as there are tests, each with 1,000 cents. */
-const CARDS = 15;
+const CARDS = 16;
 
 describe('the inbox of the card network', () => {
   let fake: FakeLithic;
@@ -238,6 +240,30 @@ describe('the inbox of the card network', () => {
     fake.program.record(payment, { type: 'CLEARING', amount: 7 });
     await asOwner(stack, 'UPDATE payment SET read_after = now() WHERE payment_id = $1', [payment.token]);
     await until('it is booked', async () => (await balance()) === 993);
+  });
+
+  it('rests no longer for a turn at the network that it missed, however often', async () => {
+    const { token } = cleared([1]);
+    await tell(token);
+    const budget = createRequestBudget({
+      ...{ orm: stack.orm, network, perSecond: 20 },
+      logger: pino({ level: 'silent' }),
+    });
+    await budget.takeTurn('event', null);
+    await asOwner(stack, "UPDATE request_budget SET paused_until = now() + interval '50 seconds'");
+    await asOwner(stack, 'UPDATE network_inbox SET attempts = 8');
+    running.push(await startInboxAlone(stack, budget));
+    const [left] = await until('it has missed its turn', async () => {
+      const found = await asOwner<{ is_soon: boolean }>(
+        stack,
+        `SELECT retry_after < now() + interval '3 seconds' AS is_soon FROM network_inbox
+         WHERE reason = 'network_unavailable'`,
+      );
+      return found.length > 0 && found;
+    });
+    assert.deepEqual(left, { is_soon: true });
+    await asOwner(stack, 'UPDATE request_budget SET paused_until = now()');
+    await done();
   });
 
   it('reads it again although thousands of messages of an account wait', async () => {
