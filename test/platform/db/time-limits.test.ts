@@ -233,6 +233,10 @@ describe('turns at a connection pool', () => {
       assert.ok((await busySessions(owner)) <= 2);
       stop.abort(new Error('enough'));
       await flood;
+      await until(
+        'PostgreSQL has ended what nobody waits for',
+        async () => (await busySessions(owner)) === 0,
+      );
     });
   }
 
