@@ -1,7 +1,6 @@
-import { type RawBuilder, sql } from 'kysely';
+import { sql } from 'kysely';
 import type { IdPrefix } from '../../domain/ids.ts';
 import { readStatement } from '../../platform/db/sql.ts';
-import type { SeenKind } from './seen.ts';
 
 /** One of ours, and whether the network should have listed it in the run, and has not. */
 export interface OurObject {
@@ -21,95 +20,111 @@ interface Page {
   limit: number;
 }
 
-/** Columns of a table's row `o`. */
-interface Ours {
-  table: 'card' | 'card_transfer' | 'true_up' | 'card_transaction' | 'card_authorization';
-  seenAs: SeenKind;
-  /** What the network's list names it by. */
-  key: RawBuilder<unknown>;
-  issuerId?: RawBuilder<unknown>;
-  paymentId?: RawBuilder<unknown>;
-  detail: RawBuilder<unknown>;
-  /** Whether the network has to have it, if it is live. */
-  isExpected: RawBuilder<unknown>;
-}
+// The pages of ours are of both modes, so that none has to pass over a million of the other one. What was
+// seen is looked up one by one.
 
-/**
- * Pages of ours by id. They are of both modes, so that none has to pass over a million of the other one, and what
- * was seen is looked up one by one.
- */
-function pagesOf(prefix: IdPrefix, ours: Ours) {
-  const { issuerId = sql`NULL`, paymentId = sql`NULL` } = ours;
-  const read = readStatement(
-    (_, { runId, after, until, limit }: Page) => sql<OurObject>`
-      SELECT o.id, ${issuerId} AS issuer_id, ${paymentId} AS payment_id, ${ours.detail} AS detail,
-        ${ours.isExpected} AND s.is_seen IS NULL AND o.mode = 'live' AS is_missing
-      FROM (SELECT * FROM ${sql.raw(ours.table)} WHERE id > ${after} AND id < ${until} ORDER BY id LIMIT ${limit}) o
-      LEFT JOIN LATERAL (
-        SELECT true AS is_seen FROM reconciliation_seen
-        WHERE run_id = ${runId} AND kind = ${sql.lit(ours.seenAs)} AND key = ${ours.key} LIMIT 1
-      ) s ON true
-      ORDER BY o.id`,
-    { acrossTenants: 'network' },
-  );
-  return { prefix, read };
-}
-
-export type OurPages = ReturnType<typeof pagesOf>;
-
-export const OUR_CARDS = pagesOf('card', {
-  table: 'card',
-  seenAs: 'card',
-  key: sql`o.network_card_id`,
-  issuerId: sql`o.network_card_id`,
-  detail: sql`'the card is ' || o.status || ' here'`,
-  isExpected: sql`o.network_card_id IS NOT NULL AND o.status IN ('active', 'frozen', 'blocked')`,
-});
+const readCards = readStatement(
+  (_, { runId, after, until, limit }: Page) => sql<OurObject>`
+    SELECT c.id, c.network_card_id AS issuer_id, NULL AS payment_id, 'the card is ' || c.status || ' here' AS detail,
+      c.network_card_id IS NOT NULL AND c.status IN ('active', 'frozen', 'blocked')
+        AND s.is_seen IS NULL AND c.mode = 'live' AS is_missing
+    FROM (SELECT * FROM card WHERE id > ${after} AND id < ${until} ORDER BY id LIMIT ${limit}) c
+    LEFT JOIN LATERAL (
+      SELECT true AS is_seen FROM reconciliation_seen
+      WHERE run_id = ${runId} AND kind = 'card' AND key = c.network_card_id LIMIT 1
+    ) s ON true
+    ORDER BY c.id`,
+  { acrossTenants: 'network' },
+);
 
 /** The cards' first loads. */
-const OUR_LOADS = pagesOf('card', {
-  table: 'card',
-  seenAs: 'movement',
-  key: sql`o.id`,
-  detail: sql`'the card was issued with ' || o.funding_cents || ' cents'`,
-  isExpected: sql`o.funding_cents > 0 AND o.status IN ('active', 'frozen', 'blocked')`,
-});
+const readLoads = readStatement(
+  (_, { runId, after, until, limit }: Page) => sql<OurObject>`
+    SELECT c.id, NULL AS issuer_id, NULL AS payment_id,
+      'the card was issued with ' || c.funding_cents || ' cents' AS detail,
+      c.funding_cents > 0 AND c.status IN ('active', 'frozen', 'blocked')
+        AND s.is_seen IS NULL AND c.mode = 'live' AS is_missing
+    FROM (SELECT * FROM card WHERE id > ${after} AND id < ${until} ORDER BY id LIMIT ${limit}) c
+    LEFT JOIN LATERAL (
+      SELECT true AS is_seen FROM reconciliation_seen
+      WHERE run_id = ${runId} AND kind = 'movement' AND key = c.id LIMIT 1
+    ) s ON true
+    ORDER BY c.id`,
+  { acrossTenants: 'network' },
+);
 
-const TRANSFERS: Ours = {
-  table: 'card_transfer',
-  seenAs: 'movement',
-  key: sql`o.id`,
-  detail: sql`CASE o.direction WHEN 'topup' THEN 'top-up' ELSE 'withdrawal' END
-    || ' of ' || o.amount_cents || ' cents, succeeded, here'`,
-  isExpected: sql`o.status = 'succeeded'`,
-};
+const readTransfers = readStatement(
+  (_, { runId, after, until, limit }: Page) => sql<OurObject>`
+    SELECT t.id, NULL AS issuer_id, NULL AS payment_id,
+      CASE t.direction WHEN 'topup' THEN 'top-up' ELSE 'withdrawal' END || ' of ' || t.amount_cents || ' cents, succeeded, here'
+        AS detail,
+      t.status = 'succeeded' AND s.is_seen IS NULL AND t.mode = 'live' AS is_missing
+    FROM (SELECT * FROM card_transfer WHERE id > ${after} AND id < ${until} ORDER BY id LIMIT ${limit}) t
+    LEFT JOIN LATERAL (
+      SELECT true AS is_seen FROM reconciliation_seen
+      WHERE run_id = ${runId} AND kind = 'movement' AND key = t.id LIMIT 1
+    ) s ON true
+    ORDER BY t.id`,
+  { acrossTenants: 'network' },
+);
 
-export const OUR_MOVEMENTS = [OUR_LOADS, pagesOf('topup', TRANSFERS), pagesOf('wdr', TRANSFERS)];
+const readTrueUps = readStatement(
+  (_, { runId, after, until, limit }: Page) => sql<OurObject>`
+    SELECT r.id, NULL AS issuer_id, NULL AS payment_id,
+      'true-up of ' || r.amount_cents || ' cents, succeeded, here' AS detail,
+      r.status = 'succeeded' AND s.is_seen IS NULL AND r.mode = 'live' AS is_missing
+    FROM (SELECT * FROM true_up WHERE id > ${after} AND id < ${until} ORDER BY id LIMIT ${limit}) r
+    LEFT JOIN LATERAL (
+      SELECT true AS is_seen FROM reconciliation_seen
+      WHERE run_id = ${runId} AND kind = 'movement' AND key = r.token LIMIT 1
+    ) s ON true
+    ORDER BY r.id`,
+  { acrossTenants: 'network' },
+);
 
-export const OUR_TRUE_UPS = pagesOf('tru', {
-  table: 'true_up',
-  seenAs: 'movement',
-  key: sql`o.token`,
-  detail: sql`'true-up of ' || o.amount_cents || ' cents, succeeded, here'`,
-  isExpected: sql`o.status = 'succeeded'`,
-});
+/** Transactions that moved money. */
+const readTransactions = readStatement(
+  (_, { runId, after, until, limit }: Page) => sql<OurObject>`
+    SELECT t.id, t.network_transaction_id AS issuer_id, t.network_payment_id AS payment_id,
+      t.type || ' of ' || t.amount_cents || ' cents here' AS detail,
+      t.type <> 'decline' AND s.is_seen IS NULL AND t.mode = 'live' AS is_missing
+    FROM (SELECT * FROM card_transaction WHERE id > ${after} AND id < ${until} ORDER BY id LIMIT ${limit}) t
+    LEFT JOIN LATERAL (
+      SELECT true AS is_seen FROM reconciliation_seen
+      WHERE run_id = ${runId} AND kind = 'transaction' AND key = t.network_transaction_id LIMIT 1
+    ) s ON true
+    ORDER BY t.id`,
+  { acrossTenants: 'network' },
+);
 
-export const OUR_TRANSACTIONS = pagesOf('txn', {
-  table: 'card_transaction',
-  seenAs: 'transaction',
-  key: sql`o.network_transaction_id`,
-  issuerId: sql`o.network_transaction_id`,
-  paymentId: sql`o.network_payment_id`,
-  detail: sql`o.type || ' of ' || o.amount_cents || ' cents here'`,
-  isExpected: sql`o.type <> 'decline'`,
-});
+/** Authorizations that were approved. */
+const readAuthorizations = readStatement(
+  (_, { runId, after, until, limit }: Page) => sql<OurObject>`
+    SELECT a.id, a.network_authorization_id AS issuer_id, a.network_authorization_id AS payment_id,
+      'authorization of ' || a.amount_cents || ' cents here' AS detail,
+      a.status <> 'declined' AND a.network_authorization_id IS NOT NULL
+        AND s.is_seen IS NULL AND a.mode = 'live' AS is_missing
+    FROM (SELECT * FROM card_authorization WHERE id > ${after} AND id < ${until} ORDER BY id LIMIT ${limit}) a
+    LEFT JOIN LATERAL (
+      SELECT true AS is_seen FROM reconciliation_seen
+      WHERE run_id = ${runId} AND kind = 'authorization' AND key = a.network_authorization_id LIMIT 1
+    ) s ON true
+    ORDER BY a.id`,
+  { acrossTenants: 'network' },
+);
 
-export const OUR_AUTHORIZATIONS = pagesOf('auth', {
-  table: 'card_authorization',
-  seenAs: 'authorization',
-  key: sql`o.network_authorization_id`,
-  issuerId: sql`o.network_authorization_id`,
-  paymentId: sql`o.network_authorization_id`,
-  detail: sql`'authorization of ' || o.amount_cents || ' cents here'`,
-  isExpected: sql`o.status <> 'declined' AND o.network_authorization_id IS NOT NULL`,
-});
+/** Pages of ours by id. */
+export interface OurPages {
+  prefix: IdPrefix;
+  read: typeof readCards;
+}
+
+export const OUR_CARDS: OurPages = { prefix: 'card', read: readCards };
+export const OUR_MOVEMENTS: OurPages[] = [
+  { prefix: 'card', read: readLoads },
+  { prefix: 'topup', read: readTransfers },
+  { prefix: 'wdr', read: readTransfers },
+];
+export const OUR_TRUE_UPS: OurPages = { prefix: 'tru', read: readTrueUps };
+export const OUR_TRANSACTIONS: OurPages = { prefix: 'txn', read: readTransactions };
+export const OUR_AUTHORIZATIONS: OurPages = { prefix: 'auth', read: readAuthorizations };
