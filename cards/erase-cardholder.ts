@@ -39,9 +39,9 @@ export async function eraseCardholder(
   for (const claim of await selectClaims(orm.em.fork(), { partnerId, mode, cardId })) {
     const request = blanked(ring, claim.request, requestContext(claim.id));
     const response = blanked(ring, claim.response_body, responseContext(claim.id));
-    if (request !== null) await replace.request(orm, { id: claim.id, before: claim.request, after: request });
+    if (request !== null) await replaceRequest(orm, { id: claim.id, before: claim.request, after: request });
     if (response !== null)
-      await replace.response_body(orm, { id: claim.id, before: claim.response_body, after: response });
+      await replaceResponse(orm, { id: claim.id, before: claim.response_body, after: response });
     if (request !== null || response !== null) responsesBlanked += 1;
   }
 
@@ -126,13 +126,27 @@ function blanked(ring: KeyRing, sealed: Buffer | null, context: string): Buffer 
   return without === text ? null : ring.seal(without, context);
 }
 
-const replaceIn = (column: 'request' | 'response_body') =>
-  autocommitStatement(
-    (_, { id, before, after }: { id: string; before: Buffer | null; after: Buffer }) => sql`
-      UPDATE idempotency_claim SET ${sql.ref(column)} = ${after} WHERE id = ${id} AND ${sql.ref(column)} = ${before}`,
-    { acrossTenants: 'operator' },
-  );
-const replace = { request: replaceIn('request'), response_body: replaceIn('response_body') };
+type Replaced = { id: string; before: Buffer | null; after: Buffer };
+
+const replaceRequest = autocommitStatement(
+  (db, { id, before, after }: Replaced) =>
+    db
+      .updateTable('idempotency_claim')
+      .set({ request: after })
+      .where('id', '=', id)
+      .where('request', '=', before),
+  { acrossTenants: 'operator' },
+);
+
+const replaceResponse = autocommitStatement(
+  (db, { id, before, after }: Replaced) =>
+    db
+      .updateTable('idempotency_claim')
+      .set({ response_body: after })
+      .where('id', '=', id)
+      .where('response_body', '=', before),
+  { acrossTenants: 'operator' },
+);
 
 const blankEvents = autocommitStatement(
   (_, { cardId, after, batch }: { cardId: string; after: string; batch: number }) =>

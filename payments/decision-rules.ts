@@ -13,9 +13,6 @@ export interface Decided {
 
 const CONFLICT = 'The network has asked with this id before, for another amount. Nothing was changed.';
 
-/** Of a decision that the network has not heard yet. */
-const NEW = { isDropped: false, isCharged: false };
-
 /**
  * Decides a request (docs/partners/authorizations.md). One that the network has told already, and which no
  * decision has taken, is the one asked: its result is the answer.
@@ -48,7 +45,15 @@ export function decideRequest(
   );
   if (told?.told) {
     const { approved, reason } = told.told;
-    const decision = { key, id: told.told.id, amountCents: told.amountCents, approved, reason, ...NEW };
+    const decision = {
+      key,
+      id: told.told.id,
+      amountCents: told.amountCents,
+      approved,
+      reason,
+      isDropped: false,
+      isCharged: false,
+    };
     const taken = requests.map((request) => (request === told ? { ...told, decision } : request));
     return { reason, payment: { ...payment, requests: taken } };
   }
@@ -63,7 +68,15 @@ export function decideRequest(
         terms.holdsCents,
         terms.refusedByControls,
       );
-  const decision = { key, id, amountCents, approved: reason === null, reason, ...NEW };
+  const decision = {
+    key,
+    id,
+    amountCents,
+    approved: reason === null,
+    reason,
+    isDropped: false,
+    isCharged: false,
+  };
   const request: Request = { amountCents, merchant, created: terms.now, decision, told: null };
   return { reason, payment: { ...payment, requests: [...requests, request] } };
 }

@@ -26,26 +26,27 @@ const Amount = amountBetween(1, MAX_UNCHECKED_CENTS).describe('Cents, at most 10
 
 const CardUse = z.strictObject({ amount: Amount, ...MERCHANT_FIELDS });
 
-const errorsOf = <Missing extends 'card_not_found' | 'authorization_not_found'>(missing: Missing) =>
-  [
-    'live_key_not_allowed',
-    missing,
-    'invalid_state',
-    'idempotency_in_flight',
-    'idempotency_conflict',
-  ] as const;
-const ERRORS_OF_CARD = errorsOf('card_not_found');
-const ERRORS_OF_AUTHORIZATION = errorsOf('authorization_not_found');
+const ERRORS_OF_CARD = [
+  'live_key_not_allowed',
+  'card_not_found',
+  'invalid_state',
+  'idempotency_in_flight',
+  'idempotency_conflict',
+] as const;
 
-const SIMULATION = {
+const ERRORS_OF_AUTHORIZATION = [
+  'live_key_not_allowed',
+  'authorization_not_found',
+  'invalid_state',
+  'idempotency_in_flight',
+  'idempotency_conflict',
+] as const;
+
+const createTestAuthorization = declare({
   method: 'post',
   scope: 'test:write',
   mode: 'test',
   idempotencyKey: 'accepted',
-} as const;
-
-const createTestAuthorization = declare({
-  ...SIMULATION,
   path: '/test/cards/:cardId/authorizations',
   operationId: 'testHelpers.createAuthorization',
   summary: 'Simulate an authorization',
@@ -59,7 +60,10 @@ const createTestAuthorization = declare({
 });
 
 const incrementTestAuthorization = declare({
-  ...SIMULATION,
+  method: 'post',
+  scope: 'test:write',
+  mode: 'test',
+  idempotencyKey: 'accepted',
   path: '/test/authorizations/:authorizationId/increment',
   operationId: 'testHelpers.incrementAuthorization',
   summary: 'Simulate an increment',
@@ -75,7 +79,10 @@ const incrementTestAuthorization = declare({
 });
 
 const captureTestAuthorization = declare({
-  ...SIMULATION,
+  method: 'post',
+  scope: 'test:write',
+  mode: 'test',
+  idempotencyKey: 'accepted',
   path: '/test/authorizations/:authorizationId/capture',
   operationId: 'testHelpers.captureAuthorization',
   summary: 'Simulate a clearing',
@@ -100,7 +107,10 @@ const captureTestAuthorization = declare({
 });
 
 const reverseTestAuthorization = declare({
-  ...SIMULATION,
+  method: 'post',
+  scope: 'test:write',
+  mode: 'test',
+  idempotencyKey: 'accepted',
   path: '/test/authorizations/:authorizationId/reverse',
   operationId: 'testHelpers.reverseAuthorization',
   summary: 'Simulate a reversal',
@@ -117,7 +127,10 @@ const reverseTestAuthorization = declare({
 });
 
 const expireTestAuthorization = declare({
-  ...SIMULATION,
+  method: 'post',
+  scope: 'test:write',
+  mode: 'test',
+  idempotencyKey: 'accepted',
   path: '/test/authorizations/:authorizationId/expire',
   operationId: 'testHelpers.expireAuthorization',
   summary: 'Simulate an expiry',
@@ -130,7 +143,10 @@ const expireTestAuthorization = declare({
 });
 
 const forceCapture = declare({
-  ...SIMULATION,
+  method: 'post',
+  scope: 'test:write',
+  mode: 'test',
+  idempotencyKey: 'accepted',
   path: '/test/cards/:cardId/force-capture',
   operationId: 'testHelpers.forceCapture',
   summary: 'Simulate a clearing without an authorization',
