@@ -28,7 +28,8 @@ import type { DecidedTable } from './decision.ts';
 import type { TransferStatus } from './transfers/rules.ts';
 
 /**
- * Issuances, transfers and status changes that take too long, and cards in use under an id that the network does not confirm.
+ * Issuances, transfers and status changes that take too long, and cards in use under an id that the network
+ * does not confirm.
  */
 export async function readWaitingOperations(
   orm: Orm,
@@ -160,11 +161,10 @@ function notRecorded(
   { workflow_id, or_command }: Pick<AttentionItem, 'workflow_id' | 'or_command'>,
   flagged: boolean,
 ): Pick<AttentionItem, 'reason' | 'command' | 'or_command'> {
-  const decision = { or_command: flagged ? or_command : null };
   return {
     reason: `the network has decided, but recording that failed (${reason}): see the worker's log; once the cause is gone, ask the network again`,
     command: `temporal workflow signal --workflow-id ${workflow_id} --name networkResult`,
-    ...decision,
+    or_command: flagged ? or_command : null,
   };
 }
 
