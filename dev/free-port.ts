@@ -3,7 +3,10 @@ import { createServer, type Server } from 'node:net';
 
 /** Below the ports of outgoing connections, and Temporal stores ports in a column that ends at 32,767. */
 const LOWEST = 20_000;
-const HIGHEST = 32_767;
+const PORTS = 32_767 - LOWEST + 1;
+
+// Each process walks through the ports from a place of its own: two that look at once find different ones.
+let walked = randomInt(PORTS);
 
 /** A TCP port on loopback that nothing listens on right now. */
 export async function freePort(): Promise<number> {
@@ -15,8 +18,8 @@ export async function freePort(): Promise<number> {
 export async function freePorts(count: number): Promise<number[]> {
   const held = new Map<number, Server>();
   while (held.size < count) {
-    const port = randomInt(LOWEST, HIGHEST + 1);
-    const server = held.has(port) ? undefined : await listen(port);
+    const port = LOWEST + (walked++ % PORTS);
+    const server = await listen(port);
     if (server !== undefined) held.set(port, server);
   }
   await Promise.all([...held.values()].map(close));
