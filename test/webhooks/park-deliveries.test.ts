@@ -10,13 +10,14 @@ import { accountWithEndpoint, insertEvents } from '../support/webhooks/accounts.
 describe('the parking of events', () => {
   let commands: TestCommands;
   let partnerId: string;
+  let endpointId: string;
 
   before(async () => {
     commands = await openCommands();
   });
   after(() => commands.close());
   const open = async () => {
-    ({ partnerId } = await accountWithEndpoint(commands));
+    ({ partnerId, endpointId } = await accountWithEndpoint(commands));
   };
   beforeEach(open);
 
@@ -24,10 +25,7 @@ describe('the parking of events', () => {
     switchEndpoints(commands.operator, { partnerId, modes: ['test'], endpointId: null, status });
   const remove = () =>
     removeEndpoint({ ...commands.context, actor: 'test' }, { partnerId, mode: 'test' }, null);
-  const park = async (id: string) => {
-    const { rows } = await commands.owner.query('SELECT endpoint_id FROM delivery WHERE event_id = $1', [id]);
-    await parkDeliveries(commands.context.orm, [{ eventId: id, endpointId: rows[0].endpoint_id }]);
-  };
+  const park = (eventId: string) => parkDeliveries(commands.context.orm, [{ eventId, endpointId }]);
 
   /** What the worker does until nothing is left to do. */
   async function follow(): Promise<void> {
