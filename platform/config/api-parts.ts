@@ -15,4 +15,5 @@ export const ApiParts = z
   .transform((text) => (text === 'all' ? [...API_PARTS] : splitList(text)))
   .pipe(z.array(z.enum(API_PARTS, `must be all, or of ${API_PARTS.join(', ')}, comma-separated`)))
   .refine((parts) => new Set(parts).size === parts.length, 'must not name a part twice')
+  .readonly()
   .default([...API_PARTS]);

@@ -54,58 +54,41 @@ export const SIGNATURE_SECRETS = {
   LITHIC_ASA_SECRET: true,
 } as const;
 
-/** A secret that the process doesn't read is empty. */
-export interface IncreaseConfig {
-  apiKey: string;
-  /** The shared secret of both event subscriptions. */
-  webhookSecret: string;
-  /** Without a slash at the end. */
-  baseUrl: string;
-  /** The account that cards are funded from. */
-  fundingAccountId: string;
-  programId: string | null;
-  entityId: string | null;
-  /** Whether Increase asks us before it approves. */
-  asksForDecisions: boolean;
-  requestsPerSecond: number;
-}
-
-/** A secret that the process doesn't read is empty. */
-export interface LithicConfig {
-  apiKey: string;
-  webhookSecret: string;
-  /** Auth Stream Access has a secret of its own. */
-  asaSecret: string;
-  /** Without a slash at the end. */
-  baseUrl: string;
-  cardProgramToken: string | null;
-  requestsPerSecond: number;
-}
-
 type NetworkValues = z.infer<z.ZodObject<typeof NETWORK_VARIABLES>>;
 
+export type IncreaseConfig = NonNullable<ReturnType<typeof increaseConfig>>;
+export type LithicConfig = NonNullable<ReturnType<typeof lithicConfig>>;
+
 /** @returns null unless CARD_NETWORK is increase; {@link networkProblems} finds what is missing. */
-export function increaseConfig(values: NetworkValues): IncreaseConfig | null {
+export function increaseConfig(values: NetworkValues) {
   if (values.CARD_NETWORK !== 'increase') return null;
   return {
+    // A secret that the process doesn't read is empty.
     apiKey: values.INCREASE_API_KEY ?? '',
+    /** The shared secret of both event subscriptions. */
     webhookSecret: values.INCREASE_WEBHOOK_SECRET ?? '',
+    /** Without a slash at the end. */
     baseUrl: withoutSlash(values.INCREASE_BASE_URL ?? 'https://api.increase.com'),
+    /** The account that cards are funded from. */
     fundingAccountId: values.INCREASE_FUNDING_ACCOUNT_ID ?? '',
     programId: values.INCREASE_PROGRAM_ID ?? null,
     entityId: values.INCREASE_ENTITY_ID ?? null,
+    /** Whether Increase asks us before it approves. */
     asksForDecisions: values.INCREASE_REAL_TIME_DECISIONS === 'true',
     requestsPerSecond: values.INCREASE_REQUESTS_PER_SECOND,
   };
 }
 
 /** @returns null unless CARD_NETWORK is lithic */
-export function lithicConfig(values: NetworkValues): LithicConfig | null {
+export function lithicConfig(values: NetworkValues) {
   if (values.CARD_NETWORK !== 'lithic') return null;
   return {
+    // A secret that the process doesn't read is empty.
     apiKey: values.LITHIC_API_KEY ?? '',
     webhookSecret: values.LITHIC_WEBHOOK_SECRET ?? '',
+    /** Auth Stream Access has a secret of its own. */
     asaSecret: values.LITHIC_ASA_SECRET ?? '',
+    /** Without a slash at the end. */
     baseUrl: withoutSlash(values.LITHIC_BASE_URL ?? 'https://api.lithic.com'),
     cardProgramToken: values.LITHIC_CARD_PROGRAM_TOKEN ?? null,
     requestsPerSecond: values.LITHIC_REQUESTS_PER_SECOND,

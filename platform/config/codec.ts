@@ -1,22 +1,9 @@
-import type { RingKey } from '../crypto/key-ring.ts';
 import { Environment } from './environment.ts';
 import { jwksProblems } from './plaintext.ts';
 import { parseEnvironment } from './read-environment.ts';
 
 /** The configuration of the codec endpoint. */
-export interface CodecConfig {
-  host: string;
-  port: number;
-  keys: RingKey[];
-  /** Each lets its holder decrypt. There can be several, so that one can be replaced. */
-  tokens: string[];
-  /** The issuer whose access tokens are also accepted; null if there is none. */
-  issuer: { jwksUrl: string; issuer: string; audience: string } | null;
-  /** The origins of the Temporal UIs that may use the endpoint. */
-  allowedOrigins: string[];
-  namespace: string;
-  logLevel: string;
-}
+export type CodecConfig = ReturnType<typeof readCodecConfig>;
 
 export const CodecEnvironment = Environment.pick({
   CODEC_HOST: true,
@@ -34,15 +21,18 @@ export const CodecEnvironment = Environment.pick({
 }).required({ CODEC_KEYS: true });
 
 /** @throws ConfigurationError */
-export function readCodecConfig(env: NodeJS.ProcessEnv = process.env): CodecConfig {
+export function readCodecConfig(env: NodeJS.ProcessEnv = process.env) {
   const { values } = parseEnvironment(CodecEnvironment, env, codecProblems);
   const { CODEC_JWKS_URL: jwksUrl, CODEC_JWT_ISSUER: issuer, CODEC_JWT_AUDIENCE: audience } = values;
   return {
     host: values.CODEC_HOST ?? values.HOST,
     port: values.CODEC_PORT,
     keys: values.CODEC_KEYS,
+    /** Each lets its holder decrypt. There can be several, so that one can be replaced. */
     tokens: values.CODEC_TOKENS ?? [],
+    /** The issuer whose access tokens are also accepted; null if there is none. */
     issuer: jwksUrl && issuer && audience ? { jwksUrl, issuer, audience } : null,
+    /** The origins of the Temporal UIs that may use the endpoint. */
     allowedOrigins: values.CODEC_ALLOWED_ORIGINS,
     namespace: values.TEMPORAL_NAMESPACE,
     logLevel: values.LOG_LEVEL,

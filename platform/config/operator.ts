@@ -3,51 +3,13 @@ import { join, resolve } from 'node:path';
 import { type ClientConnectConfig, loadClientConnectConfig } from '@temporalio/envconfig';
 import { z } from 'zod';
 import type { RingKey } from '../crypto/key-ring.ts';
-import { type IncreaseConfig, increaseConfig, type LithicConfig, lithicConfig } from './card-networks.ts';
+import { increaseConfig, lithicConfig } from './card-networks.ts';
 import { Environment, IN_FILES, VARIABLE_NAMES } from './environment.ts';
 import { misspeltProblems } from './misspelt.ts';
 import { ConfigurationError, parseEnvironment, withoutEmpty } from './read-environment.ts';
-import type { Config } from './service.ts';
-import type { TronConfig } from './tron.ts';
 
 /** The configuration of the operator's command line. */
-export interface OperatorConfig {
-  databaseUrl: string;
-  /** DATABASE_URL, or that of the local stack's owner. Only `login create` and `revoke` use it. */
-  ownerDatabaseUrl: string;
-  /** Whether a login that owns the schema, or could, gets a warning instead of a refusal. */
-  allowOwnerLogin: boolean;
-  /** Null if unknown; only commands about keys and secrets need it. */
-  encryptionKeys: RingKey[] | null;
-  /** The first one encrypts what is sent to Temporal; null if nothing is encrypted. */
-  codecKeys: RingKey[] | null;
-  /** Null if unknown; only commands about workflows need it. */
-  temporal: ClientConnectConfig | null;
-  taskQueuePrefix: string;
-  cardNetwork: Config['cardNetwork'];
-  /**
-   * Null unless cardNetwork is increase. Only `network reconcile` needs its keys, which are empty if they are
-   * not set.
-   */
-  increase: IncreaseConfig | null;
-  /** The same for lithic. */
-  lithic: LithicConfig | null;
-  networkKeyLifetimeMs: number;
-  issuanceDeadlineMs: number;
-  topUpDeadlineMs: number;
-  withdrawalDeadlineMs: number;
-  /** How long an authorization holds its amount at most. */
-  authorizationTtlMs: number;
-  webhookAllowLoopbackHttp: boolean;
-  /** A larger adjustment waits for a second operator; null: none does, unless the database has a limit. */
-  adjustmentApprovalCents: number | null;
-  /** Who runs the command line, if they say so. */
-  operator: string | null;
-  /** The origin where browsers reach the API; null if unknown. Only `workbench link` needs it. */
-  publicUrl: string | null;
-  /** Null if unknown; only `tron` uses it. */
-  tronNetwork: TronConfig['network'] | null;
-}
+export type OperatorConfig = ReturnType<typeof readOperatorConfig>;
 
 export const OperatorEnvironment = Environment.pick({
   DATABASE_URL: true,
@@ -88,8 +50,7 @@ export const OperatorEnvironment = Environment.pick({
 // The local stack's files in DATA_DIR: how to reach it, and the secrets that it generated.
 const StackFile = z.object({
   databaseUrl: z.string(),
-  /** Missing in the file of an older release. */
-  workerDatabaseUrl: z.string().optional(),
+  workerDatabaseUrl: z.string(),
   ownerDatabaseUrl: z.string(),
   operatorDatabaseUrl: z.string(),
   temporalAddress: z.string(),
@@ -106,7 +67,7 @@ const SecretsFile = z.object({ encryptionKeys: z.string(), codecKeys: z.string()
  * the rest.
  * @throws ConfigurationError
  */
-export function readOperatorConfig(env: NodeJS.ProcessEnv = process.env): OperatorConfig {
+export function readOperatorConfig(env: NodeJS.ProcessEnv = process.env) {
   const dataDir = resolve(env.DATA_DIR || '.data');
   const stack = readJson(join(dataDir, 'stack.json'), StackFile);
   const isSet = Boolean(env.DATABASE_URL || env.DATABASE_URL_FILE);
@@ -146,10 +107,15 @@ export function readOperatorConfig(env: NodeJS.ProcessEnv = process.env): Operat
   );
   return {
     databaseUrl: values.DATABASE_URL,
+    /** That of the schema's owner. Only `login create` and `revoke` use it. */
     ownerDatabaseUrl: isLocal ? stack.ownerDatabaseUrl : values.DATABASE_URL,
+    /** Whether a login that owns the schema, or could, gets a warning instead of a refusal. */
     allowOwnerLogin: values.ALLOW_OWNER_LOGIN === 'true',
+    /** Null if unknown; only commands about keys and secrets need it. */
     encryptionKeys: values.ENCRYPTION_KEYS ?? null,
+    /** The first one encrypts what is sent to Temporal; null if nothing is encrypted. */
     codecKeys: values.CODEC_KEYS ?? null,
+    /** Null if unknown; only commands about workflows need it. */
     temporal:
       values.TEMPORAL_ADDRESS === undefined
         ? null
@@ -160,17 +126,23 @@ export function readOperatorConfig(env: NodeJS.ProcessEnv = process.env): Operat
           }),
     taskQueuePrefix: values.TASK_QUEUE_PREFIX ?? '',
     cardNetwork: values.CARD_NETWORK,
+    // Only `network reconcile` needs the issuers' keys, which are empty if they are not set.
     increase: increaseConfig(values),
     lithic: lithicConfig(values),
     networkKeyLifetimeMs: values.NETWORK_KEY_LIFETIME,
     issuanceDeadlineMs: values.ISSUANCE_DEADLINE,
     topUpDeadlineMs: values.TOPUP_DEADLINE,
     withdrawalDeadlineMs: values.WITHDRAWAL_DEADLINE,
+    /** How long an authorization holds its amount at most. */
     authorizationTtlMs: values.AUTHORIZATION_TTL,
     webhookAllowLoopbackHttp: values.WEBHOOK_ALLOW_LOOPBACK_HTTP === 'true',
+    /** A larger adjustment waits for a second operator; null: none does, unless the database has a limit. */
     adjustmentApprovalCents: values.ADJUSTMENT_APPROVAL_CENTS ?? null,
+    /** Who runs the command line, if they say so. */
     operator: values.OPERATOR ?? null,
+    /** The origin where browsers reach the API; null if unknown. Only `workbench link` needs it. */
     publicUrl: values.PUBLIC_URL ?? null,
+    /** Null if unknown; only `tron` uses it. */
     tronNetwork: values.TRON_NETWORK ?? null,
   };
 }
@@ -194,7 +166,7 @@ export function readCodecKeys(env: NodeJS.ProcessEnv = process.env): RingKey[] |
   return parseEnvironment(Environment.pick({ CODEC_KEYS: true }), env).values.CODEC_KEYS ?? null;
 }
 
-const databaseUrls = (stack: z.infer<typeof StackFile>): (string | undefined)[] => [
+const databaseUrls = (stack: z.infer<typeof StackFile>): string[] => [
   stack.databaseUrl,
   stack.workerDatabaseUrl,
   stack.ownerDatabaseUrl,

@@ -1,99 +1,15 @@
 import { type ClientConnectConfig, loadClientConnectConfig } from '@temporalio/envconfig';
 import type { z } from 'zod';
-import type { CidrBlock } from '../../domain/ip-address.ts';
-import type { RingKey } from '../crypto/key-ring.ts';
 import type { TracingConfig } from '../process/tracing.ts';
 import { type ApiPart, ApiParts } from './api-parts.ts';
-import {
-  type IncreaseConfig,
-  increaseConfig,
-  type LithicConfig,
-  lithicConfig,
-  networkProblems,
-  SIGNATURE_SECRETS,
-} from './card-networks.ts';
+import { increaseConfig, lithicConfig, networkProblems, SIGNATURE_SECRETS } from './card-networks.ts';
 import { Environment } from './environment.ts';
 import { parseEnvironment } from './read-environment.ts';
-import type { WorkerQueue } from './task-queues.ts';
-import type { TimeOfDay } from './time-of-day.ts';
-import { type TronConfig, tronConfig, tronProblems } from './tron.ts';
+import { tronConfig, tronProblems } from './tron.ts';
 import { isLoopback } from './values.ts';
 
-export interface Config {
-  host: string;
-  port: number;
-  /** What an API process serves. */
-  apiParts: readonly ApiPart[];
-  /** The origin where browsers reach the API. */
-  publicUrl: string;
-  /** Where readiness and metrics listen; null if they share the API's address. */
-  operations: { host: string; port: number } | null;
-  /**
-   * How long an API process keeps serving after it is told to stop, until load balancers notice that it is
-   * not ready.
-   */
-  drainDelayMs: number;
-  /** Where a worker listens, for operators (port 0 is any free one), and the task queues that it serves. */
-  worker: { host: string; port: number; queues: readonly WorkerQueue[] };
-  databaseUrl: string;
-  /** PostgreSQL itself, if databaseUrl is a connection pooler; otherwise null. */
-  databaseDirectUrl: string | null;
-  /** A standby that lists are read from; null if there is none. */
-  readDatabaseUrl: string | null;
-  /** Whether a login that owns the schema, or could, gets a warning instead of a refusal. */
-  allowOwnerLogin: boolean;
-  temporal: ClientConnectConfig;
-  taskQueuePrefix: string;
-  /** A ready-made bundle of the workflows. Without it, each process bundles them as it starts. */
-  workflowBundle?: { codePath: string };
-  /** This process's version in Temporal's worker versioning; null if workers are not versioned. */
-  workerVersion: { deploymentName: string; buildId: string } | null;
-  encryptionKeys: RingKey[];
-  /** The first one encrypts what is sent to Temporal; null if nothing is encrypted. */
-  codecKeys: RingKey[] | null;
-  cardNetwork: 'simulated' | 'increase' | 'lithic' | 'none';
-  /** Null unless cardNetwork is increase. */
-  increase: IncreaseConfig | null;
-  /** Null unless cardNetwork is lithic. */
-  lithic: LithicConfig | null;
-  /** How old an operation may be for its idempotency key to be sent to the network again. */
-  networkKeyLifetimeMs: number;
-  cardCreationWaitMs: number;
-  issuanceDeadlineMs: number;
-  topUpDeadlineMs: number;
-  withdrawalDeadlineMs: number;
-  /** How long an authorization holds its amount at most. */
-  authorizationTtlMs: number;
-  /** The delay after each failed attempt. */
-  webhookDelaysMs: number[];
-  webhookTimeoutMs: number;
-  webhookAllowLoopbackHttp: boolean;
-  rateLimitPerSecond: number;
-  rateLimitBurst: number;
-  /** How many requests of one account and mode an API process handles at once. */
-  accountConcurrency: number;
-  /** How much the requests of one account and mode can have stored; 0: any amount. */
-  storedBytesPerDay: number;
-  /** How long a client may take for a part of a report, and for all of it. */
-  reportLimits: { stallMs: number; maxMs: number };
-  /**
-   * How long a client may take nothing of another response, and for all of it, and how much an account may
-   * leave unread.
-   */
-  responseLimits: { stallMs: number; maxMs: number; maxUnsentBytes: number };
-  /** The proxies whose X-Forwarded-For is believed, each as an address and the length of its prefix. */
-  trustedProxies: CidrBlock[];
-  depositAddressTtlMs: number;
-  /** Null if there are no deposits. */
-  tron: TronConfig | null;
-  /** Where traces go; null if there are none. */
-  tracing: TracingConfig | null;
-  /** When the whole ledger is checked, every day. */
-  ledgerCheckAt: TimeOfDay;
-  /** For tests: whether the API checks each of its responses against its declaration. */
-  checkResponses: boolean;
-  logLevel: string;
-}
+/** What an API process or a worker is told by its environment. */
+export type Config = ReturnType<typeof toConfig>;
 
 /** A worker derives no deposit addresses, reads no lists, and takes no requests of the card network. */
 export const WorkerEnvironment = Environment.omit({
@@ -150,62 +66,87 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
   return toConfig(set, values);
 }
 
-function toConfig(set: NodeJS.ProcessEnv, values: z.infer<typeof Environment>): Config {
+function toConfig(set: NodeJS.ProcessEnv, values: z.infer<typeof Environment>) {
   return {
     host: values.HOST,
     port: values.PORT,
+    /** What an API process serves. */
     apiParts: values.API_PARTS,
+    /** The origin where browsers reach the API. */
     publicUrl: values.PUBLIC_URL ?? `http://${values.HOST === '::1' ? '[::1]' : values.HOST}:${values.PORT}`,
     operations: operationsAddress(values),
+    /**
+     * How long an API process keeps serving after it is told to stop, until load balancers notice that it is
+     * not ready.
+     */
     drainDelayMs: values.DRAIN_DELAY,
+    /** Where a worker listens, for operators (port 0 is any free one), and the task queues that it serves. */
     worker: {
       host: values.WORKER_HOST ?? values.HOST,
       port: values.WORKER_PORT,
       queues: values.WORKER_QUEUES,
     },
     databaseUrl: values.DATABASE_URL,
+    /** PostgreSQL itself, if databaseUrl is a connection pooler; otherwise null. */
     databaseDirectUrl:
       values.DATABASE_DIRECT_URL === values.DATABASE_URL ? null : (values.DATABASE_DIRECT_URL ?? null),
+    /** A standby that lists are read from; null if there is none. */
     readDatabaseUrl: values.READ_DATABASE_URL ?? null,
+    /** Whether a login that owns the schema, or could, gets a warning instead of a refusal. */
     allowOwnerLogin: values.ALLOW_OWNER_LOGIN === 'true',
     temporal: temporalConfig(set),
     taskQueuePrefix: values.TASK_QUEUE_PREFIX ?? '',
+    /** A ready-made bundle of the workflows. Without it, each process bundles them as it starts. */
     ...(values.WORKFLOW_BUNDLE && { workflowBundle: { codePath: values.WORKFLOW_BUNDLE } }),
     workerVersion: workerVersion(values),
     encryptionKeys: values.ENCRYPTION_KEYS,
+    /** The first one encrypts what is sent to Temporal; null if nothing is encrypted. */
     codecKeys: values.CODEC_KEYS ?? null,
     cardNetwork: values.CARD_NETWORK,
+    /** Null unless cardNetwork is increase. */
     increase: increaseConfig(values),
+    /** Null unless cardNetwork is lithic. */
     lithic: lithicConfig(values),
+    /** How old an operation may be for its idempotency key to be sent to the network again. */
     networkKeyLifetimeMs: values.NETWORK_KEY_LIFETIME,
     cardCreationWaitMs: values.CARD_CREATION_WAIT_MS,
     issuanceDeadlineMs: values.ISSUANCE_DEADLINE,
     topUpDeadlineMs: values.TOPUP_DEADLINE,
     withdrawalDeadlineMs: values.WITHDRAWAL_DEADLINE,
+    /** How long an authorization holds its amount at most. */
     authorizationTtlMs: values.AUTHORIZATION_TTL,
+    /** The delay after each failed attempt. */
     webhookDelaysMs: values.WEBHOOK_RETRY_SCHEDULE,
     webhookTimeoutMs: values.WEBHOOK_TIMEOUT,
     webhookAllowLoopbackHttp: values.WEBHOOK_ALLOW_LOOPBACK_HTTP === 'true',
     rateLimitPerSecond: values.RATE_LIMIT_PER_SECOND,
     rateLimitBurst: values.RATE_LIMIT_BURST,
+    /** How many requests of one account and mode an API process handles at once. */
     accountConcurrency: values.ACCOUNT_CONCURRENCY,
+    /** How much the requests of one account and mode can have stored; 0: any amount. */
     storedBytesPerDay: values.STORED_MB_PER_DAY * 1_000_000,
+    /** How long a client may take for a part of a report, and for all of it. */
     reportLimits: { stallMs: 60_000, maxMs: 3_600_000 },
     /**
      * How long a client may take nothing of another response, and for all of it, and how much an account may
      * leave unread.
      */
     responseLimits: { stallMs: 10_000, maxMs: 60_000, maxUnsentBytes: 4 * 1_048_576 },
+    /** The proxies whose X-Forwarded-For is believed, each as an address and the length of its prefix. */
     trustedProxies: values.TRUSTED_PROXIES,
     depositAddressTtlMs: values.DEPOSIT_ADDRESS_TTL,
+    /** Null if there are no deposits. */
     tron: tronConfig(values),
     tracing: tracingConfig(values),
+    /** When the whole ledger is checked, every day. */
     ledgerCheckAt: values.LEDGER_CHECK_AT,
+    /** For tests: whether the API checks each of its responses against its declaration. */
     checkResponses: values.CHECK_ANSWERS === 'true',
     logLevel: values.LOG_LEVEL,
   };
 }
 
+/** Where traces go; null if there are none. */
 function tracingConfig(values: z.infer<typeof Environment>): TracingConfig | null {
   const { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: own } = values;
   const url = own ?? (endpoint && `${endpoint.replace(/\/$/, '')}/v1/traces`);
@@ -213,12 +154,14 @@ function tracingConfig(values: z.infer<typeof Environment>): TracingConfig | nul
   return { url, headers: values.OTEL_EXPORTER_OTLP_HEADERS, ratio: values.OTEL_TRACES_SAMPLER_ARG };
 }
 
-function operationsAddress(values: z.infer<typeof Environment>): Config['operations'] {
+/** Where readiness and metrics listen; null if they share the API's address. */
+function operationsAddress(values: z.infer<typeof Environment>) {
   const { HOST, PORT, OPERATIONS_HOST: host = HOST, OPERATIONS_PORT: port = PORT } = values;
   return host === HOST && port === PORT ? null : { host, port };
 }
 
-function workerVersion(values: z.infer<typeof Environment>): Config['workerVersion'] {
+/** This process's version in Temporal's worker versioning; null if workers are not versioned. */
+function workerVersion(values: z.infer<typeof Environment>) {
   const { TEMPORAL_DEPLOYMENT_NAME: deploymentName, TEMPORAL_WORKER_BUILD_ID: buildId } = values;
   return deploymentName && buildId ? { deploymentName, buildId } : null;
 }
@@ -264,14 +207,7 @@ function temporalConfig(set: NodeJS.ProcessEnv): ClientConnectConfig {
   return loadClientConnectConfig({ overrideEnvVars: set as Record<string, string> });
 }
 
-export interface MigrationConfig {
-  databaseUrl: string;
-  firstProduct: { code: string; bin: string; scheme: string } | null;
-  /** The database books no larger adjustment without an approval from then on; null: leave it as it is. */
-  adjustmentApprovalCents: number | null;
-  /** Null if it is not configured. Nothing is registered there then. */
-  temporal: ClientConnectConfig | null;
-}
+export type MigrationConfig = ReturnType<typeof readMigrationConfig>;
 
 export const MigrationEnvironment = Environment.pick({
   DATABASE_URL: true,
@@ -287,7 +223,7 @@ export const MigrationEnvironment = Environment.pick({
 }).partial({ TEMPORAL_ADDRESS: true });
 
 /** What `npm run migrate` needs. @throws ConfigurationError */
-export function readMigrationConfig(env: NodeJS.ProcessEnv = process.env): MigrationConfig {
+export function readMigrationConfig(env: NodeJS.ProcessEnv = process.env) {
   const { set, values } = parseEnvironment(MigrationEnvironment, env, (given) => [
     ...temporalProblems(given),
     ...productProblems(given),
@@ -295,8 +231,10 @@ export function readMigrationConfig(env: NodeJS.ProcessEnv = process.env): Migra
   const { PRODUCT_CODE: code, PRODUCT_BIN: bin, PRODUCT_NETWORK: scheme } = values;
   return {
     databaseUrl: values.DATABASE_URL,
+    /** The database books no larger adjustment without an approval from then on; null: leave it as it is. */
     adjustmentApprovalCents: values.ADJUSTMENT_APPROVAL_CENTS ?? null,
     firstProduct: code && bin && scheme ? { code, bin, scheme } : null,
+    /** Null if it is not configured. Nothing is registered there then. */
     temporal: values.TEMPORAL_ADDRESS === undefined ? null : temporalConfig(set),
   };
 }

@@ -38,19 +38,7 @@ export const TRON_VARIABLES = {
   TRON_XPUB: Xpub.optional(),
 };
 
-export interface TronConfig {
-  network: ChainName;
-  /** In order of preference: each node's URL for any block, and its URL for solid blocks. */
-  nodes: { full: string; solidity: string }[];
-  /** How many of them have to show a payment before it is credited. */
-  confirmingNodes: number;
-  apiKey: string | null;
-  /** Only this contract's tokens are credited. */
-  usdtContract: string;
-  /** The account's extended public key, m/44'/195'/0'; null in a process that gives out no addresses. */
-  xpub: string | null;
-  scanIntervalMs: number;
-}
+export type TronConfig = NonNullable<ReturnType<typeof tronConfig>>;
 
 type TronValues = z.infer<z.ZodObject<typeof TRON_VARIABLES>> & { TRON_SCAN_INTERVAL: number };
 
@@ -65,17 +53,21 @@ const KNOWN_CHAINS: Partial<Record<ChainName, { node: string; usdtContract?: str
 };
 
 /** @returns null if deposits are not configured; {@link tronProblems} finds what is missing. */
-export function tronConfig(values: TronValues): TronConfig | null {
+export function tronConfig(values: TronValues) {
   const { TRON_NETWORK: network } = values;
   if (network === undefined) return null;
   const known = KNOWN_CHAINS[network];
   const urls = splitPairs(values.TRON_NODE_URLS ?? known?.node ?? '');
   return {
     network,
+    /** In order of preference: each node's URL for any block, and its URL for solid blocks. */
     nodes: urls.map(([full = '', solidity = full]) => ({ full, solidity })),
+    /** How many of them have to show a payment before it is credited. */
     confirmingNodes: Number(values.TRON_CONFIRMING_NODES ?? Math.min(2, urls.length)),
     apiKey: values.TRON_API_KEY ?? null,
+    /** Only this contract's tokens are credited. */
     usdtContract: values.TRON_USDT_CONTRACT ?? known?.usdtContract ?? '',
+    /** The account's extended public key, m/44'/195'/0'; null in a process that gives out no addresses. */
     xpub: values.TRON_XPUB ?? null,
     scanIntervalMs: values.TRON_SCAN_INTERVAL,
   };

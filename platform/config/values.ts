@@ -1,5 +1,6 @@
 import ipaddr from 'ipaddr.js';
 import { z } from 'zod';
+import type { CidrBlock } from '../../domain/ip-address.ts';
 import { isPercentEncoded } from '../../domain/percent-encoding.ts';
 import { isLoopbackAddress } from '../../domain/public-address.ts';
 import type { RingKey } from '../crypto/key-ring.ts';
@@ -96,6 +97,7 @@ export const WorkerQueues = z
   .transform(splitList)
   .pipe(z.array(z.enum(WORKER_QUEUES, `must be of ${WORKER_QUEUES.join(', ')}, comma-separated`)))
   .refine((names) => new Set(names).size === names.length, 'must not name a queue twice')
+  .readonly()
   .default([...WORKER_QUEUES]);
 export const Origins = z
   .string()
@@ -141,7 +143,7 @@ export const CidrBlocks = z
           'must be CIDR blocks such as 10.0.0.0/8 or 2001:db8::/32, comma-separated',
         )
         .refine((block) => !/\/0+$/.test(block), 'must not trust every address')
-        .transform((block) => ipaddr.parseCIDR(block)),
+        .transform((block): CidrBlock => ipaddr.parseCIDR(block)),
     ),
   )
   .default([]);

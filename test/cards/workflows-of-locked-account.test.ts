@@ -12,7 +12,7 @@ const CARD_CENTS = 10_000;
 describe('issuances of an account whose rows somebody has locked', () => {
   it("occupy few of the worker's connections, delay nobody, and continue when the lock is released", async () => {
     // Through the queue, because the API's own worker uses the API's connections.
-    const config = { cardCreationWaitMs: 60_000, logLevel: 'error' };
+    const config = { cardCreationWaitMs: 60_000, logLevel: 'error' as const };
     await using stack = await startTestStack(config, { hosted: false });
     await using holder = await connectTo(ownerUrlOf(stack.config.databaseUrl));
     await using watcher = await connectTo(ownerUrlOf(stack.config.databaseUrl));

@@ -43,7 +43,7 @@ describe('operations on Increase', () => {
   let worker: Child;
   const folder = scratchFolder();
   before(async () => {
-    const config = { cardCreationWaitMs: 60_000, logLevel: 'error' };
+    const config = { cardCreationWaitMs: 60_000, logLevel: 'error' as const };
     ({ stack, fake, stop } = await startIncreaseStack(config, { worker: false, hosted: false }));
     fake.bank.refusedCents = REFUSED_CENTS;
     worker = await startWorkerProcess();
