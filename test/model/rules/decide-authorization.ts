@@ -57,7 +57,7 @@ export function decideAuthorize(
   if (reason !== null) {
     if (!shows(answer, requested, mode)) return [];
     const created = add(state, requested);
-    return decline(created, { op, authorization: requested, cents, reason }, circumstances, true);
+    return decline(created, { op, authorization: requested, cents, reason, merchant }, circumstances, true);
   }
   const approved = holding({ ...requested, settled }, held, 'closed');
   const isLinked = overtaking.every(
@@ -99,7 +99,17 @@ export function decideIncrement(
   if (mode === 'live' && !isDecision(answer, reason, before.id)) return [];
   if (!shows(answer, authorization, mode)) return [];
   const changed = replace(state, authorization);
-  if (reason !== null) return decline(changed, { op, authorization, cents, reason }, circumstances, false);
+  if (reason !== null) {
+    // It is decided by the merchant that asked first, and shows the one that the network names now.
+    const declined = {
+      op,
+      authorization,
+      cents,
+      reason,
+      merchant: mode === 'live' ? question.merchant : merchant,
+    };
+    return decline(changed, declined, circumstances, false);
+  }
   return [tell(changed, `card.authorization.updated ${inWords(authorization)}`)];
 }
 
@@ -209,18 +219,18 @@ function replace(state: CardState, authorization: Authorization): CardState {
 /** A decline is a transaction, which no answer names: it can be any of those that are listed like this. */
 function decline(
   state: CardState,
-  declined: { op: string; authorization: Authorization; cents: number; reason: string },
+  declined: Pick<Booking, 'op' | 'cents' | 'reason' | 'merchant'> & { authorization: Authorization },
   circumstances: Circumstances,
   isNew: boolean,
 ): CardState[] {
-  const { op, authorization, cents, reason } = declined;
+  const { op, authorization, cents, reason, merchant } = declined;
   const created = isNew ? tell(state, `card.authorization.created ${inWords(authorization)}`) : state;
   const booking: Omit<Booking, 'id'> = {
     op,
     type: 'decline',
     cents,
     reason,
-    merchant: authorization.merchant,
+    merchant,
     partnerCents: 0,
     authorizationId: authorization.id,
   };

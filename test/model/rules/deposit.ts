@@ -82,17 +82,20 @@ function arrive(
   };
 }
 
-/** Decides what is in review, rounded down to a cent. It is refused for less than a cent, and if nothing is in review. */
+/**
+ * Decides what is in review, rounded down to a cent. It is refused for less than a cent, if nothing is in review, and,
+ * since these decisions name no version, if several payments would be sent back.
+ */
 function decide(state: DepositState, { outcome, taken, askedAt, heardAt }: Decision): DepositState[] {
   const settled = state.payments.map((payment) =>
     payment.status === 'in_review' ? { ...payment, status: outcome } : payment,
   );
-  const isWaiting = state.payments.some(({ status }) => status === 'in_review');
+  const waiting = state.payments.filter(({ status }) => status === 'in_review').length;
   const kept = sum(
     settled.filter(({ status }) => status !== 'returned').map(({ transfer }) => transfer.microUsdt),
   );
   const cents = Number(kept / MICRO_PER_CENT) - state.credits.reduce((total, one) => total + one.cents, 0);
-  const isPossible = isWaiting && (outcome === 'returned' || cents > 0);
+  const isPossible = waiting > 0 && (outcome === 'returned' ? waiting === 1 : cents > 0);
   const credits =
     outcome === 'credited' ? [...state.credits, { cents, from: askedAt, to: heardAt }] : state.credits;
   return [
