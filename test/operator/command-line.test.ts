@@ -62,6 +62,7 @@ describe("the operator's command line", () => {
     const folder = await mkdtemp(join(tmpdir(), 'card-issuing-operator-'));
     const stack = {
       databaseUrl: 'postgres://service@127.0.0.1:1/service',
+      workerDatabaseUrl: 'postgres://worker@127.0.0.1:1/service',
       ownerDatabaseUrl: 'postgres://owner@127.0.0.1:1/service',
       operatorDatabaseUrl: env.DATABASE_URL,
       temporalAddress: '127.0.0.1:1',

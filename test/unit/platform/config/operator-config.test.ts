@@ -9,6 +9,7 @@ import { column } from '../../../support/column.ts';
 
 const STACK = {
   databaseUrl: 'postgres://local:secret@127.0.0.1:5432/service',
+  workerDatabaseUrl: 'postgres://worker:secret@127.0.0.1:5432/service',
   ownerDatabaseUrl: 'postgres://owner:secret@127.0.0.1:5432/service',
   operatorDatabaseUrl: 'postgres://operator:secret@127.0.0.1:5432/service',
   temporalAddress: '127.0.0.1:7233',
