@@ -4,7 +4,14 @@ import { freePort } from '../../dev/free-port.ts';
 import type { Mode } from '../../domain/mode.ts';
 import { newId } from '../../platform/crypto/new-id.ts';
 import { query } from '../../platform/db/sql.ts';
-import { cardIn, changeStatus, networkStatus, statusClaims, VERBS } from '../support/card-status.ts';
+import {
+  cardIn,
+  changeStatus,
+  networkStatus,
+  openCards,
+  statusClaims,
+  VERBS,
+} from '../support/card-status.ts';
 import { createCard, eventTypes, readCardRow } from '../support/cards.ts';
 import { assertLedgerClean, fundedPartner } from '../support/money.ts';
 import { ACTOR, environmentOf, lastAudit, type Operate, operateIn } from '../support/operator/operate.ts';
@@ -30,14 +37,6 @@ describe('operator card freeze, unfreeze and block', () => {
     partner = await fundedPartner(stack);
   });
 
-  const openCards = async (mode: Mode) => {
-    const [row] = await query<{ open_cards: number }>(
-      stack.orm.em.fork(),
-      'SELECT open_cards FROM account_usage WHERE partner_id = $1 AND mode = $2',
-      [partner.id, mode],
-    );
-    return row?.open_cards;
-  };
   const asked = async (requestId: string) =>
     (await operate('request', 'find', '--request-id', requestId)).json[0];
 
@@ -94,7 +93,7 @@ describe('operator card freeze, unfreeze and block', () => {
       ]);
       assert.equal(Number(ours.code === 0) + Number(theirs.status === 200), 1, `${ours.err} ${theirs.text}`);
       assert.deepEqual(await eventTypes(stack, cardId), ['card.issued', 'card.blocked']);
-      assert.equal(await openCards(mode), 0);
+      assert.equal(await openCards(stack, partner, mode), 0);
       await assertLedgerClean(stack, partner);
     });
   }

@@ -1,10 +1,20 @@
 import assert from 'node:assert/strict';
-import { query } from '../../platform/db/sql.ts';
 import { networkResult } from '../../workflows/messages.ts';
 import { createCard, readCardRow } from '../support/cards.ts';
-import { assertBalance, assertLedgerClean } from '../support/money.ts';
+import { assertLedgerClean } from '../support/money.ts';
+import {
+  assertMoney,
+  completeAtNetwork,
+  ISSUANCE,
+  NEVER_FINISHES,
+  OPERATION_KINDS,
+  type OperationKind,
+  rowOf,
+  type Stuck,
+  stuck,
+  typesAbout,
+} from '../support/operation-kinds.ts';
 import { sharedStack } from '../support/shared-stack.ts';
-import { SILENT_KINDS, type Silent, type SilentKind } from '../support/silent-operations.ts';
 import type { TestStack } from '../support/stack.ts';
 import { until, untilHolds } from '../support/until.ts';
 import { detailsOf } from '../support/workflows.ts';
@@ -15,20 +25,15 @@ describe('an operation past its deadline', () => {
     stack = await sharedStack('deadlines');
   });
 
-  const isFlagged = async (silent: Silent) => (await silent.row())?.overdue_since != null;
-  const assertMoney = ({ partner, spentBeforeCents }: Silent, spentCents: number, heldCents: number) =>
-    assertBalance(stack, partner, 'live', { spentCents: spentBeforeCents + spentCents, heldCents });
-
-  const needsAttention = async ({ workflow: { workflowId } }: Silent) => {
-    const found = stack.client.workflow.list({
-      query: `NeedsAttention = true AND WorkflowId = '${workflowId}'`,
-    });
-    for await (const _ of found) return true;
+  const isFlagged = async (one: Stuck) => (await rowOf(one))?.overdue_since != null;
+  const needsAttention = async ({ workflow: { workflowId } }: Stuck) => {
+    const query = `NeedsAttention = true AND WorkflowId = '${workflowId}'`;
+    for await (const _ of stack.client.workflow.list({ query })) return true;
     return false;
   };
 
   /** The payload that the details say to signal for this outcome. */
-  async function payloadOf({ workflow }: Silent, outcome: string): Promise<unknown> {
+  async function payloadOf({ workflow }: Stuck, outcome: string): Promise<unknown> {
     const details = await detailsOf(workflow);
     const [payload] = details
       .split('`')
@@ -37,50 +42,47 @@ describe('an operation past its deadline', () => {
     return JSON.parse(payload);
   }
 
-  for (const kind of SILENT_KINDS) {
-    const { name, yes } = kind;
-    it(`waits for an operator, who resolves ${name} as ${yes} or failed, unless the network decides after all`, () =>
+  for (const kind of OPERATION_KINDS) {
+    it(`waits for an operator, who resolves ${kind.name} as ${kind.yes} or failed, unless the network decides after all`, () =>
       passDeadline(kind));
-  }
 
-  for (const { name, begin } of SILENT_KINDS) {
-    it(`is nobody's business before that, and shows when ${name} is asked about next`, async () => {
-      const silent = await begin(await sharedStack());
+    it(`is nobody's business before that, and shows when ${kind.name} is asked about next`, async () => {
+      const one = await stuck(await sharedStack(), kind);
       await untilHolds(async () => {
         assert.match(
-          await detailsOf(silent.workflow),
+          await detailsOf(one.workflow),
           /^The card network has accepted the request but not decided yet\. Asked \S+( times)?, next at 20\S+Z, deadline 20\S+Z\./,
         );
       });
-      assert.equal(await isFlagged(silent), false);
-      assert.equal(await needsAttention(silent), false);
+      assert.deepEqual([await isFlagged(one), await needsAttention(one)], [false, false]);
     });
   }
 
-  async function passDeadline({ name, yes, pending, succeeded, told, begin }: SilentKind): Promise<void> {
-    const [loaded, failed, late] = await Promise.all([begin(stack), begin(stack), begin(stack)]);
+  async function passDeadline(kind: OperationKind): Promise<void> {
+    const { yes, statuses, events } = kind;
+    const [loaded, failed, late] = await Promise.all([
+      stuck(stack, kind),
+      stuck(stack, kind),
+      stuck(stack, kind),
+    ]);
     const all = [loaded, failed, late];
 
     await failed.workflow.cancel();
-    for (const silent of all) {
-      await until('it is flagged', () => isFlagged(silent));
-      await until('it can be found', () => needsAttention(silent));
+    for (const one of all) {
+      await until('it is flagged', () => isFlagged(one));
+      await until('it can be found', () => needsAttention(one));
       assert.match(
-        await detailsOf(silent.workflow),
+        await detailsOf(one.workflow),
         /^\*\*Waiting for an operator\.\*\*.*Asked \d+ times, next at 20/s,
       );
-      await assertMoney(silent, 0, silent.heldCents);
-      assert.equal((await silent.row())?.status, pending);
+      await assertMoney(one, 'pending', NEVER_FINISHES);
+      assert.equal((await rowOf(one))?.status, statuses.pending);
     }
 
     await loaded.workflow.signal('resolve', await payloadOf(loaded, yes));
     for (const mistyped of [{ outcome: 'fail' }, null]) await failed.workflow.signal('resolve', mistyped);
     await failed.workflow.signal('resolve', await payloadOf(failed, 'failed'));
-    await query(
-      stack.orm.em.fork(),
-      'UPDATE simulated_network.operation SET completes_at = clock_timestamp() WHERE token = $1',
-      [late.id],
-    );
+    await completeAtNetwork(stack, late.id);
     await late.workflow.signal(networkResult);
     assert.deepEqual(await Promise.all(all.map(({ workflow }) => workflow.result())), [
       { outcome: yes },
@@ -88,35 +90,31 @@ describe('an operation past its deadline', () => {
       { outcome: yes },
     ]);
 
-    for (const silent of [loaded, late]) {
-      assert.equal((await silent.row())?.status, succeeded);
-      assert.deepEqual(await silent.events(), [told.yes]);
-      // A withdrawal puts its amount on the prepaid balance.
-      await assertMoney(silent, name === 'a withdrawal' ? -10_047 : silent.heldCents, 0);
+    for (const one of [loaded, late]) {
+      assert.equal((await rowOf(one))?.status, statuses.succeeded);
+      assert.deepEqual(await typesAbout(one), [events.succeeded]);
+      await assertMoney(one, 'succeeded', NEVER_FINISHES);
     }
-    const row = await failed.row();
+    const row = await rowOf(failed);
     assert.deepEqual([row?.status, row?.failure_code], ['failed', 'operator_failed']);
-    assert.deepEqual(await failed.events(), [told.no]);
-    await assertMoney(failed, 0, 0);
+    assert.deepEqual(await typesAbout(failed), [events.failed]);
+    await assertMoney(failed, 'failed');
 
-    for (const silent of all) {
-      assert.equal((await silent.row())?.overdue_since, null);
-      await until('it is no longer found', async () => !(await needsAttention(silent)));
-      assert.match(await detailsOf(silent.workflow), /^Over: \w+/);
+    for (const one of all) {
+      assert.equal(await isFlagged(one), false);
+      await until('it is no longer found', async () => !(await needsAttention(one)));
+      assert.match(await detailsOf(one.workflow), /^Over: \w+/);
     }
-    if (name === 'an issuance') await assertCards(late, failed);
+    if (kind === ISSUANCE) await assertCards(late, failed);
     await assertLedgerClean(stack);
   }
 
   /** Asserts that the one has its digits from the network, and that the other's external_ref is free again. */
-  async function assertCards(issued: Silent, failed: Silent): Promise<void> {
+  async function assertCards(issued: Stuck, failed: Stuck): Promise<void> {
     assert.match((await readCardRow(stack, issued.id))?.last4 ?? '', /^\d{4}$/);
     const { external_ref: externalRef = '' } = (await readCardRow(stack, failed.id)) ?? {};
-    const again = await createCard(
-      failed.partner,
-      { amount: 10_000, external_ref: externalRef },
-      { mode: 'live' },
-    );
+    const body = { amount: 10_000, external_ref: externalRef };
+    const again = await createCard(failed.partner, body, { mode: 'live' });
     assert.equal(again.status, 201, again.text);
   }
 });

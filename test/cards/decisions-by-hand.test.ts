@@ -13,12 +13,20 @@ import {
   TOP_UP_CARD,
   WITHDRAW_FROM_CARD,
 } from '../../workflows/messages.ts';
-import { eventTypes } from '../support/cards.ts';
 import { claimOf } from '../support/claims.ts';
-import { assertBalance, assertLedgerClean } from '../support/money.ts';
+import { assertLedgerClean } from '../support/money.ts';
+import {
+  age,
+  assertMoney,
+  NEVER_FINISHES,
+  OPERATION_KINDS,
+  rowOf,
+  type Stuck,
+  stuck,
+  typesAbout,
+} from '../support/operation-kinds.ts';
 import { asOwner } from '../support/postgres.ts';
 import { sharedStack } from '../support/shared-stack.ts';
-import { SILENT_KINDS, type Silent, type SilentKind } from '../support/silent-operations.ts';
 import type { TestStack } from '../support/stack.ts';
 import { until } from '../support/until.ts';
 import { detailsOf } from '../support/workflows.ts';
@@ -63,7 +71,7 @@ describe('a decision that is signalled by hand', () => {
     });
 
   /** Actor and outcome of every decision in the audit, oldest first. */
-  const audited = async ({ id }: Silent): Promise<[string, string][]> => {
+  const audited = async ({ id }: Stuck): Promise<[string, string][]> => {
     const rows = await query<{ actor: string; outcome: string }>(
       stack.orm.em.fork(),
       `SELECT actor, detail ->> 'outcome' AS outcome FROM audit_entry WHERE subject = $1 ORDER BY id`,
@@ -72,90 +80,82 @@ describe('a decision that is signalled by hand', () => {
     return rows.map(({ actor, outcome }) => [actor, outcome]);
   };
 
-  async function assertUntouched(silent: Silent, pending: string): Promise<void> {
-    const row = await silent.row();
-    assert.deepEqual([row?.status, row?.overdue_since], [pending, null]);
-    assert.deepEqual(await silent.events(), []);
-    assert.deepEqual(await audited(silent), []);
-    const { partner, spentBeforeCents: spentCents, heldCents } = silent;
-    await assertBalance(stack, partner, 'live', { spentCents, heldCents });
+  async function assertUntouched(one: Stuck): Promise<void> {
+    const { status, overdue_since } = (await rowOf(one)) ?? {};
+    assert.deepEqual([status, overdue_since], [one.kind.statuses.pending, null]);
+    assert.deepEqual(await typesAbout(one), []);
+    assert.deepEqual(await audited(one), []);
+    await assertMoney(one, 'pending', NEVER_FINISHES);
   }
 
   /** Holds money, events and audit to one end; `actor` decided it. */
-  async function assertEnded(
-    silent: Silent,
-    kind: SilentKind,
-    outcome: string,
-    actor: string,
-  ): Promise<void> {
-    const isYes = outcome === kind.yes;
-    assert.equal((await silent.row())?.status, isYes ? kind.succeeded : 'failed');
-    assert.deepEqual(await silent.events(), [isYes ? kind.told.yes : kind.told.no]);
-    assert.deepEqual(await audited(silent), [[actor, outcome]]);
-    const spentCents = silent.spentBeforeCents + (isYes ? silent.costCents : 0);
-    await assertBalance(stack, silent.partner, 'live', { spentCents, heldCents: 0 });
+  async function assertEnded(one: Stuck, outcome: string, actor: string): Promise<void> {
+    const { yes, statuses, events } = one.kind;
+    const end = outcome === yes ? 'succeeded' : 'failed';
+    assert.equal((await rowOf(one))?.status, end === 'succeeded' ? statuses.succeeded : 'failed');
+    assert.deepEqual(await typesAbout(one), [events[end]]);
+    assert.deepEqual(await audited(one), [[actor, outcome]]);
+    await assertMoney(one, end, NEVER_FINISHES);
   }
 
-  /** Records a decision as an operator's command does that dies right after. */
-  function record(silent: Silent, { type }: SilentKind, isYes: boolean): Promise<void> {
-    const about = { reason: 'by telephone', deadlineMs: DAY_MS };
-    if (type === ISSUE_CARD) {
-      const outcome = isYes ? ('issued' as const) : ('failed' as const);
-      return decideIssuance(stack.operator, { cardId: silent.id, outcome, ...about });
-    }
-    const outcome = isYes ? ('succeeded' as const) : ('failed' as const);
-    const direction = type === TOP_UP_CARD ? 'topup' : 'withdrawal';
-    return decideTransfer(stack.operator, { direction, id: silent.id, outcome, ...about });
+  /** Records that it has failed as an operator's command does that dies right after. */
+  function recordFailed({ kind, id }: Stuck): Promise<void> {
+    const decision = { outcome: 'failed' as const, reason: 'by telephone', deadlineMs: DAY_MS };
+    if (kind.object === 'card') return decideIssuance(stack.operator, { cardId: id, ...decision });
+    return decideTransfer(stack.operator, { direction: kind.object, id, ...decision });
   }
 
-  for (const kind of SILENT_KINDS) {
-    const { name, type, yes, pending, begin } = kind;
+  for (const kind of OPERATION_KINDS) {
+    const {
+      name,
+      yes,
+      workflow: { type },
+    } = kind;
 
     it(`changes nothing about ${name} before its deadline, whatever deadline the workflow was given`, async () => {
-      const silent = await begin(stack);
-      const foreign = await startForeign(type, await claimOf(stack, silent.id));
-      for (const workflow of [foreign, silent.workflow]) {
+      const one = await stuck(stack, kind);
+      const foreign = await startForeign(type, await claimOf(stack, one.id));
+      for (const workflow of [foreign, one.workflow]) {
         for (const [index, outcome] of [yes, 'failed'].entries()) {
           await workflow.signal('resolve', { outcome });
           await untilLookedAt(workflow, index + 1);
           await untilSaid(workflow, 'A decision arrived before the deadline');
         }
       }
-      await assertUntouched(silent, pending);
+      await assertUntouched(one);
 
-      await silent.age();
+      await age(one);
       await foreign.signal('resolve', { outcome: yes });
       await foreign.result();
-      await assertEnded(silent, kind, yes, 'temporal');
-      await silent.workflow.signal(networkResult);
-      await silent.workflow.result();
-      await assertEnded(silent, kind, yes, 'temporal');
+      await assertEnded(one, yes, 'temporal');
+      await one.workflow.signal(networkResult);
+      await one.workflow.result();
+      await assertEnded(one, yes, 'temporal');
     });
 
     it(`takes back that ${name} waits for an operator if its deadline has become longer, and waits for that`, async () => {
-      const silent = await begin(stack);
-      await silent.age();
-      const foreign = await startForeign(type, await claimOf(stack, silent.id));
+      const one = await stuck(stack, kind);
+      await age(one);
+      const foreign = await startForeign(type, await claimOf(stack, one.id));
       const state = () => readOperationState(stack.client, foreign.workflowId);
       await until('it waits for an operator', async () => (await state())?.overdue);
-      const table = type === ISSUE_CARD ? 'card' : 'card_transfer';
-      await asOwner(stack, `UPDATE ${table} SET created_at = now() WHERE id = $1`, [silent.id]);
+      await asOwner(stack, `UPDATE ${kind.table} SET created_at = now() WHERE id = $1`, [one.id]);
       await foreign.signal('resolve', { outcome: yes });
       await until('it does no longer', async () => (await state())?.overdue === false);
       assert.ok(Date.parse((await state())?.deadline ?? '') > Date.now() + DAY_MS / 2);
       await untilSaid(foreign, 'A decision arrived before the deadline');
-      await assertUntouched(silent, pending);
+      await assertUntouched(one);
       await foreign.terminate('by a test');
     });
 
     it(`names in the audit log whom Temporal recorded as the sender of a signal about ${name}`, async () => {
-      const silent = await begin(stack);
-      await silent.age();
+      const one = await stuck(stack, kind);
+      await age(one);
       const { workflowService, options } = stack.client;
       const send = (identity: string, outcome: string) =>
         workflowService.signalWorkflowExecution({
           namespace: options.namespace,
-          workflowExecution: { workflowId: silent.workflow.workflowId },
+          workflowExecution: { workflowId: one.workflow.workflowId },
           signalName: 'resolve',
           input: {
             payloads: [stack.client.options.loadedDataConverter.payloadConverter.toPayload({ outcome })],
@@ -164,66 +164,65 @@ describe('a decision that is signalled by hand', () => {
         });
       await send('mallory@example.com', 'nonsense');
       await send('ada@example.com\u202e', yes);
-      await silent.workflow.result();
+      await one.workflow.result();
       const [entry] = await query<{ identity: string }>(
         stack.orm.em.fork(),
         `SELECT detail ->> 'identity' AS identity FROM audit_entry WHERE subject = $1`,
-        [silent.id],
+        [one.id],
       );
       assert.equal(entry?.identity, 'ada@example.com?');
-      await assertEnded(silent, kind, yes, 'temporal');
+      await assertEnded(one, yes, 'temporal');
     });
 
     it(`does not override an operator's recorded decision about ${name}`, async () => {
-      const silent = await begin(stack);
-      await silent.age();
-      await record(silent, kind, false);
-      await silent.workflow.signal('resolve', { outcome: yes });
+      const one = await stuck(stack, kind);
+      await age(one);
+      await recordFailed(one);
+      await one.workflow.signal('resolve', { outcome: yes });
       // It is looked at again then, with what the operator has recorded.
-      await silent.workflow.result();
-      await assertEnded(silent, kind, 'failed', 'test');
+      await one.workflow.result();
+      await assertEnded(one, 'failed', 'test');
     });
 
     it(`is applied once to ${name}, however many arrive at once`, async () => {
-      const silent = await begin(stack);
-      await silent.age();
-      const claimId = await claimOf(stack, silent.id);
+      const one = await stuck(stack, kind);
+      await age(one);
+      const claimId = await claimOf(stack, one.id);
       const foreign = await Promise.all(Array.from({ length: 3 }, () => startForeign(type, claimId)));
-      const workflows = [silent.workflow, ...foreign];
+      const workflows = [one.workflow, ...foreign];
       await Promise.all(
         workflows.map((workflow, index) =>
           workflow.signal('resolve', { outcome: index % 2 === 0 ? yes : 'failed' }),
         ),
       );
       await Promise.all(workflows.map((workflow) => workflow.result()));
-      const [entry] = await audited(silent);
-      await assertEnded(silent, kind, entry?.[1] ?? '', 'temporal');
+      const [entry] = await audited(one);
+      await assertEnded(one, entry?.[1] ?? '', 'temporal');
     });
 
     it(`is ignored for ${name} if the signal cannot be read`, async () => {
-      const silent = await begin(stack);
-      await silent.age();
+      const one = await stuck(stack, kind);
+      await age(one);
       for (const told of [
         ...[null, 1, 'failed', [], {}, { outcome: 'fail' }, { outcome: ['failed'] }],
         ...['', 'a b', 'x'.repeat(101), 1, {}].map((networkCardId) => ({ outcome: yes, networkCardId })),
       ]) {
-        await silent.workflow.signal('resolve', told);
+        await one.workflow.signal('resolve', told);
       }
-      await silent.workflow.signal(networkResult);
-      await until('it has asked again', async () => (await silent.row())?.status === pending);
-      assert.deepEqual(await audited(silent), []);
-      await silent.workflow.signal('resolve', { outcome: 'failed' });
-      await silent.workflow.result();
-      await assertEnded(silent, kind, 'failed', 'temporal');
+      await one.workflow.signal(networkResult);
+      await until('it has asked again', async () => (await rowOf(one))?.status === kind.statuses.pending);
+      assert.deepEqual(await audited(one), []);
+      await one.workflow.signal('resolve', { outcome: 'failed' });
+      await one.workflow.result();
+      await assertEnded(one, 'failed', 'temporal');
     });
   }
 
   it("changes nothing through a workflow that has another operation's claim, or none", async () => {
-    const [issuance, topUp, withdrawal] = await Promise.all(SILENT_KINDS.map(({ begin }) => begin(stack)));
-    assert.ok(issuance && topUp && withdrawal);
-    await Promise.all([issuance.age(), topUp.age(), withdrawal.age()]);
-    const [ofCard, ofTopUp] = [await claimOf(stack, issuance.id), await claimOf(stack, topUp.id)];
-    const ofWithdrawal = await claimOf(stack, withdrawal.id);
+    const all = await Promise.all(OPERATION_KINDS.map((kind) => stuck(stack, kind)));
+    await Promise.all(all.map(age));
+    const claims = await Promise.all(all.map(({ id }) => claimOf(stack, id)));
+    const [ofCard, ofTopUp, ofWithdrawal] = claims as [string, string, string];
     const strangers = await Promise.all([
       startForeign(ISSUE_CARD, ofTopUp),
       startForeign(TOP_UP_CARD, ofCard),
@@ -245,14 +244,9 @@ describe('a decision that is signalled by hand', () => {
       ),
     );
     for (const stranger of refused) await stranger.terminate('by a test');
-    for (const [silent, { pending }] of [
-      [issuance, SILENT_KINDS[0]],
-      [topUp, SILENT_KINDS[1]],
-      [withdrawal, SILENT_KINDS[2]],
-    ] as [Silent, SilentKind][]) {
-      assert.equal((await silent.row())?.status, pending);
-      assert.deepEqual(await audited(silent), []);
+    for (const one of all) {
+      assert.equal((await rowOf(one))?.status, one.kind.statuses.pending);
+      assert.deepEqual([await audited(one), await typesAbout(one)], [[], []]);
     }
-    assert.deepEqual(await eventTypes(stack, issuance.id), []);
   });
 });

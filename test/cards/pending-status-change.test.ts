@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { WorkflowHandle } from '@temporalio/client';
+import { askForStatusChange } from '../../cards/change-status-operator.ts';
 import { query } from '../../platform/db/sql.ts';
 import { changeCardStatusWorkflowId } from '../../workflows/messages.ts';
 import { expectError } from '../support/api/answers.ts';
+import { networkIdOf } from '../support/api/network-events.ts';
 import {
   cardIn,
   changeStatus,
@@ -15,6 +17,8 @@ import {
 } from '../support/card-status.ts';
 import { eventTypes, readCardRow } from '../support/cards.ts';
 import { fundedPartner } from '../support/money.ts';
+import { environmentOf, operateIn } from '../support/operator/operate.ts';
+import { asOwner } from '../support/postgres.ts';
 import { type Answer, startTestStack, type TestPartner, type TestStack } from '../support/stack.ts';
 import { startUnrulyStack, type UnrulyNetwork, unavailable } from '../support/unruly-network.ts';
 import { until } from '../support/until.ts';
@@ -215,5 +219,53 @@ describe('a change of a card’s status that is still pending when its request i
     await Promise.all(skipped);
     await until('neither is found any more', async () => (await found()).length === 0);
     assert.deepEqual(await details(), ['Over: applied.', 'Over: applied.']);
+  });
+
+  it('goes on after an operator’s command that sees no end, after the change that came first, and is listed after ten minutes', async () => {
+    const operate = operateIn(environmentOf(stack.config), 0);
+    const itemOf = async (id: string) =>
+      (await operate('attention', 'list')).json.find((item: { id: string }) => item.id === id);
+    const cardId = await cardIn(stack, partner, 'live', 'active');
+    network.usual = unavailable;
+    const asked = { cardId, operation: 'freeze_card', reason: 'r' } as const;
+    const { claimId: freeze } = await askForStatusChange(stack.operator, asked);
+    await until('the freeze is under way', async () => (await claimUnderWay(stack, cardId)) === freeze);
+    const { code, out, err } = await operate('card', 'block', cardId, '--reason', 'r');
+    assert.deepEqual([code, out], [1, '']);
+    assert.match(err, /recorded and goes on by itself, but card_\w+ is not blocked yet: another change of/);
+    const { json: shown } = await operate('card', 'show', cardId);
+    const workflowId = changeCardStatusWorkflowId(cardId, freeze);
+    assert.deepEqual(
+      [shown.status, shown.status_change.operation, shown.status_change.workflow_id],
+      ['active', 'freeze_card', workflowId],
+    );
+    assert.equal(await itemOf(cardId), undefined);
+    const [aged] = await asOwner<{ since: Date }>(
+      stack,
+      `UPDATE idempotency_claim SET created_at = created_at - interval '11 minutes' WHERE id = $1
+       RETURNING created_at + interval '10 minutes' AS since`,
+      [freeze],
+    );
+    assert.deepEqual(await itemOf(cardId), {
+      kind: 'card_status_change',
+      id: cardId,
+      since: aged?.since.toISOString(),
+      mode: 'live',
+      reason:
+        'the network has not confirmed that the card is frozen: check that it can be reached. ' +
+        'When it was last asked: card network: it answered 503, in a test',
+      at_issuer: `at the issuer: token ${freeze}, card ${await networkIdOf(stack, cardId)}`,
+      partner_id: partner.id,
+      partner_name: 'Test Partner',
+      command: `npm run operator -- card show ${cardId}`,
+      or_command: null,
+      workflow_id: workflowId,
+    });
+    network.usual = (ask) => ask();
+    await until('it is blocked', async () => (await readCardRow(stack, cardId))?.status === 'blocked');
+    assert.deepEqual(await eventTypes(stack, cardId), [...FROZEN, 'card.blocked']);
+    assert.equal(await networkStatus(stack, cardId), 'blocked');
+    assert.equal(await itemOf(cardId), undefined);
+    assert.equal((await operate('card', 'show', cardId)).json.status_change, null);
   });
 });

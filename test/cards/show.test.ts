@@ -5,11 +5,11 @@ import { newId } from '../../platform/crypto/new-id.ts';
 import { transferWorkflowId } from '../../workflows/messages.ts';
 import { createCard } from '../support/cards.ts';
 import { fundedPartner } from '../support/money.ts';
+import { NEVER_FINISHES, OPERATION_KINDS, stuck } from '../support/operation-kinds.ts';
 import { environmentOf, type Operate, operateIn } from '../support/operator/operate.ts';
-import { NEVER_FINISHES, RESOLVABLE } from '../support/operator/resolving.ts';
 import { sharedStack } from '../support/shared-stack.ts';
 import type { TestStack } from '../support/stack.ts';
-import { type Cardholder, cardholder, transfer } from '../support/transfers.ts';
+import { cardholder, transfer } from '../support/transfers.ts';
 
 const CARDHOLDER = {
   card_name: 'Travel',
@@ -74,8 +74,8 @@ describe('operator show', () => {
   });
 
   for (const noun of TRANSFER_DIRECTIONS) {
-    it(`has a ${noun} as its partner sees it, with the account and its workflow`, async () => {
-      const holder: Cardholder = await cardholder(stack, 'live', 100_000);
+    it(`has a ${noun} as its partner sees it, with the account and its workflow, which test mode has not`, async () => {
+      const holder = await cardholder(stack, 'live', 100_000);
       const { json: made } = await transfer(noun, holder, 700);
       const workflowId = transferWorkflowId(noun, made.id);
       await stack.client.workflow.getHandle(workflowId).result();
@@ -84,31 +84,25 @@ describe('operator show', () => {
         ...{ partner_id: holder.partner.id, partner_name: 'Test Partner', overdue_since: null },
         ...{ workflow_id: workflowId, waiting: null, workflow_status: 'completed' },
       });
+      const { json: ofTest } = await transfer(noun, await cardholder(stack, 'test', 100_000), 700);
+      for (const shown of [await show(noun, ofTest.id), await show('card', ofTest.card_id)])
+        assert.deepEqual([shown.workflow_id, shown.workflow_status], [null, null]);
     });
   }
 
-  for (const what of RESOLVABLE) {
-    it(`says what a pending ${what.command} waits for, by the deadline that is configured now`, async () => {
-      const { id } = await what.begin(stack);
-      const { status, created, workflow_status, waiting } = await show(what.command, id);
-      assert.deepEqual([status, workflow_status], [what.pending, 'running']);
+  for (const kind of OPERATION_KINDS) {
+    it(`says what a pending ${kind.object} waits for, by the deadline that is configured now`, async () => {
+      const { id } = await stuck(stack, kind);
+      const { status, created, workflow_status, waiting } = await show(kind.object, id);
+      assert.deepEqual([status, workflow_status], [kind.statuses.pending, 'running']);
       const { deadline, asked, last_answer, last_asked_at, next_poll_at } = waiting;
       assert.equal(Date.parse(deadline) - Date.parse(created), 24 * 3_600_000);
       assert.ok(asked >= 1);
       assert.equal(last_answer, 'pending');
       assert.ok(last_asked_at < next_poll_at);
-      const later = operateIn({ ...environmentOf(stack.config), [what.deadline]: '1ms' });
-      const changed = (await later(what.command, 'show', id)).json.waiting.deadline;
+      const later = operateIn({ ...environmentOf(stack.config), [kind.deadline]: '1ms' });
+      const changed = (await later(kind.object, 'show', id)).json.waiting.deadline;
       assert.equal(Date.parse(changed) - Date.parse(created), 1);
-    });
-  }
-
-  for (const noun of TRANSFER_DIRECTIONS) {
-    it(`shows no workflow for a card and a ${noun} of test mode`, async () => {
-      const holder: Cardholder = await cardholder(stack, 'test', 100_000);
-      const { json: made } = await transfer(noun, holder, 700);
-      for (const shown of [await show(noun, made.id), await show('card', made.card_id)])
-        assert.deepEqual([shown.workflow_id, shown.workflow_status], [null, null]);
     });
   }
 

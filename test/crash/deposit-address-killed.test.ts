@@ -51,7 +51,11 @@ describe('POST /funding/deposit-address', () => {
     });
     try {
       const asked = askAt(`http://${config.host}:${config.port}`, {
-        ...{ partner, path: PATH, body, key: 'k', case: { mode: 'live' as const } },
+        mode: 'live',
+        partner,
+        path: PATH,
+        body,
+        key: 'k',
       }).catch((error: Error) => error);
       const idle = `SELECT FROM pg_stat_activity WHERE datname = current_database()
         AND state = 'idle in transaction' AND query LIKE '%INSERT INTO deposit%'`;

@@ -86,6 +86,19 @@ export async function claimUnderWay({ orm }: TestStack, cardId: string): Promise
   return row?.status_change_claim_id ?? null;
 }
 
+export async function openCards(
+  stack: TestStack,
+  partner: TestPartner,
+  mode: Mode,
+): Promise<number | undefined> {
+  const [row] = await query<{ open_cards: number }>(
+    stack.orm.em.fork(),
+    'SELECT open_cards FROM account_usage WHERE partner_id = $1 AND mode = $2',
+    [partner.id, mode],
+  );
+  return row?.open_cards;
+}
+
 const EVENTS = { active: 'card.unfrozen', frozen: 'card.frozen', blocked: 'card.blocked' };
 type Status = keyof typeof EVENTS;
 

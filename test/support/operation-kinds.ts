@@ -1,7 +1,15 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import type { WorkflowHandle } from '@temporalio/client';
 import { adjustBalance } from '../../accounts/adjust-balance.ts';
 import type { Mode } from '../../domain/mode.ts';
+import {
+  ISSUE_CARD,
+  issueCardWorkflowId,
+  TOP_UP_CARD,
+  transferWorkflowId,
+  WITHDRAW_FROM_CARD,
+} from '../../workflows/messages.ts';
 import { createCard } from './cards.ts';
 import { balanceOf, priceOf } from './money.ts';
 import { asOwner } from './postgres.ts';
@@ -10,11 +18,13 @@ import { until } from './until.ts';
 
 /** What an account has left of its balance before an operation. */
 export const FUNDS = 100_000;
+/** The network accepts it and never completes it (docs/partners/testing.md). */
+export const NEVER_FINISHES = 5_047;
 
 /** What moves money between an account's balance and a card, as rows of one table. */
 export interface OperationKind {
   name: string;
-  /** What a response, an event's data and an event's type call it. */
+  /** What a response, an event's data, an event's type and an operator's command call it. */
   object: 'card' | 'topup' | 'withdrawal';
   collection: 'cards' | 'topups' | 'withdrawals';
   /** What is on the card before, in cents; zero if the operation makes the card. */
@@ -29,6 +39,12 @@ export interface OperationKind {
   events: { succeeded: string; failed: string };
   /** What a card's cents are not enough for, or the balance's. */
   short: 'insufficient_funds' | 'insufficient_card_balance';
+  table: 'card' | 'card_transfer';
+  workflow: { type: string; idOf(id: string): string };
+  /** What an operator says who decides that it has succeeded. */
+  yes: 'issued' | 'succeeded';
+  /** The variable that holds its deadline. */
+  deadline: 'ISSUANCE_DEADLINE' | 'TOPUP_DEADLINE' | 'WITHDRAWAL_DEADLINE';
 }
 
 const CARDHOLDER = {
@@ -58,6 +74,10 @@ export const ISSUANCE: OperationKind = {
   failureCode: 'issuance_failed',
   events: { succeeded: 'card.issued', failed: 'card.issue_failed' },
   short: 'insufficient_funds',
+  table: 'card',
+  workflow: { type: ISSUE_CARD, idOf: issueCardWorkflowId },
+  yes: 'issued',
+  deadline: 'ISSUANCE_DEADLINE',
 };
 
 export const TOP_UP: OperationKind = {
@@ -77,6 +97,10 @@ export const TOP_UP: OperationKind = {
   failureCode: 'topup_failed',
   events: { succeeded: 'topup.succeeded', failed: 'topup.failed' },
   short: 'insufficient_funds',
+  table: 'card_transfer',
+  workflow: { type: TOP_UP_CARD, idOf: (id) => transferWorkflowId('topup', id) },
+  yes: 'succeeded',
+  deadline: 'TOPUP_DEADLINE',
 };
 
 export const WITHDRAWAL: OperationKind = {
@@ -91,6 +115,10 @@ export const WITHDRAWAL: OperationKind = {
   failureCode: 'withdrawal_failed',
   events: { succeeded: 'withdrawal.succeeded', failed: 'withdrawal.failed' },
   short: 'insufficient_card_balance',
+  table: 'card_transfer',
+  workflow: { type: WITHDRAW_FROM_CARD, idOf: (id) => transferWorkflowId('withdrawal', id) },
+  yes: 'succeeded',
+  deadline: 'WITHDRAWAL_DEADLINE',
 };
 
 export const OPERATION_KINDS: readonly OperationKind[] = [ISSUANCE, TOP_UP, WITHDRAWAL];
@@ -157,6 +185,49 @@ export const settled = (on: Operating, id: string) =>
     return json.status !== on.kind.statuses.pending && json;
   });
 
+/** A live operation that the network has accepted and never completes. */
+export interface Stuck extends Operating {
+  id: string;
+  workflow: WorkflowHandle;
+}
+
+export async function stuck(stack: TestStack, kind: OperationKind): Promise<Stuck> {
+  const on = await operating(stack, kind, 'live');
+  const { status, json, text } = await ask(on, NEVER_FINISHES);
+  assert.equal(status, 202, text);
+  return { ...on, id: json.id, workflow: stack.client.workflow.getHandle(kind.workflow.idOf(json.id)) };
+}
+
+/** As if it had begun 25 hours ago. */
+export const age = ({ stack, kind, id }: Stuck) =>
+  asOwner(stack, `UPDATE ${kind.table} SET created_at = created_at - interval '25 hours' WHERE id = $1`, [
+    id,
+  ]);
+
+interface Row {
+  status: string;
+  failure_code: string | null;
+  overdue_since: Date | null;
+}
+
+export async function rowOf({
+  stack,
+  kind,
+  id,
+}: Pick<Stuck, 'stack' | 'kind' | 'id'>): Promise<Row | undefined> {
+  const columns = 'status, failure_code, overdue_since';
+  const [row] = await asOwner<Row>(stack, `SELECT ${columns} FROM ${kind.table} WHERE id = $1`, [id]);
+  return row;
+}
+
+/** The network carries out, or has not carried out, what it had only accepted. */
+export const completeAtNetwork = (stack: TestStack, id: string, outcome = 'succeeded') =>
+  asOwner(
+    stack,
+    'UPDATE simulated_network.operation SET completes_at = clock_timestamp(), outcome = $2 WHERE token = $1',
+    [id, outcome],
+  );
+
 export const listed = async (on: Operating) =>
   (await on.partner.call('GET', `${pathOf(on)}?limit=100`, { mode: on.mode })).json.data;
 
@@ -169,8 +240,15 @@ export async function eventsAbout({ stack, partner, kind, mode }: Operating) {
   return rows.map(({ body }) => JSON.parse(body));
 }
 
+export const typesAbout = async (on: Operating): Promise<string[]> =>
+  (await eventsAbout(on)).map(({ type }) => type);
+
 /** Of the card: its balance, and what of it is available; null if there is no card yet. */
-export async function cardMoney({ partner, mode, cardId }: Operating): Promise<number[] | null> {
+export async function cardMoney({
+  partner,
+  mode,
+  cardId,
+}: Pick<Operating, 'partner' | 'mode' | 'cardId'>): Promise<number[] | null> {
   if (cardId === '') return null;
   const { json } = await partner.call('GET', `/cards/${cardId}`, { mode });
   return [json.balance, json.available_balance];

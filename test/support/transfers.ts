@@ -1,11 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { adjustBalance } from '../../accounts/adjust-balance.ts';
-import type { TransferRow } from '../../cards/transfers/resource.ts';
 import type { Mode } from '../../domain/mode.ts';
 import type { TransferDirection } from '../../domain/transfer.ts';
-import { of, TRANSFER_COLUMNS } from '../../platform/db/columns.ts';
-import { query } from '../../platform/db/sql.ts';
 import { createCard } from './cards.ts';
 import type { Answer, CallOptions, TestPartner, TestStack } from './stack.ts';
 import { until } from './until.ts';
@@ -55,20 +52,4 @@ export function settledTopUp({ partner, mode }: Cardholder, topUpId: string): Pr
     assert.equal(status, 200, text);
     return json.status !== 'pending' && json;
   });
-}
-
-export async function readCard({ partner, mode, cardId }: Cardholder) {
-  return (await partner.call('GET', `/cards/${cardId}`, { mode })).json;
-}
-
-export async function readTransferRow(
-  { orm }: TestStack,
-  transferId: string,
-): Promise<TransferRow | undefined> {
-  const [row] = await query<TransferRow>(
-    orm.em.fork(),
-    `SELECT ${of('t', TRANSFER_COLUMNS).join(', ')} FROM card_transfer t WHERE t.id = $1`,
-    [transferId],
-  );
-  return row;
 }

@@ -5,7 +5,7 @@ import { freePort } from '../../../dev/free-port.ts';
 import { openOrm } from '../../../platform/db/orm.ts';
 import { query } from '../../../platform/db/sql.ts';
 import { transaction } from '../../../platform/db/transaction.ts';
-import { prepareIssuance, prepareTransfer } from '../../support/crash/fundings.ts';
+import { prepareIssuance, prepareTopUp } from '../../support/crash/fundings.ts';
 import { askAt, assertEnd, CASES, untilAnswered } from '../../support/crash/operations.ts';
 import { kill, scratchFolder, startApiProcess, startProcess } from '../../support/crash/processes.ts';
 import { assertLedgerClean } from '../../support/money.ts';
@@ -50,7 +50,7 @@ describe('the service, while PostgreSQL ends all connections again and again,', 
     try {
       const cases = Object.values(CASES).filter((kind) => !('resolve' in kind));
       const operations = await Promise.all(
-        cases.flatMap((kind) => [prepareIssuance(kind, stack), prepareTransfer('topup')(kind, stack)]),
+        cases.flatMap((kind) => [prepareIssuance(kind, stack), prepareTopUp(kind, stack)]),
       );
       const statuses = new Set<number>();
       const answers = Promise.all(

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { askForStatusChange } from '../../../cards/change-status-operator.ts';
 import { decideIssuance } from '../../../cards/resolve.ts';
 import {
   type CardNetwork,
@@ -7,20 +6,18 @@ import {
   type LookUpAnswer,
 } from '../../../issuers/card-network.ts';
 import { issueCardWorkflowId, networkResult } from '../../../workflows/messages.ts';
-import { cardIn, changeStatus, claimUnderWay, networkStatus } from '../../support/card-status.ts';
-import { createCard, eventTypes, readCardRow } from '../../support/cards.ts';
+import { changeStatus, networkStatus, VERBS } from '../../support/card-status.ts';
+import { createCard, readCardRow } from '../../support/cards.ts';
 import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from '../../support/money.ts';
+import { completeAtNetwork, NEVER_FINISHES } from '../../support/operation-kinds.ts';
 import { ACTOR, environmentOf, lastAudit, type Operate, operateIn } from '../../support/operator/operate.ts';
-import { NEVER_FINISHES } from '../../support/operator/resolving.ts';
 import { asOwner } from '../../support/postgres.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
 import { transfer } from '../../support/transfers.ts';
-import { refused, unavailable, unrulyNetwork } from '../../support/unruly-network.ts';
 import { until } from '../../support/until.ts';
 import { detailsOf } from '../../support/workflows.ts';
 
 describe('operator commands while the card network fails', () => {
-  const unruly = unrulyNetwork();
   let stack: TestStack;
   let partner: TestPartner;
   let operate: Operate;
@@ -43,7 +40,7 @@ describe('operator commands while the card network fails', () => {
   before(async () => {
     stack = await startTestStack({ issuanceDeadlineMs: 1_000 }, { worker: false });
     const network = (real: CardNetwork): CardNetwork => ({
-      ...(unruly.options.around?.network?.(real) ?? real),
+      ...real,
       issueCard: async (request) => {
         const answer = await reach(request.token, () => real.issueCard(request));
         if (answer.status === 'unknown') throw new CardNetworkUnavailable('card network: 503, in a test');
@@ -51,13 +48,12 @@ describe('operator commands while the card network fails', () => {
       },
       lookUpIssuance: (token) => reach(token, () => real.lookUpIssuance(token)),
     });
-    await stack.startWorker({ around: { network } });
+    await stack.startWorker({ around: { activities: (same) => same, network } });
     operate = operateIn(environmentOf(stack.config));
   });
   beforeEach(async () => {
     isAway = false;
     knows = (answer) => answer;
-    unruly.usual = (ask) => ask();
     partner = await fundedPartner(stack);
   });
   after(async () => {
@@ -66,9 +62,8 @@ describe('operator commands while the card network fails', () => {
   });
 
   const row = (cardId: string) => readCardRow(stack, cardId);
-  const attention = async () => (await operate('attention', 'list')).json;
   const itemOf = async (cardId: string) =>
-    (await attention()).find((item: { id: string }) => item.id === cardId);
+    (await operate('attention', 'list')).json.find((item: { id: string }) => item.id === cardId);
   const resolve = (cardId: string, ...flags: string[]) =>
     operate('card', 'resolve', cardId, ...flags, '--reason', 'by telephone');
   const assertHeld = () =>
@@ -95,16 +90,11 @@ describe('operator commands while the card network fails', () => {
   async function assertUsable(cardId: string): Promise<void> {
     const topUp = await transfer('topup', { partner, mode: 'live', cardId }, 5_000);
     assert.equal(topUp.status, 201, topUp.text);
-    for (const verb of ['freeze', 'unfreeze', 'block'] as const) {
+    for (const verb of VERBS) {
       const changed = await changeStatus(partner, cardId, verb, { mode: 'live' });
       assert.equal(changed.status, 200, changed.text);
     }
-    const [there] = await asOwner<{ status: string }>(
-      stack,
-      'SELECT status FROM simulated_network.card WHERE token = $1',
-      [cardId],
-    );
-    assert.equal(there?.status, 'blocked');
+    assert.equal(await networkStatus(stack, cardId), 'blocked');
   }
 
   /** Looks it up at once, not only in ten minutes. */
@@ -286,13 +276,9 @@ describe('operator commands while the card network fails', () => {
         cardId,
       ]);
       const { kind, reason, command } = await itemOf(cardId);
-      assert.deepEqual(
-        [kind, command],
-        [
-          'card_network_id',
-          `npm run operator -- card resolve ${cardId} --issued --network-card-id "…" --reason "…"`,
-        ],
-      );
+      assert.equal(kind, 'card_network_id');
+      const flags = '--issued --network-card-id "…" --reason "…"';
+      assert.equal(command, `npm run operator -- card resolve ${cardId} ${flags}`);
       assert.match(reason, /in use as mistyped.*does not confirm this id: look the card up by its token/);
     });
 
@@ -308,11 +294,7 @@ describe('operator commands while the card network fails', () => {
       }
 
       async function complete(cardId: string): Promise<void> {
-        await asOwner(
-          stack,
-          'UPDATE simulated_network.operation SET completes_at = clock_timestamp() WHERE token = $1',
-          [cardId],
-        );
+        await completeAtNetwork(stack, cardId);
         await workflowOf(cardId).signal(networkResult);
         await workflowOf(cardId).result();
       }
@@ -340,11 +322,7 @@ describe('operator commands while the card network fails', () => {
           holder.id,
           networkCardId,
         ]);
-        await asOwner(
-          stack,
-          'UPDATE simulated_network.operation SET completes_at = clock_timestamp() WHERE token = $1',
-          [right],
-        );
+        await completeAtNetwork(stack, right);
         await workflowOf(right).signal(networkResult);
         const item = await until('it is listed', async () => {
           const found = await itemOf(right);
@@ -367,75 +345,6 @@ describe('operator commands while the card network fails', () => {
         await untilItsOwn(wrong);
         await asOwner(stack, `UPDATE card SET status = 'active' WHERE id = $1`, [wrong]);
       });
-    });
-  });
-
-  describe('freeze and block', () => {
-    let cardId: string;
-    beforeEach(async () => {
-      cardId = await cardIn(stack, partner, 'live', 'active');
-    });
-
-    const block = (waitMs: number) =>
-      operateIn(environmentOf(stack.config), waitMs)('card', 'block', cardId, '--reason', 'r');
-    const untilBlocked = () => until('it is blocked', async () => (await row(cardId))?.status === 'blocked');
-    const ask = async (operation: 'freeze_card' | 'block_card') =>
-      (await askForStatusChange(stack.operator, { cardId, operation, reason: 'r' })).claimId;
-    /** As if it had been asked for 11 minutes ago; returns since when it waits for a person. */
-    const age = async (claimId: string): Promise<string | undefined> => {
-      const [claim] = await asOwner<{ since: Date }>(
-        stack,
-        `UPDATE idempotency_claim SET created_at = created_at - interval '11 minutes' WHERE id = $1
-         RETURNING created_at + interval '10 minutes' AS since`,
-        [claimId],
-      );
-      return claim?.since.toISOString();
-    };
-
-    it('go on by themselves once it is back, after the change that came first, and are listed after ten minutes', async () => {
-      unruly.usual = unavailable;
-      const freeze = await ask('freeze_card');
-      await until('the freeze is under way', async () => (await claimUnderWay(stack, cardId)) === freeze);
-      const { code, out, err } = await block(0);
-      assert.deepEqual([code, out], [1, '']);
-      assert.match(err, /recorded and goes on by itself, but card_\w+ is not blocked yet: another change of/);
-      const { json: shown } = await operate('card', 'show', cardId);
-      const workflowId = `card-status/${cardId}/${freeze}`;
-      assert.deepEqual(
-        [shown.status, shown.status_change.operation, shown.status_change.workflow_id],
-        ['active', 'freeze_card', workflowId],
-      );
-      assert.equal(await itemOf(cardId), undefined);
-      const since = await age(freeze);
-      assert.deepEqual(await itemOf(cardId), {
-        kind: 'card_status_change',
-        id: cardId,
-        since,
-        mode: 'live',
-        reason:
-          'the network has not confirmed that the card is frozen: check that it can be reached. ' +
-          'When it was last asked: card network: it answered 503, in a test',
-        at_issuer: `at the issuer: token ${freeze}, card ${await idAtNetwork(cardId)}`,
-        partner_id: partner.id,
-        partner_name: 'Test Partner',
-        command: `npm run operator -- card show ${cardId}`,
-        or_command: null,
-        workflow_id: workflowId,
-      });
-      unruly.usual = (pass) => pass();
-      await untilBlocked();
-      assert.deepEqual(await eventTypes(stack, cardId), ['card.issued', 'card.frozen', 'card.blocked']);
-      assert.equal(await networkStatus(stack, cardId), 'blocked');
-      assert.equal(await itemOf(cardId), undefined);
-      assert.equal((await operate('card', 'show', cardId)).json.status_change, null);
-    });
-
-    it('print that it refused the change, and the card stays as it is', async () => {
-      unruly.next.push(refused);
-      const { code, err } = await operate('card', 'freeze', cardId, '--reason', 'r');
-      assert.equal(code, 1);
-      assert.match(err, /was not frozen: The card network refused the change\. The card is still active\./);
-      assert.equal((await row(cardId))?.status, 'active');
     });
   });
 });

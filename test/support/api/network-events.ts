@@ -22,7 +22,12 @@ export async function sendAsNetwork(
     headers: signed === null ? {} : { 'x-network-signature': signed },
   });
   const text = await response.text();
-  return { status: response.status, headers: response.headers, text, json: JSON.parse(text) };
+  return {
+    status: response.status,
+    headers: response.headers,
+    text,
+    json: text === '' ? null : JSON.parse(text),
+  };
 }
 
 export async function networkIdOf(stack: TestStack, cardId: string): Promise<string> {

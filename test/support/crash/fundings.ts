@@ -1,14 +1,20 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { adjustBalance } from '../../../accounts/adjust-balance.ts';
-import type { Mode } from '../../../domain/mode.ts';
-import type { TransferDirection } from '../../../domain/transfer.ts';
-import { query } from '../../../platform/db/sql.ts';
-import { issueCardWorkflowId, transferWorkflowId } from '../../../workflows/messages.ts';
-import { createCard, eventTypes, networkCardCount, readCardRow } from '../cards.ts';
-import { assertBalance, balanceOfCard, fundedPartner, priceOf } from '../money.ts';
-import type { TestPartner, TestStack } from '../stack.ts';
-import { readTransferRow } from '../transfers.ts';
+import { issueCardWorkflowId } from '../../../workflows/messages.ts';
+import {
+  assertMoney,
+  FUNDS,
+  ISSUANCE,
+  listed,
+  type OperationKind,
+  operating,
+  pathOf,
+  rowOf,
+  TOP_UP,
+  typesAbout,
+  WITHDRAWAL,
+} from '../operation-kinds.ts';
+import { asOwner } from '../postgres.ts';
 import type { Prepare } from './operations.ts';
 
 export const ISSUANCE_STEPS = {
@@ -19,38 +25,6 @@ export const ISSUANCE_STEPS = {
   resolve: 'applyIssuanceResolution',
 };
 
-export const prepareIssuance: Prepare = async (kind, stack) => {
-  const { mode, amountCents, funded, resolve } = kind;
-  const partner = funded ? await fundedPartner(stack) : await stack.createPartner();
-  return {
-    ...{ case: kind, partner, key: randomUUID() },
-    path: '/cards',
-    body: { amount: amountCents, external_ref: randomUUID() },
-    workflowIdOf: (claim) => issueCardWorkflowId(claim.resource_id ?? ''),
-    outcomes: { yes: 'issued', no: 'failed' },
-    isOverdue: async (_, { resource_id: cardId }) =>
-      (await readCardRow(stack, cardId ?? ''))?.overdue_since != null,
-
-    async assertLeft(_, { resource_id }, { end }) {
-      const cardId = resource_id ?? '';
-      const status = end === 'loaded' ? 'active' : end;
-      assert.equal((await readCardRow(stack, cardId))?.status ?? null, status);
-      const cards = await partner.call('GET', '/cards', { mode });
-      assert.deepEqual(
-        cards.json.data.map((card: { id: string; status: string }) => [card.id, card.status]),
-        end === null ? [] : [[cardId, status]],
-      );
-      const told = { loaded: ['card.issued'], failed: ['card.issue_failed'] };
-      assert.deepEqual(await eventTypes(stack, cardId), end === null ? [] : told[end]);
-      const isIssuedThere = mode === 'live' && (end === 'loaded' || resolve !== undefined);
-      assert.equal(await networkCardCount(stack, cardId), isIssuedThere ? 1 : 0);
-      if (!funded) return;
-      const spentCents = end === 'loaded' ? priceOf(amountCents) : 0;
-      await assertBalance(stack, partner, mode, { spentCents, heldCents: 0 });
-    },
-  };
-};
-
 export const TRANSFER_STEPS = {
   request: 'requestTransfer',
   ask: 'transfer',
@@ -59,64 +33,50 @@ export const TRANSFER_STEPS = {
   resolve: 'applyTransferResolution',
 };
 
-/** A top-up or a withdrawal. If the case has no funds, the balance or the card has too little for it. */
-export const prepareTransfer =
-  (direction: TransferDirection): Prepare =>
-  async (kind, stack) => {
-    const { mode, amountCents, funded, resolve } = kind;
-    const isTopUp = direction === 'topup';
-    const cardCents = isTopUp ? 10_000 : funded ? 2 * amountCents : amountCents - 1;
-    const partner =
-      isTopUp && !funded ? await partnerWith(stack, mode, priceOf(cardCents)) : await fundedPartner(stack);
-    const { status, json: card, text } = await createCard(partner, { amount: cardCents }, { mode });
-    assert.equal(status, 201, text);
-    const cardId: string = card.id;
-    await stack.client.workflow.getHandle(issueCardWorkflowId(cardId)).result();
-    const tooLittle = { status: 402, code: 'insufficient_card_balance', end: null } as const;
+/** An operation of this kind. If the case has no funds, the balance or the card has too little for it. */
+const prepare =
+  (of: OperationKind): Prepare =>
+  async (kase, stack) => {
+    const { amountCents, funded, resolve } = kase;
+    const onCard = funded ? 2 * amountCents : amountCents - 1;
+    const kind = of === WITHDRAWAL ? { ...of, cardCents: onCard } : of;
+    const on = await operating(stack, kind, 'live', funded ? FUNDS : 0);
+    if (on.cardId !== '') await stack.client.workflow.getHandle(issueCardWorkflowId(on.cardId)).result();
+    const tooLittle = { status: 402, code: kind.short, end: null } as const;
     return {
-      case: isTopUp || funded ? kind : { ...kind, endings: [tooLittle] },
-      partner,
+      case: funded ? kase : { ...kase, endings: [tooLittle] },
+      mode: 'live',
+      partner: on.partner,
       key: randomUUID(),
-      path: `/cards/${cardId}/${direction}s`,
-      body: { amount: amountCents },
-      workflowIdOf: (claim) => transferWorkflowId(direction, claim.resource_id ?? ''),
-      outcomes: { yes: 'succeeded', no: 'failed' },
+      path: pathOf(on),
+      body: { ...kind.body, amount: amountCents },
+      workflowIdOf: (claim) => kind.workflow.idOf(claim.resource_id ?? ''),
+      outcomes: { yes: kind.yes, no: 'failed' },
       isOverdue: async (_, { resource_id: id }) =>
-        (await readTransferRow(stack, id ?? ''))?.overdue_since != null,
+        (await rowOf({ stack, kind, id: id ?? '' }))?.overdue_since != null,
 
       async assertLeft(_, { resource_id }, { end }) {
-        const transferId = resource_id ?? '';
-        const left = end === 'loaded' ? 'succeeded' : end;
-        const { json } = await partner.call('GET', `/cards/${cardId}/${direction}s`, { mode });
+        const id = resource_id ?? '';
+        const state = end === 'loaded' ? 'succeeded' : (end ?? 'nothing');
+        const status = end === 'loaded' ? kind.statuses.succeeded : end;
+        const left: { id: string; status: string }[] = await listed(on);
         assert.deepEqual(
-          json.data.map((one: { id: string; status: string }) => [one.id, one.status]),
-          end === null ? [] : [[transferId, left]],
+          left.map((one) => [one.id, one.status]),
+          end === null ? [] : [[id, status]],
         );
-        const [, ...told] = await eventTypes(stack, cardId);
-        assert.deepEqual(told, end === null ? [] : [`${direction}.${left}`]);
-        const isMadeThere = mode === 'live' && (end === 'loaded' || resolve !== undefined);
-        const made = await query(
-          stack.orm.em.fork(),
+        assert.deepEqual(await typesAbout(on), state === 'nothing' ? [] : [kind.events[state]]);
+        const made = await asOwner(
+          stack,
           `SELECT FROM simulated_network.operation WHERE token = $1 AND outcome = 'succeeded'`,
-          [transferId],
+          [id],
         );
-        assert.equal(made.length, isMadeThere ? 1 : 0);
-        const movedCents = end === 'loaded' ? amountCents : 0;
-        const leftCents = cardCents + (isTopUp ? movedCents : -movedCents);
-        assert.equal(await balanceOfCard(stack.orm.em.fork(), cardId), leftCents);
-        const { json: now } = await partner.call('GET', `/cards/${cardId}`, { mode });
-        assert.equal(now.available_balance, now.balance);
-        if (isTopUp && !funded) return;
-        const costCents = isTopUp ? priceOf(amountCents, 'card_topup') : -amountCents;
-        const spentCents = priceOf(cardCents) + (end === 'loaded' ? costCents : 0);
-        await assertBalance(stack, partner, mode, { spentCents, heldCents: 0 });
+        assert.equal(made.length, end === 'loaded' || resolve !== undefined ? 1 : 0);
+        const cardId = kind === ISSUANCE && end !== null ? id : on.cardId;
+        await assertMoney({ ...on, cardId }, state, amountCents);
       },
     };
   };
 
-async function partnerWith(stack: TestStack, mode: Mode, amountCents: number): Promise<TestPartner> {
-  const partner = await stack.createPartner();
-  const adjustment = { partnerId: partner.id, mode, amountCents, reason: 'funds of a test', key: null };
-  await adjustBalance(stack.operator, adjustment);
-  return partner;
-}
+export const prepareIssuance = prepare(ISSUANCE);
+export const prepareTopUp = prepare(TOP_UP);
+export const prepareWithdrawal = prepare(WITHDRAWAL);

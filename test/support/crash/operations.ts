@@ -12,7 +12,8 @@ interface Answered {
 
 /** One operation of its own partner, so that its money can be checked to the cent. */
 export interface Operation<End extends Answered = Answered> {
-  case: Pick<Case, 'mode' | 'resolve'> & { endings: readonly End[] };
+  case: Pick<Case, 'resolve'> & { endings: readonly End[] };
+  mode: Mode;
   partner: TestPartner;
   key: string;
   /** Its request, below /v1. */
@@ -46,14 +47,10 @@ export async function untilAnswered(ask: () => Promise<Answer>): Promise<Answer>
 /** Sends its request to another API process, at `http://host:port`. @throws TypeError if that dies */
 export async function askAt(
   origin: string,
-  {
-    case: { mode },
-    ...request
-  }: Pick<Operation, 'partner' | 'key' | 'path' | 'body'> & { case: Pick<Case, 'mode'>; method?: string },
+  { mode, partner, key, path, body }: Pick<Operation, 'mode' | 'partner' | 'key' | 'path' | 'body'>,
 ): Promise<Answer> {
-  const { partner, key, path, body, method = 'POST' } = request;
   const response = await fetch(`${origin}/v1${path}`, {
-    method,
+    method: 'POST',
     headers: {
       authorization: `Bearer ${partner.keys[mode]}`,
       'content-type': 'application/json',
@@ -65,7 +62,7 @@ export async function askAt(
   return { status: response.status, headers: response.headers, text, json: JSON.parse(text) };
 }
 
-export function ask({ case: { mode }, partner, key, path, body }: Operation): Promise<Answer> {
+export function ask({ mode, partner, key, path, body }: Operation): Promise<Answer> {
   return partner.call('POST', path, { mode, body, idempotencyKey: key });
 }
 
@@ -120,7 +117,6 @@ interface Ending {
 
 /** An operation, and its outcome, whatever is killed on the way. */
 export interface Case {
-  mode: Mode;
   amountCents: number;
   funded: boolean;
   /** What an operator decides once it is past its deadline. */
@@ -139,7 +135,6 @@ const DECLINED: Ending = { status: 402, code: 'provider_declined', end: null };
 const NO_FUNDS: Ending = { status: 402, code: 'insufficient_funds', end: null };
 
 const live = (digits: number, ...endings: Ending[]): Case => ({
-  mode: 'live',
   amountCents: 10_000 + digits,
   funded: true,
   endings,

@@ -1,6 +1,12 @@
 import type { TestStack } from '../stack.ts';
 import { type Fault, faultsOf } from './fault.ts';
-import { ISSUANCE_STEPS, prepareIssuance, prepareTransfer, TRANSFER_STEPS } from './fundings.ts';
+import {
+  ISSUANCE_STEPS,
+  prepareIssuance,
+  prepareTopUp,
+  prepareWithdrawal,
+  TRANSFER_STEPS,
+} from './fundings.ts';
 import type { Standing } from './kill-at-places.ts';
 import { CASES, type CaseName, type Prepare } from './operations.ts';
 import {
@@ -17,8 +23,8 @@ type Row<S extends string, Name> = [step: S, run: Fault['run'], cases: Name[], w
 /** Issuances, top-ups and withdrawals take the same steps, each with names of its own. */
 const KINDS: { steps: Record<Step, string>; prepare: Prepare }[] = [
   { steps: ISSUANCE_STEPS, prepare: prepareIssuance },
-  { steps: TRANSFER_STEPS, prepare: prepareTransfer('topup') },
-  { steps: TRANSFER_STEPS, prepare: prepareTransfer('withdrawal') },
+  { steps: TRANSFER_STEPS, prepare: prepareTopUp },
+  { steps: TRANSFER_STEPS, prepare: prepareWithdrawal },
 ];
 
 const BY_HAND: CaseName[] = ['live 47 yes', 'live 47 no'];

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { CardStatus } from '../../../domain/card-status.ts';
-import type { Mode } from '../../../domain/mode.ts';
 import { query } from '../../../platform/db/sql.ts';
 import { changeCardStatusWorkflowId } from '../../../workflows/messages.ts';
 import {
@@ -22,7 +21,6 @@ import { ask, type Operation } from './operations.ts';
 const CARD_CENTS = 10_000;
 
 interface StatusCase {
-  mode: Mode;
   from: 'active' | 'frozen';
   verb: Verb;
   /** Null: it is refused with 409. */
@@ -33,11 +31,11 @@ interface StatusCase {
 
 /** Every outcome of changeCardStatus, with a network that refuses. */
 export const STATUS_CASES = {
-  'live freeze': { mode: 'live', from: 'active', verb: 'freeze', to: 'frozen' },
-  'live unfreeze': { mode: 'live', from: 'frozen', verb: 'unfreeze', to: 'active' },
-  'live block': { mode: 'live', from: 'frozen', verb: 'block', to: 'blocked' },
-  'live refused': { mode: 'live', from: 'active', verb: 'unfreeze', to: null },
-  'live refused there': { mode: 'live', from: 'active', verb: 'freeze', to: null, atNetwork: 'blocked' },
+  'live freeze': { from: 'active', verb: 'freeze', to: 'frozen' },
+  'live unfreeze': { from: 'frozen', verb: 'unfreeze', to: 'active' },
+  'live block': { from: 'frozen', verb: 'block', to: 'blocked' },
+  'live refused': { from: 'active', verb: 'unfreeze', to: null },
+  'live refused there': { from: 'active', verb: 'freeze', to: null, atNetwork: 'blocked' },
 } as const satisfies Record<string, StatusCase>;
 
 export type StatusCaseName = keyof typeof STATUS_CASES;
@@ -49,9 +47,9 @@ const EVENTS: Record<Verb, string> = {
 };
 
 export async function prepareStatusChange(kind: StatusCase, stack: TestStack): Promise<Operation> {
-  const { mode, from, verb, to, atNetwork } = kind;
+  const { from, verb, to, atNetwork } = kind;
   const partner = await fundedPartner(stack);
-  const cardId = await cardIn(stack, partner, mode, from);
+  const cardId = await cardIn(stack, partner, 'live', from);
   if (atNetwork) {
     await asOwner(stack, 'UPDATE simulated_network.card SET status = $2 WHERE token = $1', [
       cardId,
@@ -61,8 +59,10 @@ export async function prepareStatusChange(kind: StatusCase, stack: TestStack): P
   const before = await eventTypes(stack, cardId);
   const ending = to === null ? { status: 409, code: 'invalid_state' } : { status: 200 };
   return {
-    case: { mode, endings: [ending] },
-    ...{ partner, key: randomUUID() },
+    case: { endings: [ending] },
+    mode: 'live',
+    partner,
+    key: randomUUID(),
     path: `/cards/${cardId}/${verb}`,
     body: {},
     workflowIdOf: (claim) => changeCardStatusWorkflowId(cardId, claim.id),
@@ -74,10 +74,10 @@ export async function prepareStatusChange(kind: StatusCase, stack: TestStack): P
       assert.equal((await readCardRow(stack, cardId))?.status, status);
       assert.equal(await claimUnderWay(stack, cardId), null);
       assert.deepEqual(await eventTypes(stack, cardId), to === null ? before : [...before, EVENTS[verb]]);
-      if (mode === 'live') assert.equal(await networkStatus(stack, cardId), atNetwork ?? status);
-      assert.equal(await timesTaken(stack, claimId), mode === 'live' && to !== null ? 1 : 0);
+      assert.equal(await networkStatus(stack, cardId), atNetwork ?? status);
+      assert.equal(await timesTaken(stack, claimId), to !== null ? 1 : 0);
       const spentCents = priceOf(CARD_CENTS) - (to === 'blocked' ? CARD_CENTS : 0);
-      await assertBalance(stack, partner, mode, { spentCents, heldCents: 0 });
+      await assertBalance(stack, partner, 'live', { spentCents, heldCents: 0 });
     },
   };
 }
