@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { readBalance } from '../../../ledger/balances.ts';
 import { checkLedger } from '../../../ledger/check-ledger.ts';
 import { openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
-import { ENDS, type End, operateInProcess } from '../../support/crash/operator-process.ts';
 import { depositEvents, pay, readDepositState } from '../../support/deposits/payments.ts';
 import { seedDeposits } from '../../support/deposits/seed-deposits.ts';
 
 const FUNDS = 1_000;
+/** When the process is killed -9 at its only COMMIT, and whether that has taken place. */
+const ENDS = { 'before 1': false, 'after 1': true };
 
 describe('operator deposit resolve', () => {
   let commands: TestCommands;
@@ -18,14 +20,21 @@ describe('operator deposit resolve', () => {
     await commands.close();
   });
 
-  const resolve = (id: string, version: number, end?: End) =>
-    operateInProcess(
-      { DATABASE_URL: commands.operatorUrl },
-      ['deposit', 'resolve', id, '--credit', '--if-version', String(version), '--reason', 'in a test'],
-      end,
-    );
+  /** @returns the exit code of its process, or null if that was killed, and what it wrote */
+  const resolve = (id: string, version: number, end?: string) =>
+    new Promise<{ code: unknown; err: string }>((done) => {
+      const killed = end === undefined ? [] : ['--import', './test/support/crash/die-at-commit.ts'];
+      const why = ['--if-version', String(version), '--reason', 'in a test'];
+      const env = { PATH: process.env.PATH, DATABASE_URL: commands.operatorUrl, DIE_AT_COMMIT: end };
+      execFile(
+        process.execPath,
+        [...killed, 'operator/main.ts', 'deposit', 'resolve', id, '--credit', ...why],
+        { env },
+        (error, _, err) => done({ code: error === null ? 0 : error.code, err }),
+      );
+    });
 
-  for (const [end, hasHappened] of Object.entries(ENDS) as [End, boolean][]) {
+  for (const [end, hasHappened] of Object.entries(ENDS)) {
     it(`credits all or nothing when its process is killed -9 ${end.replace(' 1', ' the COMMIT')}, and credits once when it is run again`, async () => {
       const { orm } = commands.context;
       const partnerId = await commands.createFundedPartner(FUNDS);

@@ -92,6 +92,4 @@ describe('a kept transaction of the network', () => {
       assert.deepEqual((await send(event)).json, { transactionId: made.id });
     });
   }
-
-  /** Issued by the API's own worker. */
 });
