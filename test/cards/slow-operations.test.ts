@@ -3,16 +3,20 @@ import { randomUUID } from 'node:crypto';
 import { expectError, expectReplay } from '../support/api/answers.ts';
 import {
   ask,
+  assertMoney,
   assertNothing,
   assertOneEvent,
   assertShown,
   eventsAbout,
+  ISSUANCE,
+  listed,
   OPERATION_KINDS,
   type Operating,
   operating,
   settled,
 } from '../support/operation-kinds.ts';
 import { startTestStack, type TestStack } from '../support/stack.ts';
+import { untilStarted } from '../support/workflows.ts';
 
 describe('if no worker gets to an operation in time', () => {
   let stack: TestStack;
@@ -29,6 +33,21 @@ describe('if no worker gets to an operation in time', () => {
       expectError(await ask(on, 100_000), on.kind.short);
       await assertNothing(on);
     }
+  });
+
+  it('live mode keeps the card pending, with its money held, if its workflow is terminated', async () => {
+    const on = await operating(stack, ISSUANCE, 'live');
+    const idempotencyKey = randomUUID();
+    const accepted = await ask(on, 1_000, { idempotencyKey });
+    assert.equal(accepted.status, 202, accepted.text);
+    const workflow = stack.client.workflow.getHandle(ISSUANCE.workflow.idOf(accepted.json.id));
+    await untilStarted(workflow);
+    await workflow.terminate('by an operator, in a test');
+    await stack.startWorker();
+    expectReplay(await ask(on, 1_000, { idempotencyKey }), accepted);
+    assert.deepEqual(await listed(on), [accepted.json]);
+    await assertMoney(on, 'pending', 1_000);
+    await stack.stopWorker();
   });
 
   it('live mode answers 202 with the money held, also to a retry, and it succeeds when a worker starts', async () => {

@@ -56,6 +56,16 @@ describe('in test mode', () => {
         const refused = await ask(on, amount + 1);
         expectError(refused, kind.short);
         assert.deepEqual([refused.status, refused.json.error.type], [402, 'payment']);
+        if (kind !== WITHDRAWAL) {
+          const costs = -kind.change(amount + 1).balanceCents;
+          assert.match(
+            refused.json.error.message,
+            new RegExp(
+              `^This costs ${costs} cents with its fees, and ${fundsCents} cents are available, so nothing was debited\\. ` +
+                'Fund the balance, then send the request with a new Idempotency-Key:',
+            ),
+          );
+        }
         await assertNothing(on);
         const answer = await ask(on, amount);
         await assertShown(on, answer.json, amount, 'succeeded');

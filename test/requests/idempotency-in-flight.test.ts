@@ -1,14 +1,16 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { DEPOSIT_CHANGED } from '../../platform/db/notifications.ts';
+import { issueCardWorkflowId } from '../../workflows/messages.ts';
 import { expectError } from '../support/api/answers.ts';
-import { createCard } from '../support/cards.ts';
+import { createCard, readCardRow } from '../support/cards.ts';
 import { untilAnswered } from '../support/crash/operations.ts';
 import { TEST_TRON } from '../support/deposits/seed-deposits.ts';
-import { fundedPartner } from '../support/money.ts';
+import { assertLedgerClean, balanceOf, fundedPartner, priceOf } from '../support/money.ts';
 import { asOwner, connectTo, ownerUrlOf } from '../support/postgres.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../support/stack.ts';
 import { until } from '../support/until.ts';
+import { untilStarted } from '../support/workflows.ts';
 
 const CARD = { amount: 1_047, external_ref: 'r' };
 
@@ -59,6 +61,40 @@ describe('an Idempotency-Key whose request is running', () => {
     const deposits = await partner.call('GET', '/funding/deposits', { mode: 'live' });
     assert.deepEqual(deposits.json.data, []);
   });
+
+  for (const [digits, answered, status] of [
+    [0, 201, 'active'],
+    [47, 202, 'funding_pending'],
+  ] as const) {
+    it(`gets ${answered}, and no money back, although its workflow is cancelled before it has begun, for an amount ending in ${digits}`, async () => {
+      const body = { ...CARD, amount: 10_000 + digits };
+      const options = { mode: 'live', idempotencyKey: 'k' } as const;
+      const answer = createCard(partner, body, options);
+      const operation = await until('the operation has begun', async () => {
+        const { json } = await partner.call('GET', '/operations', { mode: 'live' });
+        return json.data[0];
+      });
+      assert.deepEqual(
+        [operation.status, operation.response_status, operation.waits_for],
+        ['in_progress', null, 'network'],
+      );
+      const early = await createCard(partner, body, options);
+      expectError(early, 'idempotency_in_flight');
+      assert.equal(early.headers.get('operation-id'), operation.id);
+      const workflow = stack.client.workflow.getHandle(issueCardWorkflowId(operation.resource.id));
+      await untilStarted(workflow);
+      await workflow.cancel();
+      await stack.startWorker();
+
+      const { status: code, text, json, headers } = await answer;
+      assert.deepEqual([code, headers.get('operation-id')], [answered, operation.id], text);
+      assert.equal((await readCardRow(stack, json.id))?.status, status);
+      const left = 100_000 - priceOf(body.amount);
+      const total = status === 'active' ? left : 100_000;
+      assert.deepEqual(await balanceOf(partner, 'live'), [left, total - left, total]);
+      await assertLedgerClean(stack, partner);
+    });
+  }
 
   it('makes others wait for a request that is one transaction, which then get its response or 422', async () => {
     const { id: cardId } = (await createCard(partner, { amount: 1_000 })).json;

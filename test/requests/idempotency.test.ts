@@ -3,17 +3,16 @@ import { negotiateLimits } from '../../accounts/partners.ts';
 import { MAX_AMOUNT_CENTS } from '../../domain/money.ts';
 import { expectError, expectReplay } from '../support/api/answers.ts';
 import { changeStatus } from '../support/card-status.ts';
-import { createCard, eventTypes, settledCard } from '../support/cards.ts';
+import { createCard, eventTypes } from '../support/cards.ts';
 import { balanceOf, fundedPartner } from '../support/money.ts';
 import { sharedStack } from '../support/shared-stack.ts';
 import type { Answer, TestPartner, TestStack } from '../support/stack.ts';
-import { until } from '../support/until.ts';
 
 const CARD = { amount: 1_000, external_ref: 'r', email: 'a@example.com' };
 
 /**
- * What every operation's key does is in test/api/rules-idempotency.test.ts, and what its claim does in
- * test/requests/claim-idempotency-key.test.ts.
+ * What every operation's key does is in test/api/rules-idempotency.test.ts, what its claim does in
+ * test/requests/claim-idempotency-key.test.ts, and the replay of a 202 in test/cards/slow-operations.test.ts.
  */
 describe('an Idempotency-Key', () => {
   let stack: TestStack;
@@ -32,21 +31,6 @@ describe('an Idempotency-Key', () => {
     assert.equal(answer.status, 201, answer.text);
     assert.equal(answer.headers.get('idempotent-replayed'), null);
   };
-
-  it('replays a 202 unchanged when what was accepted has succeeded', async () => {
-    const body = { amount: 1_041, external_ref: 'r' };
-    const card = await create(body, 'live');
-    assert.deepEqual([card.status, card.json.status], [202, 'funding_pending'], card.text);
-    assert.equal((await settledCard(partner, card.json.id)).status, 'active');
-    expectReplay(await create(body, 'live'), card);
-
-    const path = `/cards/${card.json.id}/topups`;
-    const topUp = await post(path, { amount: 1_041 }, 'live', 'top-up');
-    assert.equal(topUp.status, 202, topUp.text);
-    const settled = () => partner.call('GET', `/topups/${topUp.json.id}`, { mode: 'live' });
-    await until('the top-up has succeeded', async () => (await settled()).json.status === 'succeeded');
-    expectReplay(await post(path, { amount: 1_041 }, 'live', 'top-up'), topUp);
-  });
 
   it('replays a refusal, whatever the balance is by then', async () => {
     expectNew(await create(CARD, 'test', 'first'));
