@@ -5,6 +5,7 @@ import type { Card } from '../../../dev/lithic/objects.ts';
 import { allTaken, lithicCard, startLithicStack } from '../../support/adapters/lithic.ts';
 import { createCard } from '../../support/cards.ts';
 import { assertLedgerClean, balanceOf, fundedPartner } from '../../support/money.ts';
+import { cardMoney } from '../../support/operation-kinds.ts';
 import { environmentOf, type Operate, operateIn } from '../../support/operator/operate.ts';
 import { asOwner } from '../../support/postgres.ts';
 import type { TestPartner, TestStack } from '../../support/stack.ts';
@@ -35,10 +36,7 @@ describe('an element of a payment that a person decides', () => {
     await stop();
   });
 
-  const money = async () => {
-    const { json } = await partner.call('GET', `/cards/${cardId}`, live);
-    return [json.balance, json.available_balance];
-  };
+  const money = () => cardMoney({ partner, mode: 'live', cardId });
   const transactions = async (): Promise<
     { id: string; type: string; amount: number; charged_to: string }[]
   > => (await partner.call('GET', `/cards/${cardId}/transactions`, live)).json.data;

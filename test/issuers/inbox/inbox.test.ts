@@ -36,11 +36,8 @@ describe('the inbox of the card network', () => {
   before(async () => {
     ({ fake, stack, stop } = await startLithicStack());
     [partner, other] = [await fundedPartner(stack, 100_000), await fundedPartner(stack)];
-    const issue = async (of: TestPartner): Promise<string> => {
-      const { json, status } = await createCard(of, { amount: 1_000 }, live);
-      assert.equal(status, 201);
-      return json.id;
-    };
+    const issue = async (of: TestPartner): Promise<string> =>
+      (await createCard(of, { amount: 1_000 }, live)).json.id;
     while (cardIds.length < CARDS) cardIds.push(await issue(partner));
     othersCard = await lithicCard(fake, stack, await issue(other));
     // From now on, each test looks by itself.
@@ -245,10 +242,8 @@ describe('the inbox of the card network', () => {
   it('rests no longer for a turn at the network that it missed, however often', async () => {
     const { token } = cleared([1]);
     await tell(token);
-    const budget = createRequestBudget({
-      ...{ orm: stack.orm, network, perSecond: 20 },
-      logger: pino({ level: 'silent' }),
-    });
+    const logger = pino({ level: 'silent' });
+    const budget = createRequestBudget({ orm: stack.orm, network, perSecond: 20, logger });
     await budget.takeTurn('event', null);
     await asOwner(stack, "UPDATE request_budget SET paused_until = now() + interval '50 seconds'");
     await asOwner(stack, 'UPDATE network_inbox SET attempts = 8');

@@ -11,6 +11,7 @@ import { signBody } from '../../../issuers/simulated/signature.ts';
 import { KeyRing } from '../../../platform/crypto/key-ring.ts';
 import { newId } from '../../../platform/crypto/new-id.ts';
 import { expectError } from '../../support/api/answers.ts';
+import { sendAsNetwork } from '../../support/api/network-events.ts';
 import { createCard } from '../../support/cards.ts';
 import { fundedPartner } from '../../support/money.ts';
 import { testServers } from '../../support/servers.ts';
@@ -26,14 +27,8 @@ describe('POST /network/callbacks', () => {
     secret = simulatedNetworkCredentials(simulatedNetworkSecrets(stack.operator.ring)[0]).callbackSecret;
   });
 
-  const send = async (body: string, signature: string | undefined = signBody(body, secret)) => {
-    const response = await fetch(`http://${stack.config.host}:${stack.config.port}/network/callbacks`, {
-      method: 'POST',
-      body,
-      headers: signature === undefined ? {} : { 'x-network-signature': signature },
-    });
-    return { status: response.status, headers: response.headers, text: await response.text() };
-  };
+  const send = (body: string, signature?: string) =>
+    sendAsNetwork(stack, '/network/callbacks', body, signature);
   const about = (token: string, type = 'card.issuance') => JSON.stringify({ token, type });
 
   it('accepts a hint about an operation that runs, has ended or never existed', async () => {

@@ -2,8 +2,6 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { FakeIncrease } from '../../../dev/increase/fake-increase.ts';
 import { readAttention } from '../../../exports/attention.ts';
-import type { Config } from '../../../platform/config/service.ts';
-import { madeFor } from '../../support/adapters/increase.ts';
 import {
   type IncreaseCard,
   liveCard,
@@ -148,20 +146,6 @@ describe('live mode on Increase', () => {
     assert.ok(!(await attention()).some(({ id }) => id === topup.id));
   });
 
-  it('issues one card, however often Increase loses its answers', async () => {
-    const partner = await fundedPartner(stack);
-    fake.faults.add({ fault: 'lost after acting', request: 'POST', every: 2, times: 6 });
-    fake.faults.add({ fault: 'internal error', every: 3, times: 6 });
-    const answers = await Promise.all(
-      Array.from({ length: 5 }, () => createCard(partner, { amount: 5_000 }, { mode: 'live' })),
-    );
-    for (const { json } of answers) {
-      assert.equal((await settledCard(partner, json.id)).status, 'active');
-      const made = madeFor(fake, json.id);
-      assert.deepEqual(made, { accounts: 1, cards: ['active'], transfers: ['complete'], cents: 5_000 });
-    }
-  });
-
   describe("tells the same story of a card's payments when its events come", () => {
     const ORDERS: [string, Order][] = [
       ['in order', (items) => items],
@@ -206,67 +190,6 @@ describe('live mode on Increase', () => {
           ['purchase 1000', 'purchase 800', 'refund 300'],
         );
       });
-    }
-  });
-});
-
-/** Starts another worker, which finds keys of this age too old. */
-async function restartWorker(stack: TestStack, lifetime: Pick<Config, 'networkKeyLifetimeMs'>) {
-  Object.assign(stack.config, lifetime);
-  await stack.stopWorker();
-  await stack.startWorker();
-}
-
-describe("a blocked card's money at Increase", () => {
-  it('is looked for, and not asked for anew, once its return is older than NETWORK_KEY_LIFETIME', async () => {
-    const { stack, fake, stop } = await startIncreaseStack();
-    try {
-      const lost = await liveCard(stack);
-      const neverMoved = await liveCard(stack);
-      const block = ({ partner, cardId }: IncreaseCard) =>
-        partner.call('POST', `/cards/${cardId}/block`, { mode: 'live' });
-      fake.faults.add({ fault: 'lost after acting', request: 'POST /account_transfers', times: 1 });
-      fake.faults.add({ fault: 'internal error', request: 'GET /account_transfers' });
-      assert.equal((await block(lost)).status, 200);
-      await until(
-        'it was moved',
-        () => fake.requests.includes('POST /account_transfers') && centsAt(lost) === 0,
-      );
-      fake.faults.add({ fault: 'internal error', request: 'POST /account_transfers' });
-      assert.equal((await block(neverMoved)).status, 200);
-      const { networkKeyLifetimeMs } = stack.config;
-      await restartWorker(stack, { networkKeyLifetimeMs: 0 });
-      // A key that Increase has forgotten would move the money again.
-      fake.faults.clear();
-      const transfers = fake.bank.books.transfers.length;
-      await asOwner(stack, "UPDATE true_up SET retry_after = '-infinity' WHERE status = 'pending'", []);
-      const statusOf = async ({ cardId }: IncreaseCard) => {
-        const rows = await asOwner<{ status: string; reason: string | null }>(
-          stack,
-          'SELECT status, reason FROM true_up WHERE card_id = $1',
-          [cardId],
-        );
-        return rows.map(({ status, reason }) => [status, reason]);
-      };
-      await until('the one was found', async () => (await statusOf(lost))[0]?.[0] === 'succeeded');
-      await until('the other was not', async () => (await statusOf(neverMoved))[0]?.[0] === 'refused');
-      assert.deepEqual(await statusOf(neverMoved), [['refused', 'key_expired']]);
-      assert.equal(fake.bank.books.transfers.length, transfers);
-      const operate = operateIn(environmentOf(stack.config));
-      const [item] = (await operate('attention', 'list')).json.filter(
-        ({ kind }: { kind: string }) => kind === 'true_up',
-      );
-      assert.match(item.reason, /too old to be sent/);
-      const retried = await operate('true-up', 'retry', item.id, '--reason', 'no transfer at Increase');
-      assert.equal(retried.code, 0, retried.err);
-      await restartWorker(stack, { networkKeyLifetimeMs });
-      await until('it is asked for under another key', () => centsAt(neverMoved) === 0);
-
-      function centsAt({ networkCardId }: IncreaseCard) {
-        return fake.bank.books.cents[fake.bank.card(networkCardId).account_id];
-      }
-    } finally {
-      await stop();
     }
   });
 });

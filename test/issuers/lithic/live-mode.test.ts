@@ -12,15 +12,18 @@ import {
   startLithicStack,
   WEBHOOK_SECRET,
 } from '../../support/adapters/lithic.ts';
-import { createCard } from '../../support/cards.ts';
+import { moveRevealsBack, reveal, revealingPartner } from '../../support/api/reveals.ts';
+import { createCard, settledCard } from '../../support/cards.ts';
 import { inboxRead } from '../../support/inbox.ts';
-import { assertLedgerClean, fundedPartner } from '../../support/money.ts';
+import { assertLedgerClean } from '../../support/money.ts';
+import { cardMoney } from '../../support/operation-kinds.ts';
 import { connectTo, ownerUrlOf } from '../../support/postgres.ts';
 import type { TestPartner, TestStack } from '../../support/stack.ts';
+import { assertKeptNowhere } from '../../support/stored-data.ts';
 
 const live = { mode: 'live' } as const;
 
-describe('transactions at Lithic', () => {
+describe('live mode at Lithic', () => {
   let fake: FakeLithic;
   let stack: TestStack;
   let stop: () => Promise<void>;
@@ -28,8 +31,8 @@ describe('transactions at Lithic', () => {
   let cardId: string;
   let card: Card;
   before(async () => {
-    ({ fake, stack, stop } = await startLithicStack());
-    partner = await fundedPartner(stack, 1_000_000);
+    ({ fake, stack, stop } = await startLithicStack({ logLevel: 'trace' }));
+    partner = await revealingPartner(stack);
   });
   beforeEach(async () => {
     const { program } = fake;
@@ -46,10 +49,7 @@ describe('transactions at Lithic', () => {
     await stop();
   });
 
-  const money = async () => {
-    const { json } = await partner.call('GET', `/cards/${cardId}`, live);
-    return [json.balance, json.available_balance];
-  };
+  const money = () => cardMoney({ partner, mode: 'live', cardId });
   const list = async (what: 'transactions' | 'authorizations') =>
     (await partner.call('GET', `/cards/${cardId}/${what}`, live)).json.data;
   /** Oldest first. */
@@ -186,28 +186,6 @@ describe('transactions at Lithic', () => {
     });
   }
 
-  it('take everything of an authorization: advice, partial clearings, reversal', async () => {
-    const { program } = fake;
-    const transaction = await program.authorize({ card, amount: 100 });
-    program.record(transaction, { type: 'AUTHORIZATION_ADVICE', amount: 600 });
-    await told();
-    assert.deepEqual(await money(), [1_000, 400]);
-    program.record(transaction, { type: 'CLEARING', amount: 250 });
-    await told();
-    assert.deepEqual(await money(), [750, 400]);
-    program.record(transaction, { type: 'AUTHORIZATION_REVERSAL', amount: 50 });
-    await told();
-    assert.deepEqual(await money(), [750, 450]);
-    program.record(transaction, { type: 'CLEARING', amount: 300 });
-    await told();
-    assert.deepEqual(await money(), [450, 450]);
-    assert.equal((await authorization()).status, 'closed');
-    assert.deepEqual(await transactions(), [
-      ['purchase', 250],
-      ['purchase', 300],
-    ]);
-  });
-
   it('give refunds, and take them back, whatever the card has', async () => {
     const { program } = fake;
     const refund = program.begin(card, {}, { type: 'RETURN', amount: 200, polarity: 'CREDIT' });
@@ -242,5 +220,29 @@ describe('transactions at Lithic', () => {
       ['purchase', 200],
     ]);
     assert.equal((await authorization()).status, 'closed');
+  });
+
+  it('show the details of their cards to the partner, and leave neither number nor CVV anywhere, whatever fails', async () => {
+    const cardIds = [];
+    for (const fault of [null, 'other shape', '500 after', 'malformed'] as const) {
+      if (fault !== null) fake.faults.add({ fault, request: 'POST /v1/cards', times: 1 });
+      const card = await settledCard(partner, (await createCard(partner, { amount: 1_000 }, live)).json.id);
+      if (fault !== null) fake.faults.add({ fault, request: 'PATCH', times: 1 });
+      assert.equal((await partner.call('POST', `/cards/${card.id}/freeze`, live)).status, 200);
+      if (fault !== null) {
+        fake.faults.add({ fault, request: 'GET /v1/cards', times: 1 });
+        assert.equal((await reveal(partner, card.id, 'live')).status, 503);
+      }
+      cardIds.push(card.id);
+    }
+    const revealed = [];
+    for (const cardId of cardIds) {
+      const { pan, cvv } = await lithicCard(fake, stack, cardId);
+      await moveRevealsBack(stack, partner, 90_000);
+      const { status, json } = await reveal(partner, cardId, 'live');
+      assert.deepEqual([status, json.pan, json.cvv], [200, pan, cvv]);
+      revealed.push({ pan, cvv });
+    }
+    await assertKeptNowhere(stack, revealed);
   });
 });
