@@ -144,22 +144,6 @@ describe('authorizations in test mode', () => {
       assert.equal((await events())[0].type, 'card.authorization.updated');
     });
 
-    it('that are declined leave the authorization as it was, and only a transaction is sent', async () => {
-      const authorization = await authorized(300);
-      const { status, json } = await authorization.increment(701);
-      assert.deepEqual([status, ...stateOf(json)], [200, 'pending', 300, 300, 0]);
-      assert.equal(json.requests[1].decline_reason, 'insufficient_card_balance');
-      const [decline] = await card.transactions();
-      assert.deepEqual(
-        [decline.type, decline.amount, decline.authorization_id],
-        ['decline', 701, authorization.id],
-      );
-      assert.deepEqual((await types()).slice(0, 2), [
-        'card.transaction.created',
-        'card.authorization.created',
-      ]);
-    });
-
     it('answer 409 after a hundred requests', async () => {
       const authorization = await authorized(1);
       for (let count = 1; count < 100; count++) assert.equal((await authorization.increment(1)).status, 200);

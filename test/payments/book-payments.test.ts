@@ -7,7 +7,7 @@ import { bookPayments } from '../../payments/book-payments.ts';
 import { decidePayment } from '../../payments/decide-payment.ts';
 import { transaction } from '../../platform/db/transaction.ts';
 import { openCommands, type TestCommands } from '../support/commands/open-commands.ts';
-import { Draws } from '../support/payments/history.ts';
+import { Draws, liveAlone } from '../support/payments/history.ts';
 import {
   IncreaseIssuer,
   type Issuer,
@@ -242,23 +242,10 @@ describe('bookPayments', () => {
     await fc.assert(
       fc.asyncProperty(history, fc.boolean(), async (numbers, isLithic) => {
         partnerId = await commands.createFundedPartner(1_000_000);
-        const increase = new IncreaseIssuer();
-        increase.expiresAt = '2099-01-01T00:00:00.000Z';
-        const { issuer, cardId, book } = await open(isLithic ? new LithicIssuer(true) : increase);
-        const draws = new Draws(numbers);
+        const at = isLithic ? new LithicIssuer(true) : new IncreaseIssuer('2099-01-01T00:00:00.000Z');
+        const { issuer, cardId, book } = await open(at);
         const [posted = 0, , prepaid = 0] = await money(cardId);
-        const reads: Read[] = [];
-        while (!draws.isOver) {
-          const cents = 1 + draws.below(400);
-          const what = draws.below(8);
-          if (what < 3) issuer.request(cents, what > 0, null);
-          else if (what === 3) issuer.reverse(cents);
-          else if (what === 4) issuer.clear(cents, draws.below(2) === 0);
-          else if (what === 5) issuer.refund(cents);
-          else if (what === 6) issuer.total(cents);
-          else issuer.force(cents);
-          reads.push(issuer.read());
-        }
+        const reads = liveAlone(issuer, new Draws(numbers));
         // Doubled, in another order, two at a time.
         const order = [...reads, ...reads].sort(
           (one, other) => one.told.size - other.told.size || one.holdCents - other.holdCents,

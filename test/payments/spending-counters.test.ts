@@ -6,7 +6,6 @@ import type { Tenant } from '../../domain/mode.ts';
 import { NOWHERE } from '../../domain/payment.ts';
 import { completeControls, type LimitInterval } from '../../domain/spending-controls.ts';
 import { checkBooks } from '../../exports/check-books.ts';
-import { answerOf, takeMessages, takeRequest } from '../../payments/take-messages.ts';
 import { simulateOnAuthorization, simulateOnCard } from '../../payments/test-authorizations.ts';
 import { transaction } from '../../platform/db/transaction.ts';
 import { settlementOf, settleOne } from '../support/commands/cards.ts';
@@ -27,17 +26,8 @@ const STARTS = [
 ];
 const step = fc.record({
   kind: fc.constantFrom(
-    'authorize',
-    'authorize',
-    'purchase',
-    'purchase',
-    'refund',
-    'forceCapture',
-    'increment',
-    'capture',
-    'captureSome',
-    'reverse',
-    'expire',
+    ...(['authorize', 'authorize', 'purchase', 'purchase', 'refund', 'forceCapture'] as const),
+    ...(['increment', 'capture', 'captureSome', 'reverse', 'expire'] as const),
   ),
   cents: fc.integer({ min: 1, max: 100 }),
   category: fc.constantFrom(null, '5812', '5411'),
@@ -109,36 +99,23 @@ describe('counters of spending', () => {
     return cardId;
   };
 
+  type Asked = Parameters<typeof keyedRequest>[0];
+  type OnCard = Pick<Parameters<typeof simulateOnCard>[2], 'type' | 'amountCents'>;
+  type OnAuthorization = Omit<Parameters<typeof simulateOnAuthorization>[3], 'messageId' | 'ttlMs'>;
+
   /** What merchants do with a card, each in the transaction that the service makes of it. */
   const uses = (cardId: string) => {
     const { context } = commands;
-    const request = (operation: Parameters<typeof keyedRequest>[0]) => ({
-      ...keyedRequest(operation, cardId, {}, tenant),
-      key: null,
-    });
+    const request = (operation: Asked) => ({ ...keyedRequest(operation, cardId, {}, tenant), key: null });
     const sent = () => ({ messageId: `simulated/${randomUUID()}`, ttlMs: NEVER_MS });
-    const onCard = async (
-      operation: Parameters<typeof keyedRequest>[0],
-      said: Pick<Parameters<typeof simulateOnCard>[2], 'type' | 'amountCents'>,
-      category: string | null,
-    ) => {
-      const merchant = { ...NOWHERE, categoryCode: category };
-      const { response } = await simulateOnCard(context, request(operation), {
-        ...said,
-        merchant,
-        ...sent(),
-      });
-      return JSON.parse(response.body);
+    const of = (category: string | null) => ({ ...NOWHERE, categoryCode: category });
+    const onCard = async (operation: Asked, said: OnCard, category: string | null) => {
+      const message = { ...said, ...sent(), merchant: of(category) };
+      return JSON.parse((await simulateOnCard(context, request(operation), message)).response.body);
     };
-    const onAuthorization = async (
-      operation: Parameters<typeof keyedRequest>[0],
-      id: string,
-      said: Omit<Parameters<typeof simulateOnAuthorization>[3], 'messageId' | 'ttlMs'>,
-    ) => {
-      const { response } = await simulateOnAuthorization(context, request(operation), id, {
-        ...said,
-        ...sent(),
-      });
+    const onAuthorization = async (operation: Asked, id: string, said: OnAuthorization) => {
+      const message = { ...said, ...sent() };
+      const { response } = await simulateOnAuthorization(context, request(operation), id, message);
       return JSON.parse(response.body);
     };
     return {
@@ -153,16 +130,9 @@ describe('counters of spending', () => {
       expire: (id: string) => onAuthorization('expire_authorization', id, { type: 'expiry' }),
       forceCapture: (amountCents: number, category: string | null) =>
         onCard('force_capture', { type: 'clearing', amountCents }, category),
-      settle: async (type: 'purchase' | 'refund', amountCents: number, category: string | null) =>
+      settle: (type: 'purchase' | 'refund', amountCents: number, category: string | null) =>
         transaction(context.orm, (tx) =>
-          settleOne(
-            tx,
-            settlementOf(tenant, cardId, {
-              type,
-              amountCents,
-              merchant: { name: null, categoryCode: category, city: null, country: null },
-            }),
-          ),
+          settleOne(tx, settlementOf(tenant, cardId, { type, amountCents, merchant: of(category) })),
         ),
     };
   };
@@ -334,77 +304,6 @@ describe('counters of spending', () => {
     await other.query('COMMIT');
     assert.equal((await waiting).created, '2027-03-10T23:59:59.999Z');
     assert.equal((await use.authorize(100, null)).decline_reason, null, 'nothing was spent today');
-  });
-
-  it('are right in a process whose clock is behind, and stay right for the others', async () => {
-    mock.timers.enable({ apis: ['Date'], now: Date.parse('2027-03-11T00:00:01Z') });
-    const cardId = await controlled([daily(100)]);
-    const use = uses(cardId);
-    await use.authorize(70, null);
-    at('2027-03-10T23:59:59Z');
-    assert.equal((await use.authorize(100, null)).decline_reason, null);
-    assert.equal((await use.authorize(1, null)).decline_reason, 'spending_limit_exceeded');
-    at('2027-03-11T00:00:02Z');
-    assert.equal((await use.authorize(31, null)).decline_reason, 'spending_limit_exceeded');
-    assert.equal((await use.authorize(30, null)).decline_reason, null);
-  });
-
-  it('decide what the network asks for, and count a clearing that comes before its request once', async () => {
-    const live = { partnerId: await commands.createFundedPartner(100_000), mode: 'live' as const };
-    const cardId = await commands.createActiveCard(live.partnerId, 'live', 10_000);
-    const controls = completeControls({
-      blocked_categories: ['7995'],
-      spending_limits: [{ amount: 100, interval: 'daily' }],
-    });
-    await commands.owner.query('UPDATE card SET spending_controls = $2 WHERE id = $1', [cardId, controls]);
-    const networkCardId = `net_${cardId}`;
-    await commands.owner.query('UPDATE card SET network_card_id = $2 WHERE id = $1', [cardId, networkCardId]);
-    const say = (
-      type: 'authorization' | 'increment' | 'clearing',
-      networkAuthorizationId: string,
-      more: { amountCents: number; category?: string; isFinal?: boolean },
-    ) =>
-      transaction(commands.context.orm, async (tx) => {
-        const id = randomUUID();
-        const merchant = { name: null, categoryCode: more.category ?? null, city: null, country: null };
-        const { amountCents, isFinal = false } = more;
-        const message = {
-          ...live,
-          cardId,
-          simulated: {
-            message: { id, type, amountCents, isFinal, merchant },
-            networkPaymentId: networkAuthorizationId,
-            ttlMs: NEVER_MS,
-          },
-          recorded: { networkCardId, said: { id } },
-        };
-        if (type === 'clearing') {
-          await takeMessages(tx, [message]);
-          return { declineReason: null };
-        }
-        const taken = await takeRequest(tx, message, null);
-        return 'taken' in taken ? answerOf(taken.taken) : taken.answered;
-      });
-    const spent = async () => Number((await spending(cardId))[0].net_cents);
-
-    const casino = await say('authorization', 'a0', { amountCents: 1, category: '7995' });
-    assert.equal(casino.declineReason, 'merchant_category_not_allowed');
-    const asked = await say('authorization', 'a0', { amountCents: 0, category: '7995' });
-    assert.equal(asked.declineReason, 'merchant_category_not_allowed');
-    await say('clearing', 'a1', { amountCents: 60, category: '7995' });
-    assert.equal(await spent(), 60);
-    assert.equal((await say('authorization', 'a1', { amountCents: 90 })).declineReason, null);
-    assert.equal(await spent(), 90);
-    const increment = await say('increment', 'a1', { amountCents: 11 });
-    assert.equal(increment.declineReason, 'spending_limit_exceeded');
-    assert.equal((await say('increment', 'a1', { amountCents: 10 })).declineReason, null);
-    assert.equal((await say('authorization', 'a2', { amountCents: 0 })).declineReason, null);
-    assert.equal(
-      (await say('authorization', 'a2', { amountCents: 1 })).declineReason,
-      'spending_limit_exceeded',
-    );
-    const books = await checkBooks(commands.context.orm.em.fork());
-    assert.deepEqual(books, []);
   });
 
   it('are made for a limit by its first decision, and deleted by one after it is gone', async () => {

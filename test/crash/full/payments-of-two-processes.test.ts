@@ -9,7 +9,7 @@ import { checkBooks } from '../../../exports/check-books.ts';
 import { checkLedger } from '../../../ledger/check-ledger.ts';
 import { openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
 import type { HeardPayment } from '../../support/payments/booking-process.ts';
-import { Draws } from '../../support/payments/history.ts';
+import { Draws, liveAlone } from '../../support/payments/history.ts';
 import { IncreaseIssuer, type Issuer, LithicIssuer, named } from '../../support/payments/issuers.ts';
 import { propertyRuns } from '../../support/property-runs.ts';
 
@@ -61,21 +61,9 @@ describe('payments that two processes book at the same time', () => {
 
   function live(cardId: string): History {
     const paymentId = randomUUID();
-    const issuer = below(2) === 0 ? new LithicIssuer(true) : new IncreaseIssuer();
-    if (issuer instanceof IncreaseIssuer) issuer.expiresAt = '2099-01-01T00:00:00.000Z';
+    const issuer = below(2) === 0 ? new LithicIssuer(true) : new IncreaseIssuer('2099-01-01T00:00:00.000Z');
     const draws = new Draws(Array.from({ length: 8 + below(12) }, () => below(1_000_000)));
-    const snapshots: PaymentSnapshot[] = [];
-    while (!draws.isOver) {
-      const cents = 1 + draws.below(400);
-      const what = draws.below(8);
-      if (what < 3) issuer.request(cents, what > 0, null);
-      else if (what === 3) issuer.reverse(cents);
-      else if (what === 4) issuer.clear(cents, draws.below(2) === 0);
-      else if (what === 5) issuer.refund(cents);
-      else if (what === 6) issuer.total(cents);
-      else issuer.force(cents);
-      snapshots.push(named(paymentId, issuer.read().snapshot()));
-    }
+    const snapshots = liveAlone(issuer, draws).map((read) => named(paymentId, read.snapshot()));
     return { cardId, paymentId, issuer, snapshots };
   }
 

@@ -125,6 +125,23 @@ export class Draws {
   }
 }
 
+/** A payment that its issuer decides by itself. @returns what there was to read after each step */
+export function liveAlone(issuer: Issuer, draws: Draws): Read[] {
+  const reads: Read[] = [];
+  while (!draws.isOver) {
+    const cents = 1 + draws.below(400);
+    const what = draws.below(8);
+    if (what < 3) issuer.request(cents, what > 0, null);
+    else if (what === 3) issuer.reverse(cents);
+    else if (what === 4) issuer.clear(cents, draws.below(2) === 0);
+    else if (what === 5) issuer.refund(cents);
+    else if (what === 6) issuer.total(cents);
+    else issuer.force(cents);
+    reads.push(issuer.read());
+  }
+  return reads;
+}
+
 /** Plays a payment to its end: everything is told, every element decided. */
 export function play(network: keyof typeof NETWORKS, numbers: readonly number[]) {
   const draws = new Draws(numbers);

@@ -182,9 +182,13 @@ export class IncreaseIssuer implements Issuer {
   readonly #told: string[] = [];
   readonly #foreign: string[] = [];
   #authorizations = 0;
-  expiresAt = '2026-02-01T00:00:00.000Z';
+  expiresAt: string;
   readonly #elements: CardPayment['elements'] = [];
   #pending = new Map<string, { status: 'pending' | 'complete'; held_amount: number }>();
+
+  constructor(expiresAt = '2026-02-01T00:00:00.000Z') {
+    this.expiresAt = expiresAt;
+  }
 
   name() {
     const named = this.#id('decision');
