@@ -83,7 +83,7 @@ const note = autocommitStatement(
       (SELECT partner_id FROM account), greatest(${FRESH}, last.due + ${TURN}),
       ${values.body}::bytea, ${values.sizeBytes}::integer, ${values.version}::jsonb
     FROM last WHERE ${values.hasRoom}::boolean OR EXISTS (SELECT FROM network_inbox WHERE id = ${values.id})
-    ON CONFLICT (id) DO UPDATE SET seq = i.seq + 1, retry_after = least(i.retry_after, now()),
+    ON CONFLICT (id) DO UPDATE SET seq = DEFAULT, retry_after = least(i.retry_after, now()),
       network_card_id = coalesce(excluded.network_card_id, i.network_card_id),
       body = CASE WHEN excluded.version >= i.version THEN excluded.body WHEN excluded.version < i.version THEN i.body END,
       size_bytes = CASE WHEN excluded.version >= i.version THEN excluded.size_bytes
@@ -118,7 +118,7 @@ const keep = writeStatement(
     SELECT ${values.id}::text, 'simulated', 'payment', ${values.networkCardId}::text, ${values.reason}::text,
       ${values.elements}::jsonb, now() + interval '2 seconds'
     WHERE ${values.hasRoom}::boolean
-    ON CONFLICT (id) DO UPDATE SET seq = i.seq + 1, reason = excluded.reason, elements = i.elements || excluded.elements
+    ON CONFLICT (id) DO UPDATE SET seq = DEFAULT, reason = excluded.reason, elements = i.elements || excluded.elements
     RETURNING id`,
 );
 
@@ -158,7 +158,7 @@ export const takePaymentsToRead = autocommitStatement(
       WHERE y.mode = due.mode AND y.payment_id = due.payment_id RETURNING y.payment_id
     ), noted AS (
       INSERT INTO network_inbox AS i (id, network, kind) SELECT payment_id, ${network}::text, 'payment' FROM next
-      ON CONFLICT (id) DO UPDATE SET seq = i.seq + 1, retry_after = least(i.retry_after, now()), body = NULL, size_bytes = 0, version = NULL
+      ON CONFLICT (id) DO UPDATE SET seq = DEFAULT, retry_after = least(i.retry_after, now()), body = NULL, size_bytes = 0, version = NULL
     )
     SELECT payment_id FROM next`,
   { acrossTenants: 'queue' },

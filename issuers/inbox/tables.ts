@@ -9,7 +9,7 @@ export const NetworkInboxEntity = defineEntity({
     id: p.text().collation('C').primary(),
     network: p.text().collation('C'),
     kind: p.text().$type<'payment' | 'transfer'>().collation('C'),
-    seq: p.bigint('string').defaultRaw('1'),
+    seq: p.bigint('string').generated('identity'),
     /** The newest state of it, if the network sends it whole. Sealed. */
     body: p.blob().nullable(),
     sizeBytes: p.integer().default(0),

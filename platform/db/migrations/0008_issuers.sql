@@ -31,8 +31,9 @@ CREATE TABLE network_inbox (
   id text COLLATE "C" PRIMARY KEY,
   network text COLLATE "C" NOT NULL,
   kind text COLLATE "C" NOT NULL CHECK (kind IN ('payment', 'transfer')),
-  -- How often something has arrived about it. It ends only if nothing has arrived since it was taken.
-  seq bigint NOT NULL DEFAULT 1,
+  -- A new one with each arrival. It ends only if nothing has arrived since it was taken: neither in this row, nor
+  -- in one that came after it.
+  seq bigint GENERATED ALWAYS AS IDENTITY,
   -- The newest state of it, sealed, if the network sends it whole; and how new that is, compared part by part.
   body bytea,
   size_bytes integer NOT NULL DEFAULT 0,

@@ -14,7 +14,7 @@ const OF_MIGRATIONS = [
   // Entities have the columns of these types as text.
   /^drop type "ledger"\."(account_kind|phase|side)"$/,
   // An identity that is no primary key reads as a column with a default that the entity lacks.
-  /^alter table ("ledger"\."transfer"|"simulated_message") alter column "seq" drop default$/,
+  /^alter table ("ledger"\."transfer"|"simulated_message"|"network_inbox") alter column "seq" drop default$/,
 ];
 
 describe('entities', () => {
