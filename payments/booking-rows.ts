@@ -155,6 +155,7 @@ function toRows(terms: PaymentTerms, booking: Booking, as: BookedAs): BookedPaym
     isDeepStrictEqual(authorization?.expires_at ?? null, toPayment(terms).authorization?.expiresAt ?? null);
   const wasAuthorized = before !== null && before.status !== 'declined';
   const isRemembered =
+    terms.payment !== null ||
     authorization !== null ||
     payment.clearedCents > 0 ||
     // The simulated network's own word on a request is booked, and never told again.

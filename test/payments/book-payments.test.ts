@@ -114,6 +114,26 @@ describe('bookPayments', () => {
     assert.deepEqual(await version(), before);
   });
 
+  it('leaves nothing to be decided of an element that it can read now', async () => {
+    const { issuer, cardId, book } = await open();
+    issuer.refund(20);
+    const read = issuer.read();
+    const { movements, ...rest } = read.snapshot();
+    const unreadable = movements.map(({ id, amountCents: amount }) => {
+      return { id, what: 'RETURN', at: new Date(0).toISOString(), currency: 'EUR', amount };
+    });
+    await book({ ...read, snapshot: () => ({ ...rest, movements: [], unreadable }) });
+    const undecided = () =>
+      rows("SELECT jsonb_array_length(said -> 'unreadable') AS count FROM payment WHERE card_id = $1", [
+        cardId,
+      ]);
+    assert.deepEqual(await undecided(), [{ count: 1 }]);
+    await book();
+    assert.deepEqual(await undecided(), [{ count: 0 }]);
+    assert.deepEqual((await money(cardId)).slice(0, 2), [BALANCE_CENTS + 20, 0]);
+    assert.equal((await book())?.isChanged, false);
+  });
+
   it('books a decline with its fee, once, and no authorization', async () => {
     const { issuer, cardId, book } = await open();
     issuer.request(300, false, null);
