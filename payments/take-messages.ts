@@ -86,7 +86,9 @@ export async function takeMessages(
     if (recorded !== null && said !== null && !isDeepStrictEqual(said, recorded.said))
       throw usedOtherwise('message');
     if (answer !== null) return { answered: answer };
-    if (row.payment_card_id !== null && row.payment_card_id !== card.id) throw usedOtherwise('payment');
+    const before = paymentId === null ? undefined : left.payments.get(`${card.mode} ${paymentId}`);
+    const paymentCardId = before?.payment ? before.card.id : row.payment_card_id;
+    if (paymentCardId !== null && paymentCardId !== card.id) throw usedOtherwise('payment');
     const terms: SimulatedTerms = {
       ...termsLeft(left, { card, clock: row.clock, paymentId }, row),
       controls: controlsLeft(left, card, row),

@@ -140,6 +140,24 @@ describe('takeMessages', () => {
     assert.equal((await eventsOf(cardId)).length, 2);
   });
 
+  for (const isBatch of [true, false])
+    it(`refuses a payment that was on another card before, ${isBatch ? 'in one batch' : 'one by one'}`, async () => {
+      const cardId = await seedCard(commands, tenant, { balanceCents: 1_000 });
+      const another = await seedCard(commands, tenant, { balanceCents: 1_000 });
+      const clearings = [cardId, another].map((of) => {
+        const networkPaymentId = `payment of ${cardId}`;
+        const { simulated, ...taken } = messageOf(settlementOf(tenant, of, { networkPaymentId }));
+        const message = { ...simulated.message, type: 'clearing' as const };
+        return { ...taken, simulated: { ...simulated, message } };
+      });
+      const batches = isBatch ? [clearings] : clearings.map((clearing) => [clearing]);
+      const outcomes: MessageOutcome[] = [];
+      for (const messages of batches)
+        outcomes.push(...(await transaction(commands.context.orm, (tx) => takeMessages(tx, messages))));
+      assert.deepEqual(outcomes.map(codeOf), ['settled', 'idempotency_conflict']);
+      assert.deepEqual([await onCard(cardId), await onCard(another)], [900, 1_000]);
+    });
+
   describe('if a network transaction id is repeated,', () => {
     it('returns the same transaction, whatever has happened since, and moves nothing', async () => {
       const cardId = await seedCard(commands, tenant, { balanceCents: 1_000 });
