@@ -59,13 +59,19 @@ const others = readStatement(
 export const isGivenByHand = (card: Pick<CardRow, 'mode' | 'network_card_id' | 'last4'>): boolean =>
   card.mode === 'live' && card.network_card_id !== null && card.last4 === null;
 
+/** What stands for an id at the network that turned out to be another card's, until the right one is known. */
+const FREED = 'unknown/';
+
+export const hasLostNetworkId = ({ network_card_id: id }: Pick<CardRow, 'network_card_id'>): boolean =>
+  id?.startsWith(FREED) === true;
+
 /**
  * Frees an id that a person gave a card and the network gives another one. The first is looked up next.
  * @returns the first, unless the network has confirmed its id
  */
 export const freeNetworkId = writeStatement(
   (_, { networkCardId }: { networkCardId: string }) => sql<{ id: string }>`
-    UPDATE card SET network_card_id = 'unknown/' || id, look_up_after = '-infinity'
+    UPDATE card SET network_card_id = ${FREED}::text || id, look_up_after = '-infinity'
     WHERE mode = 'live' AND network_card_id = ${networkCardId} AND last4 IS NULL
     RETURNING id`,
   { acrossTenants: 'network' },

@@ -27,6 +27,7 @@ import { type KeyedResponse, requireStored, respondOnce } from '../../requests/r
 import { openRequest, type StoredResponse, storeError } from '../../requests/response.ts';
 import { fundingPosting, requireFunds } from '../funding-posting.ts';
 import { neverIssued } from '../lock-card.ts';
+import { hasLostNetworkId } from '../network-card.ts';
 import type { CardRow } from '../resource.ts';
 import { type ClaimedTermsColumns, type FundingTerms, fundingTerms, lockTestTerms } from '../terms.ts';
 import { countLoad, type Load } from '../usage.ts';
@@ -38,7 +39,7 @@ import {
   transferFunding,
   transferOutcome,
 } from './row.ts';
-import { insufficientCardBalance, requireRoom, transferRefusal } from './rules.ts';
+import { insufficientCardBalance, requireRoom, transferRefusal, unknownCard } from './rules.ts';
 
 // A transfer moves money between the prepaid balance and a card. In live mode, the money is held where it
 // comes from while the card network decides, and end.ts has what follows. In test mode, all of it is one
@@ -152,6 +153,7 @@ function draftTransfer(
   if (direction === 'topup') requireRoom(direction, amount, BigInt(terms.cardCents) + terms.arrivingCents);
   const refusal = transferRefusal(direction, card.status);
   if (refusal !== null) throw refusal;
+  if (hasLostNetworkId(card)) throw unknownCard();
   if (direction === 'topup') checkLimits(terms.limits, terms.usage, { amountCents: amount, newCards: 0 });
   return {
     id: transferId,

@@ -71,6 +71,15 @@ function withdrawalNotPossible(status: CardStatus): string {
   return `The card is ${status}. Money can only be withdrawn from an active or a frozen card, and nothing was moved.${ONCE_ACTIVE}`;
 }
 
+/** While a card's id at the network is looked up again: under a wrong one, it would wait for its deadline. */
+export const unknownCard = (): ApiError =>
+  new ApiError('invalid_state', {
+    message:
+      'We are finding out from the card network which of its cards this is. Until then, no money can be loaded onto it ' +
+      'or withdrawn from it, and nothing was moved. Try again in a few minutes with a new Idempotency-Key. If that does ' +
+      'not help, contact us.',
+  });
+
 /** @throws ApiError `validation_failed` if what the amount is added to would pass the largest integer */
 export function requireRoom(
   direction: TransferDirection,

@@ -170,6 +170,17 @@ describe('in live mode', () => {
     });
   }
 
+  for (const kind of [TOP_UP, WITHDRAWAL]) {
+    it(`answers 409 to ${kind.name} of a card whose id turned out to be another card's`, async () => {
+      const on = await operating(stack, kind, 'live');
+      await asOwner(stack, "UPDATE card SET network_card_id = 'unknown/' || id WHERE id = $1", [on.cardId]);
+      const answer = await ask(on, 500);
+      expectError(answer, 'invalid_state');
+      assert.match(answer.json.error.message, /finding out from the card network which of its cards this is/);
+      await assertNothing(on);
+    });
+  }
+
   it('loses and makes no cent when top-ups, withdrawals and a block come at once', async () => {
     const withdrawals = await operating(stack, WITHDRAWAL, 'live');
     const topUps = { ...withdrawals, kind: TOP_UP };
