@@ -38,7 +38,6 @@ const CHANGES: [what: string, statement: string, subject: string, detail?: objec
   ],
   ['an API key', `UPDATE api_key SET revoked_at = now() WHERE id = 'key_1'`, 'key_1'],
   ['the decision on an issuance', `UPDATE card SET decision = '{}' WHERE id = 'card_1'`, 'card_1'],
-  ["a card's id at the network", `UPDATE card SET network_card_id = 'n' WHERE id = 'card_1'`, 'card_1'],
   ['the decision on a transfer', `UPDATE card_transfer SET decision = '{}' WHERE id = 'top_1'`, 'top_1'],
   ['the decision on a late answer', `UPDATE late_answer SET decision = '{}' WHERE id = 'top_2'`, 'top_2'],
   ['a deposit', `UPDATE deposit SET version = 3 WHERE id = 'dep_1'`, 'dep_1'],

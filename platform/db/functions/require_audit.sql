@@ -37,7 +37,7 @@ BEGIN
       ('product', 'INSERT OR UPDATE', '''code'''),
       ('api_key', 'INSERT OR UPDATE', '''id'''),
       ('workbench_session', 'INSERT', '''id'''),
-      ('card', 'UPDATE OF decision, network_card_id', '''id'''),
+      ('card', 'UPDATE OF decision', '''id'''),
       ('card_transfer', 'UPDATE OF decision', '''id'''),
       ('late_answer', 'UPDATE OF decision', '''id'''),
       ('payment_element', 'INSERT OR UPDATE', '''id'''),

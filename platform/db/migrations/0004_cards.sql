@@ -236,14 +236,13 @@ GRANT SELECT, INSERT, UPDATE (bin, network, is_current, retired_at, issuer_produ
   card_issuing_operator;
 GRANT SELECT ON partner_product TO card_issuing_app;
 GRANT SELECT, INSERT ON partner_product TO card_issuing_operator;
--- Operators decide, erase a cardholder, and name the right id at the network for a blocked card, which no
--- worker looks up.
+-- Operators decide and erase a cardholder. A card's id at the network is the workers' to write.
 GRANT SELECT, INSERT, DELETE, UPDATE (status, card_name, cardholder_first_name, cardholder_last_name, email,
   network, network_card_id, last4, exp_month, exp_year, failure_code, overdue_since, status_change_claim_id,
   counted_on, decision, look_up_after, claim_id, not_recorded, metadata, update_unannounced,
   spending_controls) ON card TO card_issuing_app;
-GRANT SELECT, UPDATE (cardholder_first_name, cardholder_last_name, email, network_card_id, overdue_since,
-  decision, look_up_after, metadata, cardholder_erased_at) ON card TO card_issuing_operator;
+GRANT SELECT, UPDATE (cardholder_first_name, cardholder_last_name, email, overdue_since, decision, look_up_after,
+  metadata, cardholder_erased_at) ON card TO card_issuing_operator;
 -- Whose a transfer is and what it is about never change. One that is booked on a blocked card costs no fee.
 GRANT SELECT, INSERT, DELETE, UPDATE (status, failure_code, fees, card_balance_cents, overdue_since, completed_at,
   counted_on, decision, claim_id, not_recorded) ON card_transfer TO card_issuing_app;
