@@ -126,7 +126,10 @@ const keep = writeStatement(
 export type TakenObject = Row<
   'network_inbox',
   'id' | 'kind' | 'seq' | 'body' | 'network_card_id' | 'attempts'
->;
+> & {
+  /** By PostgreSQL's clock, which also says when a payment is to be read again. */
+  taken_at: string;
+};
 
 /**
  * Takes what is due, what has waited longest first. Nobody else takes it for a minute, so what a process that
@@ -137,7 +140,7 @@ export const takeDueObjects = autocommitStatement(
     takeDue('network_inbox', {
       isWaiting: sql`q.network = ${network}`,
       leaseMs: sql.lit(LEASE_MS),
-      taken: sql<TakenObject>`q.id, q.kind, q.seq, q.body, q.network_card_id, q.attempts`,
+      taken: sql<TakenObject>`q.id, q.kind, q.seq, q.body, q.network_card_id, q.attempts, now() AS taken_at`,
       limit,
     }),
 );

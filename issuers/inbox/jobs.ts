@@ -140,11 +140,11 @@ async function takePayment(options: InboxOptions, taken: TakenObject): Promise<N
 /** @returns null if this release can't read it */
 async function readTaken(
   { ring, liveNetwork }: InboxOptions,
-  { id, body }: TakenObject,
+  { id, body, taken_at: takenAt }: TakenObject,
 ): Promise<ReadPayment | null> {
   const sent = body && liveNetwork.snapshotOf(ring.openBytes(body, stateContext(id)));
   if (sent !== null) return { paymentId: id, snapshot: sent, readAt: null };
-  const readAt = new Date();
   const snapshot = await liveNetwork.readPayment(id, 'event');
+  const readAt = new Date(takenAt);
   return snapshot === null || isReadable(snapshot) ? { paymentId: id, snapshot, readAt } : null;
 }

@@ -1,8 +1,15 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import { mock } from 'node:test';
 import { pino } from 'pino';
 import type { FakeLithic } from '../../../dev/lithic/fake-lithic.ts';
-import { type Card, makeCard, type Transaction } from '../../../dev/lithic/objects.ts';
+import {
+  type Card,
+  makeAuthorizationRequest,
+  makeCard,
+  makeTransaction,
+  type Transaction,
+} from '../../../dev/lithic/objects.ts';
 import type { EventPost } from '../../../dev/lithic/posts.ts';
 import {
   endObject,
@@ -25,7 +32,7 @@ import { until } from '../../support/until.ts';
 const live = { mode: 'live' } as const;
 const network = 'lithic';
 /** As many as there are tests, each with 1,000 cents. */
-const CARDS = 17;
+const CARDS = 18;
 
 describe('the inbox of the card network', () => {
   let fake: FakeLithic;
@@ -261,6 +268,35 @@ describe('the inbox of the card network', () => {
     fake.program.record(payment, { type: 'CLEARING', amount: 7 });
     await asOwner(stack, 'UPDATE payment SET read_after = now() WHERE payment_id = $1', [payment.token]);
     await until('it is booked', async () => (await balance()) === 993);
+  });
+
+  it('frees what the network never took of ours, though the clock of the worker is behind', async () => {
+    const transaction = makeTransaction(card, {}, new Date());
+    const asked = { amount: 7, status: 'AUTHORIZATION', eventToken: null } as const;
+    assert.equal(
+      await fake.program.posts.ask(makeAuthorizationRequest(transaction, card, asked)),
+      'APPROVED',
+    );
+    const held = async () => {
+      const { json } = await partner.call('GET', `/cards/${cardId}`, live);
+      return json.balance - json.available_balance;
+    };
+    assert.equal(await held(), 7);
+    await asOwner(
+      stack,
+      `UPDATE payment SET read_after = now(),
+         requests = jsonb_set(requests, '{0,created}', to_jsonb(now() - interval '11 minutes')) WHERE payment_id = $1`,
+      [transaction.token],
+    );
+    await takePaymentsToRead(stack.orm, { network, limit: 10 });
+    mock.timers.enable({ apis: ['Date'], now: Date.now() - 120_000 });
+    try {
+      await start();
+      await done();
+    } finally {
+      mock.timers.reset();
+    }
+    assert.equal(await held(), 0);
   });
 
   it('rests no longer for a turn at the network that it missed, however often', async () => {
