@@ -17,6 +17,8 @@ const UNKNOWN: Record<string, readonly string[]> = {
     `partner fees ${PARTNER} --card-activation 1`,
     `partner limits ${PARTNER} --max-card 1000`,
     `partner adjust ${PARTNER} --mode test --amount 1 ${WHY}`,
+    `partner suspend ${PARTNER} ${WHY}`,
+    `partner resume ${PARTNER} ${WHY}`,
     `key create ${PARTNER} --mode test`,
     `key list ${PARTNER}`,
     `product allow ${PARTNER} ONE`,
@@ -29,6 +31,8 @@ const UNKNOWN: Record<string, readonly string[]> = {
   ],
   'This is not the id of a partner (prt_ and 26 letters or digits): run "operator partner list".': [
     `partner show ${PASTED}`,
+    `partner suspend ${PASTED} ${WHY}`,
+    `partner resume ${PASTED} ${WHY}`,
     `ledger balance ${PASTED} --mode test`,
   ],
   [`There is no key ${KEY}: run "operator key list PARTNER".`]: [`key revoke ${KEY}`],
