@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict';
-import { randomUUID } from 'node:crypto';
 import { pino } from 'pino';
 import { updatePartner } from '../../accounts/partners.ts';
 import { type RunningApi, startApi } from '../../api/server.ts';
 import { freePort } from '../../dev/free-port.ts';
 import { simulatedNetworkCredentials, simulatedNetworkSecrets } from '../../issuers/simulated/credentials.ts';
 import { signBody } from '../../issuers/simulated/signature.ts';
-import { API_PARTS, type ApiPart } from '../../platform/config/api-parts.ts';
+import type { ApiPart } from '../../platform/config/api-parts.ts';
 import { newId } from '../../platform/crypto/new-id.ts';
 import { expectError } from '../support/api/answers.ts';
 import { createCard } from '../support/cards.ts';
@@ -102,12 +101,5 @@ describe('an API process that serves only some parts', () => {
     assert.equal((await ask('/readyz')).status, 200);
     assert.equal((await ask('/v1/balance')).status, 200);
     expectError(await reveal(), 'not_found');
-  });
-
-  it('serves everything by default', async () => {
-    await start([...API_PARTS]);
-    assert.equal((await reveal()).status, 200);
-    assert.equal((await callBack()).status, 204);
-    assert.equal((await ask('/v1/balance', { headers: { 'x-request': randomUUID() } })).status, 200);
   });
 });

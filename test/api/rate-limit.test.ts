@@ -301,26 +301,6 @@ describe('the general limit', () => {
     }
   });
 
-  it('does not keep a 429 under the Idempotency-Key', async () => {
-    const partner = await stack.createPartner();
-    let idempotencyKey = '';
-    let credits = 0;
-    const credit = (amount: number) =>
-      partner.call('POST', '/test/credit', { body: { amount }, idempotencyKey });
-    await firstRefusal(async () => {
-      idempotencyKey = randomUUID();
-      const pings = Array.from({ length: 20 }, () => partner.call('GET', '/ping'));
-      const [one] = await Promise.all([credit(1), ...pings]);
-      if (one.status === 201) credits += 1;
-      return one;
-    });
-    const answer = await until('it is let through', async () => {
-      const one = await credit(1_000);
-      return one.status !== 429 && one;
-    });
-    assert.deepEqual([answer.status, answer.json.total], [201, credits + 1_000], answer.text);
-  });
-
   it('has a budget of what requests store beside it, which refuses changes once it is used up, but neither reads nor another account', async () => {
     const [partner, other] = [await stack.createPartner(), await stack.createPartner()];
     const credit = (of: TestPartner) =>
