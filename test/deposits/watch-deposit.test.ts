@@ -268,20 +268,6 @@ describe('the workflow that watches a deposit', () => {
     assert.equal((await state()).status, 'confirmed');
   });
 
-  it('shows why a decision was refused, and accepts the next one', async () => {
-    const one = await watched();
-    await one.workflow.signal(resolveDepositSignal, CREDIT);
-    await untilSaid(one.workflow, 'and changed nothing: nothing is in review');
-    await one.receive('0.001');
-    await untilSaid(one.workflow, '**Waiting for an operator.**');
-    await one.workflow.signal(resolveDepositSignal, CREDIT);
-    await untilSaid(one.workflow, 'and changed nothing: together they add up to less than a cent');
-    assert.deepEqual(await audited(one), []);
-    await one.workflow.signal(resolveDepositSignal, RETURNED);
-    await one.workflow.result();
-    assert.equal((await one.state()).status, 'returned');
-  });
-
   it('does not decide on a payment that it did not show', async () => {
     const one = await inReview();
     await stack.stopWorker();
