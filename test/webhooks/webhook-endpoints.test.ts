@@ -329,17 +329,6 @@ describe('/webhook-endpoints', () => {
     assert.deepEqual(receivers[1].received, []);
   });
 
-  it('has given up what was not delivered when it is deleted, and the others go on', async () => {
-    const [first, second] = await createTwo();
-    receivers[1].behave(answer(503));
-    const [id = ''] = await writeEvents(stack, partner, 1);
-    await stand(id, { [first]: 'delivered', [second]: 'retrying' });
-    assert.equal((await partner.call('DELETE', `/webhook-endpoints/${second}`)).status, 204);
-    await stand(id, { [first]: 'delivered', [second]: 'given_up' });
-    const [later = ''] = await writeEvents(stack, partner, 1);
-    await stand(later, { [first]: 'delivered' });
-  });
-
   it('is delivered or given up whatever is sent there as it is deleted', async () => {
     const [, second] = await createTwo();
     const released = Promise.withResolvers<void>();

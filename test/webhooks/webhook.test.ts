@@ -305,15 +305,6 @@ describe('operator webhook', () => {
       );
       assert.deepEqual(rows, [{ count: 301 }, { count: 300 }]);
     });
-
-    it('has one line in attention list for an account with many events, with the command for all', async () => {
-      await setEndpoint();
-      await seed(...Array.from({ length: 21 }, () => ({ status: 'given_up', mode: 'live' }) as const));
-      const [item, ...more] = await attentionTo(partner.id);
-      assert.deepEqual(more, []);
-      assert.match(item.reason, /^21 events were given up/);
-      assert.equal(item.command, `npm run operator -- webhook requeue --partner ${partner.id}`);
-    });
   });
 
   it("lists an endpoint's events, however many newer ones went to the others", async () => {
