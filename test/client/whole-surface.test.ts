@@ -18,8 +18,7 @@ describe('the TypeScript client, used with the whole service,', () => {
   let partner: TestPartner;
   let receiver: Receiver;
 
-  const clientOf = (mode: Mode, one = partner, at = baseUrl) =>
-    new CardIssuing({ apiKey: one.keys[mode], baseUrl: at });
+  const clientOf = (mode: Mode, at = baseUrl) => new CardIssuing({ apiKey: partner.keys[mode], baseUrl: at });
   const ref = () => randomUUID();
   const refused = async (call: PromiseLike<unknown>, expected: Partial<ErrorDetails>) => {
     const error = await call.then(
@@ -104,17 +103,7 @@ describe('the TypeScript client, used with the whole service,', () => {
     const operation = await client.operations.get(accepted.lastResponse.operationId ?? '');
     assert.deepEqual(operation.resource, { type: 'topup', id: topup.id });
     const ended = await client.topups.waitUntilSettled(topup.id);
-    const { idempotencyKey } = accepted.lastResponse;
-    const [over, ...others] = await collect(
-      client.operations.list({ idempotency_key: idempotencyKey ?? '', status: 'completed' }),
-    );
-    assert.deepEqual([over?.id, over?.network?.last_answer, others], [operation.id, 'declined', []]);
     assert.deepEqual([ended.status, ended.failure_code], ['failed', 'topup_failed']);
-    await refused(client.cards.create({ amount: 1_042, external_ref: ref() }), {
-      status: 402,
-      type: 'payment',
-      code: 'provider_declined',
-    });
   });
 
   it('throws an API error with its code, type and what is wrong', async () => {
@@ -126,22 +115,13 @@ describe('the TypeScript client, used with the whole service,', () => {
     });
     assert.deepEqual([param, issues.map(({ path }) => path)], ['amount', ['amount', 'external_ref']]);
     assert.match(message, /^amount /);
-
-    const poor = clientOf('test', await stack.createPartner());
-    const idempotencyKey = ref();
-    const short = { status: 402, type: 'payment', code: 'insufficient_funds', idempotencyKey } as const;
-    await refused(poor.cards.create({ amount: 100, external_ref: 'a' }, { idempotencyKey }), short);
-    await poor.testHelpers.creditBalance({ amount: 10_000 });
-    // Stored under its key, so only a new key tries again.
-    await refused(poor.cards.create({ amount: 100, external_ref: 'a' }, { idempotencyKey }), short);
-    assert.equal((await poor.cards.create({ amount: 100, external_ref: 'a' })).status, 'active');
   });
 
   for (const mode of ['test', 'live'] as const) {
     it(`retries if the response for a ${mode} card is lost, and the card is paid once`, async () => {
       const proxy = await startLossyProxy(new URL(baseUrl).origin, 2);
       try {
-        const client = clientOf(mode, partner, `${proxy.url}/v1`);
+        const client = clientOf(mode, `${proxy.url}/v1`);
         const direct = clientOf(mode);
         const { available: before } = await direct.balance.get();
         const { total_debited } = await direct.quotes.create({ type: 'card_issue', amount: 1_000 });
