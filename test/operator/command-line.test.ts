@@ -1,13 +1,9 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { hostname, tmpdir, userInfo } from 'node:os';
-import { join } from 'node:path';
+import { hostname, userInfo } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { freePort } from '../../dev/free-port.ts';
-import { runOperator } from '../../operator/program.ts';
-import { readOperatorConfig } from '../../platform/config/operator.ts';
-import { ACTOR, operateIn, operatorEnvironment } from '../support/operator/operate.ts';
+import { operateIn, operatorEnvironment } from '../support/operator/operate.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const PACKAGES = 'test/support/operator/loaded-packages.ts';
@@ -58,38 +54,11 @@ describe("the operator's command line", () => {
     assert.equal(json[0].actor, `${userInfo().username}@${hostname()}`);
   });
 
-  it('uses the stack that runs in DATA_DIR if DATABASE_URL is not set', async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'card-issuing-operator-'));
-    const stack = {
-      databaseUrl: 'postgres://service@127.0.0.1:1/service',
-      workerDatabaseUrl: 'postgres://worker@127.0.0.1:1/service',
-      ownerDatabaseUrl: 'postgres://owner@127.0.0.1:1/service',
-      operatorDatabaseUrl: env.DATABASE_URL,
-      temporalAddress: '127.0.0.1:1',
-      temporalNamespace: 'default',
-      apiUrl: 'http://127.0.0.1:1',
-    };
-    await writeFile(join(folder, 'stack.json'), JSON.stringify(stack));
-    await writeFile(join(folder, 'secrets.json'), JSON.stringify({ encryptionKeys: env.ENCRYPTION_KEYS }));
-    const { code, out, err } = await run({ DATA_DIR: folder }, 'operator/main.ts', 'partner', 'list');
-    await rm(folder, { recursive: true, force: true });
-    assert.deepEqual([code, err], [0, '']);
-    assert.match(out, /^ID +NAME +SECURE_DETAILS /);
-  });
-
   it('prints text for people without --json', async () => {
     await operateIn(env)('partner', 'create', '--name', 'Acme');
-    let text = '';
-    const code = await runOperator(['partner', 'list'], {
-      readConfig: () => readOperatorConfig(env),
-      actor: ACTOR,
-      out: (part) => {
-        text += part;
-      },
-      err: assert.fail,
-    });
-    assert.equal(code, 0);
-    assert.match(text, /^ID +NAME +SECURE_DETAILS +SUSPENDED_AT +CREATED\nprt_\w+ +Acme +false +- +\d{4}-/);
+    const { code, out, err } = await run(env, 'operator/main.ts', 'partner', 'list');
+    assert.deepEqual([code, err], [0, '']);
+    assert.match(out, /^ID +NAME +SECURE_DETAILS +SUSPENDED_AT +CREATED\nprt_\w+ +Acme +false +- +\d{4}-/);
   });
 
   it('says what to do if the database does not respond or is not migrated', async () => {
