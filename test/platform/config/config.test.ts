@@ -28,11 +28,6 @@ const problemsWith = (env: Record<string, string>, read: (env: NodeJS.ProcessEnv
   problemsOf({ ...NEEDED, ...env }, read);
 
 describe('readConfig', () => {
-  it('accepts workflows that are already bundled', () => {
-    const { workflowBundle } = readWith({ WORKFLOW_BUNDLE: '/app/bundle.js' });
-    assert.deepEqual(workflowBundle, { codePath: '/app/bundle.js' });
-  });
-
   it('reads a worker version from two variables, which belong together', () => {
     const version = { TEMPORAL_DEPLOYMENT_NAME: 'production/cards', TEMPORAL_WORKER_BUILD_ID: 'v1.4.2' };
     const { workerVersion } = readWith(version);
@@ -133,6 +128,7 @@ describe('readConfig', () => {
       ['WEBHOOK_ALLOW_LOOPBACK_HTTP', 'true', 'webhookAllowLoopbackHttp', true],
       ['TASK_QUEUE_PREFIX', 'eu-', 'taskQueuePrefix', 'eu-'],
       ['ALLOW_OWNER_LOGIN', 'true', 'allowOwnerLogin', true],
+      ['WORKFLOW_BUNDLE', '/app/bundle.js', 'workflowBundle', { codePath: '/app/bundle.js' }],
     ];
     const config = readWith({
       ...Object.fromEntries(VARIABLES),
