@@ -12,6 +12,7 @@ import { environmentOf, operateIn } from '../support/operator/operate.ts';
 import { asOwner } from '../support/postgres.ts';
 import { sharedStack } from '../support/shared-stack.ts';
 import type { CallOptions, TestPartner, TestStack } from '../support/stack.ts';
+import { advanceClock } from '../support/test-clock.ts';
 import { until } from '../support/until.ts';
 
 const HOUR = 3_600;
@@ -47,10 +48,6 @@ describe('a test deposit', () => {
     });
   const eventsOf = async (id: string) =>
     (await depositEvents(stack.orm, id)).map(([type, status]) => `${type} ${status}`);
-  const advance = async (seconds: number) => {
-    const { status, text } = await partner.call('POST', '/test/clock/advance', { body: { seconds } });
-    assert.equal(status, 200, text);
-  };
 
   it('is created as a live one is, with an address that no wallet accepts', async () => {
     const { id, address, contract_address, created, expires_at, ...rest } = await open({ amount: 2_512 });
@@ -135,13 +132,13 @@ describe('a test deposit', () => {
     const { json: others } = await other.call('POST', '/test/deposits', {
       body: { amount: 100, payment: 'none' },
     });
-    await advance(8 * HOUR - 60);
+    await advanceClock(partner, 8 * HOUR - 60);
     await until('nothing is left to do', async () => {
       const { json } = await partner.call('GET', '/test/clock');
       return json.status === 'ready';
     });
     assert.equal((await get(id)).status, 'awaiting_payment');
-    await advance(60);
+    await advanceClock(partner, 60);
     await untilIt(id, 'expired');
     assert.deepEqual(await eventsOf(id), ['deposit.expired expired']);
     const { data } = (await partner.call('GET', '/events')).json;
@@ -152,7 +149,7 @@ describe('a test deposit', () => {
   });
 
   it('is dated by the clock of its account from its creation to its credit', async () => {
-    await advance(24 * HOUR);
+    await advanceClock(partner, 24 * HOUR);
     const { id } = await open({ amount: 1_000 });
     const changes = () =>
       asOwner<{ is_ahead: boolean }>(
@@ -171,7 +168,7 @@ describe('a test deposit', () => {
     partner = await api.createPartner();
     const tenant = { partnerId: partner.id, mode: 'test' } as const;
     const { id, expires_at } = await open({ amount: 100 });
-    await advance(9 * HOUR);
+    await advanceClock(partner, 9 * HOUR);
     assert.equal(await playTestDeposits(api.orm, { ...tenant, depositIds: [id] }), 1);
     await creditPayments(api.orm, [id]);
     const { status, payments, confirmed_at } = await get(id);

@@ -5,10 +5,11 @@ import { withNewKey } from '../support/api/keys.ts';
 import { post } from '../support/api/post.ts';
 import { createCard } from '../support/cards.ts';
 import { fundedPartner } from '../support/money.ts';
-import { advance, closeAllDays, DAY } from '../support/monthly-statements.ts';
+import { closeAllDays, DAY } from '../support/monthly-statements.ts';
 import { asOwner } from '../support/postgres.ts';
 import { sharedStack } from '../support/shared-stack.ts';
 import type { TestPartner, TestStack } from '../support/stack.ts';
+import { advanceClock } from '../support/test-clock.ts';
 
 describe('GET /overview', () => {
   let stack: TestStack;
@@ -59,7 +60,7 @@ describe('GET /overview', () => {
     const balance = (await partner.call('GET', '/balance')).json.total;
     const { date, ...first } = await today();
     assert.deepEqual(first, { closing_balance: balance, spent: 6_000, refunded: 1_500 });
-    await advance(partner, 2 * DAY);
+    await advanceClock(partner, 2 * DAY);
     await spend(id, 'purchase', 100);
     await post(partner, '/test/credit', { amount: 50 });
     const open = await read();
@@ -75,7 +76,7 @@ describe('GET /overview', () => {
     const days = 'SELECT DISTINCT day::text FROM account_day WHERE partner_id = $1';
     const last = open.days.at(-1);
     assert.deepEqual(await asOwner(stack, days, [partner.id]), [{ day: last?.date }]);
-    await advance(partner, 40 * DAY);
+    await advanceClock(partner, 40 * DAY);
     for (const { spent, closing_balance } of (await read()).days)
       assert.deepEqual([spent, closing_balance], [0, last?.closing_balance]);
   });

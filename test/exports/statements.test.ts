@@ -7,7 +7,6 @@ import { authorizedCard, onAuthorization } from '../support/authorizations.ts';
 import { createCard } from '../support/cards.ts';
 import { fundedPartner } from '../support/money.ts';
 import {
-  advance,
   assertAddsUp,
   assertAnyHistoryAddsUp,
   closeAllDays,
@@ -21,6 +20,7 @@ import {
 import { asOwner } from '../support/postgres.ts';
 import { sharedStack } from '../support/shared-stack.ts';
 import type { TestPartner, TestStack } from '../support/stack.ts';
+import { advanceClock, readClock } from '../support/test-clock.ts';
 import { until } from '../support/until.ts';
 
 const HOUR_MS = 3_600_000;
@@ -126,7 +126,7 @@ describe('GET /statements/{month}', () => {
       await assertAddsUp(partner);
     };
     await assertShown();
-    await advance(partner, DAY);
+    await advanceClock(partner, DAY);
     await close();
     await assertShown();
   });
@@ -178,11 +178,11 @@ describe('GET /statements/{month}', () => {
   });
 
   it('is there for a month as soon as it begins by the account’s clock', async () => {
-    const now = new Date((await partner.call('GET', '/test/clock')).json.now);
+    const now = new Date((await readClock(partner)).now);
     const nextMs = Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1, 1);
     const path = `/statements/${monthAt(nextMs)}`;
     expectError(await partner.call('GET', path), 'statement_not_found');
-    await advance(partner, Math.ceil((nextMs - now.getTime()) / 1_000));
+    await advanceClock(partner, Math.ceil((nextMs - now.getTime()) / 1_000));
     const opened = await statement(monthAt(nextMs));
     assert.deepEqual([opened.opening_balance, opened.lines], [1_000_000, []]);
     expectError(await partner.call('GET', path, { mode: 'live' }), 'statement_not_found');
@@ -202,13 +202,13 @@ describe('GET /statements/{month}', () => {
 
   it('is closed day by day, an hour after each, once, by however many workers', async () => {
     await createCard(partner, { amount: 1_000 });
-    await advance(partner, 70 * DAY);
+    await advanceClock(partner, 70 * DAY);
     await createCard(partner, { amount: 1_000 });
     const days = new Set(
       (await readAll(partner, '/balance/transactions')).map(({ created }) => created.slice(0, 10)),
     );
-    await advance(partner, 360 * DAY);
-    await advance(partner, 40 * DAY);
+    await advanceClock(partner, 360 * DAY);
+    await advanceClock(partner, 40 * DAY);
     await createCard(partner, { amount: 1_000 });
     await closeAllDays(stack, HOUR_MS);
     assert.deepEqual(await closings(), [], 'the clock went past these days a moment ago');
@@ -218,7 +218,7 @@ describe('GET /statements/{month}', () => {
 
   it('adds up only what was booked since the last day that is closed', async () => {
     await createCard(partner, { amount: 1_000 });
-    await advance(partner, 2 * DAY);
+    await advanceClock(partner, 2 * DAY);
     await createCard(partner, { amount: 1_000 });
     await close();
     const before = await readStatements(partner);
@@ -250,7 +250,7 @@ describe('GET /statements/{month}', () => {
     it(`is closed ${title}`, async () => {
       const [first, second] = [partner, await fundedPartner(stack)].sort((a, b) => (a.id < b.id ? -1 : 1));
       assert.ok(first !== undefined && second !== undefined);
-      for (const one of [second, first]) await advance(one, DAY);
+      for (const one of [second, first]) await advanceClock(one, DAY);
       const before = await readStatements(first);
       await beforeClosing(first, statements);
       await close();
@@ -265,7 +265,7 @@ describe('GET /statements/{month}', () => {
   }
 
   it('is checked: a closing that differs from the transfers is a violation', async () => {
-    await advance(partner, 40 * DAY);
+    await advanceClock(partner, 40 * DAY);
     await close();
     const subject = `${partner.id} test`;
     const wrong = async () =>

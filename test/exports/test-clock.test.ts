@@ -9,23 +9,18 @@ import { openOrm } from '../../platform/db/orm.ts';
 import { expectError, expectReplay } from '../support/api/answers.ts';
 import { post } from '../support/api/post.ts';
 import { issueCard, reveal, revealingPartner } from '../support/api/reveals.ts';
-import { authorizedCard, onAuthorization } from '../support/authorizations.ts';
+import { authorizedCard } from '../support/authorizations.ts';
 import { createCard } from '../support/cards.ts';
 import { column } from '../support/column.ts';
 import { fundedPartner } from '../support/money.ts';
 import { asOwner } from '../support/postgres.ts';
 import { sharedStack } from '../support/shared-stack.ts';
 import type { CallOptions, TestPartner, TestStack } from '../support/stack.ts';
-import { until } from '../support/until.ts';
-import { setUrl } from '../support/webhooks/events.ts';
-import { answer, type Receiver, startReceiver } from '../support/webhooks/receiver.ts';
+import { advanceClock, readClock } from '../support/test-clock.ts';
 
-const MINUTE = 60;
-const HOUR = 60 * MINUTE;
+const HOUR = 3_600;
 const DAY = 24 * HOUR;
 const YEAR = 31_536_000;
-/** More than a worker looks at at once. */
-const MANY = 600;
 
 describe('the test clock', () => {
   let stack: TestStack;
@@ -39,20 +34,8 @@ describe('the test clock', () => {
     partner = await fundedPartner(stack);
   });
 
-  const clock = async (of = partner) => {
-    const { status, json, text } = await of.call('GET', '/test/clock');
-    assert.equal(status, 200, text);
-    return json;
-  };
-  const advance = (seconds: unknown, options: CallOptions = {}, of = partner) =>
-    of.call('POST', '/test/clock/advance', { body: { seconds }, ...options });
-  const advanced = async (seconds: number, of = partner) => {
-    const { status, json, text } = await advance(seconds, {}, of);
-    assert.equal(status, 200, text);
-    return json;
-  };
-  const ready = (of = partner) =>
-    until('what was due has begun', async () => (await clock(of)).status === 'ready');
+  const advance = (seconds: number, options: CallOptions = {}) =>
+    partner.call('POST', '/test/clock/advance', { body: { seconds }, ...options });
   /** Whether a time is of this test, in the time of an account that is so far ahead. */
   const assertNow = (time: string, aheadSeconds: number, what = 'now') => {
     const realMs = Date.parse(time) - aheadSeconds * 1_000;
@@ -60,27 +43,27 @@ describe('the test clock', () => {
   };
 
   it('shows real time until it is advanced, and then as far ahead as all advances together', async () => {
-    const { now, ...first } = await clock();
+    const { now, ...first } = await readClock(partner);
     assert.deepEqual(first, { object: 'test_clock', offset_seconds: 0, status: 'ready', mode: 'test' });
     assertNow(now, 0);
-    assertNow((await advanced(HOUR)).now, HOUR);
-    const answers = await Promise.all([DAY, DAY, 1].map((seconds) => advanced(seconds)));
+    assertNow((await advanceClock(partner, HOUR)).now, HOUR);
+    const answers = await Promise.all([DAY, DAY, 1].map((seconds) => advanceClock(partner, seconds)));
     assert.deepEqual(
       answers.map(({ object, mode }) => [object, mode]),
       [1, 2, 3].map(() => ['test_clock', 'test']),
     );
-    const shown = await clock();
+    const shown = await readClock(partner);
     assert.equal(shown.offset_seconds, HOUR + 2 * DAY + 1);
     assertNow(shown.now, HOUR + 2 * DAY + 1);
     assert.equal(Math.max(...answers.map((one) => one.offset_seconds)), shown.offset_seconds);
   });
 
   it('refuses to be more than ten years ahead with 422, which a key keeps', async () => {
-    for (let year = 0; year < 10; year++) await advanced(YEAR);
+    for (let year = 0; year < 10; year++) await advanceClock(partner, YEAR);
     const refusal = await advance(1, { idempotencyKey: 'far' });
     expectError(refusal, 'limit_exceeded');
     expectReplay(await advance(1, { idempotencyKey: 'far' }), refusal);
-    assert.equal((await clock()).offset_seconds, 10 * YEAR);
+    assert.equal((await readClock(partner)).offset_seconds, 10 * YEAR);
     assert.equal((await createCard(partner, { amount: 1_000 })).status, 201);
   });
 
@@ -133,7 +116,7 @@ describe('the test clock', () => {
 
   it('dates what is made, whose ids keep real time, and leaves live mode and other accounts alone', async () => {
     const other = await fundedPartner(stack);
-    await advanced(300 * DAY);
+    await advanceClock(partner, 300 * DAY);
     const card = await authorizedCard(partner, 5_000);
     const authorization = (await card.authorize(100)).json;
     const purchase = (await card.simulate({ type: 'purchase', amount: 50 })).json;
@@ -171,7 +154,7 @@ describe('the test clock', () => {
   it('keeps lists in order, and filters take its time', async () => {
     const made: { id: string; created: string }[] = [];
     for (const seconds of [1, 3, 2 * DAY, 1, 30]) {
-      await advanced(seconds);
+      await advanceClock(partner, seconds);
       made.unshift((await createCard(partner, { amount: 1_000 })).json);
     }
     const list = async (path: string) => column((await partner.call('GET', path)).json.data, 'id');
@@ -195,7 +178,7 @@ describe('the test clock', () => {
   it('keeps lists in order while it is advanced by others', async () => {
     let isOver = false;
     const advancing = (async () => {
-      while (!isOver) await advanced(7);
+      while (!isOver) await advanceClock(partner, 7);
     })();
     const issue = async () => {
       for (let i = 0; i < 4; i++) assert.equal((await createCard(partner, { amount: 1_000 })).status, 201);
@@ -215,7 +198,7 @@ describe('the test clock', () => {
     await negotiateLimits(stack.operator, partner.id, { maxIssuedPerDayCents: 10_000 });
     assert.equal((await createCard(partner, { amount: 10_000 })).status, 201);
     expectError(await createCard(partner, { amount: 100 }), 'limit_exceeded');
-    await advanced(DAY);
+    await advanceClock(partner, DAY);
     const card = await createCard(partner, {
       amount: 5_000,
       spending_controls: { spending_limits: [{ amount: 300, interval: 'daily' }] },
@@ -227,7 +210,7 @@ describe('the test clock', () => {
     const left = async () =>
       (await partner.call('GET', `/cards/${card.json.id}/spending-limits`)).json.data[0].remaining;
     assert.deepEqual([await spend(200), await spend(200), await left()], ['settled', 'declined', 100]);
-    await advanced(DAY);
+    await advanceClock(partner, DAY);
     assert.deepEqual(
       [await left(), await spend(300), await spend(1), await left()],
       [300, 'settled', 'declined', 0],
@@ -246,7 +229,7 @@ describe('the test clock', () => {
     const refused = await credit();
     expectError(refused, 'rate_limited');
     assert.ok(Number(refused.headers.get('retry-after')) > 3_000);
-    await advanced(HOUR);
+    await advanceClock(partner, HOUR);
     assert.equal((await credit()).status, 201);
     const madeUp = `DELETE FROM faucet_credit WHERE partner_id = $1 AND id LIKE 'credit_%prt_%'`;
     await asOwner(stack, madeUp, [partner.id]);
@@ -257,7 +240,7 @@ describe('the test clock', () => {
     const cardId = await issueCard(revealing, 'test');
     for (let i = 0; i < 3; i++) assert.equal((await reveal(revealing, cardId)).status, 200);
     expectError(await reveal(revealing, cardId), 'reveal_limit_reached');
-    await advanced(61, revealing);
+    await advanceClock(revealing, 61);
     for (let i = 0; i < 3; i++) assert.equal((await reveal(revealing, cardId)).status, 200);
     const refused = await reveal(revealing, cardId);
     expectError(refused, 'reveal_limit_reached');
@@ -266,166 +249,9 @@ describe('the test clock', () => {
 
   it('is shown to operators with the account', async () => {
     assert.equal((await readPartner(stack.orm, partner.id)).test_clock, null);
-    await advanced(90);
+    await advanceClock(partner, 90);
     const { test_clock: shown } = await readPartner(stack.orm, partner.id);
     assert.equal(shown?.offset_seconds, 90);
     assertNow(shown?.now ?? '', 90);
-  });
-
-  describe('makes due', () => {
-    let receiver: Receiver;
-    beforeEach(async () => {
-      receiver = await startReceiver();
-      await setUrl(stack, partner, receiver.url);
-    });
-    afterEach(() => receiver.stop());
-
-    const deliveryOf = async (id: string) => (await partner.call('GET', `/events/${id}`)).json.delivery;
-    const ping = async () => (await partner.call('POST', '/webhook-endpoint/test')).json.id;
-    const attempted = (id: string, count: number) =>
-      until(`there are ${count} attempts`, async () => (await deliveryOf(id)).attempts.length === count);
-
-    it("a webhook's whole schedule in one jump, each attempt dated when it is made", async () => {
-      receiver.behave(answer(503));
-      const id = await ping();
-      await attempted(id, 1);
-      await advanced(3 * HOUR);
-      await attempted(id, 5);
-      const { status, attempts, next_attempt_at } = await deliveryOf(id);
-      assert.deepEqual([status, next_attempt_at], ['given_up', null]);
-      assertNow(attempts[0].started_at, 0);
-      for (const { started_at } of attempts.slice(1)) assertNow(started_at, 3 * HOUR);
-      await ready();
-      assert.equal(receiver.received.length, 5);
-      for (const { headers } of receiver.received) {
-        const at = new Date(Number(headers['x-service-timestamp'])).toISOString();
-        assertNow(at, 0, 'the timestamp of the signature is real');
-      }
-    });
-
-    it('only the attempts that are due by then, and the others from their due times', async () => {
-      receiver.behave(answer(503));
-      const id = await ping();
-      await attempted(id, 1);
-      const due = async () => Date.parse((await deliveryOf(id)).next_attempt_at);
-      const firstRetryMs = await due();
-      await advanced(20 * MINUTE);
-      await attempted(id, 3);
-      const fourthMs = firstRetryMs + 35 * MINUTE * 1_000;
-      assert.equal(await due(), fourthMs);
-      await advanced(5 * MINUTE);
-      await ready();
-      assert.deepEqual([(await deliveryOf(id)).attempts.length, await due()], [3, fourthMs]);
-      await advanced(20 * MINUTE);
-      await attempted(id, 4);
-      assert.equal(await due(), fourthMs + 2 * HOUR * 1_000);
-      receiver.behave(answer(200));
-      await advanced(2 * HOUR);
-      await attempted(id, 5);
-      assert.equal((await deliveryOf(id)).status, 'delivered');
-    });
-
-    it('an authorization that expires, once it has expired for its account', async () => {
-      const card = await authorizedCard(partner, 1_000);
-      const { id } = (await card.authorize(400)).json;
-      await advanced(7 * DAY - 3_600);
-      await ready();
-      assert.equal((await onAuthorization(partner, id).read()).status, 'pending');
-      await advanced(3_600);
-      await ready();
-      assert.equal((await onAuthorization(partner, id).read()).status, 'expired');
-      assert.deepEqual(await card.money(), [1_000, 1_000]);
-      const [{ created }] = (await partner.call('GET', '/events?limit=1&type=card.authorization.updated'))
-        .json.data;
-      assertNow(created, 7 * DAY);
-    });
-
-    it('nothing without a worker, and is advancing until one has done it', async () => {
-      const alone = await fundedPartner(await sharedStack('api'));
-      await (await authorizedCard(alone, 10_000)).authorize(100);
-      assert.equal((await advanced(8 * DAY, alone)).status, 'advancing');
-      assert.equal((await clock(alone)).status, 'advancing');
-    });
-
-    it("a webhook's whole schedule if the jump comes during its first attempt", async () => {
-      const { promise: mayAnswer, resolve } = Promise.withResolvers<void>();
-      receiver.behave((...request) => void mayAnswer.then(() => answer(503)(...request)));
-      const id = await ping();
-      await until('it is being tried', async () => receiver.received.length === 1);
-      await advanced(3 * HOUR);
-      resolve();
-      await attempted(id, 5);
-      assert.equal((await deliveryOf(id)).status, 'given_up');
-    });
-
-    it('nothing else has to wait behind a receiver that hangs', async () => {
-      receiver.behave(answer(503));
-      await attempted(await ping(), 1);
-      receiver.behave(() => {});
-      const { length } = receiver.received;
-      await advanced(HOUR);
-      await until('it hangs', async () => receiver.received.length > length);
-      const { json: deposit } = await partner.call('POST', '/test/deposits', { body: { amount: 1_000 } });
-      await until('its payment has arrived', async () => {
-        const { json } = await partner.call('GET', `/funding/deposits/${deposit.id}`);
-        return json.status === 'confirmed';
-      });
-    });
-
-    it('hundreds of things at once, while what is due for another account is in time', async () => {
-      const other = await fundedPartner(stack);
-      const theirs = (await (await authorizedCard(other, 1_000)).authorize(400)).json;
-      await asOwner(
-        stack,
-        `INSERT INTO deposit (id, partner_id, mode, network, contract_address, address, amount_cents, created_at, changed_at,
-           expires_at, told_version, test_payment, due_at)
-         SELECT 'dep_t' || lpad(n::text, 5, '0'), $1, 'test', 'test', 'test_usdt', 'test_', 100, now(), now(),
-           now() + interval '8 hours', NULL, 'none', now() + interval '8 hours' FROM generate_series(1, ${MANY}) n`,
-        [partner.id],
-      );
-      await advanced(9 * HOUR);
-      await advanced(8 * DAY, other);
-      const isExpired = async () => (await onAuthorization(other, theirs.id).read()).status === 'expired';
-      await until("the other account's authorization has expired", isExpired);
-      await ready();
-      const [expired] = await asOwner<{ count: number }>(
-        stack,
-        `SELECT count(*)::int AS count FROM deposit WHERE partner_id = $1 AND status = 'expired'`,
-        [partner.id],
-      );
-      assert.equal(expired?.count, MANY);
-    });
-
-    it('nothing for another account, or for live mode', async () => {
-      const other = await fundedPartner(stack);
-      receiver.behave(answer(503));
-      await setUrl(stack, other, receiver.url);
-      const { id } = (await other.call('POST', '/webhook-endpoint/test')).json;
-      const delivery = async () => (await other.call('GET', `/events/${id}`)).json.delivery;
-      await until('it was tried', async () => (await delivery()).attempts.length === 1);
-      await advanced(30 * DAY);
-      await ready();
-      const { attempts, status } = await delivery();
-      assert.deepEqual([attempts.length, status], [1, 'retrying']);
-    });
-
-    it('the end of the previous webhook secret', async () => {
-      const created = await partner.call('PUT', '/webhook-endpoint', {
-        body: { url: receiver.url, standard_webhooks: true },
-      });
-      assert.equal(created.status, 200, created.text);
-      await partner.call('POST', '/webhook-endpoint/rotate-secret');
-      const signatures = async () => {
-        const before = receiver.received.length;
-        await ping();
-        await until('it was sent', async () => receiver.received.length > before);
-        return String(receiver.received.at(-1)?.headers['webhook-signature']).split(' ').length;
-      };
-      assert.equal(await signatures(), 2);
-      await advanced(23 * HOUR);
-      assert.equal(await signatures(), 2);
-      await advanced(HOUR);
-      assert.equal(await signatures(), 1);
-    });
   });
 });

@@ -8,13 +8,14 @@ import type { StatementResource } from '../../exports/statement-resource.ts';
 import { createCard } from './cards.ts';
 import { assertLedgerClean, fundedPartner } from './money.ts';
 import type { TestPartner, TestStack } from './stack.ts';
+import { advanceClock, readClock } from './test-clock.ts';
 
 export const DAY = 86_400;
 
 export const monthAt = (time: string | number): string => new Date(time).toISOString().slice(0, 7);
 
 export const thisMonth = async (partner: TestPartner): Promise<string> =>
-  monthAt((await partner.call('GET', '/test/clock')).json.now);
+  monthAt((await readClock(partner)).now);
 
 export async function readStatement(
   partner: TestPartner,
@@ -24,11 +25,6 @@ export async function readStatement(
   const { status, json, text } = await partner.call('GET', `/statements/${month}`, { mode });
   assert.equal(status, 200, text);
   return json;
-}
-
-export async function advance(partner: TestPartner, seconds: number): Promise<void> {
-  const { status, text } = await partner.call('POST', '/test/clock/advance', { body: { seconds } });
-  assert.equal(status, 200, text);
 }
 
 /** Closes every day that is over, of all accounts. */
@@ -128,7 +124,7 @@ export async function assertAnyHistoryAddsUp(stack: TestStack, numRuns: number):
       };
       for (const { what, amount } of steps) {
         const card = cards[amount % cards.length];
-        if (what === 'advance') await advance(partner, amount);
+        if (what === 'advance') await advanceClock(partner, amount);
         else if (what === 'close') await closeAllDays(stack);
         else if (what === 'credit') await post('/test/credit', { amount });
         else if (what === 'topup') await post(`/cards/${card}/topups`, { amount: 1_000 + amount });
