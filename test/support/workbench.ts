@@ -4,17 +4,23 @@ import { Scope } from '../../accounts/scope-rules.ts';
 import { buildWorkbench } from '../../dev/stack/build-workbench.ts';
 import { parseBlock } from '../../domain/ip-address.ts';
 import type { Mode } from '../../domain/mode.ts';
+import { launchBrowser } from './browser.ts';
 import { TEST_TRON } from './deposits/seed-deposits.ts';
 import { startTestStack, type TestPartner, type TestStack } from './stack.ts';
 import { until } from './until.ts';
 
 const LOOPBACK = parseBlock('127.0.0.1') ?? assert.fail();
 
-/** A whole stack whose API serves this checkout's pages. Each browser of it has an address of its own. */
-export async function startWorkbenchStack(options: { worker?: boolean } = {}): Promise<TestStack> {
+/** A browser, and a stack whose API serves this checkout's pages; without a browser the suite is skipped. */
+export async function startWorkbench(
+  suite: Mocha.Context,
+  options: { worker?: boolean } = {},
+): Promise<{ browser: Browser; stack: TestStack }> {
+  const browser = await launchBrowser();
+  if (browser === undefined) return suite.skip();
   await buildWorkbench(() => {});
   const overrides = { trustedProxies: [LOOPBACK], tron: TEST_TRON, webhookTimeoutMs: 60_000 };
-  return startTestStack(overrides, options);
+  return { browser, stack: await startTestStack(overrides, options) };
 }
 
 export interface TabOptions {

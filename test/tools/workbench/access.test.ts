@@ -3,11 +3,10 @@ import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import type { Browser, Page } from 'playwright-core';
 import { makeOneOfEach, unrestrictedPartner } from '../../support/api/accounts.ts';
-import { launchBrowser } from '../../support/browser.ts';
 import { createCard } from '../../support/cards.ts';
 import type { TestPartner, TestStack } from '../../support/stack.ts';
 import { until } from '../../support/until.ts';
-import { openTab, startWorkbenchStack, type Tab } from '../../support/workbench.ts';
+import { openTab, startWorkbench, type Tab } from '../../support/workbench.ts';
 
 const HOSTILE = '<img src=x onerror=console.error(1)>';
 
@@ -18,10 +17,7 @@ describe('the workbench, for everybody', () => {
   let ids: Record<string, string>;
   let axe: string;
   before(async function () {
-    const launched = await launchBrowser();
-    if (launched === undefined) return this.skip();
-    browser = launched;
-    stack = await startWorkbenchStack({ worker: false });
+    ({ browser, stack } = await startWorkbench(this, { worker: false }));
     axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
     partner = await unrestrictedPartner(stack);
     ids = await makeOneOfEach(partner);

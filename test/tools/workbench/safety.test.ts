@@ -8,21 +8,17 @@ import { seedCards } from '../../../bench/support/seed.ts';
 import { setCurrentProduct } from '../../../cards/products.ts';
 import { freePort } from '../../../dev/free-port.ts';
 import { unrestrictedPartner } from '../../support/api/accounts.ts';
-import { launchBrowser } from '../../support/browser.ts';
 import { createCard } from '../../support/cards.ts';
 import { partnerAt, type TestPartner, type TestStack } from '../../support/stack.ts';
 import { until } from '../../support/until.ts';
-import { openTab, startWorkbenchStack } from '../../support/workbench.ts';
+import { openTab, startWorkbench } from '../../support/workbench.ts';
 
 describe('a session of the workbench, in a browser', () => {
   let browser: Browser;
   let stack: TestStack;
   let partner: TestPartner;
   before(async function () {
-    const launched = await launchBrowser();
-    if (launched === undefined) return this.skip();
-    browser = launched;
-    stack = await startWorkbenchStack({ worker: false });
+    ({ browser, stack } = await startWorkbench(this, { worker: false }));
   });
   beforeEach(async () => {
     partner = await unrestrictedPartner(stack);
