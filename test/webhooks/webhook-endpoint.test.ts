@@ -3,6 +3,8 @@ import { createHash } from 'node:crypto';
 import type { Mode } from '../../domain/mode.ts';
 import { openEndpointSecret } from '../../webhooks/secrets.ts';
 import { expectError } from '../support/api/answers.ts';
+import { column } from '../support/column.ts';
+import { environmentOf, operateIn } from '../support/operator/operate.ts';
 import { asOwner } from '../support/postgres.ts';
 import { sharedStack } from '../support/shared-stack.ts';
 import type { TestPartner, TestStack } from '../support/stack.ts';
@@ -35,10 +37,10 @@ describe('/webhook-endpoint', () => {
   const rotate = () => partner.call('POST', '/webhook-endpoint/rotate-secret');
 
   /** The secret that signs, by the row. */
-  async function storedSecret(column: 'secret' | 'previous_secret' = 'secret'): Promise<string> {
+  async function storedSecret(name: 'secret' | 'previous_secret' = 'secret'): Promise<string> {
     const [row] = await asOwner<{ id: string; sealed: Buffer }>(
       stack,
-      `SELECT id, ${column} AS sealed FROM webhook_endpoint WHERE partner_id = $1 AND mode = 'test'`,
+      `SELECT id, ${name} AS sealed FROM webhook_endpoint WHERE partner_id = $1 AND mode = 'test'`,
       [partner.id],
     );
     const key = { id: row?.id ?? '', partner_id: partner.id, mode: 'test' };
@@ -124,6 +126,40 @@ describe('/webhook-endpoint', () => {
       [partner.id],
     );
     assert.equal((await get()).json.previous_secret_expires_at, null);
+  });
+
+  it('records each change with the key, the request and the origin alone, and nothing if nothing changes', async () => {
+    const operate = operateIn(environmentOf(stack.config));
+    const url = 'https://hooks.example.com/secret-token';
+    const { id } = (await partner.call('POST', '/webhook-endpoints', { body: { url } })).json;
+    const path = `/webhook-endpoints/${id}`;
+    for (const body of [
+      { url: `${url}/b`, description: 'Books' },
+      { description: 'Books' },
+      { status: 'disabled' },
+    ])
+      await partner.call('PATCH', path, { body });
+    await partner.call('POST', `${path}/rotate-secret`);
+    for (let i = 0; i < 2; i++) await put({ url });
+    await rotate();
+    await partner.call('DELETE', path);
+    assert.equal((await partner.call('DELETE', '/webhook-endpoint')).status, 404);
+
+    const { json } = await operate('audit', 'list', '--subject', partner.id);
+    const entries = json.filter(({ action }: { action: string }) => /^webhook/.test(action)).reverse();
+    const actions = 'create update update rotate-secret set rotate-secret delete'.split(' ');
+    const expected = actions.map((action) => `webhook-endpoint.${action}`);
+    assert.deepEqual(column(entries, 'action'), expected);
+    const settings = (entry: { detail: { settings?: string[] } }) => entry.detail.settings ?? [];
+    assert.deepEqual(entries.flatMap(settings), ['url', 'description', 'status']);
+    for (const { actor, detail, partner_id } of entries) {
+      assert.match(actor, new RegExp(`^${partner.id}/key_\\w{26}$`));
+      assert.equal(partner_id, partner.id);
+      assert.deepEqual([detail.modes, detail.endpoints], [['test'], [id]]);
+      assert.match(detail.requestId, /^req_/);
+      assert.equal(detail.clientAddress, '127.0.0.1');
+    }
+    assert.doesNotMatch(JSON.stringify(entries), /secret-token|whsec_|Books/);
   });
 
   it('is made once, with one secret, by eight simultaneous PUTs', async () => {
