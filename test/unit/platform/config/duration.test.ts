@@ -10,25 +10,9 @@ describe('parseDuration', () => {
   });
 
   it('rejects everything else', () => {
-    const wrong = [
-      '',
-      '5',
-      's',
-      '5 s',
-      ' 5s',
-      '5s ',
-      '5s\n',
-      '1.5s',
-      '-5s',
-      '+5s',
-      '5S',
-      '5d',
-      '5min',
-      '1h30m',
-    ];
-    for (const text of [...wrong, '1e3s', '５s', '9999999999s']) {
+    for (const text of '5 s -5s +5s 1.5s 5S 5d 5min 1h30m 1e3s ５s 9999999999s'.split(' '))
       assert.equal(parseDuration(text), undefined, text);
-    }
+    for (const text of ['', '5 s', ' 5s', '5s ', '5s\n']) assert.equal(parseDuration(text), undefined, text);
   });
 
   it('returns a safe integer for whatever it reads', () => {
