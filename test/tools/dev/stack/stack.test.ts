@@ -20,7 +20,7 @@ import { until } from '../../../support/until.ts';
 /** The steps of one stack's life, each beginning where the one before ended. */
 describe('npm start', () => {
   const scratch = scratchFolder();
-  let env: { DATA_DIR: string; PORT: string; SOMEBODY_ELSES_TOKEN: string };
+  const env = { DATA_DIR: '', PORT: '', SOMEBODY_ELSES_TOKEN: 'hunter2' };
   let stack: StackProcess;
   // biome-ignore lint/suspicious/noExplicitAny: what another program would read.
   let file: any;
@@ -45,11 +45,8 @@ describe('npm start', () => {
   };
 
   before(async () => {
-    env = {
-      DATA_DIR: join(scratch.path, 'data'),
-      PORT: String(await freePort()),
-      SOMEBODY_ELSES_TOKEN: 'hunter2',
-    };
+    env.DATA_DIR = join(scratch.path, 'data');
+    env.PORT = String(await freePort());
   });
   after(() => stack?.kill('SIGKILL'));
 
@@ -162,33 +159,14 @@ describe('npm start', () => {
   });
 
   it('writes stack.json and its secrets for its own user alone', async () => {
-    const names = [
-      'databaseUrl',
-      'operatorDatabaseUrl',
-      'ownerDatabaseUrl',
-      'workerDatabaseUrl',
-      'workerUrl',
-    ];
-    const others = [
-      'apiUrl',
-      'codecEndpoint',
-      'demo',
-      'temporalAddress',
-      'temporalNamespace',
-      'temporalUiUrl',
-    ];
-    assert.deepEqual(Object.keys(file).sort(), [...names, ...others].sort());
+    const names =
+      'apiUrl codecEndpoint databaseUrl demo operatorDatabaseUrl ownerDatabaseUrl temporalAddress ' +
+      'temporalNamespace temporalUiUrl workerDatabaseUrl workerUrl';
+    assert.deepEqual(Object.keys(file).sort(), names.split(' '));
     assert.deepEqual(Object.keys(file.demo).sort(), ['liveKey', 'partnerId', 'testKey']);
     assert.equal(file.apiUrl, `http://127.0.0.1:${env.PORT}/v1`);
-    const files = [
-      'stack.json',
-      'env',
-      'secrets.json',
-      'demo-partner.json',
-      'logs/api.log',
-      'logs/worker.log',
-    ];
-    for (const name of files) {
+    const files = 'stack.json env secrets.json demo-partner.json logs/api.log logs/worker.log';
+    for (const name of files.split(' ')) {
       const { mode } = await stat(join(env.DATA_DIR, name));
       assert.equal(mode & 0o077, 0, `${name} has mode ${mode.toString(8)}`);
     }
@@ -328,12 +306,9 @@ describe('npm start', () => {
       assert.ok(workbench.lines.some((line) => new RegExp(`^${mode} .*/workbench/#[\\w-]{43}$`).test(line)));
   });
 
-  it('stops on SIGINT too', async () => {
+  it('stops on SIGINT too, and has no demo then', async () => {
     stack.kill('SIGINT');
     assert.equal(await stack.ended, 0);
-  });
-
-  it('has no demo while it does not run', async () => {
     const demo = runStack('demo', env);
     assert.equal(await demo.ended, 1);
     assert.deepEqual(demo.lines, ['The local stack does not run. Start it with npm start.']);
