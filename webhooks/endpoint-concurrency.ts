@@ -7,21 +7,26 @@ export const MAX_SLOTS = 128;
 const MAX_ENDPOINTS = 10_000;
 /** Few, so that a receiver that serves few at a time serves what has just happened next. */
 const REPLAY_SLOTS = 4;
-/**
- * An endpoint whose last success took longer, or which has had attempts in flight for longer without a
- * success, shares the places of those that may not respond.
- */
+/** An endpoint whose last success took longer shares the places of those that may not respond. */
 const QUICK_MS = 1_000;
+/**
+ * So does one of which as many attempts as it began with have been in flight for longer, although others may
+ * succeed: each attempt may first wait for the connection of another one.
+ */
+const HANGING_MS = 2 * QUICK_MS;
 
 interface Endpoint {
   slots: number;
   /** Whether its last success was quick. */
   isQuick: boolean;
-  /** Since when it has had attempts in flight without a success, by the clock. */
-  waitingSinceMs: number;
-  inFlight: number;
-  /** Those of a replay among them. */
-  replaysInFlight: number;
+  /** The oldest first. */
+  inFlight: Set<AttemptInFlight>;
+}
+
+interface AttemptInFlight {
+  /** By the clock. */
+  beganAtMs: number;
+  isReplayed: boolean;
 }
 
 /**
@@ -51,33 +56,25 @@ export class EndpointConcurrency {
     this.#now = now;
   }
 
-  acquire(endpointId: string, isReplayed: boolean): void {
+  /** @returns releases the slot, once; `succeededInMs` is how long the attempt took, null if it failed */
+  acquire(endpointId: string, isReplayed: boolean): (succeededInMs: number | null) => void {
     const endpoint = this.#endpoints.get(endpointId) ?? {
       slots: INITIAL_SLOTS,
       isQuick: false,
-      waitingSinceMs: 0,
-      inFlight: 0,
-      replaysInFlight: 0,
+      inFlight: new Set(),
     };
-    if (endpoint.inFlight === 0) endpoint.waitingSinceMs = this.#now();
-    endpoint.inFlight += 1;
-    if (isReplayed) endpoint.replaysInFlight += 1;
+    const attempt = { beganAtMs: this.#now(), isReplayed };
+    endpoint.inFlight.add(attempt);
     this.#endpoints.set(endpointId, endpoint);
-  }
-
-  /** @param succeededInMs how long the attempt took; null if it failed */
-  release(endpointId: string, isReplayed: boolean, succeededInMs: number | null): void {
-    const endpoint = this.#endpoints.get(endpointId);
-    if (endpoint === undefined) return;
-    endpoint.inFlight -= 1;
-    if (isReplayed) endpoint.replaysInFlight -= 1;
-    if (succeededInMs === null) {
-      endpoint.slots = Math.max(Math.floor(endpoint.slots / 2), FEWEST_SLOTS);
-      return;
-    }
-    endpoint.slots = Math.min(endpoint.slots * 2, MAX_SLOTS);
-    endpoint.isQuick = succeededInMs < QUICK_MS;
-    endpoint.waitingSinceMs = this.#now();
+    return (succeededInMs) => {
+      if (!endpoint.inFlight.delete(attempt)) return;
+      if (succeededInMs === null) {
+        endpoint.slots = Math.max(Math.floor(endpoint.slots / 2), FEWEST_SLOTS);
+        return;
+      }
+      endpoint.slots = Math.min(endpoint.slots * 2, MAX_SLOTS);
+      endpoint.isQuick = succeededInMs < QUICK_MS;
+    };
   }
 
   /**
@@ -87,7 +84,7 @@ export class EndpointConcurrency {
   count(): { full: number; slowed: number } {
     const endpoints = [...this.#endpoints.values()];
     return {
-      full: endpoints.filter(({ slots, inFlight }) => inFlight >= slots).length,
+      full: endpoints.filter(({ slots, inFlight }) => inFlight.size >= slots).length,
       slowed: endpoints.filter(({ slots }) => slots < INITIAL_SLOTS).length,
     };
   }
@@ -99,7 +96,7 @@ export class EndpointConcurrency {
   nextRead(): EndpointsRead {
     let unproven = 0;
     for (const endpoint of this.#endpoints.values())
-      if (!this.#isProven(endpoint)) unproven += endpoint.inFlight;
+      if (!this.#isProven(endpoint)) unproven += endpoint.inFlight.size;
     return unproven < this.#maxUnproven ? 'all' : 'proven';
   }
 
@@ -112,21 +109,23 @@ export class EndpointConcurrency {
   freeSlots(read: EndpointsRead): Record<string, number> {
     const free = [...this.#endpoints].map(([id, endpoint]) => [
       id,
-      read === 'all' || this.#isProven(endpoint) ? Math.max(0, endpoint.slots - endpoint.inFlight) : 0,
+      read === 'all' || this.#isProven(endpoint) ? Math.max(0, endpoint.slots - endpoint.inFlight.size) : 0,
     ]);
     return Object.fromEntries(free);
   }
 
   /** Of those, the ones that replayed events may have, for each endpoint with replayed events in flight. */
   freeReplaySlots(): Record<string, number> {
-    const busy = [...this.#endpoints].filter(([, { replaysInFlight }]) => replaysInFlight > 0);
-    return Object.fromEntries(
-      busy.map(([id, { replaysInFlight }]) => [id, Math.max(0, REPLAY_SLOTS - replaysInFlight)]),
-    );
+    const free = [...this.#endpoints].map(([id, { inFlight }]): [string, number] => {
+      const replays = [...inFlight].filter(({ isReplayed }) => isReplayed);
+      return [id, Math.max(0, REPLAY_SLOTS - replays.length)];
+    });
+    return Object.fromEntries(free.filter(([, slots]) => slots < REPLAY_SLOTS));
   }
 
-  #isProven({ slots, isQuick, waitingSinceMs, inFlight }: Endpoint): boolean {
+  #isProven({ slots, isQuick, inFlight }: Endpoint): boolean {
     if (!isQuick || slots <= INITIAL_SLOTS) return false;
-    return inFlight === 0 || this.#now() - waitingSinceMs < QUICK_MS;
+    const newestOfMany = [...inFlight][INITIAL_SLOTS - 1];
+    return newestOfMany === undefined || this.#now() - newestOfMany.beganAtMs < HANGING_MS;
   }
 }

@@ -120,16 +120,12 @@ export function startRelay(dependencies: RelayDependencies): Relay {
   }
 
   function start(delivery: Sendable): void {
-    const { endpoint_id: endpointId, replayed } = delivery;
-    let hasSlot = true;
+    const release = concurrency.acquire(delivery.endpoint_id, delivery.replayed);
     // The slot is free as soon as the receiver has responded, before the attempt is recorded.
     const releaseSlot = (succeededInMs: number | null) => {
-      if (!hasSlot) return;
-      hasSlot = false;
-      concurrency.release(endpointId, replayed, succeededInMs);
+      release(succeededInMs);
       relaying.wake();
     };
-    concurrency.acquire(endpointId, replayed);
     track(
       send(delivery, releaseSlot).finally(() => releaseSlot(null)),
       [toKey(delivery)],

@@ -122,12 +122,34 @@ describe('a webhook relay', () => {
     behave(() => undefined);
     await write([hanging, 8]);
     await until('half of the places are taken', () => received.length === 9);
-    nowMs += 1_000;
+    nowMs += 2_000;
     await write([hanging, 8], [responding, 1]);
     await until('the one that responds gets another event', () => receiver.received.length === 2);
     assert.equal(received.length, 9, 'it has half of the places, and not its 16 slots');
   });
 
+  it('keeps places from an endpoint that hangs, although it responds now and then', async () => {
+    const [hanging, { behave, received }] = await account();
+    const [responding, receiver] = await account();
+    start(16);
+    await write([hanging, 1], [responding, 1]);
+    await until('both have responded', () => isDelivered(hanging, responding));
+    const unanswered: ServerResponse[] = [];
+    behave((_request, response) => unanswered.push(response));
+    await write([hanging, 9]);
+    await until('more than half of the places are taken', () => unanswered.length === 9);
+    nowMs += 2_000;
+    unanswered[0]?.writeHead(200).end();
+    await until('that is recorded', async () => (await countDelivered()) === 3);
+    await write([hanging, 8], [responding, 1]);
+    await until('the one that responds gets another event', () => receiver.received.length === 2);
+    assert.equal(received.length, 10);
+  });
+
+  async function countDelivered(): Promise<number> {
+    const { rows } = await commands.owner.query("SELECT FROM delivery WHERE status = 'delivered'");
+    return rows.length;
+  }
   const isDelivered = async (...partnerIds: string[]) => {
     const { rows } = await commands.owner.query<{ status: string }>(
       'SELECT status FROM delivery WHERE partner_id = ANY ($1)',
