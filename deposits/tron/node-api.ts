@@ -13,6 +13,11 @@ const MAX_ANSWER_BYTES = 16 * MIB;
 /** What calls return and log is only in the infos (docs/decisions/tron-nodes.md). */
 const MAX_INFOS_BYTES = 1_024 * MIB;
 const MAX_INFO_BYTES = 64 * MIB;
+/**
+ * JSON.parse makes up to fifty times as many bytes of brackets, which a hostile node can send. Blocks and infos
+ * have at least fifty characters for each.
+ */
+const MAX_BRACKETS = { few: 1_000, eachCharacters: 16 };
 /** The timeout is for as many bytes as this, and a long answer takes no more than 12 of them. */
 const TIMEOUT_BYTES = 16 * MIB;
 const MAX_TIMEOUTS = 12;
@@ -184,19 +189,26 @@ function readAnswer(text: string): unknown {
   const answer = parseJson(text);
   // Nodes report errors with status 200 too.
   if (typeof answer === 'object' && answer !== null && 'Error' in answer) {
-    const isBusy = String(answer.Error).includes('lack of computing resources');
+    const isBusy = typeof answer.Error === 'string' && answer.Error.includes('lack of computing resources');
     throw new NodeProblem('failing', isBusy ? 'overloaded' : 'error_answer');
   }
   return answer;
 }
 
 function parseJson(text: string): unknown {
+  if (isMostlyBrackets(text)) throw new NodeProblem('failing', 'too_large');
   try {
     return JSON.parse(text);
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
     throw new NodeProblem('failing', text.includes('lite fullnode') ? 'lite_node' : 'not_json');
   }
+}
+
+function isMostlyBrackets(text: string): boolean {
+  let left = MAX_BRACKETS.few + text.length / MAX_BRACKETS.eachCharacters;
+  for (let at = 0; at < text.length && left >= 0; at++) if (text[at] === '[' || text[at] === '{') left--;
+  return left < 0;
 }
 
 function pauseMs(header: unknown): number {

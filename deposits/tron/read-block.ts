@@ -44,7 +44,7 @@ export function readHeader(answer: unknown): Header | null {
     hash,
     parentHash: asHash(parentHash),
     time,
-    txHashes: asList(transactions).map((one) => String(asObject(one).txID)),
+    txHashes: asList(transactions).map((one) => asText(asObject(one).txID)),
   };
 }
 
@@ -73,8 +73,9 @@ function numberField(field: number, value: unknown = 0): Buffer[] {
 }
 
 function bytesField(field: number, value: unknown = ''): Buffer[] {
-  if (typeof value !== 'string' || !/^([0-9a-f]{2})*$/i.test(value)) throw malformed();
-  const bytes = Buffer.from(value, 'hex');
+  const text = asText(value);
+  if (text.length % 2 !== 0 || !/^[0-9a-f]*$/i.test(text)) throw malformed();
+  const bytes = Buffer.from(text, 'hex');
   return bytes.length === 0 ? [] : [varint((field << 3) | 2), varint(bytes.length), bytes];
 }
 
@@ -103,12 +104,12 @@ export async function readSolidBlock(
   const transfers: UsdtTransfer[] = [];
   for await (const one of infos) {
     const info = asObject(one);
-    const id = String(info.id);
+    const id = asText(info.id);
     const transactionIndex = indexes.get(id);
     if (transactionIndex === undefined || info.blockNumber !== header.number)
       throw new NodeProblem('contradicting', 'foreign_infos');
     indexes.delete(id);
-    transfers.push(...readTransfers(info, transactionIndex, usdtHash, node));
+    for (const transfer of readTransfers(info, transactionIndex, usdtHash, node)) transfers.push(transfer);
   }
   if (indexes.size > 0) return null;
   transfers.sort((a, b) => a.transactionIndex - b.transactionIndex || a.logIndex - b.logIndex);
@@ -127,7 +128,7 @@ function readTransfers(
     const { address, topics = [], data } = asObject(one);
     if (typeof address !== 'string' || address.toLowerCase() !== usdtHash) return [];
     const [event, , recipient, ...more] = asList(topics);
-    if (String(event).toLowerCase() !== TRANSFER_TOPIC || recipient === undefined || more.length > 0)
+    if (asText(event ?? '').toLowerCase() !== TRANSFER_TOPIC || recipient === undefined || more.length > 0)
       return [];
     const valueMicroUsdt = BigInt(`0x${asHash(data)}`);
     if (valueMicroUsdt === 0n) return [];
@@ -171,8 +172,15 @@ function asList(value: unknown): unknown[] {
 
 /** 32 bytes, in lower-case hex. */
 function asHash(value: unknown): string {
-  if (typeof value !== 'string' || !/^[0-9a-f]{64}$/i.test(value)) throw malformed();
-  return value.toLowerCase();
+  const text = asText(value);
+  if (!/^[0-9a-f]{64}$/i.test(text)) throw malformed();
+  return text.toLowerCase();
+}
+
+/** String() would throw another error for an object that has a `toString` of its own. */
+function asText(value: unknown): string {
+  if (typeof value !== 'string') throw malformed();
+  return value;
 }
 
 function isWholeNumber(value: unknown): value is number {

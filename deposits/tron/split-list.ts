@@ -3,9 +3,6 @@ import { NodeProblem } from './node-health.ts';
 const [OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 0x7d] as const;
 const [QUOTE, BACKSLASH, COMMA, SPACE] = [0x22, 0x5c, 0x2c, 0x20] as const;
 
-/** Infos have six levels. Of an item of brackets only, JSON.parse would make fifty times as many bytes. */
-const MAX_LEVELS = 32;
-
 /** An item of a list, or a whole answer that is no list. */
 interface Part {
   text: string;
@@ -15,7 +12,7 @@ interface Part {
 /**
  * The items of a JSON list as they arrive, so that only one of them is in memory, however long the list is.
  * Whether an item is JSON itself is for its reader to find out.
- * @throws NodeProblem if the list doesn't end, is too deep, or a part has more than `maxPartBytes`
+ * @throws NodeProblem if the list doesn't end, or a part has more than `maxPartBytes`
  */
 export async function* splitList(chunks: AsyncIterable<Buffer>, maxPartBytes: number): AsyncGenerator<Part> {
   const list = new ListEnds();
@@ -72,7 +69,6 @@ class ListEnds {
       else if (byte === COMMA && depth === 1) ends.push(at);
       else if (byte === OPEN_LIST || byte === OPEN_OBJECT) {
         if (this.hasEnded) throw notJson();
-        if (depth === MAX_LEVELS) throw new NodeProblem('failing', 'wrong_shape');
         if (depth++ === 0) ends.push(at);
       } else if ((byte === CLOSE_LIST || byte === CLOSE_OBJECT) && --depth === 0) {
         ends.push(at);

@@ -216,6 +216,49 @@ describe('a faulty TRON node', () => {
     assert.deepEqual([read?.transfers.length, all.log], [130, []]);
   });
 
+  const OBJECT = '{"toString":1}';
+  for (const [what, path, sent] of [
+    ['an error', 'getnowblock', () => `{"Error":${OBJECT}}`],
+    ["a transaction's id", 'getnowblock', (text: string) => text.replace(/"txID":"\w+"/, `"txID":${OBJECT}`)],
+    ["an info's id", INFOS, (text: string) => text.replace(/"id":"\w+"/, `"id":${OBJECT}`)],
+    ['an event', INFOS, (text: string) => text.replace(/"topics":\["\w+"/, `"topics":[${OBJECT}`)],
+  ] as const) {
+    it(`is passed over if it sends an object for ${what}`, async () => {
+      const alsoServe = (request: IncomingMessage, body: string, response: ServerResponse) => {
+        if (!request.url?.endsWith(path)) return false;
+        const view = all.nodes[0]?.view;
+        const text = path === INFOS ? view?.infosJson(JSON.parse(body).num, true) : view?.blockJson(1, true);
+        response.end(sent(text ?? ''));
+        return true;
+      };
+      all = await startChainOfNodes([{ alsoServe }, {}]);
+      mine(3);
+      const [read] = await all.tron.readBlocks(START, 1, NEVER);
+      assert.equal(read?.node, nameOf(all.nodes[1]));
+      assert.match(all.tron.state().nodes[0]?.problem ?? '', /^(wrong_shape|error_answer)$/);
+    });
+  }
+
+  const empties = '{},'.repeat(4_000);
+  const nested = `${'['.repeat(4_000)}${']'.repeat(4_000)}`;
+  for (const [what, path, answer] of [
+    ['a block', 'getnowblock', `{"transactions":${nested}}`],
+    ['infos', INFOS, `[[${empties}{}]]`],
+    ['something else than infos', INFOS, `{"Error":${nested}}`],
+  ] as const) {
+    it(`may not send brackets for ${what}, since they take many times as much memory`, async () => {
+      const alsoServe = (request: IncomingMessage, _body: string, response: ServerResponse) => {
+        if (!request.url?.endsWith(path)) return false;
+        response.end(answer);
+        return true;
+      };
+      all = await startChainOfNodes([{ alsoServe }]);
+      mine(3);
+      await assert.rejects(all.tron.readBlocks(START, 1, NEVER), ChainUnreadable);
+      assert.equal(all.tron.state().nodes[0]?.problem, 'too_large');
+    });
+  }
+
   for (const [what, zipped, problem] of [
     ['its answers', gzipSync('{}'), 'no_blocks'],
     [
