@@ -124,6 +124,8 @@ export const UsageBucketEntity = defineEntity({
     name: p.text().primary(),
     /** When the whole burst is available again. */
     fullAt: p.datetime(),
+    /** When that was last counted. If it is in the future, the clock has been set back since. */
+    countedAt: p.datetime(),
   },
 });
 

@@ -41,17 +41,20 @@ export async function shareUsage(orm: Orm, usedMs: BucketUsage): Promise<BucketU
 }
 
 // Written out, because it adds to rows that other processes add to at the same time. It goes in the order of
-// the names, so that no two processes deadlock.
+// the names, so that no two processes deadlock. If the clock has been set back since a bucket was counted, as
+// much of it is used as was then: its keys would be refused until the clock comes there again.
 const add = autocommitStatement(
   (_, { names, usedMs }: { names: string[]; usedMs: number[] }) => sql<{
     name: string;
     full_in_ms: number;
   }>`
-  INSERT INTO usage_bucket AS u (name, full_at)
-  SELECT name, now() + used_ms * interval '1 millisecond'
+  INSERT INTO usage_bucket AS u (name, full_at, counted_at)
+  SELECT name, now() + used_ms * interval '1 millisecond', now()
   FROM unnest(${names}::text[], ${usedMs}::float8[]) AS used (name, used_ms) ORDER BY name
   ON CONFLICT (name) DO UPDATE
-    SET full_at = greatest(u.full_at, clock_timestamp()) + (excluded.full_at - now())
+    SET full_at = clock_timestamp() + (excluded.full_at - now())
+        + greatest(interval '0', u.full_at - greatest(u.counted_at, clock_timestamp())),
+      counted_at = clock_timestamp()
   RETURNING name, 1000 * extract(epoch FROM full_at - clock_timestamp())::float8 AS full_in_ms`,
 );
 

@@ -1,5 +1,8 @@
 import { type RawBuilder, sql } from 'kysely';
 
+/** A time that is further ahead than a bucket's can be, and by more than this, is of a clock that was set back. */
+const MAX_SET_BACK_SECONDS = 60;
+
 /**
  * A token bucket shared by all processes. A row keeps it in one column, the time at which the bucket is full
  * again (the generic cell rate algorithm). A statement that takes tokens has to lock the row first.
@@ -10,7 +13,10 @@ import { type RawBuilder, sql } from 'kysely';
  *   taken
  */
 export function tokenBucket(column: string, { size, perSecond }: { size: number; perSecond: number }) {
-  const fullAt = sql`greatest(${sql.ref(column)}, clock_timestamp())`;
+  const maxAheadSeconds = size / perSecond + MAX_SET_BACK_SECONDS;
+  const fullAt = sql`CASE WHEN ${sql.ref(column)} BETWEEN clock_timestamp()
+    AND clock_timestamp() + ${sql.lit(maxAheadSeconds)} * interval '1 second'
+    THEN ${sql.ref(column)} ELSE clock_timestamp() END`;
   // The clock advances between the two reads.
   const secondsUntilFull = sql`greatest(0, extract(epoch FROM ${fullAt} - clock_timestamp()))`;
   return {

@@ -54,12 +54,14 @@ interface TakenRow extends Row<'measurement', 'measured_at' | 'result'> {
   is_taken: boolean;
 }
 
-// Written out: one round trip returns the row whether or not it is taken.
+// Written out: one round trip returns the row whether or not it is taken. If it was measured in the future, the
+// clock has been set back since.
 const take = autocommitStatement(
   (_, { name, everyMs }: { name: MeasurementName; everyMs: number }) => sql<TakenRow>`
   WITH ${ASYNCHRONOUS_COMMIT}, taken AS (
     UPDATE measurement SET due_at = clock_timestamp() + ${everyMs} * interval '1 millisecond'
-    FROM asynchronous_commit WHERE name = ${name} AND due_at <= clock_timestamp()
+    FROM asynchronous_commit WHERE name = ${name} AND (due_at <= clock_timestamp() OR measured_at > clock_timestamp()
+      AND due_at > clock_timestamp() + ${everyMs} * interval '1 millisecond')
     RETURNING name
   )
   SELECT m.measured_at, m.result, EXISTS (SELECT FROM taken) AS is_taken FROM measurement m

@@ -176,6 +176,20 @@ describe('a rate limit', () => {
       assert.equal(taken(two, 5, key), 0);
     });
 
+    it('counts what was used, and no hour more, after the clock of the database was set back by an hour', async () => {
+      const [one, two] = [limitOf(1, 100), limitOf(1, 100)];
+      const key = randomUUID();
+      assert.equal(taken(one, 40, key), 40);
+      await exchange(one);
+      const hour = `UPDATE usage_bucket SET full_at = full_at + interval '1 hour', counted_at = counted_at + interval '1 hour'
+        WHERE strpos(name, $1) > 0`;
+      await asOwner(stack, hour, [key]);
+      assert.equal(taken(two, 10, key), 10);
+      await exchange(two);
+      const left = taken(two, 100, key);
+      assert.ok(left >= 50 && left < 80, String(left));
+    });
+
     it('is deleted once it counts no more, whoever it is of', async () => {
       const [reveals, key] = [`reveal/${randomUUID()}`, randomUUID()];
       await shareUsage(stack.orm, new Map([reveals, key].map((name) => [name, 60_000])));

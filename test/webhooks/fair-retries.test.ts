@@ -52,7 +52,7 @@ describe('the workflows of failed events', () => {
     const after = await read();
     const [earliest, latest] = [before.now.getTime() + 250, after.now.getTime() + 250];
     assert.ok(earliest <= after.full.getTime() && after.full.getTime() <= latest, 'four at 62.5 ms each');
-    await set(endpoint, `clock_timestamp() + interval '1 hour'`);
+    await set(endpoint, `clock_timestamp() + interval '1 minute'`);
     const quiet = await failing(1);
     assert.deepEqual(await turn(), [quiet]);
     await set(endpoint, `'-infinity'`);

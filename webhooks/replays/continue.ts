@@ -56,6 +56,13 @@ export async function continueReplays(orm: Orm, logger: Logger): Promise<ReplayT
 
 type DueReplay = Row<'webhook_replay', 'id' | 'partner_id' | 'mode' | 'endpoint_id'>;
 
+/**
+ * Whether a replay has its turn. If that is further ahead than it is ever put, the database's clock has been set
+ * back since.
+ */
+const IS_DUE = sql<boolean>`(due_at <= clock_timestamp()
+  OR due_at > clock_timestamp() + ${sql.lit(FAILED_MS)} * interval '1 millisecond')`;
+
 // A worker that has none left looks again only after a while, so it asks for those that another worker has
 // just served, too.
 const findRunningSoon = readStatement(
@@ -63,7 +70,7 @@ const findRunningSoon = readStatement(
     db
       .selectFrom('webhook_replay')
       .select(['id', 'partner_id', 'mode', 'endpoint_id'])
-      .select(({ ref }) => sql<boolean>`${ref('due_at')} <= clock_timestamp()`.as('is_due'))
+      .select(IS_DUE.as('is_due'))
       .where('status', '=', sql.lit<'running'>('running'))
       .orderBy('due_at')
       .limit(sql<number>`${limit}`),
@@ -170,7 +177,7 @@ const takeReplay = writeStatement((db, { partnerId, mode, replayId }: Tenant & {
     .where('mode', '=', mode)
     .where('id', '=', replayId)
     .where('status', '=', 'running')
-    .where('due_at', '<=', sql<string>`clock_timestamp()`)
+    .where(IS_DUE)
     .forNoKeyUpdate()
     .skipLocked(),
 );

@@ -123,7 +123,9 @@ CREATE INDEX workbench_session_age ON workbench_session (expires_at);
 CREATE UNLOGGED TABLE usage_bucket (
   name text COLLATE "C" PRIMARY KEY,
   -- When the key may use its whole burst again.
-  full_at timestamptz NOT NULL
+  full_at timestamptz NOT NULL,
+  -- When that was last counted. If it is in the future, the clock has been set back since.
+  counted_at timestamptz NOT NULL
 ) WITH (fillfactor = 50);
 
 -- Which accounts have sent requests lately, by API process, so that an account's requests in progress are

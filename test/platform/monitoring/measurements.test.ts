@@ -56,6 +56,18 @@ describe('a measurement of the whole database', () => {
     await until('it is due', async () => (await take()).isTaken);
   });
 
+  it('is taken once more as soon as the clock of the database was set back by an hour', async () => {
+    let made = 0;
+    const { read } = processThat(async () => ++made);
+    await read();
+    await asOwner(
+      databaseUrl,
+      `UPDATE measurement SET measured_at = measured_at + interval '1 hour', due_at = due_at + interval '1 hour'
+       WHERE name = 'webhooks'`,
+    );
+    for (let reads = 0; reads < 3; reads++) assert.equal((await read())[1], 'things{of="all"} 2');
+  });
+
   it('delays nobody while it takes long, and the previous values are shown', async () => {
     const { promise, resolve } = Promise.withResolvers<number>();
     const first = processThat(async () => 1);

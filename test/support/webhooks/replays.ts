@@ -59,13 +59,13 @@ export function startReplays() {
     )?.status;
 
   /** A replay of all that the endpoint was not sent, as if it had begun long ago. @returns its id */
-  async function insertReplay(endpointId: string): Promise<string> {
+  async function insertReplay(endpointId: string, dueAt = 'now()'): Promise<string> {
     const id = newId('rpl');
     await asOwner(
       stack,
       `INSERT INTO webhook_replay (id, partner_id, mode, endpoint_id, status, wanted, after_event_id, before_event_id, matched,
-         created_at)
-       VALUES ($1, $2, 'test', $3, 'running', 'undelivered', 'evt_', 'evt_' || id_time(now()), 0, now())`,
+         due_at, created_at)
+       VALUES ($1, $2, 'test', $3, 'running', 'undelivered', 'evt_', 'evt_' || id_time(now()), 0, ${dueAt}, now())`,
       [id, partner.id, endpointId],
     );
     return id;

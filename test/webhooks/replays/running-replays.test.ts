@@ -94,6 +94,13 @@ describe('a replay that is running', () => {
     assert.ok(next.receiver.received.length >= earlier.length - receiver.received.length);
   });
 
+  it('goes on after the clock of the database was set back by an hour', async () => {
+    const { id } = await endpoint();
+    const replayId = await insertReplay(id, "now() + interval '1 hour'");
+    await continueReplays(replays.stack.orm, pino({ level: 'silent' }));
+    assert.equal((await read(id, replayId)).status, 'completed');
+  });
+
   it('ends without its endpoint, and delays no other', async () => {
     await insertReplay('we_deleted');
     await replayOfAnother();
