@@ -54,7 +54,7 @@ export const depositNoun: Noun = {
       reason: reason('how you know, for the audit log'),
       ifVersion: flag(
         '<number>',
-        'only if the deposit still has this version, as "deposit show" gives it; needed to credit what nodes disagree on',
+        'only if the deposit still has this version, as "deposit show" gives it; needed with --returned if several payments are in review',
         WholeNumber(z.number().min(1).max(2_147_483_647)),
       ),
     },

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import type { TronConfig } from '../../platform/config/tron.ts';
 import { tronAddressHash } from '../../platform/crypto/tron-address.ts';
+import { describeError } from '../../platform/process/describe-error.ts';
 import { agreedOn, describeWitness, nextHashes, type Run, whatIsMissing } from './agreement.ts';
 import { keyHeaders, openNodeApi } from './node-api.ts';
 import { NodeProblem } from './node-health.ts';
@@ -97,7 +98,7 @@ export function createTronChain(
       attempt(node, node.check(after, closed.signal), closed.signal)
         .catch((error) => {
           if (!closed.signal.aborted)
-            logger.error({ err: error, node: node.name }, 'could not check a TRON node');
+            logger.error({ error: describeError(error), node: node.name }, 'could not check a TRON node');
         })
         .finally(() => {
           const waitMs = node.health.isSound ? limits.checkEveryMs : limits.recoveryMs / 10;
