@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import type { ChainName, NodeState } from '../domain/deposit.ts';
 import { MAX_LAG_SECONDS, type ScanLag, scanLag } from '../domain/scan-lag.ts';
 import type { Orm } from '../platform/db/orm.ts';
-import { currentWork } from '../platform/process/work-context.ts';
+import { currentWork, untilAborted } from '../platform/process/work-context.ts';
 import {
   beginScan,
   readCursor,
@@ -139,7 +139,8 @@ class Round {
       while (performance.now() < this.#endAtMs && !stopping.aborted) {
         const pauseMs = await this.#step();
         await this.#record();
-        void this.#unconfirmed.ask(this.#signal);
+        // Beyond the round, which is shorter than a node may take to say what is in a block.
+        void untilAborted(stopping, () => this.#unconfirmed.ask(stopping));
         if (pauseMs > 0) await sleep(pauseMs, undefined, { signal: this.#signal });
       }
     } catch (error) {

@@ -13,6 +13,7 @@ import {
 import { assertLedgerClean } from '../support/money.ts';
 import { asOwner } from '../support/postgres.ts';
 import type { TestPartner, TestStack } from '../support/stack.ts';
+import { until } from '../support/until.ts';
 
 const CENTS = 2_500;
 const pays = (to: string): Draft => tokenTransfer({ to, valueMicroUsdt: 25_000_000n });
@@ -145,6 +146,31 @@ describe('payments that two nodes have to show', () => {
       await look();
       assert.equal(calls() - before, isDue ? 1 : 0, `seen ${seen} and asked ${asked} minutes ago`);
     }
+  });
+
+  it('are credited although one of three nodes does not answer within a round of the scan', async () => {
+    await start(3);
+    const { chain, nodes, look, round } = scanned;
+    const [, two, three] = nodes as [FakeNode, FakeNode, FakeNode];
+    const { address } = await openAddress(partner, CENTS);
+    two.view.hideLogs(chain.mine([pays(address)]).transactions[0]?.id ?? '');
+    three.faults.add({ fault: 'disconnect' });
+    chain.solidify();
+    await look();
+    assert.equal((await unconfirmed()).length, 1);
+    two.view.reform();
+    three.faults.clear();
+    three.faults.add({ fault: 'hang', request: 'gettransactioninfobyblocknum' });
+    const [over, stopping] = [new AbortController(), new AbortController()];
+    const calls = () => two.calls.get('/walletsolidity/getblockbynum') ?? 0;
+    const before = calls();
+    const ended = round(over.signal, stopping.signal);
+    await until('the nodes are asked', () => calls() > before);
+    over.abort();
+    await ended;
+    await three.stop();
+    await until('the payment counts', async () => (await unconfirmed()).length === 0);
+    stopping.abort();
   });
 
   it('are forgotten with a wrong chain that two of three nodes were on, once a rescan has left it', async () => {

@@ -1,8 +1,9 @@
 import { creditPayments, findUncredited } from '../../../deposits/credit-payments.ts';
 import { expireDeposits, findUnpaid } from '../../../deposits/expire.ts';
-import { scanOnce } from '../../../deposits/scan-activities.ts';
+import { createScanChainActivities, scanOnce } from '../../../deposits/scan-activities.ts';
 import { createTronChain } from '../../../deposits/tron/create-tron-chain.ts';
 import type { Orm } from '../../../platform/db/orm.ts';
+import { untilAborted } from '../../../platform/process/work-context.ts';
 import { keptLog } from '../adapters/chain-of-nodes.ts';
 import { asOwner } from '../postgres.ts';
 import { startTestStack, type TestStack } from '../stack.ts';
@@ -30,12 +31,22 @@ export async function startScannedChain(
   const { orm } = stack;
   const { log, logger } = keptLog();
   const tron = createTronChain(tronConfigOf(nodes), logger, NO_PAUSES);
+  const dependencies = { orm, logger, changed: () => {}, report: () => {} };
   return {
     ...{ stack, chain, nodes, log },
+    /** A round as a worker makes it, which waits for new blocks until `over` is aborted, or `stopping`. */
+    round: async (over: AbortSignal, stopping: AbortSignal) => {
+      const activities = createScanChainActivities({
+        ...dependencies,
+        tron: { network: 'private', scanIntervalMs: 60_000, chain: tron },
+        stopping,
+      });
+      await untilAborted(over, () => activities.scanBlocks('private')).catch(() => {});
+    },
     /** Takes every solid block there is, and judges what is due. */
     look: async () => {
       const report = await scanOnce({
-        ...{ orm, logger, changed: () => {}, report: () => {} },
+        ...dependencies,
         tron: { network: 'private', scanIntervalMs: 1, chain: tron },
         stopping: new AbortController().signal,
       });
