@@ -16,6 +16,7 @@ const QUICK_MS = 1_000;
 const HANGING_MS = 2 * QUICK_MS;
 
 interface Endpoint {
+  partnerId: string;
   slots: number;
   /** Whether its last success was quick. */
   isQuick: boolean;
@@ -38,12 +39,13 @@ export type EndpointsRead = 'all' | 'proven';
 /**
  * How many attempts may be in flight for each endpoint: each success doubles its slots, each failure halves
  * them. So a dead receiver occupies few of the process's places, and all dead and slow ones together about
- * half.
+ * half. An account's endpoints get no more while they have as many places as are free, so a few accounts never
+ * have all of them.
  */
 export class EndpointConcurrency {
   /** How many of an endpoint's slots replayed events may have. */
   readonly replaySlots = REPLAY_SLOTS;
-  readonly #maxUnproven: number;
+  readonly #maxInFlight: number;
   readonly #now: () => number;
   readonly #endpoints = new LRUCache<string, Endpoint>({ max: MAX_ENDPOINTS });
 
@@ -52,13 +54,18 @@ export class EndpointConcurrency {
    * @param now milliseconds of a monotonic clock
    */
   constructor(maxInFlight: number, now: () => number = () => performance.now()) {
-    this.#maxUnproven = maxInFlight / 2;
+    this.#maxInFlight = maxInFlight;
     this.#now = now;
   }
 
   /** @returns releases the slot, once; `succeededInMs` is how long the attempt took, null if it failed */
-  acquire(endpointId: string, isReplayed: boolean): (succeededInMs: number | null) => void {
+  acquire(
+    endpointId: string,
+    partnerId: string,
+    isReplayed: boolean,
+  ): (succeededInMs: number | null) => void {
     const endpoint = this.#endpoints.get(endpointId) ?? {
+      partnerId,
       slots: INITIAL_SLOTS,
       isQuick: false,
       inFlight: new Set(),
@@ -97,7 +104,7 @@ export class EndpointConcurrency {
     let unproven = 0;
     for (const endpoint of this.#endpoints.values())
       if (!this.#isProven(endpoint)) unproven += endpoint.inFlight.size;
-    return unproven < this.#maxUnproven ? 'all' : 'proven';
+    return unproven < this.#maxInFlight / 2 ? 'all' : 'proven';
   }
 
   /** The slots of an endpoint without recent attempts. */
@@ -107,10 +114,17 @@ export class EndpointConcurrency {
 
   /** The free slots of each endpoint with recent attempts, by its id. */
   freeSlots(read: EndpointsRead): Record<string, number> {
-    const free = [...this.#endpoints].map(([id, endpoint]) => [
-      id,
-      read === 'all' || this.#isProven(endpoint) ? Math.max(0, endpoint.slots - endpoint.inFlight.size) : 0,
-    ]);
+    let freePlaces = this.#maxInFlight;
+    const heldByAccount = new Map<string, number>();
+    for (const { partnerId, inFlight } of this.#endpoints.values()) {
+      freePlaces -= inFlight.size;
+      heldByAccount.set(partnerId, (heldByAccount.get(partnerId) ?? 0) + inFlight.size);
+    }
+    const free = [...this.#endpoints].map(([id, endpoint]) => {
+      if (read === 'proven' && !this.#isProven(endpoint)) return [id, 0];
+      const leftForAccount = freePlaces - (heldByAccount.get(endpoint.partnerId) ?? 0);
+      return [id, Math.max(0, Math.min(endpoint.slots - endpoint.inFlight.size, leftForAccount))];
+    });
     return Object.fromEntries(free);
   }
 

@@ -120,7 +120,7 @@ export function startRelay(dependencies: RelayDependencies): Relay {
   }
 
   function start(delivery: Sendable): void {
-    const release = concurrency.acquire(delivery.endpoint_id, delivery.replayed);
+    const release = concurrency.acquire(delivery.endpoint_id, delivery.partner_id, delivery.replayed);
     // The slot is free as soon as the receiver has responded, before the attempt is recorded.
     const releaseSlot = (succeededInMs: number | null) => {
       release(succeededInMs);

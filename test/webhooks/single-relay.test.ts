@@ -3,6 +3,7 @@ import type { ServerResponse } from 'node:http';
 import { pino } from 'pino';
 import { newId } from '../../platform/crypto/new-id.ts';
 import { createWebhookClient, type WebhookClient } from '../../webhooks/client/webhook-client.ts';
+import { createEndpoint } from '../../webhooks/endpoints.ts';
 import { startRelay } from '../../webhooks/relay-jobs.ts';
 import { openCommands, type TestCommands } from '../support/commands/open-commands.ts';
 import { until } from '../support/until.ts';
@@ -45,10 +46,15 @@ describe('a webhook relay', () => {
     });
   };
 
-  /** An account with an endpoint; those that were made before it come first. @returns its id and its receiver */
-  async function account(): Promise<[string, Receiver]> {
+  async function openReceiver(): Promise<Receiver> {
     const receiver = await startReceiver();
     receivers.push(receiver);
+    return receiver;
+  }
+
+  /** An account with an endpoint; those that were made before it come first. @returns its id and its receiver */
+  async function account(): Promise<[string, Receiver]> {
+    const receiver = await openReceiver();
     const { partnerId } = await accountWithEndpoint(commands, { url: receiver.url });
     return [partnerId, receiver];
   }
@@ -113,37 +119,58 @@ describe('a webhook relay', () => {
     assert.equal(third[1].received.length, 1, 'half of the places are taken');
   });
 
-  it('keeps places from an endpoint that has just begun to hang, although it has free slots', async () => {
-    const [hanging, { behave, received }] = await account();
+  it('keeps places from endpoints that have just begun to hang, although they have free slots', async () => {
+    const [[one, first], [another, second]] = [await account(), await account()] as const;
     const [responding, receiver] = await account();
-    start(16);
-    await write([hanging, 1], [responding, 1]);
-    await until('both have responded', () => isDelivered(hanging, responding));
-    behave(() => undefined);
-    await write([hanging, 8]);
-    await until('half of the places are taken', () => received.length === 9);
+    start(32);
+    await write([one, 1], [another, 1], [responding, 1]);
+    await until('all have responded', () => isDelivered(one, another, responding));
+    for (const { behave } of [first, second]) behave(() => undefined);
+    const received = () => first.received.length + second.received.length;
+    await write([one, 8], [another, 8]);
+    await until('half of the places are taken', () => received() === 18);
     nowMs += 2_000;
-    await write([hanging, 8], [responding, 1]);
+    await write([one, 8], [another, 8], [responding, 1]);
     await until('the one that responds gets another event', () => receiver.received.length === 2);
-    assert.equal(received.length, 9, 'it has half of the places, and not its 16 slots');
+    assert.equal(received(), 18, 'they have half of the places, and not the 16 slots of each');
   });
 
-  it('keeps places from an endpoint that hangs, although it responds now and then', async () => {
-    const [hanging, { behave, received }] = await account();
+  it('keeps places from an account all of whose endpoints begin to hang at the same moment', async () => {
+    const [hanging, first] = await account();
+    const second = await openReceiver();
+    const author = { ...commands.context, actor: 'test' };
+    await createEndpoint(author, { partnerId: hanging, mode: 'test' }, { url: second.url });
     const [responding, receiver] = await account();
-    start(16);
+    start(32);
     await write([hanging, 1], [responding, 1]);
-    await until('both have responded', () => isDelivered(hanging, responding));
-    const unanswered: ServerResponse[] = [];
-    behave((_request, response) => unanswered.push(response));
-    await write([hanging, 9]);
-    await until('more than half of the places are taken', () => unanswered.length === 9);
-    nowMs += 2_000;
-    unanswered[0]?.writeHead(200).end();
-    await until('that is recorded', async () => (await countDelivered()) === 3);
+    await until('all have responded', () => isDelivered(hanging, responding));
+    for (const { behave } of [first, second]) behave(() => undefined);
+    const received = () => first.received.length + second.received.length;
+    await write([hanging, 8]);
+    await until('half of the places are taken', () => received() === 18);
     await write([hanging, 8], [responding, 1]);
+    await until('the other account gets another event', () => receiver.received.length === 2);
+    assert.equal(received(), 18, 'it has half of the places, and not the 16 slots of each endpoint');
+  });
+
+  it('keeps places from endpoints that hang, although they respond now and then', async () => {
+    const [[one, first], [another, second]] = [await account(), await account()] as const;
+    const [responding, receiver] = await account();
+    start(32);
+    await write([one, 1], [another, 1], [responding, 1]);
+    await until('all have responded', () => isDelivered(one, another, responding));
+    const unanswered: ServerResponse[][] = [[], []];
+    [first, second].forEach(({ behave }, index) => {
+      behave((_request, response) => unanswered[index]?.push(response));
+    });
+    await write([one, 9], [another, 9]);
+    await until('more than half of the places are taken', () => unanswered.flat().length === 18);
+    nowMs += 2_000;
+    for (const [oldest] of unanswered) oldest?.writeHead(200).end();
+    await until('that is recorded', async () => (await countDelivered()) === 5);
+    await write([one, 8], [another, 8], [responding, 1]);
     await until('the one that responds gets another event', () => receiver.received.length === 2);
-    assert.equal(received.length, 10);
+    assert.equal(unanswered.flat().length, 18);
   });
 
   async function countDelivered(): Promise<number> {
