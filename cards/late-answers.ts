@@ -8,6 +8,8 @@ import { transaction } from '../platform/db/transaction.ts';
 import { type Operator, recordAudit } from '../requests/operator-context.ts';
 import type { LateAnswer, LateDecision, LateKind, WhyNotBooked } from './late-answers-tables.ts';
 
+const LONGEST_MS = 86_400_000;
+
 /**
  * Has a worker look an operation up that has ended, because the network says that it has news of it. While it
  * is pending, its workflow asks the network. The row says which, not the workflow: that runs for a moment
@@ -49,13 +51,14 @@ const watch = writeStatement(
 /**
  * Takes operations that are due to be looked up. Nobody else takes them for a while: a minute after the first
  * look-up, then twice as long each time, up to a day, or up to an hour once the network has contradicted our
- * record.
+ * record. Once an operator has dismissed the contradiction, they are never due.
  */
 export const takeLateAnswers = autocommitStatement((_, { limit }: { limit: number }) =>
   takeDue('late_answer', {
-    isWaiting: sql`true`,
+    isWaiting: sql`q.retry_after < 'infinity'`,
     leaseMs: sql`least(60000::bigint * (1 << least(q.attempts, 11)),
-      CASE WHEN q.contradicts_since IS NULL THEN 86400000 ELSE 3600000 END)`,
+      CASE WHEN q.contradicts_since IS NULL THEN ${sql.lit(LONGEST_MS)} ELSE 3600000 END)`,
+    longestMs: LONGEST_MS,
     taken: sql<{ id: string; kind: LateKind }>`q.id, q.kind`,
     limit,
   }),

@@ -140,6 +140,7 @@ export const takeDueObjects = autocommitStatement(
     takeDue('network_inbox', {
       isWaiting: sql`q.network = ${network}`,
       leaseMs: sql.lit(LEASE_MS),
+      longestMs: MAX_PAUSE_MS,
       taken: sql<TakenObject>`q.id, q.kind, q.seq, q.body, q.network_card_id, q.attempts, now() AS taken_at`,
       limit,
     }),

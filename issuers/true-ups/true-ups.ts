@@ -3,7 +3,7 @@ import { Refusal, unknownId } from '../../domain/refusal.ts';
 import { newId } from '../../platform/crypto/new-id.ts';
 import type { Row } from '../../platform/db/entities.ts';
 import { followingAccounts } from '../../platform/db/following-accounts.ts';
-import { backoffMs } from '../../platform/db/leased-queue.ts';
+import { backoffMs, dueTimes } from '../../platform/db/leased-queue.ts';
 import type { Orm } from '../../platform/db/orm.ts';
 import { autocommitStatement, type Transactor, writeStatement } from '../../platform/db/sql.ts';
 import { transaction } from '../../platform/db/transaction.ts';
@@ -48,10 +48,11 @@ export const takeDueTrueUps = autocommitStatement(
     WITH RECURSIVE ${followingAccounts(WITH_PENDING)}, due AS MATERIALIZED (
       SELECT d.id FROM following f CROSS JOIN LATERAL (
         SELECT n.id, n.direction, row_number() OVER (ORDER BY n.direction DESC, n.retry_after, n.id) AS turn
-        FROM (VALUES ('to_card'), ('from_card')) way (direction) CROSS JOIN LATERAL (
+        FROM (VALUES ('to_card'), ('from_card')) way (direction)
+          CROSS JOIN ${dueTimes(MAX_PAUSE_MS)} CROSS JOIN LATERAL (
           SELECT q.id, q.direction, q.retry_after FROM true_up q
           WHERE q.partner_id = f.partner_id AND q.mode = f.mode AND q.direction = way.direction
-            AND q.status = 'pending' AND q.retry_after <= now()
+            AND q.status = 'pending' AND q.retry_after BETWEEN time.earliest AND time.latest
             AND (q.direction = 'to_card' OR NOT EXISTS (
               SELECT FROM true_up o WHERE o.card_id = q.card_id AND o.direction = 'to_card' AND o.status = 'pending'))
             AND EXISTS (SELECT FROM card c WHERE c.id = q.card_id AND c.network_card_id IS NOT NULL)
@@ -59,7 +60,8 @@ export const takeDueTrueUps = autocommitStatement(
       ORDER BY d.turn, d.direction DESC, random() LIMIT ${limit}
     ), free AS MATERIALIZED (
       SELECT q.id FROM true_up q
-      WHERE q.id IN (SELECT id FROM due) AND q.status = 'pending' AND q.retry_after <= now()
+      WHERE q.id IN (SELECT id FROM due) AND q.status = 'pending'
+        AND EXISTS (SELECT FROM ${dueTimes(MAX_PAUSE_MS)} WHERE q.retry_after BETWEEN time.earliest AND time.latest)
       FOR NO KEY UPDATE SKIP LOCKED
     )
     UPDATE true_up q

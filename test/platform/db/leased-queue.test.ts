@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { takeLateAnswers } from '../../../cards/late-answers.ts';
+import { takeDueObjects } from '../../../issuers/inbox/inbox.ts';
+import { takeDueTrueUps } from '../../../issuers/true-ups/true-ups.ts';
+import { openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
+
+const MINUTE = 60;
+const DAY = 24 * 60 * MINUTE;
+
+describe('a queue with leases', () => {
+  let commands: TestCommands;
+  let partnerId: string;
+  let cardId: string;
+  before(async () => {
+    commands = await openCommands();
+    partnerId = await commands.createFundedPartner(10_000);
+    cardId = await commands.createActiveCard(partnerId, 'live', 1_000);
+    await commands.owner.query(`UPDATE card SET network_card_id = 'its id there' WHERE id = $1`, [cardId]);
+  });
+  after(() => commands.close());
+
+  const queues = [
+    {
+      name: 'what has changed at the network',
+      longestSeconds: 5 * MINUTE,
+      add: async (id: string) => {
+        await commands.owner.query(
+          `INSERT INTO network_inbox (id, network, kind) VALUES ($1, 'lithic', 'payment')`,
+          [id],
+        );
+      },
+      setDue: `UPDATE network_inbox SET retry_after = now() + $2 * interval '1 second' WHERE id = $1`,
+      take: () => takeDueObjects(commands.context.orm, { network: 'lithic', limit: 10 }),
+    },
+    {
+      name: 'operations that have ended',
+      longestSeconds: DAY,
+      add: async (id: string) => {
+        await commands.owner.query(`INSERT INTO late_answer (id, kind) VALUES ($1, 'card')`, [id]);
+      },
+      setDue: `UPDATE late_answer SET retry_after = now() + $2 * interval '1 second' WHERE id = $1`,
+      take: () => takeLateAnswers(commands.context.orm, { limit: 10 }),
+    },
+    {
+      name: 'what the network has to move',
+      longestSeconds: 10 * MINUTE,
+      add: async (id: string) => {
+        await commands.owner.query(
+          `INSERT INTO true_up (id, direction, transfer_id, operation_id, partner_id, mode, card_id, amount_cents, token)
+           VALUES ($1, 'to_card', $2, 'its operation', $3, 'live', $4, 1, $1)`,
+          [id, randomUUID(), partnerId, cardId],
+        );
+      },
+      setDue: `UPDATE true_up SET retry_after = now() + $2 * interval '1 second' WHERE id = $1`,
+      take: () => takeDueTrueUps(commands.context.orm, { limit: 10 }),
+    },
+  ];
+  for (const { name, longestSeconds, add, setDue, take } of queues) {
+    it(`has due what lies further ahead than anything is put off, for the clock was set back: ${name}`, async () => {
+      const id = randomUUID();
+      await add(id);
+      const taken: boolean[] = [];
+      for (const aheadSeconds of [-MINUTE, MINUTE, longestSeconds - MINUTE, longestSeconds + MINUTE]) {
+        await commands.owner.query(setDue, [id, aheadSeconds]);
+        taken.push((await take()).some((row) => row.id === id));
+      }
+      assert.deepEqual(taken, [true, false, false, true]);
+      assert.deepEqual(await take(), [], 'it is leased by the clock as it is now');
+    });
+  }
+
+  it('never has due what waits for nothing any more', async () => {
+    await commands.owner.query(
+      `INSERT INTO late_answer (id, kind, retry_after) VALUES ('dismissed', 'card', 'infinity')`,
+    );
+    assert.deepEqual(await takeLateAnswers(commands.context.orm, { limit: 10 }), []);
+  });
+});
