@@ -49,8 +49,8 @@ export type AuthorizationRequest = z.infer<typeof AuthorizationRequest>;
 export const MAX_REQUESTS = 100;
 
 /**
- * The part of an authorization that changes, in cents. While it is pending, it holds what is not settled, or
- * less: one that the issuer approved without us holds only what the card had.
+ * The part of an authorization that changes, in cents. While it is pending, it holds what the merchant can still
+ * clear or give back. One that has ended and is pending again holds only what was approved since then.
  */
 export interface AuthorizationState {
   status: AuthorizationStatus;
@@ -133,27 +133,26 @@ export function clearedState(
   clearing: { amountCents: number; isFinal: boolean },
 ): AuthorizationState {
   const isOver = clearing.isFinal || state.status !== 'pending';
-  const leftCents = isOver ? 0 : Math.max(0, leftOf(state) - clearing.amountCents);
+  const leftCents = isOver ? 0 : Math.max(0, state.heldCents - clearing.amountCents);
   return {
     status: leftCents > 0 ? 'pending' : 'closed',
     amountCents: state.amountCents,
-    heldCents: isOver ? 0 : Math.max(0, state.heldCents - clearing.amountCents),
+    heldCents: leftCents,
     settledCents: state.settledCents + clearing.amountCents,
   };
 }
 
 /**
- * A pending authorization once the merchant gives back a part of it, or all. What it never held is given back
- * first.
- * @param backCents at most {@link leftOf} it
+ * A pending authorization once the merchant gives back a part of it, or all.
+ * @param backCents at most what it holds
  */
 export function reversedState(state: AuthorizationState, backCents: number): AuthorizationState {
   const { amountCents, heldCents, settledCents } = state;
-  const leftCents = leftOf(state) - backCents;
+  const leftCents = heldCents - backCents;
   return {
     status: leftCents > 0 ? 'pending' : settledCents > 0 ? 'closed' : 'reversed',
     amountCents: amountCents - backCents,
-    heldCents: Math.min(heldCents, leftCents),
+    heldCents: leftCents,
     settledCents,
   };
 }
@@ -161,12 +160,4 @@ export function reversedState(state: AuthorizationState, backCents: number): Aut
 /** A pending authorization once its time is over. */
 export function expiredState({ amountCents, settledCents }: AuthorizationState): AuthorizationState {
   return { status: settledCents > 0 ? 'closed' : 'expired', amountCents, heldCents: 0, settledCents };
-}
-
-/**
- * What the merchant can still clear or give back of a pending authorization: what it holds, or more if the
- * card lacked it.
- */
-export function leftOf({ amountCents, heldCents, settledCents }: AuthorizationState): number {
-  return Math.max(heldCents, amountCents - settledCents);
 }

@@ -1,7 +1,8 @@
 import { sql } from 'kysely';
 import type { CardRow } from '../cards/resource.ts';
 import { accountTime } from '../domain/account-clock.ts';
-import type { PaymentSnapshot } from '../domain/payment.ts';
+import type { FoldedPayment, PaymentSnapshot } from '../domain/payment.ts';
+import { foldedState, foldHandMade } from '../issuers/simulated/fold.ts';
 import { newId } from '../platform/crypto/new-id.ts';
 import { AUTHORIZATION_COLUMNS, CARD_COLUMNS, of, PAYMENT_COLUMNS } from '../platform/db/columns.ts';
 import { columnList, type Reader, readStatement, type Transactor } from '../platform/db/sql.ts';
@@ -91,13 +92,22 @@ function bookOne(
   transactionIds: ReadonlyMap<string, string>,
   ttlMs: number,
 ): BookedPayment {
-  const { clock, authorization } = terms;
+  const { card, clock, authorization } = terms;
+  const folded = foldDecided(terms, transactionIds);
+  const ofFolded = folded && {
+    paymentId,
+    networkCardId: card.network_card_id ?? card.id,
+    requests: [],
+    // What a person has decided is booked without being told.
+    movements: [],
+    ...foldedState(folded),
+  };
   const authorizationId = authorization?.id ?? newId('auth');
   return bookOn(
     terms,
     toPayment(terms),
     {
-      snapshot,
+      snapshot: snapshot ?? ofFolded,
       readAt: readAt === null ? null : accountTime(clock, readAt).toISOString(),
       booked: new Set(transactionIds.keys()),
       now: bookingTime(terms, authorizationId),
@@ -107,10 +117,27 @@ function bookOne(
       paymentId,
       networkPaymentId: paymentId,
       authorizationId,
-      folded: terms.payment?.folded ?? null,
+      folded,
       refundedIds: transactionIds,
     },
   );
+}
+
+/**
+ * The simulated network has no books of its own, so what a person says was cleared is taken from its hold here.
+ * @returns null of another network's payment
+ */
+function foldDecided(
+  { payment, handMade }: PaymentTerms,
+  booked: ReadonlyMap<string, string>,
+): FoldedPayment | null {
+  let folded = payment?.folded ?? null;
+  if (folded === null) return null;
+  for (const { id } of folded.unreadable) {
+    const made = handMade.get(id);
+    if (made?.means === 'purchase' && !booked.has(id)) folded = foldHandMade(folded, id, made.amountCents);
+  }
+  return folded;
 }
 
 /** With the elements that may be booked. */

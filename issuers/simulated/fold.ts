@@ -5,10 +5,15 @@ import {
   type DeclineReason,
   expiredState,
   incrementedState,
-  leftOf,
   reversedState,
 } from '../../domain/authorization.ts';
-import type { FoldedPayment, PaymentEnd, PaymentMerchant, PaymentSnapshot } from '../../domain/payment.ts';
+import {
+  type FoldedPayment,
+  NOWHERE,
+  type PaymentEnd,
+  type PaymentMerchant,
+  type PaymentSnapshot,
+} from '../../domain/payment.ts';
 
 /** What the simulated network says, once we have decided it if it is a request. */
 export interface SimulatedMessage {
@@ -69,7 +74,7 @@ export function foldMessage(before: FoldedPayment, message: SimulatedMessage): F
     }
     case 'reversal': {
       if (state === null || !isPending) return folded;
-      const backCents = Math.min(message.amountCents ?? leftOf(state), leftOf(state));
+      const backCents = Math.min(message.amountCents ?? state.heldCents, state.heldCents);
       return { ...folded, authorization: reversedState(state, backCents) };
     }
     case 'expiry':
@@ -89,6 +94,22 @@ export function foldMessage(before: FoldedPayment, message: SimulatedMessage): F
   }
 }
 
+/**
+ * Folds in how much a clearing was that could not be read, as a person says. Whether it was the last is folded in
+ * already.
+ */
+export const foldHandMade = (before: FoldedPayment, id: string, amountCents: number): FoldedPayment =>
+  foldMessage(before, {
+    id,
+    type: 'clearing',
+    amountCents,
+    isFinal: false,
+    reason: null,
+    merchant: NOWHERE,
+    refunds: null,
+    at: '',
+  });
+
 const ENDS: Partial<Record<AuthorizationState['status'], PaymentEnd>> = {
   closed: 'clearing',
   reversed: 'reversal',
@@ -101,8 +122,8 @@ const ENDS: Partial<Record<AuthorizationState['status'], PaymentEnd>> = {
  * @param folded with the message
  */
 export function snapshotFolded(
-  { paymentId, networkCardId }: Pick<PaymentSnapshot, 'paymentId' | 'networkCardId'>,
-  { messages, authorization, unreadable }: FoldedPayment,
+  names: Pick<PaymentSnapshot, 'paymentId' | 'networkCardId'>,
+  folded: FoldedPayment,
   message: SimulatedMessage,
 ): PaymentSnapshot {
   const { id, type, reason, merchant, refunds } = message;
@@ -111,9 +132,8 @@ export function snapshotFolded(
   const isDeclined = type === 'decline' || (type === 'purchase' && reason !== null);
   const moves = type === 'clearing' || type === 'refund' || (type === 'purchase' && reason === null);
   return {
-    paymentId,
-    networkCardId,
-    version: [messages],
+    ...names,
+    ...foldedState(folded),
     requests:
       (isAsked || isDeclined) && amountCents > 0
         ? [
@@ -139,10 +159,15 @@ export function snapshotFolded(
           },
         ]
       : [],
-    authorizedCents: authorization?.amountCents ?? 0,
-    heldCents: authorization?.heldCents ?? 0,
-    endedBy: authorization === null ? null : (ENDS[authorization.status] ?? null),
-    expiresAt: null,
-    unreadable,
   };
 }
+
+/** What a snapshot says of the payment besides its requests and movements. */
+export const foldedState = ({ messages, authorization, unreadable }: FoldedPayment) => ({
+  version: [messages],
+  authorizedCents: authorization?.amountCents ?? 0,
+  heldCents: authorization?.heldCents ?? 0,
+  endedBy: authorization === null ? null : (ENDS[authorization.status] ?? null),
+  expiresAt: null,
+  unreadable,
+});

@@ -6,6 +6,7 @@ import { whyWaiting } from '../../support/api/why-waiting.ts';
 import { createCard } from '../../support/cards.ts';
 import { assertLedgerClean, fundedPartner } from '../../support/money.ts';
 import { cardMoney } from '../../support/operation-kinds.ts';
+import { environmentOf, operateIn } from '../../support/operator/operate.ts';
 import { asOwner, connectTo, ownerUrlOf } from '../../support/postgres.ts';
 import { sharedStack } from '../../support/shared-stack.ts';
 import type { TestPartner, TestStack } from '../../support/stack.ts';
@@ -123,6 +124,28 @@ describe('POST /network/authorizations', () => {
     assert.deepEqual(await card(), [900, 900]);
     assert.equal((await read(authorizationId)).status, 'closed');
   });
+
+  for (const { when, isAskedFirst } of [
+    { when: 'after its request', isAskedFirst: true },
+    { when: 'before its request', isAskedFirst: false },
+  ]) {
+    it(`takes from the hold what a person books of a clearing that can't be read, told ${when}`, async () => {
+      const [A, element] = [randomUUID(), randomUUID()];
+      if (isAskedFirst) await ask(300, { networkTransactionId: A });
+      const foreign = { currency: 'EUR', amountCents: 100, final: false, networkTransactionId: element };
+      assert.equal((await tell('clearing', A, foreign)).status, 202);
+      const operate = operateIn(environmentOf(stack.config));
+      const flags = ['--type', 'purchase', '--amount', '110', '--reason', 'EUR 1.00, ticket 1'];
+      const { code, err } = await operate('transaction', 'book', element, ...flags);
+      assert.equal(code, 0, err);
+      if (!isAskedFirst) await ask(300, { networkTransactionId: A });
+      assert.deepEqual(await card(), [890, 700]);
+      assert.equal((await tell('clearing', A, { amountCents: 90, final: false })).status, 200);
+      assert.deepEqual(await card(), [800, 700]);
+      assert.equal((await tell('reversal', A)).status, 200);
+      assert.deepEqual(await card(), [800, 800]);
+    });
+  }
 
   it('keeps a reversal that comes before its request, and applies it once that has arrived', async () => {
     const A = randomUUID();

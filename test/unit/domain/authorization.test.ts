@@ -41,7 +41,7 @@ describe('an authorization', () => {
     );
   });
 
-  it('holds what is not settled while it is pending, and nothing afterwards', () => {
+  it('holds what is left of it while it is pending, and nothing afterwards, until more is approved', () => {
     const step = fc.record({
       kind: fc.constantFrom('increment', 'clear', 'clearFinally', 'reverse', 'expire'),
       amountCents: cents,
@@ -49,17 +49,33 @@ describe('an authorization', () => {
     fc.assert(
       fc.property(cents, fc.array(step, { maxLength: 10 }), (firstCents, steps) => {
         let state: AuthorizationState = approvedState(firstCents);
+        let leftCents = firstCents;
         for (const { kind, amountCents } of steps) {
-          if (kind === 'clear') state = clearedState(state, { amountCents, isFinal: false });
-          if (kind === 'clearFinally') state = clearedState(state, { amountCents, isFinal: true });
-          if (state.status === 'pending') {
-            if (kind === 'increment') state = incrementedState(state, amountCents);
-            if (kind === 'reverse') state = reversedState(state, Math.min(amountCents, state.heldCents));
-            if (kind === 'expire') state = expiredState(state);
+          if (kind === 'clear') {
+            state = clearedState(state, { amountCents, isFinal: false });
+            leftCents = Math.max(0, leftCents - amountCents);
           }
-          const leftCents = state.amountCents - state.settledCents;
-          assert.equal(state.heldCents, state.status === 'pending' ? leftCents : 0);
-          assert.equal(state.status === 'pending', state.heldCents > 0);
+          if (kind === 'clearFinally') {
+            state = clearedState(state, { amountCents, isFinal: true });
+            leftCents = 0;
+          }
+          if (kind === 'increment') {
+            state = incrementedState(state, amountCents);
+            leftCents += amountCents;
+          }
+          if (kind === 'reverse' && leftCents > 0) {
+            const backCents = Math.min(amountCents, leftCents);
+            const before = state.amountCents;
+            state = reversedState(state, backCents);
+            assert.equal(state.amountCents, before - backCents);
+            leftCents -= backCents;
+          }
+          if (kind === 'expire' && leftCents > 0) {
+            state = expiredState(state);
+            leftCents = 0;
+          }
+          assert.equal(state.heldCents, leftCents);
+          assert.equal(state.status === 'pending', leftCents > 0);
           if (state.status === 'closed') assert.ok(state.settledCents > 0);
         }
       }),
