@@ -14,7 +14,8 @@ export interface IssuerRequest {
   body: object | null;
   /** The Idempotency-Key; null where the issuer takes none. */
   key: string | null;
-  turn: TurnClass;
+  /** Null if it has its turn already. */
+  turn: TurnClass | null;
   /**
    * Called right before it is sent, after the wait for its turn. It throws if it must not be sent any more.
    */
@@ -24,6 +25,8 @@ export interface IssuerRequest {
 export interface IssuerHttp {
   /** @throws CardNetworkUnavailable if there is no answer in time, or it is not JSON */
   send(asked: IssuerRequest): Promise<{ status: number; body: unknown }>;
+  /** Takes the turns of several requests, which are then sent without one. @throws TurnMissed */
+  takeTurns(turn: TurnClass, requests: number): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -48,7 +51,7 @@ export function createIssuerHttp({
   return {
     async send({ method, path, body, key, turn, check }) {
       const { signal: givenUp } = currentWork();
-      await budget.takeTurn(turn, givenUp);
+      if (turn !== null) await budget.takeTurn(turn, givenUp);
       await check?.();
       let status: number;
       let waitMs: number | null;
@@ -82,6 +85,7 @@ export function createIssuerHttp({
         throw new CardNetworkUnavailable(`${issuer}: it answered ${status}, which is not JSON`);
       }
     },
+    takeTurns: (turn, requests) => budget.takeTurn(turn, currentWork().signal, requests),
     close: () => agent.close(),
   };
 }

@@ -19,9 +19,10 @@ export interface RequestBudget {
    * Waits until the next request may be sent. Each request takes a turn of its own, so each page of a list
    * does.
    * @param signal gives up the wait
+   * @param requests how many, at most {@link MAX_TOGETHER}: they have their turns together; one if left out
    * @throws TurnMissed if the turn does not come in the time that this class has
    */
-  takeTurn(turn: TurnClass, signal: AbortSignal | null): Promise<void>;
+  takeTurn(turn: TurnClass, signal: AbortSignal | null, requests?: number): Promise<void>;
   /** The network answered 429: no process sends anything for so long, at most 60 s. Does not throw. */
   noteRetryAfter(waitMs: number): Promise<void>;
   metrics: Metric[];
@@ -57,6 +58,8 @@ const CLASSES: Record<TurnClass, ClassTerms> = {
   reconciliation: { maxWaitMs: 120_000, reserve: 0.7, promised: 1 / 20, isUrgent: false },
 };
 
+/** How many requests may have their turns together. */
+const MAX_TOGETHER = 3;
 const MAX_PAUSE_MS = 60_000;
 /** Nobody asks again sooner than this. */
 const MIN_WAIT_MS = 5;
@@ -124,13 +127,20 @@ export function createRequestBudget({
    * Asks the database for a turn.
    * @returns how long to wait before asking again; 0 if the request may be sent
    */
-  async function ask(turn: TurnClass): Promise<number> {
+  async function ask(turn: TurnClass, requests: number): Promise<number> {
     const { reserve, promised } = CLASSES[turn];
     const slackMs = (size - 1) * (1 - reserve) * everyMs;
     // Not in the turns of its account: they may all be taken, and the statement is short.
     const take = () =>
       asService('request budget', () =>
-        TAKE[turn](orm, { network, everyMs, slackMs, maxDebtMs, promisedEveryMs: everyMs / promised }),
+        TAKE[turn](orm, {
+          network,
+          spentMs: requests * everyMs,
+          slackMs,
+          maxDebtMs,
+          promisedMs: (requests * everyMs) / promised,
+          maxPromisedMs: (MAX_TOGETHER * everyMs) / promised,
+        }),
       );
     let [row] = await take();
     if (row === undefined) {
@@ -143,9 +153,9 @@ export function createRequestBudget({
   }
 
   /** @returns how long to wait, or `unbudgeted` if the database does not say so in time */
-  async function askUrgently(turn: TurnClass): Promise<number | 'unbudgeted'> {
+  async function askUrgently(turn: TurnClass, requests: number): Promise<number | 'unbudgeted'> {
     const answered = new AbortController();
-    const asked = ask(turn).catch((error: unknown) => {
+    const asked = ask(turn, requests).catch((error: unknown) => {
       logger.warn({ error: describeError(error) }, 'could not ask for a turn at the card network');
       return 'unbudgeted' as const;
     });
@@ -157,12 +167,17 @@ export function createRequestBudget({
     return first;
   }
 
-  async function wait(turn: TurnClass, untilMs: number, signal: AbortSignal): Promise<string> {
+  async function wait(
+    turn: TurnClass,
+    requests: number,
+    untilMs: number,
+    signal: AbortSignal,
+  ): Promise<string> {
     const { account, part } = currentWork();
     const leave = await lines[turn].take(account ?? part, signal);
     try {
       for (;;) {
-        const waitMs = CLASSES[turn].isUrgent ? await askUrgently(turn) : await ask(turn);
+        const waitMs = CLASSES[turn].isUrgent ? await askUrgently(turn, requests) : await ask(turn, requests);
         if (waitMs === 'unbudgeted') return waitMs;
         if (waitMs === 0) return 'taken';
         if (performance.now() + waitMs > untilMs) throw new TurnMissed();
@@ -176,14 +191,14 @@ export function createRequestBudget({
   return {
     metrics: [waits, pauses],
 
-    async takeTurn(turn, signal) {
+    async takeTurn(turn, signal, requests = 1) {
       const { maxWaitMs } = CLASSES[turn];
       const fromMs = performance.now();
       const limit = AbortSignal.timeout(maxWaitMs);
       const givenUp = signal === null ? limit : AbortSignal.any([limit, signal]);
       let outcome = 'given_up';
       try {
-        outcome = await untilAborted(givenUp, () => wait(turn, fromMs + maxWaitMs, givenUp));
+        outcome = await untilAborted(givenUp, () => wait(turn, requests, fromMs + maxWaitMs, givenUp));
       } catch (error) {
         if (error instanceof TurnMissed) throw error;
         throw new TurnMissed({ cause: error });
@@ -209,14 +224,15 @@ export function createRequestBudget({
 
 interface Turn {
   network: string;
-  /** One request in so long. */
-  everyMs: number;
+  /** How much longer it takes until the bucket is full again. */
+  spentMs: number;
   /** How long before the bucket is full the class finds a token in it. */
   slackMs: number;
   /** How long it takes at most until the bucket is full again. */
   maxDebtMs: number;
-  /** One promised request in so long. */
-  promisedEveryMs: number;
+  /** How long until the class is promised its next turn, and how long that is at most. */
+  promisedMs: number;
+  maxPromisedMs: number;
 }
 
 const ms = (count: number | RawBuilder<number>) => sql`${count}::float8 * interval '1 millisecond'`;
@@ -234,15 +250,15 @@ const stored = (at: string, maxAheadMs: number | RawBuilder<number>) => sql<Date
  * PostgreSQL may lose a turn that was taken.
  */
 const taking = (turn: TurnClass) =>
-  autocommitStatement((_, { network, everyMs, slackMs, maxDebtMs, promisedEveryMs }: Turn) => {
+  autocommitStatement((_, { network, spentMs, slackMs, maxDebtMs, promisedMs, maxPromisedMs }: Turn) => {
     const fullAt = stored('full_at', maxDebtMs);
-    const promisedAt = stored(`${turn}_promised_at`, promisedEveryMs);
+    const promisedAt = stored(`${turn}_promised_at`, maxPromisedMs);
     const pausedUntil = stored('paused_until', sql.lit(MAX_PAUSE_MS));
     return sql<{ is_taken: boolean; wait_ms: number }>`
       WITH ${ASYNCHRONOUS_COMMIT}, taken AS (
         UPDATE request_budget SET
-          full_at = greatest(${fullAt}, clock_timestamp()) + ${ms(everyMs)},
-          ${sql.ref(`${turn}_promised_at`)} = clock_timestamp() + ${ms(promisedEveryMs)}
+          full_at = greatest(${fullAt}, clock_timestamp()) + ${ms(spentMs)},
+          ${sql.ref(`${turn}_promised_at`)} = clock_timestamp() + ${ms(promisedMs)}
         FROM asynchronous_commit
         WHERE network = ${network} AND ${pausedUntil} <= clock_timestamp()
           AND (${fullAt} <= clock_timestamp() + ${ms(slackMs)} OR ${promisedAt} <= clock_timestamp())

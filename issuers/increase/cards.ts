@@ -25,13 +25,16 @@ export function increaseCards(
 ): Pick<CardNetwork, 'issueCard' | 'lookUpIssuance' | 'changeCardStatus' | 'revealCard'> {
   /**
    * Makes the account, then the card, then the transfer, each with a key of its own, because a key at
-   * Increase is one object. The money comes last, so a no moves none.
+   * Increase is one object. The money comes last, so a no moves none. Their turns are taken together: if one
+   * were missed halfway, the next attempt would have to take those before it again.
    */
   async function issueCard(asked: IssueCardRequest): Promise<Exclude<LookUpAnswer, { status: 'unknown' }>> {
     const { token, amountCents, issuerProduct } = asked;
+    await api.takeTurns('operation', 3);
     const account = await create('/accounts', Account, {
       key: `${token}/account`,
       token,
+      hasTurn: true,
       body: {
         name: token,
         program_id: issuerProduct ?? config.programId ?? undefined,
@@ -42,6 +45,7 @@ export function increaseCards(
     const card = await create('/cards', Card, {
       key: `${token}/card`,
       token,
+      hasTurn: true,
       body: { account_id: account.id, description: token },
     });
     if ('refused' in card) return { status: 'declined', reason: card.refused };
@@ -54,6 +58,7 @@ export function increaseCards(
       fromAccountId: config.fundingAccountId,
       toAccountId: account.id,
       amountCents,
+      hasTurn: true,
     };
     const made = await transfer(movement);
     if (!('refused' in made) && made.status !== 'canceled') return readIssuance(card, made);

@@ -2,7 +2,13 @@ import type { Logger } from 'pino';
 import { z } from 'zod';
 import type { IncreaseConfig } from '../../platform/config/card-networks.ts';
 import { CardNetworkUnavailable } from '../card-network.ts';
-import { createIssuerHttp, type IssuerRequest, parseAnswer, readPersistently } from '../issuer-http.ts';
+import {
+  createIssuerHttp,
+  type IssuerHttp,
+  type IssuerRequest,
+  parseAnswer,
+  readPersistently,
+} from '../issuer-http.ts';
 import type { RequestBudget, TurnClass } from '../request-budget.ts';
 import { Problem } from './wire.ts';
 
@@ -22,7 +28,7 @@ interface Action extends IssuerRequest {
   body: object;
 }
 
-export interface IncreaseApi {
+export interface IncreaseApi extends Pick<IssuerHttp, 'takeTurns'> {
   /** @throws CardNetworkUnavailable if there is no such object, or no definite answer */
   get<Body>(path: string, turn: TurnClass, shape: z.ZodType<Body>): Promise<Body>;
   /** The same; null if there is no such object. */
@@ -84,6 +90,7 @@ export function createIncreaseApi({ config, budget, logger }: IncreaseApiOptions
       );
       return { refused };
     },
+    takeTurns: http.takeTurns,
     close: () => http.close(),
   };
 }

@@ -13,6 +13,8 @@ interface Movement {
   fromAccountId: string;
   toAccountId: string;
   amountCents: number;
+  /** Whether its request has its turn already. */
+  hasTurn?: boolean;
 }
 
 export type KeyedObjects = ReturnType<typeof createKeyedObjects>;
@@ -43,10 +45,11 @@ export function createKeyedObjects(api: IncreaseApi, options: KeyOptions) {
   async function create<Body extends { idempotency_key: string | null }>(
     path: string,
     shape: z.ZodType<Body>,
-    { key, token, body }: { key: string; token: string; body: object },
+    { key, token, body, hasTurn = false }: Pick<Movement, 'key' | 'token' | 'hasTurn'> & { body: object },
   ): Promise<Body | Refusal> {
     const check = async () => checkAge(token, options);
-    const answer = await api.act({ method: 'POST', path, body, key, turn: 'operation', check }, shape);
+    const turn = hasTurn ? null : 'operation';
+    const answer = await api.act({ method: 'POST', path, body, key, turn, check }, shape);
     if (!('refused' in answer)) return answer;
     const found = await find(path, key, shape);
     if (found !== null) return found;
@@ -56,10 +59,11 @@ export function createKeyedObjects(api: IncreaseApi, options: KeyOptions) {
   }
 
   async function transfer(movement: Movement): Promise<AccountTransfer | Refusal> {
-    const { key, token, fromAccountId, toAccountId, amountCents } = movement;
+    const { key, token, fromAccountId, toAccountId, amountCents, hasTurn } = movement;
     const made = await create('/account_transfers', AccountTransfer, {
       key,
       token,
+      hasTurn,
       body: {
         account_id: fromAccountId,
         destination_account_id: toAccountId,

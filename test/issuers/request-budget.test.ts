@@ -126,6 +126,22 @@ describe('the budget of requests to a card network', () => {
     );
   });
 
+  it('has the turns of several requests at once, or none of them, and counts each', async () => {
+    const { takeTurn } = await processWith(SELDOM);
+    await setRow(2_850, 4_000);
+    assert.notEqual(await isTaken(takeTurn('operation', null, 3)), true);
+    await setRow(0, 4_000);
+    assert.equal(await isTaken(takeTurn('operation', null, 3)), true);
+    const [row] = await asOwner<Record<string, string>>(
+      databaseUrl,
+      `SELECT round(extract(epoch FROM full_at - now()) / 1000) AS full,
+         round(extract(epoch FROM operation_promised_at - now()) / 1000) AS promised
+       FROM request_budget WHERE network = 'lithic'`,
+    );
+    assert.deepEqual([Number(row?.full), Number(row?.promised)], [3, 15]);
+    assert.notEqual(await isTaken(takeTurn('operation', null)), true);
+  });
+
   it('is taken in turns by accounts', async () => {
     const { takeTurn } = await processWith(8);
     const stop = new AbortController();

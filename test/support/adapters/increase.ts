@@ -31,14 +31,14 @@ export async function startIncreaseClient({
   const underWay = { isUnderWay: true };
   const ours = { isInUse: false };
   const clock = { aheadMs: 0 };
-  const turns = { wait: async () => {} };
+  const turns = { wait: async (_requests: number) => {} };
   const logLines: string[] = [];
   const logger = createLogger('worker', 'info', { write: (line: string) => logLines.push(line) });
   const client = createIncreaseClient({
     config: { ...increaseConfigOf(fake), baseUrl: proxy.url, ...configured },
     budget: {
       ...UNLIMITED,
-      takeTurn: () => turns.wait(),
+      takeTurn: (_turn, _signal, requests = 1) => turns.wait(requests),
       noteRetryAfter: async (waitMs) => void pausesMs.push(waitMs),
     },
     logger,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { TRANSFER_DIRECTIONS, TRANSFERS } from '../../../../domain/transfer.ts';
-import { type CardNetwork, CardNetworkUnavailable } from '../../../../issuers/card-network.ts';
+import { type CardNetwork, CardNetworkUnavailable, TurnMissed } from '../../../../issuers/card-network.ts';
 import { DECISION_EVENT } from '../../../../issuers/increase/wire.ts';
 import { newId } from '../../../../platform/crypto/new-id.ts';
 import { madeFor, orderCard, startIncreaseClient, toArray } from '../../../support/adapters/increase.ts';
@@ -174,6 +174,20 @@ describe("Increase's client", () => {
       increase.ours.isInUse = true;
       assert.equal((await client.lookUpIssuance(inUse.token)).status, 'failed');
       assert.deepEqual(madeFor(increase.fake, inUse.token).cards, ['active']);
+    });
+
+    it('sends nothing of an issuance before it has the turns of all its requests', async () => {
+      const order = orderCard();
+      let left = 2;
+      increase.turns.wait = async (requests) => {
+        if (requests > left) throw new TurnMissed();
+        left -= requests;
+      };
+      await assert.rejects(client.issueCard(order), TurnMissed);
+      assert.deepEqual([increase.fake.requests, left], [[], 2]);
+      left = 3;
+      assert.equal((await client.issueCard(order)).status, 'issued');
+      assert.deepEqual([increase.fake.requests.length, left], [3, 0]);
     });
 
     it('sends no key that has become too old while its request waited for its turn', async () => {
