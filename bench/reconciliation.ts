@@ -10,9 +10,11 @@ import {
   operatorUrlOf,
   ownerUrlOf,
 } from '../test/support/postgres.ts';
+import { increaseNetwork } from './many-payments/increase.ts';
 import { IssuedPayments, tokenDigits } from './many-payments/issued-payments.ts';
+import { lithicNetwork } from './many-payments/lithic.ts';
 import { seedPayments } from './many-payments/seed-payments.ts';
-import { startBenchIssuer } from './many-payments/start-issuer.ts';
+import { type BenchNetwork, startBenchIssuer } from './many-payments/start-issuer.ts';
 import { operate } from './many-payments/start-operator.ts';
 import { scaled } from './support/scale.ts';
 import { seedFundedCards } from './support/seed.ts';
@@ -30,25 +32,28 @@ const SAMPLED_EVERY_MS = 20;
  */
 export async function run(): Promise<void> {
   console.log('PostgreSQL alone, no Temporal');
-  const few = await reconcileMany(FEW);
-  const many = await reconcileMany(MANY);
-  console.log(`  ratio of the peaks: ${(many / few).toFixed(2)}, with ${MANY / FEW} times as many payments`);
+  for (const makeNetwork of [lithicNetwork, increaseNetwork]) {
+    const few = await reconcileMany(makeNetwork, FEW);
+    const many = await reconcileMany(makeNetwork, MANY);
+    console.log(
+      `  ratio of the peaks: ${(many / few).toFixed(2)}, with ${MANY / FEW} times as many payments`,
+    );
+  }
 }
 
+type MakeNetwork = (payments: IssuedPayments) => BenchNetwork;
+
 /** @returns the most memory that the process had, in MB */
-async function reconcileMany(count: number): Promise<number> {
+async function reconcileMany(makeNetwork: MakeNetwork, count: number): Promise<number> {
   const databaseUrl = await createTestDatabase();
-  const payments = await seed(databaseUrl, count);
-  const issuer = await startBenchIssuer(payments);
+  const { payments, network } = await seed(databaseUrl, makeNetwork, count);
+  const issuer = await startBenchIssuer(network);
   const watch = await watchTransactions(databaseUrl);
   const env = {
     DATABASE_URL: operatorUrlOf(databaseUrl),
     ENCRYPTION_KEYS: `k1:${randomBytes(32).toString('base64')}`,
-    CARD_NETWORK: 'lithic',
-    LITHIC_API_KEY: 'bench',
-    LITHIC_BASE_URL: issuer.url,
-    // Its own rate would be all that is measured.
-    LITHIC_REQUESTS_PER_SECOND: '99999',
+    CARD_NETWORK: network.name,
+    ...network.variables(issuer.url),
   };
   try {
     const { printed, seconds, peakMb } = await operate(['network', 'reconcile'], env);
@@ -56,9 +61,10 @@ async function reconcileMany(count: number): Promise<number> {
     const longestMs = await watch.stop();
     const check = await operate(['ledger', 'check'], env);
     // What differs is looked at twice, from the beginning.
-    console.log(`${count.toLocaleString('en')} payments on ${cardsFor(count).toLocaleString('en')} cards:`);
+    const of = `${count.toLocaleString('en')} payments on ${cardsFor(count).toLocaleString('en')} cards`;
+    console.log(`${network.name}, ${of}:`);
     console.log(
-      `  two looks in ${seconds.toFixed(1)} s: ${((2 * count) / seconds).toFixed(0)} payments/s, ${issuer.pages()} pages`,
+      `  two looks in ${seconds.toFixed(1)} s: ${((2 * count) / seconds).toFixed(0)} payments/s, ${network.pages()} pages`,
     );
     console.log(`  peak ${peakMb.toFixed(0)} MB; longest transaction ${longestMs.toFixed(0)} ms`);
     console.log(
@@ -72,7 +78,11 @@ async function reconcileMany(count: number): Promise<number> {
   }
 }
 
-async function seed(databaseUrl: string, count: number): Promise<IssuedPayments> {
+async function seed(
+  databaseUrl: string,
+  makeNetwork: MakeNetwork,
+  count: number,
+): Promise<{ payments: IssuedPayments; network: BenchNetwork }> {
   const orm = await openOperatorOrm(databaseUrl);
   const service = await openOrm({ databaseUrl, poolSize: 4 });
   try {
@@ -88,8 +98,9 @@ async function seed(databaseUrl: string, count: number): Promise<IssuedPayments>
       count,
       cards.map(({ cardId }) => cardId),
     );
-    await seedPayments(service, databaseUrl, payments, cards);
-    return payments;
+    const network = makeNetwork(payments);
+    await seedPayments(service, databaseUrl, { payments, network, cards });
+    return { payments, network };
   } finally {
     await service.close();
     await orm.close();

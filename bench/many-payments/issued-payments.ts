@@ -1,8 +1,5 @@
-import type { Transaction } from '../../dev/lithic/objects.ts';
-import { makeCard, makeEvent, makeTransaction } from '../../dev/lithic/objects.ts';
-
 /** How a payment stands: its amount is held, or was taken, or was given back. */
-type Standing = 'held' | 'cleared' | 'reversed';
+export type Standing = 'held' | 'cleared' | 'reversed';
 
 /** A payment that the issuer and we have differently. */
 type Difference = 'never told' | 'clearing not told' | 'reversal not told' | 'not at the issuer';
@@ -23,13 +20,15 @@ const DIFFERENCES: readonly Difference[] = [
 ];
 
 /**
- * Payments of the last six days, numbered by their age from 1, at the same distance from each other. Each is
- * made when it is asked for.
+ * Payments of the last six days, numbered by their age from 1, at the same distance from each other. A network
+ * makes each when it is asked for.
  */
 export class IssuedPayments {
   readonly count: number;
   /** A few payments that differ, by their numbers. */
   readonly differences: ReadonlyMap<number, Difference>;
+  /** Until when they hold their amounts, if the network says so. */
+  readonly expiresAt = new Date(Date.now() + PERIOD_MS).toISOString();
   readonly #cardTokens: readonly string[];
   readonly #startMs: number;
   readonly #stepMs: number;
@@ -53,55 +52,40 @@ export class IssuedPayments {
   cardToken = (number: number): string => this.#cardTokens[number % this.#cardTokens.length] ?? '';
 
   /** Those that were created between two times, which are exclusive, the newest first, below a number. */
-  *newestFirst(beginMs: number, endMs: number, below: number | null): Generator<Transaction> {
+  *newestFirst(beginMs: number, endMs: number, below: number | null): Generator<number> {
     const before = Math.ceil((endMs - this.#startMs) / this.#stepMs);
     const first = Math.max(1, Math.floor((beginMs - this.#startMs) / this.#stepMs) + 1);
     let number = Math.min(before, below ?? Number.POSITIVE_INFINITY, this.count + 1) - 1;
-    for (; number >= first; number--) {
-      const payment = this.find(number);
-      if (payment !== null) yield payment;
-    }
+    for (; number >= first; number--) if (this.standing(number) !== null) yield number;
   }
 
   /** @returns null if the issuer has none */
-  find(number: number): Transaction | null {
+  standing(number: number): Standing | null {
     const difference = this.differences.get(number);
-    if (difference === 'not at the issuer') return null;
-    return this.make(number, difference === 'reversal not told' ? 'reversed' : this.#standing(number));
+    if (number < 1 || number > this.count || difference === 'not at the issuer') return null;
+    if (difference === 'reversal not told') return 'reversed';
+    return number % HELD_EVERY === 0 ? 'held' : 'cleared';
   }
-
-  make(number: number, standing: Standing): Transaction {
-    const createdMs = this.createdMs(number);
-    const at = (afterMs: number) => new Date(createdMs + afterMs);
-    const card = { ...CARD, token: this.cardToken(number) };
-    const made: Transaction = { ...makeTransaction(card, {}, at(0)), token: paymentToken(number) };
-    const ask = { type: 'AUTHORIZATION', amount: PAYMENT_CENTS, token: elementToken(1, number) } as const;
-    made.events.push(makeEvent(ask, at(0)));
-    if (standing === 'held') made.amounts.hold.amount = PAYMENT_CENTS;
-    else {
-      const type = standing === 'cleared' ? 'CLEARING' : 'AUTHORIZATION_REVERSAL';
-      made.events.push(makeEvent({ ...ask, type, token: elementToken(2, number) }, at(UPDATED_AFTER_MS)));
-    }
-    made.updated = at(standing === 'held' ? 0 : UPDATED_AFTER_MS).toISOString();
-    return made;
-  }
-
-  #standing = (number: number): Standing => (number % HELD_EVERY === 0 ? 'held' : 'cleared');
 }
 
 /** How long after it was asked for an amount is taken or given back. */
 export const UPDATED_AFTER_MS = 60_000;
-const CARD = makeCard({}, new Date());
-const PAYMENT_TOKEN = /^00000000-0000-4000-8000-(\d{12})$/;
 
-/** A number as the tokens of its payment have it. */
+/** A number as the ids of its payment end with it. */
 export const tokenDigits = (number: number): string => String(number).padStart(12, '0');
-const elementToken = (kind: number, number: number): string =>
-  `0000000${kind}-0000-4000-8000-${tokenDigits(number)}`;
-export const paymentToken = (number: number): string => elementToken(0, number);
 
-/** @returns null if it is no payment's token */
-export function paymentNumber(token: string): number | null {
-  const digits = PAYMENT_TOKEN.exec(token)?.[1];
+/** @returns null if the id is no payment's */
+export function paymentNumber(id: string | null): number | null {
+  const digits = /\d{12}$/.exec(id ?? '')?.[0];
   return digits === undefined ? null : Number(digits);
+}
+
+/** A page of numbers, and whether there is another. */
+export function takePage(numbers: Iterable<number>, size: number): { page: number[]; hasMore: boolean } {
+  const page: number[] = [];
+  for (const number of numbers) {
+    if (page.length === size) return { page, hasMore: true };
+    page.push(number);
+  }
+  return { page, hasMore: false };
 }

@@ -1,5 +1,4 @@
 import type pg from 'pg';
-import { snapshotTransaction } from '../../issuers/lithic/snapshot.ts';
 import { bookPayments } from '../../payments/book-payments.ts';
 import type { Orm } from '../../platform/db/orm.ts';
 import { transaction } from '../../platform/db/transaction.ts';
@@ -12,8 +11,15 @@ import {
   tokenDigits,
   UPDATED_AFTER_MS,
 } from './issued-payments.ts';
+import type { BenchNetwork } from './start-issuer.ts';
 
 const TTL_MS = 7 * 86_400_000;
+
+interface SeededPayments {
+  payments: IssuedPayments;
+  network: BenchNetwork;
+  cards: readonly BenchCard[];
+}
 
 /**
  * Fills a database with the payments, as we have them. Those that differ are booked one by one, as they were
@@ -23,12 +29,11 @@ const TTL_MS = 7 * 86_400_000;
 export async function seedPayments(
   service: Orm,
   databaseUrl: string,
-  payments: IssuedPayments,
-  cards: readonly BenchCard[],
+  { payments, network, cards }: SeededPayments,
 ): Promise<void> {
   const book = (number: number, standing: 'held' | 'cleared') => {
     const { cardId } = cards[number % cards.length] as BenchCard;
-    const snapshot = snapshotTransaction(payments.make(number, standing));
+    const snapshot = network.snapshot(number, standing);
     const payment = { cardId, paymentId: snapshot.paymentId, snapshot, readAt: new Date() };
     return transaction(service, (tx) => bookPayments(tx, [payment], { ttlMs: TTL_MS }));
   };
@@ -44,7 +49,7 @@ export async function seedPayments(
   // No triggers and no foreign keys: the rows are right, and `ledger check` says so afterwards.
   await owner.query('SET session_replication_role = replica');
   await owner.query('BEGIN');
-  await readSamples(owner, payments, samples);
+  await readSamples(owner, network, samples);
   await owner.query(COPIED, [
     cards.map(({ cardId }) => cardId),
     payments.count,
@@ -59,13 +64,13 @@ export async function seedPayments(
 
 async function readSamples(
   owner: pg.Client,
-  payments: IssuedPayments,
+  network: BenchNetwork,
   samples: ReadonlyMap<'held' | 'cleared', number>,
 ): Promise<void> {
   await owner.query(SAMPLES);
   for (const [standing, number] of samples) {
-    const updatedMs = payments.createdMs(number) + (standing === 'held' ? 0 : UPDATED_AFTER_MS);
-    await owner.query(SAMPLE, [standing === 'held', tokenDigits(number), String(updatedMs)]);
+    const version = network.versionMs(number, standing) ?? 'none of its own';
+    await owner.query(SAMPLE, [standing === 'held', tokenDigits(number), String(version)]);
   }
 }
 
@@ -87,7 +92,7 @@ const SAMPLE = `
   SELECT $1, $2, $3, to_jsonb(y)::text, to_jsonb(a)::text, to_jsonb(t)::text
   FROM payment y JOIN card_authorization a ON a.id = y.authorization_id
     LEFT JOIN card_transaction t ON t.authorization_id = a.id
-  WHERE y.payment_id LIKE '%-' || $2`;
+  WHERE y.payment_id LIKE '%' || $2`;
 
 /** What each copy has of its own. A card's clearings follow each other in its account's chain. */
 const COPIED = `
