@@ -14,7 +14,8 @@ import {
 } from '../support/card-status.ts';
 import { createCard, eventTypes, readCardRow } from '../support/cards.ts';
 import { assertLedgerClean, fundedPartner } from '../support/money.ts';
-import { ACTOR, environmentOf, lastAudit, type Operate, operateIn } from '../support/operator/operate.ts';
+import { assertAudited } from '../support/operator/audited.ts';
+import { environmentOf, type Operate, operateIn } from '../support/operator/operate.ts';
 import { asOwner } from '../support/postgres.ts';
 import { sharedStack } from '../support/shared-stack.ts';
 import type { TestPartner, TestStack } from '../support/stack.ts';
@@ -53,12 +54,8 @@ describe('operator card freeze, unfreeze and block', () => {
         const type = { freeze: 'card.frozen', unfreeze: 'card.unfrozen', block: 'card.blocked' }[verb];
         assert.equal((await eventTypes(stack, cardId)).at(-1), type);
         if (mode === 'live') assert.equal(await networkStatus(stack, cardId), AFTER[verb]);
-        assert.deepEqual(await lastAudit(operate), {
-          actor: ACTOR,
-          action: `card.${verb}`,
-          subject: cardId,
-          detail: { partnerId: partner.id, mode, requestId: json.request_id, reason: REASON[1] },
-        });
+        const detail = { partnerId: partner.id, mode, requestId: json.request_id, reason: REASON[1] };
+        await assertAudited(operate, `card.${verb}`, cardId, detail);
         const request = await asked(json.request_id);
         const { operation, card_id, response_status, by_operator, idempotency_key, api_key_id } = request;
         assert.deepEqual(

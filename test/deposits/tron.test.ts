@@ -3,7 +3,8 @@ import { beginScan, readCursor, recordChainState } from '../../deposits/chain-sc
 import type { ChainName, NodeState } from '../../domain/deposit.ts';
 import { openCommands, type TestCommands } from '../support/commands/open-commands.ts';
 import { seedDeposits } from '../support/deposits/seed-deposits.ts';
-import { ACTOR, lastAudit, type Operate, operateIn } from '../support/operator/operate.ts';
+import { assertAudited } from '../support/operator/audited.ts';
+import { type Operate, operateIn } from '../support/operator/operate.ts';
 
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;
@@ -82,10 +83,7 @@ describe('operator tron', () => {
       const { block, block_time, lag_blocks, lag_seconds } = json;
       assert.deepEqual([block, block_time, lag_blocks, lag_seconds], [4_000, null, 2_000, 6_000]);
       assert.deepEqual(await cursor(), { number: 4_000, hash: null, time: null });
-      assert.deepEqual(await lastAudit(operate), {
-        ...{ actor: ACTOR, action: 'tron.rescan', subject: 'private' },
-        detail: { fromBlock: 4_001, cameTo: 5_000 },
-      });
+      await assertAudited(operate, 'tron.rescan', 'private', { fromBlock: 4_001, cameTo: 5_000 });
       assert.equal((await operate('tron', 'rescan', '--from', '1')).json.block, 0);
     });
 

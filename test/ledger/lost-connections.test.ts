@@ -5,6 +5,7 @@ import { checkLedger } from '../../ledger/check-ledger.ts';
 import type { Posting } from '../../ledger/posting.ts';
 import { forkOf, openLedger, type TestLedger } from '../support/ledger/open-ledger.ts';
 import { operation, transfer } from '../support/ledger/operations.ts';
+import { lockWaits } from '../support/lock-waits.ts';
 import { asOwner } from '../support/postgres.ts';
 import { until, untilHolds } from '../support/until.ts';
 
@@ -59,12 +60,7 @@ describe('a posting whose connection is lost', () => {
       return hangs;
     });
     await until('each stands at its place', async () => {
-      // Not by the owner: a transaction goes on seeing the connections that it saw at first.
-      const waiting = await asOwner(
-        ledger.databaseUrl,
-        `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
-      );
-      return standing === 2 && waiting.length === 1;
+      return standing === 2 && (await lockWaits(ledger.databaseUrl)) === 1;
     });
     await asOwner(
       ledger.databaseUrl,

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { newId } from '../../../platform/crypto/new-id.ts';
 import { createCard } from '../../support/cards.ts';
 import { assertLedgerClean, fundedPartner } from '../../support/money.ts';
-import { ACTOR, environmentOf, lastAudit, type Operate, operateIn } from '../../support/operator/operate.ts';
+import { assertAudited } from '../../support/operator/audited.ts';
+import { environmentOf, type Operate, operateIn } from '../../support/operator/operate.ts';
 import { sharedStack } from '../../support/shared-stack.ts';
 import type { TestPartner, TestStack } from '../../support/stack.ts';
 
@@ -41,10 +42,8 @@ describe('operator network-event send', () => {
       ['purchase', 300, 700, 'live'],
     );
     assert.deepEqual([json.merchant.name, json.merchant.category_code], ['Café', '5812']);
-    assert.deepEqual(await lastAudit(operate), {
-      ...{ actor: ACTOR, action: 'network-event.send', subject: json.id },
-      detail: { cardId, networkTransactionId: 'net-1', type: 'purchase', amountCents: 300, forced: true },
-    });
+    const sent = { networkTransactionId: 'net-1', type: 'purchase', amountCents: 300, forced: true };
+    await assertAudited(operate, 'network-event.send', json.id, { cardId, ...sent });
     const transactions = (await operate('transaction', 'list', '--card', cardId)).json;
     assert.deepEqual(transactions, [{ ...json, network_transaction_id: 'net-1' }]);
   });
