@@ -14,7 +14,7 @@ import type { KeyedResponse } from '../requests/respond-once.ts';
 import { createTestDatabase, openOperatorOrm } from '../test/support/postgres.ts';
 import { compareRequests } from './authorization-requests/authorization-requests.ts';
 import { AMOUNT_CENTS, createBareAuthorizations } from './bare-authorizations/bare-authorizations.ts';
-import { describe, type Measurement, measure, median, medianNumber } from './support/measure.ts';
+import { describe, type Measurement, measure, median, printedRatio } from './support/measure.ts';
 import { scaled } from './support/scale.ts';
 import { type BenchCard, seedFundedCards } from './support/seed.ts';
 
@@ -72,12 +72,11 @@ async function compareCommands(): Promise<void> {
         }
         console.log(`one account, ${cardsEach} card(s), ${inFlight} in flight`);
         for (const step of STEPS) {
-          const ratio = medianNumber(
-            rounds.map((round) => round.ours[step].perSecond / round.floor[step].perSecond),
-          );
-          console.log(describe(`  bare SQL, ${step}`, median(rounds.map((round) => round.floor[step]))));
-          console.log(describe(`  ${step}`, median(rounds.map((round) => round.ours[step]))));
-          console.log(`  ratio: ${ratio.toFixed(2)} (goal at least 0.7)`);
+          const floor = rounds.map((round) => round.floor[step]);
+          const our = rounds.map((round) => round.ours[step]);
+          console.log(describe(`  bare SQL, ${step}`, median(floor)));
+          console.log(describe(`  ${step}`, median(our)));
+          console.log(`  ratio: ${printedRatio(our, floor, 'perSecond')} (goal at least 0.7)`);
         }
       }
     }

@@ -10,7 +10,7 @@ import { createBareIssuance } from './bare-issuance/bare-issuance.ts';
 import { createEagerStarts } from './empty-workflow/eager-starts.ts';
 import { done } from './empty-workflow/workflow.ts';
 import { type Account, createCard, fundedAccount } from './support/accounts.ts';
-import { describe, type Measurement, measure, median, medianNumber } from './support/measure.ts';
+import { describe, measure, measureInTurn, median, printedRatio } from './support/measure.ts';
 import { type BenchService, startService, until } from './support/service.ts';
 
 const ROUNDS = 5;
@@ -114,23 +114,15 @@ async function compare({ name, floors, create, loads, warmUp }: Comparison): Pro
     await measure(warmUp, 4, work);
   }
   for (const [inFlight, count] of loads) {
-    const cards: Measurement[] = [];
-    const rounds: Measurement[][] = floors.map(() => []);
-    for (let round = 0; round < ROUNDS; round++) {
-      for (const [index, floor] of floors.entries()) {
-        rounds[index]?.push(await measure(count, inFlight, floor.execute));
-      }
-      cards.push(await measure(count, inFlight, create));
-    }
+    const works = { ...Object.fromEntries(floors.map((floor) => [floor.name, floor.execute])), create };
+    const measured = await measureInTurn<string>(works, { rounds: ROUNDS, count, inFlight });
+    const cards = measured.create ?? [];
     console.log(describe(`POST /cards, ${name}, ${inFlight} in flight`, median(cards)));
-    for (const [index, floor] of floors.entries()) {
-      const measured = rounds[index] ?? [];
-      const times = (of: (one: Measurement) => number) =>
-        medianNumber(measured.map((one, round) => of(cards[round] as Measurement) / of(one))).toFixed(2);
-      console.log(describe(`  ${floor.name}`, median(measured)));
-      console.log(
-        `  ratios: p50 ${times((one) => one.p50Ms)}, throughput ${times((one) => one.perSecond)} (${floor.goals})`,
-      );
+    for (const floor of floors) {
+      const bare = measured[floor.name] ?? [];
+      const [p50, throughput] = [printedRatio(cards, bare, 'p50Ms'), printedRatio(cards, bare, 'perSecond')];
+      console.log(describe(`  ${floor.name}`, median(bare)));
+      console.log(`  ratios: p50 ${p50}, throughput ${throughput} (${floor.goals})`);
     }
   }
 }

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { Pool } from 'undici';
 import { freePort } from '../dev/free-port.ts';
-import { describe, type Measurement, measure, median, medianNumber } from './support/measure.ts';
+import { describe, measureInTurn, median, printedRatio } from './support/measure.ts';
 import { scaled } from './support/scale.ts';
 import { seedCards, seededCardId } from './support/seed.ts';
 import { type BenchService, startService, until } from './support/service.ts';
@@ -44,17 +44,13 @@ export async function run(): Promise<void> {
       const text = await body.text();
       if (statusCode !== 200) throw new Error(`${statusCode}: ${text}`);
     };
-    const rounds: { floor: Measurement; ours: Measurement }[] = [];
-    for (let round = 0; round < ROUNDS; round++) {
-      rounds.push({
-        floor: await measure(count, IN_FLIGHT, get(floor)),
-        ours: await measure(count, IN_FLIGHT, get(ours)),
-      });
-    }
-    console.log(describe(`  bare ${name}`, median(rounds.map((round) => round.floor))));
-    console.log(describe(`  ${name}`, median(rounds.map((round) => round.ours))));
-    const ratio = medianNumber(rounds.map((round) => round.ours.perSecond / round.floor.perSecond));
-    console.log(`  ratio: ${ratio.toFixed(2)} (goal at least 0.8)`);
+    const measured = await measureInTurn(
+      { floor: get(floor), ours: get(ours) },
+      { rounds: ROUNDS, count, inFlight: IN_FLIGHT },
+    );
+    console.log(describe(`  bare ${name}`, median(measured.floor)));
+    console.log(describe(`  ${name}`, median(measured.ours)));
+    console.log(`  ratio: ${printedRatio(measured.ours, measured.floor, 'perSecond')} (goal at least 0.8)`);
   }
 }
 

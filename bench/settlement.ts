@@ -7,7 +7,7 @@ import { createNotifier, notifyEvents } from '../platform/db/notifications.ts';
 import { openOrm } from '../platform/db/orm.ts';
 import { createTestDatabase, openOperatorOrm } from '../test/support/postgres.ts';
 import { createBareSettlement } from './bare-settlement/bare-settlement.ts';
-import { describe, type Measurement, measure, median, medianNumber } from './support/measure.ts';
+import { describe, measureInTurn, median, printedRatio } from './support/measure.ts';
 import { scaled } from './support/scale.ts';
 import { type BenchCard, seedFundedCards } from './support/seed.ts';
 
@@ -47,20 +47,17 @@ export async function run(): Promise<void> {
         [16, scaled(1_500)],
         [64, scaled(3_000)],
       ] as const) {
-        const rounds: { floor: Measurement; ours: Measurement }[] = [];
-        for (let round = 0; round < ROUNDS; round++) {
-          rounds.push({
-            floor: await measure(count, inFlight, () => bare.settle(pickCard(cards), AMOUNT_CENTS)),
-            ours: await measure(count, inFlight, async () => {
-              await queue.take(purchaseOn(pickCard(cards)));
-            }),
-          });
-        }
+        const { floor, ours } = await measureInTurn(
+          {
+            floor: () => bare.settle(pickCard(cards), AMOUNT_CENTS),
+            ours: async () => void (await queue.take(purchaseOn(pickCard(cards)))),
+          },
+          { rounds: ROUNDS, count, inFlight },
+        );
         console.log(`${name}, ${inFlight} in flight`);
-        console.log(describe('  bare SQL, one transaction each', median(rounds.map((round) => round.floor))));
-        console.log(describe('  the queue of messages', median(rounds.map((round) => round.ours))));
-        const ratio = medianNumber(rounds.map((round) => round.ours.perSecond / round.floor.perSecond));
-        console.log(`  ratio: ${ratio.toFixed(2)} (goal at least 0.7)`);
+        console.log(describe('  bare SQL, one transaction each', median(floor)));
+        console.log(describe('  the queue of messages', median(ours)));
+        console.log(`  ratio: ${printedRatio(ours, floor, 'perSecond')} (goal at least 0.7)`);
       }
     }
     const violations = await checkLedger(orm.em.fork());

@@ -7,7 +7,7 @@ import { freePort } from '../../dev/free-port.ts';
 import { openOrm } from '../../platform/db/orm.ts';
 import { AMOUNT_CENTS } from '../bare-authorizations/bare-authorizations.ts';
 import { ask } from '../support/accounts.ts';
-import { describe, type Measurement, measure, median, medianNumber } from '../support/measure.ts';
+import { describe, measure, measureInTurn, median, printedRatio } from '../support/measure.ts';
 import { createNetworkRequests } from '../support/network.ts';
 import { scaled } from '../support/scale.ts';
 import { type BenchCard, seedFundedCards } from '../support/seed.ts';
@@ -50,23 +50,16 @@ export async function compareRequests(): Promise<void> {
       [1, scaled(400)],
       [16, scaled(1_000)],
     ] as const) {
-      const rounds: Record<keyof typeof requests, Measurement>[] = [];
-      for (let round = 0; round < ROUNDS; round++) {
-        rounds.push({
-          floor: await measure(count, inFlight, requests.floor),
-          live: await measure(count, inFlight, requests.live),
-          test: await measure(count, inFlight, requests.test),
-        });
-      }
+      const measured = await measureInTurn(requests, { rounds: ROUNDS, count, inFlight });
       console.log(`one card, ${inFlight} in flight`);
-      console.log(describe('  a bare Koa handler', median(rounds.map((round) => round.floor))));
+      console.log(describe('  a bare Koa handler', median(measured.floor)));
       for (const [which, name] of [
         ['live', 'POST /network/authorizations'],
         ['test', 'POST /test/cards/{id}/authorizations'],
       ] as const) {
-        console.log(describe(`  ${name}`, median(rounds.map((round) => round[which]))));
-        const ratio = medianNumber(rounds.map((round) => round[which].p50Ms / round.floor.p50Ms));
-        console.log(`  ratio of p50: ${ratio.toFixed(2)} (goal at most 1.3)`);
+        console.log(describe(`  ${name}`, median(measured[which])));
+        const ratio = printedRatio(measured[which], measured.floor, 'p50Ms');
+        console.log(`  ratio of p50: ${ratio} (goal at most 1.3)`);
       }
     }
   } finally {

@@ -44,6 +44,30 @@ export function describe(name: string, { perSecond, p50Ms, p99Ms }: Measurement)
   return `${name.padEnd(44)} ${figures.map((figure) => figure.padStart(16)).join('')}`;
 }
 
+/**
+ * Measures several works in turn, round after round, so that other work of the machine affects all alike.
+ * @returns the rounds of each
+ */
+export async function measureInTurn<Name extends string>(
+  works: Record<Name, () => Promise<void>>,
+  { rounds, count, inFlight }: { rounds: number; count: number; inFlight: number },
+): Promise<Record<Name, Measurement[]>> {
+  const names = Object.keys(works) as Name[];
+  const measured = Object.fromEntries(names.map((name) => [name, []])) as unknown as Record<
+    Name,
+    Measurement[]
+  >;
+  for (let round = 0; round < rounds; round++) {
+    for (const name of names) measured[name].push(await measure(count, inFlight, works[name]));
+  }
+  return measured;
+}
+
+/** How many times the floor ours is. Each round is compared by itself, and the median is printed. */
+export function printedRatio(ours: Measurement[], floor: Measurement[], figure: keyof Measurement): string {
+  return medianNumber(ours.map((round, index) => round[figure] / (floor[index]?.[figure] ?? 0))).toFixed(2);
+}
+
 /** The median of several rounds, figure by figure. */
 export function median(measurements: Measurement[]): Measurement {
   const middle = (of: (measurement: Measurement) => number) => medianNumber(measurements.map(of));
