@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs';
 import { pino } from 'pino';
 import { installRuntime } from '../platform/temporal/install-runtime.ts';
 import { startServers } from '../test/support/start-servers.ts';
-import { startProductionServer } from './temporal-server/start.ts';
+import { startProductionServer } from './support/temporal-server.ts';
 
 /**
  * `npm run bench [name …]`: each measurement prints the server it ran on, what it compares in the same run,
