@@ -1,18 +1,28 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { describe, type Measurement, median, medianNumber, readCpuSeconds } from './support/measure.ts';
+import { Pool } from 'undici';
+import { newId } from '../platform/crypto/new-id.ts';
+import { signEvent } from '../webhooks/secrets.ts';
+import {
+  describe,
+  type Measurement,
+  median,
+  medianNumber,
+  readCpuSeconds,
+  summarize,
+} from './support/measure.ts';
 import { startService } from './support/service.ts';
-import { measureFloor } from './webhook-load/floor.ts';
 import {
   createEndpoints,
   PACED_PER_SECOND,
   pace,
   REPLAYED_EVENTS,
+  requestBody,
+  SECRET,
   saturate,
   startReplay,
   stream,
 } from './webhook-load/load.ts';
-import { oneWorkflowEach } from './webhook-load/one-workflow-each.ts';
-import { startBenchReceiver } from './webhook-receiver/start.ts';
+import { type BenchReceiver, startBenchReceiver } from './webhook-receiver/start.ts';
 
 const MANY = 10_000;
 const FAILING_EVENTS = 2_000;
@@ -22,7 +32,7 @@ const PACED_ROUNDS = 9;
 
 /**
  * Measures the time from an event's commit to its receipt. It is compared with the same number of signed
- * POSTs from one process to the same receiver without a database, and with one workflow for each event.
+ * POSTs from one process to the same receiver without a database.
  */
 export async function run(): Promise<void> {
   const service = await startService({ worker: true });
@@ -102,9 +112,38 @@ export async function run(): Promise<void> {
         ),
       );
     }
-    console.log(describe('one workflow for each event', await oneWorkflowEach(service, receiver)));
   } finally {
     receiver.stop();
     await service.stop();
   }
+}
+
+/** Signed POSTs from one process, without a database. */
+async function measureFloor({ origin, forget }: BenchReceiver, count: number): Promise<Measurement> {
+  const pool = new Pool(origin, { connections: 64 });
+  const durationsMs: number[] = [];
+  let left = count;
+  const startedAt = performance.now();
+  const turns = Array.from({ length: 64 }, async () => {
+    while (left-- > 0) {
+      const eventId = newId('evt');
+      const body = requestBody(eventId);
+      const sentAt = performance.now();
+      const headers = signEvent({
+        eventId,
+        body,
+        secrets: [SECRET],
+        standardWebhooks: false,
+        nowMs: Date.now(),
+      });
+      const answer = await pool.request({ method: 'POST', path: '/ok/floor', headers, body });
+      await answer.body.dump();
+      durationsMs.push(performance.now() - sentAt);
+    }
+  });
+  await Promise.all(turns);
+  const perSecond = count / ((performance.now() - startedAt) / 1_000);
+  await pool.close();
+  await forget();
+  return { perSecond, ...summarize(durationsMs) };
 }

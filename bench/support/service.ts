@@ -8,7 +8,6 @@ import { createApiKey } from '../../accounts/api-keys.ts';
 import { createPartner } from '../../accounts/partners.ts';
 import { setCurrentProduct } from '../../cards/products.ts';
 import { freePort } from '../../dev/free-port.ts';
-import { webhooksTaskQueue } from '../../platform/config/task-queues.ts';
 import { KeyRing } from '../../platform/crypto/key-ring.ts';
 import type { Orm } from '../../platform/db/orm.ts';
 import { createTestDatabase, openOperatorOrm } from '../../test/support/postgres.ts';
@@ -31,7 +30,6 @@ export interface BenchService {
   apiPids: number[];
   /** 0 if there is no worker. */
   workerPid: number;
-  webhooksTaskQueue: string;
   stop(): Promise<void>;
 }
 
@@ -98,7 +96,6 @@ export async function startService(options: BenchServiceOptions): Promise<BenchS
     ring,
     apiPids: apis.map((api) => api.child.pid ?? 0),
     workerPid: worker?.child.pid ?? 0,
-    webhooksTaskQueue: webhooksTaskQueue(env.TASK_QUEUE_PREFIX),
     stop: async () => {
       await Promise.all(apis.map((api) => api.stop()));
       await worker?.stop();
