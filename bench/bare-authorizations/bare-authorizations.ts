@@ -38,8 +38,7 @@ export function createBareAuthorizations(databaseUrl: string, poolSize: number) 
           created: created.toISOString(),
         },
       ];
-      const authorization = presentAuthorization({ ...card, id, status: 'pending', requests, expires });
-      const event = newEvent('card.authorization.created', { authorization, card: presentCard(terms) });
+      const event = newEvent(AUTHORIZATION_LENGTH + CARD_LENGTH);
       await write(client, {
         name: 'authorize',
         text: INSERT_AUTHORIZATION,
@@ -53,7 +52,7 @@ export function createBareAuthorizations(databaseUrl: string, poolSize: number) 
           created.toISOString(),
           event.id,
           event.body,
-          ...newClaim(authorization),
+          ...newClaim(id, AUTHORIZATION_LENGTH),
           encodeSteps(card, `auth/${id}`, [HOLD]),
         ],
       });
@@ -69,29 +68,8 @@ export function createBareAuthorizations(databaseUrl: string, poolSize: number) 
       const created = new Date().toISOString();
       const fees = [{ type: 'transaction', amount: FEE_CENTS }];
       const left = Number(terms.card_cents) - AMOUNT_CENTS;
-      const authorization = presentAuthorization({ ...card, id, status: 'closed', ...keptTerms(terms) });
-      const transaction = {
-        id: transactionId,
-        object: 'transaction',
-        card_id: card.cardId,
-        authorization_id: id,
-        type: 'purchase',
-        status: 'settled',
-        amount: AMOUNT_CENTS,
-        currency: 'USD',
-        fees,
-        merchant: NO_MERCHANT,
-        decline_reason: null,
-        charged_to: 'card',
-        card_amount: AMOUNT_CENTS,
-        partner_balance_amount: 0,
-        card_balance_after: left,
-        mode: 'test',
-        created,
-      };
-      const shown = presentCard(terms);
-      const updated = newEvent('card.authorization.updated', { authorization, card: shown });
-      const settled = newEvent('card.transaction.created', { transaction, card: shown });
+      const updated = newEvent(AUTHORIZATION_LENGTH + CARD_LENGTH);
+      const settled = newEvent(TRANSACTION_LENGTH + CARD_LENGTH);
       await write(client, {
         name: 'clear',
         text: INSERT_CLEARING,
@@ -109,7 +87,7 @@ export function createBareAuthorizations(databaseUrl: string, poolSize: number) 
           updated.body,
           settled.id,
           settled.body,
-          ...newClaim(transaction),
+          ...newClaim(transactionId, TRANSACTION_LENGTH),
           encodeSteps(card, `auth/${id}`, [POST], `settle/${transactionId}`),
         ],
       });
@@ -120,8 +98,7 @@ export function createBareAuthorizations(databaseUrl: string, poolSize: number) 
     await transactions.run(async (client) => {
       const terms = await lock(client, card.partnerId, { authorizationId: id });
       requirePending(terms);
-      const authorization = presentAuthorization({ ...card, id, status: 'reversed', ...keptTerms(terms) });
-      const event = newEvent('card.authorization.updated', { authorization, card: presentCard(terms) });
+      const event = newEvent(AUTHORIZATION_LENGTH + CARD_LENGTH);
       await write(client, {
         name: 'reverse',
         text: UPDATE_REVERSED,
@@ -132,7 +109,7 @@ export function createBareAuthorizations(databaseUrl: string, poolSize: number) 
           new Date().toISOString(),
           event.id,
           event.body,
-          ...newClaim(authorization),
+          ...newClaim(id, AUTHORIZATION_LENGTH),
           encodeSteps(card, `auth/${id}`, [VOID]),
         ],
       });
@@ -169,74 +146,21 @@ function requirePending(terms: Terms): void {
   if (terms.authorized_status !== 'pending') throw new Error('the authorization is not pending');
 }
 
-const NO_MERCHANT = { name: null, category_code: null, city: null, country: null };
+/** How long the JSON of each is, in characters. */
+const AUTHORIZATION_LENGTH = 700;
+const TRANSACTION_LENGTH = 500;
+const CARD_LENGTH = 600;
 
-function presentAuthorization(of: {
-  id: string;
-  cardId: string;
-  status: 'pending' | 'closed' | 'reversed';
-  requests: { created: string }[];
-  expires: string;
-}) {
-  return {
-    id: of.id,
-    object: 'authorization',
-    card_id: of.cardId,
-    status: of.status,
-    amount: of.status === 'reversed' ? 0 : AMOUNT_CENTS,
-    held_amount: of.status === 'pending' ? AMOUNT_CENTS : 0,
-    settled_amount: of.status === 'closed' ? AMOUNT_CENTS : 0,
-    currency: 'USD',
-    decline_reason: null,
-    merchant: NO_MERCHANT,
-    requests: of.requests,
-    expires_at: of.expires,
-    mode: 'test',
-    created: of.requests[0]?.created,
-  };
-}
-
-/** What a change leaves as it was. */
-const keptTerms = (terms: Terms) => ({
-  requests: terms.authorized_requests,
-  expires: terms.authorized_expires_at.toISOString(),
-});
-
-/** As many fields as a card has in an event. */
-const presentCard = (terms: Terms) => ({
-  id: terms.id,
-  object: 'card',
-  status: terms.status,
-  external_ref: terms.external_ref,
-  card_name: terms.card_name,
-  cardholder_first_name: terms.cardholder_first_name,
-  cardholder_last_name: terms.cardholder_last_name,
-  email: terms.email,
-  metadata: terms.metadata,
-  product_code: terms.product_code,
-  network: terms.network,
-  last4: terms.last4,
-  exp_month: terms.exp_month,
-  exp_year: terms.exp_year,
-  balance: Number(terms.card_cents),
-  available_balance: Number(terms.card_cents) - Number(terms.card_held_cents),
-  currency: 'USD',
-  failure_code: terms.failure_code,
-  mode: 'test',
-  created: terms.created_at,
-});
-
-function newEvent(type: string, data: object): { id: string; body: string } {
+function newEvent(length: number): { id: string; body: string } {
   const id = `evt_${randomUUID()}`;
-  const created = new Date().toISOString();
-  return { id, body: JSON.stringify({ id, type, created, mode: 'test', data }) };
+  return { id, body: JSON.stringify({ id, created: new Date().toISOString(), data: 'x'.repeat(length) }) };
 }
 
 /** The values of a claim's row: its id, which is also its key, its fingerprint, and its response. */
-const newClaim = (body: object) => [
+const newClaim = (id: string, length: number) => [
   `claim_${randomUUID()}`,
   Buffer.alloc(32),
-  Buffer.from(JSON.stringify(body)),
+  Buffer.from(JSON.stringify({ id, more: 'x'.repeat(length) })),
 ];
 
 const HOLD = { step: 'hold/1', phase: 'pending', resolves: null };
