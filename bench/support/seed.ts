@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto';
-import pg from 'pg';
 import { adjustBalance } from '../../accounts/adjust-balance.ts';
 import { createPartner } from '../../accounts/partners.ts';
 import { toBase58Address } from '../../dev/tron/address.ts';
@@ -11,7 +10,7 @@ import { lowestId, newId } from '../../platform/crypto/new-id.ts';
 import type { Orm } from '../../platform/db/orm.ts';
 import type { Transactor } from '../../platform/db/sql.ts';
 import type { OperatorContext } from '../../requests/operator-context.ts';
-import { asOwner, ownerUrlOf } from '../../test/support/postgres.ts';
+import { asOwner, connectTo, ownerUrlOf } from '../../test/support/postgres.ts';
 
 /**
  * Inserts the partner's active cards numbered `from` to `to`, as the owner of the database and without the
@@ -23,27 +22,21 @@ export async function seedCards(
   from: number,
   to: number,
 ): Promise<void> {
-  const client = new pg.Client(ownerUrlOf(databaseUrl));
-  await client.connect();
-  try {
-    await client.query(
-      `WITH made AS (
-         INSERT INTO card (id, partner_id, mode, status, external_ref, product_code, network, network_card_id, last4,
-           exp_month, exp_year, funding_cents, fees, created_at)
-         SELECT 'card_' || lpad(n::text, 26, '0'), $1, 'test', 'active', 'seed-' || n, 'BENCH', 'visa', 'k1/sim', '4242',
-           1, 2030, 1000, '[]', now()
-         FROM generate_series($2::int, $3::int) n
-         RETURNING id
-       )
-       INSERT INTO ledger.account (id, partner_id, mode, kind, card_id, posted)
-       SELECT 'card/' || id, $1, 'test', 'card', id, 0 FROM made`,
-      [partnerId, from, to],
-    );
-    await client.query('VACUUM ANALYZE card');
-    await client.query('VACUUM ANALYZE ledger.account');
-  } finally {
-    await client.end();
-  }
+  await asOwner(
+    databaseUrl,
+    `WITH made AS (
+       INSERT INTO card (id, partner_id, mode, status, external_ref, product_code, network, network_card_id, last4,
+         exp_month, exp_year, funding_cents, fees, created_at)
+       SELECT 'card_' || lpad(n::text, 26, '0'), $1, 'test', 'active', 'seed-' || n, 'BENCH', 'visa', 'k1/sim', '4242',
+         1, 2030, 1000, '[]', now()
+       FROM generate_series($2::int, $3::int) n
+       RETURNING id
+     )
+     INSERT INTO ledger.account (id, partner_id, mode, kind, card_id, posted)
+     SELECT 'card/' || id, $1, 'test', 'card', id, 0 FROM made`,
+    [partnerId, from, to],
+  );
+  await asOwner(databaseUrl, 'VACUUM ANALYZE card, ledger.account');
 }
 
 export const seededCardId = (n: number): string => `card_${String(n).padStart(26, '0')}`;
@@ -63,15 +56,10 @@ export async function seedFundedCards(
   operator: Pick<OperatorContext, 'orm' | 'actor'>,
   service: Orm,
   databaseUrl: string,
-  {
-    mode,
-    accounts,
-    cardsEach,
-    madeAt,
-  }: { mode: Mode; accounts: number; cardsEach: number /** By default now. */; madeAt?: Date },
+  asked: { mode: Mode; accounts: number; cardsEach: number /** By default now. */; madeAt?: Date },
 ): Promise<BenchCard[]> {
-  const owner = new pg.Client(ownerUrlOf(databaseUrl));
-  await owner.connect();
+  const { mode, accounts, cardsEach, madeAt } = asked;
+  await using owner = await connectTo(ownerUrlOf(databaseUrl));
   const cards: BenchCard[] = [];
   for (let account = 0; account < accounts; account++) {
     const { id: partnerId } = await createPartner(operator, { name: 'Bench', secureDetailsEnabled: false });
@@ -104,40 +92,29 @@ export async function seedFundedCards(
   }
   // Only these: PostgreSQL plans for a table known to be empty as if it stayed so.
   await owner.query('VACUUM ANALYZE card, ledger.account');
-  await owner.end();
   return cards;
 }
 
 /** Inserts this many delivered test-mode events, an hour old, as the owner of the database. */
 export async function seedEvents(databaseUrl: string, partnerId: string, count: number): Promise<void> {
   const at = new Date(Date.now() - 3_600_000);
-  const client = new pg.Client(ownerUrlOf(databaseUrl));
-  await client.connect();
-  try {
-    // In one transaction: otherwise a relay would send them before they are marked as delivered.
-    await client.query('BEGIN');
-    await client.query(
-      `INSERT INTO event (id, partner_id, mode, type, body, created_at)
-       SELECT $2 || lpad(n::text, 16, '0'), $1, 'test', 'card.transaction.created',
-         json_build_object('id', $2 || lpad(n::text, 16, '0'), 'type', 'card.transaction.created',
-           'created', '2026-01-01T00:00:00.000Z', 'mode', 'test', 'data', json_build_object('filler', repeat('x', 500)))::text, $3
-       FROM generate_series(1, $4::int) n`,
-      [partnerId, lowestId('evt', at).slice(0, 14), at, count],
-    );
-    await client.query(`UPDATE delivery SET status = 'delivered' WHERE partner_id = $1`, [partnerId]);
-    await client.query('COMMIT');
-    await client.query('VACUUM ANALYZE event, delivery');
-  } finally {
-    await client.end();
-  }
+  await using owner = await connectTo(ownerUrlOf(databaseUrl));
+  // In one transaction: otherwise a relay would send them before they are marked as delivered.
+  await owner.query('BEGIN');
+  await owner.query(
+    `INSERT INTO event (id, partner_id, mode, type, body, created_at)
+     SELECT $2 || lpad(n::text, 16, '0'), $1, 'test', 'card.transaction.created',
+       json_build_object('id', $2 || lpad(n::text, 16, '0'), 'type', 'card.transaction.created',
+         'created', '2026-01-01T00:00:00.000Z', 'mode', 'test', 'data', json_build_object('filler', repeat('x', 500)))::text, $3
+     FROM generate_series(1, $4::int) n`,
+    [partnerId, lowestId('evt', at).slice(0, 14), at, count],
+  );
+  await owner.query(`UPDATE delivery SET status = 'delivered' WHERE partner_id = $1`, [partnerId]);
+  await owner.query('COMMIT');
+  await owner.query('VACUUM ANALYZE event, delivery');
 }
 
 export const DEPOSIT_CENTS = 2_500;
-
-interface SeededDeposit {
-  id: string;
-  address: string;
-}
 
 /** Numbers of deposits: `from` is the first, `to` is one past the last. */
 export interface Range {
@@ -173,7 +150,7 @@ export async function seedDeposits(
   ]);
 }
 
-export function seededDeposit(number: number): SeededDeposit {
+export function seededDeposit(number: number): { id: string; address: string } {
   const hash = createHash('sha256').update(String(number)).digest('hex').slice(0, 40);
   return { id: `${ID_PREFIX}${String(number).padStart(16, '0')}`, address: toBase58Address(hash) };
 }
