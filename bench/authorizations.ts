@@ -1,8 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { setCurrentProduct } from '../cards/products.ts';
 import type { ClaimOperation } from '../domain/claim-operation.ts';
 import { NOWHERE } from '../domain/payment.ts';
-import { checkLedger } from '../ledger/check-ledger.ts';
 import { simulateOnAuthorization, simulateOnCard } from '../payments/test-authorizations.ts';
 import { KeyRing } from '../platform/crypto/key-ring.ts';
 import { newId } from '../platform/crypto/new-id.ts';
@@ -11,9 +9,9 @@ import { openOrm } from '../platform/db/orm.ts';
 import type { KeyedRequest } from '../requests/claim.ts';
 import type { CommandContext } from '../requests/command-context.ts';
 import type { KeyedResponse } from '../requests/respond-once.ts';
-import { createTestDatabase, openOperatorOrm } from '../test/support/postgres.ts';
 import { compareRequests } from './authorization-requests/authorization-requests.ts';
 import { AMOUNT_CENTS, createBareAuthorizations } from './bare-authorizations/bare-authorizations.ts';
+import { openBenchDatabase, requireSoundLedger } from './support/database.ts';
 import { describe, type Measurement, measure, median, printedRatio } from './support/measure.ts';
 import { scaled } from './support/scale.ts';
 import { type BenchCard, seedFundedCards } from './support/seed.ts';
@@ -44,12 +42,8 @@ export async function run(): Promise<void> {
 }
 
 async function compareCommands(): Promise<void> {
-  console.log('PostgreSQL alone, no Temporal');
-  const databaseUrl = await createTestDatabase();
+  const { databaseUrl, operator } = await openBenchDatabase();
   const orm = await openOrm({ databaseUrl, poolSize: POOL_SIZE });
-  const operatorOrm = await openOperatorOrm(databaseUrl);
-  const operator = { orm: operatorOrm, actor: 'bench' };
-  await setCurrentProduct(operator, { code: 'BENCH', bin: '424242', scheme: 'visa' });
   const ours = createOurs({ orm, ring: new KeyRing([{ id: 'k1', secret: randomBytes(32) }]) });
   const bare = createBareAuthorizations(databaseUrl, POOL_SIZE);
   try {
@@ -80,12 +74,11 @@ async function compareCommands(): Promise<void> {
         }
       }
     }
-    const violations = await checkLedger(orm.em.fork());
-    if (violations.length > 0) throw new Error(`the ledger is wrong: ${JSON.stringify(violations[0])}`);
+    await requireSoundLedger(orm);
   } finally {
     await bare.stop();
     await orm.close();
-    await operatorOrm.close();
+    await operator.orm.close();
   }
 }
 

@@ -5,7 +5,7 @@ import { query } from '../platform/db/sql.ts';
 import { TEST_TRON } from '../test/support/deposits/seed-deposits.ts';
 import { medianNumber, monotonicMs, readCpuSeconds, summarize } from './support/measure.ts';
 import { DEPOSIT_CENTS, type Range, seedDeposits, seededDeposit, seedScan } from './support/seed.ts';
-import { type BenchService, startService } from './support/service.ts';
+import { type BenchService, startService, until } from './support/service.ts';
 import { type BenchNode, startBenchNode } from './tron-node/start.ts';
 import { allReceived, createEndpoints, readDelays } from './webhook-load/load.ts';
 import { type BenchReceiver, startBenchReceiver } from './webhook-receiver/start.ts';
@@ -229,10 +229,4 @@ async function untilCredited({ orm }: BenchService, { from, to }: Range): Promis
     );
     return left?.none === true;
   });
-}
-
-async function until(what: string, check: () => Promise<boolean>): Promise<void> {
-  for (const giveUpAt = Date.now() + 300_000; Date.now() < giveUpAt; await sleep(5))
-    if (await check()) return;
-  throw new Error(`gave up after five minutes of waiting until ${what}: look at the worker's log`);
 }

@@ -1,16 +1,14 @@
 import { randomBytes } from 'node:crypto';
 import { pino } from 'pino';
-import { setCurrentProduct } from '../cards/products.ts';
 import { NOWHERE } from '../domain/payment.ts';
-import { checkLedger } from '../ledger/check-ledger.ts';
 import { readExpiryLag } from '../payments/expire.ts';
 import { startExpiring } from '../payments/jobs.ts';
 import { takeMessages } from '../payments/take-messages.ts';
 import { KeyRing } from '../platform/crypto/key-ring.ts';
 import { type Orm, openOrm } from '../platform/db/orm.ts';
 import { transaction } from '../platform/db/transaction.ts';
-import { createTestDatabase, openOperatorOrm } from '../test/support/postgres.ts';
 import { createOurs } from './authorizations.ts';
+import { openBenchDatabase, requireSoundLedger } from './support/database.ts';
 import { describe, summarize } from './support/measure.ts';
 import { scaled } from './support/scale.ts';
 import { type BenchCard, seedFundedCards } from './support/seed.ts';
@@ -25,11 +23,7 @@ const ALONE = scaled(500);
  * account meanwhile.
  */
 export async function run(): Promise<void> {
-  console.log('PostgreSQL alone, no Temporal');
-  const databaseUrl = await createTestDatabase();
-  const operatorOrm = await openOperatorOrm(databaseUrl);
-  const operator = { orm: operatorOrm, actor: 'bench' };
-  await setCurrentProduct(operator, { code: 'BENCH', bin: '424242', scheme: 'visa' });
+  const { databaseUrl, operator } = await openBenchDatabase();
   // The pools are those of a worker and of an API process.
   const worker = await openOrm({ databaseUrl, poolSize: 22, shares: { accounts: 16, eachAccount: 4 } });
   const api = await openOrm({ databaseUrl, poolSize: 20, shares: { accounts: 12, eachAccount: 4 } });
@@ -54,7 +48,7 @@ export async function run(): Promise<void> {
     const startedAt = performance.now();
     const expiring = startExpiring({ orm: worker, logger: pino({ level: 'error' }) });
     const meanwhile: number[] = [];
-    while ((await readExpiryLag(operatorOrm.em.fork())) > 0) meanwhile.push(await decide());
+    while ((await readExpiryLag(operator.orm.em.fork())) > 0) meanwhile.push(await decide());
     const expiryMs = performance.now() - startedAt;
     await expiring.stop();
 
@@ -68,12 +62,11 @@ export async function run(): Promise<void> {
     console.log(describe('  a decision on another account, alone', before));
     console.log(describe('  the same meanwhile', during));
     console.log(`  ratio of the p50s: ${(during.p50Ms / before.p50Ms).toFixed(2)}`);
-    const violations = await checkLedger(api.em.fork());
-    if (violations.length > 0) throw new Error(`the ledger is wrong: ${JSON.stringify(violations[0])}`);
+    await requireSoundLedger(api);
   } finally {
     await worker.close();
     await api.close();
-    await operatorOrm.close();
+    await operator.orm.close();
   }
 }
 

@@ -1,14 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Pool } from 'undici';
-import { adjustBalance } from '../accounts/adjust-balance.ts';
-import { createApiKey } from '../accounts/api-keys.ts';
 import { updatePartner } from '../accounts/partners.ts';
-import type { Mode } from '../domain/mode.ts';
-import { checkLedger } from '../ledger/check-ledger.ts';
 import type { FloodRequest } from './flood/main.ts';
 import { type Flood, startFlood } from './flood/start.ts';
-import { ask, fundedAccount } from './support/accounts.ts';
+import { ask, fundAccount, fundedAccount } from './support/accounts.ts';
+import { requireSoundLedger } from './support/database.ts';
 import { medianNumber, readResidentMb, summarize } from './support/measure.ts';
 import { createNetworkRequests, readNetworkCardId } from './support/network.ts';
 import { seedCards, seedEvents } from './support/seed.ts';
@@ -73,8 +70,7 @@ export async function run(): Promise<void> {
       for (const flood of await createFloods(service, receiver)) {
         if (ASKED === undefined || ASKED.includes(flood.name)) await compare(flood, quiet, receiver, service);
       }
-      const violations = await checkLedger(service.orm.em.fork());
-      if (violations.length > 0) throw new Error(`the ledger is wrong: ${JSON.stringify(violations[0])}`);
+      await requireSoundLedger(service.orm);
     } finally {
       receiver.stop();
       await service.stop();
@@ -141,7 +137,7 @@ interface QuietAccount {
 async function createQuietAccount(service: BenchService, receiver: BenchReceiver): Promise<QuietAccount> {
   const [endpoint] = await createEndpoints(service, receiver, { endpoints: 1 });
   const { partnerId } = endpoint as Endpoint;
-  const key = await fundedKey(service, partnerId, 'live');
+  const key = (await fundAccount(service, partnerId)).keys.live;
   const networkCardId = await readNetworkCardId(service, await issueCard(service, key, 100_000));
   const askAsNetwork = createNetworkRequests(service.ring);
   const pools = service.origins.map((origin) => new Pool(origin, { connections: 2 }));
@@ -204,8 +200,7 @@ async function createQuietAccount(service: BenchService, receiver: BenchReceiver
 async function createFloods(service: BenchService, receiver: BenchReceiver): Promise<NamedFlood[]> {
   const { partnerId } = service;
   await updatePartner({ orm: service.orm, actor: 'bench' }, partnerId, { secureDetailsEnabled: true });
-  const testKey = await fundedKey(service, partnerId, 'test');
-  const liveKey = await fundedKey(service, partnerId, 'live');
+  const { test: testKey, live: liveKey } = (await fundAccount(service, partnerId)).keys;
   await seedCards(service.databaseUrl, partnerId, 1, SEEDED_CARDS);
   await seedEvents(service.databaseUrl, partnerId, SEEDED_EVENTS);
   const cardIds: string[] = [];
@@ -213,7 +208,8 @@ async function createFloods(service: BenchService, receiver: BenchReceiver): Pro
 
   const requests = (key: string, asked: FloodRequest[]) => () =>
     startFlood({
-      ...{ kind: 'steady', count: FLOOD_PER_SECOND },
+      kind: 'steady',
+      count: FLOOD_PER_SECOND,
       origins: service.origins,
       key,
       requests: asked,
@@ -322,13 +318,6 @@ function startEvents(service: BenchService, to: Endpoint): Flood {
       return {};
     },
   };
-}
-
-async function fundedKey({ orm, ring }: BenchService, partnerId: string, mode: Mode): Promise<string> {
-  const operator = { orm, ring, actor: 'bench' };
-  const funding = { partnerId, mode, amountCents: 1_000_000_000, reason: 'a measurement', key: null };
-  await adjustBalance(operator, funding);
-  return (await createApiKey(operator, { partnerId, mode, name: null })).key;
 }
 
 const newCard = (externalRef: string) => JSON.stringify({ amount: 1_000, external_ref: externalRef });

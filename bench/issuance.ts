@@ -98,7 +98,7 @@ export async function run(): Promise<void> {
     },
   ];
   try {
-    await until(() => isStartedEagerly(service, pool, hot));
+    await until('live work is started eagerly', () => isStartedEagerly(service, pool, hot));
     for (const comparison of comparisons) await compare(comparison);
   } finally {
     await updates.stop();

@@ -1,12 +1,9 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { fileURLToPath } from 'node:url';
 import { Pool } from 'undici';
-import { freePort } from '../dev/free-port.ts';
+import { startBareServer } from './support/bare-server.ts';
 import { describe, measureInTurn, median, printedRatio } from './support/measure.ts';
 import { scaled } from './support/scale.ts';
 import { seedCards, seededCardId } from './support/seed.ts';
-import { type BenchService, startService, until } from './support/service.ts';
+import { startService } from './support/service.ts';
 
 const IN_FLIGHT = 16;
 const ROUNDS = scaled(5);
@@ -17,7 +14,8 @@ const ROUNDS = scaled(5);
  */
 export async function run(): Promise<void> {
   const service = await startService({ worker: false });
-  const bare = await startBareServer(service);
+  const entry = new URL('./bare-reads/server.ts', import.meta.url);
+  const bare = await startBareServer(entry, [service.databaseUrl, service.partnerId]);
   const ours = new Pool(service.origin, { connections: IN_FLIGHT });
   const floor = new Pool(bare.origin, { connections: IN_FLIGHT });
   const headers = { authorization: `Bearer ${service.testKey}` };
@@ -52,19 +50,4 @@ export async function run(): Promise<void> {
     console.log(describe(`  ${name}`, median(measured.ours)));
     console.log(`  ratio: ${printedRatio(measured.ours, measured.floor, 'perSecond')} (goal at least 0.8)`);
   }
-}
-
-async function startBareServer({ databaseUrl, partnerId }: BenchService) {
-  const port = await freePort();
-  const entry = fileURLToPath(new URL('./bare-reads/server.ts', import.meta.url));
-  const child = spawn(process.execPath, [entry, databaseUrl, String(port), partnerId], { stdio: 'inherit' });
-  const origin = `http://127.0.0.1:${port}`;
-  await until(async () => (await fetch(`${origin}/v1/cards?starting_after=x`)).ok);
-  return {
-    origin,
-    stop: async () => {
-      child.kill();
-      await once(child, 'exit');
-    },
-  };
 }

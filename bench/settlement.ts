@@ -1,12 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { setCurrentProduct } from '../cards/products.ts';
 import { NOWHERE } from '../domain/payment.ts';
-import { checkLedger } from '../ledger/check-ledger.ts';
 import { createMessageQueue } from '../payments/message-queue.ts';
 import { createNotifier, notifyEvents } from '../platform/db/notifications.ts';
 import { openOrm } from '../platform/db/orm.ts';
-import { createTestDatabase, openOperatorOrm } from '../test/support/postgres.ts';
 import { createBareSettlement } from './bare-settlement/bare-settlement.ts';
+import { openBenchDatabase, requireSoundLedger } from './support/database.ts';
 import { describe, measureInTurn, median, printedRatio } from './support/measure.ts';
 import { scaled } from './support/scale.ts';
 import { type BenchCard, seedFundedCards } from './support/seed.ts';
@@ -21,12 +19,8 @@ const POOL_SIZE = 20;
  * each.
  */
 export async function run(): Promise<void> {
-  console.log('PostgreSQL alone, no Temporal');
-  const databaseUrl = await createTestDatabase();
+  const { databaseUrl, operator } = await openBenchDatabase();
   const orm = await openOrm({ databaseUrl, poolSize: POOL_SIZE });
-  const operatorOrm = await openOperatorOrm(databaseUrl);
-  const operator = { orm: operatorOrm, actor: 'bench' };
-  await setCurrentProduct(operator, { code: 'BENCH', bin: '424242', scheme: 'visa' });
   const queue = createMessageQueue(
     orm,
     createNotifier(() => notifyEvents(orm), console.error),
@@ -60,12 +54,11 @@ export async function run(): Promise<void> {
         console.log(`  ratio: ${printedRatio(ours, floor, 'perSecond')} (goal at least 0.7)`);
       }
     }
-    const violations = await checkLedger(orm.em.fork());
-    if (violations.length > 0) throw new Error(`the ledger is wrong: ${JSON.stringify(violations[0])}`);
+    await requireSoundLedger(orm);
   } finally {
     await bare.stop();
     await orm.close();
-    await operatorOrm.close();
+    await operator.orm.close();
   }
 }
 

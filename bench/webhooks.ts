@@ -5,10 +5,10 @@ import { signEvent } from '../webhooks/secrets.ts';
 import {
   describe,
   type Measurement,
+  measure,
   median,
   medianNumber,
   readCpuSeconds,
-  summarize,
 } from './support/measure.ts';
 import { startService } from './support/service.ts';
 import {
@@ -38,7 +38,7 @@ export async function run(): Promise<void> {
   const service = await startService({ worker: true });
   const receiver = await startBenchReceiver();
   try {
-    const floor = await measureFloor(receiver, MANY);
+    const floor = await measureFloor(receiver);
     console.log(describe('bare signed POSTs, 64 in flight', floor));
     const healthy = await createEndpoints(service, receiver, { endpoints: 198 });
     // A warm-up: connections are made.
@@ -119,31 +119,17 @@ export async function run(): Promise<void> {
 }
 
 /** Signed POSTs from one process, without a database. */
-async function measureFloor({ origin, forget }: BenchReceiver, count: number): Promise<Measurement> {
+async function measureFloor({ origin, forget }: BenchReceiver): Promise<Measurement> {
   const pool = new Pool(origin, { connections: 64 });
-  const durationsMs: number[] = [];
-  let left = count;
-  const startedAt = performance.now();
-  const turns = Array.from({ length: 64 }, async () => {
-    while (left-- > 0) {
-      const eventId = newId('evt');
-      const body = requestBody(eventId);
-      const sentAt = performance.now();
-      const headers = signEvent({
-        eventId,
-        body,
-        secrets: [SECRET],
-        standardWebhooks: false,
-        nowMs: Date.now(),
-      });
-      const answer = await pool.request({ method: 'POST', path: '/ok/floor', headers, body });
-      await answer.body.dump();
-      durationsMs.push(performance.now() - sentAt);
-    }
+  const floor = await measure(MANY, 64, async () => {
+    const eventId = newId('evt');
+    const body = requestBody(eventId);
+    const nowMs = Date.now();
+    const headers = signEvent({ eventId, body, secrets: [SECRET], standardWebhooks: false, nowMs });
+    const answer = await pool.request({ method: 'POST', path: '/ok/floor', headers, body });
+    await answer.body.dump();
   });
-  await Promise.all(turns);
-  const perSecond = count / ((performance.now() - startedAt) / 1_000);
   await pool.close();
   await forget();
-  return { perSecond, ...summarize(durationsMs) };
+  return floor;
 }

@@ -1,17 +1,14 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { fileURLToPath } from 'node:url';
 import { Pool } from 'undici';
 import { createApiKey } from '../../accounts/api-keys.ts';
-import { freePort } from '../../dev/free-port.ts';
 import { openOrm } from '../../platform/db/orm.ts';
 import { AMOUNT_CENTS } from '../bare-authorizations/bare-authorizations.ts';
 import { ask } from '../support/accounts.ts';
+import { startBareServer } from '../support/bare-server.ts';
 import { describe, measure, measureInTurn, median, printedRatio } from '../support/measure.ts';
 import { createNetworkRequests } from '../support/network.ts';
 import { scaled } from '../support/scale.ts';
 import { type BenchCard, seedFundedCards } from '../support/seed.ts';
-import { type BenchService, startService, until } from '../support/service.ts';
+import { startService } from '../support/service.ts';
 
 const ROUNDS = scaled(5);
 
@@ -34,7 +31,8 @@ export async function compareRequests(): Promise<void> {
   const { partnerId } = testCard;
   const { key } = await createApiKey(operator, { partnerId, mode: 'test', name: null });
   const askAsNetwork = createNetworkRequests(service.ring);
-  const bare = await startBareServer(service, testCard);
+  const entry = new URL('../bare-authorizations/server.ts', import.meta.url);
+  const bare = await startBareServer(entry, [service.databaseUrl, partnerId, testCard.cardId]);
   const pools = { ours: new Pool(service.origin), floor: new Pool(bare.origin) };
   const path = `/test/cards/${testCard.cardId}/authorizations`;
   const requests = {
@@ -67,21 +65,4 @@ export async function compareRequests(): Promise<void> {
     await bare.stop();
     await service.stop();
   }
-}
-
-async function startBareServer({ databaseUrl }: BenchService, { partnerId, cardId }: BenchCard) {
-  const port = await freePort();
-  const entry = fileURLToPath(new URL('../bare-authorizations/server.ts', import.meta.url));
-  const child = spawn(process.execPath, [entry, databaseUrl, String(port), partnerId, cardId], {
-    stdio: 'inherit',
-  });
-  const origin = `http://127.0.0.1:${port}`;
-  await until(async () => (await fetch(origin)).ok);
-  return {
-    origin,
-    stop: async () => {
-      child.kill();
-      await once(child, 'exit');
-    },
-  };
 }

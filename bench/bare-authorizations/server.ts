@@ -2,7 +2,7 @@ import Koa from 'koa';
 import { createBareAuthorizations } from './bare-authorizations.ts';
 
 /** The floor of a decision over HTTP: Koa, and the bare transaction; no keys, no checks, no logs. */
-const [, , databaseUrl = '', port = '', partnerId = '', cardId = ''] = process.argv;
+const [, , port = '', databaseUrl = '', partnerId = '', cardId = ''] = process.argv;
 const authorizations = createBareAuthorizations(databaseUrl, 20);
 
 const app = new Koa();

@@ -2,7 +2,7 @@ import Koa from 'koa';
 import pg from 'pg';
 
 /** The floor of a read: Koa, a pool and the same query; no keys, no checks, no logs. */
-const [, , databaseUrl = '', port = '', partnerId = ''] = process.argv;
+const [, , port = '', databaseUrl = '', partnerId = ''] = process.argv;
 const pool = new pg.Pool({ connectionString: databaseUrl, max: 20 });
 
 const ONE = `

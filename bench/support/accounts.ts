@@ -11,10 +11,15 @@ export interface Account {
   keys: Record<Mode, string>;
 }
 
-/** Creates an account with more money and higher limits than a measurement uses. */
-export async function fundedAccount({ orm, ring }: BenchService): Promise<Account> {
+export async function fundedAccount(service: BenchService): Promise<Account> {
+  const operator = { orm: service.orm, actor: 'bench' };
+  const partner = await createPartner(operator, { name: 'Bench', secureDetailsEnabled: false });
+  return fundAccount(service, partner.id);
+}
+
+/** Gives an account keys, more money and higher limits than a measurement uses. */
+export async function fundAccount({ orm, ring }: BenchService, partnerId: string): Promise<Account> {
   const operator = { orm, ring, actor: 'bench' };
-  const { id: partnerId } = await createPartner(operator, { name: 'Bench', secureDetailsEnabled: false });
   await negotiateLimits(operator, partnerId, {
     maxOpenCards: 1_000_000,
     maxIssuedPerDayCents: 1_000_000_000,

@@ -1,4 +1,7 @@
+import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes, randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { openSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,7 +15,6 @@ import { KeyRing } from '../../platform/crypto/key-ring.ts';
 import type { Orm } from '../../platform/db/orm.ts';
 import { createTestDatabase, openOperatorOrm } from '../../test/support/postgres.ts';
 import { testServers } from '../../test/support/servers.ts';
-import { startProcess } from './processes.ts';
 
 export interface BenchService {
   /** The origin of the first API process, without /v1. */
@@ -80,7 +82,7 @@ export async function startService(options: BenchServiceOptions): Promise<BenchS
     ? startProcess(entry('worker/main.ts'), { ...env, PORT: String(ports[0]) }, join(folder, 'worker.log'))
     : undefined;
   for (const origin of origins) {
-    await until(async () => {
+    await until('the service is ready', async () => {
       const { workers, status } = (await (await fetch(`${origin}/readyz`)).json()) as Readiness;
       return status === 'ready' && (!options.worker || Object.values(workers).every((count) => count > 0));
     });
@@ -110,9 +112,9 @@ interface Readiness {
   workers: Record<string, number>;
 }
 
-/** Waits up to a minute until `check` is true. A refused connection counts as false. */
-export async function until(check: () => Promise<boolean>): Promise<void> {
-  for (const deadline = Date.now() + 60_000; Date.now() < deadline; await sleep(100)) {
+/** Waits up to five minutes until `check` is true. A refused connection counts as false. */
+export async function until(what: string, check: () => Promise<boolean>): Promise<void> {
+  for (const giveUpAt = Date.now() + 300_000; Date.now() < giveUpAt; await sleep(5)) {
     const done = await check().catch((error: unknown) => {
       if (error instanceof TypeError) return false;
       throw error;
@@ -120,6 +122,28 @@ export async function until(check: () => Promise<boolean>): Promise<void> {
     if (done) return;
   }
   throw new Error(
-    'the service did not become ready within a minute; look at its log in the temporary folder',
+    `gave up after five minutes of waiting until ${what}: look at the logs in the temporary folder`,
   );
+}
+
+/** A process of this project, as production runs it; its output goes to `logFile`. */
+interface StartedProcess {
+  child: ChildProcess;
+  stop(): Promise<void>;
+}
+
+function startProcess(entry: string, env: Record<string, string>, logFile: string): StartedProcess {
+  const output = openSync(logFile, 'a');
+  const child = spawn(process.execPath, [entry], {
+    env: { ...process.env, ...env },
+    stdio: ['ignore', output, output],
+  });
+  return {
+    child,
+    stop: async () => {
+      if (child.exitCode !== null || child.signalCode !== null) return;
+      child.kill('SIGTERM');
+      await once(child, 'exit');
+    },
+  };
 }
