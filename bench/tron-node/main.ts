@@ -3,9 +3,9 @@ import { Block, type Chain, hashBefore } from '../../dev/tron/chain.ts';
 import { type Payment, tokenTransfer } from '../../dev/tron/drafts.ts';
 import { startFakeNode } from '../../dev/tron/fake-node.ts';
 import { NodeView } from '../../dev/tron/node-view.ts';
-import { RealSizedBlocks } from '../../dev/tron/real-sized-blocks.ts';
 import { Transaction } from '../../dev/tron/transaction.ts';
 import { monotonicMs } from '../support/measure.ts';
+import { RealSizedBlocks } from './real-sized-blocks.ts';
 
 /** Blocks up to `through`, as large as real ones and with these payments, to be made in advance. */
 export interface Preparation {
@@ -43,7 +43,6 @@ class PreparedChain implements Chain {
   headNumber = (): number => this.#solid;
   solidNumber = (): number => this.#solid;
   block = (number: number): Block | undefined => this.#blocks.get(number);
-  numberOf = (): undefined => undefined;
 
   /** Discards earlier blocks except for the last one. */
   prepare({ through, payments }: Preparation): void {

@@ -1,7 +1,7 @@
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Increase } from 'increase';
 import { z } from 'zod';
+import { startFakeServer } from '../fake-server.ts';
 import { FaultRules } from '../fault-rules.ts';
 import { Bank, BankError, type Books, emptyBooks } from './bank.ts';
 import { Delivery } from './delivery.ts';
@@ -61,11 +61,8 @@ export async function startFakeIncrease(options: FakeIncreaseOptions = {}): Prom
   const funding = bank.books.accounts[0] ?? bank.openAccount({ name: 'Funding' }, null);
   if (options.books === undefined) bank.pay(funding.id, 1_000_000_000);
 
-  async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async function serve(request: IncomingMessage, text: string, response: ServerResponse): Promise<void> {
     const url = new URL(request.url ?? '/', 'http://fake');
-    const chunks: Buffer[] = [];
-    for await (const chunk of request) chunks.push(chunk);
-    const text = Buffer.concat(chunks).toString();
     const name = `${request.method} ${url.pathname}`;
     requests.push(name);
     const key = request.headers['idempotency-key']?.toString() ?? null;
@@ -120,24 +117,11 @@ export async function startFakeIncrease(options: FakeIncreaseOptions = {}): Prom
     },
     async stop() {
       await delivery.stop();
-      await new Promise<void>((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      });
+      await server.stop();
     },
   };
-  const server = createServer((request, response) => {
-    serve(request, response).catch((error) => {
-      // The caller is gone, or this fake has a bug.
-      if (response.headersSent) return response.destroy();
-      const { status, body } = new BankError(500, 'internal_server_error', { detail: String(error) });
-      response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
-    });
-  });
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject).listen(options.port ?? 0, '127.0.0.1', resolve);
-  });
-  fake.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const server = await startFakeServer(options.port ?? 0, serve);
+  fake.url = server.url;
   return fake;
 }
 

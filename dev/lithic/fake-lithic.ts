@@ -1,7 +1,7 @@
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { z } from 'zod';
 import { AUTHORIZATIONS_PATH } from '../../issuers/lithic/wire.ts';
+import { startFakeServer } from '../fake-server.ts';
 import { FaultRules } from '../fault-rules.ts';
 import { type Fault, type Response, respondWith, send } from './faults.ts';
 import { type Card, makeCard, withoutSecrets } from './objects.ts';
@@ -49,8 +49,7 @@ export async function startFakeLithic(options: FakeLithicOptions): Promise<FakeL
   const faults = new FaultRules<Fault>();
   const calls: FakeLithic['calls'] = [];
 
-  const serve = async (request: IncomingMessage, response: ServerResponse) => {
-    const text = await readBody(request);
+  const serve = async (request: IncomingMessage, text: string, response: ServerResponse) => {
     const { pathname, searchParams } = new URL(request.url ?? '/', 'http://lithic');
     const call = `${request.method} ${pathname}`;
     const key = request.headers['idempotency-key']?.toString() ?? null;
@@ -127,27 +126,15 @@ export async function startFakeLithic(options: FakeLithicOptions): Promise<FakeL
     }
   }
 
-  const server = createServer((request, response) => {
-    serve(request, response).catch((error) => {
-      // The caller is gone, or this fake has a bug.
-      if (response.headersSent) response.destroy();
-      else send(response, undefined, problem(500, String(error)));
-    });
-  });
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject).listen(port, '127.0.0.1', resolve);
-  });
+  const server = await startFakeServer(port, serve);
   const fake: FakeLithic = {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: server.url,
     program,
     faults,
     calls,
     onCall: async () => {},
     stop: async () => {
-      const closed = new Promise((resolve) => server.close(resolve));
-      // Includes connections whose call hangs.
-      server.closeAllConnections();
-      await closed;
+      await server.stop();
       await program.posts.stop();
     },
   };
@@ -174,12 +161,6 @@ function page(all: readonly { token: string; created: string }[], query: URLSear
   return { status: 200, body: { data, has_more: from + size < listed.length } };
 }
 
-export function problem(status: number, message: string): Response {
+function problem(status: number, message: string): Response {
   return { status, body: { message, debugging_request_id: '94d5e915-4c5f-4f3a-9e7e-6f1d3b1d7c11' } };
-}
-
-async function readBody(request: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of request) chunks.push(chunk);
-  return Buffer.concat(chunks).toString();
 }

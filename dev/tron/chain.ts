@@ -11,8 +11,6 @@ export interface Chain {
   solidNumber(): number;
   /** Undefined before the first block and beyond the head. */
   block(number: number): Block | undefined;
-  /** The block that has this transaction, by its id. */
-  numberOf(txId: string): number | undefined;
 }
 
 /** What a block's hash is made of, as java-tron's JSON has it. */
@@ -97,7 +95,6 @@ export class HandChain implements Chain {
   readonly #firstNumber: number;
   readonly #everyMs: number;
   readonly #solidAfterBlocks: number;
-  readonly #numbers = new Map<string, number>();
   #forks = 0;
 
   constructor(options: HandChainOptions = {}) {
@@ -127,10 +124,6 @@ export class HandChain implements Chain {
     return this.#blocks[number - this.#firstNumber];
   }
 
-  numberOf(txId: string): number | undefined {
-    return this.#numbers.get(txId);
-  }
-
   get head(): Block {
     return this.#blocks[this.#blocks.length - 1] as Block;
   }
@@ -149,7 +142,6 @@ export class HandChain implements Chain {
     const place = { number, timeMs, parentHash: this.head.hash };
     const block = new Block(place, transactions, `fork ${this.#forks}`);
     this.#blocks.push(block);
-    for (const { id } of transactions) this.#numbers.set(id, number);
     return block;
   }
 
@@ -182,8 +174,7 @@ export class HandChain implements Chain {
       throw new RangeError(
         `a fork can replace only blocks that are not solid: 1 to ${this.headNumber() - this.solidNumber()}`,
       );
-    for (const block of this.#blocks.splice(-depth))
-      for (const { id } of block.transactions) this.#numbers.delete(id);
+    this.#blocks.splice(-depth);
     this.#forks++;
     const length = Math.max(depth + 1, contents.length);
     return Array.from({ length }, (_, at) => this.mine(contents[at]));

@@ -36,7 +36,6 @@ export class ClockChain implements Chain {
   readonly #nowMs: () => number;
   readonly #state: z.infer<typeof State>;
   readonly #contents = new Map<number, Transaction[]>();
-  readonly #numbers = new Map<string, number>();
   readonly #hashes = new Map<number, string>();
   #newestMs: number;
 
@@ -72,10 +71,6 @@ export class ClockChain implements Chain {
     return this.#make(number);
   }
 
-  numberOf(txId: string): number | undefined {
-    return this.#numbers.get(txId);
-  }
-
   /** Puts a payment into the next block. It is on disk before anybody sees that block. */
   pay(payment: Payment): { txId: string; block: number } {
     const block = this.headNumber() + 1;
@@ -99,7 +94,6 @@ export class ClockChain implements Chain {
       index: content.length,
     });
     content.push(transaction);
-    this.#numbers.set(transaction.id, number);
     return transaction;
   }
 

@@ -1,8 +1,7 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
+import { startFakeServer } from '../fake-server.ts';
 import { FaultRules } from '../fault-rules.ts';
-import { type Api, answerCall } from './api.ts';
 import type { Chain } from './chain.ts';
 import { answerWithFault, type Fault } from './faults.ts';
 import { NodeView } from './node-view.ts';
@@ -41,7 +40,7 @@ export interface FakeNode {
 export async function startFakeNode(chain: Chain, options: FakeNodeOptions = {}): Promise<FakeNode> {
   const { name = 'node', isBare = false, port = 0, alsoServe } = options;
   let atOnce = 0;
-  const servers: Server[] = [];
+  const servers: Awaited<ReturnType<typeof startFakeServer>>[] = [];
   const node: FakeNode = {
     url: '',
     view: new NodeView(chain, name),
@@ -51,12 +50,21 @@ export async function startFakeNode(chain: Chain, options: FakeNodeOptions = {})
     mostAtOnce: 0,
     latencyMs: 0,
     stop: async () => {
-      await Promise.all(servers.map(close));
+      await Promise.all(servers.map((server) => server.stop()));
     },
   };
 
-  const serve = async (apis: readonly Api[], request: IncomingMessage, response: ServerResponse) => {
-    const body = await readBody(request);
+  const serve = async (
+    apis: readonly Api[],
+    request: IncomingMessage,
+    body: string,
+    response: ServerResponse,
+  ) => {
+    atOnce++;
+    node.mostAtOnce = Math.max(node.mostAtOnce, atOnce);
+    response.on('close', () => {
+      atOnce--;
+    });
     const url = new URL(request.url ?? '/', 'http://node');
     node.calls.set(url.pathname, (node.calls.get(url.pathname) ?? 0) + 1);
     node.lastHeaders = request.headers;
@@ -72,23 +80,11 @@ export async function startFakeNode(chain: Chain, options: FakeNodeOptions = {})
     }
   };
   const listen = async (apis: readonly Api[], onPort: number): Promise<string> => {
-    const server = createServer((request, response) => {
-      atOnce++;
-      node.mostAtOnce = Math.max(node.mostAtOnce, atOnce);
-      response.on('close', () => {
-        atOnce--;
-      });
-      serve(apis, request, response).catch((error) => {
-        // The caller is gone, or this node has a bug.
-        if (response.headersSent) response.destroy();
-        else send(response, 500, JSON.stringify({ Error: String(error) }));
-      });
-    });
+    const server = await startFakeServer(onPort, (request, body, response) =>
+      serve(apis, request, body, response),
+    );
     servers.push(server);
-    await new Promise<void>((resolve, reject) => {
-      server.once('error', reject).listen(onPort, '127.0.0.1', resolve);
-    });
-    return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    return server.url;
   };
 
   node.url = isBare
@@ -97,21 +93,42 @@ export async function startFakeNode(chain: Chain, options: FakeNodeOptions = {})
   return node;
 }
 
-async function readBody(request: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of request) chunks.push(chunk);
-  return Buffer.concat(chunks).toString();
+/** `wallet` shows blocks up to the head, `walletsolidity` up to the newest solid one. */
+type Api = 'wallet' | 'walletsolidity';
+
+const METHODS: Record<string, (view: NodeView, isSolid: boolean, number: number) => string> = {
+  getnowblock: (view, isSolid) => view.blockJson(view.newestNumber(isSolid), isSolid) ?? '{}',
+  getblockbynum: (view, isSolid, number) => view.blockJson(number, isSolid) ?? '{}',
+  gettransactioninfobyblocknum: (view, isSolid, number) =>
+    number > 0 ? view.infosJson(number, isSolid) : '{}',
+};
+
+/**
+ * @returns the body of a 200; undefined if there is no such path. As with java-tron, an error is a 200 too.
+ */
+export function answerCall(
+  view: NodeView,
+  apis: readonly Api[],
+  { method, url, body }: { method: string | undefined; url: URL; body: string },
+): string | undefined {
+  const [, api, name = ''] = url.pathname.split('/');
+  const answer = Object.hasOwn(METHODS, name) ? METHODS[name] : undefined;
+  if (answer === undefined || !apis.some((served) => served === api)) return undefined;
+  try {
+    const { num = 0 } = method === 'GET' ? Object.fromEntries(url.searchParams) : JSON.parse(body || '{}');
+    // As in protobuf, a missing number is 0.
+    const number = Number(num);
+    if (!Number.isSafeInteger(number)) throw new RangeError(`Couldn't parse integer: ${num}`);
+    return answer(view, api === 'walletsolidity', number);
+  } catch (error) {
+    if (!(error instanceof SyntaxError || error instanceof RangeError)) throw error;
+    return JSON.stringify({
+      Error: `class org.tron.core.services.http.JsonFormat$ParseException : ${error.message}`,
+    });
+  }
 }
 
 function send(response: ServerResponse, status: number, text: string): void {
   const body = Buffer.from(text);
   response.writeHead(status, { 'content-type': 'application/json', 'content-length': body.length }).end(body);
-}
-
-function close(server: Server): Promise<void> {
-  return new Promise((resolve) => {
-    server.close(() => resolve());
-    // Includes connections whose call hangs.
-    server.closeAllConnections();
-  });
 }

@@ -71,7 +71,7 @@ export class NodeView {
     return Math.min(number - this.lagBlocks, this.stopsAt) + this.claimedBlocks;
   }
 
-  blockJson(number: number, isSolid: boolean, isDetailed = true): string | null {
+  blockJson(number: number, isSolid: boolean): string | null {
     const block = this.#block(number, isSolid);
     if (block === undefined) return null;
     const { number: _, ...withoutNumber } = block.header;
@@ -81,7 +81,7 @@ export class NodeView {
       witness_signature: `${block.hash}${block.hash}00`,
     });
     const transactions =
-      isDetailed && block.transactions.length > 0
+      block.transactions.length > 0
         ? `,"transactions":[${block.transactions.map(({ json }) => json).join()}]`
         : '';
     return `{"blockID":"${block.hash}","block_header":${header}${transactions}}`;
@@ -92,15 +92,6 @@ export class NodeView {
     const block = this.#block(number, isSolid);
     const shown = (block?.transactions ?? []).filter(({ id }) => !this.#missingInfos.has(id));
     return `[${shown.map((one) => one.infoJson(number, block?.timeMs ?? 0)).join()}]`;
-  }
-
-  /** Finds a transaction by its id. */
-  find(txId: string, isSolid: boolean): { transaction: Transaction; number: number; timeMs: number } | null {
-    const number = this.#chain.numberOf(txId);
-    const block = number === undefined ? undefined : this.#block(number, isSolid);
-    const transaction = block?.transactions.find(({ id }) => id === txId);
-    if (block === undefined || transaction === undefined) return null;
-    return { transaction, number: block.number, timeMs: block.timeMs };
   }
 
   #block(number: number, isSolid: boolean): ShownBlock | undefined {
@@ -137,8 +128,10 @@ export class NodeView {
   }
 
   #numberOf(txId: string): number {
-    const number = this.#chain.numberOf(txId);
-    if (number === undefined) throw new RangeError(`no block has transaction ${txId}`);
-    return number;
+    for (let number = this.#chain.headNumber(); number >= 0; number--) {
+      const block = this.#chain.block(number);
+      if (block?.transactions.some(({ id }) => id === txId)) return number;
+    }
+    throw new RangeError(`no block has transaction ${txId}`);
   }
 }

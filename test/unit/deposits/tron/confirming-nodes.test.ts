@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ChainUnreadable, type SolidBlock } from '../../../../deposits/tron/tron-chain.ts';
-import { answerCall } from '../../../../dev/tron/api.ts';
 import { HandChain } from '../../../../dev/tron/chain.ts';
 import { tokenTransfer } from '../../../../dev/tron/drafts.ts';
-import type { FakeNode } from '../../../../dev/tron/fake-node.ts';
+import { answerCall, type FakeNode } from '../../../../dev/tron/fake-node.ts';
 import { NodeView } from '../../../../dev/tron/node-view.ts';
 import {
   ALICE,

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
-import { hashName, toBase58Address } from './address.ts';
-import { approval, type Draft, failedTransfer, tokenTransfer, trxTransfer } from './drafts.ts';
-import { Transaction } from './transaction.ts';
+import { hashName, toBase58Address } from '../../dev/tron/address.ts';
+import { approval, type Draft, failedTransfer, tokenTransfer, trxTransfer } from '../../dev/tron/drafts.ts';
+import { Transaction } from '../../dev/tron/transaction.ts';
 
 const POOL_SIZE = 1_200;
 const OTHER_TOKEN = toBase58Address(hashName('other token'));
