@@ -1,29 +1,29 @@
 import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
-import { parseEnv, promisify, styleText } from 'node:util';
+import { promisify, styleText } from 'node:util';
 import { CardIssuing, CardIssuingError } from '../client/index.ts';
 import { describeFailure } from './process/describe-failure.ts';
 import { signalProcess } from './process/identity.ts';
 import { ChildRegistry } from './process/orphans.ts';
 import { type DataFolder, dataFolder } from './stack/data-folder.ts';
-import { readShellVariables } from './stack/stack-file.ts';
+import { readLocalStack } from './stack/stack-file.ts';
 
 /**
  * `npm run demo`: uses a card of the running local stack's demo partner, and kills the worker while a live card is being
  * issued. Each request and what matters of its response is printed, and never a key.
  */
 try {
-  await demonstrate(dataFolder(process.env.DATA_DIR || '.data'));
+  await demonstrate(dataFolder());
 } catch (error) {
   console.error(describe(error));
   process.exitCode = 1;
 }
 
 async function demonstrate(folder: DataFolder): Promise<void> {
-  const { API: baseUrl = '', KEY = '', LIVE = '', PARTNER = '' } = parseEnv(readShellVariables(folder));
-  const test = new CardIssuing({ apiKey: KEY, baseUrl });
-  const live = new CardIssuing({ apiKey: LIVE, baseUrl });
+  const { apiUrl: baseUrl, demo } = readLocalStack(folder);
+  const test = new CardIssuing({ apiKey: demo.testKey, baseUrl });
+  const live = new CardIssuing({ apiKey: demo.liveKey, baseUrl });
   // A stack that does not run is found before anything is announced.
   await test.account.ping({ maxRetries: 0 });
 
@@ -51,7 +51,17 @@ async function demonstrate(folder: DataFolder): Promise<void> {
   await showCard();
 
   say('In live mode, a card network decides. At this amount, the simulated one takes two seconds.');
-  const grant = ['partner', 'adjust', PARTNER, '--mode', 'live', '--amount', '10000', '--reason', 'demo'];
+  const grant = [
+    'partner',
+    'adjust',
+    demo.partnerId,
+    '--mode',
+    'live',
+    '--amount',
+    '10000',
+    '--reason',
+    'demo',
+  ];
   show(`npm run operator -- ${grant.join(' ')}`, undefined);
   await operate(...grant);
   const pendingBody = { amount: 5_041, external_ref: `demo-${randomUUID().slice(0, 8)}` };

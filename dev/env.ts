@@ -1,13 +1,14 @@
 import { describeFailure } from './process/describe-failure.ts';
 import { dataFolder } from './stack/data-folder.ts';
-import { readShellVariables } from './stack/stack-file.ts';
+import { readLocalStack } from './stack/stack-file.ts';
 
 /**
  * `npm run env`: prints the local stack's address and keys as a shell's variables (docs/local-stack.md, "A first
- * card").
+ * card"). No value needs quotes.
  */
 try {
-  process.stdout.write(readShellVariables(dataFolder(process.env.DATA_DIR || '.data')));
+  const { apiUrl, demo } = readLocalStack(dataFolder());
+  console.log(`API=${apiUrl}\nKEY=${demo.testKey}\nLIVE=${demo.liveKey}\nPARTNER=${demo.partnerId}`);
 } catch (error) {
   console.error(describeFailure(error));
   process.exitCode = 1;

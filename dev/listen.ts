@@ -1,7 +1,6 @@
-import { parseEnv } from 'node:util';
 import { describeFailure } from './process/describe-failure.ts';
 import { dataFolder } from './stack/data-folder.ts';
-import { readShellVariables } from './stack/stack-file.ts';
+import { readLocalStack } from './stack/stack-file.ts';
 
 /**
  * `npm run listen`: the client's command `listen`, with the local stack's address and test key if no key is
@@ -10,8 +9,9 @@ import { readShellVariables } from './stack/stack-file.ts';
 try {
   const needsKey = !process.argv.some((argument) => argument === '--help' || argument === '-h');
   if (needsKey && !process.env.CARD_ISSUING_API_KEY) {
-    const { API, KEY } = parseEnv(readShellVariables(dataFolder(process.env.DATA_DIR || '.data')));
-    Object.assign(process.env, { CARD_ISSUING_API_KEY: KEY, CARD_ISSUING_BASE_URL: API });
+    const { apiUrl, demo } = readLocalStack(dataFolder());
+    process.env.CARD_ISSUING_API_KEY = demo.testKey;
+    process.env.CARD_ISSUING_BASE_URL = apiUrl;
   }
   process.argv.splice(2, 0, 'listen');
   await import('../client/cli.ts');

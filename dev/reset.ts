@@ -3,11 +3,11 @@ import { readdir, rm, rmdir } from 'node:fs/promises';
 import { movedCluster } from './postgres/cluster.ts';
 import { describeFailure } from './process/describe-failure.ts';
 import { ChildRegistry, stopOrphans } from './process/orphans.ts';
-import { dataFolder, takeDataFolder } from './stack/data-folder.ts';
+import { type DataFolder, dataFolder, takeDataFolder } from './stack/data-folder.ts';
 
 /** `npm run reset`: deletes the local data (docs/local-stack.md, "What it starts"). */
 try {
-  await resetStack(process.env.DATA_DIR || '.data', (line) => console.log(line));
+  await resetStack(dataFolder());
 } catch (error) {
   console.error(describeFailure(error));
   process.exitCode = 1;
@@ -18,15 +18,14 @@ try {
  * that points to the wrong folder does no harm.
  * @throws Error while a stack runs on the folder.
  */
-async function resetStack(dataDir: string, report: (line: string) => void): Promise<void> {
-  const folder = dataFolder(dataDir);
+async function resetStack(folder: DataFolder): Promise<void> {
   if (!existsSync(folder.lock)) {
-    report(`there is no local data in ${folder.path}`);
+    console.log(`there is no local data in ${folder.path}`);
     return;
   }
   const lock = takeDataFolder(folder);
   try {
-    await stopOrphans(new ChildRegistry(folder.children), report);
+    await stopOrphans(new ChildRegistry(folder.children), console.log);
     const moved = movedCluster(folder.postgresLocation);
     if (moved !== undefined) await rm(moved, { recursive: true, force: true });
     const { path: _path, lock: lockFile, ...rest } = folder;
@@ -38,5 +37,5 @@ async function resetStack(dataDir: string, report: (line: string) => void): Prom
     lock.release();
   }
   if ((await readdir(folder.path)).length === 0) await rmdir(folder.path);
-  report(`deleted the local data in ${folder.path}`);
+  console.log(`deleted the local data in ${folder.path}`);
 }

@@ -9,9 +9,9 @@ import { freePort, freePorts } from '../../dev/free-port.ts';
 import type { RunningPostgres } from '../../dev/postgres/embedded-postgres.ts';
 import { withClient } from '../../dev/postgres/with-client.ts';
 import { childEnvironment, startChild } from '../../dev/process/child.ts';
-import { cacheFolder } from '../../dev/stack/temporal-search.ts';
 import { DYNAMIC_CONFIG } from '../../dev/temporal/dynamic-config.ts';
-import { connectAndRegister, type RunningTemporal, STOP_STEPS } from '../../dev/temporal/running-temporal.ts';
+import { cacheFolder } from '../../dev/temporal/find-temporal-source.ts';
+import { connectAndRegister, type RunningTemporal, STOP_STEPS } from '../../dev/temporal/start-temporal.ts';
 
 /** 1.32.2 needs a newer Go than some machines have. */
 const VERSION = '1.32.0';
@@ -71,7 +71,7 @@ const isForGo = (name: string): boolean => /^(GO\w+|CGO_\w+|CC|CXX|GIT_\w+)$/.te
  * @returns its path
  */
 async function build(program: string): Promise<string> {
-  const folder = join(cacheFolder(process.env), `temporal-server-${VERSION}`);
+  const folder = join(cacheFolder(), `temporal-server-${VERSION}`);
   const path = join(folder, program.replaceAll('/', '-'));
   if (existsSync(path)) return path;
   console.error(`Temporal: building ${program} ${VERSION} from source with Go`);

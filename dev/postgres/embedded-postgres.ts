@@ -1,6 +1,5 @@
 import { dirname, join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
-import { type Child, childEnvironment, endedAtOnce, startChild } from '../process/child.ts';
+import { childEnvironment, startChild, untilReady } from '../process/child.ts';
 import { binariesFor } from './binaries.ts';
 import { createCluster } from './cluster.ts';
 import { clearDeadServer } from './dead-server.ts';
@@ -10,10 +9,6 @@ import { withClient } from './with-client.ts';
 export interface RunningPostgres {
   /** The URL of the server's maintenance database. */
   url: string;
-  /** The URL of another database on the same server. */
-  databaseUrl(database: string): string;
-  /** Fails if there is one with this name. */
-  createDatabase(database: string): Promise<void>;
   /** Resolves with how the server ended. */
   exited: Promise<string>;
   stop(): Promise<void>;
@@ -62,13 +57,15 @@ export async function startEmbeddedPostgres(options: PostgresOptions): Promise<R
     lastSignal: 'SIGQUIT',
     onSpawn: options.onSpawn,
   });
-  const toDatabaseUrl = (database: string) => `postgres://postgres:${password}@127.0.0.1:${port}/${database}`;
-  const url = toDatabaseUrl('postgres');
-  await waitUntilAnswering(url, dataDir, child);
+  const url = `postgres://postgres:${password}@127.0.0.1:${port}/postgres`;
+  try {
+    await untilReady(child, () => isAnswering(url, dataDir));
+  } catch (error) {
+    await child.stop([{ signal: 'SIGINT', graceMs: 5_000 }]);
+    throw error;
+  }
   return {
     url,
-    databaseUrl: toDatabaseUrl,
-    createDatabase: (database) => createDatabase(url, database),
     exited: child.exited,
     // SIGINT ends the sessions and writes a checkpoint; SIGQUIT leaves the rest to recovery at the next
     // start.
@@ -80,36 +77,18 @@ export async function startEmbeddedPostgres(options: PostgresOptions): Promise<R
   };
 }
 
-async function createDatabase(url: string, database: string): Promise<void> {
-  await withClient(url, async (client) => {
-    await client.query(`CREATE DATABASE ${client.escapeIdentifier(database)}`);
-  });
-}
-
 const STARTING_UP = '57P03';
 /** `undefined` is pg's own time limit on connecting. */
 const NOT_YET = new Set([STARTING_UP, 'ECONNREFUSED', 'ECONNRESET', undefined]);
 
-/**
- * Returns once the server takes connections, however long its recovery takes. Fails if it ends or refuses us.
- */
-async function waitUntilAnswering(url: string, dataDir: string, server: Child): Promise<void> {
-  let ended: string | undefined;
-  void server.exited.then((how) => {
-    ended = how;
-  });
-  while (ended === undefined) {
-    try {
-      if (await answersFrom(url, dataDir)) return;
-    } catch (error) {
-      if (!NOT_YET.has((error as { code?: string }).code)) {
-        await server.stop([{ signal: 'SIGINT', graceMs: 5_000 }]);
-        throw error;
-      }
-    }
-    await delay(50);
+/** Whether the server takes connections. Its recovery can take any time. */
+async function isAnswering(url: string, dataDir: string): Promise<boolean> {
+  try {
+    return await answersFrom(url, dataDir);
+  } catch (error) {
+    if (NOT_YET.has((error as { code?: string }).code)) return false;
+    throw error;
   }
-  throw endedAtOnce(server, ended);
 }
 
 /** Whether our server answers there, not one that had the port before. */

@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { createWriteStream } from 'node:fs';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
+import { setTimeout as delay } from 'node:timers/promises';
 import { signalProcess } from './identity.ts';
 
 interface ChildOptions {
@@ -25,6 +26,7 @@ interface ChildOptions {
 export interface Child {
   name: string;
   pid: number;
+  logFile: string;
   /** Resolves, never rejects, with how it ended: `exit code 1`, `signal SIGKILL`. */
   exited: Promise<string>;
   /** The last lines it printed. */
@@ -92,21 +94,36 @@ export async function startChild(options: ChildOptions): Promise<Child> {
     }
     throw new Error(`${name} (process ${pid}) does not end; kill it by hand`);
   };
-  return { name, pid, exited, lastLines: () => [...lines], stop };
+  return { name, pid, logFile: options.logFile, exited, lastLines: () => [...lines], stop };
 }
 
 async function readLines(stream: Readable, onLine: (line: string) => void): Promise<void> {
   for await (const line of createInterface({ input: stream })) onLine(line);
 }
 
-async function endsWithin(exited: Promise<string>, graceMs: number): Promise<boolean> {
-  let timer: NodeJS.Timeout | undefined;
-  const timeout = new Promise<boolean>((resolve) => {
-    timer = setTimeout(resolve, graceMs, false);
+function endsWithin(exited: Promise<string>, graceMs: number): Promise<boolean> {
+  return Promise.race([exited.then(() => true), delay(graceMs, false, { ref: false })]);
+}
+
+/**
+ * Asks every 50 ms whether a child does its work, and returns the answer as soon as there is one.
+ * @throws Error if the child ends instead, or after `maxMs`; what `ask` throws
+ */
+export async function untilReady<T>(
+  child: Child,
+  ask: () => Promise<T | undefined | false>,
+  maxMs = Number.POSITIVE_INFINITY,
+): Promise<T> {
+  let ended: string | undefined;
+  void child.exited.then((how) => {
+    ended = how;
   });
-  const ended = await Promise.race([exited.then(() => true), timeout]);
-  clearTimeout(timer);
-  return ended;
+  for (const giveUpAt = Date.now() + maxMs; Date.now() < giveUpAt; await delay(50)) {
+    if (ended !== undefined) throw endedAtOnce(child, ended);
+    const answer = await ask();
+    if (answer !== undefined && answer !== false) return answer;
+  }
+  throw new Error(`${child.name} is not ready after ${maxMs / 1_000} s; its log is ${child.logFile}`);
 }
 
 const MAX_LINE = 300;
@@ -114,7 +131,9 @@ const MAX_LINE = 300;
 /** The error for a child that ended instead of starting its work. */
 export function endedAtOnce(child: Child, how: string): Error {
   const words = child.lastLines().map((line) => line.slice(0, MAX_LINE));
-  return new Error(`${child.name} ended at once (${how}). Its last words:\n${words.join('\n')}`);
+  return new Error(
+    `${child.name} ended at once (${how}), its log is ${child.logFile}. Its last words:\n${words.join('\n')}`,
+  );
 }
 
 /** What any program may need to know about this machine: paths, language, how to reach the network. */

@@ -4,48 +4,30 @@ import { join, resolve } from 'node:path';
 import { z } from 'zod';
 import { type FileLock, readJsonFile, tryLock, writePrivateFile } from '../process/files.ts';
 
-/** Where the local stack keeps its files. */
-export interface DataFolder {
-  path: string;
-  lock: string;
-  /** The pid of whoever has the lock, for people. */
-  holder: string;
-  /** Generated passwords and keys. */
-  secrets: string;
-  ports: string;
-  children: string;
-  demoPartner: string;
-  /** What other programs read about a running stack (docs/local-stack.md, "What it starts"). */
-  stack: string;
-  /** The same for a shell: what `npm run env` prints. */
-  shellVariables: string;
-  postgres: string;
-  /** Where PostgreSQL's data is when it can't be here. */
-  postgresLocation: string;
-  temporal: string;
-  /** The state of the fake TRON node's chain. */
-  tron: string;
-  /** What each fake issuer has made. */
-  issuers: string;
-  logs: string;
-}
+export type DataFolder = ReturnType<typeof dataFolder>;
 
-export function dataFolder(dataDir: string): DataFolder {
+/** Where the local stack keeps its files. */
+export function dataFolder(dataDir = process.env.DATA_DIR || '.data') {
   const path = resolve(dataDir);
   return {
     path,
     lock: join(path, 'stack.lock'),
+    /** The pid of whoever has the lock, for people. */
     holder: join(path, 'stack.pid'),
+    /** Generated passwords and keys. */
     secrets: join(path, 'secrets.json'),
     ports: join(path, 'ports.json'),
     children: join(path, 'children.json'),
     demoPartner: join(path, 'demo-partner.json'),
+    /** What other programs read about a running stack (docs/local-stack.md, "What it starts"). */
     stack: join(path, 'stack.json'),
-    shellVariables: join(path, 'env'),
     postgres: join(path, 'postgres'),
+    /** Where PostgreSQL's data is when it can't be here. */
     postgresLocation: join(path, 'postgres-location.json'),
     temporal: join(path, 'temporal'),
+    /** The state of the fake TRON node's chain. */
     tron: join(path, 'tron.json'),
+    /** What each fake issuer has made. */
     issuers: join(path, 'issuers'),
     logs: join(path, 'logs'),
   };

@@ -2,8 +2,8 @@ import { join } from 'node:path';
 import { API_ROLE, OPERATOR_ROLE, WORKER_ROLE } from '../../platform/db/login.ts';
 import { migrate, OtherMigrations } from '../../platform/db/migrate.ts';
 import { placeCluster } from '../postgres/cluster.ts';
-import { type RunningPostgres, startEmbeddedPostgres } from '../postgres/embedded-postgres.ts';
-import { createLogin, urlFor } from '../postgres/logins.ts';
+import { startEmbeddedPostgres } from '../postgres/embedded-postgres.ts';
+import { createLogin, databaseUrl, urlFor } from '../postgres/logins.ts';
 import { withClient } from '../postgres/with-client.ts';
 import { rotateLog } from '../process/files.ts';
 import { keepRunning } from '../process/keep-running.ts';
@@ -22,10 +22,11 @@ interface DatabaseOptions {
   disposables: AsyncDisposableStack;
 }
 
-/** Starts the embedded PostgreSQL, restarts it whenever it ends, and creates the service's database on it. */
-export async function startDatabase(
-  options: DatabaseOptions,
-): Promise<{ postgres: RunningPostgres; databaseUrl: string }> {
+/**
+ * Starts the embedded PostgreSQL, restarts it whenever it ends, and creates the service's database on it.
+ * @returns the database's URL
+ */
+export async function startDatabase(options: DatabaseOptions): Promise<string> {
   const { folder, report } = options;
   report('starting PostgreSQL');
   const dataDir = await placeCluster({
@@ -48,27 +49,23 @@ export async function startDatabase(
       }),
   });
   options.disposables.defer(() => kept.stop());
-  const postgres = kept.first;
-  await createIfMissing(postgres);
-  return { postgres, databaseUrl: postgres.databaseUrl(DATABASE) };
-}
-
-async function createIfMissing(postgres: RunningPostgres): Promise<void> {
-  await withClient(postgres.url, async (client) => {
+  const { url } = kept.first;
+  await withClient(url, async (client) => {
     const { rowCount } = await client.query('SELECT 1 FROM pg_database WHERE datname = $1', [DATABASE]);
-    if (rowCount === 0) await postgres.createDatabase(DATABASE);
+    if (rowCount === 0) await client.query(`CREATE DATABASE ${DATABASE}`);
   });
+  return databaseUrl(url, DATABASE);
 }
 
 /** Brings the service's database up to date. */
-export async function migrateDatabase(databaseUrl: string, report: (line: string) => void): Promise<void> {
+export async function migrateDatabase(url: string, report: (line: string) => void): Promise<void> {
   try {
-    const { migrations, functions } = await migrate(databaseUrl);
+    const { migrations, functions } = await migrate(url);
     if (migrations.length + functions.length > 0)
       report(`applied ${migrations.length} migrations and ${functions.length} functions`);
   } catch (error) {
     if (error instanceof OtherMigrations) throw new Error(error.message);
-    const { host, pathname } = new URL(databaseUrl);
+    const { host, pathname } = new URL(url);
     throw new Error(
       `database ${pathname.slice(1)} at ${host} can't be migrated; make sure that it is running, or correct DATABASE_URL`,
       { cause: error },
@@ -76,23 +73,15 @@ export async function migrateDatabase(databaseUrl: string, report: (line: string
   }
 }
 
-/** The URLs of the logins. */
-export interface LoginUrls {
-  /** The API's. */
-  databaseUrl: string;
-  workerDatabaseUrl: string;
-  operatorDatabaseUrl: string;
-}
-
 /**
  * Creates the logins of API, worker and operator in a migrated database, as an operator does in production.
- * @returns their URLs; with DATABASE_URL and ALLOW_OWNER_LOGIN=true, the owner's for all
+ * @returns their URLs, `databaseUrl` being the API's; with DATABASE_URL and ALLOW_OWNER_LOGIN=true, the owner's for all
  */
 export async function makeLogins(
   ownerUrl: string,
   { api, worker, operator }: Secrets['logins'],
   settings: Pick<Settings, 'DATABASE_URL' | 'ALLOW_OWNER_LOGIN'>,
-): Promise<LoginUrls> {
+): Promise<{ databaseUrl: string; workerDatabaseUrl: string; operatorDatabaseUrl: string }> {
   if (settings.DATABASE_URL !== undefined && settings.ALLOW_OWNER_LOGIN === 'true') {
     return { databaseUrl: ownerUrl, workerDatabaseUrl: ownerUrl, operatorDatabaseUrl: ownerUrl };
   }

@@ -2,13 +2,11 @@ import { join } from 'node:path';
 import { loadClientConnectConfig } from '@temporalio/envconfig';
 import { rotateLog } from '../process/files.ts';
 import { keepRunning } from '../process/keep-running.ts';
-import type { RunningTemporal } from '../temporal/running-temporal.ts';
-import { startTemporal } from '../temporal/start-temporal.ts';
-import type { TemporalSource } from '../temporal/temporal-source.ts';
+import type { TemporalSource } from '../temporal/find-temporal-source.ts';
+import { type RunningTemporal, startTemporal } from '../temporal/start-temporal.ts';
 import type { DataFolder } from './data-folder.ts';
 import type { Ports } from './ports.ts';
 import type { Settings } from './settings.ts';
-import { temporalSearch } from './temporal-search.ts';
 
 interface KeepTemporalOptions {
   folder: DataFolder;
@@ -38,7 +36,6 @@ export async function keepTemporal(options: KeepTemporalOptions): Promise<Runnin
     report,
     start: () =>
       startTemporal({
-        ...temporalSearch(settings, report),
         source,
         dataDir: folder.path,
         namespace: settings.TEMPORAL_NAMESPACE,

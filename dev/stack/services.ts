@@ -1,21 +1,17 @@
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { Connection, type ConnectionOptions, isGrpcServiceError } from '@temporalio/client';
 import { tsToMs } from '@temporalio/common/lib/time.js';
 import { cardsTaskQueue } from '../../platform/config/task-queues.ts';
-import { type Child, type StopStep, startChild } from '../process/child.ts';
+import { type Child, type StopStep, startChild, untilReady } from '../process/child.ts';
 import { rotateLog } from '../process/files.ts';
 import { keepRunning, type Running } from '../process/keep-running.ts';
 
-export interface ServicesOptions {
+interface ServicesOptions {
   /** The API's. */
   env: NodeJS.ProcessEnv;
   workerEnv: NodeJS.ProcessEnv;
   logs: string;
-  /** Node's arguments for each; by default the service's own entry files. */
-  workerArgs?: readonly string[];
-  apiArgs?: readonly string[];
   /** The codec endpoint's environment and origin; undefined: there is none. */
   codec: { env: NodeJS.ProcessEnv; origin: string } | undefined;
   /** The origin of the API's /readyz. */
@@ -48,7 +44,7 @@ export async function startServices(options: ServicesOptions): Promise<void> {
         env: codec.env,
         stopping,
         name: 'codec endpoint',
-        args: [...NODE_ARGS, entry('operator/codec/main.ts')],
+        entry: 'operator/codec/main.ts',
         logFile: join(logs, 'codec.log'),
         onLine: echoErrors('codec endpoint', report),
         isReady: () => answers(`${codec.origin}/healthz`),
@@ -62,7 +58,7 @@ export async function startServices(options: ServicesOptions): Promise<void> {
       env: options.workerEnv,
       stopping,
       name: 'worker',
-      args: options.workerArgs ?? [...NODE_ARGS, entry('worker/main.ts')],
+      entry: 'worker/main.ts',
       logFile: join(logs, 'worker.log'),
       onLine: echoErrors('worker', report),
       isReady: () => isWorkerPolling(connection, { namespace, taskQueue, sinceMs }),
@@ -75,7 +71,7 @@ export async function startServices(options: ServicesOptions): Promise<void> {
       ...common,
       stopping,
       name: 'API',
-      args: options.apiArgs ?? [...NODE_ARGS, entry('api/main.ts')],
+      entry: 'api/main.ts',
       logFile: join(logs, 'api.log'),
       onLine: echoErrors('API', report),
       // The API is ready once PostgreSQL answers, is migrated, and Temporal answers.
@@ -90,17 +86,10 @@ export async function startServices(options: ServicesOptions): Promise<void> {
   await Promise.all([codecEndpoint, worker, api]);
 }
 
-/** As in `npm run worker` and `npm run api`. */
-const NODE_ARGS = ['--import', new URL('../../platform/process/check-node.mjs', import.meta.url).href];
-
-function entry(path: string): string {
-  return fileURLToPath(new URL(`../../${path}`, import.meta.url));
-}
-
 interface ServiceOptions {
   name: string;
-  /** Node's arguments: the entry file, and its own arguments if it takes any. */
-  args: readonly string[];
+  /** The file that Node runs. */
+  entry: string;
   env: NodeJS.ProcessEnv;
   logFile: string;
   /** Polled until it is true: the service does its work. */
@@ -112,35 +101,24 @@ interface ServiceOptions {
   stopping: AbortSignal;
 }
 
-const MAX_START_MS = 120_000;
-
 /** Starts one of the service's processes, and returns once it does its work. */
 async function startService(options: ServiceOptions): Promise<Running> {
   rotateLog(options.logFile);
-  const child = await startChild({ ...options, command: process.execPath });
+  const file = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url));
+  // As in `npm run worker` and `npm run api`.
+  const args = ['--import', file('platform/process/check-node.mjs'), file(options.entry)];
+  const child = await startChild({ ...options, command: process.execPath, args });
   try {
-    await waitUntilReady(child, options);
+    const isReady = () => {
+      options.stopping.throwIfAborted();
+      return options.isReady();
+    };
+    await untilReady(child, isReady, 120_000);
   } catch (error) {
     await child.stop(options.stopSteps);
     throw error;
   }
   return { exited: howItEnded(child), stop: () => child.stop(options.stopSteps) };
-}
-
-async function waitUntilReady(
-  child: Child,
-  { isReady, name, logFile, stopping }: ServiceOptions,
-): Promise<void> {
-  let ended: string | undefined;
-  void howItEnded(child).then((how) => {
-    ended = how;
-  });
-  for (const giveUpAt = Date.now() + MAX_START_MS; Date.now() < giveUpAt; await delay(100)) {
-    if (ended !== undefined) throw new Error(`${name} ended at once, its log is ${logFile}: ${ended}`);
-    stopping.throwIfAborted();
-    if (await isReady()) return;
-  }
-  throw new Error(`${name} is not ready after ${MAX_START_MS / 1000} s; its log is ${logFile}`);
 }
 
 async function howItEnded(child: Child): Promise<string> {

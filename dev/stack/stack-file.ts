@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 import { DemoPartner } from '../demo-partner.ts';
 import { readJsonFile, writePrivateFile } from '../process/files.ts';
@@ -41,29 +40,13 @@ export function writeStackFile(file: string, content: StackFile): void {
   writePrivateFile(file, `${JSON.stringify(content, null, 2)}\n`);
 }
 
-/**
- * Writes what a newcomer's shell needs, as `NAME=value` lines (docs/local-stack.md, "A first card"). No value needs
- * quotes.
- */
-export function writeShellVariables(
-  file: string,
-  { apiUrl, demo }: Pick<StackFile, 'apiUrl' | 'demo'>,
-): void {
-  const variables = { API: apiUrl, KEY: demo.testKey, LIVE: demo.liveKey, PARTNER: demo.partnerId };
-  const lines = Object.entries(variables).map(([name, value]) => `${name}=${value}\n`);
-  writePrivateFile(file, lines.join(''));
-}
-
-/** @throws Error if no stack has ever become ready in this folder */
-export function readShellVariables({ path, shellVariables }: DataFolder): string {
-  try {
-    return readFileSync(shellVariables, 'utf8');
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
-    throw new Error(
-      `no local stack has run in ${path}: start one with npm start, or set DATA_DIR as you did there`,
-    );
-  }
+/** How to reach the local stack and its demo partner. @throws Error if no stack has ever become ready in this folder */
+export function readLocalStack({ path, stack }: DataFolder): Pick<StackFile, 'apiUrl' | 'demo'> {
+  const known = readJsonFile(stack, StackFile.pick({ apiUrl: true, demo: true }));
+  if (known !== undefined) return known;
+  throw new Error(
+    `no local stack has run in ${path}: start one with npm start, or set DATA_DIR as you did there`,
+  );
 }
 
 /** What the previous stack wrote; undefined if none ever became ready. */

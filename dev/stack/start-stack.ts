@@ -3,7 +3,7 @@ import { loadClientConnectConfig } from '@temporalio/envconfig';
 import { readConfig, readMigrationConfig } from '../../platform/config/service.ts';
 import { setUpDemo } from '../demo-partner.ts';
 import { ChildRegistry, stopOrphans } from '../process/orphans.ts';
-import { findTemporalSource } from '../temporal/find-temporal-source.ts';
+import { findTemporalSource, temporalSearch } from '../temporal/find-temporal-source.ts';
 import { startLocalTron } from '../tron/local-tron.ts';
 import { buildWorkbench } from './build-workbench.ts';
 import { dataFolder, loadSecrets, takeDataFolder } from './data-folder.ts';
@@ -12,10 +12,9 @@ import { keepTemporal } from './keep-temporal.ts';
 import { LOCAL_ISSUERS, type LocalIssuerName } from './local-issuers.ts';
 import { choosePorts, demandFree } from './ports.ts';
 import { codecEnvironment, serviceEnvironment } from './service-environment.ts';
-import { type ServicesOptions, startServices } from './services.ts';
+import { startServices } from './services.ts';
 import type { Settings } from './settings.ts';
-import { readStackFile, type StackFile, writeShellVariables, writeStackFile } from './stack-file.ts';
-import { temporalSearch } from './temporal-search.ts';
+import { readStackFile, type StackFile, writeStackFile } from './stack-file.ts';
 
 interface StackOptions {
   settings: Settings;
@@ -28,8 +27,6 @@ interface StackOptions {
    * Everything that is started is registered here. Disposing of it stops everything, the last started first.
    */
   disposables: AsyncDisposableStack;
-  /** Replaces the service's own entry files. */
-  entries?: Pick<ServicesOptions, 'workerArgs' | 'apiArgs'>;
 }
 
 export interface StartedStack extends StackFile {
@@ -47,7 +44,6 @@ export async function startStack(options: StackOptions): Promise<StartedStack> {
   await stopOrphans(registry, report);
 
   const secrets = loadSecrets(folder.secrets);
-  const encryptionKeys = settings.ENCRYPTION_KEYS ?? secrets.encryptionKeys;
   await demandFree(settings.PORT, 'PORT');
   if (settings.OPERATIONS_PORT !== undefined && settings.OPERATIONS_PORT !== settings.PORT) {
     await demandFree(settings.OPERATIONS_PORT, 'OPERATIONS_PORT');
@@ -57,14 +53,11 @@ export async function startStack(options: StackOptions): Promise<StartedStack> {
     temporal: settings.TEMPORAL_PORT,
     temporalUi: settings.TEMPORAL_UI_PORT,
     worker: settings.WORKER_PORT,
-    withTron,
-    withIssuer: network !== undefined,
   });
-  const tron =
-    ports.tron === undefined ? undefined : await startLocalTron({ file: folder.tron, port: ports.tron });
+  const tron = withTron ? await startLocalTron({ file: folder.tron, port: ports.tron }) : undefined;
   disposables.defer(async () => tron?.stop());
   const issuer =
-    network === undefined || ports.issuer === undefined
+    network === undefined
       ? undefined
       : await LOCAL_ISSUERS[network]({
           file: join(folder.issuers, `${network}.json`),
@@ -72,30 +65,18 @@ export async function startStack(options: StackOptions): Promise<StartedStack> {
           apiOrigin: toOrigin({ host: settings.HOST, port: settings.PORT }),
         });
   disposables.defer(async () => issuer?.stop());
-  const environment = (databaseUrl: string, address: string, codecKeys: string | undefined) =>
-    serviceEnvironment({
-      folder,
-      settings,
-      databaseUrl,
-      encryptionKeys,
-      codecKeys,
-      workerPort: ports.worker,
-      temporalAddress: address,
-      tron: tron?.environment,
-      issuer: issuer?.environment,
-    });
 
   const onSpawn = (name: string, pid: number) => registry.record(name, pid);
   const shared = { folder, report, onSpawn, disposables };
   // Side by side: one waits for the network, the other for the disk.
-  const [source, embedded] = await awaitAll([
+  const [source, embeddedUrl] = await awaitAll([
     findTemporalSource(temporalSearch(settings, report)),
     settings.DATABASE_URL === undefined
       ? startDatabase({ ...shared, port: ports.postgres, password: secrets.postgresPassword })
       : undefined,
     buildWorkbench(report),
   ]);
-  const ownerDatabaseUrl = settings.DATABASE_URL ?? (embedded?.databaseUrl as string);
+  const ownerDatabaseUrl = settings.DATABASE_URL ?? (embeddedUrl as string);
   // The UI of a Temporal server that is not ours does not know our codec.
   const hasUi = source.kind !== 'existing';
   const codecKeys = settings.CODEC_KEYS ?? (hasUi ? secrets.codecKeys : undefined);
@@ -107,7 +88,17 @@ export async function startStack(options: StackOptions): Promise<StartedStack> {
       makeLogins(ownerDatabaseUrl, secrets.logins, settings),
     ),
   ]);
-  const env = environment(databaseUrl, temporal.address, codecKeys);
+  const env = serviceEnvironment({
+    folder,
+    settings,
+    databaseUrl,
+    encryptionKeys: settings.ENCRYPTION_KEYS ?? secrets.encryptionKeys,
+    codecKeys,
+    workerPort: ports.worker,
+    temporalAddress: temporal.address,
+    tron: tron?.environment,
+    issuer: issuer?.environment,
+  });
   const config = readConfig(env);
   const demo = await setUpDemo({
     config: {
@@ -123,7 +114,6 @@ export async function startStack(options: StackOptions): Promise<StartedStack> {
   });
   await startServices({
     ...shared,
-    ...options.entries,
     env,
     workerEnv: { ...env, DATABASE_URL: workerDatabaseUrl },
     logs: folder.logs,
@@ -151,11 +141,10 @@ export async function startStack(options: StackOptions): Promise<StartedStack> {
     demo,
     tronUrl: tron?.url,
     issuerUrl: issuer?.url,
-    issuerEnvironment: issuer?.environment as Record<string, string> | undefined,
+    issuerEnvironment: issuer?.environment,
   };
   const demoIsNew = readStackFile(folder.stack)?.demo.partnerId !== demo.partnerId;
   writeStackFile(folder.stack, stack);
-  writeShellVariables(folder.shellVariables, stack);
   return { ...stack, demoIsNew };
 }
 

@@ -1,24 +1,57 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { Connection } from '@temporalio/client';
-import { howToAdd, registerNamespace } from '../../platform/temporal/namespace.ts';
-import { childEnvironment, startChild } from '../process/child.ts';
-import { DYNAMIC_CONFIG } from './dynamic-config.ts';
-import { findTemporalSource } from './find-temporal-source.ts';
+import { Connection, type ConnectionOptions } from '@temporalio/client';
+import { howToAdd, RETENTION, registerNamespace } from '../../platform/temporal/namespace.ts';
 import {
-  connectAndRegister,
-  type RunningTemporal,
-  STOP_STEPS,
-  type TemporalOptions,
-} from './running-temporal.ts';
-import type { TemporalSource } from './temporal-source.ts';
+  type Child,
+  childEnvironment,
+  endedAtOnce,
+  type StopStep,
+  startChild,
+  untilReady,
+} from '../process/child.ts';
+import { DYNAMIC_CONFIG } from './dynamic-config.ts';
+import type { TemporalSource } from './find-temporal-source.ts';
+
+export interface RunningTemporal {
+  /** `host:port` of the frontend. */
+  address: string;
+  namespace: string;
+  /** Null if there is no UI, or none that we know of. */
+  uiUrl: string | null;
+  /** Where it came from, for a person. */
+  source: string;
+  /**
+   * Resolves with how the server ended, whoever ended it. For a server that somebody else runs, it resolves
+   * at {@link stop}.
+   */
+  exited: Promise<string>;
+  stop(): Promise<void>;
+}
+
+interface TemporalOptions {
+  source: TemporalSource;
+  /** The stack's data folder; Temporal's own files go to `temporal/` in it, its logs to `logs/`. */
+  dataDir: string;
+  namespace: string;
+  port: number;
+  /** Undefined: no UI. */
+  uiPort?: number;
+  /** More options of the connection to a server at TEMPORAL_ADDRESS: API key, TLS. */
+  connection?: Omit<ConnectionOptions, 'address'>;
+  /** Where the UI gets payloads decoded. */
+  codecEndpoint?: string;
+  /** The data need not survive a crash of the machine: the CLI's server does not wait for the disk. */
+  ephemeral?: boolean;
+  onSpawn?: (name: string, pid: number) => void;
+}
 
 /**
- * Starts a Temporal server that has the namespace and the search attributes, from the first source that is
- * available (docs/local-stack.md, "What it starts").
+ * Starts a Temporal server that has the namespace and the search attributes (docs/local-stack.md, "What it
+ * starts").
  */
 export async function startTemporal(options: TemporalOptions): Promise<RunningTemporal> {
-  const source = options.source ?? (await findTemporalSource(options));
+  const { source } = options;
   if (source.kind === 'existing') return useExisting(source, options);
   await mkdir(join(options.dataDir, 'temporal'), { recursive: true, mode: 0o700 });
   await mkdir(join(options.dataDir, 'logs'), { recursive: true, mode: 0o700 });
@@ -114,3 +147,53 @@ function cliArguments(options: TemporalOptions): string[] {
     ...settings,
   ];
 }
+
+/**
+ * Returns once the server that `server` starts has the namespace. If it can't be registered, stops the
+ * process.
+ */
+export async function connectAndRegister(address: string, namespace: string, server: Child): Promise<void> {
+  try {
+    const connection = await untilReady(server, () => connect(address), 120_000);
+    const register = async () => {
+      try {
+        await registerNamespace(connection, namespace);
+        await setRetention(connection, namespace);
+      } finally {
+        // Not earlier: the client keeps retrying, and on a closed connection it would fail with an unhandled
+        // error.
+        await connection.close();
+      }
+    };
+    await Promise.race([register(), failsWhenEnded(server)]);
+  } catch (error) {
+    await server.stop(STOP_STEPS);
+    throw error;
+  }
+}
+
+async function connect(address: string): Promise<Connection | undefined> {
+  try {
+    return await Connection.connect({ address, connectTimeout: '1s' });
+  } catch {
+    // It listens later.
+    return undefined;
+  }
+}
+
+async function failsWhenEnded(server: Child): Promise<never> {
+  throw endedAtOnce(server, await server.exited);
+}
+
+/** A namespace that the server created by itself can have a shorter retention than the ones we create. */
+async function setRetention(connection: Connection, namespace: string): Promise<void> {
+  const { config } = await connection.workflowService.describeNamespace({ namespace });
+  if (String(config?.workflowExecutionRetentionTtl?.seconds) === String(RETENTION.seconds)) return;
+  await connection.workflowService.updateNamespace({
+    namespace,
+    config: { workflowExecutionRetentionTtl: RETENTION },
+  });
+}
+
+/** Everything is in its database: nothing is lost by the second step, SIGKILL. */
+export const STOP_STEPS: readonly StopStep[] = [{ signal: 'SIGTERM', graceMs: 2_500 }];

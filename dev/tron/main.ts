@@ -21,7 +21,7 @@ try {
 }
 
 async function pay(to: string, amountUsdt: string): Promise<void> {
-  const { path, stack } = dataFolder(process.env.DATA_DIR || '.data');
+  const { path, stack } = dataFolder();
   const url = readStackFile(stack)?.tronUrl;
   if (url === undefined)
     throw new Error(`no stack with a TRON node was started on ${path}: run \`npm start -- --with-tron\``);

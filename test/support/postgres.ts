@@ -114,9 +114,10 @@ export async function startTestPostgres(): Promise<Pick<RunningPostgres, 'url' |
     // Nothing outlives the run; tests that kill a server start one of their own.
     settings: ['fsync=off', 'full_page_writes=off', 'max_connections=300'],
   });
-  await postgres.createDatabase(TEMPLATE);
-  await migrate(postgres.databaseUrl(TEMPLATE));
-  await createTestLogins(postgres.databaseUrl(TEMPLATE));
+  await asOwner(postgres.url, `CREATE DATABASE ${TEMPLATE}`);
+  const template = databaseUrl(postgres.url, TEMPLATE);
+  await migrate(template);
+  await createTestLogins(template);
   return {
     url: postgres.url,
     stop: async () => {

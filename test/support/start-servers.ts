@@ -3,9 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { freePort } from '../../dev/free-port.ts';
 import type { RunningPostgres } from '../../dev/postgres/embedded-postgres.ts';
-import { temporalSearch } from '../../dev/stack/temporal-search.ts';
-import type { RunningTemporal } from '../../dev/temporal/running-temporal.ts';
-import { startTemporal } from '../../dev/temporal/start-temporal.ts';
+import { findTemporalSource, temporalSearch } from '../../dev/temporal/find-temporal-source.ts';
+import { type RunningTemporal, startTemporal } from '../../dev/temporal/start-temporal.ts';
 import { bundleWorkflows } from '../../platform/temporal/bundle-workflows.ts';
 import { startTestPostgres } from './postgres.ts';
 import type { Servers } from './servers.ts';
@@ -67,7 +66,7 @@ async function startTestTemporal(): Promise<RunningTemporal> {
     TEMPORAL_CLI: TEMPORAL_CLI || undefined,
   };
   const temporal = await startTemporal({
-    ...temporalSearch(asked, (line) => console.error(line)),
+    source: await findTemporalSource(temporalSearch(asked, (line) => console.error(line))),
     dataDir: folder,
     ephemeral: true,
     namespace: process.env.TEMPORAL_NAMESPACE || 'default',

@@ -1,7 +1,7 @@
 import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import type { TemporalSearch } from '../../../dev/temporal/temporal-source.ts';
+import type { TemporalSearch } from '../../../dev/temporal/find-temporal-source.ts';
 
 /** A folder for one describe block, which everybody may enter and which is removed afterwards. */
 export function scratchFolder(): { readonly path: string } {

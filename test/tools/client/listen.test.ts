@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createApiKey, revokeApiKey } from '../../../accounts/api-keys.ts';
 import { webhooks } from '../../../client/index.ts';
+import { writePrivateFile } from '../../../dev/process/files.ts';
 import { dataFolder } from '../../../dev/stack/data-folder.ts';
-import { writeShellVariables } from '../../../dev/stack/stack-file.ts';
 import { newId } from '../../../platform/crypto/new-id.ts';
 import { scratchFolder } from '../../support/dev/scratch.ts';
 import { sharedStack } from '../../support/shared-stack.ts';
@@ -293,7 +293,7 @@ describe("the client's command listen", () => {
 
   it("takes the local stack's test key and address with npm run listen if no key is set", async () => {
     const demo = { partnerId: partner.id, testKey: partner.keys.test, liveKey: partner.keys.live };
-    writeShellVariables(dataFolder(scratch.path).shellVariables, { apiUrl: baseUrl, demo });
+    writePrivateFile(dataFolder(scratch.path).stack, JSON.stringify({ apiUrl: baseUrl, demo }));
     const unset = { CARD_ISSUING_API_KEY: '', CARD_ISSUING_BASE_URL: 'https://api.example.com/v1' };
     const args = ['--forward-to', receiver.url];
     const listener = run(args, { ...unset, DATA_DIR: scratch.path }, LOCAL);

@@ -165,7 +165,7 @@ describe('npm start', () => {
     assert.deepEqual(Object.keys(file).sort(), names.split(' '));
     assert.deepEqual(Object.keys(file.demo).sort(), ['liveKey', 'partnerId', 'testKey']);
     assert.equal(file.apiUrl, `http://127.0.0.1:${env.PORT}/v1`);
-    const files = 'stack.json env secrets.json demo-partner.json logs/api.log logs/worker.log';
+    const files = 'stack.json secrets.json demo-partner.json logs/api.log logs/worker.log';
     for (const name of files.split(' ')) {
       const { mode } = await stat(join(env.DATA_DIR, name));
       assert.equal(mode & 0o077, 0, `${name} has mode ${mode.toString(8)}`);

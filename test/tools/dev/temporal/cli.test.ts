@@ -2,9 +2,11 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { wheelFor } from '../../../../dev/temporal/cli.ts';
-import { findTemporalSource } from '../../../../dev/temporal/find-temporal-source.ts';
-import type { TemporalSearch } from '../../../../dev/temporal/temporal-source.ts';
+import {
+  findTemporalSource,
+  type TemporalSearch,
+  wheelFor,
+} from '../../../../dev/temporal/find-temporal-source.ts';
 import { emptySearch, scratchFolder, writeCli, writeScript } from '../../../support/dev/scratch.ts';
 
 const VERSION = '1.9.1';

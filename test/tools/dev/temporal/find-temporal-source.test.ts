@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { findTemporalSource } from '../../../../dev/temporal/find-temporal-source.ts';
-import type { TemporalSearch } from '../../../../dev/temporal/temporal-source.ts';
+import { findTemporalSource, type TemporalSearch } from '../../../../dev/temporal/find-temporal-source.ts';
 import { emptySearch, scratchFolder, writeCli, writeScript } from '../../../support/dev/scratch.ts';
 
 /** What the search of a test has downloaded lies in it. */
