@@ -42,8 +42,20 @@ export class BankError extends Error {
   }
 }
 
-const NOT_FOUND = () => new BankError(404, 'object_not_found_error');
+/** Increase documents no end; other issuers forget keys after a day. */
+const KEY_LIFETIME_MS = 24 * 3_600_000;
+
 const INVALID = () => new BankError(409, 'invalid_operation_error');
+
+/** @throws BankError if there is none with this id */
+export function findObject<Body extends { id: string }>(
+  objects: readonly Body[],
+  id: string | undefined,
+): Body {
+  const found = objects.find((object) => object.id === id);
+  if (found === undefined) throw new BankError(404, 'object_not_found_error');
+  return found;
+}
 
 /** Accounts, cards and money at the fake Increase. */
 export class Bank {
@@ -54,8 +66,6 @@ export class Bank {
   transfersNeedApproval = false;
   /** Transfers of this amount are refused. */
   refusedCents: number | null = null;
-  /** Increase documents no end; other issuers forget keys after a day. */
-  keysExpireAfterMs = 24 * 3_600_000;
   /** Called when an object was made or changed. */
   onEvent: (event: Increase.Event) => void = () => {};
 
@@ -97,7 +107,7 @@ export class Bank {
   ): { object: Body; isReplayed: boolean } {
     const text = JSON.stringify(body);
     const known = key === null ? undefined : this.books.keys[key];
-    if (known !== undefined && this.nowMs() - known.createdMs < this.keysExpireAfterMs) {
+    if (known !== undefined && this.nowMs() - known.createdMs < KEY_LIFETIME_MS) {
       const object = objects.find(({ id }) => id === known.id);
       if (object === undefined || known.path !== path || known.body !== text) {
         throw new BankError(409, 'idempotency_key_already_used_error', { resource_id: known.id });
@@ -182,8 +192,7 @@ export class Bank {
   }
 
   private pendingTransfer(transferId: string): Increase.AccountTransfer {
-    const transfer = this.books.transfers.find(({ id }) => id === transferId);
-    if (transfer === undefined) throw NOT_FOUND();
+    const transfer = findObject(this.books.transfers, transferId);
     if (transfer.status !== 'pending_approval') throw INVALID();
     return transfer;
   }
@@ -207,21 +216,11 @@ export class Bank {
   }
 
   account(accountId: string): Increase.Account {
-    const account = this.books.accounts.find(({ id }) => id === accountId);
-    if (account === undefined) throw NOT_FOUND();
-    return account;
+    return findObject(this.books.accounts, accountId);
   }
 
   card(cardId: string | undefined): Increase.Card {
-    const card = this.books.cards.find(({ id }) => id === cardId);
-    if (card === undefined) throw NOT_FOUND();
-    return card;
-  }
-
-  decision(decisionId: string): Increase.RealTimeDecision {
-    const decision = this.books.decisions.find(({ id }) => id === decisionId);
-    if (decision === undefined) throw NOT_FOUND();
-    return decision;
+    return findObject(this.books.cards, cardId);
   }
 
   openDecision(...asked: Parameters<typeof makeDecision>): Increase.RealTimeDecision {
@@ -232,7 +231,7 @@ export class Bank {
 
   /** It takes one answer, and none once its time is up. */
   answer(decisionId: string, body: Increase.RealTimeDecisionActionParams): Increase.RealTimeDecision {
-    const decision = this.decision(decisionId);
+    const decision = findObject(this.books.decisions, decisionId);
     const asked = decision.card_authorization;
     const answer = body.card_authorization;
     if (asked === null || answer === undefined) throw new BankError(400, 'invalid_parameters_error');

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Increase } from 'increase';
-import { signStandardWebhook } from '../../issuers/standard-webhooks.ts';
+import { postSigned } from '../post-signed.ts';
 import type { Bank } from './bank.ts';
 
 type Subscription = Bank['books']['subscriptions'][number];
@@ -93,30 +93,11 @@ export class Delivery {
   }
 
   async #post(event: Increase.Event, to: Subscription, repeatsAfterMs: readonly number[]): Promise<void> {
-    const body = JSON.stringify(event);
+    const post = { id: event.id, body: JSON.stringify(event) };
     for (const waitMs of [...repeatsAfterMs, 0]) {
-      const timestamp = String(Math.floor(Date.now() / 1_000));
       const key = Buffer.from(this.signsWrongly ? 'another secret' : to.shared_secret);
-      const signature = signStandardWebhook({ id: event.id, timestamp }, body, key);
-      let status = 0;
-      try {
-        const response = await fetch(to.url, {
-          method: 'POST',
-          headers: {
-            'content-type': 'application/json',
-            'webhook-id': event.id,
-            'webhook-timestamp': timestamp,
-            'webhook-signature': signature,
-          },
-          body,
-          signal: AbortSignal.timeout(10_000),
-        });
-        status = response.status;
-        await response.arrayBuffer();
-      } catch (error) {
-        // Nobody listens (TypeError), or the answer takes too long (DOMException).
-        if (!(error instanceof TypeError || error instanceof DOMException)) throw error;
-      }
+      const answer = await postSigned(to.url, post, [key], { timeoutMs: 10_000 });
+      const status = answer?.status ?? 0;
       this.answers.push({ category: event.category, status });
       if ((status >= 200 && status < 300) || this.#stopped) return;
       await delay(waitMs);

@@ -3,7 +3,7 @@ import type { Increase } from 'increase';
 import { z } from 'zod';
 import { startFakeServer } from '../fake-server.ts';
 import { FaultRules } from '../fault-rules.ts';
-import { Bank, BankError, type Books, emptyBooks } from './bank.ts';
+import { Bank, BankError, type Books, emptyBooks, findObject } from './bank.ts';
 import { Delivery } from './delivery.ts';
 import { actsFirst, answerWithFault, type Fault } from './faults.ts';
 import { makeId } from './objects.ts';
@@ -155,7 +155,10 @@ async function route(
 ): Promise<{ answer: unknown; isReplayed?: boolean }> {
   const { books } = bank;
   const path = url.pathname;
-  const [, , id = '', step] = path.split('/');
+  const [, resource = '', id = '', step] = path.split('/');
+  const list = listed(books)[resource];
+  if (list !== undefined && step === undefined && name.startsWith('GET '))
+    return { answer: id === '' ? page(list, url.searchParams) : findObject(list, id) };
   switch (id === '' ? name : name.replace(`/${id}`, '/ID')) {
     case 'POST /accounts': {
       const asked = NewAccount.parse(body);
@@ -175,36 +178,10 @@ async function route(
       return { answer: bank.cancel(id) };
     case 'PATCH /cards/ID':
       return { answer: bank.setStatus(id, CardChange.parse(body).status) };
-    case 'GET /cards/ID':
-      return { answer: bank.card(id) };
     case 'GET /cards/ID/details':
       return { answer: bank.details(id) };
-    case 'GET /accounts/ID':
-      return { answer: bank.account(id) };
-    case 'GET /real_time_decisions/ID':
-      return { answer: bank.decision(id) };
     case 'POST /real_time_decisions/ID/action':
       return { answer: bank.answer(id, body) };
-    case 'GET /account_transfers/ID':
-      return { answer: one(books.transfers, id) };
-    case 'GET /card_payments/ID':
-      return { answer: one(books.payments, id) };
-    case 'GET /pending_transactions/ID':
-      return { answer: one(books.pendingTransactions, id) };
-    case 'GET /pending_transactions':
-      return { answer: page(books.pendingTransactions, url.searchParams) };
-    case 'GET /accounts':
-      return { answer: page(books.accounts, url.searchParams) };
-    case 'GET /cards':
-      return { answer: page(books.cards, url.searchParams) };
-    case 'GET /account_transfers':
-      return { answer: page(books.transfers, url.searchParams) };
-    case 'GET /card_payments':
-      return { answer: page(books.payments, url.searchParams) };
-    case 'GET /events':
-      return { answer: page(books.events, url.searchParams) };
-    case 'GET /event_subscriptions':
-      return { answer: page(books.subscriptions.map(withoutSecret), url.searchParams) };
     case 'POST /event_subscriptions':
       return { answer: withoutSecret(subscribe(bank, body)) };
     case 'POST /simulations/ID':
@@ -213,6 +190,18 @@ async function route(
       throw new BankError(404, 'api_method_not_found_error', { detail: `${name} ${step ?? ''}` });
   }
 }
+
+/** What can be read one by one and as a list, by its path. */
+const listed = (books: Books): Record<string, { id: string; created_at: string }[]> => ({
+  accounts: books.accounts,
+  cards: books.cards,
+  account_transfers: books.transfers,
+  card_payments: books.payments,
+  pending_transactions: books.pendingTransactions,
+  real_time_decisions: books.decisions,
+  events: books.events,
+  event_subscriptions: books.subscriptions.map(withoutSecret),
+});
 
 /** The sandbox's own simulations, with its own parameters. */
 function simulate(simulations: Simulations, what: string, body: Asked['body']): unknown {
@@ -240,12 +229,6 @@ const replayable = ({ object, isReplayed }: { object: object; isReplayed: boolea
   answer: object,
   isReplayed,
 });
-
-function one<Body extends { id: string }>(objects: readonly Body[], id: string): Body {
-  const found = objects.find((object) => object.id === id);
-  if (found === undefined) throw new BankError(404, 'object_not_found_error');
-  return found;
-}
 
 /** A list: the newest first, filtered as Increase filters. */
 function page<Body extends { id: string; created_at: string }>(

@@ -1,5 +1,4 @@
 import type { ServerResponse } from 'node:http';
-import { setTimeout as delay } from 'node:timers/promises';
 
 /** What issuers have done instead of answering. Those that say so have acted before. */
 export type Fault =
@@ -9,26 +8,17 @@ export type Fault =
   | 'internal error after acting'
   | 'rate limited'
   | 'unauthorized'
-  | 'slow'
   | 'hang'
-  | 'hang after acting'
   | 'not JSON'
   | 'other shape';
 
 export const actsFirst = (fault: Fault): boolean =>
-  [
-    'lost after acting',
-    'internal error after acting',
-    'hang after acting',
-    'slow',
-    'not JSON',
-    'other shape',
-  ].includes(fault);
+  ['lost after acting', 'internal error after acting', 'not JSON', 'other shape'].includes(fault);
 
 const problem = (type: string, status: number) => ({ type, title: type, detail: null, status });
 
 /** @param answer what a working server would have answered, if the fault acts first */
-export async function answerWithFault(fault: Fault, response: ServerResponse, answer: string): Promise<void> {
+export function answerWithFault(fault: Fault, response: ServerResponse, answer: string): void {
   const send = (status: number, body: string, headers: Record<string, string> = {}) =>
     response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(body);
   switch (fault) {
@@ -37,7 +27,6 @@ export async function answerWithFault(fault: Fault, response: ServerResponse, an
       response.socket?.destroy();
       return;
     case 'hang':
-    case 'hang after acting':
       return;
     case 'internal error':
     case 'internal error after acting':
@@ -50,10 +39,6 @@ export async function answerWithFault(fault: Fault, response: ServerResponse, an
       send(429, JSON.stringify({ ...problem('rate_limited_error', 429), retry_after: 1 }), {
         'retry-after': '1',
       });
-      return;
-    case 'slow':
-      await delay(700);
-      send(200, answer);
       return;
     case 'not JSON':
       send(200, answer.slice(0, answer.length / 2));

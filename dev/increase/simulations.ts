@@ -1,5 +1,5 @@
 import type { Increase } from 'increase';
-import { type Bank, BankError } from './bank.ts';
+import { type Bank, BankError, findObject } from './bank.ts';
 import { makeId } from './objects.ts';
 import {
   type Actioned,
@@ -141,9 +141,9 @@ export class Simulations {
   ): NonNullable<Element['card_settlement']> {
     const { books } = this.#bank;
     const card = this.#bank.card(params.card_id);
-    const pending = books.pendingTransactions.find(({ id }) => id === params.pending_transaction_id);
-    if (pending === undefined && params.pending_transaction_id)
-      throw new BankError(404, 'object_not_found_error');
+    const pending = params.pending_transaction_id
+      ? findObject(books.pendingTransactions, params.pending_transaction_id)
+      : undefined;
     const authorization = pending?.source.card_authorization;
     const known = authorization && books.payments.find(({ id }) => id === authorization.card_payment_id);
     const payment = known ?? this.#open(makeId('card_payment'), card);
@@ -162,32 +162,20 @@ export class Simulations {
 
   /** A refund of what a settlement took. */
   refund(settlement: NonNullable<Element['card_settlement']>, amount: number): Increase.CardPayment {
-    const payment = this.#payment(settlement.card_payment_id);
+    const payment = findObject(this.#bank.books.payments, settlement.card_payment_id);
     const refund = makeRefund(amount, toUse({ amount, card_id: payment.card_id }), payment.id);
     this.#bank.pay(payment.account_id, amount);
     return this.#add(payment, { category: 'card_refund', card_refund: refund });
   }
 
-  /** A purchase or refund in one message. @param asks whether it asks for a decision first */
-  async single(cardId: string, amount: number, options: { isRefund?: boolean; asks?: boolean } = {}) {
+  /** A purchase in one message, which nobody decides. */
+  single(cardId: string, amount: number): Increase.CardPayment {
     const card = this.#bank.card(cardId);
-    const use: CardUse = {
-      ...toUse({ amount, card_id: cardId }),
-      direction: options.isRefund ? 'refund' : 'settlement',
-    };
     const paymentId = makeId('card_payment');
-    const asked = { accountId: card.account_id, cardId, paymentId, incremented: null };
-    const verdict: Actioned = options.asks
-      ? await this.#decide(use, asked, null)
-      : { actioner: 'network', decisionId: null };
-    this.#bank.pay(card.account_id, options.isRefund ? amount : -amount);
-    const financial = makeFinancial(use, verdict, paymentId);
+    this.#bank.pay(card.account_id, -amount);
+    const verdict = { actioner: 'network' as const, decisionId: null };
+    const financial = makeFinancial(toUse({ amount, card_id: cardId }), verdict, paymentId);
     return this.#add(this.#open(paymentId, card), { category: 'card_financial', card_financial: financial });
-  }
-
-  /** An element that says something else. */
-  addElement(payment: Increase.CardPayment, element: Omit<Element, 'created_at'>): Increase.CardPayment {
-    return this.#add(payment, element);
   }
 
   /** @returns why it is declined, null if it is approved, and by whom */
@@ -271,14 +259,8 @@ export class Simulations {
     pending.completed_at = this.#bank.now();
   }
 
-  #payment(paymentId: string): Increase.CardPayment {
-    const payment = this.#bank.books.payments.find(({ id }) => id === paymentId);
-    if (payment === undefined) throw new BankError(404, 'object_not_found_error');
-    return payment;
-  }
-
   #authorized(paymentId: string) {
-    const payment = this.#payment(paymentId);
+    const payment = findObject(this.#bank.books.payments, paymentId);
     const authorization = payment.elements.find((it) => it.card_authorization != null)?.card_authorization;
     if (authorization == null) throw new BankError(409, 'invalid_operation_error');
     const pending = this.#bank.books.pendingTransactions.find(

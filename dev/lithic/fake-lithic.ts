@@ -1,6 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { z } from 'zod';
-import { AUTHORIZATIONS_PATH } from '../../issuers/lithic/wire.ts';
 import { startFakeServer } from '../fake-server.ts';
 import { FaultRules } from '../fault-rules.ts';
 import { type Fault, type Response, respondWith, send } from './faults.ts';
@@ -41,8 +40,7 @@ const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-
 export async function startFakeLithic(options: FakeLithicOptions): Promise<FakeLithic> {
   const { apiKey, port = 0, receiverUrl = null, webhookSecrets = [], asaSecrets = [] } = options;
   const { asaTimeoutMs = 6_000, onChange } = options;
-  const responderUrl = receiverUrl === null ? null : receiverUrl + AUTHORIZATIONS_PATH;
-  const program = new Program({ receiverUrl, webhookSecrets, asaSecrets, asaTimeoutMs, responderUrl });
+  const program = new Program({ receiverUrl, webhookSecrets, asaSecrets, asaTimeoutMs });
   if (options.books !== undefined) program.load(options.books);
   /** Lithic repeats what it answered to a key, even a 500, until it forgets the key. */
   const keys = new Map<string, { atMs: number; request: string; response: Response }>();
@@ -64,11 +62,8 @@ export async function startFakeLithic(options: FakeLithicOptions): Promise<FakeL
     if (known !== undefined && program.now().getTime() - known.atMs < KEY_LIFETIME_MS) {
       const repeated =
         known.request === text ? known.response : problem(422, 'The key belongs to another request');
-      return send(
-        response,
-        fault,
-        respondWith(fault, () => repeated),
-      );
+      const repeatedResponse = respondWith(fault, () => repeated);
+      return send(response, fault, repeatedResponse);
     }
     const acted = pathname.startsWith('/v1/simulate/')
       ? await simulate(program, pathname.slice('/v1/simulate/'.length), body)

@@ -13,8 +13,7 @@ export type Fault =
   | 'unauthorized'
   | 'refused'
   | 'malformed'
-  | 'other shape'
-  | 'slow';
+  | 'other shape';
 
 export interface Response {
   status: number;
@@ -50,8 +49,6 @@ export function send(response: ServerResponse, fault: Fault | undefined, { statu
     response.destroy();
     return;
   }
-  // The caller gives up. The connection ends with the fake.
-  if (fault === 'slow') return;
   const text = fault === 'other shape' ? JSON.stringify({ card: body }) : JSON.stringify(body);
   response
     .writeHead(status, { 'content-type': 'application/json', ...(status === 429 && { 'retry-after': '1' }) })

@@ -1,10 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type Lithic from 'lithic';
-import { request } from 'undici';
 import { z } from 'zod';
 import { AUTHORIZATIONS_PATH, EVENTS_PATH } from '../../issuers/lithic/wire.ts';
-import { signStandardWebhook } from '../../issuers/standard-webhooks.ts';
+import { postSigned } from '../post-signed.ts';
 import type { Transaction } from './objects.ts';
 
 export interface PostOptions {
@@ -60,11 +59,12 @@ export class Posts {
   }
 
   /** Sends one event, once. @returns the answer's status; 0 without any */
-  send(event: EventPost, { secrets = this.options.webhookSecrets, at = new Date() } = {}): Promise<number> {
-    return this.#post(EVENTS_PATH, event, secrets, { at, timeoutMs: 5_000 }).then(
-      ({ status }) => status,
-      () => 0,
-    );
+  async send(
+    event: EventPost,
+    { secrets = this.options.webhookSecrets, at = new Date() } = {},
+  ): Promise<number> {
+    const answer = await this.#post(EVENTS_PATH, event, secrets, { at, timeoutMs: 5_000 });
+    return answer?.status ?? 0;
   }
 
   /** At least once: again after whatever is not a 2xx. */
@@ -86,43 +86,21 @@ export class Posts {
     for (let attempt = 1; attempt <= 2; attempt++) {
       this.asked++;
       const limits = { at: new Date(), timeoutMs: Math.max(1, until - Date.now()) };
-      const answer = await this.#post(AUTHORIZATIONS_PATH, post, this.options.asaSecrets, limits).catch(
-        () => null,
-      );
+      const answer = await this.#post(AUTHORIZATIONS_PATH, post, this.options.asaSecrets, limits);
       if (this.isDeaf) return null;
       if (answer !== null && answer.status < 500) {
-        const read = AsaAnswer.safeParse(answer.body);
-        const isAbout = read.data?.token === asked.token;
-        return answer.status === 200 && isAbout ? (read.data?.result ?? null) : 'MALFORMED';
+        if (answer.status !== 200) return 'MALFORMED';
+        const { token, result } = AsaAnswer.parse(JSON.parse(answer.text));
+        return token === asked.token ? result : 'MALFORMED';
       }
       if (Date.now() >= until) break;
     }
     return null;
   }
 
-  async #post(
-    path: string,
-    { id, body }: EventPost,
-    secrets: readonly string[],
-    { at, timeoutMs }: { at: Date; timeoutMs: number },
-  ): Promise<{ status: number; body: unknown }> {
-    const timestamp = String(Math.floor(at.getTime() / 1_000));
-    const signatures = secrets.map((secret) =>
-      signStandardWebhook({ id, timestamp }, body, Buffer.from(secret.replace(/^whsec_/, ''), 'base64')),
-    );
-    const response = await request((this.options.receiverUrl ?? '') + path, {
-      method: 'POST',
-      signal: AbortSignal.timeout(timeoutMs),
-      headers: {
-        'content-type': 'application/json',
-        'webhook-id': id,
-        'webhook-timestamp': timestamp,
-        'webhook-signature': signatures.join(' '),
-      },
-      body,
-    });
-    const text = await response.body.text();
-    return { status: response.statusCode, body: text === '' ? null : JSON.parse(text) };
+  #post(path: string, event: EventPost, secrets: readonly string[], limits: { at: Date; timeoutMs: number }) {
+    const keys = secrets.map((secret) => Buffer.from(secret.replace(/^whsec_/, ''), 'base64'));
+    return postSigned((this.options.receiverUrl ?? '') + path, event, keys, limits);
   }
 
   async stop(): Promise<void> {
@@ -131,4 +109,4 @@ export class Posts {
   }
 }
 
-const AsaAnswer = z.object({ token: z.string(), result: z.string() });
+const AsaAnswer = z.object({ token: z.string().optional(), result: z.string().default('MALFORMED') });

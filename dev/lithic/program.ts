@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type Lithic from 'lithic';
-import { EVENTS_PATH } from '../../issuers/lithic/wire.ts';
+import { AUTHORIZATIONS_PATH, EVENTS_PATH } from '../../issuers/lithic/wire.ts';
 import {
   type Card,
   type DetailedResult,
@@ -47,9 +47,9 @@ export class Program {
   standsIn = false;
   #aheadMs = 0;
 
-  constructor(options: PostOptions & { responderUrl: string | null }) {
+  constructor(options: PostOptions) {
     this.posts = new Posts(options);
-    this.responderUrl = options.responderUrl;
+    this.responderUrl = options.receiverUrl && options.receiverUrl + AUTHORIZATIONS_PATH;
   }
 
   eventSubscriptions(): Lithic.EventSubscription[] {
