@@ -1,4 +1,5 @@
 import { Pool } from 'undici';
+import { ask } from './support/accounts.ts';
 import { startBareServer } from './support/bare-server.ts';
 import { describe, measureInTurn, median, printedRatio } from './support/measure.ts';
 import { scaled } from './support/scale.ts';
@@ -18,7 +19,6 @@ export async function run(): Promise<void> {
   const bare = await startBareServer(entry, [service.databaseUrl, service.partnerId]);
   const ours = new Pool(service.origin, { connections: IN_FLIGHT });
   const floor = new Pool(bare.origin, { connections: IN_FLIGHT });
-  const headers = { authorization: `Bearer ${service.testKey}` };
   try {
     for (const [from, cards] of [
       [1, scaled(10_000)],
@@ -27,8 +27,8 @@ export async function run(): Promise<void> {
       await seedCards(service.databaseUrl, service.partnerId, from, cards);
       const anyCard = () => seededCardId(1 + Math.floor(Math.random() * cards));
       console.log(`${cards} cards, ${IN_FLIGHT} in flight`);
-      await compare('GET /cards/{id}', scaled(4_000), () => `/v1/cards/${anyCard()}`);
-      await compare('GET /cards, a page of 20', scaled(2_000), () => `/v1/cards?starting_after=${anyCard()}`);
+      await compare('GET /cards/{id}', scaled(4_000), () => `/cards/${anyCard()}`);
+      await compare('GET /cards, a page of 20', scaled(2_000), () => `/cards?starting_after=${anyCard()}`);
     }
   } finally {
     await Promise.all([ours.close(), floor.close()]);
@@ -37,11 +37,7 @@ export async function run(): Promise<void> {
   }
 
   async function compare(name: string, count: number, path: () => string): Promise<void> {
-    const get = (pool: Pool) => async () => {
-      const { statusCode, body } = await pool.request({ method: 'GET', path: path(), headers });
-      const text = await body.text();
-      if (statusCode !== 200) throw new Error(`${statusCode}: ${text}`);
-    };
+    const get = (pool: Pool) => async () => void (await ask({ pool, key: service.testKey }, 'GET', path()));
     const measured = await measureInTurn(
       { floor: get(floor), ours: get(ours) },
       { rounds: ROUNDS, count, inFlight: IN_FLIGHT },

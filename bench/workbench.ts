@@ -7,6 +7,7 @@ import { SERVICE_ROLE } from '../platform/db/login.ts';
 import { openOrm } from '../platform/db/orm.ts';
 import type { Transactor } from '../platform/db/sql.ts';
 import { launchBrowser } from '../test/support/browser.ts';
+import { ask } from './support/accounts.ts';
 import { describe, measure, medianNumber } from './support/measure.ts';
 import { scaled } from './support/scale.ts';
 import { seedCards, seededCardId } from './support/seed.ts';
@@ -40,12 +41,8 @@ export async function run(): Promise<void> {
   }
 
   async function readOverview(name: string) {
-    const headers = { authorization: `Bearer ${service.testKey}` };
-    const measured = await measure(READS, 1, async () => {
-      const { statusCode, body } = await pool.request({ method: 'GET', path: '/v1/overview', headers });
-      const text = await body.text();
-      if (statusCode !== 200) throw new Error(`${statusCode}: ${text}`);
-    });
+    const from = { pool, key: service.testKey };
+    const measured = await measure(READS, 1, async () => void (await ask(from, 'GET', '/overview')));
     console.log(describe(`  ${name}`, measured));
     return measured;
   }

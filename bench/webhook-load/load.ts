@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { Pool } from 'undici';
 import { createPartner } from '../../accounts/partners.ts';
 import type { Mode } from '../../domain/mode.ts';
 import { newId } from '../../platform/crypto/new-id.ts';
@@ -6,6 +7,7 @@ import { EVENT_WRITTEN } from '../../platform/db/notifications.ts';
 import { query } from '../../platform/db/sql.ts';
 import { transaction } from '../../platform/db/transaction.ts';
 import { sealEndpointSecret } from '../../webhooks/secrets.ts';
+import { ask } from '../support/accounts.ts';
 import { type Measurement, monotonicMs, summarize } from '../support/measure.ts';
 import type { BenchService } from '../support/service.ts';
 import type { BenchReceiver } from '../webhook-receiver/start.ts';
@@ -186,6 +188,7 @@ export const REPLAYED_EVENTS = 100_000;
  */
 export async function startReplay(service: BenchService, receiver: BenchReceiver) {
   const { partnerId } = service;
+  const pool = new Pool(service.origin);
   for (let written = 0; written < REPLAYED_EVENTS; written += 10 * BATCH)
     await writeEvents(
       service,
@@ -196,18 +199,18 @@ export async function startReplay(service: BenchService, receiver: BenchReceiver
   let replayId = '';
   let startedAt = 0;
 
+  interface Replay {
+    id: string;
+    status: string;
+    matched: number;
+    sent: number;
+  }
   async function request(
-    method: string,
+    method: 'GET' | 'POST',
     path: string,
-    body?: object,
-  ): Promise<{ id: string; status: string; matched: number; sent: number }> {
-    const response = await fetch(`${service.origin}/v1${path}`, {
-      method,
-      headers: { authorization: `Bearer ${service.testKey}`, 'content-type': 'application/json' },
-      ...(body && { body: JSON.stringify(body) }),
-    });
-    if (!response.ok) throw new Error(`${method} ${path} got ${response.status}: ${await response.text()}`);
-    return (await response.json()) as { id: string; status: string; matched: number; sent: number };
+    body?: Record<string, string>,
+  ): Promise<Replay> {
+    return JSON.parse(await ask({ pool, key: service.testKey }, method, path, body));
   }
 
   return {
