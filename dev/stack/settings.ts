@@ -39,28 +39,9 @@ interface Brought {
  */
 export function readSettings(env: NodeJS.ProcessEnv, brought: Brought = {}) {
   const { set, values } = parseEnvironment(StackEnvironment, env, (set) => broughtProblems(set, brought));
-  const { DATA_DIR, HOST, PORT, OPERATIONS_HOST, OPERATIONS_PORT, WORKER_PORT, POSTGRES_PORT } = values;
-  const { TEMPORAL_PORT, TEMPORAL_UI_PORT, TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_CLI } = values;
-  return {
-    DATA_DIR,
-    HOST,
-    PORT,
-    OPERATIONS_HOST,
-    OPERATIONS_PORT,
-    WORKER_PORT,
-    POSTGRES_PORT,
-    TEMPORAL_PORT,
-    TEMPORAL_UI_PORT,
-    TEMPORAL_ADDRESS,
-    TEMPORAL_NAMESPACE,
-    TEMPORAL_CLI,
-    TEMPORAL_API_KEY: set.TEMPORAL_API_KEY,
-    DATABASE_URL: values.DATABASE_URL,
-    ALLOW_OWNER_LOGIN: set.ALLOW_OWNER_LOGIN,
-    // The text as it was set, since it is passed on.
-    ENCRYPTION_KEYS: set.ENCRYPTION_KEYS,
-    CODEC_KEYS: set.CODEC_KEYS,
-  };
+  const { TEMPORAL_API_KEY, ALLOW_OWNER_LOGIN, ENCRYPTION_KEYS, CODEC_KEYS } = set;
+  // These as the text that was set, since they are passed on.
+  return { ...values, TEMPORAL_API_KEY, ALLOW_OWNER_LOGIN, ENCRYPTION_KEYS, CODEC_KEYS };
 }
 
 /** The problems if the stack configures deposits or the card network itself. */

@@ -2,13 +2,15 @@ import { join } from 'node:path';
 import { loadClientConnectConfig } from '@temporalio/envconfig';
 import { readConfig, readMigrationConfig } from '../../platform/config/service.ts';
 import { setUpDemo } from '../demo-partner.ts';
+import { rotateLog } from '../process/files.ts';
+import { keepRunning } from '../process/keep-running.ts';
 import { ChildRegistry, stopOrphans } from '../process/orphans.ts';
 import { findTemporalSource, temporalSearch } from '../temporal/find-temporal-source.ts';
+import { type RunningTemporal, startTemporal } from '../temporal/start-temporal.ts';
 import { startLocalTron } from '../tron/local-tron.ts';
 import { buildWorkbench } from './build-workbench.ts';
 import { dataFolder, loadSecrets, takeDataFolder } from './data-folder.ts';
 import { makeLogins, migrateDatabase, startDatabase } from './database.ts';
-import { keepTemporal } from './keep-temporal.ts';
 import { LOCAL_ISSUERS, type LocalIssuerName } from './local-issuers.ts';
 import { choosePorts, demandFree } from './ports.ts';
 import { codecEnvironment, serviceEnvironment } from './service-environment.ts';
@@ -83,7 +85,20 @@ export async function startStack(options: StackOptions): Promise<StartedStack> {
   const codecOrigin = `http://127.0.0.1:${ports.codec}`;
   const codecEndpoint = hasUi ? `${codecOrigin}/${secrets.codecToken}` : undefined;
   const [temporal, { databaseUrl, workerDatabaseUrl, operatorDatabaseUrl }] = await awaitAll([
-    keepTemporal({ ...shared, settings, source, ports, codecEndpoint }),
+    keepTemporal(
+      {
+        source,
+        dataDir: folder.path,
+        namespace: settings.TEMPORAL_NAMESPACE,
+        port: ports.temporal,
+        uiPort: ports.temporalUi,
+        codecEndpoint,
+        connection:
+          source.kind === 'existing' ? temporalConnection(process.env, settings.TEMPORAL_API_KEY) : undefined,
+        onSpawn,
+      },
+      shared,
+    ),
     migrateDatabase(ownerDatabaseUrl, report).then(() =>
       makeLogins(ownerDatabaseUrl, secrets.logins, settings),
     ),
@@ -108,10 +123,6 @@ export async function startStack(options: StackOptions): Promise<StartedStack> {
     },
     file: folder.demoPartner,
   });
-  const asked = source.kind === 'existing' ? { ...env, TEMPORAL_API_KEY: settings.TEMPORAL_API_KEY } : env;
-  const { connectionOptions = {} } = loadClientConnectConfig({
-    overrideEnvVars: asked as Record<string, string>,
-  });
   await startServices({
     ...shared,
     env,
@@ -125,7 +136,13 @@ export async function startStack(options: StackOptions): Promise<StartedStack> {
           }
         : undefined,
     readinessOrigin: toOrigin(config.operations ?? config),
-    temporal: { connection: connectionOptions, namespace: temporal.namespace },
+    temporal: {
+      connection: temporalConnection(
+        env,
+        source.kind === 'existing' ? settings.TEMPORAL_API_KEY : env.TEMPORAL_API_KEY,
+      ),
+      namespace: temporal.namespace,
+    },
   });
   const stack: StackFile = {
     databaseUrl,
@@ -146,6 +163,24 @@ export async function startStack(options: StackOptions): Promise<StartedStack> {
   const demoIsNew = readStackFile(folder.stack)?.demo.partnerId !== demo.partnerId;
   writeStackFile(folder.stack, stack);
   return { ...stack, demoIsNew };
+}
+
+/** Starts a Temporal server. One of our own is restarted whenever it ends. */
+async function keepTemporal(
+  options: Parameters<typeof startTemporal>[0],
+  { report, disposables }: Pick<StackOptions, 'report' | 'disposables'>,
+): Promise<RunningTemporal> {
+  report(`starting Temporal: ${options.source.label}`);
+  rotateLog(join(options.dataDir, 'logs', 'temporal.log'));
+  const kept = await keepRunning({ name: 'Temporal', report, start: () => startTemporal(options) });
+  disposables.defer(() => kept.stop());
+  return kept.first;
+}
+
+/** The SDK reads TEMPORAL_TLS_… and the user's profile. The API key may have come from a file. */
+function temporalConnection(env: NodeJS.ProcessEnv, apiKey: string | undefined) {
+  const overrideEnvVars = { ...env, TEMPORAL_API_KEY: apiKey } as Record<string, string>;
+  return loadClientConnectConfig({ overrideEnvVars }).connectionOptions ?? {};
 }
 
 function toOrigin({ host, port }: { host: string; port: number }): string {
