@@ -78,14 +78,19 @@ export function signalProcess(pid: number, signal: NodeJS.Signals): void {
   }
 }
 
-/** Whether this very process, and no later one with its pid, ends in this time. */
-export async function endsWithin(
-  { pid, identity }: { pid: number; identity: string | undefined },
-  graceMs: number,
-): Promise<boolean> {
+/**
+ * Ends this very process, and no later one with its pid: it has 5 s after each signal.
+ * @throws Error if it still runs after the last one
+ */
+export async function endProcess(
+  { name, pid, identity }: { name: string; pid: number; identity: string | undefined },
+  signals: readonly NodeJS.Signals[],
+): Promise<void> {
   const runs = () => identity !== undefined && processIdentity(pid) === identity;
-  for (const giveUpAt = Date.now() + graceMs; Date.now() < giveUpAt; await delay(50)) {
-    if (!runs()) return true;
+  for (const signal of signals) {
+    signalProcess(pid, signal);
+    for (const giveUpAt = Date.now() + 5_000; runs() && Date.now() < giveUpAt; ) await delay(50);
+    if (!runs()) return;
   }
-  return !runs();
+  throw new Error(`${name} (process ${pid}) does not end; kill it by hand`);
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { readJsonFile, writePrivateFile } from './files.ts';
-import { endsWithin, processIdentity, signalProcess } from './identity.ts';
+import { endProcess, processIdentity } from './identity.ts';
 
 const Entries = z.array(z.object({ name: z.string(), pid: z.number(), identity: z.string() }));
 
@@ -31,10 +31,6 @@ export class ChildRegistry {
 /** Everything else keeps its data in it. */
 const LAST = 'PostgreSQL';
 
-/** On SIGTERM, PostgreSQL would wait until every client has disconnected. */
-const GENTLY: Readonly<Record<string, NodeJS.Signals>> = { [LAST]: 'SIGINT' };
-const GRACE_MS = 5_000;
-
 /** Stops what a killed stack left running: the last started first, PostgreSQL at the end. */
 export async function stopOrphans(registry: ChildRegistry, report: (line: string) => void): Promise<void> {
   const orphans = registry.running().reverse();
@@ -44,11 +40,7 @@ export async function stopOrphans(registry: ChildRegistry, report: (line: string
   ];
   for (const child of inOrder) {
     report(`stopping ${child.name} (process ${child.pid}), which an earlier stack left running`);
-    for (const signal of [GENTLY[child.name] ?? 'SIGTERM', 'SIGKILL'] as const) {
-      signalProcess(child.pid, signal);
-      if (await endsWithin(child, GRACE_MS)) break;
-    }
-    if (processIdentity(child.pid) === child.identity)
-      throw new Error(`${child.name} (process ${child.pid}) does not end; kill it by hand`);
+    // On SIGTERM, PostgreSQL would wait until every client has disconnected.
+    await endProcess(child, [child.name === LAST ? 'SIGINT' : 'SIGTERM', 'SIGKILL']);
   }
 }
