@@ -44,12 +44,6 @@ const INBOX = [...PAYMENTS, 'payments', 'issuers/inbox'];
 const EXPORTS = [...INBOX, 'issuers/true-ups', 'issuers/reconciliation', 'webhooks', 'deposits'];
 const ALL = [...EXPORTS, 'exports', 'issuers'];
 
-/** What a card network's client may import: nothing of ours but words, tools and the seam. */
-const ADAPTER = {
-  rooms: ['domain', 'platform'],
-  own: ['issuers/*', 'issuers/simulated', 'issuers/increase', 'issuers/lithic'],
-};
-
 /** The frames that the roots put around the capabilities' routes, nouns and jobs. */
 const HTTP = ['api/http', 'api/openapi/tags.ts'];
 const COMMAND_LINE = ['errors', 'flag-values', 'render', 'session', 'verbs'].map(
@@ -89,11 +83,12 @@ export const DIRECTIONS: Record<string, Direction> = {
   deposits: { rooms: [...ACCOUNTS, 'accounts'] },
   'deposits/tron': { rooms: ['domain', 'platform'] },
   [SEAM]: { rooms: ['domain'], own: [] },
-  issuers: ADAPTER,
-  'issuers/simulated': ADAPTER,
-  'issuers/increase': ADAPTER,
-  'issuers/lithic': ADAPTER,
-  'issuers/inbox': { rooms: [...INBOX] },
+  // What a card network's client may import: nothing of ours but words, tools and the seam.
+  issuers: {
+    rooms: ['domain', 'platform'],
+    own: ['issuers/*', 'issuers/simulated', 'issuers/increase', 'issuers/lithic'],
+  },
+  'issuers/inbox': { rooms: INBOX },
   'issuers/true-ups': { rooms: INBOX },
   'issuers/reconciliation': { rooms: [...INBOX, 'issuers/true-ups'] },
   // It asks the card network, as the worker does.
