@@ -106,7 +106,7 @@ async function insert(
   const fees = [{ type: 'transaction', amount: FEE_CENTS }];
   const eventId = `evt_${randomUUID()}`;
   // As long as a real transaction and its card.
-  const body = { id: eventId, type: 'card.transaction.created', created, data: 'x'.repeat(1_000) };
+  const body = { id: eventId, type: 'card.transaction.created', created, data: 'x'.repeat(900) };
   await client.query({
     name: 'insert',
     text: INSERT,
