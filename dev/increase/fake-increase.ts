@@ -9,7 +9,7 @@ import { actsFirst, answerWithFault, type Fault } from './faults.ts';
 import { makeId } from './objects.ts';
 import { Simulations } from './simulations.ts';
 
-export interface FakeIncreaseOptions {
+interface FakeIncreaseOptions {
   /** By default any free one. */
   port?: number;
   /** What it knows from an earlier start; by default a funding account with 10 million dollars. */

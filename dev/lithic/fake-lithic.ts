@@ -8,7 +8,7 @@ import type { PostOptions } from './posts.ts';
 import { type Books, Program } from './program.ts';
 import { simulate } from './simulate.ts';
 
-export interface FakeLithicOptions extends Partial<PostOptions> {
+interface FakeLithicOptions extends Partial<PostOptions> {
   apiKey: string;
   /** By default any free one. */
   port?: number;

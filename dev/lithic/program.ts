@@ -16,7 +16,7 @@ import { type PostOptions, Posts } from './posts.ts';
 
 export type AuthorizationStatus = Lithic.CardAuthorization['status'];
 
-export interface AuthorizeAsked extends MerchantAsked {
+interface AuthorizeAsked extends MerchantAsked {
   card: Card;
   /** Cents. */
   amount: number;
