@@ -211,22 +211,30 @@ async function openBenchEndpoints(
 }
 
 async function untilScanned({ orm }: BenchService, through: number): Promise<void> {
-  await until(`block ${through} is taken`, async () => {
-    const [scan] = await query<{ block_number: string }>(
-      orm.em.fork(),
-      'SELECT block_number FROM chain_scan',
-    );
-    return Number(scan?.block_number) >= through;
-  });
+  await until(
+    `block ${through} is taken`,
+    async () => {
+      const [scan] = await query<{ block_number: string }>(
+        orm.em.fork(),
+        'SELECT block_number FROM chain_scan',
+      );
+      return Number(scan?.block_number) >= through;
+    },
+    5,
+  );
 }
 
 async function untilCredited({ orm }: BenchService, { from, to }: Range): Promise<void> {
-  await until('all is credited', async () => {
-    const [left] = await query<{ none: boolean }>(
-      orm.em.fork(),
-      `SELECT NOT EXISTS (SELECT FROM deposit WHERE id BETWEEN $1 AND $2 AND status <> 'confirmed') AS none`,
-      [seededDeposit(from).id, seededDeposit(to - 1).id],
-    );
-    return left?.none === true;
-  });
+  await until(
+    'all is credited',
+    async () => {
+      const [left] = await query<{ none: boolean }>(
+        orm.em.fork(),
+        `SELECT NOT EXISTS (SELECT FROM deposit WHERE id BETWEEN $1 AND $2 AND status <> 'confirmed') AS none`,
+        [seededDeposit(from).id, seededDeposit(to - 1).id],
+      );
+      return left?.none === true;
+    },
+    5,
+  );
 }

@@ -113,8 +113,8 @@ interface Readiness {
 }
 
 /** Waits up to five minutes until `check` is true. A refused connection counts as false. */
-export async function until(what: string, check: () => Promise<boolean>): Promise<void> {
-  for (const giveUpAt = Date.now() + 300_000; Date.now() < giveUpAt; await sleep(5)) {
+export async function until(what: string, check: () => Promise<boolean>, everyMs = 100): Promise<void> {
+  for (const giveUpAt = Date.now() + 300_000; Date.now() < giveUpAt; await sleep(everyMs)) {
     const done = await check().catch((error: unknown) => {
       if (error instanceof TypeError) return false;
       throw error;
