@@ -326,7 +326,8 @@ describe('operator network reconcile with Increase', () => {
     assert.ok(subscription);
     await asOwner(stack, `UPDATE measurement SET due_at = '-infinity' WHERE name = 'reconciliation'`);
     await stack.stopWorker();
-    const others = [await stack.startWorker(), await stack.startWorker()];
+    const soon = { around: { reconcileGraceMs: 10 } };
+    const others = [await stack.startWorker(soon), await stack.startWorker(soon)];
     const found = await until('it has run', async () => {
       const items: { kind: string; reason: string }[] = await operator.operate('attention', 'list');
       const kinds = items.map(({ kind }) => kind);
