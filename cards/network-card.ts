@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import type { IssuedCard } from '../domain/card.ts';
 import type { WhyNot } from '../domain/decision.ts';
+import { dueTimes } from '../platform/db/leased-queue.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { autocommitStatement, readStatement, type Transactor, writeStatement } from '../platform/db/sql.ts';
 import { transaction } from '../platform/db/transaction.ts';
@@ -84,9 +85,11 @@ export const lookUpSoon = writeStatement(
   { acrossTenants: 'queue' },
 );
 
+const LONGEST_MS = 86_400_000;
+
 /**
  * Takes cards whose network id the network has not confirmed, least recently looked up first. For
- * `pauseMs` nobody else takes them. @returns their ids
+ * `pauseMs`, which is at most a day, nobody else takes them. @returns their ids
  */
 export async function takeUnconfirmedCards(orm: Orm, limit: number, pauseMs: number): Promise<string[]> {
   const cards = await take(orm, { limit, pauseMs });
@@ -98,9 +101,12 @@ const take = autocommitStatement(
   (_, { limit, pauseMs }: { limit: number; pauseMs: number }) => sql<{ id: string }>`
     UPDATE card SET look_up_after = now() + ${pauseMs} * interval '1 millisecond'
     WHERE id IN (
-      SELECT id FROM card
-      WHERE mode = 'live' AND network_card_id IS NOT NULL AND last4 IS NULL AND look_up_after < now()
-      ORDER BY look_up_after LIMIT ${limit} FOR NO KEY UPDATE SKIP LOCKED)
+      SELECT next.id FROM ${dueTimes(LONGEST_MS)} CROSS JOIN LATERAL (
+        SELECT q.id FROM card q
+        WHERE q.mode = 'live' AND q.network_card_id IS NOT NULL AND q.last4 IS NULL
+          AND q.look_up_after BETWEEN time.earliest AND time.latest
+        ORDER BY q.look_up_after LIMIT ${limit} FOR NO KEY UPDATE OF q SKIP LOCKED) next
+      LIMIT ${limit})
     RETURNING id`,
   { acrossTenants: 'queue' },
 );

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { ApiError } from '../../domain/api-error.ts';
 import type { Row } from '../../platform/db/entities.ts';
-import { backoffMs, takeDue } from '../../platform/db/leased-queue.ts';
+import { backoffMs, dueTimes, takeDue } from '../../platform/db/leased-queue.ts';
 import type { Orm } from '../../platform/db/orm.ts';
 import { autocommitStatement, type Transactor, writeStatement } from '../../platform/db/sql.ts';
 import type { CommandContext } from '../../requests/command-context.ts';
@@ -17,6 +17,8 @@ const LEASE_MS = 60_000;
 /** How long it rests at most after an attempt that did not end it. */
 const MAX_PAUSE_MS = 300_000;
 
+/** A payment is read again within a day by the clock of whoever booked it, which may differ from PostgreSQL's. */
+const LONGEST_UNREAD_MS = 172_800_000;
 /** How many of those that are read again by themselves may wait before more are. */
 const MAX_DUE_TO_READ_AGAIN = 1_000;
 /**
@@ -153,10 +155,12 @@ export const takeDueObjects = autocommitStatement(
 export const takePaymentsToRead = autocommitStatement(
   (_, { network, limit }: { network: string; limit: number }) => sql<{ payment_id: string }>`
     WITH due AS (
-      SELECT mode, payment_id FROM payment WHERE read_after <= now()
-        AND (SELECT count(*) FROM network_inbox
-          WHERE network = ${network} AND retry_after <= now() AND partner_id IS NULL) < ${sql.lit(MAX_DUE_TO_READ_AGAIN)}
-      ORDER BY read_after LIMIT ${limit} FOR NO KEY UPDATE SKIP LOCKED
+      SELECT later.* FROM ${dueTimes(LONGEST_UNREAD_MS)} CROSS JOIN LATERAL (
+        SELECT q.mode, q.payment_id FROM payment q WHERE q.read_after BETWEEN time.earliest AND time.latest
+          AND (SELECT count(*) FROM network_inbox
+            WHERE network = ${network} AND retry_after <= now() AND partner_id IS NULL) < ${sql.lit(MAX_DUE_TO_READ_AGAIN)}
+        ORDER BY q.read_after LIMIT ${limit} FOR NO KEY UPDATE OF q SKIP LOCKED) later
+      LIMIT ${limit}
     ), next AS (
       UPDATE payment y SET read_after = now() + interval '1 day' FROM due
       WHERE y.mode = due.mode AND y.payment_id = due.payment_id RETURNING y.payment_id

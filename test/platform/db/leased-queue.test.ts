@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { takeLateAnswers } from '../../../cards/late-answers.ts';
-import { takeDueObjects } from '../../../issuers/inbox/inbox.ts';
+import { takeUnconfirmedCards } from '../../../cards/network-card.ts';
+import { takeDueObjects, takePaymentsToRead } from '../../../issuers/inbox/inbox.ts';
 import { takeDueTrueUps } from '../../../issuers/true-ups/true-ups.ts';
 import { openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
 
@@ -20,7 +21,15 @@ describe('a queue with leases', () => {
   });
   after(() => commands.close());
 
-  const queues = [
+  interface Queue {
+    name: string;
+    longestSeconds: number;
+    add: (id: string) => Promise<void>;
+    /** Of the row with id $1: due in $2 seconds. */
+    setDue: string;
+    take: () => Promise<{ id: string }[]>;
+  }
+  const queues: Queue[] = [
     {
       name: 'what has changed at the network',
       longestSeconds: 5 * MINUTE,
@@ -54,6 +63,41 @@ describe('a queue with leases', () => {
       },
       setDue: `UPDATE true_up SET retry_after = now() + $2 * interval '1 second' WHERE id = $1`,
       take: () => takeDueTrueUps(commands.context.orm, { limit: 10 }),
+    },
+    {
+      name: 'payments that are read again',
+      longestSeconds: 2 * DAY,
+      add: async (id: string) => {
+        await commands.owner.query(
+          `INSERT INTO payment (mode, payment_id, partner_id, card_id, said, requests, cleared_cents, is_expired)
+           VALUES ('live', $1, $2, $3, '{"unreadable": []}', '[]', 0, false)`,
+          [id, partnerId, cardId],
+        );
+      },
+      setDue: `UPDATE payment SET read_after = now() + $2 * interval '1 second' WHERE payment_id = $1`,
+      take: async () => {
+        const taken = await takePaymentsToRead(commands.context.orm, { network: 'increase', limit: 10 });
+        return taken.map(({ payment_id: id }) => ({ id }));
+      },
+    },
+    {
+      name: 'cards that are looked up',
+      longestSeconds: DAY,
+      add: async (id: string) => {
+        await commands.owner.query('UPDATE card SET network_card_id = $1, last4 = NULL WHERE id = $2', [
+          id,
+          cardId,
+        ]);
+      },
+      setDue: `UPDATE card SET look_up_after = now() + $2 * interval '1 second' WHERE network_card_id = $1`,
+      take: async () => {
+        const taken = await takeUnconfirmedCards(commands.context.orm, 10, 10 * MINUTE * 1_000);
+        const cards = await commands.owner.query<{ id: string }>(
+          'SELECT network_card_id AS id FROM card WHERE id = ANY ($1)',
+          [taken],
+        );
+        return cards.rows;
+      },
     },
   ];
   for (const { name, longestSeconds, add, setDue, take } of queues) {
