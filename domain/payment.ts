@@ -95,6 +95,8 @@ export interface FoldedPayment {
   cleared: { cents: number; isFinal: boolean };
   /** What it has said that can't be put into cents. */
   unreadable: UnreadableElement[];
+  /** The one of these that is the last clearing, if it came before a request was approved. */
+  lastUnreadableId: string | null;
 }
 
 /** Whether one version is older than another: by the first part in which they differ. */

@@ -125,6 +125,7 @@ function bookOne(
 
 /**
  * The simulated network has no books of its own, so what a person says was cleared is taken from its hold here.
+ * The last clearing ends the hold even if nothing was bought.
  * @returns null of another network's payment
  */
 function foldDecided(
@@ -135,7 +136,9 @@ function foldDecided(
   if (folded === null) return null;
   for (const { id } of folded.unreadable) {
     const made = handMade.get(id);
-    if (made?.means === 'purchase' && !booked.has(id)) folded = foldHandMade(folded, id, made.amountCents);
+    if (made === undefined || booked.has(id)) continue;
+    if (made.means === 'purchase') folded = foldHandMade(folded, id, made.amountCents);
+    else if (id === folded.lastUnreadableId) folded = foldHandMade(folded, id, 0);
   }
   return folded;
 }

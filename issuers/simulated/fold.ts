@@ -48,6 +48,7 @@ export const NOTHING_FOLDED: FoldedPayment = {
   authorization: null,
   cleared: { cents: 0, isFinal: false },
   unreadable: [],
+  lastUnreadableId: null,
 };
 
 /** Folds in one message more. The caller sees to it that each is folded in once. */
@@ -87,6 +88,7 @@ export function foldMessage(before: FoldedPayment, message: SimulatedMessage): F
         unreadable: [...before.unreadable, { id, at, ...written }],
         authorization:
           state !== null && isLastClearing ? clearedState(state, { amountCents: 0, isFinal: true }) : state,
+        lastUnreadableId: state === null && isLastClearing ? id : before.lastUnreadableId,
       };
     }
     default:
@@ -95,20 +97,23 @@ export function foldMessage(before: FoldedPayment, message: SimulatedMessage): F
 }
 
 /**
- * Folds in how much a clearing was that could not be read, as a person says. Whether it was the last is folded in
- * already.
+ * Folds in how much a clearing was that could not be read, as a person says. That it was the last is folded in
+ * already, unless it came before a request was approved.
  */
-export const foldHandMade = (before: FoldedPayment, id: string, amountCents: number): FoldedPayment =>
-  foldMessage(before, {
+export function foldHandMade(before: FoldedPayment, id: string, amountCents: number): FoldedPayment {
+  const isLast = before.lastUnreadableId === id;
+  const folded = foldMessage(before, {
     id,
     type: 'clearing',
     amountCents,
-    isFinal: false,
+    isFinal: isLast,
     reason: null,
     merchant: NOWHERE,
     refunds: null,
     at: '',
   });
+  return isLast ? { ...folded, lastUnreadableId: null } : folded;
+}
 
 const ENDS: Partial<Record<AuthorizationState['status'], PaymentEnd>> = {
   closed: 'clearing',

@@ -147,6 +147,29 @@ describe('POST /network/authorizations', () => {
     });
   }
 
+  for (const { verb, flags, left } of [
+    { verb: 'book', flags: ['--type', 'purchase', '--amount', '110'], left: 890 },
+    { verb: 'dismiss', flags: [], left: 1_000 },
+  ])
+    for (const { when, isAskedFirst } of [
+      { when: 'before', isAskedFirst: true },
+      { when: 'after', isAskedFirst: false },
+    ]) {
+      it(`holds nothing after an unreadable last clearing whose request comes late, ${when} "${verb}"`, async () => {
+        const [A, element] = [randomUUID(), randomUUID()];
+        const foreign = { currency: 'EUR', amountCents: 100, networkTransactionId: element };
+        assert.equal((await tell('clearing', A, foreign)).status, 202);
+        if (isAskedFirst) await ask(300, { networkTransactionId: A });
+        const operate = operateIn(environmentOf(stack.config));
+        const { code, err } = await operate('transaction', verb, element, ...flags, '--reason', 'ticket 1');
+        assert.equal(code, 0, err);
+        if (!isAskedFirst) await ask(300, { networkTransactionId: A });
+        assert.deepEqual(await card(), [left, left]);
+        assert.equal((await tell('clearing', A, { amountCents: 90 })).status, 200);
+        assert.deepEqual(await card(), [left - 90, left - 90]);
+      });
+    }
+
   it('keeps a reversal that comes before its request, and applies it once that has arrived', async () => {
     const A = randomUUID();
     const reversal = { networkTransactionId: randomUUID() };
