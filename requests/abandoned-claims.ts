@@ -2,8 +2,10 @@ import { sql } from 'kysely';
 import type { WorkflowOperation } from '../domain/claim-operation.ts';
 import type { Row } from '../platform/db/entities.ts';
 import { followingAccounts } from '../platform/db/following-accounts.ts';
+import { dueTimes } from '../platform/db/leased-queue.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { autocommitStatement, writeStatement } from '../platform/db/sql.ts';
+import { IS_LEASE_OVER } from './claim.ts';
 
 /**
  * A claim without a response whose process seems to have died. It is the caller's to start until the lease
@@ -36,7 +38,8 @@ interface Taking {
 const isAbandoned = ({
   operations,
 }: Taking) => sql`c.response_status IS NULL AND c.operation = ANY (${operations})
-  AND c.sweep_after < now() AND c.lease_expires_at < now()`;
+  AND c.sweep_after BETWEEN time.earliest AND time.latest AND ${IS_LEASE_OVER}`;
+const DUE_TIMES = dueTimes(3_600_000);
 
 /**
  * Leases up to `limit` abandoned claims: those that were never tried first, the others by when they were
@@ -53,7 +56,7 @@ export const takeAbandonedClaims = writeStatement(
       isQueued: sql`response_status IS NULL`,
       after: sql`'', ''`,
     })}, due AS MATERIALIZED (
-      SELECT d.id FROM following a CROSS JOIN LATERAL (
+      SELECT d.id FROM following a CROSS JOIN ${DUE_TIMES} CROSS JOIN LATERAL (
         SELECT c.id, c.sweep_attempts > 0 AS was_tried,
           row_number() OVER (ORDER BY c.sweep_after, c.id) AS turn
         FROM idempotency_claim c WHERE c.partner_id = a.partner_id AND c.mode = a.mode
@@ -61,7 +64,8 @@ export const takeAbandonedClaims = writeStatement(
         ORDER BY c.sweep_after, c.id LIMIT ${taking.limit}) d
       ORDER BY d.was_tried, d.turn, random() LIMIT ${taking.limit}
     ), taken AS MATERIALIZED (
-      SELECT c.id FROM idempotency_claim c WHERE c.id IN (SELECT id FROM due) AND ${isAbandoned(taking)}
+      SELECT c.id FROM idempotency_claim c WHERE c.id IN (SELECT id FROM due)
+        AND EXISTS (SELECT FROM ${DUE_TIMES} WHERE ${isAbandoned(taking)})
       FOR NO KEY UPDATE SKIP LOCKED
     )
     UPDATE idempotency_claim c
@@ -73,7 +77,7 @@ export const takeAbandonedClaims = writeStatement(
   { acrossTenants: 'queue' },
 );
 
-/** Leaves a claim alone for this long, unless it has a response. */
+/** Leaves a claim alone for this long, at most an hour, unless it has a response. */
 export const putClaimOff = autocommitStatement(
   (_, { claimId, pauseMs }: { claimId: string; pauseMs: number }) => sql`
     UPDATE idempotency_claim SET sweep_after = now() + ${pauseMs} * interval '1 millisecond'

@@ -78,6 +78,12 @@ export type Claim<Operation extends ClaimOperation = ClaimOperation> =
   | { outcome: 'claimed'; claimId: string; resourceId: ResourceIdOf<Operation> }
   | { outcome: 'replay'; claimId: string; response: StoredResponse };
 
+/**
+ * Whether nobody works on the claim `c`. A lease that ends later than any is of a clock that has been set back
+ * since.
+ */
+export const IS_LEASE_OVER = sql<boolean>`NOT c.lease_expires_at BETWEEN now() AND now() + interval '1 hour'`;
+
 /** How often a request looks whether the 400 of another one under its key has been deleted. */
 const INVALID_POLL_MS = 20;
 
@@ -122,7 +128,7 @@ const insertOrTakeOver = autocommitStatement(
       ${claim.apiKeyId}, ${claim.clientAddress}, now() + ${claim.leaseMs} * interval '1 millisecond'
     FROM asynchronous_commit
     ON CONFLICT (partner_id, mode, key) DO UPDATE SET lease_expires_at = excluded.lease_expires_at
-      WHERE c.response_status IS NULL AND c.fingerprint = excluded.fingerprint AND c.lease_expires_at < now()
+      WHERE c.response_status IS NULL AND c.fingerprint = excluded.fingerprint AND ${IS_LEASE_OVER}
     RETURNING c.id, c.resource_id`,
 );
 
@@ -211,12 +217,12 @@ export async function forgetInvalid(orm: Orm, { partnerId, mode, key }: KeyedReq
 // While the lease lasts, the process may be alive and not have read the response yet.
 const forgetLeftInvalid = autocommitStatement((db, { partnerId, mode, key }: Tenant & { key: string }) =>
   db
-    .deleteFrom('idempotency_claim')
+    .deleteFrom('idempotency_claim as c')
     .where('partner_id', '=', partnerId)
     .where('mode', '=', mode)
     .where('key', '=', key)
     .where('response_status', '=', 400)
-    .where('lease_expires_at', '<', sql<string>`now()`)
+    .where(IS_LEASE_OVER)
     .returning('id'),
 );
 

@@ -117,7 +117,8 @@ describe('the network, if it contradicts a decision made by hand,', () => {
     await asOwner(
       stack,
       // The sweep of abandoned claims would answer it again.
-      `UPDATE idempotency_claim SET response_status = NULL, response_body = NULL, sweep_after = 'infinity' WHERE id = $1`,
+      `UPDATE idempotency_claim SET response_status = NULL, response_body = NULL,
+         sweep_after = now() + interval '50 minutes' WHERE id = $1`,
       [await claimOf(stack, id)],
     );
     await operate('topup', 'resolve', id, '--failed', '--reason', 'r');

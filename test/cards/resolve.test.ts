@@ -127,7 +127,8 @@ for (const kind of OPERATION_KINDS) {
       await query(
         stack.orm.em.fork(),
         // The sweep of abandoned claims would answer it again.
-        `UPDATE idempotency_claim SET response_status = NULL, response_body = NULL, sweep_after = 'infinity' WHERE id = $1`,
+        `UPDATE idempotency_claim SET response_status = NULL, response_body = NULL,
+           sweep_after = now() + interval '50 minutes' WHERE id = $1`,
         [await claimOf(stack, pending.id)],
       );
       await age(pending);

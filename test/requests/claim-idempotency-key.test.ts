@@ -71,6 +71,11 @@ describe('claimIdempotencyKey', () => {
     assert.equal(idOf(await claim()), claimId);
   });
 
+  it('treats a lease of a clock that has been set back since as expired', async () => {
+    const claimId = idOf(await claim({ leaseMs: 7_200_000 }));
+    assert.equal(idOf(await claim()), claimId);
+  });
+
   it('keeps the first response', async () => {
     const claimId = idOf(await claim());
     await answer(claimId, 202, { status: 'pending' });

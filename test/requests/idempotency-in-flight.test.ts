@@ -144,7 +144,7 @@ describe('an Idempotency-Key whose request is running', () => {
       stack,
       `INSERT INTO idempotency_claim (id, partner_id, mode, key, operation, fingerprint, request_id, lease_expires_at,
          response_status, response_body)
-       VALUES ('claim_' || $1, $1, 'live', 'k', 'create_card', 'f', 'req_1', now() + interval '1 day', 400, 'sealed')`,
+       VALUES ('claim_' || $1, $1, 'live', 'k', 'create_card', 'f', 'req_1', now() + interval '1 minute', 400, 'sealed')`,
       [partner.id],
     );
     const waiting = await address(2_500);

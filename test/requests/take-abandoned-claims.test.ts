@@ -81,6 +81,12 @@ describe('abandoned claims', () => {
     assert.deepEqual(await take(10), ['later_000001']);
   });
 
+  it('include those leased or put off by a clock that has been set back since', async () => {
+    await abandon(0, 'leased', 1, { lease_expires_at: "now() + interval '2 hours'" });
+    await abandon(0, 'put_off', 1, { sweep_after: "now() + interval '2 hours'" });
+    assert.deepEqual(await take(10), ['leased_000001', 'put_off_000001']);
+  });
+
   it('are taken in the order of their last attempt, those never tried first', async () => {
     const tried = (seconds: number) => ({
       sweep_after: `now() - interval '${seconds} s'`,
