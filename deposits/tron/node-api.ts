@@ -8,16 +8,21 @@ import { type Header, readHeader } from './read-block.ts';
 import { splitList } from './split-list.ts';
 
 const MIB = 1_048_576;
-/** A block has at most 2 MB, and its JSON about five times as much. */
-const MAX_ANSWER_BYTES = 16 * MIB;
+/**
+ * A block has at most 2 MB, and its JSON about five times as much. Anybody can make one of eleven times as much
+ * (docs/decisions/tron-nodes.md).
+ */
+const MAX_ANSWER_BYTES = 24 * MIB;
 /** What calls return and log is only in the infos (docs/decisions/tron-nodes.md). */
 const MAX_INFOS_BYTES = 1_024 * MIB;
 const MAX_INFO_BYTES = 64 * MIB;
 /**
- * JSON.parse makes up to fifty times as many bytes of brackets, which a hostile node can send. Blocks and infos
- * have at least fifty characters for each.
+ * JSON.parse makes up to fifty times as many bytes of brackets, which a hostile node can send. A block has no more
+ * of them than its 2 MB has bytes.
  */
-const MAX_BRACKETS = { few: 1_000, eachCharacters: 16 };
+const MAX_BLOCK_BRACKETS = 2_000_000;
+/** Infos have at least fifty characters for each. */
+const MAX_INFO_BRACKETS = { few: 1_000, eachCharacters: 16 };
 /** The timeout is for as many bytes as this, and a long answer takes no more than 12 of them. */
 const TIMEOUT_BYTES = 16 * MIB;
 const MAX_TIMEOUTS = 12;
@@ -104,7 +109,7 @@ export function openNodeApi(
     const chunks: Buffer[] = [];
     const asked = { path, question, maxBytes: MAX_ANSWER_BYTES };
     for await (const chunk of receive(provider, asked, signal)) chunks.push(chunk);
-    return readAnswer(Buffer.concat(chunks).toString());
+    return readAnswer(Buffer.concat(chunks).toString(), MAX_BLOCK_BRACKETS);
   }
 
   return {
@@ -124,7 +129,8 @@ export function openNodeApi(
       const path = '/walletsolidity/gettransactioninfobyblocknum';
       const asked = { path, question: { num: number }, maxBytes: MAX_INFOS_BYTES };
       for await (const { text, isItem } of splitList(receive(solidity, asked, signal), MAX_INFO_BYTES)) {
-        const info = isItem ? parseJson(text) : readAnswer(text);
+        const maxBrackets = MAX_INFO_BRACKETS.few + text.length / MAX_INFO_BRACKETS.eachCharacters;
+        const info = isItem ? parseJson(text, maxBrackets) : readAnswer(text, maxBrackets);
         if (isItem) yield info;
       }
     },
@@ -185,8 +191,8 @@ async function carry(
   return { data: pipeline(body, createGunzip(), () => {}) };
 }
 
-function readAnswer(text: string): unknown {
-  const answer = parseJson(text);
+function readAnswer(text: string, maxBrackets: number): unknown {
+  const answer = parseJson(text, maxBrackets);
   // Nodes report errors with status 200 too.
   if (typeof answer === 'object' && answer !== null && 'Error' in answer) {
     const isBusy = typeof answer.Error === 'string' && answer.Error.includes('lack of computing resources');
@@ -195,8 +201,8 @@ function readAnswer(text: string): unknown {
   return answer;
 }
 
-function parseJson(text: string): unknown {
-  if (isMostlyBrackets(text)) throw new NodeProblem('failing', 'too_large');
+function parseJson(text: string, maxBrackets: number): unknown {
+  if (hasMoreBrackets(text, maxBrackets)) throw new NodeProblem('failing', 'too_large');
   try {
     return JSON.parse(text);
   } catch (error) {
@@ -205,8 +211,8 @@ function parseJson(text: string): unknown {
   }
 }
 
-function isMostlyBrackets(text: string): boolean {
-  let left = MAX_BRACKETS.few + text.length / MAX_BRACKETS.eachCharacters;
+function hasMoreBrackets(text: string, most: number): boolean {
+  let left = most;
   for (let at = 0; at < text.length && left >= 0; at++) if (text[at] === '[' || text[at] === '{') left--;
   return left < 0;
 }

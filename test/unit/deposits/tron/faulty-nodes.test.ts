@@ -241,8 +241,9 @@ describe('a faulty TRON node', () => {
 
   const empties = '{},'.repeat(4_000);
   const nested = `${'['.repeat(4_000)}${']'.repeat(4_000)}`;
+  const manyNested = `${'['.repeat(2_100_000)}${']'.repeat(2_100_000)}`;
   for (const [what, path, answer] of [
-    ['a block', 'getnowblock', `{"transactions":${nested}}`],
+    ['a block', 'getnowblock', `{"transactions":${manyNested}}`],
     ['infos', INFOS, `[[${empties}{}]]`],
     ['something else than infos', INFOS, `{"Error":${nested}}`],
   ] as const) {
@@ -256,6 +257,27 @@ describe('a faulty TRON node', () => {
       mine(3);
       await assert.rejects(all.tron.readBlocks(START, 1, NEVER), ChainUnreadable);
       assert.equal(all.tron.state().nodes[0]?.problem, 'too_large');
+    });
+  }
+
+  // Six bytes each in the block, which may have 2 MB. Nodes show the transaction's bytes in hex, too.
+  for (const [what, entry] of [
+    ['of brackets', { inputs: [{}], outputs: [{}] }],
+    ['as long as can be', { type: 'Constructor', stateMutability: 'Nonpayable' }],
+  ] as const) {
+    it(`may have a block that somebody has filled with a contract's interface, ${what}`, async () => {
+      const abi = { entrys: Array(330_000).fill(entry) };
+      const alsoServe = (request: IncomingMessage, _body: string, response: ServerResponse) => {
+        if (!request.url?.endsWith('walletsolidity/getnowblock')) return false;
+        const block = JSON.parse(all.nodes[0]?.view.blockJson(1, true) ?? '');
+        Object.assign(block.transactions[0], { abi, raw_data_hex: '00'.repeat(2_000_000) });
+        response.end(JSON.stringify(block));
+        return true;
+      };
+      all = await startChainOfNodes([{ alsoServe }]);
+      mine(3);
+      const [read] = await all.tron.readBlocks(START, 1, NEVER);
+      assert.equal(read?.transfers.length, 1);
     });
   }
 
