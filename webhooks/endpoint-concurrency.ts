@@ -39,8 +39,8 @@ export type EndpointsRead = 'all' | 'proven';
 /**
  * How many attempts may be in flight for each endpoint: each success doubles its slots, each failure halves
  * them. So a dead receiver occupies few of the process's places, and all dead and slow ones together about
- * half. An account's endpoints get no more while they have as many places as are free, so a few accounts never
- * have all of them.
+ * half. An account's endpoints get no more while they have half as many places as are free: a few accounts never
+ * have all of them, and one alone can't make all of half hang.
  */
 export class EndpointConcurrency {
   /** How many of an endpoint's slots replayed events may have. */
@@ -122,7 +122,7 @@ export class EndpointConcurrency {
     }
     const free = [...this.#endpoints].map(([id, endpoint]) => {
       if (read === 'proven' && !this.#isProven(endpoint)) return [id, 0];
-      const leftForAccount = freePlaces - (heldByAccount.get(endpoint.partnerId) ?? 0);
+      const leftForAccount = Math.floor(freePlaces / 2) - (heldByAccount.get(endpoint.partnerId) ?? 0);
       return [id, Math.max(0, Math.min(endpoint.slots - endpoint.inFlight.size, leftForAccount))];
     });
     return Object.fromEntries(free);

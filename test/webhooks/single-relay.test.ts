@@ -153,6 +153,31 @@ describe('a webhook relay', () => {
     assert.equal(received(), 18, 'it has half of the places, and not the 16 slots of each endpoint');
   });
 
+  it('serves an endpoint that has never responded, although all endpoints of one account hang', async () => {
+    const [hanging, first] = await account();
+    const second = await openReceiver();
+    const author = { ...commands.context, actor: 'test' };
+    await createEndpoint(author, { partnerId: hanging, mode: 'test' }, { url: second.url });
+    const [responding, receiver] = await account();
+    const [unknown, unknownReceiver] = await account();
+    start(32);
+    await write([hanging, 1]);
+    await until('both have responded', () => isDelivered(hanging));
+    for (const { behave } of [first, second]) behave(() => undefined);
+    const received = () => first.received.length + second.received.length;
+    await write([hanging, 5]);
+    await until('a third of the places is taken', () => received() === 12);
+    await write([hanging, 11]);
+    await write([responding, 1]);
+    await until('another account gets an event', () => receiver.received.length === 1);
+    nowMs += 2_000;
+    await write([unknown, 1]);
+    await until(
+      'one that has never responded gets its first event',
+      () => unknownReceiver.received.length === 1,
+    );
+  });
+
   it('keeps places from endpoints that hang, although they respond now and then', async () => {
     const [[one, first], [another, second]] = [await account(), await account()] as const;
     const [responding, receiver] = await account();
