@@ -55,11 +55,12 @@ interface TakenRow extends Row<'measurement', 'measured_at' | 'result'> {
 }
 
 // Written out: one round trip returns the row whether or not it is taken. If it was measured in the future, the
-// clock has been set back since.
+// clock has been set back since: then it is taken once, and later waits as long as whoever took it says.
 const take = autocommitStatement(
   (_, { name, everyMs }: { name: MeasurementName; everyMs: number }) => sql<TakenRow>`
   WITH ${ASYNCHRONOUS_COMMIT}, taken AS (
-    UPDATE measurement SET due_at = clock_timestamp() + ${everyMs} * interval '1 millisecond'
+    UPDATE measurement SET due_at = clock_timestamp() + ${everyMs} * interval '1 millisecond',
+      measured_at = CASE WHEN measured_at > clock_timestamp() THEN clock_timestamp() ELSE measured_at END
     FROM asynchronous_commit WHERE name = ${name} AND (due_at <= clock_timestamp() OR measured_at > clock_timestamp()
       AND due_at > clock_timestamp() + ${everyMs} * interval '1 millisecond')
     RETURNING name

@@ -8,7 +8,7 @@ import {
   measuredGauges,
   measurementMetrics,
 } from '../../../platform/monitoring/measured-gauges.ts';
-import { takeMeasurement } from '../../../platform/monitoring/measurements.ts';
+import { keepMeasurement, takeMeasurement } from '../../../platform/monitoring/measurements.ts';
 import { lockWaits } from '../../support/lock-waits.ts';
 import { asOwner, connectTo, createTestDatabase, ownerUrlOf } from '../../support/postgres.ts';
 import { until } from '../../support/until.ts';
@@ -66,6 +66,19 @@ describe('a measurement of the whole database', () => {
        WHERE name = 'webhooks'`,
     );
     for (let reads = 0; reads < 3; reads++) assert.equal((await read())[1], 'things{of="all"} 2');
+  });
+
+  it('waits as long as it was kept if it failed after the clock of the database was set back', async () => {
+    const take = () => takeMeasurement(orm, 'webhooks', 60_000);
+    await processThat(async () => 1).read();
+    await asOwner(
+      databaseUrl,
+      `UPDATE measurement SET measured_at = now() + interval '1 hour', due_at = now() + interval '1 hour'
+       WHERE name = 'webhooks'`,
+    );
+    assert.equal((await take()).isTaken, true);
+    await keepMeasurement(orm, { name: 'webhooks', forMs: 900_000 });
+    assert.equal((await take()).isTaken, false);
   });
 
   it('delays nobody while it takes long, and the previous values are shown', async () => {
