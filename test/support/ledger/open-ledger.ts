@@ -17,6 +17,8 @@ export async function openLedger(options: { poolSize?: number; databaseUrl?: str
   const orm = await openOrm({
     ...{ databaseUrl: ownerUrlOf(databaseUrl), poolSize: options.poolSize ?? 4 },
     ...{ role: SERVICE_ROLE, onOwnerLogin: () => {}, applicationName: 'ledger-test' },
+    // Who waits for a lock waits as long as the test needs to hold it.
+    limits: { lockMs: 120_000, idleInTransactionMs: 120_000, statementMs: 0 },
   });
   return {
     orm,
