@@ -107,7 +107,7 @@ function bookOne(
     terms,
     toPayment(terms),
     {
-      snapshot: snapshot ?? ofFolded,
+      snapshot: ofFolded ?? snapshot,
       readAt: readAt === null ? null : accountTime(clock, readAt).toISOString(),
       booked: new Set(transactionIds.keys()),
       now: bookingTime(terms, authorizationId),

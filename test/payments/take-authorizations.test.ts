@@ -4,6 +4,7 @@ import { completeControls } from '../../domain/spending-controls.ts';
 import type { SimulatedMessage } from '../../issuers/simulated/fold.ts';
 import { checkLedger } from '../../ledger/check-ledger.ts';
 import { bookPayments } from '../../payments/book-payments.ts';
+import { NEW_PAYMENT } from '../../payments/rules.ts';
 import { takeMessages } from '../../payments/take-messages.ts';
 import { transaction } from '../../platform/db/transaction.ts';
 import { messageOf, seedCard, settlementOf } from '../support/commands/cards.ts';
@@ -129,11 +130,13 @@ describe('takeMessages, about authorizations,', () => {
     });
 
   describe('once a person has said what an unreadable clearing means,', () => {
-    for (const [means, cents, settledCents] of [
-      ['nothing', null, 4_000],
-      ['purchase', 3_000, 7_000],
-    ] as const)
-      it(`frees what the final one leaves, and books it once: ${means}`, async () => {
+    for (const [means, cents, settledCents, isJustLearned] of [
+      ['nothing', null, 4_000, false],
+      ['purchase', 3_000, 7_000, false],
+      ['purchase', 3_000, 7_000, true],
+    ] as const) {
+      const when = isJustLearned ? ', although its card was unknown to that person' : '';
+      it(`frees what the final one leaves, and books it once: ${means}${when}`, async () => {
         const cardId = await seedCard(commands, tenant, { balanceCents: 20_000 });
         const element = `element of ${cardId}`;
         const paymentId = `a of ${cardId}`;
@@ -150,9 +153,16 @@ describe('takeMessages, about authorizations,', () => {
            VALUES ($1, $2, $3, $4, 'somebody', true)`,
           [element, means, cents, paymentId],
         );
+        const named = { ...NEW_PAYMENT.said, paymentId, networkCardId: cardId, requests: [], movements: [] };
+        const snapshot = isJustLearned ? named : null;
         await transaction(commands.context.orm, (tx) =>
-          bookPayments(tx, [{ cardId, paymentId, snapshot: null, readAt: null }], { ttlMs: 0 }),
+          bookPayments(tx, [{ cardId, paymentId, snapshot, readAt: null }], { ttlMs: 0 }),
         );
+        const { rows: held } = await commands.owner.query(
+          'SELECT held_cents::int FROM card_authorization WHERE card_id = $1',
+          [cardId],
+        );
+        assert.deepEqual(held, [{ held_cents: 10_000 - (cents ?? 0) }]);
         await takeAll(cardId, { type: 'clearing', amountCents: 4_000, of: 'a' });
         const { rows } = await commands.owner.query(
           `SELECT z.status, z.held_cents::int, z.settled_cents::int, count(t.id)::int AS transactions
@@ -165,5 +175,6 @@ describe('takeMessages, about authorizations,', () => {
         ]);
         assert.equal(await balanceOfCard(commands.context.orm.em.fork(), cardId), 20_000 - settledCents);
       });
+    }
   });
 });
