@@ -92,6 +92,7 @@ export async function startFakeLithic(options: FakeLithicOptions): Promise<FakeL
           const found = [...program.cards.values()].filter((card) => card.memo.includes(memo));
           return page(found.map(withoutSecrets), query);
         }
+        if (!UUID.test(token)) return problem(400, 'The card token must be a UUID');
         const card = program.cards.get(token);
         return card === undefined
           ? problem(404, 'There is no such card')

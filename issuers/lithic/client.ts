@@ -1,4 +1,4 @@
-import { v5 } from 'uuid';
+import { v5, validate } from 'uuid';
 import type { z } from 'zod';
 import { isId } from '../../domain/ids.ts';
 import type { PaymentSnapshot } from '../../domain/payment.ts';
@@ -160,6 +160,8 @@ export function createLithicClient(options: LithicClientOptions): CardNetwork & 
     },
 
     async readCard(networkCardId) {
+      // Lithic answers 400 to what is no UUID, such as an id that a person has mistyped.
+      if (!validate(networkCardId)) return null;
       const path = `/v1/cards/${encodeURIComponent(networkCardId)}`;
       const card = await api.find(path, 'reconciliation', AnyCard);
       return card && toListedCard(card);

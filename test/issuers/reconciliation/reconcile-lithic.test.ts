@@ -6,6 +6,7 @@ import { createCard } from '../../support/cards.ts';
 import { whyWaiting } from '../../support/inbox.ts';
 import { assertLedgerClean, fundedPartner } from '../../support/money.ts';
 import { reconciler } from '../../support/operator/reconcile.ts';
+import { asOwner } from '../../support/postgres.ts';
 import type { TestPartner, TestStack } from '../../support/stack.ts';
 import { until } from '../../support/until.ts';
 
@@ -98,6 +99,16 @@ describe('operator network reconcile with Lithic', () => {
     assert.match(await reasons(), /can't read /);
     card.state = 'OPEN';
     other.state = 'OPEN';
+  });
+
+  it('finds a card whose id a person has mistyped, however old it is, and goes on', async () => {
+    const give = (networkCardId: string) =>
+      asOwner(stack, 'UPDATE card SET network_card_id = $2 WHERE id = $1', [cardId, networkCardId]);
+    await give('mistyped');
+    const expected = [{ kind: 'card', id: cardId, issuer_id: 'mistyped' }];
+    assert.deepEqual((await operator.reconcile()).missing_at_issuer, expected);
+    assert.deepEqual((await operator.reconcile(new Date().toISOString())).missing_at_issuer, expected);
+    await give(card.token);
   });
 
   it('has an operator decide about a payment on an unknown card, and then agrees with what was decided', async () => {
