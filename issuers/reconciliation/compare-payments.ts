@@ -93,14 +93,23 @@ async function compareSome(
   });
   const compared = await compareEach(look, onCards);
   for (const [index, snapshot] of listed.entries()) {
-    const { is_waiting: isWaiting } = cards[index] as CardOfPayment;
-    await takePayment(look, snapshot, compared.get(snapshot.paymentId) ?? null, isWaiting);
+    const card = cards[index] as CardOfPayment;
+    await takePayment(look, snapshot, compared.get(snapshot.paymentId) ?? null, card.is_waiting);
+    if (card.is_misplaced) tally(found, onAnotherCard(snapshot, card));
   }
   for (const finding of await differentAmounts(look, listed)) tally(found, finding);
   tallyUnreadable(found, 'transaction', batch);
   await noteSeen(orm, runId, 'transaction', listed.flatMap(idsOf));
   const ids = batch.map((one) => (isReadable(one) ? one.paymentId : one.networkId));
   await noteSeen(orm, runId, 'authorization', ids);
+}
+
+/** It stays where it is booked: whose money it is, only a person can say. */
+function onAnotherCard({ paymentId, networkCardId }: PaymentSnapshot, card: CardOfPayment): Finding {
+  const { card_id: bookedOn, named_id: named } = card;
+  const whose = named === null ? 'is none of ours' : `is ${named}`;
+  const detail = `the payment is booked on ${bookedOn} here; the issuer has it on ${networkCardId}, which ${whose}`;
+  return { problem: 'different', kind: 'transaction', id: null, issuerId: paymentId, detail };
 }
 
 /** What is booked under an element's id with another amount or type, which nothing corrects. */
@@ -136,12 +145,19 @@ interface CardOfPayment {
   status: CardStatus | null;
   is_booked: boolean;
   is_waiting: boolean;
+  /** Our card with the network's id. */
+  named_id: string | null;
+  /** It was booked on another one, which had that id by mistake. */
+  is_misplaced: boolean;
 }
 
+// If no card of ours has the network's id, a person may have said which one a payment is on.
 const cardsOf = readStatement(
   (_, values: { paymentIds: string[]; networkCardIds: string[] }) => sql<CardOfPayment>`
     SELECT c.id AS card_id, c.status, y.card_id IS NOT NULL AS is_booked,
-      EXISTS (SELECT FROM network_inbox i WHERE i.id = l.payment_id AND i.reason IS NOT NULL) AS is_waiting
+      EXISTS (SELECT FROM network_inbox i WHERE i.id = l.payment_id AND i.reason IS NOT NULL) AS is_waiting,
+      k.id AS named_id, y.card_id IS NOT NULL AND coalesce(k.id <> y.card_id,
+        NOT EXISTS (SELECT FROM payment_element e WHERE e.payment_id = l.payment_id)) AS is_misplaced
     FROM unnest(${values.paymentIds}::text[], ${values.networkCardIds}::text[])
       WITH ORDINALITY l (payment_id, network_card_id, place)
     LEFT JOIN payment y ON y.mode = 'live' AND y.payment_id = l.payment_id

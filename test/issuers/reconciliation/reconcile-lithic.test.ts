@@ -111,6 +111,31 @@ describe('operator network reconcile with Lithic', () => {
     await give(card.token);
   });
 
+  it("shows a payment that was booked on a card while it had another one's id, until it is dismissed", async () => {
+    const other = (await createCard(partner, { amount: 1_000 }, live)).json.id;
+    const otherCard = await lithicCard(fake, stack, other);
+    const give = (id: string, networkCardId: string) =>
+      asOwner(stack, 'UPDATE card SET network_card_id = $2 WHERE id = $1', [id, networkCardId]);
+    const { token } = await fake.program.authorize({ card, amount: 300 });
+    await allTaken(fake, stack);
+    await give(cardId, 'freed');
+    await give(other, card.token);
+    await give(cardId, otherCard.token);
+    const different = [{ kind: 'transaction', id: null, issuer_id: token }];
+    for (const since of ['1h', new Date().toISOString()])
+      assert.deepEqual((await operator.reconcile(since)).different, different);
+    const [item, ...others] = await operator.differences();
+    assert.deepEqual(others, []);
+    const booked = `the payment is booked on ${cardId} here; the issuer has it on ${card.token}, which is ${other}`;
+    assert.ok(item?.reason.startsWith(booked), item?.reason);
+    await operator.operate('network', 'dismiss', item?.id ?? '', '--reason', 'adjusted, ticket 4711');
+    assert.deepEqual((await operator.reconcile()).different, different);
+    assert.deepEqual(await operator.differences(), []);
+    await give(cardId, 'freed');
+    await give(other, otherCard.token);
+    await give(cardId, card.token);
+  });
+
   it('has an operator decide about a payment on an unknown card, and then agrees with what was decided', async () => {
     const before = await operator.reconcile();
     const { program } = fake;
