@@ -99,6 +99,8 @@ type Answer = LookUpAnswer | TransferLookUpAnswer;
 
 interface Pending {
   asked: Asked;
+  /** A transfer names a card at the network that has turned out to be another one of ours. */
+  isOthers?: boolean;
   /** An operator's, which waits to be applied. */
   decision: Decision | null;
 }
@@ -118,6 +120,18 @@ async function askOrLookUp(network: CardNetwork, asked: Asked): Promise<Answer> 
     if (known.status === 'unknown') throw error;
     return known;
   }
+}
+
+/**
+ * What was asked may have arrived before the card at the network turned out to be another one; nothing is sent any more.
+ * @throws CardNetworkUnavailable if the network does not know it
+ */
+async function lookUpOthers(network: CardNetwork, asked: Asked): Promise<Answer> {
+  const known = await lookUp(network, asked);
+  if (known.status !== 'unknown') return known;
+  throw new CardNetworkUnavailable(
+    "nothing was sent: what was this card's id at the network is another card's",
+  );
 }
 
 const lookUp = (network: CardNetwork, asked: Asked): Promise<Answer> =>
@@ -152,14 +166,13 @@ export function createFundingActivities(
     const pending = await beginOrRead(operation, isHeld);
     if ('outcome' in pending) return pending;
     const { claimId, kind } = operation;
-    const { asked, decision, isFirst } = pending;
+    const { asked, isOthers = false, decision, isFirst } = pending;
+    const hear = isOthers ? lookUpOthers : askOrLookUp;
     const deadlineMs = deadlineOf(operation);
     const network = configured(liveNetwork);
     let answer: Answer | null = null;
     try {
-      answer = await askAndNote(orm, { claimId, isFirst, nextAskMs, deadlineMs }, () =>
-        askOrLookUp(network, asked),
-      );
+      answer = await askAndNote(orm, { claimId, isFirst, nextAskMs, deadlineMs }, () => hear(network, asked));
     } catch (error) {
       if (!(error instanceof CardNetworkUnavailable)) throw error;
       if (decision === null) throw error instanceof TurnMissed ? toTurnMissed(error) : error;

@@ -205,17 +205,18 @@ const holdTransfer = statementWithPosting((_, transfer: InsertedTransfer, ledger
 });
 
 /**
- * What a pending transfer asks the network for, and what an operator has decided meanwhile; null if it is not
- * pending, or the claim is of something else.
+ * What a pending transfer asks the network for, whether that is another card by now, and what an operator has decided
+ * meanwhile; null if it is not pending, or the claim is of something else.
  */
 export async function readPendingTransfer(
   { orm }: CommandContext,
   claimId: string,
   direction: TransferDirection,
-): Promise<{ asked: TransferAsked; decision: TransferDecision | null } | null> {
+): Promise<{ asked: TransferAsked; isOthers: boolean; decision: TransferDecision | null } | null> {
   const [row] = await pendingTransfer(orm.em.fork(), { claimId, direction });
   if (row === undefined) return null;
-  return { asked: askedFor(row, row.asked?.networkCardId ?? null), decision: row.binding };
+  const asked = askedFor(row, row.asked?.networkCardId ?? null);
+  return { asked, isOthers: row.is_others, decision: row.binding };
 }
 
 const pendingTransfer = readStatement(
@@ -225,6 +226,10 @@ const pendingTransfer = readStatement(
       .select(['id', 'direction', 'amount_cents', 'asked'])
       .select(
         sql<TransferDecision | null>`CASE WHEN NOT decision ? 'refused' THEN decision END`.as('binding'),
+      )
+      .select(
+        sql<boolean>`EXISTS (SELECT FROM card c WHERE c.mode = 'live' AND c.id <> card_transfer.card_id
+          AND c.network_card_id = card_transfer.asked ->> 'networkCardId')`.as('is_others'),
       )
       .where('claim_id', '=', claimId)
       .where('direction', '=', direction)

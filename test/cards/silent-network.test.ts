@@ -1,6 +1,11 @@
 import assert from 'node:assert/strict';
 import { setCurrentProduct } from '../../cards/products.ts';
-import { type IssueCardRequest, type TransferAsked, TurnMissed } from '../../issuers/card-network.ts';
+import {
+  CardNetworkUnavailable,
+  type IssueCardRequest,
+  type TransferAsked,
+  TurnMissed,
+} from '../../issuers/card-network.ts';
 import { issueCardWorkflowId } from '../../workflows/messages.ts';
 import { createCard, readCardRow } from '../support/cards.ts';
 import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from '../support/money.ts';
@@ -12,6 +17,12 @@ import { until } from '../support/until.ts';
 
 /** The network has seen the request, and answers 503 to the first three. */
 const SEEN_CENTS = 10_048;
+
+async function liveCard(partner: TestPartner): Promise<string> {
+  const { status, json, text } = await createCard(partner, { amount: 10_000 }, { mode: 'live' });
+  assert.equal(status, 201, text);
+  return json.id;
+}
 
 describe('while the card network does not answer', () => {
   let stack: TestStack;
@@ -97,6 +108,32 @@ describe('while the card network does not answer', () => {
       assertSame();
     });
 
+    it("is not sent again as long as what it was sent to is another card's", async () => {
+      const [card, other] = [await liveCard(partner), await liveCard(partner)];
+      const id = (await readCardRow(stack, card))?.network_card_id ?? '';
+      const giveId = (networkCardId: string, cardId: string) =>
+        asOwner(stack, 'UPDATE card SET network_card_id = $1 WHERE id = $2', [networkCardId, cardId]);
+      network.transfers = async (ask, request) => {
+        asked.push(request);
+        if (asked.length > 1) return ask();
+        await giveId('unknown', card);
+        await giveId(id, other);
+        throw new CardNetworkUnavailable('card network: it answered 503, in a test');
+      };
+      asked = [];
+      const withdrawal = transfer('withdrawal', { partner, mode: 'live', cardId: card }, 500);
+      const problems = 'SELECT network_problem AS problem FROM idempotency_claim WHERE card_id = $1';
+      await until('it says why it is not sent', async () => {
+        const claims = await asOwner<{ problem: string | null }>(stack, problems, [card]);
+        return claims.some(({ problem }) => problem?.startsWith('nothing was sent'));
+      });
+      assert.equal(asked.length, 1);
+      await giveId('nobody', other);
+      await giveId(id, card);
+      assert.equal((await withdrawal).status, 201);
+      assertSame();
+    });
+
     it("keeps its cardholder's name until the network has decided", async () => {
       const names = { cardholder_first_name: 'Ada', cardholder_last_name: 'Lovelace' };
       const rename = (cardId: string) =>
@@ -138,14 +175,8 @@ describe('while the card network does not answer', () => {
         const { json } = await partner.call('GET', `/operations?idempotency_key=${key}`, { mode: 'live' });
         return json.data.length === 1 && is(json.data[0]) && json.data[0];
       });
-    const liveCard = async (): Promise<string> => {
-      const { status, json, text } = await createCard(partner, { amount: 10_000 }, { mode: 'live' });
-      assert.equal(status, 201, text);
-      return json.id;
-    };
-
     it('says that it is being asked before it answers, and counts that once', async () => {
-      const [cardId, frozenId] = [await liveCard(), await liveCard()];
+      const [cardId, frozenId] = [await liveCard(partner), await liveCard(partner)];
       const gate = Promise.withResolvers<void>();
       network.transfers = (request) => gate.promise.then(request);
       network.usual = (request) => gate.promise.then(request);
