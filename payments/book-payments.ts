@@ -7,7 +7,7 @@ import { newId } from '../platform/crypto/new-id.ts';
 import { AUTHORIZATION_COLUMNS, CARD_COLUMNS, of, PAYMENT_COLUMNS } from '../platform/db/columns.ts';
 import { columnList, type Reader, readStatement, type Transactor } from '../platform/db/sql.ts';
 import { type BookedPayment, bookingTime, bookOn, type PaymentTerms, toPayment } from './booking-rows.ts';
-import { lockCards, type TermsRead } from './terms.ts';
+import { lockCards, type TermsRead, usedOtherwise } from './terms.ts';
 import { leaveTerms, nothingBooked, termsLeft } from './terms-left.ts';
 import { writeBookings } from './write-bookings.ts';
 
@@ -27,7 +27,8 @@ export interface PaymentToBook {
  * locks the cards in the order of their ids, reads what we have, and writes the difference. Where nothing
  * differs, nothing is written.
  * @returns what was booked of each, in order; null of one whose card we don't have
- * @throws ApiError `validation_failed` if a balance or a fee would leave the safe integers
+ * @throws ApiError `validation_failed` if a balance or a fee would leave the safe integers, `idempotency_conflict` if a
+ * payment was booked on another card
  */
 export async function bookPayments(
   tx: Transactor,
@@ -69,6 +70,8 @@ function bookAll(
     const card = byId.get(payment.cardId);
     const row = rows[index];
     if (card === undefined || row === undefined) return null;
+    // Since its card was found, that card's id at the network may have gone to the one that it is booked on.
+    if (row.payment_card_id !== null && row.payment_card_id !== card.id) throw usedOtherwise('payment');
     const { paymentId } = payment;
     // Issuers' cards are live, whose clock is the real one.
     const terms = termsLeft(left, { card, clock: null, paymentId }, row);
@@ -164,6 +167,7 @@ const readCards = readStatement(
 );
 
 interface ReadRow extends TermsRead {
+  payment_card_id: string | null;
   /** By the network's id of an element: its transaction. */
   booked: Record<string, string>;
 }
@@ -172,7 +176,8 @@ interface ReadRow extends TermsRead {
 const readPayments = readStatement(
   (_, { payments }: { payments: string }) => sql<ReadRow>`
     SELECT coalesce(a.posted, 0) AS card_cents, coalesce(a.held, 0) AS card_held_cents,
-      coalesce(b.posted, 0) AS prepaid_cents, p.fee_plan, to_jsonb(y) AS payment, to_jsonb(z) AS authorization,
+      coalesce(b.posted, 0) AS prepaid_cents, p.fee_plan, y.card_id AS payment_card_id, to_jsonb(y) AS payment,
+      to_jsonb(z) AS authorization,
       coalesce((SELECT jsonb_object_agg(t.network_transaction_id, t.id) FROM card_transaction t
         WHERE t.mode = k.mode AND t.network_transaction_id = ANY (n.elements) AND t.type <> 'decline'), '{}') AS booked,
       hand_made(n.elements) AS hand_made
@@ -182,7 +187,7 @@ const readPayments = readStatement(
     LEFT JOIN partner p ON p.id = k.partner_id
     LEFT JOIN ledger.account a ON a.card_id = k.id
     LEFT JOIN ledger.account b ON b.id = 'prepaid/' || k.mode || '/' || k.partner_id
-    LEFT JOIN LATERAL (SELECT ${columnList('payment', PAYMENT_COLUMNS)}, authorization_id FROM payment
+    LEFT JOIN LATERAL (SELECT ${columnList('payment', PAYMENT_COLUMNS)}, authorization_id, card_id FROM payment
       WHERE mode = k.mode AND payment_id = s.payment_id) y ON true
     LEFT JOIN LATERAL (SELECT ${columnList('card_authorization', AUTHORIZATION_COLUMNS)} FROM card_authorization
       WHERE id = y.authorization_id) z ON true

@@ -114,6 +114,22 @@ describe('bookPayments', () => {
     assert.deepEqual(await version(), before);
   });
 
+  it('books a payment on no other card than before, such as one that has got its id at the network meanwhile', async () => {
+    const { issuer, cardId, paymentId, book } = await open();
+    issuer.request(300, true, null);
+    await book();
+    const other = await open(issuer);
+    issuer.clear(120, false);
+    const before = [await seen(cardId), await money(cardId), await money(other.cardId)];
+    const read = { paymentId, snapshot: named(paymentId, issuer.read().snapshot()), readAt: new Date() };
+    const booking = transaction(commands.context.orm, (tx) =>
+      bookPayments(tx, [{ cardId: other.cardId, ...read }], { ttlMs }),
+    );
+    await assert.rejects(booking, { code: 'idempotency_conflict' });
+    assert.deepEqual([await seen(cardId), await money(cardId), await money(other.cardId)], before);
+    await assertClean();
+  });
+
   it('leaves nothing to be decided of an element that it can read now', async () => {
     const { issuer, cardId, book } = await open();
     issuer.refund(20);
