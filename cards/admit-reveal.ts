@@ -15,6 +15,7 @@ import {
   writeStatement,
 } from '../platform/db/sql.ts';
 import { transaction } from '../platform/db/transaction.ts';
+import { isGivenByHand } from './network-card.ts';
 import type { CardRow } from './resource.ts';
 import { lockUsage } from './usage.ts';
 
@@ -142,6 +143,8 @@ async function readRevealableCard(
   const [card] = isId('card', cardId) ? await selectCard(tx, { partnerId, mode }, { cardId }) : [];
   if (card === undefined) throw new ApiError('card_not_found');
   if (card.status !== 'active' && card.status !== 'frozen') throw notRevealable(card.status);
+  // A wrong one may be the card of another account.
+  if (isGivenByHand(card)) throw notConfirmed();
   // The table has it that every card in use has the network's id.
   return card as AdmittedCard;
 }
@@ -149,6 +152,13 @@ async function readRevealableCard(
 export const notRevealable = (status: CardStatus): ApiError =>
   new ApiError('invalid_state', {
     message: `The card is ${status}. Only active and frozen cards have secure details.`,
+  });
+
+const notConfirmed = (): ApiError =>
+  new ApiError('invalid_state', {
+    message:
+      'We are finding out from the card network which of its cards this is. Until then, its details can not be shown, ' +
+      'and nothing was counted. Try again in a few minutes. If that does not help, contact us.',
   });
 
 export const selectCard = tenantStatement((db, { partnerId, mode, cardId }: Tenant & { cardId: string }) =>

@@ -5,7 +5,7 @@ import { newId } from '../../platform/crypto/new-id.ts';
 import { passesLuhn } from '../support/adapters/luhn.ts';
 import { expectError } from '../support/api/answers.ts';
 import { issueCard, moveRevealsBack, reveal, revealCount, revealingPartner } from '../support/api/reveals.ts';
-import { settledCard } from '../support/cards.ts';
+import { mistakeNetworkCard, settledCard } from '../support/cards.ts';
 import { sharedStack } from '../support/shared-stack.ts';
 import type { TestPartner, TestStack } from '../support/stack.ts';
 
@@ -87,6 +87,15 @@ describe('GET /cards/{cardId}/secure-details', () => {
     assert.equal((await reveal(partner, cardId)).text, active.text);
     assert.equal((await partner.call('POST', `/cards/${cardId}/block`)).status, 200);
     await refused(cardId, 'blocked', 'test');
+  });
+
+  it("answers 409 as long as the network has not confirmed the card's id, and counts nothing", async () => {
+    const cardId = await issueCard(partner, 'live');
+    await mistakeNetworkCard(stack, cardId);
+    const answer = await reveal(partner, cardId, 'live');
+    expectError(answer, 'invalid_state');
+    assert.match(answer.json.error.message, /finding out from the card network which of its cards this is/);
+    assert.equal(await revealCount(stack, partner, 'live'), 0);
   });
 
   it('answers 429 from the fourth reveal in a minute on, across all cards of a mode', async () => {
