@@ -24,6 +24,8 @@ interface OurMovement {
    */
   outcome: 'pending' | 'succeeded' | 'failed' | 'overtaken' | 'dismissed' | null;
   cents: string | null;
+  /** A transfer was asked for with this id of its card's at the network, which it has not got any more; else null. */
+  was_of: string | null;
 }
 
 const WORDS = {
@@ -33,7 +35,7 @@ const WORDS = {
   true_up: 'true-up',
 } as const;
 
-function verdict(listed: ListedMovement, { id, outcome, cents }: OurMovement): Verdict {
+function verdict(listed: ListedMovement, { id, outcome, cents, was_of: wasOf }: OurMovement): Verdict {
   const { kind, amountCents, status, networkMovementId: issuerId } = listed;
   const finding = { kind: 'movement' as const, issuerId, id };
   // It moved nothing, and we don't rely on it.
@@ -43,7 +45,11 @@ function verdict(listed: ListedMovement, { id, outcome, cents }: OurMovement): V
     return { ...finding, problem: 'missing_here', detail };
   }
   if (outcome === 'pending') return 'under_way';
-  if (Number(cents) === amountCents && outcome === status) return 'matched';
+  if (Number(cents) === amountCents && outcome === status) {
+    if (wasOf === null || status === 'failed') return 'matched';
+    const detail = `${WORDS[kind]} of ${cents} cents moved money of ${wasOf} at the issuer, where its card has another id`;
+    return { ...finding, problem: 'different', detail };
+  }
   const here = outcome === 'overtaken' ? 'asked for again with another token' : outcome;
   return {
     ...finding,
@@ -60,10 +66,12 @@ const ours = readStatement(
         WHEN c.id IS NOT NULL THEN 'succeeded' WHEN r.status = 'refused' THEN 'failed'
         WHEN r.id IS NULL AND o.id IS NOT NULL THEN 'overtaken'
         ELSE coalesce(t.status, r.status) END AS outcome,
-      coalesce(c.funding_cents, t.amount_cents, r.amount_cents, o.amount_cents) AS cents
+      coalesce(c.funding_cents, t.amount_cents, r.amount_cents, o.amount_cents) AS cents,
+      CASE WHEN t.asked ->> 'networkCardId' <> k.network_card_id THEN t.asked ->> 'networkCardId' END AS was_of
     FROM unnest(${kinds}::text[], ${tokens}::text[]) WITH ORDINALITY l (kind, token, n)
     LEFT JOIN card c ON l.kind = 'issuance' AND c.id = l.token AND c.mode = 'live'
     LEFT JOIN card_transfer t ON t.direction = l.kind AND t.id = l.token AND t.mode = 'live'
+    LEFT JOIN card k ON k.id = t.card_id AND k.mode = 'live'
     LEFT JOIN true_up r ON l.kind = 'true_up' AND r.token = l.token AND r.mode = 'live'
     LEFT JOIN true_up o ON l.kind = 'true_up' AND o.id = l.token AND o.mode = 'live'
     ORDER BY l.n`,

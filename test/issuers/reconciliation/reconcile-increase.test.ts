@@ -128,6 +128,31 @@ describe('operator network reconcile with Increase', () => {
     takeOut(transfers, byHand);
   });
 
+  it("finds what was moved for a card while it had another one's id", async () => {
+    const other = await cardholder(stack, 'live', 0);
+    const [id, idOfOther] = [(await atIssuer()).id, await networkIdOf(stack, other.cardId)];
+    const give = (cardId: string, networkCardId: string) =>
+      asOwner(stack, 'UPDATE card SET network_card_id = $2 WHERE id = $1', [cardId, networkCardId]);
+    const moved = [await transfer('topup', holder, 300), await transfer('withdrawal', holder, 200)];
+    await give(holder.cardId, 'freed');
+    await give(other.cardId, id);
+    await give(holder.cardId, idOfOther);
+    const { different } = await operator.reconcile();
+    const ids = moved.map(({ json }) => json.id);
+    assert.deepEqual(different.map((entry: Entry) => [entry.kind, entry.id]).sort(), [
+      ['movement', ids[0]],
+      ['movement', ids[1]],
+    ]);
+    const [item] = await operator.differences();
+    assert.match(
+      item?.reason ?? '',
+      new RegExp(`cents moved money of ${id} at the issuer, where its card has`),
+    );
+    await give(holder.cardId, 'freed');
+    await give(other.cardId, idOfOther);
+    await give(holder.cardId, id);
+  });
+
   it('finds the status of an old card that a late request has undone, and forgets it once it is changed again', async () => {
     const card = await atIssuer();
     const { created_at: createdAt } = card;
