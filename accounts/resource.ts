@@ -113,26 +113,8 @@ export function parseVersion(balanceTransactionId: string): bigint {
   return value >> TAIL_BITS;
 }
 
-/** The ledger's codes of transfers to or from a prepaid balance. */
-type PrepaidCode =
-  | 'fund_faucet'
-  | 'fund_usdt'
-  | 'fund_test_usdt'
-  | 'issue_load'
-  | 'topup'
-  | 'withdrawal'
-  | 'fee_activation'
-  | 'fee_funding'
-  | 'fee_transaction'
-  | 'fee_decline'
-  | 'block_release'
-  | 'late_debit'
-  | 'late_refund'
-  | 'adjustment_credit'
-  | 'adjustment_debit';
-
 /** The type that partners see for each kind of transfer to or from a prepaid balance. */
-const TYPES: Record<PrepaidCode, BalanceTransactionType> = {
+const TYPES = {
   fund_faucet: 'faucet_credit',
   fund_usdt: 'deposit',
   fund_test_usdt: 'deposit',
@@ -148,7 +130,9 @@ const TYPES: Record<PrepaidCode, BalanceTransactionType> = {
   late_refund: 'late_refund',
   adjustment_credit: 'adjustment',
   adjustment_debit: 'adjustment',
-};
+} as const satisfies Record<string, BalanceTransactionType>;
+/** The ledger's codes of transfers to or from a prepaid balance. */
+type PrepaidCode = keyof typeof TYPES;
 
 /**
  * The type that partners see for a code of the ledger; undefined if its transfers don't change a prepaid
