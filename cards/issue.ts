@@ -8,6 +8,7 @@ import type { IssuanceDecision } from '../domain/decision.ts';
 import { quoteFunding } from '../domain/fees.ts';
 import type { Tenant } from '../domain/mode.ts';
 import { completeControls } from '../domain/spending-controls.ts';
+import type { IssueCardRequest } from '../issuers/card-network.ts';
 import { statementWithPosting } from '../ledger/apply-posting.ts';
 import { refuseTooLarge } from '../ledger/refuse-too-large.ts';
 import { readIdTime } from '../platform/crypto/new-id.ts';
@@ -35,16 +36,6 @@ export interface FundingContext extends CommandContext {
   liveNetworkConfigured: boolean;
 }
 
-/** The request to the network. Its token is the card's id. */
-export interface AskedIssuance {
-  token: string;
-  productCode: string;
-  bin: string;
-  issuerProduct: string | null;
-  amountCents: number;
-  cardholderName: string | null;
-}
-
 /**
  * What a pending card's row keeps of the request, so that a repeated one is the same whatever has changed.
  */
@@ -62,7 +53,7 @@ interface KeptIssuance {
  * `answered`: the issuance is over and its claim has a response, which is included if this run stored it.
  */
 type BegunIssuance =
-  | { state: 'held'; asked: AskedIssuance | null }
+  | { state: 'held'; asked: IssueCardRequest | null }
   | { state: 'answered'; response: StoredResponse | null };
 
 /**
@@ -159,7 +150,7 @@ function draftCard(cardId: string, terms: IssuanceTerms): { card: CardRow; produ
   return { card, product };
 }
 
-function askedFor(card: CardRow, { bin, issuerProduct, named }: KeptIssuance): AskedIssuance {
+function askedFor(card: CardRow, { bin, issuerProduct, named }: KeptIssuance): IssueCardRequest {
   return {
     token: card.id,
     productCode: card.product_code,
@@ -202,7 +193,7 @@ const holdCard = statementWithPosting((_, card: InsertedCard, ledger) => {
 export async function readPendingIssuance(
   { orm }: CommandContext,
   claimId: string,
-): Promise<{ asked: AskedIssuance; decision: IssuanceDecision | null } | null> {
+): Promise<{ asked: IssueCardRequest; decision: IssuanceDecision | null } | null> {
   const [card] = await pendingCard(orm.em.fork(), { claimId });
   if (card === undefined) return null;
   if (card.asked === null)
