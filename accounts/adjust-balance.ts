@@ -3,7 +3,7 @@ import type { Mode, Tenant } from '../domain/mode.ts';
 import { Refusal, unknownId } from '../domain/refusal.ts';
 import { applyPosting } from '../ledger/apply-posting.ts';
 import { LedgerRejected } from '../ledger/ledger-error.ts';
-import type { Posting } from '../ledger/posting.ts';
+import type { Balance, Posting } from '../ledger/posting.ts';
 import { newId } from '../platform/crypto/new-id.ts';
 import type { Row } from '../platform/db/entities.ts';
 import { readStatement, type Transactor, writeStatement } from '../platform/db/sql.ts';
@@ -11,7 +11,6 @@ import { transaction } from '../platform/db/transaction.ts';
 import { type Operator, recordAudit } from '../requests/operator-context.ts';
 import { holdClock } from './clock.ts';
 import { lockPartner } from './partners.ts';
-import type { BalanceCents } from './resource.ts';
 
 interface BalanceAdjustment {
   partnerId: string;
@@ -27,7 +26,7 @@ interface AdjustedBalance {
   adjustmentId: string;
   createdAt: Date;
   /** Right after the adjustment. */
-  balance: BalanceCents;
+  balance: Balance;
 }
 
 /** An adjustment that is booked once another operator approves it. */

@@ -1,8 +1,10 @@
 import { z } from 'zod';
 import { type AccountClock, shownTime } from '../domain/account-clock.ts';
 import { ObjectType, Usd } from '../domain/fields.ts';
-import type { IdPrefix } from '../domain/ids.ts';
+import { objectOf } from '../domain/ids.ts';
 import { Mode } from '../domain/mode.ts';
+import type { PrepaidEntry } from '../ledger/balances.ts';
+import type { Balance } from '../ledger/posting.ts';
 
 /** available + held = total (docs/partners/money-fees-and-limits.md). */
 export const BalanceResource = z
@@ -19,13 +21,7 @@ export const BalanceResource = z
   .meta({ id: 'Balance', description: 'Your prepaid balance in one mode.' });
 export type BalanceResource = z.infer<typeof BalanceResource>;
 
-export interface BalanceCents {
-  availableCents: number;
-  heldCents: number;
-  totalCents: number;
-}
-
-export function presentBalance(mode: Mode, balance: BalanceCents): BalanceResource {
+export function presentBalance(mode: Mode, balance: Balance): BalanceResource {
   return {
     object: 'balance',
     mode,
@@ -113,26 +109,8 @@ export function parseVersion(balanceTransactionId: string): bigint {
   return value >> TAIL_BITS;
 }
 
-/** The ledger's codes of transfers to or from a prepaid balance. */
-type PrepaidCode =
-  | 'fund_faucet'
-  | 'fund_usdt'
-  | 'fund_test_usdt'
-  | 'issue_load'
-  | 'topup'
-  | 'withdrawal'
-  | 'fee_activation'
-  | 'fee_funding'
-  | 'fee_transaction'
-  | 'fee_decline'
-  | 'block_release'
-  | 'late_debit'
-  | 'late_refund'
-  | 'adjustment_credit'
-  | 'adjustment_debit';
-
 /** The type that partners see for each kind of transfer to or from a prepaid balance. */
-const TYPES: Record<PrepaidCode, BalanceTransactionType> = {
+const TYPES = {
   fund_faucet: 'faucet_credit',
   fund_usdt: 'deposit',
   fund_test_usdt: 'deposit',
@@ -148,7 +126,9 @@ const TYPES: Record<PrepaidCode, BalanceTransactionType> = {
   late_refund: 'late_refund',
   adjustment_credit: 'adjustment',
   adjustment_debit: 'adjustment',
-};
+} as const satisfies Record<string, BalanceTransactionType>;
+/** The ledger's codes of transfers to or from a prepaid balance. */
+type PrepaidCode = keyof typeof TYPES;
 
 /**
  * The type that partners see for a code of the ledger; undefined if its transfers don't change a prepaid
@@ -156,31 +136,6 @@ const TYPES: Record<PrepaidCode, BalanceTransactionType> = {
  */
 export const toBalanceTransactionType = (code: string): BalanceTransactionType | undefined =>
   TYPES[code as PrepaidCode];
-
-/**
- * The type of object that a ledger operation is about, by the prefix of the object's id. The operation's id
- * ends with it.
- */
-const SOURCES: Partial<Record<IdPrefix, BalanceTransactionSource['type']>> = {
-  card: 'card',
-  topup: 'topup',
-  wdr: 'withdrawal',
-  txn: 'transaction',
-  credit: 'faucet_credit',
-  dep: 'deposit',
-  adj: 'adjustment',
-};
-
-/** A ledger entry of a prepaid balance. */
-interface PrepaidEntry {
-  version: number;
-  transferId: string;
-  operationId: string;
-  code: string;
-  amountCents: number;
-  balanceAfterCents: number;
-  createdAt: Date;
-}
 
 export function presentBalanceTransaction(entry: PrepaidEntry, mode: Mode): BalanceTransactionResource {
   return {
@@ -195,9 +150,10 @@ export function presentBalanceTransaction(entry: PrepaidEntry, mode: Mode): Bala
   };
 }
 
+/** What a ledger operation is about: its id ends with the object's. */
 function toSource(operationId: string): BalanceTransactionSource {
   const id = operationId.slice(operationId.lastIndexOf('/') + 1);
-  const type = SOURCES[id.slice(0, id.indexOf('_')) as IdPrefix];
+  const type = BalanceTransactionSource.shape.type.options.find((one) => one === objectOf(id));
   if (type === undefined) throw new Error(`unknown ledger operation ${operationId}`);
   return { type, id };
 }

@@ -21,10 +21,7 @@ export const PartnerEntity = defineEntity({
     /** Since when its keys are refused, and why. Null if they are not. */
     suspendedAt: p.datetime().nullable(),
     suspensionReason: p.text().nullable(),
-    createdAt: p
-      .datetime()
-      .defaultRaw('now()')
-      .onCreate(() => new Date()),
+    createdAt: p.datetime().defaultRaw('now()'),
   },
 });
 export type Partner = InferEntity<typeof PartnerEntity>;
@@ -54,10 +51,7 @@ export const ApiKeyEntity = defineEntity({
     /** The keyed hash of the key. The key itself is not stored. */
     hash: p.blob().lazy(),
     hint: p.text(),
-    createdAt: p
-      .datetime()
-      .defaultRaw('now()')
-      .onCreate(() => new Date()),
+    createdAt: p.datetime().defaultRaw('now()'),
     revokedAt: p.datetime().nullable(),
     /** Right within a minute. Null: never used, or not since this is recorded. */
     lastUsedAt: p.datetime().nullable(),

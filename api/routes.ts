@@ -29,10 +29,10 @@ import { type SimulationDependencies, testMode } from '../payments/test-mode-rou
 import { transactions } from '../payments/transactions-routes.ts';
 import { loggedRequests } from '../requests/logged-requests-routes.ts';
 import { operations } from '../requests/routes.ts';
-import { type WebhookEndpointDependencies, webhookEndpoints } from '../webhooks/endpoints-routes.ts';
+import { type WebhookDependencies, webhookEndpoints } from '../webhooks/endpoints-routes.ts';
 import { events } from '../webhooks/events-routes.ts';
 import { webhookReplays } from '../webhooks/replays/routes.ts';
-import { type WebhookDependencies, webhooks } from '../webhooks/routes.ts';
+import { webhooks } from '../webhooks/routes.ts';
 import type { Declaration, Route } from './http/route.ts';
 
 export interface RouteDependencies
@@ -44,7 +44,6 @@ export interface RouteDependencies
     TestDepositDependencies,
     DepositDependencies,
     WebhookDependencies,
-    WebhookEndpointDependencies,
     ReportDependencies,
     WorkbenchSessionDependencies {}
 

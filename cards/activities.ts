@@ -9,6 +9,7 @@ import {
 import {
   type CardNetwork,
   CardNetworkUnavailable,
+  type IssueCardRequest,
   type LookUpAnswer,
   type TransferAsked,
   type TransferLookUpAnswer,
@@ -20,14 +21,8 @@ import { currentAttempt } from '../platform/temporal/attempts.ts';
 import type { CommandContext } from '../requests/command-context.ts';
 import { readClaimResponse, type StoredResponse } from '../requests/response.ts';
 import { DECISIONS } from './decision.ts';
-import {
-  acceptIssuance,
-  completeIssuance,
-  failIssuance,
-  readIssuanceEnd,
-  resolveIssuance,
-} from './end-issuance.ts';
-import { type AskedIssuance, beginIssuance, type FundingContext, readPendingIssuance } from './issue.ts';
+import { acceptIssuance, completeIssuance, failIssuance, resolveIssuance } from './end-issuance.ts';
+import { beginIssuance, type FundingContext, readPendingIssuance } from './issue.ts';
 import {
   askAndNote,
   configured,
@@ -40,13 +35,7 @@ import {
   toEvidence,
 } from './network-activities.ts';
 import { beginTransfer, readPendingTransfer } from './transfers/begin.ts';
-import {
-  acceptTransfer,
-  completeTransfer,
-  failTransfer,
-  readTransferEnd,
-  resolveTransfer,
-} from './transfers/end.ts';
+import { acceptTransfer, completeTransfer, failTransfer, resolveTransfer } from './transfers/end.ts';
 
 /**
  * The activities of `issueCard`. Each can be repeated at any point, and then does only what is left to do.
@@ -94,7 +83,7 @@ interface Operation {
 }
 
 /** What the network is asked for. */
-type Asked = AskedIssuance | TransferAsked;
+type Asked = IssueCardRequest | TransferAsked;
 type Answer = LookUpAnswer | TransferLookUpAnswer;
 
 interface Pending {
@@ -216,11 +205,11 @@ export function createFundingActivities(
   /**
    * How an operation ended, according to its row; without a row, it was refused, and its response says why.
    */
-  async function readEnd({ claimId, kind }: Operation): Promise<FundingEnd> {
-    const read = kind === 'card' ? readIssuanceEnd : readTransferEnd;
-    const end = await read(dependencies, claimId);
-    if (end === null) return endWithoutRow(dependencies, claimId);
-    if (end.failure !== null) return { outcome: 'failed', reason: end.failure };
+  async function readEnd(operation: Operation): Promise<FundingEnd> {
+    const { claimId, kind } = operation;
+    const [row] = await DECISIONS[tableOf(operation)].failure(orm.em.fork(), { claimId });
+    if (row === undefined) return endWithoutRow(dependencies, claimId);
+    if (row.failure_code !== null) return { outcome: 'failed', reason: row.failure_code };
     return { outcome: kind === 'card' ? 'issued' : 'succeeded' };
   }
 

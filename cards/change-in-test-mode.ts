@@ -7,17 +7,11 @@ import { type Cte, cte, type Writes, withCtes, writeStatement } from '../platfor
 import type { KeyedRequest } from '../requests/claim.ts';
 import type { CommandContext } from '../requests/command-context.ts';
 import type { AccountColumns } from '../requests/event.ts';
-import {
-  endRequest,
-  type KeyedOutcomeValues,
-  type Outcome,
-  outcomeResponse,
-  requestOutcome,
-} from '../requests/outcome.ts';
+import { endRequest, type KeyedOutcomeValues, outcomeResponse, requestOutcome } from '../requests/outcome.ts';
 import { type KeyedResponse, requireStored, respondOnce } from '../requests/respond-once.ts';
 import { releaseNotPossible } from './block.ts';
 import { releasePosting } from './release-balance.ts';
-import { presentCard } from './resource.ts';
+import { changeOutcome } from './row.ts';
 import { lockTestTerms } from './terms.ts';
 import { uncountBlocked } from './usage.ts';
 
@@ -42,14 +36,7 @@ export function changeStatusInTestMode(
     const card = { ...locked.card, status: to };
     const { balanceCents, heldCents } = locked.balance;
     const releasedCents = to === 'blocked' ? balanceCents - heldCents : 0;
-    const resource = presentCard(card, { balanceCents: balanceCents - releasedCents, heldCents });
-    const outcome: Outcome = {
-      type,
-      mode: 'test',
-      cardId: card.id,
-      data: { card: resource },
-      response: { status: 200, resource },
-    };
+    const outcome = changeOutcome(type, card, { balanceCents: balanceCents - releasedCents, heldCents });
     const ended = requestOutcome(ring, request, outcome, locked.terms.clock);
     const values = { ...ended, cardId: card.id, status: to };
     if (releasedCents > 0) {

@@ -1,6 +1,5 @@
 import { sql } from 'kysely';
 import { heldClock } from '../accounts/clock.ts';
-import type { AccountClock } from '../domain/account-clock.ts';
 import { ApiError } from '../domain/api-error.ts';
 import {
   type CardStatus,
@@ -11,21 +10,15 @@ import {
 import type { Tenant } from '../domain/mode.ts';
 import type { StatusChangeRequest } from '../issuers/card-network.ts';
 import { readCardBalance } from '../ledger/balances.ts';
-import { CARD_COLUMNS } from '../platform/db/columns.ts';
 import { cte, readStatement, type Transactor, withCtes, writeStatement } from '../platform/db/sql.ts';
 import { transaction } from '../platform/db/transaction.ts';
 import type { CommandContext, OpenCommand } from '../requests/command-context.ts';
-import {
-  claimOutcome,
-  endClaim,
-  type Outcome,
-  type OutcomeValues,
-  outcomeResponse,
-} from '../requests/outcome.ts';
+import { claimOutcome, endClaim, type OutcomeValues, outcomeResponse } from '../requests/outcome.ts';
 import { type StoredResponse, storeError } from '../requests/response.ts';
 import { blockRefusal, failMostTopUps, lockPendingTopUps, releaseBlockedCard } from './block.ts';
-import { neverIssued } from './lock-card.ts';
-import { type CardRow, presentCard } from './resource.ts';
+import { type LockedCard, lockCard, neverIssued } from './lock-card.ts';
+import type { CardRow } from './resource.ts';
+import { changeOutcome } from './row.ts';
 
 // A freeze, unfreeze or block by a workflow: all of live mode, and an operator's in test mode. Changes of one
 // live card take turns, the oldest first: while the card network is asked for one, the card's row carries its
@@ -106,21 +99,14 @@ export async function completeStatusChange(
 async function apply(
   command: OpenCommand,
   claimId: string,
-  { operation, card: before, clock }: LockedStatusChange,
+  { operation, card: before }: LockedStatusChange,
 ): Promise<StatusChangeResponses> {
   const { tx, ring } = command;
   const { to, event: type } = STATUS_CHANGES[operation];
   const card = { ...before, status: to };
   const topUpClaimIds = to === 'blocked' ? await releaseBlockedCard(command, card) : [];
-  const resource = presentCard(card, await readCardBalance(tx, cardTenant(card), card.id));
-  const outcome: Outcome = {
-    type,
-    mode: card.mode,
-    cardId: card.id,
-    data: { card: resource },
-    response: { status: 200, resource },
-  };
-  const ended = claimOutcome(ring, claimId, outcome, clock);
+  const outcome = changeOutcome(type, card, await readCardBalance(tx, cardTenant(card), card.id));
+  const ended = claimOutcome(ring, claimId, outcome, before.clock);
   await writeChange(tx, { ...cardTenant(card), ...ended, cardId: card.id, status: to });
   return { response: outcomeResponse(outcome), topUpClaimIds };
 }
@@ -153,12 +139,7 @@ function endStatusChange(
 
 interface LockedStatusChange {
   operation: StatusChangeOperation;
-  card: CardRow & {
-    /** The claim of the change that is under way at the network, this one or another. */
-    status_change_claim_id: string | null;
-  };
-  /** The account's in test mode, which the transaction holds. */
-  clock: AccountClock;
+  card: LockedCard;
 }
 
 /**
@@ -173,11 +154,11 @@ async function lockStatusChange(
 ): Promise<LockedStatusChange | 'over' | 'never_issued'> {
   const [claim] = await lockClaim(tx, { claimId });
   if (claim === undefined || claim.response_status !== null) return 'over';
-  const { operation, card_id: cardId, clock } = claim;
+  const { operation, card_id: cardId } = claim;
   const tenant = { partnerId: claim.partner_id, mode: claim.mode };
   if (operation === 'block_card') await lockPendingTopUps(tx, tenant, cardId);
-  const [card] = await lockMarkedCard(tx, { ...tenant, cardId });
-  return card === undefined ? 'never_issued' : { operation, card, clock };
+  const card = await lockCard(tx, tenant, cardId);
+  return card === undefined ? 'never_issued' : { operation, card };
 }
 
 const lockClaim = writeStatement(
@@ -190,16 +171,6 @@ const lockClaim = writeStatement(
       .forNoKeyUpdate()
       .$narrowType<{ operation: StatusChangeOperation; card_id: string }>(),
   { acrossTenants: 'id' },
-);
-
-const lockMarkedCard = writeStatement((db, { partnerId, mode, cardId }: Tenant & { cardId: string }) =>
-  db
-    .selectFrom('card')
-    .select([...CARD_COLUMNS, 'status_change_claim_id'])
-    .where('id', '=', cardId)
-    .where('partner_id', '=', partnerId)
-    .where('mode', '=', mode)
-    .forNoKeyUpdate(),
 );
 
 /** Whether an older change of the card has no response yet. A block waits for none, because it is urgent. */

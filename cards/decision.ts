@@ -152,10 +152,17 @@ const decisionStatements = (name: DecidedTable) => {
           AS remaining_ms`,
       { acrossTenants: 'id' },
     ),
+    /** Why a claim's operation failed, if it did; no row if it was refused, or failed before it had a response. */
+    failure: readStatement(
+      (_, { claimId }: { claimId: string }) => sql<{ failure_code: string | null }>`
+        SELECT o.failure_code FROM idempotency_claim c JOIN ${table} o ON o.id = c.resource_id
+        WHERE c.id = ${claimId}`,
+      { acrossTenants: 'id' },
+    ),
   };
 };
 
-/** The statements on what an operator or a deadline says of a pending operation, by its table. */
+/** The statements on what an operator or a deadline says of an operation, and how it ended, by its table. */
 export const DECISIONS = {
   card: decisionStatements('card'),
   card_transfer: decisionStatements('card_transfer'),

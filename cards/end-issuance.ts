@@ -5,7 +5,7 @@ import type { Decision, Verdict } from '../domain/decision.ts';
 import type { Tenant } from '../domain/mode.ts';
 import { applyPosting, statementWithPosting } from '../ledger/apply-posting.ts';
 import { isLasting } from '../platform/db/is-retryable.ts';
-import { cte, readStatement, type Transactor, withCtes, writeStatement } from '../platform/db/sql.ts';
+import { cte, type Transactor, withCtes, writeStatement } from '../platform/db/sql.ts';
 import { transaction } from '../platform/db/transaction.ts';
 import type { CommandContext, OpenCommand } from '../requests/command-context.ts';
 import { insertEvents, newEvent } from '../requests/event.ts';
@@ -234,25 +234,3 @@ const endCard = statementWithPosting((db, card: CardRow & OutcomeValues, ledger)
   );
   return sql`${withCtes([ended, ...endClaim(ended, card)])} SELECT ${ledger.answer} FROM ${ledger.call}`;
 });
-
-/**
- * How an issuance ended, according to its card.
- * @returns null if there is no card: it was refused, or failed before its request had a response
- */
-export async function readIssuanceEnd(
-  { orm }: CommandContext,
-  claimId: string,
-): Promise<{ failure: CardFailureCode | null } | null> {
-  const [card] = await issuanceEnd(orm.em.fork(), { claimId });
-  return card === undefined ? null : { failure: card.failure_code };
-}
-
-const issuanceEnd = readStatement(
-  (db, { claimId }: { claimId: string }) =>
-    db
-      .selectFrom('idempotency_claim as c')
-      .innerJoin('card as k', 'k.id', 'c.resource_id')
-      .select('k.failure_code')
-      .where('c.id', '=', claimId),
-  { acrossTenants: 'id' },
-);

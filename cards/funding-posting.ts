@@ -1,9 +1,10 @@
 import { type Fee, insufficientFunds } from '../domain/fees.ts';
-import type { Mode } from '../domain/mode.ts';
+import type { Mode, Tenant } from '../domain/mode.ts';
 import type { LedgerResult } from '../ledger/apply-posting.ts';
 import { readBalance, readCardBalance } from '../ledger/balances.ts';
 import type { Posting, Transfer, TransferCode } from '../ledger/posting.ts';
 import type { Transactor } from '../platform/db/sql.ts';
+import type { StoredResponse } from '../requests/response.ts';
 import { insufficientCardBalance } from './transfers/rules.ts';
 
 /** Money between the prepaid balance and a card, with its fees. */
@@ -19,6 +20,22 @@ export interface Funding {
   code: TransferCode;
   amountCents: number;
   fees: readonly Fee[];
+}
+
+/**
+ * How a funding began in live mode. `held`: the network decides next; `asked` is the request to it, or null if
+ * an earlier run made the hold. `answered`: it is over and its claim has a response, which is included if this
+ * run stored it.
+ */
+export type BegunFunding<Asked> =
+  | { state: 'held'; asked: Asked | null }
+  | { state: 'answered'; response: StoredResponse | null };
+
+/** The row of a card or a transfer as JSON, and what only a pending one has. */
+export interface InsertedFunding extends Tenant {
+  row: string;
+  pendingClaimId: string | null;
+  asked: string | null;
 }
 
 const FEE_CODES: Record<Fee['type'], TransferCode> = {

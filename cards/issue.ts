@@ -6,8 +6,8 @@ import { ApiError } from '../domain/api-error.ts';
 import { cardholderName, chooseProduct, type IssuedCard } from '../domain/card.ts';
 import type { IssuanceDecision } from '../domain/decision.ts';
 import { quoteFunding } from '../domain/fees.ts';
-import type { Tenant } from '../domain/mode.ts';
 import { completeControls } from '../domain/spending-controls.ts';
+import type { IssueCardRequest } from '../issuers/card-network.ts';
 import { statementWithPosting } from '../ledger/apply-posting.ts';
 import { refuseTooLarge } from '../ledger/refuse-too-large.ts';
 import { readIdTime } from '../platform/crypto/new-id.ts';
@@ -18,8 +18,8 @@ import { type KeyedRequest, lockUsageAndClaim } from '../requests/claim.ts';
 import type { CommandContext } from '../requests/command-context.ts';
 import { endRequest, type KeyedOutcomeValues, outcomeResponse, requestOutcome } from '../requests/outcome.ts';
 import { type KeyedResponse, requireStored, respondOnce } from '../requests/respond-once.ts';
-import { openRequest, type StoredResponse, storeError } from '../requests/response.ts';
-import { fundingPosting, requireFunds } from './funding-posting.ts';
+import { openRequest, storeError } from '../requests/response.ts';
+import { type BegunFunding, fundingPosting, type InsertedFunding, requireFunds } from './funding-posting.ts';
 import { type IssuableProduct, issuableIn, issuableProducts } from './issuable-products.ts';
 import { type CardRow, CreateCardRequest } from './resource.ts';
 import { activeCard, issuanceFunding, issuanceOutcome, lockPendingIssuance } from './row.ts';
@@ -35,16 +35,6 @@ export interface FundingContext extends CommandContext {
   liveNetworkConfigured: boolean;
 }
 
-/** The request to the network. Its token is the card's id. */
-export interface AskedIssuance {
-  token: string;
-  productCode: string;
-  bin: string;
-  issuerProduct: string | null;
-  amountCents: number;
-  cardholderName: string | null;
-}
-
 /**
  * What a pending card's row keeps of the request, so that a repeated one is the same whatever has changed.
  */
@@ -58,18 +48,13 @@ interface KeptIssuance {
 }
 
 /**
- * `held`: the network decides next; `asked` is the request to it, or null if an earlier run made the hold.
- * `answered`: the issuance is over and its claim has a response, which is included if this run stored it.
- */
-type BegunIssuance =
-  | { state: 'held'; asked: AskedIssuance | null }
-  | { state: 'answered'; response: StoredResponse | null };
-
-/**
  * Begins an issuance in live mode: the pending card and its hold. A refusal becomes the claim's response and
  * leaves nothing else behind. If it runs again for the same claim, it changes nothing and returns the same.
  */
-export async function beginIssuance(context: FundingContext, claimId: string): Promise<BegunIssuance> {
+export async function beginIssuance(
+  context: FundingContext,
+  claimId: string,
+): Promise<BegunFunding<IssueCardRequest>> {
   const { orm, ring, liveNetworkConfigured } = context;
   try {
     return await transaction(orm, async (tx) => {
@@ -159,7 +144,7 @@ function draftCard(cardId: string, terms: IssuanceTerms): { card: CardRow; produ
   return { card, product };
 }
 
-function askedFor(card: CardRow, { bin, issuerProduct, named }: KeptIssuance): AskedIssuance {
+function askedFor(card: CardRow, { bin, issuerProduct, named }: KeptIssuance): IssueCardRequest {
   return {
     token: card.id,
     productCode: card.product_code,
@@ -170,17 +155,10 @@ function askedFor(card: CardRow, { bin, issuerProduct, named }: KeptIssuance): A
   };
 }
 
-/** A card's row as JSON, and what only a pending one has. */
-interface InsertedCard extends Tenant {
-  row: string;
-  pendingClaimId: string | null;
-  asked: string | null;
-}
-
 const OWN_COLUMNS = ownColumns(CARD_COLUMNS);
 
 /** Inserts a card and returns what is counted of it; nothing if its external_ref is taken. */
-const insertCard = (card: InsertedCard) => sql<Load>`
+const insertCard = (card: InsertedFunding) => sql<Load>`
   INSERT INTO card (partner_id, mode, ${OWN_COLUMNS}, claim_id, asked, counted_on)
   SELECT ${card.partnerId}, ${card.mode}, ${OWN_COLUMNS}, ${card.pendingClaimId}, ${card.asked}::jsonb,
     ${countedDay(card.partnerId, card.mode)}
@@ -188,7 +166,7 @@ const insertCard = (card: InsertedCard) => sql<Load>`
   ON CONFLICT (partner_id, mode, external_ref) WHERE status <> 'failed' DO NOTHING
   RETURNING partner_id, mode, funding_cents AS cents, counted_on`;
 
-const holdCard = statementWithPosting((_, card: InsertedCard, ledger) => {
+const holdCard = statementWithPosting((_, card: InsertedFunding, ledger) => {
   const made = cte('made', insertCard(card));
   return sql<{ made: boolean }>`
     ${withCtes([made, countLoad(made, 1)])}
@@ -202,7 +180,7 @@ const holdCard = statementWithPosting((_, card: InsertedCard, ledger) => {
 export async function readPendingIssuance(
   { orm }: CommandContext,
   claimId: string,
-): Promise<{ asked: AskedIssuance; decision: IssuanceDecision | null } | null> {
+): Promise<{ asked: IssueCardRequest; decision: IssuanceDecision | null } | null> {
   const [card] = await pendingCard(orm.em.fork(), { claimId });
   if (card === undefined) return null;
   if (card.asked === null)
@@ -260,7 +238,7 @@ export function issueInTestMode(
   });
 }
 
-const fundCard = statementWithPosting((_, card: InsertedCard & KeyedOutcomeValues, ledger) => {
+const fundCard = statementWithPosting((_, card: InsertedFunding & KeyedOutcomeValues, ledger) => {
   const made = cte('made', insertCard(card));
   const { ctes, isStored } = endRequest(made, card);
   return sql<{ made: boolean; is_stored: boolean }>`

@@ -16,6 +16,8 @@ import type { CardBalance, CardRow } from './resource.ts';
 /** A card that a transaction has locked. */
 export interface LockedCard extends CardRow {
   cardholder_erased_at: string | null;
+  /** The claim of the status change that is under way at the network. */
+  status_change_claim_id: string | null;
   /** The account's, which the transaction holds. */
   clock: AccountClock;
 }
@@ -36,6 +38,7 @@ const lock = writeStatement((db, { partnerId, mode, cardId }: Tenant & { cardId:
     .select([
       ...CARD_COLUMNS,
       'cardholder_erased_at',
+      'status_change_claim_id',
       heldClock(sql.ref('partner_id'), sql.ref('mode')).as('clock'),
     ])
     .where('id', '=', cardId)

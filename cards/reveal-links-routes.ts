@@ -69,10 +69,9 @@ export interface RevealLinkDependencies extends RevealDependencies {
 export const revealLinks = resource({ createLink }, (dependencies: RevealLinkDependencies) => ({
   async createLink({ caller, params: { cardId = '' }, body }) {
     const { partnerId, mode, keyId } = caller;
-    const { id, expiresAt, token } = await createRevealLink(dependencies, {
-      ...{ partnerId, mode, keyId, cardId },
-      ...{ frameOrigins: body.frame_origins, theme: body.theme ?? null },
-    });
+    const { frame_origins: frameOrigins, theme = null } = body;
+    const link = { partnerId, mode, keyId, cardId, frameOrigins, theme };
+    const { id, expiresAt, token } = await createRevealLink(dependencies, link);
     // No browser sends what is in the fragment, so no log has it.
     const url = `${dependencies.site.origin}/reveal/${id}#${token}`;
     return {

@@ -71,7 +71,7 @@ const updateCard = declare({
   body: UpdateCardRequest,
   responses: { 200: CardResource },
   examples: { body: UPDATE_CARD, 200: UPDATED_CARD },
-  errors: ['card_not_found', 'invalid_state', 'idempotency_in_flight', 'idempotency_conflict'],
+  errors: ['card_not_found', 'invalid_state'],
 });
 
 const getCard = declare({

@@ -1,9 +1,10 @@
 import type { IssuedCard } from '../domain/card.ts';
+import type { EventType } from '../domain/event.ts';
 import { CARD_COLUMNS, of } from '../platform/db/columns.ts';
 import { type Transactor, writeStatement } from '../platform/db/sql.ts';
 import type { Outcome } from '../requests/outcome.ts';
 import type { Funding } from './funding-posting.ts';
-import { type CardRow, presentCard } from './resource.ts';
+import { type CardBalance, type CardRow, presentCard } from './resource.ts';
 
 /** The row of a card that the network has issued. */
 export const activeCard = (card: CardRow, issued: IssuedCard): CardRow => ({
@@ -26,6 +27,18 @@ export function issuanceOutcome(card: CardRow): Outcome {
     cardId: card.id,
     data: { card: resource },
     response: { status: 201, resource },
+  };
+}
+
+/** What became of a change of an issued card. @param card and balance as they are afterwards */
+export function changeOutcome(type: EventType, card: CardRow, balance: CardBalance): Outcome {
+  const resource = presentCard(card, balance);
+  return {
+    type,
+    mode: card.mode,
+    cardId: card.id,
+    data: { card: resource },
+    response: { status: 200, resource },
   };
 }
 

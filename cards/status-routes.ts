@@ -77,7 +77,7 @@ function declareChange(
     body: NoFields,
     bodyIsOptional: true,
     responses: { 200: CardResource },
-    errors: ['card_not_found', 'invalid_state', 'idempotency_in_flight', 'idempotency_conflict'],
+    errors: ['card_not_found', 'invalid_state'],
   });
 }
 

@@ -21,10 +21,7 @@ export const ProductEntity = defineEntity({
     issuerProduct: p.text().nullable(),
     isCurrent: p.boolean().default(false),
     retiredAt: p.datetime().nullable(),
-    createdAt: p
-      .datetime()
-      .defaultRaw('now()')
-      .onCreate(() => new Date()),
+    createdAt: p.datetime().defaultRaw('now()'),
   },
 });
 export type Product = InferEntity<typeof ProductEntity>;

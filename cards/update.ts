@@ -10,6 +10,7 @@ import { type KeyedResponse, respondOnce, respondWith } from '../requests/respon
 import { isAnnounced, lockRequestedCard } from './lock-card.ts';
 import { type Metadata, mergeMetadata } from './metadata-rules.ts';
 import { type CardRow, presentCard, type UpdateCardRequest } from './resource.ts';
+import { changeOutcome } from './row.ts';
 
 /**
  * Changes a card's label, e-mail address, metadata or spending controls (docs/partners/cards.md), in both
@@ -53,18 +54,7 @@ export function updateCard(
       updateUnannounced: !announced,
     });
     if (!announced) return respondWith(command, request, 200, resource);
-    return respondWithEvent(
-      command,
-      request,
-      {
-        type: 'card.updated',
-        mode: card.mode,
-        cardId: card.id,
-        data: { card: resource },
-        response: { status: 200, resource },
-      },
-      clock,
-    );
+    return respondWithEvent(command, request, changeOutcome('card.updated', card, balance), clock);
   });
 }
 

@@ -25,21 +25,21 @@ export const DEPOSIT: DepositResource = {
 
 const TX_HASH = 'f37e31cc490e2e433ec27ad5693314d2685727184c43802e31870e430add7be2';
 
+const PAYMENT: DepositResource['payments'][number] = {
+  tx_hash: TX_HASH,
+  amount_usdt: '2500.00',
+  block: 77_412_903,
+  time: '2026-11-22T07:04:12.000Z',
+  status: 'credited',
+};
+
 export const CONFIRMED_DEPOSIT: DepositResource = {
   ...DEPOSIT,
   status: 'confirmed',
   received_amount: 250_000,
   credited_amount: 250_000,
   tx_hash: TX_HASH,
-  payments: [
-    {
-      tx_hash: TX_HASH,
-      amount_usdt: '2500.00',
-      block: 77_412_903,
-      time: '2026-11-22T07:04:12.000Z',
-      status: 'credited',
-    },
-  ],
+  payments: [PAYMENT],
   confirmed_at: '2026-11-22T07:05:14.791Z',
 };
 
@@ -49,15 +49,7 @@ export const DEPOSIT_IN_REVIEW: DepositResource = {
   status: 'needs_review',
   received_amount: 249_900,
   tx_hash: TX_HASH,
-  payments: [
-    {
-      tx_hash: TX_HASH,
-      amount_usdt: '2499.00',
-      block: 77_412_903,
-      time: '2026-11-22T07:04:12.000Z',
-      status: 'in_review',
-    },
-  ],
+  payments: [{ ...PAYMENT, amount_usdt: '2499.00', status: 'in_review' }],
 };
 
 export const EXPIRED_DEPOSIT: DepositResource = { ...DEPOSIT, status: 'expired' };
@@ -77,14 +69,6 @@ export const RESOLVED_TEST_DEPOSIT: DepositResource = {
   received_amount: 125_000,
   credited_amount: 125_000,
   tx_hash: TX_HASH,
-  payments: [
-    {
-      tx_hash: TX_HASH,
-      amount_usdt: '1250.00',
-      block: 598_451_201,
-      time: '2026-11-22T07:04:12.000Z',
-      status: 'credited',
-    },
-  ],
+  payments: [{ ...PAYMENT, amount_usdt: '1250.00', block: 598_451_201 }],
   confirmed_at: '2026-11-22T07:05:14.791Z',
 };

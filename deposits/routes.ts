@@ -42,13 +42,7 @@ const createDeposit = declare({
   body: DepositRequest,
   responses: { 201: DepositResource },
   examples: { body: { amount: 250_000 }, 201: DEPOSIT },
-  errors: [
-    'test_key_not_allowed',
-    'deposits_not_configured',
-    'idempotency_in_flight',
-    'limit_exceeded',
-    'idempotency_conflict',
-  ],
+  errors: ['deposits_not_configured', 'limit_exceeded'],
 });
 
 const listDeposits = declareList({
@@ -152,7 +146,7 @@ const createTestDeposit = declare({
   body: CreateTestDepositRequest,
   responses: { 201: DepositResource },
   examples: { body: { amount: 250_000, payment: 'exact' }, 201: TEST_DEPOSIT },
-  errors: ['live_key_not_allowed', 'limit_exceeded', 'idempotency_in_flight', 'idempotency_conflict'],
+  errors: ['limit_exceeded'],
 });
 
 const resolveDeposit = declare({
@@ -168,13 +162,7 @@ const resolveDeposit = declare({
   body: ResolveTestDepositRequest,
   responses: { 200: DepositResource },
   examples: { body: { outcome: 'credit' }, 200: RESOLVED_TEST_DEPOSIT },
-  errors: [
-    'live_key_not_allowed',
-    'deposit_not_found',
-    'invalid_state',
-    'idempotency_in_flight',
-    'idempotency_conflict',
-  ],
+  errors: ['deposit_not_found', 'invalid_state'],
 });
 
 export interface TestDepositDependencies extends CommandContext {

@@ -1,29 +1,32 @@
-/** Prefixes of the public ids (docs/partners/versioning.md), and of ids that only operators see. */
-const ID_PREFIXES = [
-  'card',
-  'topup',
-  'wdr',
-  'txn',
-  'auth',
-  'btx',
-  'dep',
-  'evt',
-  'we',
-  'rpl',
-  'prt',
-  'key',
-  'req',
-  'op',
-  'claim',
-  'credit',
-  'adj',
-  'rec',
-  'tru',
-  'aud',
-  'rvl',
-  'wbs',
-] as const;
-export type IdPrefix = (typeof ID_PREFIXES)[number];
+/**
+ * What an id is of, by its prefix: those of the public ids (docs/partners/versioning.md), and of ids that only
+ * operators see.
+ */
+const OBJECTS = {
+  card: 'card',
+  topup: 'topup',
+  wdr: 'withdrawal',
+  txn: 'transaction',
+  auth: 'authorization',
+  btx: 'balance_transaction',
+  dep: 'deposit',
+  evt: 'event',
+  we: 'webhook_endpoint',
+  rpl: 'webhook_replay',
+  prt: 'partner',
+  key: 'api_key',
+  req: 'request',
+  op: 'operation',
+  claim: 'claim',
+  credit: 'faucet_credit',
+  adj: 'adjustment',
+  rec: 'finding',
+  tru: 'true_up',
+  aud: 'audit_entry',
+  rvl: 'reveal_link',
+  wbs: 'workbench_session',
+} as const;
+export type IdPrefix = keyof typeof OBJECTS;
 
 export type Id<P extends IdPrefix> = `${P}_${string}`;
 
@@ -41,4 +44,8 @@ export function isId<P extends IdPrefix>(prefix: P, value: string): value is Id<
 }
 
 /** Whether a string has the shape of an id of ours. */
-export const isAnyId = (value: string): boolean => ID_PREFIXES.some((prefix) => isId(prefix, value));
+export const isAnyId = (value: string): boolean =>
+  Object.keys(OBJECTS).some((prefix) => isId(prefix as IdPrefix, value));
+
+/** What an id of ours is of. */
+export const objectOf = (id: string): string | undefined => OBJECTS[id.slice(0, id.indexOf('_')) as IdPrefix];

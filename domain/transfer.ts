@@ -1,7 +1,6 @@
 /** What partners move between their balance and a card: onto it, or back from it. */
-export type TransferDirection = 'topup' | 'withdrawal';
-
-export const TRANSFER_DIRECTIONS = ['topup', 'withdrawal'] as const satisfies readonly TransferDirection[];
+export const TRANSFER_DIRECTIONS = ['topup', 'withdrawal'] as const;
+export type TransferDirection = (typeof TRANSFER_DIRECTIONS)[number];
 
 /**
  * What differs between the directions. Events, audit entries and ledger operations are named after the

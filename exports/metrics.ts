@@ -49,13 +49,11 @@ const LEDGER_MEASURED: Measured<LedgerCheck> = {
     {
       name: 'ledger_check_timestamp_seconds',
       help: 'When the last check of the ledger was completed',
-      labels: [],
       samples: ({ completedAt }) => [[[], Date.parse(completedAt) / 1_000]],
     },
     {
       name: 'ledger_check_duration_seconds',
       help: 'How long the last check of the ledger took',
-      labels: [],
       samples: ({ durationSeconds }) => [[[], durationSeconds]],
     },
   ],
@@ -75,25 +73,21 @@ const RECONCILIATION_MEASURED: Measured<ReconciliationCounts> = {
     {
       name: 'reconciliation_matched',
       help: 'Cards, movements of money and payments that were the same here and at the card network',
-      labels: [],
       samples: ({ matched }) => [[[], matched]],
     },
     {
       name: 'reconciliation_corrected',
       help: 'Payments that the last comparison corrected to what the card network has',
-      labels: [],
       samples: ({ corrected }) => [[[], corrected]],
     },
     {
       name: 'reconciliation_timestamp_seconds',
       help: "When the last comparison with the card network's lists was completed",
-      labels: [],
       samples: ({ completedAt }) => [[[], Date.parse(completedAt) / 1_000]],
     },
     {
       name: 'reconciliation_duration_seconds',
       help: "How long the last comparison with the card network's lists took",
-      labels: [],
       samples: ({ durationSeconds }) => [[[], durationSeconds]],
     },
   ],
@@ -150,7 +144,6 @@ function authorizationsMeasured(orm: Orm): Measured<number> {
       {
         name: 'authorization_expiry_lag_seconds',
         help: 'How long the oldest authorization that should have expired has been due',
-        labels: [],
         samples: (lagSeconds) => [[[], lagSeconds]],
       },
     ],
@@ -166,19 +159,16 @@ function inboxMeasured(orm: Orm): Measured<InboxTotals> {
       {
         name: 'network_inbox_waiting',
         help: 'Payments and transfers of the card network that wait to be looked at or booked',
-        labels: [],
         samples: ({ objects }) => [[[], objects]],
       },
       {
         name: 'network_inbox_longest_wait_seconds',
         help: 'How long the oldest of them has waited',
-        labels: [],
         samples: ({ oldestSeconds }) => [[[], oldestSeconds]],
       },
       {
         name: 'network_inbox_room_used_ratio',
         help: 'How much of the room for them is taken, by number or by bytes; at 1, the network is asked to repeat',
-        labels: [],
         samples: (totals) => [[[], roomUsed(totals)]],
       },
     ],

@@ -58,7 +58,6 @@ const getTestClock = declare({
   scope: 'test:write',
   responses: { 200: TestClockResource },
   examples: { 200: TEST_CLOCK },
-  errors: ['live_key_not_allowed'],
 });
 
 const advanceClock = declare({
@@ -76,7 +75,7 @@ const advanceClock = declare({
   body: AdvanceRequest,
   responses: { 200: TestClockResource },
   examples: { body: { seconds: 30 }, 200: { ...TEST_CLOCK, status: 'advancing' } },
-  errors: ['live_key_not_allowed', 'limit_exceeded', 'idempotency_in_flight', 'idempotency_conflict'],
+  errors: ['limit_exceeded'],
 });
 
 export interface TestClockDependencies extends CommandContext {

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { BalanceTransactionType, toBalanceTransactionType } from '../accounts/resource.ts';
 import { ObjectType } from '../domain/fields.ts';
 import { Mode } from '../domain/mode.ts';
+import type { AccountMonth } from '../ledger/account-month.ts';
 
 const StatementLine = z
   .object({
@@ -43,22 +44,6 @@ export const StatementResource = z
     description: 'A month of your account. The opening balance and the lines add up to the closing balance.',
   });
 export type StatementResource = z.infer<typeof StatementResource>;
-
-/** What the ledger has of a month. */
-interface AccountMonth {
-  openingCents: number;
-  closingCents: number;
-  /** By the ledger's codes; credits are above zero, debits below. */
-  lines: readonly { code: string; count: number; cents: number }[];
-  cards: {
-    openingCents: number;
-    loadedCents: number;
-    spentCents: number;
-    refundedCents: number;
-    releasedCents: number;
-    closingCents: number;
-  };
-}
 
 export function presentStatement(
   month: string,

@@ -71,9 +71,8 @@ type BuildWithLedger<Values, Wrote> = (
  */
 export function statementWithPosting<Values extends object, Wrote>(
   build: BuildWithLedger<Values, Wrote>,
-  options: StatementOptions = {},
 ): (tx: Transactor, posting: Posting, values: Values) => Promise<{ moved: LedgerResult; wrote: Wrote }> {
-  const run = statementWithPostings(build, options);
+  const run = statementWithPostings(build, {});
   return async (tx, posting, values) => {
     const { outcomes, wrote } = await run(tx, [posting], values);
     const [moved] = outcomes;
@@ -90,7 +89,7 @@ export function statementWithPosting<Values extends object, Wrote>(
  */
 export function statementWithPostings<Values extends object, Wrote>(
   build: BuildWithLedger<Values, Wrote>,
-  options: StatementOptions = {},
+  options: StatementOptions,
 ): (
   tx: Transactor,
   postings: readonly Posting[],

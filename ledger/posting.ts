@@ -1,6 +1,7 @@
 import { v5 } from 'uuid';
 import type { Mode } from '../domain/mode.ts';
 import { LedgerRejected } from './ledger-error.ts';
+import type { AccountKind } from './tables.ts';
 
 /**
  * The chart of allowed flows (table `ledger.code`): which kind of account is debited, which credited, and
@@ -27,14 +28,7 @@ export type TransferCode =
   | 'adjustment_debit';
 
 /** An account of the posting's partner and mode. It is opened by its first transfer. */
-export type LedgerAccount =
-  | 'prepaid'
-  | 'network'
-  | 'fee_revenue'
-  | 'faucet'
-  | 'crypto_clearing'
-  | 'adjustment'
-  | { cardId: string };
+export type LedgerAccount = Exclude<AccountKind, 'card'> | { cardId: string };
 
 export interface Transfer {
   /** Unique within the operation id, across all its calls. The transfer's id is derived from the two. */

@@ -4,7 +4,7 @@ import type { Mode } from '../domain/mode.ts';
 // Only for reading: `ledger.apply_operations` alone writes these tables
 // (docs/decisions/ledger-one-function.md).
 
-type AccountKind =
+export type AccountKind =
   | 'prepaid'
   | 'card'
   | 'network'

@@ -1,4 +1,4 @@
-import type { BalanceCents } from '../accounts/resource.ts';
+import type { Balance } from '../ledger/posting.ts';
 
 /** A verb's output. */
 export interface Output {
@@ -140,6 +140,6 @@ const widthsOf = (rows: readonly (readonly string[])[]): number[] =>
   rows.reduce<number[]>((widest, row) => row.map((cell, i) => Math.max(cell.length, widest[i] ?? 0)), []);
 
 /** A balance as the command line shows it, in cents. */
-export function presentAmounts(balance: BalanceCents): { available: number; held: number; total: number } {
+export function presentAmounts(balance: Balance): { available: number; held: number; total: number } {
   return { available: balance.availableCents, held: balance.heldCents, total: balance.totalCents };
 }

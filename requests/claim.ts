@@ -1,8 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from 'kysely';
 import { ApiError } from '../domain/api-error.ts';
-import type { ClaimOperation } from '../domain/claim-operation.ts';
-import type { IdPrefix } from '../domain/ids.ts';
+import { CLAIM_OPERATIONS, type ClaimOperation, type MakingOperation } from '../domain/claim-operation.ts';
 import type { Tenant } from '../domain/mode.ts';
 import type { KeyRing } from '../platform/crypto/key-ring.ts';
 import { newId } from '../platform/crypto/new-id.ts';
@@ -19,19 +18,8 @@ import type { CommandContext } from './command-context.ts';
 import { openBody, type StoredResponse } from './response.ts';
 import { operationId } from './rules.ts';
 
-const RESOURCE_PREFIX = {
-  create_card: 'card',
-  top_up_card: 'topup',
-  withdraw_from_card: 'wdr',
-  create_deposit: 'dep',
-  credit_faucet: 'credit',
-  create_test_deposit: 'dep',
-} as const;
-
-/** The type of the id of what an operation creates; null if it creates nothing. */
-type ResourceIdOf<Operation extends ClaimOperation> = Operation extends keyof typeof RESOURCE_PREFIX
-  ? string
-  : null;
+/** The id of what an operation makes; null if it has none yet. */
+type ResourceIdOf<Operation extends ClaimOperation> = Operation extends MakingOperation ? string : null;
 
 /**
  * The id is chosen before the key is claimed, and stored in the claim, so that every run of the claim creates
@@ -40,8 +28,8 @@ type ResourceIdOf<Operation extends ClaimOperation> = Operation extends keyof ty
 export function newResourceId<Operation extends ClaimOperation>(
   operation: Operation,
 ): ResourceIdOf<Operation> {
-  const makes = (RESOURCE_PREFIX as Partial<Record<ClaimOperation, IdPrefix>>)[operation];
-  return (makes === undefined ? null : newId(makes)) as ResourceIdOf<Operation>;
+  const { makes } = CLAIM_OPERATIONS[operation];
+  return (makes === null || makes === 'in_response' ? null : newId(makes)) as ResourceIdOf<Operation>;
 }
 
 /** A request to an endpoint that takes an Idempotency-Key. */

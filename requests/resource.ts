@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { CLAIM_OPERATIONS, type ClaimOperation } from '../domain/claim-operation.ts';
+import { CLAIM_OPERATIONS } from '../domain/claim-operation.ts';
 import { ObjectType } from '../domain/fields.ts';
-import type { IdPrefix } from '../domain/ids.ts';
+import { objectOf } from '../domain/ids.ts';
 import { isoTime } from '../domain/iso-time.ts';
 import { Mode } from '../domain/mode.ts';
 import type { OPERATION_COLUMNS } from '../platform/db/columns.ts';
@@ -106,7 +106,7 @@ export function presentOperation(row: OperationRow, claimedAt: Date): OperationR
   return {
     id: operationId(row.id),
     object: 'operation',
-    type: CLAIM_OPERATIONS[row.operation],
+    type: CLAIM_OPERATIONS[row.operation].type,
     status,
     idempotency_key: row.key,
     resource: readResource(row),
@@ -119,34 +119,16 @@ export function presentOperation(row: OperationRow, claimedAt: Date): OperationR
   };
 }
 
-const RESOURCE_TYPES: Partial<Record<IdPrefix, z.infer<typeof ResourceType>>> = {
-  card: 'card',
-  topup: 'topup',
-  wdr: 'withdrawal',
-  dep: 'deposit',
-  txn: 'transaction',
-  auth: 'authorization',
-  credit: 'faucet_credit',
-};
-
 function readResource(row: OperationRow): OperationResource['resource'] {
   if (row.response_status !== null && row.response_status >= 400) return null;
   const id = row.resource_id ?? row.card_id;
-  const type = id === null ? undefined : RESOURCE_TYPES[id.slice(0, id.indexOf('_')) as IdPrefix];
-  return id === null || type === undefined ? null : { type, id };
+  if (id === null) return null;
+  const type = ResourceType.options.find((one) => one === objectOf(id));
+  return type === undefined ? null : { type, id };
 }
 
-const ASKS_NETWORK: readonly ClaimOperation[] = [
-  'create_card',
-  'top_up_card',
-  'withdraw_from_card',
-  'freeze_card',
-  'unfreeze_card',
-  'block_card',
-];
-
 function readNetwork(row: OperationRow, isOver: boolean): OperationResource['network'] {
-  if (row.mode === 'test' || !ASKS_NETWORK.includes(row.operation)) return null;
+  if (row.mode === 'test' || !CLAIM_OPERATIONS[row.operation].asksNetwork) return null;
   if (isOver && row.network_asked === 0) return null;
   return {
     asked: row.network_asked,

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type RawBuilder, sql } from 'kysely';
 import { ApiError } from '../domain/api-error.ts';
-import type { ClaimOperation } from '../domain/claim-operation.ts';
+import { CLAIM_OPERATIONS, type ClaimOperation } from '../domain/claim-operation.ts';
 import type { KeyRing } from '../platform/crypto/key-ring.ts';
 import { autocommitStatement, type Cte, cte, type Transactor, writeStatement } from '../platform/db/sql.ts';
 import { transaction } from '../platform/db/transaction.ts';
@@ -179,21 +179,9 @@ export function claimWithResponse(
 
 /** What was made has its id only now: the transaction or the authorization in the response. */
 function readMadeId(operation: ClaimOperation, { status, body }: StoredResponse): string | null {
-  if (status >= 400 || !MAKES_ITS_RESPONSE.includes(operation)) return null;
+  if (status >= 400 || CLAIM_OPERATIONS[operation].makes !== 'in_response') return null;
   return (JSON.parse(body) as { id: string }).id;
 }
-
-/** The operations whose request has no id for what it makes, or is about something that is not a card. */
-const MAKES_ITS_RESPONSE: readonly ClaimOperation[] = [
-  'simulate_transaction',
-  'authorize_card',
-  'increment_authorization',
-  'capture_authorization',
-  'reverse_authorization',
-  'expire_authorization',
-  'force_capture',
-  'resolve_test_deposit',
-];
 
 /**
  * Stores a request's response with the claim of its key, if it has one, once the change has a row.

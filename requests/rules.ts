@@ -21,7 +21,7 @@ export const NetworkAnswer = z.enum(['no_answer', 'pending', 'succeeded', 'decli
 export type NetworkAnswer = z.infer<typeof NetworkAnswer>;
 
 export const OperationType = z
-  .enum(Object.values(CLAIM_OPERATIONS))
+  .enum(Object.values(CLAIM_OPERATIONS).map(({ type }) => type))
   .meta({ id: 'OperationType', description: 'What the request asked for.' });
 
 /** An operation has the id of its claim, under a prefix of its own. */

@@ -80,10 +80,7 @@ export const AuditEntryEntity = defineEntity({
   tableName: 'audit_entry',
   properties: {
     id: p.text().collation('C').primary(),
-    at: p
-      .datetime()
-      .defaultRaw('now()')
-      .onCreate(() => new Date()),
+    at: p.datetime().defaultRaw('now()'),
     actor: p.text(),
     action: p.text(),
     subject: p.text(),

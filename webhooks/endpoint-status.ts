@@ -14,7 +14,7 @@ import { type EndpointId, readEndpoints, shownEndpointColumns } from './reads.ts
 type EndpointStatus = WebhookEndpointRow['status'];
 
 /** Endpoints of one account. */
-interface Endpoints {
+export interface Endpoints {
   partnerId: string;
   modes: readonly Mode[];
   endpointIds: readonly string[];

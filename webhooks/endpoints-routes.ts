@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { askingKey } from '../api/http/asking-key.ts';
 import { accountPage, declareList, type PageValues, pageRows, pageValues } from '../api/http/list.ts';
 import { presentList } from '../api/http/list-envelope.ts';
-import { declare, resource } from '../api/http/route.ts';
+import { declare, type RouteInput, resource } from '../api/http/route.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { EventType, MAX_ENDPOINTS } from '../domain/event.ts';
 import { Label } from '../domain/fields.ts';
@@ -22,7 +22,7 @@ import { rotateEndpointSecret } from './endpoint-secrets.ts';
 import { changeEndpoint, createEndpoint, removeEndpoint } from './endpoints.ts';
 import { readEvent } from './events-routes.ts';
 import { ROTATED_ENDPOINT, SECOND_ENDPOINT, WEBHOOK_SECRET } from './examples.ts';
-import { endpointNotFound, readEndpoint, shownEndpointColumns } from './reads.ts';
+import { type EndpointId, endpointNotFound, readEndpoint, shownEndpointColumns } from './reads.ts';
 import { EventResource, eventExample } from './resource.ts';
 import { sendPing } from './send-on-request.ts';
 
@@ -173,7 +173,7 @@ const testWebhookEndpointById = declare({
   errors: ['webhook_endpoint_not_found', 'invalid_state'],
 });
 
-export interface WebhookEndpointDependencies extends CommandContext {
+export interface WebhookDependencies extends CommandContext {
   readList: ReadList;
   webhookAllowLoopbackHttp: boolean;
   /** Tells the relays that there is something to send. */
@@ -192,15 +192,9 @@ export const webhookEndpoints = resource(
     rotateWebhookEndpointSecret,
     testWebhookEndpointById,
   },
-  ({
-    orm,
-    ring,
-    readList,
-    webhookAllowLoopbackHttp,
-    eventsWritten,
-    endpointsChanged,
-  }: WebhookEndpointDependencies) => ({
+  (dependencies: WebhookDependencies) => ({
     async createWebhookEndpoint({ caller, body, ...input }) {
+      const { orm, ring, webhookAllowLoopbackHttp } = dependencies;
       const author = authorOf(askingKey({ caller, ...input }));
       const { endpoint, secret } = await createEndpoint({ orm, ring, ...author }, caller, {
         url: checkedUrl(body.url, webhookAllowLoopbackHttp),
@@ -212,21 +206,22 @@ export const webhookEndpoints = resource(
     },
 
     async listWebhookEndpoints({ caller, query }) {
-      const rows = await readList((from) => selectPage(from.em.fork(), caller, pageValues(query)));
+      const rows = await dependencies.readList((from) =>
+        selectPage(from.em.fork(), caller, pageValues(query)),
+      );
       const endpoints = pageRows<WebhookEndpointRow>(rows, 'a webhook endpoint');
       const shown = endpoints.map((row) => presentWebhookEndpoint(row));
       return { status: 200, body: presentList(shown, query.limit) };
     },
 
-    getWebhookEndpointById: async ({ caller, params }) => ({
-      status: 200,
-      body: presentWebhookEndpoint(await readEndpoint(orm.em.fork(), caller, requestedId(params.endpointId))),
-    }),
+    getWebhookEndpointById: (input) => showEndpoint(dependencies, input),
 
-    async updateWebhookEndpoint({ caller, params, body, ...input }) {
+    async updateWebhookEndpoint({ caller, params: { endpointId = '' }, body, ...input }) {
+      const { orm, webhookAllowLoopbackHttp, endpointsChanged, eventsWritten } = dependencies;
       const author = authorOf(askingKey({ caller, ...input }));
       const url = body.url === undefined ? undefined : checkedUrl(body.url, webhookAllowLoopbackHttp);
-      const endpoint = await changeEndpoint({ orm, ...author }, caller, requestedId(params.endpointId), {
+      if (!isId('we', endpointId)) throw endpointNotFound(endpointId);
+      const endpoint = await changeEndpoint({ orm, ...author }, caller, endpointId, {
         url,
         standardWebhooks: body.standard_webhooks,
         eventTypes: body.event_types && [...new Set(body.event_types)],
@@ -238,31 +233,9 @@ export const webhookEndpoints = resource(
       return { status: 200, body: presentWebhookEndpoint(endpoint) };
     },
 
-    async deleteWebhookEndpointById({ caller, params, ...input }) {
-      const endpointId = requestedId(params.endpointId);
-      const author = authorOf(askingKey({ caller, ...input }));
-      if (!(await removeEndpoint({ orm, ...author }, caller, endpointId))) throw endpointNotFound(endpointId);
-      endpointsChanged();
-      return { status: 204, body: null };
-    },
-
-    async rotateWebhookEndpointSecret({ caller, params, ...input }) {
-      const endpointId = requestedId(params.endpointId);
-      const { partnerId, mode } = caller;
-      const { endpoints, secret } = await rotateEndpointSecret(
-        { orm, ring, ...authorOf(askingKey({ caller, ...input })) },
-        { partnerId, modes: [mode], endpointId },
-      );
-      const [endpoint] = endpoints;
-      if (endpoint === undefined) throw endpointNotFound(endpointId);
-      return { status: 200, body: presentWebhookEndpoint(endpoint, secret) };
-    },
-
-    async testWebhookEndpointById({ caller, params }) {
-      const eventId = await sendPing(orm, caller, requestedId(params.endpointId));
-      eventsWritten();
-      return { status: 202, body: await readEvent(orm, caller, eventId) };
-    },
+    deleteWebhookEndpointById: (input) => deleteEndpoint(dependencies, input),
+    rotateWebhookEndpointSecret: (input) => rotateSecret(dependencies, input),
+    testWebhookEndpointById: (input) => sendTestEvent(dependencies, input),
   }),
 );
 
@@ -273,10 +246,45 @@ export function checkedUrl(url: string, allowLoopbackHttp: boolean): string {
   return target.href;
 }
 
-/** @throws ApiError `webhook_endpoint_not_found` for an id of another shape, which can't exist */
-function requestedId(endpointId = ''): string {
+// What `/webhook-endpoints/{endpointId}` does to that endpoint, `/webhook-endpoint` does to the oldest one.
+
+type AboutEndpoint = Pick<RouteInput, 'caller' | 'params' | 'requestId' | 'clientAddress'>;
+
+/** Null for the oldest. @throws ApiError `webhook_endpoint_not_found` for an id of another shape */
+function requestedId({ params: { endpointId } }: AboutEndpoint): EndpointId {
+  if (endpointId === undefined) return null;
   if (!isId('we', endpointId)) throw endpointNotFound(endpointId);
   return endpointId;
+}
+
+export async function showEndpoint({ orm }: WebhookDependencies, input: AboutEndpoint) {
+  const endpoint = await readEndpoint(orm.em.fork(), input.caller, requestedId(input));
+  return { status: 200 as const, body: presentWebhookEndpoint(endpoint) };
+}
+
+export async function deleteEndpoint({ orm, endpointsChanged }: WebhookDependencies, input: AboutEndpoint) {
+  const endpointId = requestedId(input);
+  const context = { orm, ...authorOf(askingKey(input)) };
+  if (!(await removeEndpoint(context, input.caller, endpointId))) throw endpointNotFound(endpointId);
+  endpointsChanged();
+  return { status: 204 as const, body: null };
+}
+
+export async function rotateSecret({ orm, ring }: WebhookDependencies, input: AboutEndpoint) {
+  const endpointId = requestedId(input);
+  const { partnerId, mode } = input.caller;
+  const context = { orm, ring, ...authorOf(askingKey(input)) };
+  const wanted = { partnerId, modes: [mode], endpointId };
+  const { endpoints, secret } = await rotateEndpointSecret(context, wanted);
+  const [endpoint] = endpoints;
+  if (endpoint === undefined) throw endpointNotFound(endpointId);
+  return { status: 200 as const, body: presentWebhookEndpoint(endpoint, secret) };
+}
+
+export async function sendTestEvent({ orm, eventsWritten }: WebhookDependencies, input: AboutEndpoint) {
+  const eventId = await sendPing(orm, input.caller, requestedId(input));
+  eventsWritten();
+  return { status: 202 as const, body: await readEvent(orm, input.caller, eventId) };
 }
 
 const selectPage = tenantStatement((db, values: Tenant & PageValues) =>

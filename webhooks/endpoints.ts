@@ -12,7 +12,7 @@ import { transaction } from '../platform/db/transaction.ts';
 import type { CommandContext } from '../requests/command-context.ts';
 import { type Author, recordAudit } from '../requests/operator-context.ts';
 import type { WebhookEndpointRow } from './endpoint-resource.ts';
-import { DISABLED_BY_PARTNER, disableEndpoints, enableEndpoints } from './endpoint-status.ts';
+import { DISABLED_BY_PARTNER, disableEndpoints, type Endpoints, enableEndpoints } from './endpoint-status.ts';
 import { type EndpointId, pickEndpoints, readEndpoint, readEndpoints } from './reads.ts';
 import { generateWebhookSecret, openEndpointSecret, sealEndpointSecret } from './secrets.ts';
 
@@ -236,13 +236,7 @@ function secretFor(ring: KeyRing, known: { id: string; secret: Buffer } | undefi
   return known === undefined ? generateWebhookSecret() : openEndpointSecret(ring, known, known.secret);
 }
 
-interface OldestEndpoints {
-  partnerId: string;
-  modes: readonly Mode[];
-  endpointIds: readonly string[];
-}
-
-const readSecrets = readStatement((db, { partnerId, modes, endpointIds }: OldestEndpoints) =>
+const readSecrets = readStatement((db, { partnerId, modes, endpointIds }: Endpoints) =>
   db
     .selectFrom('webhook_endpoint')
     .select(['id', 'mode', 'secret'])
@@ -261,7 +255,7 @@ const setOldest = writeStatement(
       endpointIds,
       url,
       standardHeaders,
-    }: OldestEndpoints & { url: string /** Null leaves it as it is. */; standardHeaders: boolean | null },
+    }: Endpoints & { url: string /** Null leaves it as it is. */; standardHeaders: boolean | null },
   ) =>
     db
       .updateTable('webhook_endpoint')

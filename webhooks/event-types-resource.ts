@@ -18,7 +18,6 @@ import { TopUpResource, WithdrawalResource } from '../cards/transfers/resource.t
 import { CONFIRMED_DEPOSIT, DEPOSIT_IN_REVIEW, EXPIRED_DEPOSIT } from '../deposits/examples.ts';
 import { DepositResource } from '../deposits/resource.ts';
 import type { EventType } from '../domain/event.ts';
-import type { Mode } from '../domain/mode.ts';
 import { AuthorizationResource } from '../payments/authorization-resource.ts';
 import { AUTHORIZATION, EXPIRED_AUTHORIZATION, TRANSACTION } from '../payments/examples.ts';
 import { TransactionResource } from '../payments/transaction-resource.ts';
@@ -63,7 +62,7 @@ interface Declared<Name extends keyof EventData> {
   summary: string;
   /** When it is sent, for the list in docs/partners/webhooks.md. */
   when: string;
-  example: { id: string; mode: Mode; data: z.infer<z.ZodObject<EventData[Name]>> };
+  example: { id: string; data: z.infer<z.ZodObject<EventData[Name]>> };
 }
 
 type AnyDeclared = { [Name in keyof EventData]: Declared<Name> }[keyof EventData];
@@ -77,37 +76,37 @@ export const EVENT_TYPES = {
     data: 'Card',
     summary: 'A card was issued',
     when: 'a card is active, at once or after a 202',
-    example: { id: 'evt_01m81020r5wyhhsbhqpb0mty8y', mode: 'test', data: { card: CARD } },
+    example: { id: 'evt_01m81020r5wyhhsbhqpb0mty8y', data: { card: CARD } },
   },
   'card.issue_failed': {
     data: 'Card',
     summary: 'A card could not be issued',
     when: 'a card that was accepted with 202 could not be issued',
-    example: { id: 'evt_01m810254x9y4q8bdbzj8m1rtd', mode: 'live', data: { card: FAILED_CARD } },
+    example: { id: 'evt_01m810254x9y4q8bdbzj8m1rtd', data: { card: FAILED_CARD } },
   },
   'card.updated': {
     data: 'Card',
     summary: 'A card was changed',
     when: 'the `card_name`, `email`, `metadata` or `spending_controls` of a card changed',
-    example: { id: 'evt_01m810217d0w5v3t6z9b2k8c4m', mode: 'test', data: { card: UPDATED_CARD } },
+    example: { id: 'evt_01m810217d0w5v3t6z9b2k8c4m', data: { card: UPDATED_CARD } },
   },
   'card.frozen': {
     data: 'Card',
     summary: 'A card was frozen',
     when: 'a card was frozen',
-    example: { id: 'evt_01m810215682q5zyyj8yqdp2jp', mode: 'test', data: { card: FROZEN_CARD } },
+    example: { id: 'evt_01m810215682q5zyyj8yqdp2jp', data: { card: FROZEN_CARD } },
   },
   'card.unfrozen': {
     data: 'Card',
     summary: 'A card was unfrozen',
     when: 'a card was unfrozen',
-    example: { id: 'evt_01m8102167j610wbcfr9rzt6tq', mode: 'test', data: { card: CARD } },
+    example: { id: 'evt_01m8102167j610wbcfr9rzt6tq', data: { card: CARD } },
   },
   'card.blocked': {
     data: 'Card',
     summary: 'A card was blocked',
     when: 'a card was blocked',
-    example: { id: 'evt_01m81021bx6qw00rg95ar4afef', mode: 'test', data: { card: BLOCKED_CARD } },
+    example: { id: 'evt_01m81021bx6qw00rg95ar4afef', data: { card: BLOCKED_CARD } },
   },
   'topup.succeeded': {
     data: 'Topup',
@@ -115,7 +114,6 @@ export const EVENT_TYPES = {
     when: "a top-up's money is on the card, at once or after a 202",
     example: {
       id: 'evt_01m81020y7g6vd7dq2pvpyg63h',
-      mode: 'test',
       data: { topup: TOPUP, card: { ...CARD, balance: 7_500, available_balance: 7_500 } },
     },
   },
@@ -125,7 +123,6 @@ export const EVENT_TYPES = {
     when: 'a top-up that was accepted with 202 failed',
     example: {
       id: 'evt_01m81025g2hn4fgw0cz3v6k9pe',
-      mode: 'live',
       data: { topup: FAILED_TOPUP, card: { ...CARD, mode: 'live' } },
     },
   },
@@ -135,7 +132,6 @@ export const EVENT_TYPES = {
     when: "a withdrawal's money is in your balance, at once or after a 202",
     example: {
       id: 'evt_01m81021hz3t6w9b5q8d1y7rkc',
-      mode: 'test',
       data: { withdrawal: WITHDRAWAL, card: { ...CARD, balance: 3_000 } },
     },
   },
@@ -145,7 +141,6 @@ export const EVENT_TYPES = {
     when: 'a withdrawal that was accepted with 202 failed',
     example: {
       id: 'evt_01m81025r6n2e8x4v0a9s3zjtf',
-      mode: 'live',
       data: { withdrawal: FAILED_WITHDRAWAL, card: { ...CARD, mode: 'live' } },
     },
   },
@@ -155,11 +150,7 @@ export const EVENT_TYPES = {
     when: 'a purchase, decline or refund, simulated ones included',
     example: {
       id: 'evt_01m8102143jn4tsm29rv5e4ad4',
-      mode: 'test',
-      data: {
-        transaction: TRANSACTION,
-        card: { ...CARD, balance: 6_250, available_balance: 6_250 },
-      },
+      data: { transaction: TRANSACTION, card: { ...CARD, balance: 6_250, available_balance: 6_250 } },
     },
   },
   'card.authorization.created': {
@@ -168,7 +159,6 @@ export const EVENT_TYPES = {
     when: 'a merchant asked for money: approved or declined',
     example: {
       id: 'evt_01m8102143jn4tsm29rv5e4ad5',
-      mode: 'test',
       data: { authorization: AUTHORIZATION, card: { ...CARD, available_balance: 3_750 } },
     },
   },
@@ -178,7 +168,6 @@ export const EVENT_TYPES = {
     when: 'an authorization was incremented, cleared, reversed, or expired',
     example: {
       id: 'evt_01m810214vjn4tsm29rv5e4ad6',
-      mode: 'test',
       data: { authorization: EXPIRED_AUTHORIZATION, card: CARD },
     },
   },
@@ -186,61 +175,37 @@ export const EVENT_TYPES = {
     data: 'Deposit',
     summary: 'A deposit was credited',
     when: 'we credited a deposit',
-    example: {
-      id: 'evt_01m81024zan2wj3v6g32rmxq3s',
-      mode: 'live',
-      data: { deposit: CONFIRMED_DEPOSIT },
-    },
+    example: { id: 'evt_01m81024zan2wj3v6g32rmxq3s', data: { deposit: CONFIRMED_DEPOSIT } },
   },
   'deposit.needs_review': {
     data: 'Deposit',
     summary: 'A deposit needs a review',
     when: 'something other than the one exact payment arrived for a deposit, and one of us has to look at it',
-    example: {
-      id: 'evt_01m81024zan2wj3v6g32rmxq3t',
-      mode: 'live',
-      data: { deposit: DEPOSIT_IN_REVIEW },
-    },
+    example: { id: 'evt_01m81024zan2wj3v6g32rmxq3t', data: { deposit: DEPOSIT_IN_REVIEW } },
   },
   'deposit.expired': {
     data: 'Deposit',
     summary: 'A deposit has expired',
     when: 'nothing arrived for a deposit in time',
-    example: {
-      id: 'evt_01m810250zan2wj3v6g32rmxq3',
-      mode: 'live',
-      data: { deposit: EXPIRED_DEPOSIT },
-    },
+    example: { id: 'evt_01m810250zan2wj3v6g32rmxq3', data: { deposit: EXPIRED_DEPOSIT } },
   },
   'webhook_endpoint.failing': {
     data: 'WebhookEndpoint',
     summary: 'A webhook endpoint is failing',
     when: 'ten attempts in a row have failed at another of your endpoints; once until it succeeds again',
-    example: {
-      id: 'evt_01m8102bx0k6w3h9r5c2t7z4qd',
-      mode: 'test',
-      data: { webhook_endpoint: FAILING_ENDPOINT },
-    },
+    example: { id: 'evt_01m8102bx0k6w3h9r5c2t7z4qd', data: { webhook_endpoint: FAILING_ENDPOINT } },
   },
   'webhook_endpoint.disabled': {
     data: 'WebhookEndpoint',
     summary: 'A webhook endpoint was disabled',
     when: 'another of your endpoints was disabled: by you, by us, or because it answered 410',
-    example: {
-      id: 'evt_01m8102c4n8v5d1j7b0x6y3mgh',
-      mode: 'test',
-      data: { webhook_endpoint: DISABLED_ENDPOINT },
-    },
+    example: { id: 'evt_01m8102c4n8v5d1j7b0x6y3mgh', data: { webhook_endpoint: DISABLED_ENDPOINT } },
   },
   'api_key.expiring': {
     data: 'ApiKey',
     summary: 'An API key will expire',
     when: 'seven days before an API key expires, or at once if that is nearer',
-    example: {
-      id: 'evt_01m81022ha2n6c8r4v0x3z7k5d',
-      mode: 'test',
-      data: { api_key: EXPIRING_API_KEY },
-    },
+    example: { id: 'evt_01m81022ha2n6c8r4v0x3z7k5d', data: { api_key: EXPIRING_API_KEY } },
   },
   'balance.low': {
     data: 'Balance',
@@ -248,7 +213,6 @@ export const EVENT_TYPES = {
     when: 'your available balance fell below the threshold of your balance alert',
     example: {
       id: 'evt_01m81024zan2wj3v6g32rmxq4a',
-      mode: 'live',
       data: { balance: LOW_BALANCE, threshold: BALANCE_ALERT.threshold },
     },
   },
@@ -258,7 +222,6 @@ export const EVENT_TYPES = {
     when: 'your available balance is at the threshold of your balance alert, or above it, again',
     example: {
       id: 'evt_01m81024zan2wj3v6g32rmxq4b',
-      mode: 'live',
       data: { balance: RECOVERED_BALANCE, threshold: BALANCE_ALERT.threshold },
     },
   },
@@ -266,10 +229,6 @@ export const EVENT_TYPES = {
     data: 'Ping',
     summary: 'You asked for a test event',
     when: 'you called `POST /webhook-endpoint/test`, or `test` of one of several',
-    example: {
-      id: 'evt_01m81021nat70kdkb07c1jg1dc',
-      mode: 'test',
-      data: { webhook_endpoint: WEBHOOK_ENDPOINT },
-    },
+    example: { id: 'evt_01m81021nat70kdkb07c1jg1dc', data: { webhook_endpoint: WEBHOOK_ENDPOINT } },
   },
 } as const satisfies Record<EventType, AnyDeclared>;

@@ -126,9 +126,10 @@ function anySchema<Resource>(schemas: z.core.$ZodTypeDiscriminable[]): z.ZodType
   return union as z.ZodType<unknown> as z.ZodType<Resource>;
 }
 
-/** An example of the body that we send for events of a type. */
+/** An example of the body that we send for events of a type. All of its data is of one mode. */
 export function webhookEventExample(type: EventType): WebhookEvent {
-  const { id, mode, data } = EVENT_TYPES[type].example;
+  const { id, data } = EVENT_TYPES[type].example;
+  const [{ mode }] = Object.values(data) as [{ mode: Mode }];
   return { id, type, created: '2026-11-22T06:45:51.402Z', mode, data } as WebhookEvent;
 }
 

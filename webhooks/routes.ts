@@ -1,22 +1,21 @@
 import { z } from 'zod';
 import { askingKey } from '../api/http/asking-key.ts';
 import { declare, resource } from '../api/http/route.ts';
-import { ApiError } from '../domain/api-error.ts';
-import type { CommandContext } from '../requests/command-context.ts';
 import { authorOf } from '../requests/operator-context.ts';
+import { presentWebhookEndpoint, WebhookEndpointResource } from './endpoint-resource.ts';
+import { setEndpoint } from './endpoints.ts';
 import {
-  presentWebhookEndpoint,
-  WebhookEndpointResource,
-  type WebhookEndpointRow,
-} from './endpoint-resource.ts';
-import { rotateEndpointSecret } from './endpoint-secrets.ts';
-import { removeEndpoint, setEndpoint } from './endpoints.ts';
-import { checkedUrl, StandardWebhooks, WebhookUrl } from './endpoints-routes.ts';
-import { readEvent } from './events-routes.ts';
+  checkedUrl,
+  deleteEndpoint,
+  rotateSecret,
+  StandardWebhooks,
+  sendTestEvent,
+  showEndpoint,
+  type WebhookDependencies,
+  WebhookUrl,
+} from './endpoints-routes.ts';
 import { ROTATED_ENDPOINT, WEBHOOK_ENDPOINT, WEBHOOK_SECRET } from './examples.ts';
-import { endpointNotFound, readEndpoint } from './reads.ts';
 import { EventResource, eventExample } from './resource.ts';
-import { sendPing } from './send-on-request.ts';
 
 const SetRequest = z
   .strictObject({
@@ -102,23 +101,13 @@ const testWebhookEndpoint = declare({
   errors: ['webhook_endpoint_not_found', 'invalid_state'],
 });
 
-export interface WebhookDependencies extends CommandContext {
-  webhookAllowLoopbackHttp: boolean;
-  /** Tells the relays that there is something to send. */
-  eventsWritten(): void;
-  /** Tells the workers that an endpoint was enabled or deleted. */
-  endpointsChanged(): void;
-}
-
 export const webhooks = resource(
   { getWebhookEndpoint, putWebhookEndpoint, deleteWebhookEndpoint, rotateWebhookSecret, testWebhookEndpoint },
-  ({ orm, ring, webhookAllowLoopbackHttp, eventsWritten, endpointsChanged }: WebhookDependencies) => ({
-    getWebhookEndpoint: async ({ caller }) => ({
-      status: 200,
-      body: presentWebhookEndpoint(await readEndpoint(orm.em.fork(), caller, null)),
-    }),
+  (dependencies: WebhookDependencies) => ({
+    getWebhookEndpoint: (input) => showEndpoint(dependencies, input),
 
     async putWebhookEndpoint({ caller, body, ...input }) {
+      const { orm, ring, webhookAllowLoopbackHttp, endpointsChanged } = dependencies;
       const { partnerId, mode } = caller;
       const url = checkedUrl(body.url, webhookAllowLoopbackHttp);
       const { endpoints, secret } = await setEndpoint(
@@ -126,33 +115,13 @@ export const webhooks = resource(
         { partnerId, modes: [mode], url, standardWebhooks: body.standard_webhooks },
       );
       endpointsChanged();
-      return { status: 200, body: presentWebhookEndpoint(existing(endpoints[0]), secret) };
+      const [endpoint] = endpoints;
+      if (endpoint === undefined) throw new Error('an endpoint that was set is there');
+      return { status: 200, body: presentWebhookEndpoint(endpoint, secret) };
     },
 
-    async deleteWebhookEndpoint(input) {
-      const context = { orm, ...authorOf(askingKey(input)) };
-      if (!(await removeEndpoint(context, input.caller, null))) throw endpointNotFound(null);
-      endpointsChanged();
-      return { status: 204, body: null };
-    },
-
-    async rotateWebhookSecret(input) {
-      const { partnerId, mode } = input.caller;
-      const oldest = { partnerId, modes: [mode], endpointId: null };
-      const context = { orm, ring, ...authorOf(askingKey(input)) };
-      const { endpoints, secret } = await rotateEndpointSecret(context, oldest);
-      return { status: 200, body: presentWebhookEndpoint(existing(endpoints[0]), secret) };
-    },
-
-    async testWebhookEndpoint({ caller }) {
-      const eventId = await sendPing(orm, caller, null);
-      eventsWritten();
-      return { status: 202, body: await readEvent(orm, caller, eventId) };
-    },
+    deleteWebhookEndpoint: (input) => deleteEndpoint(dependencies, input),
+    rotateWebhookSecret: (input) => rotateSecret(dependencies, input),
+    testWebhookEndpoint: (input) => sendTestEvent(dependencies, input),
   }),
 );
-
-function existing(row: WebhookEndpointRow | undefined): WebhookEndpointRow {
-  if (row === undefined) throw new ApiError('webhook_endpoint_not_found');
-  return row;
-}

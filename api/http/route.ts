@@ -44,7 +44,7 @@ export interface Declaration<Query = unknown, Body = unknown, Responses extends 
    * `responses`.
    */
   examples: { body?: object; query?: Record<string, string>; [status: number]: object | string };
-  /** In addition to the errors that every route can answer ({@link declaredErrorCodes}). */
+  /** In addition to those of every route, and of its scope, mode, key and body ({@link declaredErrorCodes}). */
   errors?: readonly ErrorCode[];
 }
 
@@ -133,15 +133,18 @@ export function resource<Declared extends Record<string, Declaration>, Dependenc
 }
 
 /** Every error a route can answer, in the order they appear in the reference. */
-export function declaredErrorCodes({ scope, body, idempotencyKey, errors = [] }: Declaration): ErrorCode[] {
-  return [
-    ...EVERYWHERE,
-    ...(scope === null ? [] : (['insufficient_scope'] as const)),
-    ...(body ? WITH_BODY : []),
-    ...(idempotencyKey === 'required' ? (['idempotency_key_missing'] as const) : []),
-    ...(idempotencyKey ? (['idempotency_key_invalid'] as const) : []),
-    ...errors,
-  ];
+export function declaredErrorCodes(declared: Declaration): ErrorCode[] {
+  const { scope, body, mode, idempotencyKey, errors = [] } = declared;
+  const codes = [...EVERYWHERE];
+  if (scope !== null) codes.push('insufficient_scope');
+  if (body) codes.push('body_too_large', 'unsupported_media_type');
+  if (idempotencyKey === 'required') codes.push('idempotency_key_missing');
+  if (idempotencyKey) codes.push('idempotency_key_invalid');
+  codes.push(...errors);
+  if (mode === 'test') codes.push('live_key_not_allowed');
+  if (mode === 'live') codes.push('test_key_not_allowed');
+  if (idempotencyKey) codes.push('idempotency_in_flight', 'idempotency_conflict');
+  return [...new Set(codes)];
 }
 
 const EVERYWHERE: readonly ErrorCode[] = [
@@ -154,4 +157,3 @@ const EVERYWHERE: readonly ErrorCode[] = [
   'internal_error',
   'unavailable',
 ];
-const WITH_BODY: readonly ErrorCode[] = ['body_too_large', 'unsupported_media_type'];

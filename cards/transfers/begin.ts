@@ -6,7 +6,6 @@ import { ApiError } from '../../domain/api-error.ts';
 import type { TransferDecision } from '../../domain/decision.ts';
 import { quoteFunding } from '../../domain/fees.ts';
 import { isId } from '../../domain/ids.ts';
-import type { Tenant } from '../../domain/mode.ts';
 import { TRANSFERS, type TransferDirection } from '../../domain/transfer.ts';
 import type { TransferAsked } from '../../issuers/card-network.ts';
 import { statementWithPosting } from '../../ledger/apply-posting.ts';
@@ -24,8 +23,8 @@ import {
   requestOutcome,
 } from '../../requests/outcome.ts';
 import { type KeyedResponse, requireStored, respondOnce } from '../../requests/respond-once.ts';
-import { openRequest, type StoredResponse, storeError } from '../../requests/response.ts';
-import { fundingPosting, requireFunds } from '../funding-posting.ts';
+import { openRequest, storeError } from '../../requests/response.ts';
+import { type BegunFunding, fundingPosting, type InsertedFunding, requireFunds } from '../funding-posting.ts';
 import { neverIssued } from '../lock-card.ts';
 import { hasLostNetworkId } from '../network-card.ts';
 import type { CardRow } from '../resource.ts';
@@ -54,14 +53,6 @@ interface KeptTransfer {
 }
 
 /**
- * `held`: the network decides next; `asked` is the request to it, or null if an earlier run made the hold.
- * `answered`: the transfer is over and its claim has a response, which is included if this run stored it.
- */
-type BegunTransfer =
-  | { state: 'held'; asked: TransferAsked | null }
-  | { state: 'answered'; response: StoredResponse | null };
-
-/**
  * Begins a transfer in live mode: the pending row and its hold. A refusal becomes the claim's response and
  * leaves nothing else behind. If it runs again for the same claim, it changes nothing and returns the same.
  */
@@ -69,7 +60,7 @@ export async function beginTransfer(
   { orm, ring }: CommandContext,
   claimId: string,
   direction: TransferDirection,
-): Promise<BegunTransfer> {
+): Promise<BegunFunding<TransferAsked>> {
   try {
     return await transaction(orm, async (tx) => {
       const [claimed] = await lockClaimedTerms(tx, { claimId });
@@ -181,17 +172,10 @@ function askedFor(
   return { token, direction, networkCardId, amountCents: Number(transfer.amount_cents) };
 }
 
-/** A transfer's row as JSON, and what only a pending one has. */
-interface InsertedTransfer extends Tenant {
-  row: string;
-  pendingClaimId: string | null;
-  asked: string | null;
-}
-
 const OWN_COLUMNS = ownColumns(TRANSFER_COLUMNS);
 
 /** Inserts a transfer and returns what is counted of it: nothing of a withdrawal. */
-const insertTransfer = (transfer: InsertedTransfer) => sql<Load>`
+const insertTransfer = (transfer: InsertedFunding) => sql<Load>`
   INSERT INTO card_transfer (partner_id, mode, ${OWN_COLUMNS}, claim_id, asked, counted_on)
   SELECT ${transfer.partnerId}, ${transfer.mode}, ${OWN_COLUMNS}, ${transfer.pendingClaimId},
     ${transfer.asked}::jsonb,
@@ -199,7 +183,7 @@ const insertTransfer = (transfer: InsertedTransfer) => sql<Load>`
   FROM json_populate_record(NULL::card_transfer, ${transfer.row})
   RETURNING partner_id, mode, amount_cents AS cents, counted_on`;
 
-const holdTransfer = statementWithPosting((_, transfer: InsertedTransfer, ledger) => {
+const holdTransfer = statementWithPosting((_, transfer: InsertedFunding, ledger) => {
   const made = cte('made', insertTransfer(transfer));
   return sql`${withCtes([made, countLoad(made, 0)])} SELECT ${ledger.answer} FROM ${ledger.call}`;
 });
@@ -276,7 +260,7 @@ export function transferInTestMode(
   });
 }
 
-const moveTransfer = statementWithPosting((_, transfer: InsertedTransfer & KeyedOutcomeValues, ledger) => {
+const moveTransfer = statementWithPosting((_, transfer: InsertedFunding & KeyedOutcomeValues, ledger) => {
   const made = cte('made', insertTransfer(transfer));
   const { ctes, isStored } = endRequest(made, transfer);
   return sql<{ is_stored: boolean }>`

@@ -6,7 +6,7 @@ import type { TransferDirection } from '../../domain/transfer.ts';
 import { applyPostings, statementWithPosting } from '../../ledger/apply-posting.ts';
 import { readCardBalance } from '../../ledger/balances.ts';
 import { encodePosting } from '../../ledger/posting.ts';
-import { anyOf, cte, readStatement, withCtes, writeStatement } from '../../platform/db/sql.ts';
+import { anyOf, cte, withCtes, writeStatement } from '../../platform/db/sql.ts';
 import { transaction } from '../../platform/db/transaction.ts';
 import type { CommandContext, OpenCommand } from '../../requests/command-context.ts';
 import { type AccountColumns, insertEvents, newEvent } from '../../requests/event.ts';
@@ -260,25 +260,3 @@ const postAndWriteEnd = statementWithPosting((db, transfer: TransferRow & Outcom
   );
   return sql`${withCtes([ended, ...endClaim(ended, transfer)])} SELECT ${ledger.answer} FROM ${ledger.call}`;
 });
-
-/**
- * How a transfer ended, according to its row.
- * @returns null if there is no row: it was refused, or failed before its request had a response
- */
-export async function readTransferEnd(
-  { orm }: CommandContext,
-  claimId: string,
-): Promise<{ failure: TransferFailureCode | null } | null> {
-  const [transfer] = await transferEnd(orm.em.fork(), { claimId });
-  return transfer === undefined ? null : { failure: transfer.failure_code };
-}
-
-const transferEnd = readStatement(
-  (db, { claimId }: { claimId: string }) =>
-    db
-      .selectFrom('idempotency_claim as c')
-      .innerJoin('card_transfer as t', 't.id', 'c.resource_id')
-      .select('t.failure_code')
-      .where('c.id', '=', claimId),
-  { acrossTenants: 'id' },
-);

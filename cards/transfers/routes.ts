@@ -47,15 +47,7 @@ const createTopUp = declare({
   body: TopUpRequest,
   responses: { 201: TopUpResource, 202: TopUpResource },
   examples: { body: { amount: 2_500 }, 201: TOPUP, 202: PENDING_TOPUP },
-  errors: [
-    'insufficient_funds',
-    'provider_declined',
-    'card_not_found',
-    'invalid_state',
-    'idempotency_in_flight',
-    'limit_exceeded',
-    'idempotency_conflict',
-  ],
+  errors: ['insufficient_funds', 'provider_declined', 'card_not_found', 'invalid_state', 'limit_exceeded'],
 });
 
 const createWithdrawal = declare({
@@ -73,14 +65,7 @@ const createWithdrawal = declare({
   body: WithdrawalRequest,
   responses: { 201: WithdrawalResource, 202: WithdrawalResource },
   examples: { body: { amount: 2_000 }, 201: WITHDRAWAL, 202: PENDING_WITHDRAWAL },
-  errors: [
-    'insufficient_card_balance',
-    'provider_declined',
-    'card_not_found',
-    'invalid_state',
-    'idempotency_in_flight',
-    'idempotency_conflict',
-  ],
+  errors: ['insufficient_card_balance', 'provider_declined', 'card_not_found', 'invalid_state'],
 });
 
 const SHOWN = {

@@ -145,7 +145,13 @@ export const ROLES: readonly Role[] = [
     // What partners see is one document: an event shows whole cards and deposits.
     also: [named('resource'), named('examples')],
     only: ['domain', named('(?:rules|resource|examples)')],
-    onlyTypes: ['domain', named('(?:rules|resource)'), 'platform/db/entities.ts', 'platform/db/columns.ts'],
+    onlyTypes: [
+      'domain',
+      'ledger',
+      named('(?:rules|resource)'),
+      'platform/db/entities.ts',
+      'platform/db/columns.ts',
+    ],
   },
   {
     name: named('examples'),

@@ -1,78 +1,50 @@
+import { UnderscoreNamingStrategy } from '@mikro-orm/core';
 import { sql } from 'kysely';
 import { MAX_PAYMENTS_SHOWN, type PaymentStatus } from '../../domain/deposit.ts';
-import type { Row, Tables } from './entities.ts';
+import { type Row, TABLES, type Tables } from './entities.ts';
 
-/**
- * The columns that each resource is read with, never `*`: if a migration changed the columns of a prepared
- * statement, it would fail in every process that runs during the migration.
+/*
+ * The columns that each resource is read with, by name, never `*`: if a migration changed the columns of a
+ * prepared statement, it would fail in every process that runs during the migration.
  */
+
+const naming = new UnderscoreNamingStrategy();
+
+/** The columns of a table, in the entity's order, without those that are not read with it. */
+function columnsOf<Name extends keyof Tables, Unread extends keyof Tables[Name] = never>(
+  table: Name,
+  unread: readonly Unread[] = [],
+): readonly Exclude<keyof Tables[Name], Unread>[] {
+  const properties = Object.entries(TABLES[table].meta.properties);
+  const names = properties.map(([name, { fieldName }]) => fieldName ?? naming.propertyToColumnName(name));
+  return names.filter((name) => !unread.includes(name as Unread)) as Exclude<keyof Tables[Name], Unread>[];
+}
+
+export const CARD_COLUMNS = columnsOf('card', [
+  'claim_id',
+  'status_change_claim_id',
+  'counted_on',
+  'asked',
+  'decision',
+  'not_recorded',
+  'look_up_after',
+  'update_unannounced',
+  'cardholder_erased_at',
+]);
+
+export const TRANSFER_COLUMNS = columnsOf('card_transfer', [
+  'claim_id',
+  'counted_on',
+  'asked',
+  'decision',
+  'not_recorded',
+]);
+
+export const TRANSACTION_COLUMNS = columnsOf('card_transaction');
+export const AUTHORIZATION_COLUMNS = columnsOf('card_authorization');
+export const LOGGED_REQUEST_COLUMNS = columnsOf('logged_request');
+
 type Columns<Table extends keyof Tables> = readonly (keyof Tables[Table])[];
-
-export const CARD_COLUMNS = [
-  'id',
-  'partner_id',
-  'mode',
-  'status',
-  'external_ref',
-  'card_name',
-  'cardholder_first_name',
-  'cardholder_last_name',
-  'email',
-  'metadata',
-  'product_code',
-  'network',
-  'network_card_id',
-  'last4',
-  'exp_month',
-  'exp_year',
-  'failure_code',
-  'funding_cents',
-  'fees',
-  'overdue_since',
-  'spending_controls',
-  'created_at',
-] as const satisfies Columns<'card'>;
-
-export const TRANSFER_COLUMNS = [
-  'id',
-  'partner_id',
-  'mode',
-  'card_id',
-  'direction',
-  'status',
-  'failure_code',
-  'amount_cents',
-  'fees',
-  'card_balance_cents',
-  'overdue_since',
-  'created_at',
-  'completed_at',
-] as const satisfies Columns<'card_transfer'>;
-
-export const TRANSACTION_COLUMNS = [
-  'id',
-  'partner_id',
-  'mode',
-  'card_id',
-  'network_transaction_id',
-  'type',
-  'amount_cents',
-  'fees',
-  'merchant_name',
-  'merchant_category_code',
-  'merchant_city',
-  'merchant_country',
-  'decline_reason',
-  'charged_to',
-  'card_balance_after_cents',
-  'created_at',
-  'authorization_id',
-  'of_authorization',
-  'from_hold_cents',
-  'partner_balance_cents',
-  'network_payment_id',
-  'refunded_transaction_id',
-] as const satisfies Columns<'card_transaction'>;
 
 export const OPERATION_COLUMNS = [
   'id',
@@ -93,21 +65,29 @@ export const OPERATION_COLUMNS = [
   'network_deadline',
 ] as const satisfies Columns<'idempotency_claim'>;
 
-export const LOGGED_REQUEST_COLUMNS = [
+export const DEPOSIT_COLUMNS = [
   'id',
   'partner_id',
   'mode',
-  'method',
-  'path',
-  'status',
-  'error_code',
-  'error_param',
-  'api_key_id',
+  'network',
+  'contract_address',
   'address',
-  'idempotency_key',
-  'operation_id',
-  'duration_ms',
-] as const satisfies Columns<'logged_request'>;
+  'amount_cents',
+  'status',
+  'credited_cents',
+  'created_at',
+  'expires_at',
+  'confirmed_at',
+] as const satisfies Columns<'deposit'>;
+
+export const PAYMENT_COLUMNS = [
+  'payment_id',
+  'said',
+  'requests',
+  'cleared_cents',
+  'is_expired',
+  'folded',
+] as const satisfies Columns<'payment'>;
 
 /** Columns for a `sql` template that inserts a row, without those that say whose it is. */
 export const ownColumns = (columns: readonly string[]) =>
@@ -133,52 +113,6 @@ export function clockAhead(claim: string) {
     'clock_ahead_seconds',
   );
 }
-
-export const AUTHORIZATION_COLUMNS = [
-  'id',
-  'partner_id',
-  'mode',
-  'card_id',
-  'network_authorization_id',
-  'status',
-  'amount_cents',
-  'held_cents',
-  'settled_cents',
-  'target_cents',
-  'decline_reason',
-  'merchant_name',
-  'merchant_category_code',
-  'merchant_city',
-  'merchant_country',
-  'requests',
-  'holds',
-  'expires_at',
-  'created_at',
-] as const satisfies Columns<'card_authorization'>;
-
-export const PAYMENT_COLUMNS = [
-  'payment_id',
-  'said',
-  'requests',
-  'cleared_cents',
-  'is_expired',
-  'folded',
-] as const satisfies Columns<'payment'>;
-
-export const DEPOSIT_COLUMNS = [
-  'id',
-  'partner_id',
-  'mode',
-  'network',
-  'contract_address',
-  'address',
-  'amount_cents',
-  'status',
-  'credited_cents',
-  'created_at',
-  'expires_at',
-  'confirmed_at',
-] as const satisfies Columns<'deposit'>;
 
 type PaymentOfDeposit = Row<
   'deposit_payment',

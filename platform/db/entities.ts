@@ -21,7 +21,7 @@ import * as webhooks from '../../webhooks/tables.ts';
 import { MeasurementEntity } from '../monitoring/tables.ts';
 
 /** Every table, by its name in statements. */
-const TABLES = {
+export const TABLES = {
   partner: accounts.PartnerEntity,
   account_usage: accounts.AccountUsageEntity,
   api_key: accounts.ApiKeyEntity,

@@ -28,9 +28,8 @@ const PAUSE_MS = 2_000;
  */
 export async function migrate(
   databaseUrl: string,
-  log: (line: string) => void = () => {},
 ): Promise<{ migrations: readonly string[]; functions: readonly string[] }> {
-  const migrations = await applyMigrations(databaseUrl, log);
+  const migrations = await applyMigrations(databaseUrl);
   let functions: readonly string[] = [];
   const client = new pg.Client(connectionTo(databaseUrl));
   await client.connect();
@@ -55,7 +54,7 @@ const connectionTo = (databaseUrl: string) => ({
   ...CLIENT_KEEPALIVE,
 });
 
-async function applyMigrations(databaseUrl: string, log: (line: string) => void): Promise<string[]> {
+async function applyMigrations(databaseUrl: string): Promise<string[]> {
   // Loaded here, because the API only needs the names.
   const { runner } = await import('node-pg-migrate');
   const options = {
@@ -64,7 +63,7 @@ async function applyMigrations(databaseUrl: string, log: (line: string) => void)
     direction: 'up',
     migrationsTable: 'schema_migration',
     singleTransaction: false,
-    log,
+    log: () => {},
   } as const;
   const applied: string[] = [];
   for (;;) {

@@ -51,14 +51,13 @@ export function readiness(stateOf: () => State): { router: Router; metric: Metri
     files ??= readSchemaFiles();
     return files;
   };
-  const computeReady = atMostOften(COMPUTED_EVERY_MS, async () => {
-    const state = stateOf();
-    return typeof state === 'string' ? notReady(state) : checkAll(state, await schemaFiles());
-  });
-  const computeServing = atMostOften(COMPUTED_EVERY_MS, async () => {
-    const state = stateOf();
-    return typeof state === 'string' ? notReady(state) : checkPostgres(state, await schemaFiles());
-  });
+  const computing = (check: typeof checkAll) =>
+    atMostOften(COMPUTED_EVERY_MS, async () => {
+      const state = stateOf();
+      return typeof state === 'string' ? notReady(state) : check(state, await schemaFiles());
+    });
+  const computeReady = computing(checkAll);
+  const computeServing = computing(checkPostgres);
   const router = new Router();
   router.get('/readyz', async (ctx) => {
     // Not cached: a process that is stopping should get no more requests.

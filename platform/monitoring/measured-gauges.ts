@@ -27,7 +27,8 @@ export interface Measured<Result> {
 export interface MeasuredGauge<Result> {
   name: string;
   help: string;
-  labels: readonly string[];
+  /** If left out, there are none, and one sample. */
+  labels?: readonly string[];
   /** The samples: label values in order, and the number. The result has been through JSON. */
   samples(result: Result): [labels: string[], value: number][];
 }
@@ -86,7 +87,7 @@ export function measuredGauges<Result>(
     name,
     measuredAt: async () => (await readOnce())?.measuredAt ?? null,
     metrics: gauges.map(
-      ({ samples, labels, ...described }) =>
+      ({ samples, labels = [], ...described }) =>
         new Gauge({
           ...described,
           labelNames: labels,
