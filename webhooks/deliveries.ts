@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import type { Row } from '../platform/db/entities.ts';
 import { followingAccounts } from '../platform/db/following-accounts.ts';
+import { hasPassed } from '../platform/db/has-passed.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import {
   ASYNCHRONOUS_COMMIT,
@@ -29,6 +30,9 @@ export const keyColumns = (deliveries: readonly DeliveryKey[]): KeyColumns => ({
   eventIds: deliveries.map(({ eventId }) => eventId),
   endpointIds: deliveries.map(({ endpointId }) => endpointId),
 });
+
+/** Whether nobody works on the delivery with this alias. Leases are shorter than five minutes. */
+export const isLeaseOver = (delivery: string) => hasPassed(`${delivery}.lease_expires_at`, 300_000);
 
 /** An endpoint in the order in which the queues take turns. */
 export type QueuedEndpoint = Row<'delivery', 'partner_id' | 'mode' | 'endpoint_id'>;
@@ -136,14 +140,14 @@ const take = autocommitStatement(
             SELECT p.event_id, p.endpoint_id FROM delivery p
             WHERE p.status = 'pending' AND p.partner_id = a.partner_id AND p.mode = a.mode
               AND p.endpoint_id = a.endpoint_id
-              AND NOT p.replayed AND p.lease_expires_at <= clock_timestamp()
+              AND NOT p.replayed AND ${isLeaseOver('p')}
             ORDER BY p.event_id LIMIT s.free FOR UPDATE SKIP LOCKED) live
           UNION ALL
           SELECT replayed.* FROM (
             SELECT p.event_id, p.endpoint_id FROM delivery p
             WHERE p.status = 'pending' AND p.partner_id = a.partner_id AND p.mode = a.mode
               AND p.endpoint_id = a.endpoint_id
-              AND p.replayed AND p.lease_expires_at <= clock_timestamp()
+              AND p.replayed AND ${isLeaseOver('p')}
             ORDER BY p.event_id LIMIT s.free_for_replays FOR UPDATE SKIP LOCKED) replayed) q
         LIMIT s.free) d
     LIMIT ${values.limit}
