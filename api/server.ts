@@ -31,8 +31,7 @@ import {
   TEST_CLOCK_ADVANCED,
 } from '../platform/db/notifications.ts';
 import { type Orm, openServiceDatabase } from '../platform/db/orm.ts';
-import { openLists } from '../platform/db/read-replica.ts';
-import { openReportReads } from '../platform/db/report-reads.ts';
+import { openReads } from '../platform/db/report-reads.ts';
 import { createProcessMetrics } from '../platform/monitoring/metrics.ts';
 import { poolMetrics } from '../platform/monitoring/process-metrics.ts';
 import { describeError } from '../platform/process/describe-error.ts';
@@ -64,7 +63,6 @@ import { createUsageBuckets } from './http/usage-buckets.ts';
 const ACCOUNT_EXCHANGE_MS = 500;
 /** How long a request waits for its account's turn at least, however short the wait for a card is. */
 const MIN_TURN_WAIT_MS = 8_000;
-
 /** How often the processes exchange how much of their limits keys and accounts have used. */
 const USAGE_EXCHANGE_MS = 250;
 
@@ -120,15 +118,16 @@ export async function startApi(
   const tracing = await startTracing('card-issuing-api', config.tracing, logger);
   const keysAreKept = keptKeys(orm, ring);
   // If PostgreSQL is down, the process starts anyway and answers 503; the first request after that loads the
-  // keys.
+  // keys. If it is silent, each of these waits until it gives up, so they wait together.
   const unlessOutage = (error: unknown) => {
     if (!isOutage(error)) throw error;
   };
-  await keysAreKept().catch(unlessOutage);
-  await takeLiveNetwork(orm, config.cardNetwork).catch(unlessOutage);
+  const [{ lists, reportReads }] = await Promise.all([
+    openReads(config, orm, logger),
+    keysAreKept().catch(unlessOutage),
+    takeLiveNetwork(orm, config.cardNetwork).catch(unlessOutage),
+  ]);
   const plugin = new TemporalPlugin({ codecKeys: config.codecKeys, logger, tracing });
-  const lists = await openLists(config, orm, logger);
-  const reportReads = await openReportReads(config, lists.isReplicaFit);
   const connection = connectLazily(config.temporal.connectionOptions, plugin);
   const client = new Client({ connection, namespace: config.temporal.namespace ?? 'default' });
 

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import type { IssuedCard } from '../domain/card.ts';
 import type { WhyNot } from '../domain/decision.ts';
-import { dueTimes } from '../platform/db/leased-queue.ts';
+import { passedTimes } from '../platform/db/has-passed.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { autocommitStatement, readStatement, type Transactor, writeStatement } from '../platform/db/sql.ts';
 import { transaction } from '../platform/db/transaction.ts';
@@ -101,7 +101,7 @@ const take = autocommitStatement(
   (_, { limit, pauseMs }: { limit: number; pauseMs: number }) => sql<{ id: string }>`
     UPDATE card SET look_up_after = now() + ${pauseMs} * interval '1 millisecond'
     WHERE id IN (
-      SELECT next.id FROM ${dueTimes(LONGEST_MS)} CROSS JOIN LATERAL (
+      SELECT next.id FROM ${passedTimes(LONGEST_MS)} CROSS JOIN LATERAL (
         SELECT q.id FROM card q
         WHERE q.mode = 'live' AND q.network_card_id IS NOT NULL AND q.last4 IS NULL
           AND q.look_up_after BETWEEN time.earliest AND time.latest

@@ -10,6 +10,7 @@ import {
 import { KEPT_PAYMENT, selectPayments } from '../platform/db/columns.ts';
 import type { Row } from '../platform/db/entities.ts';
 import { followingAccounts } from '../platform/db/following-accounts.ts';
+import { hasPassed } from '../platform/db/has-passed.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { ASYNCHRONOUS_COMMIT, autocommitStatement, readStatement } from '../platform/db/sql.ts';
 
@@ -161,7 +162,7 @@ const take = autocommitStatement(
       SELECT d.id FROM account a CROSS JOIN LATERAL (
         SELECT u.id FROM deposit u
         WHERE u.told_version < u.version AND u.partner_id = a.partner_id
-          AND u.lease_expires_at <= clock_timestamp()
+          AND ${hasPassed('u.lease_expires_at', 120_000)}
         ORDER BY u.id LIMIT ${sql.lit(MAX_EACH)} FOR NO KEY UPDATE SKIP LOCKED) d
     ), leased AS (
       UPDATE deposit d SET lease_expires_at = clock_timestamp() + ${sql.lit(LEASE_SECONDS)} * interval '1 second'

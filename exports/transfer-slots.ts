@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { sql } from 'kysely';
 import { ApiError } from '../domain/api-error.ts';
 import type { Tenant } from '../domain/mode.ts';
+import { hasPassed } from '../platform/db/has-passed.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { autocommitStatement } from '../platform/db/sql.ts';
 import { asService } from '../platform/process/work-context.ts';
@@ -66,7 +67,7 @@ const take = autocommitStatement(
     INSERT INTO report_transfer AS t (partner_id, mode, slot, id, leased_until)
     VALUES (${partnerId}, ${mode}, ${slot}, ${id}, now() + interval '30 seconds')
     ON CONFLICT (partner_id, mode, slot) DO UPDATE SET id = excluded.id, leased_until = excluded.leased_until
-      WHERE t.leased_until <= now()
+      WHERE ${hasPassed('t.leased_until', 60_000)}
     RETURNING slot`,
 );
 

@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import type { WorkflowOperation } from '../domain/claim-operation.ts';
 import type { Row } from '../platform/db/entities.ts';
 import { followingAccounts } from '../platform/db/following-accounts.ts';
-import { dueTimes } from '../platform/db/leased-queue.ts';
+import { hasPassed, passedTimes } from '../platform/db/has-passed.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { autocommitStatement, writeStatement } from '../platform/db/sql.ts';
 import { IS_LEASE_OVER } from './claim.ts';
@@ -35,11 +35,11 @@ interface Taking {
   leaseMs: number;
 }
 
-const isAbandoned = ({
-  operations,
-}: Taking) => sql`c.response_status IS NULL AND c.operation = ANY (${operations})
-  AND c.sweep_after BETWEEN time.earliest AND time.latest AND ${IS_LEASE_OVER}`;
-const DUE_TIMES = dueTimes(3_600_000);
+/** A claim is put off for this long at most. */
+const LONGEST_PAUSE_MS = 3_600_000;
+
+const isAbandoned = ({ operations }: Taking) =>
+  sql`c.response_status IS NULL AND c.operation = ANY (${operations}) AND ${IS_LEASE_OVER}`;
 
 /**
  * Leases up to `limit` abandoned claims: those that were never tried first, the others by when they were
@@ -56,16 +56,16 @@ export const takeAbandonedClaims = writeStatement(
       isQueued: sql`response_status IS NULL`,
       after: sql`'', ''`,
     })}, due AS MATERIALIZED (
-      SELECT d.id FROM following a CROSS JOIN ${DUE_TIMES} CROSS JOIN LATERAL (
+      SELECT d.id FROM following a CROSS JOIN ${passedTimes(LONGEST_PAUSE_MS)} CROSS JOIN LATERAL (
         SELECT c.id, c.sweep_attempts > 0 AS was_tried,
           row_number() OVER (ORDER BY c.sweep_after, c.id) AS turn
         FROM idempotency_claim c WHERE c.partner_id = a.partner_id AND c.mode = a.mode
-          AND ${isAbandoned(taking)}
+          AND c.sweep_after BETWEEN time.earliest AND time.latest AND ${isAbandoned(taking)}
         ORDER BY c.sweep_after, c.id LIMIT ${taking.limit}) d
       ORDER BY d.was_tried, d.turn, random() LIMIT ${taking.limit}
     ), taken AS MATERIALIZED (
       SELECT c.id FROM idempotency_claim c WHERE c.id IN (SELECT id FROM due)
-        AND EXISTS (SELECT FROM ${DUE_TIMES} WHERE ${isAbandoned(taking)})
+        AND ${hasPassed('c.sweep_after', LONGEST_PAUSE_MS)} AND ${isAbandoned(taking)}
       FOR NO KEY UPDATE SKIP LOCKED
     )
     UPDATE idempotency_claim c

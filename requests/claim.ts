@@ -6,6 +6,7 @@ import type { Tenant } from '../domain/mode.ts';
 import type { KeyRing } from '../platform/crypto/key-ring.ts';
 import { newId } from '../platform/crypto/new-id.ts';
 import type { Row } from '../platform/db/entities.ts';
+import { hasPassed } from '../platform/db/has-passed.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import {
   ASYNCHRONOUS_COMMIT,
@@ -66,11 +67,8 @@ export type Claim<Operation extends ClaimOperation = ClaimOperation> =
   | { outcome: 'claimed'; claimId: string; resourceId: ResourceIdOf<Operation> }
   | { outcome: 'replay'; claimId: string; response: StoredResponse };
 
-/**
- * Whether nobody works on the claim `c`. A lease that ends later than any is of a clock that has been set back
- * since.
- */
-export const IS_LEASE_OVER = sql<boolean>`NOT c.lease_expires_at BETWEEN now() AND now() + interval '1 hour'`;
+/** Whether nobody works on the claim `c`. */
+export const IS_LEASE_OVER = hasPassed('c.lease_expires_at', 3_600_000);
 
 /** How often a request looks whether the 400 of another one under its key has been deleted. */
 const INVALID_POLL_MS = 20;

@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import type { Row } from '../platform/db/entities.ts';
 import { followingAccounts } from '../platform/db/following-accounts.ts';
+import { hasPassed } from '../platform/db/has-passed.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import {
   ASYNCHRONOUS_COMMIT,
@@ -29,6 +30,9 @@ export const keyColumns = (deliveries: readonly DeliveryKey[]): KeyColumns => ({
   eventIds: deliveries.map(({ eventId }) => eventId),
   endpointIds: deliveries.map(({ endpointId }) => endpointId),
 });
+
+/** Whether nobody works on the delivery with this alias. Leases are shorter than five minutes. */
+export const isLeaseOver = (delivery: string) => hasPassed(`${delivery}.lease_expires_at`, 300_000);
 
 /** An endpoint in the order in which the queues take turns. */
 export type QueuedEndpoint = Row<'delivery', 'partner_id' | 'mode' | 'endpoint_id'>;
@@ -136,14 +140,14 @@ const take = autocommitStatement(
             SELECT p.event_id, p.endpoint_id FROM delivery p
             WHERE p.status = 'pending' AND p.partner_id = a.partner_id AND p.mode = a.mode
               AND p.endpoint_id = a.endpoint_id
-              AND NOT p.replayed AND p.lease_expires_at <= clock_timestamp()
+              AND NOT p.replayed AND ${isLeaseOver('p')}
             ORDER BY p.event_id LIMIT s.free FOR UPDATE SKIP LOCKED) live
           UNION ALL
           SELECT replayed.* FROM (
             SELECT p.event_id, p.endpoint_id FROM delivery p
             WHERE p.status = 'pending' AND p.partner_id = a.partner_id AND p.mode = a.mode
               AND p.endpoint_id = a.endpoint_id
-              AND p.replayed AND p.lease_expires_at <= clock_timestamp()
+              AND p.replayed AND ${isLeaseOver('p')}
             ORDER BY p.event_id LIMIT s.free_for_replays FOR UPDATE SKIP LOCKED) replayed) q
         LIMIT s.free) d
     LIMIT ${values.limit}
@@ -182,14 +186,17 @@ export interface Attempt extends DeliveryKey {
  * concurrent attempt. If it was sent again on request during the attempt, that was the first of a new schedule.
  * A crash of PostgreSQL may lose the record; the event is then sent again.
  * @param delaysMs how long to wait after each failed attempt of a schedule
+ * @param maxLockMs how long to wait for a row that somebody holds
  */
 export async function recordAttempts(
   { orm, ring }: CommandContext,
   attempts: readonly Attempt[],
   delaysMs: readonly number[],
+  maxLockMs: number,
 ): Promise<void> {
   await record(orm, {
     delaysMs,
+    maxLockMs,
     ...keyColumns(attempts),
     startedAt: attempts.map(({ startedAt }) => startedAt.toISOString()),
     durationsMs: attempts.map(({ durationMs }) => Math.round(durationMs)),
@@ -205,6 +212,7 @@ export async function recordAttempts(
 /** The attempts by column. */
 interface RecordValues extends KeyColumns {
   delaysMs: readonly number[];
+  maxLockMs: number;
   startedAt: string[];
   durationsMs: number[];
   httpStatuses: (number | null)[];
@@ -223,7 +231,9 @@ const delayMs = ({ delaysMs }: RecordValues) => sql`(${delaysMs}::float8[])[d.sc
 // even if a success ends it in the same statement.
 const record = autocommitStatement(
   (_, values: RecordValues) => sql`
-  WITH ${ASYNCHRONOUS_COMMIT}, attempt AS MATERIALIZED (
+  WITH ${ASYNCHRONOUS_COMMIT}, patience AS MATERIALIZED (
+    SELECT set_config('lock_timeout', ${values.maxLockMs}::int || 'ms', true)
+  ), attempt AS MATERIALIZED (
     SELECT *, started_at + duration_ms * interval '1 millisecond' AS ended_at
     FROM (SELECT DISTINCT ON (event_id, endpoint_id) * FROM unnest(${values.eventIds}::text[],
       ${values.endpointIds}::text[], ${values.startedAt}::timestamptz[],
@@ -255,7 +265,8 @@ const record = autocommitStatement(
   ), held AS MATERIALIZED (
     SELECT w.id, w.consecutive_failures > 0 OR w.last_success_at IS NULL
         OR w.last_success_at < account_time(w.partner_id, w.mode, clock_timestamp()) - interval '1 second' AS is_behind
-    FROM webhook_endpoint w WHERE w.id = ANY (${values.endpointIds}) ORDER BY w.id FOR NO KEY UPDATE
+    FROM (SELECT count(*) FROM patience) is_set, webhook_endpoint w
+    WHERE w.id = ANY (${values.endpointIds}) ORDER BY w.id FOR NO KEY UPDATE OF w
   ), judged AS (
     UPDATE webhook_endpoint w SET
       consecutive_failures = coalesce(f.count, 0) + CASE WHEN s.nth IS NULL THEN w.consecutive_failures ELSE 0 END,

@@ -22,6 +22,8 @@ interface Endpoint {
   isQuick: boolean;
   /** The oldest first. */
   inFlight: Set<AttemptInFlight>;
+  /** How many of the process's places it has: for attempts in flight, and for those that are being recorded. */
+  places: number;
 }
 
 interface AttemptInFlight {
@@ -40,7 +42,7 @@ export type EndpointsRead = 'all' | 'proven';
  * How many attempts may be in flight for each endpoint: each success doubles its slots, each failure halves
  * them. So a dead receiver occupies few of the process's places, and all dead and slow ones together about
  * half. An account's endpoints get no more while they have half as many places as are free: a few accounts never
- * have all of them, and one alone can't make all of half hang.
+ * have all of them, and one alone can't make all of half hang, or fill them with what can't be recorded.
  */
 export class EndpointConcurrency {
   /** How many of an endpoint's slots replayed events may have. */
@@ -58,29 +60,40 @@ export class EndpointConcurrency {
     this.#now = now;
   }
 
-  /** @returns releases the slot, once; `succeededInMs` is how long the attempt took, null if it failed */
+  /**
+   * Takes a place for an attempt, and a slot of its endpoint.
+   * @returns `release` frees the slot, once; `succeededInMs` is how long the attempt took, null if it failed.
+   * `end` frees the place
+   */
   acquire(
     endpointId: string,
     partnerId: string,
     isReplayed: boolean,
-  ): (succeededInMs: number | null) => void {
+  ): { release(succeededInMs: number | null): void; end(): void } {
     const endpoint = this.#endpoints.get(endpointId) ?? {
       partnerId,
       slots: INITIAL_SLOTS,
       isQuick: false,
       inFlight: new Set(),
+      places: 0,
     };
     const attempt = { beganAtMs: this.#now(), isReplayed };
     endpoint.inFlight.add(attempt);
+    endpoint.places += 1;
     this.#endpoints.set(endpointId, endpoint);
-    return (succeededInMs) => {
-      if (!endpoint.inFlight.delete(attempt)) return;
-      if (succeededInMs === null) {
-        endpoint.slots = Math.max(Math.floor(endpoint.slots / 2), FEWEST_SLOTS);
-        return;
-      }
-      endpoint.slots = Math.min(endpoint.slots * 2, MAX_SLOTS);
-      endpoint.isQuick = succeededInMs < QUICK_MS;
+    return {
+      release: (succeededInMs) => {
+        if (!endpoint.inFlight.delete(attempt)) return;
+        if (succeededInMs === null) {
+          endpoint.slots = Math.max(Math.floor(endpoint.slots / 2), FEWEST_SLOTS);
+          return;
+        }
+        endpoint.slots = Math.min(endpoint.slots * 2, MAX_SLOTS);
+        endpoint.isQuick = succeededInMs < QUICK_MS;
+      },
+      end: () => {
+        endpoint.places -= 1;
+      },
     };
   }
 
@@ -116,9 +129,9 @@ export class EndpointConcurrency {
   freeSlots(read: EndpointsRead): Record<string, number> {
     let freePlaces = this.#maxInFlight;
     const heldByAccount = new Map<string, number>();
-    for (const { partnerId, inFlight } of this.#endpoints.values()) {
-      freePlaces -= inFlight.size;
-      heldByAccount.set(partnerId, (heldByAccount.get(partnerId) ?? 0) + inFlight.size);
+    for (const { partnerId, places } of this.#endpoints.values()) {
+      freePlaces -= places;
+      heldByAccount.set(partnerId, (heldByAccount.get(partnerId) ?? 0) + places);
     }
     const free = [...this.#endpoints].map(([id, endpoint]) => {
       if (read === 'proven' && !this.#isProven(endpoint)) return [id, 0];

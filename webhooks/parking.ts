@@ -6,6 +6,7 @@ import {
   type AfterEndpoint,
   afterEndpoint,
   type DeliveryKey,
+  isLeaseOver,
   type KeyColumns,
   keyColumns,
   type QueuedEndpoint,
@@ -126,7 +127,7 @@ const giveUp = autocommitStatement(
       SELECT w.event_id, w.endpoint_id FROM delivery w
       WHERE w.status IN ('pending', 'retrying', 'parked') AND w.partner_id = t.partner_id AND w.mode = t.mode
         AND w.endpoint_id = t.endpoint_id
-        AND (w.status <> 'pending' OR w.lease_expires_at <= clock_timestamp())
+        AND (w.status <> 'pending' OR ${isLeaseOver('w')})
       LIMIT ${sql.lit(BATCH)} / (SELECT count(*) FROM turn) FOR UPDATE SKIP LOCKED) d
   ), changed AS (
     UPDATE delivery d SET status = 'given_up', next_attempt_at = NULL, lease_expires_at = '-infinity',

@@ -26,6 +26,9 @@ import { openEndpointSecret, signEvent } from './secrets.ts';
 export const MAX_IN_FLIGHT = 2_000;
 const MAX_TAKEN = 250;
 const MAX_RECORDED = 500;
+/** How long the record of several endpoints waits for a row that somebody holds, and then that of one alone. */
+const MAX_LOCK_TOGETHER_MS = 500;
+const MAX_LOCK_MS = 4_000;
 /** A fallback for notifications, which can be lost. */
 const POLL_MS = 1_000;
 /**
@@ -120,16 +123,17 @@ export function startRelay(dependencies: RelayDependencies): Relay {
   }
 
   function start(delivery: Sendable): void {
-    const release = concurrency.acquire(delivery.endpoint_id, delivery.partner_id, delivery.replayed);
+    const attempt = concurrency.acquire(delivery.endpoint_id, delivery.partner_id, delivery.replayed);
     // The slot is free as soon as the receiver has responded, before the attempt is recorded.
     const releaseSlot = (succeededInMs: number | null) => {
-      release(succeededInMs);
+      attempt.release(succeededInMs);
       relaying.wake();
     };
-    track(
-      send(delivery, releaseSlot).finally(() => releaseSlot(null)),
-      [toKey(delivery)],
-    );
+    const sent = send(delivery, releaseSlot).finally(() => {
+      attempt.release(null);
+      attempt.end();
+    });
+    track(sent, [toKey(delivery)]);
   }
 
   async function send(
@@ -233,27 +237,33 @@ function createAttemptRecorder({
   logger,
   delaysMs,
 }: RelayDependencies): (attempt: Attempt) => Promise<void> {
-  const recordTogether = async (attempts: readonly Attempt[]): Promise<void> => {
-    try {
-      await untilNoConflict(() => recordAttempts({ orm, ring }, attempts, delaysMs));
-    } catch (error) {
-      const byEndpoint = Map.groupBy(attempts, ({ endpointId }) => endpointId);
-      if (isLockTimeout(error) && byEndpoint.size > 1) {
-        // Somebody holds the row of one of the endpoints: that is no reason to send the others' events again.
-        await Promise.all([...byEndpoint.values()].map(recordTogether));
-        return;
-      }
-      logger.error(
-        { events: attempts.length, error: describeError(error) },
-        'could not record webhook attempts; the events are sent again when their leases expire',
-      );
-    }
-  };
+  const record = (attempts: readonly Attempt[], maxLockMs: number) =>
+    untilNoConflict(() => recordAttempts({ orm, ring }, attempts, delaysMs, maxLockMs));
+  const logFailure = (attempts: readonly Attempt[], error: unknown) =>
+    logger.error(
+      { events: attempts.length, error: describeError(error) },
+      'could not record webhook attempts; the events are sent again when their leases expire',
+    );
   return coalesce<Attempt, void>({
     maxTogether: MAX_RECORDED,
+    laneOf: ({ endpointId }) => endpointId,
     async run(attempts) {
-      await recordTogether(attempts);
-      return [];
+      try {
+        await record(attempts, MAX_LOCK_TOGETHER_MS);
+        return [];
+      } catch (error) {
+        if (!isLockTimeout(error)) {
+          logFailure(attempts, error);
+          return [];
+        }
+      }
+      // Somebody holds the row of one of the endpoints. Only what that one has had waits for it.
+      const alone = new Map<string, Promise<void>>();
+      for (const [endpointId, own] of Map.groupBy(attempts, ({ endpointId }) => endpointId)) {
+        const recorded = record(own, MAX_LOCK_MS).catch((error: unknown) => logFailure(own, error));
+        alone.set(endpointId, recorded);
+      }
+      return attempts.map(({ endpointId }) => alone.get(endpointId));
     },
   });
 }

@@ -10,6 +10,7 @@ import {
   type AfterEndpoint,
   afterEndpoint,
   type DeliveryKey,
+  isLeaseOver,
   type KeyColumns,
   type QueuedEndpoint,
 } from './deliveries.ts';
@@ -116,7 +117,7 @@ const take = autocommitStatement(
       SELECT u.event_id, u.endpoint_id FROM delivery u
       WHERE u.workflow = 'untold' AND u.status <> 'pending'
         AND u.partner_id = a.partner_id AND u.mode = a.mode
-        AND u.endpoint_id = a.endpoint_id AND u.lease_expires_at <= clock_timestamp()
+        AND u.endpoint_id = a.endpoint_id AND ${isLeaseOver('u')}
       ORDER BY u.event_id LIMIT a.allowance::bigint FOR UPDATE SKIP LOCKED) d
   ), leased AS (
     UPDATE delivery d SET lease_expires_at = clock_timestamp() + ${sql.lit(LEASE_SECONDS)} * interval '1 second'

@@ -88,9 +88,9 @@ export async function endProcess(
 ): Promise<void> {
   const runs = () => identity !== undefined && processIdentity(pid) === identity;
   for (const signal of signals) {
+    if (!runs()) return;
     signalProcess(pid, signal);
     for (const giveUpAt = Date.now() + 5_000; runs() && Date.now() < giveUpAt; ) await delay(50);
-    if (!runs()) return;
   }
-  throw new Error(`${name} (process ${pid}) does not end; kill it by hand`);
+  if (runs()) throw new Error(`${name} (process ${pid}) does not end; kill it by hand`);
 }

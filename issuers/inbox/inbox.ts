@@ -1,7 +1,8 @@
 import { sql } from 'kysely';
 import { ApiError } from '../../domain/api-error.ts';
 import type { Row } from '../../platform/db/entities.ts';
-import { backoffMs, dueTimes, takeDue } from '../../platform/db/leased-queue.ts';
+import { passedTimes } from '../../platform/db/has-passed.ts';
+import { backoffMs, takeDue } from '../../platform/db/leased-queue.ts';
 import type { Orm } from '../../platform/db/orm.ts';
 import { autocommitStatement, type Transactor, writeStatement } from '../../platform/db/sql.ts';
 import type { CommandContext } from '../../requests/command-context.ts';
@@ -155,7 +156,7 @@ export const takeDueObjects = autocommitStatement(
 export const takePaymentsToRead = autocommitStatement(
   (_, { network, limit }: { network: string; limit: number }) => sql<{ payment_id: string }>`
     WITH due AS (
-      SELECT later.* FROM ${dueTimes(LONGEST_UNREAD_MS)} CROSS JOIN LATERAL (
+      SELECT later.* FROM ${passedTimes(LONGEST_UNREAD_MS)} CROSS JOIN LATERAL (
         SELECT q.mode, q.payment_id FROM payment q WHERE q.read_after BETWEEN time.earliest AND time.latest
           AND (SELECT count(*) FROM network_inbox
             WHERE network = ${network} AND retry_after <= now() AND partner_id IS NULL) < ${sql.lit(MAX_DUE_TO_READ_AGAIN)}

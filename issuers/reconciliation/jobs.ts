@@ -23,6 +23,8 @@ const AT = { hour: 4, minute: 0 };
 const LEASE_MS = 10 * 60_000;
 /** After a run that failed. */
 const PAUSE_MS = 15 * 60_000;
+/** It is due within a day, by the clock of the worker that compared last. */
+const LONGEST_MS = 2 * 86_400_000;
 const GRACE_MS = 20_000;
 
 /**
@@ -70,7 +72,8 @@ export function startReconciling(
         isSetUpChecked = await checkSetUp(orm, cardNetwork, liveNetwork, logger);
       });
     }
-    const { isTaken } = await takeMeasurement(orm, 'reconciliation', LEASE_MS);
+    const times = { leaseMs: LEASE_MS, longestMs: LONGEST_MS };
+    const { isTaken } = await takeMeasurement(orm, 'reconciliation', times);
     if (!isTaken) return;
     try {
       await inItsTurns(() => run(stopping));

@@ -3,7 +3,8 @@ import { Refusal, unknownId } from '../../domain/refusal.ts';
 import { newId } from '../../platform/crypto/new-id.ts';
 import type { Row } from '../../platform/db/entities.ts';
 import { followingAccounts } from '../../platform/db/following-accounts.ts';
-import { backoffMs, dueTimes } from '../../platform/db/leased-queue.ts';
+import { hasPassed, passedTimes } from '../../platform/db/has-passed.ts';
+import { backoffMs } from '../../platform/db/leased-queue.ts';
 import type { Orm } from '../../platform/db/orm.ts';
 import { autocommitStatement, type Transactor, writeStatement } from '../../platform/db/sql.ts';
 import { transaction } from '../../platform/db/transaction.ts';
@@ -49,7 +50,7 @@ export const takeDueTrueUps = autocommitStatement(
       SELECT d.id FROM following f CROSS JOIN LATERAL (
         SELECT n.id, n.direction, row_number() OVER (ORDER BY n.direction DESC, n.retry_after, n.id) AS turn
         FROM (VALUES ('to_card'), ('from_card')) way (direction)
-          CROSS JOIN ${dueTimes(MAX_PAUSE_MS)} CROSS JOIN LATERAL (
+          CROSS JOIN ${passedTimes(MAX_PAUSE_MS)} CROSS JOIN LATERAL (
           SELECT q.id, q.direction, q.retry_after FROM true_up q
           WHERE q.partner_id = f.partner_id AND q.mode = f.mode AND q.direction = way.direction
             AND q.status = 'pending' AND q.retry_after BETWEEN time.earliest AND time.latest
@@ -61,7 +62,7 @@ export const takeDueTrueUps = autocommitStatement(
     ), free AS MATERIALIZED (
       SELECT q.id FROM true_up q
       WHERE q.id IN (SELECT id FROM due) AND q.status = 'pending'
-        AND EXISTS (SELECT FROM ${dueTimes(MAX_PAUSE_MS)} WHERE q.retry_after BETWEEN time.earliest AND time.latest)
+        AND ${hasPassed('q.retry_after', MAX_PAUSE_MS)}
       FOR NO KEY UPDATE SKIP LOCKED
     )
     UPDATE true_up q

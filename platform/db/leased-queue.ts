@@ -1,5 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Tables } from './entities.ts';
+import { passedTimes } from './has-passed.ts';
 
 // A table with something to do in each row. `retry_after` says from when on, and `attempts` how often it was
 // taken. Taking a row moves `retry_after` to the end of a lease, so nobody else takes it meanwhile, and what
@@ -9,15 +10,6 @@ import type { Tables } from './entities.ts';
 type QueueTable = {
   [Name in keyof Tables]: Tables[Name] extends { retry_after: unknown; attempts: unknown } ? Name : never;
 }[keyof Tables];
-
-/**
- * The times of `retry_after` at which a row is due: those that are over, and those further ahead than any row is
- * put off. Such a row was put off by a clock that has been set back since, and would wait for as long as that.
- * @param longestMs how long a row is put off at most
- */
-export const dueTimes = (longestMs: number): RawBuilder<unknown> =>
-  sql`(VALUES ('-infinity'::timestamptz, now()),
-    (now() + ${sql.lit(longestMs)} * interval '1 millisecond', 'infinity')) time (earliest, latest)`;
 
 /**
  * Takes rows that are due, those that have waited longest first. `q` is the row, in `isWaiting` and `taken`.
@@ -39,7 +31,7 @@ export const takeDue = <Taken>(
   UPDATE ${sql.table(table)} q
   SET attempts = q.attempts + 1, retry_after = now() + ${queue.leaseMs} * interval '1 millisecond'
   FROM (
-    SELECT next.id FROM ${dueTimes(queue.longestMs)} CROSS JOIN LATERAL (
+    SELECT next.id FROM ${passedTimes(queue.longestMs)} CROSS JOIN LATERAL (
       SELECT q.id FROM ${sql.table(table)} q
       WHERE q.retry_after BETWEEN time.earliest AND time.latest AND ${queue.isWaiting}
       ORDER BY q.retry_after, q.id LIMIT ${queue.limit} FOR NO KEY UPDATE OF q SKIP LOCKED) next

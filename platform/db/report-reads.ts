@@ -1,7 +1,9 @@
 import { IsolationLevel } from '@mikro-orm/core';
+import type { Logger } from 'pino';
 import { inTransaction } from '../process/work-context.ts';
 import { API_ROLE } from './login.ts';
 import { type DatabaseConfig, type Orm, type OrmOptions, openOrm } from './orm.ts';
+import { openLists } from './read-replica.ts';
 import { query, type Reader } from './sql.ts';
 
 /**
@@ -29,14 +31,21 @@ interface ReportReading {
 /** Runs `read` in one snapshot of the database that reports are read from. */
 export type ReadReport = (reading: ReportReading, read: (em: Reader) => Promise<void>) => Promise<void>;
 
+type ReadsConfig = DatabaseConfig & { readDatabaseUrl: string | null };
+
+/** Opens what lists and reports are read from. @throws SessionRefused as openOrm */
+export async function openReads(config: ReadsConfig, primary: Orm, logger: Logger) {
+  const lists = await openLists(config, primary, logger);
+  return { lists, reportReads: await openReportReads(config, lists.isReplicaFit) };
+}
+
 /**
  * Opens connections for reports alone, so that a report that is read slowly takes none from anything else
  * (docs/decisions/reports-are-streamed.md).
  * @param isReplicaFit whether the replica has everything that was committed before
- * @throws SessionRefused as openOrm
  */
-export async function openReportReads(
-  config: DatabaseConfig & { readDatabaseUrl: string | null },
+async function openReportReads(
+  config: ReadsConfig,
   isReplicaFit: () => Promise<boolean>,
 ): Promise<{ read: ReadReport; close(): Promise<void> }> {
   const { databaseUrl, databaseDirectUrl, readDatabaseUrl, allowOwnerLogin } = config;
@@ -50,9 +59,11 @@ export async function openReportReads(
     onOwnerLogin: allowOwnerLogin ? () => {} : undefined,
     onSharedLogin: () => {},
   };
-  const primary = await openOrm({ ...options, databaseUrl, pooled: databaseDirectUrl !== null });
-  const replica =
-    readDatabaseUrl === null ? primary : await openOrm({ ...options, databaseUrl: readDatabaseUrl });
+  const [primary, standby] = await Promise.all([
+    openOrm({ ...options, databaseUrl, pooled: databaseDirectUrl !== null }),
+    readDatabaseUrl && openOrm({ ...options, databaseUrl: readDatabaseUrl }),
+  ]);
+  const replica = standby || primary;
   const running = new Set<ReportReading>();
   return {
     async read(reading, read) {

@@ -1,7 +1,8 @@
 import { type RawBuilder, sql } from 'kysely';
+import { hasPassed } from './has-passed.ts';
 
-/** A time that is further ahead than a bucket's can be, and by more than this, is of a clock that was set back. */
-const MAX_SET_BACK_SECONDS = 60;
+/** Longer than it takes until what was taken beyond the bucket's size is there again. */
+const MARGIN_MS = 60_000;
 
 /**
  * A token bucket shared by all processes. A row keeps it in one column, the time at which the bucket is full
@@ -13,10 +14,8 @@ const MAX_SET_BACK_SECONDS = 60;
  *   taken
  */
 export function tokenBucket(column: string, { size, perSecond }: { size: number; perSecond: number }) {
-  const maxAheadSeconds = size / perSecond + MAX_SET_BACK_SECONDS;
-  const fullAt = sql`CASE WHEN ${sql.ref(column)} BETWEEN clock_timestamp()
-    AND clock_timestamp() + ${sql.lit(maxAheadSeconds)} * interval '1 second'
-    THEN ${sql.ref(column)} ELSE clock_timestamp() END`;
+  const isFull = hasPassed(column, (1_000 * size) / perSecond + MARGIN_MS);
+  const fullAt = sql`CASE WHEN ${isFull} THEN clock_timestamp() ELSE ${sql.ref(column)} END`;
   // The clock advances between the two reads.
   const secondsUntilFull = sql`greatest(0, extract(epoch FROM ${fullAt} - clock_timestamp()))`;
   return {

@@ -52,7 +52,11 @@ export function measuredGauges<Result>(
       latest = await readMeasurement<Result>(orm, name);
       return;
     }
-    const { isTaken, ...known } = await takeMeasurement<Result>(orm, name, source.everyMs);
+    const { everyMs } = source;
+    const { isTaken, ...known } = await takeMeasurement<Result>(orm, name, {
+      leaseMs: everyMs,
+      longestMs: everyMs,
+    });
     latest = known.latest;
     if (!isTaken) return;
     const result = await source.measure();

@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import type { Row } from '../db/entities.ts';
+import { hasPassed } from '../db/has-passed.ts';
 import type { Orm } from '../db/orm.ts';
 import { ASYNCHRONOUS_COMMIT, autocommitStatement, readStatement } from '../db/sql.ts';
 import type { MeasurementName } from './tables.ts';
@@ -14,7 +15,7 @@ export interface Latest<Result> {
 interface Measurement<Result> {
   /** Null if it has never been measured. */
   latest: Latest<Result> | null;
-  /** True for at most one caller in `everyMs`, across all processes. */
+  /** True for one caller of all processes, until its lease ends. */
   isTaken: boolean;
 }
 
@@ -38,15 +39,16 @@ function latestMeasurement<Result>(
 }
 
 /**
- * Reads a measurement, and takes it if it is due. If whoever took it dies, it is due again after `everyMs`.
- * @param everyMs how long nobody else takes it
+ * Reads a measurement, and takes it if it is due. If whoever took it dies, it is due again after the lease.
+ * @param times.leaseMs how long nobody else takes it
+ * @param times.longestMs how far ahead it is ever due
  */
 export async function takeMeasurement<Result>(
   orm: Orm,
   name: MeasurementName,
-  everyMs: number,
+  times: { leaseMs: number; longestMs: number },
 ): Promise<Measurement<Result>> {
-  const [row] = await take(orm, { name, everyMs });
+  const [row] = await take(orm, { name, ...times });
   return { latest: latestMeasurement<Result>(row), isTaken: row?.is_taken ?? false };
 }
 
@@ -54,15 +56,18 @@ interface TakenRow extends Row<'measurement', 'measured_at' | 'result'> {
   is_taken: boolean;
 }
 
-// Written out: one round trip returns the row whether or not it is taken. If it was measured in the future, the
-// clock has been set back since: then it is taken once, and later waits as long as whoever took it says.
+interface TakeValues {
+  name: MeasurementName;
+  leaseMs: number;
+  longestMs: number;
+}
+
+// Written out: one round trip returns the row whether or not it is taken.
 const take = autocommitStatement(
-  (_, { name, everyMs }: { name: MeasurementName; everyMs: number }) => sql<TakenRow>`
+  (_, { name, leaseMs, longestMs }: TakeValues) => sql<TakenRow>`
   WITH ${ASYNCHRONOUS_COMMIT}, taken AS (
-    UPDATE measurement SET due_at = clock_timestamp() + ${everyMs} * interval '1 millisecond',
-      measured_at = CASE WHEN measured_at > clock_timestamp() THEN clock_timestamp() ELSE measured_at END
-    FROM asynchronous_commit WHERE name = ${name} AND (due_at <= clock_timestamp() OR measured_at > clock_timestamp()
-      AND due_at > clock_timestamp() + ${everyMs} * interval '1 millisecond')
+    UPDATE measurement SET due_at = clock_timestamp() + ${leaseMs} * interval '1 millisecond'
+    FROM asynchronous_commit WHERE name = ${name} AND ${hasPassed('due_at', longestMs)}
     RETURNING name
   )
   SELECT m.measured_at, m.result, EXISTS (SELECT FROM taken) AS is_taken FROM measurement m

@@ -1,4 +1,8 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { pino } from 'pino';
+import { startApi } from '../../api/server.ts';
 import { expectError } from '../support/api/answers.ts';
 import { post } from '../support/api/post.ts';
 import { createCard } from '../support/cards.ts';
@@ -7,7 +11,7 @@ import { balanceOf, fundedPartner } from '../support/money.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import { testServers } from '../support/servers.ts';
 import { startTcpProxy, type TcpProxy } from '../support/sockets.ts';
-import { startTestStack, type TestPartner, type TestStack } from '../support/stack.ts';
+import { startTestStack, type TestPartner, type TestStack, testConfig } from '../support/stack.ts';
 
 let postgres: TcpProxy;
 let temporal: TcpProxy;
@@ -57,6 +61,39 @@ describe('the API while PostgreSQL is away', () => {
     assert.equal(answer.status, 201, answer.text);
     assert.equal(answer.headers.get('idempotent-replayed'), null);
     assert.deepEqual(await balanceOf(partner), [8_850, 0, 8_850]);
+  });
+});
+
+describe('an API that starts while PostgreSQL is silent', () => {
+  it('waits for everything that it needs of it at the same time, and starts without it', async () => {
+    const held: Socket[] = [];
+    let connections = 0;
+    let isAway = false;
+    let givenUp = 0;
+    // It cuts the first connection, and answers none of the next ones until the last pool asks for one.
+    const server = createServer((socket) => {
+      socket.on('error', () => undefined);
+      socket.once('data', (startup) => {
+        if (startup.includes('card-issuing-reports')) {
+          isAway = true;
+          for (const one of held) one.destroy();
+        }
+        connections += 1;
+        if (connections === 1 || isAway) socket.destroy();
+        else held.push(socket);
+      });
+      socket.once('close', () => {
+        if (held.includes(socket) && !isAway) givenUp += 1;
+      });
+    }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    const config = await testConfig({ databaseUrl: `postgres://nobody:@127.0.0.1:${port}/none` });
+    const api = await startApi(config, pino({ level: 'silent' }));
+    await api.stop();
+    server.close();
+    assert.ok(held.length > 0);
+    assert.equal(givenUp, 0, 'nothing waited for another one to be given up');
   });
 });
 

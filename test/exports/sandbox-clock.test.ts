@@ -214,7 +214,7 @@ abstract class Server {
       ...{ eventId, endpointId, startedAt: new Date(), durationMs: 1, answerStart: null, isGone: false },
       ...(this.receiverWorks ? { httpStatus: 200, error: null } : { httpStatus: 503, error: 'http_503' }),
     }));
-    if (attempts.length > 0) await recordAttempts(context, attempts, DELAYS_MS);
+    if (attempts.length > 0) await recordAttempts(context, attempts, DELAYS_MS, 4_000);
     return attempts.length;
   }
 

@@ -8,7 +8,7 @@ import type { StatementResource } from '../../exports/statement-resource.ts';
 import { createCard } from './cards.ts';
 import { assertLedgerClean, fundedPartner } from './money.ts';
 import type { TestPartner, TestStack } from './stack.ts';
-import { advanceClock, readClock } from './test-clock.ts';
+import { advanceClock, readClock, untilReady } from './test-clock.ts';
 
 export const DAY = 86_400;
 
@@ -142,6 +142,8 @@ export async function assertAnyHistoryAddsUp(stack: TestStack, numRuns: number):
         } else if (what === 'force-capture') await post(`/test/cards/${card}/force-capture`, { amount });
         else await post(`/test/cards/${card}/simulate-transaction`, { type: what, amount });
       }
+      // What the clock made due is booked before statements are compared.
+      await untilReady(partner);
       await assertAddsUp(partner);
       const before = await readStatements(partner);
       await closeAllDays(stack);

@@ -37,7 +37,7 @@ describe('the parking of events', () => {
   async function write(status: DeliveryStatus): Promise<string> {
     const [id = ''] = await insertEvents(commands, partnerId, 1);
     await commands.owner.query(
-      `UPDATE delivery SET status = $2, lease_expires_at = now() + interval '1 hour', next_attempt_at = now()
+      `UPDATE delivery SET status = $2, lease_expires_at = now() + interval '4 minutes', next_attempt_at = now()
        WHERE event_id = $1`,
       [id, status],
     );

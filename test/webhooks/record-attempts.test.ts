@@ -29,7 +29,7 @@ describe('the record of webhook attempts', () => {
   };
   const failed = (eventId: string) => attempt(eventId, 503, 'http_503');
   const succeeded = (eventId: string) => attempt(eventId, 200, null);
-  const record = (attempts: Attempt[]) => recordAttempts(commands.context, attempts, [60_000]);
+  const record = (attempts: Attempt[]) => recordAttempts(commands.context, attempts, [60_000], 4_000);
   async function health() {
     const { rows } = await commands.owner.query(
       `SELECT consecutive_failures AS failures, failing_since IS NOT NULL AS failing, last_failure_error AS error

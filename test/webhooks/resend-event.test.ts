@@ -55,17 +55,18 @@ describe('POST /events/{eventId}/resend', () => {
     const [id] = await seedEvents(stack, partner, [{ status: 'retrying' }]);
     await asOwner(
       stack,
-      `UPDATE delivery SET status = 'pending', lease_expires_at = 'infinity', schedule_attempts = 2 WHERE event_id = $1`,
+      `UPDATE delivery SET status = 'pending', lease_expires_at = now() + interval '4 minutes', schedule_attempts = 2
+       WHERE event_id = $1`,
       [id],
     );
     const { status, json } = await resend(id);
     assert.deepEqual([status, json.delivery.status], [202, 'pending']);
     const [row] = await asOwner(
       stack,
-      'SELECT lease_expires_at::text, schedule_attempts FROM delivery WHERE event_id = $1',
+      'SELECT lease_expires_at > now() AS is_leased, schedule_attempts FROM delivery WHERE event_id = $1',
       [id],
     );
-    assert.deepEqual(row, { lease_expires_at: 'infinity', schedule_attempts: 0 });
+    assert.deepEqual(row, { is_leased: true, schedule_attempts: 0 });
   });
 
   it('makes an attempt that is being made the first of a new schedule', async () => {

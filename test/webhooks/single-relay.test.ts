@@ -28,9 +28,11 @@ describe('a webhook relay', () => {
   });
 
   let nowMs = 0;
+  let errors: string[] = [];
   /** @param tookMs how long an attempt at a URL took, as its result says */
   const start = (maxInFlight: number, tookMs: (url: string) => number = () => 5) => {
     const timeoutMs = 60_000;
+    errors = [];
     webhooks = createWebhookClient({ timeoutMs, allowLoopbackHttp: true });
     const deliver: WebhookClient['deliver'] = async (request) => {
       const result = await webhooks.deliver(request);
@@ -40,7 +42,7 @@ describe('a webhook relay', () => {
       ...{ ...commands.context, timeoutMs, maxInFlight, delaysMs: [3_600_000] },
       webhooks: { deliver, close: webhooks.close },
       now: () => nowMs,
-      logger: pino({ level: 'silent' }),
+      logger: pino({ level: 'error' }, { write: (line: string) => errors.push(line) }),
       onRetried: () => undefined,
       onParked: () => undefined,
     });
@@ -230,6 +232,22 @@ describe('a webhook relay', () => {
     } finally {
       await commands.owner.query('DROP TRIGGER deadlock ON delivery_attempt; DROP FUNCTION deadlock');
     }
+  });
+
+  it('records the attempts of others while a row of an endpoint is locked, whose many events fill no places', async () => {
+    const [locked] = await account();
+    const [other] = await account();
+    start(30);
+    await write([locked, 1], [other, 1]);
+    await until('both have responded', () => isDelivered(locked, other));
+    await using holder = await commands.connect();
+    await holder.query('BEGIN');
+    await holder.query('SELECT FROM webhook_endpoint WHERE partner_id = $1 FOR UPDATE', [locked]);
+    await write([locked, 60], [other, 30]);
+    await until('those of the other are delivered', () => isDelivered(other));
+    assert.deepEqual(errors, [], 'before the record of the locked one was given up');
+    await holder.query('ROLLBACK');
+    await until('the others are delivered', () => isDelivered(locked));
   });
 
   it('reads events again that it could not read when it had leased them', async () => {

@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import { type DeliveryStatus, EVENTS_KEPT_DAYS } from '../../domain/event.ts';
 import type { Tenant } from '../../domain/mode.ts';
 import type { Row } from '../../platform/db/entities.ts';
+import { hasPassed } from '../../platform/db/has-passed.ts';
 import type { Orm } from '../../platform/db/orm.ts';
 import { anyOf, autocommitStatement, readStatement, writeStatement } from '../../platform/db/sql.ts';
 import { transaction } from '../../platform/db/transaction.ts';
@@ -56,12 +57,8 @@ export async function continueReplays(orm: Orm, logger: Logger): Promise<ReplayT
 
 type DueReplay = Row<'webhook_replay', 'id' | 'partner_id' | 'mode' | 'endpoint_id'>;
 
-/**
- * Whether a replay has its turn. If that is further ahead than it is ever put, the database's clock has been set
- * back since.
- */
-const IS_DUE = sql<boolean>`(due_at <= clock_timestamp()
-  OR due_at > clock_timestamp() + ${sql.lit(FAILED_MS)} * interval '1 millisecond')`;
+/** Whether a replay has its turn. */
+const IS_DUE = hasPassed('due_at', FAILED_MS);
 
 // A worker that has none left looks again only after a while, so it asks for those that another worker has
 // just served, too.

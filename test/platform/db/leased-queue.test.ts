@@ -2,8 +2,11 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { takeLateAnswers } from '../../../cards/late-answers.ts';
 import { takeUnconfirmedCards } from '../../../cards/network-card.ts';
+import { takeUnnotifiedDeposits } from '../../../deposits/watched-deposits.ts';
 import { takeDueObjects, takePaymentsToRead } from '../../../issuers/inbox/inbox.ts';
 import { takeDueTrueUps } from '../../../issuers/true-ups/true-ups.ts';
+import { takeDeliveries } from '../../../webhooks/deliveries.ts';
+import { takeUnnotifiedDeliveries } from '../../../webhooks/retries.ts';
 import { openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
 
 const MINUTE = 60;
@@ -98,6 +101,58 @@ describe('a queue with leases', () => {
         );
         return cards.rows;
       },
+    },
+    {
+      name: 'events to send',
+      longestSeconds: 5 * MINUTE,
+      add: async (id: string) => {
+        await commands.owner.query(
+          `INSERT INTO delivery (event_id, endpoint_id, partner_id, mode, status, type)
+           VALUES ($1, 'none', $2, 'live', 'pending', 'ping')`,
+          [id, partnerId],
+        );
+      },
+      setDue: `UPDATE delivery SET lease_expires_at = now() + $2 * interval '1 second' WHERE event_id = $1`,
+      take: async () => {
+        const slots = { freeSlots: {}, initialSlots: 8, freeReplaySlots: {}, replaySlots: 4 };
+        const taken = await takeDeliveries(commands.context.orm, {
+          ...slots,
+          limit: 10,
+          leaseMs: 50_000,
+          after: null,
+        });
+        return taken.map(({ event_id: id }) => ({ id }));
+      },
+    },
+    {
+      name: 'events of which a workflow has to hear',
+      longestSeconds: 5 * MINUTE,
+      add: async (id: string) => {
+        await commands.owner.query(
+          `INSERT INTO delivery (event_id, endpoint_id, partner_id, mode, status, type, workflow)
+           VALUES ($1, 'none', $2, 'live', 'given_up', 'ping', 'untold')`,
+          [id, partnerId],
+        );
+      },
+      setDue: `UPDATE delivery SET lease_expires_at = now() + $2 * interval '1 second' WHERE event_id = $1`,
+      take: async () => {
+        const { unnotified } = await takeUnnotifiedDeliveries(commands.context.orm, null);
+        return unnotified.map(({ event_id: id }) => ({ id }));
+      },
+    },
+    {
+      name: 'deposits of which a workflow has to hear',
+      longestSeconds: 2 * MINUTE,
+      add: async (id: string) => {
+        await commands.owner.query(
+          `INSERT INTO deposit (id, partner_id, mode, network, contract_address, address_index, address, address_hash,
+             amount_cents, created_at, expires_at)
+           VALUES ($1, $2, 'live', 'nile', '', 1, '', decode(repeat('00', 20), 'hex'), 1, now(), now())`,
+          [id, partnerId],
+        );
+      },
+      setDue: `UPDATE deposit SET lease_expires_at = now() + $2 * interval '1 second' WHERE id = $1`,
+      take: async () => (await takeUnnotifiedDeposits(commands.context.orm, null)).unnotified,
     },
   ];
   for (const { name, longestSeconds, add, setDue, take } of queues) {

@@ -51,7 +51,7 @@ describe('a measurement of the whole database', () => {
   });
 
   it('is due again if the process that took it died', async () => {
-    const take = () => takeMeasurement(orm, 'webhooks', 20);
+    const take = () => takeMeasurement(orm, 'webhooks', { leaseMs: 20, longestMs: 20 });
     assert.equal((await take()).isTaken, true);
     await until('it is due', async () => (await take()).isTaken);
   });
@@ -69,7 +69,7 @@ describe('a measurement of the whole database', () => {
   });
 
   it('waits as long as it was kept if it failed after the clock of the database was set back', async () => {
-    const take = () => takeMeasurement(orm, 'webhooks', 60_000);
+    const take = () => takeMeasurement(orm, 'webhooks', { leaseMs: 60_000, longestMs: 900_000 });
     await processThat(async () => 1).read();
     await asOwner(
       databaseUrl,
