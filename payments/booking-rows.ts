@@ -4,7 +4,9 @@ import type { CardBalance, CardRow } from '../cards/resource.ts';
 import { type AccountClock, accountTime } from '../domain/account-clock.ts';
 import { type AuthorizationRequest, MAX_REQUESTS } from '../domain/authorization.ts';
 import type { FeePlan } from '../domain/fees.ts';
-import { type FoldedPayment, NOWHERE } from '../domain/payment.ts';
+import { type FoldedPayment, NOWHERE, type PaymentMerchant } from '../domain/payment.ts';
+import type { AppliedControls } from '../domain/spending-controls.ts';
+import type { TransactionType } from '../domain/transaction.ts';
 import type { Posting, Transfer } from '../ledger/posting.ts';
 import { readIdTime } from '../platform/crypto/new-id.ts';
 import type { PAYMENT_COLUMNS } from '../platform/db/columns.ts';
@@ -25,7 +27,10 @@ import { columnsOf, toDecline, toTransaction, transactionPosting } from './trans
 /** What is kept of a payment beside its authorization. */
 export type PaymentRow = Row<'payment', (typeof PAYMENT_COLUMNS)[number]>;
 
-/** What a payment is booked on. The transaction holds the card's lock, which guards all of it. */
+/**
+ * What a payment is booked on, and a request of it decided. The transaction holds the card's lock, which guards all
+ * of it.
+ */
 export interface PaymentTerms {
   card: CardRow;
   balance: CardBalance;
@@ -37,6 +42,27 @@ export interface PaymentTerms {
   payment: PaymentRow | null;
   /** By the network's id of an element: what a person says that it means. */
   handMade: ReadonlyMap<string, HandMade>;
+  /** By the network's id of an element that is booked: its transaction. */
+  transactionIds: ReadonlyMap<string, string>;
+  /** What restricts the card. Spending limits are in it only if something is to be decided. */
+  controls: AppliedControls;
+  /** When it was asked for, before the wait for the card's lock, in real time. */
+  askedAt: Date;
+  /** What the card's pending top-ups would add: a refund leaves room for it. */
+  arrivingCents: bigint;
+  /** The purchase that a refund gives money back for; null if that is not known. */
+  refunded: RefundedTransaction | null;
+}
+
+/** The purchase that a refund gives money back for. */
+export interface RefundedTransaction {
+  id: string;
+  /** A partner may name one that is no purchase. */
+  type: TransactionType;
+  amountCents: number;
+  /** What earlier refunds gave back of it. */
+  givenBackCents: number;
+  merchant: PaymentMerchant;
 }
 
 type PaymentEvent = 'card.authorization.created' | 'card.authorization.updated' | 'card.transaction.created';
@@ -72,8 +98,8 @@ interface BookedAs {
   authorizationId: string;
   /** The simulated network's messages, with the one that is booked. */
   folded: FoldedPayment | null;
-  /** Of each movement that a refund gives money back for. */
-  refundedIds: ReadonlyMap<string, string>;
+  /** When it was decided, if that was before an interval of spending ended. */
+  decidedAt?: Date | undefined;
 }
 
 /** Our record of a payment, as it is decided on. */
@@ -109,12 +135,13 @@ export function bookingTime({ authorization, clock }: PaymentTerms, authorizatio
 export function bookOn(
   terms: PaymentTerms,
   payment: Payment,
-  told: Omit<BookingTerms, 'handMade'>,
+  told: Omit<BookingTerms, 'handMade' | 'booked'>,
   as: BookedAs,
 ): BookedPayment {
-  const { card, balance, prepaidCents, handMade } = terms;
+  const { card, balance, prepaidCents, handMade, transactionIds } = terms;
   const money = { status: card.status, ...balance, prepaidCents };
-  return toRows(terms, bookPayment(payment, money, { ...told, handMade }), as);
+  const booked = new Set(transactionIds.keys());
+  return toRows(terms, bookPayment(payment, money, { ...told, handMade, booked }), as);
 }
 
 function toRows(terms: PaymentTerms, booking: Booking, as: BookedAs): BookedPayment {
@@ -127,9 +154,10 @@ function toRows(terms: PaymentTerms, booking: Booking, as: BookedAs): BookedPaym
   const of = { ...as, authorizationId: authorization?.id ?? null };
   const declines = booking.declines.map((decline) => toDecline({ ...terms, balance }, decline, of));
   const cleared = { ...of, authorizationId: isAuthorized ? of.authorizationId : null };
-  const refundedIds = new Map(as.refundedIds);
+  const refundedIds = new Map(terms.transactionIds);
+  if (terms.refunded !== null) refundedIds.set(terms.refunded.id, terms.refunded.id);
   const moved = booking.movements.map((movement) => {
-    const row = toTransaction(terms, movement, { ...cleared, refundedIds });
+    const row = toTransaction(terms, movement, cleared, refundedIds);
     refundedIds.set(movement.id, row.id);
     return row;
   });
