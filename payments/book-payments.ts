@@ -1,9 +1,8 @@
 import { accountTime } from '../domain/account-clock.ts';
-import { type FoldedPayment, NOWHERE, type PaymentSnapshot } from '../domain/payment.ts';
-import { foldedState, foldHandMade, foldMessage } from '../issuers/simulated/fold.ts';
-import { newId } from '../platform/crypto/new-id.ts';
+import { type FoldedPayment, isFolded, type PaymentSnapshot } from '../domain/payment.ts';
+import { foldExpiry, foldHandMade } from '../issuers/simulated/fold.ts';
 import type { Reader, Transactor } from '../platform/db/sql.ts';
-import { type BookedPayment, bookingTime, bookOn, type PaymentTerms, toPayment } from './booking-rows.ts';
+import { type BookedPayment, bookOn, nameBooking, type PaymentTerms, toPayment } from './booking-rows.ts';
 import { type AskedTerms, lockTerms, readTerms, type TermsRow } from './terms.ts';
 import { leaveTerms, nothingBooked, toTerms } from './terms-left.ts';
 import { writeBookings } from './write-bookings.ts';
@@ -73,35 +72,22 @@ function bookOne(
   { paymentId, snapshot, readAt }: PaymentToBook,
   ttlMs: number,
 ): BookedPayment {
-  const { card, clock, authorization, payment } = terms;
-  const authorizationId = authorization?.id ?? newId('auth');
-  const now = bookingTime(terms, authorizationId);
-  const folded = payment?.folded ? foldOurs(payment.folded, terms, now) : null;
-  const ofFolded = folded && {
-    paymentId,
-    networkCardId: card.network_card_id ?? card.id,
-    requests: [],
+  const { card, clock, payment } = terms;
+  // Without an id of the network's, a payment of test mode has its authorization's.
+  const as = nameBooking(terms, card.mode === 'test' ? null : paymentId);
+  const folded = payment !== null && isFolded(payment.said) ? foldOurs(payment.said, terms, as.now) : null;
+  const told = {
     // What a person has decided is booked without being told.
-    movements: [],
-    ...foldedState(folded),
+    snapshot: folded === null ? snapshot : { ...folded, requests: [], movements: [] },
+    readAt: readAt === null ? null : accountTime(clock, readAt).toISOString(),
+    ttlMs,
   };
-  return bookOn(
-    terms,
-    toPayment(terms),
-    {
-      snapshot: ofFolded ?? snapshot,
-      readAt: readAt === null ? null : accountTime(clock, readAt).toISOString(),
-      now,
-      ttlMs,
-    },
-    // Without an id of the network's, a payment of test mode has its authorization's.
-    { paymentId, networkPaymentId: card.mode === 'test' ? null : paymentId, authorizationId, folded },
-  );
+  return bookOn(terms, toPayment(terms), told, as);
 }
 
 /**
- * The simulated network has no books of its own, so what a person says was cleared is taken from its hold here, and so
- * is all of it when its time is over. The last clearing ends the hold even if nothing was bought.
+ * The simulated network has no books of its own, so what a person says was cleared is taken from its hold here,
+ * and so is all of it when its time is over. The last clearing ends the hold even if nothing was bought.
  */
 function foldOurs(
   before: FoldedPayment,
@@ -113,23 +99,13 @@ function foldOurs(
     const made = handMade.get(id);
     if (made === undefined || transactionIds.has(id)) continue;
     if (made.means === 'purchase') folded = foldHandMade(folded, id, made.amountCents);
-    else if (id === folded.lastUnreadableId) folded = foldHandMade(folded, id, 0);
+    else if (id === folded.early.unreadableId) folded = foldHandMade(folded, id, 0);
   }
   const isDecided = before.unreadable.every(({ id }) => handMade.has(id));
   const endsAt = authorization?.status === 'pending' ? authorization.expires_at : null;
   const isDue = endsAt !== null && Date.parse(endsAt) <= Date.parse(now);
-  return isDecided && isDue ? foldMessage(folded, { ...EXPIRY, at: now }) : folded;
+  return isDecided && isDue ? foldExpiry(folded) : folded;
 }
-
-const EXPIRY = {
-  id: 'expiry',
-  type: 'expiry',
-  amountCents: null,
-  isFinal: true,
-  reason: null,
-  merchant: NOWHERE,
-  refunds: null,
-} as const;
 
 /** With the elements that may be booked. */
 const toAsked = ({ cardId, paymentId, snapshot }: PaymentToBook): AskedTerms => ({

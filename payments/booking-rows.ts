@@ -1,14 +1,15 @@
 import { isDeepStrictEqual } from 'node:util';
+import { decisionTime } from '../cards/applied-controls.ts';
 import { releasePosting } from '../cards/release-balance.ts';
 import type { CardBalance, CardRow } from '../cards/resource.ts';
 import { type AccountClock, accountTime } from '../domain/account-clock.ts';
 import { type AuthorizationRequest, MAX_REQUESTS } from '../domain/authorization.ts';
 import type { FeePlan } from '../domain/fees.ts';
-import { type FoldedPayment, NOWHERE, type PaymentMerchant } from '../domain/payment.ts';
+import { isFolded, NOWHERE, type PaymentMerchant } from '../domain/payment.ts';
 import type { AppliedControls } from '../domain/spending-controls.ts';
 import type { TransactionType } from '../domain/transaction.ts';
 import type { Posting, Transfer } from '../ledger/posting.ts';
-import { readIdTime } from '../platform/crypto/new-id.ts';
+import { newId, readIdTime } from '../platform/crypto/new-id.ts';
 import type { PAYMENT_COLUMNS } from '../platform/db/columns.ts';
 import type { Row } from '../platform/db/entities.ts';
 import type { AuthorizationRow } from './authorization-resource.ts';
@@ -89,17 +90,29 @@ export interface BookedPayment {
   links: boolean;
 }
 
-/** Names that a booking is written under. */
+/** Names that a booking is written under, and when. */
 interface BookedAs {
   paymentId: string;
   /** The network's id of the payment, which transactions show; null if it is our own. */
   networkPaymentId: string | null;
   /** The id of the authorization, if the booking makes one. */
   authorizationId: string;
-  /** The simulated network's messages, with the one that is booked. */
-  folded: FoldedPayment | null;
-  /** When it was decided, if that was before an interval of spending ended. */
-  decidedAt?: Date | undefined;
+  /** When it was decided, in real time, if that was before an interval of spending ended. */
+  decidedAt: Date | undefined;
+  /** For the account. */
+  now: string;
+}
+
+/** A new authorization is as old as its id says. */
+export function nameBooking(
+  { authorization, clock, controls, askedAt }: PaymentTerms,
+  networkPaymentId: string | null,
+): BookedAs {
+  const decidedAt = decisionTime(controls, askedAt, clock);
+  const authorizationId = authorization?.id ?? newId('auth', decidedAt);
+  const at = authorization === null ? accountTime(clock, readIdTime(authorizationId)) : accountTime(clock);
+  const paymentId = networkPaymentId ?? authorizationId;
+  return { paymentId, networkPaymentId, authorizationId, decidedAt, now: at.toISOString() };
 }
 
 /** Our record of a payment, as it is decided on. */
@@ -125,23 +138,17 @@ export function toPayment({
   };
 }
 
-/** When a payment is booked: a new authorization is as old as its id says. */
-export function bookingTime({ authorization, clock }: PaymentTerms, authorizationId: string): string {
-  const at = authorization === null ? accountTime(clock, readIdTime(authorizationId)) : accountTime(clock);
-  return at.toISOString();
-}
-
 /** Books a payment: what it becomes, with the rows, postings and events of that. */
 export function bookOn(
   terms: PaymentTerms,
   payment: Payment,
-  told: Omit<BookingTerms, 'handMade' | 'booked'>,
+  told: Pick<BookingTerms, 'snapshot' | 'readAt' | 'ttlMs'>,
   as: BookedAs,
 ): BookedPayment {
   const { card, balance, prepaidCents, handMade, transactionIds } = terms;
   const money = { status: card.status, ...balance, prepaidCents };
   const booked = new Set(transactionIds.keys());
-  return toRows(terms, bookPayment(payment, money, { ...told, handMade, booked }), as);
+  return toRows(terms, bookPayment(payment, money, { ...told, handMade, booked, now: as.now }), as);
 }
 
 function toRows(terms: PaymentTerms, booking: Booking, as: BookedAs): BookedPayment {
@@ -175,7 +182,7 @@ function toRows(terms: PaymentTerms, booking: Booking, as: BookedAs): BookedPaym
   }));
   const news = authorization && newsOf(before, authorization);
   if (news !== null) events.unshift({ type: news, transaction: null });
-  const row = toPaymentRow(payment, as);
+  const row = toPaymentRow(payment, as.paymentId);
   const isSame =
     postings.length === 0 &&
     events.length === 0 &&
@@ -187,7 +194,7 @@ function toRows(terms: PaymentTerms, booking: Booking, as: BookedAs): BookedPaym
     authorization !== null ||
     payment.clearedCents > 0 ||
     // The simulated network's own word on a request is booked, and never told again.
-    (as.folded === null && payment.requests.length > 0) ||
+    (!isFolded(payment.said) && payment.requests.length > 0) ||
     payment.said.unreadable.length > 0;
   return {
     card,
@@ -196,7 +203,7 @@ function toRows(terms: PaymentTerms, booking: Booking, as: BookedAs): BookedPaym
     authorization,
     transactions,
     payment: isRemembered
-      ? { ...row, authorization_id: of.authorizationId, read_after: readAfter(terms, payment, as) }
+      ? { ...row, authorization_id: of.authorizationId, read_after: readAfter(terms, payment) }
       : null,
     prepaidCents: booking.card.prepaidCents,
     isChanged: isRemembered ? !isSame : transactions.length > 0,
@@ -214,12 +221,8 @@ const CLOCK_DIFFERENCE_MS = 30_000;
  * When an issuer is asked for the payment again, whether or not it tells anything of it: once it should have
  * told what we approved, at its expiry, and each day as long as it holds something.
  */
-function readAfter(
-  { card, clock }: PaymentTerms,
-  { requests, authorization }: Payment,
-  { folded }: BookedAs,
-): string | null {
-  if (card.mode === 'test' || folded !== null || authorization === null) return null;
+function readAfter({ card, clock }: PaymentTerms, { said, requests, authorization }: Payment): string | null {
+  if (card.mode === 'test' || isFolded(said) || authorization === null) return null;
   const untold = requests.filter(isUntold).map(({ created }) => Date.parse(created) + REQUEST_TOLD_WITHIN_MS);
   const ends = authorization.expiresAt === null ? [] : [Date.parse(authorization.expiresAt)];
   const isOver = authorization.status !== 'pending' && untold.length === 0;
@@ -229,26 +232,24 @@ function readAfter(
   return new Date(Math.min(nowMs + DAY_MS, ...times)).toISOString();
 }
 
-function toPaymentRow(payment: Payment, { paymentId, folded }: BookedAs): PaymentRow {
+function toPaymentRow(payment: Payment, paymentId: string): PaymentRow {
   const { said, requests, clearedCents, isExpired } = payment;
   return {
     payment_id: paymentId,
     said,
     // The simulated network tells each request once, with our decision.
-    requests: folded === null ? requests : requests.slice(0, MAX_REQUESTS),
+    requests: isFolded(said) ? requests.slice(0, MAX_REQUESTS) : requests,
     cleared_cents: String(clearedCents),
     is_expired: isExpired,
-    folded,
   };
 }
 
 /** A row as it is read, in the form that it is written in. */
-const fieldsOf = ({ said, requests, cleared_cents, is_expired, folded }: PaymentRow) => ({
+const fieldsOf = ({ said, requests, cleared_cents, is_expired }: PaymentRow) => ({
   said,
   requests,
   cleared_cents: String(cleared_cents),
   is_expired,
-  folded,
 });
 
 function toAuthorization(

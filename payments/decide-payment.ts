@@ -1,13 +1,11 @@
-import { decisionTime } from '../cards/applied-controls.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { type DeclineReason, decideDecline } from '../domain/authorization.ts';
 import type { Asked, PaymentMerchant } from '../domain/payment.ts';
 import { refusalByControls } from '../domain/spending-controls.ts';
 import { requireUsable } from '../domain/transaction.ts';
 import type { RequestMessage } from '../issuers/card-network.ts';
-import { newId } from '../platform/crypto/new-id.ts';
 import type { Transactor } from '../platform/db/sql.ts';
-import { type BookedPayment, bookingTime, bookOn, type PaymentTerms, toPayment } from './booking-rows.ts';
+import { type BookedPayment, bookOn, nameBooking, type PaymentTerms, toPayment } from './booking-rows.ts';
 import { type Decided, decideRequest } from './decision-rules.ts';
 import { lockDecisionTerms } from './terms.ts';
 import { toTerms } from './terms-left.ts';
@@ -34,22 +32,16 @@ export async function decidePayment(
   const about = { card_id: cardId, payment_id: paymentId };
   const [row] = await lockDecisionTerms(tx, about, lockWaitMs);
   const terms = toTerms(about, row);
-  const { card, clock, controls, authorization, askedAt } = terms;
+  const { card } = terms;
   if (card.network_card_id !== networkCardId) throw new ApiError('card_not_found');
   requireUsable(card.status);
   if (asked.amountCents === 0) {
     const merchant = terms.payment?.requests[0]?.merchant ?? asked.merchant;
     return { reason: decideNothing(terms, merchant), booked: null };
   }
-  const authorizationId = authorization?.id ?? newId('auth', decisionTime(controls, askedAt, clock));
-  const now = bookingTime(terms, authorizationId);
-  const { reason, payment } = decideAsked(terms, asked, { holdsCents: asked.amountCents, now });
-  const booked = bookOn(
-    terms,
-    payment,
-    { snapshot: null, readAt: null, now, ttlMs },
-    { paymentId, networkPaymentId: paymentId, authorizationId, folded: null },
-  );
+  const as = nameBooking(terms, paymentId);
+  const { reason, payment } = decideAsked(terms, asked, { holdsCents: asked.amountCents, now: as.now });
+  const booked = bookOn(terms, payment, { snapshot: null, readAt: null, ttlMs }, as);
   if (booked.isChanged) await writeBookings(tx, [booked]);
   return { reason, booked };
 }

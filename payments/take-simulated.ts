@@ -1,7 +1,7 @@
-import { decisionTime } from '../cards/applied-controls.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { type DeclineReason, decideDecline } from '../domain/authorization.ts';
 import { MAX_AMOUNT_CENTS } from '../domain/money.ts';
+import { type FoldedPayment, isFolded } from '../domain/payment.ts';
 import { refusalByControls } from '../domain/spending-controls.ts';
 import { requireUsable } from '../domain/transaction.ts';
 import {
@@ -10,11 +10,10 @@ import {
   type SimulatedMessage,
   snapshotFolded,
 } from '../issuers/simulated/fold.ts';
-import { newId } from '../platform/crypto/new-id.ts';
 import {
   type BookedPayment,
-  bookingTime,
   bookOn,
+  nameBooking,
   type PaymentTerms,
   type RefundedTransaction,
   toPayment,
@@ -44,29 +43,25 @@ export type TakenMessage = BookedPayment & { reason: DeclineReason | null };
  * possible or a fee would exceed the largest safe integer
  */
 export function takeSimulated(terms: PaymentTerms, simulated: Simulated): TakenMessage {
-  const { card, clock, authorization, controls, askedAt, refunded } = terms;
+  const { refunded } = terms;
   const { networkPaymentId, ttlMs, message, refundedTransactionId } = simulated;
-  const decidedAt = decisionTime(controls, askedAt, clock);
-  const authorizationId = authorization?.id ?? newId('auth', decidedAt);
-  const now = bookingTime(terms, authorizationId);
-  const paymentId = networkPaymentId ?? authorizationId;
+  const as = nameBooking(terms, networkPaymentId);
   const isNowhere = Object.values(message.merchant).every((said) => said === null);
   const isNamed = refundedTransactionId !== undefined && refunded !== null;
   const merchant = isNamed && isNowhere ? refunded.merchant : message.merchant;
-  const asked = { ...message, merchant, refunds: refunded?.id ?? null, reason: null, at: now };
-  const { reason, payment } = decide(terms, simulated, asked, now);
+  const asked = { ...message, merchant, refunds: refunded?.id ?? null, reason: null, at: as.now };
+  const { reason, payment } = decide(terms, simulated, asked, as.now);
 
   const told: SimulatedMessage = { ...asked, reason };
-  const folded = foldMessage(terms.payment?.folded ?? NOTHING_FOLDED, told);
-  const names = { paymentId, networkCardId: card.network_card_id ?? card.id };
-  const booked = bookOn(
-    terms,
-    payment,
-    { snapshot: snapshotFolded(names, folded, told), readAt: null, now, ttlMs },
-    { paymentId, networkPaymentId, authorizationId, folded, decidedAt },
-  );
+  const folded = foldMessage(foldedBefore(terms), told);
+  const snapshot = snapshotFolded(folded, told);
+  const booked = bookOn(terms, payment, { snapshot, readAt: null, ttlMs }, as);
   return { ...booked, reason };
 }
+
+/** The messages before. What a person has booked of a payment before its first one is none. */
+const foldedBefore = ({ payment }: PaymentTerms): FoldedPayment =>
+  payment !== null && isFolded(payment.said) ? payment.said : NOTHING_FOLDED;
 
 function decide(terms: PaymentTerms, simulated: Simulated, asked: SimulatedMessage, now: string) {
   const payment = toPayment(terms);
@@ -90,10 +85,9 @@ function decide(terms: PaymentTerms, simulated: Simulated, asked: SimulatedMessa
 }
 
 function decideRequested(terms: PaymentTerms, asked: SimulatedMessage, now: string) {
-  const before = terms.payment?.folded ?? NOTHING_FOLDED;
-  const heldCents = (folded: typeof before) => folded.authorization?.heldCents ?? 0;
+  const before = foldedBefore(terms);
   // What was cleared of it before it was asked for is paid, and counts already.
-  const holdsCents = heldCents(foldMessage(before, asked)) - heldCents(before);
+  const holdsCents = foldMessage(before, asked).heldCents - before.heldCents;
   const { id, merchant, amountCents } = asked;
   return decideAsked(terms, { key: id, id, amountCents: amountCents ?? 0, merchant }, { holdsCents, now });
 }

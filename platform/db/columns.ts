@@ -162,7 +162,6 @@ export const PAYMENT_COLUMNS = [
   'requests',
   'cleared_cents',
   'is_expired',
-  'folded',
 ] as const satisfies Columns<'payment'>;
 
 export const DEPOSIT_COLUMNS = [
