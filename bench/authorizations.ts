@@ -3,7 +3,7 @@ import { Pool } from 'undici';
 import { createApiKey } from '../accounts/api-keys.ts';
 import type { ClaimOperation } from '../domain/claim-operation.ts';
 import { NOWHERE } from '../domain/payment.ts';
-import { simulateOnAuthorization, simulateOnCard } from '../payments/test-authorizations.ts';
+import { simulateOnAuthorization, simulateOnCard } from '../payments/simulate.ts';
 import { KeyRing } from '../platform/crypto/key-ring.ts';
 import { newId } from '../platform/crypto/new-id.ts';
 import { createNotifier, notifyEvents } from '../platform/db/notifications.ts';
@@ -135,14 +135,10 @@ export function createOurs(context: CommandContext): Authorizations {
   return {
     async decide(card) {
       const request = newRequest(card, 'authorize_card', card.cardId);
-      const asked = {
-        type: 'authorization',
-        amountCents: AMOUNT_CENTS,
-        merchant: NOWHERE,
-        messageId: `simulated/${request.requestId}`,
-        ttlMs: TTL_MS,
-      } as const;
-      return finish(await simulateOnCard(context, request, asked));
+      const asked = { type: 'authorization', amountCents: AMOUNT_CENTS, isFinal: true } as const;
+      const message = { id: `simulated/${request.requestId}`, ...asked, merchant: NOWHERE };
+      const simulated = { message, networkPaymentId: null, ttlMs: TTL_MS };
+      return finish(await simulateOnCard(context, request, simulated));
     },
     async clear(card, authorizationId) {
       const request = newRequest(card, 'capture_authorization', null);

@@ -44,12 +44,16 @@ export function appliedControls(
 }
 
 /**
- * The time of a decision: now, or when it was asked for if an interval ended while it waited for its card.
- * Then it counts in that interval, whose spending was read.
+ * The time of a decision: when it was asked for, if an interval ended while it waited for its card. Then it counts in
+ * that interval, whose spending was read.
  * @param askedAt in real time, as the result
+ * @returns undefined for now
  */
-export function decisionTime({ limits }: AppliedControls, askedAt: Date, clock: AccountClock): Date {
-  const now = new Date();
-  const isOver = limits.some(({ endsAt }) => endsAt !== null && endsAt <= accountTime(clock, now));
-  return isOver ? askedAt : now;
+export function decisionTime(
+  { limits }: AppliedControls,
+  askedAt: Date,
+  clock: AccountClock,
+): Date | undefined {
+  const now = accountTime(clock);
+  return limits.some(({ endsAt }) => endsAt !== null && endsAt <= now) ? askedAt : undefined;
 }

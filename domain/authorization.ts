@@ -49,17 +49,6 @@ export type AuthorizationRequest = z.infer<typeof AuthorizationRequest>;
 export const MAX_REQUESTS = 100;
 
 /**
- * The part of an authorization that changes, in cents. While it is pending, it holds what the merchant can still
- * clear or give back. One that has ended and is pending again holds only what was approved since then.
- */
-export interface AuthorizationState {
-  status: AuthorizationStatus;
-  amountCents: number;
-  heldCents: number;
-  settledCents: number;
-}
-
-/**
  * Decides whether a card pays an amount (docs/partners/authorizations.md): by its status, then by spending
  * controls, then by its available balance.
  * @param refusedByControls why spending controls refuse it; null if they don't
@@ -98,66 +87,4 @@ export function clearingShares(
     fromAvailableCents,
     fromPartnerCents: amountCents - fromHoldCents - fromAvailableCents,
   };
-}
-
-/**
- * An authorization once it is approved.
- * @param cleared what was cleared of it before, because its clearing overtook its request
- */
-export function approvedState(
-  amountCents: number,
-  cleared: { cents: number; isFinal: boolean } = { cents: 0, isFinal: false },
-): AuthorizationState {
-  const leftCents = cleared.isFinal ? 0 : Math.max(0, amountCents - cleared.cents);
-  return {
-    status: leftCents > 0 ? 'pending' : 'closed',
-    amountCents,
-    heldCents: leftCents,
-    settledCents: cleared.cents,
-  };
-}
-
-/** An authorization once more of it is approved. One that has ended is pending again. */
-export function incrementedState(state: AuthorizationState, amountCents: number): AuthorizationState {
-  return {
-    ...state,
-    status: 'pending',
-    amountCents: state.amountCents + amountCents,
-    heldCents: state.heldCents + amountCents,
-  };
-}
-
-/** An authorization once a part of it is cleared. It may have ended before. */
-export function clearedState(
-  state: AuthorizationState,
-  clearing: { amountCents: number; isFinal: boolean },
-): AuthorizationState {
-  const isOver = clearing.isFinal || state.status !== 'pending';
-  const leftCents = isOver ? 0 : Math.max(0, state.heldCents - clearing.amountCents);
-  return {
-    status: leftCents > 0 ? 'pending' : 'closed',
-    amountCents: state.amountCents,
-    heldCents: leftCents,
-    settledCents: state.settledCents + clearing.amountCents,
-  };
-}
-
-/**
- * A pending authorization once the merchant gives back a part of it, or all.
- * @param backCents at most what it holds
- */
-export function reversedState(state: AuthorizationState, backCents: number): AuthorizationState {
-  const { amountCents, heldCents, settledCents } = state;
-  const leftCents = heldCents - backCents;
-  return {
-    status: leftCents > 0 ? 'pending' : settledCents > 0 ? 'closed' : 'reversed',
-    amountCents: amountCents - backCents,
-    heldCents: leftCents,
-    settledCents,
-  };
-}
-
-/** A pending authorization once its time is over. */
-export function expiredState({ amountCents, settledCents }: AuthorizationState): AuthorizationState {
-  return { status: settledCents > 0 ? 'closed' : 'expired', amountCents, heldCents: 0, settledCents };
 }

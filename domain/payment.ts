@@ -1,4 +1,4 @@
-import type { AuthorizationState, DeclineReason } from './authorization.ts';
+import type { DeclineReason } from './authorization.ts';
 
 // A payment is all that belongs to one purchase at the card network: what was asked, decided, cleared, given
 // back and refunded (docs/decisions/payments.md). Each adapter makes a snapshot of it from what it read; only
@@ -16,16 +16,23 @@ export interface PaymentMerchant {
 export const NOWHERE: PaymentMerchant = { name: null, categoryCode: null, city: null, country: null };
 
 /** A payment as the network has it now. */
-export interface PaymentSnapshot {
+export interface PaymentSnapshot extends PaymentState {
   /** The network's id. */
   paymentId: string;
   networkCardId: string;
-  /** Grows with the payment, and is compared part by part. */
-  version: readonly number[];
   /** In the network's order. */
   requests: readonly PaymentRequest[];
   /** In the network's order, each once. */
   movements: readonly PaymentMovement[];
+}
+
+/** A payment that the simulated network has told of: there is nothing that its names are needed for. */
+export type UnnamedSnapshot = Omit<PaymentSnapshot, 'paymentId' | 'networkCardId'>;
+
+/** What a network says of a payment as a whole. */
+export interface PaymentState {
+  /** Grows with the payment, and is compared part by part. */
+  version: readonly number[];
   /** What was approved in total, less what was given back. Expiry and clearings leave it. */
   authorizedCents: number;
   /** What the network holds now; null if that can't be put into cents, so that our hold stays as it is. */
@@ -36,6 +43,18 @@ export interface PaymentSnapshot {
   expiresAt: string | null;
   unreadable: readonly UnreadableElement[];
 }
+
+/** All messages of a payment of the simulated network so far, so that each further one costs the same. */
+export interface FoldedPayment extends PaymentState {
+  heldCents: number;
+  /** Whether a request was approved. */
+  isAuthorized: boolean;
+  /** What was cleared before that, and the last clearing, if that can't be put into cents. */
+  early: { cents: number; isFinal: boolean; unreadableId: string | null };
+}
+
+/** Whether it is the simulated network's. */
+export const isFolded = (state: PaymentState): state is FoldedPayment => 'early' in state;
 
 export type PaymentEnd = 'reversal' | 'expiry' | 'clearing';
 
@@ -84,19 +103,6 @@ export interface UnreadableElement {
   /** As the network wrote them, in the currency's smallest unit. */
   currency: string | null;
   amount: number | null;
-}
-
-/** All messages of a payment so far, folded into one row, so that each further one costs the same. */
-export interface FoldedPayment {
-  messages: number;
-  /** Null until a request is approved. */
-  authorization: AuthorizationState | null;
-  /** What was cleared before that. */
-  cleared: { cents: number; isFinal: boolean };
-  /** What it has said that can't be put into cents. */
-  unreadable: UnreadableElement[];
-  /** The one of these that is the last clearing, if it came before a request was approved. */
-  lastUnreadableId: string | null;
 }
 
 /** Whether one version is older than another: by the first part in which they differ. */

@@ -1,12 +1,15 @@
 import { isDeepStrictEqual } from 'node:util';
+import { decisionTime } from '../cards/applied-controls.ts';
 import { releasePosting } from '../cards/release-balance.ts';
 import type { CardBalance, CardRow } from '../cards/resource.ts';
 import { type AccountClock, accountTime } from '../domain/account-clock.ts';
 import { type AuthorizationRequest, MAX_REQUESTS } from '../domain/authorization.ts';
 import type { FeePlan } from '../domain/fees.ts';
-import { type FoldedPayment, NOWHERE } from '../domain/payment.ts';
+import { isFolded, NOWHERE, type PaymentMerchant } from '../domain/payment.ts';
+import type { AppliedControls } from '../domain/spending-controls.ts';
+import type { TransactionType } from '../domain/transaction.ts';
 import type { Posting, Transfer } from '../ledger/posting.ts';
-import { readIdTime } from '../platform/crypto/new-id.ts';
+import { newId, readIdTime } from '../platform/crypto/new-id.ts';
 import type { PAYMENT_COLUMNS } from '../platform/db/columns.ts';
 import type { Row } from '../platform/db/entities.ts';
 import type { AuthorizationRow } from './authorization-resource.ts';
@@ -25,7 +28,10 @@ import { columnsOf, toDecline, toTransaction, transactionPosting } from './trans
 /** What is kept of a payment beside its authorization. */
 export type PaymentRow = Row<'payment', (typeof PAYMENT_COLUMNS)[number]>;
 
-/** What a payment is booked on. The transaction holds the card's lock, which guards all of it. */
+/**
+ * What a payment is booked on, and a request of it decided. The transaction holds the card's lock, which guards all
+ * of it.
+ */
 export interface PaymentTerms {
   card: CardRow;
   balance: CardBalance;
@@ -37,6 +43,27 @@ export interface PaymentTerms {
   payment: PaymentRow | null;
   /** By the network's id of an element: what a person says that it means. */
   handMade: ReadonlyMap<string, HandMade>;
+  /** By the network's id of an element that is booked: its transaction. */
+  transactionIds: ReadonlyMap<string, string>;
+  /** What restricts the card. Spending limits are in it only if something is to be decided. */
+  controls: AppliedControls;
+  /** When it was asked for, before the wait for the card's lock, in real time. */
+  askedAt: Date;
+  /** What the card's pending top-ups would add: a refund leaves room for it. */
+  arrivingCents: bigint;
+  /** The purchase that a refund gives money back for; null if that is not known. */
+  refunded: RefundedTransaction | null;
+}
+
+/** The purchase that a refund gives money back for. */
+export interface RefundedTransaction {
+  id: string;
+  /** A partner may name one that is no purchase. */
+  type: TransactionType;
+  amountCents: number;
+  /** What earlier refunds gave back of it. */
+  givenBackCents: number;
+  merchant: PaymentMerchant;
 }
 
 type PaymentEvent = 'card.authorization.created' | 'card.authorization.updated' | 'card.transaction.created';
@@ -63,17 +90,29 @@ export interface BookedPayment {
   links: boolean;
 }
 
-/** Names that a booking is written under. */
+/** Names that a booking is written under, and when. */
 interface BookedAs {
   paymentId: string;
   /** The network's id of the payment, which transactions show; null if it is our own. */
   networkPaymentId: string | null;
   /** The id of the authorization, if the booking makes one. */
   authorizationId: string;
-  /** The simulated network's messages, with the one that is booked. */
-  folded: FoldedPayment | null;
-  /** Of each movement that a refund gives money back for. */
-  refundedIds: ReadonlyMap<string, string>;
+  /** When it was decided, in real time, if that was before an interval of spending ended. */
+  decidedAt: Date | undefined;
+  /** For the account. */
+  now: string;
+}
+
+/** A new authorization is as old as its id says. */
+export function nameBooking(
+  { authorization, clock, controls, askedAt }: PaymentTerms,
+  networkPaymentId: string | null,
+): BookedAs {
+  const decidedAt = decisionTime(controls, askedAt, clock);
+  const authorizationId = authorization?.id ?? newId('auth', decidedAt);
+  const at = authorization === null ? accountTime(clock, readIdTime(authorizationId)) : accountTime(clock);
+  const paymentId = networkPaymentId ?? authorizationId;
+  return { paymentId, networkPaymentId, authorizationId, decidedAt, now: at.toISOString() };
 }
 
 /** Our record of a payment, as it is decided on. */
@@ -99,22 +138,17 @@ export function toPayment({
   };
 }
 
-/** When a payment is booked: a new authorization is as old as its id says. */
-export function bookingTime({ authorization, clock }: PaymentTerms, authorizationId: string): string {
-  const at = authorization === null ? accountTime(clock, readIdTime(authorizationId)) : accountTime(clock);
-  return at.toISOString();
-}
-
 /** Books a payment: what it becomes, with the rows, postings and events of that. */
 export function bookOn(
   terms: PaymentTerms,
   payment: Payment,
-  told: Omit<BookingTerms, 'handMade'>,
+  told: Pick<BookingTerms, 'snapshot' | 'readAt' | 'ttlMs'>,
   as: BookedAs,
 ): BookedPayment {
-  const { card, balance, prepaidCents, handMade } = terms;
+  const { card, balance, prepaidCents, handMade, transactionIds } = terms;
   const money = { status: card.status, ...balance, prepaidCents };
-  return toRows(terms, bookPayment(payment, money, { ...told, handMade }), as);
+  const booked = new Set(transactionIds.keys());
+  return toRows(terms, bookPayment(payment, money, { ...told, handMade, booked, now: as.now }), as);
 }
 
 function toRows(terms: PaymentTerms, booking: Booking, as: BookedAs): BookedPayment {
@@ -127,9 +161,10 @@ function toRows(terms: PaymentTerms, booking: Booking, as: BookedAs): BookedPaym
   const of = { ...as, authorizationId: authorization?.id ?? null };
   const declines = booking.declines.map((decline) => toDecline({ ...terms, balance }, decline, of));
   const cleared = { ...of, authorizationId: isAuthorized ? of.authorizationId : null };
-  const refundedIds = new Map(as.refundedIds);
+  const refundedIds = new Map(terms.transactionIds);
+  if (terms.refunded !== null) refundedIds.set(terms.refunded.id, terms.refunded.id);
   const moved = booking.movements.map((movement) => {
-    const row = toTransaction(terms, movement, { ...cleared, refundedIds });
+    const row = toTransaction(terms, movement, cleared, refundedIds);
     refundedIds.set(movement.id, row.id);
     return row;
   });
@@ -147,7 +182,7 @@ function toRows(terms: PaymentTerms, booking: Booking, as: BookedAs): BookedPaym
   }));
   const news = authorization && newsOf(before, authorization);
   if (news !== null) events.unshift({ type: news, transaction: null });
-  const row = toPaymentRow(payment, as);
+  const row = toPaymentRow(payment, as.paymentId);
   const isSame =
     postings.length === 0 &&
     events.length === 0 &&
@@ -159,7 +194,7 @@ function toRows(terms: PaymentTerms, booking: Booking, as: BookedAs): BookedPaym
     authorization !== null ||
     payment.clearedCents > 0 ||
     // The simulated network's own word on a request is booked, and never told again.
-    (as.folded === null && payment.requests.length > 0) ||
+    (!isFolded(payment.said) && payment.requests.length > 0) ||
     payment.said.unreadable.length > 0;
   return {
     card,
@@ -168,7 +203,7 @@ function toRows(terms: PaymentTerms, booking: Booking, as: BookedAs): BookedPaym
     authorization,
     transactions,
     payment: isRemembered
-      ? { ...row, authorization_id: of.authorizationId, read_after: readAfter(terms, payment, as) }
+      ? { ...row, authorization_id: of.authorizationId, read_after: readAfter(terms, payment) }
       : null,
     prepaidCents: booking.card.prepaidCents,
     isChanged: isRemembered ? !isSame : transactions.length > 0,
@@ -186,12 +221,8 @@ const CLOCK_DIFFERENCE_MS = 30_000;
  * When an issuer is asked for the payment again, whether or not it tells anything of it: once it should have
  * told what we approved, at its expiry, and each day as long as it holds something.
  */
-function readAfter(
-  { card, clock }: PaymentTerms,
-  { requests, authorization }: Payment,
-  { folded }: BookedAs,
-): string | null {
-  if (card.mode === 'test' || folded !== null || authorization === null) return null;
+function readAfter({ card, clock }: PaymentTerms, { said, requests, authorization }: Payment): string | null {
+  if (card.mode === 'test' || isFolded(said) || authorization === null) return null;
   const untold = requests.filter(isUntold).map(({ created }) => Date.parse(created) + REQUEST_TOLD_WITHIN_MS);
   const ends = authorization.expiresAt === null ? [] : [Date.parse(authorization.expiresAt)];
   const isOver = authorization.status !== 'pending' && untold.length === 0;
@@ -201,26 +232,24 @@ function readAfter(
   return new Date(Math.min(nowMs + DAY_MS, ...times)).toISOString();
 }
 
-function toPaymentRow(payment: Payment, { paymentId, folded }: BookedAs): PaymentRow {
+function toPaymentRow(payment: Payment, paymentId: string): PaymentRow {
   const { said, requests, clearedCents, isExpired } = payment;
   return {
     payment_id: paymentId,
     said,
     // The simulated network tells each request once, with our decision.
-    requests: folded === null ? requests : requests.slice(0, MAX_REQUESTS),
+    requests: isFolded(said) ? requests.slice(0, MAX_REQUESTS) : requests,
     cleared_cents: String(clearedCents),
     is_expired: isExpired,
-    folded,
   };
 }
 
 /** A row as it is read, in the form that it is written in. */
-const fieldsOf = ({ said, requests, cleared_cents, is_expired, folded }: PaymentRow) => ({
+const fieldsOf = ({ said, requests, cleared_cents, is_expired }: PaymentRow) => ({
   said,
   requests,
   cleared_cents: String(cleared_cents),
   is_expired,
-  folded,
 });
 
 function toAuthorization(

@@ -1,15 +1,14 @@
-import { decisionTime } from '../cards/applied-controls.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { type DeclineReason, decideDecline } from '../domain/authorization.ts';
 import type { Asked, PaymentMerchant } from '../domain/payment.ts';
-import { type AppliedControls, refusalByControls } from '../domain/spending-controls.ts';
+import { refusalByControls } from '../domain/spending-controls.ts';
 import { requireUsable } from '../domain/transaction.ts';
 import type { RequestMessage } from '../issuers/card-network.ts';
-import { newId } from '../platform/crypto/new-id.ts';
 import type { Transactor } from '../platform/db/sql.ts';
-import { type BookedPayment, bookingTime, bookOn, type PaymentTerms, toPayment } from './booking-rows.ts';
+import { type BookedPayment, bookOn, nameBooking, type PaymentTerms, toPayment } from './booking-rows.ts';
 import { type Decided, decideRequest } from './decision-rules.ts';
-import { lockPaymentTerms } from './terms.ts';
+import { lockDecisionTerms } from './terms.ts';
+import { toTerms } from './terms-left.ts';
 import { writeBookings } from './write-bookings.ts';
 
 /** A request that an issuer asks us about, on our card: it waits for the answer. */
@@ -30,29 +29,22 @@ export async function decidePayment(
   { cardId, networkCardId, paymentId, ...asked }: IssuerRequest,
   { ttlMs, lockWaitMs }: { ttlMs: number; lockWaitMs: number | null },
 ): Promise<{ reason: DeclineReason | null; booked: BookedPayment | null }> {
-  const terms = await lockPaymentTerms(tx, { cardId, paymentId, messageId: null, lockWaitMs });
-  if (terms === null || terms.card.network_card_id !== networkCardId) throw new ApiError('card_not_found');
-  const { card, clock, controls, authorization, askedAt } = terms;
+  const about = { card_id: cardId, payment_id: paymentId };
+  const [row] = await lockDecisionTerms(tx, about, lockWaitMs);
+  const terms = toTerms(about, row);
+  const { card } = terms;
+  if (card.network_card_id !== networkCardId) throw new ApiError('card_not_found');
   requireUsable(card.status);
   if (asked.amountCents === 0) {
     const merchant = terms.payment?.requests[0]?.merchant ?? asked.merchant;
     return { reason: decideNothing(terms, merchant), booked: null };
   }
-  const authorizationId = authorization?.id ?? newId('auth', decisionTime(controls, askedAt, clock));
-  const now = bookingTime(terms, authorizationId);
-  const { reason, payment } = decideAsked(terms, asked, { holdsCents: asked.amountCents, now });
-  const booked = bookOn(
-    terms,
-    payment,
-    // What a person says is booked as soon as it counts.
-    { snapshot: null, readAt: null, booked: new Set(terms.handMade.keys()), now, ttlMs },
-    { paymentId, networkPaymentId: paymentId, authorizationId, folded: null, refundedIds: new Map() },
-  );
+  const as = nameBooking(terms, paymentId);
+  const { reason, payment } = decideAsked(terms, asked, { holdsCents: asked.amountCents, now: as.now });
+  const booked = bookOn(terms, payment, { snapshot: null, readAt: null, ttlMs }, as);
   if (booked.isChanged) await writeBookings(tx, [booked]);
   return { reason, booked };
 }
-
-type RequestTerms = Omit<PaymentTerms, 'handMade'> & { controls: AppliedControls };
 
 /**
  * Decides a request for money.
@@ -60,7 +52,7 @@ type RequestTerms = Omit<PaymentTerms, 'handMade'> & { controls: AppliedControls
  * @throws ApiError `idempotency_conflict` if its key asked for another amount before
  */
 export function decideAsked(
-  terms: RequestTerms,
+  terms: PaymentTerms,
   asked: Asked,
   { holdsCents, now }: { holdsCents: number; now: string },
 ): Decided {
@@ -78,7 +70,7 @@ export function decideAsked(
 
 /** A request for 0 cents asks whether the card can be used. */
 export function decideNothing(
-  { card, controls }: Pick<RequestTerms, 'card' | 'controls'>,
+  { card, controls }: PaymentTerms,
   { categoryCode, country }: PaymentMerchant,
 ): DeclineReason | null {
   const asked = { amountCents: 0, wholeCents: 0, categoryCode, country };

@@ -4,6 +4,8 @@ import {
   NOWHERE,
   type PaymentMovement,
   type PaymentSnapshot,
+  type PaymentState,
+  type UnnamedSnapshot,
   type UnreadableElement,
 } from '../domain/payment.ts';
 import {
@@ -32,7 +34,7 @@ import {
 /** Our record of a payment. */
 export interface Payment {
   /** What the network said last. */
-  said: Omit<PaymentSnapshot, 'paymentId' | 'networkCardId' | 'requests' | 'movements'>;
+  said: PaymentState;
   /** Of the requests before the snapshot's, only what is not told yet has to be here. */
   requests: readonly Request[];
   /** Null until a request is approved, or declined by us: then it is no authorization. */
@@ -75,7 +77,7 @@ export type HandMade = { means: 'purchase' | 'refund'; amountCents: number } | {
 
 export interface BookingTerms {
   /** Null: the network has nothing new, or no such payment. */
-  snapshot: PaymentSnapshot | null;
+  snapshot: UnnamedSnapshot | null;
   /** When the read that it comes from began; null if nothing was read. */
   readAt: string | null;
   /** By the id of the element. */
@@ -210,14 +212,14 @@ const facts = ({
   requests,
   movements,
   ...said
-}: PaymentSnapshot): Payment['said'] => said;
+}: UnnamedSnapshot & Partial<PaymentSnapshot>): PaymentState => said;
 
 const namesOf = ({ decision, told }: Request): string[] =>
   [told?.id, decision === null ? undefined : `decided ${decision.key}`].filter((name) => name !== undefined);
 
 /** What is not booked yet, in the network's order, and what a person says about the rest. */
 function toMovements(
-  snapshot: PaymentSnapshot | null,
+  snapshot: UnnamedSnapshot | null,
   unreadable: readonly UnreadableElement[],
   { booked, handMade }: BookingTerms,
 ): PaymentMovement[] {

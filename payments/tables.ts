@@ -1,7 +1,6 @@
 import { defineEntity, p } from '@mikro-orm/core';
 import type { DeclineReason } from '../domain/authorization.ts';
 import type { Mode } from '../domain/mode.ts';
-import type { FoldedPayment } from '../domain/payment.ts';
 import type { HandMade, Payment } from './rules.ts';
 
 /** A payment as the network has it: what is more than partners see of its authorization and transactions. */
@@ -19,8 +18,6 @@ export const PaymentEntity = defineEntity({
     requests: p.json().$type<Payment['requests']>(),
     clearedCents: p.bigint('string'),
     isExpired: p.boolean(),
-    /** Of the simulated network: its messages, folded. */
-    folded: p.json().$type<FoldedPayment>().nullable(),
     /** When an issuer is asked for it again, whether or not it tells anything; null if it is over. */
     readAfter: p.datetime().nullable(),
   },

@@ -1,8 +1,8 @@
-import { decisionTime } from '../cards/applied-controls.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { type DeclineReason, decideDecline } from '../domain/authorization.ts';
 import { MAX_AMOUNT_CENTS } from '../domain/money.ts';
-import { type AppliedControls, refusalByControls } from '../domain/spending-controls.ts';
+import { type FoldedPayment, isFolded } from '../domain/payment.ts';
+import { refusalByControls } from '../domain/spending-controls.ts';
 import { requireUsable } from '../domain/transaction.ts';
 import {
   foldMessage,
@@ -10,22 +10,15 @@ import {
   type SimulatedMessage,
   snapshotFolded,
 } from '../issuers/simulated/fold.ts';
-import { newId } from '../platform/crypto/new-id.ts';
-import { type BookedPayment, bookingTime, bookOn, type PaymentTerms, toPayment } from './booking-rows.ts';
+import {
+  type BookedPayment,
+  bookOn,
+  nameBooking,
+  type PaymentTerms,
+  type RefundedTransaction,
+  toPayment,
+} from './booking-rows.ts';
 import { decideAsked } from './decide-payment.ts';
-import type { RefundedTransaction } from './refunded.ts';
-
-/** What a message of the simulated network is booked on. */
-export interface SimulatedTerms extends PaymentTerms {
-  /** What restricts the card. Spending limits are in it only if something is to be decided. */
-  controls: AppliedControls;
-  /** When a request was asked, before the wait for the card's lock, in real time. */
-  askedAt?: Date;
-  /** What the card's pending top-ups would add: a refund leaves room for it. */
-  arrivingCents?: bigint;
-  /** The purchase that a refund gives money back for; null if that is not known. */
-  refunded?: RefundedTransaction | null;
-}
 
 export interface Simulated {
   message: Omit<SimulatedMessage, 'reason' | 'at' | 'refunds'>;
@@ -36,8 +29,8 @@ export interface Simulated {
   forced?: boolean;
   /** A partner simulates a transaction, which takes an active card. */
   isSimulation?: boolean;
-  /** A refund names the purchase that it gives money back for. */
-  namesPurchase?: boolean;
+  /** The purchase that a refund in test mode gives money back for, as the partner names it. */
+  refundedTransactionId?: string | undefined;
 }
 
 /** What a message has booked, and why it was declined; null if it was not. */
@@ -49,45 +42,33 @@ export type TakenMessage = BookedPayment & { reason: DeclineReason | null };
  * @throws ApiError `invalid_state` if the card can't have transactions, `validation_failed` if a refund is not
  * possible or a fee would exceed the largest safe integer
  */
-export function takeSimulated(terms: SimulatedTerms, simulated: Simulated): TakenMessage {
-  const { card, clock, authorization, payment: row, controls, askedAt, refunded = null } = terms;
-  const { networkPaymentId, ttlMs, namesPurchase = false } = simulated;
-  const decidedAt = askedAt && decisionTime(controls, askedAt, clock);
-  const authorizationId = authorization?.id ?? newId('auth', decidedAt);
-  const now = bookingTime(terms, authorizationId);
-  const paymentId = networkPaymentId ?? authorizationId;
-  const before = row?.folded ?? NOTHING_FOLDED;
-  const isNowhere = Object.values(simulated.message.merchant).every((said) => said === null);
-  const merchant =
-    namesPurchase && refunded !== null && isNowhere ? refunded.merchant : simulated.message.merchant;
-  const asked = { ...simulated.message, merchant, refunds: refunded?.id ?? null, reason: null, at: now };
-  const { reason, payment } = decide(terms, simulated, asked, now);
+export function takeSimulated(terms: PaymentTerms, simulated: Simulated): TakenMessage {
+  const { refunded } = terms;
+  const { networkPaymentId, ttlMs, message, refundedTransactionId } = simulated;
+  const as = nameBooking(terms, networkPaymentId);
+  const isNowhere = Object.values(message.merchant).every((said) => said === null);
+  const isNamed = refundedTransactionId !== undefined && refunded !== null;
+  const merchant = isNamed && isNowhere ? refunded.merchant : message.merchant;
+  const asked = { ...message, merchant, refunds: refunded?.id ?? null, reason: null, at: as.now };
+  const { reason, payment } = decide(terms, simulated, asked, as.now);
 
   const told: SimulatedMessage = { ...asked, reason };
-  const folded = foldMessage(before, told);
-  const names = { paymentId, networkCardId: card.network_card_id ?? card.id };
-  const refundedIds = new Map(refunded === null ? [] : [[refunded.id, refunded.id]]);
-  const booked = bookOn(
-    terms,
-    payment,
-    {
-      snapshot: snapshotFolded(names, folded, told),
-      readAt: null,
-      // What a person says is booked as soon as it counts.
-      booked: new Set(terms.handMade.keys()),
-      now,
-      ttlMs,
-    },
-    { paymentId, networkPaymentId, authorizationId, folded, refundedIds },
-  );
+  const folded = foldMessage(foldedBefore(terms), told);
+  const snapshot = snapshotFolded(folded, told);
+  const booked = bookOn(terms, payment, { snapshot, readAt: null, ttlMs }, as);
   return { ...booked, reason };
 }
 
-function decide(terms: SimulatedTerms, simulated: Simulated, asked: SimulatedMessage, now: string) {
+/** The messages before. What a person has booked of a payment before its first one is none. */
+const foldedBefore = ({ payment }: PaymentTerms): FoldedPayment =>
+  payment !== null && isFolded(payment.said) ? payment.said : NOTHING_FOLDED;
+
+function decide(terms: PaymentTerms, simulated: Simulated, asked: SimulatedMessage, now: string) {
   const payment = toPayment(terms);
   switch (asked.type) {
     case 'authorization':
     case 'increment':
+      requireUsable(terms.card.status);
       return decideRequested(terms, asked, now);
     case 'purchase':
       return { reason: decidePurchase(terms, simulated, asked), payment };
@@ -103,18 +84,17 @@ function decide(terms: SimulatedTerms, simulated: Simulated, asked: SimulatedMes
   }
 }
 
-function decideRequested(terms: SimulatedTerms, asked: SimulatedMessage, now: string) {
-  const before = terms.payment?.folded ?? NOTHING_FOLDED;
-  const heldCents = (folded: typeof before) => folded.authorization?.heldCents ?? 0;
+function decideRequested(terms: PaymentTerms, asked: SimulatedMessage, now: string) {
+  const before = foldedBefore(terms);
   // What was cleared of it before it was asked for is paid, and counts already.
-  const holdsCents = heldCents(foldMessage(before, asked)) - heldCents(before);
+  const holdsCents = foldMessage(before, asked).heldCents - before.heldCents;
   const { id, merchant, amountCents } = asked;
   return decideAsked(terms, { key: id, id, amountCents: amountCents ?? 0, merchant }, { holdsCents, now });
 }
 
 /** @returns why a purchase is declined; null if it is not */
 function decidePurchase(
-  { card: { status }, balance, controls }: SimulatedTerms,
+  { card: { status }, balance, controls }: PaymentTerms,
   { forced = false, isSimulation }: Simulated,
   { amountCents: cents, merchant }: SimulatedMessage,
 ): DeclineReason | null {
@@ -129,11 +109,11 @@ function decidePurchase(
 
 /** @throws ApiError `validation_failed` */
 function requireRefundable(
-  { card, balance, arrivingCents = 0n, refunded = null }: SimulatedTerms,
-  { message, namesPurchase = false }: Simulated,
+  { card, balance, arrivingCents, refunded }: PaymentTerms,
+  { message, refundedTransactionId }: Simulated,
 ): void {
   const amountCents = message.amountCents ?? 0;
-  if (namesPurchase) requireLeft(refunded, amountCents);
+  if (refundedTransactionId !== undefined) requireLeft(refunded, amountCents);
   const afterCents = BigInt(balance.balanceCents) + BigInt(amountCents) + arrivingCents;
   if (card.status !== 'blocked' && afterCents > BigInt(MAX_AMOUNT_CENTS)) {
     throw ApiError.ofField(

@@ -1,10 +1,12 @@
-import { appliedControls, type ControlsColumns } from '../cards/applied-controls.ts';
+import { appliedControls } from '../cards/applied-controls.ts';
 import type { CardRow } from '../cards/resource.ts';
+import { ApiError } from '../domain/api-error.ts';
+import { feePlanOf } from '../domain/fees.ts';
 import { type AppliedControls, afterSpending } from '../domain/spending-controls.ts';
-import type { BookedPayment, PaymentTerms } from './booking-rows.ts';
-import type { RefundedTransaction } from './refunded.ts';
-import { type TermsRead, toTerms } from './terms.ts';
+import type { BookedPayment, PaymentTerms, RefundedTransaction } from './booking-rows.ts';
+import type { AskedTerms, RefundRead, TermsRow } from './terms.ts';
 import type { TransactionRow } from './transaction-resource.ts';
+import { merchantOf } from './transaction-rows.ts';
 
 /** What a transaction's bookings leave to those after them: of one card, one account, or one payment. */
 export interface TermsLeft {
@@ -22,30 +24,59 @@ export const nothingBooked = (): TermsLeft => ({
   transactions: [],
 });
 
-type Whose = Pick<PaymentTerms, 'card' | 'clock'> & {
-  /** The network's id of the payment; null of one that is by itself. */
-  paymentId: string | null;
-};
-
-/** What a payment is booked on, after the bookings before it. */
-export function termsLeft(left: TermsLeft, { card, clock, paymentId }: Whose, read: TermsRead): PaymentTerms {
-  const terms = toTerms(card, clock, read);
-  const before = paymentId === null ? undefined : left.payments.get(`${card.mode} ${paymentId}`);
+/**
+ * What a payment is booked on: as it was read, and after the bookings before it.
+ * @throws ApiError `card_not_found`; `idempotency_conflict` if the network has named another card for the payment
+ * before
+ */
+export function toTerms(
+  asked: AskedTerms,
+  row: TermsRow | undefined,
+  left: TermsLeft = nothingBooked(),
+): PaymentTerms {
+  if (row === undefined || !isOfCard(row)) throw new ApiError('card_not_found');
+  const before = asked.payment_id === null ? undefined : left.payments.get(`${row.mode} ${asked.payment_id}`);
+  const paymentCardId = before?.payment ? before.card.id : (row.payment?.card_id ?? row.id);
+  if (paymentCardId !== row.id) throw usedOtherwise('payment');
+  const transactionIds = new Map(Object.entries(row.booked ?? {}));
+  for (const { network_transaction_id: networkId, id } of before?.transactions ?? [])
+    transactionIds.set(networkId, id);
+  const read = { balanceCents: Number(row.card_cents), heldCents: Number(row.card_held_cents) };
   return {
-    ...terms,
-    balance: left.cards.get(card.id) ?? terms.balance,
-    prepaidCents: left.accounts.get(accountOf(card)) ?? terms.prepaidCents,
-    authorization: before?.authorization ?? terms.authorization,
-    payment: before?.payment ?? terms.payment,
+    card: row,
+    balance: left.cards.get(row.id) ?? read,
+    feePlan: feePlanOf(row.fee_plan),
+    prepaidCents: left.accounts.get(accountOf(row)) ?? Number(row.prepaid_cents),
+    clock: row.clock,
+    authorization: before?.authorization ?? row.authorization,
+    payment: before?.payment ?? row.payment,
+    handMade: new Map(Object.entries(row.hand_made ?? {})),
+    transactionIds,
+    controls: controlsLeft(left, row),
+    askedAt: new Date(row.asked_at),
+    arrivingCents: BigInt(row.refund?.arriving_cents ?? 0),
+    refunded: row.refund && refundedLeft(left, row.refund, asked),
   };
 }
 
+type CardTermsRow = TermsRow & CardRow;
+
+const isOfCard = (row: TermsRow): row is CardTermsRow => row.id !== null;
+
+/** What is under a used id, and something else. */
+export const usedOtherwise = (id: 'message' | 'payment'): ApiError =>
+  new ApiError('idempotency_conflict', {
+    message:
+      `The network has already sent something else under this id of the ${id}, so this was ignored. Compare the two before ` +
+      'you send it with another id: if they are the same purchase, that would settle it twice.',
+  });
+
 /** What restricts a card, with what it has spent since that was read. */
-export function controlsLeft(left: TermsLeft, card: CardRow, read: ControlsColumns): AppliedControls {
-  const since = left.transactions.filter(({ card_id: id }) => id === card.id);
+function controlsLeft(left: TermsLeft, row: CardTermsRow): AppliedControls {
+  const since = left.transactions.filter(({ card_id: id }) => id === row.id);
   return since.reduce(
-    (controls, row) => afterSpending(controls, spentCents(row), row.merchant_category_code),
-    appliedControls(card.spending_controls, read),
+    (controls, moved) => afterSpending(controls, spentCents(moved), moved.merchant_category_code),
+    appliedControls(row.spending_controls, row),
   );
 }
 
@@ -55,29 +86,18 @@ function spentCents({ type, amount_cents: amount, from_hold_cents: fromHold }: T
   return type === 'refund' ? -Number(amount) : Number(amount) - Number(fromHold);
 }
 
-/** What is read of the purchase that a refund gives money back for: the only one of its payment, unless it is named. */
-export interface RefundRead {
-  refunded: RefundedTransaction | null;
-  /** How many purchases its payment has; 0 if the refund names one. */
-  purchases: number;
-}
-
-/**
- * The purchase that a refund gives money back for, with what was bought and given back since that was read.
- * @param paymentId null if the refund names it
- */
-export function refundedLeft(
+/** The purchase that a refund gives money back for, with what was bought and given back since that was read. */
+function refundedLeft(
   left: TermsLeft,
-  read: RefundRead,
-  { cardId, paymentId }: { cardId: string; paymentId: string | null },
+  { refunded: read, purchases }: RefundRead,
+  { card_id: cardId, payment_id: paymentId, refunded_id: named }: AskedTerms,
 ): RefundedTransaction | null {
-  const bought = left.transactions.filter(
-    ({ type, card_id, network_payment_id: id }) =>
-      type === 'purchase' && card_id === cardId && id !== null && id === paymentId,
-  );
+  const isBought = (row: TransactionRow) =>
+    row.type === 'purchase' && row.card_id === cardId && row.network_payment_id === paymentId;
+  const bought = named === undefined && paymentId !== null ? left.transactions.filter(isBought) : [];
   const [first] = bought;
-  const refunded = first === undefined ? read.refunded : toRefunded(first);
-  if (refunded === null || read.purchases + bought.length > 1) return null;
+  const refunded = first === undefined ? read : toRefunded(first);
+  if (refunded === null || purchases + bought.length > 1) return null;
   const refunds = left.transactions.filter(({ refunded_transaction_id: id }) => id === refunded.id);
   const givenBackCents = refunds.reduce(
     (sum, row) => sum + Number(row.amount_cents),
@@ -91,12 +111,7 @@ const toRefunded = (row: TransactionRow): RefundedTransaction => ({
   type: row.type,
   amountCents: Number(row.amount_cents),
   givenBackCents: 0,
-  merchant: {
-    name: row.merchant_name,
-    categoryCode: row.merchant_category_code,
-    city: row.merchant_city,
-    country: row.merchant_country,
-  },
+  merchant: merchantOf(row),
 });
 
 /** Leaves what a booking has changed to those after it. */

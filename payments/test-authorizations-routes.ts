@@ -15,7 +15,7 @@ import {
   REVERSED_AUTHORIZATION,
   TRANSACTION,
 } from './examples.ts';
-import { type SimulatedAsked, simulateOnAuthorization, simulateOnCard } from './test-authorizations.ts';
+import { type FollowingAsked, simulateOnAuthorization, simulateOnCard } from './simulate.ts';
 import { MAX_UNCHECKED_CENTS, MERCHANT_FIELDS, toMerchant } from './test-mode-routes.ts';
 import { TransactionResource } from './transaction-resource.ts';
 
@@ -181,24 +181,25 @@ export const testAuthorizations = resource(
     async function onCard(
       operation: 'authorize_card' | 'force_capture',
       input: RouteInput<object, z.infer<typeof CardUse>>,
-      type: SimulatedAsked['type'],
+      type: 'authorization' | 'clearing',
     ) {
       const { body, requestId } = input;
       const request = keyedRequest(operation, input, requestedCardId(input));
-      const answer = await simulateOnCard(dependencies, request, {
+      const message = {
+        id: `simulated/${requestId}`,
         type,
         amountCents: body.amount,
+        isFinal: true,
         merchant: toMerchant(body),
-        messageId: `simulated/${requestId}`,
-        ttlMs,
-      });
+      };
+      const answer = await simulateOnCard(dependencies, request, { message, networkPaymentId: null, ttlMs });
       return replyOnce(answer, eventsWritten);
     }
 
     async function onAuthorization(
       operation: ClaimOperation,
       input: RouteInput,
-      asked: Pick<SimulatedAsked, 'type' | 'amountCents' | 'isFinal'>,
+      asked: Pick<FollowingAsked, 'type' | 'amountCents' | 'isFinal'>,
     ) {
       const request = keyedRequest(operation, input, null);
       const { authorizationId = '' } = input.params;

@@ -13,7 +13,7 @@ import { TransactionType } from '../domain/transaction.ts';
 import type { CommandContext } from '../requests/command-context.ts';
 import { SIMULATE_TRANSACTION, TRANSACTION } from './examples.ts';
 import type { MessageQueue } from './message-queue.ts';
-import { simulateTogether, simulateTransaction } from './simulate-transaction.ts';
+import { simulateOnCard, simulateTogether } from './simulate.ts';
 import { TransactionResource } from './transaction-resource.ts';
 
 const MAX_CREDIT_CENTS = 10_000_000;
@@ -146,22 +146,28 @@ export const testMode = resource(
       const { caller, body, requestId } = input;
       const cardId = requestedCardId(input);
       const { partnerId, mode } = caller;
-      const { force = false } = body;
-      const asked = {
-        partnerId,
-        mode,
-        cardId,
-        messageId: `simulated/${requestId}`,
-        type: body.type,
-        amountCents: body.amount,
-        forced: force,
-        refundedTransactionId: body.transaction_id,
+      const { type, amount: amountCents, force: forced = false } = body;
+      const message = {
+        id: `simulated/${requestId}`,
+        type,
+        amountCents,
+        isFinal: true,
         merchant: toMerchant(body),
       };
-      if (input.idempotencyKey === '')
-        return { status: 201, body: await simulateTogether(dependencies.messages, asked) };
+      const simulated = {
+        message,
+        networkPaymentId: null,
+        ttlMs: 0,
+        forced,
+        isSimulation: !forced,
+        refundedTransactionId: body.transaction_id,
+      };
+      if (input.idempotencyKey === '') {
+        const about = { partnerId, mode, cardId };
+        return { status: 201, body: await simulateTogether(dependencies.messages, about, simulated) };
+      }
       const request = keyedRequest('simulate_transaction', input, cardId);
-      return replyOnce(await simulateTransaction(dependencies, request, asked), dependencies.eventsWritten);
+      return replyOnce(await simulateOnCard(dependencies, request, simulated), dependencies.eventsWritten);
     },
   }),
 );

@@ -5,6 +5,7 @@ import type { PaymentMerchant } from '../domain/payment.ts';
 import { transactionFees } from '../domain/transaction.ts';
 import type { Posting, Transfer } from '../ledger/posting.ts';
 import { newId, readIdTime } from '../platform/crypto/new-id.ts';
+import type { AuthorizationRow } from './authorization-resource.ts';
 import type { PaidMovement } from './money-rules.ts';
 import type { Decline } from './pairing-rules.ts';
 import { partnerShareCents, type TransactionRow } from './transaction-resource.ts';
@@ -16,13 +17,20 @@ export const columnsOf = ({ name, categoryCode, city, country }: PaymentMerchant
   merchant_country: country,
 });
 
+export const merchantOf = (row: AuthorizationRow | TransactionRow): PaymentMerchant => ({
+  name: row.merchant_name,
+  categoryCode: row.merchant_category_code,
+  city: row.merchant_city,
+  country: row.merchant_country,
+});
+
 /** What the transactions of a booking belong to. */
 interface TransactionNames {
   /** The network's id of the payment; null if it is our own. */
   networkPaymentId: string | null;
   authorizationId: string | null;
-  /** Of each movement that a refund gives money back for. */
-  refundedIds: ReadonlyMap<string, string>;
+  /** When it was decided, if that was before an interval of spending ended. */
+  decidedAt?: Date | undefined;
 }
 
 interface TransactionTerms {
@@ -38,8 +46,9 @@ function newRow(
   { card, feePlan, clock }: TransactionTerms,
   type: TransactionRow['type'],
   { amountCents, merchant }: { amountCents: number; merchant: PaymentMerchant },
+  decidedAt?: Date,
 ) {
-  const id = newId('txn');
+  const id = newId('txn', decidedAt);
   return {
     id,
     partner_id: card.partner_id,
@@ -78,12 +87,13 @@ export function toDecline(
 export function toTransaction(
   terms: TransactionTerms,
   movement: PaidMovement,
-  { networkPaymentId, authorizationId, refundedIds }: TransactionNames,
+  { networkPaymentId, authorizationId, decidedAt }: TransactionNames,
+  refundedIds: ReadonlyMap<string, string>,
 ): TransactionRow {
   const { id, amountCents, kind, onPartnerCents, refunds, ofAuthorization } = movement;
   const isShared = onPartnerCents > 0 && onPartnerCents < amountCents;
   return {
-    ...newRow(terms, kind === 'refund' ? 'refund' : 'purchase', movement),
+    ...newRow(terms, kind === 'refund' ? 'refund' : 'purchase', movement, decidedAt),
     network_transaction_id: id,
     decline_reason: null,
     charged_to: isShared ? 'both' : onPartnerCents > 0 ? 'partner_balance' : 'card',

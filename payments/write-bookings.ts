@@ -190,7 +190,7 @@ const insertRows = (rows: WrittenRows) => sql`
     SELECT ${PAYMENT} FROM json_populate_recordset(NULL::payment, ${rows.payments})
     ON CONFLICT (mode, payment_id) DO UPDATE SET authorization_id = excluded.authorization_id, said = excluded.said,
       requests = excluded.requests, cleared_cents = excluded.cleared_cents, is_expired = excluded.is_expired,
-      folded = excluded.folded, read_after = excluded.read_after
+      read_after = excluded.read_after
   ), said AS (
     INSERT INTO simulated_message (id, payment_id, network_card_id, said, answer)
     SELECT id, payment_id, network_card_id, said, answer

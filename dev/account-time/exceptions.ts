@@ -42,7 +42,6 @@ export const EXCEPTIONS: Record<string, Record<string, RegExp>> = {
   'ids have real time': {
     'accounts/request-reads.ts': /readIdTime/,
     'accounts/own-keys.ts': /id_time\(now\(\)/,
-    'cards/applied-controls.ts': /now = new Date\(\)/,
     'webhooks/operator.ts': /lowestId\('evt'/,
     'webhooks/replays/start.ts': /id_time\(now\(\)/,
   },
@@ -104,8 +103,8 @@ export const EXCEPTIONS: Record<string, Record<string, RegExp>> = {
   'the products of all accounts': { 'cards/products.ts': ALL },
 
   "it becomes an account's time later": {
-    'payments/take-messages.ts': /at: new Date\(\)\.toISOString\(\)/,
-    'payments/terms.ts': /askedAt = new Date\(\)/,
+    'payments/terms.ts': /askedAt: new Date\(\)/,
+    'payments/simulate.ts': /askedAt: new Date\(\)/,
     'payments/spending-limits-routes.ts': /at = new Date\(\)/,
     'deposits/deposit-state.ts': /now = new Date\(\)/,
     'webhooks/endpoints.ts': /readIdTime/,

@@ -9,7 +9,6 @@ import type { DeclineReason } from '../../domain/authorization.ts';
 import type { NetworkReport } from '../../domain/simulated-network.ts';
 import { decidePayment } from '../../payments/decide-payment.ts';
 import type { MessageQueue } from '../../payments/message-queue.ts';
-import { answerOf, takeRequest } from '../../payments/take-messages.ts';
 import type { KeyRing } from '../../platform/crypto/key-ring.ts';
 import { isLockTimeout } from '../../platform/db/is-retryable.ts';
 import type { Orm } from '../../platform/db/orm.ts';
@@ -22,7 +21,7 @@ import { findNetworkCard, type NetworkCardOwner } from './find-card.ts';
 import { expectObject } from './inbox.ts';
 import { noteOutcome, operationWorkflowId } from './network-result.ts';
 import { createInboxRoom } from './room.ts';
-import { receiveReport, type SimulatedContext, toMessage } from './simulated-messages.ts';
+import { receiveReport, type SimulatedContext, takeSaid } from './simulated-messages.ts';
 
 /** An issuer can send the events of a whole purchase at once: 200 of Lithic's are 88 KB. */
 const MAX_BODY_BYTES = 1_048_576;
@@ -183,8 +182,7 @@ async function decideMessage(
     const { reason, booked } = await decidePayment(tx, { cardId: card.cardId, ...request }, limits);
     return { declineReason: reason, authorizationId: booked?.authorization?.id ?? null };
   }
-  const outcome = await takeRequest(tx, toMessage(card, message.said, limits.ttlMs), limits.lockWaitMs);
-  const { declineReason, authorizationId } = 'taken' in outcome ? answerOf(outcome.taken) : outcome.answered;
+  const { declineReason, authorizationId } = (await takeSaid(tx, card, message.said, limits)).answer;
   return { declineReason, authorizationId };
 }
 

@@ -57,7 +57,8 @@ export const sendVerb = verb({
     const sent = await transaction(orm, async (tx) => {
       const { id: cardId, partner_id: partnerId } = card;
       const { authorizationTtlMs: ttlMs } = session.config;
-      const taken = await takeSaid(tx, { cardId, partnerId, mode: 'live' }, said, ttlMs);
+      const limits = { ttlMs, lockWaitMs: null };
+      const taken = await takeSaid(tx, { cardId, partnerId, mode: 'live' }, said, limits);
       if (taken.isNew) {
         const { networkTransactionId, networkAuthorizationId, type, amount: amountCents } = given;
         const forced = type === 'purchase' && { forced: !given.notForced };

@@ -10,7 +10,7 @@ import {
   type MessageToTake,
   takeMessages,
 } from '../../payments/take-messages.ts';
-import { usedOtherwise } from '../../payments/terms.ts';
+import { usedOtherwise } from '../../payments/terms-left.ts';
 import type { Orm } from '../../platform/db/orm.ts';
 import { readStatement, type Transactor, writeStatement } from '../../platform/db/sql.ts';
 import { transaction } from '../../platform/db/transaction.ts';
@@ -208,14 +208,17 @@ const waiting = readStatement(
     ORDER BY m.seq LIMIT ${limit}`,
 );
 
-/** Takes what an operator says for the network. @throws ApiError if it can't be booked now */
+/**
+ * Takes what the network asks, or an operator says for it.
+ * @throws ApiError if it can't be decided or booked now
+ */
 export async function takeSaid(
   tx: Transactor,
   card: Pick<NetworkCardOwner, 'cardId' | 'partnerId' | 'mode'>,
   said: NetworkReport | NetworkRequest,
-  ttlMs: number,
+  { ttlMs, lockWaitMs }: { ttlMs: number; lockWaitMs: number | null },
 ): Promise<{ answer: MessageAnswer; isNew: boolean }> {
-  const [outcome] = await takeMessages(tx, [toMessage(card, said, ttlMs)]);
+  const [outcome] = await takeMessages(tx, [toMessage(card, said, ttlMs)], lockWaitMs);
   if (outcome === undefined || 'waits' in outcome)
     throw new ApiError('authorization_not_found', {
       message: 'We do not know the authorization: send its request first.',

@@ -1,18 +1,10 @@
-import {
-  type AuthorizationState,
-  approvedState,
-  clearedState,
-  type DeclineReason,
-  expiredState,
-  incrementedState,
-  reversedState,
-} from '../../domain/authorization.ts';
+import type { DeclineReason } from '../../domain/authorization.ts';
 import {
   type FoldedPayment,
   NOWHERE,
   type PaymentEnd,
   type PaymentMerchant,
-  type PaymentSnapshot,
+  type UnnamedSnapshot,
 } from '../../domain/payment.ts';
 
 /** What the simulated network says, once we have decided it if it is a request. */
@@ -43,102 +35,98 @@ export interface SimulatedMessage {
   at: string;
 }
 
+/** A payment of the simulated network's before its first message. */
 export const NOTHING_FOLDED: FoldedPayment = {
-  messages: 0,
-  authorization: null,
-  cleared: { cents: 0, isFinal: false },
+  version: [0],
+  authorizedCents: 0,
+  heldCents: 0,
+  endedBy: null,
+  expiresAt: null,
   unreadable: [],
-  lastUnreadableId: null,
+  isAuthorized: false,
+  early: { cents: 0, isFinal: false, unreadableId: null },
 };
 
-/** Folds in one message more. The caller sees to it that each is folded in once. */
+/**
+ * Folds in one message more. The caller sees to it that each is folded in once. It is pending as long as it holds
+ * something; one that has ended and is pending again holds only what was approved since then.
+ */
 export function foldMessage(before: FoldedPayment, message: SimulatedMessage): FoldedPayment {
-  const folded = { ...before, messages: before.messages + 1 };
-  const { authorization: state, cleared } = before;
+  const { isAuthorized, heldCents, early } = before;
   const amountCents = message.amountCents ?? 0;
-  const isPending = state?.status === 'pending';
+  const { isFinal } = message;
+  const folded = { ...before, version: before.version.map((messages) => messages + 1) };
   switch (message.type) {
     case 'authorization':
     case 'increment': {
       if (message.reason !== null || amountCents === 0) return folded;
-      const authorization =
-        state === null ? approvedState(amountCents, cleared) : incrementedState(state, amountCents);
-      return { ...folded, authorization };
+      const leftCents = early.isFinal ? 0 : Math.max(0, amountCents - early.cents);
+      const holdsCents = heldCents + (isAuthorized ? amountCents : leftCents);
+      const authorizedCents = before.authorizedCents + amountCents;
+      return { ...hold(folded, holdsCents, 'clearing'), authorizedCents, isAuthorized: true };
     }
     case 'clearing': {
-      const { isFinal } = message;
-      if (state !== null) {
-        return { ...folded, authorization: clearedState(state, { amountCents, isFinal }) };
-      }
-      const cents = cleared.cents + amountCents;
-      return { ...folded, cleared: { cents, isFinal: cleared.isFinal || isFinal } };
+      if (isAuthorized) return hold(folded, isFinal ? 0 : Math.max(0, heldCents - amountCents), 'clearing');
+      const cents = early.cents + amountCents;
+      return { ...folded, early: { ...early, cents, isFinal: early.isFinal || isFinal } };
     }
     case 'reversal': {
-      if (state === null || !isPending) return folded;
-      const backCents = Math.min(message.amountCents ?? state.heldCents, state.heldCents);
-      return { ...folded, authorization: reversedState(state, backCents) };
+      if (heldCents === 0) return folded;
+      const backCents = Math.min(message.amountCents ?? heldCents, heldCents);
+      const authorizedCents = before.authorizedCents - backCents;
+      return { ...hold(folded, heldCents - backCents, 'reversal'), authorizedCents };
     }
     case 'expiry':
-      return state !== null && isPending ? { ...folded, authorization: expiredState(state) } : folded;
+      return heldCents === 0 ? folded : hold(folded, 0, 'expiry');
     case 'unreadable': {
       const { id, at, written = { what: 'unknown', currency: null, amount: null } } = message;
-      const isLastClearing = written.what === 'clearing' && message.isFinal;
-      return {
-        ...folded,
-        unreadable: [...before.unreadable, { id, at, ...written }],
-        authorization:
-          state !== null && isLastClearing ? clearedState(state, { amountCents: 0, isFinal: true }) : state,
-        lastUnreadableId: state === null && isLastClearing ? id : before.lastUnreadableId,
-      };
+      const unreadable = [...before.unreadable, { id, at, ...written }];
+      if (written.what !== 'clearing' || !isFinal) return { ...folded, unreadable };
+      if (isAuthorized) return { ...hold(folded, 0, 'clearing'), unreadable };
+      return { ...folded, unreadable, early: { ...early, unreadableId: id } };
     }
     default:
       return folded;
   }
 }
 
+const hold = (folded: FoldedPayment, heldCents: number, by: PaymentEnd): FoldedPayment => ({
+  ...folded,
+  heldCents,
+  endedBy: heldCents > 0 ? null : by,
+});
+
 /**
  * Folds in how much a clearing was that could not be read, as a person says. That it was the last is folded in
  * already, unless it came before a request was approved.
  */
 export function foldHandMade(before: FoldedPayment, id: string, amountCents: number): FoldedPayment {
-  const isLast = before.lastUnreadableId === id;
-  const folded = foldMessage(before, {
-    id,
-    type: 'clearing',
-    amountCents,
-    isFinal: isLast,
-    reason: null,
-    merchant: NOWHERE,
-    refunds: null,
-    at: '',
-  });
-  return isLast ? { ...folded, lastUnreadableId: null } : folded;
+  const isLast = before.early.unreadableId === id;
+  const clearing = { ...OURS, id, type: 'clearing', amountCents, isFinal: isLast } as const;
+  const folded = foldMessage(before, clearing);
+  return isLast ? { ...folded, early: { ...folded.early, unreadableId: null } } : folded;
 }
 
-const ENDS: Partial<Record<AuthorizationState['status'], PaymentEnd>> = {
-  closed: 'clearing',
-  reversed: 'reversal',
-  expired: 'expiry',
-};
+/** Folds in that its time is over. */
+export const foldExpiry = (before: FoldedPayment): FoldedPayment =>
+  foldMessage(before, { ...OURS, id: 'expiry', type: 'expiry', amountCents: null, isFinal: true });
+
+/** What of a message we say ourselves. */
+const OURS = { reason: null, merchant: NOWHERE, refunds: null, at: '' } as const;
 
 /**
  * The payment after a message. Of its requests and movements, only the message's own is in it: those before
  * it are booked.
  * @param folded with the message
  */
-export function snapshotFolded(
-  names: Pick<PaymentSnapshot, 'paymentId' | 'networkCardId'>,
-  folded: FoldedPayment,
-  message: SimulatedMessage,
-): PaymentSnapshot {
+export function snapshotFolded(folded: FoldedPayment, message: SimulatedMessage): UnnamedSnapshot {
   const { id, type, reason, merchant, refunds } = message;
   const amountCents = message.amountCents ?? 0;
   const isAsked = type === 'authorization' || type === 'increment';
   const isDeclined = type === 'decline' || (type === 'purchase' && reason !== null);
   const moves = type === 'clearing' || type === 'refund' || (type === 'purchase' && reason === null);
   return {
-    ...names,
-    ...foldedState(folded),
+    ...folded,
     requests:
       (isAsked || isDeclined) && amountCents > 0
         ? [
@@ -166,13 +154,3 @@ export function snapshotFolded(
       : [],
   };
 }
-
-/** What a snapshot says of the payment besides its requests and movements. */
-export const foldedState = ({ messages, authorization, unreadable }: FoldedPayment) => ({
-  version: [messages],
-  authorizedCents: authorization?.amountCents ?? 0,
-  heldCents: authorization?.heldCents ?? 0,
-  endedBy: authorization === null ? null : (ENDS[authorization.status] ?? null),
-  expiresAt: null,
-  unreadable,
-});

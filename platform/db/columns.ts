@@ -86,7 +86,6 @@ export const PAYMENT_COLUMNS = [
   'requests',
   'cleared_cents',
   'is_expired',
-  'folded',
 ] as const satisfies Columns<'payment'>;
 
 /** Columns for a `sql` template that inserts a row, without those that say whose it is. */

@@ -13,13 +13,11 @@ import type { Tenant } from '../../domain/mode.ts';
 import { NOWHERE } from '../../domain/payment.ts';
 import { checkBooks } from '../../exports/check-books.ts';
 import { expireAuthorizations, findDueAuthorizations } from '../../payments/expire.ts';
-import { simulateTransaction } from '../../payments/simulate-transaction.ts';
-import { simulateOnAuthorization, simulateOnCard } from '../../payments/test-authorizations.ts';
+import { simulateOnAuthorization, simulateOnCard } from '../../payments/simulate.ts';
 import { recordAttempts, takeDeliveries } from '../../webhooks/deliveries.ts';
 import { rotateEndpointSecret } from '../../webhooks/endpoint-secrets.ts';
 import { queueDueRetries } from '../../webhooks/retries.ts';
 import { sendPing } from '../../webhooks/send-on-request.ts';
-import { settlementOf } from '../support/commands/cards.ts';
 import { keyedRequest, openCommands, type TestCommands } from '../support/commands/open-commands.ts';
 import { asOwner } from '../support/postgres.ts';
 import { propertyRuns } from '../support/property-runs.ts';
@@ -137,6 +135,7 @@ abstract class Server {
       return [response.status, status, decline_reason, error?.code];
     };
     const messageId = randomUUID();
+    const asked = { amountCents: amount, isFinal: true, merchant: NOWHERE };
     switch (kind) {
       case 'issue': {
         const request = keyed('create_card', null);
@@ -152,19 +151,17 @@ abstract class Server {
         return statusOf(await transferInTestMode(context, keyed('top_up_card', card), { amount }));
       case 'purchase':
         return statusOf(
-          await simulateTransaction(context, keyed('simulate_transaction', card), {
-            ...settlementOf(tenant, card, { amountCents: amount, forced: false }),
-            messageId,
-            refundedTransactionId: undefined,
-            merchant: NOWHERE,
+          await simulateOnCard(context, keyed('simulate_transaction', card), {
+            message: { id: messageId, type: 'purchase', ...asked },
+            networkPaymentId: null,
+            ttlMs: 0,
+            isSimulation: true,
           }),
         );
       case 'authorize': {
         const answer = await simulateOnCard(context, keyed('authorize_card', card), {
-          type: 'authorization',
-          amountCents: amount,
-          merchant: NOWHERE,
-          messageId,
+          message: { id: messageId, type: 'authorization', ...asked },
+          networkPaymentId: null,
           ttlMs: HOLD_MS,
         });
         this.authorizations.push(JSON.parse(answer.response.body).id ?? 'auth_0');

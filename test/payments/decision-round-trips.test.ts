@@ -49,7 +49,7 @@ describe('a decision', () => {
 
   const assertThree = (sent: string[]) => {
     assert.equal(sent.length, 3, sent.join('\n\n'));
-    assert.match(sent[0] ?? '', /lock_(test_card|payment)_terms/);
+    assert.match(sent[0] ?? '', /lock_(test_card|booking)_terms/);
     assert.equal(sent[2], 'commit');
   };
 

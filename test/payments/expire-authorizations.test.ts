@@ -6,8 +6,8 @@ import { checkBooks } from '../../exports/check-books.ts';
 import { checkLedger } from '../../ledger/check-ledger.ts';
 import { findDueAuthorizations, readExpiryLag } from '../../payments/expire.ts';
 import { createExpiry } from '../../payments/jobs.ts';
+import { simulateOnCard } from '../../payments/simulate.ts';
 import { takeMessages } from '../../payments/take-messages.ts';
-import { simulateOnCard } from '../../payments/test-authorizations.ts';
 import { transaction } from '../../platform/db/transaction.ts';
 import { keyedRequest, openCommands, type TestCommands } from '../support/commands/open-commands.ts';
 
@@ -41,11 +41,10 @@ describe('authorizations that nobody clears', () => {
     const ids = [];
     for (let made = 0; made < count; made++) {
       const request = keyedRequest('authorize_card', on, {}, { partnerId: of, mode });
+      const asked = { type: 'authorization', amountCents: 10, isFinal: true } as const;
       const { response } = await simulateOnCard(commands.context, request, {
-        type: 'authorization',
-        amountCents: 10,
-        merchant: NOWHERE,
-        messageId: randomUUID(),
+        message: { id: randomUUID(), ...asked, merchant: NOWHERE },
+        networkPaymentId: null,
         ttlMs: 86_400_000,
       });
       ids.push(JSON.parse(response.body).id as string);

@@ -6,7 +6,7 @@ import type { Tenant } from '../../domain/mode.ts';
 import { NOWHERE } from '../../domain/payment.ts';
 import { completeControls, type LimitInterval } from '../../domain/spending-controls.ts';
 import { checkBooks } from '../../exports/check-books.ts';
-import { simulateOnAuthorization, simulateOnCard } from '../../payments/test-authorizations.ts';
+import { simulateOnAuthorization, simulateOnCard } from '../../payments/simulate.ts';
 import { transaction } from '../../platform/db/transaction.ts';
 import { settlementOf, settleOne } from '../support/commands/cards.ts';
 import { keyedRequest, openCommands, type TestCommands } from '../support/commands/open-commands.ts';
@@ -100,7 +100,7 @@ describe('counters of spending', () => {
   };
 
   type Asked = Parameters<typeof keyedRequest>[0];
-  type OnCard = Pick<Parameters<typeof simulateOnCard>[2], 'type' | 'amountCents'>;
+  type OnCard = Pick<Parameters<typeof simulateOnCard>[2]['message'], 'type' | 'amountCents'>;
   type OnAuthorization = Omit<Parameters<typeof simulateOnAuthorization>[3], 'messageId' | 'ttlMs'>;
 
   /** What merchants do with a card, each in the transaction that the service makes of it. */
@@ -110,8 +110,9 @@ describe('counters of spending', () => {
     const sent = () => ({ messageId: `simulated/${randomUUID()}`, ttlMs: NEVER_MS });
     const of = (category: string | null) => ({ ...NOWHERE, categoryCode: category });
     const onCard = async (operation: Asked, said: OnCard, category: string | null) => {
-      const message = { ...said, ...sent(), merchant: of(category) };
-      return JSON.parse((await simulateOnCard(context, request(operation), message)).response.body);
+      const message = { ...said, id: `simulated/${randomUUID()}`, isFinal: true, merchant: of(category) };
+      const simulated = { message, networkPaymentId: null, ttlMs: NEVER_MS };
+      return JSON.parse((await simulateOnCard(context, request(operation), simulated)).response.body);
     };
     const onAuthorization = async (operation: Asked, id: string, said: OnAuthorization) => {
       const message = { ...said, ...sent() };

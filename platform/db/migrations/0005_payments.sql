@@ -116,8 +116,6 @@ CREATE TABLE payment (
   cleared_cents bigint NOT NULL CHECK (cleared_cents >= 0),
   -- Our clock ended it, whatever the network holds.
   is_expired boolean NOT NULL,
-  -- Of the simulated network: its messages, folded.
-  folded jsonb,
   -- When it is read again at an issuer, whether or not anything is told; NULL if it is over.
   read_after timestamptz,
   PRIMARY KEY (mode, payment_id),
@@ -190,7 +188,7 @@ CREATE TABLE spending_counter (
 
 GRANT SELECT, INSERT, UPDATE (status, amount_cents, held_cents, settled_cents, target_cents, decline_reason,
   requests, holds, expires_at) ON card_authorization TO card_issuing_app, card_issuing_operator;
-GRANT SELECT, INSERT, UPDATE (authorization_id, said, requests, cleared_cents, is_expired, folded, read_after) ON
+GRANT SELECT, INSERT, UPDATE (authorization_id, said, requests, cleared_cents, is_expired, read_after) ON
   payment TO card_issuing_app, card_issuing_operator;
 GRANT SELECT, INSERT, UPDATE (answer) ON simulated_message TO card_issuing_app, card_issuing_operator;
 GRANT SELECT ON payment_element TO card_issuing_app;

@@ -16,7 +16,8 @@ import { readAccountMonth } from '../../../ledger/account-month.ts';
 import { readPrepaidEntriesOfCard } from '../../../ledger/balances.ts';
 import { readAllAuthorizations, readAuthorizationPage } from '../../../payments/authorizations-routes.ts';
 import { readSpendingLimits } from '../../../payments/spending-limits-routes.ts';
-import { lockPaymentTerms } from '../../../payments/terms.ts';
+import { lockTerms } from '../../../payments/terms.ts';
+import { toTerms } from '../../../payments/terms-left.ts';
 import { readTransactions } from '../../../payments/transaction-operator-reads.ts';
 import { readCardTransactionPage, readTransactionPage } from '../../../payments/transactions-routes.ts';
 import { lowestId } from '../../../platform/crypto/new-id.ts';
@@ -235,28 +236,28 @@ export function describeListPlans({ rows, partitions }: Size): void {
 
         it('does not grow with what a card has had for the decision on a request of the network', async () => {
           const ask = (index: number) => ({
-            cardId: idOf('card', 0),
-            paymentId: `network_auth_${index}`,
-            messageId: `network_message_${index}`,
-            lockWaitMs: 1_500,
+            card_id: idOf('card', 0),
+            payment_id: `network_auth_${index}`,
+            message_id: `network_message_${index}`,
+            type: 'authorization',
           });
           for (const asked of [ask(0), ask(half), ask(rows - 1_000), ask(rows)]) {
-            const [terms] = await readsLittle(asked, async () => [
-              await lockPaymentTerms(orm.em.fork() as Transactor, asked),
-            ]);
-            const isKnown = asked.messageId !== `network_message_${rows}`;
-            assert.equal(terms?.card.id, asked.cardId);
+            const [terms] = await readsLittle(asked, () =>
+              lockTerms(orm.em.fork() as Transactor, [asked], 1_500),
+            );
+            const isKnown = asked.message_id !== `network_message_${rows}`;
+            assert.equal(terms?.id, asked.card_id);
             assert.equal(terms.authorization !== null, isKnown);
             assert.equal(terms.answer !== null, isKnown);
           }
           // The first decision of an interval makes the counter, from the sum of the interval. Those after it read the counter.
           const asked = ask(rows);
           await limit([{ amount: 1, interval: 'daily', categories: ['5812'] }]);
-          const [terms] = await readsLittle(asked, async () => [
-            await lockPaymentTerms(orm.em.fork() as Transactor, asked),
-          ]);
-          assert.equal(terms?.controls.limits.length, 1);
-          await owner.query('UPDATE card SET spending_controls = NULL WHERE id = $1', [asked.cardId]);
+          const [terms] = await readsLittle(asked, () =>
+            lockTerms(orm.em.fork() as Transactor, [asked], 1_500),
+          );
+          assert.equal(toTerms(asked, terms).controls.limits.length, 1);
+          await owner.query('UPDATE card SET spending_controls = NULL WHERE id = $1', [asked.card_id]);
         });
 
         it('is what the interval has for the sum of what a card has spent in it', async () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { DeclineReason } from '../../../domain/authorization.ts';
-import type { Asked, PaymentSnapshot } from '../../../domain/payment.ts';
+import type { Asked, UnnamedSnapshot } from '../../../domain/payment.ts';
 import { decideRequest } from '../../../payments/decision-rules.ts';
 import type { CardMoney } from '../../../payments/money-rules.ts';
 import {
@@ -39,7 +39,7 @@ export class Ours {
     this.card = card;
   }
 
-  book(snapshot: PaymentSnapshot | null, isRead = true): Booking {
+  book(snapshot: UnnamedSnapshot | null, isRead = true): Booking {
     const now = new Date(this.nowMs).toISOString();
     const terms: BookingTerms = {
       snapshot,

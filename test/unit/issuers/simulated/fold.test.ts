@@ -22,14 +22,12 @@ const message = (said: Said, id: string): SimulatedMessage => ({
   at: '2026-01-01T00:00:00.000Z',
   ...said,
 });
-const ids = { paymentId: 'A', networkCardId: 'C' };
 
 /** The payment after these messages: what is authorized and held, and what ended it. */
 function fold(...said: Said[]) {
   const messages = said.map((one, index) => message(one, `m${index + 1}`));
   const folded = messages.reduce(foldMessage, NOTHING_FOLDED);
   const { authorizedCents, heldCents, endedBy, version } = snapshotFolded(
-    ids,
     folded,
     messages.at(-1) as SimulatedMessage,
   );
@@ -67,6 +65,12 @@ describe("the simulated network's messages, folded", () => {
       [100, 40, null],
     ],
     ['a final one before its request leaves nothing', [clearing(60), request(100)], [100, 0, 'clearing']],
+    ['nor does one of as much', [clearing(100, false), request(100)], [100, 0, 'clearing']],
+    [
+      'once it has ended, it holds only what is approved from then on',
+      [request(100), clearing(60), more(20)],
+      [120, 20, null],
+    ],
     [
       'what comes after the end changes nothing',
       [request(100), clearing(60), reversal(), expiry],
@@ -79,7 +83,7 @@ describe("the simulated network's messages, folded", () => {
 
   it('name only the request or the movement of the message', () => {
     const of = (said: Said) => {
-      const { requests, movements } = snapshotFolded(ids, NOTHING_FOLDED, message(said, 'm'));
+      const { requests, movements } = snapshotFolded(NOTHING_FOLDED, message(said, 'm'));
       return [requests.map(({ approved, reason }) => [approved, reason]), movements.map(({ kind }) => kind)];
     };
     assert.deepEqual(of(request(5)), [[[true, null]], []]);
@@ -142,7 +146,7 @@ describe("the simulated network's messages, folded", () => {
             if (held === 0) [isOpen, isOver] = [false, true];
           }
           folded = foldMessage(folded, said);
-          const snapshot = snapshotFolded(ids, folded, said);
+          const snapshot = snapshotFolded(folded, said);
           ours.book(snapshot);
           ours.book(snapshot);
           assert.equal(ours.payment.authorization?.targetCents ?? 0, held);
