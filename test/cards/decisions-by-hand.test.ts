@@ -5,10 +5,10 @@ import { decideIssuance, decideTransfer } from '../../cards/resolve.ts';
 import { cardsTaskQueue } from '../../platform/config/task-queues.ts';
 import { newId } from '../../platform/crypto/new-id.ts';
 import { query } from '../../platform/db/sql.ts';
-import { readOperationState } from '../../requests/claimed-workflow.ts';
 import {
   CHANGE_CARD_STATUS,
   ISSUE_CARD,
+  networkOperationState,
   networkResult,
   TOP_UP_CARD,
   WITHDRAW_FROM_CARD,
@@ -137,7 +137,8 @@ describe('a decision that is signalled by hand', () => {
       const one = await stuck(stack, kind);
       await age(one);
       const foreign = await startForeign(type, await claimOf(stack, one.id));
-      const state = () => readOperationState(stack.client, foreign.workflowId);
+      // It takes no query until the network has been asked once.
+      const state = () => foreign.query(networkOperationState).catch(() => null);
       await until('it waits for an operator', async () => (await state())?.overdue);
       await asOwner(stack, `UPDATE ${kind.table} SET created_at = now() WHERE id = $1`, [one.id]);
       await foreign.signal('resolve', { outcome: yes });
