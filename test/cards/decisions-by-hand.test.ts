@@ -29,7 +29,7 @@ import { asOwner } from '../support/postgres.ts';
 import { sharedStack } from '../support/shared-stack.ts';
 import type { TestStack } from '../support/stack.ts';
 import { until } from '../support/until.ts';
-import { detailsOf } from '../support/workflows.ts';
+import { detailsOf, metadataOf } from '../support/workflows.ts';
 
 const DAY_MS = 24 * 3_600_000;
 
@@ -173,6 +173,15 @@ describe('a decision that is signalled by hand', () => {
       );
       assert.equal(entry?.identity, 'ada@example.com?');
       await assertEnded(one, yes, 'temporal');
+    });
+
+    it(`is announced with every other signal and query of ${name}, and what it is for`, async () => {
+      const { workflow } = await stuck(stack, kind);
+      const { definition } = await metadataOf(workflow);
+      const defined = [...(definition?.signalDefinitions ?? []), ...(definition?.queryDefinitions ?? [])];
+      const ours = defined.filter(({ name: what }) => !what?.startsWith('__'));
+      assert.deepEqual(ours.map(({ name: what }) => what).toSorted(), ['networkResult', 'resolve', 'state']);
+      for (const { name: what, description } of ours) assert.ok(description, what ?? '');
     });
 
     it(`does not override an operator's recorded decision about ${name}`, async () => {
