@@ -96,9 +96,7 @@ export const cardNoun = (readHolds: ReadHolds): Noun => ({
           `withdrawal list --card ${id}`,
           'created id status amount failure_code request_id idempotency_key',
         ),
-        waiting: isPending
-          ? await waitingFor(session, 'card', card, session.config.issuanceDeadlineMs)
-          : null,
+        waiting: isPending ? await waitingFor(orm, 'card', card, session.config.issuanceDeadlineMs) : null,
         ...(await workflowOf(session, card)),
       };
     },

@@ -1,5 +1,5 @@
-import type { Session } from '../operator/session.ts';
-import { networkProblem } from '../platform/db/columns.ts';
+import { isoTime } from '../domain/iso-time.ts';
+import type { Orm } from '../platform/db/orm.ts';
 import { readStatement } from '../platform/db/sql.ts';
 import type { NetworkAnswer } from '../requests/rules.ts';
 import type { DecidedTable } from './decision.ts';
@@ -16,29 +16,38 @@ interface Waiting {
   next_poll_at: string | null;
 }
 
+/** From the claim's row, as GET /operations has it: when something is stuck, no worker may be there to ask. */
 export async function waitingFor(
-  session: Session,
+  orm: Orm,
   table: DecidedTable,
-  { id, created, workflow_id }: { id: string; created: string; workflow_id: string },
+  { id, created }: { id: string; created: string },
   deadlineMs: number,
 ): Promise<Waiting> {
-  const state = await session.operationState(workflow_id);
-  const [row] = await PROBLEMS[table]((await session.orm()).em.fork(), { id });
+  const [row] = await PROGRESS[table](orm.em.fork(), { id });
   return {
     deadline: new Date(Date.parse(created) + deadlineMs).toISOString(),
-    asked: state?.asked ?? null,
-    // The word of GET /operations.
-    last_answer: state?.lastAnswer === 'accepted' ? 'pending' : (state?.lastAnswer ?? null),
+    asked: row?.network_asked ?? null,
+    last_answer: row?.network_last_answer ?? null,
     network_problem: row?.network_problem ?? null,
-    last_asked_at: state?.lastAskedAt ?? null,
-    next_poll_at: state?.nextAskAt ?? null,
+    last_asked_at: isoTime(row?.network_last_asked_at ?? null),
+    next_poll_at: isoTime(row?.network_next_ask_at ?? null),
   };
 }
 
-const problemIn = (table: DecidedTable) =>
+const progressIn = (table: DecidedTable) =>
   readStatement(
-    (db, { id }: { id: string }) => db.selectFrom(table).select(networkProblem(table)).where('id', '=', id),
+    (db, { id }: { id: string }) =>
+      db
+        .selectFrom('idempotency_claim')
+        .select([
+          'network_asked',
+          'network_last_answer',
+          'network_problem',
+          'network_last_asked_at',
+          'network_next_ask_at',
+        ])
+        .where('id', '=', db.selectFrom(table).select('claim_id').where('id', '=', id)),
     { acrossTenants: 'operator' },
   );
 
-const PROBLEMS = { card: problemIn('card'), card_transfer: problemIn('card_transfer') };
+const PROGRESS = { card: progressIn('card'), card_transfer: progressIn('card_transfer') };

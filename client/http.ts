@@ -220,7 +220,9 @@ export class HttpClient {
     const filled = url.replace(/\{(\w+)\}/g, (_, name: string) => {
       const value = path[name] ?? '';
       if (!/^[\w-]+$/.test(value))
-        throw new TypeError(`${name} is not an id or a month: ${JSON.stringify(value)}`);
+        throw new TypeError(
+          `${name} must have only letters, digits, _ and -, and not be empty: ${JSON.stringify(value)}`,
+        );
       return value;
     });
     const parameters = new URLSearchParams();

@@ -1,5 +1,11 @@
 import { sql } from 'kysely';
-import { type ChainName, MICRO_USDT_PER_CENT, usdt } from '../domain/deposit.ts';
+import {
+  type ChainName,
+  MICRO_USDT_PER_CENT,
+  type ReviewReason,
+  usdt,
+  WHY_IN_REVIEW,
+} from '../domain/deposit.ts';
 import { isoTime } from '../domain/iso-time.ts';
 import { MAX_LAG_SECONDS } from '../domain/scan-lag.ts';
 import type { Orm } from '../platform/db/orm.ts';
@@ -30,11 +36,12 @@ export async function readWaitingDeposits(orm: Orm, taskQueuePrefix: string): Pr
 
 async function readInReview(orm: Orm): Promise<UnfinishedItem[]> {
   const rows = await inReview(orm.em.fork(), {});
-  return rows.map(({ id, version, count, expected, arrived, ...row }) => ({
+  return rows.map(({ id, version, count, expected, arrived, reasons, ...row }) => ({
     ...liveItem('deposit', id, row),
     reason:
       `${usdt(BigInt(expected) * MICRO_USDT_PER_CENT, 2)} USDT expected; ${usdt(BigInt(arrived), 2)} USDT in ` +
-      `${count === 1 ? 'one payment' : `${count} payments`} to review`,
+      `${count === 1 ? 'one payment' : `${count} payments`} to review: ` +
+      reasons.map((reason) => WHY_IN_REVIEW[reason]).join('; '),
     ...decisionCommands(
       `deposit resolve ${id}`,
       ['--credit', '--returned'],
@@ -74,11 +81,13 @@ const inReview = readStatement(
       expected: string;
       arrived: string;
       count: number;
+      reasons: ReviewReason[];
     }
   >`
     SELECT d.id, d.partner_id, d.version, d.amount_cents AS expected, d.review_since AS since,
       count(*)::int AS count,
-      sum(p.value_micro_usdt)::text AS arrived
+      sum(p.value_micro_usdt)::text AS arrived,
+      array_agg(DISTINCT p.review_reason ORDER BY p.review_reason) AS reasons
     FROM deposit d JOIN deposit_payment p ON p.deposit_id = d.id
     WHERE d.status = 'needs_review' AND d.mode = 'live' AND p.status = 'in_review' GROUP BY d.id`,
   { acrossTenants: 'measurement' },

@@ -12,7 +12,6 @@ import { OPERATOR_ROLE } from '../platform/db/login.ts';
 import type { Orm } from '../platform/db/orm.ts';
 import { OPERATOR_LIMITS } from '../platform/db/session.ts';
 import type { Operator, OperatorContext } from '../requests/operator-context.ts';
-import type { NetworkOperationState } from '../workflows/messages.ts';
 import { isTemporalError } from './errors.ts';
 
 /**
@@ -37,11 +36,6 @@ export interface Session {
   temporal(): Promise<Client>;
   /** The status of a workflow; null, with a warning on standard error, if Temporal can't say. */
   workflowStatus(workflowId: string): Promise<string | null>;
-  /**
-   * How often its workflow has asked the network, and when it does so next; null, with a warning, if no
-   * worker says.
-   */
-  operationState(workflowId: string): Promise<NetworkOperationState | null>;
   /** How many workers poll a queue, or any of them; null if Temporal can't say. */
   countWorkers(queue: WorkerQueue | null): Promise<number | null>;
   close(): Promise<void>;
@@ -122,12 +116,6 @@ export function createSession(
       const { readWorkflowStatus } = await import('../requests/claimed-workflow.ts');
       const unknown = `Temporal does not respond at ${address}, so the workflow's status is unknown.\n`;
       return askTemporal((client) => readWorkflowStatus(client, workflowId), unknown);
-    },
-    async operationState(workflowId) {
-      if (session.config.temporal === null) return null;
-      const { readOperationState } = await import('../requests/claimed-workflow.ts');
-      const unknown = "No worker responded, so the network's last answer and the next request are unknown.\n";
-      return askTemporal((client) => readOperationState(client, workflowId), unknown);
     },
     async countWorkers(queue) {
       if (session.config.temporal === null) return null;

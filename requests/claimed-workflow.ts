@@ -1,6 +1,5 @@
 import {
   type Client,
-  QueryNotRegisteredError,
   WorkflowExecutionAlreadyStartedError,
   WorkflowNotFoundError,
   type WorkflowStartOptions,
@@ -22,9 +21,7 @@ import {
   changeCardStatusWorkflowId,
   ISSUE_CARD,
   issueCardWorkflowId,
-  type NetworkOperationState,
   type NetworkOperationWorkflow,
-  networkOperationState,
   resolveOperationSignal,
   TOP_UP_CARD,
   transferWorkflowId,
@@ -222,23 +219,6 @@ export async function readWorkflowStatus(client: Client, workflowId: string): Pr
     return status.name.toLowerCase();
   } catch (error) {
     if (error instanceof WorkflowNotFoundError) return 'not_found';
-    throw error;
-  }
-}
-
-/**
- * Asks the workflow of an issuance or a top-up what it is waiting for.
- * @returns null if there is no such workflow, or it has only just started
- * @throws ServiceError if Temporal can't be reached, or no worker responds
- */
-export async function readOperationState(
-  client: Client,
-  workflowId: string,
-): Promise<NetworkOperationState | null> {
-  try {
-    return await client.workflow.getHandle(workflowId).query(networkOperationState);
-  } catch (error) {
-    if (error instanceof WorkflowNotFoundError || error instanceof QueryNotRegisteredError) return null;
     throw error;
   }
 }

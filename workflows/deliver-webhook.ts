@@ -41,14 +41,18 @@ export async function deliverWebhook({ eventId, endpointId }: DeliverWebhookInpu
   let latest: DeliveryProgress | undefined;
   let attemptCount = 0;
   let isRequeued = false;
-  setHandler(progress, (reported) => {
+  const onProgress = (reported: DeliveryProgress) => {
     if (reported.attemptCount < attemptCount) return;
     attemptCount = reported.attemptCount;
     latest = reported;
+  };
+  setHandler(progress, onProgress, {
+    description: 'What a worker sends after each attempt. Nothing for you to send.',
   });
-  setHandler(requeue, () => {
+  const onRequeue = () => {
     isRequeued = true;
-  });
+  };
+  setHandler(requeue, onRequeue, { description: 'Sends the event again at once. No input.' });
   const isSignalled = () => isRequeued || latest !== undefined;
   const ended = (outcome: DeliveryEnd['outcome']): DeliveryEnd => ({ outcome, attempts: attemptCount });
 

@@ -127,10 +127,11 @@ async function run(kind: Kind, { claimId, deadlineMs }: NetworkOperationInput): 
   }
 
   function listen(): void {
-    setHandler(networkResult, () => {
+    const onNetworkResult = () => {
       hints += 1;
-    });
-    setHandler(resolveOperationSignal, (received: Partial<Decision> | null | undefined) => {
+    };
+    setHandler(networkResult, onNetworkResult, { description: 'Asks the card network now. No input.' });
+    const onResolve = (received: Partial<Decision> | null | undefined) => {
       // A signal can contain anything. Ignore it unless it is a decision.
       const outcome = WORDS[kind].outcomes.find((known) => known === received?.outcome);
       const networkCardId = received?.networkCardId ?? undefined;
@@ -138,8 +139,14 @@ async function run(kind: Kind, { claimId, deadlineMs }: NetworkOperationInput): 
       // The database decides whether it is too early: it knows when the operation began, and the
       // configuration.
       decision = { outcome, networkCardId };
+    };
+    setHandler(resolveOperationSignal, onResolve, {
+      description: "An operator's decision, after the deadline. The current details show its input.",
     });
-    setHandler(networkOperationState, () => ({ ...asked, deadline: iso(deadline), overdue }));
+    const state = () => ({ ...asked, deadline: iso(deadline), overdue });
+    setHandler(networkOperationState, state, {
+      description: 'What the card network was asked, and until when.',
+    });
   }
 
   /** Asks the network until the operation is over. */

@@ -58,14 +58,18 @@ export async function watchDeposit({ depositId, continued }: WatchDepositInput):
   let reads = 0;
   let version = continued?.version ?? null;
   let remark = continued?.remark ?? '';
-  setHandler(depositChanged, () => {
+  const onChanged = () => {
     isChanged = true;
-  });
-  setHandler(resolveDepositSignal, (sent: unknown) => {
+  };
+  setHandler(depositChanged, onChanged, { description: 'Reads the deposit now. No input.' });
+  const onResolve = (sent: unknown) => {
     const decision = parseDecision(sent);
     // A decision without a version is about the version that is shown.
     if (decisions.length < MAX_SENT_DECISIONS)
       decisions.push({ decision, version: decision?.version ?? version });
+  };
+  setHandler(resolveDepositSignal, onResolve, {
+    description: "An operator's decision on what is in review. The current details show its input.",
   });
 
   for (let pauseMs = FIRST_PAUSE_MS; ; ) {

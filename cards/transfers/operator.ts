@@ -69,7 +69,7 @@ function transferNoun(direction: TransferDirection): Noun {
         const isPending = transfer.status === 'pending';
         return {
           ...transfer,
-          waiting: isPending ? await waitingFor(session, 'card_transfer', transfer, deadlineMs) : null,
+          waiting: isPending ? await waitingFor(orm, 'card_transfer', transfer, deadlineMs) : null,
           ...(await workflowOf(session, transfer)),
         };
       },

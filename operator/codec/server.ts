@@ -16,7 +16,10 @@ const LARGEST_BODY_BYTES = 8 * 1024 * 1024;
 
 const Bytes = z.base64();
 const Body = z.object({
-  payloads: z.array(z.object({ metadata: z.record(z.string(), Bytes).optional(), data: Bytes.optional() })),
+  // Temporal's command line leaves it out where there is none, as for a query without an input.
+  payloads: z
+    .array(z.object({ metadata: z.record(z.string(), Bytes).optional(), data: Bytes.optional() }))
+    .default([]),
 });
 type JsonPayload = z.infer<typeof Body>['payloads'][number];
 

@@ -5,10 +5,10 @@ import { decideIssuance, decideTransfer } from '../../cards/resolve.ts';
 import { cardsTaskQueue } from '../../platform/config/task-queues.ts';
 import { newId } from '../../platform/crypto/new-id.ts';
 import { query } from '../../platform/db/sql.ts';
-import { readOperationState } from '../../requests/claimed-workflow.ts';
 import {
   CHANGE_CARD_STATUS,
   ISSUE_CARD,
+  networkOperationState,
   networkResult,
   TOP_UP_CARD,
   WITHDRAW_FROM_CARD,
@@ -29,7 +29,7 @@ import { asOwner } from '../support/postgres.ts';
 import { sharedStack } from '../support/shared-stack.ts';
 import type { TestStack } from '../support/stack.ts';
 import { until } from '../support/until.ts';
-import { detailsOf } from '../support/workflows.ts';
+import { detailsOf, metadataOf } from '../support/workflows.ts';
 
 const DAY_MS = 24 * 3_600_000;
 
@@ -137,7 +137,8 @@ describe('a decision that is signalled by hand', () => {
       const one = await stuck(stack, kind);
       await age(one);
       const foreign = await startForeign(type, await claimOf(stack, one.id));
-      const state = () => readOperationState(stack.client, foreign.workflowId);
+      // It takes no query until the network has been asked once.
+      const state = () => foreign.query(networkOperationState).catch(() => null);
       await until('it waits for an operator', async () => (await state())?.overdue);
       await asOwner(stack, `UPDATE ${kind.table} SET created_at = now() WHERE id = $1`, [one.id]);
       await foreign.signal('resolve', { outcome: yes });
@@ -172,6 +173,15 @@ describe('a decision that is signalled by hand', () => {
       );
       assert.equal(entry?.identity, 'ada@example.com?');
       await assertEnded(one, yes, 'temporal');
+    });
+
+    it(`is announced with every other signal and query of ${name}, and what it is for`, async () => {
+      const { workflow } = await stuck(stack, kind);
+      const { definition } = await metadataOf(workflow);
+      const defined = [...(definition?.signalDefinitions ?? []), ...(definition?.queryDefinitions ?? [])];
+      const ours = defined.filter(({ name: what }) => !what?.startsWith('__'));
+      assert.deepEqual(ours.map(({ name: what }) => what).toSorted(), ['networkResult', 'resolve', 'state']);
+      for (const { name: what, description } of ours) assert.ok(description, what ?? '');
     });
 
     it(`does not override an operator's recorded decision about ${name}`, async () => {

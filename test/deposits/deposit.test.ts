@@ -123,7 +123,9 @@ describe('operator deposit', () => {
           kind: 'deposit',
           id,
           since: shown.review_since,
-          reason: '25.00 USDT expected; 26.50 USDT in 2 payments to review',
+          reason:
+            '25.00 USDT expected; 26.50 USDT in 2 payments to review: in a block after the deposit expired; ' +
+            'not the exact amount',
           mode: 'live',
           partner_id: partnerId,
           partner_name: shown.partner_name,
@@ -142,7 +144,7 @@ describe('operator deposit', () => {
       await pay(orm, id, { usdt: '0.000001' });
       const [item] = await attention();
       const asked = '90071992547409.91 USDT expected';
-      assert.equal(item.reason, `${asked}; 0.000001 USDT in one payment to review`);
+      assert.equal(item.reason, `${asked}; 0.000001 USDT in one payment to review: not the exact amount`);
       assert.equal((await operate('deposit', 'show', id)).json.creditable_amount, 0);
     });
 

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { WorkflowHandle } from '@temporalio/client';
 import { msToTs } from '@temporalio/common/lib/time.js';
+import type { temporal } from '@temporalio/proto';
 import { query } from '../../platform/db/sql.ts';
 import { issueCardWorkflowId } from '../../workflows/messages.ts';
 import type { TestStack } from './stack.ts';
@@ -32,9 +33,12 @@ export async function untilStarted(workflow: WorkflowHandle): Promise<void> {
 
 /** The current details that the Temporal UI shows for a workflow. */
 export async function detailsOf(workflow: WorkflowHandle): Promise<string> {
-  const metadata = await workflow.query<{ currentDetails?: string }>('__temporal_workflow_metadata');
-  return metadata.currentDetails ?? '';
+  return (await metadataOf(workflow)).currentDetails ?? '';
 }
+
+/** What Temporal's UI and command line show of a workflow, besides its history. */
+export const metadataOf = (workflow: WorkflowHandle) =>
+  workflow.query<temporal.api.sdk.v1.IWorkflowMetadata>('__temporal_workflow_metadata');
 
 /**
  * Advances a workflow's own time on the real server by `durationMs`, from one timer to the next. Returns when that is

@@ -123,6 +123,11 @@ describe('the codec endpoint', () => {
     assert.equal((await preflight('https://evil.example')).headers.get('access-control-allow-origin'), null);
   });
 
+  it('takes a body without payloads, which Temporal’s command line sends for a query without an input', async () => {
+    const response = await ask('/encode', {}, { authorization });
+    assert.deepEqual(await response.json(), { payloads: [] });
+  });
+
   it('refuses another namespace, and a body that is not Temporal’s', async () => {
     const body = { payloads: [plain] };
     assert.equal((await ask('/decode', body, { authorization, 'x-namespace': 'other' })).status, 403);
