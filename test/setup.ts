@@ -1,4 +1,5 @@
 import { enableCompileCache } from 'node:module';
+import v8 from 'node:v8';
 import fc from 'fast-check';
 import type { Context } from 'mocha';
 import './support/built-statements.ts';
@@ -9,6 +10,8 @@ enableCompileCache('node_modules/.cache/node');
 process.env.RUST_BACKTRACE = '0';
 // Workflows run in the process's own thread: a worker starts in a quarter of the time.
 process.env.TEMPORAL_DEBUG = '1';
+// There, the SDK would follow every promise of the process, for stack traces of workflows that no test asks for.
+v8.promiseHooks.createHook = () => () => {};
 
 /** Properties draw the same in every run. TEST_SEED draws others, `npm run test:load` at random. */
 const seed = Number(process.env.TEST_SEED ?? 1);
