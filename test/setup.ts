@@ -1,14 +1,21 @@
 import { enableCompileCache } from 'node:module';
+import { resolve } from 'node:path';
+import v8 from 'node:v8';
 import fc from 'fast-check';
 import type { Context } from 'mocha';
 import './support/built-statements.ts';
 import { stopWaiting, waitingFor } from './support/until.ts';
 
-enableCompileCache('node_modules/.cache/node');
+const compileCache = resolve('node_modules/.cache/node');
+enableCompileCache(compileCache);
+// The processes that tests start load the same files.
+process.env.NODE_COMPILE_CACHE = compileCache;
 // Tests stop workers in the middle of their work, which can make the SDK's core panic: its backtraces do not help.
 process.env.RUST_BACKTRACE = '0';
 // Workflows run in the process's own thread: a worker starts in a quarter of the time.
 process.env.TEMPORAL_DEBUG = '1';
+// There, the SDK would follow every promise of the process, for stack traces of workflows that no test asks for.
+v8.promiseHooks.createHook = () => () => {};
 
 /** Properties draw the same in every run. TEST_SEED draws others, `npm run test:load` at random. */
 const seed = Number(process.env.TEST_SEED ?? 1);

@@ -22,7 +22,8 @@ const COMMIT_DELAY_MS = 60_000;
 export class GenuineKeys {
   readonly #orm: Orm;
   readonly #now: () => number;
-  readonly #known = new LRUCache<string, true>({ max: MAX_KNOWN_KEYS });
+  // With `max`, it would be allocated as a whole.
+  readonly #known = new LRUCache<string, true>({ maxSize: MAX_KNOWN_KEYS, sizeCalculation: () => 1 });
   /** The keys generated before this are known. */
   #knownUntil = new Date(0);
   #refreshedAtMs = Number.NEGATIVE_INFINITY;

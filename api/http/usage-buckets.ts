@@ -40,7 +40,8 @@ interface Bucket {
  * @param now milliseconds of a monotonic clock
  */
 export function createUsageBuckets(now: () => number = () => performance.now()): UsageBuckets {
-  const buckets = new LRUCache<string, Bucket>({ max: 200_000 });
+  // With `max`, it would be allocated as a whole.
+  const buckets = new LRUCache<string, Bucket>({ maxSize: 200_000, sizeCalculation: () => 1 });
   const toReport = new Set<string>();
 
   return {

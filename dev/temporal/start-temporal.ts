@@ -143,6 +143,9 @@ function cliArguments(options: TemporalOptions): string[] {
     'json',
     ...(uiPort === undefined ? ['--headless'] : ['--ui-port', String(uiPort)]),
     ...(codecEndpoint === undefined ? [] : ['--ui-codec-endpoint', codecEndpoint]),
+    // A quarter less work than with a rollback journal, which is a new file in each transaction.
+    '--sqlite-pragma',
+    'journal_mode=WAL',
     ...(options.ephemeral ? ['--sqlite-pragma', 'synchronous=OFF'] : []),
     ...settings,
   ];

@@ -68,7 +68,11 @@ interface DecisionDependencies extends NetworkDependencies {
 export function networkRoutes(given: NetworkDependencies): Router<RequestState> {
   const router = new Router<RequestState>();
   const dependencies = { ...given, room: createInboxRoom(given.orm) };
-  const found: DecisionDependencies['found'] = new LRUCache({ max: MAX_FOUND_CARDS });
+  // With `max`, it would be allocated as a whole.
+  const found: DecisionDependencies['found'] = new LRUCache({
+    maxSize: MAX_FOUND_CARDS,
+    sizeCalculation: () => 1,
+  });
   for (const route of dependencies.ingress) {
     router.post(route.path, async (ctx) => {
       const decideByMs = performance.now() + MAX_DECISION_WAIT_MS;

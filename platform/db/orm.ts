@@ -1,4 +1,10 @@
-import { createPostgreSqlTypeParsers, MikroORM } from '@mikro-orm/postgresql';
+import { Configuration } from '@mikro-orm/core';
+import {
+  createPostgreSqlTypeParsers,
+  type EntityManager,
+  MikroORM,
+  PostgreSqlDriver,
+} from '@mikro-orm/postgresql';
 import { type Dialect, PostgresAdapter, PostgresIntrospector, PostgresQueryCompiler } from 'kysely';
 import pg from 'pg';
 import type { Logger } from 'pino';
@@ -23,7 +29,11 @@ import {
 } from './session.ts';
 import { query } from './sql.ts';
 
-export type Orm = MikroORM;
+/** MikroORM on a pool of its own. */
+export interface Orm {
+  em: EntityManager;
+  close(): Promise<void>;
+}
 
 export interface OrmOptions extends Partial<LoginRules> {
   databaseUrl: string;
@@ -38,6 +48,13 @@ export interface OrmOptions extends Partial<LoginRules> {
   /** Further settings of each session, by name. Not behind a pooler. */
   settings?: Record<string, string>;
 }
+
+/** All pools of a process share what MikroORM finds out about the entities, which takes it 15 ms. */
+const METADATA = new MikroORM({
+  dbName: 'none: it only discovers',
+  entities: ENTITIES,
+  forceUtcTimezone: true,
+}).getMetadata();
 
 /**
  * Opens the database as the given role. A database that can't be reached is not an error yet.
@@ -55,14 +72,17 @@ async function openOn(pool: Pool, { databaseUrl, role }: OrmOptions): Promise<Or
     createIntrospector: (db) => new PostgresIntrospector(db),
     createQueryCompiler: () => new PostgresQueryCompiler(),
   };
-  const orm = await MikroORM.init({
+  const driver = new Configuration<PostgreSqlDriver>({
+    driver: PostgreSqlDriver,
     clientUrl: databaseUrl,
     entities: ENTITIES,
     driverOptions: dialect,
     forceUtcTimezone: true,
     // A mistyped name is an error, not a new database.
     ensureDatabase: false,
-  });
+  }).getDriver();
+  driver.setMetadata(METADATA);
+  const orm: Orm = { em: driver.createEntityManager(), close: () => driver.close() };
   try {
     await query(orm.em.fork(), 'SELECT');
   } catch (error) {

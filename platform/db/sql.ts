@@ -1,5 +1,5 @@
 import { channel } from 'node:diagnostics_channel';
-import type { EntityManager, MikroORM } from '@mikro-orm/postgresql';
+import type { EntityManager } from '@mikro-orm/postgresql';
 import {
   type Compilable,
   CompiledQuery,
@@ -107,7 +107,7 @@ export function writeStatement<Values extends object, Row>(
 export function autocommitStatement<Values extends object, Row>(
   build: (db: Writes, values: Values) => Statement<Row>,
   options: StatementOptions = {},
-): (orm: MikroORM, values: Values) => Promise<Row[]> {
+): (orm: { em: EntityManager }, values: Values) => Promise<Row[]> {
   const { text, bind } = compile<Values>((values) => build(BUILDER, values), options);
   return (orm, values) => query(orm.em.fork(), text, bind(values));
 }

@@ -1,8 +1,8 @@
-import type { MikroORM } from '@mikro-orm/postgresql';
+import type { Orm } from '../../platform/db/orm.ts';
 import { query } from '../../platform/db/sql.ts';
 
 interface Database {
-  orm: MikroORM;
+  orm: Orm;
 }
 
 /** The id of the card or top-up that a claim makes, whether or not it exists yet. */

@@ -47,7 +47,7 @@ describe('a notifier', () => {
 
   it('does not wait for the turn of the account that asks first', async () => {
     const shared = await openOrm({
-      databaseUrl: commands.context.orm.config.get('clientUrl') as string,
+      databaseUrl: commands.databaseUrl,
       poolSize: 3,
       shares: { accounts: 2, eachAccount: 1 },
     });
