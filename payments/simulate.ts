@@ -2,6 +2,7 @@ import { ApiError } from '../domain/api-error.ts';
 import { MAX_REQUESTS } from '../domain/authorization.ts';
 import { isId } from '../domain/ids.ts';
 import type { Tenant } from '../domain/mode.ts';
+import { requireUsable } from '../domain/transaction.ts';
 import type { SimulatedMessage } from '../issuers/simulated/fold.ts';
 import type { KeyedRequest } from '../requests/claim.ts';
 import type { CommandContext, OpenCommand } from '../requests/command-context.ts';
@@ -50,6 +51,7 @@ export function simulateOnCard(
     const command = { tx, ring: context.ring };
     const terms = await lock(command, request, null, { type, refundedTransactionId });
     if ('replayed' in terms) return terms;
+    requireUsable(terms.card.status, simulated.isSimulation);
     const booked = takeSimulated(terms, simulated);
     return respondWithBooking(command, request, booked, { status: 201, body: bodyOf(booked, type) });
   });
