@@ -55,32 +55,34 @@ BEGIN
       p.spending_controls,
       -- It writes counters, if a card's limits lack them. An increment counts when its authorization began.
       CASE WHEN s.type IN ('purchase', 'authorization', 'increment')
-          AND num_nonnulls((k.card).spending_controls, p.spending_controls) > 0
+          AND num_nonnulls(k.spending_controls, p.spending_controls) > 0
         THEN count_spending(k.card, p.spending_controls, coalesce(
           CASE WHEN s.type <> 'purchase' THEN (z.authorized).created_at END,
-          account_time((k.card).partner_id, (k.card).mode, asked_at))) END,
-      CASE WHEN locks AND (k.card).mode = 'test' THEN lock_test_clock((k.card).partner_id) END,
+          account_time(k.partner_id, k.mode, asked_at))) END,
+      CASE WHEN locks AND k.mode = 'test' THEN lock_test_clock(k.partner_id) END,
       to_jsonb(y.payment), to_jsonb(z.authorized),
-      CASE WHEN n.elements = '{}' THEN '{}' ELSE hand_made(n.elements) END,
-      CASE WHEN n.elements = '{}' THEN '{}' ELSE read_booked_elements((k.card).mode, n.elements) END,
+      (SELECT jsonb_object_agg(e.id, jsonb_build_object('means', e.means, 'amountCents', e.amount_cents))
+        FROM payment_element e WHERE e.approved AND e.id = ANY (n.elements)),
+      (SELECT jsonb_object_agg(e.network_transaction_id, e.id) FROM card_transaction e
+        WHERE e.mode = k.mode AND e.network_transaction_id = ANY (n.elements) AND e.type <> 'decline'),
       m.said, m.answer,
       CASE WHEN s.type = 'refund' THEN (
-        SELECT to_jsonb(r) FROM read_refund_terms((k.card).id, s.payment_id, s.refunded_id) r) END
+        SELECT to_jsonb(r) FROM read_refund_terms(k.id, s.payment_id, s.refunded_id) r) END
     FROM ROWS FROM (jsonb_to_recordset(asked) AS (card_id text, partner_id text, mode text, payment_id text,
       message_id text, type text, elements text[], refunded_id text))
       WITH ORDINALITY s (card_id, partner_id, mode, payment_id, message_id, type, elements, refunded_id, place)
     LEFT JOIN LATERAL (
-      SELECT c AS card FROM card c
+      SELECT c AS card, c.id, c.partner_id, c.mode, c.spending_controls FROM card c
       WHERE c.id = s.card_id AND (s.partner_id IS NULL OR (c.partner_id = s.partner_id AND c.mode = s.mode)) LIMIT 1
     ) k ON true
     LEFT JOIN LATERAL (SELECT e.posted, e.held FROM ledger.account e
-      WHERE e.card_id = (k.card).id LIMIT 1) a ON true
+      WHERE e.card_id = k.id LIMIT 1) a ON true
     LEFT JOIN LATERAL (SELECT e.posted FROM ledger.account e
-      WHERE e.id = 'prepaid/' || (k.card).mode || '/' || (k.card).partner_id LIMIT 1) b ON true
+      WHERE e.id = 'prepaid/' || k.mode || '/' || k.partner_id LIMIT 1) b ON true
     LEFT JOIN LATERAL (SELECT e.fee_plan, e.spending_controls FROM partner e
-      WHERE e.id = (k.card).partner_id LIMIT 1) p ON true
+      WHERE e.id = k.partner_id LIMIT 1) p ON true
     LEFT JOIN LATERAL (SELECT n AS payment FROM payment n
-      WHERE n.mode = (k.card).mode AND n.payment_id = s.payment_id LIMIT 1) y ON true
+      WHERE n.mode = k.mode AND n.payment_id = s.payment_id LIMIT 1) y ON true
     LEFT JOIN LATERAL (SELECT n AS authorized FROM card_authorization n
       WHERE n.id = (y.payment).authorization_id LIMIT 1) z ON true
     LEFT JOIN LATERAL (SELECT e.said, e.answer FROM simulated_message e
