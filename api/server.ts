@@ -124,8 +124,10 @@ export async function startApi(
   };
   const [{ lists, reportReads }] = await Promise.all([
     openReads(config, orm, logger),
-    keysAreKept().catch(unlessOutage),
-    takeLiveNetwork(orm, config.cardNetwork).catch(unlessOutage),
+    // A database whose keys we don't have is another one: its live network stays as it is.
+    keysAreKept()
+      .then(() => takeLiveNetwork(orm, config.cardNetwork))
+      .catch(unlessOutage),
   ]);
   const plugin = new TemporalPlugin({ codecKeys: config.codecKeys, logger, tracing });
   const connection = connectLazily(config.temporal.connectionOptions, plugin);

@@ -61,7 +61,7 @@ export async function takeMessages(
     if (answer !== null) return { answered: answer };
     const terms = toTerms(about, row, left);
     if (type === 'authorization' || type === 'increment') {
-      if (recorded !== null && terms.card.network_card_id !== recorded.networkCardId)
+      if (recorded !== null && (terms.card.network_card_id ?? '') !== recorded.networkCardId)
         throw new ApiError('card_not_found');
       requireUsable(terms.card.status);
       if (amountCents === 0)

@@ -161,8 +161,13 @@ async function book(
   const snapshot = elements && named(paymentId, network_card_id ?? '', elements);
   const [booked] = await bookPayments(tx, [{ cardId, paymentId, snapshot, readAt: null }], { ttlMs }).catch(
     (error: unknown) => {
-      if (error instanceof ApiError) throw new Refusal(`Nothing was booked. ${error.message}`);
-      throw error;
+      if (!(error instanceof ApiError)) throw error;
+      if (error.code === 'idempotency_conflict')
+        throw new Refusal(
+          'Nothing was booked: the payment is booked on another card by now. Reject the decision if it waits for an approval, and ' +
+            'say again what the element means, without --card.',
+        );
+      throw new Refusal(`Nothing was booked. ${error.message}`);
     },
   );
   if (made.means === 'nothing') return { outcome: 'dismissed' };

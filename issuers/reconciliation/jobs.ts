@@ -23,8 +23,8 @@ const AT = { hour: 4, minute: 0 };
 const LEASE_MS = 10 * 60_000;
 /** After a run that failed. */
 const PAUSE_MS = 15 * 60_000;
-/** It is due within a day, by the clock of the worker that compared last. */
-const LONGEST_MS = 2 * 86_400_000;
+/** It is due within a day, by the clock of the worker that compared last, which may differ. */
+const LONGEST_MS = 25 * 3_600_000;
 const GRACE_MS = 20_000;
 
 /**
