@@ -72,13 +72,14 @@ describe('operator network-event send', () => {
   it('refuses test cards, unknown cards and cards that are not issued', async () => {
     const test = (await createCard(partner, { amount: 1_000 })).json.id;
     const pending = (await createCard(partner, { amount: 1_047 }, live)).json.id;
-    for (const [card, why] of [
-      [test, /test card.*simulate-transaction/],
-      [newId('card'), /There is no card/],
-      ['sk_live_oops', /not the id of a card/],
-      [pending, /funding_pending/],
+    for (const [card, why, more] of [
+      [test, /test card.*simulate-transaction/, {}],
+      [newId('card'), /There is no card/, {}],
+      ['sk_live_oops', /not the id of a card/, {}],
+      [pending, /funding_pending/, {}],
+      [pending, /funding_pending/, { type: 'authorization', amount: '300' }],
     ] as const) {
-      const { code, out, err } = await send({ card });
+      const { code, out, err } = await send({ card, ...more });
       assert.deepEqual([code, out], [1, ''], card);
       assert.match(err, why);
     }
