@@ -128,15 +128,25 @@ function blanked(ring: KeyRing, sealed: Buffer | null, context: string): Buffer 
 
 type Replaced = { id: string; before: Buffer | null; after: Buffer };
 
-const replaceIn = (column: 'request' | 'response_body') =>
-  autocommitStatement(
-    (_, { id, before, after }: Replaced) => sql`
-      UPDATE idempotency_claim SET ${sql.ref(column)} = ${after}
-      WHERE id = ${id} AND ${sql.ref(column)} = ${before}`,
-    { acrossTenants: 'operator' },
-  );
-const replaceRequest = replaceIn('request');
-const replaceResponse = replaceIn('response_body');
+const replaceRequest = autocommitStatement(
+  (db, { id, before, after }: Replaced) =>
+    db
+      .updateTable('idempotency_claim')
+      .set({ request: after })
+      .where('id', '=', id)
+      .where('request', '=', before),
+  { acrossTenants: 'operator' },
+);
+
+const replaceResponse = autocommitStatement(
+  (db, { id, before, after }: Replaced) =>
+    db
+      .updateTable('idempotency_claim')
+      .set({ response_body: after })
+      .where('id', '=', id)
+      .where('response_body', '=', before),
+  { acrossTenants: 'operator' },
+);
 
 const blankEvents = autocommitStatement(
   (_, { cardId, after, batch }: { cardId: string; after: string; batch: number }) =>
