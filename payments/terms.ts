@@ -41,9 +41,9 @@ export interface TermsRow extends Omit<CardRow, 'id'>, ControlsColumns {
   clock: AccountClock;
   payment: (PaymentRow & { card_id: string }) | null;
   authorization: AuthorizationRow | null;
-  /** By the network's id of an element: what a person says that it means; null if there are no elements. */
+  /** By the network's id of an element: what a person says that it means; null if nobody says anything. */
   hand_made: Record<string, HandMade> | null;
-  /** By the network's id of an element: its transaction. */
+  /** By the network's id of an element: its transaction; null if none is booked. */
   booked: Record<string, string> | null;
   /** Of a refund. */
   refund: RefundRead | null;

@@ -2,7 +2,6 @@
 -- decided on; no row if there is no such card. It is one call, so that a decision takes one round trip under the
 -- lock. The lock has a statement of its own: a statement that waited for a lock doesn't see what was committed
 -- meanwhile, a later one does. lock_wait_ms is how long to wait for the lock; NULL for the session's limit.
-DROP FUNCTION IF EXISTS lock_payment_terms(text, text, text, integer);
 CREATE OR REPLACE FUNCTION lock_payment_terms(
   about_card text, network_payment text, lock_wait_ms integer
 ) RETURNS TABLE (
