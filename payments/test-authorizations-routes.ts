@@ -26,22 +26,6 @@ const Amount = amountBetween(1, MAX_UNCHECKED_CENTS).describe('Cents, at most 10
 
 const CardUse = z.strictObject({ amount: Amount, ...MERCHANT_FIELDS });
 
-const ERRORS_OF_CARD = [
-  'live_key_not_allowed',
-  'card_not_found',
-  'invalid_state',
-  'idempotency_in_flight',
-  'idempotency_conflict',
-] as const;
-
-const ERRORS_OF_AUTHORIZATION = [
-  'live_key_not_allowed',
-  'authorization_not_found',
-  'invalid_state',
-  'idempotency_in_flight',
-  'idempotency_conflict',
-] as const;
-
 const createTestAuthorization = declare({
   method: 'post',
   scope: 'test:write',
@@ -56,7 +40,7 @@ const createTestAuthorization = declare({
   body: CardUse.meta({ id: 'CreateTestAuthorizationRequest', description: 'What the merchant asks for.' }),
   responses: { 201: AuthorizationResource },
   examples: { body: CREATE_AUTHORIZATION, 201: AUTHORIZATION },
-  errors: ERRORS_OF_CARD,
+  errors: ['card_not_found', 'invalid_state'],
 });
 
 const incrementTestAuthorization = declare({
@@ -75,7 +59,7 @@ const incrementTestAuthorization = declare({
     .meta({ id: 'IncrementAuthorizationRequest', description: 'How much more the merchant asks for.' }),
   responses: { 200: AuthorizationResource },
   examples: { body: { amount: 500 }, 200: AUTHORIZATION },
-  errors: ERRORS_OF_AUTHORIZATION,
+  errors: ['authorization_not_found', 'invalid_state'],
 });
 
 const captureTestAuthorization = declare({
@@ -103,7 +87,7 @@ const captureTestAuthorization = declare({
   bodyIsOptional: true,
   responses: { 201: TransactionResource },
   examples: { body: { amount: 1_250 }, 201: CLEARING },
-  errors: ERRORS_OF_AUTHORIZATION,
+  errors: ['authorization_not_found', 'invalid_state'],
 });
 
 const reverseTestAuthorization = declare({
@@ -123,7 +107,7 @@ const reverseTestAuthorization = declare({
   bodyIsOptional: true,
   responses: { 200: AuthorizationResource },
   examples: { body: {}, 200: REVERSED_AUTHORIZATION },
-  errors: ERRORS_OF_AUTHORIZATION,
+  errors: ['authorization_not_found', 'invalid_state'],
 });
 
 const expireTestAuthorization = declare({
@@ -139,7 +123,7 @@ const expireTestAuthorization = declare({
   bodyIsOptional: true,
   responses: { 200: AuthorizationResource },
   examples: { 200: EXPIRED_AUTHORIZATION },
-  errors: ERRORS_OF_AUTHORIZATION,
+  errors: ['authorization_not_found', 'invalid_state'],
 });
 
 const forceCapture = declare({
@@ -156,7 +140,7 @@ const forceCapture = declare({
   body: CardUse.meta({ id: 'ForceCaptureRequest', description: 'What the merchant takes.' }),
   responses: { 201: TransactionResource },
   examples: { body: CREATE_AUTHORIZATION, 201: TRANSACTION },
-  errors: ERRORS_OF_CARD,
+  errors: ['card_not_found', 'invalid_state'],
 });
 
 export interface TestAuthorizationDependencies extends CommandContext {

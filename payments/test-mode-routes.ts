@@ -107,7 +107,6 @@ const creditTestBalance = declare({
   body: CreditRequest,
   responses: { 201: BalanceResource },
   examples: { body: { amount: 1_000_000 }, 201: BALANCE },
-  errors: ['live_key_not_allowed', 'idempotency_in_flight', 'idempotency_conflict'],
 });
 
 const simulateCardTransaction = declare({
@@ -125,13 +124,7 @@ const simulateCardTransaction = declare({
   body: SimulateTransactionRequest,
   responses: { 201: TransactionResource },
   examples: { body: SIMULATE_TRANSACTION, 201: TRANSACTION },
-  errors: [
-    'live_key_not_allowed',
-    'card_not_found',
-    'invalid_state',
-    'idempotency_in_flight',
-    'idempotency_conflict',
-  ],
+  errors: ['card_not_found', 'invalid_state'],
 });
 
 export const testMode = resource(
