@@ -42,8 +42,9 @@ export const QUOTE = {
 
 /** Right after POST /test/credit. */
 export const BALANCE: BalanceResource = {
-  ...LOW_BALANCE,
+  object: 'balance',
   mode: 'test',
+  currency: 'USD',
   available: 1_000_000,
   held: 0,
   total: 1_000_000,
@@ -59,7 +60,14 @@ export const TEST_CLOCK: TestClockResource = {
 };
 
 /** While a card is being issued. */
-export const BALANCE_WITH_HOLD: BalanceResource = { ...LOW_BALANCE, available: 244_800, total: 250_000 };
+export const BALANCE_WITH_HOLD: BalanceResource = {
+  object: 'balance',
+  mode: 'live',
+  currency: 'USD',
+  available: 244_800,
+  held: 5_200,
+  total: 250_000,
+};
 
 export const BALANCE_TRANSACTION: BalanceTransactionResource = {
   id: 'btx_00000000002gxamp4vrahs4tj3',
