@@ -63,6 +63,7 @@ import { createUsageBuckets } from './http/usage-buckets.ts';
 const ACCOUNT_EXCHANGE_MS = 500;
 /** How long a request waits for its account's turn at least, however short the wait for a card is. */
 const MIN_TURN_WAIT_MS = 8_000;
+
 /** How often the processes exchange how much of their limits keys and accounts have used. */
 const USAGE_EXCHANGE_MS = 250;
 
@@ -110,8 +111,7 @@ export async function startApi(
   const { orm, direct, poolUsage } = await openServiceDatabase(config, logger, {
     role: API_ROLE,
     poolSize: 20,
-    // The remaining connections are for the service itself: four settlements, API keys, health,
-    // notifications.
+    // The remaining connections are for the service: four settlements, API keys, health, notifications.
     shares: { accounts: 12, eachAccount: 4 },
     applicationName: 'card-issuing-api',
   });
@@ -119,15 +119,14 @@ export async function startApi(
   const keysAreKept = keptKeys(orm, ring);
   // If PostgreSQL is down, the process starts anyway and answers 503; the first request after that loads the
   // keys. If it is silent, each of these waits until it gives up, so they wait together.
-  const unlessOutage = (error: unknown) => {
-    if (!isOutage(error)) throw error;
-  };
   const [{ lists, reportReads }] = await Promise.all([
     openReads(config, orm, logger),
     // A database whose keys we don't have is another one: its live network stays as it is.
     keysAreKept()
       .then(() => takeLiveNetwork(orm, config.cardNetwork))
-      .catch(unlessOutage),
+      .catch((error: unknown) => {
+        if (!isOutage(error)) throw error;
+      }),
   ]);
   const plugin = new TemporalPlugin({ codecKeys: config.codecKeys, logger, tracing });
   const connection = connectLazily(config.temporal.connectionOptions, plugin);
