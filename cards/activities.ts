@@ -111,10 +111,7 @@ async function askOrLookUp(network: CardNetwork, asked: Asked): Promise<Answer> 
   }
 }
 
-/**
- * What was asked may have arrived before the card at the network turned out to be another one; nothing is sent any more.
- * @throws CardNetworkUnavailable if the network does not know it
- */
+/** Only looks up what was sent before. @throws CardNetworkUnavailable if the network does not know it */
 async function lookUpOthers(network: CardNetwork, asked: Asked): Promise<Answer> {
   const known = await lookUp(network, asked);
   if (known.status !== 'unknown') return known;

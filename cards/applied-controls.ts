@@ -44,8 +44,8 @@ export function appliedControls(
 }
 
 /**
- * The time of a decision: when it was asked for, if an interval ended while it waited for its card. Then it counts in
- * that interval, whose spending was read.
+ * The time of a decision: when it was asked for, if an interval ended while it waited for its card. Then it
+ * counts in that interval, whose spending was read.
  * @param askedAt in real time, as the result
  * @returns undefined for now
  */

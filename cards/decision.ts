@@ -152,7 +152,10 @@ const decisionStatements = (name: DecidedTable) => {
           AS remaining_ms`,
       { acrossTenants: 'id' },
     ),
-    /** Why a claim's operation failed, if it did; no row if it was refused, or failed before it had a response. */
+    /**
+     * Why a claim's operation failed, if it did; no row if it was refused, or failed before it had a
+     * response.
+     */
     failure: readStatement(
       (_, { claimId }: { claimId: string }) => sql<{ failure_code: string | null }>`
         SELECT o.failure_code FROM idempotency_claim c JOIN ${table} o ON o.id = c.resource_id

@@ -23,9 +23,9 @@ export interface Funding {
 }
 
 /**
- * How a funding began in live mode. `held`: the network decides next; `asked` is the request to it, or null if
- * an earlier run made the hold. `answered`: it is over and its claim has a response, which is included if this
- * run stored it.
+ * How a funding began in live mode. `held`: the network decides next; `asked` is the request to it, or null
+ * if an earlier run made the hold. `answered`: it is over and its claim has a response, which is included if
+ * this run stored it.
  */
 export type BegunFunding<Asked> =
   | { state: 'held'; asked: Asked | null }

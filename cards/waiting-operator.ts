@@ -16,7 +16,9 @@ interface Waiting {
   next_poll_at: string | null;
 }
 
-/** From the claim's row, as GET /operations has it: when something is stuck, no worker may be there to ask. */
+/**
+ * From the claim's row, as GET /operations has it: when something is stuck, no worker may be there to ask.
+ */
 export async function waitingFor(
   orm: Orm,
   table: DecidedTable,

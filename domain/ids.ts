@@ -1,6 +1,6 @@
 /**
- * What an id is of, by its prefix: those of the public ids (docs/partners/versioning.md), and of ids that only
- * operators see.
+ * What an id is of, by its prefix: those of the public ids (docs/partners/versioning.md), and of ids that
+ * only operators see.
  */
 const OBJECTS = {
   card: 'card',

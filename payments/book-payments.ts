@@ -23,8 +23,8 @@ export interface PaymentToBook {
  * locks the cards in the order of their ids, reads what we have, and writes the difference. Where nothing
  * differs, nothing is written.
  * @returns what was booked of each, in order; null of one whose card we don't have
- * @throws ApiError `validation_failed` if a balance or a fee would leave the safe integers, `idempotency_conflict` if a
- * payment was booked on another card
+ * @throws ApiError `validation_failed` if a balance or a fee would leave the safe integers,
+ * `idempotency_conflict` if a payment was booked on another card
  */
 export async function bookPayments(
   tx: Transactor,
@@ -87,8 +87,9 @@ function bookOne(
 }
 
 /**
- * The simulated network has no books of its own, so what a person says was cleared is taken from its hold here,
- * and so is all of it when its time is over. The last clearing ends the hold even if nothing was bought.
+ * The simulated network has no books of its own, so what a person says was cleared is taken from its hold
+ * here, and so is all of it when its time is over. The last clearing ends the hold even if nothing was
+ * bought.
  */
 function foldOurs(
   before: FoldedPayment,

@@ -29,8 +29,8 @@ import { columnsOf, toDecline, toTransaction, transactionPosting } from './trans
 export type PaymentRow = Row<'payment', (typeof PAYMENT_COLUMNS)[number]>;
 
 /**
- * What a payment is booked on, and a request of it decided. The transaction holds the card's lock, which guards all
- * of it.
+ * What a payment is booked on, and a request of it decided. The transaction holds the card's lock, which
+ * guards all of it.
  */
 export interface PaymentTerms {
   card: CardRow;

@@ -53,8 +53,8 @@ export const findDueAuthorizations = readStatement(
 /**
  * Expires authorizations of one account, together, in one transaction. Cards that are locked are left for the
  * next time: what holds the lock may decide about the same authorization.
- * @returns the ids of those that have ended now or before; the others are on locked cards, or this process's clock
- * is behind
+ * @returns the ids of those that have ended now or before; the others are on locked cards, or this process's
+ * clock is behind
  */
 export function expireAuthorizations(
   orm: Orm,

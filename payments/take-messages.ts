@@ -30,9 +30,9 @@ export type MessageOutcome =
   | { refused: ApiError };
 
 /**
- * Takes messages of any cards, accounts and modes, in their order, in the caller's transaction, with two statements
- * however many payments they are of: lock and read, write. Each sees what those before it have left. A request for
- * nothing is decided by status, category and country, and leaves no record.
+ * Takes messages of any cards, accounts and modes, in their order, in the caller's transaction, with two
+ * statements however many payments they are of: lock and read, write. Each sees what those before it have
+ * left. A request for nothing is decided by status, category and country, and leaves no record.
  * @param lockWaitMs how long to wait for a lock before PostgreSQL's error; null for the session's limit
  * @throws ApiError `validation_failed` if a balance would leave the safe integers: take each alone
  */

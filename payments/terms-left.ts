@@ -26,8 +26,8 @@ export const nothingBooked = (): TermsLeft => ({
 
 /**
  * What a payment is booked on: as it was read, and after the bookings before it.
- * @throws ApiError `card_not_found`; `idempotency_conflict` if the network has named another card for the payment
- * before
+ * @throws ApiError `card_not_found`; `idempotency_conflict` if the network has named another card for the
+ * payment before
  */
 export function toTerms(
   asked: AskedTerms,
@@ -86,7 +86,9 @@ function spentCents({ type, amount_cents: amount, from_hold_cents: fromHold }: T
   return type === 'refund' ? -Number(amount) : Number(amount) - Number(fromHold);
 }
 
-/** The purchase that a refund gives money back for, with what was bought and given back since that was read. */
+/**
+ * The purchase that a refund gives money back for, with what was bought and given back since that was read.
+ */
 function refundedLeft(
   left: TermsLeft,
   { refunded: read, purchases }: RefundRead,

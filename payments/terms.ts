@@ -111,8 +111,8 @@ const read = readStatement(
 );
 
 // A decision is on one card, and is waited for, so it reads no more than it needs. A payment and its
-// authorization are objects, because their columns have the same names as the card's. An increment counts when
-// its authorization began.
+// authorization are objects, because their columns have the same names as the card's. An increment counts
+// when its authorization began.
 const decisionColumns = (
   askedAt: Date,
   decides: boolean,

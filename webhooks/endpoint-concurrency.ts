@@ -22,7 +22,9 @@ interface Endpoint {
   isQuick: boolean;
   /** The oldest first. */
   inFlight: Set<AttemptInFlight>;
-  /** How many of the process's places it has: for attempts in flight, and for those that are being recorded. */
+  /**
+   * How many of the process's places it has: for attempts in flight, and for those that are being recorded.
+   */
   places: number;
 }
 

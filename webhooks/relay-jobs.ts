@@ -26,7 +26,9 @@ import { openEndpointSecret, signEvent } from './secrets.ts';
 export const MAX_IN_FLIGHT = 2_000;
 const MAX_TAKEN = 250;
 const MAX_RECORDED = 500;
-/** How long the record of several endpoints waits for a row that somebody holds, and then that of one alone. */
+/**
+ * How long the record of several endpoints waits for a row that somebody holds, and then that of one alone.
+ */
 const MAX_LOCK_TOGETHER_MS = 500;
 const MAX_LOCK_MS = 4_000;
 /** A fallback for notifications, which can be lost. */

@@ -44,7 +44,9 @@ export interface Declaration<Query = unknown, Body = unknown, Responses extends 
    * `responses`.
    */
   examples: { body?: object; query?: Record<string, string>; [status: number]: object | string };
-  /** In addition to those of every route, and of its scope, mode, key and body ({@link declaredErrorCodes}). */
+  /**
+   * In addition to those of every route, and of its scope, mode, key and body ({@link declaredErrorCodes}).
+   */
   errors?: readonly ErrorCode[];
 }
 

@@ -189,8 +189,8 @@ const holdTransfer = statementWithPosting((_, transfer: InsertedFunding, ledger)
 });
 
 /**
- * What a pending transfer asks the network for, whether that is another card by now, and what an operator has decided
- * meanwhile; null if it is not pending, or the claim is of something else.
+ * What a pending transfer asks the network for, whether that is another card by now, and what an operator has
+ * decided meanwhile; null if it is not pending, or the claim is of something else.
  */
 export async function readPendingTransfer(
   { orm }: CommandContext,

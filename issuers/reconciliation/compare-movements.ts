@@ -24,7 +24,10 @@ interface OurMovement {
    */
   outcome: 'pending' | 'succeeded' | 'failed' | 'overtaken' | 'dismissed' | null;
   cents: string | null;
-  /** A transfer was asked for with this id of its card's at the network, which it has not got any more; else null. */
+  /**
+   * A transfer was asked for with this id of its card's at the network, which it has not got any more; else
+   * null.
+   */
   was_of: string | null;
 }
 

@@ -48,8 +48,8 @@ export const NOTHING_FOLDED: FoldedPayment = {
 };
 
 /**
- * Folds in one message more. The caller sees to it that each is folded in once. It is pending as long as it holds
- * something; one that has ended and is pending again holds only what was approved since then.
+ * Folds in one message more. The caller sees to it that each is folded in once. It is pending as long as it
+ * holds something; one that has ended and is pending again holds only what was approved since then.
  */
 export function foldMessage(before: FoldedPayment, message: SimulatedMessage): FoldedPayment {
   const { isAuthorized, heldCents, early } = before;

@@ -1,12 +1,13 @@
 import { type RawBuilder, sql } from 'kysely';
 
-// A time in a row, until which somebody is to leave it alone. If the database's clock is set back, that lies further
-// ahead than it was ever meant to, and the row would be left alone for as long as the clock was set back. So such a
-// time counts as passed.
+// A time in a row, until which somebody is to leave it alone. If the database's clock is set back, that lies
+// further ahead than it was ever meant to, and the row would be left alone for as long as the clock was set
+// back. So such a time counts as passed.
 
 /**
- * Whether the time has passed, or lies further ahead than it is ever put. It goes by the time it is now, not by when
- * the transaction began: whoever waited for the row's lock would take what was put off meanwhile for too far ahead.
+ * Whether the time has passed, or lies further ahead than it is ever put. It goes by the time it is now, not
+ * by when the transaction began: whoever waited for the row's lock would take what was put off meanwhile for
+ * too far ahead.
  * @param at the time's column, with its table's alias if it needs one
  * @param longestMs how far ahead it is put at most
  */

@@ -1,7 +1,7 @@
 -- What payments of any cards are booked on: a row for each that is asked about, in their order. It holds the
 -- clocks of test mode, locks the cards in the order of their ids, and then reads, in one call, because others
--- wait for every round trip under these locks. The locks have statements of their own: a statement that waited
--- for a lock doesn't see what was committed meanwhile, a later one does.
+-- wait for every round trip under these locks. The locks have statements of their own: a statement that
+-- waited for a lock doesn't see what was committed meanwhile, a later one does.
 -- asked: [{ card_id, payment_id, partner_id, mode, type, message_id, elements, refunded_id }], of which
 --   partner_id, mode: whose the card has to be; NULL if the network names it
 --   type: of the message; NULL if nothing is decided, so that spending limits do not matter
